@@ -1,0 +1,1 @@
+"""Frozen values that every other package speaks: no behaviour beyond what a value can say of itself."""

@@ -1,0 +1,26 @@
+"""IPv4 and MAC addresses as plain integers, and their text forms."""
+
+import ipaddress
+
+
+def ip_text(ip: int) -> str:
+    """Write a 32-bit IPv4 address in dotted form."""
+    return f"{ip >> 24 & 255}.{ip >> 16 & 255}.{ip >> 8 & 255}.{ip & 255}"
+
+
+def parse_ip(text: str) -> int:
+    """Read a dotted IPv4 address; raises ValueError where it is not one."""
+    return int(ipaddress.IPv4Address(text))
+
+
+def mac_text(mac: int) -> str:
+    """Write a 48-bit MAC address as six hexadecimal octets."""
+    return ":".join(f"{mac >> shift & 255:02x}" for shift in range(40, -8, -8))
+
+
+def parse_mac(text: str) -> int:
+    """Read six hexadecimal octets joined by colons; raises ValueError where they are not."""
+    octets = text.split(":")
+    if len(octets) != 6 or any(len(octet) != 2 for octet in octets):
+        raise ValueError(f"{text!r} is not a MAC address such as 02:00:00:00:00:01")
+    return int("".join(octets), 16)

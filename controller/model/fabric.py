@@ -1,0 +1,190 @@
+"""The fabric as it was built: switches, cables between tiers, NICs on leaves.
+
+A fabric is immutable; what fails is told apart, in `Health`. Ids, port numbers and the direction of
+link ids are those of the public contract. Invariants (kept by `controller.config`): ids are unique, a
+port is used once, a cable joins different tiers, every NIC is on a leaf.
+"""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cached_property
+from typing import NamedTuple
+
+from controller.model.health import Health
+
+
+class Role(StrEnum):
+    """What a switch is; leaf below agg below spine = core."""
+
+    LEAF = "leaf"
+    AGG = "agg"
+    SPINE = "spine"
+    CORE = "core"
+
+    @property
+    def tier(self) -> int:
+        """Return 0 for a leaf, 1 for an aggregation switch, 2 for a spine or core."""
+        return {"leaf": 0, "agg": 1}.get(self.value, 2)
+
+
+class PortRef(NamedTuple):
+    """A switch port, written `switch:number`."""
+
+    switch: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.switch}:{self.number}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Switch:
+    """A switch; `rule_budget` is the most flow rules it may hold, None for no limit."""
+
+    id: str
+    role: Role
+    datapath_id: int
+    rule_budget: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cable:
+    """A cable between two switches of different tiers; both directions have `capacity_bps`."""
+
+    lower: PortRef
+    upper: PortRef
+    capacity_bps: int
+
+    @property
+    def id(self) -> str:
+        """Return the name of the whole cable: the id of its link upwards."""
+        return f"{self.lower}>{self.upper}"
+
+    @property
+    def up_link(self) -> str:
+        """Return the directed link id from the lower tier to the upper."""
+        return f"{self.lower}>{self.upper}"
+
+    @property
+    def down_link(self) -> str:
+        """Return the directed link id from the upper tier to the lower."""
+        return f"{self.upper}>{self.lower}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nic:
+    """A NIC, its host and the leaf port it is plugged into; `ip` and `mac` are integers."""
+
+    id: str
+    host: str
+    ip: int
+    mac: int
+    port: PortRef
+    capacity_bps: int
+    rail: int = 0
+    network: str = "compute"
+    gpus: tuple[int, ...] = ()
+
+    @property
+    def up_link(self) -> str:
+        """Return the directed link id from the NIC into its leaf."""
+        return f"{self.id}>{self.port}"
+
+    @property
+    def down_link(self) -> str:
+        """Return the directed link id from the leaf to the NIC."""
+        return f"{self.port}>{self.id}"
+
+
+class DownGroup(NamedTuple):
+    """Cables of one switch that lead down to the same set of leaves, in order of the switch's port numbers."""
+
+    leaves: tuple[str, ...]
+    cables: tuple[Cable, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fabric:
+    """A whole fabric, with the indices that planner and rules read it by (built once, on first use)."""
+
+    name: str
+    switches: tuple[Switch, ...]
+    cables: tuple[Cable, ...]
+    nics: tuple[Nic, ...]
+    failed: Health = field(default_factory=Health)
+
+    @cached_property
+    def switch_by_id(self) -> dict[str, Switch]:
+        """Return every switch under its id."""
+        return {switch.id: switch for switch in self.switches}
+
+    @cached_property
+    def switch_by_datapath_id(self) -> dict[int, Switch]:
+        """Return every switch under its OpenFlow datapath id."""
+        return {switch.datapath_id: switch for switch in self.switches}
+
+    @cached_property
+    def nic_by_id(self) -> dict[str, Nic]:
+        """Return every NIC under its id."""
+        return {nic.id: nic for nic in self.nics}
+
+    @cached_property
+    def cable_by_link(self) -> dict[str, Cable]:
+        """Return the cable under each of its two directed link ids."""
+        return {link: cable for cable in self.cables for link in (cable.up_link, cable.down_link)}
+
+    @cached_property
+    def nics_of_leaf(self) -> dict[str, tuple[Nic, ...]]:
+        """Return the NICs of each leaf that has any, in order of port number."""
+        found: dict[str, list[Nic]] = {}
+        for nic in self.nics:
+            found.setdefault(nic.port.switch, []).append(nic)
+        return {leaf: tuple(sorted(nics, key=lambda nic: nic.port.number)) for leaf, nics in found.items()}
+
+    @cached_property
+    def leaves(self) -> tuple[str, ...]:
+        """Return the ids of all leaves, in the fabric's order."""
+        return tuple(switch.id for switch in self.switches if switch.role is Role.LEAF)
+
+    @cached_property
+    def up_choices(self) -> dict[str, tuple[Cable, ...]]:
+        """Return each switch's cables upwards in order of its port numbers: choice i is the i-th of them."""
+        found: dict[str, list[Cable]] = {switch.id: [] for switch in self.switches}
+        for cable in self.cables:
+            found[cable.lower.switch].append(cable)
+        return {switch: tuple(sorted(cables, key=lambda cable: cable.lower.number)) for switch, cables in found.items()}
+
+    @cached_property
+    def down_cables(self) -> dict[str, tuple[Cable, ...]]:
+        """Return each switch's cables downwards in order of its port numbers."""
+        found: dict[str, list[Cable]] = {switch.id: [] for switch in self.switches}
+        for cable in self.cables:
+            found[cable.upper.switch].append(cable)
+        return {switch: tuple(sorted(cables, key=lambda cable: cable.upper.number)) for switch, cables in found.items()}
+
+    @cached_property
+    def leaves_below(self) -> dict[str, frozenset[str]]:
+        """Return the leaves that each switch reaches by going down only (a leaf reaches itself)."""
+        below: dict[str, frozenset[str]] = {}
+        for switch in sorted(self.switches, key=lambda switch: switch.role.tier):
+            if switch.role is Role.LEAF:
+                below[switch.id] = frozenset((switch.id,))
+            else:
+                children = {cable.lower.switch for cable in self.down_cables[switch.id]}
+                below[switch.id] = frozenset().union(*(below[child] for child in children))
+        return below
+
+    @cached_property
+    def down_groups(self) -> dict[str, tuple[DownGroup, ...]]:
+        """Return, per switch, which cables lead down to which leaves; every leaf below is in one group."""
+        return {switch.id: self._groups_of(switch.id) for switch in self.switches if switch.role is not Role.LEAF}
+
+    def _groups_of(self, switch: str) -> tuple[DownGroup, ...]:
+        cables_of: dict[str, list[Cable]] = {}
+        for cable in self.down_cables[switch]:
+            for leaf in self.leaves_below[cable.lower.switch]:
+                cables_of.setdefault(leaf, []).append(cable)
+        leaves_of: dict[tuple[str, ...], list[str]] = {}
+        for leaf in sorted(cables_of):
+            leaves_of.setdefault(tuple(cable.id for cable in cables_of[leaf]), []).append(leaf)
+        return tuple(DownGroup(tuple(leaves), tuple(cables_of[leaves[0]])) for leaves in leaves_of.values())

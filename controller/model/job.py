@@ -1,0 +1,72 @@
+"""What a job asks for. Field names and meanings are those of `SubmitJobRequest`."""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class CollectiveKind(IntEnum):
+    """The collectives of the contract, under the numbers of the proto."""
+
+    RING_ALL_REDUCE = 1
+    TREE_ALL_REDUCE = 2
+    ALL_GATHER = 3
+    REDUCE_SCATTER = 4
+    ALL_TO_ALL = 5
+    BROADCAST = 6
+    GATHER = 7
+    SEND_RECV = 8
+    CUSTOM = 9
+
+
+class Steering(IntEnum):
+    """How a plan reaches the network; unspecified means SOURCE_PORT."""
+
+    SOURCE_PORT = 1
+    PIN = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RankPair:
+    """One sender and one receiver, by rank."""
+
+    src_rank: int
+    dst_rank: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowDemand:
+    """One flow of a CUSTOM collective; `rate_bps` 0 is elastic, `udp_source_port` 0 is the controller's choice."""
+
+    src_rank: int
+    dst_rank: int
+    rate_bps: int = 0
+    udp_source_port: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collective:
+    """One collective; empty `members` means all ranks; `size_bytes` is the contract's `bytes`."""
+
+    kind: CollectiveKind
+    size_bytes: int = 0
+    root: int = 0
+    pairs: tuple[RankPair, ...] = ()
+    flows: tuple[FlowDemand, ...] = ()
+    qps_per_flow: int = 1
+    members: tuple[int, ...] = ()
+    phase: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRequest:
+    """A job as it was asked for; `ranks` are NIC ids, `lease_ms` 0 means the controller's default."""
+
+    job_id: str
+    ranks: tuple[str, ...]
+    collectives: tuple[Collective, ...]
+    tenant: str = ""
+    priority: int = 0
+    lease_ms: int = 0
+    steering: Steering = Steering.SOURCE_PORT
+    require_utilisation: float = 0.0
+    gpu_milli: int = 0

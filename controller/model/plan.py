@@ -1,0 +1,84 @@
+"""What a plan says: paths, ports and rates per flow, and the certificate of how good the whole is."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+DATA_DSCP = 26
+DATA_PRIORITY = 3
+CNP_DSCP = 48
+CNP_PRIORITY = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowPlan:
+    """One queue pair's path and rate; names and meanings are the contract's."""
+
+    flow_id: str
+    src_nic: str
+    dst_nic: str
+    links: tuple[str, ...]
+    udp_source_port: int
+    rate_bps: int
+    demand_bps: int
+    reverse_links: tuple[str, ...]
+    reverse_udp_source_port: int
+    phase: int
+    src_rank: int
+    dst_rank: int
+    collective: int
+    queue_pair: int
+    pinned: bool = False
+    dscp: int = DATA_DSCP
+    priority_group: int = DATA_PRIORITY
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Certificate:
+    """How good the whole fabric's plan is, and the bound that proves it."""
+
+    max_link_utilisation: float = 0.0
+    lower_bound: float = 0.0
+    lower_bound_kind: str = "cut"
+    ecmp_max_link_utilisation: float = 0.0
+    e_ecmp_max_link_utilisation: float = 0.0
+    bottleneck_link: str = ""
+    deadlock_free: bool = True
+    solve_ns: int = 0
+    install_ns: int = 0
+    flows_moved: int = 0
+    rules_installed: int = 0
+    max_rules_on_a_switch: int = 0
+    max_nic_utilisation: float = 0.0
+    bottleneck_nic: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobFlows:
+    """The flows of one job in the order of the contract's flow ids.
+
+    `flows` may be a lazy sequence over arrays: index and iterate, never copy it without need.
+    """
+
+    job_id: str
+    flows: Sequence[FlowPlan]
+    own_max_link_utilisation: float = 0.0
+    predicted_completion_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """One planning answer: every job's flows and one certificate for all of them."""
+
+    jobs: tuple[JobFlows, ...]
+    certificate: Certificate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Infeasible:
+    """No admissible plan, as a value: `why` names the bottleneck and what would fix it.
+
+    `budget` marks the refusal by a rule budget (RESOURCE_EXHAUSTED rather than FAILED_PRECONDITION).
+    """
+
+    why: str
+    budget: bool = False
