@@ -1,0 +1,1 @@
+"""Heddle, a software-defined RDMA fabric controller: the packages and their order are in docs/architecture.md."""

@@ -188,4 +188,6 @@ def choice_of(weights: Sequence[int], width: int, value: int) -> int:
 def imbalance(weights: Sequence[int], width: int) -> float:
     """Return by how much the most favoured choice passes its fair share, 0.03 for 3 %."""
     total, size = sum(weights), 1 << width
-    return max(share * total / (size * weight) for share, weight in zip(shares(weights, width), weights, strict=True)) - 1
+    return (
+        max(share * total / (size * weight) for share, weight in zip(shares(weights, width), weights, strict=True)) - 1
+    )

@@ -1,0 +1,1 @@
+"""gRPC: translate in, post, wait, translate out; no decisions."""

@@ -1,0 +1,716 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Steering(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    STEERING_UNSPECIFIED: _ClassVar[Steering]
+    SOURCE_PORT: _ClassVar[Steering]
+    PIN: _ClassVar[Steering]
+STEERING_UNSPECIFIED: Steering
+SOURCE_PORT: Steering
+PIN: Steering
+
+class SubmitJobRequest(_message.Message):
+    __slots__ = ("job_id", "tenant", "ranks", "collectives", "priority", "lease_ms", "steering", "require_utilisation", "gpu_milli")
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    RANKS_FIELD_NUMBER: _ClassVar[int]
+    COLLECTIVES_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    LEASE_MS_FIELD_NUMBER: _ClassVar[int]
+    STEERING_FIELD_NUMBER: _ClassVar[int]
+    REQUIRE_UTILISATION_FIELD_NUMBER: _ClassVar[int]
+    GPU_MILLI_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    tenant: str
+    ranks: _containers.RepeatedScalarFieldContainer[str]
+    collectives: _containers.RepeatedCompositeFieldContainer[Collective]
+    priority: int
+    lease_ms: int
+    steering: Steering
+    require_utilisation: float
+    gpu_milli: int
+    def __init__(self, job_id: _Optional[str] = ..., tenant: _Optional[str] = ..., ranks: _Optional[_Iterable[str]] = ..., collectives: _Optional[_Iterable[_Union[Collective, _Mapping]]] = ..., priority: _Optional[int] = ..., lease_ms: _Optional[int] = ..., steering: _Optional[_Union[Steering, str]] = ..., require_utilisation: _Optional[float] = ..., gpu_milli: _Optional[int] = ...) -> None: ...
+
+class ObservedFlows(_message.Message):
+    __slots__ = ("host", "flows")
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    FLOWS_FIELD_NUMBER: _ClassVar[int]
+    host: str
+    flows: _containers.RepeatedCompositeFieldContainer[ObservedFlow]
+    def __init__(self, host: _Optional[str] = ..., flows: _Optional[_Iterable[_Union[ObservedFlow, _Mapping]]] = ...) -> None: ...
+
+class ObservedFlow(_message.Message):
+    __slots__ = ("src_ip", "dst_ip", "udp_source_port", "src_qpn", "dst_qpn", "job_hint")
+    SRC_IP_FIELD_NUMBER: _ClassVar[int]
+    DST_IP_FIELD_NUMBER: _ClassVar[int]
+    UDP_SOURCE_PORT_FIELD_NUMBER: _ClassVar[int]
+    SRC_QPN_FIELD_NUMBER: _ClassVar[int]
+    DST_QPN_FIELD_NUMBER: _ClassVar[int]
+    JOB_HINT_FIELD_NUMBER: _ClassVar[int]
+    src_ip: str
+    dst_ip: str
+    udp_source_port: int
+    src_qpn: int
+    dst_qpn: int
+    job_hint: str
+    def __init__(self, src_ip: _Optional[str] = ..., dst_ip: _Optional[str] = ..., udp_source_port: _Optional[int] = ..., src_qpn: _Optional[int] = ..., dst_qpn: _Optional[int] = ..., job_hint: _Optional[str] = ...) -> None: ...
+
+class ReportFlowsReply(_message.Message):
+    __slots__ = ("flows_pinned",)
+    FLOWS_PINNED_FIELD_NUMBER: _ClassVar[int]
+    flows_pinned: int
+    def __init__(self, flows_pinned: _Optional[int] = ...) -> None: ...
+
+class FlowPlanPage(_message.Message):
+    __slots__ = ("generation", "flows")
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    FLOWS_FIELD_NUMBER: _ClassVar[int]
+    generation: int
+    flows: _containers.RepeatedCompositeFieldContainer[FlowPlan]
+    def __init__(self, generation: _Optional[int] = ..., flows: _Optional[_Iterable[_Union[FlowPlan, _Mapping]]] = ...) -> None: ...
+
+class Collective(_message.Message):
+    __slots__ = ("kind", "bytes", "root", "pairs", "flows", "qps_per_flow", "members", "phase")
+    class Kind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        KIND_UNSPECIFIED: _ClassVar[Collective.Kind]
+        RING_ALL_REDUCE: _ClassVar[Collective.Kind]
+        TREE_ALL_REDUCE: _ClassVar[Collective.Kind]
+        ALL_GATHER: _ClassVar[Collective.Kind]
+        REDUCE_SCATTER: _ClassVar[Collective.Kind]
+        ALL_TO_ALL: _ClassVar[Collective.Kind]
+        BROADCAST: _ClassVar[Collective.Kind]
+        GATHER: _ClassVar[Collective.Kind]
+        SEND_RECV: _ClassVar[Collective.Kind]
+        CUSTOM: _ClassVar[Collective.Kind]
+    KIND_UNSPECIFIED: Collective.Kind
+    RING_ALL_REDUCE: Collective.Kind
+    TREE_ALL_REDUCE: Collective.Kind
+    ALL_GATHER: Collective.Kind
+    REDUCE_SCATTER: Collective.Kind
+    ALL_TO_ALL: Collective.Kind
+    BROADCAST: Collective.Kind
+    GATHER: Collective.Kind
+    SEND_RECV: Collective.Kind
+    CUSTOM: Collective.Kind
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    ROOT_FIELD_NUMBER: _ClassVar[int]
+    PAIRS_FIELD_NUMBER: _ClassVar[int]
+    FLOWS_FIELD_NUMBER: _ClassVar[int]
+    QPS_PER_FLOW_FIELD_NUMBER: _ClassVar[int]
+    MEMBERS_FIELD_NUMBER: _ClassVar[int]
+    PHASE_FIELD_NUMBER: _ClassVar[int]
+    kind: Collective.Kind
+    bytes: int
+    root: int
+    pairs: _containers.RepeatedCompositeFieldContainer[RankPair]
+    flows: _containers.RepeatedCompositeFieldContainer[FlowDemand]
+    qps_per_flow: int
+    members: _containers.RepeatedScalarFieldContainer[int]
+    phase: int
+    def __init__(self, kind: _Optional[_Union[Collective.Kind, str]] = ..., bytes: _Optional[int] = ..., root: _Optional[int] = ..., pairs: _Optional[_Iterable[_Union[RankPair, _Mapping]]] = ..., flows: _Optional[_Iterable[_Union[FlowDemand, _Mapping]]] = ..., qps_per_flow: _Optional[int] = ..., members: _Optional[_Iterable[int]] = ..., phase: _Optional[int] = ...) -> None: ...
+
+class RankPair(_message.Message):
+    __slots__ = ("src_rank", "dst_rank")
+    SRC_RANK_FIELD_NUMBER: _ClassVar[int]
+    DST_RANK_FIELD_NUMBER: _ClassVar[int]
+    src_rank: int
+    dst_rank: int
+    def __init__(self, src_rank: _Optional[int] = ..., dst_rank: _Optional[int] = ...) -> None: ...
+
+class FlowDemand(_message.Message):
+    __slots__ = ("src_rank", "dst_rank", "rate_bps", "udp_source_port")
+    SRC_RANK_FIELD_NUMBER: _ClassVar[int]
+    DST_RANK_FIELD_NUMBER: _ClassVar[int]
+    RATE_BPS_FIELD_NUMBER: _ClassVar[int]
+    UDP_SOURCE_PORT_FIELD_NUMBER: _ClassVar[int]
+    src_rank: int
+    dst_rank: int
+    rate_bps: int
+    udp_source_port: int
+    def __init__(self, src_rank: _Optional[int] = ..., dst_rank: _Optional[int] = ..., rate_bps: _Optional[int] = ..., udp_source_port: _Optional[int] = ...) -> None: ...
+
+class RenewJobRequest(_message.Message):
+    __slots__ = ("job_id", "lease_ms")
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    LEASE_MS_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    lease_ms: int
+    def __init__(self, job_id: _Optional[str] = ..., lease_ms: _Optional[int] = ...) -> None: ...
+
+class ReleaseJobRequest(_message.Message):
+    __slots__ = ("job_id",)
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    def __init__(self, job_id: _Optional[str] = ...) -> None: ...
+
+class ReleaseJobReply(_message.Message):
+    __slots__ = ("flows_released",)
+    FLOWS_RELEASED_FIELD_NUMBER: _ClassVar[int]
+    flows_released: int
+    def __init__(self, flows_released: _Optional[int] = ...) -> None: ...
+
+class GetJobRequest(_message.Message):
+    __slots__ = ("job_id",)
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    def __init__(self, job_id: _Optional[str] = ...) -> None: ...
+
+class ListJobsRequest(_message.Message):
+    __slots__ = ("tenant",)
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    tenant: str
+    def __init__(self, tenant: _Optional[str] = ...) -> None: ...
+
+class ListJobsReply(_message.Message):
+    __slots__ = ("jobs",)
+    JOBS_FIELD_NUMBER: _ClassVar[int]
+    jobs: _containers.RepeatedCompositeFieldContainer[JobPlan]
+    def __init__(self, jobs: _Optional[_Iterable[_Union[JobPlan, _Mapping]]] = ...) -> None: ...
+
+class WatchJobRequest(_message.Message):
+    __slots__ = ("job_id", "changes_only")
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    CHANGES_ONLY_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    changes_only: bool
+    def __init__(self, job_id: _Optional[str] = ..., changes_only: _Optional[bool] = ...) -> None: ...
+
+class JobPlan(_message.Message):
+    __slots__ = ("job_id", "generation", "flows", "certificate", "reason", "lease_expires_unix_ms", "flows_truncated", "tenant", "priority", "state", "predicted_completion_ns")
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    FLOWS_FIELD_NUMBER: _ClassVar[int]
+    CERTIFICATE_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    LEASE_EXPIRES_UNIX_MS_FIELD_NUMBER: _ClassVar[int]
+    FLOWS_TRUNCATED_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    PREDICTED_COMPLETION_NS_FIELD_NUMBER: _ClassVar[int]
+    job_id: str
+    generation: int
+    flows: _containers.RepeatedCompositeFieldContainer[FlowPlan]
+    certificate: Certificate
+    reason: str
+    lease_expires_unix_ms: int
+    flows_truncated: bool
+    tenant: str
+    priority: int
+    state: str
+    predicted_completion_ns: int
+    def __init__(self, job_id: _Optional[str] = ..., generation: _Optional[int] = ..., flows: _Optional[_Iterable[_Union[FlowPlan, _Mapping]]] = ..., certificate: _Optional[_Union[Certificate, _Mapping]] = ..., reason: _Optional[str] = ..., lease_expires_unix_ms: _Optional[int] = ..., flows_truncated: _Optional[bool] = ..., tenant: _Optional[str] = ..., priority: _Optional[int] = ..., state: _Optional[str] = ..., predicted_completion_ns: _Optional[int] = ...) -> None: ...
+
+class FlowPlan(_message.Message):
+    __slots__ = ("flow_id", "src_nic", "dst_nic", "links", "udp_source_port", "rate_bps", "window", "dscp", "priority_group", "reverse_links", "reverse_udp_source_port", "demand_bps", "phase", "src_rank", "dst_rank", "collective", "queue_pair", "pinned")
+    FLOW_ID_FIELD_NUMBER: _ClassVar[int]
+    SRC_NIC_FIELD_NUMBER: _ClassVar[int]
+    DST_NIC_FIELD_NUMBER: _ClassVar[int]
+    LINKS_FIELD_NUMBER: _ClassVar[int]
+    UDP_SOURCE_PORT_FIELD_NUMBER: _ClassVar[int]
+    RATE_BPS_FIELD_NUMBER: _ClassVar[int]
+    WINDOW_FIELD_NUMBER: _ClassVar[int]
+    DSCP_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_GROUP_FIELD_NUMBER: _ClassVar[int]
+    REVERSE_LINKS_FIELD_NUMBER: _ClassVar[int]
+    REVERSE_UDP_SOURCE_PORT_FIELD_NUMBER: _ClassVar[int]
+    DEMAND_BPS_FIELD_NUMBER: _ClassVar[int]
+    PHASE_FIELD_NUMBER: _ClassVar[int]
+    SRC_RANK_FIELD_NUMBER: _ClassVar[int]
+    DST_RANK_FIELD_NUMBER: _ClassVar[int]
+    COLLECTIVE_FIELD_NUMBER: _ClassVar[int]
+    QUEUE_PAIR_FIELD_NUMBER: _ClassVar[int]
+    PINNED_FIELD_NUMBER: _ClassVar[int]
+    flow_id: str
+    src_nic: str
+    dst_nic: str
+    links: _containers.RepeatedScalarFieldContainer[str]
+    udp_source_port: int
+    rate_bps: int
+    window: AdmissionWindow
+    dscp: int
+    priority_group: int
+    reverse_links: _containers.RepeatedScalarFieldContainer[str]
+    reverse_udp_source_port: int
+    demand_bps: int
+    phase: int
+    src_rank: int
+    dst_rank: int
+    collective: int
+    queue_pair: int
+    pinned: bool
+    def __init__(self, flow_id: _Optional[str] = ..., src_nic: _Optional[str] = ..., dst_nic: _Optional[str] = ..., links: _Optional[_Iterable[str]] = ..., udp_source_port: _Optional[int] = ..., rate_bps: _Optional[int] = ..., window: _Optional[_Union[AdmissionWindow, _Mapping]] = ..., dscp: _Optional[int] = ..., priority_group: _Optional[int] = ..., reverse_links: _Optional[_Iterable[str]] = ..., reverse_udp_source_port: _Optional[int] = ..., demand_bps: _Optional[int] = ..., phase: _Optional[int] = ..., src_rank: _Optional[int] = ..., dst_rank: _Optional[int] = ..., collective: _Optional[int] = ..., queue_pair: _Optional[int] = ..., pinned: _Optional[bool] = ...) -> None: ...
+
+class AdmissionWindow(_message.Message):
+    __slots__ = ("slot", "slots", "slot_ns")
+    SLOT_FIELD_NUMBER: _ClassVar[int]
+    SLOTS_FIELD_NUMBER: _ClassVar[int]
+    SLOT_NS_FIELD_NUMBER: _ClassVar[int]
+    slot: int
+    slots: int
+    slot_ns: int
+    def __init__(self, slot: _Optional[int] = ..., slots: _Optional[int] = ..., slot_ns: _Optional[int] = ...) -> None: ...
+
+class Certificate(_message.Message):
+    __slots__ = ("max_link_utilisation", "lower_bound", "lower_bound_kind", "ecmp_max_link_utilisation", "e_ecmp_max_link_utilisation", "bottleneck_link", "deadlock_free", "solve_ns", "install_ns", "flows_moved", "rules_installed", "max_rules_on_a_switch", "max_nic_utilisation", "bottleneck_nic", "own_max_link_utilisation")
+    MAX_LINK_UTILISATION_FIELD_NUMBER: _ClassVar[int]
+    LOWER_BOUND_FIELD_NUMBER: _ClassVar[int]
+    LOWER_BOUND_KIND_FIELD_NUMBER: _ClassVar[int]
+    ECMP_MAX_LINK_UTILISATION_FIELD_NUMBER: _ClassVar[int]
+    E_ECMP_MAX_LINK_UTILISATION_FIELD_NUMBER: _ClassVar[int]
+    BOTTLENECK_LINK_FIELD_NUMBER: _ClassVar[int]
+    DEADLOCK_FREE_FIELD_NUMBER: _ClassVar[int]
+    SOLVE_NS_FIELD_NUMBER: _ClassVar[int]
+    INSTALL_NS_FIELD_NUMBER: _ClassVar[int]
+    FLOWS_MOVED_FIELD_NUMBER: _ClassVar[int]
+    RULES_INSTALLED_FIELD_NUMBER: _ClassVar[int]
+    MAX_RULES_ON_A_SWITCH_FIELD_NUMBER: _ClassVar[int]
+    MAX_NIC_UTILISATION_FIELD_NUMBER: _ClassVar[int]
+    BOTTLENECK_NIC_FIELD_NUMBER: _ClassVar[int]
+    OWN_MAX_LINK_UTILISATION_FIELD_NUMBER: _ClassVar[int]
+    max_link_utilisation: float
+    lower_bound: float
+    lower_bound_kind: str
+    ecmp_max_link_utilisation: float
+    e_ecmp_max_link_utilisation: float
+    bottleneck_link: str
+    deadlock_free: bool
+    solve_ns: int
+    install_ns: int
+    flows_moved: int
+    rules_installed: int
+    max_rules_on_a_switch: int
+    max_nic_utilisation: float
+    bottleneck_nic: str
+    own_max_link_utilisation: float
+    def __init__(self, max_link_utilisation: _Optional[float] = ..., lower_bound: _Optional[float] = ..., lower_bound_kind: _Optional[str] = ..., ecmp_max_link_utilisation: _Optional[float] = ..., e_ecmp_max_link_utilisation: _Optional[float] = ..., bottleneck_link: _Optional[str] = ..., deadlock_free: _Optional[bool] = ..., solve_ns: _Optional[int] = ..., install_ns: _Optional[int] = ..., flows_moved: _Optional[int] = ..., rules_installed: _Optional[int] = ..., max_rules_on_a_switch: _Optional[int] = ..., max_nic_utilisation: _Optional[float] = ..., bottleneck_nic: _Optional[str] = ..., own_max_link_utilisation: _Optional[float] = ...) -> None: ...
+
+class SuggestPlacementRequest(_message.Message):
+    __slots__ = ("ranks", "collectives", "gpu_milli", "max_suggestions")
+    RANKS_FIELD_NUMBER: _ClassVar[int]
+    COLLECTIVES_FIELD_NUMBER: _ClassVar[int]
+    GPU_MILLI_FIELD_NUMBER: _ClassVar[int]
+    MAX_SUGGESTIONS_FIELD_NUMBER: _ClassVar[int]
+    ranks: int
+    collectives: _containers.RepeatedCompositeFieldContainer[Collective]
+    gpu_milli: int
+    max_suggestions: int
+    def __init__(self, ranks: _Optional[int] = ..., collectives: _Optional[_Iterable[_Union[Collective, _Mapping]]] = ..., gpu_milli: _Optional[int] = ..., max_suggestions: _Optional[int] = ...) -> None: ...
+
+class SuggestPlacementReply(_message.Message):
+    __slots__ = ("placements",)
+    PLACEMENTS_FIELD_NUMBER: _ClassVar[int]
+    placements: _containers.RepeatedCompositeFieldContainer[Placement]
+    def __init__(self, placements: _Optional[_Iterable[_Union[Placement, _Mapping]]] = ...) -> None: ...
+
+class Placement(_message.Message):
+    __slots__ = ("nics", "max_link_utilisation", "leaves_used", "reason")
+    NICS_FIELD_NUMBER: _ClassVar[int]
+    MAX_LINK_UTILISATION_FIELD_NUMBER: _ClassVar[int]
+    LEAVES_USED_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    nics: _containers.RepeatedScalarFieldContainer[str]
+    max_link_utilisation: float
+    leaves_used: int
+    reason: str
+    def __init__(self, nics: _Optional[_Iterable[str]] = ..., max_link_utilisation: _Optional[float] = ..., leaves_used: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class GetTopologyRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class Topology(_message.Message):
+    __slots__ = ("generation", "switches", "links", "nics")
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    SWITCHES_FIELD_NUMBER: _ClassVar[int]
+    LINKS_FIELD_NUMBER: _ClassVar[int]
+    NICS_FIELD_NUMBER: _ClassVar[int]
+    generation: int
+    switches: _containers.RepeatedCompositeFieldContainer[Switch]
+    links: _containers.RepeatedCompositeFieldContainer[Link]
+    nics: _containers.RepeatedCompositeFieldContainer[Nic]
+    def __init__(self, generation: _Optional[int] = ..., switches: _Optional[_Iterable[_Union[Switch, _Mapping]]] = ..., links: _Optional[_Iterable[_Union[Link, _Mapping]]] = ..., nics: _Optional[_Iterable[_Union[Nic, _Mapping]]] = ...) -> None: ...
+
+class Switch(_message.Message):
+    __slots__ = ("id", "role", "datapath_id", "connected", "drained", "rules")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    ROLE_FIELD_NUMBER: _ClassVar[int]
+    DATAPATH_ID_FIELD_NUMBER: _ClassVar[int]
+    CONNECTED_FIELD_NUMBER: _ClassVar[int]
+    DRAINED_FIELD_NUMBER: _ClassVar[int]
+    RULES_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    role: str
+    datapath_id: int
+    connected: bool
+    drained: bool
+    rules: int
+    def __init__(self, id: _Optional[str] = ..., role: _Optional[str] = ..., datapath_id: _Optional[int] = ..., connected: _Optional[bool] = ..., drained: _Optional[bool] = ..., rules: _Optional[int] = ...) -> None: ...
+
+class Link(_message.Message):
+    __slots__ = ("id", "src", "dst", "capacity_bps", "up", "drained", "planned_utilisation", "measured_utilisation")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    SRC_FIELD_NUMBER: _ClassVar[int]
+    DST_FIELD_NUMBER: _ClassVar[int]
+    CAPACITY_BPS_FIELD_NUMBER: _ClassVar[int]
+    UP_FIELD_NUMBER: _ClassVar[int]
+    DRAINED_FIELD_NUMBER: _ClassVar[int]
+    PLANNED_UTILISATION_FIELD_NUMBER: _ClassVar[int]
+    MEASURED_UTILISATION_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    src: str
+    dst: str
+    capacity_bps: int
+    up: bool
+    drained: bool
+    planned_utilisation: float
+    measured_utilisation: float
+    def __init__(self, id: _Optional[str] = ..., src: _Optional[str] = ..., dst: _Optional[str] = ..., capacity_bps: _Optional[int] = ..., up: _Optional[bool] = ..., drained: _Optional[bool] = ..., planned_utilisation: _Optional[float] = ..., measured_utilisation: _Optional[float] = ...) -> None: ...
+
+class Nic(_message.Message):
+    __slots__ = ("id", "host", "ip", "mac", "leaf_port", "capacity_bps", "rail", "network")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    IP_FIELD_NUMBER: _ClassVar[int]
+    MAC_FIELD_NUMBER: _ClassVar[int]
+    LEAF_PORT_FIELD_NUMBER: _ClassVar[int]
+    CAPACITY_BPS_FIELD_NUMBER: _ClassVar[int]
+    RAIL_FIELD_NUMBER: _ClassVar[int]
+    NETWORK_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    host: str
+    ip: str
+    mac: str
+    leaf_port: str
+    capacity_bps: int
+    rail: int
+    network: str
+    def __init__(self, id: _Optional[str] = ..., host: _Optional[str] = ..., ip: _Optional[str] = ..., mac: _Optional[str] = ..., leaf_port: _Optional[str] = ..., capacity_bps: _Optional[int] = ..., rail: _Optional[int] = ..., network: _Optional[str] = ...) -> None: ...
+
+class DrainRequest(_message.Message):
+    __slots__ = ("target", "undrain")
+    TARGET_FIELD_NUMBER: _ClassVar[int]
+    UNDRAIN_FIELD_NUMBER: _ClassVar[int]
+    target: str
+    undrain: bool
+    def __init__(self, target: _Optional[str] = ..., undrain: _Optional[bool] = ...) -> None: ...
+
+class DrainReply(_message.Message):
+    __slots__ = ("flows_moved", "certificate")
+    FLOWS_MOVED_FIELD_NUMBER: _ClassVar[int]
+    CERTIFICATE_FIELD_NUMBER: _ClassVar[int]
+    flows_moved: int
+    certificate: Certificate
+    def __init__(self, flows_moved: _Optional[int] = ..., certificate: _Optional[_Union[Certificate, _Mapping]] = ...) -> None: ...
+
+class ExplainRequest(_message.Message):
+    __slots__ = ("flow_id",)
+    FLOW_ID_FIELD_NUMBER: _ClassVar[int]
+    flow_id: str
+    def __init__(self, flow_id: _Optional[str] = ...) -> None: ...
+
+class Explanation(_message.Message):
+    __slots__ = ("text", "job_id", "hops", "sharing_flows")
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    JOB_ID_FIELD_NUMBER: _ClassVar[int]
+    HOPS_FIELD_NUMBER: _ClassVar[int]
+    SHARING_FLOWS_FIELD_NUMBER: _ClassVar[int]
+    text: str
+    job_id: str
+    hops: _containers.RepeatedScalarFieldContainer[str]
+    sharing_flows: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, text: _Optional[str] = ..., job_id: _Optional[str] = ..., hops: _Optional[_Iterable[str]] = ..., sharing_flows: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class WatchPortsRequest(_message.Message):
+    __slots__ = ("ports",)
+    PORTS_FIELD_NUMBER: _ClassVar[int]
+    ports: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, ports: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class PortSampleBatch(_message.Message):
+    __slots__ = ("samples",)
+    SAMPLES_FIELD_NUMBER: _ClassVar[int]
+    samples: _containers.RepeatedCompositeFieldContainer[PortSample]
+    def __init__(self, samples: _Optional[_Iterable[_Union[PortSample, _Mapping]]] = ...) -> None: ...
+
+class PortSample(_message.Message):
+    __slots__ = ("port", "timestamp_unix_ns", "sequence", "tx_bytes", "rx_bytes", "tx_packets", "rx_packets", "drops", "queues", "boot_id", "nic_counters")
+    class NicCountersEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    PORT_FIELD_NUMBER: _ClassVar[int]
+    TIMESTAMP_UNIX_NS_FIELD_NUMBER: _ClassVar[int]
+    SEQUENCE_FIELD_NUMBER: _ClassVar[int]
+    TX_BYTES_FIELD_NUMBER: _ClassVar[int]
+    RX_BYTES_FIELD_NUMBER: _ClassVar[int]
+    TX_PACKETS_FIELD_NUMBER: _ClassVar[int]
+    RX_PACKETS_FIELD_NUMBER: _ClassVar[int]
+    DROPS_FIELD_NUMBER: _ClassVar[int]
+    QUEUES_FIELD_NUMBER: _ClassVar[int]
+    BOOT_ID_FIELD_NUMBER: _ClassVar[int]
+    NIC_COUNTERS_FIELD_NUMBER: _ClassVar[int]
+    port: str
+    timestamp_unix_ns: int
+    sequence: int
+    tx_bytes: int
+    rx_bytes: int
+    tx_packets: int
+    rx_packets: int
+    drops: int
+    queues: _containers.RepeatedCompositeFieldContainer[QueueSample]
+    boot_id: int
+    nic_counters: _containers.ScalarMap[str, int]
+    def __init__(self, port: _Optional[str] = ..., timestamp_unix_ns: _Optional[int] = ..., sequence: _Optional[int] = ..., tx_bytes: _Optional[int] = ..., rx_bytes: _Optional[int] = ..., tx_packets: _Optional[int] = ..., rx_packets: _Optional[int] = ..., drops: _Optional[int] = ..., queues: _Optional[_Iterable[_Union[QueueSample, _Mapping]]] = ..., boot_id: _Optional[int] = ..., nic_counters: _Optional[_Mapping[str, int]] = ...) -> None: ...
+
+class QueueSample(_message.Message):
+    __slots__ = ("priority", "ecn_marked_packets", "pfc_rx_frames", "pfc_tx_frames", "paused_ns", "depth_bytes", "max_depth_bytes")
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    ECN_MARKED_PACKETS_FIELD_NUMBER: _ClassVar[int]
+    PFC_RX_FRAMES_FIELD_NUMBER: _ClassVar[int]
+    PFC_TX_FRAMES_FIELD_NUMBER: _ClassVar[int]
+    PAUSED_NS_FIELD_NUMBER: _ClassVar[int]
+    DEPTH_BYTES_FIELD_NUMBER: _ClassVar[int]
+    MAX_DEPTH_BYTES_FIELD_NUMBER: _ClassVar[int]
+    priority: int
+    ecn_marked_packets: int
+    pfc_rx_frames: int
+    pfc_tx_frames: int
+    paused_ns: int
+    depth_bytes: int
+    max_depth_bytes: int
+    def __init__(self, priority: _Optional[int] = ..., ecn_marked_packets: _Optional[int] = ..., pfc_rx_frames: _Optional[int] = ..., pfc_tx_frames: _Optional[int] = ..., paused_ns: _Optional[int] = ..., depth_bytes: _Optional[int] = ..., max_depth_bytes: _Optional[int] = ...) -> None: ...
+
+class ListCongestionRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ListCongestionReply(_message.Message):
+    __slots__ = ("congestion",)
+    CONGESTION_FIELD_NUMBER: _ClassVar[int]
+    congestion: _containers.RepeatedCompositeFieldContainer[Congestion]
+    def __init__(self, congestion: _Optional[_Iterable[_Union[Congestion, _Mapping]]] = ...) -> None: ...
+
+class Congestion(_message.Message):
+    __slots__ = ("port", "priority", "kind", "since_unix_ms", "flow_ids", "root_cause")
+    PORT_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    SINCE_UNIX_MS_FIELD_NUMBER: _ClassVar[int]
+    FLOW_IDS_FIELD_NUMBER: _ClassVar[int]
+    ROOT_CAUSE_FIELD_NUMBER: _ClassVar[int]
+    port: str
+    priority: int
+    kind: str
+    since_unix_ms: int
+    flow_ids: _containers.RepeatedScalarFieldContainer[str]
+    root_cause: str
+    def __init__(self, port: _Optional[str] = ..., priority: _Optional[int] = ..., kind: _Optional[str] = ..., since_unix_ms: _Optional[int] = ..., flow_ids: _Optional[_Iterable[str]] = ..., root_cause: _Optional[str] = ...) -> None: ...
+
+class WatchEventsRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class Event(_message.Message):
+    __slots__ = ("timestamp_unix_ns", "severity", "kind", "subject", "text")
+    TIMESTAMP_UNIX_NS_FIELD_NUMBER: _ClassVar[int]
+    SEVERITY_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    SUBJECT_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    timestamp_unix_ns: int
+    severity: str
+    kind: str
+    subject: str
+    text: str
+    def __init__(self, timestamp_unix_ns: _Optional[int] = ..., severity: _Optional[str] = ..., kind: _Optional[str] = ..., subject: _Optional[str] = ..., text: _Optional[str] = ...) -> None: ...
+
+class Vpc(_message.Message):
+    __slots__ = ("id", "tenant", "vni", "subnets", "endpoints", "security_rules", "nat", "direct_connects", "floating_ips", "network")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    VNI_FIELD_NUMBER: _ClassVar[int]
+    SUBNETS_FIELD_NUMBER: _ClassVar[int]
+    ENDPOINTS_FIELD_NUMBER: _ClassVar[int]
+    SECURITY_RULES_FIELD_NUMBER: _ClassVar[int]
+    NAT_FIELD_NUMBER: _ClassVar[int]
+    DIRECT_CONNECTS_FIELD_NUMBER: _ClassVar[int]
+    FLOATING_IPS_FIELD_NUMBER: _ClassVar[int]
+    NETWORK_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    tenant: str
+    vni: int
+    subnets: _containers.RepeatedCompositeFieldContainer[Subnet]
+    endpoints: _containers.RepeatedCompositeFieldContainer[Endpoint]
+    security_rules: _containers.RepeatedCompositeFieldContainer[SecurityRule]
+    nat: NatGateway
+    direct_connects: _containers.RepeatedCompositeFieldContainer[DirectConnect]
+    floating_ips: _containers.RepeatedCompositeFieldContainer[FloatingIp]
+    network: str
+    def __init__(self, id: _Optional[str] = ..., tenant: _Optional[str] = ..., vni: _Optional[int] = ..., subnets: _Optional[_Iterable[_Union[Subnet, _Mapping]]] = ..., endpoints: _Optional[_Iterable[_Union[Endpoint, _Mapping]]] = ..., security_rules: _Optional[_Iterable[_Union[SecurityRule, _Mapping]]] = ..., nat: _Optional[_Union[NatGateway, _Mapping]] = ..., direct_connects: _Optional[_Iterable[_Union[DirectConnect, _Mapping]]] = ..., floating_ips: _Optional[_Iterable[_Union[FloatingIp, _Mapping]]] = ..., network: _Optional[str] = ...) -> None: ...
+
+class FloatingIp(_message.Message):
+    __slots__ = ("public_ip", "endpoint_ip")
+    PUBLIC_IP_FIELD_NUMBER: _ClassVar[int]
+    ENDPOINT_IP_FIELD_NUMBER: _ClassVar[int]
+    public_ip: str
+    endpoint_ip: str
+    def __init__(self, public_ip: _Optional[str] = ..., endpoint_ip: _Optional[str] = ...) -> None: ...
+
+class Subnet(_message.Message):
+    __slots__ = ("cidr", "gateway_ip")
+    CIDR_FIELD_NUMBER: _ClassVar[int]
+    GATEWAY_IP_FIELD_NUMBER: _ClassVar[int]
+    cidr: str
+    gateway_ip: str
+    def __init__(self, cidr: _Optional[str] = ..., gateway_ip: _Optional[str] = ...) -> None: ...
+
+class Endpoint(_message.Message):
+    __slots__ = ("ip", "mac", "vtep_ip")
+    IP_FIELD_NUMBER: _ClassVar[int]
+    MAC_FIELD_NUMBER: _ClassVar[int]
+    VTEP_IP_FIELD_NUMBER: _ClassVar[int]
+    ip: str
+    mac: str
+    vtep_ip: str
+    def __init__(self, ip: _Optional[str] = ..., mac: _Optional[str] = ..., vtep_ip: _Optional[str] = ...) -> None: ...
+
+class SecurityRule(_message.Message):
+    __slots__ = ("allow", "direction", "protocol", "remote_cidr", "port_min", "port_max")
+    ALLOW_FIELD_NUMBER: _ClassVar[int]
+    DIRECTION_FIELD_NUMBER: _ClassVar[int]
+    PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    REMOTE_CIDR_FIELD_NUMBER: _ClassVar[int]
+    PORT_MIN_FIELD_NUMBER: _ClassVar[int]
+    PORT_MAX_FIELD_NUMBER: _ClassVar[int]
+    allow: bool
+    direction: str
+    protocol: str
+    remote_cidr: str
+    port_min: int
+    port_max: int
+    def __init__(self, allow: _Optional[bool] = ..., direction: _Optional[str] = ..., protocol: _Optional[str] = ..., remote_cidr: _Optional[str] = ..., port_min: _Optional[int] = ..., port_max: _Optional[int] = ...) -> None: ...
+
+class NatGateway(_message.Message):
+    __slots__ = ("public_ip",)
+    PUBLIC_IP_FIELD_NUMBER: _ClassVar[int]
+    public_ip: str
+    def __init__(self, public_ip: _Optional[str] = ...) -> None: ...
+
+class DirectConnect(_message.Message):
+    __slots__ = ("vlan", "customer_cidr", "next_hop_ip")
+    VLAN_FIELD_NUMBER: _ClassVar[int]
+    CUSTOMER_CIDR_FIELD_NUMBER: _ClassVar[int]
+    NEXT_HOP_IP_FIELD_NUMBER: _ClassVar[int]
+    vlan: int
+    customer_cidr: str
+    next_hop_ip: str
+    def __init__(self, vlan: _Optional[int] = ..., customer_cidr: _Optional[str] = ..., next_hop_ip: _Optional[str] = ...) -> None: ...
+
+class DeleteVpcRequest(_message.Message):
+    __slots__ = ("id",)
+    ID_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    def __init__(self, id: _Optional[str] = ...) -> None: ...
+
+class DeleteVpcReply(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ListVpcsRequest(_message.Message):
+    __slots__ = ("tenant",)
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    tenant: str
+    def __init__(self, tenant: _Optional[str] = ...) -> None: ...
+
+class ListVpcsReply(_message.Message):
+    __slots__ = ("vpcs",)
+    VPCS_FIELD_NUMBER: _ClassVar[int]
+    vpcs: _containers.RepeatedCompositeFieldContainer[Vpc]
+    def __init__(self, vpcs: _Optional[_Iterable[_Union[Vpc, _Mapping]]] = ...) -> None: ...
+
+class Peering(_message.Message):
+    __slots__ = ("vpc_a", "vpc_b")
+    VPC_A_FIELD_NUMBER: _ClassVar[int]
+    VPC_B_FIELD_NUMBER: _ClassVar[int]
+    vpc_a: str
+    vpc_b: str
+    def __init__(self, vpc_a: _Optional[str] = ..., vpc_b: _Optional[str] = ...) -> None: ...
+
+class LoadBalancer(_message.Message):
+    __slots__ = ("id", "tenant", "vip", "port", "protocol", "backends", "health_check", "vpc_id", "mode", "panic_when_all_down")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    TENANT_FIELD_NUMBER: _ClassVar[int]
+    VIP_FIELD_NUMBER: _ClassVar[int]
+    PORT_FIELD_NUMBER: _ClassVar[int]
+    PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    BACKENDS_FIELD_NUMBER: _ClassVar[int]
+    HEALTH_CHECK_FIELD_NUMBER: _ClassVar[int]
+    VPC_ID_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    PANIC_WHEN_ALL_DOWN_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    tenant: str
+    vip: str
+    port: int
+    protocol: str
+    backends: _containers.RepeatedCompositeFieldContainer[Backend]
+    health_check: HealthCheck
+    vpc_id: str
+    mode: str
+    panic_when_all_down: bool
+    def __init__(self, id: _Optional[str] = ..., tenant: _Optional[str] = ..., vip: _Optional[str] = ..., port: _Optional[int] = ..., protocol: _Optional[str] = ..., backends: _Optional[_Iterable[_Union[Backend, _Mapping]]] = ..., health_check: _Optional[_Union[HealthCheck, _Mapping]] = ..., vpc_id: _Optional[str] = ..., mode: _Optional[str] = ..., panic_when_all_down: _Optional[bool] = ...) -> None: ...
+
+class Backend(_message.Message):
+    __slots__ = ("ip", "port", "weight", "draining", "healthy")
+    IP_FIELD_NUMBER: _ClassVar[int]
+    PORT_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    DRAINING_FIELD_NUMBER: _ClassVar[int]
+    HEALTHY_FIELD_NUMBER: _ClassVar[int]
+    ip: str
+    port: int
+    weight: int
+    draining: bool
+    healthy: bool
+    def __init__(self, ip: _Optional[str] = ..., port: _Optional[int] = ..., weight: _Optional[int] = ..., draining: _Optional[bool] = ..., healthy: _Optional[bool] = ...) -> None: ...
+
+class HealthCheck(_message.Message):
+    __slots__ = ("kind", "path", "interval_ms", "timeout_ms", "rise", "fall")
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    PATH_FIELD_NUMBER: _ClassVar[int]
+    INTERVAL_MS_FIELD_NUMBER: _ClassVar[int]
+    TIMEOUT_MS_FIELD_NUMBER: _ClassVar[int]
+    RISE_FIELD_NUMBER: _ClassVar[int]
+    FALL_FIELD_NUMBER: _ClassVar[int]
+    kind: str
+    path: str
+    interval_ms: int
+    timeout_ms: int
+    rise: int
+    fall: int
+    def __init__(self, kind: _Optional[str] = ..., path: _Optional[str] = ..., interval_ms: _Optional[int] = ..., timeout_ms: _Optional[int] = ..., rise: _Optional[int] = ..., fall: _Optional[int] = ...) -> None: ...
+
+class DeleteLoadBalancerRequest(_message.Message):
+    __slots__ = ("id",)
+    ID_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    def __init__(self, id: _Optional[str] = ...) -> None: ...
+
+class ListLoadBalancersReply(_message.Message):
+    __slots__ = ("load_balancers",)
+    LOAD_BALANCERS_FIELD_NUMBER: _ClassVar[int]
+    load_balancers: _containers.RepeatedCompositeFieldContainer[LoadBalancer]
+    def __init__(self, load_balancers: _Optional[_Iterable[_Union[LoadBalancer, _Mapping]]] = ...) -> None: ...
