@@ -1,0 +1,45 @@
+# Each target sets up what it needs, so that it works as the only command on a fresh Debian 12.
+# ARGS goes to the program behind the target:  make demo ARGS='--seed 7'   make test ARGS='-k ring'
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test bench check format proto clean
+ARGS ?=
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-8s %s\n", $$1, $$2 }' Makefile
+
+setup: ## Install everything: Debian packages and .venv (safe to repeat)
+	@scripts/setup all
+
+demo: ## Planned paths against ECMP on an emulated fabric of real switches
+	@scripts/setup demo
+	@scripts/as-root .venv/bin/heddle demo $(ARGS)
+
+test: ## Run every test
+	@scripts/setup all
+	@scripts/run-tests $(ARGS)
+
+bench: ## Run the benchmarks, each a table and JSON
+	@scripts/setup all
+	@scripts/as-root .venv/bin/python -m benchmarks $(ARGS)
+
+check: ## Lint, format, types, import contracts, generated code
+	@scripts/setup all
+	.venv/bin/ruff check .
+	.venv/bin/ruff format --check .
+	.venv/bin/mypy
+	.venv/bin/lint-imports
+	scripts/generate-proto --check
+
+format: ## Mend what the linter can mend by itself
+	@scripts/setup all
+	.venv/bin/ruff check --fix .
+	.venv/bin/ruff format .
+
+proto: ## Generate the gRPC stubs anew
+	@scripts/setup all
+	scripts/generate-proto
+
+clean: ## Remove .venv and the tools' caches (reports stay)
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build heddle.egg-info
+	find . -name __pycache__ -not -path './.git/*' -prune -exec rm -rf {} +

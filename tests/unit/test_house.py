@@ -1,0 +1,45 @@
+"""The house rules that no linter knows: how large a file or function may be, and names that say nothing."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PRODUCTION = ("controller", "mininet_topos", "telemetry", "dataplane")
+MAX_FILE_LINES = 400
+MAX_FUNCTION_LINES = 60
+EMPTY_NAMES = {"utils", "util", "common", "manager", "helper", "helpers", "misc"}
+
+
+def production_files() -> list[Path]:
+    found = [path for package in PRODUCTION for path in sorted((ROOT / package).rglob("*.py"))]
+    return [path for path in found if not path.name.endswith(("_pb2.py", "_pb2_grpc.py"))]
+
+
+def functions(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node
+
+
+def test_production_code_is_where_this_test_looks() -> None:
+    assert {path.relative_to(ROOT).parts[0] for path in production_files()} >= {"controller", "mininet_topos"}
+
+
+def test_no_file_is_longer_than_400_lines() -> None:
+    sizes = {str(path.relative_to(ROOT)): path.read_text().count("\n") for path in production_files()}
+    assert {name: size for name, size in sizes.items() if size > MAX_FILE_LINES} == {}
+
+
+def test_no_function_is_longer_than_60_lines() -> None:
+    sizes = {
+        f"{path.relative_to(ROOT)}:{node.lineno} {node.name}": (node.end_lineno or node.lineno) - node.lineno + 1
+        for path in production_files()
+        for node in functions(path)
+    }
+    assert {name: size for name, size in sizes.items() if size > MAX_FUNCTION_LINES} == {}
+
+
+def test_every_module_has_a_name_that_says_what_it_does() -> None:
+    names = {path.relative_to(ROOT): set(path.relative_to(ROOT).with_suffix("").parts) for path in production_files()}
+    assert [str(path) for path, parts in names.items() if parts & EMPTY_NAMES] == []
