@@ -1,1 +1,1 @@
-"""gRPC: translate in, post, wait, translate out; no decisions."""
+"""The gRPC edge: translate in, post, wait, translate out. It decides nothing."""

@@ -134,6 +134,16 @@ class Fabric:
         return {link: cable for cable in self.cables for link in (cable.up_link, cable.down_link)}
 
     @cached_property
+    def cable_by_port(self) -> dict[PortRef, Cable]:
+        """Return the cable plugged into each switch port."""
+        return {port: cable for cable in self.cables for port in (cable.lower, cable.upper)}
+
+    @cached_property
+    def nic_by_port(self) -> dict[PortRef, Nic]:
+        """Return the NIC plugged into each leaf port."""
+        return {nic.port: nic for nic in self.nics}
+
+    @cached_property
     def nics_of_leaf(self) -> dict[str, tuple[Nic, ...]]:
         """Return the NICs of each leaf that has any, in order of port number."""
         found: dict[str, list[Nic]] = {}

@@ -82,3 +82,18 @@ class Infeasible:
 
     why: str
     budget: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobPlan:
+    """One generation of one job's plan, as it is told to anyone who asks."""
+
+    job_id: str
+    tenant: str
+    priority: int
+    generation: int
+    state: str
+    reason: str
+    lease_expires_unix_ms: int
+    flows: JobFlows
+    certificate: Certificate

@@ -1,0 +1,53 @@
+"""FabricService."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import grpc
+
+from controller.api.errors import told
+from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
+from controller.api.topology import topology_to
+from controller.brain.view import explain
+from controller.runtime.loop import TOPOLOGY, Loop
+
+Context = Any
+
+
+class FabricService(rpc.FabricServiceServicer):
+    """The fabric as it stands, and why a flow goes where it goes."""
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
+
+    async def GetTopology(self, request: pb.GetTopologyRequest, context: Context) -> pb.Topology:
+        """Return switches, links and NICs with their states and planned utilisation."""
+        return topology_to(self._loop.state)
+
+    async def WatchTopology(self, request: pb.GetTopologyRequest, context: Context) -> AsyncIterator[pb.Topology]:
+        """Return the topology now and after every change of it; a slow reader skips to the newest."""
+        async with told(context):
+            watch = self._loop.topology.open(TOPOLOGY)
+            try:
+                topology = topology_to(self._loop.state)
+                yield topology
+                async for generation in watch:
+                    if generation > topology.generation:
+                        topology = topology_to(self._loop.state)
+                        yield topology
+            finally:
+                self._loop.topology.close(TOPOLOGY, watch)
+
+    async def Explain(self, request: pb.ExplainRequest, context: Context) -> pb.Explanation:
+        """Say which job, generation and rule take a flow where it goes, and who shares its links."""
+        async with told(context):
+            found = explain(self._loop.state, request.flow_id)
+            return pb.Explanation(
+                text=found.text, job_id=found.job_id, hops=found.hops, sharing_flows=found.sharing_flows
+            )
+
+
+def add_to(server: grpc.aio.Server, loop: Loop) -> None:
+    """Register the service."""
+    rpc.add_FabricServiceServicer_to_server(FabricService(loop), server)

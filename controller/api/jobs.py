@@ -1,0 +1,110 @@
+"""JobService."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import grpc
+
+from controller.api.errors import told
+from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
+from controller.api.translate import MAX_FLOWS_IN_A_MESSAGE, changed_flows, pages_of, plan_to, request_from
+from controller.brain.state import Job
+from controller.model.error import HeddleError, NotFound
+from controller.model.event import Release, Renew, Submit
+from controller.model.plan import JobPlan
+from controller.runtime.loop import Loop
+
+Context = Any  # grpc.aio.ServicerContext, whose stubs are not generic everywhere
+
+
+class JobService(rpc.JobServiceServicer):
+    """Jobs ask for paths here; every method posts to the loop or reads its frozen state."""
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
+
+    async def SubmitJob(self, request: pb.SubmitJobRequest, context: Context) -> pb.JobPlan:
+        """Admit, plan, install, and answer once every switch has acknowledged."""
+        return await self._submitted(request, context, preview=False)
+
+    async def PreviewJob(self, request: pb.SubmitJobRequest, context: Context) -> pb.JobPlan:
+        """Answer as SubmitJob would now; nothing is reserved."""
+        return await self._submitted(request, context, preview=True)
+
+    async def _submitted(self, request: pb.SubmitJobRequest, context: Context, *, preview: bool) -> pb.JobPlan:
+        async with told(context):
+            wanted = request_from(request)
+            plan = await self._loop.ask(lambda reply: Submit(reply=reply, request=wanted, preview=preview))
+            return plan_to(_plan(plan))
+
+    async def RenewJob(self, request: pb.RenewJobRequest, context: Context) -> pb.JobPlan:
+        """Extend a lease."""
+        async with told(context):
+            plan = await self._loop.ask(
+                lambda reply: Renew(reply=reply, job_id=request.job_id, lease_ms=request.lease_ms)
+            )
+            return plan_to(_plan(plan))
+
+    async def ReleaseJob(self, request: pb.ReleaseJobRequest, context: Context) -> pb.ReleaseJobReply:
+        """End a job."""
+        async with told(context):
+            released = await self._loop.ask(lambda reply: Release(reply=reply, job_id=request.job_id))
+            if not isinstance(released, int):
+                raise HeddleError("a release was answered by a plan")
+            return pb.ReleaseJobReply(flows_released=released)
+
+    async def GetJob(self, request: pb.GetJobRequest, context: Context) -> pb.JobPlan:
+        """Return a job's current plan."""
+        async with told(context):
+            return plan_to(self._job(request.job_id).told())
+
+    async def ListJobs(self, request: pb.ListJobsRequest, context: Context) -> pb.ListJobsReply:
+        """Return all jobs, or a tenant's; flows beyond a message's limit are left out and marked so."""
+        left, plans = MAX_FLOWS_IN_A_MESSAGE, []
+        for job in self._loop.state.jobs.values():
+            if request.tenant in ("", job.request.tenant):
+                plans.append(plan_to(job.told(), max_flows=left))
+                left -= len(plans[-1].flows)
+        return pb.ListJobsReply(jobs=plans)
+
+    async def StreamFlows(self, request: pb.GetJobRequest, context: Context) -> AsyncIterator[pb.FlowPlanPage]:
+        """Return all flows of a job in pages."""
+        async with told(context):
+            job = self._job(request.job_id)
+            for page in pages_of(job.generation, job.flows.flows):
+                yield page
+
+    async def WatchJob(self, request: pb.WatchJobRequest, context: Context) -> AsyncIterator[pb.JobPlan]:
+        """Return the current plan, then every later generation, until the job ends."""
+        async with told(context):
+            watch = self._loop.plans.open(request.job_id)
+            try:
+                plan = self._job(request.job_id).told()
+                yield plan_to(plan)
+                async for later in watch:
+                    if (later.generation, later.state) == (plan.generation, plan.state):
+                        continue  # announced between the opening of the watch and the first answer
+                    yield plan_to(later, flows=changed_flows(plan, later) if request.changes_only else None)
+                    plan = later
+                    if later.state == "released":
+                        return
+            finally:
+                self._loop.plans.close(request.job_id, watch)
+
+    def _job(self, job_id: str) -> Job:
+        job = self._loop.state.jobs.get(job_id)
+        if job is None:
+            raise NotFound(f"job_id: no job {job_id!r} holds paths here; `heddle job list` names those that do")
+        return job
+
+
+def _plan(answer: JobPlan | int) -> JobPlan:
+    if not isinstance(answer, JobPlan):
+        raise HeddleError("a plan was answered by a number")
+    return answer
+
+
+def add_to(server: grpc.aio.Server, loop: Loop) -> None:
+    """Register the service."""
+    rpc.add_JobServiceServicer_to_server(JobService(loop), server)

@@ -1,0 +1,43 @@
+"""The gRPC server: our services, health and reflection."""
+
+import grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from controller.api import fabric, jobs
+from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from controller.model.error import EnvironmentFault
+from controller.runtime.loop import Loop
+
+MAX_REQUEST_BYTES = 64 << 20
+_SERVICES = tuple(pb.DESCRIPTOR.services_by_name[name].full_name for name in ("JobService", "FabricService"))
+
+
+class ApiServer:
+    """Serves one loop on one address."""
+
+    def __init__(self, loop: Loop) -> None:
+        self._server = grpc.aio.server(options=[("grpc.max_receive_message_length", MAX_REQUEST_BYTES)])
+        jobs.add_to(self._server, loop)
+        fabric.add_to(self._server, loop)
+        self._health = health.aio.HealthServicer()
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        reflection.enable_server_reflection((*_SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME), self._server)
+
+    async def start(self, address: str, port: int) -> int:
+        """Listen and return the port; raises EnvironmentFault where the address is taken."""
+        try:
+            bound: int = self._server.add_insecure_port(f"{address}:{port}")
+        except RuntimeError:
+            bound = 0
+        if not bound:
+            raise EnvironmentFault(f"gRPC cannot listen on {address}:{port}; is it in use? choose another by --grpc")
+        await self._server.start()
+        for service in ("", *_SERVICES):
+            await self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
+        return bound
+
+    async def close(self) -> None:
+        """Say NOT_SERVING, let calls finish for half a second, stop."""
+        await self._health.enter_graceful_shutdown()
+        await self._server.stop(0.5)

@@ -1,0 +1,72 @@
+"""The topology message, read off a state."""
+
+from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from controller.brain.state import State
+from controller.brain.view import link_loads_bps
+from controller.model.address import ip_text, mac_text
+from controller.model.fabric import Cable, Nic
+
+
+def topology_to(state: State) -> pb.Topology:
+    """Write the whole fabric as it stands."""
+    loads = link_loads_bps(state)
+    fabric, pins = state.fabric, _pins(state)
+    return pb.Topology(
+        generation=state.topology_generation,
+        switches=[
+            pb.Switch(
+                id=switch.id,
+                role=switch.role.value,
+                datapath_id=switch.datapath_id,
+                connected=state.switches[switch.id].connected,
+                rules=len(state.underlay[switch.id].rules) + pins.get(switch.id, 0),
+            )
+            for switch in fabric.switches
+        ],
+        links=[link for cable in fabric.cables for link in _cable_links(state, cable, loads)]
+        + [link for nic in fabric.nics for link in _nic_links(state, nic, loads)],
+        nics=[_nic(nic) for nic in fabric.nics],
+    )
+
+
+def _pins(state: State) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for job in state.jobs.values():
+        for switch, rules in job.pin_rules.items():
+            counts[switch] = counts.get(switch, 0) + len(rules)
+    return counts
+
+
+def _cable_links(state: State, cable: Cable, loads: dict[str, int]) -> tuple[pb.Link, pb.Link]:
+    health = state.health
+    ends = {cable.lower.switch, cable.upper.switch}
+    up = cable.id not in health.down_cables and ends.isdisjoint(health.down_switches)
+    ways = ((cable.up_link, cable.lower, cable.upper), (cable.down_link, cable.upper, cable.lower))
+    first, second = (_link(link, str(src), str(dst), cable.capacity_bps, up, loads) for link, src, dst in ways)
+    return first, second
+
+
+def _nic_links(state: State, nic: Nic, loads: dict[str, int]) -> tuple[pb.Link, pb.Link]:
+    up = nic.id not in state.health.down_nics and nic.port.switch not in state.health.down_switches
+    return (
+        _link(nic.up_link, nic.id, str(nic.port), nic.capacity_bps, up, loads),
+        _link(nic.down_link, str(nic.port), nic.id, nic.capacity_bps, up, loads),
+    )
+
+
+def _link(link: str, src: str, dst: str, capacity_bps: int, up: bool, loads: dict[str, int]) -> pb.Link:
+    utilisation = loads.get(link, 0) / capacity_bps
+    return pb.Link(id=link, src=src, dst=dst, capacity_bps=capacity_bps, up=up, planned_utilisation=utilisation)
+
+
+def _nic(nic: Nic) -> pb.Nic:
+    return pb.Nic(
+        id=nic.id,
+        host=nic.host,
+        ip=ip_text(nic.ip),
+        mac=mac_text(nic.mac),
+        leaf_port=str(nic.port),
+        capacity_bps=nic.capacity_bps,
+        rail=nic.rail,
+        network=nic.network,
+    )

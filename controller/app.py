@@ -1,0 +1,141 @@
+"""The composition root: every edge, queue and task of the controller, on one screen.
+
+southbound ──events──►                      ┌─► planner (one worker thread)
+                      inbox ──► Loop(brain) ─┼─► southbound.install (barriers)
+gRPC ──────events──►                        └─► replies, watchers
+"""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+
+from controller.api.server import ApiServer
+from controller.brain.state import Settings, begin
+from controller.config.service import ServiceConfig, split_address
+from controller.model.effect import Solve
+from controller.model.error import HeddleError
+from controller.model.event import PortStatus, SwitchDown, SwitchUp
+from controller.model.fabric import Fabric
+from controller.model.plan import Infeasible, Plan
+from controller.model.rule import Step, SwitchRules
+from controller.planner.solve import solve
+from controller.runtime.loop import Loop
+from controller.southbound.server import OpenFlowServer
+
+_LOG = logging.getLogger("heddle.controller")
+
+
+class SystemClock:
+    """The machine's own clocks."""
+
+    def unix_ms(self) -> int:
+        """Return Unix time in milliseconds."""
+        return time.time_ns() // 1_000_000
+
+    def monotonic_ns(self) -> int:
+        """Return a time that only grows, in nanoseconds."""
+        return time.monotonic_ns()
+
+
+class Inbound:
+    """What the southbound tells, posted to the loop."""
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
+
+    def switch_up(self, switch_id: str, ports: Mapping[int, bool], installed: SwitchRules) -> None:
+        """A switch is ready for rules."""
+        self._loop.post(SwitchUp(switch=switch_id, ports=ports, installed=installed))
+
+    def switch_suspect(self, switch_id: str) -> None:
+        """A switch has not answered for a while; its session still stands."""
+        _LOG.warning("%s: does not answer echoes", switch_id)
+
+    def switch_recovered(self, switch_id: str) -> None:
+        """A suspect switch answers again."""
+        _LOG.info("%s: answers again", switch_id)
+
+    def switch_down(self, switch_id: str, reason: str) -> None:
+        """A switch's session ended."""
+        self._loop.post(SwitchDown(switch=switch_id, reason=reason))
+
+    def port_status(self, switch_id: str, port_no: int, up: bool) -> None:
+        """A port changed."""
+        self._loop.post(PortStatus(switch=switch_id, port=port_no, up=up))
+
+    def rule_error(self, switch_id: str, text: str) -> None:
+        """A switch complained outside of any installation."""
+        _LOG.warning("%s: %s", switch_id, text)
+
+    def flow_removed(self, switch_id: str) -> None:
+        """A switch removed a rule by itself; ours never time out, so somebody else's hand was in it."""
+        _LOG.warning("%s: a rule was removed on the switch", switch_id)
+
+
+class Outbound:
+    """The southbound as the loop wants it."""
+
+    def __init__(self, server: OpenFlowServer) -> None:
+        self._server = server
+
+    async def install(self, steps: Sequence[Step]) -> None:
+        """Send the steps, each behind barriers; raises InstallError."""
+        await self._server.install(steps)
+
+    async def read_rules(self, switch_id: str) -> SwitchRules:
+        """Return what a switch holds; raises InstallError."""
+        return await self._server.read_rules(switch_id)
+
+
+def plan_beside(fabric: Fabric, problem: Solve) -> Plan | Infeasible | HeddleError:
+    """Call the planner; its errors are values here."""
+    try:
+        return solve(fabric, problem.requests, health=problem.health, kept=problem.kept)
+    except HeddleError as error:
+        return error
+
+
+class Application:
+    """One controller for one fabric."""
+
+    def __init__(self, fabric: Fabric, config: ServiceConfig) -> None:
+        settings = Settings(
+            default_lease_ms=config.default_lease_ms,
+            max_lease_ms=config.max_lease_ms,
+            max_waiting=config.max_waiting,
+            max_jobs=config.max_jobs,
+        )
+        self._config = config
+        self.loop = Loop(
+            begin(fabric, settings), planner=lambda problem: plan_beside(fabric, problem), clock=SystemClock()
+        )
+        self._known = {switch.datapath_id: switch.id for switch in fabric.switches}
+        self._running: asyncio.Task[None] | None = None
+
+    @asynccontextmanager
+    async def started(self) -> AsyncIterator[dict[str, str]]:
+        """Run while the context lasts; gives the addresses that clients and switches connect to."""
+        (of_host, of_port), (grpc_host, grpc_port) = map(split_address, (self._config.openflow, self._config.grpc))
+        server = OpenFlowServer(of_host, of_port, known=self._known.get, events=Inbound(self.loop))
+        api = ApiServer(self.loop)
+        self.loop.connect(Outbound(server))
+        self._running = asyncio.create_task(self.loop.run())
+        try:
+            bound = await server.start()
+            grpc_bound = await api.start(grpc_host, grpc_port)
+            yield {"openflow": f"{bound[0]}:{bound[1]}", "grpc": f"{grpc_host}:{grpc_bound}"}
+        finally:
+            await api.close()
+            await server.close()
+            self._running.cancel()
+            with contextlib.suppress(asyncio.CancelledError, BaseExceptionGroup):
+                await self._running
+            self.loop.close()
+
+    async def failed(self) -> None:
+        """Wait until the loop ends by a fault, and raise it."""
+        if self._running is not None:
+            await asyncio.shield(self._running)

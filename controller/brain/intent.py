@@ -1,0 +1,48 @@
+"""From a job's flows to the rules it needs beyond the underlay, and what that does to rule budgets."""
+
+from collections.abc import Mapping
+
+from controller.brain.state import State
+from controller.model.error import BudgetExceeded
+from controller.model.plan import FlowPlan, JobFlows
+from controller.model.rule import FlowRule, Pin
+from controller.rules.compile import pin_rules
+
+
+def pin_rules_of(state: State, flows: JobFlows, job_number: int, generation: int) -> Mapping[str, tuple[FlowRule, ...]]:
+    """Return the pins of a job per switch; none for flows whose path is in their source port."""
+    pins = tuple(_pin(state, flow, job_number, generation) for flow in flows.flows if flow.pinned)
+    return pin_rules(state.fabric, pins) if pins else {}
+
+
+def _pin(state: State, flow: FlowPlan, job_number: int, generation: int) -> Pin:
+    nics = state.fabric.nic_by_id
+    return Pin(
+        src_ip=nics[flow.src_nic].ip,
+        dst_ip=nics[flow.dst_nic].ip,
+        udp_source_port=flow.udp_source_port or None,
+        links=flow.links,
+        job_number=job_number,
+        generation=generation,
+    )
+
+
+def rule_counts(state: State, added: Mapping[str, int]) -> dict[str, int]:
+    """Return how many rules each switch holds with `added` more of them."""
+    counts = {switch: len(rules.rules) + added.get(switch, 0) for switch, rules in state.underlay.items()}
+    for job in state.jobs.values():
+        for switch, rules in job.pin_rules.items():
+            counts[switch] += len(rules)
+    return counts
+
+
+def budget_passed(state: State, more: Mapping[str, tuple[FlowRule, ...]]) -> BudgetExceeded | None:
+    """Return the refusal where a switch would hold more rules than its budget."""
+    counts = rule_counts(state, {switch: len(rules) for switch, rules in more.items()})
+    for switch in state.fabric.switches:
+        if switch.rule_budget is not None and counts[switch.id] > switch.rule_budget:
+            return BudgetExceeded(
+                f"switch {switch.id} would hold {counts[switch.id]} rules, its rule_budget is {switch.rule_budget}; "
+                "let the job choose its source ports (steering SOURCE_PORT) or raise the budget"
+            )
+    return None

@@ -1,0 +1,239 @@
+"""Jobs: submit, preview, renew, release, and leases that end."""
+
+from dataclasses import replace
+
+from controller.brain.intent import budget_passed, pin_rules_of, rule_counts
+from controller.brain.state import Active, Job, PlanWork, ReleaseWork, State
+from controller.brain.transact import Outcome, enqueue, install, path_switches, take_token, waiting_plans
+from controller.model.admission import problems
+from controller.model.effect import Announce, Effect, Note, Reply, Solve
+from controller.model.error import (
+    AlreadyExists,
+    BudgetExceeded,
+    HeddleError,
+    InputError,
+    NoAdmissiblePlan,
+    NotFound,
+    Unavailable,
+)
+from controller.model.event import Release, Renew, Solved, Submit, Tick
+from controller.model.job import JobRequest
+from controller.model.plan import Certificate, Infeasible, JobFlows, JobPlan, Plan
+
+
+def submit(state: State, event: Submit, now: int) -> Outcome:
+    """Admit a request to the queue, or answer at once where it is known, wrong or one too many."""
+    refusal = _refusal(state, event.request)
+    if refusal is not None:
+        return state, (Reply(reply=event.reply, outcome=refusal),)
+    if not event.preview:
+        known = state.jobs.get(event.request.job_id)
+        joined = _join_waiting(state, event)
+        if joined is not None:
+            return joined
+        if known is not None:
+            return state, (Reply(reply=event.reply, outcome=_same_or_taken(known, event.request)),)
+    work = PlanWork(replies=(event.reply,), request=event.request, preview=event.preview)
+    return enqueue(state, work), ()
+
+
+def _refusal(state: State, request: JobRequest) -> HeddleError | None:
+    found = problems(request, state.fabric)
+    if found:
+        return InputError(*(f"{problem.path}: {problem.text}" for problem in found))
+    if request.lease_ms > state.settings.max_lease_ms:
+        return InputError(f"lease_ms: {request.lease_ms} is more than the {state.settings.max_lease_ms} allowed here")
+    if len(state.queue) >= state.settings.max_waiting:
+        return BudgetExceeded(f"{len(state.queue)} requests are waiting already; try again when some are answered")
+    if len(state.jobs) >= state.settings.max_jobs and request.job_id not in state.jobs:
+        return BudgetExceeded(f"{len(state.jobs)} jobs hold paths already; release one first")
+    return None
+
+
+def _same_or_taken(known: Job, request: JobRequest) -> JobPlan | HeddleError:
+    if known.request == request:
+        return known.told()
+    return AlreadyExists(
+        f"job_id: {request.job_id} is in use with a different request; release it or choose another id"
+    )
+
+
+def _join_waiting(state: State, event: Submit) -> Outcome | None:
+    """Let a caller wait for the same request that is under way; None where there is none of that id."""
+    for work in waiting_plans(state):
+        if work.preview or work.request.job_id != event.request.job_id:
+            continue
+        if work.request != event.request:
+            taken = AlreadyExists(f"job_id: {event.request.job_id} is being planned with a different request")
+            return state, (Reply(reply=event.reply, outcome=taken),)
+        joined = replace(work, replies=(*work.replies, event.reply))
+        if state.active is not None and state.active.work is work:
+            return replace(state, active=replace(state.active, work=joined)), ()
+        queue = tuple(joined if waiting is work else waiting for waiting in state.queue)
+        return replace(state, queue=queue), ()
+    return None
+
+
+def start_plan(state: State, work: PlanWork) -> Outcome:
+    """Hand a request to the planner, beside the jobs that already run."""
+    state, token = take_token(state)
+    known = state.jobs.get(work.request.job_id)
+    kept = tuple((job.request, job.flows) for job in state.jobs.values() if work.preview is False or job is not known)
+    solve = Solve(token=token, requests=(work.request,), kept=kept, health=state.health)
+    return replace(state, active=Active(token=token, work=work)), (solve,)
+
+
+def solved(state: State, event: Solved, now: int) -> Outcome:
+    """Turn the planner's answer into a job and its installation, or into an answer."""
+    active = state.active
+    if active is None or active.token != event.token or not isinstance(active.work, PlanWork):
+        return state, ()
+    work = active.work
+    if not isinstance(event.outcome, Plan):
+        error = _as_error(event.outcome)
+        return replace(state, active=None), tuple(Reply(reply=r, outcome=error) for r in work.replies)
+    job = _job_of(state, work, event.outcome, event.solve_ns, now)
+    refused = budget_passed(state, job.pin_rules)
+    if refused is not None:
+        return replace(state, active=None), tuple(Reply(reply=r, outcome=refused) for r in work.replies)
+    if work.preview:
+        return replace(state, active=None), tuple(Reply(reply=r, outcome=job.told()) for r in work.replies)
+    return _install_job(state, work, job, event.outcome)
+
+
+def _as_error(outcome: Infeasible | HeddleError) -> HeddleError:
+    if isinstance(outcome, HeddleError):
+        return outcome
+    return BudgetExceeded(outcome.why) if outcome.budget else NoAdmissiblePlan(outcome.why)
+
+
+def _job_of(state: State, work: PlanWork, plan: Plan, solve_ns: int, now: int) -> Job:
+    request = work.request
+    flows = next(job for job in plan.jobs if job.job_id == request.job_id)
+    pins = pin_rules_of(state, flows, state.next_job_number, 1)
+    added = {switch: len(rules) for switch, rules in pins.items()}
+    counts = rule_counts(state, added)
+    certificate = replace(
+        plan.certificate,
+        solve_ns=solve_ns,
+        rules_installed=sum(added.values()),
+        max_rules_on_a_switch=max(counts.values(), default=0),
+    )
+    return Job(
+        request=request,
+        number=state.next_job_number,
+        generation=1,
+        state="planned",
+        reason="preview" if work.preview else "submitted",
+        lease_expires_unix_ms=0 if work.preview else now + (request.lease_ms or state.settings.default_lease_ms),
+        flows=flows,
+        certificate=certificate,
+        pin_rules=pins,
+    )
+
+
+def _install_job(state: State, work: PlanWork, job: Job, plan: Plan) -> Outcome:
+    needed = path_switches(link for flow in job.flows.flows for link in flow.links + flow.reverse_links)
+    absent = sorted(switch for switch in needed if not state.switches[switch].connected)
+    if absent:
+        gone = Unavailable(
+            f"switch {absent[0]} is not connected ({len(absent)} in all on this job's paths); retry when it is"
+        )
+        return replace(state, active=None), tuple(Reply(reply=r, outcome=gone) for r in work.replies)
+    jobs = {**state.jobs, job.request.job_id: job}
+    for other in plan.jobs:
+        if other.job_id in state.jobs:
+            jobs[other.job_id] = _restated(state.jobs[other.job_id], other, plan.certificate)
+    state = replace(
+        state, jobs=jobs, next_job_number=state.next_job_number + 1, dirty=state.dirty | job.pin_rules.keys()
+    )
+    return install(state, work, needed)
+
+
+def _restated(job: Job, flows: JobFlows, certificate: Certificate) -> Job:
+    """Keep a job's paths and take over the fabric's new certificate: it is one for all jobs."""
+    own = replace(job.flows, own_max_link_utilisation=flows.own_max_link_utilisation)
+    mine = replace(
+        certificate,
+        solve_ns=job.certificate.solve_ns,
+        install_ns=job.certificate.install_ns,
+        rules_installed=job.certificate.rules_installed,
+        max_rules_on_a_switch=job.certificate.max_rules_on_a_switch,
+    )
+    return replace(job, flows=own, certificate=mine)
+
+
+def installed_job(state: State, work: PlanWork, install_ns: int) -> Outcome:
+    """Every switch has acknowledged: the job runs, and only now is it said."""
+    job = state.jobs[work.request.job_id]
+    certificate = replace(job.certificate, install_ns=install_ns)
+    job = replace(job, state="running", certificate=certificate)
+    state = replace(state, jobs={**state.jobs, work.request.job_id: job})
+    told = job.told()
+    return state, (*(Reply(reply=r, outcome=told) for r in work.replies), Announce(plan=told))
+
+
+def failed_job(state: State, work: PlanWork, switch: str, reason: str) -> Outcome:
+    """Take back a job whose installation failed: nothing of it stays."""
+    job = state.jobs.get(work.request.job_id)
+    jobs = {job_id: known for job_id, known in state.jobs.items() if known is not job}
+    touched = job.pin_rules.keys() if job else frozenset()
+    state = replace(state, jobs=jobs, dirty=state.dirty | touched)
+    error = Unavailable(f"switch {switch} did not acknowledge the plan ({reason}); nothing is left of it, retry")
+    return state, tuple(Reply(reply=r, outcome=error) for r in work.replies)
+
+
+def renew(state: State, event: Renew, now: int) -> Outcome:
+    """Move a job's lease on."""
+    job = state.jobs.get(event.job_id)
+    if job is None:
+        return state, (Reply(reply=event.reply, outcome=_no_job(event.job_id)),)
+    if event.lease_ms > state.settings.max_lease_ms:
+        why = f"lease_ms: {event.lease_ms} is more than the {state.settings.max_lease_ms} allowed here"
+        return state, (Reply(reply=event.reply, outcome=InputError(why)),)
+    expires = now + (event.lease_ms or job.request.lease_ms or state.settings.default_lease_ms)
+    job = replace(job, lease_expires_unix_ms=expires)
+    return replace(state, jobs={**state.jobs, event.job_id: job}), (Reply(reply=event.reply, outcome=job.told()),)
+
+
+def _no_job(job_id: str) -> NotFound:
+    return NotFound(f"job_id: no job {job_id!r} holds paths here; `heddle job list` names those that do")
+
+
+def release(state: State, event: Release, now: int) -> Outcome:
+    """Queue the end of a job."""
+    waits = any(work.request.job_id == event.job_id and not work.preview for work in waiting_plans(state))
+    if event.job_id not in state.jobs and not waits:
+        return state, (Reply(reply=event.reply, outcome=_no_job(event.job_id)),)
+    return enqueue(state, ReleaseWork(reply=event.reply, job_id=event.job_id, reason="released")), ()
+
+
+def tick(state: State, event: Tick, now: int) -> Outcome:
+    """Queue the end of every job whose lease has run out."""
+    leaving = {work.job_id for work in state.queue if isinstance(work, ReleaseWork)}
+    effects: list[Effect] = []
+    for job_id, job in state.jobs.items():
+        if job.state != "planned" and job.lease_expires_unix_ms <= now and job_id not in leaving:
+            state = enqueue(state, ReleaseWork(reply=None, job_id=job_id, reason="lease ended"))
+            effects.append(
+                Note(severity="warning", subject=job_id, text="the lease ended; its flows fall back to ECMP")
+            )
+    return state, tuple(effects)
+
+
+def start_release(state: State, work: ReleaseWork) -> Outcome:
+    """Take a job out and remove its pins; the flows' ports then meet the underlay alone."""
+    job = state.jobs.get(work.job_id)
+    if job is None:
+        gone = (Reply(reply=work.reply, outcome=_no_job(work.job_id)),) if work.reply is not None else ()
+        return state, gone
+    jobs = {job_id: known for job_id, known in state.jobs.items() if job_id != work.job_id}
+    state = replace(state, jobs=jobs, dirty=state.dirty | job.pin_rules.keys())
+    last = replace(job, state="released", reason=work.reason, generation=job.generation + 1).told()
+    done: tuple[Effect, ...] = (Announce(plan=last),)
+    if work.reply is not None:
+        done = (Reply(reply=work.reply, outcome=len(job.flows.flows)), *done)
+    if not job.pin_rules:
+        return state, done
+    state, effects = install(state, work)
+    return state, (*effects, *done)

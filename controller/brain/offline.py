@@ -1,0 +1,53 @@
+"""A whole plan without a fabric to talk to: the same planner, rules and budgets, one pure function."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from controller.brain.intent import budget_passed, pin_rules_of, rule_counts
+from controller.brain.state import Job, State, wanted
+from controller.model.error import BudgetExceeded
+from controller.model.job import JobRequest
+from controller.model.plan import JobPlan, Plan
+from controller.model.rule import SwitchRules
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offline:
+    """Every job's plan, and what every switch would hold under it."""
+
+    jobs: tuple[JobPlan, ...]
+    rules: Mapping[str, SwitchRules]
+
+
+def offline(state: State, requests: Sequence[JobRequest], plan: Plan, solve_ns: int) -> Offline | BudgetExceeded:
+    """Put a plan for `requests` on the given (fresh) state; returns the refusal where a rule budget is passed."""
+    flows_of = {flows.job_id: flows for flows in plan.jobs}
+    for number, request in enumerate(requests, start=1):
+        flows = flows_of[request.job_id]
+        pins = pin_rules_of(state, flows, number, 1)
+        refused = budget_passed(state, pins)
+        if refused is not None:
+            return refused
+        job = Job(
+            request=request,
+            number=number,
+            generation=1,
+            state="planned",
+            reason="planned offline",
+            lease_expires_unix_ms=0,
+            flows=flows,
+            certificate=plan.certificate,
+            pin_rules=pins,
+        )
+        state = replace(state, jobs={**state.jobs, request.job_id: job})
+    counts = rule_counts(state, {})
+    certificate = replace(
+        plan.certificate,
+        solve_ns=solve_ns,
+        rules_installed=sum(len(rules) for job in state.jobs.values() for rules in job.pin_rules.values()),
+        max_rules_on_a_switch=max(counts.values(), default=0),
+    )
+    return Offline(
+        jobs=tuple(replace(job.told(), certificate=certificate) for job in state.jobs.values()),
+        rules={switch: wanted(state, switch) for switch in state.underlay},
+    )

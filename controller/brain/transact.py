@@ -1,0 +1,112 @@
+"""One transaction after the other: take work from the queue, send the difference, take note of the answers."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from controller.brain.state import Active, PlanWork, State, SwitchState, SyncWork, Work, wanted
+from controller.model.effect import Effect, Install, Note, ReadRules, TopologyChanged
+from controller.model.event import Installed, InstallFailed
+from controller.model.rule import Change, Step
+from controller.rules.diff import diff
+from controller.rules.order import order
+
+Outcome = tuple[State, tuple[Effect, ...]]
+
+
+def enqueue(state: State, work: Work) -> State:
+    """Put work at the end of the queue; one waiting synchronisation is enough."""
+    if isinstance(work, SyncWork) and any(isinstance(waiting, SyncWork) for waiting in state.queue):
+        return state
+    return replace(state, queue=(*state.queue, work))
+
+
+def take_token(state: State) -> tuple[State, int]:
+    """Return a number that no effect has carried yet."""
+    return replace(state, next_token=state.next_token + 1), state.next_token
+
+
+def differences(state: State) -> dict[str, tuple[Change, ...]]:
+    """Return what the connected switches lack or have too much of."""
+    found = {}
+    for switch in sorted(state.dirty):
+        known = state.switches[switch]
+        if known.connected and known.installed is not None:
+            changes = diff(known.installed, wanted(state, switch))
+            if changes:
+                found[switch] = changes
+    return found
+
+
+def install(state: State, work: Work, barriers: frozenset[str] = frozenset()) -> Outcome:
+    """Send every difference, and at least a barrier to each switch in `barriers`."""
+    changes = differences(state)
+    steps = order(changes, state.fabric)
+    silent: dict[str, tuple[Change, ...]] = dict.fromkeys(sorted(barriers - changes.keys()), ())
+    if silent:
+        steps = (*steps[:-1], Step({**steps[-1].changes, **silent})) if steps else (Step(silent),)
+    state, token = take_token(state)
+    target = {switch: wanted(state, switch) for switch in changes}
+    settled = frozenset(s for s in state.dirty if s not in changes and _known(state.switches[s]))
+    state = replace(state, active=Active(token=token, work=work, target=target), dirty=state.dirty - settled)
+    return state, (Install(token=token, steps=steps),)
+
+
+def _known(switch: SwitchState) -> bool:
+    return switch.connected and switch.installed is not None
+
+
+def on_installed(state: State, event: Installed) -> State | None:
+    """Take note that the active transaction's switches hold their target; None where the event is stale."""
+    active = state.active
+    if active is None or active.token != event.token or active.target is None:
+        return None
+    switches = dict(state.switches)
+    for switch, rules in active.target.items():
+        if switches[switch].connected:
+            switches[switch] = SwitchState(connected=True, installed=rules)
+    return replace(state, switches=switches, dirty=state.dirty - active.target.keys(), active=None)
+
+
+MAX_FAILURES = 3
+"""A switch that fails this many installations in a row is left alone until it connects again."""
+
+
+def on_install_failed(state: State, event: InstallFailed) -> Outcome | None:
+    """Forget what the transaction's switches hold and read them again; None where the event is stale."""
+    active = state.active
+    if active is None or active.token != event.token or active.target is None:
+        return None
+    switches, effects = dict(state.switches), [_failure_note(event)]
+    unsure = [switch for switch in active.target if state.switches[switch].connected]
+    for switch in unsure:
+        failures = state.switches[switch].failures + (switch == event.switch)
+        switches[switch] = SwitchState(connected=True, installed=None, failures=failures)
+        if failures < MAX_FAILURES:
+            effects.append(ReadRules(switch=switch))
+        else:
+            text = f"{failures} installations in a row failed; left as it is until it connects again"
+            effects.append(Note(severity="error", subject=switch, text=text))
+    state = replace(state, switches=switches, dirty=state.dirty | frozenset(unsure), active=None)
+    return state, tuple(effects)
+
+
+def _failure_note(event: InstallFailed) -> Effect:
+    return Note(severity="error", subject=event.switch, text=f"installation failed: {event.reason}")
+
+
+def path_switches(links: Iterable[str]) -> frozenset[str]:
+    """Return the switches at either end of the given directed links."""
+    ends = (end for link in set(links) for end in link.split(">"))
+    return frozenset(end.split(":")[0] for end in ends if ":" in end)
+
+
+def waiting_plans(state: State) -> tuple[PlanWork, ...]:
+    """Return the submissions that are under way or wait, in order."""
+    works = ((state.active.work,) if state.active else ()) + state.queue
+    return tuple(work for work in works if isinstance(work, PlanWork))
+
+
+def changed_topology(state: State) -> Outcome:
+    """Count a new generation of the topology and say so."""
+    state = replace(state, topology_generation=state.topology_generation + 1)
+    return state, (TopologyChanged(generation=state.topology_generation),)

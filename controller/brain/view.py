@@ -1,0 +1,96 @@
+"""What can be read off a state: planned loads, and why a flow goes where it goes."""
+
+from dataclasses import dataclass
+
+from controller.brain.state import Job, State, wanted
+from controller.model.address import ip_text
+from controller.model.error import NotFound
+from controller.model.plan import FlowPlan
+from controller.rules.trace import Packet, Trace, trace
+
+MAX_SHARING = 100
+"""At most this many flows are named as sharing a link with the explained one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explained:
+    """Why a flow goes where it goes: a text, a line per switch, and who else is on its links."""
+
+    text: str
+    job_id: str
+    hops: tuple[str, ...]
+    sharing_flows: tuple[str, ...]
+
+
+def link_loads_bps(state: State) -> dict[str, int]:
+    """Return the planned load of every loaded link: per job its heaviest phase, summed over jobs."""
+    loads: dict[str, int] = {}
+    for job in state.jobs.values():
+        for link, load in job_loads_bps(job).items():
+            loads[link] = loads.get(link, 0) + load
+    return loads
+
+
+def job_loads_bps(job: Job) -> dict[str, int]:
+    """Return one job's load of every link it uses, by its heaviest phase there."""
+    by_phase: dict[tuple[str, int], int] = {}
+    for flow in job.flows.flows:
+        for link in flow.links:
+            by_phase[link, flow.phase] = by_phase.get((link, flow.phase), 0) + flow.demand_bps
+    heaviest: dict[str, int] = {}
+    for (link, _), load in by_phase.items():
+        heaviest[link] = max(heaviest.get(link, 0), load)
+    return heaviest
+
+
+def explain(state: State, flow_id: str) -> Explained:
+    """Follow a flow through the rules its switches should hold; raises NotFound."""
+    job, flow = _find(state, flow_id)
+    nics = state.fabric.nic_by_id
+    packet = Packet.roce(src_ip=nics[flow.src_nic].ip, dst_ip=nics[flow.dst_nic].ip, udp_src=flow.udp_source_port)
+    rules = {switch: wanted(state, switch) for switch in _switches(flow)}
+    followed = trace(state.fabric, rules, flow.src_nic, packet, state.health)
+    return Explained(
+        text=_text(state, job, flow, followed),
+        job_id=job.request.job_id,
+        hops=tuple(str(step) for step in followed.steps),
+        sharing_flows=_sharing(state, flow),
+    )
+
+
+def _find(state: State, flow_id: str) -> tuple[Job, FlowPlan]:
+    for job in state.jobs.values():
+        if flow_id.startswith(job.request.job_id + "/"):
+            for flow in job.flows.flows:
+                if flow.flow_id == flow_id:
+                    return job, flow
+    raise NotFound(f"flow_id: no flow {flow_id!r}; flows are named JOB/COLLECTIVE/SRC_RANK-DST_RANK/QUEUE_PAIR")
+
+
+def _switches(flow: FlowPlan) -> list[str]:
+    return list(dict.fromkeys(link.split(">")[1].split(":")[0] for link in flow.links[:-1]))
+
+
+def _text(state: State, job: Job, flow: FlowPlan, followed: Trace) -> str:
+    nics = state.fabric.nic_by_id
+    how = "pinned by a rule on every switch with a choice" if flow.pinned else "its source port picks the path"
+    planned = followed.links == flow.links
+    verdict = "as planned" if planned else f"NOT as planned ({' '.join(flow.links)})"
+    return (
+        f"{flow.flow_id}: {flow.src_nic} ({ip_text(nics[flow.src_nic].ip)}) to {flow.dst_nic} "
+        f"({ip_text(nics[flow.dst_nic].ip)}), UDP source port {flow.udp_source_port}: {how}. "
+        f"Job {job.request.job_id}, generation {job.generation} ({job.reason}), {job.state}. "
+        f"The rules take it over {' '.join(followed.links)}: {followed.outcome}, {verdict}."
+    )
+
+
+def _sharing(state: State, flow: FlowPlan) -> tuple[str, ...]:
+    mine = set(flow.links[1:-1])
+    found = []
+    for job in state.jobs.values():
+        for other in job.flows.flows:
+            if other.flow_id != flow.flow_id and not mine.isdisjoint(other.links):
+                found.append(other.flow_id)
+                if len(found) == MAX_SHARING:
+                    return tuple(found)
+    return tuple(found)

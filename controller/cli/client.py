@@ -1,0 +1,91 @@
+"""A connection to a running controller, with its errors told as ours."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import grpc
+
+from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
+from controller.model.address import parse_ip, parse_mac
+from controller.model.error import (
+    AlreadyExists,
+    BudgetExceeded,
+    HeddleError,
+    InputError,
+    NoAdmissiblePlan,
+    NotFound,
+    Unavailable,
+)
+from controller.model.fabric import Cable, Fabric, Nic, PortRef, Role, Switch
+
+CONNECT_TIMEOUT_S = 5.0
+MAX_ANSWER_BYTES = 256 << 20
+_ERRORS: dict[grpc.StatusCode, type[HeddleError]] = {
+    grpc.StatusCode.INVALID_ARGUMENT: InputError,
+    grpc.StatusCode.NOT_FOUND: NotFound,
+    grpc.StatusCode.ALREADY_EXISTS: AlreadyExists,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: BudgetExceeded,
+    grpc.StatusCode.FAILED_PRECONDITION: NoAdmissiblePlan,
+    grpc.StatusCode.UNAVAILABLE: Unavailable,
+}
+
+
+class Client:
+    """The services of one controller."""
+
+    def __init__(self, channel: grpc.Channel) -> None:
+        self.jobs = rpc.JobServiceStub(channel)
+        self.fabric = rpc.FabricServiceStub(channel)
+
+
+@contextmanager
+def connected(server: str) -> Iterator[Client]:
+    """Connect to `server` (ADDR:PORT); gRPC errors come out as HeddleErrors."""
+    options = [("grpc.max_receive_message_length", MAX_ANSWER_BYTES)]
+    with grpc.insecure_channel(server, options=options) as channel:
+        try:
+            grpc.channel_ready_future(channel).result(timeout=CONNECT_TIMEOUT_S)
+        except grpc.FutureTimeoutError:
+            raise Unavailable(
+                f"no controller answers at {server}; start one with `heddle run FABRIC` or name it by --server"
+            ) from None
+        try:
+            yield Client(channel)
+        except grpc.RpcError as error:
+            raise _ERRORS.get(error.code(), HeddleError)(error.details() or str(error.code())) from None
+
+
+def fabric_of(topology: pb.Topology) -> Fabric:
+    """Read a fabric back from a topology, as far as a jobs file needs it."""
+    switches = tuple(
+        Switch(id=switch.id, role=Role(switch.role), datapath_id=switch.datapath_id) for switch in topology.switches
+    )
+    tiers = {switch.id: switch.role.tier for switch in switches}
+    cables = []
+    for link in topology.links:
+        if ":" in link.src and ":" in link.dst:
+            src, dst = _port(link.src), _port(link.dst)
+            if tiers[src.switch] < tiers[dst.switch]:
+                cables.append(Cable(lower=src, upper=dst, capacity_bps=link.capacity_bps))
+    return Fabric(
+        name="running", switches=switches, cables=tuple(cables), nics=tuple(_nic(nic) for nic in topology.nics)
+    )
+
+
+def _port(text: str) -> PortRef:
+    switch, number = text.rsplit(":", 1)
+    return PortRef(switch, int(number))
+
+
+def _nic(nic: pb.Nic) -> Nic:
+    return Nic(
+        id=nic.id,
+        host=nic.host,
+        ip=parse_ip(nic.ip),
+        mac=parse_mac(nic.mac),
+        port=_port(nic.leaf_port),
+        capacity_bps=nic.capacity_bps,
+        rail=nic.rail,
+        network=nic.network,
+    )

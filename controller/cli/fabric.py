@@ -1,0 +1,64 @@
+"""`heddle topology` and `heddle explain`: the FabricService from a terminal."""
+
+import json
+import sys
+
+from rich.table import Table
+
+from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from controller.cli import show as screen
+from controller.cli.client import connected
+from controller.cli.jobs import as_dict
+
+MAX_LINKS_SHOWN = 60
+
+
+def topology(server: str, *, watch: bool, as_json: bool) -> None:
+    """Show the topology once, or at every change."""
+    with connected(server) as client:
+        if not watch:
+            _print(client.fabric.GetTopology(pb.GetTopologyRequest()), as_json)
+            return
+        for found in client.fabric.WatchTopology(pb.GetTopologyRequest()):
+            _print(found, as_json)
+            sys.stdout.flush()
+
+
+def explain(server: str, flow_id: str, *, as_json: bool) -> None:
+    """Say why a flow goes where it goes."""
+    with connected(server) as client:
+        found = client.fabric.Explain(pb.ExplainRequest(flow_id=flow_id))
+    if as_json:
+        json.dump(as_dict(found), sys.stdout)
+        print()
+        return
+    print(found.text)
+    for hop in found.hops:
+        print(f"  {hop}")
+    print(f"shares links with: {', '.join(found.sharing_flows) or 'nobody'}")
+
+
+def _print(found: pb.Topology, as_json: bool) -> None:
+    if as_json:
+        json.dump(as_dict(found), sys.stdout)
+        print()
+        return
+    out = screen.console()
+    switches = Table(title=f"topology, generation {found.generation}", title_justify="left")
+    for name in ("switch", "role", "datapath id", "connected", "rules"):
+        switches.add_column(name)
+    for switch in found.switches:
+        state = "yes" if switch.connected else "NO"
+        switches.add_row(switch.id, switch.role, f"{switch.datapath_id:#x}", state, str(switch.rules))
+    out.print(switches)
+    links = Table(title="links that are down or carry plans, fullest first", title_justify="left")
+    for name in ("link", "capacity", "state", "planned"):
+        links.add_column(name)
+    told = [link for link in found.links if not link.up or link.planned_utilisation]
+    told.sort(key=lambda link: (link.up, -link.planned_utilisation, link.id))
+    for link in told[:MAX_LINKS_SHOWN]:
+        state = "up" if link.up else "DOWN"
+        links.add_row(link.id, screen.rate(link.capacity_bps), state, f"{link.planned_utilisation:.1%}")
+    out.print(links if told else "every link is up and none carries a plan")
+    if len(told) > MAX_LINKS_SHOWN:
+        out.print(f"  … and {len(told) - MAX_LINKS_SHOWN} more; --json prints all of them")

@@ -1,0 +1,219 @@
+"""The `heddle` command: every subcommand is registered here and lives in a file of its own."""
+
+import os
+import signal
+import sys
+from importlib.metadata import entry_points
+from pathlib import Path
+from types import FrameType
+from typing import Annotated
+
+import click
+import typer
+
+from controller.model.error import HeddleError
+
+app = typer.Typer(
+    name="heddle",
+    help="Plans congestion-free paths for the flows of GPU clusters, proves how good they are, and steers them by "
+    "OpenFlow 1.3 and the RoCEv2 source port. Start with `heddle demo`, or offline with `heddle plan`.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+job = typer.Typer(help="Ask a running controller for a job's paths.", no_args_is_help=True, rich_markup_mode=None)
+app.add_typer(job, name="job")
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of a table.")]
+Server = Annotated[
+    str, typer.Option("--server", envvar="HEDDLE_SERVER", help="The controller's gRPC address, ADDR:PORT.")
+]
+DEFAULT_SERVER = "127.0.0.1:50051"
+
+
+@app.command()
+def check(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Fabric and jobs files.")],
+    as_json: Json = False,
+) -> None:
+    """Say whether fabric and jobs files are sound, and where not.
+
+    Jobs files are checked against the fabric file named beside them. Exit status: 0 sound; 2 malformed, each
+    problem on a line of its own with its key; 3 sound, but hosts are cut off from each other.
+    """
+    from controller.cli.check import run_check
+
+    raise typer.Exit(run_check(files, as_json, sys.stdout))
+
+
+@app.command()
+def plan(
+    fabric: Annotated[Path, typer.Argument(metavar="FABRIC", help="The fabric file.")],
+    jobs: Annotated[Path, typer.Argument(metavar="JOBS", help="The jobs file.")],
+    as_json: Json = False,
+    rules: Annotated[bool, typer.Option("--rules", help="Show every switch's rules as well.")] = False,
+) -> None:
+    """Plan jobs offline: paths, source ports and rates, with the bound that proves how good they are.
+
+    Needs no network and no root. Exit status: 0; 2 malformed input; 3 sound input without an admissible plan.
+    """
+    from controller.cli.plan import run_plan
+
+    run_plan(fabric, jobs, as_json=as_json, rules=rules)
+
+
+@app.command()
+def run(
+    fabric: Annotated[Path | None, typer.Argument(metavar="FABRIC", help="The fabric file.")] = None,
+    config: Annotated[Path | None, typer.Option(help="A config file; see --print-config.")] = None,
+    openflow: Annotated[str | None, typer.Option(metavar="ADDR:PORT", help="Where switches connect.")] = None,
+    grpc: Annotated[str | None, typer.Option(metavar="ADDR:PORT", help="Where clients connect.")] = None,
+    print_config: Annotated[bool, typer.Option(help="Print every config key with its default, and end.")] = False,
+) -> None:
+    """Run the controller: OpenFlow 1.3 for switches, gRPC for jobs.
+
+    Prints one JSON line with its addresses when it is ready; logs go to standard error. SIGINT and SIGTERM end
+    it; the rules stay in the switches (fail-static) and the next start takes them over by difference.
+    """
+    from controller.cli.run import run_controller
+
+    run_controller(fabric, config, openflow=openflow, grpc=grpc, print_config=print_config)
+
+
+@job.command("submit")
+def job_submit(
+    jobs: Annotated[Path, typer.Argument(metavar="JOBS", help="A jobs file; every job in it is submitted.")],
+    server: Server = DEFAULT_SERVER,
+    as_json: Json = False,
+) -> None:
+    """Submit the jobs of a file and wait until every switch has acknowledged their paths."""
+    from controller.cli import jobs as command
+
+    command.submit(server, jobs, preview=False, as_json=as_json)
+
+
+@job.command("preview")
+def job_preview(
+    jobs: Annotated[Path, typer.Argument(metavar="JOBS", help="A jobs file.")],
+    server: Server = DEFAULT_SERVER,
+    as_json: Json = False,
+) -> None:
+    """Show the plan that submitting would give now; nothing is reserved."""
+    from controller.cli import jobs as command
+
+    command.submit(server, jobs, preview=True, as_json=as_json)
+
+
+JobId = Annotated[str, typer.Argument(metavar="JOB", help="The job's id.")]
+
+
+@job.command("show")
+def job_show(job_id: JobId, server: Server = DEFAULT_SERVER, as_json: Json = False) -> None:
+    """Show a job's current plan with all its flows."""
+    from controller.cli import jobs as command
+
+    command.show(server, job_id, as_json=as_json)
+
+
+@job.command("list")
+def job_list(
+    server: Server = DEFAULT_SERVER,
+    tenant: Annotated[str, typer.Option(help="Only this tenant's jobs.")] = "",
+    as_json: Json = False,
+) -> None:
+    """List the jobs that hold paths."""
+    from controller.cli import jobs as command
+
+    command.list_jobs(server, tenant, as_json=as_json)
+
+
+@job.command("watch")
+def job_watch(job_id: JobId, server: Server = DEFAULT_SERVER, as_json: Json = False) -> None:
+    """Print a line for the job's plan now and for every later generation, until it ends."""
+    from controller.cli import jobs as command
+
+    command.watch(server, job_id, as_json=as_json)
+
+
+@job.command("renew")
+def job_renew(
+    job_id: JobId,
+    lease_ms: Annotated[int, typer.Option(min=0, help="The new lease from now; 0 for the default.")] = 0,
+    server: Server = DEFAULT_SERVER,
+    as_json: Json = False,
+) -> None:
+    """Extend a job's lease."""
+    from controller.cli import jobs as command
+
+    command.renew(server, job_id, lease_ms, as_json=as_json)
+
+
+@job.command("release")
+def job_release(job_id: JobId, server: Server = DEFAULT_SERVER, as_json: Json = False) -> None:
+    """End a job: its paths are free, its pins go."""
+    from controller.cli import jobs as command
+
+    command.release(server, job_id, as_json=as_json)
+
+
+@app.command()
+def topology(
+    server: Server = DEFAULT_SERVER,
+    watch: Annotated[bool, typer.Option("--watch", help="Go on with every change.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Show switches and links as the controller sees them, with planned utilisation."""
+    from controller.cli import fabric as command
+
+    command.topology(server, watch=watch, as_json=as_json)
+
+
+@app.command()
+def explain(
+    flow_id: Annotated[str, typer.Argument(metavar="FLOW", help="JOB/COLLECTIVE/SRC_RANK-DST_RANK/QUEUE_PAIR")],
+    server: Server = DEFAULT_SERVER,
+    as_json: Json = False,
+) -> None:
+    """Say why a flow goes where it goes: job, generation, the rule on every switch, who shares its links."""
+    from controller.cli import fabric as command
+
+    command.explain(server, flow_id, as_json=as_json)
+
+
+def _add_plugins() -> None:
+    """Register the commands that other packages bring (the lab's demo): they import us, not we them."""
+    for found in sorted(entry_points(group="heddle.commands"), key=lambda entry: entry.name):
+        app.command(name=found.name)(found.load())
+
+
+def _terminate(signum: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def main() -> None:
+    """Run the command line; errors become one clear line each and the contract's exit status."""
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        _add_plugins()
+        status = app(standalone_mode=False)
+        sys.stdout.flush()
+    except HeddleError as error:
+        for line in str(error).splitlines():
+            print(f"heddle: {line}", file=sys.stderr)
+        status = error.exit_status
+    except click.exceptions.Exit as wanted:
+        status = wanted.exit_code
+    except click.ClickException as wrong:
+        wrong.show()
+        status = wrong.exit_code
+    except (KeyboardInterrupt, click.exceptions.Abort):
+        status = 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 1
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+"""`heddle run`: the controller as a service."""
+
+import asyncio
+import contextlib
+import json
+import logging
+import signal
+import sys
+from pathlib import Path
+
+from controller.app import Application
+from controller.config import load_fabric
+from controller.config.service import ServiceConfig, load_service, printed
+from controller.model.error import InputError
+
+
+def run_controller(
+    fabric_path: Path | None, config_path: Path | None, *, openflow: str | None, grpc: str | None, print_config: bool
+) -> None:
+    """Run until SIGINT or SIGTERM; raises HeddleError where it cannot start."""
+    if print_config:
+        sys.stdout.write(printed())
+        return
+    if fabric_path is None:
+        raise InputError("FABRIC is missing: heddle run FABRIC (or --print-config)")
+    config = load_service(config_path, openflow=openflow, grpc=grpc)
+    logging.basicConfig(
+        stream=sys.stderr, level=config.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    asyncio.run(_serve(Application(load_fabric(fabric_path), config), config))
+
+
+async def _serve(application: Application, config: ServiceConfig) -> None:
+    ended = asyncio.Event()
+    running = asyncio.get_running_loop()
+    for wanted in (signal.SIGINT, signal.SIGTERM):
+        running.add_signal_handler(wanted, ended.set)
+    async with application.started() as addresses:
+        print(json.dumps({"ready": True, **addresses}), flush=True)
+        waiting = asyncio.create_task(ended.wait())
+        failing = asyncio.create_task(application.failed())
+        done, left = await asyncio.wait({waiting, failing}, return_when=asyncio.FIRST_COMPLETED)
+        for task in left:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        if failing in done:
+            failing.result()

@@ -1,0 +1,109 @@
+"""Tables and progress for people; nothing here when the output is for machines."""
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.table import Table
+
+from controller.model.plan import FlowPlan, JobPlan
+
+MAX_FLOWS_SHOWN = 40
+WIDTH_WHEN_PIPED = 120
+
+
+def console() -> Console:
+    """Return a console on standard output; NO_COLOR and pipes are honoured."""
+    return Console(width=None if sys.stdout.isatty() else WIDTH_WHEN_PIPED, highlight=False, soft_wrap=False)
+
+
+@contextmanager
+def progress(text: str) -> Iterator[None]:
+    """Show that work goes on, on standard error, where that is a terminal."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    with Console(stderr=True).status(text):
+        yield
+
+
+def rate(bps: float) -> str:
+    """Write a rate with three digits and its unit."""
+    for unit, size in (("Tbit/s", 1e12), ("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)):
+        if bps >= size:
+            return f"{bps / size:.3g} {unit}"
+    return f"{bps:.3g} bit/s"
+
+
+def duration(ns: int) -> str:
+    """Write a duration with three digits and its unit."""
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
+        if ns >= size:
+            return f"{ns / size:.3g} {unit}"
+    return f"{ns} ns"
+
+
+def plans(jobs: Sequence[JobPlan]) -> None:
+    """Show the certificate and every job with its first flows."""
+    out = console()
+    if jobs:
+        out.print(_certificate(jobs[0]))
+    for job in jobs:
+        flows = job.flows.flows
+        title = f"job {job.job_id}: {len(flows)} flows, {job.state}"
+        if job.flows.predicted_completion_ns:
+            title += f", one iteration takes {duration(job.flows.predicted_completion_ns)}"
+        out.print(_flows(title, [flows[i] for i in range(min(len(flows), MAX_FLOWS_SHOWN))]))
+        if len(flows) > MAX_FLOWS_SHOWN:
+            out.print(f"  … and {len(flows) - MAX_FLOWS_SHOWN} more; --json prints all of them")
+
+
+def _certificate(job: JobPlan) -> Table:
+    proof = job.certificate
+    table = Table(title="certificate", show_header=False, title_justify="left")
+    ratio = proof.max_link_utilisation / proof.lower_bound if proof.lower_bound else 1.0
+    verdict = "optimal" if ratio <= 1 else f"{ratio:.3f} x the bound"
+    table.add_row(
+        "max link utilisation", f"{proof.max_link_utilisation:.3f}  ({proof.bottleneck_link or 'no link used'})"
+    )
+    table.add_row(
+        "no plan can beat", f"{proof.lower_bound:.3f}  (proof: {proof.lower_bound_kind}; this plan: {verdict})"
+    )
+    table.add_row("ECMP, median of 16 hashes", f"{proof.ecmp_max_link_utilisation:.3f}")
+    table.add_row("E-ECMP, 4 queue pairs or more", f"{proof.e_ecmp_max_link_utilisation:.3f}")
+    table.add_row("max NIC utilisation", f"{proof.max_nic_utilisation:.3f}  ({proof.bottleneck_nic or 'none'})")
+    table.add_row("deadlock free", "yes" if proof.deadlock_free else "NO")
+    table.add_row("solved in", duration(proof.solve_ns))
+    table.add_row(
+        "rules", f"{proof.rules_installed} for these jobs; {proof.max_rules_on_a_switch} on the fullest switch"
+    )
+    return table
+
+
+def _flows(title: str, flows: Iterable[FlowPlan]) -> Table:
+    table = Table(title=title, title_justify="left")
+    for name in ("flow", "from", "to", "port", "rate", "switches"):
+        table.add_column(name, justify="right" if name in ("port", "rate") else "left", overflow="fold")
+    for flow in flows:
+        name = flow.flow_id.split("/", 1)[1]
+        switches = " ".join(link.split(">")[1].split(":")[0] for link in flow.links[:-1])
+        port = f"{flow.udp_source_port}{' pinned' if flow.pinned else ''}"
+        table.add_row(name, flow.src_nic, flow.dst_nic, port, rate(flow.rate_bps), switches)
+    return table
+
+
+def rules(found: Sequence[Mapping[str, object]], groups: Sequence[Mapping[str, object]]) -> None:
+    """Show every switch's rules and groups, a line each."""
+    table = Table(title="rules", title_justify="left")
+    for name in ("switch", "table", "priority", "match", "actions"):
+        table.add_column(name, overflow="fold")
+    for row in found:
+        match, actions = row["match"], row["actions"]
+        words = " ".join(f"{key}={value}" for key, value in match.items()) if isinstance(match, Mapping) else str(match)
+        does = ", ".join(actions) if isinstance(actions, list) else str(actions)
+        table.add_row(str(row["switch"]), str(row["table"]), str(row["priority"]), words or "any", does or "drop")
+    out = console()
+    out.print(table)
+    for group in groups:
+        out.print(f"  {group['switch']} group {group['group_id']}: {group['type']} {group['buckets']}")

@@ -1,0 +1,78 @@
+"""The config file of `heddle run`: every key has a default and a description, and `--print-config` shows them."""
+
+from pathlib import Path
+from typing import Literal
+
+from controller.model.admission import Problem
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from controller.config.complaint import refusal
+from controller.config.document import read_document
+from controller.model.error import InputError
+
+
+class ServiceConfig(BaseModel):
+    """What an operator may set. Addresses are ADDR:PORT; port 0 takes any free one."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    openflow: str = Field(default="127.0.0.1:6653", description="where switches connect (OpenFlow 1.3 over TCP)")
+    grpc: str = Field(default="127.0.0.1:50051", description="where jobs and tools connect (gRPC)")
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="the least severity that is logged to standard error"
+    )
+    default_lease_ms: int = Field(
+        default=3_600_000, ge=1_000, le=2_592_000_000, description="the lease of a job that asks for none, milliseconds"
+    )
+    max_lease_ms: int = Field(
+        default=2_592_000_000, ge=1_000, description="the longest lease a job may ask for, milliseconds"
+    )
+    max_waiting: int = Field(
+        default=256, ge=1, le=65_536, description="requests that may wait for the planner; more are refused"
+    )
+    max_jobs: int = Field(default=10_000, ge=1, le=1_000_000, description="jobs that may hold paths at one time")
+
+    @field_validator("openflow", "grpc")
+    @classmethod
+    def _address(cls, text: str) -> str:
+        host, _, port = text.rpartition(":")
+        if not host or not port.isascii() or not port.isdigit() or int(port) > 65_535:
+            raise ValueError("must be ADDR:PORT such as 127.0.0.1:6653, port 0 for any")
+        return text
+
+
+def load_service(path: Path | None, *, openflow: str | None = None, grpc: str | None = None) -> ServiceConfig:
+    """Read the config file, if any, under what the command line says; raises InputError."""
+    name: str = "heddle run"
+    values: dict[str, object] = {}
+    if path is not None:
+        name, values = read_document(path)
+    given = {key: value for key, value in (("openflow", openflow), ("grpc", grpc)) if value is not None}
+    try:
+        return ServiceConfig.model_validate({**values, **given})
+    except ValidationError as errors:
+        raise _refused(name, errors) from None
+
+
+def _refused(name: str, errors: ValidationError) -> InputError:
+    keys = ", ".join(ServiceConfig.model_fields)
+    found = []
+    for error in errors.errors():
+        key = ".".join(str(step) for step in error["loc"])
+        text = f"unknown key; the keys are {keys}" if error["type"] == "extra_forbidden" else error["msg"]
+        found.append(Problem(key, text.removeprefix("Value error, ")))
+    return refusal(name, found)
+
+
+def split_address(text: str) -> tuple[str, int]:
+    """Cut a checked ADDR:PORT in two; brackets around an IPv6 address go."""
+    host, _, port = text.rpartition(":")
+    return host.strip("[]"), int(port)
+
+
+def printed() -> str:
+    """Return a config file that says what the defaults say, a comment above each key."""
+    lines = ["# The config file of `heddle run --config FILE`, with every key at its default."]
+    for key, field in ServiceConfig.model_fields.items():
+        lines += [f"# {field.description}", f"{key}: {field.default}", ""]
+    return "\n".join(lines).rstrip() + "\n"

@@ -1,0 +1,68 @@
+"""What the brain wants done: values that the shell performs, in the order they were returned."""
+
+from dataclasses import dataclass
+
+from controller.model.error import HeddleError
+from controller.model.health import Health
+from controller.model.job import JobRequest
+from controller.model.plan import JobFlows, JobPlan
+from controller.model.rule import Step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Solve:
+    """Plan `requests` beside the jobs that stay where they are, off the loop; answered by `event.Solved`."""
+
+    token: int
+    requests: tuple[JobRequest, ...]
+    kept: tuple[tuple[JobRequest, JobFlows], ...]
+    health: Health
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Install:
+    """Send these steps, each behind barriers; answered by `event.Installed` or `event.InstallFailed`."""
+
+    token: int
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadRules:
+    """Read again what a switch holds; answered by `event.RulesRead`, or by nothing where it is gone."""
+
+    switch: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """Answer a caller: a job's plan, the number of flows released, or an error."""
+
+    reply: int
+    outcome: JobPlan | int | HeddleError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Announce:
+    """Tell whoever watches the job about a new generation or state."""
+
+    plan: JobPlan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopologyChanged:
+    """Tell whoever watches the topology."""
+
+    generation: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """A line for the log; `severity` is info, warning or error."""
+
+    severity: str
+    subject: str
+    text: str
+
+
+Effect = Solve | Install | ReadRules | Reply | Announce | TopologyChanged | Note

@@ -1,0 +1,118 @@
+"""What happens to the brain: each event is a value that an edge posts into the inbox.
+
+`reply` numbers are the shell's own: an effect `Reply` carries the same number back.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from controller.model.error import HeddleError
+from controller.model.job import JobRequest
+from controller.model.plan import Infeasible, Plan
+from controller.model.rule import SwitchRules
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Submit:
+    """A job asks for paths; `preview` reserves and installs nothing."""
+
+    reply: int
+    request: JobRequest
+    preview: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Renew:
+    """A job extends its lease; 0 means the default."""
+
+    reply: int
+    job_id: str
+    lease_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """A job ends."""
+
+    reply: int
+    job_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwitchUp:
+    """A switch is connected; `ports` tells which of its ports are up, `installed` what it holds already."""
+
+    switch: str
+    ports: Mapping[int, bool]
+    installed: SwitchRules
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwitchDown:
+    """A switch's session ended; its rules stay where they are (fail-static)."""
+
+    switch: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PortStatus:
+    """A port of a connected switch changed."""
+
+    switch: str
+    port: int
+    up: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RulesRead:
+    """What a switch holds, read again after a failed installation."""
+
+    switch: str
+    installed: SwitchRules
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Solved:
+    """The planner's answer to `effect.Solve` of the same token."""
+
+    token: int
+    outcome: Plan | Infeasible | HeddleError
+    solve_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installed:
+    """Every switch of `effect.Install` has answered its last barrier."""
+
+    token: int
+    install_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstallFailed:
+    """A switch refused a change, went away or did not answer in time."""
+
+    token: int
+    switch: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick:
+    """Time has passed: leases are looked at."""
+
+
+Event = (
+    Submit
+    | Renew
+    | Release
+    | SwitchUp
+    | SwitchDown
+    | PortStatus
+    | RulesRead
+    | Solved
+    | Installed
+    | InstallFailed
+    | Tick
+)
