@@ -1,0 +1,122 @@
+"""Addresses aggregated into the fewest prefixes for longest-prefix matching.
+
+Optimal route table construction (Draves, King, Venkatachary, Zill: "Constructing optimal IP routing tables",
+INFOCOM 1999), with one addition: addresses that nobody owns may match anything, so a subtree without an
+owned address takes whatever label is best for its surroundings.
+"""
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from controller.model.rule import Masked
+
+ADDRESS_BITS = 32
+
+
+class Run(NamedTuple):
+    """Addresses of one owner with no other owner's in between; `first` and `last` are owned themselves."""
+
+    first: int
+    last: int
+    owner: int
+
+
+class Labelled(NamedTuple):
+    """A prefix (value with `length` leading bits that count) and the label that its addresses have."""
+
+    value: int
+    length: int
+    label: int
+
+    @property
+    def masked(self) -> Masked | None:
+        """Return the match on an address field, None where the prefix holds every address."""
+        return Masked(self.value, mask_of(self.length)) if self.length else None
+
+
+class _Node(NamedTuple):
+    """A subtree with the set of labels (a bitmask) that its root may have at no extra cost."""
+
+    value: int
+    length: int
+    labels: int
+    low: "_Node | None" = None
+    high: "_Node | None" = None
+
+
+def mask_of(length: int) -> int:
+    """Return the netmask of a prefix length."""
+    return (1 << ADDRESS_BITS) - (1 << ADDRESS_BITS - length)
+
+
+def runs_of(owned: Iterable[tuple[int, int]]) -> tuple[Run, ...]:
+    """Join (address, owner) pairs into runs, in order of address."""
+    runs: list[Run] = []
+    for address, owner in sorted(owned):
+        if runs and runs[-1].owner == owner:
+            runs[-1] = Run(runs[-1].first, address, owner)
+        else:
+            runs.append(Run(address, address, owner))
+    return tuple(runs)
+
+
+def relabelled(runs: Sequence[Run], label_of_owner: Sequence[int | None]) -> tuple[Run, ...]:
+    """Give each run its owner's label and join neighbours; an owner without a label is as if it owned nothing."""
+    joined: list[Run] = []
+    for run in runs:
+        label = label_of_owner[run.owner]
+        if label is None:
+            continue
+        if joined and joined[-1].owner == label:
+            joined[-1] = Run(joined[-1].first, run.last, label)
+        else:
+            joined.append(Run(run.first, run.last, label))
+    return tuple(joined)
+
+
+@lru_cache(maxsize=256)
+def aggregate(runs: tuple[Run, ...], background: int | None = None) -> tuple[Labelled, ...]:
+    """Return the fewest prefixes by which the longest match on every owned address gives its run's owner.
+
+    Addresses outside all prefixes have the `background` label (None: they match nothing, and no owner may
+    rely on it). Shorter prefixes come first.
+    """
+    if not runs:
+        return ()
+    found: list[Labelled] = []
+    _choose(_node(runs, *_common_prefix(runs[0].first, runs[-1].last)), background, found)
+    return tuple(sorted(found, key=lambda prefix: (prefix.length, prefix.value)))
+
+
+def _common_prefix(first: int, last: int) -> tuple[int, int]:
+    length = ADDRESS_BITS - (first ^ last).bit_length()
+    return first & mask_of(length), length
+
+
+def _node(runs: tuple[Run, ...], value: int, length: int) -> _Node:
+    """Build the subtree of a prefix from the runs with an address in it (at least one), labels from the bottom up."""
+    if len(runs) == 1:
+        return _Node(value, length, 1 << runs[0].owner)
+    middle = value | 1 << ADDRESS_BITS - length - 1
+    lows = tuple(run for run in runs if run.first < middle)
+    highs = tuple(run for run in runs if run.last >= middle)
+    low = _node(lows, value, length + 1) if lows else None
+    high = _node(highs, middle, length + 1) if highs else None
+    if low is None or high is None:
+        only = low or high
+        assert only is not None
+        return only
+    common = low.labels & high.labels
+    return _Node(value, length, common or low.labels | high.labels, low, high)
+
+
+def _choose(node: _Node, inherited: int | None, found: list[Labelled]) -> None:
+    """Walk down: keep the inherited label where it is as good as any, else set the lowest that is."""
+    label = inherited
+    if label is None or not node.labels >> label & 1:
+        label = (node.labels & -node.labels).bit_length() - 1
+        found.append(Labelled(node.value, node.length, label))
+    for child in (node.low, node.high):
+        if child is not None:
+            _choose(child, label, found)

@@ -1,0 +1,99 @@
+"""What the compilation of all switches of one fabric shares, so that equal parts are worked out (and made) once."""
+
+from collections.abc import Callable, Hashable, Iterable
+from functools import cached_property
+from typing import TypeVar
+
+from controller.model.fabric import Cable, DownGroup, Fabric
+from controller.model.health import Health
+from controller.model.rule import Cookie, CookieKind, FlowRule, Pin
+from controller.model.steering import SteeringLayout
+from controller.rules.aggregate import Labelled, Run, aggregate, relabelled, runs_of
+from controller.rules.pins import PinPoint, pin_points
+from controller.rules.reach import Reach
+
+T = TypeVar("T")
+
+DOWN_GROUP_BASE = 0x10000
+"""Groups of parallel cables downwards are numbered from here; choice i upwards is group i + 1."""
+
+
+def underlay(kind: CookieKind) -> int:
+    """Return the cookie of a rule that belongs to no job."""
+    return Cookie(kind).pack()
+
+
+class Compilation:
+    """One fabric, its state of health and its pins, with everything that several switches' rules have in common."""
+
+    def __init__(self, fabric: Fabric, layout: SteeringLayout, health: Health, pins: Iterable[Pin]) -> None:
+        self.fabric = fabric
+        self.layout = layout
+        self.health = health
+        self.reach = Reach(fabric, health)
+        self.pin_points: dict[str, list[PinPoint]] = pin_points(fabric, pins)
+        self._made: dict[Hashable, object] = {}
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Return what `make` gave the first time that this key was asked for."""
+        if key not in self._made:
+            self._made[key] = make()
+        return self._made[key]  # type: ignore[return-value]  # a key is only ever used with one maker
+
+    @cached_property
+    def leaf_number(self) -> dict[str, int]:
+        """Return every leaf's number, its place in the fabric's order."""
+        return {leaf: number for number, leaf in enumerate(self.fabric.leaves)}
+
+    @cached_property
+    def turn(self) -> dict[str, int]:
+        """Return every switch's place in the fabric, by which equal decisions are spread."""
+        return {switch.id: place for place, switch in enumerate(self.fabric.switches)}
+
+    @cached_property
+    def runs(self) -> tuple[Run, ...]:
+        """Return all NIC addresses as runs of one leaf's."""
+        return runs_of((nic.ip, self.leaf_number[nic.port.switch]) for nic in self.fabric.nics)
+
+    @cached_property
+    def destinations(self) -> tuple[int, ...]:
+        """Return the numbers of the leaves that have a NIC."""
+        return tuple(sorted({run.owner for run in self.runs}))
+
+    @cached_property
+    def spread_shift(self) -> int:
+        """Return how many low address bits the leaves use up, so that the tier above chooses by others."""
+        most = max((len(self.fabric.up_choices[leaf]) for leaf in self.fabric.leaves), default=1)
+        return max(0, most - 1).bit_length()
+
+    def prefixes(self, labels: tuple[int | None, ...], background: int | None) -> tuple[Labelled, ...]:
+        """Return the fewest prefixes that tell the labels of the leaves' addresses apart."""
+        return self.once(("prefixes", labels, background), lambda: aggregate(relabelled(self.runs, labels), background))
+
+    def rules_once(self, key: Hashable, make: Callable[[], Iterable[FlowRule]]) -> tuple[FlowRule, ...]:
+        """Return the rules made the first time that this key was asked for."""
+        return self.once(("rules", key), lambda: tuple(make()))
+
+
+def weights_of(cables: Iterable[Cable]) -> tuple[int, ...]:
+    """Return the cables' weights as choices: their capacities."""
+    return tuple(cable.capacity_bps for cable in cables)
+
+
+def up_group_id(choice: int) -> int:
+    """Return the group that protects a choice upwards."""
+    return choice + 1
+
+
+def down_group_ids(groups: Iterable[DownGroup]) -> dict[tuple[int, int], int]:
+    """Return the group that protects each (down group, cable in it) where there are parallel cables.
+
+    The ids depend on how the fabric was built, never on its health, so that no failure renumbers them.
+    """
+    places = [(g, c) for g, group in enumerate(groups) if len(group.cables) > 1 for c in range(len(group.cables))]
+    return {place: DOWN_GROUP_BASE + i for i, place in enumerate(places)}
+
+
+def in_turn(ports: tuple[int, ...], first: int) -> tuple[int, ...]:
+    """Return the ports in cyclic order from the one at `first`: each further one is the next backup."""
+    return ports[first:] + ports[:first]

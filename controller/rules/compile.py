@@ -1,0 +1,157 @@
+"""Plan to rules: all that every switch of a fabric should hold, from values alone.
+
+The underlay needs no plan: it carries any packet by an admissible path, picked by its source port. A plan
+adds pins for flows whose port is what it is; health only changes which choices are used.
+"""
+
+from collections.abc import Iterable
+
+from controller.model.fabric import Fabric, Role, Switch
+from controller.model.health import Health
+from controller.model.rule import (
+    ETH_ARP,
+    ETH_IPV4,
+    ETH_PFC,
+    IP_UDP,
+    ROCE_PORT,
+    Action,
+    CookieKind,
+    FlowRule,
+    GotoTable,
+    Masked,
+    Match,
+    Output,
+    Pin,
+    SwitchRules,
+    ToGroup,
+)
+from controller.model.steering import SteeringLayout
+from controller.rules.ascent import from_above_rules, guard_rules, up_protection, up_rules
+from controller.rules.compilation import Compilation, down_group_ids, underlay, up_group_id
+from controller.rules.descent import down_protection, down_rules, has_parallel_cables
+from controller.rules.pins import EXACT_ADDRESS, PinPoint, pin_rule
+from controller.rules.pipeline import (
+    ARP_PRIORITY,
+    FROM_ABOVE_PRIORITY,
+    IPV4_PRIORITY,
+    LOCAL_PRIORITY,
+    MISS_PRIORITY,
+    PFC_PRIORITY,
+    ROCE_PRIORITY,
+    Table,
+)
+
+WHOLE = Health()
+
+
+def compile_fabric(
+    fabric: Fabric, layout: SteeringLayout, health: Health = WHOLE, pins: Iterable[Pin] = ()
+) -> dict[str, SwitchRules]:
+    """Return what every switch should hold, switches that are down included: they hold it when they return."""
+    compilation = Compilation(fabric, layout, health, pins)
+    return {switch.id: _rules_of(compilation, switch) for switch in fabric.switches}
+
+
+def compile_switch(
+    fabric: Fabric, layout: SteeringLayout, switch_id: str, health: Health = WHOLE, pins: Iterable[Pin] = ()
+) -> SwitchRules:
+    """Return what one switch should hold."""
+    return _rules_of(Compilation(fabric, layout, health, pins), fabric.switch_by_id[switch_id])
+
+
+def count_rules(
+    fabric: Fabric, layout: SteeringLayout, health: Health = WHOLE, pins: Iterable[Pin] = ()
+) -> dict[str, int]:
+    """Return how many flow rules each switch would hold."""
+    return {switch: len(held.rules) for switch, held in compile_fabric(fabric, layout, health, pins).items()}
+
+
+def _rules_of(compilation: Compilation, switch: Switch) -> SwitchRules:
+    ports_up = tuple(cable.lower.number for cable in compilation.fabric.up_choices[switch.id])
+    down_groups = compilation.fabric.down_groups.get(switch.id, ())
+    rules = _classify_rules(compilation, switch) + _pin_rules(compilation, switch)
+    if switch.role is Role.LEAF:
+        rules += _local_rules(compilation, switch) + from_above_rules(Table.CLASSIFY, FROM_ABOVE_PRIORITY, ports_up)
+    else:
+        rules += down_rules(compilation, switch) + guard_rules(ports_up)
+    groups = compilation.once(("up groups", ports_up), lambda: up_protection(ports_up))
+    return SwitchRules(rules=rules + up_rules(compilation, switch), groups=groups + down_protection(down_groups))
+
+
+def _classify_rules(compilation: Compilation, switch: Switch) -> tuple[FlowRule, ...]:
+    """Return the rules that tell kinds of packets apart, and what happens to those that nothing matches."""
+    goes_up = bool(compilation.fabric.up_choices[switch.id])
+    by_port = goes_up or has_parallel_cables(compilation, switch)
+    return compilation.rules_once(
+        ("classify", goes_up, by_port), lambda: _entrance(by_port) + _misses(goes_up, by_port)
+    )
+
+
+def _entrance(by_port: bool) -> list[FlowRule]:
+    roce = Match(eth_type=ETH_IPV4, ip_proto=IP_UDP, udp_dst=ROCE_PORT)
+    rules = [
+        _rule(Table.CLASSIFY, PFC_PRIORITY, Match(eth_type=ETH_PFC), (), CookieKind.PFC_DROP),
+        _classify(IPV4_PRIORITY, Match(eth_type=ETH_IPV4), Table.OTHER_IPV4),
+        _classify(ARP_PRIORITY, Match(eth_type=ETH_ARP), Table.ARP),
+    ]
+    return [*rules, _classify(ROCE_PRIORITY, roce, Table.PINS)] if by_port else rules
+
+
+def _misses(goes_up: bool, by_port: bool) -> list[FlowRule]:
+    """Return what every table does with what it does not know: go on towards the choice upwards, or drop."""
+    onward = {
+        Table.PINS: Table.OVERRIDES,
+        Table.OVERRIDES: Table.STEERING,
+        Table.OTHER_IPV4: Table.SPREAD_OVERRIDES,
+        Table.ARP: Table.SPREAD_OVERRIDES,
+        Table.SPREAD_OVERRIDES: Table.SPREAD,
+    }
+    if goes_up:
+        return [_miss(table, onward.get(table)) for table in Table]
+    tables = [Table.CLASSIFY, Table.OTHER_IPV4, Table.ARP] + ([Table.PINS] if by_port else [])
+    return [_miss(table, None) for table in tables]
+
+
+def _miss(table: Table, onward: Table | None) -> FlowRule:
+    if onward is None:
+        return _rule(table, MISS_PRIORITY, Match(), (), CookieKind.MISS)
+    return _rule(table, MISS_PRIORITY, Match(), (GotoTable(onward),), CookieKind.CLASSIFY)
+
+
+def _classify(priority: int, match: Match, onward: Table) -> FlowRule:
+    return _rule(Table.CLASSIFY, priority, match, (GotoTable(onward),), CookieKind.CLASSIFY)
+
+
+def _rule(table: Table, priority: int, match: Match, actions: tuple[Action, ...], kind: CookieKind) -> FlowRule:
+    return FlowRule(table=table, priority=priority, match=match, actions=actions, cookie=underlay(kind))
+
+
+def _local_rules(compilation: Compilation, switch: Switch) -> tuple[FlowRule, ...]:
+    """Return one rule for IPv4 and one for ARP per NIC of a leaf."""
+    rules = []
+    for nic in compilation.fabric.nics_of_leaf.get(switch.id, ()):
+        address, out = Masked(nic.ip, EXACT_ADDRESS), (Output(nic.port.number),)
+        to_nic, asks_for_nic = Match(eth_type=ETH_IPV4, ipv4_dst=address), Match(eth_type=ETH_ARP, arp_tpa=address)
+        rules.append(_rule(Table.CLASSIFY, LOCAL_PRIORITY, to_nic, out, CookieKind.LOCAL))
+        rules.append(_rule(Table.CLASSIFY, LOCAL_PRIORITY, asks_for_nic, out, CookieKind.ARP))
+    return tuple(rules)
+
+
+def _pin_rules(compilation: Compilation, switch: Switch) -> tuple[FlowRule, ...]:
+    points = compilation.pin_points.get(switch.id, ())
+    actions = ((point.pin, _pin_action(compilation, switch, point)) for point in points)
+    return tuple(pin_rule(pin, action) for pin, action in actions if action is not None)
+
+
+def _pin_action(compilation: Compilation, switch: Switch, point: PinPoint) -> ToGroup | None:
+    """Return the group of the pinned cable, None where the switch has no choice at this point."""
+    if point.upwards:
+        choices = compilation.fabric.up_choices[switch.id]
+        return ToGroup(up_group_id(choices.index(point.cable))) if len(choices) > 1 else None
+    groups = compilation.fabric.down_groups[switch.id]
+    ids = compilation.once(("down ids", switch.id), lambda: down_group_ids(groups))
+    leaf = compilation.once("nic by ip", lambda: {nic.ip: nic.port.switch for nic in compilation.fabric.nics})
+    for g, group in enumerate(groups):
+        if point.cable in group.cables and leaf[point.pin.dst_ip] in group.leaves and len(group.cables) > 1:
+            return ToGroup(ids[g, group.cables.index(point.cable)])
+    return None

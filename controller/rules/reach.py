@@ -1,0 +1,84 @@
+"""Which of a switch's choices lead to which leaf by an admissible path: up, then down, never up again.
+
+Leaves are numbered in the fabric's order; a set of leaves, or of choices, is a bitmask.
+"""
+
+from collections.abc import Iterable
+from functools import cached_property
+
+from controller.model.fabric import Cable, DownGroup, Fabric, Switch
+from controller.model.health import Health
+
+
+def is_live(cable: Cable, health: Health) -> bool:
+    """Say whether a cable carries anything: it is up, and so are the switches at both of its ends."""
+    return not (
+        cable.id in health.down_cables
+        or cable.lower.switch in health.down_switches
+        or cable.upper.switch in health.down_switches
+    )
+
+
+class Reach:
+    """Answers what reaches what in one fabric in one state of health."""
+
+    def __init__(self, fabric: Fabric, health: Health) -> None:
+        self._fabric = fabric
+        self._health = health
+        self._number = {leaf: number for number, leaf in enumerate(fabric.leaves)}
+
+    @cached_property
+    def below(self) -> dict[str, int]:
+        """Return the leaves below each switch as the fabric was built."""
+        return {switch: self._mask(leaves) for switch, leaves in self._fabric.leaves_below.items()}
+
+    @cached_property
+    def down(self) -> dict[str, int]:
+        """Return the leaves that each switch still reaches by going down."""
+        reached: dict[str, int] = {}
+        for switch in _by_tier(self._fabric):
+            own = self._number.get(switch.id)
+            reached[switch.id] = 0 if own is None else 1 << own
+            for cable in self._fabric.down_cables[switch.id]:
+                if is_live(cable, self._health):
+                    reached[switch.id] |= reached[cable.lower.switch]
+        return reached
+
+    @cached_property
+    def by_choice(self) -> dict[str, tuple[int, ...]]:
+        """Return, per switch and choice upwards, the leaves that the choice leads to."""
+        found: dict[str, tuple[int, ...]] = {}
+        entered: dict[str, int] = {}
+        for switch in reversed(_by_tier(self._fabric)):
+            found[switch.id] = tuple(
+                entered[cable.upper.switch] if is_live(cable, self._health) else 0
+                for cable in self._fabric.up_choices[switch.id]
+            )
+            upward = 0
+            for leaves in found[switch.id]:
+                upward |= leaves
+            # What is below goes down or not at all: a switch never sends up what it should deliver.
+            entered[switch.id] = self.down[switch.id] | upward & ~self.below[switch.id]
+        return found
+
+    def up_choices_to(self, switch: str, leaf_number: int) -> int:
+        """Return the choices upwards that lead to a leaf."""
+        return sum(1 << i for i, leaves in enumerate(self.by_choice[switch]) if leaves >> leaf_number & 1)
+
+    def cables_down_to(self, group: DownGroup, leaf_number: int) -> int:
+        """Return which cables of a group still lead down to one of its leaves."""
+        return sum(
+            1 << i
+            for i, cable in enumerate(group.cables)
+            if is_live(cable, self._health) and self.down[cable.lower.switch] >> leaf_number & 1
+        )
+
+    def _mask(self, leaves: Iterable[str]) -> int:
+        mask = 0
+        for leaf in leaves:
+            mask |= 1 << self._number[leaf]
+        return mask
+
+
+def _by_tier(fabric: Fabric) -> list[Switch]:
+    return sorted(fabric.switches, key=lambda switch: switch.role.tier)
