@@ -1,0 +1,153 @@
+"""A private Open vSwitch: its own database, daemon, sockets and logs in the lab's directory.
+
+The datapath is the kernel's where the openvswitch module is there and nobody uses it, else Open
+vSwitch's own userspace datapath. For the latter the lab asks for type `dummy`: it is the netdev datapath in all but
+this, that its internal ports are not tap devices. With type `netdev` every instance on a machine
+wants a tap of the one name `ovs-netdev`, so a second lab (or any other userspace Open vSwitch) fails to
+start, and a killed daemon leaves its taps behind, for they are persistent.
+"""
+
+import fcntl
+import os
+import shutil
+import socket
+import subprocess
+import time
+from enum import StrEnum
+from pathlib import Path
+
+from controller.model.error import EnvironmentFault
+from mininet_topos.registry import LabEntry, registry_lock, run_directory
+from mininet_topos.sysctl import LAB_SETTINGS, hold_settings
+from mininet_topos.unixctl import Unixctl
+
+SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
+START_TIMEOUT_S = 10.0
+NICENESS = -10
+
+
+class Datapath(StrEnum):
+    """Which datapath a lab's switches run on."""
+
+    AUTO = "auto"
+    USERSPACE = "userspace"
+    SYSTEM = "system"
+
+
+class OpenVSwitch:
+    """The daemons of one lab; they end with the lab's registration (their environment bears its mark)."""
+
+    def __init__(self, entry: LabEntry, datapath: Datapath = Datapath.AUTO) -> None:
+        """Prepare; `start` makes it."""
+        self._entry = entry
+        self.directory = entry.directory / "ovs"
+        self.environment = {
+            **entry.environment,
+            "OVS_RUNDIR": str(self.directory),
+            "OVS_DBDIR": str(self.directory),
+            "OVS_LOGDIR": str(self.directory),
+        }
+        self._wanted = datapath
+        self._system_lock: int | None = None
+        self.datapath = Datapath.USERSPACE
+        self.pid = 0
+        self.control: Unixctl
+
+    @property
+    def datapath_type(self) -> str:
+        """Return the `datapath_type` that bridges of this lab are made with."""
+        return "system" if self.datapath is Datapath.SYSTEM else "dummy"
+
+    def start(self) -> None:
+        """Start both daemons with the socket buffers that a lab needs; raises EnvironmentFault where they do not come up."""
+        self.directory.mkdir()
+        with registry_lock() as root:
+            hold_settings(root / "sysctl.json", self._entry.id, LAB_SETTINGS)
+        self.datapath = self._choose()
+        self._run("ovsdb-tool", "create", str(self.directory / "conf.db"), str(SCHEMA))
+        self._daemon("ovsdb-server", str(self.directory / "conf.db"), f"--remote=punix:{self._database}")
+        self.vsctl("--no-wait", "init")
+        self._daemon("ovs-vswitchd", f"unix:{self._database}", "--enable-dummy")
+        self.pid = int(self._await_file("ovs-vswitchd.pid").read_text())
+        os.setpriority(os.PRIO_PROCESS, self.pid, NICENESS)
+        self.control = Unixctl(self._await_file(f"ovs-vswitchd.{self.pid}.ctl"))
+
+    def stop(self) -> None:
+        """Give the kernel's datapath back; the daemons themselves are ended by the registration."""
+        if self._system_lock is not None:
+            subprocess.run(["ovs-dpctl", "del-dp", "system@ovs-system"], capture_output=True, check=False)
+            os.close(self._system_lock)
+            self._system_lock = None
+
+    def vsctl(self, *arguments: str) -> str:
+        """Run `ovs-vsctl` on this instance; raises EnvironmentFault with its message."""
+        return self._run("ovs-vsctl", *arguments)
+
+    def ofctl(self, *arguments: str, text: str = "") -> str:
+        """Run `ovs-ofctl` on this instance with `text` as its input; raises EnvironmentFault with its message."""
+        return self._run("ovs-ofctl", *arguments, text=text)
+
+    def appctl(self, command: str, *arguments: str) -> str:
+        """Ask the switch daemon, without a fork."""
+        return self.control.call(command, *arguments)
+
+    @property
+    def _database(self) -> Path:
+        return self.directory / "db.sock"
+
+    def _daemon(self, *command: str) -> None:
+        name = Path(command[0]).name
+        log = f"--log-file={self.directory / f'{name}.log'}"
+        self._run(*command, "--pidfile", "--detach", "--no-chdir", log, "-vconsole:off", "-vsyslog:off")
+
+    def _run(self, *command: str, text: str = "") -> str:
+        done = subprocess.run(
+            command, input=text, env=self.environment, text=True, capture_output=True, check=False, timeout=60
+        )
+        if done.returncode != 0:
+            raise EnvironmentFault(f"{' '.join(command[:3])} failed: {done.stderr.strip() or done.stdout.strip()}")
+        return done.stdout
+
+    def _await_file(self, name: str) -> Path:
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while not (self.directory / name).exists():
+            if time.monotonic() > deadline:
+                raise EnvironmentFault(f"Open vSwitch did not come up: see {self.directory}")
+            time.sleep(0.005)
+        return self.directory / name
+
+    def _choose(self) -> Datapath:
+        if self._wanted is Datapath.USERSPACE:
+            return Datapath.USERSPACE
+        if _kernel_datapath_free() and self._take_system_lock():
+            return Datapath.SYSTEM
+        if self._wanted is Datapath.SYSTEM:
+            raise EnvironmentFault("the kernel's openvswitch datapath is missing or in use: choose the userspace datapath")
+        return Datapath.USERSPACE
+
+    def _take_system_lock(self) -> bool:
+        fd = os.open(run_directory() / "system-datapath.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(fd)
+            return False
+        self._system_lock = fd
+        return True
+
+
+def require_open_vswitch() -> None:
+    """Raise EnvironmentFault, naming the remedy, where Open vSwitch is not installed."""
+    missing = [tool for tool in ("ovs-vswitchd", "ovsdb-server", "ovs-vsctl", "ovs-ofctl") if shutil.which(tool) is None]
+    if missing or not SCHEMA.exists():
+        raise EnvironmentFault("Open vSwitch is not installed: run `make setup`")
+
+
+def _kernel_datapath_free() -> bool:
+    """Say whether the kernel offers a datapath and no daemon holds it."""
+    if any(name == "ovs-system" for _, name in socket.if_nameindex()):
+        return False
+    if Path("/sys/module/openvswitch").exists():
+        return True
+    modprobe = shutil.which("modprobe")
+    return modprobe is not None and subprocess.run([modprobe, "openvswitch"], capture_output=True).returncode == 0

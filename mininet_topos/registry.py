@@ -1,0 +1,176 @@
+"""Every lab has an id, a directory and a lock; whoever starts next clears what the dead left.
+
+A lab is *alive* while its owner holds the lock on `labs/<id>/lock`: the kernel lets go of it however the
+owner ends, `kill -9` included. All that a lab makes is recognisable as its own before it exists, so
+nothing is lost between making and recording:
+
+- processes carry `HEDDLE_LAB=<id>-<token>` in their environment (namespaces end with them),
+- interfaces have the name prefix and the link group of the lab's id,
+- files lie in its directory,
+- system settings are shared between labs and counted in `sysctl.json` (see `sysctl`).
+
+Clearing touches what bears those marks and nothing else. Stopping a lab is the same clearing.
+"""
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from mininet_topos import marked
+from mininet_topos.sysctl import release_settings
+
+ID_LENGTH = 4
+DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+ENVIRONMENT_MARK = "HEDDLE_LAB"
+GROUP_BASE = 0x68000000
+
+
+def run_directory() -> Path:
+    """Return where labs keep their state: `HEDDLE_RUN_DIR`, or /run/heddle."""
+    return Path(os.environ.get("HEDDLE_RUN_DIR") or "/run/heddle")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabEntry:
+    """One lab as the registry knows it."""
+
+    id: str
+    token: str
+    directory: Path
+
+    @property
+    def mark(self) -> str:
+        """Return the value that the lab's processes carry in their environment."""
+        return f"{self.id}-{self.token}"
+
+    @property
+    def prefix(self) -> str:
+        """Return how the names of the lab's interfaces and bridges begin."""
+        return f"hd{self.id}"
+
+    @property
+    def link_group(self) -> int:
+        """Return the lab's link group: its interfaces are brought up, and removed, as one."""
+        return GROUP_BASE + int(self.id, len(DIGITS))
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Return an environment for a process of this lab."""
+        return {**os.environ, ENVIRONMENT_MARK: self.mark, "OVS_RUNDIR": str(self.directory / "ovs")}
+
+
+@contextmanager
+def registry_lock() -> Iterator[Path]:
+    """Hold the one lock that orders the making, the clearing and the shared settings of all labs."""
+    root = run_directory()
+    (root / "labs").mkdir(parents=True, exist_ok=True)
+    with (root / "registry.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield root
+
+
+class LabRegistration:
+    """A living lab's place in the registry; the lock is held until `end`."""
+
+    def __init__(self) -> None:
+        """Clear dead labs and take a free id."""
+        with registry_lock() as root:
+            _clear_dead(root)
+            self.entry = _take_id(root)
+            self._lock = _try_lock(self.entry.directory)
+        if self._lock is None:
+            raise RuntimeError(f"the new directory {self.entry.directory} is locked by another process")
+        _write_owner(self.entry)
+
+    def end(self) -> None:
+        """Remove everything that bears this lab's marks, then its directory; may be called again."""
+        if self._lock is None:
+            return
+        with registry_lock() as root:
+            _clear(root, self.entry)
+            os.close(self._lock)
+            self._lock = None
+
+
+def clear_dead_labs() -> tuple[str, ...]:
+    """Remove what labs left whose owner is gone; return their ids."""
+    with registry_lock() as root:
+        return _clear_dead(root)
+
+
+def living_labs() -> tuple[str, ...]:
+    """Return the ids of the labs whose owner is alive."""
+    with registry_lock() as root:
+        return tuple(path.name for path in sorted((root / "labs").iterdir()) if not _is_dead(path))
+
+
+def _clear_dead(root: Path) -> tuple[str, ...]:
+    cleared = []
+    for directory in sorted((root / "labs").iterdir()):
+        lock = _try_lock(directory)
+        if lock is None:
+            continue
+        try:
+            _clear(root, _read_entry(directory))
+        finally:
+            os.close(lock)
+        cleared.append(directory.name)
+    return tuple(cleared)
+
+
+def _clear(root: Path, entry: LabEntry) -> None:
+    marked.end_processes(f"{ENVIRONMENT_MARK}={entry.mark}")
+    marked.remove_interfaces(entry.prefix, entry.link_group)
+    release_settings(root / "sysctl.json", entry.id)
+    shutil.rmtree(entry.directory, ignore_errors=True)
+
+
+def _is_dead(directory: Path) -> bool:
+    lock = _try_lock(directory)
+    if lock is not None:
+        os.close(lock)
+    return lock is not None
+
+
+def _try_lock(directory: Path) -> int | None:
+    """Take the directory's lock; None where its owner holds it. Not inherited by children (close-on-exec)."""
+    fd = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        return None
+    return fd
+
+
+def _take_id(root: Path) -> LabEntry:
+    """Make the directory of a random free id; `mkdir` is what makes it ours alone."""
+    while True:
+        number = int.from_bytes(os.urandom(4), "big")
+        lab_id = "".join(DIGITS[number // len(DIGITS) ** i % len(DIGITS)] for i in range(ID_LENGTH))
+        directory = root / "labs" / lab_id
+        with suppress(FileExistsError):
+            directory.mkdir(mode=0o700)
+            token = os.urandom(8).hex()
+            (directory / "token").write_text(token)
+            return LabEntry(id=lab_id, token=token, directory=directory)
+
+
+def _read_entry(directory: Path) -> LabEntry:
+    token = directory / "token"
+    return LabEntry(
+        id=directory.name, token=token.read_text() if token.exists() else "unstarted", directory=directory
+    )
+
+
+def _write_owner(entry: LabEntry) -> None:
+    """Say for people who owns the lab; what decides is the lock."""
+    stat = Path("/proc/self/stat").read_text().rsplit(")", 1)[1].split()
+    boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    owner = {"pid": os.getpid(), "start_time_ticks": int(stat[19]), "boot_id": boot_id}
+    (entry.directory / "owner.json").write_text(json.dumps(owner))

@@ -1,0 +1,70 @@
+"""Link capacity: what a port may send per second, and the queue before it.
+
+Each egress is a token bucket at the port's rate (`tbf`) over a queue that holds about QUEUE_BYTES of
+full frames. The queue drops from its head (`pfifo_head_drop`) and not from its tail for one reason:
+dropping the newcomer makes the kernel answer the sender with ENOBUFS, on which Open vSwitch gives up the
+rest of its batch without counting it. Dropping the oldest loses exactly one counted frame.
+This one file is the place where a richer queue model goes.
+"""
+
+import json
+import subprocess
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+FULL_FRAME_BYTES = 4170
+QUEUE_FRAMES = 80
+QUEUE_BYTES = QUEUE_FRAMES * FULL_FRAME_BYTES
+MTU_BYTES = 9000
+BURST_TIME_S = 0.0005
+
+
+class QueueCounters(NamedTuple):
+    """What an egress queue has done: frames sent, frames dropped, and bytes waiting now."""
+
+    sent_packets: int
+    dropped_packets: int
+    backlog_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Egress:
+    """One interface and the rate it may send at."""
+
+    interface: str
+    rate_bps: int
+
+    @property
+    def commands(self) -> tuple[str, str]:
+        """Return the `tc` commands (without the word tc) that shape this interface."""
+        burst = max(MTU_BYTES + 1000, int(self.rate_bps * BURST_TIME_S / 8))
+        limit = 2 * QUEUE_BYTES + burst  # the leaf queue is the one that drops
+        return (
+            f"qdisc replace dev {self.interface} root handle 1: tbf rate {self.rate_bps}bit burst {burst} limit {limit}",
+            f"qdisc replace dev {self.interface} parent 1:1 handle 10: pfifo_head_drop limit {QUEUE_FRAMES}",
+        )
+
+
+def shape(egresses: Iterable[Egress]) -> None:
+    """Shape interfaces of the present namespace in one batch; raises OSError with tc's message."""
+    batch = "\n".join(command for egress in egresses for command in egress.commands)
+    done = subprocess.run(["tc", "-batch", "-"], input=batch, text=True, capture_output=True, check=False)
+    if done.returncode != 0:
+        raise OSError(f"tc refused to shape the links: {done.stderr.strip()}")
+
+
+def read_counters(interfaces: Iterable[str]) -> Mapping[str, QueueCounters]:
+    """Return the counters of shaped interfaces of the present namespace, by name."""
+    done = subprocess.run(["tc", "-s", "-j", "qdisc", "show"], text=True, capture_output=True, check=True)
+    return parse_counters(done.stdout, interfaces)
+
+
+def parse_counters(text: str, interfaces: Iterable[str]) -> Mapping[str, QueueCounters]:
+    """Read the JSON of `tc -s -j qdisc show`: the leaf queue of each interface asked for."""
+    wanted = set(interfaces)
+    return {
+        entry["dev"]: QueueCounters(entry["packets"], entry["drops"], entry["backlog"])
+        for entry in json.loads(text)
+        if entry.get("dev") in wanted and entry.get("handle") == "10:"
+    }
