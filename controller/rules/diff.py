@@ -1,0 +1,80 @@
+"""What changes a switch's rules from what is installed to what is desired; nothing else makes a change."""
+
+from collections.abc import Iterable
+
+from controller.model.rule import (
+    Change,
+    ChangeOp,
+    Cookie,
+    FlowRule,
+    GroupRule,
+    OpaqueMatch,
+    SwitchRules,
+)
+
+GENERATION_MASK = 0xFFFFFF
+
+
+def diff(installed: SwitchRules, desired: SwitchRules) -> tuple[Change, ...]:
+    """Return the changes that make `installed` into `desired`, in no particular order (`order` gives one).
+
+    A rule stays as it is where only the generation in its cookie differs: the same rule serves the new plan.
+    Entries that are none of ours are deleted.
+    """
+    if installed is desired:
+        return ()
+    return tuple(_group_changes(installed.groups, desired.groups) + _rule_changes(installed.rules, desired.rules))
+
+
+def apply_changes(installed: SwitchRules, changes: Iterable[Change]) -> SwitchRules:
+    """Return what a switch holds after the changes, which it takes one after the other."""
+    rules = {rule.key: rule for rule in installed.rules}
+    groups = {group.group_id: group for group in installed.groups}
+    for op, item in changes:
+        match op, item:
+            case ChangeOp.RULE_ADD, FlowRule():
+                rules[item.key] = item
+            case ChangeOp.RULE_DELETE, FlowRule():
+                rules.pop(item.key, None)
+            case ((ChangeOp.GROUP_ADD | ChangeOp.GROUP_MODIFY), GroupRule()):
+                groups[item.group_id] = item
+            case ChangeOp.GROUP_DELETE, GroupRule():
+                groups.pop(item.group_id, None)
+            case _:
+                raise ValueError(f"{op.name} cannot carry a {type(item).__name__}")
+    return SwitchRules(rules=tuple(rules.values()), groups=tuple(groups.values()))
+
+
+def same_purpose(a: int, b: int) -> bool:
+    """Say whether two cookies name the same kind and job, whatever their generations; foreign ones must be equal."""
+    if a == b:
+        return True
+    ours = Cookie.unpack(a) is not None and Cookie.unpack(b) is not None
+    return ours and a & ~GENERATION_MASK == b & ~GENERATION_MASK
+
+
+def _rule_changes(installed: tuple[FlowRule, ...], desired: tuple[FlowRule, ...]) -> list[Change]:
+    have = {rule.key: rule for rule in installed}
+    want = {rule.key: rule for rule in desired}
+    changes = [Change(ChangeOp.RULE_ADD, rule) for key, rule in want.items() if not _holds(have.get(key), rule)]
+    return changes + [Change(ChangeOp.RULE_DELETE, rule) for key, rule in have.items() if key not in want]
+
+
+def _holds(installed: FlowRule | None, desired: FlowRule) -> bool:
+    if installed is None or isinstance(installed.match, OpaqueMatch):
+        return False
+    if installed is desired:
+        return True
+    return installed.actions == desired.actions and same_purpose(installed.cookie, desired.cookie)
+
+
+def _group_changes(installed: tuple[GroupRule, ...], desired: tuple[GroupRule, ...]) -> list[Change]:
+    have = {group.group_id: group for group in installed}
+    want = {group.group_id: group for group in desired}
+    changes = [Change(ChangeOp.GROUP_ADD, group) for group_id, group in want.items() if group_id not in have]
+    changes += [
+        Change(ChangeOp.GROUP_MODIFY, group)
+        for group_id, group in want.items()
+        if group_id in have and have[group_id] != group
+    ]
+    return changes + [Change(ChangeOp.GROUP_DELETE, group) for group_id, group in have.items() if group_id not in want]

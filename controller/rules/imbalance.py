@@ -1,0 +1,47 @@
+"""How even the underlay is: per kind of switch, what share of unplanned source ports each choice gets."""
+
+from collections import Counter
+from typing import NamedTuple
+
+from controller.model.fabric import Fabric
+from controller.model.steering import Stage, SteeringLayout, blocks, imbalance, stage_down, stage_up
+from controller.rules.compilation import weights_of
+
+
+class Imbalance(NamedTuple):
+    """Switches (or groups of parallel cables) that choose alike at one stage.
+
+    `places` is how many choose so, `buckets` the values of the field, `blocks` the rules it takes; `imbalance`
+    is by how much the most favoured choice passes its fair share, 0.03 for 3 %.
+    """
+
+    stage: Stage
+    choices: int
+    places: int
+    buckets: int
+    blocks: int
+    imbalance: float
+
+
+def imbalances(fabric: Fabric, layout: SteeringLayout) -> tuple[Imbalance, ...]:
+    """Return one line for every way of choosing in the fabric, by stage and number of choices."""
+    places: Counter[tuple[Stage, tuple[int, ...]]] = Counter()
+    for switch in fabric.switches:
+        places[stage_up(switch.role), weights_of(fabric.up_choices[switch.id])] += 1
+        for group in fabric.down_groups.get(switch.id, ()):
+            places[stage_down(switch.role), weights_of(group.cables)] += 1
+    return tuple(
+        _line(layout, stage, weights, count) for (stage, weights), count in sorted(places.items()) if len(weights) > 1
+    )
+
+
+def _line(layout: SteeringLayout, stage: Stage, weights: tuple[int, ...], places: int) -> Imbalance:
+    width = layout.fields[stage].width
+    return Imbalance(
+        stage=stage,
+        choices=len(weights),
+        places=places,
+        buckets=1 << width,
+        blocks=len(blocks(weights, width)),
+        imbalance=imbalance(weights, width),
+    )
