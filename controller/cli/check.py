@@ -1,0 +1,162 @@
+"""`heddle check FILE...`: whether fabric and jobs files are sound, and where not.
+
+A file is a fabric or a jobs file by its keys. A jobs file is checked against the nearest sound fabric file named
+before it, else the first one after it; where there is none, by its shape alone.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TextIO
+
+from controller.config.complaint import MOST_LINES, one_line
+from controller.config.document import Document, read_document
+from controller.config.load import check_jobs_shape, fabric_of, jobs_of
+from controller.model.admission import flow_plans
+from controller.model.connectivity import CutOff, cut_off
+from controller.model.error import InputError
+from controller.model.fabric import Fabric
+
+_FABRIC_KEYS = {"generate", "switches", "links", "hosts", "failed", "name"}
+
+
+@dataclass(slots=True, kw_only=True)
+class Finding:
+    """What is said of one file."""
+
+    file: str
+    kind: str = "unknown"
+    problems: tuple[str, ...] = ()
+    cut_off: tuple[CutOff, ...] = ()
+    counts: dict[str, int] = field(default_factory=dict)
+    note: str = ""
+
+    @property
+    def exit_status(self) -> int:
+        """Return 2 for a malformed file, 3 for a sound one with NICs cut off."""
+        return 2 if self.problems else 3 if self.cut_off else 0
+
+
+def check_files(paths: Iterable[Path]) -> list[Finding]:
+    """Check each file and return what is to be said of it, in the order given."""
+    findings: list[Finding] = []
+    documents: list[Document | None] = []
+    fabrics: dict[int, Fabric] = {}
+    for index, path in enumerate(paths):
+        finding, document = _opened(path)
+        findings.append(finding)
+        documents.append(document)
+        if document is not None and finding.kind == "fabric":
+            fabric = _check_fabric(finding, document)
+            if fabric is not None:
+                fabrics[index] = fabric
+    for index, (finding, document) in enumerate(zip(findings, documents, strict=True)):
+        if document is not None and finding.kind == "jobs":
+            _check_jobs(finding, document, _fabric_for(index, fabrics))
+    return findings
+
+
+def run_check(paths: Sequence[Path], as_json: bool, out: TextIO) -> int:
+    """Check the files, print what was found to `out`, and return the exit status: 0, 2 or 3."""
+    findings = check_files(paths)
+    statuses = {finding.exit_status for finding in findings}
+    status = next((status for status in (2, 3) if status in statuses), 0)
+    if as_json:
+        json.dump({"files": [_as_json(finding) for finding in findings], "exit_status": status}, out, indent=2)
+        out.write("\n")
+    else:
+        out.writelines(line + "\n" for finding in findings for line in _lines(finding))
+    return status
+
+
+def _opened(path: Path) -> tuple[Finding, Document | None]:
+    finding = Finding(file=one_line(str(path)))
+    try:
+        document = read_document(path)
+    except InputError as error:
+        finding.problems = error.problems
+        return finding, None
+    if "jobs" in document.value:
+        finding.kind = "jobs"
+    elif _FABRIC_KEYS & document.value.keys():
+        finding.kind = "fabric"
+    else:
+        told = "neither a fabric file (generate, switches, links, hosts) nor a jobs file (jobs)"
+        finding.problems = (f"{finding.file}: {told}",)
+    return finding, document
+
+
+def _check_fabric(finding: Finding, document: Document) -> Fabric | None:
+    try:
+        fabric = fabric_of(document)
+    except InputError as error:
+        finding.problems = error.problems
+        return None
+    finding.counts = {
+        "switches": len(fabric.switches),
+        "hosts": len({nic.host for nic in fabric.nics}),
+        "nics": len(fabric.nics),
+        "links": len(fabric.cables),
+        "failed": sum(map(len, (fabric.failed.down_cables, fabric.failed.down_switches, fabric.failed.down_nics))),
+    }
+    finding.cut_off = cut_off(fabric, fabric.failed)
+    return fabric
+
+
+def _check_jobs(finding: Finding, document: Document, fabric: Fabric | None) -> None:
+    try:
+        if fabric is None:
+            finding.counts = {"jobs": check_jobs_shape(document)}
+            finding.note = "ranks not looked up: name a sound fabric file as well"
+            return
+        jobs = jobs_of(document, fabric)
+    except InputError as error:
+        finding.problems = error.problems
+        return
+    finding.counts = {"jobs": len(jobs), "flow_plans": sum(flow_plans(job, fabric) for job in jobs)}
+
+
+def _fabric_for(index: int, fabrics: dict[int, Fabric]) -> Fabric | None:
+    before = [at for at in fabrics if at < index]
+    nearest = max(before) if before else min(fabrics, default=None)
+    return None if nearest is None else fabrics[nearest]
+
+
+_WORDS = {
+    "switches": ("switch", "switches"),
+    "hosts": ("host", "hosts"),
+    "nics": ("NIC", "NICs"),
+    "links": ("link between switches", "links between switches"),
+    "failed": ("failed link or switch", "failed links and switches"),
+    "jobs": ("job", "jobs"),
+    "flow_plans": ("flow plan", "flow plans"),
+}
+
+
+def _lines(finding: Finding) -> list[str]:
+    if finding.problems:
+        return list(finding.problems)
+    counted = ", ".join(
+        f"{count:,} {_WORDS[key][count != 1]}" for key, count in finding.counts.items() if count or key != "failed"
+    )
+    lines = [f"{finding.file}: sound: {counted}{f' ({finding.note})' if finding.note else ''}"]
+    lines += [
+        f"{finding.file}: host {one.host} is cut off: NIC {one.nic} does not reach all others, {one.why}"
+        for one in finding.cut_off[:MOST_LINES]
+    ]
+    if len(finding.cut_off) > MOST_LINES:
+        lines.append(f"{finding.file}: (+{len(finding.cut_off) - MOST_LINES} more)")
+    return lines
+
+
+def _as_json(finding: Finding) -> dict[str, object]:
+    return {
+        "file": finding.file,
+        "kind": finding.kind,
+        "sound": not finding.problems,
+        "problems": list(finding.problems),
+        "cut_off": [one._asdict() for one in finding.cut_off],
+        **finding.counts,
+        **({"note": finding.note} if finding.note else {}),
+    }

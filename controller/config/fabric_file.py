@@ -1,0 +1,73 @@
+"""The fabric file as pydantic models, key by key as docs/files.md tells."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from controller.config.field import CableRate, Id, Ip, Mac, NicRate, Port, Shape, Uint32, Uint64, Version
+
+Count = Annotated[int, Field(ge=1)]
+
+
+class GenerateShape(Shape):
+    """`generate`: a regular fabric by its sizes."""
+
+    kind: Literal["spine_leaf", "rail_optimised", "clos3"]
+    spines: Count
+    leaves: Count
+    hosts_per_leaf: Annotated[int, Field(ge=0)]
+    pods: Count | None = None
+    aggs_per_pod: Count | None = None
+    nics_per_host: Count = 1
+    links_per_spine: Count = 1
+    nic_bps: NicRate = Field(default=100 * 10**9, alias="gbps")
+    uplink_bps: CableRate | None = Field(default=None, alias="uplink_gbps")
+
+
+class SwitchShape(Shape):
+    """One of `switches`."""
+
+    id: Id
+    role: Literal["leaf", "agg", "spine", "core"]
+    datapath_id: Annotated[int, Field(ge=1, le=2**64 - 1)] | None = None
+    rule_budget: Uint64 | None = None
+
+
+class LinkShape(Shape):
+    """One of `links`."""
+
+    a: Port
+    b: Port
+    capacity_bps: CableRate = Field(alias="gbps")
+
+
+class NicShape(Shape):
+    """One of a host's `nics`."""
+
+    id: Id
+    ip: Ip
+    mac: Mac | None = None
+    port: Port
+    capacity_bps: NicRate = Field(alias="gbps")
+    rail: Uint32 = 0
+    network: Literal["compute", "storage", "business", "management"] = "compute"
+    gpus: list[Uint32] = Field(default_factory=list)
+
+
+class HostShape(Shape):
+    """One of `hosts`."""
+
+    id: Id
+    nics: Annotated[list[NicShape], Field(min_length=1)]
+
+
+class FabricShape(Shape):
+    """A whole fabric file."""
+
+    version: Version = 1
+    name: Id = "fabric"
+    generate: GenerateShape | None = None
+    switches: list[SwitchShape] = Field(default_factory=list)
+    links: list[LinkShape] = Field(default_factory=list)
+    hosts: list[HostShape] = Field(default_factory=list)
+    failed: list[str] = Field(default_factory=list)

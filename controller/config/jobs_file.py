@@ -1,0 +1,124 @@
+"""The jobs file as pydantic models, and from there to `JobRequest`. Keys are those of `SubmitJobRequest`.
+
+What a value may be beyond its type is said by `controller.model.admission`, the same for files and gRPC.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, PlainValidator
+
+from controller.config.complaint import shown
+from controller.config.field import Shape, Uint32, Uint64, Version, refuse
+from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest, RankPair, Steering
+
+AllRanks = Literal["all"]
+
+
+def _ranks(value: object) -> list[str] | AllRanks:
+    """Read a list of NIC ids, or the mapping `{all: true}`."""
+    if isinstance(value, dict):
+        if value.keys() == {"all"} and value["all"] is True:
+            return "all"
+        refuse("must be a list of NIC ids or {all: true}")
+    if not isinstance(value, list):
+        refuse(f"must be a list of NIC ids or {{all: true}}, is {shown(value)}")
+    for index, name in enumerate(value):
+        if not isinstance(name, str):
+            refuse(f"entry [{index}] must be a NIC id, is {shown(name)}")
+    return value
+
+
+class PairShape(Shape):
+    """One of a SEND_RECV collective's `pairs`."""
+
+    src_rank: Uint32
+    dst_rank: Uint32
+
+
+class FlowShape(Shape):
+    """One of a CUSTOM collective's `flows`."""
+
+    src_rank: Uint32
+    dst_rank: Uint32
+    rate_bps: Uint64 = 0
+    udp_source_port: Uint32 = 0
+
+
+class CollectiveShape(Shape):
+    """One of a job's `collectives`."""
+
+    kind: Literal[
+        "RING_ALL_REDUCE",
+        "TREE_ALL_REDUCE",
+        "ALL_GATHER",
+        "REDUCE_SCATTER",
+        "ALL_TO_ALL",
+        "BROADCAST",
+        "GATHER",
+        "SEND_RECV",
+        "CUSTOM",
+    ]
+    size_bytes: Uint64 = Field(default=0, alias="bytes")
+    root: Uint32 = 0
+    pairs: list[PairShape] = Field(default_factory=list)
+    flows: list[FlowShape] = Field(default_factory=list)
+    qps_per_flow: Uint32 = 1
+    members: list[Uint32] = Field(default_factory=list)
+    phase: Uint32 = 0
+
+
+class JobShape(Shape):
+    """One of `jobs`."""
+
+    job_id: str
+    tenant: str = ""
+    ranks: Annotated[list[str] | AllRanks, PlainValidator(_ranks)]
+    collectives: list[CollectiveShape] = Field(default_factory=list)
+    priority: Uint32 = 0
+    lease_ms: Uint64 = 0
+    steering: Literal["SOURCE_PORT", "PIN", "STEERING_UNSPECIFIED"] = "SOURCE_PORT"
+    require_utilisation: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    gpu_milli: Uint32 = 0
+
+
+class JobsShape(Shape):
+    """A whole jobs file."""
+
+    version: Version = 1
+    jobs: list[JobShape]
+
+
+def request_of(job: JobShape, ranks: tuple[str, ...]) -> JobRequest:
+    """Return what a job of the file asks for; `ranks` are its NICs, `{all: true}` written out."""
+    return JobRequest(
+        job_id=job.job_id,
+        tenant=job.tenant,
+        ranks=ranks,
+        collectives=tuple(_collective_of(one) for one in job.collectives),
+        priority=job.priority,
+        lease_ms=job.lease_ms,
+        steering=Steering.PIN if job.steering == "PIN" else Steering.SOURCE_PORT,
+        require_utilisation=job.require_utilisation,
+        gpu_milli=job.gpu_milli,
+    )
+
+
+def _collective_of(one: CollectiveShape) -> Collective:
+    return Collective(
+        kind=CollectiveKind[one.kind],
+        size_bytes=one.size_bytes,
+        root=one.root,
+        pairs=tuple(RankPair(src_rank=pair.src_rank, dst_rank=pair.dst_rank) for pair in one.pairs),
+        flows=tuple(
+            FlowDemand(
+                src_rank=flow.src_rank,
+                dst_rank=flow.dst_rank,
+                rate_bps=flow.rate_bps,
+                udp_source_port=flow.udp_source_port,
+            )
+            for flow in one.flows
+        ),
+        qps_per_flow=one.qps_per_flow or 1,
+        members=tuple(one.members),
+        phase=one.phase,
+    )

@@ -1,0 +1,150 @@
+"""Fabric and jobs files, and their texts, to the model. Every function raises InputError with all problems found."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import ValidationError
+
+from controller.config.complaint import refusal, shown
+from controller.config.document import Document, parse_document, read_document
+from controller.config.fabric_file import FabricShape
+from controller.config.field import Shape
+from controller.config.generate import Parts, generate, generate_problems
+from controller.config.jobs_file import JobShape, JobsShape, request_of
+from controller.config.merge import Merge
+from controller.config.shape_error import shape_problems as pydantic_problems
+from controller.model.admission import Problem, flow_plans, problems, shape_problems, too_many_flow_plans
+from controller.model.fabric import Fabric
+from controller.model.health import Health
+from controller.model.job import JobRequest
+from controller.model.limit import MOST_FLOW_PLANS
+from controller.model.suggest import did_you_mean
+
+MOST_COUNTED = 10_000
+"""Of one job's problems no more than these are counted for the line `(+N more)`."""
+
+ShapeT = TypeVar("ShapeT", bound=Shape)
+
+
+def load_fabric(path: Path | str) -> Fabric:
+    """Read a fabric file."""
+    return fabric_of(read_document(path))
+
+
+def load_jobs(path: Path | str, fabric: Fabric) -> tuple[JobRequest, ...]:
+    """Read a jobs file against the fabric that its ranks are in."""
+    return jobs_of(read_document(path), fabric)
+
+
+def parse_fabric(text: str, name: str) -> Fabric:
+    """Read a fabric from YAML text; problems are told under `name`."""
+    return fabric_of(parse_document(text, name))
+
+
+def parse_jobs(text: str, name: str, fabric: Fabric) -> tuple[JobRequest, ...]:
+    """Read jobs from YAML text; problems are told under `name`."""
+    return jobs_of(parse_document(text, name), fabric)
+
+
+def fabric_of(document: Document) -> Fabric:
+    """Return the fabric that a document describes."""
+    shape = _shaped(document, FabricShape)
+    found = _whole_problems(shape)
+    if found:
+        raise refusal(document.name, found)
+    parts = generate(shape.generate) if shape.generate else Parts([], [], [])
+    if shape.switches or shape.links or shape.hosts:
+        merge = Merge(parts)
+        parts = merge.draw(shape)
+        if merge.problems:
+            raise refusal(document.name, merge.problems)
+    switches, cables, nics = tuple(parts.switches), tuple(parts.cables), tuple(parts.nics)
+    fabric = Fabric(name=shape.name, switches=switches, cables=cables, nics=nics)
+    return replace(fabric, failed=_failed(document, shape.failed, fabric)) if shape.failed else fabric
+
+
+def jobs_of(document: Document, fabric: Fabric) -> tuple[JobRequest, ...]:
+    """Return the jobs that a document asks for."""
+    shape = _shaped(document, JobsShape)
+    everyone = tuple(nic.id for nic in fabric.nics if nic.network == "compute")
+    requests = [request_of(job, everyone if job.ranks == "all" else tuple(job.ranks)) for job in shape.jobs]
+    found = _twice(shape.jobs)
+    for index, request in enumerate(requests):
+        found += _under(f"jobs[{index}]", problems(request, fabric, MOST_COUNTED))
+    if not found and _more_flow_plans_than(MOST_FLOW_PLANS, requests, fabric):
+        found.append(Problem("jobs", too_many_flow_plans("all jobs together ask for")))
+    if found:
+        raise refusal(document.name, found)
+    return tuple(requests)
+
+
+def check_jobs_shape(document: Document) -> int:
+    """Check what can be said of a jobs file without its fabric, and return how many jobs it holds."""
+    shape = _shaped(document, JobsShape)
+    found = _twice(shape.jobs)
+    for index, job in enumerate(shape.jobs):
+        known = None if job.ranks == "all" else len(job.ranks)
+        request = request_of(job, () if job.ranks == "all" else tuple(job.ranks))
+        found += _under(f"jobs[{index}]", shape_problems(request, known, MOST_COUNTED))
+    if found:
+        raise refusal(document.name, found)
+    return len(shape.jobs)
+
+
+def _shaped(document: Document, root: type[ShapeT]) -> ShapeT:
+    try:
+        return root.model_validate(document.value)
+    except ValidationError as error:
+        raise refusal(document.name, pydantic_problems(error, root)) from None
+
+
+def _whole_problems(shape: FabricShape) -> list[Problem]:
+    if shape.generate is None and not shape.switches:
+        return [Problem("", "no fabric: neither `generate` nor `switches` is there; docs/files.md shows both")]
+    return generate_problems(shape.generate) if shape.generate else []
+
+
+def _failed(document: Document, names: list[str], fabric: Fabric) -> Health:
+    """Return what `failed` takes out of use; unknown names are refused."""
+    nic_of_link = {link: nic.id for nic in fabric.nics for link in (nic.up_link, nic.down_link)}
+    cables, switches, nics = set(), set(), set()
+    found: list[Problem] = []
+    for index, name in enumerate(names):
+        if name in fabric.cable_by_link:
+            cables.add(fabric.cable_by_link[name].id)
+        elif name in fabric.switch_by_id:
+            switches.add(name)
+        elif name in nic_of_link:
+            nics.add(nic_of_link[name])
+        else:
+            known: Iterable[str] = fabric.cable_by_link if ">" in name else fabric.switch_by_id
+            guess = did_you_mean(name, known) if len(found) < 20 else ""
+            found.append(Problem(f"failed[{index}]", f"no link or switch named {shown(name)}{guess}"))
+    if found:
+        raise refusal(document.name, found)
+    return Health(down_cables=frozenset(cables), down_switches=frozenset(switches), down_nics=frozenset(nics))
+
+
+def _twice(jobs: list[JobShape]) -> list[Problem]:
+    first: dict[str, int] = {}
+    return [
+        Problem(f"jobs[{index}].job_id", f"{shown(job.job_id)} is taken by jobs[{first[job.job_id]}]; choose another")
+        for index, job in enumerate(jobs)
+        if first.setdefault(job.job_id, index) != index
+    ]
+
+
+def _under(path: str, found: Iterable[Problem]) -> list[Problem]:
+    return [Problem(f"{path}.{problem.path}", problem.text) for problem in islice(found, MOST_COUNTED)]
+
+
+def _more_flow_plans_than(most: int, requests: Iterable[JobRequest], fabric: Fabric) -> bool:
+    total = 0
+    for request in requests:
+        total += flow_plans(request, fabric, most)
+        if total > most:
+            return True
+    return False

@@ -1,0 +1,210 @@
+"""What a job request must be before anyone plans it: the same rules for jobs files and for the gRPC API.
+
+Everything is counted by arithmetic or in one pass over the request; nothing is expanded into flows here.
+A problem names the key by its path in `SubmitJobRequest`, such as `collectives[0].root`.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
+
+from controller.model.fabric import Fabric
+from controller.model.job import Collective, CollectiveKind, JobRequest, Steering
+from controller.model.limit import (
+    HIGHEST_FIXED_PORT,
+    LOWEST_FIXED_PORT,
+    MOST_FLOW_PLANS,
+    MOST_GPU_MILLI,
+    MOST_LEASE_MS,
+    MOST_NIC_BPS,
+    MOST_PRIORITY,
+    MOST_QPS_PER_FLOW,
+)
+from controller.model.suggest import did_you_mean
+
+MOST_PROBLEMS = 20
+"""Looking stops there: a request of a million wrong ranks is refused for the first of them."""
+LONGEST_TENANT = 128
+_JOB_ID = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._-]{0,127}\Z")
+_ROOTED = (CollectiveKind.BROADCAST, CollectiveKind.GATHER)
+_SUGGESTIONS = 20
+
+
+class Problem(NamedTuple):
+    """What is wrong with a request or file: the path of the key, and the rule it breaks with its remedy."""
+
+    path: str
+    text: str
+
+
+def problems(request: JobRequest, fabric: Fabric, most: int = MOST_PROBLEMS) -> tuple[Problem, ...]:
+    """Return what keeps the request from being planned in this fabric, the first `most`; empty where it is sound."""
+    found = list(islice(_all_problems(request, fabric), most))
+    if not found and flow_plans(request, fabric, MOST_FLOW_PLANS) > MOST_FLOW_PLANS:
+        found.append(Problem("collectives", too_many_flow_plans("the job asks for")))
+    return tuple(found)
+
+
+def shape_problems(request: JobRequest, rank_count: int | None, most: int = MOST_PROBLEMS) -> tuple[Problem, ...]:
+    """Return what is wrong whatever the fabric; `rank_count` None where the ranks are not known yet."""
+    return tuple(islice(_shape_problems(request, rank_count), most))
+
+
+def too_many_flow_plans(who: str) -> str:
+    """Return the refusal of more flow plans than the program takes on."""
+    return f"{who} more than {MOST_FLOW_PLANS:,} flow plans, the most there may be: fewer ranks, pairs or queue pairs"
+
+
+def _all_problems(request: JobRequest, fabric: Fabric) -> Iterator[Problem]:
+    yield from _shape_problems(request, len(request.ranks))
+    suggested = 0
+    for index, name in enumerate(request.ranks):
+        if name not in fabric.nic_by_id:
+            guess = did_you_mean(name, fabric.nic_by_id) if suggested < _SUGGESTIONS else ""
+            suggested += 1
+            yield Problem(f"ranks[{index}]", f"no NIC named {_quoted(name)} in the fabric{guess}")
+
+
+def _quoted(text: str) -> str:
+    return repr(text if len(text) <= 60 else text[:60] + "...")
+
+
+def _shape_problems(request: JobRequest, rank_count: int | None) -> Iterator[Problem]:
+    yield from _head_problems(request)
+    if rank_count == 0:
+        yield Problem("ranks", "must not be empty: name the NIC of rank 0, 1, 2 and so on")
+        rank_count = None
+    for index, collective in enumerate(request.collectives):
+        for problem in _collective_problems(collective, rank_count):
+            yield Problem(f"collectives[{index}].{problem.path}", problem.text)
+
+
+def _head_problems(request: JobRequest) -> Iterator[Problem]:
+    if not _JOB_ID.match(request.job_id):
+        rule = "a letter or digit, then up to 127 letters, digits, dots, underscores or hyphens"
+        yield Problem("job_id", f"{_quoted(request.job_id)} is no job id: {rule}")
+    if len(request.tenant) > LONGEST_TENANT or not request.tenant.isprintable():
+        yield Problem("tenant", f"must be at most {LONGEST_TENANT} printable characters")
+    yield from _range_problem("priority", request.priority, 0, MOST_PRIORITY)
+    yield from _range_problem("lease_ms", request.lease_ms, 0, MOST_LEASE_MS)
+    yield from _range_problem("gpu_milli", request.gpu_milli, 0, MOST_GPU_MILLI)
+    if request.steering not in tuple(Steering):
+        yield Problem("steering", "must be SOURCE_PORT or PIN")
+    if not math.isfinite(request.require_utilisation) or request.require_utilisation < 0:
+        value = request.require_utilisation
+        yield Problem("require_utilisation", f"must be a finite number of at least 0, is {value}; 0 asks for nothing")
+
+
+def _range_problem(path: str, value: int, least: int, most: int) -> Iterator[Problem]:
+    if not least <= value <= most:
+        yield Problem(path, f"must be from {least} to {most}, is {value}")
+
+
+def _collective_problems(one: Collective, rank_count: int | None) -> Iterator[Problem]:
+    if one.kind not in tuple(CollectiveKind):
+        yield Problem("kind", f"unspecified or unknown; one of {', '.join(kind.name for kind in CollectiveKind)}")
+        return
+    if one.kind is not CollectiveKind.CUSTOM and one.size_bytes <= 0:
+        yield Problem("bytes", f"must be more than 0 for {one.kind.name}, is {one.size_bytes}")
+    yield from _range_problem("bytes", one.size_bytes, min(0, one.size_bytes), 2**64 - 1)
+    yield from _range_problem("qps_per_flow", one.qps_per_flow, 1, MOST_QPS_PER_FLOW)
+    yield from _range_problem("phase", one.phase, 0, 2**32 - 1)
+    yield from _member_problems(one, rank_count)
+    yield from _pair_problems(one, rank_count)
+    yield from _flow_problems(one, rank_count)
+
+
+def _rank_problem(path: str, rank: int, rank_count: int | None) -> Iterator[Problem]:
+    if rank < 0 or (rank_count is not None and rank >= rank_count):
+        ranks = "ranks count from 0" if rank_count is None else f"the job has ranks 0 to {rank_count - 1}"
+        yield Problem(path, f"rank {rank} is out of range: {ranks}")
+
+
+def _member_problems(one: Collective, rank_count: int | None) -> Iterator[Problem]:
+    first_place: dict[int, int] = {}
+    for index, rank in enumerate(one.members):
+        yield from _rank_problem(f"members[{index}]", rank, rank_count)
+        if rank in first_place:
+            yield Problem(f"members[{index}]", f"rank {rank} is a member already, at members[{first_place[rank]}]")
+        first_place.setdefault(rank, index)
+    if one.kind in _ROOTED:
+        yield from _rank_problem("root", one.root, rank_count)
+        if one.members and one.root not in first_place:
+            yield Problem("root", f"rank {one.root} is no member: a {one.kind.name} has its root among its members")
+
+
+def _pair_problems(one: Collective, rank_count: int | None) -> Iterator[Problem]:
+    if one.kind is CollectiveKind.SEND_RECV and not one.pairs:
+        yield Problem("pairs", "must not be empty for SEND_RECV: give src_rank and dst_rank of each")
+    if one.kind is not CollectiveKind.SEND_RECV and one.pairs:
+        yield Problem("pairs", f"belong to SEND_RECV only, not to {one.kind.name}")
+        return
+    for index, pair in enumerate(one.pairs):
+        yield from _ends_problems(f"pairs[{index}]", pair.src_rank, pair.dst_rank, rank_count)
+
+
+def _ends_problems(path: str, src_rank: int, dst_rank: int, rank_count: int | None) -> Iterator[Problem]:
+    yield from _rank_problem(f"{path}.src_rank", src_rank, rank_count)
+    yield from _rank_problem(f"{path}.dst_rank", dst_rank, rank_count)
+    if src_rank == dst_rank:
+        yield Problem(f"{path}.dst_rank", f"rank {dst_rank} is the sender too: a flow joins two ranks")
+
+
+def _flow_problems(one: Collective, rank_count: int | None) -> Iterator[Problem]:
+    if one.kind is CollectiveKind.CUSTOM and not one.flows:
+        yield Problem("flows", "must not be empty for CUSTOM: give src_rank and dst_rank of each")
+    if one.kind is not CollectiveKind.CUSTOM and one.flows:
+        yield Problem("flows", f"belong to CUSTOM only, not to {one.kind.name}")
+        return
+    if one.qps_per_flow > 1 and any(flow.udp_source_port for flow in one.flows):
+        yield Problem("qps_per_flow", f"must be 1 where a flow has a fixed udp_source_port, is {one.qps_per_flow}")
+    for index, flow in enumerate(one.flows):
+        path = f"flows[{index}]"
+        yield from _ends_problems(path, flow.src_rank, flow.dst_rank, rank_count)
+        yield from _range_problem(f"{path}.rate_bps", flow.rate_bps, 0, MOST_NIC_BPS)
+        if flow.udp_source_port and not LOWEST_FIXED_PORT <= flow.udp_source_port <= HIGHEST_FIXED_PORT:
+            ports = f"{LOWEST_FIXED_PORT} to {HIGHEST_FIXED_PORT}, or 0 for the controller's choice"
+            yield Problem(f"{path}.udp_source_port", f"must be from {ports}, is {flow.udp_source_port}")
+
+
+def flow_plans(request: JobRequest, fabric: Fabric, enough: int | None = None) -> int:
+    """Count the flow plans of a sound request exactly, without expanding them; may stop once past `enough`.
+
+    Two ranks on one host are no flow.
+    """
+    hosts = [fabric.nic_by_id[name].host for name in request.ranks]
+    known: dict[tuple[CollectiveKind, int, tuple[int, ...]], int] = {}
+    total = 0
+    for one in request.collectives:
+        if one.pairs or one.flows:
+            flows = sum(hosts[flow.src_rank] != hosts[flow.dst_rank] for flow in (*one.pairs, *one.flows))
+        else:
+            key = (one.kind, one.root if one.kind in _ROOTED else 0, one.members)
+            flows = known[key] = known[key] if key in known else _flows_between(one, hosts)
+        total += flows * one.qps_per_flow
+        if enough is not None and total > enough:
+            break
+    return total
+
+
+def _flows_between(one: Collective, hosts: Sequence[str]) -> int:
+    """Count the flows of a collective between members on different hosts."""
+    members = one.members or range(len(hosts))
+    of = [hosts[rank] for rank in members]
+    if one.kind is CollectiveKind.ALL_TO_ALL:
+        return len(of) ** 2 - sum(count * count for count in Counter(of).values())
+    if one.kind is CollectiveKind.GATHER:
+        return len(of) - of.count(hosts[one.root])
+    if one.kind is CollectiveKind.TREE_ALL_REDUCE:
+        return 2 * _edges(of, lambda i: (i - 1) // 2)
+    if one.kind is CollectiveKind.BROADCAST:
+        root = members.index(one.root)
+        return _edges(of[root:] + of[:root], lambda i: i - (1 << (i.bit_length() - 1)))
+    return sum(of[i] != of[i - 1] for i in range(len(of)))
+
+
+def _edges(hosts: Sequence[str], parent: Callable[[int], int]) -> int:
+    return sum(hosts[i] != hosts[parent(i)] for i in range(1, len(hosts)))
