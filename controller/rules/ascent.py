@@ -12,7 +12,6 @@ from controller.model.rule import (
     CookieKind,
     FlowRule,
     GotoTable,
-    GroupRule,
     Masked,
     Match,
     Output,
@@ -20,7 +19,8 @@ from controller.model.rule import (
 )
 from controller.model.steering import PortField, stage_up
 from controller.rules.aggregate import ADDRESS_BITS, Labelled, mask_of
-from controller.rules.compilation import Compilation, in_turn, underlay, up_group_id, weights_of
+from controller.rules.compilation import Compilation, underlay, weights_of
+from controller.rules.groups import up_group_id
 from controller.rules.pipeline import (
     GUARD_PRIORITY,
     OVERRIDE_PRIORITY,
@@ -73,13 +73,6 @@ def up_rules(compilation: Compilation, switch: Switch) -> tuple[FlowRule, ...]:
     return compilation.rules_once(("up", ascent), lambda: _all_rules(compilation, ascent))
 
 
-def up_protection(ports: tuple[int, ...]) -> tuple[GroupRule, ...]:
-    """Return a fast-failover group for every choice, all others in turn behind it; none where there is no choice."""
-    if len(ports) < 2:
-        return ()
-    return tuple(GroupRule(group_id=up_group_id(i), ports=in_turn(ports, i)) for i in range(len(ports)))
-
-
 def from_above_rules(table: Table, priority: int, ports: tuple[int, ...]) -> tuple[FlowRule, ...]:
     """Return the guard of an upward table: what came from above stays below."""
     return tuple(
@@ -109,10 +102,14 @@ def _usable(compilation: Compilation, switch: Switch) -> _Usable:
     wanted = compilation.once("wanted", lambda: sum(1 << number for number in compilation.destinations))
     above = wanted & ~reach.below[switch.id]
     usual = compilation.once(("usual", leaves), lambda: (USUAL,) * leaves)
-    if all(above & ~reached == 0 for reached in reach.by_choice[switch.id]):
+    lacking = 0
+    for reached in reach.by_choice[switch.id]:
+        lacking |= above & ~reached
+    if not lacking:
         return _Usable(every, usual, ())
-    masks = {n: reach.up_choices_to(switch.id, n) for n in compilation.destinations if above >> n & 1}
-    anywhere = 0
+    masks = {n: reach.up_choices_to(switch.id, n) for n in compilation.destinations if lacking >> n & 1}
+    # A leaf that no choice lacks shows that every choice leads somewhere.
+    anywhere = every if above & ~lacking else 0
     for mask in masks.values():
         anywhere |= mask
     labels: list[int | None] = list(usual)

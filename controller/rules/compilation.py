@@ -4,18 +4,15 @@ from collections.abc import Callable, Hashable, Iterable
 from functools import cached_property
 from typing import TypeVar
 
-from controller.model.fabric import Cable, DownGroup, Fabric
+from controller.model.fabric import Cable, Fabric
 from controller.model.health import Health
 from controller.model.rule import Cookie, CookieKind, FlowRule, Pin
 from controller.model.steering import SteeringLayout
 from controller.rules.aggregate import Labelled, Run, aggregate, relabelled, runs_of
-from controller.rules.pins import PinPoint, pin_points
+from controller.rules.pins import pin_rules
 from controller.rules.reach import Reach
 
 T = TypeVar("T")
-
-DOWN_GROUP_BASE = 0x10000
-"""Groups of parallel cables downwards are numbered from here; choice i upwards is group i + 1."""
 
 
 def underlay(kind: CookieKind) -> int:
@@ -31,7 +28,7 @@ class Compilation:
         self.layout = layout
         self.health = health
         self.reach = Reach(fabric, health)
-        self.pin_points: dict[str, list[PinPoint]] = pin_points(fabric, pins)
+        self.pin_rules = pin_rules(fabric, pins)
         self._made: dict[Hashable, object] = {}
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
@@ -78,22 +75,3 @@ class Compilation:
 def weights_of(cables: Iterable[Cable]) -> tuple[int, ...]:
     """Return the cables' weights as choices: their capacities."""
     return tuple(cable.capacity_bps for cable in cables)
-
-
-def up_group_id(choice: int) -> int:
-    """Return the group that protects a choice upwards."""
-    return choice + 1
-
-
-def down_group_ids(groups: Iterable[DownGroup]) -> dict[tuple[int, int], int]:
-    """Return the group that protects each (down group, cable in it) where there are parallel cables.
-
-    The ids depend on how the fabric was built, never on its health, so that no failure renumbers them.
-    """
-    places = [(g, c) for g, group in enumerate(groups) if len(group.cables) > 1 for c in range(len(group.cables))]
-    return {place: DOWN_GROUP_BASE + i for i, place in enumerate(places)}
-
-
-def in_turn(ports: tuple[int, ...], first: int) -> tuple[int, ...]:
-    """Return the ports in cyclic order from the one at `first`: each further one is the next backup."""
-    return ports[first:] + ports[:first]

@@ -23,13 +23,13 @@ from controller.model.rule import (
     Output,
     Pin,
     SwitchRules,
-    ToGroup,
 )
 from controller.model.steering import SteeringLayout
-from controller.rules.ascent import from_above_rules, guard_rules, up_protection, up_rules
-from controller.rules.compilation import Compilation, down_group_ids, underlay, up_group_id
-from controller.rules.descent import down_protection, down_rules, has_parallel_cables
-from controller.rules.pins import EXACT_ADDRESS, PinPoint, pin_rule
+from controller.rules.ascent import from_above_rules, guard_rules, up_rules
+from controller.rules.compilation import Compilation, underlay
+from controller.rules.descent import down_rules, has_parallel_cables
+from controller.rules.groups import down_groups, up_groups
+from controller.rules.pins import EXACT_ADDRESS, pin_rules
 from controller.rules.pipeline import (
     ARP_PRIORITY,
     FROM_ABOVE_PRIORITY,
@@ -40,6 +40,8 @@ from controller.rules.pipeline import (
     ROCE_PRIORITY,
     Table,
 )
+
+__all__ = ["compile_fabric", "compile_switch", "count_rules", "pin_rules"]
 
 WHOLE = Health()
 
@@ -68,14 +70,14 @@ def count_rules(
 
 def _rules_of(compilation: Compilation, switch: Switch) -> SwitchRules:
     ports_up = tuple(cable.lower.number for cable in compilation.fabric.up_choices[switch.id])
-    down_groups = compilation.fabric.down_groups.get(switch.id, ())
-    rules = _classify_rules(compilation, switch) + _pin_rules(compilation, switch)
+    rules = _classify_rules(compilation, switch) + compilation.pin_rules.get(switch.id, ())
     if switch.role is Role.LEAF:
         rules += _local_rules(compilation, switch) + from_above_rules(Table.CLASSIFY, FROM_ABOVE_PRIORITY, ports_up)
     else:
         rules += down_rules(compilation, switch) + guard_rules(ports_up)
-    groups = compilation.once(("up groups", ports_up), lambda: up_protection(ports_up))
-    return SwitchRules(rules=rules + up_rules(compilation, switch), groups=groups + down_protection(down_groups))
+    groups = compilation.once(("up groups", ports_up), lambda: up_groups(ports_up))
+    groups += down_groups(compilation.fabric.down_groups.get(switch.id, ()))
+    return SwitchRules(rules=rules + up_rules(compilation, switch), groups=groups)
 
 
 def _classify_rules(compilation: Compilation, switch: Switch) -> tuple[FlowRule, ...]:
@@ -135,23 +137,3 @@ def _local_rules(compilation: Compilation, switch: Switch) -> tuple[FlowRule, ..
         rules.append(_rule(Table.CLASSIFY, LOCAL_PRIORITY, to_nic, out, CookieKind.LOCAL))
         rules.append(_rule(Table.CLASSIFY, LOCAL_PRIORITY, asks_for_nic, out, CookieKind.ARP))
     return tuple(rules)
-
-
-def _pin_rules(compilation: Compilation, switch: Switch) -> tuple[FlowRule, ...]:
-    points = compilation.pin_points.get(switch.id, ())
-    actions = ((point.pin, _pin_action(compilation, switch, point)) for point in points)
-    return tuple(pin_rule(pin, action) for pin, action in actions if action is not None)
-
-
-def _pin_action(compilation: Compilation, switch: Switch, point: PinPoint) -> ToGroup | None:
-    """Return the group of the pinned cable, None where the switch has no choice at this point."""
-    if point.upwards:
-        choices = compilation.fabric.up_choices[switch.id]
-        return ToGroup(up_group_id(choices.index(point.cable))) if len(choices) > 1 else None
-    groups = compilation.fabric.down_groups[switch.id]
-    ids = compilation.once(("down ids", switch.id), lambda: down_group_ids(groups))
-    leaf = compilation.once("nic by ip", lambda: {nic.ip: nic.port.switch for nic in compilation.fabric.nics})
-    for g, group in enumerate(groups):
-        if point.cable in group.cables and leaf[point.pin.dst_ip] in group.leaves and len(group.cables) > 1:
-            return ToGroup(ids[g, group.cables.index(point.cable)])
-    return None

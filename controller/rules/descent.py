@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from controller.model.fabric import DownGroup, Switch
+from controller.model.fabric import Switch
 from controller.model.rule import (
     ETH_ARP,
     ETH_IPV4,
@@ -12,7 +12,6 @@ from controller.model.rule import (
     CookieKind,
     FlowRule,
     GotoTable,
-    GroupRule,
     Masked,
     Match,
     Output,
@@ -20,7 +19,8 @@ from controller.model.rule import (
 )
 from controller.model.steering import stage_down
 from controller.rules.aggregate import Labelled
-from controller.rules.compilation import Compilation, down_group_ids, in_turn, underlay, weights_of
+from controller.rules.compilation import Compilation, underlay, weights_of
+from controller.rules.groups import down_group_ids
 from controller.rules.pipeline import DOWN_PRIORITY, Table, prefix_priority
 from controller.rules.split import all_shared_out
 
@@ -62,14 +62,6 @@ def down_rules(compilation: Compilation, switch: Switch) -> tuple[FlowRule, ...]
             yield _arp_rule(prefix, exits)
 
     return compilation.rules_once(("down", labels, exits, goes_up, by_port), make)
-
-
-def down_protection(groups: tuple[DownGroup, ...]) -> tuple[GroupRule, ...]:
-    """Return a fast-failover group for every cable that has parallels: itself first, then the next ones in turn."""
-    return tuple(
-        GroupRule(group_id=group_id, ports=in_turn(tuple(cable.upper.number for cable in groups[g].cables), c))
-        for (g, c), group_id in down_group_ids(groups).items()
-    )
 
 
 def _ways_key(compilation: Compilation, switch: Switch) -> tuple[object, ...]:

@@ -1,38 +1,52 @@
 """Where a pinned flow needs a rule: at every switch on its path that has a choice."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from controller.model.fabric import Cable, Fabric
-from controller.model.rule import ETH_IPV4, IP_UDP, Action, Cookie, CookieKind, FlowRule, Masked, Match, Pin
+from controller.model.rule import ETH_IPV4, IP_UDP, Action, Cookie, CookieKind, FlowRule, Masked, Match, Pin, ToGroup
+from controller.rules.groups import down_group_ids, up_group_id
 from controller.rules.pipeline import PIN_PAIR_PRIORITY, PIN_PRIORITY, Table
 
 EXACT_ADDRESS = 0xFFFFFFFF
 EXACT_PORT = 0xFFFF
 
 
-class PinPoint(NamedTuple):
-    """A pin at one switch of its path, with the cable that it takes there."""
-
-    pin: Pin
-    cable: Cable
-    upwards: bool
-
-
-def pin_points(fabric: Fabric, pins: Iterable[Pin]) -> dict[str, list[PinPoint]]:
-    """Return, per switch, the pins that leave it by a cable to another switch."""
-    found: dict[str, list[PinPoint]] = {}
+def pin_rules(fabric: Fabric, pins: Iterable[Pin]) -> dict[str, tuple[FlowRule, ...]]:
+    """Return the rules of the pins per switch that needs any: those with a choice on a pin's path."""
+    found: dict[str, list[FlowRule]] = {}
+    leaf_of = {nic.ip: nic.port.switch for nic in fabric.nics}
+    choices: dict[str, _Choices] = {}
     for pin in pins:
         for link in pin.links:
             cable = fabric.cable_by_link.get(link)
-            if cable is not None:
-                upwards = link == cable.up_link
-                switch = cable.lower.switch if upwards else cable.upper.switch
-                found.setdefault(switch, []).append(PinPoint(pin, cable, upwards))
-    return found
+            if cable is None:
+                continue
+            switch = cable.lower.switch if link == cable.up_link else cable.upper.switch
+            if switch not in choices:
+                choices[switch] = _Choices(fabric, switch)
+            group_id = choices[switch].group_of(cable, leaf_of[pin.dst_ip])
+            if group_id is not None:
+                found.setdefault(switch, []).append(_pin_rule(pin, ToGroup(group_id)))
+    return {switch: tuple(rules) for switch, rules in found.items()}
 
 
-def pin_rule(pin: Pin, action: Action) -> FlowRule:
+class _Choices:
+    """The groups by which one switch takes a cable, where it has a choice."""
+
+    def __init__(self, fabric: Fabric, switch: str) -> None:
+        up = fabric.up_choices[switch]
+        self._up = {cable: up_group_id(i) for i, cable in enumerate(up)} if len(up) > 1 else {}
+        groups = fabric.down_groups.get(switch, ())
+        self._down: dict[tuple[Cable, str], int] = {}
+        for (g, c), group_id in down_group_ids(groups).items():
+            self._down.update({(groups[g].cables[c], leaf): group_id for leaf in groups[g].leaves})
+
+    def group_of(self, cable: Cable, leaf: str) -> int | None:
+        """Return the group of a cable towards a leaf, None where the switch has no other cable to it."""
+        return self._up.get(cable) or self._down.get((cable, leaf))
+
+
+def _pin_rule(pin: Pin, action: Action) -> FlowRule:
     """Return the rule that sends a pinned flow (or every flow of its pair) on."""
     port = pin.udp_source_port
     return FlowRule(

@@ -20,10 +20,13 @@ from controller.model.rule import (
     SwitchRules,
     ToGroup,
 )
+from controller.rules.listing import action_text, match_row
 from controller.rules.reach import is_live
 
 FULL = -1
 """As a mask: every bit counts."""
+
+IP_ICMP = 1
 
 
 class Packet(NamedTuple):
@@ -36,6 +39,21 @@ class Packet(NamedTuple):
     udp_src: int | None = None
     udp_dst: int | None = None
     arp_tpa: int | None = None
+
+    @staticmethod
+    def roce(*, src_ip: int, dst_ip: int, udp_src: int) -> "Packet":
+        """Return a RoCEv2 packet between two addresses."""
+        return Packet(ETH_IPV4, IP_UDP, src_ip, dst_ip, udp_src, ROCE_PORT)
+
+    @staticmethod
+    def ipv4(*, src_ip: int, dst_ip: int, ip_proto: int = IP_ICMP) -> "Packet":
+        """Return an IPv4 packet that is not RoCE, a ping unless told otherwise."""
+        return Packet(ETH_IPV4, ip_proto, src_ip, dst_ip)
+
+    @staticmethod
+    def arp(*, target_ip: int) -> "Packet":
+        """Return an ARP packet that asks for (or answers to) an address."""
+        return Packet(ETH_ARP, arp_tpa=target_ip)
 
 
 class Outcome(StrEnum):
@@ -53,6 +71,13 @@ class Hit(NamedTuple):
     table: int
     rule: FlowRule | None
 
+    def __str__(self) -> str:
+        if self.rule is None:
+            return f"{self.switch} table {self.table}: nothing matches"
+        fields = ", ".join(f"{name}={value}" for name, value in match_row(self.rule.match).items()) or "anything"
+        actions = ", ".join(action_text(action) for action in self.rule.actions) or "drop"
+        return f"{self.switch} table {int(self.table)}, priority {self.rule.priority}, {fields}: {actions}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
@@ -60,24 +85,9 @@ class Trace:
 
     outcome: Outcome
     links: tuple[str, ...]
-    hits: tuple[Hit, ...]
+    steps: tuple[Hit, ...]
     nic: str | None = None
     reason: str = ""
-
-
-def roce_packet(src_ip: int, dst_ip: int, udp_source_port: int) -> Packet:
-    """Return a RoCEv2 packet between two addresses."""
-    return Packet(ETH_IPV4, IP_UDP, src_ip, dst_ip, udp_source_port, ROCE_PORT)
-
-
-def ipv4_packet(src_ip: int, dst_ip: int, ip_proto: int = 1) -> Packet:
-    """Return an IPv4 packet that is not RoCE, a ping unless told otherwise."""
-    return Packet(ETH_IPV4, ip_proto, src_ip, dst_ip)
-
-
-def arp_packet(target_ip: int) -> Packet:
-    """Return an ARP packet that asks for (or answers to) an address."""
-    return Packet(ETH_ARP, arp_tpa=target_ip)
 
 
 def trace(
@@ -119,7 +129,7 @@ class Tracer:
                 return _ended(Outcome.DROPPED, links, hits, reason or f"{switch}:{port} leads nowhere")
             if isinstance(behind, Nic):
                 links.append(behind.down_link)
-                return Trace(outcome=Outcome.DELIVERED, links=tuple(links), hits=tuple(hits), nic=behind.id)
+                return Trace(outcome=Outcome.DELIVERED, links=tuple(links), steps=tuple(hits), nic=behind.id)
             upwards = behind.lower.switch == switch
             links.append(behind.up_link if upwards else behind.down_link)
             switch, in_port = behind.upper if upwards else behind.lower
@@ -171,7 +181,7 @@ class Tracer:
 
 
 def _ended(outcome: Outcome, links: list[str], hits: list[Hit], reason: str) -> Trace:
-    return Trace(outcome=outcome, links=tuple(links), hits=tuple(hits), reason=reason)
+    return Trace(outcome=outcome, links=tuple(links), steps=tuple(hits), reason=reason)
 
 
 class _TableIndex:
