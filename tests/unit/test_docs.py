@@ -1,0 +1,46 @@
+"""The documentation names things that exist, and names every package."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+WHERE = ROOT / "docs" / "where-to-change.md"
+# A path is quoted text with a slash or a known ending; `model.Plan` and `heddle run` are none.
+QUOTED_PATH = re.compile(r"`([\w./-]*(?:/[\w.-]*|\.toml|Makefile))`")
+LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
+
+
+def named_paths() -> list[str]:
+    return QUOTED_PATH.findall(WHERE.read_text())
+
+
+def packages() -> list[str]:
+    found = [path.parent for top in ("controller", "mininet_topos") for path in (ROOT / top).rglob("__init__.py")]
+    return sorted(str(path.relative_to(ROOT)) for path in found if "proto" not in path.parts)
+
+
+def test_where_to_change_names_only_what_exists() -> None:
+    paths = named_paths()
+    assert len(paths) > 30
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+def test_where_to_change_names_every_package() -> None:
+    named = named_paths()
+    assert [package for package in packages() if not any(path.startswith(f"{package}/") for path in named)] == []
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").rglob("*.md")), ids=lambda page: page.name)
+def test_links_between_documents_lead_somewhere(page: Path) -> None:
+    assert [link for link in LINK.findall(page.read_text()) if not (page.parent / link).exists()] == []
+
+
+def test_every_decision_has_context_decision_and_consequences() -> None:
+    headings = {
+        page.name: re.findall(r"^## (.*)$", page.read_text(), re.MULTILINE)
+        for page in sorted((ROOT / "docs" / "adr").glob("*.md"))
+    }
+    assert {name: found for name, found in headings.items() if found != ["Context", "Decision", "Consequences"]} == {}
+    assert [int(name[:4]) for name in headings] == list(range(1, len(headings) + 1))
