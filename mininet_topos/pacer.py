@@ -1,0 +1,29 @@
+"""When the next frame of a queue pair may leave.
+
+A process that was not run for a while may catch up, but only so much: what it missed beyond `catch_up_ns` is lost. The
+sum of the rates through a link being at most its capacity, all senders together can burst at most
+`catch_up_ns` of line rate into its queue; the lab takes a quarter of the queue for that (`catch_up_time_ns`).
+"""
+
+LONGEST_CATCH_UP_NS = 50_000_000
+
+
+class Pacer:
+    """Paces one queue pair at `rate_bps` bits of frame per second from `start_ns` on."""
+
+    __slots__ = ("_catch_up_ns", "_ns_per_bit", "next_ns")
+
+    def __init__(self, *, rate_bps: int, start_ns: int, catch_up_ns: int) -> None:
+        """Allow the first frame at `start_ns`."""
+        self._ns_per_bit = 1e9 / rate_bps
+        self._catch_up_ns = catch_up_ns
+        self.next_ns: float = start_ns
+
+    def sent(self, bits: int, now_ns: int) -> None:
+        """Note that a frame of so many bits has left."""
+        self.next_ns = max(self.next_ns, now_ns - self._catch_up_ns) + bits * self._ns_per_bit
+
+
+def catch_up_time_ns(queue_bytes: int, fastest_bps: int) -> int:
+    """Return how long a pause senders may make up for: a quarter of the queue at the fastest link's rate."""
+    return min(LONGEST_CATCH_UP_NS, queue_bytes * 8 * 10**9 // (4 * fastest_bps))

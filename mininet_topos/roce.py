@@ -1,0 +1,192 @@
+"""RoCEv2 frames of reliable connections: build, stamp, parse, and the invariant CRC.
+
+    Ethernet 14 | IPv4 20 | UDP 8 (destination 4791) | BTH 12 | RETH 16 or AETH 4 or none | payload | ICRC 4
+
+Base transport header (InfiniBand Architecture Specification, volume 1, section 9.2):
+
+     0                   1                   2                   3
+     0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
+    +---------------+-+-+---+-------+-------------------------------+
+    |    opcode     |S|M|pad| tver  |         partition key         |
+    +---------------+-+-+---+-------+-------------------------------+
+    |   reserved    |             destination queue pair            |
+    +-+-------------+-----------------------------------------------+
+    |A|  reserved   |          packet sequence number (PSN)         |
+    +-+-------------+-----------------------------------------------+
+
+RETH (first packet of a write):  virtual address 64 | remote key 32 | DMA length 32
+AETH (acknowledgement):          syndrome 8 | message sequence number 24
+
+The ICRC (annex A17) is CRC-32 over eight bytes of ones, then the packet from the IP header on, with the
+fields that change on the way (type of service, TTL, both checksums, BTH's reserved byte) read as ones; it is sent
+in little-endian order. M (migration state) is 1, as adapters send it. Nothing here imports more than struct and
+zlib, so that a NIC process starts quickly and stays small.
+"""
+
+import struct
+import zlib
+from typing import NamedTuple
+
+ROCE_PORT = 4791
+PSN_MASK = 0xFFFFFF
+PSN_HALF = 0x800000
+DEFAULT_PARTITION_KEY = 0xFFFF
+MIGRATED = 0x40
+
+RC_RDMA_WRITE_FIRST = 0x06
+RC_RDMA_WRITE_MIDDLE = 0x07
+RC_RDMA_WRITE_LAST = 0x08
+RC_RDMA_WRITE_ONLY = 0x0A
+RC_ACKNOWLEDGE = 0x11
+WRITES = frozenset((RC_RDMA_WRITE_FIRST, RC_RDMA_WRITE_MIDDLE, RC_RDMA_WRITE_LAST, RC_RDMA_WRITE_ONLY))
+MESSAGE_ENDS = frozenset((RC_RDMA_WRITE_LAST, RC_RDMA_WRITE_ONLY))
+
+ACK_SYNDROME = 0x1F
+"""An ACK without end-to-end credits (section 9.7.5.1.2)."""
+NAK_SEQUENCE_ERROR = 0x60
+"""A NAK of code 0, PSN sequence error."""
+NAK_KIND_MASK = 0x60
+
+ETHERNET_BYTES, IP_BYTES, UDP_BYTES, BTH_BYTES, ICRC_BYTES = 14, 20, 8, 12, 4
+BTH_AT = ETHERNET_BYTES + IP_BYTES + UDP_BYTES
+EXTENSION_AT = BTH_AT + BTH_BYTES
+LEAST_FRAME_BYTES = EXTENSION_AT + ICRC_BYTES
+RETH = struct.Struct(">QII")
+AETH = struct.Struct(">I")
+_HEADERS = struct.Struct(">12xHBBHHHBBHIIHHHHBBHII")
+_EXTENSION_BYTES = {RC_RDMA_WRITE_FIRST: RETH.size, RC_RDMA_WRITE_ONLY: RETH.size, RC_ACKNOWLEDGE: AETH.size}
+_ONES = b"\xff" * 8
+
+
+class Route(NamedTuple):
+    """The headers that all packets of one direction of a queue pair share."""
+
+    source_mac: bytes
+    destination_mac: bytes
+    source_ip: int
+    destination_ip: int
+    udp_source_port: int
+    destination_qp: int
+    traffic_class: int
+    """The IPv4 type of service byte: DSCP in the upper six bits, ECN in the lower two."""
+
+
+class Packet(NamedTuple):
+    """What a receiver reads out of a frame."""
+
+    source_ip: int
+    destination_ip: int
+    udp_source_port: int
+    traffic_class: int
+    opcode: int
+    destination_qp: int
+    psn: int
+    ack_request: bool
+    syndrome: int
+    message_sequence: int
+    payload_bytes: int
+    icrc_valid: bool
+
+
+class FrameWriter:
+    """Builds the frames of one route; a shape (opcode and size) is laid out once and then only stamped."""
+
+    def __init__(self, route: Route) -> None:
+        """Remember the route."""
+        self._route = route
+        self._shapes: dict[tuple[int, int], tuple[bytearray, int]] = {}
+
+    def write(self, opcode: int, psn: int, ack_request: bool, payload_bytes: int, address: int = 0, length: int = 0) -> bytearray:
+        """Return a write packet of zero bytes; the buffer is valid until the next one of the same shape.
+
+        `address` and `length` fill the RETH of a first or only packet: where the message goes and its bytes.
+        """
+        frame, checksum = self._shape(opcode, payload_bytes)
+        if opcode in _EXTENSION_BYTES:
+            RETH.pack_into(frame, EXTENSION_AT, address, 0, length)
+        return _finish(frame, checksum, psn, ack_request)
+
+    def acknowledge(self, psn: int, syndrome: int, message_sequence: int) -> bytearray:
+        """Return an ACK or NAK; the buffer is valid until the next one."""
+        frame, checksum = self._shape(RC_ACKNOWLEDGE, 0)
+        AETH.pack_into(frame, EXTENSION_AT, syndrome << 24 | message_sequence & 0xFFFFFF)
+        return _finish(frame, checksum, psn, False)
+
+    def _shape(self, opcode: int, payload_bytes: int) -> tuple[bytearray, int]:
+        key = (opcode, payload_bytes)
+        if key not in self._shapes:
+            self._shapes[key] = _lay_out(self._route, opcode, payload_bytes)
+        return self._shapes[key]
+
+
+def parse(frame: bytearray | memoryview, length: int) -> Packet | None:
+    """Read a frame of `length` bytes; None where it is no whole RoCEv2 packet over plain IPv4."""
+    if length < LEAST_FRAME_BYTES:
+        return None
+    (
+        ethertype, version, traffic_class, ip_bytes, _, _, _, protocol, _, source, destination,
+        source_port, port, _, _, opcode, flags, _, qp_word, psn_word,
+    ) = _HEADERS.unpack_from(frame)  # fmt: skip
+    if ethertype != 0x0800 or version != 0x45 or protocol != 17 or port != ROCE_PORT:
+        return None
+    end = ETHERNET_BYTES + ip_bytes
+    extension = _EXTENSION_BYTES.get(opcode, 0)
+    payload_bytes = end - EXTENSION_AT - extension - ICRC_BYTES - (flags >> 4 & 3)
+    if end > length or payload_bytes < 0:
+        return None
+    aeth = AETH.unpack_from(frame, EXTENSION_AT)[0] if opcode == RC_ACKNOWLEDGE else 0
+    return Packet(
+        source, destination, source_port, traffic_class, opcode, qp_word & 0xFFFFFF, psn_word & PSN_MASK,
+        psn_word >> 31 == 1, aeth >> 24, aeth & 0xFFFFFF, payload_bytes,
+        frame[end - ICRC_BYTES : end] == _icrc(frame, end),
+    )  # fmt: skip
+
+
+def wire_bytes(opcode: int, payload_bytes: int) -> int:
+    """Return the size of a frame as it is paced and shaped: without preamble and frame check sequence."""
+    return EXTENSION_AT + _EXTENSION_BYTES.get(opcode, 0) + payload_bytes + (-payload_bytes & 3) + ICRC_BYTES
+
+
+def _lay_out(route: Route, opcode: int, payload_bytes: int) -> tuple[bytearray, int]:
+    """Return a frame with everything but PSN, extension and ICRC, and the CRC state up to BTH's last word."""
+    size = wire_bytes(opcode, payload_bytes)
+    frame = bytearray(size)
+    pad = -payload_bytes & 3
+    _HEADERS.pack_into(
+        frame, 0, 0x0800, 0x45, route.traffic_class, size - ETHERNET_BYTES, 0, 0x4000, 64, 17, 0, route.source_ip,
+        route.destination_ip, route.udp_source_port, ROCE_PORT, size - ETHERNET_BYTES - IP_BYTES, 0,
+        opcode, MIGRATED | pad << 4, DEFAULT_PARTITION_KEY, route.destination_qp, 0,
+    )  # fmt: skip
+    frame[0:6], frame[6:12] = route.destination_mac, route.source_mac
+    struct.pack_into(">H", frame, 24, _ip_checksum(frame))
+    return frame, zlib.crc32(_masked_headers(frame)[:-4])
+
+
+def _finish(frame: bytearray, checksum: int, psn: int, ack_request: bool) -> bytearray:
+    struct.pack_into(">I", frame, BTH_AT + 8, ack_request << 31 | psn & PSN_MASK)
+    with memoryview(frame) as view:
+        icrc = zlib.crc32(view[BTH_AT + 8 : -ICRC_BYTES], checksum)
+    struct.pack_into("<I", frame, len(frame) - ICRC_BYTES, icrc)
+    return frame
+
+
+def _icrc(frame: bytearray | memoryview, end: int) -> bytes:
+    with memoryview(frame) as view:
+        return zlib.crc32(view[EXTENSION_AT : end - ICRC_BYTES], zlib.crc32(_masked_headers(frame))).to_bytes(4, "little")
+
+
+def _masked_headers(frame: bytearray | memoryview) -> bytearray:
+    """Return eight ones and the headers through BTH, with what may change on the way as ones."""
+    masked = bytearray(_ONES)
+    masked += frame[ETHERNET_BYTES:EXTENSION_AT]
+    masked[9] = masked[16] = 0xFF
+    masked[18:20] = masked[34:36] = b"\xff\xff"
+    masked[40] = 0xFF
+    return masked
+
+
+def _ip_checksum(frame: bytearray) -> int:
+    """Return the header checksum of RFC 791 over the frame's IPv4 header, whose own field is still zero."""
+    total = sum(struct.unpack_from(">10H", frame, ETHERNET_BYTES))
+    total = (total & 0xFFFF) + (total >> 16)
+    return ~((total & 0xFFFF) + (total >> 16)) & 0xFFFF
