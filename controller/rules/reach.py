@@ -54,12 +54,18 @@ class Reach:
                 entered[cable.upper.switch] if is_live(cable, self._health) else 0
                 for cable in self._fabric.up_choices[switch.id]
             )
-            upward = 0
-            for leaves in found[switch.id]:
-                upward |= leaves
-            # What is below goes down or not at all: a switch never sends up what it should deliver.
-            entered[switch.id] = self.down[switch.id] | upward & ~self.below[switch.id]
+            entered[switch.id] = self.down[switch.id] | _union(found[switch.id])
         return found
+
+    @cached_property
+    def sent_down(self) -> dict[str, int]:
+        """Return the leaves that each switch sends down to: what it reaches that way.
+
+        What it would reach had nothing failed goes up past it where that helps, and stays below where nothing does.
+        """
+        return {
+            switch: self.down[switch] | self.below[switch] & ~_union(self.by_choice[switch]) for switch in self.below
+        }
 
     def up_choices_to(self, switch: str, leaf_number: int) -> int:
         """Return the choices upwards that lead to a leaf."""
@@ -78,6 +84,13 @@ class Reach:
         for leaf in leaves:
             mask |= 1 << self._number[leaf]
         return mask
+
+
+def _union(sets: Iterable[int]) -> int:
+    union = 0
+    for leaves in sets:
+        union |= leaves
+    return union
 
 
 def _by_tier(fabric: Fabric) -> list[Switch]:

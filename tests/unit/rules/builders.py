@@ -85,8 +85,13 @@ def clos3(
     nics_per_leaf: int = 1,
     core_links: int = 1,
     agg_links: int = 1,
+    meshed: bool = False,
+    ips: Sequence[int] | None = None,
 ) -> Fabric:
-    """A core leads to one agg of every pod; `core_links` and `agg_links` are parallel cables agg-core and leaf-agg."""
+    """A core leads to one agg of every pod, or `meshed` to all of them.
+
+    `core_links` and `agg_links` are parallel cables agg-core and leaf-agg.
+    """
     build = Builder()
     cores = [build.switch(f"core{c + 1}", Role.CORE) for c in range(aggs * cores_per_agg)]
     agg_ids = [[build.switch(f"pod{p + 1}-agg{a + 1}", Role.AGG) for a in range(aggs)] for p in range(pods)]
@@ -97,11 +102,11 @@ def clos3(
                 for _ in range(agg_links):
                     build.cable(leaf, agg)
         for a, agg in enumerate(agg_ids[p]):
-            for core in cores[a * cores_per_agg : (a + 1) * cores_per_agg]:
+            for core in cores if meshed else cores[a * cores_per_agg : (a + 1) * cores_per_agg]:
                 for _ in range(core_links):
                     build.cable(agg, core)
     for pod in leaf_ids:
         for leaf in pod:
             for _ in range(nics_per_leaf):
-                build.nic(leaf)
+                build.nic(leaf, None if ips is None else ips[len(build.nics)])
     return build.fabric()

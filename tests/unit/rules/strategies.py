@@ -4,8 +4,16 @@ from hypothesis import strategies as st
 
 from controller.model.fabric import Fabric
 from controller.model.health import Health
-from controller.model.steering import layout_of
-from tests.unit.rules.builders import FIRST_IP, Builder, clos3, rail, spine_leaf
+from tests.unit.rules.builders import FIRST_IP, clos3, rail, spine_leaf
+
+
+@st.composite
+def addresses(draw, count: int) -> list[int] | None:
+    """Addresses in order, or scattered, close together or far apart."""
+    if draw(st.booleans()):
+        return None
+    spread = st.integers(FIRST_IP, FIRST_IP + draw(st.sampled_from([count, 40, 2**16])))
+    return draw(st.lists(spread, min_size=count, max_size=count, unique=True))
 
 
 @st.composite
@@ -14,12 +22,7 @@ def two_tier(draw) -> Fabric:
     nics = draw(st.integers(1, 3))
     gbps = draw(st.lists(st.sampled_from([50, 100, 200]), min_size=1, max_size=spines))
     links = draw(st.integers(1, 3)) if spines <= 4 else 1
-    scattered = draw(st.booleans())
-    ips = None
-    if scattered:
-        spread = st.integers(FIRST_IP, FIRST_IP + draw(st.sampled_from([40, 2**16])))
-        ips = draw(st.lists(spread, min_size=leaves * nics, max_size=leaves * nics, unique=True))
-    return spine_leaf(spines, leaves, nics, links, gbps, ips)
+    return spine_leaf(spines, leaves, nics, links, gbps, draw(addresses(leaves * nics)))
 
 
 @st.composite
@@ -29,32 +32,27 @@ def rails(draw) -> Fabric:
 
 @st.composite
 def three_tier(draw) -> Fabric:
+    pods, leaves, nics = draw(st.integers(1, 3)), draw(st.integers(1, 3)), draw(st.integers(1, 2))
+    meshed = draw(st.booleans())
     return clos3(
-        pods=draw(st.integers(1, 3)),
-        leaves=draw(st.integers(1, 3)),
+        pods=pods,
+        leaves=leaves,
         aggs=draw(st.integers(1, 3)),
-        cores_per_agg=draw(st.integers(1, 3)),
-        nics_per_leaf=draw(st.integers(1, 2)),
+        cores_per_agg=draw(st.integers(1, 1 if meshed else 3)),
+        nics_per_leaf=nics,
         core_links=draw(st.integers(1, 2)),
         agg_links=draw(st.integers(1, 2)),
+        meshed=meshed,
+        ips=draw(addresses(pods * leaves * nics)),
     )
 
 
 @st.composite
 def irregular(draw) -> Fabric:
-    """Return a drawn fabric: spines that lead to some leaves only, the first of them to all."""
-    build = Builder()
-    full = two = None
-    base = draw(st.sampled_from(["two", "three"]))
-    if base == "two":
-        full = draw(two_tier())
-    else:
-        two = draw(three_tier())
-    fabric = full or two
-    assert fabric is not None
-    build.switches = list(fabric.switches)
-    kept = [cable for cable in fabric.cables if draw(st.integers(0, 5))]
-    return Fabric(name="drawn", switches=fabric.switches, cables=tuple(kept), nics=fabric.nics)
+    """Return a fabric of which about one cable in six was never drawn."""
+    fabric = draw(st.one_of(two_tier(), three_tier()))
+    kept = tuple(cable for cable in fabric.cables if draw(st.integers(0, 5)))
+    return Fabric(name="drawn", switches=fabric.switches, cables=kept, nics=fabric.nics)
 
 
 def fabrics() -> st.SearchStrategy[Fabric]:
@@ -68,12 +66,3 @@ def failures(draw, fabric: Fabric, most: int = 3) -> Health:
     down = draw(st.lists(st.sampled_from(cables), max_size=most, unique=True)) if cables else []
     down_switches = draw(st.lists(st.sampled_from(tops), max_size=1)) if tops else []
     return Health(down_cables=frozenset(down), down_switches=frozenset(down_switches))
-
-
-def names_paths(fabric: Fabric) -> bool:
-    """Say whether a source port has bits enough for the fabric."""
-    try:
-        layout_of(fabric)
-    except ValueError:
-        return False
-    return True
