@@ -1,0 +1,145 @@
+"""The report's charts: goodput of every flow, a figure for every run, and the heat of every link."""
+
+from collections.abc import Callable, Sequence
+
+from mininet_topos.demo.report.markup import Markup, tag
+from mininet_topos.demo.results import MODE_TITLES, DemoResult, FlowResult, RunResult, is_switch_link
+
+FLOW_WIDTH, FLOW_HEIGHT = 380.0, 120.0
+BAR_HEIGHT, ROW_GAP, GROUP_GAP = 15.0, 3.0, 12.0
+LABEL_WIDTH, FIGURE_WIDTH, GROUPED_WIDTH = 112.0, 70.0, 560.0
+LABELLED_FLOWS = 16
+
+
+def flow_bars(run: RunResult) -> Markup:
+    """Draw each flow's goodput as a share of what its NICs allow; above the flows that fit, who sends to whom."""
+    left, top, bottom = 34.0, 8.0, 18.0
+    height = FLOW_HEIGHT - top - bottom
+    slot = (FLOW_WIDTH - left) / len(run.flows)
+    grid = [
+        tag(
+            "g",
+            tag("line", x1=left, x2=FLOW_WIDTH, y1=y, y2=y, class_="grid"),
+            tag("text", f"{percent} %", x=left - 5, y=y + 3.5, class_="axis end"),
+        )
+        for percent in (0, 50, 100)
+        for y in (top + height * (1 - percent / 100),)
+    ]
+    bars = [_flow_bar(flow, left + slot * i, slot, top, height, run.mode) for i, flow in enumerate(run.flows)]
+    labels = [
+        tag("text", _ends(flow), x=left + slot * (i + 0.5), y=FLOW_HEIGHT - 4, class_="axis middle")
+        for i, flow in enumerate(run.flows)
+        if len(run.flows) <= LABELLED_FLOWS
+    ]
+    if not labels:
+        text = f"{len(run.flows)} flows, by sender"
+        labels = [tag("text", text, x=(left + FLOW_WIDTH) / 2, y=FLOW_HEIGHT - 4, class_="axis middle")]
+    said = f"Goodput of each flow as a share of what its NICs allow, {run.workload}, {MODE_TITLES[run.mode]}"
+    return _svg(said, FLOW_WIDTH, FLOW_HEIGHT, grid, bars, labels)
+
+
+def _flow_bar(flow: FlowResult, x: float, slot: float, top: float, height: float, mode: str) -> Markup:
+    share = min(1.0, flow.share_of_demand)
+    gap = slot * 0.16
+    said = f"{flow.src_nic} to {flow.dst_nic}: {flow.goodput_bps / 1e6:.2f} Mbit/s, {flow.share_of_demand:.1%}"
+    return tag(
+        "rect",
+        tag("title", said),
+        x=x + gap,
+        y=top + height * (1 - share),
+        width=slot - 2 * gap,
+        height=height * share,
+        class_=f"bar {mode}",
+    )
+
+
+def _ends(flow: FlowResult) -> str:
+    return f"{flow.src_nic.partition('-')[0]}→{flow.dst_nic.partition('-')[0]}"
+
+
+def grouped_bars(result: DemoResult, said: str, figure: Callable[[RunResult], float], unit: str) -> Markup:
+    """Draw one horizontal bar per run, grouped by workload; an invalid run is hatched out and says so."""
+    most = max((figure(run) for run in result.runs), default=0.0) or 1.0
+    width = GROUPED_WIDTH - LABEL_WIDTH - FIGURE_WIDTH
+    drawn: list[Markup] = []
+    y = 4.0
+    for workload in result.workloads:
+        runs = [run for mode in MODE_TITLES if (run := result.run(workload, mode)) is not None]
+        label = f"{runs[0].kind} {runs[0].seed}"
+        middle = y + len(runs) * (BAR_HEIGHT + ROW_GAP) / 2
+        drawn.append(tag("text", label, x=LABEL_WIDTH - 8, y=middle + 2, class_="label end"))
+        for run in runs:
+            value = figure(run)
+            drawn += _figure_bar(run, y, width * value / most, f"{value:.2f} {unit}" if run.valid else "invalid")
+            y += BAR_HEIGHT + ROW_GAP
+        y += GROUP_GAP
+    return _svg(said, GROUPED_WIDTH, y - GROUP_GAP + 4, drawn)
+
+
+def _figure_bar(run: RunResult, y: float, width: float, text: str) -> list[Markup]:
+    title = tag("title", f"{run.workload}, {MODE_TITLES[run.mode]}: {text}")
+    return [
+        tag(
+            "rect",
+            title,
+            x=LABEL_WIDTH,
+            y=y,
+            width=width,
+            height=BAR_HEIGHT,
+            rx=2.0,
+            class_=f"bar {run.mode}{'' if run.valid else ' invalid'}",
+        ),
+        tag("text", text, x=LABEL_WIDTH + width + 6, y=y + BAR_HEIGHT - 3.5, class_="figure"),
+    ]
+
+
+def link_heat(result: DemoResult) -> Markup:
+    """Draw measured utilisation: a row for each run, a column for each directed link between switches."""
+    links = [f"{a}>{b}" for a, b in result.fabric.cables] + [f"{b}>{a}" for a, b in result.fabric.cables]
+    half = len(links) // 2
+    left, width, row, top = 196.0, 1140.0, 17.0, 20.0
+    slot = (width - left - 12) / max(1, len(links))
+    drawn = [
+        tag("text", "upwards", x=left + slot * half / 2, y=12.0, class_="axis middle"),
+        tag("text", "downwards", x=left + 12 + slot * half * 1.5, y=12.0, class_="axis middle"),
+    ]
+    y = top
+    for workload in result.workloads:
+        for run in (run for mode in MODE_TITLES if (run := result.run(workload, mode)) is not None):
+            label = f"{run.kind} {run.seed}, {MODE_TITLES[run.mode]}"
+            drawn.append(tag("text", label, x=left - 8, y=y + 12, class_="label end"))
+            drawn += _heat_row(run, links, lambda i: left + slot * i + (12 if i >= half else 0), y, slot, row)
+            y += row
+        y += 8
+    return _svg("Measured utilisation of every link between switches in every run", width, y, drawn)
+
+
+def _heat_row(
+    run: RunResult, links: Sequence[str], place: Callable[[int], float], y: float, slot: float, row: float
+) -> list[Markup]:
+    found = {link.id: link for link in run.links if is_switch_link(link.id)}
+    cells = []
+    for index, link in enumerate(links):
+        load = found[link].measured_utilisation if link in found else 0.0
+        x, wide = place(index) + 0.5, slot - 1
+        said = tag("title", f"{link}: {load:.2f}, {run.workload}, {MODE_TITLES[run.mode]}")
+        cells.append(tag("rect", x=x, y=y + 0.5, width=wide, height=row - 1, class_="cold"))
+        cells.append(
+            tag("rect", said, x=x, y=y + 0.5, width=wide, height=row - 1, class_="heat", fill_opacity=min(1.0, load))
+        )
+        if slot > 30:
+            text_class = "cell hot" if load > 0.55 else "cell"
+            cells.append(tag("text", f"{load:.2f}", x=x + wide / 2, y=y + 12, class_=text_class))
+    return cells
+
+
+def _svg(said: str, width: float, height: float, *children: Markup | list[Markup]) -> Markup:
+    return tag(
+        "svg",
+        tag("title", said),
+        *children,
+        viewBox=f"0 0 {width:.0f} {height:.0f}",
+        role="img",
+        aria_label=said,
+        class_="chart",
+    )

@@ -1,0 +1,38 @@
+"""Write the report folder, all of it or nothing: a demo that was broken off leaves no report that looks whole."""
+
+import json
+import os
+import tempfile
+from pathlib import Path
+
+from controller.model.error import EnvironmentFault
+from mininet_topos.demo.report.page import report_page
+from mininet_topos.demo.report.picture import picture
+from mininet_topos.demo.results import DemoResult
+
+
+def check_folder(folder: Path) -> None:
+    """Make the folder, or say before the demo has run for minutes that it cannot be written to."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise EnvironmentFault(
+            f"the report folder {folder} cannot be written ({reason}): name another with --report"
+        ) from None
+
+
+def write_report(result: DemoResult, folder: Path) -> None:
+    """Write `results.json`, `report.html` and `demo.svg`; each replaces the one of an earlier demo in one step."""
+    texts = {
+        "results.json": json.dumps(result.to_json(), indent=1) + "\n",
+        "report.html": report_page(result),
+        "demo.svg": picture(result),
+    }
+    for name, text in texts.items():
+        with tempfile.NamedTemporaryFile("w", dir=folder, delete=False, encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(file.name, 0o644)
+        os.replace(file.name, folder / name)

@@ -1,0 +1,60 @@
+"""The few figures at the head of the report, chosen so that none is better news than the whole."""
+
+from dataclasses import dataclass
+from statistics import geometric_mean
+
+from mininet_topos.demo.results import DemoResult, RunResult
+from mininet_topos.demo.summary import ratio
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tile:
+    """One figure and what it is; `tone` is good, bad or plain."""
+
+    figure: str
+    text: str
+    tone: str = ""
+
+
+def tiles(result: DemoResult) -> list[Tile]:
+    """Return the figures at the head: only valid runs count, and how many were not is one of them."""
+    planned = [run for run in result.runs if run.mode == "planned" and run.valid]
+    return [
+        *_gains(result),
+        *([_worst(planned), _lost(planned), _paths(planned)] if planned else []),
+        _valid(result.runs),
+    ]
+
+
+def _gains(result: DemoResult) -> list[Tile]:
+    found = []
+    for against, name in (("ecmp", "ECMP"), ("e-ecmp", "E-ECMP")):
+        names = [name for name in result.workloads if ratio(result, name, "planned", against) is not None]
+        values = [value for name in names if (value := ratio(result, name, "planned", against)) is not None]
+        if values:
+            text = f"goodput, planned against {name}: geometric mean of {len(values)} workloads"
+            text += f" ({min(values):.2f}× to {max(values):.2f}×)" if len(values) > 1 else ""
+            found.append(Tile(figure=f"{geometric_mean(values):.2f}×", text=text, tone="good"))
+    return found
+
+
+def _worst(planned: list[RunResult]) -> Tile:
+    share = min(run.worst.share_of_demand for run in planned)
+    return Tile(figure=f"{share:.1%}", text="of what its NICs allow: the worst flow of all planned runs", tone="good")
+
+
+def _lost(planned: list[RunResult]) -> Tile:
+    lost = sum(run.lost_packets for run in planned)
+    return Tile(figure=f"{lost}", text="packets lost in planned runs", tone="bad" if lost else "good")
+
+
+def _paths(planned: list[RunResult]) -> Tile:
+    exact, flows = sum(run.exact_flows for run in planned), sum(len(run.flows) for run in planned)
+    text = "planned flows counted on exactly their links, packet by packet"
+    return Tile(figure=f"{exact}/{flows}", text=text, tone="good" if exact == flows else "bad")
+
+
+def _valid(runs: tuple[RunResult, ...]) -> Tile:
+    valid = sum(run.valid for run in runs)
+    text = "runs valid: NIC tx = NIC rx + counted drops"
+    return Tile(figure=f"{valid}/{len(runs)}", text=text, tone="" if valid == len(runs) else "bad")

@@ -1,0 +1,102 @@
+"""The report's tables: every run, every certificate, and what is needed to repeat them."""
+
+from collections.abc import Iterable, Sequence
+
+from mininet_topos.demo.report.markup import Markup, tag
+from mininet_topos.demo.results import MODE_TITLES, DemoResult, RunResult
+from mininet_topos.demo.summary import ratio
+
+RUN_HEADINGS = (
+    "workload",
+    "mode",
+    "sum, Mbit/s",
+    "worst, Mbit/s",
+    "worst, % line",
+    "predicted, s",
+    "time, s",
+    "lost",
+    "resent",
+    "offered",
+    "measured",
+    "vs ECMP",
+    "paths",
+)
+CERTIFICATE_COLUMNS = (
+    ("max_link_utilisation", "max link"),
+    ("lower_bound", "lower bound"),
+    ("lower_bound_kind", "proof"),
+    ("max_nic_utilisation", "max NIC"),
+    ("ecmp_max_link_utilisation", "under ECMP"),
+    ("e_ecmp_max_link_utilisation", "under E-ECMP"),
+    ("bottleneck_link", "bottleneck"),
+    ("deadlock_free", "deadlock-free"),
+)
+
+
+def runs_table(result: DemoResult) -> Markup:
+    """Return the table of all runs."""
+    rows = []
+    for workload in result.workloads:
+        runs = [run for mode in MODE_TITLES if (run := result.run(workload, mode)) is not None]
+        for index, run in enumerate(runs):
+            classes = [run.mode, *(["group"] if index == 0 else []), *([] if run.valid else ["invalid"])]
+            rows.append(tag("tr", _cells(_run_cells(result, run)), class_=" ".join(classes)))
+    return tag("table", _head(RUN_HEADINGS), tag("tbody", rows))
+
+
+def _run_cells(result: DemoResult, run: RunResult) -> Iterable[str]:
+    against = ratio(result, run.workload, run.mode, "ecmp")
+    yield run.workload
+    yield MODE_TITLES[run.mode]
+    yield f"{run.sum_goodput_bps / 1e6:.2f}"
+    yield f"{run.worst.goodput_bps / 1e6:.2f}"
+    yield f"{run.worst.share_of_demand * 100:.1f}"
+    yield f"{run.predicted.completion_ns / 1e9:.3f}"
+    yield f"{run.completion_ns / 1e9:.3f}"
+    yield str(run.lost_packets)
+    yield str(run.retransmitted_packets)
+    yield f"{run.predicted.max_link_utilisation:.2f}"
+    yield f"{run.max_measured_utilisation:.2f}"
+    yield "INVALID" if not run.valid else f"{against:.2f}×" if against is not None else "-"
+    yield f"{run.exact_flows}/{len(run.flows)}"
+
+
+def certificates_table(result: DemoResult) -> Markup | None:
+    """Return the certificates of the planned runs beside what was measured; None where nothing was planned."""
+    rows = []
+    for run in result.runs:
+        if run.certificate:
+            cells = [run.workload, *(_plain(run.certificate.get(key)) for key, _ in CERTIFICATE_COLUMNS)]
+            times = [f"{float(run.certificate.get(key) or 0) / 1e6:.1f}" for key in ("solve_ns", "install_ns")]
+            rows.append(tag("tr", _cells([*cells, f"{run.max_measured_utilisation:.3f}", *times])))
+    headings = ("planned run", *(text for _, text in CERTIFICATE_COLUMNS), "measured", "solved, ms", "installed, ms")
+    return tag("table", _head(headings), tag("tbody", rows)) if rows else None
+
+
+def parameters_table(result: DemoResult) -> Markup:
+    """Return everything that was chosen, and the machine it ran on."""
+    rows = [
+        tag("tr", tag("td", name.replace("_", " ")), tag("td", tag("code", _plain(value)), class_="left"))
+        for name, value in {**result.parameters, **result.machine}.items()
+    ]
+    return tag("table", tag("tbody", rows))
+
+
+def _head(headings: Sequence[str]) -> Markup:
+    cells = [tag("th", text, scope="col", class_="left" if text == "mode" else None) for text in headings]
+    return tag("thead", tag("tr", cells))
+
+
+def _cells(texts: Iterable[str]) -> list[Markup]:
+    return [tag("td", text, class_="left" if text in MODE_TITLES.values() else None) for text in texts]
+
+
+def _plain(value: object) -> str:
+    """Write any value of a certificate or parameter for people."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:.3f}"
+    if isinstance(value, list | tuple):
+        return ", ".join(_plain(item) for item in value)
+    return "" if value is None else str(value)

@@ -1,0 +1,220 @@
+"""What a demo measured, as values that table, report and `results.json` are all made from.
+
+The JSON is these values under their own names (`docs/demo.md` lists them). `SCHEMA` changes when a field changes
+its name or meaning; new fields do not change it.
+"""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+SCHEMA = "heddle.demo/1"
+
+MODES = ("ecmp", "e-ecmp", "planned")
+MODE_TITLES = {"ecmp": "ECMP", "e-ecmp": "E-ECMP", "planned": "planned"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueuePairResult:
+    """One queue pair: where it was to go, how fast, and what became of its packets.
+
+    `links` is its planned path (planned runs) or the one traced through the switches' rules (hashed runs).
+    `share_bps` is its max-min share of the wire, `pace_bps` what its NIC was told; `faults` holds one line for each
+    link whose count was not what it should be.
+    """
+
+    flow_id: str
+    udp_source_port: int
+    links: tuple[str, ...]
+    share_bps: int
+    pace_bps: int
+    payload_bytes: int
+    tx_packets: int
+    rx_packets: int
+    retransmitted_packets: int
+    dropped_packets: int
+    duration_ns: int
+    finished: bool
+    faults: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowResult:
+    """One flow, done when the last of its queue pairs is.
+
+    Goodput is payload bits over start to last acknowledgement; `demand_bps` is what its NICs allow it: line rate where
+    it has them to itself, else min(C_src / flows out, C_dst / flows in).
+    """
+
+    src_rank: int
+    dst_rank: int
+    src_nic: str
+    dst_nic: str
+    payload_bytes: int
+    duration_ns: int
+    goodput_bps: float
+    demand_bps: int
+    queue_pairs: tuple[QueuePairResult, ...]
+
+    @property
+    def share_of_demand(self) -> float:
+        """Return goodput over demand, payload bits over wire bits: headers alone keep it below 0.986."""
+        return self.goodput_bps / self.demand_bps
+
+    @property
+    def exact(self) -> bool:
+        """Say whether every queue pair was counted on exactly its links."""
+        return not any(pair.faults for pair in self.queue_pairs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkResult:
+    """One directed link in one run: loads as shares of its capacity, while the flows on it were sending.
+
+    `offered_utilisation` is the sum of the demands on it (above 1 they must share), `predicted_utilisation` of the
+    max-min shares (never above 1), `measured_utilisation` of the wire bits counted on it, acknowledgements left out.
+    """
+
+    id: str
+    capacity_bps: int
+    packets: int
+    wire_bytes: int
+    queue_pairs: int
+    offered_utilisation: float
+    predicted_utilisation: float
+    measured_utilisation: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """What was expected of a run before it started; `source` is `certificate` or `max-min`.
+
+    `max_link_utilisation` is of offered load, as in the certificate. Times and goodputs are of the fluid model:
+    no headers, no acknowledgements.
+    """
+
+    source: str
+    max_link_utilisation: float
+    completion_ns: int
+    sum_goodput_bps: float
+    worst_goodput_bps: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Integrity:
+    """The emulator's own books for one run: every packet sent was received, or dropped where it was counted."""
+
+    tx_packets: int
+    rx_packets: int
+    dropped_packets: int
+    problems: tuple[str, ...] = ()
+
+    @property
+    def valid(self) -> bool:
+        """Say whether the run may be compared."""
+        return not self.problems
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResult:
+    """One workload under one mode; `attempts` is 2 where overload of this machine made it run again."""
+
+    workload: str
+    kind: str
+    seed: int
+    mode: str
+    attempts: int
+    flows: tuple[FlowResult, ...]
+    links: tuple[LinkResult, ...]
+    predicted: Prediction
+    integrity: Integrity
+    completion_ns: int
+    certificate: dict[str, Any] | None = None
+
+    @property
+    def valid(self) -> bool:
+        """Say whether the run may be compared."""
+        return self.integrity.valid
+
+    @property
+    def sum_goodput_bps(self) -> float:
+        """Return the sum of the flows' goodputs."""
+        return sum(flow.goodput_bps for flow in self.flows)
+
+    @property
+    def worst(self) -> FlowResult:
+        """Return the flow with the least goodput for what its NICs allow."""
+        return min(self.flows, key=lambda flow: flow.share_of_demand)
+
+    @property
+    def retransmitted_packets(self) -> int:
+        """Return how many packets were sent again."""
+        return sum(pair.retransmitted_packets for flow in self.flows for pair in flow.queue_pairs)
+
+    @property
+    def lost_packets(self) -> int:
+        """Return how many packets were sent and never arrived, counted or not."""
+        return self.integrity.tx_packets - self.integrity.rx_packets
+
+    @property
+    def exact_flows(self) -> int:
+        """Return how many flows were counted on exactly their links."""
+        return sum(flow.exact for flow in self.flows)
+
+    @property
+    def max_measured_utilisation(self) -> float:
+        """Return the load of the busiest switch-to-switch link, as a share of its capacity."""
+        return max((link.measured_utilisation for link in self.links if is_switch_link(link.id)), default=0.0)
+
+
+def is_switch_link(link: str) -> bool:
+    """Say whether both ends of a directed link are switch ports (a NIC end has no port number)."""
+    return all(":" in end for end in link.split(">"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FabricSketch:
+    """As much of the fabric as its drawing needs: switches by tier, cables and NICs, all as ids."""
+
+    name: str
+    switches: tuple[tuple[str, int], ...]
+    cables: tuple[tuple[str, str], ...]
+    nics: tuple[tuple[str, str, str], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoResult:
+    """A whole demo: what was asked for, on what machine, and every run in the order they ran."""
+
+    started_unix_ms: int
+    elapsed_ns: int
+    parameters: dict[str, Any]
+    machine: dict[str, Any]
+    fabric: FabricSketch
+    runs: tuple[RunResult, ...]
+    notes: tuple[str, ...] = ()
+    schema: str = field(default=SCHEMA)
+
+    @property
+    def workloads(self) -> tuple[str, ...]:
+        """Return the workloads' names in the order they first appear."""
+        return tuple(dict.fromkeys(run.workload for run in self.runs))
+
+    def run(self, workload: str, mode: str) -> RunResult | None:
+        """Return the run of a workload under a mode, None where there was none."""
+        return next((run for run in self.runs if (run.workload, run.mode) == (workload, mode)), None)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the result as plain JSON values: the fields, and what is derived from them where readers want it."""
+        found = asdict(self)
+        for plain, run in zip(found["runs"], self.runs, strict=True):
+            plain |= {
+                "valid": run.valid,
+                "sum_goodput_bps": run.sum_goodput_bps,
+                "worst_goodput_bps": run.worst.goodput_bps,
+                "worst_share_of_demand": run.worst.share_of_demand,
+                "lost_packets": run.lost_packets,
+                "retransmitted_packets": run.retransmitted_packets,
+                "flows_on_exact_links": run.exact_flows,
+                "max_measured_utilisation": run.max_measured_utilisation,
+            }
+        return found

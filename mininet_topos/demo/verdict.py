@@ -1,0 +1,53 @@
+"""Whether a run may be believed: the books of its packets, and the links they were counted on.
+
+A run on an overloaded machine loses packets that no queue of the fabric dropped. Such a run says nothing about
+paths, so it is called invalid and compared with nothing.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from mininet_topos.demo.results import Integrity
+
+MOST_FAULTS = 4
+
+
+def check_links(
+    links: Sequence[str], packets_on: Mapping[str, int], tx_packets: int, rx_packets: int
+) -> tuple[str, ...]:
+    """Return what is wrong with one queue pair's counts, nothing where it was seen on exactly its links.
+
+    `packets_on` is what was captured of it on any link of the fabric. The first link must show what the NIC sent,
+    the last what the other NIC received, and none in between more than the one before.
+    """
+    faults = [
+        f"{seen} packets on {link}, off its path" for link, seen in packets_on.items() if seen and link not in links
+    ]
+    expected = [tx_packets, *(packets_on.get(link, 0) for link in links), rx_packets]
+    if expected[1] != tx_packets:
+        faults.append(f"{tx_packets} packets sent, {expected[1]} on {links[0]}")
+    for link, before, here in zip(links[1:], expected[1:], expected[2:], strict=False):
+        if here > before or (here < before and tx_packets == rx_packets):
+            faults.append(f"{before} packets before {link}, {here} on it")
+    if expected[-2] != rx_packets:
+        faults.append(f"{expected[-2]} packets on {links[-1]}, {rx_packets} received")
+    return tuple(faults)
+
+
+def balance(tx_packets: int, rx_packets: int, dropped_packets: int, problems: Sequence[str] = ()) -> Integrity:
+    """Return a run's books: invalid where packets are missing that were not counted as drops, or for `problems`."""
+    found = list(problems)
+    missing = tx_packets - rx_packets - dropped_packets
+    if missing > 0:
+        found.insert(0, f"{missing} packets are missing that no switch counted as dropped: this machine was overloaded")
+    elif missing < 0:
+        found.insert(0, f"{-missing} packets too many were received or counted as dropped")
+    return Integrity(
+        tx_packets=tx_packets, rx_packets=rx_packets, dropped_packets=dropped_packets, problems=_shortened(found)
+    )
+
+
+def _shortened(problems: Sequence[str]) -> tuple[str, ...]:
+    """Keep the first problems: a machine that stalls has hundreds, and they say the same."""
+    if len(problems) <= MOST_FAULTS:
+        return tuple(problems)
+    return (*problems[:MOST_FAULTS], f"and {len(problems) - MOST_FAULTS} more")

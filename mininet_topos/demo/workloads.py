@@ -1,0 +1,176 @@
+"""What the demo sends: seeded permutations, a ring, an all-to-all, as flows between ranks and as a job request.
+
+Everything follows from the fabric and the seed, so that a printed seed is enough to repeat a run.
+"""
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from controller.model.error import InputError
+from controller.model.fabric import Fabric, Nic
+from controller.model.job import Collective, CollectiveKind, JobRequest, RankPair
+
+PAYLOAD_BYTES = 4096
+"""One RoCEv2 packet's payload: the path MTU of the emulated NICs."""
+
+E_ECMP_QUEUE_PAIRS = 4
+"""E-ECMP spreads each flow over this many queue pairs, as the contract's figures do."""
+
+SIZE_STEP_BYTES = E_ECMP_QUEUE_PAIRS * PAYLOAD_BYTES
+"""Flows are whole multiples of this, so that queue pairs carry exactly equal shares in whole packets."""
+
+DRAWS = 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogicalFlow:
+    """One sender, one receiver and what goes from one to the other; queue pairs come later, with the mode."""
+
+    src_rank: int
+    dst_rank: int
+    src_nic: str
+    dst_nic: str
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """One workload under one seed: the flows that run and the job that asks for their paths."""
+
+    kind: str
+    seed: int
+    flows: tuple[LogicalFlow, ...]
+    job: JobRequest
+
+    @property
+    def name(self) -> str:
+        """Return the name that tables print: the kind and the seed."""
+        return f"{self.kind} seed {self.seed}"
+
+
+def build_workloads(fabric: Fabric, kinds: Sequence[str], seeds: Sequence[int], seconds: float) -> tuple[Workload, ...]:
+    """Return the demo's workloads in order: a permutation per seed, the others once, under the first seed.
+
+    A flow that has its NIC to itself takes about `seconds`. Raises InputError where the fabric has too few NICs.
+    """
+    nics = compute_nics(fabric)
+    if len({nic.host for nic in nics}) < 2:
+        raise InputError(
+            "the demo needs NICs of the compute network on at least 2 hosts: give a fabric with more hosts"
+        )
+    return tuple(
+        WORKLOADS[kind](nics, seed, seconds)
+        for kind in kinds
+        for seed in (seeds if kind == "permutation" else seeds[:1])
+    )
+
+
+def compute_nics(fabric: Fabric) -> tuple[Nic, ...]:
+    """Return the NICs that take part, in rank order: those of the compute network that are in use."""
+    down = fabric.failed
+    return tuple(
+        nic
+        for nic in fabric.nics
+        if nic.network == "compute" and nic.id not in down.down_nics and nic.port.switch not in down.down_switches
+    )
+
+
+def permutation(nics: Sequence[Nic], seed: int, seconds: float) -> Workload:
+    """Return a workload in which every NIC sends to one other and receives from one other."""
+    targets = derangement(nics, random.Random(f"permutation/{seed}"))
+    size = size_for(min(nic.capacity_bps for nic in nics), seconds)
+    pairs = tuple(RankPair(src_rank=src, dst_rank=dst) for src, dst in enumerate(targets))
+    collective = Collective(kind=CollectiveKind.SEND_RECV, size_bytes=size, pairs=pairs)
+    return _workload("permutation", seed, nics, collective, [(src, dst, size) for src, dst in enumerate(targets)])
+
+
+def ring(nics: Sequence[Nic], seed: int, seconds: float) -> Workload:
+    """Return a ring all-reduce over all ranks: each sends to the next, the last to the first."""
+    ranks = len(nics)
+    size = size_for(min(nic.capacity_bps for nic in nics), seconds)
+    # A ring all-reduce of B bytes per rank moves 2 B (n-1)/n over each of its n edges.
+    buffer_bytes = max(1, size * ranks // (2 * (ranks - 1)))
+    collective = Collective(kind=CollectiveKind.RING_ALL_REDUCE, size_bytes=buffer_bytes)
+    return _workload("ring", seed, nics, collective, [(src, (src + 1) % ranks, size) for src in range(ranks)])
+
+
+def all_to_all(nics: Sequence[Nic], seed: int, seconds: float) -> Workload:
+    """Return an all-to-all: every rank to every other, all at once."""
+    ranks = len(nics)
+    size = size_for(min(nic.capacity_bps for nic in nics) // (ranks - 1), seconds)
+    # An all-to-all of B bytes per rank gives each rank, oneself included, B / n.
+    collective = Collective(kind=CollectiveKind.ALL_TO_ALL, size_bytes=size * ranks)
+    flows = [(src, dst, size) for src in range(ranks) for dst in range(ranks) if src != dst]
+    return _workload("all-to-all", seed, nics, collective, flows)
+
+
+WORKLOADS: dict[str, Callable[[Sequence[Nic], int, float], Workload]] = {
+    "permutation": permutation,
+    "ring": ring,
+    "all-to-all": all_to_all,
+}
+
+
+def size_for(rate_bps: int, seconds: float) -> int:
+    """Return the bytes that take about `seconds` at `rate_bps`, in steps that split evenly into queue pairs."""
+    return max(1, round(rate_bps * seconds / 8 / SIZE_STEP_BYTES)) * SIZE_STEP_BYTES
+
+
+def derangement(nics: Sequence[Nic], draw: random.Random) -> list[int]:
+    """Return for each NIC the index of the one it sends to: a permutation in which nobody sends to its own host.
+
+    Every flow crosses leaves where the fabric allows it for all of them. Uniform among such permutations wherever
+    one turns up in a thousand draws, else built by matching. Raises InputError where no such permutation exists.
+    """
+    rules: tuple[Callable[[Nic, Nic], bool], ...] = (
+        lambda a, b: a.host != b.host and a.port.switch != b.port.switch,
+        lambda a, b: a.host != b.host,
+    )
+    for allowed in rules:
+        found = _drawn(nics, allowed, draw) or _matched(nics, allowed, draw)
+        if found:
+            return found
+    raise InputError("no permutation: one host holds more than half of the NICs; give a fabric with more hosts")
+
+
+def _drawn(nics: Sequence[Nic], allowed: Callable[[Nic, Nic], bool], draw: random.Random) -> list[int] | None:
+    targets = list(range(len(nics)))
+    for _ in range(DRAWS):
+        draw.shuffle(targets)
+        if all(allowed(nics[src], nics[dst]) for src, dst in enumerate(targets)):
+            return targets
+    return None
+
+
+def _matched(nics: Sequence[Nic], allowed: Callable[[Nic, Nic], bool], draw: random.Random) -> list[int] | None:
+    """Match senders to receivers by augmenting paths, in a random order."""
+    order = draw.sample(range(len(nics)), len(nics))
+    sender_of: dict[int, int] = {}
+
+    def place(src: int, tried: set[int]) -> bool:
+        for dst in order:
+            if dst not in tried and allowed(nics[src], nics[dst]):
+                tried.add(dst)
+                if dst not in sender_of or place(sender_of[dst], tried):
+                    sender_of[dst] = src
+                    return True
+        return False
+
+    if not all(place(src, set()) for src in order):
+        return None
+    target_of = {src: dst for dst, src in sender_of.items()}
+    return [target_of[src] for src in range(len(nics))]
+
+
+def _workload(
+    kind: str, seed: int, nics: Sequence[Nic], collective: Collective, flows: Sequence[tuple[int, int, int]]
+) -> Workload:
+    """Join flows and job; two NICs of one host talk inside it and are no flow of the fabric."""
+    crossing = tuple(
+        LogicalFlow(src_rank=src, dst_rank=dst, src_nic=nics[src].id, dst_nic=nics[dst].id, size_bytes=size)
+        for src, dst, size in flows
+        if nics[src].host != nics[dst].host
+    )
+    job = JobRequest(job_id=f"demo-{kind}-{seed}", ranks=tuple(nic.id for nic in nics), collectives=(collective,))
+    return Workload(kind=kind, seed=seed, flows=crossing, job=job)
