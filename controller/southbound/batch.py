@@ -1,0 +1,34 @@
+"""The changes of one step for one switch, and the errors that come back for them."""
+
+from collections.abc import Sequence
+
+from controller.model.rule import Change, FlowRule
+from controller.southbound.decode import ErrorReply
+
+
+class Batch:
+    """Changes under consecutive transaction ids, so that an error names the change it is about."""
+
+    def __init__(self, changes: Sequence[Change]) -> None:
+        self.changes = changes
+        self.first_xid = 0
+        self.failure: str | None = None
+
+    def refuse(self, xid: int, error: ErrorReply) -> bool:
+        """Take an error; False where it is about none of these changes."""
+        index = xid - self.first_xid
+        if not 0 <= index < len(self.changes):
+            return False
+        self.fail(f"{error} for {_description(self.changes[index])}")
+        return True
+
+    def fail(self, reason: str) -> None:
+        """Note that the batch has failed; the first reason stays."""
+        self.failure = self.failure or reason
+
+
+def _description(change: Change) -> str:
+    item = change.item
+    if isinstance(item, FlowRule):
+        return f"{change.op.name} table {item.table} priority {item.priority} cookie {item.cookie:#x}"
+    return f"{change.op.name} group {item.group_id}"

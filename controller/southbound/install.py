@@ -1,0 +1,75 @@
+"""Sends steps of changes: to all switches of a step at once, each behind a barrier, the next step after all.
+
+Invariants: never more than `MESSAGES_PER_TURN` are encoded in one turn of the loop, over all switches
+together; an error is told only after every switch of its step has answered its barrier or is gone, so that
+nothing of the step is still under way.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from itertools import islice
+
+from controller.model.rule import Change, Step
+from controller.runtime.ports import InstallError
+from controller.southbound.batch import Batch
+from controller.southbound.pending import RequestRefused, SessionClosed
+from controller.southbound.session import Session
+from controller.southbound.templates import encoded
+
+MESSAGES_PER_TURN = 2000
+
+
+class Installer:
+    """Writes changes to sessions, a share of the loop at a time."""
+
+    def __init__(self) -> None:
+        self._turn = asyncio.Lock()
+        self._written_this_turn = 0
+
+    async def install(self, steps: Sequence[Step], sessions: Mapping[str, Session]) -> None:
+        """Send every step; raises InstallError for the first step that fails, with nothing of later ones sent."""
+        for step in steps:
+            absent = [switch for switch in step.changes if switch not in sessions]
+            if absent:
+                raise InstallError(absent[0], "the switch is not connected")
+            outcomes = await asyncio.gather(
+                *(self._apply(switch, sessions[switch], changes) for switch, changes in step.changes.items()),
+                return_exceptions=True,
+            )
+            for outcome in outcomes:
+                if isinstance(outcome, BaseException):
+                    raise outcome
+
+    async def _apply(self, switch: str, session: Session, changes: Sequence[Change]) -> None:
+        batch = Batch(changes)
+        session.open_batch(batch)
+        try:
+            await self._write(session, batch)
+            await session.barrier()
+        except (SessionClosed, RequestRefused) as why:
+            batch.fail(str(why))
+        except TimeoutError:
+            batch.fail("no answer to a barrier in time")
+        except ValueError as why:
+            batch.fail(f"a rule that cannot be sent: {why}")
+        finally:
+            session.close_batch(batch)
+        if batch.failure is not None:
+            raise InstallError(switch, batch.failure)
+
+    async def _write(self, session: Session, batch: Batch) -> None:
+        changes = iter(batch.changes)
+        xid = batch.first_xid
+        while chunk := list(islice(changes, MESSAGES_PER_TURN)):
+            await session.transport.writable()
+            async with self._turn:
+                session.transport.write(encoded(chunk, xid))
+                await self._count(len(chunk))
+            xid += len(chunk)
+
+    async def _count(self, written: int) -> None:
+        """Let the loop turn where enough was written; the lock keeps the other switches waiting for theirs."""
+        self._written_this_turn += written
+        if self._written_this_turn >= MESSAGES_PER_TURN:
+            await asyncio.sleep(0)
+            self._written_this_turn = 0

@@ -1,0 +1,182 @@
+"""Listens for switches, admits them, and is the one door through which rules reach them.
+
+What happens is told by plain callbacks (`SouthboundEvents`) on the event loop's thread; they must not block.
+"""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from controller.model.rule import FlowRule, Step, SwitchRules
+from controller.runtime.ports import InstallError
+from controller.southbound import encode
+from controller.southbound.decode import Features, Port
+from controller.southbound.install import Installer
+from controller.southbound.pending import RequestRefused, SessionClosed
+from controller.southbound.session import Refused, Session, State
+from controller.southbound.settings import SouthboundSettings
+
+_LOG = logging.getLogger("heddle.southbound")
+_REMEMBERED = 64
+
+
+class SouthboundEvents(Protocol):
+    """What the southbound tells. A switch is up before anything else is said of it, and until it is down."""
+
+    def switch_up(self, switch_id: str, ports: Mapping[int, bool], installed: SwitchRules) -> None:
+        """A switch is ready: which of its ports are up, and what it holds already."""
+
+    def switch_suspect(self, switch_id: str) -> None:
+        """A switch has not answered for two echo periods; its session still stands."""
+
+    def switch_recovered(self, switch_id: str) -> None:
+        """A suspect switch answers again."""
+
+    def switch_down(self, switch_id: str, reason: str) -> None:
+        """A switch's session is over; its rules stay."""
+
+    def port_status(self, switch_id: str, port_no: int, up: bool) -> None:
+        """A port has changed."""
+
+    def rule_error(self, switch_id: str, text: str) -> None:
+        """A switch sent an error that belongs to no installation under way."""
+
+    def flow_removed(self, switch_id: str) -> None:
+        """A switch has removed an entry by itself."""
+
+
+class OpenFlowServer:
+    """The OpenFlow 1.3 side of the controller.
+
+    `known` names the switch of a datapath id, None where the fabric has no such switch.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        port: int,
+        known: Callable[[int], str | None],
+        events: SouthboundEvents,
+        settings: SouthboundSettings | None = None,
+    ) -> None:
+        self.refusals: deque[str] = deque(maxlen=_REMEMBERED)
+        self._address = (address, port)
+        self._known = known
+        self._events = events
+        self._settings = settings or SouthboundSettings()
+        self._connections: set[Session] = set()
+        self._claims: dict[int, Session] = {}
+        self._ready: dict[str, Session] = {}
+        self._listener: asyncio.Server | None = None
+        self._installer = Installer()
+
+    async def start(self) -> tuple[str, int]:
+        """Listen; return the address that is bound. Raises OSError where it is taken."""
+        await asyncio.to_thread(encode.codec)  # 0.13 s of imports that the loop must not wait for later
+        loop = asyncio.get_running_loop()
+        self._listener = await loop.create_server(self._accept, *self._address)
+        host, port = self._listener.sockets[0].getsockname()[:2]
+        return host, port
+
+    async def close(self) -> None:
+        """Stop listening and end every session; the switches keep their rules."""
+        if self._listener is not None:
+            self._listener.close()
+        for session in list(self._connections):
+            session.close("the controller is shutting down")
+        if self._listener is not None:
+            await self._listener.wait_closed()
+
+    async def install(self, steps: Sequence[Step]) -> None:
+        """Send the steps, each behind barriers on all its switches; raises InstallError."""
+        await self._installer.install(steps, self._ready)
+
+    async def read_rules(self, switch_id: str) -> SwitchRules:
+        """Return what a switch holds; raises InstallError where it does not say."""
+        session = self._session_of(switch_id)
+        try:
+            return await session.read_rules()
+        except (SessionClosed, RequestRefused, TimeoutError) as why:
+            raise InstallError(switch_id, f"its rules could not be read: {why or 'no answer'}") from why
+
+    async def flow_statistics(self, switch_id: str) -> list[tuple[FlowRule, int, int]]:
+        """Return every rule of a switch with its packets and bytes; raises InstallError where it does not say."""
+        session = self._session_of(switch_id)
+        try:
+            return [(rule, packets, octets) for rule, packets, octets in await session.read_flows()]
+        except (SessionClosed, RequestRefused, TimeoutError) as why:
+            raise InstallError(switch_id, f"its counters could not be read: {why or 'no answer'}") from why
+
+    def sessions(self) -> Mapping[str, Session]:
+        """Return the session of every ready switch, to look at its counters."""
+        return dict(self._ready)
+
+    def _session_of(self, switch_id: str) -> Session:
+        if switch_id not in self._ready:
+            raise InstallError(switch_id, "the switch is not connected")
+        return self._ready[switch_id]
+
+    def _accept(self) -> asyncio.Protocol:
+        session = Session(self, self._settings)
+        self._connections.add(session)
+        if len(self._connections) > self._settings.max_connections:
+            reason = f"{self._settings.max_connections} connections are open: no more are taken"
+            asyncio.get_running_loop().call_soon(session.close, reason)
+        return session.transport
+
+    # what sessions tell
+
+    async def admit(self, session: Session, features: Features) -> str:
+        """Name the switch, or raise Refused. A connected switch of the same datapath id is probed first."""
+        datapath_id = features.datapath_id
+        switch_id = self._known(datapath_id)
+        if switch_id is None:
+            raise Refused(f"datapath id {datapath_id:#x} is none of this fabric's switches")
+        if features.auxiliary_id:
+            raise Refused("auxiliary connections are not used")
+        while (older := self._claims.get(datapath_id)) is not None:
+            if await older.answers_within(self._settings.probe_timeout_s):
+                raise Refused(f"datapath id {datapath_id:#x} is in use by {older.peer}, which answers")
+            older.close(f"{session.peer} came with the same datapath id, and this session did not answer a probe")
+        self._claims[datapath_id] = session
+        return switch_id
+
+    def ready(self, session: Session, installed: SwitchRules) -> None:
+        """Tell that a switch is up."""
+        switch_id = session.switch_id or ""
+        self._ready[switch_id] = session
+        _LOG.info("switch_up %s rules=%d groups=%d", session, len(installed.rules), len(installed.groups))
+        self._events.switch_up(switch_id, dict(session.ports), installed)
+
+    def ended(self, session: Session, reason: str) -> None:
+        """Log why a session ended; tell of it where the switch was up."""
+        self._connections.discard(session)
+        if session.datapath_id is not None and self._claims.get(session.datapath_id) is session:
+            del self._claims[session.datapath_id]
+        _LOG.warning('session_closed %s reason="%s"', session, reason)
+        if session.state is not State.READY or session.switch_id is None:
+            self.refusals.append(f"{session}: {reason}")
+            return
+        del self._ready[session.switch_id]
+        self._events.switch_down(session.switch_id, reason)
+
+    def suspected(self, session: Session, suspect: bool) -> None:
+        """Tell that a switch does not answer, or answers again."""
+        _LOG.info("switch_%s %s", "suspect" if suspect else "recovered", session)
+        tell = self._events.switch_suspect if suspect else self._events.switch_recovered
+        tell(session.switch_id or "")
+
+    def port_changed(self, session: Session, port: Port) -> None:
+        """Tell of a port."""
+        self._events.port_status(session.switch_id or "", port.number, port.up)
+
+    def flow_removed(self, session: Session) -> None:
+        """Tell of a removed entry."""
+        self._events.flow_removed(session.switch_id or "")
+
+    def complained(self, session: Session, text: str) -> None:
+        """Tell of an error that nothing asked for."""
+        _LOG.warning('stray_error %s text="%s"', session, text)
+        self._events.rule_error(session.switch_id or "?", text)

@@ -1,0 +1,320 @@
+"""One switch's session: the handshake, whether it is alive, and its requests and replies.
+
+    Hello -> features -> admission -> (role) -> port description -> groups and flows -> ready
+
+Invariants: a Hello comes first and once; the owner hears `ready` before anything else of this switch, and
+`ended` exactly once, with a reason.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import ClassVar, Protocol
+
+from controller.model.rule import SwitchRules
+from controller.southbound import decode, readback, wire
+from controller.southbound.batch import Batch
+from controller.southbound.check import Malformed
+from controller.southbound.liveness import Liveness, Verdict
+from controller.southbound.pending import PendingRequests, RequestRefused, SessionClosed
+from controller.southbound.settings import SouthboundSettings
+from controller.southbound.transport import MessageTransport
+from controller.southbound.wire import ControllerRole, MessageType, MultipartType
+
+_LOG = logging.getLogger("heddle.southbound")
+
+
+class State(Enum):
+    """How far a session has come."""
+
+    HELLO = "hello"
+    HANDSHAKE = "handshake"
+    READY = "ready"
+    CLOSED = "closed"
+
+
+class Refused(Exception):
+    """This switch is not wanted here; the text says why."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """What came that nobody had asked for."""
+
+    packet_ins: int = 0
+    strays: int = 0
+    errors: int = 0
+
+
+class Owner(Protocol):
+    """Whoever holds the sessions together."""
+
+    async def admit(self, session: "Session", features: decode.Features) -> str:
+        """Return the switch's id, or raise Refused."""
+
+    def ready(self, session: "Session", installed: SwitchRules) -> None:
+        """The handshake is over."""
+
+    def ended(self, session: "Session", reason: str) -> None:
+        """The session is over."""
+
+    def suspected(self, session: "Session", suspect: bool) -> None:
+        """A ready switch has stopped answering, or answers again."""
+
+    def port_changed(self, session: "Session", port: decode.Port) -> None:
+        """A port of a ready switch has changed."""
+
+    def flow_removed(self, session: "Session") -> None:
+        """A ready switch has removed an entry."""
+
+    def complained(self, session: "Session", text: str) -> None:
+        """A switch sent an error that belongs to no request."""
+
+
+class Session:
+    """The controller's end of one connection from a switch."""
+
+    def __init__(self, owner: Owner, settings: SouthboundSettings) -> None:
+        self.switch_id: str | None = None
+        self.datapath_id: int | None = None
+        self.peer = "?"
+        self.state = State.HELLO
+        self.ports: dict[int, bool] = {}
+        self.tally = Tally()
+        self.transport = MessageTransport(self, settings.messages_per_period)
+        self._owner = owner
+        self._settings = settings
+        self._loop = asyncio.get_running_loop()
+        self._pending = PendingRequests()
+        self._batches: list[Batch] = []
+        self._hello = asyncio.Event()
+        self._phase = "its Hello"
+        self._handshake_task: asyncio.Task[None] | None = None
+        self._liveness = Liveness(settings)
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __str__(self) -> str:
+        datapath = "?" if self.datapath_id is None else f"{self.datapath_id:#x}"
+        return f"switch={self.switch_id or '?'} datapath_id={datapath} peer={self.peer}"
+
+    def close(self, reason: str, farewell: bytes = b"") -> None:
+        """End the session; nothing of it is heard after."""
+        self.transport.close(reason, farewell)
+
+    # what the transport tells
+
+    def connected(self, peer: str) -> None:
+        """Greet the switch and begin the handshake."""
+        self.peer = peer
+        self.transport.write(wire.HELLO)
+        self._handshake_task = self._loop.create_task(self._shake_hands())
+        self._timer = self._loop.call_later(self._settings.echo_period_s, self._tick)
+
+    def received(self, kind: int, xid: int, message: bytes) -> None:
+        """Handle one checked message."""
+        if self.state is State.HELLO and kind not in (MessageType.HELLO, MessageType.ERROR):
+            raise Malformed(f"{wire.type_name(kind)} before HELLO")
+        handle = self._HANDLERS.get(kind)
+        if handle is not None:
+            handle(self, xid, message)
+        elif not self._pending.answer(kind, xid, message):
+            self.tally.strays += 1
+
+    def closed(self, reason: str) -> None:
+        """Release everybody who waits for this switch, and tell the owner."""
+        if self._timer is not None:
+            self._timer.cancel()
+        for batch in self._batches:
+            batch.fail(reason)
+        self._pending.close(reason)
+        if self._handshake_task is not None and self._handshake_task is not asyncio.current_task(self._loop):
+            self._handshake_task.cancel()
+        try:
+            self._owner.ended(self, reason)
+        finally:
+            self.state = State.CLOSED
+
+    # handshake
+
+    async def _shake_hands(self) -> None:
+        try:
+            async with asyncio.timeout(self._settings.handshake_timeout_s):
+                await self._introduce()
+            self._phase = "its rules"
+            installed = await self.read_rules()
+            self.state = State.READY
+            self._owner.ready(self, installed)
+        except TimeoutError:
+            self.close(f"the handshake took too long: still waiting for {self._phase}")
+        except (Malformed, Refused, RequestRefused) as why:
+            self.close(f"{self._phase}: {why}")
+        except SessionClosed:
+            pass
+        except Exception as fault:
+            _LOG.exception("a fault of the controller in a handshake")
+            self.close(f"a fault of the controller: {fault!r}")
+
+    async def _introduce(self) -> None:
+        await self._hello.wait()
+        self._phase = "its features"
+        features = decode.features(await self._ask_one(wire.FEATURES_REQUEST, MessageType.FEATURES_REPLY))
+        self._phase = "its admission"
+        self.datapath_id = features.datapath_id
+        self.switch_id = await self._owner.admit(self, features)
+        self._phase = "its role"
+        await self._take_role()
+        for setting in (wire.SET_CONFIG, wire.SET_ASYNC):
+            self.transport.write(wire.with_xid(setting, self._pending.reserve(1)))
+        self._phase = "its ports"
+        parts = await self._ask(wire.PORT_DESC_REQUEST, MessageType.MULTIPART_REPLY, MultipartType.PORT_DESC)
+        for part in parts:
+            for port in decode.ports(part):
+                self._note_port(port)
+
+    async def _take_role(self) -> None:
+        generation = self._settings.generation_id
+        if generation is None:
+            return
+        request = wire.role_request(ControllerRole.MASTER, generation)
+        try:
+            await self._ask_one(request, MessageType.ROLE_REPLY)
+        except RequestRefused as refusal:
+            if (refusal.error.type, refusal.error.code) != decode.ROLE_STALE:
+                raise
+            question = wire.role_request(ControllerRole.NOCHANGE, 0)
+            seen = decode.role(await self._ask_one(question, MessageType.ROLE_REPLY)).generation_id
+            raise Refused(
+                f"the switch has obeyed generation {seen} and ours is {generation}: a newer controller has taken over"
+            ) from refusal
+
+    # requests
+
+    async def _ask(self, request: bytes, kind: MessageType, body: MultipartType | None = None) -> list[bytes]:
+        """Send a request and return its reply's messages; raises SessionClosed, RequestRefused, TimeoutError."""
+        if not self.transport.open:
+            raise SessionClosed("the switch is not connected")
+        xid = self._pending.reserve(1)
+        answer = self._pending.open(xid, kind, body)
+        self.transport.write(wire.with_xid(request, xid))
+        try:
+            async with asyncio.timeout(self._settings.request_timeout_s):
+                return await answer
+        finally:
+            self._pending.forget(xid)
+
+    async def _ask_one(self, request: bytes, kind: MessageType) -> bytes:
+        return (await self._ask(request, kind))[0]
+
+    async def barrier(self) -> None:
+        """Wait until the switch has done all that was sent before."""
+        await self._ask(wire.BARRIER_REQUEST, MessageType.BARRIER_REPLY)
+
+    async def answers_within(self, seconds: float) -> bool:
+        """Say whether the switch answers an echo in time."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._ask(wire.ECHO_REQUEST, MessageType.ECHO_REPLY)
+        except (TimeoutError, SessionClosed, RequestRefused):
+            return False
+        return True
+
+    async def read_flows(self) -> list[readback.FlowEntry]:
+        """Return every flow entry that the switch holds."""
+        found: list[readback.FlowEntry] = []
+        for part in await self._ask(wire.FLOW_REQUEST, MessageType.MULTIPART_REPLY, MultipartType.FLOW):
+            found += readback.flow_entries(part)
+            await asyncio.sleep(0)  # a full part takes 3 ms; the others must not wait for all of them
+        return found
+
+    async def read_rules(self) -> SwitchRules:
+        """Return all that the switch holds."""
+        parts = await self._ask(wire.GROUP_DESC_REQUEST, MessageType.MULTIPART_REPLY, MultipartType.GROUP_DESC)
+        groups = tuple(group for part in parts for group in readback.groups(part))
+        return SwitchRules(rules=tuple(entry.rule for entry in await self.read_flows()), groups=groups)
+
+    # batches of changes
+
+    def open_batch(self, batch: Batch) -> None:
+        """Give a batch its transaction ids, and let it hear of its errors from now on."""
+        batch.first_xid = self._pending.reserve(len(batch.changes))
+        self._batches.append(batch)
+
+    def close_batch(self, batch: Batch) -> None:
+        """Let errors of this batch be strays from now on."""
+        self._batches.remove(batch)
+
+    # messages
+
+    def _on_hello(self, _: int, message: bytes) -> None:
+        if self.state is not State.HELLO:
+            raise Malformed("a second HELLO")
+        if not decode.hello_offers_our_version(message):
+            self.close(f"its Hello (version {message[0]}) does not offer OpenFlow 1.3", farewell=wire.INCOMPATIBLE)
+            return
+        self.state = State.HANDSHAKE
+        self._hello.set()
+
+    def _on_error(self, xid: int, message: bytes) -> None:
+        error = decode.error(message)
+        if self.state is State.HELLO:
+            self.close(f"the switch refused our Hello: {error}")
+            return
+        if self._pending.refuse(xid, error) or any(batch.refuse(xid, error) for batch in self._batches):
+            return
+        self.tally.errors += 1
+        self._owner.complained(self, f"{error} for message {xid:#x}")
+
+    def _on_echo_request(self, xid: int, message: bytes) -> None:
+        self.transport.write(wire.message(MessageType.ECHO_REPLY, message[wire.HEADER_BYTES :], xid))
+
+    def _on_echo_reply(self, xid: int, message: bytes) -> None:
+        self._pending.answer(MessageType.ECHO_REPLY, xid, message)  # the periodic ones are awaited by nobody
+
+    def _on_packet_in(self, _: int, __: bytes) -> None:
+        self.tally.packet_ins += 1
+
+    def _on_flow_removed(self, _: int, __: bytes) -> None:
+        if self.state is State.READY:
+            self._owner.flow_removed(self)
+
+    def _on_port_status(self, _: int, message: bytes) -> None:
+        port = decode.port_status(message)
+        if self._note_port(port) and self.state is State.READY:
+            self._owner.port_changed(self, port)
+
+    def _note_port(self, port: decode.Port) -> bool:
+        """Remember a port's state; False for the reserved ones, which no cable is plugged into."""
+        if port.number >= wire.PORT_MAX:
+            return False
+        self.ports[port.number] = port.up
+        return True
+
+    _HANDLERS: ClassVar[dict[int, Callable[["Session", int, bytes], None]]] = {
+        MessageType.HELLO: _on_hello,
+        MessageType.ERROR: _on_error,
+        MessageType.ECHO_REQUEST: _on_echo_request,
+        MessageType.ECHO_REPLY: _on_echo_reply,
+        MessageType.PACKET_IN: _on_packet_in,
+        MessageType.FLOW_REMOVED: _on_flow_removed,
+        MessageType.PORT_STATUS: _on_port_status,
+    }
+
+    # liveness
+
+    def _tick(self) -> None:
+        self.transport.new_period()
+        if not self.transport.open:
+            return
+        self._timer = self._loop.call_later(self._settings.echo_period_s, self._tick)
+        if self.state is State.HELLO:
+            return
+        traffic = self.transport.traffic
+        verdict = self._liveness.after_period(traffic.bytes_in, traffic.messages_in)
+        if verdict is Verdict.DEAD:
+            self.close(self._liveness.reason)
+            return
+        if self.state is State.READY and verdict in (Verdict.SUSPECT, Verdict.RECOVERED):
+            self._owner.suspected(self, verdict is Verdict.SUSPECT)
+        self.transport.write(wire.with_xid(wire.ECHO_REQUEST, self._pending.reserve(1)))

@@ -1,0 +1,184 @@
+"""Cuts a TCP stream into checked OpenFlow messages, and holds back a peer that sends too much or reads too little.
+
+Invariants: what reaches the receiver has passed `check`; an exception while a message is handled closes this
+connection and no other; `Receiver.closed` is called exactly once, with the reason.
+"""
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from typing import Protocol
+
+from controller.southbound.check import Malformed, check, check_header
+from controller.southbound.wire import HEADER, HEADER_BYTES
+
+_LOG = logging.getLogger("heddle.southbound")
+
+WRITE_HIGH_BYTES = 512 << 10
+WRITE_LOW_BYTES = 128 << 10
+UNREAD_LIMIT_BYTES = 4 << 20
+"""With so much waiting for a peer that does not read, nothing more of what it sends is served."""
+TURN_BYTES = 128 << 10
+"""How much of one connection is handled before the loop turns to the others."""
+FLUSH_S = 1.0
+
+
+class Receiver(Protocol):
+    """Whoever owns a connection."""
+
+    def connected(self, peer: str) -> None:
+        """The connection stands."""
+
+    def received(self, kind: int, xid: int, message: bytes) -> None:
+        """One checked message has come; raises Malformed where it must end the session."""
+
+    def closed(self, reason: str) -> None:
+        """The connection is over."""
+
+
+@dataclass(slots=True)
+class Traffic:
+    """What one connection has carried."""
+
+    messages_in: int = 0
+    bytes_in: int = 0
+    bytes_out: int = 0
+    times_held: int = 0
+
+
+class MessageTransport(asyncio.Protocol):
+    """One connection. Call `write` at will; await `writable` between large pieces."""
+
+    def __init__(self, receiver: Receiver, messages_per_period: int) -> None:
+        self.traffic = Traffic()
+        self.open = False
+        self._receiver = receiver
+        self._transport: asyncio.Transport
+        self._loop = asyncio.get_running_loop()
+        self._buffer = bytearray()
+        self._holds: set[str] = set()
+        self._allowance = self._budget = messages_per_period
+        self._writable = asyncio.Event()
+        self._writable.set()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin (asyncio)."""
+        assert isinstance(transport, asyncio.Transport)  # asyncio gives a stream protocol nothing else
+        self._transport = transport
+        self.open = True
+        transport.set_write_buffer_limits(WRITE_HIGH_BYTES, WRITE_LOW_BYTES)
+        peer = transport.get_extra_info("peername")
+        self._guarded(self._receiver.connected, f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else "local")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End (asyncio)."""
+        self.close(f"the connection broke: {exc}" if exc else "the switch closed the connection")
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes (asyncio)."""
+        self.traffic.bytes_in += len(data)
+        self._buffer += data
+        self._serve()
+
+    def pause_writing(self) -> None:
+        """Let writers wait (asyncio)."""
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        """Let writers go on, and a peer that reads again be served (asyncio)."""
+        self._writable.set()
+        self._release("unread")
+
+    def write(self, data: bytes) -> None:
+        """Send; dropped where the connection is over."""
+        if not self.open:
+            return
+        self.traffic.bytes_out += len(data)
+        self._transport.write(data)
+        if self._transport.get_write_buffer_size() > UNREAD_LIMIT_BYTES:
+            self._hold("unread")
+
+    async def writable(self) -> None:
+        """Wait until little enough is unsent; returns at once where the connection is over."""
+        await self._writable.wait()
+
+    def new_period(self) -> None:
+        """Grant the peer another period's messages."""
+        self._allowance = self._budget
+        self._release("budget")
+
+    def close(self, reason: str, farewell: bytes = b"") -> None:
+        """End the connection, once; `farewell` is sent before, as far as the peer takes it within a second."""
+        if not self.open:
+            return
+        self.open = False
+        self._buffer.clear()
+        if farewell:
+            self._transport.write(farewell)
+            self._transport.close()
+            self._loop.call_later(FLUSH_S, self._transport.abort)
+        else:
+            self._transport.abort()
+        self._writable.set()
+        try:
+            self._receiver.closed(reason)
+        except Exception:
+            _LOG.exception("a fault of the controller while a session was closed")
+
+    def _serve(self) -> None:
+        """Handle whole messages until the bytes, the turn, the budget or the connection ends."""
+        start = at = 0
+        while self.open and not self._holds:
+            if at - start >= TURN_BYTES:
+                self._hold("turn")
+                self._loop.call_soon(self._release, "turn")
+                break
+            length = self._next_length(at)
+            if not length:
+                break
+            message = bytes(memoryview(self._buffer)[at : at + length])
+            at += length
+            self._guarded(self._handle, message)
+        del self._buffer[:at]
+
+    def _next_length(self, at: int) -> int:
+        """Return the length of the message at `at`, 0 where it is not whole yet or not acceptable."""
+        if len(self._buffer) - at < HEADER_BYTES:
+            return 0
+        version, kind, length, _ = HEADER.unpack_from(self._buffer, at)
+        self._guarded(check_header, version, kind, length)
+        return length if self.open and len(self._buffer) - at >= length else 0
+
+    def _handle(self, message: bytes) -> None:
+        check(message)
+        self.traffic.messages_in += 1
+        self._allowance -= 1
+        if self._allowance <= 0:
+            self._hold("budget")
+        _, kind, _, xid = HEADER.unpack_from(message)
+        self._receiver.received(kind, xid, message)
+
+    def _guarded(self, call: object, *arguments: object) -> None:
+        """Run one step of this connection; whatever it raises ends this connection only."""
+        assert callable(call)
+        try:
+            call(*arguments)
+        except Malformed as fault:
+            self.close(f"malformed: {fault.reason}")
+        except Exception as fault:
+            _LOG.exception("a fault of the controller while a message was handled")
+            self.close(f"a fault of the controller: {fault!r}")
+
+    def _hold(self, why: str) -> None:
+        if not self._holds and self.open:
+            self._transport.pause_reading()
+            self.traffic.times_held += why != "turn"
+        self._holds.add(why)
+
+    def _release(self, why: str) -> None:
+        if why not in self._holds:
+            return
+        self._holds.discard(why)
+        if not self._holds and self.open:
+            self._transport.resume_reading()
+            self._serve()
