@@ -11,7 +11,10 @@ CNP_PRIORITY = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowPlan:
-    """One queue pair's path and rate; names and meanings are the contract's."""
+    """One queue pair's path and rate; names and meanings are the contract's.
+
+    `any_port` says that the flow's real source port is not known: its pin is by addresses alone.
+    """
 
     flow_id: str
     src_nic: str
@@ -28,6 +31,7 @@ class FlowPlan:
     collective: int
     queue_pair: int
     pinned: bool = False
+    any_port: bool = False
     dscp: int = DATA_DSCP
     priority_group: int = DATA_PRIORITY
 

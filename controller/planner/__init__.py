@@ -1,0 +1,1 @@
+"""Demands to paths, on integer arrays: knows nothing of OpenFlow, gRPC or files."""

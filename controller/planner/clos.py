@@ -1,0 +1,137 @@
+"""Ids to arrays and back: a fabric as integers, and what of it is alive.
+
+Directed links are numbered: cable c upwards is c, downwards C + c, then each NIC's link into its leaf, then each
+NIC's link out of it. Everything else in the planner speaks these numbers.
+"""
+
+import weakref
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from controller.model.fabric import Fabric
+from controller.model.health import Health
+from controller.planner.jit import Flags, Ints
+
+NO_LINK = -1
+MOST_HOPS = 4
+"""A path goes up at most two tiers and down two."""
+
+
+class Topology:
+    """A fabric as arrays; built once per fabric, never changed."""
+
+    def __init__(self, fabric: Fabric) -> None:
+        """Number the switches, cables and NICs in the fabric's own order."""
+        self.switch_ids = [switch.id for switch in fabric.switches]
+        self.switch_index = {switch: index for index, switch in enumerate(self.switch_ids)}
+        self.tier: Ints = np.array([switch.role.tier for switch in fabric.switches], dtype=np.int64)
+        self.cable_ids = [cable.id for cable in fabric.cables]
+        self.cable_index = {cable: index for index, cable in enumerate(self.cable_ids)}
+        index = self.switch_index
+        self.lower: Ints = np.array([index[cable.lower.switch] for cable in fabric.cables], dtype=np.int64)
+        self.upper: Ints = np.array([index[cable.upper.switch] for cable in fabric.cables], dtype=np.int64)
+        self.lower_port: Ints = np.array([cable.lower.number for cable in fabric.cables], dtype=np.int64)
+        self.nic_ids = [nic.id for nic in fabric.nics]
+        self.nic_index = {nic: number for number, nic in enumerate(self.nic_ids)}
+        self.nic_leaf: Ints = np.array([index[nic.port.switch] for nic in fabric.nics], dtype=np.int64)
+        hosts: dict[str, int] = {}
+        self.nic_host: Ints = np.array([hosts.setdefault(nic.host, len(hosts)) for nic in fabric.nics], dtype=np.int64)
+        self.nic_ip: Ints = np.array([nic.ip for nic in fabric.nics], dtype=np.int64)
+        self.cable_capacity: Ints = np.array([cable.capacity_bps for cable in fabric.cables], dtype=np.int64)
+        self.nic_capacity: Ints = np.array([nic.capacity_bps for nic in fabric.nics], dtype=np.int64)
+        both = (self.cable_capacity, self.cable_capacity, self.nic_capacity, self.nic_capacity)
+        self.capacity: Ints = np.concatenate(both)
+        # Not the fabric itself: it would keep its own key in `_known` alive.
+        self._cables, self._nics = fabric.cables, fabric.nics
+
+    @property
+    def cables(self) -> int:
+        """Return the number of cables."""
+        return len(self.cable_ids)
+
+    @property
+    def nics(self) -> int:
+        """Return the number of NICs."""
+        return len(self.nic_ids)
+
+    @property
+    def first_nic_link(self) -> int:
+        """Return the number of the first NIC link: what is below it joins two switches."""
+        return 2 * self.cables
+
+    @cached_property
+    def link_ids(self) -> list[str]:
+        """Return the contract's id of every directed link."""
+        down = [cable.down_link for cable in self._cables]
+        return self.cable_ids + down + [nic.up_link for nic in self._nics] + [nic.down_link for nic in self._nics]
+
+    @cached_property
+    def link_index(self) -> dict[str, int]:
+        """Return the number of every directed link under its id."""
+        return {link: number for number, link in enumerate(self.link_ids)}
+
+    @cached_property
+    def pod(self) -> Ints:
+        """Return a pod number per switch: what is joined below the top tier; -1 for the top tier itself."""
+        parent = list(range(len(self.switch_ids)))
+        inside = np.flatnonzero(self.tier[self.upper] < 2)
+        for low, high in zip(self.lower[inside].tolist(), self.upper[inside].tolist(), strict=True):
+            parent[_root(parent, low)] = _root(parent, high)
+        roots = np.array([_root(parent, switch) for switch in range(len(parent))], dtype=np.int64)
+        return np.where(self.tier < 2, roots, -1)
+
+    def mirrored(self, hops: Ints) -> Ints:
+        """Return the same paths walked from the destination: rows of links, padded at the end."""
+        reverse = np.full_like(hops, NO_LINK)
+        lengths = (hops >= 0).sum(axis=1)
+        for length in range(1, hops.shape[1] + 1):
+            rows = lengths == length
+            backwards = hops[rows, :length][:, ::-1]
+            reverse[rows, :length] = np.where(backwards < self.cables, backwards + self.cables, backwards - self.cables)
+        return reverse
+
+
+def _root(parent: list[int], switch: int) -> int:
+    while parent[switch] != switch:
+        parent[switch] = parent[parent[switch]]
+        switch = parent[switch]
+    return switch
+
+
+_known: dict[int, tuple[weakref.ref[Fabric], Topology]] = {}
+
+
+def topology_of(fabric: Fabric) -> Topology:
+    """Return the arrays of a fabric, made at the first call and kept as long as the fabric lives."""
+    key = id(fabric)
+    found = _known.get(key)
+    if found is not None and found[0]() is fabric:
+        return found[1]
+    topology = Topology(fabric)
+    _known[key] = (weakref.ref(fabric, lambda _: _known.pop(key, None)), topology)
+    return topology
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Live:
+    """Which directed links may carry something: `links` has a flag for each."""
+
+    links: Flags
+    whole: bool
+
+    @staticmethod
+    def of(topology: Topology, health: Health) -> "Live":
+        """Apply a fabric's health to its arrays."""
+        alive = np.ones(len(topology.switch_ids), dtype=np.bool_)
+        for switch in health.down_switches:
+            alive[topology.switch_index[switch]] = False
+        cables = alive[topology.lower] & alive[topology.upper]
+        for cable in health.down_cables:
+            cables[topology.cable_index[cable]] = False
+        nics = alive[topology.nic_leaf]
+        for nic in health.down_nics:
+            nics[topology.nic_index[nic]] = False
+        links = np.concatenate((cables, cables, nics, nics))
+        return Live(links=links, whole=bool(links.all()))

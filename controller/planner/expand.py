@@ -1,0 +1,250 @@
+"""From what jobs ask for to flows with demands, as arrays: the contract's paragraphs "Flows" and "Demand".
+
+What a flow carries in one iteration (for predicted times): a ring all-reduce of B bytes over n ranks moves
+2 (n-1)/n B over every link of the ring, all-gather and reduce-scatter (n-1)/n B, an all-to-all B/n to each other
+rank, every other kind B per flow.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from controller.model.error import InputError
+from controller.model.job import Collective, CollectiveKind, JobRequest, Steering
+from controller.planner.clos import Topology
+from controller.planner.jit import Flags, Floats, Ints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Flows:
+    """Queue pairs as columns, one row each, job by job in the order of their flow ids.
+
+    `job` and the ranks are indices, `logical` numbers the flows before the split into queue pairs,
+    `fixed_port` is 0 where the job named none, `size_bytes` is what one iteration carries, `by_addresses` marks
+    flows whose ports are not known: they are pinned by source and destination address.
+    """
+
+    job: Ints
+    collective: Ints
+    src_rank: Ints
+    dst_rank: Ints
+    queue_pair: Ints
+    phase: Ints
+    src_nic: Ints
+    dst_nic: Ints
+    demand_bps: Ints
+    size_bytes: Floats
+    fixed_port: Ints
+    logical: Ints
+    pinned: Flags
+    by_addresses: Flags
+
+    def __len__(self) -> int:
+        return len(self.job)
+
+    def rows(self, chosen: Ints | Flags | slice) -> "Flows":
+        """Return some of the rows."""
+        return Flows(**{column.name: getattr(self, column.name)[chosen] for column in fields(self)})
+
+
+def joined(parts: Sequence[Flows]) -> Flows:
+    """Join flows of several sources, renumbering `logical` so that it stays unique."""
+    columns = {column.name: [getattr(part, column.name) for part in parts] for column in fields(Flows)}
+    start = 0
+    for index, part in enumerate(parts):
+        columns["logical"][index] = part.logical + start
+        start += int(part.logical.max()) + 1 if len(part) else 0
+    return Flows(**{name: np.concatenate(arrays) for name, arrays in columns.items()})
+
+
+def _ring(n: int, _: Collective, __: Ints) -> tuple[Ints, Ints]:
+    source = np.arange(n, dtype=np.int64)
+    return source, (source + 1) % n
+
+
+def _all_to_all(n: int, _: Collective, __: Ints) -> tuple[Ints, Ints]:
+    source = np.repeat(np.arange(n, dtype=np.int64), n)
+    target = np.tile(np.arange(n, dtype=np.int64), n)
+    return source[source != target], target[source != target]
+
+
+def _gather(n: int, collective: Collective, members: Ints) -> tuple[Ints, Ints]:
+    root = _root_index(collective, members)
+    source = np.delete(np.arange(n, dtype=np.int64), root)
+    return source, np.full(n - 1, root, dtype=np.int64)
+
+
+def _broadcast(n: int, collective: Collective, members: Ints) -> tuple[Ints, Ints]:
+    root = _root_index(collective, members)
+    pairs = [(i, i + (1 << k)) for i in range(n) for k in range(n.bit_length()) if 1 << k > i and i + (1 << k) < n]
+    counted = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    return (counted[:, 0] + root) % n, (counted[:, 1] + root) % n
+
+
+def _tree(n: int, _: Collective, __: Ints) -> tuple[Ints, Ints]:
+    child = np.arange(1, n, dtype=np.int64)
+    parent = (child - 1) // 2
+    return np.column_stack((child, parent)).ravel(), np.column_stack((parent, child)).ravel()
+
+
+def _root_index(collective: Collective, members: Ints) -> int:
+    found = np.flatnonzero(members == collective.root)
+    if not len(found):
+        raise InputError(f"root {collective.root} is not a member of the collective: name one of its ranks")
+    return int(found[0])
+
+
+_SHAPES: dict[CollectiveKind, Callable[[int, Collective, Ints], tuple[Ints, Ints]]] = {
+    CollectiveKind.RING_ALL_REDUCE: _ring,
+    CollectiveKind.ALL_GATHER: _ring,
+    CollectiveKind.REDUCE_SCATTER: _ring,
+    CollectiveKind.ALL_TO_ALL: _all_to_all,
+    CollectiveKind.GATHER: _gather,
+    CollectiveKind.BROADCAST: _broadcast,
+    CollectiveKind.TREE_ALL_REDUCE: _tree,
+}
+
+
+def _rank_pairs(collective: Collective, ranks: int) -> tuple[Ints, Ints]:
+    """Return source and destination rank of every flow of a collective, same-host ones included."""
+    if collective.kind is CollectiveKind.SEND_RECV:
+        pairs = [(pair.src_rank, pair.dst_rank) for pair in collective.pairs]
+    elif collective.kind is CollectiveKind.CUSTOM:
+        pairs = [(flow.src_rank, flow.dst_rank) for flow in collective.flows]
+    else:
+        members = np.array(collective.members or range(ranks), dtype=np.int64)
+        source, target = _SHAPES[collective.kind](len(members), collective, members)
+        return members[source], members[target]
+    table = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    return table[:, 0], table[:, 1]
+
+
+def _bytes_per_flow(collective: Collective, ranks: int) -> float:
+    n = len(collective.members) or ranks
+    match collective.kind:
+        case CollectiveKind.RING_ALL_REDUCE:
+            return 2 * (n - 1) / n * collective.size_bytes
+        case CollectiveKind.ALL_GATHER | CollectiveKind.REDUCE_SCATTER:
+            return (n - 1) / n * collective.size_bytes
+        case CollectiveKind.ALL_TO_ALL:
+            return collective.size_bytes / n
+        case _:
+            return float(collective.size_bytes)
+
+
+def expand(topology: Topology, requests: Sequence[JobRequest], *, first_job: int = 0) -> Flows:
+    """Turn jobs into flows; `first_job` is the job number of the first of them.
+
+    Raises InputError for a rank that is no NIC of the fabric, or a root or rank outside the job.
+    """
+    parts = [_expand_job(topology, request, first_job + index) for index, request in enumerate(requests)]
+    return joined(parts) if parts else _empty()
+
+
+def _empty() -> Flows:
+    none = np.empty(0, dtype=np.int64)
+    dtypes = {"size_bytes": np.float64, "pinned": np.bool_, "by_addresses": np.bool_}
+    return Flows(**{column.name: none.astype(dtypes.get(column.name, np.int64)) for column in fields(Flows)})
+
+
+def _expand_job(topology: Topology, request: JobRequest, job: int) -> Flows:
+    nics = _nics_of(topology, request)
+    parts = [_logical_flows(request, index, topology, nics) for index in range(len(request.collectives))]
+    if not parts:
+        return _empty()
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    numerator, denominator = _demands(topology, columns)
+    qps = columns["qps"]
+    pin = np.full(len(qps), request.steering is Steering.PIN)
+    fixed = columns["fixed_port"] > 0
+    row = np.repeat(np.arange(len(qps), dtype=np.int64), qps)
+    queue_pair = np.arange(len(row), dtype=np.int64) - np.repeat(np.cumsum(qps) - qps, qps)
+    return Flows(
+        job=np.full(len(row), job, dtype=np.int64),
+        queue_pair=queue_pair + columns["first_queue_pair"][row],
+        demand_bps=_rounded(numerator[row], denominator[row] * qps[row]),
+        size_bytes=columns["bytes"][row] / qps[row],
+        logical=row,
+        pinned=(fixed | pin)[row],
+        by_addresses=(pin & ~fixed)[row],
+        **{name: columns[name][row] for name in _COPIED},
+    )
+
+
+_COPIED = ("collective", "src_rank", "dst_rank", "phase", "src_nic", "dst_nic", "fixed_port")
+
+
+def _nics_of(topology: Topology, request: JobRequest) -> Ints:
+    try:
+        return np.array([topology.nic_index[rank] for rank in request.ranks], dtype=np.int64)
+    except KeyError as unknown:
+        raise InputError(f"job {request.job_id}: rank {unknown.args[0]!r} is no NIC of this fabric") from None
+
+
+def _logical_flows(request: JobRequest, index: int, topology: Topology, nics: Ints) -> dict[str, Ints]:
+    """Return the columns of one collective before the split into queue pairs, without flows inside a host."""
+    collective = request.collectives[index]
+    source, target = _rank_pairs(collective, len(nics))
+    if len(source) and not 0 <= min(source.min(), target.min()) <= max(source.max(), target.max()) < len(nics):
+        raise InputError(f"job {request.job_id}: collectives[{index}]: a rank is outside 0 to {len(nics) - 1}")
+    count = len(source)
+    rate, port = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+    if collective.kind is CollectiveKind.CUSTOM:
+        rate[:] = [flow.rate_bps for flow in collective.flows]
+        port[:] = [flow.udp_source_port for flow in collective.flows]
+    qps = collective.qps_per_flow or 1
+    if qps > 1 and port.any():
+        raise InputError(f"job {request.job_id}: collectives[{index}]: a fixed udp_source_port needs qps_per_flow 1")
+    columns = {
+        "collective": np.full(count, index, dtype=np.int64),
+        "phase": np.full(count, collective.phase, dtype=np.int64),
+        "src_rank": source,
+        "dst_rank": target,
+        "src_nic": nics[source],
+        "dst_nic": nics[target],
+        "rate": rate,
+        "fixed_port": port,
+        "qps": np.full(count, qps, dtype=np.int64),
+        "bytes": np.full(count, _bytes_per_flow(collective, len(nics)), dtype=np.float64),
+        "first_queue_pair": qps * repeats(source * len(nics) + target),
+    }
+    apart = topology.nic_host[columns["src_nic"]] != topology.nic_host[columns["dst_nic"]]
+    return {name: column[apart] for name, column in columns.items()}
+
+
+def repeats(keys: Ints) -> Ints:
+    """Return how often each key came before: a pair named twice goes on counting queue pairs, so ids stay unique."""
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
+    starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1]))) if len(keys) else keys
+    lengths = np.diff(np.append(starts, len(keys)))
+    seen = np.empty(len(keys), dtype=np.int64)
+    seen[order] = np.arange(len(keys), dtype=np.int64) - np.repeat(starts, lengths)
+    return seen
+
+
+def _demands(topology: Topology, columns: dict[str, Ints]) -> tuple[Ints, Ints]:
+    """Return each flow's demand as a fraction: its rate, or min(C_src / n_out, C_dst / n_in) where it is elastic."""
+    numerator, denominator = columns["rate"].copy(), np.ones(len(columns["rate"]), dtype=np.int64)
+    elastic = np.flatnonzero(columns["rate"] == 0)
+    source, target, phase = (columns[name][elastic] for name in ("src_nic", "dst_nic", "phase"))
+    leaving, entering = _crowd(phase, source, topology.nics), _crowd(phase, target, topology.nics)
+    out_rate, in_rate = topology.nic_capacity[source], topology.nic_capacity[target]
+    by_source = out_rate * entering <= in_rate * leaving
+    numerator[elastic] = np.where(by_source, out_rate, in_rate)
+    denominator[elastic] = np.where(by_source, leaving, entering)
+    return numerator, denominator
+
+
+def _crowd(phase: Ints, nic: Ints, nics: int) -> Ints:
+    """Return for each flow how many flows share its NIC in its phase."""
+    _, inverse, counts = np.unique(phase * nics + nic, return_inverse=True, return_counts=True)
+    return np.asarray(counts[inverse], dtype=np.int64)
+
+
+def _rounded(numerator: Ints, denominator: Ints) -> Ints:
+    """Divide and round to the nearest, a half to the even one, in integers alone."""
+    whole, rest = np.divmod(numerator, denominator)
+    up = (2 * rest > denominator) | ((2 * rest == denominator) & (whole % 2 == 1))
+    return np.asarray(whole + up, dtype=np.int64)

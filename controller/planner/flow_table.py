@@ -1,0 +1,105 @@
+"""A job's flow plans as a sequence that makes each `FlowPlan` when it is looked at."""
+
+from collections.abc import Iterator, Sequence
+from typing import overload
+
+import numpy as np
+
+from controller.model.plan import FlowPlan
+from controller.planner.clos import Topology
+from controller.planner.expand import Flows
+from controller.planner.jit import Ints
+
+
+class FlowTable(Sequence[FlowPlan]):
+    """Flow plans over arrays; never changed after it is made.
+
+    `flows`, `hops`, `reverse_hops`, `ports`, `reverse_ports` and `rates` have a row per flow plan; hops are the
+    switch-to-switch links of `topology`, padded with -1.
+    """
+
+    def __init__(
+        self, topology: Topology, job_id: str, flows: Flows, hops: Ints, ports: Ints, reverse_ports: Ints, rates: Ints
+    ) -> None:
+        self.topology, self.job_id, self.flows, self.hops = topology, job_id, flows, hops
+        self.ports, self.reverse_ports, self.rates = ports, reverse_ports, rates
+        self.reverse_hops = topology.mirrored(hops)
+
+    def with_rates(self, rates: Ints) -> "FlowTable":
+        """Return the same paths and ports with other rates."""
+        return FlowTable(
+            self.topology, self.job_id, self.flows, self.hops, self.ports, self.reverse_ports, rates
+        )  # fmt: skip
+
+    def __len__(self) -> int:
+        return len(self.flows)
+
+    @overload
+    def __getitem__(self, index: int) -> FlowPlan: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[FlowPlan]: ...
+    def __getitem__(self, index: int | slice) -> FlowPlan | list[FlowPlan]:
+        if isinstance(index, slice):
+            return [self._plan(row) for row in range(*index.indices(len(self)))]
+        row = index + len(self) if index < 0 else index
+        if not 0 <= row < len(self):
+            raise IndexError(index)
+        return self._plan(row)
+
+    def __iter__(self) -> Iterator[FlowPlan]:
+        return (self._plan(row) for row in range(len(self)))
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, FlowTable):
+            return self.job_id == other.job_id and all(
+                len(mine) == len(theirs) and bool((mine == theirs).all())
+                for mine, theirs in zip(self._columns(), other._columns(), strict=True)
+            )
+        if isinstance(other, Sequence):
+            return len(self) == len(other) and all(mine == theirs for mine, theirs in zip(self, other, strict=True))
+        return NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _columns(self) -> tuple[Ints, ...]:
+        flows = self.flows
+        ends = (flows.src_nic, flows.dst_nic, flows.src_rank, flows.dst_rank, flows.collective, flows.queue_pair)
+        return (*ends, flows.phase, flows.demand_bps, self.hops, self.ports, self.reverse_ports, self.rates)
+
+    def _links(self, source: int, hops: Ints, target: int) -> tuple[str, ...]:
+        topology = self.topology
+        first, ids = topology.first_nic_link, topology.link_ids
+        return (
+            ids[first + source],
+            *[ids[hop] for hop in hops.tolist() if hop >= 0],
+            ids[first + topology.nics + target],
+        )
+
+    def _plan(self, row: int) -> FlowPlan:
+        flows, nic_ids = self.flows, self.topology.nic_ids
+        source, target = int(flows.src_nic[row]), int(flows.dst_nic[row])
+        collective, queue_pair = int(flows.collective[row]), int(flows.queue_pair[row])
+        src_rank, dst_rank = int(flows.src_rank[row]), int(flows.dst_rank[row])
+        return FlowPlan(
+            flow_id=f"{self.job_id}/{collective}/{src_rank}-{dst_rank}/{queue_pair}",
+            src_nic=nic_ids[source],
+            dst_nic=nic_ids[target],
+            links=self._links(source, self.hops[row], target),
+            udp_source_port=int(self.ports[row]),
+            rate_bps=int(self.rates[row]),
+            demand_bps=int(flows.demand_bps[row]),
+            reverse_links=self._links(target, self.reverse_hops[row], source),
+            reverse_udp_source_port=int(self.reverse_ports[row]),
+            phase=int(flows.phase[row]),
+            src_rank=src_rank,
+            dst_rank=dst_rank,
+            collective=collective,
+            queue_pair=queue_pair,
+            pinned=bool(flows.pinned[row]),
+            any_port=bool(flows.by_addresses[row]),
+        )
+
+
+def join_hops(parts: Sequence[Ints]) -> Ints:
+    """Stack rows of hops; none at all is an empty table of four columns."""
+    return np.concatenate(parts) if parts else np.empty((0, 4), dtype=np.int64)

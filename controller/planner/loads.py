@@ -1,0 +1,68 @@
+"""What flows put on links: the sum over jobs of the job's heaviest phase there."""
+
+import numpy as np
+
+from controller.planner.clos import Topology
+from controller.planner.expand import Flows
+from controller.planner.jit import Floats, Ints, kernel
+
+
+@kernel
+def _heaviest_phases(order: Ints, job: Ints, phase: Ints, places: Ints, amount: Floats, total: Floats) -> None:
+    """Add up `amount` at each flow's places (-1: none); `order` sorts the flows by job and phase."""
+    now, best = np.zeros(total.shape[0]), np.zeros(total.shape[0])
+    flows, width = order.shape[0], places.shape[1]
+    begin = 0
+    while begin < flows:
+        end = begin
+        while end < flows and job[order[end]] == job[order[begin]]:
+            stop = end
+            while stop < flows and job[order[stop]] == job[order[end]] and phase[order[stop]] == phase[order[end]]:
+                for column in range(width):
+                    if places[order[stop], column] >= 0:
+                        now[places[order[stop], column]] += amount[order[stop]]
+                stop += 1
+            for i in range(end, stop):
+                for column in range(width):
+                    place = places[order[i], column]
+                    if place >= 0:
+                        best[place] = max(best[place], now[place])
+                        now[place] = 0.0
+            end = stop
+        for i in range(begin, end):
+            for column in range(width):
+                place = places[order[i], column]
+                if place >= 0:
+                    total[place] += best[place]
+                    best[place] = 0.0
+        begin = end
+
+
+def heaviest_phases(flows: Flows, places: Ints, size: int, amount: Ints | Floats | None = None) -> Floats:
+    """Return the load at each of `size` places: each flow adds its demand (or `amount`) at the places of its row.
+
+    Sums of whole bits per second are exact below 2^53, which is 9 Pbit/s at one place.
+    """
+    total = np.zeros(size)
+    order = np.lexsort((flows.phase, flows.job))
+    weight = (flows.demand_bps if amount is None else amount).astype(np.float64)
+    _heaviest_phases(order, flows.job, flows.phase, np.ascontiguousarray(places), weight, total)
+    return total
+
+
+def link_places(topology: Topology, flows: Flows, hops: Ints) -> Ints:
+    """Return every link of every flow, the two NIC links included."""
+    first = topology.first_nic_link
+    return np.column_stack((flows.src_nic + first, hops, flows.dst_nic + first + topology.nics))
+
+
+def link_loads(topology: Topology, flows: Flows, hops: Ints) -> Floats:
+    """Return the load of every directed link in bits per second."""
+    return heaviest_phases(flows, link_places(topology, flows, hops), len(topology.capacity))
+
+
+def utilisation(topology: Topology, loads: Floats) -> Floats:
+    """Return load / capacity of every directed link; a link of no capacity that carries something is infinite."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = loads / topology.capacity
+    return np.where(loads > 0, ratio, 0.0)

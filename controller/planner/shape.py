@@ -1,0 +1,138 @@
+"""Recognise a regular Clos among the leaves that flows use: only there is edge colouring exact.
+
+A table of uplinks has a row per leaf and a column per colour; the same column leads every leaf to the same switch.
+Parallel cables are further columns. Leaves whose tables differ, through failures or by design, are left to the
+general engine.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from controller.planner.clos import NO_LINK, Live, Topology
+from controller.planner.colouring import colour_edges, colour_nested
+from controller.planner.jit import Ints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TwoTier:
+    """Leaves whose uplinks all lead to the same switches: `uplink[row, colour]` is a cable."""
+
+    uplink: Ints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ThreeTier:
+    """Pods whose aggregation switches lie in planes: a plane is one set of cores.
+
+    `uplink[row, colour]` is a leaf's cable, `plane_of[colour]` its plane, `pod[row]` the leaf's pod and
+    `core_link[pod, plane, core colour]` a cable from the pod's switch of that plane.
+    """
+
+    uplink: Ints
+    plane_of: Ints
+    pod: Ints
+    core_link: Ints
+
+
+Shape = TwoTier | ThreeTier
+
+
+def shape_of(topology: Topology, live: Live, leaves: Ints) -> Shape | None:
+    """Return how the given leaves are joined where that is regular and of even capacity, else None."""
+    uplink = _uplink_table(topology, live, leaves)
+    if uplink is None:
+        return None
+    above = topology.upper[uplink]
+    if (above == above[0]).all():
+        return TwoTier(uplink=uplink)
+    return _three_tier(topology, live, uplink)
+
+
+def _uplink_table(topology: Topology, live: Live, switches: Ints) -> Ints | None:
+    """Return the live cables upwards, a row per switch ordered by upper switch and port; None where rows differ in length."""
+    wanted = np.full(len(topology.switch_ids), NO_LINK, dtype=np.int64)
+    wanted[switches] = np.arange(len(switches))
+    cables = np.flatnonzero(live.links[: topology.cables] & (wanted[topology.lower] >= 0))
+    row = wanted[topology.lower[cables]]
+    counts = np.bincount(row, minlength=len(switches))
+    capacity = topology.cable_capacity[cables]
+    if not len(cables) or (counts != counts[0]).any() or (capacity != capacity[0]).any():
+        return None
+    order = np.lexsort((topology.lower_port[cables], topology.upper[cables], row))
+    return np.asarray(cables[order].reshape(len(switches), -1), dtype=np.int64)
+
+
+def _three_tier(topology: Topology, live: Live, uplink: Ints) -> ThreeTier | None:
+    above = topology.upper[uplink]
+    if (topology.tier[above] != 1).any():
+        return None
+    pods: dict[tuple[int, ...], int] = {}
+    pod = np.array([pods.setdefault(tuple(row), len(pods)) for row in above.tolist()], dtype=np.int64)
+    members = [sorted(set(row)) for row in pods]
+    if any(len(switches) != len(members[0]) for switches in members):
+        return None
+    core_table = _uplink_table(topology, live, np.array(sum(members, []), dtype=np.int64))
+    if core_table is None:
+        return None
+    return _in_planes(topology, uplink, pod, members, core_table)
+
+
+def _in_planes(
+    topology: Topology, uplink: Ints, pod: Ints, members: list[list[int]], core_table: Ints
+) -> ThreeTier | None:
+    """Order each pod's switches by the cores they reach; None where the pods' sets of cores differ."""
+    width = len(members[0])
+    plane_of_switch = np.zeros(len(topology.switch_ids), dtype=np.int64)
+    core_link = np.empty((len(members), width, core_table.shape[1]), dtype=np.int64)
+    first: list[tuple[int, ...]] | None = None
+    for number, switches in enumerate(members):
+        rows = {switch: core_table[number * width + i] for i, switch in enumerate(switches)}
+        cores = {switch: tuple(topology.upper[row].tolist()) for switch, row in rows.items()}
+        ordered = sorted(switches, key=lambda switch: (cores[switch], switch))
+        first = first or [cores[switch] for switch in ordered]
+        if [cores[switch] for switch in ordered] != first:
+            return None
+        for plane, switch in enumerate(ordered):
+            plane_of_switch[switch] = plane
+            core_link[number, plane] = rows[switch]
+    planes = plane_of_switch[topology.upper[uplink]]
+    order = np.argsort(planes, axis=1, kind="stable")
+    planes = np.take_along_axis(planes, order, axis=1)
+    if (planes != planes[0]).any():
+        return None
+    uplink = np.take_along_axis(uplink, order, axis=1)
+    return ThreeTier(uplink=uplink, plane_of=planes[0].copy(), pod=pod, core_link=core_link)
+
+
+def coloured_paths(topology: Topology, shape: Shape, leaves: Ints, source: Ints, target: Ints) -> Ints:
+    """Colour equal flows between leaves (given as switches, all in `leaves`) and return their hops.
+
+    The rows of `shape` are those of `leaves`. Two-tier: no link carries more than ceil(degree / uplinks) flows.
+    """
+    row = np.full(len(topology.switch_ids), NO_LINK, dtype=np.int64)
+    row[leaves] = np.arange(len(leaves))
+    start, end = row[source], row[target]
+    if isinstance(shape, TwoTier):
+        colour = colour_edges(start, end, len(leaves), shape.uplink.shape[1])
+        hops = np.full((len(source), 4), NO_LINK, dtype=np.int64)
+        hops[:, 0] = shape.uplink[start, colour]
+        hops[:, 1] = shape.uplink[end, colour] + topology.cables
+        return hops
+    return _nested_paths(topology, shape, start, end)
+
+
+def _nested_paths(topology: Topology, shape: ThreeTier, start: Ints, end: Ints) -> Ints:
+    pod_a, pod_b = shape.pod[start], shape.pod[end]
+    pods, planes, cores = shape.core_link.shape
+    leaves, colours = shape.uplink.shape
+    uplink, core = colour_nested(start, end, pod_a, pod_b, leaves, pods, colours, shape.plane_of, planes, cores)
+    plane = shape.plane_of[uplink]
+    inside = core < 0
+    up, down = shape.uplink[start, uplink], shape.uplink[end, uplink] + topology.cables
+    hops = np.full((len(start), 4), NO_LINK, dtype=np.int64)
+    hops[:, 0] = up
+    hops[:, 1] = np.where(inside, down, shape.core_link[pod_a, plane, core])
+    hops[:, 2] = np.where(inside, NO_LINK, shape.core_link[pod_b, plane, core] + topology.cables)
+    hops[:, 3] = np.where(inside, NO_LINK, down)
+    return hops

@@ -1,0 +1,172 @@
+"""The planner's one entry: jobs in, a certified plan out, or the reason why there is none."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from controller.model.fabric import Fabric
+from controller.model.health import Health
+from controller.model.job import JobRequest
+from controller.model.plan import Infeasible, JobFlows, Plan
+from controller.model.steering import layout_of
+from controller.planner.certificate import certify, own_utilisation
+from controller.planner.clos import Live, Topology, topology_of
+from controller.planner.expand import Flows, expand, joined, repeats
+from controller.planner.flow_table import FlowTable, join_hops
+from controller.planner.fluid import completion_ns, planned_rates
+from controller.planner.jit import Ints
+from controller.planner.loads import link_loads, utilisation
+from controller.planner.pins import bundles, given_paths, refuse_taken_tuples, tuple_keys
+from controller.planner.refusal import dead_nic, no_path, too_full
+from controller.planner.route import Router
+from controller.planner.steering import port_table, ports_of
+
+Placed = tuple[JobRequest, JobFlows]
+"""A job that runs already, with the flows it was told to use."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Paths:
+    """Flows with their paths and ports, columns alike."""
+
+    flows: Flows
+    hops: Ints
+    ports: Ints
+    reverse_ports: Ints
+
+
+def solve(
+    fabric: Fabric, requests: Sequence[JobRequest], *, health: Health, kept: Sequence[Placed] = ()
+) -> Plan | Infeasible:
+    """Plan new jobs beside those that are kept where they are; the plan speaks of all of them, kept ones first.
+
+    The same input gives the same plan; work is limited in steps. `solve_ns`, `install_ns`, `flows_moved` and the
+    rule counts of the certificate are left to whoever knows them. Raises InputError for a rank that is no NIC and
+    AlreadyExists where a (source, destination, port) is pinned twice.
+    """
+    topology = topology_of(fabric)
+    live = Live.of(topology, health)
+    jobs = [request for request, _ in kept] + list(requests)
+    old = _joined_paths([_placed(topology, number, job) for number, job in enumerate(kept)], topology)
+    new = expand(topology, requests, first_job=len(kept))
+    job_ids = [job.job_id for job in jobs]
+    refuse_taken_tuples(topology, job_ids, joined((old.flows, new)))
+    if (why := dead_nic(topology, live, job_ids, new)) is not None:
+        return Infeasible(why=why)
+    router = Router(topology=topology, live=live)
+    hops = _route(router, jobs, old, new)
+    if (why := no_path(topology, live, job_ids, new, hops)) is not None:
+        return Infeasible(why=why)
+    whole = _joined_paths([old, _with_ports(fabric, topology, old, new, hops)], topology)
+    return _told(router, jobs, len(kept), old, whole)
+
+
+def _placed(topology: Topology, number: int, placed: Placed) -> _Paths:
+    """Return a running job's paths as arrays; its flows may be ours or read back from a journal."""
+    request, told = placed
+    table = told.flows
+    flows = expand(topology, (request,), first_job=number)
+    if len(flows) != len(table):
+        raise ValueError(f"job {request.job_id} is kept with {len(table)} flows, its request has {len(flows)}")
+    if isinstance(table, FlowTable) and table.topology is topology:
+        return _Paths(flows=flows, hops=table.hops, ports=table.ports, reverse_ports=table.reverse_ports)
+    hops = np.full((len(flows), 4), -1, dtype=np.int64)
+    ports, reverse_ports = np.empty(len(flows), dtype=np.int64), np.empty(len(flows), dtype=np.int64)
+    for row, plan in enumerate(table):
+        inner = [topology.link_index[link] for link in plan.links[1:-1]]
+        hops[row, : len(inner)] = inner
+        ports[row], reverse_ports[row] = plan.udp_source_port, plan.reverse_udp_source_port
+    return _Paths(flows=flows, hops=hops, ports=ports, reverse_ports=reverse_ports)
+
+
+def _joined_paths(parts: Sequence[_Paths], topology: Topology) -> _Paths:
+    none = np.empty(0, dtype=np.int64)
+    return _Paths(
+        flows=joined([part.flows for part in parts]) if parts else expand(topology, ()),
+        hops=join_hops([part.hops for part in parts]),
+        ports=np.concatenate([none, *(part.ports for part in parts)]),
+        reverse_ports=np.concatenate([none, *(part.reverse_ports for part in parts)]),
+    )
+
+
+def _route(router: Router, jobs: Sequence[JobRequest], old: _Paths, new: Flows) -> Ints:
+    """Choose the new flows' paths over the load of the old ones."""
+    topology = router.topology
+    priority = np.array([job.priority for job in jobs], dtype=np.int64)
+    base = []
+    for level in np.unique(priority[old.flows.job]).tolist():
+        rows = priority[old.flows.job] == level
+        base.append((level, link_loads(topology, old.flows.rows(rows), old.hops[rows])))
+    bundle = bundles(topology, old.flows, old.ports, new)
+    given = given_paths(topology, old.flows, old.ports, old.hops, bundle)
+    return router.route(new, priority[new.job], base, bundle, given)
+
+
+def _with_ports(fabric: Fabric, topology: Topology, old: _Paths, new: Flows, hops: Ints) -> _Paths:
+    """Write each path into its port; a port the job has fixed stays.
+
+    Flows of one pair of NICs count through the spare bits, from 1: a flow label of 0 means "automatic" to a NIC, so
+    port 49152 is the one to avoid. Where a steered flow would meet a pinned port of its pair it counts on.
+    """
+    table = port_table(fabric, topology, layout_of(fabric))
+    source, target = topology.nic_leaf[new.src_nic], topology.nic_leaf[new.dst_nic]
+    entropy = repeats(new.src_nic * topology.nics + new.dst_nic) + 1
+    ports = ports_of(topology, table, hops, target, entropy)
+    taken = np.concatenate((_pinned_tuples(topology, old.flows), _pinned_tuples(topology, new)))
+    for _ in range(1 << table.entropy_bits if len(taken) else 0):
+        clash = np.flatnonzero((new.fixed_port == 0) & np.isin(tuple_keys(topology, new, ports), taken))
+        if not len(clash):
+            break
+        entropy[clash] += 1
+        ports[clash] = ports_of(topology, table, hops[clash], target[clash], entropy[clash])
+    return _Paths(
+        flows=new,
+        hops=hops,
+        ports=np.where(new.fixed_port > 0, new.fixed_port, ports),
+        reverse_ports=ports_of(topology, table, topology.mirrored(hops), source, entropy),
+    )
+
+
+def _pinned_tuples(topology: Topology, flows: Flows) -> Ints:
+    fixed = flows.rows(flows.fixed_port > 0)
+    return tuple_keys(topology, fixed, fixed.fixed_port)
+
+
+def _told(
+    router: Router, jobs: Sequence[JobRequest], kept: int, old: _Paths, whole: _Paths
+) -> Plan | Infeasible:  # fmt: skip
+    """Measure the whole plan, refuse it where a job may not be that full, and hand it out job by job."""
+    topology, flows = router.topology, whole.flows
+    loads = link_loads(topology, flows, whole.hops)
+    used = utilisation(topology, loads)
+    certificate = certify(topology, router.live, router.segments, flows, whole.hops, used)
+    begins = np.searchsorted(flows.job, np.arange(len(jobs) + 1))
+    parts = [slice(int(begins[job]), int(begins[job + 1])) for job in range(len(jobs))]
+    own = [own_utilisation(topology, whole.hops[part], used) for part in parts]
+    before = utilisation(topology, link_loads(topology, old.flows, old.hops))
+    for number, job in enumerate(jobs):
+        full, link = own[number]
+        # A running job that was within its limit may not be pushed over it; one that was over it stays as it is.
+        was = own_utilisation(topology, whole.hops[parts[number]], before)[0] if number < kept else 0.0
+        if 0 < job.require_utilisation < full and was <= job.require_utilisation:
+            bound = certificate.lower_bound
+            return Infeasible(why=too_full(job.job_id, job.require_utilisation, full, link, bound))
+    rates = planned_rates(topology, flows, whole.hops, loads)
+    told = [_job_flows(topology, jobs[n].job_id, whole, parts[n], rates, own[n][0]) for n in range(len(jobs))]
+    return Plan(jobs=tuple(told), certificate=certificate)
+
+
+def _job_flows(
+    topology: Topology, job_id: str, whole: _Paths, part: slice, rates: Ints, own: float
+) -> JobFlows:  # fmt: skip
+    flows = whole.flows.rows(part)
+    table = FlowTable(
+        topology, job_id, flows, whole.hops[part], whole.ports[part], whole.reverse_ports[part], rates[part]
+    )  # fmt: skip
+    return JobFlows(
+        job_id=job_id,
+        flows=table,
+        own_max_link_utilisation=own,
+        predicted_completion_ns=completion_ns(flows, rates[part]),
+    )

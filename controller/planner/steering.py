@@ -1,0 +1,125 @@
+"""Paths into UDP source ports and back, by the blocks of `controller.model.steering`."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from controller.model.fabric import Cable, Fabric, Role
+from controller.model.steering import (
+    PORT_BASE,
+    SteeringLayout,
+    choice_of,
+    home_value,
+    stage_down,
+    stage_up,
+)
+from controller.planner.clos import NO_LINK, Topology
+from controller.planner.jit import Ints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PortTable:
+    """What each cable adds to a port's bits where a path takes it.
+
+    `up[cable]` is exact; `down[cable]` holds where the cable is in one group of its upper switch or has the same
+    place in all; the few other cables are in `down_by_leaf` under (cable, destination leaf).
+    """
+
+    up: Ints
+    down: Ints
+    down_by_leaf: dict[tuple[int, int], int]
+    entropy_bits: int
+
+
+def port_table(fabric: Fabric, topology: Topology, layout: SteeringLayout) -> PortTable:
+    """Work out the bits of every cable of a fabric."""
+    up, down = np.zeros(topology.cables, dtype=np.int64), np.full(topology.cables, NO_LINK, dtype=np.int64)
+    by_leaf: dict[tuple[int, int], int] = {}
+    known: dict[tuple[tuple[int, ...], int], tuple[int, ...]] = {}
+
+    def values(cables: tuple[Cable, ...], stage: int) -> tuple[int, ...]:
+        weights = tuple(cable.capacity_bps for cable in cables)
+        if (weights, stage) not in known:
+            width, shift = layout.fields[stage].width, layout.fields[stage].shift
+            known[weights, stage] = tuple(home_value(weights, width, i) << shift for i in range(len(weights)))
+        return known[weights, stage]
+
+    for switch in fabric.switches:
+        cables = fabric.up_choices[switch.id]
+        if cables:
+            up[[topology.cable_index[cable.id] for cable in cables]] = values(cables, stage_up(switch.role))
+        for group in fabric.down_groups.get(switch.id, ()):
+            for cable, value in zip(group.cables, values(group.cables, stage_down(switch.role)), strict=True):
+                number = topology.cable_index[cable.id]
+                if down[number] in (NO_LINK, value):
+                    down[number] = value
+                else:
+                    by_leaf |= {(number, topology.switch_index[leaf]): value for leaf in group.leaves}
+    return PortTable(up=up, down=np.maximum(down, 0), down_by_leaf=by_leaf, entropy_bits=layout.spare_bits)
+
+
+def ports_of(topology: Topology, table: PortTable, hops: Ints, leaf: Ints, entropy: Ints) -> Ints:
+    """Return the port of each path; `leaf` is its destination leaf, `entropy` what its spare bits count."""
+    port = np.full(len(hops), PORT_BASE, dtype=np.int64)
+    for column in range(hops.shape[1]):
+        link = hops[:, column]
+        upwards = (link >= 0) & (link < topology.cables)
+        downwards = link >= topology.cables
+        port += np.where(upwards, table.up[np.where(upwards, link, 0)], 0)
+        port += np.where(downwards, table.down[np.where(downwards, link - topology.cables, 0)], 0)
+        if table.down_by_leaf:
+            for row in np.flatnonzero(downwards).tolist():
+                cable = int(link[row]) - topology.cables
+                exact = table.down_by_leaf.get((cable, int(leaf[row])))
+                port[row] += 0 if exact is None else exact - int(table.down[cable])
+    return port | (entropy & ((1 << table.entropy_bits) - 1))
+
+
+def port_of_path(fabric: Fabric, layout: SteeringLayout, links: tuple[str, ...], entropy: int = 0) -> int:
+    """Return the UDP source port that steers along a path, given from source NIC to destination NIC."""
+    leaf = _leaf_before(fabric, links[-1])
+    port = PORT_BASE
+    for link in links[1:-1]:
+        cable = fabric.cable_by_link[link]
+        if link == cable.up_link:
+            choices, stage = fabric.up_choices[cable.lower.switch], stage_up(_role(fabric, cable.lower.switch))
+        else:
+            choices = _way_down(fabric, cable.upper.switch, leaf)
+            stage = stage_down(_role(fabric, cable.upper.switch))
+        field = layout.fields[stage]
+        weights = tuple(choice.capacity_bps for choice in choices)
+        port |= home_value(weights, field.width, choices.index(cable)) << field.shift
+    return port | (entropy & ((1 << layout.spare_bits) - 1))
+
+
+def path_of_port(
+    fabric: Fabric, layout: SteeringLayout, src_nic: str, dst_nic: str, port: int
+) -> tuple[str, ...] | None:
+    """Return the links that a port takes in a healthy fabric; None where a switch on its way has none to the NIC."""
+    source, target = fabric.nic_by_id[src_nic], fabric.nic_by_id[dst_nic]
+    links, switch, leaf = [source.up_link], source.port.switch, target.port.switch
+    while switch != leaf:
+        down = leaf in fabric.leaves_below[switch]
+        choices = _way_down(fabric, switch, leaf) if down else fabric.up_choices[switch]
+        if not choices:
+            return None
+        role = _role(fabric, switch)
+        field = layout.fields[stage_down(role) if down else stage_up(role)]
+        value = (port - PORT_BASE) >> field.shift & ((1 << field.width) - 1)
+        weights = tuple(choice.capacity_bps for choice in choices)
+        cable = choices[choice_of(weights, field.width, value) if len(choices) > 1 else 0]
+        links.append(cable.down_link if down else cable.up_link)
+        switch = cable.lower.switch if down else cable.upper.switch
+    return (*links, target.down_link)
+
+
+def _role(fabric: Fabric, switch: str) -> Role:
+    return fabric.switch_by_id[switch].role
+
+
+def _way_down(fabric: Fabric, switch: str, leaf: str) -> tuple[Cable, ...]:
+    return next((group.cables for group in fabric.down_groups[switch] if leaf in group.leaves), ())
+
+
+def _leaf_before(fabric: Fabric, nic_link: str) -> str:
+    return nic_link.split(">")[0].rsplit(":", 1)[0]
