@@ -44,9 +44,7 @@ class FabricNet:
         }
         self.interface_of: dict[PortRef, str] = {port: self._interface(port) for port in _ports(fabric)}
         self._static_arp = len(self.nics_of_host) > STATIC_ARP_ABOVE_HOSTS if static_arp is None else static_arp
-        self.mininet = Mininet(
-            controller=None, switch=LabSwitch, host=LabHost, link=LabLink, intf=LabIntf, build=False
-        )
+        self.mininet = Mininet(controller=None, switch=LabSwitch, host=LabHost, link=LabLink, intf=LabIntf, build=False)
 
     def start(self) -> None:
         """Make hosts, links and bridges; raises EnvironmentFault where the machine refuses."""
@@ -183,7 +181,9 @@ class FabricNet:
         for port, interface in self.interface_of.items():
             if given.get(interface) != port.number:
                 log = self.ovs.directory / "ovs-vswitchd.log"
-                raise EnvironmentFault(f"Open vSwitch could not make port {port} (it has {given.get(interface)}): see {log}")
+                raise EnvironmentFault(
+                    f"Open vSwitch could not make port {port} (it has {given.get(interface)}): see {log}"
+                )
 
 
 def require_lab_tools() -> None:

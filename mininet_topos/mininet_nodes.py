@@ -91,14 +91,15 @@ class LabSwitch(OVSSwitch):
         words += ["other_config:disable-in-band=true"]
         for number, interface in self.intfs.items():
             if number:
-                words += ["--", "add-port", self.name, interface.name]
+                words += ["--", "add-port", self.name, interface.name, "--", "set", "port", interface.name, "qos=@ours"]
                 words += ["--", "set", "interface", interface.name, f"ofport_request={number}"]
         return words
 
     @classmethod
     def batchStartup(cls, switches: Sequence["LabSwitch"], run: Any = None) -> Sequence["LabSwitch"]:  # noqa: N802
         """Make the bridges of all switches in one transaction."""
-        switches[0].ovs.vsctl(*(word for switch in switches for word in switch.bridge_commands()))
+        hands_off = ("--", "--id=@ours", "create", "qos", "type=linux-noop")  # else it removes the links' shaping
+        switches[0].ovs.vsctl(*hands_off, *(word for switch in switches for word in switch.bridge_commands()))
         return switches
 
     @classmethod

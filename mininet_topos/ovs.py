@@ -122,7 +122,9 @@ class OpenVSwitch:
         if _kernel_datapath_free() and self._take_system_lock():
             return Datapath.SYSTEM
         if self._wanted is Datapath.SYSTEM:
-            raise EnvironmentFault("the kernel's openvswitch datapath is missing or in use: choose the userspace datapath")
+            raise EnvironmentFault(
+                "the kernel's openvswitch datapath is missing or in use: choose the userspace datapath"
+            )
         return Datapath.USERSPACE
 
     def _take_system_lock(self) -> bool:
@@ -138,7 +140,9 @@ class OpenVSwitch:
 
 def require_open_vswitch() -> None:
     """Raise EnvironmentFault, naming the remedy, where Open vSwitch is not installed."""
-    missing = [tool for tool in ("ovs-vswitchd", "ovsdb-server", "ovs-vsctl", "ovs-ofctl") if shutil.which(tool) is None]
+    missing = [
+        tool for tool in ("ovs-vswitchd", "ovsdb-server", "ovs-vsctl", "ovs-ofctl") if shutil.which(tool) is None
+    ]
     if missing or not SCHEMA.exists():
         raise EnvironmentFault("Open vSwitch is not installed: run `make setup`")
 

@@ -25,7 +25,7 @@ from mininet_topos import marked
 from mininet_topos.sysctl import release_settings
 
 ID_LENGTH = 4
-DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+DIGITS = "0123456789bcdfghjkmnpqrstvwxyz"  # no vowels: an id spells nothing
 ENVIRONMENT_MARK = "HEDDLE_LAB"
 GROUP_BASE = 0x68000000
 
@@ -56,7 +56,7 @@ class LabEntry:
     @property
     def link_group(self) -> int:
         """Return the lab's link group: its interfaces are brought up, and removed, as one."""
-        return GROUP_BASE + int(self.id, len(DIGITS))
+        return GROUP_BASE + sum(DIGITS.index(digit) * len(DIGITS) ** i for i, digit in enumerate(self.id))
 
     @property
     def environment(self) -> dict[str, str]:
@@ -163,9 +163,7 @@ def _take_id(root: Path) -> LabEntry:
 
 def _read_entry(directory: Path) -> LabEntry:
     token = directory / "token"
-    return LabEntry(
-        id=directory.name, token=token.read_text() if token.exists() else "unstarted", directory=directory
-    )
+    return LabEntry(id=directory.name, token=token.read_text() if token.exists() else "unstarted", directory=directory)
 
 
 def _write_owner(entry: LabEntry) -> None:

@@ -96,7 +96,9 @@ class FrameWriter:
         self._route = route
         self._shapes: dict[tuple[int, int], tuple[bytearray, int]] = {}
 
-    def write(self, opcode: int, psn: int, ack_request: bool, payload_bytes: int, address: int = 0, length: int = 0) -> bytearray:
+    def write(
+        self, opcode: int, psn: int, ack_request: bool, payload_bytes: int, address: int = 0, length: int = 0
+    ) -> bytearray:
         """Return a write packet of zero bytes; the buffer is valid until the next one of the same shape.
 
         `address` and `length` fill the RETH of a first or only packet: where the message goes and its bytes.
@@ -172,7 +174,9 @@ def _finish(frame: bytearray, checksum: int, psn: int, ack_request: bool) -> byt
 
 def _icrc(frame: bytearray | memoryview, end: int) -> bytes:
     with memoryview(frame) as view:
-        return zlib.crc32(view[EXTENSION_AT : end - ICRC_BYTES], zlib.crc32(_masked_headers(frame))).to_bytes(4, "little")
+        return zlib.crc32(view[EXTENSION_AT : end - ICRC_BYTES], zlib.crc32(_masked_headers(frame))).to_bytes(
+            4, "little"
+        )
 
 
 def _masked_headers(frame: bytearray | memoryview) -> bytearray:

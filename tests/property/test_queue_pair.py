@@ -91,7 +91,9 @@ def test_transmissions_are_first_ones_and_retransmissions(seed, packets, loss, w
 
 
 @given(
-    size_bytes=st.integers(1, 100_000), message_bytes=st.integers(1, 20_000), mtu_bytes=st.sampled_from((256, 1024, 4096))
+    size_bytes=st.integers(1, 100_000),
+    message_bytes=st.integers(1, 20_000),
+    mtu_bytes=st.sampled_from((256, 1024, 4096)),
 )
 def test_a_transfer_is_cut_into_whole_messages_that_cover_it(size_bytes, message_bytes, mtu_bytes):
     transfer = Transfer(size_bytes, message_bytes, mtu_bytes, ack_every=8)

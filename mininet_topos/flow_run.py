@@ -1,0 +1,165 @@
+"""What a run of flows is asked for and what it found, as values.
+
+The integrity of a run is a balance: every frame that a NIC sent was received by a NIC or is counted as
+dropped somewhere. Where the balance is off, the machine lost frames on its own, and the run says nothing.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+class FiveTuple(NamedTuple):
+    """What a RoCEv2 stream is recognised by: the other port is always 4791, the protocol UDP. Integers throughout."""
+
+    src_ip: int
+    dst_ip: int
+    udp_source_port: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowRequest:
+    """One queue pair to run: `size_bytes` of payload, paced at `rate_bps` bits of Ethernet frame per second."""
+
+    flow_id: str
+    src_nic: str
+    dst_nic: str
+    udp_source_port: int
+    reverse_udp_source_port: int
+    rate_bps: int
+    size_bytes: int
+    start_offset_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowResult:
+    """What became of one flow; `completed_ns` counts from the run's start, None where it did not complete.
+
+    Error counters have mlx5's names. `tx_packets` includes retransmissions; `first_tx_ns` counts from the start.
+    """
+
+    request: FlowRequest
+    acked_bytes: int
+    delivered_bytes: int
+    first_tx_ns: int | None
+    completed_ns: int | None
+    packets: int
+    tx_packets: int
+    rx_packets: int
+    retransmitted_packets: int
+    packet_seq_err: int
+    local_ack_timeout_err: int
+    out_of_sequence: int
+    duplicate_request: int
+
+    @property
+    def lost_packets(self) -> int:
+        """Return how many frames left the sender and did not reach the receiver."""
+        return max(0, self.tx_packets - self.rx_packets)
+
+    def goodput_bps(self, duration_ns: int) -> float:
+        """Return delivered payload bits per second of its own time, or of `duration_ns` where it did not complete."""
+        end = duration_ns if self.completed_ns is None else self.completed_ns
+        return self.delivered_bytes * 8e9 / max(1, end - (self.first_tx_ns or 0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NicCounters:
+    """One NIC's totals in a run, as its process counted them."""
+
+    tx_data_packets: int = 0
+    tx_ack_packets: int = 0
+    rx_data_packets: int = 0
+    rx_ack_packets: int = 0
+    rx_foreign_packets: int = 0
+    rx_unknown_qp_packets: int = 0
+    rx_icrc_encapsulated: int = 0
+    tx_refused: int = 0
+    socket_drops: int = 0
+    cpu_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Integrity:
+    """The balance of a run, in RoCE frames of all NICs together.
+
+    Open vSwitch receives through sockets too; `switch_socket_drops` are frames that found one of those full: counted, yet
+    they are the host's overload and not the network's, so they make a run invalid.
+    """
+
+    tx_packets: int
+    rx_packets: int
+    queue_drops: int
+    switch_socket_drops: int
+    nic_socket_drops: int
+    foreign_packets: int
+    icrc_errors: int
+
+    @property
+    def unaccounted(self) -> int:
+        """Return the frames that were sent, not received, and not counted as dropped by any queue."""
+        return self.tx_packets - self.rx_packets - self.queue_drops
+
+    @property
+    def valid(self) -> bool:
+        """Say whether every frame is accounted for and the host itself lost, changed or misled none."""
+        overload = self.switch_socket_drops + self.nic_socket_drops + self.foreign_packets + self.icrc_errors
+        return self.unaccounted == 0 and overload == 0
+
+    def __str__(self) -> str:
+        if self.valid:
+            return f"NIC tx {self.tx_packets} = NIC rx {self.rx_packets} + queue drops {self.queue_drops}: valid"
+        return (
+            f"NIC tx {self.tx_packets} - NIC rx {self.rx_packets} - queue drops {self.queue_drops} = {self.unaccounted} "
+            f"unaccounted (host overload: {self.switch_socket_drops} at switches, {self.nic_socket_drops} at NICs; "
+            f"{self.foreign_packets} misled, {self.icrc_errors} damaged): INVALID"
+        )
+
+
+LinkCounts = Mapping[str, Mapping[FiveTuple, int]]
+"""Packets per directed link id and stream."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capture:
+    """What was seen on every directed link: data and acknowledgements apart.
+
+    Links into a switch were captured at its port; links to a NIC at the leaf's port as they were sent.
+    """
+
+    data: LinkCounts = field(default_factory=dict)
+    acks: LinkCounts = field(default_factory=dict)
+    ring_drops: int = 0
+
+    @property
+    def exact(self) -> bool:
+        """Say whether the capture missed nothing."""
+        return self.ring_drops == 0
+
+    def links_of(self, stream: FiveTuple) -> Mapping[str, int]:
+        """Return the data packets of one stream per directed link that carried any."""
+        return {link: counts[stream] for link, counts in self.data.items() if stream in counts}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResult:
+    """All that one run found; `duration_ns` from the common start to the last completion, or to the timeout."""
+
+    flows: tuple[FlowResult, ...]
+    nics: Mapping[str, NicCounters]
+    capture: Capture
+    queue_drops: Mapping[str, int]
+    integrity: Integrity
+    duration_ns: int
+    vswitchd_cpu_ns: int
+    """`queue_drops` are frames dropped per directed link, by the queue at its sending switch port."""
+
+    @property
+    def completed(self) -> bool:
+        """Say whether every flow delivered all of its bytes."""
+        return all(flow.completed_ns is not None for flow in self.flows)
+
+    @property
+    def valid(self) -> bool:
+        """Say whether the run may be compared with others."""
+        return self.integrity.valid and self.capture.exact

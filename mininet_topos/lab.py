@@ -1,0 +1,206 @@
+"""A whole lab: switches, hosts, NICs and the capture, up within a second or two and gone without a trace.
+
+    with Lab(fabric) as lab:
+        lab.ecmp.load()                       # or lab.connect_controller(port)
+        result = lab.run_flows(requests, timeout_s=20)
+
+However the `with` block is left (return, exception, SIGINT, SIGTERM) everything that was made is removed; after
+`kill -9` the next lab does it. Labs may run side by side.
+"""
+
+import signal
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from types import FrameType, TracebackType
+from typing import Any, TypeVar
+
+from controller.model.address import ip_text, mac_text
+from controller.model.error import EnvironmentFault
+from controller.model.fabric import Fabric
+from mininet_topos.child import Child
+from mininet_topos.ecmp import EcmpRules
+from mininet_topos.fabric_net import FabricNet, require_lab_tools
+from mininet_topos.flow_run import FiveTuple, FlowRequest, RunResult
+from mininet_topos.ovs import Datapath, OpenVSwitch, require_open_vswitch
+from mininet_topos.pacer import catch_up_time_ns
+from mininet_topos.path_trace import PathTracer
+from mininet_topos.registry import LabRegistration
+from mininet_topos.runner import FlowRunner, NicSettings
+from mininet_topos.shaping import QUEUE_BYTES
+
+T = TypeVar("T")
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+
+
+class Lab:
+    """A fabric in being. `net.host("h1").cmd("ping …")` runs a command in a host."""
+
+    def __init__(
+        self,
+        fabric: Fabric,
+        *,
+        datapath: Datapath = Datapath.AUTO,
+        static_arp: bool | None = None,
+        settings: NicSettings | None = None,
+        ecmp_seed: int = 0,
+    ) -> None:
+        """Describe the lab; `with` (or `start`) makes it."""
+        self.fabric = fabric
+        self.nics: Mapping[str, Child] = {}
+        self._datapath, self._static_arp, self._ecmp_seed = datapath, static_arp, ecmp_seed
+        self._settings = settings or NicSettings.for_fabric(fabric)
+        self._registration: LabRegistration | None = None
+        self._children: list[Child] = []
+        self._net: FabricNet | None = None
+        self._ovs: OpenVSwitch | None = None
+        self._old_handlers: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> "Lab":
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Make everything; raises EnvironmentFault with the remedy where this machine cannot, leaving nothing."""
+        require_lab_tools()
+        require_open_vswitch()
+        self._catch_stop_signals()
+        try:
+            self._build()
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """Remove everything that the lab made; safe to call at any stage and again."""
+        restore = _ignore_interrupts()
+        try:
+            for child in self._children:
+                child.close()
+            if self._net is not None:
+                self._net.stop()
+            if self._registration is not None:
+                self._registration.end()
+            if self._ovs is not None:
+                self._ovs.stop()
+        finally:
+            self._children, self._net, self._ovs, self._registration = [], None, None, None
+            restore()
+            self._release_stop_signals()
+
+    @property
+    def id(self) -> str:
+        """Return the lab's id: its interfaces begin with `hd` and it, its directory is named by it."""
+        return self._up(self._registration).entry.id
+
+    @property
+    def net(self) -> FabricNet:
+        """Return the Mininet network."""
+        return self._up(self._net)
+
+    @property
+    def ovs(self) -> OpenVSwitch:
+        """Return the lab's own Open vSwitch."""
+        return self._up(self._ovs)
+
+    def connect_controller(self, port: int, address: str = "127.0.0.1") -> None:
+        """Point all switches at a controller."""
+        self.net.connect_controller(port, address)
+
+    def disconnect_controller(self) -> None:
+        """Take the controller away from all switches; their rules stay."""
+        self.net.disconnect_controller()
+
+    def path_of(self, stream: FiveTuple) -> tuple[str, ...]:
+        """Return the directed links that a stream takes by the rules that are installed now."""
+        return self._tracer.path_of(stream)
+
+    def stream_of(self, request: FlowRequest) -> FiveTuple:
+        """Return the 5-tuple of a flow's data packets."""
+        nics = self.fabric.nic_by_id
+        return FiveTuple(nics[request.src_nic].ip, nics[request.dst_nic].ip, request.udp_source_port)
+
+    def reverse_stream_of(self, request: FlowRequest) -> FiveTuple:
+        """Return the 5-tuple of a flow's acknowledgements."""
+        nics = self.fabric.nic_by_id
+        return FiveTuple(nics[request.dst_nic].ip, nics[request.src_nic].ip, request.reverse_udp_source_port)
+
+    def run_flows(
+        self, requests: Sequence[FlowRequest], timeout_s: float, on_progress: Callable[[float], None] | None = None
+    ) -> RunResult:
+        """Run flows from one common instant until all have completed or the time is over.
+
+        `on_progress` is called a few times a second with the seconds since the start.
+        """
+        return self._runner.run(requests, timeout_s, on_progress)
+
+    def _build(self) -> None:
+        self._registration = LabRegistration()
+        entry = self._registration.entry
+        self._ovs = OpenVSwitch(entry, self._datapath)
+        self._ovs.start()
+        capture = self._child("the capture", [sys.executable, "-m", "mininet_topos.capture"])
+        self._net = FabricNet(self.fabric, entry, self._ovs, self._static_arp)
+        self._net.start()
+        self.ecmp = EcmpRules(self._net, self._ecmp_seed)
+        self._tracer = PathTracer(self._net)
+        self._start_nics()
+        self._runner = FlowRunner(self._net, self.nics, capture, self._settings)
+
+    def _start_nics(self) -> None:
+        catch_up_ns = catch_up_time_ns(QUEUE_BYTES, max(nic.capacity_bps for nic in self.fabric.nics))
+        nics = {}
+        for nic in self.fabric.nics:
+            command = self.net.nic_command(nic, sys.executable, "-S", "-m", "mininet_topos.nic")
+            child = nics[nic.id] = self._child(f"NIC {nic.id}", command)
+            child.ask(
+                op="configure", device=self.net.device_of[nic.id], mac=mac_text(nic.mac), ip=ip_text(nic.ip),
+                catch_up_ns=catch_up_ns,
+            )  # fmt: skip
+        for child in nics.values():
+            child.answer()
+        self.nics = nics
+
+    def _child(self, name: str, command: list[str]) -> Child:
+        child = Child(name, command, self._up(self._registration).entry.environment)
+        self._children.append(child)
+        return child
+
+    def _up(self, part: T | None) -> T:
+        if part is None:
+            raise EnvironmentFault("the lab is not running")
+        return part
+
+    def _catch_stop_signals(self) -> None:
+        """Turn the signals that would end the process at once into an exception, so that `stop` runs."""
+        if threading.current_thread() is not threading.main_thread():
+            return
+        for number in STOP_SIGNALS:
+            if signal.getsignal(number) is signal.SIG_DFL:
+                self._old_handlers[number] = signal.signal(number, _exit_on_signal)
+
+    def _release_stop_signals(self) -> None:
+        while self._old_handlers:
+            signal.signal(*self._old_handlers.popitem())
+
+
+def _exit_on_signal(number: int, _frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)
+
+
+def _ignore_interrupts() -> Callable[[], None]:
+    """Hold SIGINT and SIGTERM off while the lab is removed; return what puts their handlers back."""
+    if threading.current_thread() is not threading.main_thread():
+        return lambda: None
+    old = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, *STOP_SIGNALS)}
+
+    def restore() -> None:
+        for number, handler in old.items():
+            signal.signal(number, handler)
+
+    return restore
