@@ -16,7 +16,7 @@ from controller.api.server import ApiServer
 from controller.brain.state import Settings, begin
 from controller.config.service import ServiceConfig, split_address
 from controller.model.effect import Solve
-from controller.model.error import HeddleError
+from controller.model.error import EnvironmentFault, HeddleError
 from controller.model.event import PortStatus, SwitchDown, SwitchUp
 from controller.model.fabric import Fabric
 from controller.model.plan import Infeasible, Plan
@@ -24,6 +24,7 @@ from controller.model.rule import Step, SwitchRules
 from controller.planner.solve import solve
 from controller.runtime.loop import Loop
 from controller.southbound.server import OpenFlowServer
+from controller.southbound.settings import SouthboundSettings
 
 _LOG = logging.getLogger("heddle.controller")
 
@@ -119,12 +120,20 @@ class Application:
     async def started(self) -> AsyncIterator[dict[str, str]]:
         """Run while the context lasts; gives the addresses that clients and switches connect to."""
         (of_host, of_port), (grpc_host, grpc_port) = map(split_address, (self._config.openflow, self._config.grpc))
-        server = OpenFlowServer(of_host, of_port, known=self._known.get, events=Inbound(self.loop))
+        # Unix time grows over restarts, which is all that a role's generation must do (ADR 0012)
+        settings = SouthboundSettings(generation_id=SystemClock().unix_ms())
+        server = OpenFlowServer(of_host, of_port, known=self._known.get, events=Inbound(self.loop), settings=settings)
         api = ApiServer(self.loop)
         self.loop.connect(Outbound(server))
         self._running = asyncio.create_task(self.loop.run())
         try:
-            bound = await server.start()
+            try:
+                bound = await server.start()
+            except OSError as error:
+                where = self._config.openflow
+                raise EnvironmentFault(
+                    f"OpenFlow cannot listen on {where} ({error.strerror}); choose another by --openflow"
+                ) from None
             grpc_bound = await api.start(grpc_host, grpc_port)
             yield {"openflow": f"{bound[0]}:{bound[1]}", "grpc": f"{grpc_host}:{grpc_bound}"}
         finally:

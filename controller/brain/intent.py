@@ -4,25 +4,40 @@ from collections.abc import Mapping
 
 from controller.brain.state import State
 from controller.model.error import BudgetExceeded
+from controller.model.job import JobRequest
 from controller.model.plan import FlowPlan, JobFlows
 from controller.model.rule import FlowRule, Pin
-from controller.rules.compile import pin_rules
+from controller.rules.pins import pin_rules
 
 
-def pin_rules_of(state: State, flows: JobFlows, job_number: int, generation: int) -> Mapping[str, tuple[FlowRule, ...]]:
+def pin_rules_of(
+    state: State, request: JobRequest, flows: JobFlows, number: int, generation: int
+) -> Mapping[str, tuple[FlowRule, ...]]:
     """Return the pins of a job per switch; none for flows whose path is in their source port."""
-    pins = tuple(_pin(state, flow, job_number, generation) for flow in flows.flows if flow.pinned)
-    return pin_rules(state.fabric, pins) if pins else {}
+    fixed = {
+        (index, flow.src_rank, flow.dst_rank, flow.udp_source_port)
+        for index, collective in enumerate(request.collectives)
+        for flow in collective.flows
+        if flow.udp_source_port
+    }
+    pins: dict[tuple[int, int, int | None], Pin] = {}
+    for flow in flows.flows:
+        if flow.pinned:
+            named = (flow.collective, flow.src_rank, flow.dst_rank, flow.udp_source_port) in fixed
+            pin = _pin(state, flow, flow.udp_source_port if named else None, number, generation)
+            pins[pin.src_ip, pin.dst_ip, pin.udp_source_port] = pin
+    return pin_rules(state.fabric, pins.values()) if pins else {}
 
 
-def _pin(state: State, flow: FlowPlan, job_number: int, generation: int) -> Pin:
+def _pin(state: State, flow: FlowPlan, port: int | None, number: int, generation: int) -> Pin:
+    """A pin of one port, or (port None) of all that its two NICs exchange: the plan gives such flows one path."""
     nics = state.fabric.nic_by_id
     return Pin(
         src_ip=nics[flow.src_nic].ip,
         dst_ip=nics[flow.dst_nic].ip,
-        udp_source_port=flow.udp_source_port or None,
+        udp_source_port=port,
         links=flow.links,
-        job_number=job_number,
+        job_number=number,
         generation=generation,
     )
 

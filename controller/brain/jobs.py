@@ -110,7 +110,7 @@ def _as_error(outcome: Infeasible | HeddleError) -> HeddleError:
 def _job_of(state: State, work: PlanWork, plan: Plan, solve_ns: int, now: int) -> Job:
     request = work.request
     flows = next(job for job in plan.jobs if job.job_id == request.job_id)
-    pins = pin_rules_of(state, flows, state.next_job_number, 1)
+    pins = pin_rules_of(state, request, flows, state.next_job_number, 1)
     added = {switch: len(rules) for switch, rules in pins.items()}
     counts = rule_counts(state, added)
     certificate = replace(

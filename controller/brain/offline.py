@@ -24,7 +24,7 @@ def offline(state: State, requests: Sequence[JobRequest], plan: Plan, solve_ns: 
     flows_of = {flows.job_id: flows for flows in plan.jobs}
     for number, request in enumerate(requests, start=1):
         flows = flows_of[request.job_id]
-        pins = pin_rules_of(state, flows, number, 1)
+        pins = pin_rules_of(state, request, flows, number, 1)
         refused = budget_passed(state, pins)
         if refused is not None:
             return refused

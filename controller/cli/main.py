@@ -8,7 +8,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Annotated
 
-import click
 import typer
 
 from controller.model.error import HeddleError
@@ -191,6 +190,11 @@ def _terminate(signum: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
+# Typer carries click inside (under a private name since 0.20): its base of all usage errors is found by inheritance.
+_UsageProblem: type[Exception] = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+INTERRUPTED = 130
+
+
 def main() -> None:
     """Run the command line; errors become one clear line each and the contract's exit status."""
     signal.signal(signal.SIGTERM, _terminate)
@@ -202,13 +206,11 @@ def main() -> None:
         for line in str(error).splitlines():
             print(f"heddle: {line}", file=sys.stderr)
         status = error.exit_status
-    except click.exceptions.Exit as wanted:
-        status = wanted.exit_code
-    except click.ClickException as wrong:
-        wrong.show()
-        status = wrong.exit_code
-    except (KeyboardInterrupt, click.exceptions.Abort):
-        status = 130
+    except _UsageProblem as wrong:
+        wrong.show()  # type: ignore[attr-defined]
+        status = wrong.exit_code  # type: ignore[attr-defined]
+    except (KeyboardInterrupt, typer.Abort):
+        status = INTERRUPTED
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = 1

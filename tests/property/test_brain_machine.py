@@ -1,0 +1,92 @@
+"""The brain under any order of events: every caller is answered once, and what is wanted is what is held."""
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from controller.model.effect import Install, Solve
+from controller.model.event import PortStatus, Release, Submit, SwitchDown, SwitchUp, Tick
+from controller.model.job import Steering
+from controller.model.rule import SwitchRules
+from tests.unit.brain.driver import Driver, shift_job, small_fabric
+
+JOBS = st.sampled_from(["a", "b", "c"])
+SWITCHES = st.sampled_from(["spine1", "spine2", "leaf1", "leaf2"])
+
+
+class BrainMachine(RuleBasedStateMachine):
+    """Two spines, two leaves, four hosts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.driver = Driver(small_fabric(leaves=2))
+        self.driver.connect_all()
+        self.asked = 0
+
+    def ask(self) -> int:
+        self.asked += 1
+        return self.asked
+
+    @rule(job=JOBS, by=st.integers(1, 3), pinned=st.booleans(), preview=st.booleans())
+    def submit(self, job: str, by: int, pinned: bool, preview: bool) -> None:
+        steering = Steering.PIN if pinned else Steering.SOURCE_PORT
+        request = shift_job(job, ranks=4, by=by, steering=steering, lease_ms=3_000)
+        self.driver.feed(Submit(reply=self.ask(), request=request, preview=preview))
+
+    @rule(job=JOBS)
+    def release(self, job: str) -> None:
+        self.driver.feed(Release(reply=self.ask(), job_id=job))
+
+    @rule(switch=SWITCHES, port=st.integers(1, 2), up=st.booleans())
+    def port_changes(self, switch: str, port: int, up: bool) -> None:
+        self.driver.feed(PortStatus(switch=switch, port=port, up=up))
+
+    @rule(switch=SWITCHES, keeps=st.booleans())
+    def reconnect(self, switch: str, keeps: bool) -> None:
+        self.driver.feed(SwitchDown(switch=switch, reason="test"))
+        if not keeps:
+            self.driver.held[switch] = SwitchRules()
+        self.driver.feed(SwitchUp(switch=switch, ports={}, installed=self.driver.held[switch]))
+
+    @rule(switch=SWITCHES)
+    def a_switch_refuses_then_recovers(self, switch: str) -> None:
+        self.driver.refuse = {switch}
+        self.driver.feed(Submit(reply=self.ask(), request=shift_job("x", ranks=4, steering=Steering.PIN)))
+        self.driver.feed(Release(reply=self.ask(), job_id="x"))
+        self.driver.refuse = set()
+        self.driver.feed(SwitchDown(switch=switch, reason="test"))
+        self.driver.feed(SwitchUp(switch=switch, ports={}, installed=self.driver.held[switch]))
+
+    @rule()
+    def slow_outside(self) -> None:
+        self.driver.hold = (Install, Solve)
+
+    @rule(ms=st.integers(0, 4_000))
+    def time_passes(self, ms: int) -> None:
+        self.driver.now += ms
+        self.driver.feed(Tick())
+
+    @invariant()
+    def nobody_is_answered_twice(self) -> None:
+        assert all(len(answers) == 1 for answers in self.driver.replies.values())
+
+    @rule()
+    def outside_answers(self) -> None:
+        self.driver.let_go()
+
+    @invariant()
+    def at_rest_all_is_answered_and_held(self) -> None:
+        if self.driver.waiting or self.driver.hold:
+            return
+        assert self.driver.state.active is None
+        assert self.driver.state.queue == ()
+        assert set(self.driver.replies) == set(range(1, self.asked + 1))
+        assert self.driver.differing() == []
+
+    def teardown(self) -> None:
+        self.driver.let_go()
+        self.at_rest_all_is_answered_and_held()
+
+
+BrainMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=20, deadline=None)
+test_brain_machine = BrainMachine.TestCase

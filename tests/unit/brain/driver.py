@@ -1,0 +1,147 @@
+"""A shell without a network: performs the brain's effects at once on switches that are plain values."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from controller.brain.decide import decide
+from controller.brain.state import Settings, State, begin, wanted
+from controller.model.effect import Announce, Effect, Install, Note, ReadRules, Reply, Solve
+from controller.model.error import HeddleError
+from controller.model.event import Event, Installed, InstallFailed, RulesRead, Solved, SwitchUp
+from controller.model.fabric import Cable, Fabric, Nic, PortRef, Role, Switch
+from controller.model.job import Collective, CollectiveKind, JobRequest, RankPair, Steering
+from controller.model.plan import JobPlan
+from controller.model.rule import SwitchRules
+from controller.planner.solve import solve
+from controller.rules.diff import apply_changes
+
+
+def small_fabric(spines: int = 2, leaves: int = 4, hosts_per_leaf: int = 2) -> Fabric:
+    """Two tiers, as the contract numbers them, 1 Gbit/s everywhere."""
+    switches = [Switch(id=f"spine{s}", role=Role.SPINE, datapath_id=s) for s in range(1, spines + 1)]
+    switches += [Switch(id=f"leaf{n}", role=Role.LEAF, datapath_id=spines + n) for n in range(1, leaves + 1)]
+    cables = [
+        Cable(lower=PortRef(f"leaf{n}", s), upper=PortRef(f"spine{s}", n), capacity_bps=10**9)
+        for n in range(1, leaves + 1)
+        for s in range(1, spines + 1)
+    ]
+    nics = [
+        Nic(
+            id=f"h{h + 1}-n0",
+            host=f"h{h + 1}",
+            ip=0x0A000001 + h,
+            mac=0x020000000001 + h,
+            port=PortRef(f"leaf{h // hosts_per_leaf + 1}", spines + 1 + h % hosts_per_leaf),
+            capacity_bps=10**9,
+        )
+        for h in range(leaves * hosts_per_leaf)
+    ]
+    return Fabric(name="small", switches=tuple(switches), cables=tuple(cables), nics=tuple(nics))
+
+
+def shift_job(job_id: str, ranks: int = 8, by: int = 2, **more: object) -> JobRequest:
+    """Every rank sends to the one `by` further on: with two hosts a leaf, every flow crosses leaves."""
+    pairs = tuple(RankPair(src_rank=i, dst_rank=(i + by) % ranks) for i in range(ranks))
+    wanted_flows = Collective(kind=CollectiveKind.SEND_RECV, size_bytes=1000, pairs=pairs)
+    steering = more.pop("steering", Steering.SOURCE_PORT)
+    assert isinstance(steering, Steering)
+    return JobRequest(
+        job_id=job_id,
+        ranks=tuple(f"h{i + 1}-n0" for i in range(ranks)),
+        collectives=(wanted_flows,),
+        steering=steering,
+        **more,  # type: ignore[arg-type]
+    )
+
+
+@dataclass
+class Driver:
+    """Feeds events to the brain and performs what it returns; `refuse` names switches that fail installations."""
+
+    fabric: Fabric
+    settings: Settings = field(default_factory=Settings)
+    now: int = 1_000_000
+    refuse: set[str] = field(default_factory=set)
+    hold: tuple[type, ...] = ()
+
+    def __post_init__(self) -> None:
+        self.state: State = begin(self.fabric, self.settings)
+        self.held: dict[str, SwitchRules] = {switch.id: SwitchRules() for switch in self.fabric.switches}
+        self.replies: dict[int, list[JobPlan | int | HeddleError]] = {}
+        self.announced: list[JobPlan] = []
+        self.notes: list[Note] = []
+        self.effects: list[Effect] = []
+        self.waiting: list[Effect] = []
+
+    def connect_all(self) -> None:
+        """Let every switch connect with all ports up."""
+        for switch in self.fabric.switches:
+            self.feed(SwitchUp(switch=switch.id, ports={}, installed=self.held[switch.id]))
+
+    def feed(self, event: Event) -> None:
+        """Decide one event and everything that follows from it."""
+        events = [event]
+        while events:
+            self.state, effects = decide(self.state, events.pop(0), self.now)
+            self.effects += effects
+            for effect in effects:
+                events += self.perform(effect) if not isinstance(effect, self.hold) else self._keep(effect)
+
+    def _keep(self, effect: Effect) -> list[Event]:
+        self.waiting.append(effect)
+        return []
+
+    def let_go(self) -> None:
+        """Perform what was held back."""
+        waiting, self.waiting, self.hold = self.waiting, [], ()
+        for effect in waiting:
+            for event in self.perform(effect):
+                self.feed(event)
+
+    def perform(self, effect: Effect) -> list[Event]:
+        """Perform one effect and return what comes of it."""
+        act: Callable[[Effect], list[Event]] = getattr(self, f"_{type(effect).__name__.lower()}", lambda _: [])
+        return act(effect)
+
+    def _solve(self, effect: Solve) -> list[Event]:
+        try:
+            outcome = solve(self.fabric, effect.requests, health=effect.health, kept=effect.kept)
+        except HeddleError as error:
+            outcome = error
+        return [Solved(token=effect.token, outcome=outcome, solve_ns=5)]
+
+    def _install(self, effect: Install) -> list[Event]:
+        for step in effect.steps:
+            for switch, changes in step.changes.items():
+                if switch in self.refuse:
+                    return [InstallFailed(token=effect.token, switch=switch, reason="refused by the test")]
+                self.held[switch] = apply_changes(self.held[switch], changes)
+        return [Installed(token=effect.token, install_ns=7)]
+
+    def _readrules(self, effect: ReadRules) -> list[Event]:
+        return [RulesRead(switch=effect.switch, installed=self.held[effect.switch])]
+
+    def _reply(self, effect: Reply) -> list[Event]:
+        self.replies.setdefault(effect.reply, []).append(effect.outcome)
+        return []
+
+    def _announce(self, effect: Announce) -> list[Event]:
+        self.announced.append(effect.plan)
+        return []
+
+    def _note(self, effect: Note) -> list[Event]:
+        self.notes.append(effect)
+        return []
+
+    def answer(self, reply: int) -> JobPlan | int | HeddleError:
+        """Return the one answer to a reply number."""
+        (only,) = self.replies[reply]
+        return only
+
+    def differing(self) -> list[str]:
+        """Return the switches that do not hold what is wanted."""
+        return [switch for switch in self.held if _set(self.held[switch]) != _set(wanted(self.state, switch))]
+
+
+def _set(rules: SwitchRules) -> tuple[frozenset[object], frozenset[object]]:
+    return frozenset(rules.rules), frozenset(rules.groups)

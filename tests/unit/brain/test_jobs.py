@@ -1,0 +1,249 @@
+from dataclasses import replace
+
+import pytest
+
+from controller.brain.state import Settings
+from controller.model.effect import Install, Solve
+from controller.model.error import AlreadyExists, BudgetExceeded, InputError, NoAdmissiblePlan, NotFound, Unavailable
+from controller.model.event import PortStatus, Release, Renew, Submit, SwitchDown, Tick
+from controller.model.job import Steering
+from controller.model.plan import JobPlan
+from tests.unit.brain.driver import Driver, shift_job, small_fabric
+
+
+@pytest.fixture
+def driver() -> Driver:
+    found = Driver(small_fabric())
+    found.connect_all()
+    return found
+
+
+def submitted(driver: Driver, request, reply: int = 1) -> JobPlan:
+    driver.feed(Submit(reply=reply, request=request))
+    plan = driver.answer(reply)
+    assert isinstance(plan, JobPlan), plan
+    return plan
+
+
+def test_a_connected_switch_is_brought_to_what_is_wanted(driver):
+    assert driver.differing() == []
+    assert all(rules.rules for rules in driver.held.values())
+
+
+def test_a_submitted_job_runs_once_every_switch_of_its_paths_has_answered_a_barrier(driver):
+    driver.hold = (Install,)
+    driver.feed(Submit(reply=1, request=shift_job("a")))
+    assert 1 not in driver.replies
+    (install,) = driver.waiting
+    assert set(install.steps[-1].changes) == {"spine1", "spine2", "leaf1", "leaf2", "leaf3", "leaf4"}
+    driver.let_go()
+    plan = driver.answer(1)
+    assert (plan.state, plan.generation, plan.reason) == ("running", 1, "submitted")
+    assert plan.certificate.install_ns == 7
+    assert driver.announced == [plan]
+
+
+def test_a_job_steered_by_its_source_ports_needs_no_rule(driver):
+    plan = submitted(driver, shift_job("a"))
+    assert plan.certificate.rules_installed == 0
+    assert plan.certificate.max_rules_on_a_switch == max(len(rules.rules) for rules in driver.held.values())
+
+
+def test_a_pinned_job_adds_rules_that_go_with_its_release(driver):
+    before = dict(driver.held)
+    plan = submitted(driver, shift_job("a", steering=Steering.PIN))
+    assert plan.certificate.rules_installed > 0
+    assert driver.differing() == []
+    assert driver.held != before
+    driver.feed(Release(reply=2, job_id="a"))
+    assert driver.answer(2) == 8
+    assert driver.differing() == []
+    assert {switch: len(rules.rules) for switch, rules in driver.held.items()} == {
+        switch: len(rules.rules) for switch, rules in before.items()
+    }
+
+
+def test_the_same_request_again_is_answered_by_the_same_plan(driver):
+    first = submitted(driver, shift_job("a"))
+    assert submitted(driver, shift_job("a"), reply=2) == first
+    assert sum(isinstance(effect, Solve) for effect in driver.effects) == 1
+
+
+def test_callers_of_the_same_request_wait_for_one_plan(driver):
+    driver.hold = (Install,)
+    driver.feed(Submit(reply=1, request=shift_job("a")))
+    driver.feed(Submit(reply=2, request=shift_job("a")))
+    driver.let_go()
+    assert driver.answer(1) == driver.answer(2)
+
+
+def test_a_job_id_in_use_with_a_different_request_is_refused(driver):
+    submitted(driver, shift_job("a"))
+    driver.feed(Submit(reply=2, request=shift_job("a", by=4)))
+    assert isinstance(driver.answer(2), AlreadyExists)
+
+
+def test_a_job_id_being_planned_with_a_different_request_is_refused(driver):
+    driver.hold = (Solve,)
+    driver.feed(Submit(reply=1, request=shift_job("a")))
+    driver.feed(Submit(reply=2, request=shift_job("a", by=4)))
+    assert isinstance(driver.answer(2), AlreadyExists)
+
+
+def test_a_preview_leaves_no_trace(driver):
+    before = driver.state
+    driver.feed(Submit(reply=1, request=shift_job("a"), preview=True))
+    plan = driver.answer(1)
+    assert (plan.state, plan.lease_expires_unix_ms) == ("planned", 0)
+    assert replace(driver.state, next_token=before.next_token) == before
+
+
+def test_a_preview_gives_the_paths_that_submitting_gives(driver):
+    driver.feed(Submit(reply=1, request=shift_job("a"), preview=True))
+    assert list(driver.answer(1).flows.flows) == list(submitted(driver, shift_job("a"), reply=2).flows.flows)
+
+
+def test_a_malformed_request_is_refused_with_the_place(driver):
+    driver.feed(Submit(reply=1, request=replace(shift_job("a"), ranks=("h1-n0", "nobody"))))
+    error = driver.answer(1)
+    assert isinstance(error, InputError)
+    assert "ranks[1]" in str(error)
+
+
+def test_a_required_utilisation_that_cannot_be_met_is_no_admissible_plan(driver):
+    driver.feed(Submit(reply=1, request=shift_job("a", require_utilisation=0.01)))
+    assert isinstance(driver.answer(1), NoAdmissiblePlan)
+    assert driver.state.jobs == {}
+
+
+def test_a_job_over_a_switch_that_is_not_connected_is_refused_by_its_name(driver):
+    driver.feed(SwitchDown(switch="spine2", reason="gone"))
+    driver.feed(Submit(reply=1, request=shift_job("a")))
+    assert isinstance(driver.answer(1), Unavailable)
+    assert "spine2" in str(driver.answer(1))
+    assert driver.state.jobs == {}
+
+
+def test_a_failed_installation_leaves_nothing_of_the_job(driver):
+    before = {switch: frozenset(rules.rules) for switch, rules in driver.held.items()}
+    driver.refuse = {"leaf3"}
+    driver.feed(Submit(reply=1, request=shift_job("a", steering=Steering.PIN)))
+    assert isinstance(driver.answer(1), Unavailable)
+    driver.refuse = set()
+    assert driver.state.jobs == {}
+    driver.feed(Submit(reply=2, request=shift_job("b")))
+    assert {switch: frozenset(rules.rules) for switch, rules in driver.held.items()} == before
+
+
+def test_a_switch_that_fails_again_and_again_is_left_alone(driver):
+    driver.feed(SwitchDown(switch="leaf1", reason="gone"))
+    driver.held["leaf1"] = type(driver.held["leaf1"])()
+    driver.refuse = {"leaf1"}
+    driver.connect_all()
+    assert any("left as it is" in note.text for note in driver.notes)
+
+
+def test_a_rule_budget_that_would_be_passed_is_refused_and_names_the_switch():
+    fabric = small_fabric()
+    switches = tuple(replace(s, rule_budget=40) if s.id == "leaf2" else s for s in fabric.switches)
+    driver = Driver(replace(fabric, switches=switches))
+    driver.connect_all()
+    budget = len(driver.held["leaf2"].rules) + 1
+    switches = tuple(replace(s, rule_budget=budget) if s.id == "leaf2" else s for s in fabric.switches)
+    driver = Driver(replace(fabric, switches=switches))
+    driver.connect_all()
+    driver.feed(Submit(reply=1, request=shift_job("a", steering=Steering.PIN)))
+    error = driver.answer(1)
+    assert isinstance(error, BudgetExceeded)
+    assert "leaf2" in str(error)
+
+
+def test_a_renewed_lease_counts_from_now(driver):
+    submitted(driver, shift_job("a", lease_ms=5_000))
+    driver.now += 3_000
+    driver.feed(Renew(reply=2, job_id="a", lease_ms=10_000))
+    assert driver.answer(2).lease_expires_unix_ms == driver.now + 10_000
+
+
+def test_a_job_whose_lease_ends_is_released(driver):
+    submitted(driver, shift_job("a", lease_ms=5_000, steering=Steering.PIN))
+    driver.now += 4_999
+    driver.feed(Tick())
+    assert "a" in driver.state.jobs
+    driver.now += 1
+    driver.feed(Tick())
+    assert driver.state.jobs == {}
+    assert driver.differing() == []
+    assert (driver.announced[-1].state, driver.announced[-1].reason) == ("released", "lease ended")
+
+
+def test_a_lease_longer_than_allowed_is_refused():
+    driver = Driver(small_fabric(), Settings(max_lease_ms=1_000))
+    driver.connect_all()
+    driver.feed(Submit(reply=1, request=shift_job("a", lease_ms=1_001)))
+    assert isinstance(driver.answer(1), InputError)
+
+
+def test_an_unknown_job_is_not_found(driver):
+    driver.feed(Release(reply=1, job_id="nobody"))
+    driver.feed(Renew(reply=2, job_id="nobody"))
+    assert isinstance(driver.answer(1), NotFound)
+    assert isinstance(driver.answer(2), NotFound)
+
+
+def test_a_release_waits_for_the_job_that_is_being_installed(driver):
+    driver.hold = (Install,)
+    driver.feed(Submit(reply=1, request=shift_job("a")))
+    driver.feed(Release(reply=2, job_id="a"))
+    driver.let_go()
+    assert driver.answer(1).state == "running"
+    assert driver.answer(2) == 8
+    assert driver.state.jobs == {}
+
+
+def test_more_requests_than_may_wait_are_refused():
+    driver = Driver(small_fabric(), Settings(max_waiting=2))
+    driver.connect_all()
+    driver.hold = (Solve,)
+    for reply in range(1, 5):
+        driver.feed(Submit(reply=reply, request=shift_job(f"j{reply}")))
+    assert isinstance(driver.answer(4), BudgetExceeded)
+    assert set(driver.replies) == {4}
+
+
+def test_a_job_is_degraded_while_a_link_of_its_paths_is_down(driver):
+    plan = submitted(driver, shift_job("a"))
+    switch, port = plan.flows.flows[0].links[1].split(">")[0].split(":")
+    driver.feed(PortStatus(switch=switch, port=int(port), up=False))
+    assert driver.state.jobs["a"].state == "degraded"
+    assert driver.announced[-1].generation == 2
+    assert driver.differing() == []
+    driver.feed(PortStatus(switch=switch, port=int(port), up=True))
+    assert (driver.state.jobs["a"].state, driver.state.jobs["a"].generation) == ("running", 3)
+    assert driver.differing() == []
+
+
+def test_a_second_job_is_planned_beside_the_first(driver):
+    first = submitted(driver, shift_job("a"))
+    second = submitted(driver, shift_job("b", by=4), reply=2)
+    assert list(driver.state.jobs["a"].flows.flows) == list(first.flows.flows)
+    assert second.certificate.max_link_utilisation >= 1.0
+    assert driver.state.jobs["a"].certificate.max_link_utilisation == second.certificate.max_link_utilisation
+
+
+def test_a_switch_that_reconnects_with_its_rules_is_sent_nothing(driver):
+    driver.feed(SwitchDown(switch="leaf1", reason="gone"))
+    driver.effects.clear()
+    driver.connect_all()
+    assert all(not effect.steps for effect in driver.effects if isinstance(effect, Install))
+
+
+def test_a_switch_that_lost_a_rule_is_sent_that_rule_alone(driver):
+    held = driver.held["leaf1"]
+    driver.held["leaf1"] = replace(held, rules=held.rules[1:])
+    driver.feed(SwitchDown(switch="leaf1", reason="gone"))
+    driver.effects.clear()
+    driver.connect_all()
+    installs = [effect for effect in driver.effects if isinstance(effect, Install) and effect.steps]
+    assert [len(changes) for step in installs[0].steps for changes in step.changes.values()] == [1]
+    assert driver.differing() == []
