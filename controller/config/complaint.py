@@ -13,6 +13,7 @@ from controller.model.error import InputError
 MOST_LINES = 20
 LONGEST_VALUE = 60
 LONGEST_LINE = 1_000
+LONGEST_PATH = 200
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]{1,60}\Z")
 
 
@@ -33,6 +34,8 @@ def place(path: Iterable[object]) -> str:
             key = str(step)
             key = key if _PLAIN_KEY.match(key) else shown(key)
             written += f".{key}" if written else key
+        if len(written) > LONGEST_PATH:
+            return written[:LONGEST_PATH] + "..."
     return written
 
 
@@ -44,7 +47,7 @@ def shown(value: object) -> str:
         case bool():
             return "true" if value else "false"
         case int():
-            return str(value) if abs(value) < 10**20 else f"a number of {value.bit_length()} bits"
+            return str(value) if abs(value) < 10**20 else _magnitude(value)
         case float():
             return repr(value)
         case str():
@@ -54,6 +57,12 @@ def shown(value: object) -> str:
         case dict():
             return "a mapping"
     return f"a {type(value).__name__}"
+
+
+def _magnitude(value: int) -> str:
+    """Describe a number too long to be written (Python refuses to write more than 4,300 digits)."""
+    power = int((value.bit_length() - 1) * 0.30102)
+    return f"over 10^{power}" if value > 0 else f"below -10^{power}"
 
 
 def refusal(name: str, problems: Sequence[Problem]) -> InputError:

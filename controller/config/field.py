@@ -35,7 +35,8 @@ def refuse(text: str) -> NoReturn:
 
 def _text(value: object, example: str) -> str:
     if not isinstance(value, str):
-        refuse(f"must be a text such as {example}, is {shown(value)}; put it in quotes")
+        hint = "" if value is None or isinstance(value, list | dict) else "; put it in quotes"
+        refuse(f"must be a text such as {example}, is {shown(value)}{hint}")
     return value
 
 
@@ -79,6 +80,12 @@ def _mac(value: object) -> int:
     return mac
 
 
+def _version(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value != 1:
+        refuse(f"must be 1, is {shown(value)}: this program reads version 1 of the file")
+    return value
+
+
 def _rate(most_bps: int) -> Callable[[object], int]:
     most = most_bps // 10**9
 
@@ -86,7 +93,7 @@ def _rate(most_bps: int) -> Callable[[object], int]:
         """Return Gbit/s as whole bits per second."""
         if isinstance(value, bool) or not isinstance(value, int | float):
             refuse(f"must be a number of Gbit/s, is {shown(value)}")
-        if not math.isfinite(value):
+        if isinstance(value, float) and not math.isfinite(value):
             refuse(f"must be a finite number of Gbit/s, is {shown(value)}")
         if value <= 0:
             refuse(f"must be more than 0 Gbit/s, is {shown(value)}")
@@ -108,4 +115,4 @@ NicRate = Annotated[int, PlainValidator(_rate(MOST_NIC_BPS))]
 CableRate = Annotated[int, PlainValidator(_rate(MOST_CABLE_BPS))]
 Uint32 = Annotated[int, Field(ge=0, le=2**32 - 1)]
 Uint64 = Annotated[int, Field(ge=0, le=2**64 - 1)]
-Version = Annotated[int, Field(ge=1, le=1)]
+Version = Annotated[int, PlainValidator(_version)]

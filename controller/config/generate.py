@@ -63,7 +63,7 @@ def generate_problems(shape: GenerateShape) -> list[Problem]:
         found.append(
             Problem("generate.leaves", f"{leaves} must be a multiple of nics_per_host ({rails}): a leaf per rail")
         )
-    return found or list(_size_problems(sizes_of(shape)))
+    return found or _size_problems(sizes_of(shape))
 
 
 def _foreign_keys(shape: GenerateShape) -> Iterator[Problem]:
@@ -101,7 +101,8 @@ def sizes_of(shape: GenerateShape) -> Sizes:
     )
 
 
-def _size_problems(sizes: Sizes) -> Iterator[Problem]:
+def _size_problems(sizes: Sizes) -> list[Problem]:
+    """Return the first limit that is passed: what passes one often passes several."""
     limits = (
         (sizes.switches, MOST_SWITCHES, "switches"),
         (sizes.nics, MOST_NICS, "NICs"),
@@ -110,7 +111,10 @@ def _size_problems(sizes: Sizes) -> Iterator[Problem]:
     )
     for count, most, what in limits:
         if count > most:
-            yield Problem("generate", f"makes {shown(count)} {what}, at most {most} are allowed; choose smaller sizes")
+            return [
+                Problem("generate", f"makes {shown(count)} {what}, at most {most} are allowed; choose smaller sizes")
+            ]
+    return []
 
 
 def _uplinks(shape: GenerateShape) -> int:

@@ -5,27 +5,23 @@ What a value may be beyond its type is said by `controller.model.admission`, the
 
 from typing import Annotated, Literal
 
-from pydantic import Field, PlainValidator
+from pydantic import Field, ValidatorFunctionWrapHandler, WrapValidator
 
 from controller.config.complaint import shown
 from controller.config.field import Shape, Uint32, Uint64, Version, refuse
 from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest, RankPair, Steering
 
-AllRanks = Literal["all"]
 
-
-def _ranks(value: object) -> list[str] | AllRanks:
-    """Read a list of NIC ids, or the mapping `{all: true}`."""
+def _ranks(value: object, as_list: ValidatorFunctionWrapHandler) -> list[str] | None:
+    """Read a list of NIC ids, or the mapping `{all: true}` as None."""
     if isinstance(value, dict):
         if value.keys() == {"all"} and value["all"] is True:
-            return "all"
+            return None
         refuse("must be a list of NIC ids or {all: true}")
     if not isinstance(value, list):
         refuse(f"must be a list of NIC ids or {{all: true}}, is {shown(value)}")
-    for index, name in enumerate(value):
-        if not isinstance(name, str):
-            refuse(f"entry [{index}] must be a NIC id, is {shown(name)}")
-    return value
+    ids: list[str] | None = as_list(value)
+    return ids
 
 
 class PairShape(Shape):
@@ -72,7 +68,7 @@ class JobShape(Shape):
 
     job_id: str
     tenant: str = ""
-    ranks: Annotated[list[str] | AllRanks, PlainValidator(_ranks)]
+    ranks: Annotated[list[str] | None, WrapValidator(_ranks)]
     collectives: list[CollectiveShape] = Field(default_factory=list)
     priority: Uint32 = 0
     lease_ms: Uint64 = 0

@@ -70,7 +70,7 @@ def jobs_of(document: Document, fabric: Fabric) -> tuple[JobRequest, ...]:
     """Return the jobs that a document asks for."""
     shape = _shaped(document, JobsShape)
     everyone = tuple(nic.id for nic in fabric.nics if nic.network == "compute")
-    requests = [request_of(job, everyone if job.ranks == "all" else tuple(job.ranks)) for job in shape.jobs]
+    requests = [request_of(job, everyone if job.ranks is None else tuple(job.ranks)) for job in shape.jobs]
     found = _twice(shape.jobs)
     for index, request in enumerate(requests):
         found += _under(f"jobs[{index}]", problems(request, fabric, MOST_COUNTED))
@@ -86,8 +86,8 @@ def check_jobs_shape(document: Document) -> int:
     shape = _shaped(document, JobsShape)
     found = _twice(shape.jobs)
     for index, job in enumerate(shape.jobs):
-        known = None if job.ranks == "all" else len(job.ranks)
-        request = request_of(job, () if job.ranks == "all" else tuple(job.ranks))
+        known = None if job.ranks is None else len(job.ranks)
+        request = request_of(job, tuple(job.ranks or ()))
         found += _under(f"jobs[{index}]", shape_problems(request, known, MOST_COUNTED))
     if found:
         raise refusal(document.name, found)

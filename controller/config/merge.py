@@ -147,7 +147,7 @@ class Merge:
             lower, upper = self._switches[cable.lower.switch], self._switches[cable.upper.switch]
             if lower.role.tier == upper.role.tier:
                 changed = self._roles_changed.get(lower.id) or self._roles_changed.get(upper.id) or ""
-                self._refuse(f"{changed}.role", f"makes the link {cable.id} join two switches of one tier")
+                self._refuse_role(changed, f"makes the link {cable.id} join two switches of one tier")
             elif lower.role.tier > upper.role.tier:
                 self._cables[key] = replace(cable, lower=cable.upper, upper=cable.lower)
         for nics in self._hosts.values():
@@ -155,7 +155,12 @@ class Merge:
                 role = self._switches[nic.port.switch].role if nic.port.switch in self._roles_changed else Role.LEAF
                 if role is not Role.LEAF and id(nic) not in self._nic_place:
                     changed = self._roles_changed[nic.port.switch]
-                    self._refuse(f"{changed}.role", f"leaves the NIC {nic.id} on a switch that is no leaf")
+                    self._refuse_role(changed, f"leaves the NIC {nic.id} on a switch that is no leaf")
+
+    def _refuse_role(self, place: str, text: str) -> None:
+        """Refuse a role once, however much is plugged into the switch."""
+        if all(problem.path != f"{place}.role" for problem in self.problems):
+            self._refuse(f"{place}.role", f"{text}; draw it with the role that it was generated with")
 
     def _check_limits(self, parts: Parts) -> None:
         limits = (

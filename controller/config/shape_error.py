@@ -2,14 +2,17 @@
 
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
 
 from controller.config.complaint import MOST_LINES, place, shown
 from controller.model.admission import Problem
-from controller.model.suggest import did_you_mean
+from controller.model.suggest import did_you_mean, nearest
+
+Path = tuple[int | str, ...]
 
 _MUST_BE = {
     "int_type": "a whole number",
@@ -27,10 +30,28 @@ _MUST_BE = {
 def shape_problems(error: ValidationError, root: type[BaseModel]) -> list[Problem]:
     """Return one problem per finding, in the order of the file; the remedies are written for those that are told."""
     found = error.errors(include_url=False)
-    return [Problem(place(one["loc"]), _text_of(one, root) if i < MOST_LINES else "") for i, one in enumerate(found)]
+    mistyped = _mistyped(found, root)
+    told = [one for one in found if not (one["type"] == "missing" and one["loc"] in mistyped)]
+    return [
+        Problem(place(one["loc"]), _text_of(one, root)) if i < MOST_LINES else Problem("", "")
+        for i, one in enumerate(told)
+    ]
 
 
-def _text_of(found: Mapping[str, Any], root: type[BaseModel]) -> str:
+def _mistyped(found: Sequence[ErrorDetails], root: type[BaseModel]) -> set[Path]:
+    """Return the required keys that are there under a mistyped name: one mistake, one line."""
+    missing = {one["loc"] for one in found if one["type"] == "missing"}
+    if not missing:
+        return set()
+    unknown = [one["loc"] for one in found if one["type"] == "extra_forbidden"][:MOST_LINES]
+    return {
+        (*path[:-1], key)
+        for path in unknown
+        if (key := nearest(str(path[-1]), _keys_at(path[:-1], root))) is not None and (*path[:-1], key) in missing
+    }
+
+
+def _text_of(found: ErrorDetails, root: type[BaseModel]) -> str:
     kind, value = found["type"], found["input"]
     context = found.get("ctx", {})
     match kind:
@@ -49,14 +70,23 @@ def _text_of(found: Mapping[str, Any], root: type[BaseModel]) -> str:
             return f"must be {'at least ' if kind == 'greater_than_equal' else ''}{least}, is {shown(value)}"
         case "less_than_equal":
             return f"must be at most {context['le']}, is {shown(value)}"
+        case "finite_number":
+            return f"must be a finite number, is {shown(value)}"
         case "too_short":
             return "must not be empty"
         case "string_too_long":
             return f"longer than {context['max_length']} characters"
     if kind in _MUST_BE:
-        hint = "; put it in quotes" if kind == "string_type" and not isinstance(value, list | dict | None) else ""
-        return f"must be {_MUST_BE[kind]}, is {shown(value)}{_empty_hint(kind, value)}{hint}"
+        return f"must be {_MUST_BE[kind]}, is {shown(value)}{_empty_hint(kind, value)}{_quote_hint(kind, value)}"
     return str(found["msg"])
+
+
+def _quote_hint(kind: str, value: object) -> str:
+    if kind == "string_type" and isinstance(value, bool | int | float):
+        return "; put it in quotes"
+    if kind in ("int_type", "float_type") and isinstance(value, str) and value.isdecimal():
+        return "; leave out the quotes"
+    return ""
 
 
 def _empty_hint(kind: str, value: object) -> str:
@@ -65,16 +95,13 @@ def _empty_hint(kind: str, value: object) -> str:
     return "; leave the key out, or write []" if kind == "list_type" else "; leave the key out, or give it a value"
 
 
-def _unknown_key(path: tuple[int | str, ...], root: type[BaseModel]) -> str:
-    shape = _shape_at(path[:-1], root)
-    if shape is None:
-        return "unknown key"
-    keys = [field.alias or name for name, field in shape.model_fields.items()]
+def _unknown_key(path: Path, root: type[BaseModel]) -> str:
+    keys = _keys_at(path[:-1], root)
     guess = did_you_mean(str(path[-1]), keys)
     return f"unknown key{guess}" if guess else f"unknown key; the keys here are {', '.join(keys)}"
 
 
-def _annotation_at(path: tuple[int | str, ...], root: type[BaseModel]) -> Any:
+def _annotation_at(path: Path, root: type[BaseModel]) -> Any:
     """Return the declared type of the value at a path."""
     at: Any = root
     for step in path:
@@ -93,10 +120,10 @@ def _within(annotation: Any) -> Any:
     return annotation
 
 
-def _shape_at(path: tuple[int | str, ...], root: type[BaseModel]) -> type[BaseModel] | None:
-    found = _annotation_at(path, root)
-    return found if isinstance(found, type) and issubclass(found, BaseModel) else None
+def _keys_at(path: Path, root: type[BaseModel]) -> list[str]:
+    """Return the keys of the mapping at a path."""
+    return [field.alias or name for name, field in _annotation_at(path, root).model_fields.items()]
 
 
-def _choices(path: tuple[int | str, ...], root: type[BaseModel]) -> tuple[str, ...]:
+def _choices(path: Path, root: type[BaseModel]) -> tuple[str, ...]:
     return tuple(str(one) for one in typing.get_args(_annotation_at(path, root)))

@@ -179,8 +179,10 @@ def flow_plans(request: JobRequest, fabric: Fabric, enough: int | None = None) -
     known: dict[tuple[CollectiveKind, int, tuple[int, ...]], int] = {}
     total = 0
     for one in request.collectives:
-        if one.pairs or one.flows:
-            flows = sum(hosts[flow.src_rank] != hosts[flow.dst_rank] for flow in (*one.pairs, *one.flows))
+        if one.pairs:
+            flows = sum(hosts[pair.src_rank] != hosts[pair.dst_rank] for pair in one.pairs)
+        elif one.flows:
+            flows = sum(hosts[flow.src_rank] != hosts[flow.dst_rank] for flow in one.flows)
         else:
             key = (one.kind, one.root if one.kind in _ROOTED else 0, one.members)
             flows = known[key] = known[key] if key in known else _flows_between(one, hosts)

@@ -23,7 +23,7 @@ class CutOff(NamedTuple):
 def cut_off(fabric: Fabric, health: Health) -> tuple[CutOff, ...]:
     """Return the NICs cut off from the rest of their network (compute, storage ...), in the fabric's order.
 
-    Where a fabric falls apart, the part with the most NICs is the rest; of equal parts the one drawn first.
+    Where a fabric falls apart, the part with the most NICs is the rest; of equal parts that of the first leaf.
     """
     reach = live_reach(fabric, health)
     why_of = {nic.id: why for nic in fabric.nics if (why := _plain_reason(nic, health))}
