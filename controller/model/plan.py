@@ -11,10 +11,7 @@ CNP_PRIORITY = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowPlan:
-    """One queue pair's path and rate; names and meanings are the contract's.
-
-    `any_port` says that the flow's real source port is not known: its pin is by addresses alone.
-    """
+    """One queue pair's path and rate; names and meanings are the contract's."""
 
     flow_id: str
     src_nic: str
@@ -31,7 +28,6 @@ class FlowPlan:
     collective: int
     queue_pair: int
     pinned: bool = False
-    any_port: bool = False
     dscp: int = DATA_DSCP
     priority_group: int = DATA_PRIORITY
 

@@ -3,13 +3,13 @@
 import numpy as np
 
 from controller.model.plan import Certificate
-from controller.planner.balance import Segments
 from controller.planner.bound import lower_bound
 from controller.planner.clos import Live, Topology
 from controller.planner.deadlock import deadlock_free
 from controller.planner.ecmp import ecmp_figures
 from controller.planner.expand import Flows
 from controller.planner.jit import Floats, Ints
+from controller.planner.segments import Segments
 
 
 def certify(

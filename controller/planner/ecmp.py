@@ -6,11 +6,11 @@ the largest utilisation over 16 seeds. E-ECMP is the same with every flow spread
 
 import numpy as np
 
-from controller.planner.balance import Segments
 from controller.planner.clos import MOST_HOPS, NO_LINK, Live, Topology
 from controller.planner.expand import Flows
 from controller.planner.jit import Flags, Floats, Ints, kernel
 from controller.planner.loads import heaviest_phases
+from controller.planner.segments import Segments
 
 SEEDS = 16
 LEAST_QUEUE_PAIRS = 4
@@ -125,7 +125,7 @@ def ecmp_figures(topology: Topology, live: Live, segments: Segments, flows: Flow
         return 0.0, 0.0
     _, first, queue_pairs = np.unique(flows.logical, return_index=True, return_counts=True)
     one = flows.rows(first)
-    demand = np.bincount(flows.logical, weights=flows.demand_bps)[flows.logical[first]]
+    demand: Floats = np.bincount(flows.logical, weights=flows.demand_bps)[flows.logical[first]].astype(np.float64)
     return (
         _median(topology, live, segments, one, demand, np.ones(len(one), dtype=np.int64), salt=0),
         _median(topology, live, segments, one, demand, np.maximum(queue_pairs, LEAST_QUEUE_PAIRS), salt=1),

@@ -96,7 +96,6 @@ class FlowTable(Sequence[FlowPlan]):
             collective=collective,
             queue_pair=queue_pair,
             pinned=bool(flows.pinned[row]),
-            any_port=bool(flows.by_addresses[row]),
         )
 
 

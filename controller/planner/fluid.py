@@ -14,18 +14,18 @@ INCAST_HEADROOM = 0.95
 @kernel
 def _sink(key: Floats, link: Ints, size: int, place: int) -> None:
     """Restore the heap order below a place."""
-    k, l = key[place], link[place]
+    share, moved = key[place], link[place]
     while True:
         child = 2 * place + 1
         if child >= size:
             break
         if child + 1 < size and key[child + 1] < key[child]:
             child += 1
-        if key[child] >= k:
+        if key[child] >= share:
             break
         key[place], link[place] = key[child], link[child]
         place = child
-    key[place], link[place] = k, l
+    key[place], link[place] = share, moved
 
 
 @kernel
@@ -67,9 +67,9 @@ def max_min_rates(places: Ints, capacity: Floats, most: Floats) -> Floats:
     members, start = _flows_of_links(places, capacity.shape[0])
     active, left, rates = np.diff(start), capacity.copy(), np.full(places.shape[0], -1.0)
     key, link, size = np.empty(capacity.shape[0]), np.empty(capacity.shape[0], np.int64), 0
-    for l in range(capacity.shape[0]):
-        if active[l] > 0:
-            key[size], link[size] = left[l] / active[l], l
+    for number in range(capacity.shape[0]):
+        if active[number] > 0:
+            key[size], link[size] = left[number] / active[number], number
             size += 1
     for place in range(size // 2 - 1, -1, -1):
         _sink(key, link, size, place)
@@ -80,13 +80,13 @@ def max_min_rates(places: Ints, capacity: Floats, most: Floats) -> Floats:
         if next_cap < len(by_cap) and most[by_cap[next_cap]] <= key[0]:
             _freeze(by_cap[next_cap], most[by_cap[next_cap]], places, rates, left, active)
             continue
-        l = link[0]
-        share = max(0.0, left[l] / active[l]) if active[l] > 0 else 0.0
-        if active[l] > 0 and share > key[0] * (1 + 1e-12):
+        top = link[0]
+        share = max(0.0, left[top] / active[top]) if active[top] > 0 else 0.0
+        if active[top] > 0 and share > key[0] * (1 + 1e-12):
             key[0] = share
         else:
-            if active[l] > 0:
-                for i in range(start[l], start[l + 1]):
+            if active[top] > 0:
+                for i in range(start[top], start[top + 1]):
                     if rates[members[i]] < 0:
                         _freeze(members[i], share, places, rates, left, active)
             size -= 1

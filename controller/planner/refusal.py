@@ -63,6 +63,6 @@ def too_full(job_id: str, wanted: float, found: float, link: str, bound: float) 
         else "more queue pairs per flow would split its load more evenly"
     )
     return (
-        f"job {job_id}: link {link} would be used at {found:.3f} of its rate, require_utilisation is {wanted:g}; {proof}: "
-        f"lower the demand, release a job that shares the link, or accept {found:.3f}"
+        f"job {job_id}: link {link} would be used at {found:.3f} of its rate, require_utilisation is {wanted:g}; "
+        f"{proof}: lower the demand, release a job that shares the link, or accept {found:.3f}"
     )

@@ -11,12 +11,13 @@ from functools import cached_property
 
 import numpy as np
 
-from controller.planner.balance import Segments, balanced_paths, segments_of
+from controller.planner.balance import balanced_paths
 from controller.planner.bound import lower_bound
 from controller.planner.clos import MOST_HOPS, NO_LINK, Live, Topology
 from controller.planner.expand import Flows
 from controller.planner.jit import Floats, Ints
 from controller.planner.loads import heaviest_phases
+from controller.planner.segments import Segments, segments_of
 from controller.planner.shape import coloured_paths, shape_of
 
 

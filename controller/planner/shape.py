@@ -50,7 +50,7 @@ def shape_of(topology: Topology, live: Live, leaves: Ints) -> Shape | None:
 
 
 def _uplink_table(topology: Topology, live: Live, switches: Ints) -> Ints | None:
-    """Return the live cables upwards, a row per switch ordered by upper switch and port; None where rows differ in length."""
+    """Return the live cables upwards, a row per switch by upper switch and port; None where that is no table."""
     wanted = np.full(len(topology.switch_ids), NO_LINK, dtype=np.int64)
     wanted[switches] = np.arange(len(switches))
     cables = np.flatnonzero(live.links[: topology.cables] & (wanted[topology.lower] >= 0))
@@ -72,7 +72,9 @@ def _three_tier(topology: Topology, live: Live, uplink: Ints) -> ThreeTier | Non
     members = [sorted(set(row)) for row in pods]
     if any(len(switches) != len(members[0]) for switches in members):
         return None
-    core_table = _uplink_table(topology, live, np.array(sum(members, []), dtype=np.int64))
+    core_table = _uplink_table(
+        topology, live, np.array([switch for switches in members for switch in switches], dtype=np.int64)
+    )
     if core_table is None:
         return None
     return _in_planes(topology, uplink, pod, members, core_table)
