@@ -12,7 +12,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from controller.model.fabric import Fabric
-from controller.model.job import Collective, CollectiveKind, JobRequest, Steering
+from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest, RankPair, Steering
 from controller.model.limit import (
     HIGHEST_FIXED_PORT,
     LOWEST_FIXED_PORT,
@@ -30,7 +30,7 @@ MOST_PROBLEMS = 20
 LONGEST_TENANT = 128
 _JOB_ID = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._-]{0,127}\Z")
 _ROOTED = (CollectiveKind.BROADCAST, CollectiveKind.GATHER)
-_SUGGESTIONS = 20
+_SUGGESTIONS = 3
 
 
 class Problem(NamedTuple):
@@ -60,6 +60,8 @@ def too_many_flow_plans(who: str) -> str:
 
 def _all_problems(request: JobRequest, fabric: Fabric) -> Iterator[Problem]:
     yield from _shape_problems(request, len(request.ranks))
+    if fabric.nic_by_id.keys() >= set(request.ranks):
+        return
     suggested = 0
     for index, name in enumerate(request.ranks):
         if name not in fabric.nic_by_id:
@@ -117,6 +119,12 @@ def _collective_problems(one: Collective, rank_count: int | None) -> Iterator[Pr
     yield from _flow_problems(one, rank_count)
 
 
+def _ends_are_sound(flows: Sequence[RankPair] | Sequence[FlowDemand], rank_count: int | None) -> bool:
+    """Look at all of them at once: most requests are sound, and some have a million pairs."""
+    most = math.inf if rank_count is None else rank_count
+    return all(0 <= one.src_rank < most and 0 <= one.dst_rank < most and one.src_rank != one.dst_rank for one in flows)
+
+
 def _rank_problem(path: str, rank: int, rank_count: int | None) -> Iterator[Problem]:
     if rank < 0 or (rank_count is not None and rank >= rank_count):
         ranks = "ranks count from 0" if rank_count is None else f"the job has ranks 0 to {rank_count - 1}"
@@ -124,16 +132,29 @@ def _rank_problem(path: str, rank: int, rank_count: int | None) -> Iterator[Prob
 
 
 def _member_problems(one: Collective, rank_count: int | None) -> Iterator[Problem]:
+    if not _members_are_sound(one.members, rank_count):
+        yield from _each_member_problem(one.members, rank_count)
+    if one.kind in _ROOTED:
+        yield from _rank_problem("root", one.root, rank_count)
+        if one.members and one.root not in one.members:
+            yield Problem("root", f"rank {one.root} is no member: a {one.kind.name} has its root among its members")
+
+
+def _members_are_sound(members: Sequence[int], rank_count: int | None) -> bool:
+    return not members or (len(set(members)) == len(members) and _in_range(min(members), max(members), rank_count))
+
+
+def _in_range(least: int, most: int, rank_count: int | None) -> bool:
+    return least >= 0 and (rank_count is None or most < rank_count)
+
+
+def _each_member_problem(members: Sequence[int], rank_count: int | None) -> Iterator[Problem]:
     first_place: dict[int, int] = {}
-    for index, rank in enumerate(one.members):
+    for index, rank in enumerate(members):
         yield from _rank_problem(f"members[{index}]", rank, rank_count)
         if rank in first_place:
             yield Problem(f"members[{index}]", f"rank {rank} is a member already, at members[{first_place[rank]}]")
         first_place.setdefault(rank, index)
-    if one.kind in _ROOTED:
-        yield from _rank_problem("root", one.root, rank_count)
-        if one.members and one.root not in first_place:
-            yield Problem("root", f"rank {one.root} is no member: a {one.kind.name} has its root among its members")
 
 
 def _pair_problems(one: Collective, rank_count: int | None) -> Iterator[Problem]:
@@ -141,6 +162,8 @@ def _pair_problems(one: Collective, rank_count: int | None) -> Iterator[Problem]
         yield Problem("pairs", "must not be empty for SEND_RECV: give src_rank and dst_rank of each")
     if one.kind is not CollectiveKind.SEND_RECV and one.pairs:
         yield Problem("pairs", f"belong to SEND_RECV only, not to {one.kind.name}")
+        return
+    if _ends_are_sound(one.pairs, rank_count):
         return
     for index, pair in enumerate(one.pairs):
         yield from _ends_problems(f"pairs[{index}]", pair.src_rank, pair.dst_rank, rank_count)
@@ -161,7 +184,10 @@ def _flow_problems(one: Collective, rank_count: int | None) -> Iterator[Problem]
         return
     if one.qps_per_flow > 1 and any(flow.udp_source_port for flow in one.flows):
         yield Problem("qps_per_flow", f"must be 1 where a flow has a fixed udp_source_port, is {one.qps_per_flow}")
+    sound = _ends_are_sound(one.flows, rank_count)
     for index, flow in enumerate(one.flows):
+        if sound and 0 <= flow.rate_bps <= MOST_NIC_BPS and not flow.udp_source_port:
+            continue
         path = f"flows[{index}]"
         yield from _ends_problems(path, flow.src_rank, flow.dst_rank, rank_count)
         yield from _range_problem(f"{path}.rate_bps", flow.rate_bps, 0, MOST_NIC_BPS)

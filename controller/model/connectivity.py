@@ -23,7 +23,8 @@ class CutOff(NamedTuple):
 def cut_off(fabric: Fabric, health: Health) -> tuple[CutOff, ...]:
     """Return the NICs cut off from the rest of their network (compute, storage ...), in the fabric's order.
 
-    Where a fabric falls apart, the part with the most NICs is the rest; of equal parts that of the first leaf.
+    Where a fabric falls apart, the part with the most leaves is the rest; of equal ones that with more NICs,
+    then that of the first leaf.
     """
     reach = live_reach(fabric, health)
     why_of = {nic.id: why for nic in fabric.nics if (why := _plain_reason(nic, health))}
@@ -73,32 +74,25 @@ def _union(start: int, sets: dict[str, int], names: Iterable[str]) -> int:
 def _lost_leaves(fabric: Fabric, reach: dict[str, int], nics: Iterable[Nic]) -> set[str]:
     """Return the leaves to leave out so that all others with NICs of this network reach each other.
 
-    Leaves that reach the same leaves stay or go together; the class out of reach of the most NICs goes first.
+    Leaves that reach the same leaves reach each other, so they stay or go together. Those that reach the most
+    come first, and each class stays that reaches all who stay already: none of those left out could be added.
     """
     position = {leaf: i for i, leaf in enumerate(fabric.leaves)}
-    weight: dict[str, int] = {}
+    nics_on: dict[str, int] = {}
     for nic in nics:
-        weight[nic.port.switch] = weight.get(nic.port.switch, 0) + 1
-    asked = sum(1 << position[leaf] for leaf in weight)
+        nics_on[nic.port.switch] = nics_on.get(nic.port.switch, 0) + 1
+    asked = sum(1 << position[leaf] for leaf in nics_on)
     classes: dict[int, list[str]] = {}
     for leaf in fabric.leaves:
-        if leaf in weight:
+        if leaf in nics_on:
             classes.setdefault(reach[leaf] & asked, []).append(leaf)
-    size = {seen: sum(weight[leaf] for leaf in leaves) for seen, leaves in classes.items()}
-    apart = {
-        seen: [other for other, leaves in classes.items() if not seen >> position[leaves[0]] & 1] for seen in classes
-    }
-    missing = {seen: sum(size[other] for other in others) for seen, others in apart.items()}
-    order = {seen: i for i, seen in enumerate(classes)}
-    lost: set[str] = set()
-    while missing:
-        worst = max(missing, key=lambda seen: (missing[seen], -size[seen], order[seen]))
-        if not missing.pop(worst):
-            break
-        lost.update(classes[worst])
-        for other in apart[worst]:
-            if other in missing:
-                missing[other] -= size[worst]
+    size = {seen: sum(nics_on[leaf] for leaf in leaves) for seen, leaves in classes.items()}
+    kept, lost = 0, set()
+    for seen in sorted(classes, key=lambda seen: (-seen.bit_count(), -size[seen])):
+        if kept & ~seen:
+            lost.update(classes[seen])
+        else:
+            kept |= sum(1 << position[leaf] for leaf in classes[seen])
     return lost
 
 

@@ -5,8 +5,10 @@ The search is bounded so that a wrong name in a fabric of a million NICs is stil
 
 import difflib
 from collections.abc import Iterable
+from itertools import islice
 
-MOST_CANDIDATES = 3_000
+MOST_CANDIDATES = 2_000
+MOST_NAMES = 100_000
 LONGEST_WORD = 200
 
 
@@ -15,7 +17,7 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     if len(word) > LONGEST_WORD:
         return None
     candidates: list[str] = []
-    for name in known:
+    for name in islice(known, MOST_NAMES):
         if abs(len(name) - len(word)) <= 2 or name.startswith(word):
             candidates.append(name)
             if len(candidates) > MOST_CANDIDATES:
