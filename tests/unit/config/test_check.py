@@ -8,6 +8,7 @@ import pytest
 from controller.cli.check import run_check
 from controller.config import load_fabric, load_jobs, parse_fabric, parse_jobs
 from controller.config.fabric_file import FabricShape, GenerateShape, LinkShape, NicShape, SwitchShape
+from controller.config.field import Shape
 from controller.config.jobs_file import CollectiveShape, FlowShape, JobShape
 from tests.unit.config.lab import GENERATE
 
@@ -127,6 +128,15 @@ def test_the_files_shown_in_the_documentation_are_sound():
 
 def test_the_documentation_names_every_key():
     page = (EXAMPLES.parent / "docs" / "files.md").read_text(encoding="utf-8")
-    shapes = [GenerateShape, SwitchShape, LinkShape, NicShape, FabricShape, JobShape, CollectiveShape, FlowShape]
+    shapes: list[type[Shape]] = [
+        GenerateShape,
+        SwitchShape,
+        LinkShape,
+        NicShape,
+        FabricShape,
+        JobShape,
+        CollectiveShape,
+        FlowShape,
+    ]
     keys = {field.alias or name for shape in shapes for name, field in shape.model_fields.items()}
     assert {key for key in keys if f"`{key}`" not in page} == set()
