@@ -18,20 +18,22 @@ class QueuePairResult:
     """One queue pair: where it was to go, how fast, and what became of its packets.
 
     `links` is its planned path (planned runs) or the one traced through the switches' rules (hashed runs).
-    `share_bps` is its max-min share of the wire, `pace_bps` what its NIC was told; `faults` holds one line for each
+    `share_bps` is its max-min share of the wire, `planned_rate_bps` what the plan lets it send (None where hashed),
+    `pace_bps` what its NIC was told; `payload_bytes` were acknowledged; `faults` holds one line for each
     link whose count was not what it should be.
     """
 
     flow_id: str
     udp_source_port: int
+    reverse_udp_source_port: int
     links: tuple[str, ...]
     share_bps: int
+    planned_rate_bps: int | None
     pace_bps: int
     payload_bytes: int
     tx_packets: int
     rx_packets: int
     retransmitted_packets: int
-    dropped_packets: int
     duration_ns: int
     finished: bool
     faults: tuple[str, ...] = ()
@@ -152,8 +154,8 @@ class RunResult:
 
     @property
     def lost_packets(self) -> int:
-        """Return how many packets were sent and never arrived, counted or not."""
-        return self.integrity.tx_packets - self.integrity.rx_packets
+        """Return how many data packets were sent and never arrived, counted as dropped or not."""
+        return sum(pair.tx_packets - pair.rx_packets for flow in self.flows for pair in flow.queue_pairs)
 
     @property
     def exact_flows(self) -> int:

@@ -6,8 +6,6 @@ paths, so it is called invalid and compared with nothing.
 
 from collections.abc import Mapping, Sequence
 
-from mininet_topos.demo.results import Integrity
-
 MOST_FAULTS = 4
 
 
@@ -33,20 +31,7 @@ def check_links(
     return tuple(faults)
 
 
-def balance(tx_packets: int, rx_packets: int, dropped_packets: int, problems: Sequence[str] = ()) -> Integrity:
-    """Return a run's books: invalid where packets are missing that were not counted as drops, or for `problems`."""
-    found = list(problems)
-    missing = tx_packets - rx_packets - dropped_packets
-    if missing > 0:
-        found.insert(0, f"{missing} packets are missing that no switch counted as dropped: this machine was overloaded")
-    elif missing < 0:
-        found.insert(0, f"{-missing} packets too many were received or counted as dropped")
-    return Integrity(
-        tx_packets=tx_packets, rx_packets=rx_packets, dropped_packets=dropped_packets, problems=_shortened(found)
-    )
-
-
-def _shortened(problems: Sequence[str]) -> tuple[str, ...]:
+def shortened(problems: Sequence[str]) -> tuple[str, ...]:
     """Keep the first problems: a machine that stalls has hundreds, and they say the same."""
     if len(problems) <= MOST_FAULTS:
         return tuple(problems)

@@ -181,6 +181,8 @@ def _pair(workload, index, flow, k, paths, shares: list[Fraction], pairs: int) -
     return QueuePairResult(
         flow_id=f"{workload.job.job_id}/0/{flow.src_rank}-{flow.dst_rank}/{k - pairs * index}",
         udp_source_port=49152 + k,
+        reverse_udp_source_port=65535 - k,
+        planned_rate_bps=None,
         links=paths[k],
         share_bps=int(shares[k]),
         pace_bps=int(shares[k] * Fraction(985, 1000)),
@@ -188,7 +190,6 @@ def _pair(workload, index, flow, k, paths, shares: list[Fraction], pairs: int) -
         tx_packets=packets,
         rx_packets=packets,
         retransmitted_packets=0,
-        dropped_packets=0,
         duration_ns=int(payload * 8 * 4154 / 4096 / (shares[k] * Fraction(985, 1000)) * 10**9),
         finished=True,
     )

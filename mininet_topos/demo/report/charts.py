@@ -7,13 +7,13 @@ from mininet_topos.demo.results import MODE_TITLES, DemoResult, FlowResult, RunR
 
 FLOW_WIDTH, FLOW_HEIGHT = 380.0, 120.0
 BAR_HEIGHT, ROW_GAP, GROUP_GAP = 15.0, 3.0, 12.0
-LABEL_WIDTH, FIGURE_WIDTH, GROUPED_WIDTH = 112.0, 70.0, 560.0
+LABEL_WIDTH, FIGURE_WIDTH, GROUPED_WIDTH = 112.0, 88.0, 560.0
 LABELLED_FLOWS = 16
 
 
 def flow_bars(run: RunResult) -> Markup:
     """Draw each flow's goodput as a share of what its NICs allow; above the flows that fit, who sends to whom."""
-    left, top, bottom = 34.0, 8.0, 18.0
+    left, top, bottom = 38.0, 8.0, 18.0
     height = FLOW_HEIGHT - top - bottom
     slot = (FLOW_WIDTH - left) / len(run.flows)
     grid = [

@@ -85,7 +85,7 @@ def _figures(result: DemoResult, run: RunResult) -> Markup:
     against = ratio(result, run.workload, run.mode, "ecmp")
     compared = "not compared: the run is invalid" if not run.valid else f"{against:.2f}×" if against else "-"
     path_kind = "planned" if run.mode == "planned" else "traced"
-    worst = f"{run.worst.goodput_bps / 1e6:.2f} Mbit/s, {run.worst.share_of_demand:.1%} of what its NICs allow"
+    worst = f"{run.worst.goodput_bps / 1e6:.2f} Mbit/s, {run.worst.share_of_demand:.1%} of its line"
     rows = (
         ("sum goodput", f"{run.sum_goodput_bps / 1e6:.1f} Mbit/s ({compared} ECMP)" if against else f"{compared}"),
         ("worst flow", worst),

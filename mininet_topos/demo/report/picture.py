@@ -16,7 +16,7 @@ def picture(result: DemoResult) -> str:
     workload = (sound or list(result.workloads))[0]
     runs = [run for mode in MODE_TITLES if (run := result.run(workload, mode)) is not None]
     columns = [_column(result, run, SIDE + index * COLUMN) for index, run in enumerate(runs)]
-    width, height = SIDE + len(runs) * COLUMN, TOP + 500.0
+    width, height = SIDE + len(runs) * COLUMN, TOP + 412.0
     rate = rate_text(int(result.parameters["line_rate_bps"]))
     heading = f"The same {len(runs[0].flows)} flows at {rate}: {workload}"
     return tag(
@@ -50,7 +50,7 @@ def _column(result: DemoResult, run: RunResult, x: float) -> Markup:
         _placed(
             draw_fabric(result.fabric, links, f"Load of every link under {MODE_TITLES[run.mode]}"), TOP + 10, 230.0
         ),
-        _placed(charts.flow_bars(run), TOP + 300, charts.FLOW_HEIGHT),
+        _placed(charts.flow_bars(run), TOP + 244, charts.FLOW_HEIGHT),
         transform=f"translate({x:.0f} 0)",
     )
 

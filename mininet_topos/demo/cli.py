@@ -1,0 +1,97 @@
+"""`heddle demo` as a command; it is registered by the entry point `heddle.commands`."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from controller.model.error import HeddleError
+
+if TYPE_CHECKING:
+    from mininet_topos.demo.options import DemoOptions
+    from mininet_topos.demo.results import DemoResult
+
+
+def demo(
+    fabric: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A fabric file instead of a generated one.")
+    ] = None,
+    spines: Annotated[int | None, typer.Option(help="Spines of the generated fabric.", show_default="2")] = None,
+    leaves: Annotated[int | None, typer.Option(help="Its leaves.", show_default="4")] = None,
+    hosts: Annotated[int | None, typer.Option(help="Its hosts, a multiple of the leaves.", show_default="8")] = None,
+    gbps: Annotated[float | None, typer.Option(help="The rate of NICs and links.", show_default="0.02")] = None,
+    workloads: Annotated[str, typer.Option(help="Any of permutation,ring,all-to-all.")] = "permutation,ring,all-to-all",
+    modes: Annotated[str, typer.Option(help="Any of ecmp,e-ecmp,planned.")] = "ecmp,e-ecmp,planned",
+    seeds: Annotated[
+        str, typer.Option(help="A permutation is run for each; the first is that of ring and all-to-all.")
+    ] = "1,2,3",
+    seconds: Annotated[float, typer.Option(help="How long a flow takes that has its path to itself.")] = 2.5,
+    report: Annotated[Path, typer.Option(metavar="DIR", help="Where the report goes.")] = Path("heddle-report"),
+    as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON instead of tables.")] = False,
+    wait: Annotated[
+        float, typer.Option(help="Seconds to wait while another demo measures; 0 refuses at once.")
+    ] = 600.0,
+) -> None:
+    """Show what planned paths are worth: real RoCEv2 traffic on real switches under ECMP, E-ECMP and planned paths.
+
+    Builds an emulated fabric of Open vSwitch switches on this machine (needs root), runs the same workloads under
+    every mode, checks every packet's path, prints a table and writes a report folder. Everything is removed
+    afterwards. Exit status: 0; 1 where a planned run was invalid, off its paths or could not be run; 2 for bad input;
+    3 where a host of the fabric is cut off.
+    """
+    from mininet_topos.demo.options import build_options
+
+    options = build_options(
+        fabric_file=fabric,
+        sizes={"spines": spines, "leaves": leaves, "hosts": hosts, "gbps": gbps},
+        workloads=workloads,
+        seeds=seeds,
+        modes=modes,
+        seconds=seconds,
+        report=report,
+        wait_s=wait,
+    )
+    _run(options, as_json)
+
+
+def _run(options: "DemoOptions", as_json: bool) -> None:
+    from rich.console import Console
+
+    from mininet_topos.demo.progress import DemoProgress
+    from mininet_topos.demo.report.folder import check_folder, write_report
+    from mininet_topos.demo.session import run_demo
+    from mininet_topos.demo.table import WIDTH, print_result
+    from mininet_topos.demo.turn import measuring_turn
+    from mininet_topos.fabric_net import require_lab_tools
+    from mininet_topos.ovs import require_open_vswitch
+    from mininet_topos.registry import run_directory
+
+    require_lab_tools()
+    require_open_vswitch()
+    check_folder(options.report)
+    with DemoProgress() as progress, measuring_turn(run_directory() / "demo.lock", options.wait_s, progress.say):
+        result = run_demo(options, progress)
+    write_report(result, options.report)
+    if as_json:
+        json.dump(result.to_json(), sys.stdout)
+        print()
+    else:
+        print_result(result, Console(width=None if sys.stdout.isatty() else WIDTH, highlight=False))
+        print(f"report: {options.report / 'report.html'} and results.json beside it")
+    failures = shortcomings(result)
+    if failures:
+        raise HeddleError("\n".join(failures))
+
+
+def shortcomings(result: "DemoResult") -> list[str]:
+    """Return why the demo did not show what it must: a line for each planned run that is invalid or off its paths."""
+    found = []
+    for run in result.runs:
+        if run.mode == "planned" and not run.valid:
+            found.append(f"{run.workload}: the planned run is invalid, twice: {run.integrity.problems[0]}")
+        elif run.mode == "planned" and run.exact_flows < len(run.flows):
+            strays = len(run.flows) - run.exact_flows
+            found.append(f"{run.workload}: {strays} flows were not counted on exactly their planned links")
+    return found

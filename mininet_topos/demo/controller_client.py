@@ -1,0 +1,91 @@
+"""The demo as a client of the controller: it submits jobs over gRPC as any job would."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+import grpc
+
+from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
+from controller.model.error import HeddleError, Unavailable
+from controller.model.job import Collective, JobRequest
+from mininet_topos.demo.assemble import PlanAnswer
+
+CALL_TIMEOUT_S = 30.0
+SWITCHES_TIMEOUT_S = 20.0
+POLL_S = 0.05
+
+Answer = TypeVar("Answer")
+
+
+class ControllerClient:
+    """The calls that the demo makes; every error comes out as a HeddleError of one line."""
+
+    def __init__(self, channel: grpc.Channel) -> None:
+        """Use a channel that is open."""
+        self._jobs = rpc.JobServiceStub(channel)
+        self._fabric = rpc.FabricServiceStub(channel)
+
+    def await_switches(self, switches: int) -> None:
+        """Wait until all switches are connected and hold rules."""
+        deadline = time.monotonic() + SWITCHES_TIMEOUT_S
+        while True:
+            topology = _call(lambda: self._fabric.GetTopology(pb.GetTopologyRequest(), timeout=CALL_TIMEOUT_S))
+            ready = sum(switch.connected and switch.rules > 0 for switch in topology.switches)
+            if ready >= switches:
+                return
+            if time.monotonic() > deadline:
+                raise Unavailable(f"{ready} of {switches} switches were ready after {SWITCHES_TIMEOUT_S:.0f} s")
+            time.sleep(POLL_S)
+
+    def submit(self, job: JobRequest) -> pb.JobPlan:
+        """Submit a job; answers when every switch has acknowledged its plan."""
+        plan: pb.JobPlan = _call(lambda: self._jobs.SubmitJob(request_message(job), timeout=CALL_TIMEOUT_S))
+        if plan.flows_truncated:
+            del plan.flows[:]
+            asked = pb.GetJobRequest(job_id=job.job_id)
+            plan.flows.extend(
+                flow for page in _call(lambda: list(self._jobs.StreamFlows(asked))) for flow in page.flows
+            )
+        return plan
+
+    def release(self, job_id: str) -> None:
+        """Give a job's paths back."""
+        _call(lambda: self._jobs.ReleaseJob(pb.ReleaseJobRequest(job_id=job_id), timeout=CALL_TIMEOUT_S))
+
+
+@contextmanager
+def connected(address: str) -> Iterator[ControllerClient]:
+    """Open a client to `address` (ADDR:PORT)."""
+    with grpc.insecure_channel(address, options=[("grpc.max_receive_message_length", 64 << 20)]) as channel:
+        yield ControllerClient(channel)
+
+
+def _call(call: Callable[[], Answer]) -> Answer:
+    try:
+        return call()
+    except grpc.RpcError as error:
+        raise HeddleError(f"the controller refused: {error.details() or error.code()}") from None
+
+
+def request_message(job: JobRequest) -> pb.SubmitJobRequest:
+    """Write a job request as the message that carries it."""
+    return pb.SubmitJobRequest(
+        job_id=job.job_id, tenant="demo", ranks=job.ranks, collectives=[_collective(one) for one in job.collectives]
+    )
+
+
+def _collective(collective: Collective) -> pb.Collective:
+    kind = pb.Collective.Kind.Name(int(collective.kind))
+    message = pb.Collective(kind=kind, bytes=collective.size_bytes, qps_per_flow=collective.qps_per_flow)
+    for pair in collective.pairs:
+        message.pairs.add(src_rank=pair.src_rank, dst_rank=pair.dst_rank)
+    return message
+
+
+def plan_answer(plan: pb.JobPlan) -> PlanAnswer:
+    """Return what a plan says of itself, its numbers as numbers."""
+    certificate = {field.name: getattr(plan.certificate, field.name) for field in plan.certificate.DESCRIPTOR.fields}
+    return PlanAnswer(certificate=certificate, predicted_completion_ns=plan.predicted_completion_ns)

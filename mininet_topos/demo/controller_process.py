@@ -1,0 +1,79 @@
+"""The controller as a process of its own, found and asked over gRPC like any: `heddle run`."""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from controller.model.error import EnvironmentFault
+
+START_TIMEOUT_S = 60.0
+STOP_TIMEOUT_S = 2.0
+
+
+@contextmanager
+def running_controller(fabric_text: str, directory: Path, environment: Mapping[str, str]) -> Iterator[dict[str, str]]:
+    """Run a controller on loopback, on ports of its own choice; give its addresses by name.
+
+    It ends with the `with` block, with this process however that ends, and with the lab whose mark is in
+    `environment`. Its log stays in `directory` for as long as that does. Raises EnvironmentFault where it does not
+    start.
+    """
+    fabric_file, log = directory / "fabric.yaml", directory / "controller.log"
+    fabric_file.write_text(fabric_text, encoding="utf-8")
+    command = [sys.executable, "-m", "controller.cli.main", "run", str(fabric_file)]
+    command += ["--openflow", "127.0.0.1:0", "--grpc", "127.0.0.1:0"]
+    package_parent = str(Path(__file__).parents[2])
+    with log.open("wb") as errors:
+        process = subprocess.Popen(
+            ["setpriv", "--pdeathsig", "TERM", *command],
+            env={**environment, "PYTHONPATH": package_parent, "PYTHONDONTWRITEBYTECODE": "1"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            start_new_session=True,
+        )
+    try:
+        yield _addresses(process, log)
+    finally:
+        _stop(process)
+
+
+def _addresses(process: "subprocess.Popen[bytes]", log: Path) -> dict[str, str]:
+    """Read the line that says it is ready."""
+    assert process.stdout is not None
+    text, deadline = b"", time.monotonic() + START_TIMEOUT_S
+    while b"\n" not in text:
+        rest = deadline - time.monotonic()
+        if rest <= 0 or not select.select([process.stdout], [], [], rest)[0]:
+            raise EnvironmentFault(f"the controller was not ready within {START_TIMEOUT_S:.0f} s{_last_words(log)}")
+        chunk = os.read(process.stdout.fileno(), 4096)
+        if not chunk:
+            raise EnvironmentFault(f"the controller did not start (status {process.wait()}){_last_words(log)}")
+        text += chunk
+    found: dict[str, str] = json.loads(text.split(b"\n", 1)[0])
+    return found
+
+
+def _last_words(log: Path) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    return f": {lines[-1]}" if lines else ""
+
+
+def _stop(process: "subprocess.Popen[bytes]") -> None:
+    """End it, by force where it takes longer than it may."""
+    if process.poll() is None:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+    if process.stdout is not None:
+        process.stdout.close()

@@ -1,0 +1,167 @@
+"""What the demo's command line asks for, checked before anything is built."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+from controller.config import load_fabric, parse_fabric
+from controller.model.connectivity import cut_off
+from controller.model.error import InputError, NoAdmissiblePlan
+from controller.model.fabric import Fabric, Role
+from mininet_topos.demo.results import MODES
+from mininet_topos.demo.workloads import PAYLOAD_BYTES, WORKLOADS, Workload, build_workloads, compute_nics
+
+DEFAULT_SPINES, DEFAULT_LEAVES, DEFAULT_HOSTS, DEFAULT_GBPS = 2, 4, 8, 0.02
+MOST_HOP_PACKETS_PER_S = 60_000
+"""What software switches on one core forward with a margin to their own loss; a packet counts at every switch."""
+
+MOST_FLOWS = 2_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DemoOptions:
+    """A demo that can be run: `fabric_text` is the fabric file that the controller is given."""
+
+    fabric: Fabric
+    fabric_text: str
+    workloads: tuple[Workload, ...]
+    kinds: tuple[str, ...]
+    seeds: tuple[int, ...]
+    modes: tuple[str, ...]
+    seconds: float
+    report: Path
+    wait_s: float
+
+    @property
+    def line_rate_bps(self) -> int:
+        """Return the NICs' rate (of the slowest, where they differ)."""
+        return min(nic.capacity_bps for nic in compute_nics(self.fabric))
+
+    def parameters(self) -> dict[str, Any]:
+        """Return what the report says was asked for."""
+        return {
+            "fabric": self.fabric.name,
+            "line_rate_bps": self.line_rate_bps,
+            "workloads": list(self.kinds),
+            "seeds": list(self.seeds),
+            "modes": list(self.modes),
+            "seconds": self.seconds,
+        }
+
+
+def generated_fabric(spines: int | None, leaves: int | None, hosts: int | None, gbps: float | None) -> str:
+    """Return the text of a spine-leaf fabric file; raises InputError where hosts do not divide among leaves."""
+    leaves = DEFAULT_LEAVES if leaves is None else leaves
+    hosts = DEFAULT_HOSTS if hosts is None else hosts
+    if leaves < 1 or hosts < 1 or hosts % leaves:
+        raise InputError(f"--hosts {hosts}: must be a multiple of --leaves {leaves}, every leaf has the same number")
+    return (
+        "version: 1\nname: demo\ngenerate:\n  kind: spine_leaf\n"
+        f"  spines: {DEFAULT_SPINES if spines is None else spines}\n  leaves: {leaves}\n"
+        f"  hosts_per_leaf: {hosts // leaves}\n  gbps: {Decimal(repr(DEFAULT_GBPS if gbps is None else gbps)):f}\n"
+    )
+
+
+def read_fabric(file: Path | None, sizes: dict[str, int | float | None]) -> tuple[Fabric, str]:
+    """Return the fabric and the text of its file; raises InputError for a file together with sizes."""
+    if file is None:
+        text = generated_fabric(*sizes.values())  # type: ignore[arg-type]
+        return parse_fabric(text, "the demo's fabric"), text
+    given = [f"--{name}" for name, value in sizes.items() if value is not None]
+    if given:
+        raise InputError(f"{given[0]} is a size of the generated fabric: leave it out, or leave out --fabric")
+    return load_fabric(file), file.read_text(encoding="utf-8")
+
+
+def chosen(option: str, text: str, known: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of a comma-separated list in the order known; raises InputError for any other."""
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    for name in names:
+        if name not in known:
+            raise InputError(f"{option} {text}: {name!r} is none of {', '.join(known)}")
+    if not names:
+        raise InputError(f"{option} is empty: give one or more of {', '.join(known)}")
+    return tuple(name for name in known if name in names)
+
+
+def seeds_of(text: str) -> tuple[int, ...]:
+    """Return the numbers of a comma-separated list, each once; raises InputError where one is no whole number."""
+    try:
+        found = tuple(dict.fromkeys(int(part) for part in text.split(",") if part.strip()))
+    except ValueError:
+        raise InputError(f"--seeds {text}: must be whole numbers with commas, such as 1,2,3") from None
+    if not found:
+        raise InputError("--seeds is empty: give one or more whole numbers, such as 1,2,3")
+    return found
+
+
+def check_reach(fabric: Fabric) -> None:
+    """Raise NoAdmissiblePlan where a NIC does not reach all others."""
+    for one in cut_off(fabric, fabric.failed):
+        raise NoAdmissiblePlan(f"host {one.host} is cut off: NIC {one.nic} does not reach all others, {one.why}")
+
+
+def check_load(fabric: Fabric, kinds: Sequence[str]) -> None:
+    """Raise InputError for a fabric that software switches on one machine cannot carry."""
+    nics = compute_nics(fabric)
+    switches_on_path = 5 if any(switch.role is Role.AGG for switch in fabric.switches) else 3
+    packets = sum(nic.capacity_bps for nic in nics) / (8 * PAYLOAD_BYTES) * switches_on_path
+    if packets > MOST_HOP_PACKETS_PER_S:
+        fitting = min(nic.capacity_bps for nic in nics) * MOST_HOP_PACKETS_PER_S / packets / 1e9
+        raise InputError(
+            f"{len(nics)} NICs at this rate are {packets:,.0f} packets per second through software switches,"
+            f" which carry {MOST_HOP_PACKETS_PER_S:,}: give fewer hosts, or NICs of at most {_floor(fitting):g} Gbit/s"
+        )
+    flows = len(nics) * (len(nics) - 1)
+    if "all-to-all" in kinds and flows > MOST_FLOWS:
+        raise InputError(
+            f"an all-to-all of {len(nics)} NICs has {flows:,} flows, more than {MOST_FLOWS:,}: give fewer hosts"
+        )
+
+
+def _floor(value: float) -> float:
+    """Round down to two significant digits, so that the advice given is within the limit."""
+    digits = f"{value:.1e}".split("e")
+    rounded = float(f"{value:.1e}")
+    return rounded if rounded <= value else rounded - 10.0 ** (int(digits[1]) - 1)
+
+
+def build_options(
+    *,
+    fabric_file: Path | None,
+    sizes: dict[str, int | float | None],
+    workloads: str,
+    seeds: str,
+    modes: str,
+    seconds: float,
+    report: Path,
+    wait_s: float,
+) -> DemoOptions:
+    """Check the command line as a whole; raises InputError."""
+    if not 0.2 <= seconds <= 600:
+        raise InputError(f"--seconds {seconds:g}: must be 0.2 to 600")
+    kinds = chosen("--workloads", workloads, tuple(WORKLOADS))
+    fabric, text = read_fabric(fabric_file, sizes)
+    numbers = seeds_of(seeds)
+    planned = build_workloads(fabric, kinds, numbers, seconds)
+    check_reach(fabric)
+    check_load(fabric, kinds)
+    wanted = chosen("--modes", modes, MODES)
+    if not fabric.failed.whole and wanted != ("planned",):
+        raise InputError(
+            "the fabric has failed parts, which the static rules of the hashed modes do not know of:"
+            " leave them out of the file, or give --modes planned"
+        )
+    return DemoOptions(
+        fabric=fabric,
+        fabric_text=text,
+        workloads=planned,
+        kinds=kinds,
+        seeds=numbers,
+        modes=wanted,
+        seconds=seconds,
+        report=report,
+        wait_s=wait_s,
+    )

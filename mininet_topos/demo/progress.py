@@ -1,0 +1,59 @@
+"""What the demo says while it runs, on standard error: a moving bar on a terminal, plain lines elsewhere."""
+
+import sys
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+
+class DemoProgress:
+    """Steps with a name each; the work of all of them is known as seconds that they should take."""
+
+    def __init__(self) -> None:
+        """Decide by standard error how to speak."""
+        console = Console(stderr=True, highlight=False)
+        self._bar: Progress | None = None
+        self._task: TaskID | None = None
+        self._done_s = 0.0
+        if sys.stderr.isatty():
+            columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:3.0f} %"))
+            self._bar = Progress(*columns, TimeElapsedColumn(), console=console, transient=True)
+
+    def __enter__(self) -> "DemoProgress":
+        if self._bar is not None:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def expect(self, seconds: float) -> None:
+        """Say how long everything should take."""
+        if self._bar is not None:
+            self._task = self._bar.add_task("", total=seconds)
+
+    def say(self, line: str) -> None:
+        """Print a line that stays."""
+        if self._bar is not None:
+            self._bar.console.print(line)
+        else:
+            print(line, file=sys.stderr, flush=True)
+
+    def begin(self, name: str) -> None:
+        """Say what is being done now; where nothing moves, only the end of a step is a line."""
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, description=name)
+
+    def within(self, seconds: float) -> None:
+        """Move the bar to `seconds` after the present step's begin."""
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, completed=self._done_s + seconds)
+
+    def end(self, seconds: float) -> None:
+        """End the present step, which was to take `seconds`."""
+        self._done_s += seconds
+        self.within(0.0)

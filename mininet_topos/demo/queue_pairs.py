@@ -1,0 +1,150 @@
+"""From a workload to queue pairs that can be run: ports by chance or by plan, paths as found, paces by max-min.
+
+The pace is the same rule in every mode: a queue pair's max-min share of its path, times `HEADROOM` for the
+acknowledgements that share the wires. A NIC that several send to counts with 95 % of its rate, as in the contract's
+planned rates.
+"""
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from controller.model.error import HeddleError
+from controller.model.fabric import Fabric
+from mininet_topos.demo.maxmin import max_min_shares
+from mininet_topos.demo.workloads import E_ECMP_QUEUE_PAIRS, Workload
+from mininet_topos.flow_run import FlowRequest
+
+HEADROOM = Fraction(985, 1000)
+INCAST_SHARE = Fraction(95, 100)
+PORTS = range(49152, 65536)
+QUEUE_PAIRS = {"ecmp": 1, "e-ecmp": E_ECMP_QUEUE_PAIRS, "planned": 1}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueuePair:
+    """One connection: its part of a flow (by index in the workload), its ports, and what is known of its way.
+
+    `planned_rate_bps` is None for hashed ones.
+    """
+
+    flow: int
+    flow_id: str
+    src_nic: str
+    dst_nic: str
+    udp_source_port: int
+    reverse_udp_source_port: int
+    size_bytes: int
+    demand_bps: int
+    links: tuple[str, ...] = ()
+    share_bps: Fraction = Fraction(0)
+    planned_rate_bps: int | None = None
+
+    @property
+    def pace_bps(self) -> int:
+        """Return what the NIC is told, in bits of Ethernet frame per second; never above what the plan allows."""
+        allowed = self.share_bps
+        if self.planned_rate_bps is not None:
+            allowed = min(allowed, Fraction(self.planned_rate_bps))
+        return max(1, int(allowed * HEADROOM))
+
+    @property
+    def request(self) -> FlowRequest:
+        """Return what the lab is asked to run."""
+        return FlowRequest(
+            flow_id=self.flow_id,
+            src_nic=self.src_nic,
+            dst_nic=self.dst_nic,
+            udp_source_port=self.udp_source_port,
+            reverse_udp_source_port=self.reverse_udp_source_port,
+            rate_bps=self.pace_bps,
+            size_bytes=self.size_bytes,
+        )
+
+
+def hashed_pairs(fabric: Fabric, workload: Workload, mode: str) -> list[QueuePair]:
+    """Return the queue pairs of a hashed mode: random source ports, no two alike between the same two NICs."""
+    draw = random.Random(f"ports/{workload.name}/{mode}")
+    count = QUEUE_PAIRS[mode]
+    return [
+        QueuePair(
+            flow=index,
+            flow_id=f"{workload.job.job_id}/0/{flow.src_rank}-{flow.dst_rank}/{number}",
+            src_nic=flow.src_nic,
+            dst_nic=flow.dst_nic,
+            udp_source_port=port,
+            reverse_udp_source_port=reverse_port,
+            size_bytes=flow.size_bytes // count,
+            demand_bps=demand // count,
+        )
+        for index, (flow, demand) in enumerate(zip(workload.flows, demands(fabric, workload), strict=True))
+        for number, (port, reverse_port) in enumerate(
+            zip(draw.sample(PORTS, count), draw.sample(PORTS, count), strict=True)
+        )
+    ]
+
+
+def planned_pairs(workload: Workload, flows: Sequence[pb.FlowPlan]) -> list[QueuePair]:
+    """Return the queue pairs of a plan; raises HeddleError where the plan is not of exactly this workload's flows."""
+    index_of = {(flow.src_nic, flow.dst_nic): index for index, flow in enumerate(workload.flows)}
+    found = [_planned_pair(workload, plan, index_of.get((plan.src_nic, plan.dst_nic))) for plan in flows]
+    if sorted(pair.flow for pair in found) != list(range(len(workload.flows))):
+        raise HeddleError(f"{workload.name}: the plan has {len(flows)} flows, the workload {len(workload.flows)}")
+    return sorted(found, key=lambda pair: pair.flow)
+
+
+def _planned_pair(workload: Workload, plan: pb.FlowPlan, index: int | None) -> QueuePair:
+    if index is None:
+        raise HeddleError(f"{workload.name}: the plan has flow {plan.flow_id}, which the workload has not")
+    return QueuePair(
+        flow=index,
+        flow_id=plan.flow_id,
+        src_nic=plan.src_nic,
+        dst_nic=plan.dst_nic,
+        udp_source_port=plan.udp_source_port,
+        reverse_udp_source_port=plan.reverse_udp_source_port,
+        size_bytes=workload.flows[index].size_bytes,
+        demand_bps=plan.demand_bps,
+        links=tuple(plan.links),
+        planned_rate_bps=plan.rate_bps,
+    )
+
+
+def demands(fabric: Fabric, workload: Workload) -> list[int]:
+    """Return what each flow's NICs allow it: min(C_src / flows out, C_dst / flows in), in bit/s."""
+    out: dict[str, int] = {}
+    into: dict[str, int] = {}
+    for flow in workload.flows:
+        out[flow.src_nic] = out.get(flow.src_nic, 0) + 1
+        into[flow.dst_nic] = into.get(flow.dst_nic, 0) + 1
+    rate = {nic.id: nic.capacity_bps for nic in fabric.nics}
+    return [
+        min(rate[flow.src_nic] // out[flow.src_nic], rate[flow.dst_nic] // into[flow.dst_nic])
+        for flow in workload.flows
+    ]
+
+
+def with_shares(fabric: Fabric, pairs: Sequence[QueuePair]) -> list[QueuePair]:
+    """Return the queue pairs with their max-min shares; each must know its links."""
+    shares = max_min_shares([pair.links for pair in pairs], _room(fabric, pairs))
+    return [replace(pair, share_bps=share) for pair, share in zip(pairs, shares, strict=True)]
+
+
+def capacities(fabric: Fabric) -> dict[str, int]:
+    """Return the capacity of every directed link in bit/s."""
+    found = {link: cable.capacity_bps for cable in fabric.cables for link in (cable.up_link, cable.down_link)}
+    found |= {link: nic.capacity_bps for nic in fabric.nics for link in (nic.up_link, nic.down_link)}
+    return found
+
+
+def _room(fabric: Fabric, pairs: Sequence[QueuePair]) -> Mapping[str, int]:
+    """Return what may be filled of each link: all of it, but of a NIC with several senders 95 %."""
+    room = capacities(fabric)
+    for nic in fabric.nics:
+        senders = [pair for pair in pairs if pair.dst_nic == nic.id]
+        most = int(nic.capacity_bps * INCAST_SHARE)
+        if len({pair.src_nic for pair in senders}) > 1 and sum(pair.demand_bps for pair in senders) > most:
+            room[nic.down_link] = most
+    return room

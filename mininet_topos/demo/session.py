@@ -1,0 +1,164 @@
+"""The demo itself: a lab, all hashed runs on static rules, then a controller and all planned runs."""
+
+import os
+import platform
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from controller.model.fabric import Fabric
+from mininet_topos.demo.assemble import PlanAnswer, assemble
+from mininet_topos.demo.controller_client import ControllerClient, connected, plan_answer
+from mininet_topos.demo.controller_process import running_controller
+from mininet_topos.demo.options import DemoOptions
+from mininet_topos.demo.progress import DemoProgress
+from mininet_topos.demo.queue_pairs import HEADROOM, QueuePair, hashed_pairs, planned_pairs, with_shares
+from mininet_topos.demo.results import MODE_TITLES, DemoResult, FabricSketch, RunResult
+from mininet_topos.demo.workloads import Workload
+from mininet_topos.lab import Lab
+
+PACING_NOTE = (
+    "Pacing: there are no ECN queues and no congestion control yet, so every flow, hashed or planned, is paced at its"
+    f" max-min share of its path times {float(HEADROOM):g} (room for acknowledgements; a NIC with several senders is"
+    " filled to 95 %). An unpaced sender would do worse on a shared link."
+)
+EXPECTED_SLOWDOWN = {"ecmp": 2.0, "e-ecmp": 1.5, "planned": 1.0}
+RUN_OVERHEAD_S = 0.6
+SET_UP_S = 6.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    """One run to do: `pairs` know their paths and paces."""
+
+    workload: Workload
+    mode: str
+    pairs: list[QueuePair]
+    plan: PlanAnswer | None = None
+
+
+def run_demo(options: DemoOptions, progress: DemoProgress) -> DemoResult:
+    """Build the lab, run everything, remove the lab, and return what was found."""
+    started_ms, begun = time.time_ns() // 1_000_000, time.monotonic_ns()
+    workloads = options.workloads
+    progress.expect(_expected_s(options, workloads))
+    progress.begin("building the lab")
+    with Lab(options.fabric) as lab:
+        progress.end(SET_UP_S)
+        session = _Session(lab, options, progress, len(workloads) * len(options.modes))
+        runs = [*session.hashed(workloads), *session.planned(workloads)]
+        machine = _machine(lab)
+    return DemoResult(
+        started_unix_ms=started_ms,
+        elapsed_ns=time.monotonic_ns() - begun,
+        parameters={**options.parameters(), "headroom": float(HEADROOM)},
+        machine=machine,
+        fabric=sketch_of(options.fabric),
+        runs=tuple(runs),
+        notes=(PACING_NOTE,),
+    )
+
+
+class _Session:
+    """The runs of one demo on one lab."""
+
+    def __init__(self, lab: Lab, options: DemoOptions, progress: DemoProgress, runs: int) -> None:
+        self._lab, self._options, self._progress = lab, options, progress
+        self._runs, self._done = runs, 0
+
+    def hashed(self, workloads: tuple[Workload, ...]) -> Iterator[RunResult]:
+        """Run every workload under the hashed modes, on static rules and with no controller."""
+        modes = [mode for mode in self._options.modes if mode != "planned"]
+        if not modes:
+            return
+        self._lab.ecmp.load()
+        for workload in workloads:
+            for mode in modes:
+                pairs = hashed_pairs(self._lab.fabric, workload, mode)
+                traced = [replace(pair, links=self._lab.path_of(self._lab.stream_of(pair.request))) for pair in pairs]
+                yield self._measure(_Run(workload=workload, mode=mode, pairs=with_shares(self._lab.fabric, traced)))
+
+    def planned(self, workloads: tuple[Workload, ...]) -> Iterator[RunResult]:
+        """Run every workload on the paths that the controller plans for it."""
+        if "planned" not in self._options.modes:
+            return
+        self._progress.begin("starting the controller")
+        with self._controller() as client:
+            self._progress.end(SET_UP_S)
+            for workload in workloads:
+                plan = client.submit(workload.job)
+                pairs = with_shares(self._lab.fabric, planned_pairs(workload, plan.flows))
+                yield self._measure(_Run(workload=workload, mode="planned", pairs=pairs, plan=plan_answer(plan)))
+                client.release(workload.job.job_id)
+
+    @contextmanager
+    def _controller(self) -> Iterator[ControllerClient]:
+        lab = self._lab
+        lab.ecmp.clear()
+        with running_controller(self._options.fabric_text, lab.ovs.directory.parent, lab.ovs.environment) as addresses:
+            lab.connect_controller(int(addresses["openflow"].rpartition(":")[2]))
+            with connected(addresses["grpc"]) as client:
+                client.await_switches(len(lab.fabric.switches))
+                yield client
+            lab.disconnect_controller()
+
+    def _measure(self, run: _Run) -> RunResult:
+        """Run once, and once more where this machine made the first attempt invalid."""
+        result = self._attempt(run)
+        if not result.valid:
+            self._progress.say(f"  invalid, running it again: {result.integrity.problems[0]}")
+            result = replace(self._attempt(run), attempts=2)
+        self._done += 1
+        return result
+
+    def _attempt(self, run: _Run) -> RunResult:
+        expected_s = _expected_run_s(self._options, run.mode)
+        predicted_s = max(pair.size_bytes * 8 / pair.pace_bps for pair in run.pairs)
+        name = f"[{self._done + 1:2}/{self._runs}] {run.workload.name}, {MODE_TITLES[run.mode]}"
+        self._progress.begin(name)
+        scale = expected_s / (predicted_s + RUN_OVERHEAD_S)
+
+        def move(seconds: float) -> None:
+            self._progress.within(min(expected_s, seconds * scale))
+
+        found = self._lab.run_flows([pair.request for pair in run.pairs], 2 * predicted_s + 5.0, move)
+        result = assemble(self._lab.fabric, run.workload, run.mode, run.pairs, found, run.plan)
+        self._progress.end(expected_s)
+        self._progress.say(f"{name}: {_in_brief(result)}")
+        return result
+
+
+def _in_brief(result: RunResult) -> str:
+    worst = f"worst flow {result.worst.share_of_demand:.0%}"
+    return f"{result.sum_goodput_bps / 1e6:.1f} Mbit/s, {worst}, {result.completion_ns / 1e9:.2f} s"
+
+
+def _expected_run_s(options: DemoOptions, mode: str) -> float:
+    return options.seconds * EXPECTED_SLOWDOWN[mode] + RUN_OVERHEAD_S
+
+
+def _expected_s(options: DemoOptions, workloads: tuple[Workload, ...]) -> float:
+    set_ups = SET_UP_S * (2 if "planned" in options.modes else 1)
+    return set_ups + len(workloads) * sum(_expected_run_s(options, mode) for mode in options.modes)
+
+
+def _machine(lab: Lab) -> dict[str, object]:
+    """Return what the figures were measured on; never its name."""
+    return {
+        "cpus": len(os.sched_getaffinity(0)),
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        "open_vswitch": lab.ovs.vsctl("--version").splitlines()[0].rpartition(" ")[2],
+        "datapath": str(lab.ovs.datapath),
+    }
+
+
+def sketch_of(fabric: Fabric) -> FabricSketch:
+    """Return as much of the fabric as its drawing needs."""
+    return FabricSketch(
+        name=fabric.name,
+        switches=tuple((switch.id, switch.role.tier) for switch in fabric.switches),
+        cables=tuple((str(cable.lower), str(cable.upper)) for cable in fabric.cables),
+        nics=tuple((nic.id, nic.host, str(nic.port)) for nic in fabric.nics),
+    )
