@@ -96,14 +96,16 @@ def _put(net: Net, u: int, w: int, demand: float) -> None:
 
 @kernel
 def greedy(net: Net, source: Ints, target: Ints, demand: Floats, order: Ints, seg_u: Ints, seg_w: Ints) -> int:
-    """Place the flows in `order`, each on its best path; return the first that has none, or -1."""
+    """Place the flows in `order`, each on its best path; return how many have none."""
+    stranded = 0
     for i in range(order.shape[0]):
         f = order[i]
         seg_u[f], seg_w[f], _ = _best(net, source[f], target[f], demand[f], -1)
         if seg_u[f] < 0:
-            return f
-        _put(net, seg_u[f], seg_w[f], demand[f])
-    return -1
+            stranded += 1
+        else:
+            _put(net, seg_u[f], seg_w[f], demand[f])
+    return stranded
 
 
 Lists = tuple[Ints, Ints, Ints]
@@ -325,7 +327,7 @@ def balanced_paths(
 ) -> Ints:
     """Route flows between leaves (given as switches) over what is left beside `base`; return their hops.
 
-    A flow that has no path keeps a row of -1; then the other rows mean nothing.
+    A flow that has no path keeps a row of -1.
     """
     cables = topology.cables
     capacity = topology.capacity[: 2 * cables].astype(np.float64)
@@ -338,7 +340,7 @@ def balanced_paths(
     wanted = demand.astype(np.float64)
     seg_u, seg_w = np.full(len(source), NO_LINK, dtype=np.int64), np.full(len(source), NO_LINK, dtype=np.int64)
     order = np.argsort(-demand, kind="stable")
-    if greedy(net, source, target, wanted, order, seg_u, seg_w) < 0:
+    if greedy(net, source, target, wanted, order, seg_u, seg_w) == 0:
         steps = min(2000 + len(source), MOST_LINKS_SEEN // max(2 * cables, 1))
         improve(net, source, target, wanted, seg_u, seg_w, goal, steps, CHAIN)
     return _hops(segments, cables, seg_u, seg_w)
@@ -347,17 +349,18 @@ def balanced_paths(
 def _hops(segments: Segments, cables: int, seg_u: Ints, seg_w: Ints) -> Ints:
     """Write paths of two segments as rows of links, padded at the end."""
     hops = np.full((len(seg_u), MOST_HOPS), NO_LINK, dtype=np.int64)
-    known = seg_u >= 0
-    up_two, down_two = segments.second[seg_u], segments.second[seg_w]
+    known = np.flatnonzero(seg_u >= 0)
+    up, down = seg_u[known], seg_w[known]
+    down_two = segments.second[down]
     parts = (
-        segments.first[seg_u],
-        up_two,
+        segments.first[up],
+        segments.second[up],
         np.where(down_two >= 0, down_two + cables, NO_LINK),
-        segments.first[seg_w] + cables,
+        segments.first[down] + cables,
     )
-    filled = np.zeros(len(seg_u), dtype=np.int64)
+    filled = np.zeros(len(known), dtype=np.int64)
     for part in parts:
-        rows = np.flatnonzero(known & (part >= 0))
-        hops[rows, filled[rows]] = part[rows]
+        rows = np.flatnonzero(part >= 0)
+        hops[known[rows], filled[rows]] = part[rows]
         filled[rows] += 1
     return hops

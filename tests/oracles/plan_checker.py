@@ -1,0 +1,377 @@
+"""What a plan means, read a second time from the contract: plain data in, a list of violations out.
+
+`check(fabric, jobs, plan)` takes the fabric and jobs files as YAML reads them and the plan as `heddle plan --json`
+prints it. Everything is worked out again from the contract's sentences, slowly and simply; nothing is imported from
+what is checked.
+"""
+
+from collections import defaultdict
+from fractions import Fraction
+
+import networkx
+
+from tests.oracles import contract_fabric
+
+TIER = {"leaf": 0, "agg": 1, "spine": 2, "core": 2}
+RINGS = ("RING_ALL_REDUCE", "ALL_GATHER", "REDUCE_SCATTER")
+TOLERANCE = 1e-9
+
+
+class Network:
+    """A fabric file as sets and dictionaries: directed links with their ends and capacity."""
+
+    def __init__(self, data):
+        self.role, self.cables, self.nics = {}, {}, {}
+        if "generate" in data:
+            self._generate(dict(data["generate"]))
+        for switch in data.get("switches", []):
+            self.role[switch["id"]] = switch["role"]
+        for link in data.get("links", []):
+            self.cables[frozenset((link["a"], link["b"]))] = bps(link.get("gbps", 100))
+        for host in data.get("hosts", []):
+            for name in [name for name, nic in self.nics.items() if nic["host"] == host["id"]]:
+                del self.nics[name]
+            for nic in host["nics"]:
+                self.nics[nic["id"]] = {"host": host["id"], "port": nic["port"], "bps": bps(nic.get("gbps", 100))}
+        self._draw_links()
+        self._fail(data.get("failed", []))
+
+    def _generate(self, shape):
+        kind, gbps = shape.pop("kind"), shape.pop("gbps", 100)
+        uplink = shape.pop("uplink_gbps", gbps)
+        if kind != "clos3":
+            shape.pop("pods", None), shape.pop("aggs_per_pod", None)
+        switches, cables, nics = getattr(contract_fabric, kind)(**shape)
+        self.role = {name: role for name, (role, _) in switches.items()}
+        self.cables = {frozenset(ends): bps(uplink) for ends in cables}
+        self.nics = {name: {"host": nic["host"], "port": nic["port"], "bps": bps(gbps)} for name, nic in nics.items()}
+
+    def _draw_links(self):
+        self.capacity, self.ends = {}, {}
+        for cable, rate in self.cables.items():
+            low, high = sorted(cable, key=lambda port: TIER[self.role[switch_of(port)]])
+            for a, b in ((low, high), (high, low)):
+                self.capacity[f"{a}>{b}"], self.ends[f"{a}>{b}"] = rate, (switch_of(a), switch_of(b))
+        for name, nic in self.nics.items():
+            for link, ends in (
+                (f"{name}>{nic['port']}", (name, switch_of(nic["port"]))),
+                (f"{nic['port']}>{name}", (switch_of(nic["port"]), name)),
+            ):
+                self.capacity[link], self.ends[link] = nic["bps"], ends
+
+    def _fail(self, failed):
+        self.dead = set()
+        for name in failed:
+            if ">" in name:
+                a, b = name.split(">")
+                self.dead |= {f"{a}>{b}", f"{b}>{a}"}
+            else:
+                self.dead |= {link for link, ends in self.ends.items() if name in ends}
+        self.switch_links = [link for link, ends in self.ends.items() if all(end in self.role for end in ends)]
+        self.alive = [link for link in self.switch_links if link not in self.dead]
+
+    def rises(self, link):
+        """Say whether a switch-to-switch link leads to a higher tier."""
+        a, b = self.ends[link]
+        return TIER[self.role[a]] < TIER[self.role[b]]
+
+    def leaf(self, nic):
+        return switch_of(self.nics[nic]["port"])
+
+    def pods(self):
+        """Return the pod of each switch below the top tier: what is joined without it."""
+        below = networkx.Graph()
+        below.add_nodes_from(name for name, role in self.role.items() if TIER[role] < 2)
+        below.add_edges_from(self.ends[link] for link in self.switch_links if set(self.ends[link]) <= set(below))
+        return {name: number for number, pod in enumerate(networkx.connected_components(below)) for name in pod}
+
+
+def bps(gbps):
+    return round(Fraction(str(gbps)) * 10**9)
+
+
+def switch_of(port):
+    return port.rsplit(":", 1)[0]
+
+
+# ---------------------------------------------------------------- what the jobs ask for
+
+
+def rank_pairs(collective, count):
+    """Return [(source rank, destination rank, rate, fixed port)], same-host pairs included."""
+    kind = collective["kind"]
+    if kind in ("SEND_RECV", "CUSTOM"):
+        given = collective.get("pairs" if kind == "SEND_RECV" else "flows", [])
+        return [(f["src_rank"], f["dst_rank"], f.get("rate_bps", 0), f.get("udp_source_port", 0)) for f in given]
+    members = list(collective.get("members") or range(count))
+    n = len(members)
+    if kind in RINGS:
+        pairs = [(i, (i + 1) % n) for i in range(n)]
+    elif kind == "ALL_TO_ALL":
+        pairs = [(i, j) for i in range(n) for j in range(n) if i != j]
+    elif kind == "TREE_ALL_REDUCE":
+        pairs = [pair for i in range(1, n) for pair in ((i, (i - 1) // 2), ((i - 1) // 2, i))]
+    else:
+        root = members.index(collective.get("root", 0))
+        if kind == "GATHER":
+            pairs = [(i, root) for i in range(n) if i != root]
+        else:
+            steps = [2**k for k in range(n)]
+            pairs = [((i + root) % n, (i + s + root) % n) for i in range(n) for s in steps if s > i and i + s < n]
+    return [(members[i], members[j], 0, 0) for i, j in pairs]
+
+
+def expected_flows(network, jobs):
+    """Return every queue pair that the jobs should have, under its flow id."""
+    flows = {}
+    for job in jobs["jobs"]:
+        ranks = job["ranks"] if isinstance(job["ranks"], list) else list(network.nics)
+        logical = []
+        for number, collective in enumerate(job["collectives"]):
+            for a, b, rate, port in rank_pairs(collective, len(ranks)):
+                if network.nics[ranks[a]]["host"] == network.nics[ranks[b]]["host"]:
+                    continue
+                pairs = collective.get("qps_per_flow") or 1
+                logical.append((number, a, b, rate, port, pairs, collective.get("phase", 0)))
+        out, into = defaultdict(int), defaultdict(int)
+        for _, a, b, rate, _, _, phase in logical:
+            if not rate:
+                out[ranks[a], phase] += 1
+                into[ranks[b], phase] += 1
+        seen = defaultdict(int)
+        for number, a, b, rate, port, pairs, phase in logical:
+            source, target = ranks[a], ranks[b]
+            demand = Fraction(rate) or min(
+                Fraction(network.nics[source]["bps"], out[source, phase]),
+                Fraction(network.nics[target]["bps"], into[target, phase]),
+            )
+            for _ in range(pairs):
+                flow_id = f"{job['job_id']}/{number}/{a}-{b}/{seen[number, a, b]}"
+                seen[number, a, b] += 1
+                flows[flow_id] = {
+                    "job": job["job_id"], "src": source, "dst": target, "phase": phase, "port": port,
+                    "demand": demand / pairs, "pin": job.get("steering") == "PIN" or port > 0,
+                }  # fmt: skip
+    return flows
+
+
+# ---------------------------------------------------------------- one path
+
+
+def path_violations(network, flow_id, links, source, target):
+    """Say what keeps a list of links from being an admissible path."""
+    unknown = [link for link in links if link not in network.ends]
+    if unknown or len(links) < 2:
+        return [f"{flow_id}: {unknown or links} is no path of this fabric"]
+    found = [f"{flow_id}: {link} is out of use" for link in links if link in network.dead]
+    places = [network.ends[links[0]][0]] + [network.ends[link][1] for link in links]
+    if any(network.ends[a][1] != network.ends[b][0] for a, b in zip(links, links[1:], strict=False)):
+        found.append(f"{flow_id}: the links {links} do not follow each other")
+    if (places[0], places[-1]) != (source, target):
+        found.append(f"{flow_id}: goes from {places[0]} to {places[-1]}, not from {source} to {target}")
+    if len(set(places)) != len(places):
+        found.append(f"{flow_id}: meets a switch twice: {places}")
+    ways = [network.rises(link) for link in links[1:-1]]
+    if ways != sorted(ways, reverse=True):
+        found.append(f"{flow_id}: goes up again after going down: {links}")
+    return found
+
+
+# ---------------------------------------------------------------- loads and bounds
+
+
+def heaviest(flows, places_of):
+    """Add up, per place, the sum over jobs of the job's heaviest phase there."""
+    phases = defaultdict(lambda: defaultdict(lambda: defaultdict(int)))
+    for flow in flows:
+        for place in places_of(flow):
+            phases[place][flow["job"]][flow["phase"]] += flow["demand_bps"]
+    return {place: sum(max(job.values()) for job in jobs.values()) for place, jobs in phases.items()}
+
+
+def cuts(network, flows):
+    """Yield (links of a cut that are alive, flows that must cross it): every leaf and pod, out and in."""
+    pods = network.pods()
+    for name, group, edge in (("leaf", network.leaf, None), ("pod", lambda nic: pods[network.leaf(nic)], pods)):
+        for end, other, side in (("src_nic", "dst_nic", 0), ("dst_nic", "src_nic", 1)):
+            crossing = defaultdict(list)
+            for flow in flows:
+                if group(flow[end]) != group(flow[other]):
+                    crossing[group(flow[end])].append(flow)
+            links = defaultdict(list)
+            for link in network.alive:
+                inner, outer = network.ends[link] if side == 0 else network.ends[link][::-1]
+                if name == "leaf":
+                    links[inner].append(link)
+                elif inner in edge and outer not in edge:
+                    links[edge[inner]].append(link)
+            for key, members in crossing.items():
+                yield links[key], members
+
+
+def bounds(network, flows):
+    """Return the largest of the leaf cuts, pod cuts and pigeonhole bounds that any planner must own up to."""
+    best = Fraction(0)
+    for links, members in cuts(network, flows):
+        capacities = [network.capacity[link] for link in links]
+        if not capacities:
+            continue
+        total = heaviest(members, lambda _: ("cut",))["cut"]
+        best = max(best, Fraction(total, sum(capacities)))
+        for layer in _layers(members):
+            demands = sorted((flow["demand_bps"] for flow in layer), reverse=True)
+            for rank in range(0, len(demands), len(links)):
+                best = max(best, Fraction((rank // len(links) + 1) * demands[rank], max(capacities)))
+    return best
+
+
+def _layers(flows):
+    """Return the flows of each job's phase; and all together where every job has one phase."""
+    found = defaultdict(list)
+    for flow in flows:
+        found[flow["job"], flow["phase"]].append(flow)
+    jobs = [job for job, _ in found]
+    return [*found.values(), *([flows] if len(set(jobs)) == len(jobs) else [])]
+
+
+# ---------------------------------------------------------------- rates
+
+
+def max_min(flows, capacity):
+    """Return max-min fair rates by filling all flows together until something is full, over and over."""
+    rates = {flow["flow_id"]: Fraction(0) for flow in flows}
+    growing, left = {flow["flow_id"]: flow for flow in flows}, {k: Fraction(v) for k, v in capacity.items()}
+    while growing:
+        crowd = defaultdict(int)
+        for flow in growing.values():
+            for link in flow["links"]:
+                crowd[link] += 1
+        step = min(left[link] / count for link, count in crowd.items())
+        step = min(step, *(flow["demand_bps"] - rates[name] for name, flow in growing.items()))
+        for name, flow in growing.items():
+            rates[name] += step
+            for link in flow["links"]:
+                left[link] -= step
+        growing = {
+            name: flow
+            for name, flow in growing.items()
+            if rates[name] < flow["demand_bps"] and all(left[link] > 0 for link in flow["links"])
+        }
+    return rates
+
+
+def expected_rates(network, flows):
+    """Return each flow's rate where every job has one phase: demand, 0.95 of a crowded NIC, or a max-min share."""
+    capacity = {link: Fraction(rate) for link, rate in network.capacity.items()}
+    senders, asked = defaultdict(set), defaultdict(int)
+    for flow in flows:
+        senders[flow["dst_nic"]].add(flow["src_nic"])
+        asked[flow["dst_nic"]] += flow["demand_bps"]
+    for nic, sources in senders.items():
+        rate = network.nics[nic]["bps"]
+        if len(sources) > 1 and asked[nic] > Fraction(95, 100) * rate:
+            capacity[f"{network.nics[nic]['port']}>{nic}"] = Fraction(95, 100) * rate
+    return max_min(flows, capacity)
+
+
+# ---------------------------------------------------------------- the whole
+
+
+def dependency_cycle(network, flows):
+    """Return a cycle of buffers waiting for each other along the paths and their local failover choices, if any."""
+    graph = networkx.DiGraph()
+    for flow in flows:
+        for links in (flow["links"], flow["reverse_links"]):
+            for a, b in zip(links, links[1:], strict=False):
+                graph.add_edge(a, b)
+                if b in network.switch_links and network.rises(b):
+                    start = network.ends[b][0]
+                    graph.add_edges_from(
+                        (a, c) for c in network.alive if network.ends[c][0] == start and network.rises(c)
+                    )
+    try:
+        return networkx.find_cycle(graph)
+    except networkx.NetworkXNoCycle:
+        return None
+
+
+def check(fabric, jobs, plan):
+    """Return everything in which a plan is not what the contract says; an empty list for a good plan."""
+    network = Network(fabric)
+    expected = expected_flows(network, jobs)
+    flows = [{**flow, "job": job["job_id"]} for job in plan["jobs"] for flow in job["flows"]]
+    found = []
+    ids = [flow["flow_id"] for flow in flows]
+    if sorted(ids) != sorted(expected):
+        return [
+            f"flows missing {sorted(set(expected) - set(ids))[:5]}, too many {sorted(set(ids) - set(expected))[:5]}"
+        ]
+    for flow in flows:
+        found += _flow_violations(network, flow, expected[flow["flow_id"]])
+    if found:
+        return found
+    found += _shared_paths(flows, expected)
+    for job in plan["jobs"]:
+        found += _certificate_violations(network, flows, job)
+    if len({(flow["job"], flow["phase"]) for flow in flows}) == len({flow["job"] for flow in flows}):
+        rates = expected_rates(network, flows)
+        found += [
+            f"{flow['flow_id']}: rate {flow['rate_bps']}, expected {float(rates[flow['flow_id']])}"
+            for flow in flows
+            if abs(int(flow["rate_bps"]) - rates[flow["flow_id"]]) > 2 + 1e-6 * rates[flow["flow_id"]]
+        ]
+    return found
+
+
+def _flow_violations(network, flow, wanted):
+    name = flow["flow_id"]
+    found = path_violations(network, name, flow["links"], wanted["src"], wanted["dst"])
+    found += path_violations(network, f"{name} reverse", flow["reverse_links"], wanted["dst"], wanted["src"])
+    if (flow["src_nic"], flow["dst_nic"], flow["phase"]) != (wanted["src"], wanted["dst"], wanted["phase"]):
+        found.append(f"{name}: wrong NICs or phase")
+    if abs(flow["demand_bps"] - wanted["demand"]) > Fraction(1, 2):
+        found.append(f"{name}: demand {flow['demand_bps']}, expected {float(wanted['demand'])}")
+    if flow["rate_bps"] > flow["demand_bps"]:
+        found.append(f"{name}: sends more than it asks for")
+    ports = (flow["udp_source_port"], flow["reverse_udp_source_port"])
+    if not all(49152 <= port <= 65535 for port in ports) or (wanted["port"] and ports[0] != wanted["port"]):
+        found.append(f"{name}: ports {ports}")
+    if wanted["pin"] and not flow["pinned"]:
+        found.append(f"{name}: is not pinned")
+    return found
+
+
+def _shared_paths(flows, expected):
+    """Flows pinned by address alone share one path per pair."""
+    paths = defaultdict(set)
+    for flow in flows:
+        wanted = expected[flow["flow_id"]]
+        if wanted["pin"] and not wanted["port"]:
+            paths[flow["src_nic"], flow["dst_nic"]].add(tuple(flow["links"]))
+    return [f"{pair}: pinned to {len(found)} paths" for pair, found in paths.items() if len(found) > 1]
+
+
+def _certificate_violations(network, flows, job):
+    certificate, found = job["certificate"], []
+    loads = heaviest(flows, lambda flow: flow["links"])
+    used = {link: Fraction(load, network.capacity[link]) for link, load in loads.items()}
+    inner = {link: value for link, value in used.items() if link in set(network.switch_links)}
+    worst = max(inner.values(), default=Fraction(0))
+    mine = [inner[link] for flow in job["flows"] for link in flow["links"] if link in inner]
+    nics = max((value for link, value in used.items() if link not in inner), default=Fraction(0))
+    for key, value in (
+        ("max_link_utilisation", worst),
+        ("own_max_link_utilisation", max(mine, default=Fraction(0))),
+        ("max_nic_utilisation", nics),
+    ):
+        if abs(certificate[key] - value) > TOLERANCE:
+            found.append(f"{key} is {certificate[key]}, the flows make it {float(value)}")
+    if worst and inner.get(certificate["bottleneck_link"]) != worst:
+        found.append(f"bottleneck_link {certificate['bottleneck_link']} is not the fullest")
+    if certificate["lower_bound"] > worst * (1 + Fraction(TOLERANCE)):
+        found.append(f"lower_bound {certificate['lower_bound']} is above what was reached, {float(worst)}")
+    if certificate["lower_bound"] < bounds(network, flows) * (1 - Fraction(TOLERANCE)):
+        found.append(f"lower_bound {certificate['lower_bound']} is below {float(bounds(network, flows))}")
+    if certificate["deadlock_free"] != (dependency_cycle(network, flows) is None):
+        found.append("deadlock_free is wrong")
+    return found
