@@ -64,7 +64,11 @@ class Child:
         self._waiting = []
 
     def close(self) -> None:
-        """End the child by closing its input."""
+        """Let the child end by closing its input."""
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 pipe.close()
+
+    def reap(self) -> None:
+        """Collect the status of a child that has been ended."""
+        self._process.wait(ANSWER_TIMEOUT_S)

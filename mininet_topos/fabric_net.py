@@ -96,6 +96,11 @@ class FabricNet:
         held = {name for name, controller in bridges["data"] if controller[0] == "uuid" and controller[1] in alive}
         return frozenset(switch for switch, bridge in self.bridge_of.items() if bridge in held)
 
+    def set_cable(self, cable_id: str, up: bool) -> None:
+        """Pull a cable (`Cable.id`, or either directed link id of it) or plug it in again."""
+        interface = self.interface_of[self.fabric.cable_by_link[cable_id].lower]
+        _ip_batch([f"link set dev {interface} {'up' if up else 'down'}"])
+
     def egresses(self) -> list[shaping.Egress]:
         """Return the shaped switch ports of the root namespace."""
         return [shaping.Egress(interface=self.interface_of[port], rate_bps=bps) for port, bps in _rates(self.fabric)]
@@ -124,7 +129,8 @@ class FabricNet:
         """Make all veth pairs, without IPv6 (its chatter would be counted), shape them and bring them up."""
         common = f"mtu {shaping.MTU_BYTES} group {self._entry.link_group}"
         batch = [
-            f"link add {self.interface_of[cable.lower]} {common} type veth peer name {self.interface_of[cable.upper]} {common}"
+            f"link add {self.interface_of[cable.lower]} {common} "
+            f"type veth peer name {self.interface_of[cable.upper]} {common}"
             for cable in self.fabric.cables
         ]
         batch += [
@@ -137,7 +143,7 @@ class FabricNet:
             switch_off_ipv6 = Path(f"/proc/sys/net/ipv6/conf/{interface}/disable_ipv6")
             if switch_off_ipv6.exists():
                 switch_off_ipv6.write_text("1")
-        shaping.shape(self.egresses())
+        shaping.shape_switch_ports(self.egresses())
         _ip_batch([f"link set group {self._entry.link_group} up"])
 
     def _configure_hosts(self) -> None:
@@ -159,7 +165,8 @@ class FabricNet:
         lines = [f"echo 1 2>/dev/null > /proc/sys/net/ipv6/conf/{scope}/disable_ipv6" for scope in ("all", "default")]
         settings = {"arp_ignore": 1, "arp_announce": 2, "rp_filter": 0}
         lines += [f"echo {value} > /proc/sys/net/ipv4/conf/all/{name}" for name, value in settings.items()]
-        batch, queues = ["link set dev lo up"], []
+        batch = ["link set dev lo up"]
+        queues: list[str] = []
         own = {nic.id for nic in nics}
         for metric, nic in enumerate(nics, start=1):
             device = self.device_of[nic.id]
@@ -167,7 +174,7 @@ class FabricNet:
             batch += [f"route add default dev {device} src {ip_text(nic.ip)} metric {metric}"]
             batch += [f"neigh replace {entry} dev {device}" for other, entry in neighbours.items() if other not in own]
             lines.append(f"ethtool -K {device} {OFFLOADS} >/dev/null 2>&1")
-            queues += shaping.Egress(interface=device, rate_bps=nic.capacity_bps).commands
+            queues += shaping.Egress(interface=device, rate_bps=nic.capacity_bps).nic_commands
         lines += ["ip -batch - <<'END'", *batch, "END", "tc -batch - <<'END'", *queues, "END"]
         return "\n".join(lines) + "\n"
 
@@ -177,7 +184,7 @@ class FabricNet:
     def _check_port_numbers(self) -> None:
         """Make sure that Open vSwitch gave each port the number that the fabric says."""
         table = json.loads(self.ovs.vsctl("--format=json", "--columns=name,ofport", "list", "interface"))
-        given = {name: number for name, number in table["data"]}
+        given = dict(table["data"])
         for port, interface in self.interface_of.items():
             if given.get(interface) != port.number:
                 log = self.ovs.directory / "ovs-vswitchd.log"

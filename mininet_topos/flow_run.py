@@ -83,8 +83,8 @@ class NicCounters:
 class Integrity:
     """The balance of a run, in RoCE frames of all NICs together.
 
-    Open vSwitch receives through sockets too; `switch_socket_drops` are frames that found one of those full: counted, yet
-    they are the host's overload and not the network's, so they make a run invalid.
+    Open vSwitch receives through sockets too; `switch_socket_drops` are frames that found one of those full:
+    counted, yet they are the host's overload and not the network's, so they make a run invalid.
     """
 
     tx_packets: int
@@ -110,8 +110,9 @@ class Integrity:
         if self.valid:
             return f"NIC tx {self.tx_packets} = NIC rx {self.rx_packets} + queue drops {self.queue_drops}: valid"
         return (
-            f"NIC tx {self.tx_packets} - NIC rx {self.rx_packets} - queue drops {self.queue_drops} = {self.unaccounted} "
-            f"unaccounted (host overload: {self.switch_socket_drops} at switches, {self.nic_socket_drops} at NICs; "
+            f"NIC tx {self.tx_packets} - NIC rx {self.rx_packets} - queue drops {self.queue_drops} = "
+            f"{self.unaccounted} unaccounted (host overload: {self.switch_socket_drops} at switches, "
+            f"{self.nic_socket_drops} at NICs; "
             f"{self.foreign_packets} misled, {self.icrc_errors} damaged): INVALID"
         )
 

@@ -88,6 +88,8 @@ class Lab:
                 self._registration.end()
             if self._ovs is not None:
                 self._ovs.stop()
+            for child in self._children:
+                child.reap()
         finally:
             self._children, self._net, self._ovs, self._registration = [], None, None, None
             restore()

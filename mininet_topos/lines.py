@@ -8,6 +8,7 @@ import json
 import os
 import select
 import time
+from collections.abc import Iterable
 from typing import IO, Any
 
 CHUNK_BYTES = 1 << 16
@@ -29,6 +30,14 @@ class LineReader:
         return [json.loads(line) for line in lines if line]
 
 
+def wait_readable(fds: Iterable[int], timeout_s: float) -> list[int]:
+    """Return the descriptors that can be read or have ended, waiting at most so long; any number will do."""
+    poll = select.poll()
+    for fd in fds:
+        poll.register(fd, select.POLLIN)
+    return [fd for fd, _ in poll.poll(timeout_s * 1000)]
+
+
 def write_line(file: IO[bytes], message: dict[str, Any]) -> None:
     """Send one object at once."""
     file.write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
@@ -40,7 +49,7 @@ def read_one(reader: LineReader, waiting: list[dict[str, Any]], timeout_s: float
     deadline = time.monotonic() + timeout_s
     while not waiting and not reader.closed:
         rest = deadline - time.monotonic()
-        if rest <= 0 or not select.select([reader.fd], [], [], rest)[0]:
+        if rest <= 0 or not wait_readable([reader.fd], rest):
             return None
         waiting += reader.read()
     return waiting.pop(0) if waiting else None

@@ -5,6 +5,7 @@ environment was read, so a number that was given to a newcomer in between is nev
 """
 
 import os
+import re
 import select
 import signal
 import socket
@@ -14,6 +15,7 @@ from contextlib import suppress
 
 TERM_WAIT_S = 1.0
 KILL_WAIT_S = 2.0
+SYSTEM_DATAPATH = "system@ovs-system"
 
 
 def processes(mark: str) -> dict[int, int]:
@@ -23,7 +25,7 @@ def processes(mark: str) -> dict[int, int]:
     for name in os.listdir("/proc"):
         if not name.isdigit() or int(name) == os.getpid():
             continue
-        with suppress(OSError):
+        with suppress(ProcessLookupError):
             pidfd = os.pidfd_open(int(name))
             if wanted in _environment(int(name)):
                 found[int(name)] = pidfd
@@ -63,9 +65,28 @@ def remove_interfaces(prefix: str, link_group: int) -> None:
         subprocess.run(["ip", "-force", "-batch", "-"], input=batch, text=True, capture_output=True, check=False)
 
 
+def leave_system_datapath(prefix: str) -> None:
+    """Take a lab's ports out of the kernel's Open vSwitch datapath, and the datapath away if nothing else is in it."""
+    ports = _system_ports()
+    for name in ports:
+        if name.startswith(prefix):
+            subprocess.run(["ovs-dpctl", "del-if", SYSTEM_DATAPATH, name], capture_output=True, check=False)
+    if ports and all(name.startswith(prefix) or name == "ovs-system" for name in ports):
+        subprocess.run(["ovs-dpctl", "del-dp", SYSTEM_DATAPATH], capture_output=True, check=False)
+
+
+def _system_ports() -> list[str]:
+    done = subprocess.run(["ovs-dpctl", "show", SYSTEM_DATAPATH], text=True, capture_output=True, check=False)
+    return re.findall(r"^\s+port \d+: (\S+)", done.stdout, re.MULTILINE)
+
+
 def _environment(pid: int) -> list[bytes]:
-    with open(f"/proc/{pid}/environ", "rb") as file:
-        return file.read().split(b"\0")
+    """Return a process's environment; empty where it has none (a thread of the kernel, a zombie, another user's)."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return file.read().split(b"\0")
+    except OSError:
+        return []
 
 
 def _signal_all(found: dict[int, int], number: signal.Signals) -> None:

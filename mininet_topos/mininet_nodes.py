@@ -31,7 +31,7 @@ class LabLink(Link):
     """A veth pair that is made by the batch of `fabric_net`."""
 
     @classmethod
-    def makeIntfPair(cls, *_arguments: Any, **_params: Any) -> None:  # noqa: N802 - Mininet's name
+    def makeIntfPair(cls, *_arguments: Any, **_params: Any) -> None:
         """Make nothing now."""
 
 
@@ -66,7 +66,7 @@ class LabSwitch(OVSSwitch):
         super().__init__(bridge, failMode="secure", batch=True, **params)
         self._ready = True
 
-    def startShell(self, mnopts: str | None = None) -> None:  # noqa: N802 - Mininet's name
+    def startShell(self, mnopts: str | None = None) -> None:
         """Have no shell: a switch lives in the root namespace, where `cmd` can run anything."""
         self.shell, self.waiting = None, False
 
@@ -96,14 +96,14 @@ class LabSwitch(OVSSwitch):
         return words
 
     @classmethod
-    def batchStartup(cls, switches: Sequence["LabSwitch"], run: Any = None) -> Sequence["LabSwitch"]:  # noqa: N802
+    def batchStartup(cls, switches: Sequence["LabSwitch"], run: Any = None) -> Sequence["LabSwitch"]:
         """Make the bridges of all switches in one transaction."""
         hands_off = ("--", "--id=@ours", "create", "qos", "type=linux-noop")  # else it removes the links' shaping
         switches[0].ovs.vsctl(*hands_off, *(word for switch in switches for word in switch.bridge_commands()))
         return switches
 
     @classmethod
-    def batchShutdown(cls, switches: Sequence["LabSwitch"], run: Any = None) -> Sequence["LabSwitch"]:  # noqa: N802
+    def batchShutdown(cls, switches: Sequence["LabSwitch"], run: Any = None) -> Sequence["LabSwitch"]:
         """Remove the bridges of all switches in one transaction."""
         words = (word for switch in switches for word in ("--", "--if-exists", "del-br", switch.name))
         switches[0].ovs.vsctl(*words)

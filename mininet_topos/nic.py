@@ -276,7 +276,7 @@ def serve(nic: Nic, reader: LineReader) -> None:
         if nic.running and not announced and nic.complete:
             write_line(sys.stdout.buffer, {"event": "complete"})
             announced = True
-        readable = select.select([nic.socket, reader.fd], [], [], timeout)[0]
+        readable = select.select([nic.socket.fileno(), reader.fd], [], [], timeout)[0]
         if reader.fd not in readable:
             continue
         for command in reader.read():

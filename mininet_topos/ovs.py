@@ -17,7 +17,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from controller.model.error import EnvironmentFault
-from mininet_topos.registry import LabEntry, registry_lock, run_directory
+from mininet_topos.registry import SYSTEM_DATAPATH_NOTE, LabEntry, registry_lock, run_directory
 from mininet_topos.sysctl import LAB_SETTINGS, hold_settings
 from mininet_topos.unixctl import Unixctl
 
@@ -51,7 +51,7 @@ class OpenVSwitch:
         self._system_lock: int | None = None
         self.datapath = Datapath.USERSPACE
         self.pid = 0
-        self.control: Unixctl
+        self._control: Unixctl | None = None
 
     @property
     def datapath_type(self) -> str:
@@ -59,7 +59,10 @@ class OpenVSwitch:
         return "system" if self.datapath is Datapath.SYSTEM else "dummy"
 
     def start(self) -> None:
-        """Start both daemons with the socket buffers that a lab needs; raises EnvironmentFault where they do not come up."""
+        """Start both daemons, with the socket buffers that a lab needs.
+
+        Raises EnvironmentFault where they do not come up.
+        """
         self.directory.mkdir()
         with registry_lock() as root:
             hold_settings(root / "sysctl.json", self._entry.id, LAB_SETTINGS)
@@ -70,12 +73,13 @@ class OpenVSwitch:
         self._daemon("ovs-vswitchd", f"unix:{self._database}", "--enable-dummy")
         self.pid = int(self._await_file("ovs-vswitchd.pid").read_text())
         os.setpriority(os.PRIO_PROCESS, self.pid, NICENESS)
-        self.control = Unixctl(self._await_file(f"ovs-vswitchd.{self.pid}.ctl"))
+        self._control = Unixctl(self._await_file(f"ovs-vswitchd.{self.pid}.ctl"))
 
     def stop(self) -> None:
-        """Give the kernel's datapath back; the daemons themselves are ended by the registration."""
+        """Let another lab have the kernel's datapath; the daemons themselves are ended by the registration."""
+        if self._control is not None:
+            self._control.close()
         if self._system_lock is not None:
-            subprocess.run(["ovs-dpctl", "del-dp", "system@ovs-system"], capture_output=True, check=False)
             os.close(self._system_lock)
             self._system_lock = None
 
@@ -89,7 +93,9 @@ class OpenVSwitch:
 
     def appctl(self, command: str, *arguments: str) -> str:
         """Ask the switch daemon, without a fork."""
-        return self.control.call(command, *arguments)
+        if self._control is None:
+            raise EnvironmentFault("the lab's Open vSwitch is not running")
+        return self._control.call(command, *arguments)
 
     @property
     def _database(self) -> Path:
@@ -135,6 +141,7 @@ class OpenVSwitch:
             os.close(fd)
             return False
         self._system_lock = fd
+        (self._entry.directory / SYSTEM_DATAPATH_NOTE).touch()
         return True
 
 

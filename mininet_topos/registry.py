@@ -28,6 +28,7 @@ ID_LENGTH = 4
 DIGITS = "0123456789bcdfghjkmnpqrstvwxyz"  # no vowels: an id spells nothing
 ENVIRONMENT_MARK = "HEDDLE_LAB"
 GROUP_BASE = 0x68000000
+SYSTEM_DATAPATH_NOTE = "uses-the-kernel-datapath"
 
 
 def run_directory() -> Path:
@@ -125,6 +126,8 @@ def _clear_dead(root: Path) -> tuple[str, ...]:
 
 def _clear(root: Path, entry: LabEntry) -> None:
     marked.end_processes(f"{ENVIRONMENT_MARK}={entry.mark}")
+    if (entry.directory / SYSTEM_DATAPATH_NOTE).exists():
+        marked.leave_system_datapath(entry.prefix)
     marked.remove_interfaces(entry.prefix, entry.link_group)
     release_settings(root / "sysctl.json", entry.id)
     shutil.rmtree(entry.directory, ignore_errors=True)

@@ -1,7 +1,8 @@
 """A memory-mapped receive ring on every interface of this namespace, read in batches as numpy arrays.
 
-Rows of a batch have this layout (packet(7), TPACKET_V2): frame header 32 bytes, of which the status is the first word; then a
-sockaddr_ll with the interface's index and whether the frame came in or went out; the frame from byte `MAC_AT` on.
+Rows of a batch have this layout (packet(7), TPACKET_V2): frame header 32 bytes, of which the status is
+the first word; then a sockaddr_ll with the interface's index and whether the frame came in or went out; the frame from
+byte `MAC_AT` on.
 """
 
 import mmap

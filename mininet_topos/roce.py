@@ -140,7 +140,7 @@ def parse(frame: bytearray | memoryview, length: int) -> Packet | None:
     return Packet(
         source, destination, source_port, traffic_class, opcode, qp_word & 0xFFFFFF, psn_word & PSN_MASK,
         psn_word >> 31 == 1, aeth >> 24, aeth & 0xFFFFFF, payload_bytes,
-        frame[end - ICRC_BYTES : end] == _icrc(frame, end),
+        bytes(frame[end - ICRC_BYTES : end]) == _icrc(frame, end),
     )  # fmt: skip
 
 

@@ -1,9 +1,7 @@
 """Runs a set of flows on a lab's NICs and gathers every count: NICs, links, queues, sockets."""
 
-import json
 import os
 import re
-import select
 import subprocess
 import time
 import zlib
@@ -18,8 +16,15 @@ from mininet_topos import shaping
 from mininet_topos.child import Child
 from mininet_topos.fabric_net import FabricNet
 from mininet_topos.flow_run import (
-    Capture, FiveTuple, FlowRequest, FlowResult, Integrity, NicCounters, RunResult,
+    Capture,
+    FiveTuple,
+    FlowRequest,
+    FlowResult,
+    Integrity,
+    NicCounters,
+    RunResult,
 )  # fmt: skip
+from mininet_topos.lines import wait_readable
 from mininet_topos.roce import PSN_MASK
 
 ECT0 = 2
@@ -45,8 +50,7 @@ class NicSettings:
     @staticmethod
     def for_fabric(fabric: Fabric) -> "NicSettings":
         """Return the defaults with a timeout longer than two full queues of the slowest link take to drain."""
-        slowest = min((nic.capacity_bps for nic in fabric.nics), default=10**9)
-        slowest = min((cable.capacity_bps for cable in fabric.cables), default=slowest) if fabric.cables else slowest
+        slowest = min([nic.capacity_bps for nic in fabric.nics] + [cable.capacity_bps for cable in fabric.cables])
         drain_ns = shaping.QUEUE_BYTES * 8 * 10**9 // slowest
         return NicSettings(ack_timeout_ns=max(LEAST_ACK_TIMEOUT_NS, drain_ns * 5 // 2))
 
@@ -147,7 +151,7 @@ class FlowRunner:
         deadline = start_ns / 1e9 + timeout_s
         waiting = {self._nics[nic].fd: self._nics[nic] for nic in senders if not self._nics[nic].events}
         while waiting and (rest := deadline - time.monotonic()) > 0:
-            for fd in select.select(list(waiting), [], [], min(rest, PROGRESS_S))[0]:
+            for fd in wait_readable(waiting, min(rest, PROGRESS_S)):
                 waiting[fd].poll_events()
                 if waiting[fd].events:
                     del waiting[fd]
@@ -271,18 +275,13 @@ def _read_capture(report: Mapping[str, Any]) -> Capture:
 
 
 def _socket_drops(interfaces: Iterable[str]) -> int:
-    """Return the frames that Open vSwitch's receive sockets on these interfaces dropped, from the kernel's diagnosis."""
+    """Return the frames that Open vSwitch's receive sockets on these interfaces dropped, as the kernel diagnoses it."""
     listing = subprocess.run(
         ["ss", "-0", "-a", "-n", "-m", "-O", "-H"], text=True, capture_output=True, check=True
     ).stdout
     wanted = set(interfaces)
-    drops = 0
-    for line in listing.splitlines():
-        named = re.search(r"\*:(\S+)|:(hd\w+)", line)
-        counted = re.search(r",d(\d+)\)", line)
-        if named and counted and (named.group(1) or named.group(2)) in wanted:
-            drops += int(counted.group(1))
-    return drops
+    found = re.findall(r"\*:(\S+).*,d(\d+)\)", listing)
+    return sum(int(drops) for interface, drops in found if interface in wanted)
 
 
 def _cpu_ns(pid: int) -> int:

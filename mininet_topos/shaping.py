@@ -1,7 +1,7 @@
 """Link capacity: what a port may send per second, and the queue before it.
 
 Each egress is a token bucket at the port's rate (`tbf`) over a queue that holds about QUEUE_BYTES of
-full frames. The queue drops from its head (`pfifo_head_drop`) and not from its tail for one reason:
+full frames. A switch port's queue drops from its head (`pfifo_head_drop`) and not from its tail for one reason:
 dropping the newcomer makes the kernel answer the sender with ENOBUFS, on which Open vSwitch gives up the
 rest of its batch without counting it. Dropping the oldest loses exactly one counted frame.
 This one file is the place where a richer queue model goes.
@@ -36,19 +36,25 @@ class Egress:
     rate_bps: int
 
     @property
-    def commands(self) -> tuple[str, str]:
-        """Return the `tc` commands (without the word tc) that shape this interface."""
+    def switch_commands(self) -> tuple[str, ...]:
+        """Return the `tc` commands (without the word tc) that shape a switch port."""
+        leaf = f"qdisc replace dev {self.interface} parent 1:1 handle 10: pfifo_head_drop limit {QUEUE_FRAMES}"
+        return (self._bucket(2 * QUEUE_BYTES), leaf)  # the leaf queue is the one that drops
+
+    @property
+    def nic_commands(self) -> tuple[str, ...]:
+        """Return the `tc` commands that shape a NIC: its queue refuses what it has no room for, and loses nothing."""
+        return (self._bucket(QUEUE_BYTES),)
+
+    def _bucket(self, limit_bytes: int) -> str:
         burst = max(MTU_BYTES + 1000, int(self.rate_bps * BURST_TIME_S / 8))
-        limit = 2 * QUEUE_BYTES + burst  # the leaf queue is the one that drops
-        return (
-            f"qdisc replace dev {self.interface} root handle 1: tbf rate {self.rate_bps}bit burst {burst} limit {limit}",
-            f"qdisc replace dev {self.interface} parent 1:1 handle 10: pfifo_head_drop limit {QUEUE_FRAMES}",
-        )
+        shape = f"tbf rate {self.rate_bps}bit burst {burst} limit {limit_bytes + burst}"
+        return f"qdisc replace dev {self.interface} root handle 1: {shape}"
 
 
-def shape(egresses: Iterable[Egress]) -> None:
-    """Shape interfaces of the present namespace in one batch; raises OSError with tc's message."""
-    batch = "\n".join(command for egress in egresses for command in egress.commands)
+def shape_switch_ports(egresses: Iterable[Egress]) -> None:
+    """Shape switch ports of the present namespace in one batch; raises OSError with tc's message."""
+    batch = "\n".join(command for egress in egresses for command in egress.switch_commands)
     done = subprocess.run(["tc", "-batch", "-"], input=batch, text=True, capture_output=True, check=False)
     if done.returncode != 0:
         raise OSError(f"tc refused to shape the links: {done.stderr.strip()}")

@@ -65,3 +65,31 @@ def clos3(pods: int, leaves: int, aggs: int, cores: int, bps: int = 20_000_000) 
             for i in range(per_agg)
         ]
     return Fabric(name="pods", switches=tuple(switches), cables=tuple(cables), nics=tuple(nics))
+
+
+def rails(bps: int = 20_000_000) -> Fabric:
+    """Build two leaves under one spine by two parallel cables each, and two hosts with a NIC on either leaf."""
+    switches = (
+        Switch(id="spine1", role=Role.SPINE, datapath_id=1),
+        Switch(id="leaf1", role=Role.LEAF, datapath_id=2),
+        Switch(id="leaf2", role=Role.LEAF, datapath_id=3),
+    )
+    cables = tuple(
+        Cable(lower=PortRef(f"leaf{n}", j), upper=PortRef("spine1", 2 * (n - 1) + j), capacity_bps=bps)
+        for n in (1, 2)
+        for j in (1, 2)
+    )
+    nics = tuple(
+        Nic(
+            id=f"h{h}-n{r}",
+            host=f"h{h}",
+            ip=0x0A000000 + 10 * r + h,
+            mac=0x020000000000 + 10 * r + h,
+            port=PortRef(f"leaf{r + 1}", 2 + h),
+            capacity_bps=bps,
+            rail=r,
+        )
+        for h in (1, 2)
+        for r in (0, 1)
+    )
+    return Fabric(name="rails", switches=switches, cables=cables, nics=nics)

@@ -1,0 +1,33 @@
+"""Run as a program: a lab that announces itself and then works until something ends it."""
+
+from mininet_topos.flow_run import FlowRequest
+from mininet_topos.lab import Lab
+from tests.e2e.small_fabrics import spine_leaf
+
+
+def main() -> None:
+    """Start a lab, print its id, and run a flow that takes minutes."""
+    with Lab(spine_leaf(2, 2, 2)) as lab:
+        lab.ecmp.load()
+        request = FlowRequest(
+            flow_id="long",
+            src_nic="h1-n0",
+            dst_nic="h2-n0",
+            udp_source_port=0xC001,
+            reverse_udp_source_port=0xC001,
+            rate_bps=10_000_000,
+            size_bytes=10**9,
+        )
+        announced = False
+
+        def announce(_seconds: float) -> None:
+            nonlocal announced
+            if not announced:
+                print(lab.id, flush=True)
+            announced = True
+
+        lab.run_flows([request], timeout_s=600, on_progress=announce)
+
+
+if __name__ == "__main__":
+    main()
