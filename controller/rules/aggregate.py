@@ -15,7 +15,7 @@ ADDRESS_BITS = 32
 
 
 class Run(NamedTuple):
-    """Addresses of one owner with no other owner's in between; `first` and `last` are owned themselves."""
+    """Consecutive addresses, all of them of one owner."""
 
     first: int
     last: int
@@ -52,26 +52,22 @@ def mask_of(length: int) -> int:
 
 def runs_of(owned: Iterable[tuple[int, int]]) -> tuple[Run, ...]:
     """Join (address, owner) pairs into runs, in order of address."""
-    runs: list[Run] = []
-    for address, owner in sorted(owned):
-        if runs and runs[-1].owner == owner:
-            runs[-1] = Run(runs[-1].first, address, owner)
-        else:
-            runs.append(Run(address, address, owner))
-    return tuple(runs)
+    return _joined(Run(address, address, owner) for address, owner in sorted(owned))
 
 
-def relabelled(runs: Sequence[Run], label_of_owner: Sequence[int | None]) -> tuple[Run, ...]:
-    """Give each run its owner's label and join neighbours; an owner without a label is as if it owned nothing."""
+def relabelled(runs: Iterable[Run], label_of_owner: Sequence[int | None]) -> tuple[Run, ...]:
+    """Give each run its owner's label; an owner without a label is as if it owned nothing."""
+    labelled = ((run, label_of_owner[run.owner]) for run in runs)
+    return _joined(Run(run.first, run.last, label) for run, label in labelled if label is not None)
+
+
+def _joined(runs: Iterable[Run]) -> tuple[Run, ...]:
     joined: list[Run] = []
     for run in runs:
-        label = label_of_owner[run.owner]
-        if label is None:
-            continue
-        if joined and joined[-1].owner == label:
-            joined[-1] = Run(joined[-1].first, run.last, label)
+        if joined and joined[-1].owner == run.owner and joined[-1].last + 1 == run.first:
+            joined[-1] = Run(joined[-1].first, run.last, run.owner)
         else:
-            joined.append(Run(run.first, run.last, label))
+            joined.append(run)
     return tuple(joined)
 
 
@@ -96,7 +92,7 @@ def _common_prefix(first: int, last: int) -> tuple[int, int]:
 
 def _node(runs: tuple[Run, ...], value: int, length: int) -> _Node:
     """Build the subtree of a prefix from the runs with an address in it (at least one), labels from the bottom up."""
-    if len(runs) == 1:
+    if all(run.owner == runs[0].owner for run in runs):
         return _Node(value, length, 1 << runs[0].owner)
     middle = value | 1 << ADDRESS_BITS - length - 1
     lows = tuple(run for run in runs if run.first < middle)

@@ -100,7 +100,7 @@ def _usable(compilation: Compilation, switch: Switch) -> _Usable:
     every = (1 << len(compilation.fabric.up_choices[switch.id])) - 1
     reach, leaves = compilation.reach, len(compilation.fabric.leaves)
     wanted = compilation.once("wanted", lambda: sum(1 << number for number in compilation.destinations))
-    above = wanted & ~reach.sent_down[switch.id]
+    above = wanted & ~reach.below[switch.id]
     usual = compilation.once(("usual", leaves), lambda: (USUAL,) * leaves)
     lacking = 0
     for reached in reach.by_choice[switch.id]:

@@ -69,9 +69,8 @@ def _ways_key(compilation: Compilation, switch: Switch) -> tuple[object, ...]:
     groups = compilation.fabric.down_groups[switch.id]
     goes_up = bool(compilation.fabric.up_choices[switch.id])
     single = all(len(group.cables) == 1 for group in groups)
-    sent_down = compilation.reach.sent_down[switch.id]
     shape = tuple((group.leaves, len(group.cables)) for group in groups)
-    return ("ways", goes_up, shape, sent_down) if single or compilation.health.whole else ("ways", switch.id)
+    return ("ways", goes_up, shape) if single or compilation.health.whole else ("ways", switch.id)
 
 
 def _ways_of(compilation: Compilation, switch: Switch) -> tuple[tuple[int | None, ...], tuple[_Way, ...]]:
@@ -79,14 +78,11 @@ def _ways_of(compilation: Compilation, switch: Switch) -> tuple[tuple[int | None
     labels: list[int | None] = [UP if compilation.fabric.up_choices[switch.id] else None] * len(
         compilation.fabric.leaves
     )
-    sent_down = compilation.reach.sent_down[switch.id]
     number_of: dict[_Way, int] = {}
     for g, group in enumerate(compilation.fabric.down_groups[switch.id]):
         every = (1 << len(group.cables)) - 1
         for leaf in group.leaves:
             number = compilation.leaf_number[leaf]
-            if not sent_down >> number & 1:
-                continue
             usable = every if every == 1 else compilation.reach.cables_down_to(group, number) or every
             labels[number] = number_of.setdefault(_Way(g, usable), len(number_of) + 1)
     return tuple(labels), tuple(number_of)

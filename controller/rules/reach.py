@@ -54,18 +54,10 @@ class Reach:
                 entered[cable.upper.switch] if is_live(cable, self._health) else 0
                 for cable in self._fabric.up_choices[switch.id]
             )
-            entered[switch.id] = self.down[switch.id] | _union(found[switch.id])
+            # What is below goes down or not at all. To pass a switch by going up over it would be admissible, but
+            # no order of changes would then be free of loss: above it, it would have to be known not to lead down.
+            entered[switch.id] = self.down[switch.id] | _union(found[switch.id]) & ~self.below[switch.id]
         return found
-
-    @cached_property
-    def sent_down(self) -> dict[str, int]:
-        """Return the leaves that each switch sends down to: what it reaches that way.
-
-        What it would reach had nothing failed goes up past it where that helps, and stays below where nothing does.
-        """
-        return {
-            switch: self.down[switch] | self.below[switch] & ~_union(self.by_choice[switch]) for switch in self.below
-        }
 
     def up_choices_to(self, switch: str, leaf_number: int) -> int:
         """Return the choices upwards that lead to a leaf."""

@@ -26,22 +26,31 @@ def network_of(fabric: Fabric, health: Health = WHOLE, pins=()) -> Network:
 
 
 def leaves_reached(fabric: Fabric, health: Health, start: str) -> set[str]:
-    """Every leaf that some walk up and then down over live cables reaches: an independent search over states."""
-    edges: dict[tuple[str, bool], set[tuple[str, bool]]] = {}
+    """Every leaf that some walk up and then down over live cables reaches, turning no later than the rules do.
+
+    An independent search: a walk towards a leaf turns down at the first switch that the leaf is below of as built.
+    """
+    up, down = {}, {}
     for cable in fabric.cables:
         low, high = cable.lower.switch, cable.upper.switch
-        if cable.id in health.down_cables or {low, high} & health.down_switches:
-            continue
-        edges.setdefault((low, False), set()).add((high, False))
-        for falling in (False, True):
-            edges.setdefault((high, falling), set()).add((low, True))
-    seen, todo = {(start, False)}, [(start, False)]
-    while todo:
-        for node in edges.get(todo.pop(), ()):
-            if node not in seen:
-                seen.add(node)
-                todo.append(node)
-    return {switch for switch, _ in seen}
+        down.setdefault(high, []).append((low, cable))
+        up.setdefault(low, []).append((high, cable))
+
+    def live(cable):
+        return (
+            cable.id not in health.down_cables and not {cable.lower.switch, cable.upper.switch} & health.down_switches
+        )
+
+    def is_above(switch, leaf, only_live):
+        ways = (low for low, cable in down.get(switch, ()) if live(cable) or not only_live)
+        return switch == leaf or any(is_above(low, leaf, only_live) for low in ways)
+
+    def gets_to(switch, leaf):
+        if is_above(switch, leaf, only_live=False):
+            return is_above(switch, leaf, only_live=True)
+        return any(live(cable) and gets_to(high, leaf) for high, cable in up.get(switch, ()))
+
+    return {leaf for leaf in fabric.leaves if gets_to(start, leaf)}
 
 
 def check_pairs(fabric: Fabric, health: Health, ports: list[int]) -> None:
@@ -152,6 +161,7 @@ def test_pause_frames_end_at_every_switch(fabric, data):
         for port in (1, 2, 99):
             journey = Journey()
             assert network.forward(switch.id, {**PFC, "in_port": port}, journey) is None
+            assert journey.last is not None
             assert (journey.end, journey.last.kind) == ("dropped", "PFC_DROP")
 
 
@@ -168,6 +178,7 @@ def test_an_unknown_destination_is_dropped_and_counted_as_a_miss_never_looped(fa
             assert journey.nic is None
             assert journey.end in ("dropped", "hairpin")
             if journey.end == "dropped":
+                assert journey.last is not None
                 assert journey.last.kind == "MISS"
 
 

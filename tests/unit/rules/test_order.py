@@ -1,0 +1,65 @@
+"""The order of changes."""
+
+from controller.model.rule import Change, ChangeOp, Pin, SwitchRules
+from controller.model.steering import layout_of
+from controller.rules.compile import compile_fabric
+from controller.rules.diff import diff
+from controller.rules.order import order
+from controller.rules.pipeline import Table
+from tests.unit.rules.builders import clos3, spine_leaf
+
+FABRIC = spine_leaf(2, 2, 1)
+PATH = ("h1-n0>leaf1:3", "leaf1:1>spine1:1", "spine1:2>leaf2:1", "leaf2:3>h2-n0")
+PIN = Pin(
+    src_ip=FABRIC.nics[0].ip, dst_ip=FABRIC.nics[1].ip, udp_source_port=0xC000, links=PATH, job_number=1, generation=1
+)
+
+
+def steps_between(fabric, old, new):
+    return order({switch: diff(old.get(switch, SwitchRules()), new[switch]) for switch in new}, fabric)
+
+
+def test_an_empty_fabric_is_filled_from_the_top_and_the_leaves_open_last():
+    fabric = clos3(2, 2, 2, 2)
+    steps = steps_between(fabric, {}, compile_fabric(fabric, layout_of(fabric)))
+    roles = [{name.split("-")[-1].rstrip("0123456789") for name in step.changes} for step in steps]
+    assert roles == [{"core"}, {"agg"}, {"leaf"}, {"leaf"}]
+    assert all(
+        change.item.table in (Table.CLASSIFY, Table.PINS)
+        for changes in steps[-1].changes.values()
+        for change in changes
+    )
+
+
+def test_a_pin_is_one_step_in_two_tiers_and_so_is_its_end():
+    plain, pinned = (compile_fabric(FABRIC, layout_of(FABRIC), pins=pins) for pins in ((), (PIN,)))
+    (there,) = steps_between(FABRIC, plain, pinned)
+    (back,) = steps_between(FABRIC, pinned, plain)
+    (added,), (deleted,) = there.changes["leaf1"], back.changes["leaf1"]
+    assert (added.op, deleted.op) == (ChangeOp.RULE_ADD, ChangeOp.RULE_DELETE)
+
+
+def test_groups_come_before_all_rules_and_go_after_them():
+    filled = compile_fabric(FABRIC, layout_of(FABRIC), pins=(PIN,))
+    empty = dict.fromkeys(filled, SwitchRules())
+    made = [change.op for step in steps_between(FABRIC, empty, filled) for change in step.changes.get("leaf1", ())]
+    gone = [change.op for step in steps_between(FABRIC, filled, empty) for change in step.changes.get("leaf1", ())]
+    assert made == sorted(made)
+    assert gone == sorted(gone)
+    assert {made[0], gone[-1]} == {ChangeOp.GROUP_ADD, ChangeOp.GROUP_DELETE}
+
+
+def test_nothing_to_change_is_no_step():
+    assert order({}, FABRIC) == ()
+    assert order({"leaf1": ()}, FABRIC) == ()
+
+
+def test_every_change_is_made_exactly_once():
+    filled = compile_fabric(FABRIC, layout_of(FABRIC), pins=(PIN,))
+    changes = {switch: diff(SwitchRules(), held) for switch, held in filled.items()}
+    made: dict[str, list[Change]] = {}
+    for step in order(changes, FABRIC):
+        for switch, found in step.changes.items():
+            made.setdefault(switch, []).extend(found)
+    assert {switch: len(found) for switch, found in made.items()} == {s: len(found) for s, found in changes.items()}
+    assert {switch: set(found) for switch, found in made.items()} == {s: set(found) for s, found in changes.items()}
