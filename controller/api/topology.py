@@ -10,7 +10,7 @@ from controller.model.fabric import Cable, Nic
 def topology_to(state: State) -> pb.Topology:
     """Write the whole fabric as it stands."""
     loads = link_loads_bps(state)
-    fabric, pins = state.fabric, _pins(state)
+    fabric = state.fabric
     return pb.Topology(
         generation=state.topology_generation,
         switches=[
@@ -19,7 +19,7 @@ def topology_to(state: State) -> pb.Topology:
                 role=switch.role.value,
                 datapath_id=switch.datapath_id,
                 connected=state.switches[switch.id].connected,
-                rules=len(state.underlay[switch.id].rules) + pins.get(switch.id, 0),
+                rules=_held(state, switch.id),
             )
             for switch in fabric.switches
         ],
@@ -29,12 +29,10 @@ def topology_to(state: State) -> pb.Topology:
     )
 
 
-def _pins(state: State) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for job in state.jobs.values():
-        for switch, rules in job.pin_rules.items():
-            counts[switch] = counts.get(switch, 0) + len(rules)
-    return counts
+def _held(state: State, switch: str) -> int:
+    """How many rules a switch is known to hold; 0 while nobody knows."""
+    installed = state.switches[switch].installed
+    return len(installed.rules) if installed else 0
 
 
 def _cable_links(state: State, cable: Cable, loads: dict[str, int]) -> tuple[pb.Link, pb.Link]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from controller.brain import jobs, switches
 from controller.brain.state import PlanWork, ReleaseWork, State
-from controller.brain.transact import Outcome, install, on_install_failed, on_installed
+from controller.brain.transact import Outcome, changed_topology, install, on_install_failed, on_installed
 from controller.model.effect import Effect
 from controller.model.event import (
     Event,
@@ -52,9 +52,13 @@ def _installed(state: State, event: Installed, now: int) -> Outcome:
     active, after = state.active, on_installed(state, event)
     if after is None or active is None:
         return state, ()
+    effects: tuple[Effect, ...] = ()
+    if active.target:
+        after, effects = changed_topology(after)
     if isinstance(active.work, PlanWork):
-        return jobs.installed_job(after, active.work, event.install_ns)
-    return after, ()
+        after, more = jobs.installed_job(after, active.work, event.install_ns)
+        return after, (*effects, *more)
+    return after, effects
 
 
 def _install_failed(state: State, event: InstallFailed, now: int) -> Outcome:

@@ -121,7 +121,7 @@ class State:
     down_ports: frozenset[PortRef] = frozenset()
     underlay: Mapping[str, SwitchRules]
     switches: Mapping[str, SwitchState]
-    jobs: Mapping[str, Job] = field(default_factory=dict)
+    jobs: dict[str, Job] = field(default_factory=dict)
     dirty: frozenset[str] = frozenset()
     queue: tuple[Work, ...] = ()
     active: Active | None = None
@@ -144,7 +144,10 @@ def begin(fabric: Fabric, settings: Settings | None = None) -> State:
 
 
 def wanted(state: State, switch: str) -> SwitchRules:
-    """Return all that a switch should hold: the underlay and every job's pins."""
-    pins = [rule for job in state.jobs.values() for rule in job.pin_rules.get(switch, ())]
+    """Return all that a switch should hold: the underlay and every job's pins.
+
+    Two jobs may pin the same addresses (the planner then gives both one path); the rule carries the older's cookie.
+    """
     below = state.underlay[switch]
-    return SwitchRules(rules=below.rules + tuple(pins), groups=below.groups) if pins else below
+    pins = {rule.key: rule for job in reversed(state.jobs.values()) for rule in job.pin_rules.get(switch, ())}
+    return SwitchRules(rules=below.rules + tuple(pins.values()), groups=below.groups) if pins else below

@@ -1,0 +1,120 @@
+import asyncio
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+
+from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from controller.api.translate import request_to
+from controller.brain.state import wanted
+from controller.rules.diff import diff
+from tests.unit.api.conftest import running
+from tests.unit.brain.driver import shift_job
+
+
+async def test_the_topology_names_switches_links_and_nics(controller):
+    topology = await controller.fabric.GetTopology(pb.GetTopologyRequest())
+    assert [(switch.id, switch.role, switch.connected) for switch in topology.switches[:1]] == [
+        ("spine1", "spine", True)
+    ]
+    assert all(switch.rules > 0 for switch in topology.switches)
+    links = {link.id: link for link in topology.links}
+    assert len(links) == 2 * (8 + 8)
+    assert links["leaf1:1>spine1:1"].capacity_bps == 10**9
+    assert links["h1-n0>leaf1:3"].up
+    assert [(nic.id, nic.ip, nic.mac, nic.leaf_port) for nic in topology.nics[:1]] == [
+        ("h1-n0", "10.0.0.1", "02:00:00:00:00:01", "leaf1:3")
+    ]
+
+
+async def test_planned_utilisation_is_that_of_the_running_jobs(controller):
+    await controller.jobs.SubmitJob(request_to(shift_job("a")))
+    topology = await controller.fabric.GetTopology(pb.GetTopologyRequest())
+    loaded = {link.id: link.planned_utilisation for link in topology.links if ":" in link.src and ":" in link.dst}
+    assert set(loaded.values()) == {1.0}
+
+
+async def test_watchers_hear_of_a_port_that_goes_down_and_comes_back(controller):
+    def is_up(topology):
+        return {link.id: link.up for link in topology.links}["leaf1:1>spine1:1"]
+
+    controller.switches["leaf1"].set_port(1, up=False)
+    await controller.until(lambda topology: not is_up(topology))
+    controller.switches["leaf1"].set_port(1, up=True)
+    await controller.until(is_up)
+
+
+async def test_every_switch_holds_exactly_what_is_wanted(controller):
+    await controller.jobs.SubmitJob(request_to(shift_job("a")))
+    state = controller.application.loop.state
+    for name, switch in controller.switches.items():
+        assert diff(switch.tables.rules(), wanted(state, name)) == ()
+
+
+async def test_a_switch_that_comes_back_with_its_rules_is_sent_no_flow_mod(controller):
+    old = controller.switches["leaf2"]
+    await controller.jobs.SubmitJob(request_to(shift_job("a")))
+    await old.disconnect()
+    await controller.until(lambda topology: not _connected(topology, "leaf2"))
+    new = await controller.connect("leaf2", tables=old.tables)
+    await controller.until(lambda topology: _connected(topology, "leaf2"))
+    await controller.jobs.SubmitJob(request_to(shift_job("b")))
+    assert new.received[14] == new.received[15] == 0  # OFPT_FLOW_MOD, OFPT_GROUP_MOD
+
+
+async def test_a_switch_that_comes_back_empty_is_filled_again(controller):
+    old = controller.switches["leaf2"]
+    await old.disconnect()
+    await controller.until(lambda topology: not _connected(topology, "leaf2"))
+    new = await controller.connect("leaf2")
+    await controller.until(lambda topology: _connected(topology, "leaf2"))
+    await controller.jobs.SubmitJob(request_to(shift_job("a")))
+    assert diff(new.tables.rules(), wanted(controller.application.loop.state, "leaf2")) == ()
+
+
+def _connected(topology, name):
+    return next(switch.connected for switch in topology.switches if switch.id == name)
+
+
+async def test_explain_follows_the_flow_and_names_who_shares_its_links(controller):
+    await controller.jobs.SubmitJob(request_to(shift_job("a")))
+    await controller.jobs.SubmitJob(request_to(shift_job("b")))
+    found = await controller.fabric.Explain(pb.ExplainRequest(flow_id="a/0/0-2/0"))
+    assert "as planned" in found.text
+    assert "NOT" not in found.text
+    assert found.job_id == "a"
+    assert [hop.split()[0] for hop in found.hops][-1] == "leaf2"
+    assert any(flow.startswith("b/0/") for flow in found.sharing_flows)
+
+
+async def test_an_unknown_flow_is_not_found(controller):
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await controller.fabric.Explain(pb.ExplainRequest(flow_id="a/0/0-1/0"))
+    assert caught.value.code() is grpc.StatusCode.NOT_FOUND
+
+
+async def test_health_and_reflection_answer():
+    async with running() as controller:
+        health = health_pb2_grpc.HealthStub(controller.channel)
+        status = await health.Check(health_pb2.HealthCheckRequest(service="heddle.v1.JobService"))
+        assert status.status == health_pb2.HealthCheckResponse.SERVING
+        asked = reflection_pb2.ServerReflectionRequest(list_services="")
+        call = reflection_pb2_grpc.ServerReflectionStub(controller.channel).ServerReflectionInfo(iter([asked]))
+        answer = await call.read()
+        names = {service.name for service in answer.list_services_response.service}
+        assert {"heddle.v1.JobService", "heddle.v1.FabricService", "grpc.health.v1.Health"} <= names
+
+
+async def test_what_later_versions_will_serve_is_unimplemented(controller):
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await controller.fabric.Drain(pb.DrainRequest(target="leaf1"))
+    assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED
+
+
+async def test_many_jobs_at_once_are_all_answered(controller):
+    plans = await asyncio.gather(
+        *(controller.jobs.SubmitJob(request_to(shift_job(f"j{i}", by=2 + i % 3))) for i in range(20))
+    )
+    assert {plan.job_id for plan in plans} == {f"j{i}" for i in range(20)}
+    assert all(plan.state == "running" for plan in plans)

@@ -1,0 +1,163 @@
+import asyncio
+from dataclasses import replace
+
+import grpc
+import pytest
+
+from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from controller.api.translate import request_to
+from controller.model.job import Steering
+from tests.unit.api.conftest import running
+from tests.unit.brain.driver import shift_job, small_fabric
+
+BARRIER_REQUEST = 20
+
+
+def message(job_id="a", **more) -> pb.SubmitJobRequest:
+    return request_to(shift_job(job_id, **more))
+
+
+async def refused(call) -> grpc.aio.AioRpcError:
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await call
+    return caught.value
+
+
+async def test_a_submitted_job_is_answered_with_paths_ports_and_a_certificate(controller):
+    plan = await controller.jobs.SubmitJob(message())
+    assert (plan.state, plan.generation, len(plan.flows), plan.flows_truncated) == ("running", 1, 8, False)
+    assert plan.certificate.max_link_utilisation == plan.certificate.lower_bound == 1.0
+    assert plan.certificate.install_ns > 0
+    assert all(49152 <= flow.udp_source_port <= 65535 for flow in plan.flows)
+    assert plan.flows[0].links[0] == "h1-n0>leaf1:3"
+    assert plan.flows[0].dscp == 26
+    assert plan.flows[0].priority_group == 3
+
+
+async def test_pins_are_in_the_switches_when_submit_answers(controller):
+    before = {name: len(switch.tables.entries) for name, switch in controller.switches.items()}
+    plan = await controller.jobs.SubmitJob(message(steering=Steering.PIN))
+    after = {name: len(switch.tables.entries) for name, switch in controller.switches.items()}
+    assert sum(after.values()) - sum(before.values()) == plan.certificate.rules_installed > 0
+    assert all(flow.pinned for flow in plan.flows)
+
+
+async def test_submit_waits_for_the_last_switchs_barrier(controller):
+    slow = controller.switches["leaf3"]
+    before = slow.received[BARRIER_REQUEST]
+    slow.withheld.add(BARRIER_REQUEST)
+    call = asyncio.ensure_future(controller.jobs.SubmitJob(message()))
+    while slow.received[BARRIER_REQUEST] == before:
+        await asyncio.sleep(0.01)
+    assert not call.done()
+    await slow.release()
+    assert (await call).state == "running"
+
+
+async def test_get_list_and_stream_tell_the_same_plan(controller):
+    plan = await controller.jobs.SubmitJob(message())
+    assert await controller.jobs.GetJob(pb.GetJobRequest(job_id="a")) == plan
+    assert list((await controller.jobs.ListJobs(pb.ListJobsRequest())).jobs) == [plan]
+    pages = [page async for page in controller.jobs.StreamFlows(pb.GetJobRequest(job_id="a"))]
+    assert [flow for page in pages for flow in page.flows] == list(plan.flows)
+
+
+async def test_list_names_only_the_tenants_jobs(controller):
+    await controller.jobs.SubmitJob(message("a", tenant="red"))
+    await controller.jobs.SubmitJob(message("b", tenant="blue"))
+    listed = await controller.jobs.ListJobs(pb.ListJobsRequest(tenant="blue"))
+    assert [plan.job_id for plan in listed.jobs] == ["b"]
+
+
+async def test_watch_tells_the_plan_its_changes_and_its_end(controller):
+    await controller.jobs.SubmitJob(message())
+    watch = controller.jobs.WatchJob(pb.WatchJobRequest(job_id="a", changes_only=True))
+    first = await watch.read()
+    controller.switches["leaf1"].set_port(1, up=False)
+    degraded = await watch.read()
+    await controller.jobs.ReleaseJob(pb.ReleaseJobRequest(job_id="a"))
+    released = await watch.read()
+    assert [plan.state for plan in (first, degraded, released)] == ["running", "degraded", "released"]
+    assert [len(plan.flows) for plan in (first, degraded, released)] == [8, 0, 0]
+    assert await watch.read() is grpc.aio.EOF
+
+
+async def test_release_answers_the_number_of_flows_and_forgets_the_job(controller):
+    await controller.jobs.SubmitJob(message())
+    assert (await controller.jobs.ReleaseJob(pb.ReleaseJobRequest(job_id="a"))).flows_released == 8
+    error = await refused(controller.jobs.GetJob(pb.GetJobRequest(job_id="a")))
+    assert error.code() is grpc.StatusCode.NOT_FOUND
+
+
+async def test_renew_moves_the_lease(controller):
+    plan = await controller.jobs.SubmitJob(message(lease_ms=60_000))
+    renewed = await controller.jobs.RenewJob(pb.RenewJobRequest(job_id="a", lease_ms=120_000))
+    assert renewed.lease_expires_unix_ms > plan.lease_expires_unix_ms
+
+
+async def test_a_preview_reserves_nothing(controller):
+    plan = await controller.jobs.PreviewJob(message())
+    assert (plan.state, plan.reason) == ("planned", "preview")
+    assert not (await controller.jobs.ListJobs(pb.ListJobsRequest())).jobs
+
+
+WRONG = {
+    "an unknown NIC": (lambda m: m.ranks.append("nobody"), "ranks[8]"),
+    "a rank out of range": (lambda m: setattr(m.collectives[0].pairs[0], "dst_rank", 99), "dst_rank"),
+    "no bytes": (lambda m: setattr(m.collectives[0], "bytes", 0), "bytes"),
+    "a bad id": (lambda m: setattr(m, "job_id", "no/slash"), "job_id"),
+    "an unknown kind": (lambda m: setattr(m.collectives[0], "kind", 0), "kind"),
+    "an unknown steering": (lambda m: setattr(m, "steering", 7), "steering"),
+    "too many queue pairs": (lambda m: setattr(m.collectives[0], "qps_per_flow", 17), "qps_per_flow"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+async def test_a_wrong_request_is_an_invalid_argument_that_names_the_place(controller, name):
+    spoil, place = WRONG[name]
+    wrong = message()
+    spoil(wrong)
+    error = await refused(controller.jobs.SubmitJob(wrong))
+    assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert place in error.details()
+
+
+async def test_an_id_in_use_with_another_request_already_exists(controller):
+    await controller.jobs.SubmitJob(message())
+    assert await controller.jobs.SubmitJob(message()) == await controller.jobs.GetJob(pb.GetJobRequest(job_id="a"))
+    error = await refused(controller.jobs.SubmitJob(message(by=4)))
+    assert error.code() is grpc.StatusCode.ALREADY_EXISTS
+
+
+async def test_a_plan_that_does_not_exist_is_a_failed_precondition_that_names_the_bottleneck(controller):
+    error = await refused(controller.jobs.SubmitJob(message(require_utilisation=0.1)))
+    assert error.code() is grpc.StatusCode.FAILED_PRECONDITION
+    assert ">" in error.details()
+
+
+async def test_a_fabric_without_its_switches_is_unavailable():
+    async with running() as controller:
+        error = await refused(controller.jobs.SubmitJob(message()))
+        assert error.code() is grpc.StatusCode.UNAVAILABLE
+        assert "is not connected" in error.details()
+
+
+async def test_a_switch_that_hangs_up_in_the_middle_leaves_nothing_of_the_job(controller):
+    controller.switches["spine1"].withheld.add(BARRIER_REQUEST)
+    call = asyncio.ensure_future(controller.jobs.SubmitJob(message(steering=Steering.PIN)))
+    await asyncio.sleep(0.1)
+    await controller.switches["spine1"].disconnect()
+    error = await refused(call)
+    assert error.code() is grpc.StatusCode.UNAVAILABLE
+    assert "spine1" in error.details()
+    assert not (await controller.jobs.ListJobs(pb.ListJobsRequest())).jobs
+
+
+async def test_a_full_rule_budget_is_resource_exhausted():
+    fabric = small_fabric()
+    switches = tuple(replace(switch, rule_budget=1) if switch.id == "leaf2" else switch for switch in fabric.switches)
+    async with running(replace(fabric, switches=switches)) as controller:
+        await controller.connect_all()
+        error = await refused(controller.jobs.SubmitJob(message(steering=Steering.PIN)))
+        assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert "leaf2" in error.details()
