@@ -7,6 +7,7 @@ what is checked.
 
 from collections import defaultdict
 from fractions import Fraction
+from itertools import pairwise
 
 import networkx
 
@@ -165,7 +166,7 @@ def path_violations(network, flow_id, links, source, target):
         return [f"{flow_id}: {unknown or links} is no path of this fabric"]
     found = [f"{flow_id}: {link} is out of use" for link in links if link in network.dead]
     places = [network.ends[links[0]][0]] + [network.ends[link][1] for link in links]
-    if any(network.ends[a][1] != network.ends[b][0] for a, b in zip(links, links[1:], strict=False)):
+    if any(network.ends[a][1] != network.ends[b][0] for a, b in pairwise(links)):
         found.append(f"{flow_id}: the links {links} do not follow each other")
     if (places[0], places[-1]) != (source, target):
         found.append(f"{flow_id}: goes from {places[0]} to {places[-1]}, not from {source} to {target}")
@@ -192,19 +193,19 @@ def heaviest(flows, places_of):
 def cuts(network, flows):
     """Yield (links of a cut that are alive, flows that must cross it): every leaf and pod, out and in."""
     pods = network.pods()
-    for name, group, edge in (("leaf", network.leaf, None), ("pod", lambda nic: pods[network.leaf(nic)], pods)):
+    leaves = {name: name for name, role in network.role.items() if role == "leaf"}
+    for inside in (leaves, pods):
         for end, other, side in (("src_nic", "dst_nic", 0), ("dst_nic", "src_nic", 1)):
             crossing = defaultdict(list)
             for flow in flows:
-                if group(flow[end]) != group(flow[other]):
-                    crossing[group(flow[end])].append(flow)
+                here, there = inside[network.leaf(flow[end])], inside[network.leaf(flow[other])]
+                if here != there:
+                    crossing[here].append(flow)
             links = defaultdict(list)
             for link in network.alive:
                 inner, outer = network.ends[link] if side == 0 else network.ends[link][::-1]
-                if name == "leaf":
-                    links[inner].append(link)
-                elif inner in edge and outer not in edge:
-                    links[edge[inner]].append(link)
+                if inner in inside and inside.get(outer) != inside[inner]:
+                    links[inside[inner]].append(link)
             for key, members in crossing.items():
                 yield links[key], members
 
@@ -282,7 +283,7 @@ def dependency_cycle(network, flows):
     graph = networkx.DiGraph()
     for flow in flows:
         for links in (flow["links"], flow["reverse_links"]):
-            for a, b in zip(links, links[1:], strict=False):
+            for a, b in pairwise(links):
                 graph.add_edge(a, b)
                 if b in network.switch_links and network.rises(b):
                     start = network.ends[b][0]

@@ -41,6 +41,13 @@ def solved(fabric_data: dict, jobs_data: dict) -> Plan | Infeasible:
     return solve(fabric, parse_jobs(json.dumps(jobs_data), "jobs.yaml", fabric), health=fabric.failed)
 
 
+def planned(fabric_data: dict, jobs_data: dict) -> Plan:
+    """Plan files that have a plan."""
+    plan = solved(fabric_data, jobs_data)
+    assert isinstance(plan, Plan), plan.why
+    return plan
+
+
 def fabric_file(failed=(), **shape) -> dict:
     return {"version": 1, "name": "lab", "generate": shape, "failed": sorted(failed)}
 

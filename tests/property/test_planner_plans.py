@@ -19,6 +19,7 @@ from tests.property.planning import (
     permutation_job,
     plan_as_json,
     sick_fabrics,
+    planned,
     solved,
     spine_leaf_shapes,
 )
@@ -58,7 +59,7 @@ def some_pair_is_apart(fabric, jobs) -> bool:
 def test_the_same_input_gives_the_same_plan(data, fabric):
     jobs = data.draw(job_files(fabric))
     once, again = solved(fabric, jobs), solved(fabric, jobs)
-    if isinstance(once, Plan):
+    if isinstance(once, Plan) and isinstance(again, Plan):
         assert plan_as_json(once) == plan_as_json(again)
     else:
         assert once == again
@@ -69,7 +70,7 @@ def test_the_same_input_gives_the_same_plan(data, fabric):
 def test_a_permutation_on_two_tiers_meets_its_lower_bound(data, shape, q):
     targets = data.draw(st.permutations(range(shape["leaves"] * shape["hosts_per_leaf"])))
     assume(any(i != j for i, j in enumerate(targets)))
-    plan = solved(fabric_file(**shape), {"version": 1, "jobs": [permutation_job(targets, qps_per_flow=q)]})
+    plan = planned(fabric_file(**shape), {"version": 1, "jobs": [permutation_job(targets, qps_per_flow=q)]})
     assert plan.certificate.max_link_utilisation == plan.certificate.lower_bound
 
 
@@ -79,7 +80,7 @@ def test_a_permutation_on_three_tiers_meets_its_lower_bound_where_an_agg_has_a_c
     assume(shape["spines"] // shape["aggs_per_pod"] >= shape["leaves"])
     targets = data.draw(st.permutations(range(shape["pods"] * shape["leaves"] * shape["hosts_per_leaf"])))
     assume(any(i != j for i, j in enumerate(targets)))
-    plan = solved(fabric_file(**shape), {"version": 1, "jobs": [permutation_job(targets, qps_per_flow=q)]})
+    plan = planned(fabric_file(**shape), {"version": 1, "jobs": [permutation_job(targets, qps_per_flow=q)]})
     assert plan.certificate.max_link_utilisation == plan.certificate.lower_bound
 
 
@@ -88,7 +89,7 @@ def test_a_permutation_on_three_tiers_meets_its_lower_bound_where_an_agg_has_a_c
 def test_a_permutation_on_lean_three_tiers_is_at_most_one_flow_above_its_bound(data, shape):
     targets = data.draw(st.permutations(range(shape["pods"] * shape["leaves"] * shape["hosts_per_leaf"])))
     assume(any(i != j for i, j in enumerate(targets)))
-    plan = solved(fabric_file(**shape), {"version": 1, "jobs": [permutation_job(targets)]})
+    plan = planned(fabric_file(**shape), {"version": 1, "jobs": [permutation_job(targets)]})
     assert plan.certificate.max_link_utilisation <= plan.certificate.lower_bound + 1
 
 
@@ -105,7 +106,7 @@ def test_phases_of_equal_demands_meet_their_lower_bound(kind, data, shape):
             "collectives": [{"kind": kind, "bytes": 1}, {"kind": "GATHER", "bytes": 1, "phase": 1}],
         }
     ]
-    plan = solved(fabric_file(**shape), {"version": 1, "jobs": jobs})
+    plan = planned(fabric_file(**shape), {"version": 1, "jobs": jobs})
     assert plan.certificate.max_link_utilisation == plan.certificate.lower_bound
 
 
@@ -157,6 +158,8 @@ def test_a_high_priority_newcomer_is_no_worse_off_for_low_priority_jobs_that_run
         fabric,
     )
     first = solve(fabric, [low], health=Health())
+    assert isinstance(first, Plan)
     plan = solve(fabric, [high], health=Health(), kept=[(low, first.jobs[0])])
+    assert isinstance(plan, Plan)
     links = [link for flow in plan.jobs[1].flows for link in flow.links[1:-1]]
     assert len(links) == len(set(links))
