@@ -179,3 +179,27 @@ def test_other_traffic_of_an_agg_is_spread_by_bits_that_its_leaves_did_not_choos
     for dst in fabric.nics[32:]:
         taken.add(tracer.trace("h1-n0", Packet.ipv4(src_ip=FIRST_IP, dst_ip=dst.ip)).links[2])
     assert {link.split(">")[1].split(":")[0] for link in taken} == {"core1", "core2", "core3", "core4"}
+
+
+def test_a_leaf_that_lost_its_cable_below_an_agg_is_reached_by_the_other_aggs_not_past_that_one():
+    fabric = clos3(1, 2, 2, 1, meshed=True)
+    dead = Health(down_cables=frozenset({"pod1-leaf1:1>pod1-agg1:1"}))
+    tracer = Tracer(fabric, compiled(fabric, dead), dead)
+    src, dst = fabric.nics[1], fabric.nics[0]
+    packets = [Packet.roce(src_ip=src.ip, dst_ip=dst.ip, udp_src=port) for port in range(0xC000, 0x10000, 0x111)]
+    for packet in [*packets, Packet.ipv4(src_ip=src.ip, dst_ip=dst.ip), Packet.arp(target_ip=dst.ip)]:
+        followed = tracer.trace(src.id, packet)
+        assert (followed.nic, len(followed.links)) == (dst.id, 4)
+
+
+def test_a_dead_parallel_cable_down_is_split_over_the_others_at_its_own_switch_only():
+    fabric = spine_leaf(1, 2, links_per_spine=3)
+    dead = Health(down_cables=frozenset({"leaf2:2>spine1:5"}))
+    tracer = Tracer(fabric, compiled(fabric, dead), dead)
+    src, dst = fabric.nics[0], fabric.nics[2]
+    taken = set()
+    for port in range(0xC000, 0x10000, 7):
+        followed = tracer.trace(src.id, Packet.roce(src_ip=src.ip, dst_ip=dst.ip, udp_src=port))
+        assert followed.nic == dst.id
+        taken.add(followed.links[2])
+    assert taken == {"spine1:4>leaf2:1", "spine1:6>leaf2:3"}

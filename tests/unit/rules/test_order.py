@@ -1,6 +1,6 @@
 """The order of changes."""
 
-from controller.model.rule import Change, ChangeOp, Pin, SwitchRules
+from controller.model.rule import Change, ChangeOp, FlowRule, Match, Pin, SwitchRules
 from controller.model.steering import layout_of
 from controller.rules.compile import compile_fabric
 from controller.rules.diff import diff
@@ -63,3 +63,34 @@ def test_every_change_is_made_exactly_once():
             made.setdefault(switch, []).extend(found)
     assert {switch: len(found) for switch, found in made.items()} == {s: len(found) for s, found in changes.items()}
     assert {switch: set(found) for switch, found in made.items()} == {s: set(found) for s, found in changes.items()}
+
+
+def rule(table, priority, mark=0):
+    return FlowRule(table=table, priority=priority, match=Match(in_port=mark))
+
+
+def ordered(*changes):
+    made = [change for step in order({"spine1": changes}, FABRIC) for change in step.changes["spine1"]]
+    rules = [(op, item) for op, item in made if isinstance(item, FlowRule)]
+    return [(op, item.table, item.priority) for op, item in rules]
+
+
+def test_rules_come_from_the_narrowest_and_go_from_the_widest_so_that_none_falls_into_a_wider_one():
+    add, delete = ChangeOp.RULE_ADD, ChangeOp.RULE_DELETE
+    changes = [Change(add, rule(4, priority, 1)) for priority in (150, 160, 140)]
+    changes += [Change(delete, rule(4, priority, 2)) for priority in (150, 160, 140)]
+    assert ordered(*changes) == [(add, 4, p) for p in (160, 150, 140)] + [(delete, 4, p) for p in (140, 150, 160)]
+
+
+def test_exceptions_come_before_what_they_are_exceptions_to_and_go_after_it():
+    add, delete = ChangeOp.RULE_ADD, ChangeOp.RULE_DELETE
+    adds = [Change(add, rule(3, 200)), Change(add, rule(2, 265))]
+    deletes = [Change(delete, rule(2, 265)), Change(delete, rule(3, 200))]
+    assert ordered(*adds) == [(add, 2, 265), (add, 3, 200)]
+    assert ordered(*deletes) == [(delete, 3, 200), (delete, 2, 265)]
+
+
+def test_new_tables_are_filled_from_the_last_to_the_first_and_classification_comes_last():
+    tables = (0, 1, 2, 3)
+    changes = [Change(ChangeOp.RULE_ADD, rule(table, 0)) for table in tables]
+    assert [table for _, table, _ in ordered(*changes)] == [3, 2, 1, 0]
