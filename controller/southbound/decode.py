@@ -140,6 +140,6 @@ _ERROR_CODES = {
     (4, 9): "BAD_PREREQ", (4, 10): "DUP_FIELD",
     (5, 0): "UNKNOWN", (5, 1): "TABLE_FULL", (5, 2): "BAD_TABLE_ID", (5, 3): "OVERLAP", (5, 6): "BAD_COMMAND",
     (6, 0): "GROUP_EXISTS", (6, 1): "INVALID_GROUP", (6, 3): "OUT_OF_GROUPS", (6, 4): "OUT_OF_BUCKETS",
-    (6, 6): "WATCH_UNSUPPORTED", (6, 8): "UNKNOWN_GROUP", (6, 11): "BAD_BUCKET", (6, 12): "BAD_WATCH",
+    (6, 6): "WATCH_UNSUPPORTED", (6, 8): "UNKNOWN_GROUP", (6, 12): "BAD_BUCKET", (6, 13): "BAD_WATCH",
     (11, 0): "STALE", (11, 1): "UNSUP", (11, 2): "BAD_ROLE",
 }  # fmt: skip

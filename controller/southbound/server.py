@@ -119,14 +119,15 @@ class OpenFlowServer:
         return self._ready[switch_id]
 
     def _accept(self) -> asyncio.Protocol:
-        session = Session(self, self._settings)
-        self._connections.add(session)
-        if len(self._connections) > self._settings.max_connections:
-            reason = f"{self._settings.max_connections} connections are open: no more are taken"
-            asyncio.get_running_loop().call_soon(session.close, reason)
-        return session.transport
+        return Session(self, self._settings).transport
 
     # what sessions tell
+
+    def connected(self, session: Session) -> None:
+        """Take a connection, or raise Refused where there are too many."""
+        if len(self._connections) >= self._settings.max_connections:
+            raise Refused(f"{self._settings.max_connections} connections are open: no more are taken")
+        self._connections.add(session)
 
     async def admit(self, session: Session, features: Features) -> str:
         """Name the switch, or raise Refused. A connected switch of the same datapath id is probed first."""

@@ -51,6 +51,9 @@ class Tally:
 class Owner(Protocol):
     """Whoever holds the sessions together."""
 
+    def connected(self, session: "Session") -> None:
+        """A connection stands; raises Refused where it is one too many."""
+
     async def admit(self, session: "Session", features: decode.Features) -> str:
         """Return the switch's id, or raise Refused."""
 
@@ -108,6 +111,11 @@ class Session:
     def connected(self, peer: str) -> None:
         """Greet the switch and begin the handshake."""
         self.peer = peer
+        try:
+            self._owner.connected(self)
+        except Refused as why:
+            self.close(str(why))
+            return
         self.transport.write(wire.HELLO)
         self._handshake_task = self._loop.create_task(self._shake_hands())
         self._timer = self._loop.call_later(self._settings.echo_period_s, self._tick)

@@ -1,0 +1,323 @@
+"""How switches come, stay, are doubted and go."""
+
+import asyncio
+import dataclasses
+
+import pytest
+
+from controller.model.rule import (
+    Change,
+    ChangeOp,
+    FlowRule,
+    GotoTable,
+    GroupRule,
+    Masked,
+    Match,
+    Output,
+    Step,
+    SwitchRules,
+    ToGroup,
+)
+from tests.fakes.openflow_switch import (
+    BARRIER_REQUEST,
+    ECHO_REQUEST,
+    EVERYTHING,
+    FLOW_MOD,
+    MULTIPART_REQUEST,
+    FakeSwitch,
+    message,
+)
+from tests.unit.southbound.conftest import QUICK
+
+GROUP = GroupRule(group_id=5, ports=(1, 2))
+ROUTE = FlowRule(
+    table=1,
+    priority=10,
+    match=Match(eth_type=0x0800, ipv4_dst=Masked(0x0A000000, 0xFFFFFF00)),
+    actions=(ToGroup(5),),
+    cookie=0x4821 << 48,
+)
+CLASSIFY = FlowRule(table=0, priority=1, match=Match(in_port=3), actions=(Output(2), GotoTable(1)), cookie=9)
+
+
+def adds(*items):
+    ops = {GroupRule: ChangeOp.GROUP_ADD, FlowRule: ChangeOp.RULE_ADD}
+    return tuple(Change(ops[type(item)], item) for item in items)
+
+
+def as_sets(rules):
+    return set(rules.rules), set(rules.groups)
+
+
+async def test_a_new_switch_is_up_with_its_ports_and_nothing_installed(southbound):
+    await southbound.connected(FakeSwitch(1, ports=3))
+    assert await southbound.events.heard("switch_up") == (
+        "switch_up", "leaf1", {1: True, 2: True, 3: True}, SwitchRules(),
+    )  # fmt: skip
+
+
+async def test_a_port_that_is_down_is_told_so_from_the_start(southbound):
+    switch = FakeSwitch(1, ports=2)
+    switch.ports[2] = False
+    await southbound.connected(switch)
+    _, _, ports, _ = await southbound.events.heard("switch_up")
+    assert ports == {1: True, 2: False}
+
+
+async def test_a_port_change_is_told(southbound):
+    switch = await southbound.up(1)
+    switch.set_port(2, up=False)
+    assert await southbound.events.heard("port_status") == ("port_status", "leaf1", 2, False)
+
+
+async def test_what_is_installed_is_what_the_switch_holds_and_what_is_read_back(southbound):
+    switch = await southbound.up(1)
+    await southbound.server.install([Step({"leaf1": adds(GROUP, ROUTE, CLASSIFY)})])
+    expected = {ROUTE, CLASSIFY}, {GROUP}
+    assert as_sets(switch.tables.rules()) == expected
+    assert as_sets(await southbound.server.read_rules("leaf1")) == expected
+
+
+async def test_a_rule_that_is_deleted_is_gone_and_the_others_stay(southbound):
+    switch = await southbound.up(1)
+    await southbound.server.install([Step({"leaf1": adds(GROUP, ROUTE, CLASSIFY)})])
+    await southbound.server.install([Step({"leaf1": (Change(ChangeOp.RULE_DELETE, ROUTE),)})])
+    assert as_sets(switch.tables.rules()) == ({CLASSIFY}, {GROUP})
+
+
+async def test_counters_come_with_their_rules(southbound):
+    switch = await southbound.up(1)
+    await southbound.server.install([Step({"leaf1": adds(CLASSIFY)})])
+    next(iter(switch.tables.entries.values())).packets = 77
+    assert await southbound.server.flow_statistics("leaf1") == [(CLASSIFY, 77, 0)]
+
+
+async def test_a_switch_that_comes_back_tells_what_it_still_holds(southbound):
+    switch = await southbound.up(1)
+    await southbound.server.install([Step({"leaf1": adds(GROUP, ROUTE)})])
+    await switch.disconnect()
+    await southbound.events.heard("switch_down", "leaf1")
+    await southbound.connected(switch)
+    *_, installed = await southbound.events.heard("switch_up")
+    assert as_sets(installed) == ({ROUTE}, {GROUP})
+
+
+async def test_the_next_step_waits_for_the_barriers_of_all_switches_of_the_last(southbound):
+    slow, fast = await southbound.up(1), await southbound.up(2)
+    slow.withheld.add(BARRIER_REQUEST)
+    steps = [Step({"leaf1": adds(CLASSIFY), "leaf2": adds(CLASSIFY)}), Step({"leaf2": adds(GROUP)})]
+    installing = asyncio.create_task(southbound.server.install(steps))
+    async with asyncio.timeout(5):
+        while not slow.received[BARRIER_REQUEST]:
+            await asyncio.sleep(0.01)
+    await southbound.server.install([Step({"leaf2": ()})])
+    assert not fast.tables.groups
+    xid = next(iter(southbound.server.sessions()["leaf1"]._pending._requests))
+    slow.send(message(21, xid=xid))
+    await installing
+    assert fast.tables.groups
+
+
+async def test_a_step_of_many_rules_reaches_the_switch_whole_and_in_order(southbound):
+    switch = await southbound.up(1)
+    rules = [
+        dataclasses.replace(CLASSIFY, priority=1 + i % 5000, match=Match(in_port=1 + i // 5000)) for i in range(6000)
+    ]
+    await southbound.server.install([Step({"leaf1": adds(*rules)})])
+    assert list(switch.tables.rules().rules) == rules
+
+
+async def test_an_error_fails_the_installation_and_names_switch_and_rule(southbound):
+    await southbound.up(1)
+    await southbound.server.install([Step({"leaf1": adds(GROUP)})])
+    with pytest.raises(Exception, match="leaf1: GROUP_MOD_FAILED/GROUP_EXISTS for GROUP_ADD group 5"):
+        await southbound.server.install([Step({"leaf1": adds(CLASSIFY, GROUP)})])
+
+
+async def test_after_a_failed_step_no_later_step_is_sent(southbound):
+    switch = await southbound.up(1)
+    with pytest.raises(Exception, match="BAD_OUT_GROUP"):
+        await southbound.server.install([Step({"leaf1": adds(ROUTE)}), Step({"leaf1": adds(CLASSIFY)})])
+    assert switch.received[FLOW_MOD] == 1
+
+
+async def test_a_step_for_an_absent_switch_is_refused_before_anything_is_sent(southbound):
+    switch = await southbound.up(1)
+    with pytest.raises(Exception, match="leaf3: the switch is not connected"):
+        await southbound.server.install([Step({"leaf1": adds(CLASSIFY), "leaf3": adds(CLASSIFY)})])
+    assert not switch.received[FLOW_MOD]
+
+
+async def test_a_switch_that_leaves_in_the_middle_fails_the_installation(southbound):
+    switch = await southbound.up(1)
+    switch.withheld.add(BARRIER_REQUEST)
+    installing = asyncio.create_task(southbound.server.install([Step({"leaf1": adds(CLASSIFY)})]))
+    await asyncio.sleep(0.05)
+    await switch.disconnect()
+    with pytest.raises(Exception, match="leaf1: the switch closed the connection"):
+        await installing
+
+
+async def test_two_installations_at_once_keep_their_errors_apart(southbound):
+    await southbound.up(1)
+    good = southbound.server.install([Step({"leaf1": adds(CLASSIFY)})])
+    bad = southbound.server.install([Step({"leaf1": adds(ROUTE)})])
+    outcomes = await asyncio.gather(good, bad, return_exceptions=True)
+    assert outcomes[0] is None
+    assert "BAD_OUT_GROUP" in str(outcomes[1])
+
+
+async def test_an_error_that_belongs_to_nothing_is_told_as_such(southbound):
+    switch = await southbound.up(1)
+    switch.send(message(1, b"\0\5\0\1" + bytes(8), xid=0x7777))
+    assert await southbound.events.heard("rule_error") == (
+        "rule_error", "leaf1", "FLOW_MOD_FAILED/TABLE_FULL for message 0x7777",
+    )  # fmt: skip
+
+
+async def test_a_removed_flow_is_told(southbound):
+    switch = await southbound.up(1)
+    switch.send(message(11, bytes(40) + b"\0\1\0\4" + bytes(4)))
+    assert await southbound.events.heard("flow_removed") == ("flow_removed", "leaf1")
+
+
+async def test_packet_ins_are_counted(southbound):
+    switch = await southbound.up(1)
+    switch.send(message(10, bytes(4) + b"\0\x08" + bytes(10) + b"\0\1\0\4" + bytes(6) + bytes(8)))
+    await southbound.server.install([Step({"leaf1": ()})])
+    assert southbound.server.sessions()["leaf1"].tally.packet_ins == 1
+
+
+async def test_a_silent_switch_is_suspect_and_recovers_when_it_answers(southbound):
+    switch = await southbound.up(1)
+    switch.withheld.add(ECHO_REQUEST)
+    await southbound.events.heard("switch_suspect", "leaf1")
+    switch.withheld.clear()
+    await southbound.events.heard("switch_recovered", "leaf1")
+    assert southbound.events.of("switch_down") == []
+
+
+async def test_a_frozen_switch_is_down_after_four_missed_echoes(southbound):
+    switch = await southbound.up(1)
+    switch.withheld = set(EVERYTHING)
+    await southbound.events.heard("switch_suspect", "leaf1")
+    assert await southbound.events.heard("switch_down", "leaf1") == (
+        "switch_down", "leaf1", "4 echo requests went without an answer",
+    )  # fmt: skip
+
+
+async def test_a_switch_that_hangs_up_is_down(southbound):
+    switch = await southbound.up(1)
+    await switch.disconnect()
+    assert await southbound.events.heard("switch_down") == (
+        "switch_down", "leaf1", "the switch closed the connection",
+    )  # fmt: skip
+
+
+async def test_a_datapath_id_that_the_fabric_does_not_have_is_refused_by_name(southbound):
+    stranger = await southbound.connected(FakeSwitch(0xBEEF))
+    await stranger.closed()
+    assert "datapath id 0xbeef is none of this fabric's switches" in southbound.server.refusals[-1]
+
+
+async def test_a_double_is_refused_where_the_first_answers(southbound):
+    await southbound.up(1)
+    double = await southbound.connected(FakeSwitch(1))
+    await double.closed()
+    await southbound.server.install([Step({"leaf1": ()})])
+    assert "in use" in southbound.server.refusals[-1]
+    assert southbound.events.of("switch_down") == []
+
+
+@pytest.mark.parametrize("settings", [dataclasses.replace(QUICK, echo_period_s=30, probe_timeout_s=0.3)])
+async def test_a_double_takes_over_where_the_first_does_not_answer(southbound):
+    first = await southbound.up(1)
+    first.withheld = set(EVERYTHING)
+    second = await southbound.connected(FakeSwitch(1, ports=2))
+    _, _, reason = await southbound.events.heard("switch_down", "leaf1")
+    assert "same datapath id" in reason
+    _, _, ports, _ = await southbound.events.heard("switch_up", "leaf1")
+    assert set(ports) == {1, 2}
+    await southbound.server.install([Step({"leaf1": adds(CLASSIFY)})])
+    assert second.tables.rules().rules == (CLASSIFY,)
+
+
+@pytest.mark.parametrize("settings", [dataclasses.replace(QUICK, echo_period_s=30, probe_timeout_s=0.3)])
+async def test_of_many_doubles_at_once_one_is_up_in_the_end(southbound):
+    first = await southbound.up(1)
+    first.withheld = set(EVERYTHING)
+    for _ in range(5):
+        await southbound.connected(FakeSwitch(1))
+    await southbound.events.heard("switch_up", "leaf1")
+    async with asyncio.timeout(5):
+        while len(southbound.server.refusals) < 4:
+            await asyncio.sleep(0.01)
+    await southbound.server.install([Step({"leaf1": ()})])
+
+
+async def test_a_switch_that_obeys_a_newer_controller_is_let_go(southbound):
+    switch = FakeSwitch(1)
+    switch.generation = 12
+    await southbound.connected(switch)
+    await switch.closed()
+    assert "the switch has obeyed generation 12 and ours is 7" in southbound.server.refusals[-1]
+
+
+async def test_the_generation_is_told_to_the_switch(southbound):
+    switch = await southbound.up(1)
+    assert switch.generation == 7
+
+
+@pytest.mark.parametrize("settings", [dataclasses.replace(QUICK, handshake_timeout_s=0.4, request_timeout_s=0.4)])
+@pytest.mark.parametrize("withheld", [5, 24, MULTIPART_REQUEST])
+async def test_a_handshake_that_stands_still_is_ended(southbound, withheld):
+    switch = FakeSwitch(1)
+    switch.withheld.add(withheld)
+    await southbound.connected(switch)
+    await switch.closed()
+    assert "still waiting for its" in southbound.server.refusals[-1]
+
+
+@pytest.mark.parametrize("settings", [dataclasses.replace(QUICK, max_connections=2)])
+async def test_connections_past_the_limit_are_closed_and_places_become_free_again(southbound):
+    await southbound.up(1)
+    second = await southbound.up(2)
+    third = await southbound.connected(FakeSwitch(3))
+    await third.closed()
+    assert "no more are taken" in southbound.server.refusals[-1]
+    await second.disconnect()
+    await southbound.events.heard("switch_down", "leaf2")
+    await southbound.up(3)
+
+
+@pytest.mark.parametrize("settings", [dataclasses.replace(QUICK, messages_per_period=100)])
+async def test_a_flood_is_held_back_until_the_next_period_and_then_read(southbound):
+    switch = await southbound.up(1)
+    switch.send(message(21, xid=0x7777) * 450)
+    session = southbound.server.sessions()["leaf1"]
+    async with asyncio.timeout(10):
+        while session.tally.strays < 450:
+            await asyncio.sleep(0.01)
+    assert session.transport.traffic.times_held >= 4
+
+
+async def test_a_fault_in_one_event_closes_that_session_only(southbound):
+    broken, _ = await southbound.up(1), await southbound.up(2)
+
+    def fail(*_):
+        raise RuntimeError("a fault")
+
+    southbound.events.port_status = fail
+    broken.set_port(1, up=False)
+    _, switch, reason = await southbound.events.heard("switch_down")
+    assert switch == "leaf1"
+    assert "a fault of the controller" in reason
+    await southbound.server.install([Step({"leaf2": ()})])
+
+
+async def test_closing_the_server_hangs_up_on_every_switch_and_they_keep_their_rules(southbound):
+    switch = await southbound.up(1)
+    await southbound.server.install([Step({"leaf1": adds(CLASSIFY)})])
+    await southbound.server.close()
+    await switch.closed()
+    assert switch.tables.rules().rules == (CLASSIFY,)
