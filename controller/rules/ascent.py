@@ -45,7 +45,7 @@ class _Usable(NamedTuple):
 
 
 class _Ascent(NamedTuple):
-    """What the upward rules of a switch depend on; switches that agree in it share their rules."""
+    """What the upward rules of a switch depend on; switches that agree in a part of it share the rules of that part."""
 
     actions: tuple[Action, ...]
     weights: tuple[int, ...]
@@ -60,17 +60,21 @@ def up_rules(compilation: Compilation, switch: Switch) -> tuple[FlowRule, ...]:
     cables = compilation.fabric.up_choices[switch.id]
     if not cables:
         return ()
-    usable = _usable(compilation, switch)
-    whole = usable.anywhere == (1 << len(cables)) - 1 and not usable.exceptions
     ascent = _Ascent(
         actions=_actions(tuple(cable.lower.number for cable in cables)),
         weights=weights_of(cables),
         port_field=compilation.layout.fields[stage_up(switch.role)],
         spread_shift=0 if switch.role.tier == 0 else compilation.spread_shift,
-        usable=usable,
-        turn=0 if whole else compilation.turn[switch.id],
+        usable=_usable(compilation, switch),
+        turn=compilation.turn[switch.id],
     )
-    return compilation.rules_once(("up", ascent), lambda: _all_rules(compilation, ascent))
+    steering = (ascent.actions, ascent.weights, ascent.port_field)
+    spread = (ascent.actions, ascent.spread_shift, ascent.usable.anywhere)
+    return (
+        tuple(_exception_rules(compilation, ascent))
+        + compilation.rules_once(("steering", steering), lambda: _steering_rules(ascent))
+        + compilation.rules_once(("spread", spread), lambda: _spread_rules(ascent))
+    )
 
 
 def from_above_rules(table: Table, priority: int, ports: tuple[int, ...]) -> tuple[FlowRule, ...]:
@@ -120,20 +124,18 @@ def _usable(compilation: Compilation, switch: Switch) -> _Usable:
     return _Usable(anywhere or every, tuple(labels), tuple(number_of))
 
 
-def _all_rules(compilation: Compilation, ascent: _Ascent) -> Iterator[FlowRule]:
+def _exception_rules(compilation: Compilation, ascent: _Ascent) -> Iterator[FlowRule]:
     if ascent.usable.exceptions:
         prefixes = compilation.prefixes(ascent.usable.labels, USUAL)
         yield from _override_rules(ascent, prefixes)
         yield from _spread_override_rules(ascent, prefixes)
-    yield from _steering_rules(ascent)
-    yield from _spread_rules(ascent)
+    for block in shared_out(ascent.weights, ascent.port_field, ascent.usable.anywhere, ascent.turn):
+        yield _steer(Table.STEERING, RESPLIT_PRIORITY, None, block, ascent, CookieKind.OVERRIDE)
 
 
 def _steering_rules(ascent: _Ascent) -> Iterator[FlowRule]:
     for block in port_blocks(ascent.weights, ascent.port_field):
         yield _steer(Table.STEERING, STEER_PRIORITY, None, block, ascent, CookieKind.STEER)
-    for block in shared_out(ascent.weights, ascent.port_field, ascent.usable.anywhere, ascent.turn):
-        yield _steer(Table.STEERING, RESPLIT_PRIORITY, None, block, ascent, CookieKind.OVERRIDE)
 
 
 def _steer(

@@ -1,7 +1,7 @@
 """What the compilation of all switches of one fabric shares, so that equal parts are worked out (and made) once."""
 
 from collections.abc import Callable, Hashable, Iterable
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TypeVar
 
 from controller.model.fabric import Cable, Fabric
@@ -15,6 +15,7 @@ from controller.rules.reach import Reach
 T = TypeVar("T")
 
 
+@cache
 def underlay(kind: CookieKind) -> int:
     """Return the cookie of a rule that belongs to no job."""
     return Cookie(kind).pack()
