@@ -49,16 +49,17 @@ def _go_on(state: State, effects: tuple[Effect, ...]) -> Outcome:
 
 
 def _installed(state: State, event: Installed, now: int) -> Outcome:
-    active, after = state.active, on_installed(state, event)
-    if after is None or active is None:
+    active, outcome = state.active, on_installed(state, event)
+    if outcome is None or active is None:
         return state, ()
-    effects: tuple[Effect, ...] = ()
+    state, effects = outcome
     if active.target:
-        after, effects = changed_topology(after)
+        state, changed = changed_topology(state)
+        effects += changed
     if isinstance(active.work, PlanWork):
-        after, more = jobs.installed_job(after, active.work, event.install_ns)
-        return after, (*effects, *more)
-    return after, effects
+        state, told = jobs.installed_job(state, active.work, event.install_ns)
+        effects += told
+    return state, effects
 
 
 def _install_failed(state: State, event: InstallFailed, now: int) -> Outcome:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from controller.brain.intent import budget_passed, pin_rules_of, rule_counts
 from controller.brain.state import Active, Job, PlanWork, ReleaseWork, State
-from controller.brain.transact import Outcome, enqueue, install, path_switches, take_token, waiting_plans
+from controller.brain.transact import Outcome, enqueue, install, path_switches, take_token, unread, waiting_plans
 from controller.model.admission import problems
 from controller.model.effect import Announce, Effect, Note, Reply, Solve
 from controller.model.error import (
@@ -209,7 +209,7 @@ def release(state: State, event: Release, now: int) -> Outcome:
 
 
 def tick(state: State, event: Tick, now: int) -> Outcome:
-    """Queue the end of every job whose lease has run out."""
+    """Queue the end of every job whose lease has run out, and ask again what nobody knows of a switch."""
     leaving = {work.job_id for work in state.queue if isinstance(work, ReleaseWork)}
     effects: list[Effect] = []
     for job_id, job in state.jobs.items():
@@ -218,7 +218,7 @@ def tick(state: State, event: Tick, now: int) -> Outcome:
             effects.append(
                 Note(severity="warning", subject=job_id, text="the lease ended; its flows fall back to ECMP")
             )
-    return state, tuple(effects)
+    return state, (*effects, *unread(state))
 
 
 def start_release(state: State, work: ReleaseWork) -> Outcome:

@@ -98,12 +98,14 @@ Work = PlanWork | ReleaseWork | SyncWork
 class Active:
     """The transaction under way: being solved while `target` is None, else being installed.
 
-    `target` is what each switch will hold once it has acknowledged.
+    `target` is what each switch will hold once it has acknowledged. `strangers` are switches that connected anew
+    meanwhile: what was meant for their old session may reach the new one, so they are read again at the end.
     """
 
     token: int
     work: Work
     target: Mapping[str, SwitchRules] | None = None
+    strangers: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from controller.brain.state import Job, State, SwitchState, SyncWork
-from controller.brain.transact import Outcome, changed_topology, enqueue
+from controller.brain.transact import Outcome, changed_topology, enqueue, out_of_transaction
 from controller.model.effect import Announce, Effect, Note
 from controller.model.event import PortStatus, RulesRead, SwitchDown, SwitchUp
 from controller.model.fabric import PortRef
@@ -14,6 +14,7 @@ from controller.rules.compile import compile_fabric
 
 def switch_up(state: State, event: SwitchUp, now: int) -> Outcome:
     """Take over what the switch holds already; only the difference will be sent."""
+    state = out_of_transaction(state, event.switch)
     fresh = SwitchState(connected=True, installed=event.installed)
     state = replace(state, switches={**state.switches, event.switch: fresh}, dirty=state.dirty | {event.switch})
     state, effects = _ports(state, event.switch, event.ports)
@@ -25,6 +26,7 @@ def switch_up(state: State, event: SwitchUp, now: int) -> Outcome:
 
 def switch_down(state: State, event: SwitchDown, now: int) -> Outcome:
     """Note the loss of the session; the switch goes on forwarding by the rules it holds."""
+    state = out_of_transaction(state, event.switch)
     state = replace(state, switches={**state.switches, event.switch: SwitchState()})
     state, changed = changed_topology(state)
     return state, (Note(severity="warning", subject=event.switch, text=f"session ended: {event.reason}"), *changed)

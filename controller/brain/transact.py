@@ -55,7 +55,7 @@ def _known(switch: SwitchState) -> bool:
     return switch.connected and switch.installed is not None
 
 
-def on_installed(state: State, event: Installed) -> State | None:
+def on_installed(state: State, event: Installed) -> Outcome | None:
     """Take note that the active transaction's switches hold their target; None where the event is stale."""
     active = state.active
     if active is None or active.token != event.token or active.target is None:
@@ -64,7 +64,27 @@ def on_installed(state: State, event: Installed) -> State | None:
     for switch, rules in active.target.items():
         if switches[switch].connected:
             switches[switch] = SwitchState(connected=True, installed=rules)
-    return replace(state, switches=switches, dirty=state.dirty - active.target.keys(), active=None)
+    # what is wanted may have changed while the switches were at it: those stay dirty for the transaction that waits
+    reached = {switch for switch, rules in active.target.items() if rules == wanted(state, switch)}
+    state = replace(state, switches=switches, dirty=state.dirty - reached, active=None)
+    return _read_again(state, active.strangers)
+
+
+def out_of_transaction(state: State, switch: str) -> State:
+    """Expect no more of a switch in the transaction under way: its session is another one now."""
+    active = state.active
+    if active is None or not active.target or switch not in active.target:
+        return state
+    target = {name: rules for name, rules in active.target.items() if name != switch}
+    return replace(state, active=replace(active, target=target, strangers=active.strangers | {switch}))
+
+
+def _read_again(state: State, names: Iterable[str]) -> Outcome:
+    """Forget what connected switches hold and ask them."""
+    unsure = [name for name in sorted(names) if state.switches[name].connected]
+    forgotten = {name: replace(state.switches[name], installed=None) for name in unsure}
+    state = replace(state, switches={**state.switches, **forgotten}, dirty=state.dirty | forgotten.keys())
+    return state, tuple(ReadRules(switch=name) for name in unsure)
 
 
 MAX_FAILURES = 3
@@ -87,7 +107,17 @@ def on_install_failed(state: State, event: InstallFailed) -> Outcome | None:
             text = f"{failures} installations in a row failed; left as it is until it connects again"
             effects.append(Note(severity="error", subject=switch, text=text))
     state = replace(state, switches=switches, dirty=state.dirty | frozenset(unsure), active=None)
-    return state, tuple(effects)
+    state, more = _read_again(state, active.strangers)
+    return state, (*effects, *more)
+
+
+def unread(state: State) -> tuple[ReadRules, ...]:
+    """Ask connected switches of which nobody knows what they hold, unless they fail again and again."""
+    return tuple(
+        ReadRules(switch=name)
+        for name, switch in state.switches.items()
+        if switch.connected and switch.installed is None and switch.failures < MAX_FAILURES
+    )
 
 
 def _failure_note(event: InstallFailed) -> Effect:
