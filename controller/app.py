@@ -22,6 +22,7 @@ from controller.model.fabric import Fabric
 from controller.model.plan import Infeasible, Plan
 from controller.model.rule import Step, SwitchRules
 from controller.planner.solve import solve
+from controller.planner.warm import warm
 from controller.runtime.loop import Loop
 from controller.southbound.server import OpenFlowServer
 from controller.southbound.settings import SouthboundSettings
@@ -125,6 +126,7 @@ class Application:
         server = OpenFlowServer(of_host, of_port, known=self._known.get, events=Inbound(self.loop), settings=settings)
         api = ApiServer(self.loop)
         self.loop.connect(Outbound(server))
+        await asyncio.to_thread(warm)  # kernels are loaded before anyone waits for a plan
         self._running = asyncio.create_task(self.loop.run())
         try:
             try:

@@ -1,0 +1,116 @@
+import json
+
+from google.protobuf.json_format import Parse, ParseDict
+
+from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+
+
+def test_a_plan_for_people_shows_the_proof_and_every_flow(heddle, files, tmp_path):
+    status, out, err = heddle("plan", tmp_path / "fabric.yaml", tmp_path / "jobs.yaml")
+    assert (status, err) == (0, "")
+    assert "no plan can beat" in out
+    assert "optimal" in out
+    assert all(f"0/{i}-{(i + 1) % 8}/0" in out for i in range(8))
+
+
+def test_a_plan_for_machines_is_protobufs_json_of_all_jobs_with_defaults(heddle, files, tmp_path):
+    status, out, _ = heddle("plan", tmp_path / "fabric.yaml", tmp_path / "jobs.yaml", "--json")
+    found = json.loads(out)
+    plan = ParseDict(found["jobs"][0], pb.JobPlan())
+    assert status == 0
+    assert list(found) == ["jobs"]
+    assert (plan.job_id, plan.generation, len(plan.flows)) == ("ring", 1, 8)
+    assert found["jobs"][0]["flows"][0]["queue_pair"] == 0
+    assert Parse(json.dumps(found["jobs"][0]), pb.JobPlan()) == plan
+
+
+def test_the_same_input_gives_the_same_plan_but_for_the_time_it_took(heddle, files, tmp_path):
+    plans = []
+    for _ in range(2):
+        plan = json.loads(heddle("plan", tmp_path / "fabric.yaml", tmp_path / "jobs.yaml", "--json")[1])["jobs"][0]
+        plan["certificate"].pop("solve_ns")
+        plans.append(plan)
+    assert plans[0] == plans[1]
+
+
+def test_rules_name_switch_table_priority_match_and_actions(heddle, files, tmp_path):
+    status, out, _ = heddle("plan", tmp_path / "fabric.yaml", tmp_path / "jobs.yaml", "--json", "--rules")
+    found = json.loads(out)
+    assert status == 0
+    assert {row["switch"] for row in found["rules"]} == {"spine1", "spine2", "leaf1", "leaf2", "leaf3", "leaf4"}
+    assert all({"switch", "table", "priority", "match", "actions"} <= row.keys() for row in found["rules"])
+    fullest = max(
+        sum(row["switch"] == name for row in found["rules"]) for name in {r["switch"] for r in found["rules"]}
+    )
+    assert fullest == found["jobs"][0]["certificate"]["max_rules_on_a_switch"]
+
+
+def test_a_missing_file_is_one_line_and_status_two(heddle, files, tmp_path):
+    status, out, err = heddle("plan", tmp_path / "nothing.yaml", tmp_path / "jobs.yaml")
+    assert (status, out) == (2, "")
+    assert err.count("\n") == 1
+    assert "nothing.yaml" in err
+
+
+def test_an_unknown_rank_is_one_line_with_file_and_key(heddle, files, tmp_path):
+    jobs = files("wrong.yaml", "version: 1\njobs: [{job_id: a, ranks: [h1-n0, h99-n0], collectives: []}]\n")
+    status, _, err = heddle("plan", tmp_path / "fabric.yaml", jobs)
+    assert status == 2
+    assert "wrong.yaml: jobs[0].ranks[1]" in err
+    assert "Traceback" not in err
+
+
+def test_a_fabric_that_failures_have_cut_is_status_three_and_names_the_cut(heddle, files, tmp_path):
+    cut = "version: 1\ngenerate: {kind: spine_leaf, spines: 2, leaves: 2, hosts_per_leaf: 2}\n"
+    fabric = files("cut.yaml", cut + 'failed: ["leaf1:1>spine1:1", "leaf1:2>spine2:1"]\n')
+    status, _, err = heddle("plan", fabric, tmp_path / "jobs.yaml")
+    assert status == 3
+    assert "leaf1" in err
+    assert err.count("\n") == 1
+
+
+def test_a_rule_budget_that_is_passed_is_status_three_and_names_the_switch(heddle, files, tmp_path):
+    switch = "switches: [{id: leaf1, role: leaf, rule_budget: 3}]\n"
+    fabric = files("small.yaml", (tmp_path / "fabric.yaml").read_text() + switch)
+    status, _, err = heddle("plan", fabric, tmp_path / "jobs.yaml")
+    assert status == 3
+    assert "leaf1" in err
+
+
+def test_an_unknown_command_is_a_usage_error(heddle):
+    status, _, err = heddle("plen")
+    assert status == 2
+    assert "plan" in err
+
+
+def test_help_names_every_command_on_every_level(heddle):
+    status, out, _ = heddle("--help")
+    assert status == 0
+    assert all(name in out for name in ("demo", "plan", "check", "run", "job", "topology", "explain"))
+    status, out, _ = heddle("job", "--help")
+    assert status == 0
+    assert all(name in out for name in ("submit", "preview", "list", "watch", "release", "renew", "show"))
+
+
+def test_no_controller_is_one_line_that_says_how_to_start_one(heddle, monkeypatch):
+    monkeypatch.setattr("controller.cli.client.CONNECT_TIMEOUT_S", 0.2)
+    status, _, err = heddle("topology", "--server", "127.0.0.1:1")
+    assert status == 1
+    assert "heddle run" in err
+
+
+def test_the_printed_config_is_read_back_as_the_defaults(heddle, tmp_path):
+    from controller.config.service import ServiceConfig, load_service
+
+    status, out, _ = heddle("run", "--print-config")
+    path = tmp_path / "service.yaml"
+    path.write_text(out)
+    assert status == 0
+    assert load_service(path) == ServiceConfig()
+
+
+def test_an_unknown_config_key_is_refused_with_its_name(heddle, files, tmp_path):
+    config = files("service.yaml", "opneflow: 127.0.0.1:0\n")
+    status, _, err = heddle("run", tmp_path / "fabric.yaml", "--config", config)
+    assert status == 2
+    assert "opneflow" in err
