@@ -104,7 +104,7 @@ class SwitchTables:
         if command != 0 or idle or hard or flags:
             raise Refusal(5, 6)
         if table >= TABLES:
-            raise Refusal(5, 2)
+            raise Refusal(1, 5) if table == TABLES else Refusal(5, 2)  # Open vSwitch keeps 254 for itself
         actions = _instructions(message[48 + (match_length + 7) // 8 * 8 :], table)
         for action in actions:
             if isinstance(action, ToGroup) and action.group_id not in self.groups:
@@ -182,7 +182,7 @@ def _actions(data: bytes) -> list[Action]:
     while data:
         kind, length, number = struct.unpack_from("!HHI", data)
         if kind == 0:
-            if number == 0 or (number >= PORT_MAX and number not in RESERVED_PORTS):
+            if number >= PORT_MAX and number not in RESERVED_PORTS:
                 raise Refusal(2, 4)
             found.append(Output(number))
         elif kind == 22:

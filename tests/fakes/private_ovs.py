@@ -18,6 +18,7 @@ from pathlib import Path
 
 SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
 START_S = 10.0
+STOP_S = 10.0
 
 
 class PrivateOvs:
@@ -25,6 +26,7 @@ class PrivateOvs:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
+        self._processes: list[subprocess.Popen[bytes]] = []
         self._environment = os.environ | {
             "OVS_RUNDIR": str(directory),
             "OVS_LOGDIR": str(directory),
@@ -69,51 +71,48 @@ class PrivateOvs:
 
     def freeze(self) -> None:
         """Stop the daemon without closing its connections."""
-        os.kill(self._pid("ovs-vswitchd"), signal.SIGSTOP)
+        self._processes[-1].send_signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
         """Let a frozen daemon go on."""
-        os.kill(self._pid("ovs-vswitchd"), signal.SIGCONT)
+        self._processes[-1].send_signal(signal.SIGCONT)
 
     def start(self) -> None:
-        """Start database and daemon."""
-        database = f"{self.directory}/conf.db"
-        quiet = ("--pidfile", "--detach", "--no-chdir", "--log-file", "-vconsole:off")
+        """Start database and daemon, as children: they cannot outlive the wait for their end."""
+        database, socket = f"{self.directory}/conf.db", f"{self.directory}/db.sock"
         self.run("ovsdb-tool", "create", database, str(SCHEMA))
-        self.run("ovsdb-server", database, f"--remote=punix:{self.directory}/db.sock", *quiet)
+        self._spawn("ovsdb-server", database, f"--remote=punix:{socket}")
+        _wait_for(Path(socket))
         self.vsctl("--no-wait", "init")
-        self.run("ovs-vswitchd", f"unix:{self.directory}/db.sock", "--enable-dummy", *quiet)
+        self._spawn("ovs-vswitchd", f"unix:{socket}", "--enable-dummy")
 
     def stop(self) -> None:
-        """End what was started, by its process ids."""
-        for daemon in ("ovs-vswitchd", "ovsdb-server"):
-            pid_file = self.directory / f"{daemon}.pid"
-            if pid_file.exists():
-                _end(int(pid_file.read_text()))
+        """End what was started, the daemon before its database."""
+        for process in reversed(self._processes):
+            process.send_signal(signal.SIGCONT)
+            process.terminate()
+            try:
+                process.wait(STOP_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
 
-    def _pid(self, daemon: str) -> int:
-        return int((self.directory / f"{daemon}.pid").read_text())
+    def _spawn(self, *command: str) -> None:
+        log = (self.directory / f"{command[0]}.out").open("wb")
+        with log:
+            started = subprocess.Popen(
+                [*command, "--no-chdir", "--pidfile", "--log-file", "-vconsole:off"],
+                env=self._environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+            )  # fmt: skip
+        self._processes.append(started)
 
 
-def _end(pid: int) -> None:
-    """End a daemon, by force where it does not go."""
-    for sign in (signal.SIGCONT, signal.SIGTERM):
-        if not _signalled(pid, sign):
-            return
+def _wait_for(path: Path) -> None:
     deadline = time.monotonic() + START_S
-    while time.monotonic() < deadline:
-        if not _signalled(pid, 0):
-            return
+    while not path.exists():
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"{path.name} did not appear within {START_S} s")
         time.sleep(0.01)
-    _signalled(pid, signal.SIGKILL)
-
-
-def _signalled(pid: int, sign: int) -> bool:
-    try:
-        os.kill(pid, sign)
-    except ProcessLookupError:
-        return False
-    return True
 
 
 @contextmanager
