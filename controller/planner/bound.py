@@ -23,12 +23,15 @@ class Bound(NamedTuple):
 
 
 class _Cuts(NamedTuple):
-    """One family of cuts: which cut each flow crosses (-1: none), and the cut's live links."""
+    """One family of cuts: which cut each flow crosses (-1: none), and each cut's live links.
+
+    The links of cut c have the capacities `widths[begin[c]:begin[c + 1]]`, `capacity` is their sum.
+    """
 
     crossed: Ints
     capacity: Ints
-    links: Ints
-    widest: Ints
+    widths: Ints
+    begin: Ints
 
 
 def lower_bound(topology: Topology, live: Live, flows: Flows) -> Bound:
@@ -66,23 +69,24 @@ def _cuts(topology: Topology, live: Live, crossed: Ints, cut_of_cable: Ints) -> 
     size = len(topology.switch_ids)
     cables = np.flatnonzero(live.links[: topology.cables] & (cut_of_cable >= 0))
     cut, capacity = cut_of_cable[cables], topology.cable_capacity[cables]
-    total, widest = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
+    order = np.argsort(cut, kind="stable")
+    total = np.zeros(size, dtype=np.int64)
     np.add.at(total, cut, capacity)
-    np.maximum.at(widest, cut, capacity)
-    return _Cuts(crossed, total, np.bincount(cut, minlength=size), widest)
+    begin = np.searchsorted(cut[order], np.arange(size + 1)).astype(np.int64)
+    return _Cuts(crossed, total, capacity[order], begin)
 
 
 def _bounds(flows: Flows, cuts: _Cuts) -> list[Bound]:
     """Return the bounds of one family: its best cut, pigeonhole and largest flow."""
-    crossing = np.flatnonzero((cuts.crossed >= 0) & (cuts.links[cuts.crossed] > 0))
+    crossing = np.flatnonzero((cuts.crossed >= 0) & (cuts.capacity[cuts.crossed] > 0))
     if not len(crossing):
         return []
     part = flows.rows(crossing)
     crossed = cuts.crossed[crossing]
-    loads = heaviest_phases(part, crossed[:, None], len(cuts.links))
+    loads = heaviest_phases(part, crossed[:, None], len(cuts.capacity))
     open_cuts = np.flatnonzero(cuts.capacity > 0)
     fullest = float((loads[open_cuts] / cuts.capacity[open_cuts]).max())
-    heavy = _in_heaviest_phase(part, crossed, len(cuts.links))
+    heavy = _in_heaviest_phase(part, crossed, len(cuts.capacity))
     layers = np.unique(np.column_stack((part.job, part.phase)), axis=0, return_inverse=True)[1].reshape(-1)
     found = [_pigeonhole(part.demand_bps[heavy], crossed[heavy], np.zeros(len(heavy), dtype=np.int64), cuts)]
     if layers.max(initial=0) > 0:
@@ -114,23 +118,39 @@ def _in_heaviest_phase(flows: Flows, crossed: Ints, size: int) -> Ints:
 def _pigeonhole(demand: Ints, crossed: Ints, layer: Ints, cuts: _Cuts) -> tuple[float, float]:
     """Return the best pigeonhole bound over (layer, cut), and the largest flow over the widest link of its cut."""
     order = np.lexsort((-demand, crossed, layer))
-    return _fullest_hole(demand[order], crossed[order], layer[order], cuts.links, cuts.widest)
+    return _fullest_hole(demand[order], crossed[order], layer[order], cuts.widths, cuts.begin)
 
 
 @kernel
-def _fullest_hole(demand: Ints, crossed: Ints, layer: Ints, links: Ints, widest: Ints) -> tuple[float, float]:
-    """Scan runs of flows of one cut, the largest first."""
-    hole, single = 0.0, 0.0
-    begin = 0
+def _fullest_hole(demand: Ints, crossed: Ints, layer: Ints, widths: Ints, begin: Ints) -> tuple[float, float]:
+    """Scan runs of flows of one cut, the largest first.
+
+    n flows of at least demand d fill the n cheapest slots of size d at best: the n-th is the bound. On even links
+    the slots go round; on uneven ones the next is where it leaves the link least full.
+    """
+    hole, single, first, even = 0.0, 0.0, 0, True
+    taken = np.zeros(widths.shape[0], np.int64)
     for i in range(demand.shape[0]):
-        if i > begin and (crossed[i] != crossed[begin] or layer[i] != layer[begin]):
-            begin = i
-        rank, cut = i - begin, crossed[i]
-        m, capacity = links[cut], widest[cut]
+        if i > first and (crossed[i] != crossed[first] or layer[i] != layer[first]):
+            first = i
+        low, high = begin[crossed[i]], begin[crossed[i] + 1]
+        rank, m = i - first, high - low
         if rank == 0:
-            single = max(single, demand[i] / capacity)
-        elif rank % m == 0:
-            hole = max(hole, (rank // m + 1) * demand[i] / capacity)
+            taken[low:high] = 0
+            even = widths[low:high].min() == widths[low:high].max()
+        slot = low
+        if even:
+            slot = low + rank % m
+        else:
+            for link in range(low + 1, high):
+                if (taken[link] + 1) * widths[slot] < (taken[slot] + 1) * widths[link]:
+                    slot = link
+        taken[slot] += 1
+        value = taken[slot] * demand[i] / widths[slot]
+        if rank == 0:
+            single = max(single, value)
+        else:
+            hole = max(hole, value)
         if rank == m:
-            hole = max(hole, (demand[i - 1] + demand[i]) / capacity)
+            hole = max(hole, (demand[i - 1] + demand[i]) / widths[low:high].max())
     return hole, single

@@ -14,7 +14,7 @@ from controller.planner.segments import Segments
 
 SEEDS = 16
 LEAST_QUEUE_PAIRS = 4
-ROCE_PORT = 4791
+TRIES = 8
 FIRST_PORT, LAST_PORT = 49152, 65535
 _CRC_TABLE: Ints = np.zeros(256, dtype=np.int64)
 for _byte in range(256):
@@ -85,15 +85,18 @@ def _pick(ways: Ways, a: int, b: int, hash_value: int) -> tuple[int, int]:
     ups, downs = start[a + 1] - start[a], start[b + 1] - start[b]
     if ups == 0 or downs == 0:
         return -1, -1
-    # As one number: u first, then the place among its partners. A refused pick goes on at the next u.
-    for attempt in range(8):
-        u = start[a] + (hash_value + attempt * 0x9E3779B1) % ups
+    chosen = hash_value
+    for _ in range(TRIES):
+        u = start[a] + chosen % ups
         low = start[b] + np.searchsorted(top[start[b] : start[b + 1]], top[u])
         high = start[b] + np.searchsorted(top[start[b] : start[b + 1]], top[u], side="right")
         if high > low:
-            w = low + hash_value // ups % (high - low)
+            w = low + chosen // ups % (high - low)
             if _admissible(ways, u, w, a, b, False):
                 return u, w
+        # A refused pick is hashed again: to go on at a neighbour would heap the refused ones up there.
+        chosen = (chosen * 1664525 + 1013904223) & 0xFFFFFFFF
+        chosen ^= chosen >> 16
     _, _, count = _nth_path(ways, a, b, -1)
     if count == 0:
         return -1, -1

@@ -1,8 +1,8 @@
 """Recognise a regular Clos among the leaves that flows use: only there is edge colouring exact.
 
-A table of uplinks has a row per leaf and a column per colour; the same column leads every leaf to the same switch.
-Parallel cables are further columns. Leaves whose tables differ, through failures or by design, are left to the
-general engine.
+A table of uplinks has a row per leaf and a column per cable; the same column leads every leaf to the same switch at
+the same rate. Parallel cables are further columns. Leaves whose tables differ, through failures or by design, are
+left to the general engine.
 """
 
 from dataclasses import dataclass
@@ -56,11 +56,12 @@ def _uplink_table(topology: Topology, live: Live, switches: Ints) -> Ints | None
     cables = np.flatnonzero(live.links[: topology.cables] & (wanted[topology.lower] >= 0))
     row = wanted[topology.lower[cables]]
     counts = np.bincount(row, minlength=len(switches))
-    capacity = topology.cable_capacity[cables]
-    if not len(cables) or (counts != counts[0]).any() or (capacity != capacity[0]).any():
+    if not len(cables) or (counts != counts[0]).any():
         return None
     order = np.lexsort((topology.lower_port[cables], topology.upper[cables], row))
-    return np.asarray(cables[order].reshape(len(switches), -1), dtype=np.int64)
+    table: Ints = cables[order].reshape(len(switches), -1)
+    capacity = topology.cable_capacity[table]
+    return None if (capacity != capacity[0]).any() or not capacity.all() else table
 
 
 def _three_tier(topology: Topology, live: Live, uplink: Ints) -> ThreeTier | None:
@@ -75,7 +76,7 @@ def _three_tier(topology: Topology, live: Live, uplink: Ints) -> ThreeTier | Non
     core_table = _uplink_table(
         topology, live, np.array([switch for switches in members for switch in switches], dtype=np.int64)
     )
-    if core_table is None:
+    if core_table is None or not (_even(topology, uplink) and _even(topology, core_table)):
         return None
     return _in_planes(topology, uplink, pod, members, core_table)
 
@@ -107,6 +108,11 @@ def _in_planes(
     return ThreeTier(uplink=uplink, plane_of=planes[0].copy(), pod=pod, core_link=core_link)
 
 
+def _even(topology: Topology, table: Ints) -> bool:
+    capacity = topology.cable_capacity[table]
+    return bool((capacity == capacity.flat[0]).all())
+
+
 def coloured_paths(topology: Topology, shape: Shape, leaves: Ints, source: Ints, target: Ints) -> Ints:
     """Colour equal flows between leaves (given as switches, all in `leaves`) and return their hops.
 
@@ -116,12 +122,25 @@ def coloured_paths(topology: Topology, shape: Shape, leaves: Ints, source: Ints,
     row[leaves] = np.arange(len(leaves))
     start, end = row[source], row[target]
     if isinstance(shape, TwoTier):
-        colour = colour_edges(start, end, len(leaves), shape.uplink.shape[1])
+        colour = _uplinks(topology, shape, start, end)
         hops = np.full((len(source), 4), NO_LINK, dtype=np.int64)
         hops[:, 0] = shape.uplink[start, colour]
         hops[:, 1] = shape.uplink[end, colour] + topology.cables
         return hops
     return _nested_paths(topology, shape, start, end)
+
+
+def _uplinks(topology: Topology, shape: TwoTier, start: Ints, end: Ints) -> Ints:
+    """Return the column of each flow. Uneven uplinks have as many colours as flows fit at the least utilisation."""
+    leaves, columns = shape.uplink.shape
+    if _even(topology, shape.uplink):
+        return colour_edges(start, end, leaves, columns)
+    degree = int(max(np.bincount(start).max(), np.bincount(end).max()))
+    capacity = topology.cable_capacity[shape.uplink[0]]
+    slots = np.zeros(columns, dtype=np.int64)
+    for _ in range(degree):
+        slots[np.argmin((slots + 1) / capacity)] += 1
+    return np.asarray(np.repeat(np.arange(columns), slots)[colour_edges(start, end, leaves, degree)], dtype=np.int64)
 
 
 def _nested_paths(topology: Topology, shape: ThreeTier, start: Ints, end: Ints) -> Ints:

@@ -18,8 +18,8 @@ from tests.property.planning import (
     job_files,
     permutation_job,
     plan_as_json,
-    sick_fabrics,
     planned,
+    sick_fabrics,
     solved,
     spine_leaf_shapes,
 )

@@ -1,0 +1,49 @@
+"""The best plan there is, by trying every way to send every flow: for a handful of flows only."""
+
+from collections import defaultdict
+from fractions import Fraction
+from itertools import product
+
+
+def admissible_ways(network, source, target):
+    """Return every way from one leaf to another that goes up, then down, over live links, meeting no switch twice."""
+    if source == target:
+        return [()]
+    leaving = defaultdict(list)
+    for link in network.alive:
+        leaving[network.ends[link][0]].append(link)
+    found, todo = [], [((), (source,), True)]
+    while todo:
+        links, places, climbing = todo.pop()
+        for link in leaving[places[-1]]:
+            rises, end = network.rises(link), network.ends[link][1]
+            if end in places or (rises and not climbing):
+                continue
+            step = ((*links, link), (*places, end), rises)
+            if end == target:
+                found.append(step[0])
+            else:
+                todo.append(step)
+    return found
+
+
+def least_utilisation(network, flows, most=200_000):
+    """Return the least largest utilisation over all choices; None where there are more than `most`.
+
+    `flows` are (source leaf, target leaf, demand) that are all active at once.
+    """
+    choices = [admissible_ways(network, source, target) for source, target, _ in flows]
+    count = 1
+    for ways in choices:
+        count *= len(ways)
+    if not 0 < count <= most:
+        return None
+    best = None
+    for chosen in product(*choices):
+        loads = defaultdict(int)
+        for way, (_, _, demand) in zip(chosen, flows, strict=True):
+            for link in way:
+                loads[link] += demand
+        worst = max((Fraction(load, network.capacity[link]) for link, load in loads.items()), default=Fraction(0))
+        best = worst if best is None else min(best, worst)
+    return best

@@ -1,0 +1,82 @@
+import struct
+import subprocess
+import sys
+import textwrap
+import zlib
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.planner.clos import topology_of
+from controller.planner.colouring import colour_edges
+from controller.planner.deadlock import deadlock_free
+from controller.planner.ecmp import _CRC_TABLE, crc32_of_tuple
+from tests.unit.planner.cases import fabric_of
+
+
+@given(
+    edges=st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=40),
+    colours=st.sampled_from([1, 2, 3, 5, 8, 70]),
+)
+def test_a_colour_meets_a_vertex_no_more_often_than_it_must(edges, colours):
+    ends = np.array(edges, dtype=np.int64).reshape(-1, 2)
+    found = colour_edges(ends[:, 0].copy(), ends[:, 1].copy(), 5, colours)
+    for side in (0, 1):
+        for vertex in range(5):
+            meets = np.bincount(found[ends[:, side] == vertex], minlength=1)
+            degree = int((ends[:, side] == vertex).sum())
+            assert meets.max() <= -(-degree // colours)
+    assert ((found >= 0) & (found < colours)).all()
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(0, 2**32 - 1), st.integers(0, 65535))
+def test_the_hash_is_crc32_over_the_five_tuple(source, target, port):
+    expected = zlib.crc32(struct.pack(">IIBHH", source, target, 17, port, 4791))
+    assert crc32_of_tuple(_CRC_TABLE, source, target, port) == expected
+
+
+def test_paths_that_wait_for_each_other_in_a_circle_are_found():
+    fabric = fabric_of()
+    topology = topology_of(fabric)
+    up, down = [[topology.link_index[f] for f in links] for links in _links(fabric)]
+    good = np.array([[up[0], down[2], -1, -1]])
+    # leaf1 up spine1 down leaf2 up spine2 down leaf1 up spine1 ...: each buffer waits for the next.
+    round_trip = np.array([[up[0], down[2], up[3], down[1]], [up[3], down[1], up[0], down[2]]])
+    assert deadlock_free(topology, (good,))
+    assert not deadlock_free(topology, (good, round_trip))
+
+
+def _links(fabric):
+    return [cable.up_link for cable in fabric.cables], [cable.down_link for cable in fabric.cables]
+
+
+def test_a_torn_or_missing_cache_costs_time_and_nothing_else(tmp_path):
+    (tmp_path / "doubled.py").write_text(
+        textwrap.dedent("""
+            from controller.planner.jit import kernel
+
+            @kernel
+            def doubled(x: int) -> int:
+                return 2 * x
+
+            print(doubled(21))
+        """)
+    )
+
+    def run(cache):
+        environment = {"NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": ":".join(sys.path), "PATH": "/usr/bin:/bin"}
+        done = subprocess.run(
+            [sys.executable, "doubled.py"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+        return done.stdout, done.stderr
+
+    cache = tmp_path / "cache"
+    assert run(cache) == ("42\n", "")
+    files = [path for path in cache.rglob("*") if path.is_file()]
+    assert files
+    for path in files:
+        path.write_bytes(b"torn")
+    assert run(cache) == ("42\n", "")
+    (tmp_path / "a-file").write_text("not a folder")
+    assert run(tmp_path / "a-file") == ("42\n", "")

@@ -1,0 +1,60 @@
+from fractions import Fraction
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.planner.fluid import max_min_rates
+from tests.oracles.plan_checker import max_min
+from tests.unit.planner.cases import custom, fabric_of, flows_of, job_of, plan_of
+
+GBPS = 10**9
+
+
+def test_senders_into_one_nic_share_95_per_cent_of_it():
+    flows = flows_of(fabric_of(spines=4), {"kind": "GATHER", "bytes": 1, "root": 0})
+    assert {flow.rate_bps for flow in flows} == {95 * GBPS // 3}
+
+
+def test_one_sender_may_fill_a_nic():
+    assert flows_of(fabric_of(), custom((2, 0), qps_per_flow=4))[0].rate_bps == 25 * GBPS
+
+
+def test_flows_on_a_link_that_is_over_1_get_max_min_shares():
+    flows = flows_of(fabric_of(spines=1), custom((0, 2, 90 * GBPS), (1, 3, 30 * GBPS)))
+    assert [flow.rate_bps for flow in flows] == [70 * GBPS, 30 * GBPS]
+
+
+def test_phases_do_not_share_with_each_other():
+    flows = flows_of(fabric_of(spines=1), custom((0, 2, 90 * GBPS)), custom((1, 3, 30 * GBPS), phase=1))
+    assert [flow.rate_bps for flow in flows] == [90 * GBPS, 30 * GBPS]
+
+
+def test_a_phase_shares_with_other_jobs():
+    fabric = fabric_of(spines=1)
+    phased = job_of(fabric, custom((0, 2, 80 * GBPS)), custom((0, 2, 10 * GBPS), phase=1), job_id="phased")
+    plan = plan_of(fabric, phased, job_of(fabric, custom((1, 3, 80 * GBPS)), job_id="other"))
+    rates = [[flow.rate_bps for flow in job.flows] for job in plan.jobs]
+    assert rates == [[50 * GBPS, 10 * GBPS], [50 * GBPS]]
+
+
+def test_an_iteration_takes_as_long_as_the_slowest_flow_of_each_phase_in_turn():
+    fabric = fabric_of()
+    job = job_of(fabric, {"kind": "RING_ALL_REDUCE", "bytes": 10**9}, custom((0, 2, GBPS), bytes=10**6, phase=1))
+    # 1.5 GB at 100 Gbit/s, then 1 MB at 1 Gbit/s.
+    assert plan_of(fabric, job).jobs[0].predicted_completion_ns == 120_000_000 + 8_000_000
+
+
+@given(
+    capacity=st.lists(st.integers(1, 20), min_size=3, max_size=6),
+    flows=st.lists(st.tuples(st.sets(st.integers(0, 2), min_size=1), st.integers(1, 20)), min_size=1, max_size=8),
+)
+def test_progressive_filling_gives_max_min_shares(capacity, flows):
+    places = np.full((len(flows), 3), -1, dtype=np.int64)
+    for row, (links, _) in enumerate(flows):
+        places[row, : len(links)] = sorted(links)
+    most = np.array([demand for _, demand in flows], dtype=np.float64)
+    found = max_min_rates(places, np.array(capacity, dtype=np.float64), most)
+    plain = [{"flow_id": n, "links": links, "demand_bps": demand} for n, (links, demand) in enumerate(flows)]
+    wanted = max_min(plain, {link: Fraction(rate) for link, rate in enumerate(capacity)})
+    assert np.allclose(found, [float(wanted[n]) for n in range(len(flows))])
