@@ -14,10 +14,10 @@ from mininet_topos.demo.results import MODES
 from mininet_topos.demo.workloads import PAYLOAD_BYTES, WORKLOADS, Workload, build_workloads, compute_nics
 
 DEFAULT_SPINES, DEFAULT_LEAVES, DEFAULT_HOSTS, DEFAULT_GBPS = 2, 4, 8, 0.02
-MOST_HOP_PACKETS_PER_S = 60_000
+MOST_HOP_PACKETS_PER_S = 50_000
 """What software switches on one core forward with a margin to their own loss; a packet counts at every switch."""
 
-MOST_FLOWS = 2_000
+MOST_FLOWS = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

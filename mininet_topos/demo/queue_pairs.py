@@ -17,7 +17,7 @@ from mininet_topos.demo.maxmin import max_min_shares
 from mininet_topos.demo.workloads import E_ECMP_QUEUE_PAIRS, Workload
 from mininet_topos.flow_run import FlowRequest
 
-HEADROOM = Fraction(985, 1000)
+HEADROOM = Fraction(99, 100)
 INCAST_SHARE = Fraction(95, 100)
 PORTS = range(49152, 65536)
 QUEUE_PAIRS = {"ecmp": 1, "e-ecmp": E_ECMP_QUEUE_PAIRS, "planned": 1}

@@ -1,7 +1,11 @@
-"""The demo's answer on a terminal: one table of all runs, one of the certificates, and what they come to."""
+"""The demo's answer on a terminal: one table of all runs, one of the certificates, and what they come to.
+
+A terminal below `WIDTH` columns gets the tables without the columns that the lines under them sum up.
+"""
 
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Callable
+from typing import NamedTuple
 
 from rich import box
 from rich.console import Console
@@ -14,76 +18,101 @@ from mininet_topos.demo.summary import LEGEND, ratio, scale_note, summary_lines,
 WIDTH = 100
 
 
+class Column(NamedTuple):
+    """A column: its heading, what it shows of a run, and whether a narrow terminal goes without it."""
+
+    heading: str
+    cell: Callable[[DemoResult, RunResult], str]
+    wide_only: bool = False
+
+
+def _per_cent(result: DemoResult, run: RunResult) -> str:
+    return f"{100 * run.worst.share_of_demand:.1f}"
+
+
+def _time(result: DemoResult, run: RunResult) -> str:
+    return f"{run.predicted.completion_ns / 1e9:.2f}/{run.completion_ns / 1e9:.2f}"
+
+
+def _link(result: DemoResult, run: RunResult) -> str:
+    return f"{run.predicted.max_link_utilisation:.2f}/{run.max_measured_utilisation:.2f}"
+
+
+def _compared(result: DemoResult, run: RunResult) -> str:
+    against = ratio(result, run.workload, run.mode, "ecmp")
+    return "INVALID" if not run.valid else f"{against:.2f}x" if against is not None else "-"
+
+
+def _certified(key: str, digits: int, scale: float = 1.0) -> Callable[[DemoResult, RunResult], str]:
+    return lambda _, run: f"{float((run.certificate or {}).get(key, 0)) * scale:.{digits}f}"
+
+
+RUN_COLUMNS = (
+    Column("sum", lambda _, run: f"{run.sum_goodput_bps / 1e6:.1f}"),
+    Column("worst", lambda _, run: f"{run.worst.goodput_bps / 1e6:.2f}"),
+    Column("%line", _per_cent),
+    Column("time, s", _time),
+    Column("lost", lambda _, run: f"{run.lost_packets}"),
+    Column("resent", lambda _, run: f"{run.retransmitted_packets}", wide_only=True),
+    Column("max link", _link, wide_only=True),
+    Column("vs ECMP", _compared),
+    Column("paths", lambda _, run: f"{run.exact_flows}/{len(run.flows)}", wide_only=True),
+)
+CERTIFICATE_COLUMNS = (
+    Column("max link", _certified("max_link_utilisation", 3)),
+    Column("bound", _certified("lower_bound", 3)),
+    Column("measured", lambda _, run: f"{run.max_measured_utilisation:.3f}"),
+    Column("ECMP", _certified("ecmp_max_link_utilisation", 2)),
+    Column("E-ECMP", _certified("e_ecmp_max_link_utilisation", 2)),
+    Column("solved, ms", _certified("solve_ns", 1, 1e-6), wide_only=True),
+    Column("installed, ms", _certified("install_ns", 1, 1e-6), wide_only=True),
+    Column("deadlock-free", lambda _, run: "yes" if (run.certificate or {}).get("deadlock_free") else "NO"),
+)
+
+
 def print_result(result: DemoResult, console: Console) -> None:
     """Print tables, summary and notes, at most 100 columns wide."""
-    console.print(runs_table(result), width=min(WIDTH, console.width))
+    width = min(WIDTH, console.width)
+    console.print(runs_table(result, wide=width >= WIDTH), width=width)
     if any(run.certificate for run in result.runs):
-        console.print(certificates_table(result), width=min(WIDTH, console.width))
+        console.print(certificates_table(result, wide=width >= WIDTH), width=width)
     for line in summary_lines(result):
         _print_wrapped(console, line, style="bold red" if line.startswith("INVALID") else "")
     for line in (LEGEND, *result.notes, scale_note(int(result.parameters["line_rate_bps"]))):
         _print_wrapped(console, line, style="dim")
 
 
-def runs_table(result: DemoResult) -> Table:
+def runs_table(result: DemoResult, *, wide: bool = True) -> Table:
     """Return the table of all runs, a row for each workload and mode."""
-    table = Table(
-        title=title_of(result), title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0)
-    )
-    table.add_column("workload", no_wrap=True)
-    table.add_column("mode", no_wrap=True)
-    for heading in ("sum", "worst", "%line", "time, s", "lost", "resent", "max link", "vs ECMP", "paths"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    columns = [column for column in RUN_COLUMNS if wide or not column.wide_only]
+    table = _table(title_of(result), ("workload", "mode"), columns)
     for workload in result.workloads:
-        rows = [run for mode in MODE_TITLES if (run := result.run(workload, mode)) is not None]
-        for index, run in enumerate(rows):
-            last = index == len(rows) - 1
-            style = "" if run.valid else "red"
-            table.add_row(*_cells(result, run, first=index == 0), end_section=last, style=style)
+        runs = [run for mode in MODE_TITLES if (run := result.run(workload, mode)) is not None]
+        for index, run in enumerate(runs):
+            mode = Text(MODE_TITLES[run.mode], style="bold" if run.mode == "planned" else "")
+            cells = [column.cell(result, run) for column in columns]
+            style = "" if run.valid and run.exact_flows == len(run.flows) else "red"
+            table.add_row(_short(run) if index == 0 else "", mode, *cells, end_section=run is runs[-1], style=style)
     return table
 
 
-def _cells(result: DemoResult, run: RunResult, *, first: bool) -> Iterable[Text | str]:
-    against = ratio(result, run.workload, run.mode, "ecmp")
-    yield _short(run) if first else ""
-    yield Text(MODE_TITLES[run.mode], style="bold" if run.mode == "planned" else "")
-    yield f"{run.sum_goodput_bps / 1e6:.1f}"
-    yield f"{run.worst.goodput_bps / 1e6:.2f}"
-    yield f"{run.worst.share_of_demand:.1%}".replace("%", "")
-    yield f"{run.predicted.completion_ns / 1e9:.2f}/{run.completion_ns / 1e9:.2f}"
-    yield f"{run.lost_packets}"
-    yield f"{run.retransmitted_packets}"
-    yield f"{run.predicted.max_link_utilisation:.2f}/{run.max_measured_utilisation:.2f}"
-    yield "INVALID" if not run.valid else f"{against:.2f}x" if against is not None else "-"
-    yield Text(f"{run.exact_flows}/{len(run.flows)}", style="" if run.exact_flows == len(run.flows) else "bold red")
-
-
-def certificates_table(result: DemoResult) -> Table:
+def certificates_table(result: DemoResult, *, wide: bool = True) -> Table:
     """Return what the controller certified for each planned run, beside what was measured."""
-    table = Table(
-        title="Certificates", title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0)
-    )
-    table.add_column("planned run", no_wrap=True)
-    for heading in ("max link", "bound", "measured", "ECMP", "E-ECMP", "solved, ms", "installed, ms", "deadlock-free"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    columns = [column for column in CERTIFICATE_COLUMNS if wide or not column.wide_only]
+    table = _table("Certificates", ("planned run",), columns)
     for run in result.runs:
         if run.certificate:
-            table.add_row(_short(run), *_certificate_cells(run, run.certificate))
+            table.add_row(_short(run), *(column.cell(result, run) for column in columns))
     return table
 
 
-def _certificate_cells(run: RunResult, certificate: dict[str, object]) -> Iterable[str]:
-    def number(name: str) -> float:
-        return float(str(certificate.get(name, 0)))
-
-    yield f"{number('max_link_utilisation'):.3f}"
-    yield f"{number('lower_bound'):.3f}"
-    yield f"{run.max_measured_utilisation:.3f}"
-    yield f"{number('ecmp_max_link_utilisation'):.2f}"
-    yield f"{number('e_ecmp_max_link_utilisation'):.2f}"
-    yield f"{number('solve_ns') / 1e6:.1f}"
-    yield f"{number('install_ns') / 1e6:.1f}"
-    yield "yes" if certificate.get("deadlock_free") else "NO"
+def _table(title: str, names: tuple[str, ...], columns: list[Column]) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for name in names:
+        table.add_column(name, no_wrap=True)
+    for column in columns:
+        table.add_column(column.heading, justify="right", no_wrap=True)
+    return table
 
 
 def _short(run: RunResult) -> str:

@@ -195,6 +195,13 @@ def _pair(workload, index, flow, k, paths, shares: list[Fraction], pairs: int) -
     )
 
 
+def find(result: DemoResult, workload: str, mode: str) -> RunResult:
+    """Return a run that must be there."""
+    found = result.run(workload, mode)
+    assert found is not None
+    return found
+
+
 def with_invalid_run(result: DemoResult, workload: str, mode: str, problem: str) -> DemoResult:
     """Return the result with one run called invalid."""
     runs = [

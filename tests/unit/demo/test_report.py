@@ -1,0 +1,122 @@
+import json
+import re
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import pytest
+
+from controller.model.error import EnvironmentFault
+from mininet_topos.demo.report.fabric_drawing import draw_fabric, load_class
+from mininet_topos.demo.report.folder import check_folder, write_report
+from mininet_topos.demo.report.markup import Markup, tag
+from mininet_topos.demo.report.page import report_page
+from mininet_topos.demo.report.picture import picture
+from mininet_topos.demo.results import SCHEMA
+from tests.fakes.demo_results import demo_result, spine_leaf, with_invalid_run
+
+RESULT = demo_result()
+PAGE = report_page(RESULT)
+
+
+def text_of(page):
+    tree = ElementTree.fromstring(page.partition("\n")[2])
+    return " ".join("".join(tree.itertext()).split())
+
+
+def test_the_page_is_well_formed():
+    ElementTree.fromstring(PAGE.partition("\n")[2])
+
+
+def test_the_page_loads_nothing_and_runs_nothing():
+    assert re.findall(r"https?://|<script|<link|@import|url\(|src=", PAGE) == []
+
+
+def test_the_page_draws_the_fabric_and_the_flows_of_every_run():
+    assert PAGE.count('class="fabric"') == len(RESULT.runs)
+    assert PAGE.count("<article") == len(RESULT.runs)
+
+
+def test_every_run_has_its_integrity_line():
+    assert PAGE.count('class="integrity"') == len(RESULT.runs)
+
+
+def test_every_picture_has_a_label():
+    assert PAGE.count("<svg") == PAGE.count('role="img"') == PAGE.count("aria-label=")
+
+
+def test_the_page_has_dark_colours_and_a_form_for_print():
+    assert "prefers-color-scheme: dark" in PAGE
+    assert "@media print" in PAGE
+
+
+def test_the_page_says_the_seeds_the_scale_and_the_certificates():
+    text = text_of(PAGE)
+    assert all(word in text for word in ("seeds 1, 2, 3", "1:5,000 in rate", "lower bound", "deadlock-free"))
+
+
+def test_an_invalid_run_is_marked_and_not_compared():
+    broken = with_invalid_run(RESULT, "permutation seed 1", "ecmp", "7 packets <are> missing")
+    text = text_of(report_page(broken))
+    assert "INVALID: 7 packets <are> missing" in text
+    assert "not compared: the run is invalid" in text
+    assert "14/15 runs valid" in text
+
+
+def test_a_fabric_of_one_leaf_is_drawn_too():
+    ElementTree.fromstring(
+        report_page(demo_result(spine_leaf(spines=1, leaves=1, hosts_per_leaf=3))).partition("\n")[2]
+    )
+
+
+def test_a_demo_without_planned_runs_has_a_page():
+    hashed = replace(RESULT, runs=tuple(run for run in RESULT.runs if run.mode != "planned"))
+    assert "Certificates" not in text_of(report_page(hashed))
+
+
+def test_names_from_a_fabric_file_are_text_and_not_markup():
+    assert tag("b", "<i>&", title='a"b<') == "<b title='a\"b&lt;'>&lt;i&gt;&amp;</b>"
+    assert tag("b", Markup("<i>x</i>")) == "<b><i>x</i></b>"
+
+
+@pytest.mark.parametrize(
+    ("offered", "name"),
+    [(0.0, "idle"), (0.5, "light"), (1.0, "full"), (1.01, "over"), (2.0, "double"), (2.1, "worst")],
+)
+def test_a_links_colour_is_its_offered_load(offered, name):
+    assert load_class(offered) == name
+
+
+def test_each_direction_of_each_cable_is_a_line_of_its_own():
+    run = RESULT.runs[0]
+    drawing = draw_fabric(RESULT.fabric, {link.id: link for link in run.links}, "x")
+    assert drawing.count('class="link') == 2 * (len(RESULT.fabric.cables) + len(RESULT.fabric.nics))
+
+
+def test_the_picture_stands_alone():
+    tree = ElementTree.fromstring(picture(RESULT))
+    assert tree.tag == "{http://www.w3.org/2000/svg}svg"
+
+
+def test_the_folder_holds_results_that_say_their_schema(tmp_path):
+    write_report(RESULT, tmp_path)
+    found = json.loads((tmp_path / "results.json").read_text())
+    assert found["schema"] == SCHEMA
+    assert len(found["runs"]) == len(RESULT.runs)
+    assert found["runs"][0]["flows"][0]["queue_pairs"][0]["links"]
+
+
+def test_the_folder_holds_nothing_else_than_the_report(tmp_path):
+    write_report(RESULT, tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"results.json", "report.html", "demo.svg"}
+
+
+def test_a_later_report_replaces_an_earlier_one(tmp_path):
+    write_report(RESULT, tmp_path)
+    write_report(replace(RESULT, notes=("second",)), tmp_path)
+    assert json.loads((tmp_path / "results.json").read_text())["notes"] == ["second"]
+
+
+def test_a_folder_that_cannot_be_made_is_told_in_one_line(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(EnvironmentFault, match="name another with --report"):
+        check_folder(tmp_path / "file" / "report")

@@ -1,0 +1,36 @@
+import os
+
+import pytest
+
+from controller.model.error import EnvironmentFault
+from mininet_topos.demo.turn import measuring_turn
+
+
+def test_a_second_demo_is_refused_with_the_process_that_measures(tmp_path):
+    lock = tmp_path / "demo.lock"
+    with (
+        measuring_turn(lock, 0, print),
+        pytest.raises(EnvironmentFault, match=f"process {os.getpid()}"),
+        measuring_turn(lock, 0, print),
+    ):
+        pass
+
+
+def test_a_second_demo_that_may_wait_says_so_before_it_gives_up(tmp_path):
+    lock, said = tmp_path / "demo.lock", []
+    with (
+        measuring_turn(lock, 0, print),
+        pytest.raises(EnvironmentFault, match="another demo is measuring"),
+        measuring_turn(lock, 0.01, said.append),
+    ):
+        pass
+    assert len(said) == 1
+    assert "waiting for the turn" in said[0]
+
+
+def test_the_turn_is_free_again_when_its_holder_fails(tmp_path):
+    lock = tmp_path / "demo.lock"
+    with pytest.raises(ValueError, match="broken"), measuring_turn(lock, 0, print):
+        raise ValueError("broken")
+    with measuring_turn(lock, 0, print):
+        pass
