@@ -30,6 +30,11 @@ class Child:
         self.events: list[dict[str, Any]] = []
 
     @property
+    def pid(self) -> int:
+        """Return its process id."""
+        return self._process.pid
+
+    @property
     def fd(self) -> int:
         """Return the descriptor that becomes readable when the child says something."""
         return self._reader.fd

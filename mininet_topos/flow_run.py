@@ -33,15 +33,17 @@ class FlowRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowResult:
-    """What became of one flow; `completed_ns` counts from the run's start, None where it did not complete.
+    """What became of one flow. Moments count from the run's start and are None where they did not come.
 
-    Error counters have mlx5's names. `tx_packets` includes retransmissions; `first_tx_ns` counts from the start.
+    `completed_ns` is when the sender had the last acknowledgement, `last_rx_ns` when the receiver had the last packet.
+    Error counters have mlx5's names; `tx_packets` includes retransmissions.
     """
 
     request: FlowRequest
     acked_bytes: int
     delivered_bytes: int
     first_tx_ns: int | None
+    last_rx_ns: int | None
     completed_ns: int | None
     packets: int
     tx_packets: int
@@ -58,8 +60,11 @@ class FlowResult:
         return max(0, self.tx_packets - self.rx_packets)
 
     def goodput_bps(self, duration_ns: int) -> float:
-        """Return delivered payload bits per second of its own time, or of `duration_ns` where it did not complete."""
-        end = duration_ns if self.completed_ns is None else self.completed_ns
+        """Return delivered payload bits per second from first packet sent to last received.
+
+        Of a flow that did not complete, to `duration_ns`, the end of the run.
+        """
+        end = self.last_rx_ns if self.completed_ns is not None and self.last_rx_ns is not None else duration_ns
         return self.delivered_bytes * 8e9 / max(1, end - (self.first_tx_ns or 0))
 
 

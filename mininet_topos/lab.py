@@ -25,6 +25,7 @@ from mininet_topos.flow_run import FiveTuple, FlowRequest, RunResult
 from mininet_topos.ovs import Datapath, OpenVSwitch, require_open_vswitch
 from mininet_topos.pacer import catch_up_time_ns
 from mininet_topos.path_trace import PathTracer
+from mininet_topos.priority import prefer
 from mininet_topos.registry import LabRegistration
 from mininet_topos.runner import FlowRunner, NicSettings
 from mininet_topos.shaping import QUEUE_BYTES
@@ -160,6 +161,7 @@ class Lab:
         for nic in self.fabric.nics:
             command = self.net.nic_command(nic, sys.executable, "-S", "-m", "mininet_topos.nic")
             child = nics[nic.id] = self._child(f"NIC {nic.id}", command)
+            prefer(child.pid)
             child.ask(
                 op="configure", device=self.net.device_of[nic.id], mac=mac_text(nic.mac), ip=ip_text(nic.ip),
                 catch_up_ns=catch_up_ns,

@@ -17,13 +17,13 @@ from enum import StrEnum
 from pathlib import Path
 
 from controller.model.error import EnvironmentFault
+from mininet_topos.priority import prefer
 from mininet_topos.registry import SYSTEM_DATAPATH_NOTE, LabEntry, registry_lock, run_directory
 from mininet_topos.sysctl import LAB_SETTINGS, hold_settings
 from mininet_topos.unixctl import Unixctl
 
 SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
 START_TIMEOUT_S = 10.0
-NICENESS = -10
 
 
 class Datapath(StrEnum):
@@ -72,7 +72,7 @@ class OpenVSwitch:
         self.vsctl("--no-wait", "init")
         self._daemon("ovs-vswitchd", f"unix:{self._database}", "--enable-dummy")
         self.pid = int(self._await_file("ovs-vswitchd.pid").read_text())
-        os.setpriority(os.PRIO_PROCESS, self.pid, NICENESS)
+        prefer(self.pid)
         self._control = Unixctl(self._await_file(f"ovs-vswitchd.{self.pid}.ctl"))
 
     def stop(self) -> None:

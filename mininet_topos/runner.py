@@ -6,7 +6,7 @@ import subprocess
 import time
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from controller.model.address import ip_text, mac_text
@@ -31,6 +31,7 @@ ECT0 = 2
 FIRST_QPN = 0x100
 LEAST_ACK_TIMEOUT_NS = 100_000_000
 PROGRESS_S = 0.25
+WARM_UP_S = 2.0
 SETTLE_STEP_S = 0.05
 SETTLE_STEPS = 40
 QUIET_STEPS = 4
@@ -38,21 +39,27 @@ QUIET_STEPS = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NicSettings:
-    """How queue pairs are run. The window keeps one flow's packets below what one link's queue holds."""
+    """How queue pairs are run. The window is several times what a path holds.
+
+    It must be: a NIC that sends at line rate keeps whatever backlog a moment's delay left, on either way. A warm-up
+    is one packet on every queue pair before the run: it lets Open vSwitch fill its flow cache, which switching silicon
+    does not have; without it the first packets of a run wait in line for that.
+    """
 
     mtu_bytes: int = 4096
     message_bytes: int = 262_144
-    window: int = 48
+    window: int = 128
     ack_every: int = 8
     ack_timeout_ns: int = 400_000_000
     seed: int = 1
+    warm_up: bool = True
 
     @staticmethod
     def for_fabric(fabric: Fabric) -> "NicSettings":
-        """Return the defaults with a timeout longer than two full queues of the slowest link take to drain."""
+        """Return the defaults with a timeout as long as four full queues of the slowest link take to drain."""
         slowest = min([nic.capacity_bps for nic in fabric.nics] + [cable.capacity_bps for cable in fabric.cables])
         drain_ns = shaping.QUEUE_BYTES * 8 * 10**9 // slowest
-        return NicSettings(ack_timeout_ns=max(LEAST_ACK_TIMEOUT_NS, drain_ns * 5 // 2))
+        return NicSettings(ack_timeout_ns=max(LEAST_ACK_TIMEOUT_NS, 4 * drain_ns))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +69,16 @@ class _Counters:
     queue_drops: Mapping[str, int]
     socket_drops: int
     vswitchd_cpu_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Execution:
+    """A run that is over and waits to be read."""
+
+    requests: Sequence[FlowRequest]
+    qpns: Mapping[str, tuple[int, int]]
+    start_ns: int
+    before: _Counters
 
 
 class FlowRunner:
@@ -79,9 +96,16 @@ class FlowRunner:
         self, requests: Sequence[FlowRequest], timeout_s: float, on_progress: Callable[[float], None] | None
     ) -> RunResult:
         """Run the flows; see `Lab.run_flows`."""
-        qpns = {request.flow_id: self._take_qpns() for request in requests}
-        if len(qpns) < len(requests):
+        if len({request.flow_id for request in requests}) < len(requests):
             raise ValueError("two flows of a run have the same id")
+        if self._settings.warm_up:
+            self._execute([replace(request, size_bytes=1, start_offset_ns=0) for request in requests], WARM_UP_S, None)
+        return self._collect(self._execute(requests, timeout_s, on_progress))
+
+    def _execute(
+        self, requests: Sequence[FlowRequest], timeout_s: float, on_progress: Callable[[float], None] | None
+    ) -> "_Execution":
+        qpns = {request.flow_id: self._take_qpns() for request in requests}
         self._prepare(requests, qpns)
         before = self._counters()
         start_ns = time.monotonic_ns() + 50_000_000 + 3_000_000 * len(self._nics)
@@ -89,7 +113,7 @@ class FlowRunner:
         self._await_completion({request.src_nic for request in requests}, start_ns, timeout_s, on_progress)
         self._ask_all(op="stop")
         self._settle(before)
-        return self._collect(requests, qpns, start_ns, before)
+        return _Execution(requests=requests, qpns=qpns, start_ns=start_ns, before=before)
 
     def _take_qpns(self) -> tuple[int, int]:
         """Return numbers for a flow's two ends, never used before in this lab, so that stragglers find nobody."""
@@ -186,13 +210,8 @@ class FlowRunner:
             vswitchd_cpu_ns=_cpu_ns(self._net.ovs.pid),
         )
 
-    def _collect(
-        self,
-        requests: Sequence[FlowRequest],
-        qpns: Mapping[str, tuple[int, int]],
-        start_ns: int,
-        before: _Counters,
-    ) -> RunResult:
+    def _collect(self, execution: "_Execution") -> RunResult:
+        qpns, start_ns, before = execution.qpns, execution.start_ns, execution.before
         reports = self._ask_all(op="report")
         after = self._counters()
         self._capture.ask(op="report")
@@ -206,7 +225,7 @@ class FlowRunner:
                 received[request.dst_nic, qpns[request.flow_id][1]],
                 start_ns,
             )
-            for request in requests
+            for request in execution.requests
         )
         names = NicCounters.__dataclass_fields__
         nics = {nic: NicCounters(**{name: report[name] for name in names}) for nic, report in reports.items()}
@@ -237,6 +256,7 @@ def _flow_result(request: FlowRequest, sent: Mapping[str, Any], got: Mapping[str
         acked_bytes=sent["acked_bytes"],
         delivered_bytes=got["delivered_bytes"],
         first_tx_ns=since_start(sent["first_tx_ns"]),
+        last_rx_ns=since_start(got["last_rx_ns"]),
         completed_ns=since_start(sent["completed_ns"]),
         packets=sent["packets"],
         tx_packets=sent["tx_packets"],
