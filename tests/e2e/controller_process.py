@@ -1,0 +1,73 @@
+"""`heddle run` as a user starts it, and a client of it."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import grpc
+
+from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
+
+PATIENCE_S = 60
+
+
+class Controller:
+    """A running controller: its process, addresses and services."""
+
+    def __init__(self, fabric: Path, openflow: str = "127.0.0.1:0") -> None:
+        command = [sys.executable, "-m", "controller.cli.main", "run", str(fabric)]
+        command += ["--openflow", openflow, "--grpc", "127.0.0.1:0"]
+        self.log = fabric.with_suffix(".log").open("a+")
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log, text=True)
+        ready = json.loads(self.process.stdout.readline())
+        self.openflow, self.grpc = ready["openflow"], ready["grpc"]
+        self.channel = grpc.insecure_channel(self.grpc)
+        self.jobs, self.fabric = rpc.JobServiceStub(self.channel), rpc.FabricServiceStub(self.channel)
+
+    @property
+    def openflow_port(self) -> int:
+        return int(self.openflow.rsplit(":", 1)[1])
+
+    def wait_for_rules(self) -> pb.Topology:
+        """Wait until every switch is connected and holds rules."""
+        end = time.monotonic() + PATIENCE_S
+        while True:
+            topology = self.fabric.GetTopology(pb.GetTopologyRequest())
+            if all(switch.connected and switch.rules for switch in topology.switches):
+                return topology
+            assert time.monotonic() < end, topology.switches
+            time.sleep(0.02)
+
+    def end(self) -> int:
+        """Ask it to end and return its exit status."""
+        self.process.terminate()
+        status = self.process.wait(PATIENCE_S)
+        self._close()
+        return status
+
+    def kill(self) -> None:
+        """End it without a chance to say goodbye."""
+        self.process.kill()
+        self.process.wait(PATIENCE_S)
+        self._close()
+
+    def _close(self) -> None:
+        self.channel.close()
+        self.process.stdout.close()
+        self.log.close()
+
+
+@contextmanager
+def controller(fabric: Path, openflow: str = "127.0.0.1:0") -> Iterator[Controller]:
+    """Run a controller while the context lasts."""
+    running = Controller(fabric, openflow)
+    try:
+        yield running
+    finally:
+        if running.process.poll() is None:
+            running.end()
