@@ -18,10 +18,16 @@ def demo(
     fabric: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A fabric file instead of a generated one.")
     ] = None,
-    spines: Annotated[int | None, typer.Option(help="Spines of the generated fabric.", show_default="2")] = None,
-    leaves: Annotated[int | None, typer.Option(help="Its leaves.", show_default="4")] = None,
-    hosts: Annotated[int | None, typer.Option(help="Its hosts, a multiple of the leaves.", show_default="8")] = None,
-    gbps: Annotated[float | None, typer.Option(help="The rate of NICs and links.", show_default="0.02")] = None,
+    spines: Annotated[
+        int | None, typer.Option(help="Spines of the generated fabric. [default: 2]", show_default=False)
+    ] = None,
+    leaves: Annotated[int | None, typer.Option(help="Its leaves. [default: 4]", show_default=False)] = None,
+    hosts: Annotated[
+        int | None, typer.Option(help="Its hosts, a multiple of the leaves. [default: 8]", show_default=False)
+    ] = None,
+    gbps: Annotated[
+        float | None, typer.Option(help="The rate of NICs and links. [default: 0.02]", show_default=False)
+    ] = None,
     workloads: Annotated[str, typer.Option(help="Any of permutation,ring,all-to-all.")] = "permutation,ring,all-to-all",
     modes: Annotated[str, typer.Option(help="Any of ecmp,e-ecmp,planned.")] = "ecmp,e-ecmp,planned",
     seeds: Annotated[
