@@ -71,6 +71,7 @@ class OpenFlowServer:
         self._ready: dict[str, Session] = {}
         self._listener: asyncio.Server | None = None
         self._installer = Installer()
+        self._closing = False
 
     async def start(self) -> tuple[str, int]:
         """Listen; return the address that is bound. Raises OSError where it is taken."""
@@ -82,6 +83,7 @@ class OpenFlowServer:
 
     async def close(self) -> None:
         """Stop listening and end every session; the switches keep their rules."""
+        self._closing = True
         if self._listener is not None:
             self._listener.close()
         for session in list(self._connections):
@@ -156,7 +158,8 @@ class OpenFlowServer:
         self._connections.discard(session)
         if session.datapath_id is not None and self._claims.get(session.datapath_id) is session:
             del self._claims[session.datapath_id]
-        _LOG.warning('session_closed %s reason="%s"', session, reason)
+        level = logging.INFO if self._closing else logging.WARNING
+        _LOG.log(level, 'session_closed %s reason="%s"', session, reason)
         if session.state is not State.READY or session.switch_id is None:
             self.refusals.append(f"{session}: {reason}")
             return

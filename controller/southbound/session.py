@@ -25,6 +25,9 @@ from controller.southbound.wire import ControllerRole, MessageType, MultipartTyp
 
 _LOG = logging.getLogger("heddle.southbound")
 
+COMPLAINTS_PER_PERIOD = 20
+"""Errors that belong to no request: so many are told in an echo period, the rest is counted only."""
+
 
 class State(Enum):
     """How far a session has come."""
@@ -97,6 +100,7 @@ class Session:
         self._handshake_task: asyncio.Task[None] | None = None
         self._liveness = Liveness(settings)
         self._timer: asyncio.TimerHandle | None = None
+        self._complaints = 0
 
     def __str__(self) -> str:
         datapath = "?" if self.datapath_id is None else f"{self.datapath_id:#x}"
@@ -156,7 +160,9 @@ class Session:
             self._owner.ready(self, installed)
         except TimeoutError:
             self.close(f"the handshake took too long: still waiting for {self._phase}")
-        except (Malformed, Refused, RequestRefused) as why:
+        except Refused as why:
+            self.close(str(why))
+        except (Malformed, RequestRefused) as why:
             self.close(f"{self._phase}: {why}")
         except SessionClosed:
             pass
@@ -272,7 +278,9 @@ class Session:
         if self._pending.refuse(xid, error) or any(batch.refuse(xid, error) for batch in self._batches):
             return
         self.tally.errors += 1
-        self._owner.complained(self, f"{error} for message {xid:#x}")
+        if self._complaints < COMPLAINTS_PER_PERIOD:
+            self._complaints += 1
+            self._owner.complained(self, f"{error} for message {xid:#x}")
 
     def _on_echo_request(self, xid: int, message: bytes) -> None:
         self.transport.write(wire.message(MessageType.ECHO_REPLY, message[wire.HEADER_BYTES :], xid))
@@ -312,6 +320,7 @@ class Session:
     # liveness
 
     def _tick(self) -> None:
+        self._complaints = 0
         self.transport.new_period()
         if not self.transport.open:
             return

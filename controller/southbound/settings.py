@@ -20,6 +20,6 @@ class SouthboundSettings:
     probe_timeout_s: float = 1.0
     request_timeout_s: float = 30.0
     max_connections: int = 4096
-    messages_per_period: int = 50_000
+    messages_per_period: int = 10_000
     """What a switch may send in one echo period before it is read no further until the next."""
     generation_id: int | None = None

@@ -175,6 +175,14 @@ async def test_an_error_that_belongs_to_nothing_is_told_as_such(southbound):
     )  # fmt: skip
 
 
+async def test_of_a_flood_of_errors_a_few_are_told_and_all_are_counted(southbound):
+    switch = await southbound.up(1)
+    switch.send(message(1, b"\0\5\0\1", xid=0x7777) * 3000)
+    await southbound.server.install([Step({"leaf1": ()})])
+    assert southbound.server.sessions()["leaf1"].tally.errors == 3000
+    assert len(southbound.events.of("rule_error")) < 3000
+
+
 async def test_a_removed_flow_is_told(southbound):
     switch = await southbound.up(1)
     switch.send(message(11, bytes(40) + b"\0\1\0\4" + bytes(4)))
