@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import Literal
 
-from controller.model.admission import Problem
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from controller.config.complaint import refusal
 from controller.config.document import read_document
+from controller.model.admission import Problem
 from controller.model.error import InputError
 
 
