@@ -48,27 +48,55 @@ def _families(topology: Topology, live: Live, flows: Flows) -> list[_Cuts]:
     source, target = topology.nic_leaf[flows.src_nic], topology.nic_leaf[flows.dst_nic]
     from_leaf = topology.tier[topology.lower] == 0
     apart = source != target
-    leaf_of_cable = np.where(from_leaf, topology.lower, -1)
+    uplinks = np.flatnonzero(live.links[: topology.cables] & from_leaf)
+    size = len(topology.switch_ids)
     families = [
-        _cuts(topology, live, np.where(apart, source, -1), leaf_of_cable),
-        _cuts(topology, live, np.where(apart, target, -1), leaf_of_cable),
+        _cuts(topology, np.where(apart, source, -1), uplinks, topology.lower[uplinks], size),
+        _cuts(topology, np.where(apart, target, -1), uplinks, topology.lower[uplinks], size),
     ]
+    families += _families_of_pairs(topology, live, uplinks, source, target)
     pod = topology.pod
     if (topology.tier == 1).any():
         leaving = topology.tier[topology.upper] == 2
-        pod_of_cable = np.where(leaving, pod[topology.lower], -1)
+        cables = np.flatnonzero(live.links[: topology.cables] & leaving)
         apart = pod[source] != pod[target]
         families += [
-            _cuts(topology, live, np.where(apart, pod[source], -1), pod_of_cable),
-            _cuts(topology, live, np.where(apart, pod[target], -1), pod_of_cable),
+            _cuts(topology, np.where(apart, pod[source], -1), cables, pod[topology.lower[cables]], size),
+            _cuts(topology, np.where(apart, pod[target], -1), cables, pod[topology.lower[cables]], size),
         ]
     return families
 
 
-def _cuts(topology: Topology, live: Live, crossed: Ints, cut_of_cable: Ints) -> _Cuts:
-    size = len(topology.switch_ids)
-    cables = np.flatnonzero(live.links[: topology.cables] & (cut_of_cable >= 0))
-    cut, capacity = cut_of_cable[cables], topology.cable_capacity[cables]
+def _families_of_pairs(topology: Topology, live: Live, uplinks: Ints, source: Ints, target: Ints) -> list[_Cuts]:
+    """Return sharper cuts where failures leave uplinks that lead nowhere useful.
+
+    For each leaf the uplinks that reach any leaf its flows go to; for each pair of leaves those that reach the other.
+    """
+    reach, size = live.reach, len(topology.switch_ids)
+    apart = np.flatnonzero(source != target)
+    if reach is None or not len(apart):
+        return []
+    uplinks = uplinks[np.argsort(topology.lower[uplinks], kind="stable")]
+    begin = np.searchsorted(topology.lower[uplinks], np.arange(size + 1))
+    families = []
+    for near, far in ((source, target), (target, source)):
+        pairs, inverse = np.unique(near[apart] * size + far[apart], return_inverse=True)
+        here, there = pairs // size, pairs % size
+        counts = begin[here + 1] - begin[here]
+        pair = np.repeat(np.arange(len(pairs), dtype=np.int64), counts)
+        cable = uplinks[np.arange(len(pair)) - np.repeat(np.cumsum(counts) - counts, counts) + begin[here[pair]]]
+        useful = reach[topology.upper[cable], there[pair]]
+        crossed = np.full(len(source), -1, dtype=np.int64)
+        crossed[apart] = inverse
+        families.append(_cuts(topology, crossed, cable[useful], pair[useful], len(pairs)))
+        some = np.unique(cable[useful])
+        families.append(_cuts(topology, np.where(source != target, near, -1), some, topology.lower[some], size))
+    return families
+
+
+def _cuts(topology: Topology, crossed: Ints, cables: Ints, cut: Ints, size: int) -> _Cuts:
+    """Make a family of `size` cuts: `cut` says which of them each of `cables` belongs to."""
+    capacity = topology.cable_capacity[cables]
     order = np.argsort(cut, kind="stable")
     total = np.zeros(size, dtype=np.int64)
     np.add.at(total, cut, capacity)

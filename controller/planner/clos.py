@@ -114,10 +114,15 @@ def topology_of(fabric: Fabric) -> Topology:
     return topology
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+MOST_REACH = 200_000_000
+"""The largest table of cables times leaves that is worth filling to sharpen a bound; half that work is a second."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Live:
     """Which directed links may carry something: `links` has a flag for each."""
 
+    topology: Topology
     links: Flags
     whole: bool
 
@@ -134,4 +139,26 @@ class Live:
         for nic in health.down_nics:
             nics[topology.nic_index[nic]] = False
         links = np.concatenate((cables, cables, nics, nics))
-        return Live(links=links, whole=bool(links.all()))
+        return Live(topology=topology, links=links, whole=bool(links.all()))
+
+    @cached_property
+    def reach(self) -> Flags | None:
+        """Return which switches (rows) reach which leaves (by switch number) going up, then down, over live cables.
+
+        None where that is everywhere so (every upper switch reaches every leaf), or the table would be too large.
+        """
+        topology = self.topology
+        switches, leaves = len(topology.switch_ids), np.flatnonzero(topology.tier == 0)
+        if topology.cables * len(leaves) > (MOST_REACH // 50 if self.whole else MOST_REACH):
+            return None
+        reach = np.zeros((switches, switches), dtype=np.bool_)
+        reach[leaves, leaves] = True
+        alive = np.flatnonzero(self.links[: topology.cables])
+        lower, upper = topology.lower[alive], topology.upper[alive]
+        for tier in (0, 1):
+            rising = topology.tier[lower] == tier
+            np.logical_or.at(reach, upper[rising], reach[lower[rising]])
+        for tier in (1, 0):
+            falling = topology.tier[lower] == tier
+            np.logical_or.at(reach, lower[falling], reach[upper[falling]])
+        return None if reach[np.unique(topology.upper)][:, leaves].all() else reach

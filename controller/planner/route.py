@@ -20,6 +20,10 @@ from controller.planner.loads import heaviest_phases
 from controller.planner.segments import Segments, segments_of
 from controller.planner.shape import coloured_paths, shape_of
 
+MOST_SETS_AGAIN = 64
+"""With more sets than this each is routed once only: the work must stay linear."""
+ROUNDS_AGAIN = 2
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Router:
@@ -69,14 +73,42 @@ class Router:
         return float((loads[used] / self.topology.capacity[used]).max(initial=0.0))
 
     def _level(self, flows: Flows, base: Floats, bundle: Ints, given: dict[int, Ints]) -> Ints:
-        """Route the flows of one priority."""
+        """Route the flows of one priority: set after set, then each set again where others came after it."""
         hops = np.full((len(flows), MOST_HOPS), NO_LINK, dtype=np.int64)
-        load = base.copy()
-        for batch in _batches(flows):
-            for layer in _layers(flows, batch):
-                hops[layer] = self._bundled(flows.rows(layer), load, bundle[layer], given)
-            load += heaviest_phases(flows.rows(batch), hops[batch], len(load))
+        batches = _batches(flows)
+        loads: list[Floats] = []
+        for batch in batches:
+            hops[batch] = self._batch(flows.rows(batch), base + sum(loads, np.zeros(len(base))), bundle[batch], given)
+            loads.append(heaviest_phases(flows.rows(batch), hops[batch], len(base)))
+        if 1 < len(batches) <= MOST_SETS_AGAIN:
+            self._again(flows, hops, batches, loads, base, bundle, given)
         return hops
+
+    def _again(
+        self, flows: Flows, hops: Ints, batches: list[Ints], loads: list[Floats], base: Floats, bundle: Ints,
+        given: dict[int, Ints],
+    ) -> None:  # fmt: skip
+        """Route each set once more over all the others, and keep what lowers the fullest link."""
+        goal = lower_bound(self.topology, self.live, flows).value
+        for number in [*range(len(batches))] * ROUNDS_AGAIN:
+            total = base + sum(loads, np.zeros(len(base)))
+            if self._fullest(total) <= goal:
+                return
+            batch = batches[number]
+            found = self._batch(flows.rows(batch), total - loads[number], bundle[batch], given)
+            load = heaviest_phases(flows.rows(batch), found, len(base))
+            if self._fullest(total - loads[number] + load) < self._fullest(total):
+                hops[batch], loads[number] = found, load
+
+    def _batch(self, flows: Flows, base: Floats, bundle: Ints, given: dict[int, Ints]) -> Ints:
+        """Route one set, each of its layers over the same base: they never meet."""
+        hops = np.full((len(flows), MOST_HOPS), NO_LINK, dtype=np.int64)
+        for layer in _layers(flows):
+            hops[layer] = self._bundled(flows.rows(layer), base, bundle[layer], given)
+        return hops
+
+    def _fullest(self, loads: Floats) -> float:
+        return float((loads / np.maximum(self.topology.capacity[: len(loads)], 1)).max(initial=0.0))
 
     def _bundled(self, flows: Flows, base: Floats, bundle: Ints, given: dict[int, Ints]) -> Ints:
         """Route one layer, the flows of a bundle as one."""
@@ -107,8 +139,7 @@ class Router:
         if not len(apart):
             return hops
         part, demand, source, target = flows.rows(apart), demand[apart], source[apart], target[apart]
-        used = base[: 2 * topology.cables] / np.maximum(topology.capacity[: 2 * topology.cables], 1)
-        goal = max(lower_bound(topology, self.live, part).value, float(used.max(initial=0.0)))
+        goal = max(lower_bound(topology, self.live, part).value, self._fullest(base))
         coloured = self._coloured(source, target) if (demand == demand[0]).all() else None
         if coloured is not None and self._over(coloured, demand, base) <= goal:
             hops[apart] = coloured
@@ -130,7 +161,7 @@ class Router:
         for column in range(hops.shape[1]):
             on = hops[:, column] >= 0
             loads += np.bincount(hops[on, column], weights=demand[on].astype(np.float64), minlength=len(loads))
-        return float((loads / np.maximum(self.topology.capacity[: len(loads)], 1)).max(initial=0.0))
+        return self._fullest(loads)
 
 
 def _batches(flows: Flows) -> list[Ints]:
@@ -144,8 +175,8 @@ def _batches(flows: Flows) -> list[Ints]:
     return batches + [np.flatnonzero(flows.job == job) for job in jobs[phases > 1]]
 
 
-def _layers(flows: Flows, batch: Ints) -> list[Ints]:
+def _layers(flows: Flows) -> list[Ints]:
     """Divide one set into what is active at once: a job's phases, or the whole set of jobs of one phase."""
-    if len(np.unique(flows.job[batch])) > 1:
-        return [batch]
-    return [batch[flows.phase[batch] == phase] for phase in np.unique(flows.phase[batch])]
+    if len(np.unique(flows.job)) > 1:
+        return [np.arange(len(flows), dtype=np.int64)]
+    return [np.flatnonzero(flows.phase == phase) for phase in np.unique(flows.phase)]

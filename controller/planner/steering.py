@@ -33,7 +33,8 @@ class PortTable:
 
 def port_table(fabric: Fabric, topology: Topology, layout: SteeringLayout) -> PortTable:
     """Work out the bits of every cable of a fabric."""
-    up, down = np.zeros(topology.cables, dtype=np.int64), np.full(topology.cables, NO_LINK, dtype=np.int64)
+    # One row more than cables: a fabric without any still has flows, between NICs of one leaf.
+    up, down = np.zeros(topology.cables + 1, dtype=np.int64), np.full(topology.cables + 1, NO_LINK, dtype=np.int64)
     by_leaf: dict[tuple[int, int], int] = {}
     known: dict[tuple[tuple[int, ...], int], tuple[int, ...]] = {}
 

@@ -12,7 +12,8 @@ def admissible_ways(network, source, target):
     leaving = defaultdict(list)
     for link in network.alive:
         leaving[network.ends[link][0]].append(link)
-    found, todo = [], [((), (source,), True)]
+    found: list = []
+    todo: list = [((), (source,), True)]
     while todo:
         links, places, climbing = todo.pop()
         for link in leaving[places[-1]]:
