@@ -154,7 +154,7 @@ async def test_a_switch_that_leaves_in_the_middle_fails_the_installation(southbo
     installing = asyncio.create_task(southbound.server.install([Step({"leaf1": adds(CLASSIFY)})]))
     await asyncio.sleep(0.05)
     await switch.disconnect()
-    with pytest.raises(Exception, match="leaf1: the switch closed the connection"):
+    with pytest.raises(Exception, match=r"leaf1: the (switch closed the connection|connection broke)"):
         await installing
 
 
@@ -217,9 +217,11 @@ async def test_a_frozen_switch_is_down_after_four_missed_echoes(southbound):
 async def test_a_switch_that_hangs_up_is_down(southbound):
     switch = await southbound.up(1)
     await switch.disconnect()
-    assert await southbound.events.heard("switch_down") == (
-        "switch_down", "leaf1", "the switch closed the connection",
-    )  # fmt: skip
+    _, switch_id, reason = await southbound.events.heard("switch_down")
+    assert switch_id == "leaf1"
+    assert reason.startswith(
+        ("the switch closed the connection", "the connection broke")
+    )  # FIN or, with data unread, RST
 
 
 async def test_a_datapath_id_that_the_fabric_does_not_have_is_refused_by_name(southbound):
