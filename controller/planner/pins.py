@@ -29,14 +29,20 @@ def refuse_taken_tuples(topology: Topology, job_ids: list[str], flows: Flows) ->
     )
 
 
+def _pairs(topology: Topology, flows: Flows) -> Ints:
+    return tuple_keys(topology, flows, np.zeros(len(flows), dtype=np.int64))
+
+
 def bundles(topology: Topology, kept: Flows, kept_ports: Ints, new: Flows) -> Ints:
     """Return a number per new flow that has to share a path with every flow of that number, -1 for the others.
 
-    Flows pinned by addresses share their pair's path. A flow whose fixed port another job already sends from
-    between the same NICs shares that flow's path: to the switches they are one.
+    A pin by addresses takes all of its pair's traffic along but what has a pin of its own, so the pair shares a path.
+    A flow whose fixed port a running job already sends from between the same NICs shares that flow's path: to the
+    switches they are one.
     """
-    bundle = np.where(new.by_addresses, tuple_keys(topology, new, np.zeros(len(new), dtype=np.int64)), -1)
-    fixed = new.fixed_port > 0
+    pairs, fixed = _pairs(topology, new), new.fixed_port > 0
+    pinned = np.concatenate((_pairs(topology, kept)[kept.by_addresses], pairs[new.by_addresses]))
+    bundle = np.where(~fixed & np.isin(pairs, pinned), pairs, -1)
     if fixed.any() and len(kept):
         keys = tuple_keys(topology, new, new.fixed_port)
         bundle = np.where(fixed & np.isin(keys, tuple_keys(topology, kept, kept_ports)), keys, bundle)
@@ -44,14 +50,16 @@ def bundles(topology: Topology, kept: Flows, kept_ports: Ints, new: Flows) -> In
 
 
 def given_paths(topology: Topology, kept: Flows, kept_ports: Ints, kept_hops: Ints, bundle: Ints) -> dict[int, Ints]:
-    """Return the hops of bundles that flows already running decide."""
+    """Return the hops of bundles that flows already running decide.
+
+    Where steered flows of a pair run already and a pin of the whole pair comes, it takes the first one's path.
+    """
     if not len(kept) or (bundle < 0).all():
         return {}
-    wanted = bundle[bundle >= 0]
+    wanted, pairs = bundle[bundle >= 0], _pairs(topology, kept)
     found: dict[int, Ints] = {}
-    by_pair = tuple_keys(topology, kept, np.zeros(len(kept), dtype=np.int64))
-    # A pair's pin carries all of the pair's traffic, so where steered flows run already it takes the first one's path.
-    for keys in (by_pair, tuple_keys(topology, kept, kept_ports)):
+    pinned = np.where(kept.by_addresses, pairs, -1)
+    for keys in (pinned, pairs, tuple_keys(topology, kept, kept_ports)):
         for row in np.flatnonzero(np.isin(keys, wanted)).tolist():
             found.setdefault(int(keys[row]), kept_hops[row])
     return found

@@ -57,3 +57,12 @@ def test_a_steered_flow_keeps_off_the_pinned_ports_of_its_pair():
 def test_flows_of_one_pair_have_different_ports():
     flows = flows_of(fabric_of(), custom((0, 2), qps_per_flow=16))
     assert len({flow.udp_source_port for flow in flows}) == 16
+
+
+def test_steered_flows_of_a_pair_that_is_pinned_by_address_go_along_with_it():
+    fabric = fabric_of(spines=4)
+    pin = job_of(fabric, custom((1, 3), (0, 2)), job_id="pin", steering="PIN")
+    first = plan_of(fabric, pin)
+    steered = job_of(fabric, custom((0, 2), qps_per_flow=4), job_id="steered")
+    second = plan_of(fabric, steered, kept=[(pin, first.jobs[0])])
+    assert {flow.links for flow in second.jobs[1].flows} == {first.jobs[0].flows[1].links}
