@@ -6,22 +6,22 @@ fabric's. Order of the build, each step one batch: shells, veth pairs, bridges, 
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-
-from mininet.net import Mininet
 
 from controller.model.address import ip_text, mac_text
 from controller.model.error import EnvironmentFault, InputError
 from controller.model.fabric import Fabric, Nic, PortRef
 from mininet_topos import shaping
-from mininet_topos.mininet_nodes import LabHost, LabIntf, LabLink, LabSwitch
+from mininet_topos.mininet_nodes import LabHost, new_mininet
 from mininet_topos.ovs import OpenVSwitch
 from mininet_topos.registry import LabEntry
 
 STATIC_ARP_ABOVE_HOSTS = 16
 LONGEST_INTERFACE_NAME = 15
+LAB_TOOLS = ("mnexec", "ip", "tc", "ss", "ethtool")
 OFFLOADS = "tx off rx off sg off tso off gso off gro off"
 
 
@@ -44,16 +44,17 @@ class FabricNet:
         }
         self.interface_of: dict[PortRef, str] = {port: self._interface(port) for port in _ports(fabric)}
         self._static_arp = len(self.nics_of_host) > STATIC_ARP_ABOVE_HOSTS if static_arp is None else static_arp
-        self.mininet = Mininet(controller=None, switch=LabSwitch, host=LabHost, link=LabLink, intf=LabIntf, build=False)
+        self.mininet = new_mininet()
 
     def start(self) -> None:
         """Make hosts, links and bridges; raises EnvironmentFault where the machine refuses."""
         for host in self.nics_of_host:
             self.mininet.addHost(host, entry=self._entry, ip=None)
         for switch in self.fabric.switches:
-            self.mininet.addSwitch(
+            bridge = self.mininet.addSwitch(
                 switch.id, bridge=self.bridge_of[switch.id], ovs=self.ovs, dpid=f"{switch.datapath_id:016x}"
             )
+            self.mininet.nameToNode[bridge.name] = bridge  # Mininet's prompt looks nodes up by their own name
         self._describe_links()
         self._make_links()
         self._configure_hosts()
@@ -197,6 +198,13 @@ def require_lab_tools() -> None:
     """Raise EnvironmentFault, naming the remedy, where this process cannot make namespaces and links."""
     if os.geteuid() != 0:
         raise EnvironmentFault("the lab makes network namespaces, which takes root: run it with sudo")
+    for tool in LAB_TOOLS:
+        if shutil.which(tool) is None:
+            raise EnvironmentFault(f"{tool} is not installed: run `make setup`")
+    attempt = subprocess.run(["mnexec", "-n", "true"], capture_output=True, text=True, check=False)
+    if attempt.returncode != 0:
+        why = attempt.stderr.strip() or f"status {attempt.returncode}"
+        raise EnvironmentFault(f"network namespaces are not allowed here ({why}): run outside of this container")
 
 
 def _ip_batch(commands: list[str]) -> None:

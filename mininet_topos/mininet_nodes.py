@@ -9,12 +9,16 @@ import subprocess
 from collections.abc import Sequence
 from typing import Any
 
-from mininet.link import Intf, Link
-from mininet.net import Mininet
-from mininet.node import Node, OVSSwitch
-
+from controller.model.error import EnvironmentFault
 from mininet_topos.ovs import OpenVSwitch
 from mininet_topos.registry import LabEntry
+
+try:
+    from mininet.link import Intf, Link
+    from mininet.net import Mininet
+    from mininet.node import Node, OVSSwitch
+except ImportError as missing:
+    raise EnvironmentFault("Mininet is not installed: run `make setup`") from missing
 
 Mininet.inited = True  # else the first network changes fourteen system settings for good
 
@@ -108,3 +112,8 @@ class LabSwitch(OVSSwitch):
         words = (word for switch in switches for word in ("--", "--if-exists", "del-br", switch.name))
         switches[0].ovs.vsctl(*words)
         return switches
+
+
+def new_mininet() -> Any:
+    """Return an empty Mininet network of these kinds."""
+    return Mininet(controller=None, switch=LabSwitch, host=LabHost, link=LabLink, intf=LabIntf, build=False)

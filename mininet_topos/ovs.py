@@ -9,6 +9,7 @@ start, and a killed daemon leaves its taps behind, for they are persistent.
 
 import fcntl
 import os
+import resource
 import shutil
 import socket
 import subprocess
@@ -24,6 +25,7 @@ from mininet_topos.unixctl import Unixctl
 
 SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
 START_TIMEOUT_S = 10.0
+OPEN_FILES = 65536
 
 
 class Datapath(StrEnum):
@@ -72,6 +74,7 @@ class OpenVSwitch:
         self.vsctl("--no-wait", "init")
         self._daemon("ovs-vswitchd", f"unix:{self._database}", "--enable-dummy")
         self.pid = int(self._await_file("ovs-vswitchd.pid").read_text())
+        resource.prlimit(self.pid, resource.RLIMIT_NOFILE, (OPEN_FILES, OPEN_FILES))
         prefer(self.pid)
         self._control = Unixctl(self._await_file(f"ovs-vswitchd.{self.pid}.ctl"))
 

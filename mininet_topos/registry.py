@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mininet_topos import marked
-from mininet_topos.sysctl import release_settings
+from mininet_topos.sysctl import holders, release_settings
 
 ID_LENGTH = 4
 DIGITS = "0123456789bcdfghjkmnpqrstvwxyz"  # no vowels: an id spells nothing
@@ -107,12 +107,12 @@ def clear_dead_labs() -> tuple[str, ...]:
 def living_labs() -> tuple[str, ...]:
     """Return the ids of the labs whose owner is alive."""
     with registry_lock() as root:
-        return tuple(path.name for path in sorted((root / "labs").iterdir()) if not _is_dead(path))
+        return tuple(path.name for path in _directories(root) if not _is_dead(path))
 
 
 def _clear_dead(root: Path) -> tuple[str, ...]:
     cleared = []
-    for directory in sorted((root / "labs").iterdir()):
+    for directory in _directories(root):
         lock = _try_lock(directory)
         if lock is None:
             continue
@@ -121,7 +121,14 @@ def _clear_dead(root: Path) -> tuple[str, ...]:
         finally:
             os.close(lock)
         cleared.append(directory.name)
+    for lab_id in holders(root / "sysctl.json"):
+        if not (root / "labs" / lab_id).exists():  # someone removed the directory by hand
+            release_settings(root / "sysctl.json", lab_id)
     return tuple(cleared)
+
+
+def _directories(root: Path) -> list[Path]:
+    return sorted(path for path in (root / "labs").iterdir() if path.is_dir())
 
 
 def _clear(root: Path, entry: LabEntry) -> None:

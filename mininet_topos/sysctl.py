@@ -6,6 +6,7 @@ through another; at the kernel's default sizes (208 KB) both drop in silence und
 
 import json
 from pathlib import Path
+from typing import Any
 
 LAB_SETTINGS = {"net.core.wmem_default": "33554432", "net.core.rmem_default": "4194304"}
 
@@ -35,15 +36,20 @@ def release_settings(ledger: Path, lab_id: str) -> None:
     _write(ledger, book)
 
 
+def holders(ledger: Path) -> frozenset[str]:
+    """Return the ids of the labs that hold any setting."""
+    return frozenset(lab for entry in _read(ledger).values() for lab in entry["labs"])
+
+
 def _value_path(name: str) -> Path:
     return Path("/proc/sys", *name.split("."))
 
 
-def _read(ledger: Path) -> dict[str, dict]:  # type: ignore[type-arg]
-    return json.loads(ledger.read_text()) if ledger.exists() else {}
+def _read(ledger: Path) -> dict[str, dict[str, Any]]:
+    return dict(json.loads(ledger.read_text())) if ledger.exists() else {}
 
 
-def _write(ledger: Path, book: dict[str, dict]) -> None:  # type: ignore[type-arg]
+def _write(ledger: Path, book: dict[str, dict[str, Any]]) -> None:
     if not book:
         ledger.unlink(missing_ok=True)
         return

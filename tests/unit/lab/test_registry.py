@@ -1,0 +1,157 @@
+"""Labs are alive as long as their owner holds the lock; dead ones are cleared, living ones are left alone."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mininet_topos import marked, sysctl
+from mininet_topos.registry import LabRegistration, clear_dead_labs, living_labs
+
+ROOT = Path(__file__).parents[3]
+OWNER = """
+import sys, subprocess
+from mininet_topos.registry import LabRegistration
+entry = LabRegistration().entry
+child = subprocess.Popen(["sleep", "600"], env=entry.environment, stdout=subprocess.DEVNULL)
+print(entry.id, child.pid, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture(autouse=True)
+def run_directory(tmp_path, monkeypatch):
+    monkeypatch.setenv("HEDDLE_RUN_DIR", str(tmp_path))
+    return tmp_path
+
+
+def start_owner() -> tuple[subprocess.Popen, str, int]:
+    owner = subprocess.Popen(
+        [sys.executable, "-c", OWNER], cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert owner.stdout is not None
+    lab_id, child = owner.stdout.readline().split()
+    return owner, lab_id, int(child)
+
+
+def kill(owner: subprocess.Popen) -> None:
+    owner.kill()
+    owner.communicate()
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_two_labs_have_different_ids_and_end_apart():
+    one, other = LabRegistration(), LabRegistration()
+    assert sorted((one.entry.id, other.entry.id)) == list(living_labs())
+    one.end()
+    assert living_labs() == (other.entry.id,)
+    other.end()
+    assert living_labs() == ()
+
+
+def test_ending_twice_is_harmless():
+    lab = LabRegistration()
+    lab.end()
+    lab.end()
+    assert living_labs() == ()
+
+
+def test_a_lab_whose_owner_lives_is_not_cleared():
+    owner, lab_id, child = start_owner()
+    try:
+        assert clear_dead_labs() == ()
+        assert is_running(child)
+        assert living_labs() == (lab_id,)
+    finally:
+        kill(owner)
+        clear_dead_labs()
+
+
+def test_the_next_lab_ends_the_processes_of_a_killed_one_and_removes_its_directory(run_directory):
+    owner, lab_id, child = start_owner()
+    kill(owner)
+    assert is_running(child)
+    lab = LabRegistration()
+    assert not is_running(child)
+    assert not (run_directory / "labs" / lab_id).exists()
+    lab.end()
+
+
+def test_a_process_without_the_mark_is_left_alone():
+    owner, _, child = start_owner()
+    stranger = subprocess.Popen(["sleep", "600"], env={**os.environ, "HEDDLE_LAB": "none-of-them"})
+    kill(owner)
+    clear_dead_labs()
+    assert not is_running(child)
+    assert stranger.poll() is None
+    stranger.kill()
+    stranger.wait()
+
+
+def test_a_mark_must_be_equal_and_not_merely_begin_so():
+    child = subprocess.Popen(["sleep", "600"], env={**os.environ, "HEDDLE_LAB": "abcd-12345"})
+    assert marked.end_processes("HEDDLE_LAB=abcd-1234") == 0
+    assert marked.end_processes("HEDDLE_LAB=abcd-12345") == 1
+    child.wait()
+
+
+def test_a_process_that_ignores_to_be_asked_is_killed(monkeypatch):
+    monkeypatch.setattr(marked, "TERM_WAIT_S", 0.05)
+    stubborn = (
+        "import signal,time\nfor n in (1, 15): signal.signal(n, signal.SIG_IGN)\nprint(flush=True); time.sleep(600)"
+    )
+    environment = {**os.environ, "HEDDLE_LAB": "stub-born"}
+    child = subprocess.Popen([sys.executable, "-c", stubborn], env=environment, stdout=subprocess.PIPE)
+    assert child.stdout is not None
+    child.stdout.readline()
+    assert marked.end_processes("HEDDLE_LAB=stub-born") == 1
+    child.communicate()
+    assert not is_running(child.pid)
+
+
+def test_a_directory_left_before_its_lab_wrote_anything_is_removed(run_directory):
+    (run_directory / "labs" / "zzzz").mkdir(parents=True)
+    assert clear_dead_labs() == ("zzzz",)
+    assert list((run_directory / "labs").iterdir()) == []
+
+
+class TestSettings:
+    @pytest.fixture(autouse=True)
+    def machine(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(sysctl, "_value_path", lambda name: tmp_path / name)
+        (tmp_path / "size").write_text("100\n")
+        self.value, self.ledger = tmp_path / "size", tmp_path / "ledger.json"
+
+    def test_the_first_lab_saves_the_old_value_and_the_last_one_restores_it(self):
+        sysctl.hold_settings(self.ledger, "one", {"size": "900"})
+        sysctl.hold_settings(self.ledger, "two", {"size": "900"})
+        sysctl.release_settings(self.ledger, "one")
+        assert self.value.read_text() == "900"
+        sysctl.release_settings(self.ledger, "two")
+        assert self.value.read_text() == "100"
+        assert not self.ledger.exists()
+
+    def test_a_value_that_someone_else_changed_meanwhile_stays(self):
+        sysctl.hold_settings(self.ledger, "one", {"size": "900"})
+        self.value.write_text("500")
+        sysctl.release_settings(self.ledger, "one")
+        assert self.value.read_text() == "500"
+
+    def test_releasing_what_was_never_held_changes_nothing(self):
+        sysctl.hold_settings(self.ledger, "one", {"size": "900"})
+        sysctl.release_settings(self.ledger, "stranger")
+        assert self.value.read_text() == "900"
+        assert sysctl.holders(self.ledger) == {"one"}
+
+    def test_a_hold_of_a_lab_without_a_directory_is_released(self, run_directory):
+        sysctl.hold_settings(run_directory / "sysctl.json", "gone", {"size": "900"})
+        clear_dead_labs()
+        assert self.value.read_text() == "100"
