@@ -25,8 +25,8 @@ def inputs(folder: Path, hosts: int = HOSTS, leaves: int = LEAVES, spines: int =
     receivers = list(range(hosts))
     random.Random(seed).shuffle(receivers)
     pairs = [{"src_rank": i, "dst_rank": receivers[i]} for i in range(hosts) if receivers[i] != i]
-    job = {"job_id": "permutation", "ranks": {"all": True}}
-    job["collectives"] = [{"kind": "SEND_RECV", "bytes": 1_000_000_000, "pairs": pairs}]
+    collectives = [{"kind": "SEND_RECV", "bytes": 1_000_000_000, "pairs": pairs}]
+    job = {"job_id": "permutation", "ranks": {"all": True}, "collectives": collectives}
     jobs.write_text(json.dumps({"version": 1, "jobs": [job]}))  # JSON is YAML
     return [str(fabric), str(jobs)]
 

@@ -16,7 +16,7 @@ HOSTS = 8
 
 
 def run(out: TextIO) -> dict[str, object]:
-    found: dict[str, object] = {}
+    found: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "fabric.yaml"
         path.write_text(
@@ -33,7 +33,7 @@ def run(out: TextIO) -> dict[str, object]:
     print(f"{'steering':14} {'median ms':>10} {'p99 ms':>10} {'solve ms':>10} {'install ms':>11}", file=out)
     for steering, row in found.items():
         print("{:14} {:10.2f} {:10.2f} {:10.2f} {:11.2f}".format(steering, *row.values()), file=out)
-    return found
+    return {**found}
 
 
 def _measured(running, steering: str) -> dict[str, float]:

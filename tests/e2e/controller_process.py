@@ -24,7 +24,9 @@ class Controller:
         command += ["--openflow", openflow, "--grpc", "127.0.0.1:0"]
         self.log = fabric.with_suffix(".log").open("a+")
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log, text=True)
-        ready = json.loads(self.process.stdout.readline())
+        assert self.process.stdout is not None
+        self._out = self.process.stdout
+        ready = json.loads(self._out.readline())
         self.openflow, self.grpc = ready["openflow"], ready["grpc"]
         self.channel = grpc.insecure_channel(self.grpc)
         self.jobs, self.fabric = rpc.JobServiceStub(self.channel), rpc.FabricServiceStub(self.channel)
@@ -58,7 +60,7 @@ class Controller:
 
     def _close(self) -> None:
         self.channel.close()
-        self.process.stdout.close()
+        self._out.close()
         self.log.close()
 
 

@@ -10,7 +10,7 @@ from controller.model.error import HeddleError
 from controller.model.event import Event, Installed, InstallFailed, RulesRead, Solved, SwitchUp
 from controller.model.fabric import Cable, Fabric, Nic, PortRef, Role, Switch
 from controller.model.job import Collective, CollectiveKind, JobRequest, RankPair, Steering
-from controller.model.plan import JobPlan
+from controller.model.plan import Infeasible, JobPlan, Plan
 from controller.model.rule import SwitchRules
 from controller.planner.solve import solve
 from controller.rules.diff import apply_changes
@@ -104,6 +104,7 @@ class Driver:
         return act(effect)
 
     def _solve(self, effect: Solve) -> list[Event]:
+        outcome: Plan | Infeasible | HeddleError
         try:
             outcome = solve(self.fabric, effect.requests, health=effect.health, kept=effect.kept)
         except HeddleError as error:
