@@ -25,7 +25,6 @@ from mininet_topos.unixctl import Unixctl
 
 SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
 START_TIMEOUT_S = 10.0
-OPEN_FILES = 65536
 
 
 class Datapath(StrEnum):
@@ -74,7 +73,8 @@ class OpenVSwitch:
         self.vsctl("--no-wait", "init")
         self._daemon("ovs-vswitchd", f"unix:{self._database}", "--enable-dummy")
         self.pid = int(self._await_file("ovs-vswitchd.pid").read_text())
-        resource.prlimit(self.pid, resource.RLIMIT_NOFILE, (OPEN_FILES, OPEN_FILES))
+        _, most_files = resource.prlimit(self.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(self.pid, resource.RLIMIT_NOFILE, (most_files, most_files))
         prefer(self.pid)
         self._control = Unixctl(self._await_file(f"ovs-vswitchd.{self.pid}.ctl"))
 
