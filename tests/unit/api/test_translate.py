@@ -40,7 +40,7 @@ def test_a_request_survives_the_wire(request):
 
 def test_zero_queue_pairs_and_unspecified_steering_mean_the_defaults():
     message = request_to(JobRequest(job_id="a", ranks=(), collectives=()))
-    message.steering = "STEERING_UNSPECIFIED"
+    message.ClearField("steering")
     message.collectives.add(kind=CollectiveKind.CUSTOM.name, qps_per_flow=0)
     request = request_from(message)
     assert request.steering is Steering.SOURCE_PORT
