@@ -1,6 +1,7 @@
 """`heddle demo` as a command; it is registered by the entry point `heddle.commands`."""
 
 import json
+import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -37,7 +38,7 @@ def demo(
     report: Annotated[Path, typer.Option(metavar="DIR", help="Where the report goes.")] = Path("heddle-report"),
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON instead of tables.")] = False,
     wait: Annotated[
-        float, typer.Option(help="Seconds to wait while another demo measures; 0 refuses at once.")
+        float, typer.Option(min=0, help="Seconds to wait while another demo measures; 0 refuses at once.")
     ] = 600.0,
 ) -> None:
     """Show what planned paths are worth: real RoCEv2 traffic on real switches under ECMP, E-ECMP and planned paths.
@@ -74,11 +75,17 @@ def _run(options: "DemoOptions", as_json: bool) -> None:
     from mininet_topos.ovs import require_open_vswitch
     from mininet_topos.registry import run_directory
 
+    # A shell starts what it puts in the background with SIGINT ignored; a lab must end on it all the same.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     require_lab_tools()
     require_open_vswitch()
     check_folder(options.report)
     with DemoProgress() as progress, measuring_turn(run_directory() / "demo.lock", options.wait_s, progress.say):
-        result = run_demo(options, progress)
+        try:
+            result = run_demo(options, progress)
+        except (KeyboardInterrupt, SystemExit):
+            progress.say("interrupted: the lab is removed, no report is written")
+            raise
     write_report(result, options.report)
     if as_json:
         json.dump(result.to_json(), sys.stdout)

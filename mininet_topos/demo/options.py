@@ -18,6 +18,8 @@ MOST_HOP_PACKETS_PER_S = 50_000
 """What software switches on one core forward with a margin to their own loss; a packet counts at every switch."""
 
 MOST_FLOWS = 1_000
+LEAST_FLOW_BPS = 50_000
+"""Below this the smallest flow, a packet on each of four queue pairs, takes longer than people wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +115,12 @@ def check_load(fabric: Fabric, kinds: Sequence[str]) -> None:
         raise InputError(
             f"{len(nics)} NICs at this rate are {packets:,.0f} packets per second through software switches,"
             f" which carry {MOST_HOP_PACKETS_PER_S:,}: give fewer hosts, or NICs of at most {_floor(fitting):g} Gbit/s"
+        )
+    rate = min(nic.capacity_bps for nic in nics) // (len(nics) - 1 if "all-to-all" in kinds else 1)
+    if rate < LEAST_FLOW_BPS:
+        raise InputError(
+            f"a flow would have {rate:,} bit/s, too little to measure: give NICs a rate at which it has"
+            f" {LEAST_FLOW_BPS:,}"
         )
     flows = len(nics) * (len(nics) - 1)
     if "all-to-all" in kinds and flows > MOST_FLOWS:

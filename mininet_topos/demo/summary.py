@@ -13,12 +13,12 @@ PLAIN_RATE_BPS = 100_000_000_000
 
 
 LEGEND = (
-    "sum, worst: goodput in Mbit/s, payload bits over start to last acknowledgement. %line: the worst flow's goodput"
-    " over what its NICs allow in wire bits: line rate, or its part of it where a NIC has several flows; headers and"
-    " room for acknowledgements leave 97 % at most. time: predicted/measured, by max-min fairness on the traced paths"
-    " (hashed) or by the certificate (planned), neither counting headers. max link: offered/measured load of the"
-    " busiest link between switches; above 1 its flows must share it. paths: flows whose packets were counted on"
-    " exactly their links."
+    "sum, worst: goodput in Mbit/s, payload bits over start to last acknowledgement (of the last queue pair, where a"
+    " flow has several). %line: the worst flow's goodput over what its NICs allow in wire bits: line rate, or its part"
+    " of it where a NIC has several flows; headers and room for acknowledgements leave 98 % at most. time:"
+    " predicted/measured, by max-min fairness on the traced paths (hashed) or by the certificate (planned), neither"
+    " counting headers. max link: offered/measured load of the busiest link between switches; above 1 its flows must"
+    " share it. paths: flows whose packets were counted on exactly their links."
 )
 
 
@@ -28,7 +28,7 @@ def title_of(result: DemoResult) -> str:
     tiers = [sum(1 for _, tier in sketch.switches if tier == wanted) for wanted in (2, 1, 0)]
     names = [f"{count} {name}" for count, name in zip(tiers, ("spines", "aggs", "leaves"), strict=True) if count]
     rate = int(result.parameters["line_rate_bps"]) / 1e6
-    seeds = ", ".join(str(seed) for seed in result.parameters["seeds"])
+    seeds = ", ".join(str(seed) for seed in dict.fromkeys(run.seed for run in result.runs))
     return f"heddle demo: {', '.join(names)}, {len(sketch.nics)} NICs at {rate:g} Mbit/s; seeds {seeds}"
 
 
@@ -52,6 +52,7 @@ def summary_lines(result: DemoResult) -> list[str]:
     """Return the sentences under the table, in the order they are printed."""
     return [
         *(line for against in ("ecmp", "e-ecmp") for line in _speed_up_lines(result, against)),
+        *_planned_lines(result),
         *_path_lines(result),
         *_integrity_lines(result),
     ]
@@ -82,6 +83,18 @@ def _speed_up(kind: str, against: str, goodput: Sequence[float], sooner: Sequenc
         f" (geometric mean; median {median(goodput):.2f}x, {min(goodput):.2f}x to {max(goodput):.2f}x),"
         f" done {geometric_mean(sooner):.2f}x sooner"
     )
+
+
+def _planned_lines(result: DemoResult) -> list[str]:
+    """Say what planned permutations reach: they are what a plan can place without any conflict."""
+    runs = [run for run in result.runs if run.mode == "planned" and run.kind == "permutation" and run.valid]
+    if not runs:
+        return []
+    share, lost = min(run.worst.share_of_demand for run in runs), sum(run.lost_packets for run in runs)
+    seeds = ", ".join(str(run.seed) for run in runs)
+    return [
+        f"planned permutations (seeds {seeds}): every flow at {share:.1%} of line rate or more, {lost} packets lost"
+    ]
 
 
 def _path_lines(result: DemoResult) -> list[str]:

@@ -12,11 +12,14 @@ from mininet_topos.demo.results import DemoResult
 
 
 def check_folder(folder: Path) -> None:
-    """Make the folder, or say before the demo has run for minutes that it cannot be written to."""
+    """Say before the demo has run for minutes that the folder cannot be made or written to; leave no folder yet."""
+    missing = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
+        for path in missing:
+            path.rmdir()
     except OSError as error:
         reason = error.strerror or str(error)
         raise EnvironmentFault(
@@ -31,6 +34,7 @@ def write_report(result: DemoResult, folder: Path) -> None:
         "report.html": report_page(result),
         "demo.svg": picture(result),
     }
+    folder.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
         with tempfile.NamedTemporaryFile("w", dir=folder, delete=False, encoding="utf-8") as file:
             file.write(text)

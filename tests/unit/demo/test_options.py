@@ -36,7 +36,12 @@ def test_every_size_is_an_option():
 
 
 def test_a_very_small_rate_is_written_so_that_the_file_can_be_read():
-    assert options(sizes={**SIZES, "gbps": 0.00005}).line_rate_bps == 50_000
+    assert options(sizes={**SIZES, "gbps": 0.00005}, workloads="ring").line_rate_bps == 50_000
+
+
+def test_a_rate_too_small_to_measure_is_refused():
+    with pytest.raises(InputError, match="too little to measure"):
+        options(sizes={**SIZES, "gbps": 0.0003})
 
 
 def test_hosts_that_do_not_divide_among_leaves_are_refused():

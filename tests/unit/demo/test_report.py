@@ -116,6 +116,11 @@ def test_a_later_report_replaces_an_earlier_one(tmp_path):
     assert json.loads((tmp_path / "results.json").read_text())["notes"] == ["second"]
 
 
+def test_checking_a_folder_leaves_none(tmp_path):
+    check_folder(tmp_path / "a" / "b")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_folder_that_cannot_be_made_is_told_in_one_line(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(EnvironmentFault, match="name another with --report"):

@@ -1,0 +1,43 @@
+import os
+import shutil
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from controller.model.error import EnvironmentFault
+from mininet_topos.demo.cli import demo
+
+
+@pytest.fixture
+def command():
+    app = typer.Typer()
+    app.command()(demo)
+    return lambda *arguments: CliRunner().invoke(app, list(arguments))
+
+
+def test_without_root_one_line_says_what_to_do(command, tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    found = command("--report", str(tmp_path / "report"))
+    assert isinstance(found.exception, EnvironmentFault)
+    assert str(found.exception).count("\n") == 0
+    assert "sudo" in str(found.exception)
+
+
+def test_without_open_vswitch_one_line_says_what_to_do(command, tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(shutil, "which", lambda name: None if name.startswith("ovs") else f"/usr/bin/{name}")
+    found = command("--report", str(tmp_path / "report"))
+    assert isinstance(found.exception, EnvironmentFault)
+    assert "Open vSwitch is not installed: run `make setup`" in str(found.exception)
+
+
+def test_a_demo_that_cannot_start_leaves_no_report_folder(command, tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    command("--report", str(tmp_path / "report"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_bad_options_are_told_before_anything_else(command, monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert "--hosts 9" in str(command("--hosts", "9").exception)
