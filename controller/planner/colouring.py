@@ -26,9 +26,14 @@ def _lowest_bit(word: np.uint64) -> int:
 
 
 @kernel
-def _common_free(mask_u: Words, mask_v: Words) -> int:
-    """Return the first colour free at both vertices, or -1."""
-    for w in range(mask_u.shape[0]):
+def _common_free(mask_u: Words, mask_v: Words, start: int) -> int:
+    """Return the first colour from `start` on, in a circle, that is free at both vertices, or -1."""
+    words, first = mask_u.shape[0], start >> 6
+    both = mask_u[first] & mask_v[first] & (~np.uint64(0) << np.uint64(start & 63))
+    if both != np.uint64(0):
+        return first * 64 + _lowest_bit(both)
+    for step in range(1, words + 1):
+        w = (first + step) % words
         both = mask_u[w] & mask_v[w]
         if both != np.uint64(0):
             return w * 64 + _lowest_bit(both)
@@ -96,7 +101,8 @@ def insert_edge(
 ) -> int:  # fmt: skip
     """Colour one more edge; return how many others changed colour, -1 where one of its vertices is full."""
     u, v = source[edge], target[edge]
-    chosen, moves = _common_free(free_left[u], free_right[v]), 0
+    # Another colour is tried first for every edge: where there is room, all uplinks carry alike.
+    chosen, moves = _common_free(free_left[u], free_right[v], edge % left.shape[1]), 0
     if chosen < 0:
         chosen, other = _first_free(free_left[u]), _first_free(free_right[v])
         if chosen < 0 or other < 0:
