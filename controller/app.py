@@ -128,7 +128,7 @@ class Application:
         api = ApiServer(self.loop)
         self.loop.connect(Outbound(server))
         await asyncio.to_thread(warm)  # kernels are loaded before anyone waits for a plan
-        gc.freeze()  # what was imported and built so far lives for ever: a collection need not walk it and stop the loop
+        gc.freeze()  # what was built so far lives for ever: a collection need not walk it and stop the loop
         self._running = asyncio.create_task(self.loop.run())
         try:
             try:

@@ -9,6 +9,7 @@ from controller.api.errors import told
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
 from controller.api.topology import topology_to
+from controller.api.worker import in_worker
 from controller.brain.view import explain
 from controller.runtime.loop import TOPOLOGY, Loop
 
@@ -23,18 +24,18 @@ class FabricService(rpc.FabricServiceServicer):
 
     async def GetTopology(self, request: pb.GetTopologyRequest, context: Context) -> pb.Topology:
         """Return switches, links and NICs with their states and planned utilisation."""
-        return topology_to(self._loop.state)
+        return await in_worker(topology_to, self._loop.state)
 
     async def WatchTopology(self, request: pb.GetTopologyRequest, context: Context) -> AsyncIterator[pb.Topology]:
         """Return the topology now and after every change of it; a slow reader skips to the newest."""
         async with told(context):
             watch = self._loop.topology.open(TOPOLOGY)
             try:
-                topology = topology_to(self._loop.state)
+                topology = await in_worker(topology_to, self._loop.state)
                 yield topology
                 async for generation in watch:
                     if generation > topology.generation:
-                        topology = topology_to(self._loop.state)
+                        topology = await in_worker(topology_to, self._loop.state)
                         yield topology
             finally:
                 self._loop.topology.close(TOPOLOGY, watch)
@@ -42,7 +43,7 @@ class FabricService(rpc.FabricServiceServicer):
     async def Explain(self, request: pb.ExplainRequest, context: Context) -> pb.Explanation:
         """Say which job, generation and rule take a flow where it goes, and who shares its links."""
         async with told(context):
-            found = explain(self._loop.state, request.flow_id)
+            found = await in_worker(explain, self._loop.state, request.flow_id)
             return pb.Explanation(
                 text=found.text, job_id=found.job_id, hops=found.hops, sharing_flows=found.sharing_flows
             )

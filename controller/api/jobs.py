@@ -9,6 +9,7 @@ from controller.api.errors import told
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
 from controller.api.translate import MAX_FLOWS_IN_A_MESSAGE, changed_flows, pages_of, plan_to, request_from
+from controller.api.worker import in_worker
 from controller.brain.state import Job
 from controller.model.error import HeddleError, NotFound
 from controller.model.event import Release, Renew, Submit
@@ -36,7 +37,7 @@ class JobService(rpc.JobServiceServicer):
         async with told(context):
             wanted = request_from(request)
             plan = await self._loop.ask(lambda reply: Submit(reply=reply, request=wanted, preview=preview))
-            return plan_to(_plan(plan))
+            return await in_worker(plan_to, _plan(plan))
 
     async def RenewJob(self, request: pb.RenewJobRequest, context: Context) -> pb.JobPlan:
         """Extend a lease."""
@@ -44,7 +45,7 @@ class JobService(rpc.JobServiceServicer):
             plan = await self._loop.ask(
                 lambda reply: Renew(reply=reply, job_id=request.job_id, lease_ms=request.lease_ms)
             )
-            return plan_to(_plan(plan))
+            return await in_worker(plan_to, _plan(plan))
 
     async def ReleaseJob(self, request: pb.ReleaseJobRequest, context: Context) -> pb.ReleaseJobReply:
         """End a job."""
@@ -57,22 +58,19 @@ class JobService(rpc.JobServiceServicer):
     async def GetJob(self, request: pb.GetJobRequest, context: Context) -> pb.JobPlan:
         """Return a job's current plan."""
         async with told(context):
-            return plan_to(self._job(request.job_id).told())
+            return await in_worker(plan_to, self._job(request.job_id).told())
 
     async def ListJobs(self, request: pb.ListJobsRequest, context: Context) -> pb.ListJobsReply:
         """Return all jobs, or a tenant's; flows beyond a message's limit are left out and marked so."""
-        left, plans = MAX_FLOWS_IN_A_MESSAGE, []
-        for job in self._loop.state.jobs.values():
-            if request.tenant in ("", job.request.tenant):
-                plans.append(plan_to(job.told(), max_flows=left))
-                left -= len(plans[-1].flows)
-        return pb.ListJobsReply(jobs=plans)
+        jobs = [job for job in self._loop.state.jobs.values() if request.tenant in ("", job.request.tenant)]
+        return await in_worker(_listed, jobs)
 
     async def StreamFlows(self, request: pb.GetJobRequest, context: Context) -> AsyncIterator[pb.FlowPlanPage]:
         """Return all flows of a job in pages."""
         async with told(context):
             job = self._job(request.job_id)
-            for page in pages_of(job.generation, job.flows.flows):
+            pages = pages_of(job.generation, job.flows.flows)
+            while (page := await in_worker(next, pages, None)) is not None:
                 yield page
 
     async def WatchJob(self, request: pb.WatchJobRequest, context: Context) -> AsyncIterator[pb.JobPlan]:
@@ -81,11 +79,11 @@ class JobService(rpc.JobServiceServicer):
             watch = self._loop.plans.open(request.job_id)
             try:
                 plan = self._job(request.job_id).told()
-                yield plan_to(plan)
+                yield await in_worker(plan_to, plan)
                 async for later in watch:
                     if (later.generation, later.state) == (plan.generation, plan.state):
                         continue  # announced between the opening of the watch and the first answer
-                    yield plan_to(later, flows=changed_flows(plan, later) if request.changes_only else None)
+                    yield await in_worker(_changed if request.changes_only else _whole, plan, later)
                     plan = later
                     if later.state == "released":
                         return
@@ -97,6 +95,22 @@ class JobService(rpc.JobServiceServicer):
         if job is None:
             raise NotFound(f"job_id: no job {job_id!r} holds paths here; `heddle job list` names those that do")
         return job
+
+
+def _listed(jobs: list[Job]) -> pb.ListJobsReply:
+    left, plans = MAX_FLOWS_IN_A_MESSAGE, []
+    for job in jobs:
+        plans.append(plan_to(job.told(), max_flows=left))
+        left -= len(plans[-1].flows)
+    return pb.ListJobsReply(jobs=plans)
+
+
+def _changed(before: JobPlan, after: JobPlan) -> pb.JobPlan:
+    return plan_to(after, flows=changed_flows(before, after))
+
+
+def _whole(before: JobPlan, after: JobPlan) -> pb.JobPlan:
+    return plan_to(after)
 
 
 def _plan(answer: JobPlan | int) -> JobPlan:

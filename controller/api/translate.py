@@ -1,6 +1,6 @@
 """Between the wire's messages and the model's values; the only place that knows both."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.model.error import InputError
@@ -119,7 +119,7 @@ def changed_flows(before: JobPlan, after: JobPlan) -> Sequence[FlowPlan]:
     return tuple(flow for flow in after.flows.flows if known.get(flow.flow_id) != flow)
 
 
-def pages_of(generation: int, flows: Sequence[FlowPlan]) -> Iterable[pb.FlowPlanPage]:
+def pages_of(generation: int, flows: Sequence[FlowPlan]) -> Iterator[pb.FlowPlanPage]:
     """Cut a job's flows into pages that fit any client."""
     for start in range(0, len(flows), FLOWS_PER_PAGE):
         last = min(start + FLOWS_PER_PAGE, len(flows))

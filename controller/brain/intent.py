@@ -14,6 +14,8 @@ def pin_rules_of(
     state: State, request: JobRequest, flows: JobFlows, number: int, generation: int
 ) -> Mapping[str, tuple[FlowRule, ...]]:
     """Return the pins of a job per switch; none for flows whose path is in their source port."""
+    if not flows.pinned:
+        return {}
     fixed = {
         (index, flow.src_rank, flow.dst_rank, flow.udp_source_port)
         for index, collective in enumerate(request.collectives)
@@ -26,7 +28,7 @@ def pin_rules_of(
             named = (flow.collective, flow.src_rank, flow.dst_rank, flow.udp_source_port) in fixed
             pin = _pin(state, flow, flow.udp_source_port if named else None, number, generation)
             pins[pin.src_ip, pin.dst_ip, pin.udp_source_port] = pin
-    return pin_rules(state.fabric, pins.values()) if pins else {}
+    return pin_rules(state.fabric, pins.values())
 
 
 def _pin(state: State, flow: FlowPlan, port: int | None, number: int, generation: int) -> Pin:

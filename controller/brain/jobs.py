@@ -133,7 +133,7 @@ def _job_of(state: State, work: PlanWork, plan: Plan, solve_ns: int, now: int) -
 
 
 def _install_job(state: State, work: PlanWork, job: Job, plan: Plan) -> Outcome:
-    needed = path_switches(link for flow in job.flows.flows for link in flow.links + flow.reverse_links)
+    needed = path_switches(job.flows.link_loads_bps)  # the way back mirrors the way there: the same switches
     absent = sorted(switch for switch in needed if not state.switches[switch].connected)
     if absent:
         gone = Unavailable(

@@ -95,7 +95,7 @@ def _regrade(state: State) -> Outcome:
 def _graded(job: Job, dead: set[str]) -> Job:
     if job.state == "planned":
         return job
-    hit = next((link for flow in job.flows.flows for link in flow.links if link in dead), None) if dead else None
+    hit = next((link for link in job.flows.link_loads_bps if link in dead), None) if dead else None
     if hit is not None and job.state == "running":
         return replace(job, state="degraded", reason=f"link {hit} down", generation=job.generation + 1)
     if hit is None and job.state == "degraded":

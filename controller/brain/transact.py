@@ -126,7 +126,7 @@ def _failure_note(event: InstallFailed) -> Effect:
 
 def path_switches(links: Iterable[str]) -> frozenset[str]:
     """Return the switches at either end of the given directed links."""
-    ends = (end for link in set(links) for end in link.split(">"))
+    ends = (end for link in links for end in link.split(">"))
     return frozenset(end.split(":")[0] for end in ends if ":" in end)
 
 

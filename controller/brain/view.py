@@ -26,21 +26,9 @@ def link_loads_bps(state: State) -> dict[str, int]:
     """Return the planned load of every loaded link: per job its heaviest phase, summed over jobs."""
     loads: dict[str, int] = {}
     for job in state.jobs.values():
-        for link, load in job_loads_bps(job).items():
+        for link, load in job.flows.link_loads_bps.items():
             loads[link] = loads.get(link, 0) + load
     return loads
-
-
-def job_loads_bps(job: Job) -> dict[str, int]:
-    """Return one job's load of every link it uses, by its heaviest phase there."""
-    by_phase: dict[tuple[str, int], int] = {}
-    for flow in job.flows.flows:
-        for link in flow.links:
-            by_phase[link, flow.phase] = by_phase.get((link, flow.phase), 0) + flow.demand_bps
-    heaviest: dict[str, int] = {}
-    for (link, _), load in by_phase.items():
-        heaviest[link] = max(heaviest.get(link, 0), load)
-    return heaviest
 
 
 def explain(state: State, flow_id: str) -> Explained:
@@ -88,6 +76,8 @@ def _sharing(state: State, flow: FlowPlan) -> tuple[str, ...]:
     mine = set(flow.links[1:-1])
     found = []
     for job in state.jobs.values():
+        if mine.isdisjoint(job.flows.link_loads_bps):
+            continue
         for other in job.flows.flows:
             if other.flow_id != flow.flow_id and not mine.isdisjoint(other.links):
                 found.append(other.flow_id)

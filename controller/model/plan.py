@@ -1,6 +1,6 @@
 """What a plan says: paths, ports and rates per flow, and the certificate of how good the whole is."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 DATA_DSCP = 26
@@ -56,11 +56,15 @@ class Certificate:
 class JobFlows:
     """The flows of one job in the order of the contract's flow ids.
 
-    `flows` may be a lazy sequence over arrays: index and iterate, never copy it without need.
+    `flows` may be a lazy sequence over arrays: index and iterate, never copy it without need. `link_loads_bps` is what
+    the job puts on each link it uses (NIC links included), by its heaviest phase there; `pinned` says whether any flow
+    is pinned. Both spare a reader the walk over a hundred thousand flows.
     """
 
     job_id: str
     flows: Sequence[FlowPlan]
+    link_loads_bps: Mapping[str, int]
+    pinned: bool
     own_max_link_utilisation: float = 0.0
     predicted_completion_ns: int = 0
 

@@ -16,7 +16,7 @@ from controller.planner.expand import Flows, expand, joined, repeats
 from controller.planner.flow_table import FlowTable, join_hops
 from controller.planner.fluid import completion_ns, planned_rates
 from controller.planner.jit import Ints
-from controller.planner.loads import link_loads, utilisation
+from controller.planner.loads import link_loads, link_places, utilisation
 from controller.planner.pins import bundles, given_paths, refuse_taken_tuples, tuple_keys
 from controller.planner.refusal import dead_nic, no_path, too_full
 from controller.planner.route import Router
@@ -167,6 +167,14 @@ def _job_flows(
     return JobFlows(
         job_id=job_id,
         flows=table,
+        link_loads_bps=_loads_by_link(topology, flows, whole.hops[part]),
+        pinned=bool(flows.pinned.any()),
         own_max_link_utilisation=own,
         predicted_completion_ns=completion_ns(flows, rates[part]),
     )
+
+
+def _loads_by_link(topology: Topology, flows: Flows, hops: Ints) -> dict[str, int]:
+    """Return what one job puts on every link that it uses."""
+    loads, places = link_loads(topology, flows, hops), np.unique(link_places(topology, flows, hops))
+    return {topology.link_ids[place]: round(loads[place]) for place in places[places >= 0].tolist()}
