@@ -15,7 +15,9 @@ from controller.config import load_fabric, load_jobs
 from controller.model.error import HeddleError, NoAdmissiblePlan
 from controller.model.fabric import Fabric
 from controller.model.plan import Infeasible
+from controller.model.steering import layout_of
 from controller.planner.solve import solve
+from controller.rules.imbalance import imbalances
 from controller.rules.listing import group_rows, rows
 
 
@@ -39,6 +41,7 @@ def run_plan(fabric_path: Path, jobs_path: Path, *, as_json: bool, rules: bool) 
         show.plans(answer.jobs)
         if rules:
             show.rules(rows(fabric, answer.rules), group_rows(fabric, answer.rules))
+            show.imbalance(_imbalance(fabric))
 
 
 def _as_json(fabric: Fabric, answer: Offline, rules: bool) -> dict[str, object]:
@@ -55,4 +58,10 @@ def _as_json(fabric: Fabric, answer: Offline, rules: bool) -> dict[str, object]:
     if rules:
         found["rules"] = rows(fabric, answer.rules)
         found["groups"] = group_rows(fabric, answer.rules)
+        found["imbalance"] = _imbalance(fabric)
     return found
+
+
+def _imbalance(fabric: Fabric) -> list[dict[str, object]]:
+    """How even unplanned traffic is spread, for every way of choosing in the fabric."""
+    return [{**line._asdict(), "stage": line.stage.name} for line in imbalances(fabric, layout_of(fabric))]

@@ -107,3 +107,15 @@ def rules(found: Sequence[Mapping[str, object]], groups: Sequence[Mapping[str, o
     out.print(table)
     for group in groups:
         out.print(f"  {group['switch']} group {group['group_id']}: {group['type']} {group['buckets']}")
+
+
+def imbalance(found: Sequence[Mapping[str, object]]) -> None:
+    """Show how evenly the underlay spreads what nobody planned."""
+    table = Table(title="unplanned traffic: shares of the source ports", title_justify="left")
+    for name in ("choice", "uplinks or cables", "switches", "port blocks", "fullest over its fair share"):
+        table.add_column(name, overflow="fold")
+    for line in found:
+        over = f"{line['imbalance']:+.1%}"
+        table.add_row(*(str(line[key]) for key in ("stage", "choices", "places", "blocks")), over)
+    if found:
+        console().print(table)

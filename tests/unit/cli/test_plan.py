@@ -45,6 +45,16 @@ def test_rules_name_switch_table_priority_match_and_actions(heddle, files, tmp_p
     assert fullest == found["jobs"][0]["certificate"]["max_rules_on_a_switch"]
 
 
+def test_rules_say_how_evenly_unplanned_traffic_is_spread(heddle, files, tmp_path):
+    fabric = files("three.yaml", "version: 1\ngenerate: {kind: spine_leaf, spines: 3, leaves: 2, hosts_per_leaf: 4}\n")
+    found = json.loads(heddle("plan", fabric, tmp_path / "jobs.yaml", "--json", "--rules")[1])
+    (line,) = found["imbalance"]
+    assert (line["stage"], line["choices"], line["places"]) == ("LEAF_UP", 3, 2)
+    assert line["buckets"] >= 8 * 3
+    assert 0 < line["imbalance"] < 1 / 8
+    assert "LEAF_UP" in heddle("plan", fabric, tmp_path / "jobs.yaml", "--rules")[1]
+
+
 def test_a_missing_file_is_one_line_and_status_two(heddle, files, tmp_path):
     status, out, err = heddle("plan", tmp_path / "nothing.yaml", tmp_path / "jobs.yaml")
     assert (status, out) == (2, "")
