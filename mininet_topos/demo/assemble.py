@@ -22,6 +22,10 @@ from mininet_topos.demo.workloads import Workload
 WIRE_OVERHEAD_BYTES = 58
 """Ethernet 14, IPv4 20, UDP 8, BTH 12 and ICRC 4 of every data packet; the first of a message has 16 more."""
 
+LATE_SHARE, LATE_NS, LATE_FRAMES = 0.01, 20_000_000, 12
+"""A queue pair may take this share, this time and this many frame times of its slowest link longer than its pace
+explains: the way there and back, a packet or two in line, and the machine's own scheduling."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanAnswer:
@@ -51,7 +55,7 @@ def assemble(
         flows=_flows(fabric, workload, pairs, results, measured),
         links=_links(fabric, pairs, results, found),
         predicted=_prediction(fabric, workload, pairs, plan),
-        integrity=integrity_of(found),
+        integrity=integrity_of(found, results, capacities(fabric)),
         completion_ns=found.duration_ns,
         certificate=None if plan is None else dict(plan.certificate),
     )
@@ -195,10 +199,13 @@ def offered_load(fabric: Fabric, pairs: Sequence[QueuePair]) -> float:
     return max((bits / capacity[link] for link, bits in load.items() if is_switch_link(link)), default=0.0)
 
 
-def integrity_of(found: flow_run.RunResult) -> Integrity:
+def integrity_of(
+    found: flow_run.RunResult, results: Sequence[QueuePairResult], capacity_bps: Mapping[str, int]
+) -> Integrity:
     """Return the run's books with a line for everything that forbids comparing it."""
     books = found.integrity
     unfinished = sum(flow.completed_ns is None for flow in found.flows)
+    late = sum(result.finished and is_late(result, capacity_bps) for result in results)
     problems = (
         (books.unaccounted, "packets are missing that no queue counted as dropped (this machine was overloaded)"),
         (books.switch_socket_drops, "packets were lost in Open vSwitch's sockets (this machine was overloaded)"),
@@ -207,6 +214,7 @@ def integrity_of(found: flow_run.RunResult) -> Integrity:
         (books.icrc_errors, "packets arrived damaged"),
         (found.capture.ring_drops, "packets passed the capture uncounted (this machine was overloaded)"),
         (unfinished, "queue pairs did not finish in time"),
+        (late, "queue pairs fell behind a pace that their links have room for (this machine was overloaded)"),
     )
     return Integrity(
         tx_packets=books.tx_packets,
@@ -214,3 +222,15 @@ def integrity_of(found: flow_run.RunResult) -> Integrity:
         dropped_packets=books.queue_drops,
         problems=shortened([f"{count} {text}" for count, text in problems if count]),
     )
+
+
+def is_late(result: QueuePairResult, capacity_bps: Mapping[str, int]) -> bool:
+    """Say whether a queue pair took longer than its pace explains.
+
+    Paces are max-min shares: the links have room for them all. What is slower was held up by this machine.
+    """
+    packets = max(1, result.tx_packets - result.retransmitted_packets)
+    wire_bits = (result.payload_bytes + packets * WIRE_OVERHEAD_BYTES) * 8
+    frame_ns = wire_bits / packets * 1e9 / min(capacity_bps[link] for link in result.links)
+    allowed_ns = LATE_NS + LATE_FRAMES * frame_ns
+    return result.duration_ns > wire_bits / result.pace_bps * 1e9 * (1 + LATE_SHARE) + allowed_ns

@@ -77,11 +77,11 @@ def _speed_up(kind: str, against: str, goodput: Sequence[float], sooner: Sequenc
     if max(*goodput, *sooner, 0.0) < AS_GOOD:
         return f"{kind}: {against} does just as well ({geometric_mean(goodput):.2f}x the goodput)"
     if len(goodput) == 1:
-        return f"{kind}: planned against {against}: {goodput[0]:.2f}x the goodput, done {sooner[0]:.2f}x sooner"
+        return f"{kind}: planned against {against}: {goodput[0]:.2f}x the goodput, done {sooner[0]:.2f}x faster"
     return (
         f"{kind} ({len(goodput)} seeds): planned against {against}: {geometric_mean(goodput):.2f}x the goodput"
         f" (geometric mean; median {median(goodput):.2f}x, {min(goodput):.2f}x to {max(goodput):.2f}x),"
-        f" done {geometric_mean(sooner):.2f}x sooner"
+        f" done {geometric_mean(sooner):.2f}x faster"
     )
 
 

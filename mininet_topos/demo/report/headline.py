@@ -32,15 +32,20 @@ def _gains(result: DemoResult) -> list[Tile]:
         names = [name for name in result.workloads if ratio(result, name, "planned", against) is not None]
         values = [value for name in names if (value := ratio(result, name, "planned", against)) is not None]
         if values:
-            text = f"goodput, planned against {name}: geometric mean of {len(values)} workloads"
-            text += f" ({min(values):.2f}× to {max(values):.2f}×)" if len(values) > 1 else ""
+            text = f"planned goodput over {name}"
+            if len(values) > 1:
+                text += f": geometric mean of {len(values)} workloads, {min(values):.2f}× to {max(values):.2f}×"
             found.append(Tile(figure=f"{geometric_mean(values):.2f}×", text=text, tone="good"))
     return found
 
 
 def _worst(planned: list[RunResult]) -> Tile:
-    share = min(run.worst.share_of_demand for run in planned)
-    return Tile(figure=f"{share:.1%}", text="of what its NICs allow: the worst flow of all planned runs", tone="good")
+    alone = [run for run in planned if run.kind == "permutation"]
+    share = min(run.worst.share_of_demand for run in alone or planned)
+    whose = "of line rate: the worst flow of all planned permutations"
+    return Tile(
+        figure=f"{share:.1%}", text=whose if alone else "of what its NICs allow: the worst planned flow", tone="good"
+    )
 
 
 def _lost(planned: list[RunResult]) -> Tile:

@@ -107,8 +107,8 @@ def _integrity(run: RunResult) -> Markup:
 
 def _heat(result: DemoResult) -> Markup:
     text = (
-        "Each column is one direction of one cable, each row a run; the darker, the busier while its flows were"
-        " sending. A pale cell beside a dark one is capacity that a hash left idle."
+        "Each column is one direction of one cable, each row a run; the stronger the colour, the busier while its"
+        " flows were sending. An empty cell beside a full one is capacity that a hash left idle."
     )
     card = tag("div", link_heat(result), class_="card")
     return join(tag("h2", "Heat of the links between switches"), tag("p", text, class_="soft"), card)

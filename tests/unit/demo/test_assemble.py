@@ -23,6 +23,7 @@ def stream(pair):
 
 
 def flow(pair, **changes):
+    """What the lab finds of a queue pair; a second fits half a second's worth of two flows to a link."""
     packets = pair.size_bytes // 4096
     found = flow_run.FlowResult(
         request=pair.request,
@@ -153,3 +154,14 @@ def test_what_a_queue_did_not_count_makes_a_run_invalid(books, told):
 def test_a_queue_pair_that_did_not_finish_makes_a_run_invalid():
     flows = [flow(PAIRS[0], completed_ns=None), *(flow(pair) for pair in PAIRS[1:])]
     assert run(lab_result(flows=flows)).integrity.problems == ("1 queue pairs did not finish in time",)
+
+
+def test_a_queue_pair_slower_than_its_pace_makes_a_run_invalid():
+    flows = [flow(PAIRS[0], completed_ns=SECOND * 5 // 4), *(flow(pair) for pair in PAIRS[1:])]
+    (problem,) = run(lab_result(flows=flows)).integrity.problems
+    assert problem.startswith("1 queue pairs fell behind a pace that their links have room for")
+
+
+def test_the_way_there_and_back_is_not_held_against_a_queue_pair():
+    flows = [flow(PAIRS[0], completed_ns=SECOND + 40_000_000), *(flow(pair) for pair in PAIRS[1:])]
+    assert run(lab_result(flows=flows)).valid

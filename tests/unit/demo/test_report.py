@@ -10,8 +10,9 @@ from mininet_topos.demo.report.fabric_drawing import draw_fabric, load_class
 from mininet_topos.demo.report.folder import check_folder, write_report
 from mininet_topos.demo.report.markup import Markup, tag
 from mininet_topos.demo.report.page import report_page
-from mininet_topos.demo.report.picture import picture
+from mininet_topos.demo.report.picture import picture, typical_workload
 from mininet_topos.demo.results import SCHEMA
+from mininet_topos.demo.summary import ratio
 from tests.fakes.demo_results import demo_result, spine_leaf, with_invalid_run
 
 RESULT = demo_result()
@@ -95,6 +96,13 @@ def test_each_direction_of_each_cable_is_a_line_of_its_own():
 def test_the_picture_stands_alone():
     tree = ElementTree.fromstring(picture(RESULT))
     assert tree.tag == "{http://www.w3.org/2000/svg}svg"
+
+
+def test_the_picture_is_of_the_permutation_with_the_median_gain():
+    names = ["permutation seed 1", "permutation seed 2", "permutation seed 3"]
+    gains = [ratio(RESULT, name, "planned", "ecmp") or 0.0 for name in names]
+    found = ratio(RESULT, typical_workload(RESULT), "planned", "ecmp")
+    assert found == sorted(gains)[1]
 
 
 def test_the_folder_holds_results_that_say_their_schema(tmp_path):
