@@ -11,6 +11,7 @@ import select
 import socket
 import sys
 from collections import Counter
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -97,4 +98,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with suppress(BrokenPipeError):  # the lab has ended
+        main()

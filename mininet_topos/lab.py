@@ -8,12 +8,12 @@ However the `with` block is left (return, exception, SIGINT, SIGTERM) everything
 `kill -9` the next lab does it. Labs may run side by side.
 """
 
-import signal
+import atexit
 import sys
-import threading
 from collections.abc import Callable, Mapping, Sequence
-from types import FrameType, TracebackType
-from typing import Any, TypeVar
+from contextlib import ExitStack
+from types import TracebackType
+from typing import TypeVar
 
 from controller.model.address import ip_text, mac_text
 from controller.model.error import EnvironmentFault
@@ -29,9 +29,9 @@ from mininet_topos.priority import prefer
 from mininet_topos.registry import LabRegistration
 from mininet_topos.runner import FlowRunner, NicSettings
 from mininet_topos.shaping import QUEUE_BYTES
+from mininet_topos.stop_signals import TerminationAsException, stop_deferred
 
 T = TypeVar("T")
-STOP_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
 class Lab:
@@ -55,11 +55,15 @@ class Lab:
         self._children: list[Child] = []
         self._net: FabricNet | None = None
         self._ovs: OpenVSwitch | None = None
-        self._old_handlers: dict[signal.Signals, Any] = {}
+        self._termination: TerminationAsException | None = None
 
     def __enter__(self) -> "Lab":
-        self.start()
-        return self
+        try:
+            self.start()
+            return self
+        except BaseException:
+            self.stop()
+            raise
 
     def __exit__(
         self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
@@ -70,7 +74,8 @@ class Lab:
         """Make everything; raises EnvironmentFault with the remedy where this machine cannot, leaving nothing."""
         require_lab_tools()
         require_open_vswitch()
-        self._catch_stop_signals()
+        self._termination = TerminationAsException()
+        atexit.register(self.stop)  # for an interrupt between two statements that no `try` covers
         try:
             self._build()
         except BaseException:
@@ -79,22 +84,26 @@ class Lab:
 
     def stop(self) -> None:
         """Remove everything that the lab made; safe to call at any stage and again."""
-        restore = _ignore_interrupts()
-        try:
+        with stop_deferred():
+            self._remove()
+            atexit.unregister(self.stop)
+        if self._termination is not None:
+            self._termination.end()
+
+    def _remove(self) -> None:
+        """Take every step, whatever becomes of the others; the registration's is the one that counts."""
+        with ExitStack() as steps:  # the last one pushed is the first one taken
             for child in self._children:
-                child.close()
-            if self._net is not None:
-                self._net.stop()
-            if self._registration is not None:
-                self._registration.end()
+                steps.callback(child.reap)
             if self._ovs is not None:
-                self._ovs.stop()
+                steps.callback(self._ovs.stop)
+            if self._registration is not None:
+                steps.callback(self._registration.end)
+            if self._net is not None:
+                steps.callback(self._net.stop)
             for child in self._children:
-                child.reap()
-        finally:
+                steps.callback(child.close)
             self._children, self._net, self._ovs, self._registration = [], None, None, None
-            restore()
-            self._release_stop_signals()
 
     @property
     def id(self) -> str:
@@ -143,7 +152,8 @@ class Lab:
         return self._runner.run(requests, timeout_s, on_progress)
 
     def _build(self) -> None:
-        self._registration = LabRegistration()
+        with stop_deferred():
+            self._registration = LabRegistration()
         entry = self._registration.entry
         self._ovs = OpenVSwitch(entry, self._datapath)
         self._ovs.start()
@@ -179,32 +189,3 @@ class Lab:
         if part is None:
             raise EnvironmentFault("the lab is not running")
         return part
-
-    def _catch_stop_signals(self) -> None:
-        """Turn the signals that would end the process at once into an exception, so that `stop` runs."""
-        if threading.current_thread() is not threading.main_thread():
-            return
-        for number in STOP_SIGNALS:
-            if signal.getsignal(number) is signal.SIG_DFL:
-                self._old_handlers[number] = signal.signal(number, _exit_on_signal)
-
-    def _release_stop_signals(self) -> None:
-        while self._old_handlers:
-            signal.signal(*self._old_handlers.popitem())
-
-
-def _exit_on_signal(number: int, _frame: FrameType | None) -> None:
-    raise SystemExit(128 + number)
-
-
-def _ignore_interrupts() -> Callable[[], None]:
-    """Hold SIGINT and SIGTERM off while the lab is removed; return what puts their handlers back."""
-    if threading.current_thread() is not threading.main_thread():
-        return lambda: None
-    old = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, *STOP_SIGNALS)}
-
-    def restore() -> None:
-        for number, handler in old.items():
-            signal.signal(number, handler)
-
-    return restore

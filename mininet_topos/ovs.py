@@ -7,7 +7,6 @@ wants a tap of the one name `ovs-netdev`, so a second lab (or any other userspac
 start, and a killed daemon leaves its taps behind, for they are persistent.
 """
 
-import fcntl
 import os
 import resource
 import shutil
@@ -18,9 +17,10 @@ from enum import StrEnum
 from pathlib import Path
 
 from controller.model.error import EnvironmentFault
+from mininet_topos.locks import try_lock
 from mininet_topos.priority import prefer
-from mininet_topos.registry import SYSTEM_DATAPATH_NOTE, LabEntry, registry_lock, run_directory
-from mininet_topos.sysctl import LAB_SETTINGS, hold_settings
+from mininet_topos.registry import SYSTEM_DATAPATH_NOTE, LabEntry
+from mininet_topos.sysctl import BOOK_DIRECTORY, LAB_SETTINGS, hold_settings
 from mininet_topos.unixctl import Unixctl
 
 SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
@@ -65,8 +65,7 @@ class OpenVSwitch:
         Raises EnvironmentFault where they do not come up.
         """
         self.directory.mkdir()
-        with registry_lock() as root:
-            hold_settings(root / "sysctl.json", self._entry.id, LAB_SETTINGS)
+        hold_settings(self._entry.directory, LAB_SETTINGS)
         self.datapath = self._choose()
         self._run("ovsdb-tool", "create", str(self.directory / "conf.db"), str(SCHEMA))
         self._daemon("ovsdb-server", str(self.directory / "conf.db"), f"--remote=punix:{self._database}")
@@ -137,13 +136,9 @@ class OpenVSwitch:
         return Datapath.USERSPACE
 
     def _take_system_lock(self) -> bool:
-        fd = os.open(run_directory() / "system-datapath.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(fd)
+        self._system_lock = try_lock(BOOK_DIRECTORY / "system-datapath.lock")
+        if self._system_lock is None:
             return False
-        self._system_lock = fd
         (self._entry.directory / SYSTEM_DATAPATH_NOTE).touch()
         return True
 

@@ -7,12 +7,11 @@ nothing is lost between making and recording:
 - processes carry `HEDDLE_LAB=<id>-<token>` in their environment (namespaces end with them),
 - interfaces have the name prefix and the link group of the lab's id,
 - files lie in its directory,
-- system settings are shared between labs and counted in `sysctl.json` (see `sysctl`).
+- system settings are shared between labs and their holders written down first (see `sysctl`).
 
 Clearing touches what bears those marks and nothing else. Stopping a lab is the same clearing.
 """
 
-import fcntl
 import json
 import os
 import shutil
@@ -22,7 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mininet_topos import marked
-from mininet_topos.sysctl import holders, release_settings
+from mininet_topos.locks import holding, is_held, try_lock
+from mininet_topos.sysctl import LOCK_NAME, release_dead_holders, release_settings
 
 ID_LENGTH = 4
 DIGITS = "0123456789bcdfghjkmnpqrstvwxyz"  # no vowels: an id spells nothing
@@ -67,11 +67,10 @@ class LabEntry:
 
 @contextmanager
 def registry_lock() -> Iterator[Path]:
-    """Hold the one lock that orders the making, the clearing and the shared settings of all labs."""
+    """Hold the one lock that orders the making and the clearing of labs."""
     root = run_directory()
     (root / "labs").mkdir(parents=True, exist_ok=True)
-    with (root / "registry.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with holding(root / "registry.lock"):
         yield root
 
 
@@ -83,7 +82,7 @@ class LabRegistration:
         with registry_lock() as root:
             _clear_dead(root)
             self.entry = _take_id(root)
-            self._lock = _try_lock(self.entry.directory)
+            self._lock = try_lock(self.entry.directory / LOCK_NAME)
         if self._lock is None:
             raise RuntimeError(f"the new directory {self.entry.directory} is locked by another process")
         _write_owner(self.entry)
@@ -92,8 +91,8 @@ class LabRegistration:
         """Remove everything that bears this lab's marks, then its directory; may be called again."""
         if self._lock is None:
             return
-        with registry_lock() as root:
-            _clear(root, self.entry)
+        with registry_lock():
+            _clear(self.entry)
             os.close(self._lock)
             self._lock = None
 
@@ -107,23 +106,21 @@ def clear_dead_labs() -> tuple[str, ...]:
 def living_labs() -> tuple[str, ...]:
     """Return the ids of the labs whose owner is alive."""
     with registry_lock() as root:
-        return tuple(path.name for path in _directories(root) if not _is_dead(path))
+        return tuple(path.name for path in _directories(root) if is_held(path / LOCK_NAME))
 
 
 def _clear_dead(root: Path) -> tuple[str, ...]:
     cleared = []
     for directory in _directories(root):
-        lock = _try_lock(directory)
+        lock = try_lock(directory / LOCK_NAME)
         if lock is None:
             continue
         try:
-            _clear(root, _read_entry(directory))
+            _clear(_read_entry(directory))
         finally:
             os.close(lock)
         cleared.append(directory.name)
-    for lab_id in holders(root / "sysctl.json"):
-        if not (root / "labs" / lab_id).exists():  # someone removed the directory by hand
-            release_settings(root / "sysctl.json", lab_id)
+    release_dead_holders()
     return tuple(cleared)
 
 
@@ -131,31 +128,13 @@ def _directories(root: Path) -> list[Path]:
     return sorted(path for path in (root / "labs").iterdir() if path.is_dir())
 
 
-def _clear(root: Path, entry: LabEntry) -> None:
+def _clear(entry: LabEntry) -> None:
     marked.end_processes(f"{ENVIRONMENT_MARK}={entry.mark}")
     if (entry.directory / SYSTEM_DATAPATH_NOTE).exists():
         marked.leave_system_datapath(entry.prefix)
     marked.remove_interfaces(entry.prefix, entry.link_group)
-    release_settings(root / "sysctl.json", entry.id)
+    release_settings(entry.directory)
     shutil.rmtree(entry.directory, ignore_errors=True)
-
-
-def _is_dead(directory: Path) -> bool:
-    lock = _try_lock(directory)
-    if lock is not None:
-        os.close(lock)
-    return lock is not None
-
-
-def _try_lock(directory: Path) -> int | None:
-    """Take the directory's lock; None where its owner holds it. Not inherited by children (close-on-exec)."""
-    fd = os.open(directory / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(fd)
-        return None
-    return fd
 
 
 def _take_id(root: Path) -> LabEntry:

@@ -107,7 +107,7 @@ def test_settings_of_the_machine_are_those_of_before_when_the_last_lab_is_gone()
     limits = Path("/proc/sys/fs/file-max").read_text()
     with Lab(spine_leaf(1, 1, 2)):
         assert Path("/proc/sys/net/core/wmem_default").read_text().strip() == "33554432"
-    if not os.path.exists("/run/heddle/sysctl.json"):  # else another lab holds them
+    if not os.path.exists("/run/heddle/settings.json"):  # else another lab holds them
         assert [Path(f"/proc/sys/net/core/{name}").read_text() for name in names] == before
     assert Path("/proc/sys/fs/file-max").read_text() == limits
 

@@ -15,7 +15,7 @@ def traces_of(lab_id: str) -> dict[str, list[str]]:
         "interfaces": [name for _, name in socket.if_nameindex() if name.startswith(f"hd{lab_id}")],
         "processes": [name for name in os.listdir("/proc") if name.isdigit() and _bears(name, lab_id)],
         "files": [str(path) for path in Path("/run/heddle/labs").glob(lab_id)],
-        "settings": [name for name, entry in _ledger().items() if lab_id in entry["labs"]],
+        "settings": [name for name, entry in _ledger().items() if f"/{lab_id}" in "".join(entry["holders"])],
     }
 
 
@@ -37,7 +37,7 @@ def _bears(process: str, lab_id: str) -> bool:
 
 
 def _ledger() -> dict:
-    path = Path("/run/heddle/sysctl.json")
+    path = Path("/run/heddle/settings.json")
     return json.loads(path.read_text()) if path.exists() else {}
 
 

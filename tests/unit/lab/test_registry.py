@@ -24,6 +24,7 @@ sys.stdin.read()
 @pytest.fixture(autouse=True)
 def run_directory(tmp_path, monkeypatch):
     monkeypatch.setenv("HEDDLE_RUN_DIR", str(tmp_path))
+    monkeypatch.setattr(sysctl, "BOOK_DIRECTORY", tmp_path / "book")
     return tmp_path
 
 
@@ -126,32 +127,39 @@ def test_a_directory_left_before_its_lab_wrote_anything_is_removed(run_directory
 class TestSettings:
     @pytest.fixture(autouse=True)
     def machine(self, tmp_path, monkeypatch):
+        book = tmp_path / "book"
         monkeypatch.setattr(sysctl, "_value_path", lambda name: tmp_path / name)
+        monkeypatch.setattr(sysctl, "BOOK_DIRECTORY", book)
         (tmp_path / "size").write_text("100\n")
-        self.value, self.ledger = tmp_path / "size", tmp_path / "ledger.json"
+        self.value, self.book = tmp_path / "size", book / "settings.json"
 
     def test_the_first_lab_saves_the_old_value_and_the_last_one_restores_it(self):
-        sysctl.hold_settings(self.ledger, "one", {"size": "900"})
-        sysctl.hold_settings(self.ledger, "two", {"size": "900"})
-        sysctl.release_settings(self.ledger, "one")
+        sysctl.hold_settings(Path("/one"), {"size": "900"})
+        sysctl.hold_settings(Path("/two"), {"size": "900"})
+        sysctl.release_settings(Path("/one"))
         assert self.value.read_text() == "900"
-        sysctl.release_settings(self.ledger, "two")
+        sysctl.release_settings(Path("/two"))
         assert self.value.read_text() == "100"
-        assert not self.ledger.exists()
+        assert not self.book.exists()
 
     def test_a_value_that_someone_else_changed_meanwhile_stays(self):
-        sysctl.hold_settings(self.ledger, "one", {"size": "900"})
+        sysctl.hold_settings(Path("/one"), {"size": "900"})
         self.value.write_text("500")
-        sysctl.release_settings(self.ledger, "one")
+        sysctl.release_settings(Path("/one"))
         assert self.value.read_text() == "500"
 
     def test_releasing_what_was_never_held_changes_nothing(self):
-        sysctl.hold_settings(self.ledger, "one", {"size": "900"})
-        sysctl.release_settings(self.ledger, "stranger")
+        sysctl.hold_settings(Path("/one"), {"size": "900"})
+        sysctl.release_settings(Path("/stranger"))
         assert self.value.read_text() == "900"
-        assert sysctl.holders(self.ledger) == {"one"}
+        assert sysctl.holders() == {"/one"}
 
-    def test_a_hold_of_a_lab_without_a_directory_is_released(self, run_directory):
-        sysctl.hold_settings(run_directory / "sysctl.json", "gone", {"size": "900"})
+    def test_a_lab_that_is_alive_keeps_its_settings_and_a_dead_one_of_any_directory_does_not(self, tmp_path):
+        sysctl.hold_settings(tmp_path / "of-another-directory-and-gone", {"size": "900"})
+        lab = LabRegistration()
+        sysctl.hold_settings(lab.entry.directory, {"size": "900"})
         clear_dead_labs()
+        assert sysctl.holders() == {str(lab.entry.directory)}
+        assert self.value.read_text() == "900"
+        lab.end()
         assert self.value.read_text() == "100"
