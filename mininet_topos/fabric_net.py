@@ -21,7 +21,7 @@ from mininet_topos.registry import LabEntry
 
 STATIC_ARP_ABOVE_HOSTS = 16
 LONGEST_INTERFACE_NAME = 15
-LAB_TOOLS = ("mnexec", "ip", "tc", "ss", "ethtool")
+LAB_TOOLS = ("mnexec", "nsenter", "ip", "tc", "ss", "ethtool")
 OFFLOADS = "tx off rx off sg off tso off gso off gro off"
 
 
@@ -74,7 +74,7 @@ class FabricNet:
 
     def nic_command(self, nic: Nic, *command: str) -> list[str]:
         """Return a command line that runs in the namespace of the NIC's host."""
-        return ["mnexec", "-a", str(self.mininet[nic.host].pid), *command]
+        return [*self.host(nic.host).entrance, *command]
 
     def connect_controller(self, port: int, address: str = "127.0.0.1") -> None:
         """Point every switch at the controller, with reconnection at least every second."""

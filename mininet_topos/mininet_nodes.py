@@ -51,6 +51,19 @@ class LabHost(Node):
         self._entry = entry
         super().__init__(name, **params)
 
+    @property
+    def entrance(self) -> list[str]:
+        """Return the words before a command that is to run in this host.
+
+        Not `mnexec -a`: that takes the command to the host's mount namespace as well, and with it to the machine's
+        root directory, where a command of a chroot does not exist. The network is all that a lab's host has of its own.
+        """
+        return ["nsenter", f"--net=/proc/{self.pid}/ns/net", "--"]
+
+    def popen(self, *args: Any, **kwargs: Any) -> subprocess.Popen[bytes]:
+        """Start a command in this host, in a session of its own; arguments are Mininet's."""
+        return super().popen(*args, **{"mncmd": self.entrance, "start_new_session": True, **kwargs})
+
     def _popen(self, cmd: list[str], **params: Any) -> subprocess.Popen[bytes]:
         return subprocess.Popen(cmd, **{"env": self._entry.environment, **params})
 
