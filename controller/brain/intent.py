@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from controller.brain.state import State
 from controller.model.error import BudgetExceeded
 from controller.model.job import JobRequest
-from controller.model.plan import FlowPlan, JobFlows
+from controller.model.plan import FlowPlan, JobFlows, Stream
 from controller.model.rule import FlowRule, Pin
 from controller.rules.pins import pin_rules
 
@@ -28,10 +28,13 @@ def pin_rules_of(
             named = (flow.collective, flow.src_rank, flow.dst_rank, flow.udp_source_port) in fixed
             pin = _pin(state, flow, flow.udp_source_port if named else None, number, generation)
             pins[pin.src_ip, pin.dst_ip, pin.udp_source_port] = pin
+    for stream in flows.guards:
+        pin = _pin(state, stream, stream.udp_source_port, number, generation)
+        pins.setdefault((pin.src_ip, pin.dst_ip, pin.udp_source_port), pin)
     return pin_rules(state.fabric, pins.values())
 
 
-def _pin(state: State, flow: FlowPlan, port: int | None, number: int, generation: int) -> Pin:
+def _pin(state: State, flow: FlowPlan | Stream, port: int | None, number: int, generation: int) -> Pin:
     """A pin of one port, or (port None) of all that its two NICs exchange: the plan gives such flows one path."""
     nics = state.fabric.nic_by_id
     return Pin(

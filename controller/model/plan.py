@@ -53,18 +53,30 @@ class Certificate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Stream:
+    """What leaves one NIC for another from one source port, and its path: a flow's data or its acknowledgements."""
+
+    src_nic: str
+    dst_nic: str
+    udp_source_port: int
+    links: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobFlows:
     """The flows of one job in the order of the contract's flow ids.
 
     `flows` may be a lazy sequence over arrays: index and iterate, never copy it without need. `link_loads_bps` is what
     the job puts on each link it uses (NIC links included), by its heaviest phase there; `pinned` says whether any flow
-    is pinned. Both spare a reader the walk over a hundred thousand flows.
+    is pinned. Both spare a reader the walk over a hundred thousand flows. `guards` are streams of other jobs that this
+    job's pins by addresses would lead off their paths: each needs a pin of its own for as long as this job runs.
     """
 
     job_id: str
     flows: Sequence[FlowPlan]
     link_loads_bps: Mapping[str, int]
     pinned: bool
+    guards: tuple[Stream, ...] = ()
     own_max_link_utilisation: float = 0.0
     predicted_completion_ns: int = 0
 

@@ -19,17 +19,11 @@ class FlowTable(Sequence[FlowPlan]):
     """
 
     def __init__(
-        self, topology: Topology, job_id: str, flows: Flows, hops: Ints, ports: Ints, reverse_ports: Ints, rates: Ints
-    ) -> None:
-        self.topology, self.job_id, self.flows, self.hops = topology, job_id, flows, hops
-        self.ports, self.reverse_ports, self.rates = ports, reverse_ports, rates
-        self.reverse_hops = topology.mirrored(hops)
-
-    def with_rates(self, rates: Ints) -> "FlowTable":
-        """Return the same paths and ports with other rates."""
-        return FlowTable(
-            self.topology, self.job_id, self.flows, self.hops, self.ports, self.reverse_ports, rates
-        )  # fmt: skip
+        self, topology: Topology, job_id: str, flows: Flows, hops: Ints, ports: Ints, reverse_hops: Ints,
+        reverse_ports: Ints, rates: Ints,
+    ) -> None:  # fmt: skip
+        self.topology, self.job_id, self.flows, self.hops, self.ports = topology, job_id, flows, hops, ports
+        self.reverse_hops, self.reverse_ports, self.rates = reverse_hops, reverse_ports, rates
 
     def __len__(self) -> int:
         return len(self.flows)
@@ -64,16 +58,8 @@ class FlowTable(Sequence[FlowPlan]):
     def _columns(self) -> tuple[Ints, ...]:
         flows = self.flows
         ends = (flows.src_nic, flows.dst_nic, flows.src_rank, flows.dst_rank, flows.collective, flows.queue_pair)
-        return (*ends, flows.phase, flows.demand_bps, self.hops, self.ports, self.reverse_ports, self.rates)
-
-    def _links(self, source: int, hops: Ints, target: int) -> tuple[str, ...]:
-        topology = self.topology
-        first, ids = topology.first_nic_link, topology.link_ids
-        return (
-            ids[first + source],
-            *[ids[hop] for hop in hops.tolist() if hop >= 0],
-            ids[first + topology.nics + target],
-        )
+        told = (self.hops, self.ports, self.reverse_hops, self.reverse_ports, self.rates)
+        return (*ends, flows.phase, flows.demand_bps, *told)
 
     def _plan(self, row: int) -> FlowPlan:
         flows, nic_ids = self.flows, self.topology.nic_ids
@@ -84,11 +70,11 @@ class FlowTable(Sequence[FlowPlan]):
             flow_id=f"{self.job_id}/{collective}/{src_rank}-{dst_rank}/{queue_pair}",
             src_nic=nic_ids[source],
             dst_nic=nic_ids[target],
-            links=self._links(source, self.hops[row], target),
+            links=path_links(self.topology, source, self.hops[row], target),
             udp_source_port=int(self.ports[row]),
             rate_bps=int(self.rates[row]),
             demand_bps=int(flows.demand_bps[row]),
-            reverse_links=self._links(target, self.reverse_hops[row], source),
+            reverse_links=path_links(self.topology, target, self.reverse_hops[row], source),
             reverse_udp_source_port=int(self.reverse_ports[row]),
             phase=int(flows.phase[row]),
             src_rank=src_rank,
@@ -97,6 +83,12 @@ class FlowTable(Sequence[FlowPlan]):
             queue_pair=queue_pair,
             pinned=bool(flows.pinned[row]),
         )
+
+
+def path_links(topology: Topology, source: int, hops: Ints, target: int) -> tuple[str, ...]:
+    """Return the contract's link ids of a path from one NIC to another."""
+    first, ids = topology.first_nic_link, topology.link_ids
+    return (ids[first + source], *[ids[hop] for hop in hops.tolist() if hop >= 0], ids[first + topology.nics + target])
 
 
 def join_hops(parts: Sequence[Ints]) -> Ints:

@@ -1,22 +1,64 @@
-"""Flows whose port is what it is: which tuples are taken, and which flows must share a path."""
+"""Flows whose port is what it is: which tuples are taken, which flows must share a path, which need a guard.
+
+A *stream* is what leaves one NIC for another from one port: a flow's data, or its acknowledgements on the way back.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
 from controller.model.error import AlreadyExists
 from controller.planner.clos import Topology
 from controller.planner.expand import Flows
-from controller.planner.jit import Ints
+from controller.planner.jit import Flags, Ints
 
 
-def tuple_keys(topology: Topology, flows: Flows, ports: Ints) -> Ints:
+def tuple_keys(topology: Topology, source: Ints, target: Ints, ports: Ints | int) -> Ints:
     """Return a number per (source NIC, destination NIC, port); a NIC has one address."""
-    return (flows.src_nic * topology.nics + flows.dst_nic) * 65536 + ports
+    return np.asarray((source * topology.nics + target) * 65536 + ports, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Streams:
+    """What running jobs send, as columns: the data of every flow, then what comes back for each.
+
+    `pair` and `key` are tuple keys without and with the port; `by_addresses` marks the data of flows that are pinned
+    by addresses, `fixed` of those that have a pin of their own.
+    """
+
+    source: Ints
+    target: Ints
+    port: Ints
+    hops: Ints
+    pair: Ints
+    key: Ints
+    by_addresses: Flags
+    fixed: Flags
+    data: Flags
+
+    @staticmethod
+    def of(topology: Topology, flows: Flows, ports: Ints, hops: Ints, reverse_ports: Ints, reverse: Ints) -> "Streams":
+        """Return both directions of flows with these ports and hops."""
+        source, target = np.concatenate((flows.src_nic, flows.dst_nic)), np.concatenate((flows.dst_nic, flows.src_nic))
+        port, none = np.concatenate((ports, reverse_ports)), np.zeros(len(flows), dtype=np.bool_)
+        return Streams(
+            source=source,
+            target=target,
+            port=port,
+            hops=np.concatenate((hops, reverse)),
+            pair=tuple_keys(topology, source, target, 0),
+            key=tuple_keys(topology, source, target, port),
+            by_addresses=np.concatenate((flows.by_addresses, none)),
+            fixed=np.concatenate((flows.fixed_port > 0, none)),
+            data=np.concatenate((~none, none)),
+        )
 
 
 def refuse_taken_tuples(topology: Topology, job_ids: list[str], flows: Flows) -> None:
     """Raise AlreadyExists where two flows are pinned to one (source, destination, port)."""
     fixed = np.flatnonzero(flows.fixed_port > 0)
-    keys = tuple_keys(topology, flows, flows.fixed_port)[fixed]
+    keys = tuple_keys(topology, flows.src_nic, flows.dst_nic, flows.fixed_port)[fixed]
     order = np.argsort(keys, kind="stable")
     same = np.flatnonzero(keys[order][1:] == keys[order][:-1])
     if not len(same):
@@ -29,37 +71,68 @@ def refuse_taken_tuples(topology: Topology, job_ids: list[str], flows: Flows) ->
     )
 
 
-def _pairs(topology: Topology, flows: Flows) -> Ints:
-    return tuple_keys(topology, flows, np.zeros(len(flows), dtype=np.int64))
-
-
-def bundles(topology: Topology, kept: Flows, kept_ports: Ints, new: Flows) -> Ints:
+def bundles(topology: Topology, kept: Streams, new: Flows) -> Ints:
     """Return a number per new flow that has to share a path with every flow of that number, -1 for the others.
 
     A pin by addresses takes all of its pair's traffic along but what has a pin of its own, so the pair shares a path.
-    A flow whose fixed port a running job already sends from between the same NICs shares that flow's path: to the
+    A flow whose fixed port a running job already sends from between the same NICs shares that stream's path: to the
     switches they are one.
     """
-    pairs, fixed = _pairs(topology, new), new.fixed_port > 0
-    pinned = np.concatenate((_pairs(topology, kept)[kept.by_addresses], pairs[new.by_addresses]))
+    pairs, fixed = tuple_keys(topology, new.src_nic, new.dst_nic, 0), new.fixed_port > 0
+    pinned = np.concatenate((kept.pair[kept.by_addresses], pairs[new.by_addresses]))
     bundle = np.where(~fixed & np.isin(pairs, pinned), pairs, -1)
-    if fixed.any() and len(kept):
-        keys = tuple_keys(topology, new, new.fixed_port)
-        bundle = np.where(fixed & np.isin(keys, tuple_keys(topology, kept, kept_ports)), keys, bundle)
+    if fixed.any() and len(kept.key):
+        keys = tuple_keys(topology, new.src_nic, new.dst_nic, new.fixed_port)
+        bundle = np.where(fixed & np.isin(keys, kept.key), keys, bundle)
     return np.asarray(bundle, dtype=np.int64)
 
 
-def given_paths(topology: Topology, kept: Flows, kept_ports: Ints, kept_hops: Ints, bundle: Ints) -> dict[int, Ints]:
-    """Return the hops of bundles that flows already running decide.
+def given_paths(kept: Streams, bundle: Ints) -> dict[int, Ints]:
+    """Return the hops of bundles that running jobs decide.
 
     Where steered flows of a pair run already and a pin of the whole pair comes, it takes the first one's path.
     """
-    if not len(kept) or (bundle < 0).all():
+    if not len(kept.key) or (bundle < 0).all():
         return {}
-    wanted, pairs = bundle[bundle >= 0], _pairs(topology, kept)
+    wanted = bundle[bundle >= 0]
     found: dict[int, Ints] = {}
-    pinned = np.where(kept.by_addresses, pairs, -1)
-    for keys in (pinned, pairs, tuple_keys(topology, kept, kept_ports)):
+    for keys in (np.where(kept.by_addresses, kept.pair, -1), np.where(kept.data, kept.pair, -1), kept.key):
         for row in np.flatnonzero(np.isin(keys, wanted)).tolist():
-            found.setdefault(int(keys[row]), kept_hops[row])
+            found.setdefault(int(keys[row]), kept.hops[row])
+    return found
+
+
+def pinned_pairs(topology: Topology, kept: Streams, new: Flows, hops: Ints) -> dict[int, Ints]:
+    """Return the hops of every pair of NICs that is pinned by addresses, under its tuple key without a port."""
+    pairs = tuple_keys(topology, new.src_nic, new.dst_nic, 0)
+    found = {int(pairs[row]): hops[row] for row in np.flatnonzero(new.by_addresses).tolist()}
+    return found | {int(kept.pair[row]): kept.hops[row] for row in np.flatnonzero(kept.by_addresses).tolist()}
+
+
+def taken_along(pairs: Ints, hops: Ints, pinned: Mapping[int, Ints]) -> Ints:
+    """Return the hops of streams between these pairs where a pin by addresses takes some of them along."""
+    rows = np.flatnonzero(np.isin(pairs, np.fromiter(pinned, dtype=np.int64))) if pinned else ()
+    if len(rows):
+        hops = hops.copy()
+        hops[rows] = [pinned[key] for key in pairs[rows].tolist()]
+    return hops
+
+
+def streams_to_guard(topology: Topology, kept: Streams, new: Flows, hops: Ints) -> dict[int, list[int]]:
+    """Return, per new job, the rows of running streams that its pins by addresses would lead off their paths.
+
+    Each of them needs a pin of its own tuple beside the pair's, for its job was told another path and does not move.
+    """
+    if not new.by_addresses.any() or not len(kept.key):
+        return {}
+    found: dict[int, list[int]] = {}
+    own = ~kept.by_addresses & ~kept.fixed
+    for job in np.unique(new.job[new.by_addresses]).tolist():
+        mine = new.by_addresses & (new.job == job)
+        pairs, first = np.unique(tuple_keys(topology, new.src_nic, new.dst_nic, 0)[mine], return_index=True)
+        rows = np.flatnonzero(own & np.isin(kept.pair, pairs))
+        pins = hops[mine][first[np.searchsorted(pairs, kept.pair[rows])]]
+        rows = rows[(kept.hops[rows] != pins).any(axis=1)]
+        if len(rows):
+            found[job] = rows.tolist()
     return found

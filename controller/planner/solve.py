@@ -1,26 +1,35 @@
 """The planner's one entry: jobs in, a certified plan out, or the reason why there is none."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from controller.model.fabric import Fabric
 from controller.model.health import Health
 from controller.model.job import JobRequest
-from controller.model.plan import Infeasible, JobFlows, Plan
+from controller.model.plan import Infeasible, JobFlows, Plan, Stream
 from controller.model.steering import layout_of
 from controller.planner.certificate import certify, own_utilisation
-from controller.planner.clos import Live, Topology, topology_of
+from controller.planner.clos import MOST_HOPS, NO_LINK, Live, Topology, topology_of
 from controller.planner.expand import Flows, expand, joined, repeats
-from controller.planner.flow_table import FlowTable, join_hops
+from controller.planner.flow_table import FlowTable, join_hops, path_links
 from controller.planner.fluid import completion_ns, planned_rates
 from controller.planner.jit import Ints
 from controller.planner.loads import link_loads, link_places, utilisation
-from controller.planner.pins import bundles, given_paths, refuse_taken_tuples, tuple_keys
+from controller.planner.pins import (
+    Streams,
+    bundles,
+    given_paths,
+    pinned_pairs,
+    refuse_taken_tuples,
+    streams_to_guard,
+    taken_along,
+    tuple_keys,
+)
 from controller.planner.refusal import dead_nic, no_path, too_full
 from controller.planner.route import Router
-from controller.planner.steering import port_table, ports_of
+from controller.planner.steering import PortTable, port_table, ports_of
 
 Placed = tuple[JobRequest, JobFlows]
 """A job that runs already, with the flows it was told to use."""
@@ -33,7 +42,12 @@ class _Paths:
     flows: Flows
     hops: Ints
     ports: Ints
+    reverse_hops: Ints
     reverse_ports: Ints
+
+    def streams(self, topology: Topology) -> Streams:
+        """Return what these flows send, both ways."""
+        return Streams.of(topology, self.flows, self.ports, self.hops, self.reverse_ports, self.reverse_hops)
 
 
 def solve(
@@ -55,11 +69,12 @@ def solve(
     if (why := dead_nic(topology, live, job_ids, new)) is not None:
         return Infeasible(why=why)
     router = Router(topology=topology, live=live)
-    hops = _route(router, jobs, old, new)
+    running = old.streams(topology)
+    hops = _route(router, jobs, old, running, new)
     if (why := no_path(topology, live, job_ids, new, hops)) is not None:
         return Infeasible(why=why)
-    whole = _joined_paths([old, _with_ports(fabric, topology, old, new, hops)], topology)
-    return _told(router, jobs, len(kept), old, whole)
+    whole = _joined_paths([old, _with_ports(fabric, topology, running, new, hops)], topology)
+    return _told(router, jobs, len(kept), old, whole, _guards(topology, running, new, hops))
 
 
 def _placed(topology: Topology, number: int, placed: Placed) -> _Paths:
@@ -70,14 +85,29 @@ def _placed(topology: Topology, number: int, placed: Placed) -> _Paths:
     if len(flows) != len(table):
         raise ValueError(f"job {request.job_id} is kept with {len(table)} flows, its request has {len(flows)}")
     if isinstance(table, FlowTable) and table.topology is topology:
-        return _Paths(flows=flows, hops=table.hops, ports=table.ports, reverse_ports=table.reverse_ports)
-    hops = np.full((len(flows), 4), -1, dtype=np.int64)
+        return _Paths(
+            flows=flows, hops=table.hops, ports=table.ports, reverse_hops=table.reverse_hops,
+            reverse_ports=table.reverse_ports,
+        )  # fmt: skip
     ports, reverse_ports = np.empty(len(flows), dtype=np.int64), np.empty(len(flows), dtype=np.int64)
     for row, plan in enumerate(table):
-        inner = [topology.link_index[link] for link in plan.links[1:-1]]
-        hops[row, : len(inner)] = inner
         ports[row], reverse_ports[row] = plan.udp_source_port, plan.reverse_udp_source_port
-    return _Paths(flows=flows, hops=hops, ports=ports, reverse_ports=reverse_ports)
+    return _Paths(
+        flows=flows,
+        hops=_hops_of(topology, [plan.links for plan in table]),
+        ports=ports,
+        reverse_hops=_hops_of(topology, [plan.reverse_links for plan in table]),
+        reverse_ports=reverse_ports,
+    )
+
+
+def _hops_of(topology: Topology, paths: Sequence[Sequence[str]]) -> Ints:
+    """Return the switch-to-switch links of paths given by link ids, a row each."""
+    hops = np.full((len(paths), MOST_HOPS), NO_LINK, dtype=np.int64)
+    for row, links in enumerate(paths):
+        inner = [topology.link_index[link] for link in links[1:-1]]
+        hops[row, : len(inner)] = inner
+    return hops
 
 
 def _joined_paths(parts: Sequence[_Paths], topology: Topology) -> _Paths:
@@ -86,11 +116,12 @@ def _joined_paths(parts: Sequence[_Paths], topology: Topology) -> _Paths:
         flows=joined([part.flows for part in parts]) if parts else expand(topology, ()),
         hops=join_hops([part.hops for part in parts]),
         ports=np.concatenate([none, *(part.ports for part in parts)]),
+        reverse_hops=join_hops([part.reverse_hops for part in parts]),
         reverse_ports=np.concatenate([none, *(part.reverse_ports for part in parts)]),
     )
 
 
-def _route(router: Router, jobs: Sequence[JobRequest], old: _Paths, new: Flows) -> Ints:
+def _route(router: Router, jobs: Sequence[JobRequest], old: _Paths, running: Streams, new: Flows) -> Ints:
     """Choose the new flows' paths over the load of the old ones."""
     topology = router.topology
     priority = np.array([job.priority for job in jobs], dtype=np.int64)
@@ -98,43 +129,70 @@ def _route(router: Router, jobs: Sequence[JobRequest], old: _Paths, new: Flows) 
     for level in np.unique(priority[old.flows.job]).tolist():
         rows = priority[old.flows.job] == level
         base.append((level, link_loads(topology, old.flows.rows(rows), old.hops[rows])))
-    bundle = bundles(topology, old.flows, old.ports, new)
-    given = given_paths(topology, old.flows, old.ports, old.hops, bundle)
-    return router.route(new, priority[new.job], base, bundle, given)
+    bundle = bundles(topology, running, new)
+    return router.route(new, priority[new.job], base, bundle, given_paths(running, bundle))
 
 
-def _with_ports(fabric: Fabric, topology: Topology, old: _Paths, new: Flows, hops: Ints) -> _Paths:
-    """Write each path into its port; a port the job has fixed stays.
+def _with_ports(fabric: Fabric, topology: Topology, running: Streams, new: Flows, hops: Ints) -> _Paths:
+    """Write each path into its port; a port the job has fixed stays, and a pin by addresses takes answers along.
 
     Flows of one pair of NICs count through the spare bits, from 1: a flow label of 0 means "automatic" to a NIC, so
-    port 49152 is the one to avoid. Where a steered flow would meet a pinned port of its pair it counts on.
+    port 49152 is the one to avoid.
     """
     table = port_table(fabric, topology, layout_of(fabric))
-    source, target = topology.nic_leaf[new.src_nic], topology.nic_leaf[new.dst_nic]
-    entropy = repeats(new.src_nic * topology.nics + new.dst_nic) + 1
-    ports = ports_of(topology, table, hops, target, entropy)
-    taken = np.concatenate((_pinned_tuples(topology, old.flows), _pinned_tuples(topology, new)))
-    for _ in range(1 << table.entropy_bits if len(taken) else 0):
-        clash = np.flatnonzero((new.fixed_port == 0) & np.isin(tuple_keys(topology, new, ports), taken))
-        if not len(clash):
-            break
-        entropy[clash] += 1
-        ports[clash] = ports_of(topology, table, hops[clash], target[clash], entropy[clash])
+    src, dst = new.src_nic, new.dst_nic
+    fixed = new.fixed_port > 0
+    taken = np.concatenate((running.key[running.fixed], tuple_keys(topology, src, dst, new.fixed_port)[fixed]))
+    entropy = repeats(src * topology.nics + dst) + 1
+    ports = _free_ports(topology, table, taken, (src, dst, hops), entropy)
+    pinned = pinned_pairs(topology, running, new, hops)
+    reverse_hops = taken_along(tuple_keys(topology, dst, src, 0), topology.mirrored(hops), pinned)
     return _Paths(
         flows=new,
         hops=hops,
-        ports=np.where(new.fixed_port > 0, new.fixed_port, ports),
-        reverse_ports=ports_of(topology, table, topology.mirrored(hops), source, entropy),
+        ports=np.where(fixed, new.fixed_port, ports),
+        reverse_hops=reverse_hops,
+        reverse_ports=_free_ports(topology, table, taken, (dst, src, reverse_hops), entropy),
     )
 
 
-def _pinned_tuples(topology: Topology, flows: Flows) -> Ints:
-    fixed = flows.rows(flows.fixed_port > 0)
-    return tuple_keys(topology, fixed, fixed.fixed_port)
+def _free_ports(
+    topology: Topology, table: PortTable, taken: Ints, streams: tuple[Ints, Ints, Ints], entropy: Ints
+) -> Ints:
+    """Return the ports of streams (source, target, hops); one that would meet a pinned port of its pair counts on."""
+    source, target, hops = streams
+    leaf, entropy = topology.nic_leaf[target], entropy.copy()
+    ports = ports_of(topology, table, hops, leaf, entropy)
+    for _ in range(1 << table.entropy_bits if len(taken) else 0):
+        clash = np.flatnonzero(np.isin(tuple_keys(topology, source, target, ports), taken))
+        if not len(clash):
+            break
+        entropy[clash] += 1
+        ports[clash] = ports_of(topology, table, hops[clash], leaf[clash], entropy[clash])
+    return ports
+
+
+def _guards(topology: Topology, running: Streams, new: Flows, hops: Ints) -> dict[int, tuple[Stream, ...]]:
+    """Return, per new job, the running streams that its pins have to leave where they are."""
+    return {
+        job: tuple(_stream(topology, running, row) for row in rows)
+        for job, rows in streams_to_guard(topology, running, new, hops).items()
+    }
+
+
+def _stream(topology: Topology, running: Streams, row: int) -> Stream:
+    source, target = int(running.source[row]), int(running.target[row])
+    return Stream(
+        src_nic=topology.nic_ids[source],
+        dst_nic=topology.nic_ids[target],
+        udp_source_port=int(running.port[row]),
+        links=path_links(topology, source, running.hops[row], target),
+    )
 
 
 def _told(
-    router: Router, jobs: Sequence[JobRequest], kept: int, old: _Paths, whole: _Paths
+    router: Router, jobs: Sequence[JobRequest], kept: int, old: _Paths, whole: _Paths,
+    guards: dict[int, tuple[Stream, ...]],
 ) -> Plan | Infeasible:  # fmt: skip
     """Measure the whole plan, refuse it where a job may not be that full, and hand it out job by job."""
     topology, flows = router.topology, whole.flows
@@ -154,7 +212,8 @@ def _told(
             return Infeasible(why=too_full(job.job_id, job.require_utilisation, full, link, bound))
     rates = planned_rates(topology, flows, whole.hops, loads)
     told = [_job_flows(topology, jobs[n].job_id, whole, parts[n], rates, own[n][0]) for n in range(len(jobs))]
-    return Plan(jobs=tuple(told), certificate=certificate)
+    guarded = (replace(flows, guards=guards[n]) if n in guards else flows for n, flows in enumerate(told))
+    return Plan(jobs=tuple(guarded), certificate=certificate)
 
 
 def _job_flows(
@@ -162,7 +221,8 @@ def _job_flows(
 ) -> JobFlows:  # fmt: skip
     flows = whole.flows.rows(part)
     table = FlowTable(
-        topology, job_id, flows, whole.hops[part], whole.ports[part], whole.reverse_ports[part], rates[part]
+        topology, job_id, flows, whole.hops[part], whole.ports[part], whole.reverse_hops[part],
+        whole.reverse_ports[part], rates[part],
     )  # fmt: skip
     return JobFlows(
         job_id=job_id,
