@@ -54,6 +54,14 @@ class NicSettings:
     seed: int = 1
     warm_up: bool = True
 
+    def ack_every_at(self, rate_bps: int) -> int:
+        """Return how many packets share one acknowledgement at a pace.
+
+        Fewer where they take longer than half the timeout: the timer runs while packets wait for the one that asks.
+        """
+        packets = rate_bps * self.ack_timeout_ns // (2 * 8 * shaping.FULL_FRAME_BYTES * 10**9)
+        return max(1, min(self.ack_every, packets))
+
     @staticmethod
     def for_fabric(fabric: Fabric) -> "NicSettings":
         """Return the defaults with a timeout as long as four full queues of the slowest link take to drain."""
@@ -152,7 +160,7 @@ class FlowRunner:
             "mtu_bytes": settings.mtu_bytes,
             "message_bytes": settings.message_bytes,
             "window": settings.window,
-            "ack_every": settings.ack_every,
+            "ack_every": settings.ack_every_at(request.rate_bps),
             "timeout_ns": settings.ack_timeout_ns,
         }
         responder = {
