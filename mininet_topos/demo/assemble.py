@@ -52,7 +52,7 @@ def assemble(
         seed=workload.seed,
         mode=mode,
         attempts=1,
-        flows=_flows(fabric, workload, pairs, results, measured),
+        flows=_flows(fabric, workload, pairs, results),
         links=_links(fabric, pairs, results, found),
         predicted=_prediction(fabric, workload, pairs, plan),
         integrity=integrity_of(found, results, capacities(fabric)),
@@ -80,7 +80,7 @@ def _pair_result(
         tx_packets=measured.tx_packets,
         rx_packets=measured.rx_packets,
         retransmitted_packets=measured.retransmitted_packets,
-        duration_ns=max(1, end - (measured.first_tx_ns or 0)),
+        duration_ns=max(1, end),
         finished=measured.completed_ns is not None,
         faults=check_links(pair.links, seen, measured.tx_packets, measured.rx_packets),
     )
@@ -91,7 +91,6 @@ def _flows(
     workload: Workload,
     pairs: Sequence[QueuePair],
     results: Sequence[QueuePairResult],
-    measured: Mapping[str, flow_run.FlowResult],
 ) -> tuple[FlowResult, ...]:
     of_flow: dict[int, list[QueuePairResult]] = {}
     for pair, result in zip(pairs, results, strict=True):
@@ -99,8 +98,7 @@ def _flows(
     found = []
     for index, (flow, demand) in enumerate(zip(workload.flows, demands(fabric, workload), strict=True)):
         mine = of_flow[index]
-        starts = [measured[pair.flow_id].first_tx_ns or 0 for pair in mine]
-        duration = max(start + pair.duration_ns for start, pair in zip(starts, mine, strict=True)) - min(starts)
+        duration = max(pair.duration_ns for pair in mine)
         payload = sum(pair.payload_bytes for pair in mine)
         found.append(
             FlowResult(

@@ -2,7 +2,8 @@
 
 The pace is the same rule in every mode: a queue pair's max-min share of its path, times `HEADROOM` for the
 acknowledgements that share the wires. A NIC that several send to counts with 95 % of its rate, as in the contract's
-planned rates.
+planned rates, so that a share is the planned rate wherever no link is over its capacity. Where one is, other flows may
+take what its flows leave, whoever picked the paths.
 """
 
 import random
@@ -14,11 +15,13 @@ from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.model.error import HeddleError
 from controller.model.fabric import Fabric
 from mininet_topos.demo.maxmin import max_min_shares
-from mininet_topos.demo.workloads import E_ECMP_QUEUE_PAIRS, Workload
+from mininet_topos.demo.workloads import E_ECMP_QUEUE_PAIRS, PAYLOAD_BYTES, Workload
 from mininet_topos.flow_run import FlowRequest
 
 HEADROOM = Fraction(99, 100)
 INCAST_SHARE = Fraction(95, 100)
+GOLDEN_RATIO = 0.618034
+FRAME_BITS = (PAYLOAD_BYTES + 58) * 8
 PORTS = range(49152, 65536)
 QUEUE_PAIRS = {"ecmp": 1, "e-ecmp": E_ECMP_QUEUE_PAIRS, "planned": 1}
 
@@ -27,7 +30,7 @@ QUEUE_PAIRS = {"ecmp": 1, "e-ecmp": E_ECMP_QUEUE_PAIRS, "planned": 1}
 class QueuePair:
     """One connection: its part of a flow (by index in the workload), its ports, and what is known of its way.
 
-    `planned_rate_bps` is None for hashed ones.
+    `planned_rate_bps` is None for hashed ones. `phase` is where in the time between two of its packets it starts.
     """
 
     flow: int
@@ -38,17 +41,15 @@ class QueuePair:
     reverse_udp_source_port: int
     size_bytes: int
     demand_bps: int
+    phase: float = 0.0
     links: tuple[str, ...] = ()
     share_bps: Fraction = Fraction(0)
     planned_rate_bps: int | None = None
 
     @property
     def pace_bps(self) -> int:
-        """Return what the NIC is told, in bits of Ethernet frame per second; never above what the plan allows."""
-        allowed = self.share_bps
-        if self.planned_rate_bps is not None:
-            allowed = min(allowed, Fraction(self.planned_rate_bps))
-        return max(1, int(allowed * HEADROOM))
+        """Return what the NIC is told, in bits of Ethernet frame per second."""
+        return max(1, int(self.share_bps * HEADROOM))
 
     @property
     def request(self) -> FlowRequest:
@@ -61,6 +62,7 @@ class QueuePair:
             reverse_udp_source_port=self.reverse_udp_source_port,
             rate_bps=self.pace_bps,
             size_bytes=self.size_bytes,
+            start_offset_ns=int(self.phase * FRAME_BITS * 1e9 / self.pace_bps),
         )
 
 
@@ -127,9 +129,27 @@ def demands(fabric: Fabric, workload: Workload) -> list[int]:
 
 
 def with_shares(fabric: Fabric, pairs: Sequence[QueuePair]) -> list[QueuePair]:
-    """Return the queue pairs with their max-min shares; each must know its links."""
+    """Return the queue pairs ready to run, with their max-min shares and phases; each must know its links."""
     shares = max_min_shares([pair.links for pair in pairs], _room(fabric, pairs))
-    return [replace(pair, share_bps=share) for pair, share in zip(pairs, shares, strict=True)]
+    return [
+        replace(pair, share_bps=share, phase=phase)
+        for pair, share, phase in zip(pairs, shares, _phases(pairs), strict=True)
+    ]
+
+
+def _phases(pairs: Sequence[QueuePair]) -> list[float]:
+    """Spread the starts of a NIC's queue pairs evenly, and the NICs against each other.
+
+    Packets that all start at one instant stand in line together, and on a link that is full by design the line stays.
+    """
+    of_nic: dict[str, list[int]] = {}
+    for index, pair in enumerate(pairs):
+        of_nic.setdefault(pair.src_nic, []).append(index)
+    phases = [0.0] * len(pairs)
+    for number, mine in enumerate(of_nic.values()):
+        for place, index in enumerate(mine):
+            phases[index] = (place / len(mine) + number * GOLDEN_RATIO) % 1
+    return phases
 
 
 def capacities(fabric: Fabric) -> dict[str, int]:

@@ -19,7 +19,8 @@ class QueuePairResult:
 
     `links` is its planned path (planned runs) or the one traced through the switches' rules (hashed runs).
     `share_bps` is its max-min share of the wire, `planned_rate_bps` what the plan lets it send (None where hashed),
-    `pace_bps` what its NIC was told; `payload_bytes` were acknowledged; `faults` holds one line for each
+    `pace_bps` what its NIC was told; `payload_bytes` were acknowledged; `duration_ns` is from the run's common start
+    to its last acknowledgement; `faults` holds one line for each
     link whose count was not what it should be.
     """
 
@@ -43,8 +44,8 @@ class QueuePairResult:
 class FlowResult:
     """One flow, done when the last of its queue pairs is.
 
-    Goodput is payload bits over start to last acknowledgement; `demand_bps` is what its NICs allow it: line rate where
-    it has them to itself, else min(C_src / flows out, C_dst / flows in).
+    Goodput is payload bits over the run's common start to its last acknowledgement; `demand_bps` is what its NICs allow
+    it: line rate where it has them to itself, else min(C_src / flows out, C_dst / flows in).
     """
 
     src_rank: int

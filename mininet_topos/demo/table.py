@@ -31,7 +31,11 @@ def _per_cent(result: DemoResult, run: RunResult) -> str:
 
 
 def _time(result: DemoResult, run: RunResult) -> str:
-    return f"{run.predicted.completion_ns / 1e9:.2f}/{run.completion_ns / 1e9:.2f}"
+    return f"{_seconds(run.predicted.completion_ns)}/{_seconds(run.completion_ns)}"
+
+
+def _seconds(ns: int) -> str:
+    return f"{ns / 1e9:.2f}" if ns < 9.995e9 else f"{ns / 1e9:.1f}"
 
 
 def _link(result: DemoResult, run: RunResult) -> str:
@@ -73,11 +77,15 @@ CERTIFICATE_COLUMNS = (
 def print_result(result: DemoResult, console: Console) -> None:
     """Print tables, summary and notes, at most 100 columns wide."""
     width = min(WIDTH, console.width)
+    console.print()
     console.print(runs_table(result, wide=width >= WIDTH), width=width)
+    console.print()
     if any(run.certificate for run in result.runs):
         console.print(certificates_table(result, wide=width >= WIDTH), width=width)
+        console.print()
     for line in summary_lines(result):
         _print_wrapped(console, line, style="bold red" if line.startswith("INVALID") else "")
+    console.print()
     for line in (LEGEND, *result.notes, scale_note(int(result.parameters["line_rate_bps"]))):
         _print_wrapped(console, line, style="dim")
 
@@ -108,6 +116,7 @@ def certificates_table(result: DemoResult, *, wide: bool = True) -> Table:
 
 def _table(title: str, names: tuple[str, ...], columns: list[Column]) -> Table:
     table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.show_edge = False
     for name in names:
         table.add_column(name, no_wrap=True)
     for column in columns:

@@ -1,3 +1,4 @@
+import itertools
 from dataclasses import replace
 from fractions import Fraction
 
@@ -70,6 +71,17 @@ def test_flows_that_share_an_uplink_are_paced_at_half():
     assert {pair.pace_bps for pair in with_shares(FABRIC, pairs)} == {int(Fraction(RATE_BPS, 2) * HEADROOM)}
 
 
+def test_the_queue_pairs_of_a_nic_start_spread_over_the_time_of_a_packet():
+    workload = all_to_all(FABRIC.nics, 1, 1.0)
+    pairs = [
+        replace(pair, links=path(FABRIC, pair.src_nic, pair.dst_nic, pair.flow % 2))
+        for pair in hashed_pairs(FABRIC, workload, "ecmp")
+    ]
+    phases = sorted(pair.phase for pair in with_shares(FABRIC, pairs) if pair.src_nic == "h3-n0")
+    gaps = [after - before for before, after in itertools.pairwise([*phases, phases[0] + 1])]
+    assert gaps == pytest.approx([1 / 7] * 7)
+
+
 def test_a_nic_with_several_senders_is_filled_to_95_percent():
     workload = all_to_all(FABRIC.nics, 1, 1.0)
     pairs = [
@@ -86,9 +98,16 @@ def test_a_planned_queue_pair_takes_path_ports_and_rate_from_the_plan():
     assert pair.links[0].startswith(pair.src_nic)
 
 
-def test_a_planned_queue_pair_is_never_paced_above_its_planned_rate():
-    (pair, *_) = with_shares(FABRIC, planned_pairs(PERMUTATION, plan_of(PERMUTATION, rate=1_000_000)))
-    assert pair.pace_bps == int(1_000_000 * HEADROOM)
+def test_planned_and_hashed_queue_pairs_on_the_same_paths_are_paced_alike():
+    planned = with_shares(FABRIC, planned_pairs(PERMUTATION, plan_of(PERMUTATION)))
+    hashed = with_shares(
+        FABRIC,
+        [
+            replace(pair, links=path(FABRIC, pair.src_nic, pair.dst_nic, 0))
+            for pair in hashed_pairs(FABRIC, PERMUTATION, "ecmp")
+        ],
+    )
+    assert [pair.pace_bps for pair in planned] == [pair.pace_bps for pair in hashed]
 
 
 def test_a_plan_that_lacks_a_flow_is_refused():
