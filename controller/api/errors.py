@@ -28,6 +28,9 @@ CODES: dict[type[Exception], grpc.StatusCode] = {
     HeddleError: grpc.StatusCode.INTERNAL,
 }
 
+MOST_DETAILS_BYTES = 6_000
+"""gRPC drops a call whose trailers pass 8 KiB, and its status with it."""
+
 
 @asynccontextmanager
 async def told(context: "grpc.aio.ServicerContext[Any, Any]") -> AsyncIterator[None]:
@@ -36,4 +39,12 @@ async def told(context: "grpc.aio.ServicerContext[Any, Any]") -> AsyncIterator[N
         yield
     except (HeddleError, TooManyWatchers) as error:
         code = next(CODES[kind] for kind in type(error).__mro__ if kind in CODES)
-        await context.abort(code, "; ".join(str(error).splitlines()))
+        await context.abort(code, _details("; ".join(str(error).splitlines())))
+
+
+def _details(text: str) -> str:
+    """Cut a text to what a trailer holds: gRPC writes other bytes than printable ASCII as three."""
+    encoded = text.encode()
+    if sum(1 if 32 <= byte < 127 else 3 for byte in encoded) <= MOST_DETAILS_BYTES:
+        return text
+    return encoded[: MOST_DETAILS_BYTES // 3].decode(errors="ignore") + "..."

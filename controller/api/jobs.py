@@ -8,10 +8,11 @@ import grpc
 from controller.api.errors import told
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
-from controller.api.translate import MAX_FLOWS_IN_A_MESSAGE, changed_flows, pages_of, plan_to, request_from
+from controller.api.translate import changed_flows, pages_of, plan_to, plans_to, request_from
 from controller.api.worker import in_worker
+from controller.brain.jobs import no_job
 from controller.brain.state import Job
-from controller.model.error import HeddleError, NotFound
+from controller.model.error import HeddleError
 from controller.model.event import Release, Renew, Submit
 from controller.model.plan import JobPlan
 from controller.runtime.loop import Loop
@@ -93,16 +94,12 @@ class JobService(rpc.JobServiceServicer):
     def _job(self, job_id: str) -> Job:
         job = self._loop.state.jobs.get(job_id)
         if job is None:
-            raise NotFound(f"job_id: no job {job_id!r} holds paths here; `heddle job list` names those that do")
+            raise no_job(job_id)
         return job
 
 
 def _listed(jobs: list[Job]) -> pb.ListJobsReply:
-    left, plans = MAX_FLOWS_IN_A_MESSAGE, []
-    for job in jobs:
-        plans.append(plan_to(job.told(), max_flows=left))
-        left -= len(plans[-1].flows)
-    return pb.ListJobsReply(jobs=plans)
+    return pb.ListJobsReply(jobs=plans_to([job.told() for job in jobs]))
 
 
 def _changed(before: JobPlan, after: JobPlan) -> pb.JobPlan:

@@ -1,14 +1,25 @@
 """Between the wire's messages and the model's values; the only place that knows both."""
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.model.error import InputError
 from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest, RankPair, Steering
 from controller.model.plan import Certificate, FlowPlan, JobPlan
 
-MAX_FLOWS_IN_A_MESSAGE = 10_000
 FLOWS_PER_PAGE = 1_000
+
+
+class Room(NamedTuple):
+    """How much of a plan one message may carry."""
+
+    flows: int
+    size_bytes: int
+
+
+A_MESSAGE = Room(flows=10_000, size_bytes=(4 << 20) - (64 << 10))
+"""The contract's most flows, and what a gRPC client takes that was told of no other limit (4 MiB)."""
 
 
 def request_from(message: pb.SubmitJobRequest) -> JobRequest:
@@ -90,12 +101,24 @@ def _collective_to(collective: Collective) -> pb.Collective:
     )
 
 
-def plan_to(
-    plan: JobPlan, *, flows: Sequence[FlowPlan] | None = None, max_flows: int | None = MAX_FLOWS_IN_A_MESSAGE
-) -> pb.JobPlan:
-    """Write a job's plan with the first `max_flows` (None: all) of `flows` (None: the plan's own)."""
-    flows = plan.flows.flows if flows is None else flows
-    told = len(flows) if max_flows is None else min(len(flows), max_flows)
+def plan_to(plan: JobPlan, *, flows: Sequence[FlowPlan] | None = None, room: Room | None = A_MESSAGE) -> pb.JobPlan:
+    """Write a job's plan with the first of `flows` (None: the plan's own) that there is room for (None: all)."""
+    message = _head_to(plan)
+    _add_flows(message, plan.flows.flows if flows is None else flows, room)
+    return message
+
+
+def plans_to(plans: Sequence[JobPlan], room: Room = A_MESSAGE) -> list[pb.JobPlan]:
+    """Write several jobs' plans for one message; flows that there is no room for are left out, the last jobs' first."""
+    messages = [_head_to(plan) for plan in plans]
+    left = room._replace(size_bytes=room.size_bytes - sum(_size_in(message) for message in messages))
+    for plan, message in zip(plans, messages, strict=True):
+        used = _add_flows(message, plan.flows.flows, left)
+        left = Room(left.flows - len(message.flows), left.size_bytes - used)
+    return messages
+
+
+def _head_to(plan: JobPlan) -> pb.JobPlan:
     return pb.JobPlan(
         job_id=plan.job_id,
         tenant=plan.tenant,
@@ -104,11 +127,27 @@ def plan_to(
         state=plan.state,
         reason=plan.reason,
         lease_expires_unix_ms=plan.lease_expires_unix_ms,
-        flows=[flow_to(flows[i]) for i in range(told)],
-        flows_truncated=told < len(flows),
         certificate=certificate_to(plan.certificate, plan.flows.own_max_link_utilisation),
         predicted_completion_ns=plan.flows.predicted_completion_ns,
     )
+
+
+def _add_flows(message: pb.JobPlan, flows: Sequence[FlowPlan], room: Room | None) -> int:
+    """Add the first flows that there is room for, say whether some are left out, and return the bytes they take."""
+    used = 0
+    for i in range(len(flows) if room is None else min(len(flows), room.flows)):
+        flow = flow_to(flows[i])
+        if room is not None and used + _size_in(flow) > room.size_bytes:
+            break
+        used += _size_in(flow)
+        message.flows.append(flow)
+    message.flows_truncated = len(message.flows) < len(flows)
+    return used
+
+
+def _size_in(message: pb.JobPlan | pb.FlowPlan) -> int:
+    """Return what a message takes inside another: itself, its tag and its length (four bytes, below 256 MiB)."""
+    return message.ByteSize() + 5
 
 
 def changed_flows(before: JobPlan, after: JobPlan) -> Sequence[FlowPlan]:

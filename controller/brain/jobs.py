@@ -5,7 +5,7 @@ from dataclasses import replace
 from controller.brain.intent import budget_passed, pin_rules_of, rule_counts
 from controller.brain.state import Active, Job, PlanWork, ReleaseWork, State
 from controller.brain.transact import Outcome, enqueue, install, path_switches, take_token, unread, waiting_plans
-from controller.model.admission import problems
+from controller.model.admission import problems, quoted
 from controller.model.effect import Announce, Effect, Note, Reply, Solve
 from controller.model.error import (
     AlreadyExists,
@@ -180,14 +180,20 @@ def failed_job(state: State, work: PlanWork, switch: str, reason: str) -> Outcom
     touched = job.pin_rules.keys() if job else frozenset()
     state = replace(state, jobs=jobs, dirty=state.dirty | touched)
     error = Unavailable(f"switch {switch} did not acknowledge the plan ({reason}); nothing is left of it, retry")
-    return state, tuple(Reply(reply=r, outcome=error) for r in work.replies)
+    replies: tuple[Effect, ...] = tuple(Reply(reply=r, outcome=error) for r in work.replies)
+    return state, (*replies, *_last_word(job, f"switch {switch} did not acknowledge it")) if job else replies
+
+
+def _last_word(job: Job, reason: str) -> tuple[Effect, ...]:
+    """Tell whoever watches a job that it has ended."""
+    return (Announce(plan=replace(job, state="released", reason=reason, generation=job.generation + 1).told()),)
 
 
 def renew(state: State, event: Renew, now: int) -> Outcome:
     """Move a job's lease on."""
     job = state.jobs.get(event.job_id)
     if job is None:
-        return state, (Reply(reply=event.reply, outcome=_no_job(event.job_id)),)
+        return state, (Reply(reply=event.reply, outcome=no_job(event.job_id)),)
     if event.lease_ms > state.settings.max_lease_ms:
         why = f"lease_ms: {event.lease_ms} is more than the {state.settings.max_lease_ms} allowed here"
         return state, (Reply(reply=event.reply, outcome=InputError(why)),)
@@ -196,15 +202,16 @@ def renew(state: State, event: Renew, now: int) -> Outcome:
     return replace(state, jobs={**state.jobs, event.job_id: job}), (Reply(reply=event.reply, outcome=job.told()),)
 
 
-def _no_job(job_id: str) -> NotFound:
-    return NotFound(f"job_id: no job {job_id!r} holds paths here; `heddle job list` names those that do")
+def no_job(job_id: str) -> NotFound:
+    """Return the refusal of a job id that nobody holds."""
+    return NotFound(f"job_id: no job {quoted(job_id)} holds paths here; `heddle job list` names those that do")
 
 
 def release(state: State, event: Release, now: int) -> Outcome:
     """Queue the end of a job."""
     waits = any(work.request.job_id == event.job_id and not work.preview for work in waiting_plans(state))
     if event.job_id not in state.jobs and not waits:
-        return state, (Reply(reply=event.reply, outcome=_no_job(event.job_id)),)
+        return state, (Reply(reply=event.reply, outcome=no_job(event.job_id)),)
     return enqueue(state, ReleaseWork(reply=event.reply, job_id=event.job_id, reason="released")), ()
 
 
@@ -225,12 +232,11 @@ def start_release(state: State, work: ReleaseWork) -> Outcome:
     """Take a job out and remove its pins; the flows' ports then meet the underlay alone."""
     job = state.jobs.get(work.job_id)
     if job is None:
-        gone = (Reply(reply=work.reply, outcome=_no_job(work.job_id)),) if work.reply is not None else ()
+        gone = (Reply(reply=work.reply, outcome=no_job(work.job_id)),) if work.reply is not None else ()
         return state, gone
     jobs = {job_id: known for job_id, known in state.jobs.items() if job_id != work.job_id}
     state = replace(state, jobs=jobs, dirty=state.dirty | job.pin_rules.keys())
-    last = replace(job, state="released", reason=work.reason, generation=job.generation + 1).told()
-    done: tuple[Effect, ...] = (Announce(plan=last),)
+    done = _last_word(job, work.reason)
     if work.reply is not None:
         done = (Reply(reply=work.reply, outcome=len(job.flows.flows)), *done)
     if not job.pin_rules:

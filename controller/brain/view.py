@@ -1,11 +1,14 @@
 """What can be read off a state: planned loads, and why a flow goes where it goes."""
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from controller.brain.state import Job, State, wanted
 from controller.model.address import ip_text
+from controller.model.admission import quoted
 from controller.model.error import NotFound
 from controller.model.plan import FlowPlan
+from controller.model.rule import SwitchRules
 from controller.rules.trace import Packet, Trace, trace
 
 MAX_SHARING = 100
@@ -36,8 +39,7 @@ def explain(state: State, flow_id: str) -> Explained:
     job, flow = _find(state, flow_id)
     nics = state.fabric.nic_by_id
     packet = Packet.roce(src_ip=nics[flow.src_nic].ip, dst_ip=nics[flow.dst_nic].ip, udp_src=flow.udp_source_port)
-    rules = {switch: wanted(state, switch) for switch in _switches(flow)}
-    followed = trace(state.fabric, rules, flow.src_nic, packet, state.health)
+    followed = trace(state.fabric, _Wanted(state), flow.src_nic, packet, state.health)
     return Explained(
         text=_text(state, job, flow, followed),
         job_id=job.request.job_id,
@@ -52,11 +54,23 @@ def _find(state: State, flow_id: str) -> tuple[Job, FlowPlan]:
             for flow in job.flows.flows:
                 if flow.flow_id == flow_id:
                     return job, flow
-    raise NotFound(f"flow_id: no flow {flow_id!r}; flows are named JOB/COLLECTIVE/SRC_RANK-DST_RANK/QUEUE_PAIR")
+    raise NotFound(f"flow_id: no flow {quoted(flow_id)}; flows are named JOB/COLLECTIVE/SRC_RANK-DST_RANK/QUEUE_PAIR")
 
 
-def _switches(flow: FlowPlan) -> list[str]:
-    return list(dict.fromkeys(link.split(">")[1].split(":")[0] for link in flow.links[:-1]))
+class _Wanted(Mapping[str, SwitchRules]):
+    """What each switch should hold, looked up where the packet comes by."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    def __getitem__(self, switch: str) -> SwitchRules:
+        return wanted(self._state, switch)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._state.underlay)
+
+    def __len__(self) -> int:
+        return len(self._state.underlay)
 
 
 def _text(state: State, job: Job, flow: FlowPlan, followed: Trace) -> str:

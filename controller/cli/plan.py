@@ -48,7 +48,7 @@ def _as_json(fabric: Fabric, answer: Offline, rules: bool) -> dict[str, object]:
     found: dict[str, object] = {
         "jobs": [
             MessageToDict(
-                plan_to(job, max_flows=None),
+                plan_to(job, room=None),
                 preserving_proto_field_name=True,
                 always_print_fields_with_no_presence=True,
             )

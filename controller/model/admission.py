@@ -67,10 +67,11 @@ def _all_problems(request: JobRequest, fabric: Fabric) -> Iterator[Problem]:
         if name not in fabric.nic_by_id:
             guess = did_you_mean(name, fabric.nic_by_id) if suggested < _SUGGESTIONS else ""
             suggested += 1
-            yield Problem(f"ranks[{index}]", f"no NIC named {_quoted(name)} in the fabric{guess}")
+            yield Problem(f"ranks[{index}]", f"no NIC named {quoted(name)} in the fabric{guess}")
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
+    """Return a text of unknown length as an error message may hold it."""
     return repr(text if len(text) <= 60 else text[:60] + "...")
 
 
@@ -87,7 +88,7 @@ def _shape_problems(request: JobRequest, rank_count: int | None) -> Iterator[Pro
 def _head_problems(request: JobRequest) -> Iterator[Problem]:
     if not _JOB_ID.match(request.job_id):
         rule = "a letter or digit, then up to 127 letters, digits, dots, underscores or hyphens"
-        yield Problem("job_id", f"{_quoted(request.job_id)} is no job id: {rule}")
+        yield Problem("job_id", f"{quoted(request.job_id)} is no job id: {rule}")
     if len(request.tenant) > LONGEST_TENANT or not request.tenant.isprintable():
         yield Problem("tenant", f"must be at most {LONGEST_TENANT} printable characters")
     yield from _range_problem("priority", request.priority, 0, MOST_PRIORITY)

@@ -161,3 +161,11 @@ async def test_a_full_rule_budget_is_resource_exhausted():
         error = await refused(controller.jobs.SubmitJob(message(steering=Steering.PIN)))
         assert error.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
         assert "leaf2" in error.details()
+
+
+async def test_a_refusal_of_many_long_names_still_comes_with_its_status(controller):
+    wrong = pb.SubmitJobRequest(job_id="a", ranks=["\u65e5" * 60 for _ in range(20)])
+    error = await refused(controller.jobs.SubmitJob(wrong))
+    assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
+    error = await refused(controller.jobs.GetJob(pb.GetJobRequest(job_id="x" * 1_000_000)))
+    assert error.code() is grpc.StatusCode.NOT_FOUND

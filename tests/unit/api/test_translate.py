@@ -1,8 +1,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.api.translate import request_from, request_to
+from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from controller.api.translate import plan_to, plans_to, request_from, request_to
 from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest, RankPair, Steering
+from controller.model.plan import Certificate, FlowPlan, JobFlows, JobPlan
 
 U32 = st.integers(0, 2**32 - 1)
 U64 = st.integers(0, 2**64 - 1)
@@ -45,3 +47,61 @@ def test_zero_queue_pairs_and_unspecified_steering_mean_the_defaults():
     request = request_from(message)
     assert request.steering is Steering.SOURCE_PORT
     assert request.collectives[0].qps_per_flow == 1
+
+
+A_DEFAULT_CLIENT_TAKES_BYTES = 4 * 2**20
+
+
+def plan_of(flows: int, job_id: str = "a", name: int = 5) -> JobPlan:
+    links = (f"{'n' * name}>{'s' * name}:1", *[f"{'s' * name}:1>{'t' * name}:2"] * 4, f"{'s' * name}:9>{'n' * name}")
+    one = FlowPlan(
+        flow_id=f"{job_id}/0/0-1/0",
+        src_nic="n" * name,
+        dst_nic="n" * name,
+        links=links,
+        reverse_links=links,
+        udp_source_port=50000,
+        reverse_udp_source_port=50000,
+        rate_bps=10**11,
+        demand_bps=10**11,
+        phase=0,
+        src_rank=0,
+        dst_rank=1,
+        collective=0,
+        queue_pair=0,
+    )
+    return JobPlan(
+        job_id=job_id,
+        tenant="t",
+        priority=0,
+        generation=1,
+        state="running",
+        reason="submitted",
+        lease_expires_unix_ms=1,
+        flows=JobFlows(job_id=job_id, flows=(one,) * flows, link_loads_bps={}, pinned=False),
+        certificate=Certificate(),
+    )
+
+
+def test_ten_thousand_flows_are_told_in_one_message():
+    whole, more = plan_to(plan_of(10_000)), plan_to(plan_of(10_001))
+    assert (len(whole.flows), whole.flows_truncated) == (10_000, False)
+    assert (len(more.flows), more.flows_truncated) == (10_000, True)
+
+
+def test_a_message_fits_a_client_that_knows_of_no_limits_however_long_the_names_are():
+    told = plan_to(plan_of(10_000, job_id="j" * 128, name=63))
+    assert A_DEFAULT_CLIENT_TAKES_BYTES / 2 < told.ByteSize() < A_DEFAULT_CLIENT_TAKES_BYTES
+    assert told.flows_truncated
+
+
+def test_a_list_of_jobs_fits_too_and_says_whose_flows_are_left_out():
+    told = plans_to([plan_of(9_000, "a", 30), plan_of(5_000, "b", 30), plan_of(0, "c")])
+    assert pb.ListJobsReply(jobs=told).ByteSize() < A_DEFAULT_CLIENT_TAKES_BYTES
+    assert [plan.job_id for plan in told] == ["a", "b", "c"]
+    assert [plan.flows_truncated for plan in told] == [True, True, False]
+
+
+def test_without_a_limit_all_flows_are_told():
+    told = plan_to(plan_of(10_001), room=None)
+    assert (len(told.flows), told.flows_truncated) == (10_001, False)

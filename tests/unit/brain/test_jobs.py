@@ -247,3 +247,16 @@ def test_a_switch_that_lost_a_rule_is_sent_that_rule_alone(driver):
     installs = [effect for effect in driver.effects if isinstance(effect, Install) and effect.steps]
     assert [len(changes) for step in installs[0].steps for changes in step.changes.values()] == [1]
     assert driver.differing() == []
+
+
+def test_who_watches_a_job_that_a_switch_refuses_hears_of_its_end(driver):
+    driver.refuse = {"leaf1"}
+    driver.feed(Submit(reply=1, request=shift_job("a", steering=Steering.PIN)))
+    assert isinstance(driver.answer(1), Unavailable)
+    (told,) = driver.announced
+    assert (told.job_id, told.state, told.reason) == ("a", "released", "switch leaf1 did not acknowledge it")
+
+
+def test_what_no_job_is_called_is_cut_to_a_line(driver):
+    driver.feed(Release(reply=1, job_id="x" * 100_000))
+    assert len(str(driver.answer(1))) < 200
