@@ -39,7 +39,7 @@ class DemoProgress:
     def say(self, line: str) -> None:
         """Print a line that stays."""
         if self._bar is not None:
-            self._bar.console.print(line)
+            self._bar.console.print(line, markup=False)
         else:
             print(line, file=sys.stderr, flush=True)
 

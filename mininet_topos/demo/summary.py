@@ -14,11 +14,11 @@ PLAIN_RATE_BPS = 100_000_000_000
 
 LEGEND = (
     "sum, worst: goodput in Mbit/s, payload bits over the run's start to the last acknowledgement (of the last queue"
-    " pair, where a flow has several). %line: the worst flow's goodput over what its NICs allow in wire bits: line rate,"
-    " or its part of it where a NIC has several flows; headers and room for acknowledgements leave 98 % at most. time:"
-    " predicted/measured, by max-min fairness on the traced paths (hashed) or by the certificate (planned), neither"
-    " counting headers. max link: offered/measured load of the busiest link between switches; above 1 its flows must"
-    " share it. paths: flows whose packets were counted on exactly their links."
+    " pair, where a flow has several). %line: the worst flow's goodput over what its NICs allow in wire bits: line"
+    " rate, or its part of it where a NIC has several flows; headers and room for acknowledgements leave 98 % at most."
+    " time: predicted/measured, by max-min fairness on the traced paths (hashed) or by the certificate (planned),"
+    " neither counting headers. max link: offered/measured load of the busiest link between switches; above 1 its"
+    " flows must share it. paths: flows whose packets were counted on exactly their links."
 )
 
 

@@ -35,8 +35,17 @@ def write_report(result: DemoResult, folder: Path) -> None:
         "demo.svg": picture(result),
     }
     folder.mkdir(parents=True, exist_ok=True)
-    for name, text in texts.items():
-        with tempfile.NamedTemporaryFile("w", dir=folder, delete=False, encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(file.name, 0o644)
-        os.replace(file.name, folder / name)
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".") as drafts:
+        for name, text in texts.items():
+            (Path(drafts) / name).write_text(text, encoding="utf-8")
+        for name in texts:
+            os.replace(Path(drafts) / name, folder / name)
+    _give_to_caller([folder, *(folder / name for name in texts)])
+
+
+def _give_to_caller(paths: list[Path]) -> None:
+    """Let whoever called us by sudo own what was written for them."""
+    owner, group = os.environ.get("SUDO_UID", ""), os.environ.get("SUDO_GID", "")
+    if os.geteuid() == 0 and owner.isdigit() and group.isdigit():
+        for path in paths:
+            os.chown(path, int(owner), int(group))

@@ -1,4 +1,5 @@
 import json
+import os
 import re
 from dataclasses import replace
 from xml.etree import ElementTree
@@ -116,6 +117,16 @@ def test_the_folder_holds_results_that_say_their_schema(tmp_path):
 def test_the_folder_holds_nothing_else_than_the_report(tmp_path):
     write_report(RESULT, tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"results.json", "report.html", "demo.svg"}
+
+
+def test_what_is_written_under_sudo_belongs_to_who_called_it(tmp_path, monkeypatch):
+    given = {}
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(os, "chown", lambda path, owner, group: given.update({path.name: (owner, group)}))
+    monkeypatch.setenv("SUDO_UID", "1000")
+    monkeypatch.setenv("SUDO_GID", "1001")
+    write_report(RESULT, tmp_path / "report")
+    assert given == dict.fromkeys(["report", "results.json", "report.html", "demo.svg"], (1000, 1001))
 
 
 def test_a_later_report_replaces_an_earlier_one(tmp_path):
