@@ -34,13 +34,14 @@ def write_report(result: DemoResult, folder: Path) -> None:
         "report.html": report_page(result),
         "demo.svg": picture(result),
     }
+    made = [path for path in (folder, *folder.parents) if not path.exists()]
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder, prefix=".") as drafts:
         for name, text in texts.items():
             (Path(drafts) / name).write_text(text, encoding="utf-8")
         for name in texts:
             os.replace(Path(drafts) / name, folder / name)
-    _give_to_caller([folder, *(folder / name for name in texts)])
+    _give_to_caller([*made, *(folder / name for name in texts)])
 
 
 def _give_to_caller(paths: list[Path]) -> None:

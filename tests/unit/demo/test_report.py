@@ -129,6 +129,16 @@ def test_what_is_written_under_sudo_belongs_to_who_called_it(tmp_path, monkeypat
     assert given == dict.fromkeys(["report", "results.json", "report.html", "demo.svg"], (1000, 1001))
 
 
+def test_a_folder_that_was_there_keeps_its_owner(tmp_path, monkeypatch):
+    given = set()
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(os, "chown", lambda path, *_: given.add(path.name))
+    monkeypatch.setenv("SUDO_UID", "1000")
+    monkeypatch.setenv("SUDO_GID", "1001")
+    write_report(RESULT, tmp_path)
+    assert given == {"results.json", "report.html", "demo.svg"}
+
+
 def test_a_later_report_replaces_an_earlier_one(tmp_path):
     write_report(RESULT, tmp_path)
     write_report(replace(RESULT, notes=("second",)), tmp_path)
