@@ -96,7 +96,7 @@ def _rate(most_bps: int) -> Callable[[object], int]:
         if isinstance(value, float) and not math.isfinite(value):
             refuse(f"must be a finite number of Gbit/s, is {shown(value)}")
         if value <= 0:
-            refuse(f"must be more than 0 Gbit/s, is {shown(value)}")
+            refuse(f"must be more than 0 Gbit/s, is {shown(value)}; write the rate, such as 100 or 0.02")
         if value > most:
             refuse(f"at most {most:,} Gbit/s, is {shown(value)}")
         rate_bps = round(value * 10**9)

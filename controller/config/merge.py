@@ -19,6 +19,8 @@ _MOST_DATAPATH_ID = 2**64 - 1
 _MAC_PREFIX = 0x0200 << 32
 """A NIC without a mac gets 02:00 and its address: 10.0.0.1 gives 02:00:0a:00:00:01."""
 
+_ANOTHER_ID = "; keep one, or choose another id"
+
 CablePorts = tuple[PortRef, PortRef]
 
 
@@ -65,7 +67,7 @@ class Merge:
         for index, one in enumerate(drawn):
             path = f"switches[{index}]"
             if one.id in self._switch_place:
-                self._refuse(f"{path}.id", f"{one.id} is drawn twice, at {self._switch_place[one.id]} too")
+                self._refuse(f"{path}.id", f"{one.id} is drawn twice, at {self._switch_place[one.id]} too{_ANOTHER_ID}")
                 continue
             self._switch_place[one.id] = path
             number = numbers.get(one.id)
@@ -85,7 +87,7 @@ class Merge:
             path = f"links[{index}]"
             key = _ports(one.a, one.b)
             if key in self._cable_place:
-                self._refuse(path, f"{one.a} to {one.b} is drawn twice, at {self._cable_place[key]} too")
+                self._refuse(path, f"{one.a} to {one.b} is drawn twice, at {self._cable_place[key]} too; keep one")
                 continue
             cable = self._cable_of(one, path)
             if cable is not None:
@@ -123,7 +125,7 @@ class Merge:
         for index, host in enumerate(drawn):
             path = f"hosts[{index}]"
             if host.id in place_of:
-                self._refuse(f"{path}.id", f"{host.id} is drawn twice, at {place_of[host.id]} too")
+                self._refuse(f"{path}.id", f"{host.id} is drawn twice, at {place_of[host.id]} too{_ANOTHER_ID}")
                 continue
             place_of[host.id] = path
             if host.id in self._switches:
@@ -224,7 +226,8 @@ class Merge:
                 places = [self._nic_place.get(id(one), "") for one in (other, nic)]
                 owners = [f"{one.id} ({place or 'generated'})" for one, place in zip((other, nic), places, strict=True)]
                 self._refuse(
-                    f"{places[1] or places[0]}.{key}", f"{what(nic)} is given twice, to {' and '.join(owners)}"
+                    f"{places[1] or places[0]}.{key}",
+                    f"{what(nic)} is given twice, to {' and '.join(owners)}; choose another for one of them",
                 )
 
 

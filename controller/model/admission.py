@@ -66,8 +66,13 @@ def _all_problems(request: JobRequest, fabric: Fabric) -> Iterator[Problem]:
     for index, name in enumerate(request.ranks):
         if name not in fabric.nic_by_id:
             guess = did_you_mean(name, fabric.nic_by_id) if suggested < _SUGGESTIONS else ""
+            guess = guess or _like(fabric)
             suggested += 1
             yield Problem(f"ranks[{index}]", f"no NIC named {quoted(name)} in the fabric{guess}")
+
+
+def _like(fabric: Fabric) -> str:
+    return f"; its NICs are called {fabric.nics[0].id} and so on" if fabric.nics else "; it has none at all"
 
 
 def quoted(text: str) -> str:

@@ -47,8 +47,8 @@ def test_an_unknown_kind_is_told_the_kinds():
 @pytest.mark.parametrize(
     ("gbps", "told"),
     [
-        ("0", "must be more than 0 Gbit/s, is 0"),
-        ("-1.5", "must be more than 0 Gbit/s, is -1.5"),
+        ("0", "must be more than 0 Gbit/s, is 0; write the rate, such as 100 or 0.02"),
+        ("-1.5", "must be more than 0 Gbit/s, is -1.5; write the rate, such as 100 or 0.02"),
         (".nan", "must be a finite number of Gbit/s, is nan"),
         (".inf", "must be a finite number of Gbit/s, is inf"),
         ("true", "must be a number of Gbit/s, is true"),

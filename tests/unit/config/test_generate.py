@@ -90,10 +90,34 @@ def test_cores_are_a_multiple_of_the_aggs_of_a_pod():
     ]
 
 
-@pytest.mark.parametrize(("key", "value"), [("pods", 2), ("aggs_per_pod", 4)])
-def test_a_key_of_three_tiers_is_refused_in_two(key, value):
-    text = f"generate: {{kind: spine_leaf, spines: 2, leaves: 2, hosts_per_leaf: 1, {key}: {value}}}"
-    assert refused(text) == [f"fabric.yaml: generate.{key}: for clos3 only, not for spine_leaf; leave it out"]
+def test_pods_are_refused_in_two_tiers():
+    text = "generate: {kind: spine_leaf, spines: 2, leaves: 2, hosts_per_leaf: 1, pods: 2}"
+    assert refused(text) == ["fabric.yaml: generate.pods: for clos3 only, not for spine_leaf; leave it out"]
+
+
+THE_CONTRACTS_EXAMPLE = """
+version: 1
+name: lab
+generate:
+  {kind: spine_leaf, spines: 4, leaves: 8, pods: 1, aggs_per_pod: 4, hosts_per_leaf: 4, nics_per_host: 1,
+   links_per_spine: 1, gbps: 100, uplink_gbps: 100}
+switches:
+  - {id: spine1, role: spine, datapath_id: 0x101, rule_budget: 4000}
+links:
+  - {a: "leaf1:1", b: "spine1:1", gbps: 100}
+hosts:
+  - id: gpu1
+    nics:
+      - {id: gpu1-n0, ip: IP, mac: "02:00:0a:00:00:01", port: "leaf1:33", gbps: 100, rail: 0, gpus: [0]}
+failed: ["leaf1:2>spine2:1"]
+"""
+
+
+def test_the_contracts_example_is_sound_but_for_the_address_that_a_generated_nic_has():
+    lab = fabric(THE_CONTRACTS_EXAMPLE.replace("IP", "10.9.0.1"))
+    assert (len(lab.switches), len(lab.cables), len(lab.nics)) == (12, 32, 33)
+    (line,) = refused(THE_CONTRACTS_EXAMPLE.replace("IP", "10.0.0.1"))
+    assert "hosts[0].nics[0].ip: the address 10.0.0.1 is given twice" in line
 
 
 def test_a_key_of_another_kind_that_says_what_is_so_anyway_is_taken():

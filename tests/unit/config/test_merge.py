@@ -100,7 +100,9 @@ def test_a_link_inside_a_tier_is_refused(a, b):
 
 def test_a_link_between_the_same_ports_drawn_twice_is_refused():
     links = "links: [{a: 'leaf1:9', b: 'spine1:9', gbps: 1}, {a: 'spine1:9', b: 'leaf1:9', gbps: 2}]\n"
-    assert refused(GENERATE + links) == ["fabric.yaml: links[1]: spine1:9 to leaf1:9 is drawn twice, at links[0] too"]
+    assert refused(GENERATE + links) == [
+        "fabric.yaml: links[1]: spine1:9 to leaf1:9 is drawn twice, at links[0] too; keep one"
+    ]
 
 
 def test_a_port_of_an_unknown_switch_is_refused_with_the_one_meant():
@@ -120,26 +122,28 @@ def test_a_nic_on_a_spine_is_refused():
 
 def test_a_switch_drawn_twice_is_refused():
     assert refused(GENERATE + "switches: [{id: a, role: leaf}, {id: a, role: leaf}]\n") == [
-        "fabric.yaml: switches[1].id: a is drawn twice, at switches[0] too"
+        "fabric.yaml: switches[1].id: a is drawn twice, at switches[0] too; keep one, or choose another id"
     ]
 
 
 def test_a_host_drawn_twice_is_refused():
     text = GENERATE + "hosts:\n" + host() + host("x", "x1", "10.9.0.2", "leaf1:61")
-    assert refused(text) == ["fabric.yaml: hosts[1].id: x is drawn twice, at hosts[0] too"]
+    assert refused(text) == [
+        "fabric.yaml: hosts[1].id: x is drawn twice, at hosts[0] too; keep one, or choose another id"
+    ]
 
 
 def test_a_nic_id_given_twice_is_refused():
     assert refused(GENERATE + "hosts:\n" + host(nic="h1-n0")) == [
         "fabric.yaml: hosts[0].nics[0].id: the NIC id h1-n0 is given twice, to h1-n0 (generated) and "
-        "h1-n0 (hosts[0].nics[0])"
+        "h1-n0 (hosts[0].nics[0]); choose another for one of them"
     ]
 
 
 def test_an_address_given_twice_is_refused():
     assert refused(GENERATE + "hosts:\n" + host(ip="10.0.0.1")) == [
         "fabric.yaml: hosts[0].nics[0].ip: the address 10.0.0.1 is given twice, to h1-n0 (generated) and "
-        "x0 (hosts[0].nics[0])"
+        "x0 (hosts[0].nics[0]); choose another for one of them"
     ]
 
 
