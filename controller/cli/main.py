@@ -1,5 +1,6 @@
 """The `heddle` command: every subcommand is registered here and lives in a file of its own."""
 
+import io
 import os
 import signal
 import sys
@@ -195,9 +196,18 @@ _UsageProblem: type[Exception] = next(kind for kind in typer.BadParameter.__mro_
 INTERRUPTED = 130
 
 
+def _no_more_output() -> int:
+    """Let Python's last flush of what could not be written go nowhere; return the exit status."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 1
+
+
 def main() -> None:
     """Run the command line; errors become one clear line each and the contract's exit status."""
     signal.signal(signal.SIGTERM, _terminate)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal without the letters of a name gets its line
     try:
         _add_plugins()
         status = app(standalone_mode=False)
@@ -212,8 +222,10 @@ def main() -> None:
     except (KeyboardInterrupt, typer.Abort):
         status = INTERRUPTED
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        status = 1
+        status = _no_more_output()
+    except OSError as error:
+        print(f"heddle: {error}", file=sys.stderr)
+        status = _no_more_output()
     sys.exit(status if isinstance(status, int) else 0)
 
 

@@ -1,0 +1,31 @@
+"""What the command does where its output cannot be written: in a process of its own, for Python's last flush counts."""
+
+import os
+import subprocess
+import sys
+
+HEDDLE = [sys.executable, "-m", "controller.cli.main"]
+
+
+def test_a_full_disk_is_one_line_and_status_one(files, tmp_path):
+    with open("/dev/full", "w") as full:
+        ran = subprocess.run(
+            [*HEDDLE, "check", tmp_path / "fabric.yaml"], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert (ran.returncode, ran.stderr) == (1, "heddle: [Errno 28] No space left on device\n")
+
+
+def test_a_name_that_the_terminal_has_no_letters_for_is_written_as_escapes(files):
+    path = files("wrong.yaml", 'version: 1\nname: "\u65e5"\n')
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    ran = subprocess.run([*HEDDLE, "check", path], env=environment, capture_output=True, text=True)
+    assert (ran.returncode, ran.stderr) == (2, "")
+    assert r"name: '\u65e5' is no id" in ran.stdout
+
+
+def test_a_reader_that_has_enough_is_no_traceback(files, tmp_path):
+    reader, writer = os.pipe()
+    os.close(reader)
+    ran = subprocess.run([*HEDDLE, "check", tmp_path / "fabric.yaml"], stdout=writer, stderr=subprocess.PIPE, text=True)
+    os.close(writer)
+    assert (ran.returncode, ran.stderr) == (1, "")
