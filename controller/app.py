@@ -3,6 +3,7 @@
 southbound ──events──►                      ┌─► planner (one worker thread)
                       inbox ──► Loop(brain) ─┼─► southbound.install (barriers)
 gRPC ──────events──►                        └─► replies, watchers
+HTTP ◄─────state────
 """
 
 import asyncio
@@ -16,6 +17,7 @@ from contextlib import asynccontextmanager
 from controller.api.server import ApiServer
 from controller.brain.state import Settings, begin
 from controller.config.service import ServiceConfig, split_address
+from controller.dashboard.server import HttpServer
 from controller.model.effect import Solve
 from controller.model.error import EnvironmentFault, HeddleError
 from controller.model.event import PortStatus, SwitchDown, SwitchUp
@@ -125,7 +127,7 @@ class Application:
         # Unix time grows over restarts, which is all that a role's generation must do (ADR 0012)
         settings = SouthboundSettings(generation_id=SystemClock().unix_ms())
         server = OpenFlowServer(of_host, of_port, known=self._known.get, events=Inbound(self.loop), settings=settings)
-        api = ApiServer(self.loop)
+        api, http = ApiServer(self.loop), HttpServer(self.loop)
         self.loop.connect(Outbound(server))
         await asyncio.to_thread(warm)  # kernels are loaded before anyone waits for a plan
         gc.freeze()  # what was built so far lives for ever: a collection need not walk it and stop the loop
@@ -139,14 +141,28 @@ class Application:
                     f"OpenFlow cannot listen on {where} ({error.strerror}); choose another by --openflow"
                 ) from None
             grpc_bound = await api.start(grpc_host, grpc_port)
-            yield {"openflow": f"{bound[0]}:{bound[1]}", "grpc": f"{grpc_host}:{grpc_bound}"}
+            told = {"openflow": f"{bound[0]}:{bound[1]}", "grpc": f"{grpc_host}:{grpc_bound}"}
+            yield told | await self._start_http(http)
         finally:
+            await http.close()
             await api.close()
             await server.close()
             self._running.cancel()
             with contextlib.suppress(asyncio.CancelledError, BaseExceptionGroup):
                 await self._running
             self.loop.close()
+
+    async def _start_http(self, http: HttpServer) -> dict[str, str]:
+        """Return the HTTP address; nothing where only the default was asked for and somebody else has it."""
+        host, port = split_address(self._config.http)
+        try:
+            return {"http": f"{host}:{await http.start(host, port)}"}
+        except OSError as error:
+            text = f"HTTP cannot listen on {self._config.http} ({error.strerror}); choose another by --http"
+            if "http" in self._config.model_fields_set:
+                raise EnvironmentFault(text) from None
+            _LOG.warning("%s", text)
+            return {}
 
     async def failed(self) -> None:
         """Wait until the loop ends by a fault, and raise it."""

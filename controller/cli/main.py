@@ -13,6 +13,9 @@ import typer
 
 from controller.model.error import HeddleError
 
+# gRPC's core writes lines of its own to standard error where an address is taken or a peer is no gRPC; we say it once.
+os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+
 app = typer.Typer(
     name="heddle",
     help="Plans congestion-free paths for the flows of GPU clusters, proves how good they are, and steers them by "
@@ -69,16 +72,17 @@ def run(
     config: Annotated[Path | None, typer.Option(help="A config file; see --print-config.")] = None,
     openflow: Annotated[str | None, typer.Option(metavar="ADDR:PORT", help="Where switches connect.")] = None,
     grpc: Annotated[str | None, typer.Option(metavar="ADDR:PORT", help="Where clients connect.")] = None,
+    http: Annotated[str | None, typer.Option(metavar="ADDR:PORT", help="Where the page and /metrics are.")] = None,
     print_config: Annotated[bool, typer.Option(help="Print every config key with its default, and end.")] = False,
 ) -> None:
-    """Run the controller: OpenFlow 1.3 for switches, gRPC for jobs.
+    """Run the controller: OpenFlow 1.3 for switches, gRPC for jobs, HTTP for a page and metrics.
 
     Prints one JSON line with its addresses when it is ready; logs go to standard error. SIGINT and SIGTERM end
     it; the rules stay in the switches (fail-static) and the next start takes them over by difference.
     """
     from controller.cli.run import run_controller
 
-    run_controller(fabric, config, openflow=openflow, grpc=grpc, print_config=print_config)
+    run_controller(fabric, config, openflow=openflow, grpc=grpc, http=http, print_config=print_config)
 
 
 @job.command("submit")

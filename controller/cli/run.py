@@ -15,7 +15,13 @@ from controller.model.error import InputError
 
 
 def run_controller(
-    fabric_path: Path | None, config_path: Path | None, *, openflow: str | None, grpc: str | None, print_config: bool
+    fabric_path: Path | None,
+    config_path: Path | None,
+    *,
+    openflow: str | None,
+    grpc: str | None,
+    http: str | None,
+    print_config: bool,
 ) -> None:
     """Run until SIGINT or SIGTERM; raises HeddleError where it cannot start."""
     if print_config:
@@ -23,7 +29,7 @@ def run_controller(
         return
     if fabric_path is None:
         raise InputError("FABRIC is missing: heddle run FABRIC (or --print-config)")
-    config = load_service(config_path, openflow=openflow, grpc=grpc)
+    config = load_service(config_path, openflow=openflow, grpc=grpc, http=http)
     logging.basicConfig(
         stream=sys.stderr, level=config.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )

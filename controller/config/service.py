@@ -18,6 +18,10 @@ class ServiceConfig(BaseModel):
 
     openflow: str = Field(default="127.0.0.1:6653", description="where switches connect (OpenFlow 1.3 over TCP)")
     grpc: str = Field(default="127.0.0.1:50051", description="where jobs and tools connect (gRPC)")
+    http: str = Field(
+        default="127.0.0.1:8080",
+        description="where browsers and Prometheus connect (HTTP); where the default is taken, a warning says so",
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="the least severity that is logged to standard error"
     )
@@ -32,7 +36,7 @@ class ServiceConfig(BaseModel):
     )
     max_jobs: int = Field(default=10_000, ge=1, le=1_000_000, description="jobs that may hold paths at one time")
 
-    @field_validator("openflow", "grpc")
+    @field_validator("openflow", "grpc", "http")
     @classmethod
     def _address(cls, text: str) -> str:
         host, _, port = text.rpartition(":")
@@ -41,13 +45,15 @@ class ServiceConfig(BaseModel):
         return text
 
 
-def load_service(path: Path | None, *, openflow: str | None = None, grpc: str | None = None) -> ServiceConfig:
+def load_service(
+    path: Path | None, *, openflow: str | None = None, grpc: str | None = None, http: str | None = None
+) -> ServiceConfig:
     """Read the config file, if any, under what the command line says; raises InputError."""
     name: str = "heddle run"
     values: dict[str, object] = {}
     if path is not None:
         name, values = read_document(path)
-    given = {key: value for key, value in (("openflow", openflow), ("grpc", grpc)) if value is not None}
+    given = {key: value for key, value in (("openflow", openflow), ("grpc", grpc), ("http", http)) if value is not None}
     try:
         return ServiceConfig.model_validate({**values, **given})
     except ValidationError as errors:

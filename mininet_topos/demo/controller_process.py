@@ -28,7 +28,7 @@ def running_controller(fabric_text: str, directory: Path, environment: Mapping[s
     fabric_file, log = directory / "fabric.yaml", directory / "controller.log"
     fabric_file.write_text(fabric_text, encoding="utf-8")
     command = [sys.executable, "-m", "controller.cli.main", "run", str(fabric_file)]
-    command += ["--openflow", "127.0.0.1:0", "--grpc", "127.0.0.1:0"]
+    command += ["--openflow", "127.0.0.1:0", "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"]
     package_parent = str(Path(__file__).parents[2])
     with log.open("wb") as errors:
         process = subprocess.Popen(

@@ -21,7 +21,7 @@ class Controller:
 
     def __init__(self, fabric: Path, openflow: str = "127.0.0.1:0") -> None:
         command = [sys.executable, "-m", "controller.cli.main", "run", str(fabric)]
-        command += ["--openflow", openflow, "--grpc", "127.0.0.1:0"]
+        command += ["--openflow", openflow, "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"]
         self.log = fabric.with_suffix(".log").open("a+")
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log, text=True)
         assert self.process.stdout is not None

@@ -54,7 +54,8 @@ class Running:
 @asynccontextmanager
 async def running(fabric=None, **config) -> AsyncIterator[Running]:
     application = Application(
-        fabric or small_fabric(), ServiceConfig(openflow="127.0.0.1:0", grpc="127.0.0.1:0", **config)
+        fabric or small_fabric(),
+        ServiceConfig(openflow="127.0.0.1:0", grpc="127.0.0.1:0", http="127.0.0.1:0", **config),
     )
     async with application.started() as addresses, grpc.aio.insecure_channel(addresses["grpc"]) as channel:
         found = Running(application, addresses, channel)

@@ -1,6 +1,7 @@
 """What the command does where its output cannot be written: in a process of its own, for Python's last flush counts."""
 
 import os
+import socket
 import subprocess
 import sys
 
@@ -29,3 +30,13 @@ def test_a_reader_that_has_enough_is_no_traceback(files, tmp_path):
     ran = subprocess.run([*HEDDLE, "check", tmp_path / "fabric.yaml"], stdout=writer, stderr=subprocess.PIPE, text=True)
     os.close(writer)
     assert (ran.returncode, ran.stderr) == (1, "")
+
+
+def test_a_taken_grpc_address_is_one_line(files, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        command = [*HEDDLE, "run", tmp_path / "fabric.yaml", "--openflow", "127.0.0.1:0", "--grpc", address]
+        ran = subprocess.run([*command, "--http", "127.0.0.1:0"], capture_output=True, text=True)
+    (line,) = ran.stderr.splitlines()
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert line == f"heddle: gRPC cannot listen on {address}; is it in use? choose another by --grpc"

@@ -1,0 +1,84 @@
+import asyncio
+
+import pytest
+
+from controller.app import Application
+from controller.config.service import ServiceConfig
+from controller.model.error import EnvironmentFault
+from tests.unit.api.conftest import running
+from tests.unit.api.test_job_service import message
+from tests.unit.brain.driver import small_fabric
+
+
+async def asked(address: str, request: bytes) -> bytes:
+    host, port = address.split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(request)
+    answer = await asyncio.wait_for(reader.read(), 20)
+    writer.close()
+    return answer
+
+
+async def got(controller, path: str) -> str:
+    answer = await asked(controller.addresses["http"], f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    head, _, body = answer.decode().partition("\r\n\r\n")
+    assert head.startswith("HTTP/1.1 200 OK\r\n")
+    assert f"Content-Length: {len(body.encode())}\r\n" in head
+    return body
+
+
+async def test_metrics_count_switches_jobs_and_rules():
+    async with running() as controller:
+        await controller.connect_all()
+        await controller.jobs.SubmitJob(message())
+        lines = (await got(controller, "/metrics")).splitlines()
+    assert "heddle_switches 6" in lines
+    assert "heddle_switches_connected 6" in lines
+    assert 'heddle_jobs{state="running"} 1' in lines
+    assert "heddle_max_link_utilisation 1.0" in lines
+    assert any(line.startswith('heddle_switch_rules{switch="leaf1"} ') for line in lines)
+
+
+async def test_the_page_names_jobs_and_switches_and_believes_no_name():
+    async with running() as controller:
+        await controller.connect_all()
+        await controller.jobs.SubmitJob(message(tenant="<b>red"))
+        page = await got(controller, "/")
+    assert "<td>&lt;b&gt;red<td>running" in page
+    assert "<td>leaf4<td>connected" in page
+
+
+async def test_health_is_ok_while_the_loop_serves():
+    async with running() as controller:
+        assert await got(controller, "/healthz") == "ok\n"
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "status"),
+    [
+        (b"GET /nothing HTTP/1.1\r\n\r\n", b"404 Not Found"),
+        (b"POST / HTTP/1.1\r\n\r\n", b"405 Method Not Allowed"),
+        (b"hello\r\n\r\n", b"400 Bad Request"),
+        (b"\x00\xff\r\n\r\n", b"400 Bad Request"),
+        (b"GET / HTTP/1.1\r\nX: " + b"x" * 100_000, b"400 Bad Request"),
+    ],
+)
+async def test_what_is_no_request_for_a_page_is_refused(request_bytes, status):
+    async with running() as controller:
+        answer = await asked(controller.addresses["http"], request_bytes)
+    assert answer.split(b"\r\n")[0] == b"HTTP/1.1 " + status
+
+
+async def test_head_has_no_body():
+    async with running() as controller:
+        answer = await asked(controller.addresses["http"], b"HEAD /healthz HTTP/1.1\r\n\r\n")
+    assert b"Content-Length: 3\r\n" in answer
+    assert answer.endswith(b"\r\n\r\n")
+
+
+async def test_an_address_that_was_asked_for_and_is_taken_is_one_line():
+    async with running() as controller:
+        config = ServiceConfig(openflow="127.0.0.1:0", grpc="127.0.0.1:0", http=controller.addresses["http"])
+        with pytest.raises(EnvironmentFault, match="choose another by --http"):
+            async with Application(small_fabric(), config).started():
+                pass
