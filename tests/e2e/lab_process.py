@@ -1,5 +1,7 @@
 """Run as a program: a lab that announces itself and then works until something ends it."""
 
+import signal
+
 from mininet_topos.flow_run import FlowRequest
 from mininet_topos.lab import Lab
 from tests.e2e.small_fabrics import spine_leaf
@@ -7,6 +9,7 @@ from tests.e2e.small_fabrics import spine_leaf
 
 def main() -> None:
     """Start a lab, print its id, and run a flow that takes minutes."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts what is in the background deaf to it
     with Lab(spine_leaf(2, 2, 2)) as lab:
         lab.ecmp.load()
         request = FlowRequest(

@@ -45,7 +45,10 @@ def test_a_lab_that_is_left_leaves_nothing():
 def test_a_signal_in_the_middle_of_a_run_leaves_nothing(number):
     process, lab_id = start_lab_process()
     process.send_signal(number)
-    process.communicate(timeout=30)
+    try:
+        process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert process.returncode != 0
     assert traces_of(lab_id) == NOTHING
 
