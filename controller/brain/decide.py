@@ -5,7 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 from controller.brain import jobs, switches
-from controller.brain.state import PlanWork, ReleaseWork, State
+from controller.brain.restate import start_restate
+from controller.brain.state import PlanWork, ReleaseWork, RestateWork, State
 from controller.brain.transact import Outcome, changed_topology, install, on_install_failed, on_installed
 from controller.model.effect import Effect
 from controller.model.event import (
@@ -42,6 +43,8 @@ def _go_on(state: State, effects: tuple[Effect, ...]) -> Outcome:
             state, more = jobs.start_plan(state, work)
         elif isinstance(work, ReleaseWork):
             state, more = jobs.start_release(state, work)
+        elif isinstance(work, RestateWork):
+            state, more = start_restate(state, work)
         else:
             state, more = install(state, work) if state.dirty else (state, ())
         done += more

@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 from controller.brain.intent import budget_passed, pin_rules_of, rule_counts
-from controller.brain.state import Active, Job, PlanWork, ReleaseWork, State
+from controller.brain.restate import on_restated, restated
+from controller.brain.state import Active, Job, PlanWork, ReleaseWork, RestateWork, State
 from controller.brain.transact import Outcome, enqueue, install, path_switches, take_token, unread, waiting_plans
 from controller.model.admission import problems, quoted
 from controller.model.effect import Announce, Effect, Note, Reply, Solve
@@ -18,7 +19,7 @@ from controller.model.error import (
 )
 from controller.model.event import Release, Renew, Solved, Submit, Tick
 from controller.model.job import JobRequest
-from controller.model.plan import Certificate, Infeasible, JobFlows, JobPlan, Plan
+from controller.model.plan import Infeasible, JobPlan, Plan
 
 
 def submit(state: State, event: Submit, now: int) -> Outcome:
@@ -86,9 +87,13 @@ def start_plan(state: State, work: PlanWork) -> Outcome:
 def solved(state: State, event: Solved, now: int) -> Outcome:
     """Turn the planner's answer into a job and its installation, or into an answer."""
     active = state.active
-    if active is None or active.token != event.token or not isinstance(active.work, PlanWork):
+    if active is None or active.token != event.token:
         return state, ()
     work = active.work
+    if isinstance(work, RestateWork):
+        return on_restated(state, event.outcome, work.reason)
+    if not isinstance(work, PlanWork):
+        return state, ()
     if not isinstance(event.outcome, Plan):
         error = _as_error(event.outcome)
         return replace(state, active=None), tuple(Reply(reply=r, outcome=error) for r in work.replies)
@@ -133,34 +138,20 @@ def _job_of(state: State, work: PlanWork, plan: Plan, solve_ns: int, now: int) -
 
 
 def _install_job(state: State, work: PlanWork, job: Job, plan: Plan) -> Outcome:
-    needed = path_switches(job.flows.link_loads_bps)  # the way back mirrors the way there: the same switches
+    needed = path_switches(job.flows.link_loads_bps)  # the way back meets the same switches, or a pin's that stands
     absent = sorted(switch for switch in needed if not state.switches[switch].connected)
     if absent:
         gone = Unavailable(
             f"switch {absent[0]} is not connected ({len(absent)} in all on this job's paths); retry when it is"
         )
         return replace(state, active=None), tuple(Reply(reply=r, outcome=gone) for r in work.replies)
-    jobs = {**state.jobs, job.request.job_id: job}
-    for other in plan.jobs:
-        if other.job_id in state.jobs:
-            jobs[other.job_id] = _restated(state.jobs[other.job_id], other, plan.certificate)
     state = replace(
-        state, jobs=jobs, next_job_number=state.next_job_number + 1, dirty=state.dirty | job.pin_rules.keys()
+        state,
+        jobs={**state.jobs, job.request.job_id: job},
+        next_job_number=state.next_job_number + 1,
+        dirty=state.dirty | job.pin_rules.keys(),
     )
-    return install(state, work, needed)
-
-
-def _restated(job: Job, flows: JobFlows, certificate: Certificate) -> Job:
-    """Keep a job's paths and take over the fabric's new certificate: it is one for all jobs."""
-    own = replace(job.flows, own_max_link_utilisation=flows.own_max_link_utilisation)
-    mine = replace(
-        certificate,
-        solve_ns=job.certificate.solve_ns,
-        install_ns=job.certificate.install_ns,
-        rules_installed=job.certificate.rules_installed,
-        max_rules_on_a_switch=job.certificate.max_rules_on_a_switch,
-    )
-    return replace(job, flows=own, certificate=mine)
+    return install(state, replace(work, plan=plan), needed)
 
 
 def installed_job(state: State, work: PlanWork, install_ns: int) -> Outcome:
@@ -170,7 +161,12 @@ def installed_job(state: State, work: PlanWork, install_ns: int) -> Outcome:
     job = replace(job, state="running", certificate=certificate)
     state = replace(state, jobs={**state.jobs, work.request.job_id: job})
     told = job.told()
-    return state, (*(Reply(reply=r, outcome=told) for r in work.replies), Announce(plan=told))
+    replies = tuple(Reply(reply=r, outcome=told) for r in work.replies)
+    if work.plan is None:
+        return state, (*replies, Announce(plan=told))
+    others = replace(work.plan, jobs=tuple(flows for flows in work.plan.jobs if flows.job_id != work.request.job_id))
+    state, changed = restated(state, others, f"job {work.request.job_id} arrived")
+    return state, (*replies, Announce(plan=told), *changed)
 
 
 def failed_job(state: State, work: PlanWork, switch: str, reason: str) -> Outcome:
@@ -236,6 +232,7 @@ def start_release(state: State, work: ReleaseWork) -> Outcome:
         return state, gone
     jobs = {job_id: known for job_id, known in state.jobs.items() if job_id != work.job_id}
     state = replace(state, jobs=jobs, dirty=state.dirty | job.pin_rules.keys())
+    state = enqueue(state, RestateWork(reason=f"job {work.job_id} {work.reason}")) if job.flows.flows else state
     done = _last_word(job, work.reason)
     if work.reply is not None:
         done = (Reply(reply=work.reply, outcome=len(job.flows.flows)), *done)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from controller.model.fabric import Fabric, PortRef
 from controller.model.health import Health
 from controller.model.job import JobRequest
-from controller.model.plan import Certificate, JobFlows, JobPlan
+from controller.model.plan import Certificate, JobFlows, JobPlan, Plan
 from controller.model.rule import FlowRule, SwitchRules
 from controller.model.steering import SteeringLayout, layout_of
 from controller.rules.compile import compile_fabric
@@ -70,11 +70,12 @@ class SwitchState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanWork:
-    """Submit or preview a job; several callers may wait for the same one."""
+    """Submit or preview a job; several callers may wait for the same one. `plan` is there once it is installed."""
 
     replies: tuple[int, ...]
     request: JobRequest
     preview: bool
+    plan: Plan | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +92,14 @@ class SyncWork:
     """Bring what switches hold to what is wanted."""
 
 
-Work = PlanWork | ReleaseWork | SyncWork
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestateWork:
+    """Work out anew what running jobs may send and how good the whole plan is; nobody moves."""
+
+    reason: str
+
+
+Work = PlanWork | ReleaseWork | SyncWork | RestateWork
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from controller.brain.state import Active, PlanWork, State, SwitchState, SyncWork, Work, wanted
+from controller.brain.state import Active, PlanWork, RestateWork, State, SwitchState, SyncWork, Work, wanted
 from controller.model.effect import Effect, Install, Note, ReadRules, TopologyChanged
 from controller.model.event import Installed, InstallFailed
 from controller.model.rule import Change, Step
@@ -14,9 +14,11 @@ Outcome = tuple[State, tuple[Effect, ...]]
 
 
 def enqueue(state: State, work: Work) -> State:
-    """Put work at the end of the queue; one waiting synchronisation is enough."""
+    """Put work at the end of the queue; one waiting synchronisation is enough, and one restatement (the newest)."""
     if isinstance(work, SyncWork) and any(isinstance(waiting, SyncWork) for waiting in state.queue):
         return state
+    if isinstance(work, RestateWork):
+        state = replace(state, queue=tuple(other for other in state.queue if not isinstance(other, RestateWork)))
     return replace(state, queue=(*state.queue, work))
 
 

@@ -71,16 +71,19 @@ def refuse_taken_tuples(topology: Topology, job_ids: list[str], flows: Flows) ->
     )
 
 
-def bundles(topology: Topology, kept: Streams, new: Flows) -> Ints:
+def bundles(topology: Topology, kept: Streams, new: Flows, priority: Ints) -> Ints:
     """Return a number per new flow that has to share a path with every flow of that number, -1 for the others.
 
     A pin by addresses takes all of its pair's traffic along but what has a pin of its own, so the pair shares a path.
-    A flow whose fixed port a running job already sends from between the same NICs shares that stream's path: to the
-    switches they are one.
+    Flows of a higher `priority` than the pin's do not bend to it: they are guarded. A flow whose fixed port a running
+    job already sends from between the same NICs shares that stream's path: to the switches they are one.
     """
     pairs, fixed = tuple_keys(topology, new.src_nic, new.dst_nic, 0), new.fixed_port > 0
-    pinned = np.concatenate((kept.pair[kept.by_addresses], pairs[new.by_addresses]))
-    bundle = np.where(~fixed & np.isin(pairs, pinned), pairs, -1)
+    bound = np.isin(pairs, kept.pair[kept.by_addresses])
+    for level in np.unique(priority[new.by_addresses]).tolist():
+        pins = pairs[new.by_addresses & (priority == level)]
+        bound |= (priority <= level) & np.isin(pairs, pins)
+    bundle = np.where(~fixed & bound, pairs, -1)
     if fixed.any() and len(kept.key):
         keys = tuple_keys(topology, new.src_nic, new.dst_nic, new.fixed_port)
         bundle = np.where(fixed & np.isin(keys, kept.key), keys, bundle)
@@ -118,21 +121,21 @@ def taken_along(pairs: Ints, hops: Ints, pinned: Mapping[int, Ints]) -> Ints:
     return hops
 
 
-def streams_to_guard(topology: Topology, kept: Streams, new: Flows, hops: Ints) -> dict[int, list[int]]:
-    """Return, per new job, the rows of running streams that its pins by addresses would lead off their paths.
+def streams_to_guard(topology: Topology, streams: Streams, new: Flows, hops: Ints) -> dict[int, list[int]]:
+    """Return, per new job, the rows of all `streams` that its pins by addresses would lead off their paths.
 
-    Each of them needs a pin of its own tuple beside the pair's, for its job was told another path and does not move.
+    Each of them needs a pin of its own tuple beside the pair's: it runs already, or has the higher priority.
     """
-    if not new.by_addresses.any() or not len(kept.key):
+    if not new.by_addresses.any():
         return {}
     found: dict[int, list[int]] = {}
-    own = ~kept.by_addresses & ~kept.fixed
+    own = ~streams.by_addresses & ~streams.fixed
     for job in np.unique(new.job[new.by_addresses]).tolist():
         mine = new.by_addresses & (new.job == job)
         pairs, first = np.unique(tuple_keys(topology, new.src_nic, new.dst_nic, 0)[mine], return_index=True)
-        rows = np.flatnonzero(own & np.isin(kept.pair, pairs))
-        pins = hops[mine][first[np.searchsorted(pairs, kept.pair[rows])]]
-        rows = rows[(kept.hops[rows] != pins).any(axis=1)]
+        rows = np.flatnonzero(own & np.isin(streams.pair, pairs))
+        pins = hops[mine][first[np.searchsorted(pairs, streams.pair[rows])]]
+        rows = rows[(streams.hops[rows] != pins).any(axis=1)]
         if len(rows):
             found[job] = rows.tolist()
     return found

@@ -74,7 +74,7 @@ def solve(
     if (why := no_path(topology, live, job_ids, new, hops)) is not None:
         return Infeasible(why=why)
     whole = _joined_paths([old, _with_ports(fabric, topology, running, new, hops)], topology)
-    return _told(router, jobs, len(kept), old, whole, _guards(topology, running, new, hops))
+    return _told(router, jobs, kept, old, whole, _guards(topology, whole.streams(topology), new, hops))
 
 
 def _placed(topology: Topology, number: int, placed: Placed) -> _Paths:
@@ -129,7 +129,7 @@ def _route(router: Router, jobs: Sequence[JobRequest], old: _Paths, running: Str
     for level in np.unique(priority[old.flows.job]).tolist():
         rows = priority[old.flows.job] == level
         base.append((level, link_loads(topology, old.flows.rows(rows), old.hops[rows])))
-    bundle = bundles(topology, running, new)
+    bundle = bundles(topology, running, new, priority[new.job])
     return router.route(new, priority[new.job], base, bundle, given_paths(running, bundle))
 
 
@@ -172,26 +172,26 @@ def _free_ports(
     return ports
 
 
-def _guards(topology: Topology, running: Streams, new: Flows, hops: Ints) -> dict[int, tuple[Stream, ...]]:
-    """Return, per new job, the running streams that its pins have to leave where they are."""
+def _guards(topology: Topology, streams: Streams, new: Flows, hops: Ints) -> dict[int, tuple[Stream, ...]]:
+    """Return, per new job, the streams that its pins have to leave where they are."""
     return {
-        job: tuple(_stream(topology, running, row) for row in rows)
-        for job, rows in streams_to_guard(topology, running, new, hops).items()
+        job: tuple(_stream(topology, streams, row) for row in rows)
+        for job, rows in streams_to_guard(topology, streams, new, hops).items()
     }
 
 
-def _stream(topology: Topology, running: Streams, row: int) -> Stream:
-    source, target = int(running.source[row]), int(running.target[row])
+def _stream(topology: Topology, streams: Streams, row: int) -> Stream:
+    source, target = int(streams.source[row]), int(streams.target[row])
     return Stream(
         src_nic=topology.nic_ids[source],
         dst_nic=topology.nic_ids[target],
-        udp_source_port=int(running.port[row]),
-        links=path_links(topology, source, running.hops[row], target),
+        udp_source_port=int(streams.port[row]),
+        links=path_links(topology, source, streams.hops[row], target),
     )
 
 
 def _told(
-    router: Router, jobs: Sequence[JobRequest], kept: int, old: _Paths, whole: _Paths,
+    router: Router, jobs: Sequence[JobRequest], kept: Sequence[Placed], old: _Paths, whole: _Paths,
     guards: dict[int, tuple[Stream, ...]],
 ) -> Plan | Infeasible:  # fmt: skip
     """Measure the whole plan, refuse it where a job may not be that full, and hand it out job by job."""
@@ -206,14 +206,27 @@ def _told(
     for number, job in enumerate(jobs):
         full, link = own[number]
         # A running job that was within its limit may not be pushed over it; one that was over it stays as it is.
-        was = own_utilisation(topology, whole.hops[parts[number]], before)[0] if number < kept else 0.0
+        was = own_utilisation(topology, whole.hops[parts[number]], before)[0] if number < len(kept) else 0.0
         if 0 < job.require_utilisation < full and was <= job.require_utilisation:
             bound = certificate.lower_bound
             return Infeasible(why=too_full(job.job_id, job.require_utilisation, full, link, bound))
     rates = planned_rates(topology, flows, whole.hops, loads)
-    told = [_job_flows(topology, jobs[n].job_id, whole, parts[n], rates, own[n][0]) for n in range(len(jobs))]
+    unchanged = {n: _as_before(placed, rates[parts[n]], own[n][0]) for n, (_, placed) in enumerate(kept)}
+    told = [
+        unchanged.get(n) or _job_flows(topology, jobs[n].job_id, whole, parts[n], rates, own[n][0])
+        for n in range(len(jobs))
+    ]
     guarded = (replace(flows, guards=guards[n]) if n in guards else flows for n, flows in enumerate(told))
     return Plan(jobs=tuple(guarded), certificate=certificate)
+
+
+def _as_before(placed: JobFlows, rates: Ints, own: float) -> JobFlows | None:
+    """Return a running job's own flows, the very same, where its rates have not changed."""
+    table = placed.flows
+    before = (
+        table.rates if isinstance(table, FlowTable) else np.array([flow.rate_bps for flow in table], dtype=np.int64)
+    )
+    return replace(placed, own_max_link_utilisation=own) if np.array_equal(before, rates) else None
 
 
 def _job_flows(

@@ -66,3 +66,16 @@ def test_steered_flows_of_a_pair_that_is_pinned_by_address_go_along_with_it():
     steered = job_of(fabric, custom((0, 2), qps_per_flow=4), job_id="steered")
     second = plan_of(fabric, steered, kept=[(pin, first.jobs[0])])
     assert {flow.links for flow in second.jobs[1].flows} == {first.jobs[0].flows[1].links}
+
+
+def test_flows_of_a_higher_priority_do_not_bend_to_a_pin_of_their_pair_but_are_guarded():
+    fabric = fabric_of(spines=4)
+    high = job_of(fabric, custom((0, 2), qps_per_flow=4), job_id="high", priority=1)
+    low = job_of(fabric, custom((0, 2)), job_id="low", steering="PIN")
+    plan = plan_of(fabric, high, low)
+    free, pinned = plan.jobs
+    assert [flow.links for flow in free.flows] == [flow.links for flow in plan_of(fabric, high).jobs[0].flows]
+    assert len({flow.links for flow in free.flows}) == 4
+    (pin,) = {flow.links for flow in pinned.flows}
+    led_off = {(flow.udp_source_port, flow.links) for flow in free.flows if flow.links != pin}
+    assert {(stream.udp_source_port, stream.links) for stream in pinned.guards} == led_off

@@ -1,0 +1,83 @@
+import pytest
+
+from controller.model.effect import Solve
+from controller.model.event import Release, Submit, Tick
+from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest
+from tests.unit.brain.driver import Driver, small_fabric
+
+
+@pytest.fixture
+def driver() -> Driver:
+    found = Driver(small_fabric())
+    found.connect_all()
+    return found
+
+
+def into_h5(job_id: str, source: str, lease_ms: int = 0) -> JobRequest:
+    """All that one NIC can send, into the same NIC as everybody else's."""
+    one = Collective(kind=CollectiveKind.CUSTOM, flows=(FlowDemand(src_rank=0, dst_rank=1),))
+    return JobRequest(job_id=job_id, ranks=(source, "h5-n0"), collectives=(one,), lease_ms=lease_ms)
+
+
+def rates(driver: Driver) -> dict[str, int]:
+    return {job_id: job.flows.flows[0].rate_bps for job_id, job in driver.state.jobs.items()}
+
+
+def test_a_job_that_comes_takes_its_share_of_those_that_run_and_they_are_told(driver):
+    driver.feed(Submit(reply=1, request=into_h5("a", "h1-n0")))
+    driver.feed(Submit(reply=2, request=into_h5("b", "h3-n0")))
+    assert rates(driver) == {"a": 475_000_000, "b": 475_000_000}
+    told = driver.announced[-1]
+    assert (told.job_id, told.generation, told.reason) == ("a", 2, "job b arrived")
+    assert told.flows.flows[0].rate_bps == 475_000_000
+
+
+def test_a_job_that_goes_leaves_its_share_to_the_others_and_they_are_told(driver):
+    driver.feed(Submit(reply=1, request=into_h5("a", "h1-n0")))
+    before = driver.state.jobs["a"].certificate
+    driver.feed(Submit(reply=2, request=into_h5("b", "h3-n0")))
+    driver.feed(Release(reply=3, job_id="b"))
+    assert rates(driver) == {"a": 10**9}
+    told = driver.announced[-1]
+    assert (told.job_id, told.generation, told.reason) == ("a", 3, "job b released")
+    assert told.certificate == before
+
+
+def test_a_lease_that_ends_leaves_its_share_to_the_others_too(driver):
+    driver.feed(Submit(reply=1, request=into_h5("a", "h1-n0")))
+    driver.feed(Submit(reply=2, request=into_h5("b", "h3-n0", lease_ms=1_000)))
+    driver.now += 2_000
+    driver.feed(Tick())
+    assert rates(driver) == {"a": 10**9}
+
+
+def test_a_job_whose_rates_stay_is_told_of_no_generation(driver):
+    driver.feed(Submit(reply=1, request=into_h5("a", "h1-n0")))
+    other = into_h5("b", "h4-n0")
+    driver.feed(
+        Submit(reply=2, request=JobRequest(job_id="b", ranks=("h4-n0", "h7-n0"), collectives=other.collectives))
+    )
+    driver.feed(Release(reply=3, job_id="b"))
+    assert driver.state.jobs["a"].generation == 1
+    assert [plan.job_id for plan in driver.announced] == ["a", "b", "b"]
+
+
+def test_a_job_that_a_switch_refuses_takes_nothing_from_those_that_run(driver):
+    driver.feed(Submit(reply=1, request=into_h5("a", "h1-n0")))
+    before = driver.state.jobs["a"]
+    driver.refuse = {"leaf2"}
+    driver.feed(Submit(reply=2, request=into_h5("b", "h3-n0")))
+    assert driver.state.jobs == {"a": before}
+
+
+def test_who_waits_for_a_plan_goes_before_what_is_left_to_work_out(driver):
+    driver.feed(Submit(reply=1, request=into_h5("a", "h1-n0")))
+    driver.feed(Submit(reply=2, request=into_h5("b", "h3-n0")))
+    driver.hold = (Solve,)
+    driver.feed(Submit(reply=3, request=into_h5("c", "h4-n0")))
+    driver.feed(Release(reply=4, job_id="b"))
+    driver.feed(Submit(reply=5, request=into_h5("d", "h7-n0")))
+    driver.let_go()
+    solved = [[request.job_id for request in effect.requests] for effect in driver.effects if isinstance(effect, Solve)]
+    assert solved == [["a"], ["b"], ["c"], ["d"], []]
+    assert len(set(rates(driver).values())) == 1
