@@ -23,7 +23,7 @@ class Settings:
 
     default_lease_ms: int = 3_600_000
     max_lease_ms: int = 30 * 24 * 3_600_000
-    max_waiting: int = 256
+    max_waiting: int = 4_096
     max_jobs: int = 10_000
 
 

@@ -32,7 +32,7 @@ class ServiceConfig(BaseModel):
         default=2_592_000_000, ge=1_000, description="the longest lease a job may ask for, milliseconds"
     )
     max_waiting: int = Field(
-        default=256, ge=1, le=65_536, description="requests that may wait for the planner; more are refused"
+        default=4_096, ge=1, le=65_536, description="requests that may wait for the planner; more are refused"
     )
     max_jobs: int = Field(default=10_000, ge=1, le=1_000_000, description="jobs that may hold paths at one time")
 

@@ -6,7 +6,7 @@ rank, every other kind B per flow.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -46,6 +46,11 @@ class Flows:
     def rows(self, chosen: Ints | Flags | slice) -> "Flows":
         """Return some of the rows."""
         return Flows(**{column.name: getattr(self, column.name)[chosen] for column in fields(self)})
+
+    def as_job(self, number: int) -> "Flows":
+        """Return one job's flows under another job number, `logical` counted from 0."""
+        first = self.logical.min(initial=np.iinfo(np.int64).max)
+        return replace(self, job=np.full(len(self), number, dtype=np.int64), logical=self.logical - first)
 
 
 def joined(parts: Sequence[Flows]) -> Flows:

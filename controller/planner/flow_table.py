@@ -5,6 +5,7 @@ from typing import overload
 
 import numpy as np
 
+from controller.model.job import JobRequest
 from controller.model.plan import FlowPlan
 from controller.planner.clos import Topology
 from controller.planner.expand import Flows
@@ -19,10 +20,10 @@ class FlowTable(Sequence[FlowPlan]):
     """
 
     def __init__(
-        self, topology: Topology, job_id: str, flows: Flows, hops: Ints, ports: Ints, reverse_hops: Ints,
+        self, topology: Topology, request: JobRequest, flows: Flows, hops: Ints, ports: Ints, reverse_hops: Ints,
         reverse_ports: Ints, rates: Ints,
     ) -> None:  # fmt: skip
-        self.topology, self.job_id, self.flows, self.hops, self.ports = topology, job_id, flows, hops, ports
+        self.topology, self.request, self.flows, self.hops, self.ports = topology, request, flows, hops, ports
         self.reverse_hops, self.reverse_ports, self.rates = reverse_hops, reverse_ports, rates
 
     def __len__(self) -> int:
@@ -45,7 +46,7 @@ class FlowTable(Sequence[FlowPlan]):
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, FlowTable):
-            return self.job_id == other.job_id and all(
+            return self.request.job_id == other.request.job_id and all(
                 len(mine) == len(theirs) and bool((mine == theirs).all())
                 for mine, theirs in zip(self._columns(), other._columns(), strict=True)
             )
@@ -67,7 +68,7 @@ class FlowTable(Sequence[FlowPlan]):
         collective, queue_pair = int(flows.collective[row]), int(flows.queue_pair[row])
         src_rank, dst_rank = int(flows.src_rank[row]), int(flows.dst_rank[row])
         return FlowPlan(
-            flow_id=f"{self.job_id}/{collective}/{src_rank}-{dst_rank}/{queue_pair}",
+            flow_id=f"{self.request.job_id}/{collective}/{src_rank}-{dst_rank}/{queue_pair}",
             src_nic=nic_ids[source],
             dst_nic=nic_ids[target],
             links=path_links(self.topology, source, self.hops[row], target),

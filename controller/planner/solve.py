@@ -81,14 +81,14 @@ def _placed(topology: Topology, number: int, placed: Placed) -> _Paths:
     """Return a running job's paths as arrays; its flows may be ours or read back from a journal."""
     request, told = placed
     table = told.flows
+    if isinstance(table, FlowTable) and table.topology is topology and table.request is request:
+        return _Paths(
+            flows=table.flows.as_job(number), hops=table.hops, ports=table.ports, reverse_hops=table.reverse_hops,
+            reverse_ports=table.reverse_ports,
+        )  # fmt: skip
     flows = expand(topology, (request,), first_job=number)
     if len(flows) != len(table):
         raise ValueError(f"job {request.job_id} is kept with {len(table)} flows, its request has {len(flows)}")
-    if isinstance(table, FlowTable) and table.topology is topology:
-        return _Paths(
-            flows=flows, hops=table.hops, ports=table.ports, reverse_hops=table.reverse_hops,
-            reverse_ports=table.reverse_ports,
-        )  # fmt: skip
     ports, reverse_ports = np.empty(len(flows), dtype=np.int64), np.empty(len(flows), dtype=np.int64)
     for row, plan in enumerate(table):
         ports[row], reverse_ports[row] = plan.udp_source_port, plan.reverse_udp_source_port
@@ -213,8 +213,7 @@ def _told(
     rates = planned_rates(topology, flows, whole.hops, loads)
     unchanged = {n: _as_before(placed, rates[parts[n]], own[n][0]) for n, (_, placed) in enumerate(kept)}
     told = [
-        unchanged.get(n) or _job_flows(topology, jobs[n].job_id, whole, parts[n], rates, own[n][0])
-        for n in range(len(jobs))
+        unchanged.get(n) or _job_flows(topology, jobs[n], whole, parts[n], rates, own[n][0]) for n in range(len(jobs))
     ]
     guarded = (replace(flows, guards=guards[n]) if n in guards else flows for n, flows in enumerate(told))
     return Plan(jobs=tuple(guarded), certificate=certificate)
@@ -230,15 +229,15 @@ def _as_before(placed: JobFlows, rates: Ints, own: float) -> JobFlows | None:
 
 
 def _job_flows(
-    topology: Topology, job_id: str, whole: _Paths, part: slice, rates: Ints, own: float
+    topology: Topology, request: JobRequest, whole: _Paths, part: slice, rates: Ints, own: float
 ) -> JobFlows:  # fmt: skip
     flows = whole.flows.rows(part)
     table = FlowTable(
-        topology, job_id, flows, whole.hops[part], whole.ports[part], whole.reverse_hops[part],
+        topology, request, flows, whole.hops[part], whole.ports[part], whole.reverse_hops[part],
         whole.reverse_ports[part], rates[part],
     )  # fmt: skip
     return JobFlows(
-        job_id=job_id,
+        job_id=request.job_id,
         flows=table,
         link_loads_bps=_loads_by_link(topology, flows, whole.hops[part]),
         pinned=bool(flows.pinned.any()),
