@@ -26,6 +26,12 @@ class FlowTable(Sequence[FlowPlan]):
         self.topology, self.request, self.flows, self.hops, self.ports = topology, request, flows, hops, ports
         self.reverse_hops, self.reverse_ports, self.rates = reverse_hops, reverse_ports, rates
 
+    def with_rates(self, rates: Ints) -> "FlowTable":
+        """Return the same paths and ports with other rates."""
+        return FlowTable(
+            self.topology, self.request, self.flows, self.hops, self.ports, self.reverse_hops, self.reverse_ports, rates
+        )
+
     def __len__(self) -> int:
         return len(self.flows)
 

@@ -211,21 +211,27 @@ def _told(
             bound = certificate.lower_bound
             return Infeasible(why=too_full(job.job_id, job.require_utilisation, full, link, bound))
     rates = planned_rates(topology, flows, whole.hops, loads)
-    unchanged = {n: _as_before(placed, rates[parts[n]], own[n][0]) for n, (_, placed) in enumerate(kept)}
     told = [
-        unchanged.get(n) or _job_flows(topology, jobs[n], whole, parts[n], rates, own[n][0]) for n in range(len(jobs))
+        _rated(placed, rates[parts[n]], own[n][0]) or _job_flows(topology, jobs[n], whole, parts[n], rates, own[n][0])
+        for n, placed in enumerate([*(placed for _, placed in kept), *[None] * (len(jobs) - len(kept))])
     ]
     guarded = (replace(flows, guards=guards[n]) if n in guards else flows for n, flows in enumerate(told))
     return Plan(jobs=tuple(guarded), certificate=certificate)
 
 
-def _as_before(placed: JobFlows, rates: Ints, own: float) -> JobFlows | None:
-    """Return a running job's own flows, the very same, where its rates have not changed."""
+def _rated(placed: JobFlows | None, rates: Ints, own: float) -> JobFlows | None:
+    """Return a running job's flows with these rates, the very same where nothing changed; None for others' tables."""
+    if placed is None or not isinstance(placed.flows, FlowTable):
+        return None
     table = placed.flows
-    before = (
-        table.rates if isinstance(table, FlowTable) else np.array([flow.rate_bps for flow in table], dtype=np.int64)
+    if np.array_equal(table.rates, rates):
+        return replace(placed, own_max_link_utilisation=own)
+    return replace(
+        placed,
+        flows=table.with_rates(rates),
+        own_max_link_utilisation=own,
+        predicted_completion_ns=completion_ns(table.flows, rates),
     )
-    return replace(placed, own_max_link_utilisation=own) if np.array_equal(before, rates) else None
 
 
 def _job_flows(
