@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import os
+from abc import ABC, abstractmethod
 
 from controller.southbound.server import OpenFlowServer
 from controller.southbound.settings import SouthboundSettings
@@ -15,7 +16,7 @@ PORTS = 4
 _NUMBERS = itertools.count()
 
 
-class Lab:
+class Lab(ABC):
     """A server and one switch, `leaf1`, with ports 1 to 4."""
 
     def __init__(self) -> None:
@@ -37,17 +38,17 @@ class Lab:
         await self.server.start()
         await self.come_back()
 
+    @abstractmethod
     async def plug_in(self) -> None:
         """Make the switch and point it to the server."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def come_back(self) -> None:
         """Do what the switch does when its controller is there again."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def set_port(self, number: int, *, up: bool) -> None:
         """Pull or plug a cable."""
-        raise NotImplementedError
 
     async def stop(self) -> None:
         """End switch and server."""
