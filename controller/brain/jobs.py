@@ -5,6 +5,7 @@ from dataclasses import replace
 from controller.brain.intent import budget_passed, pin_rules_of, rule_counts
 from controller.brain.restate import on_restated, restated
 from controller.brain.state import Active, Job, PlanWork, ReleaseWork, RestateWork, State
+from controller.brain.switches import regrade
 from controller.brain.transact import Outcome, enqueue, install, path_switches, take_token, unread, waiting_plans
 from controller.model.admission import problems, quoted
 from controller.model.effect import Announce, Effect, Note, Reply, Solve
@@ -75,13 +76,18 @@ def _join_waiting(state: State, event: Submit) -> Outcome | None:
     return None
 
 
-def start_plan(state: State, work: PlanWork) -> Outcome:
+MAX_ATTEMPTS = 5
+"""So often a request is planned anew because the fabric changed under the planner."""
+
+
+def start_plan(state: State, work: PlanWork, attempts: int = 1) -> Outcome:
     """Hand a request to the planner, beside the jobs that already run."""
     state, token = take_token(state)
     known = state.jobs.get(work.request.job_id)
     kept = tuple((job.request, job.flows) for job in state.jobs.values() if work.preview is False or job is not known)
     solve = Solve(token=token, requests=(work.request,), kept=kept, health=state.health)
-    return replace(state, active=Active(token=token, work=work)), (solve,)
+    active = Active(token=token, work=work, health=state.health, attempts=attempts)
+    return replace(state, active=active), (solve,)
 
 
 def solved(state: State, event: Solved, now: int) -> Outcome:
@@ -94,6 +100,8 @@ def solved(state: State, event: Solved, now: int) -> Outcome:
         return on_restated(state, event.outcome, work.reason)
     if not isinstance(work, PlanWork):
         return state, ()
+    if active.health != state.health:
+        return _plan_again(state, work, active.attempts)
     if not isinstance(event.outcome, Plan):
         error = _as_error(event.outcome)
         return replace(state, active=None), tuple(Reply(reply=r, outcome=error) for r in work.replies)
@@ -104,6 +112,14 @@ def solved(state: State, event: Solved, now: int) -> Outcome:
     if work.preview:
         return replace(state, active=None), tuple(Reply(reply=r, outcome=job.told()) for r in work.replies)
     return _install_job(state, work, job, event.outcome)
+
+
+def _plan_again(state: State, work: PlanWork, attempts: int) -> Outcome:
+    """Drop a plan for a fabric that is no more."""
+    if attempts < MAX_ATTEMPTS:
+        return start_plan(state, work, attempts + 1)
+    error = Unavailable(f"links changed during each of {attempts} attempts to plan this; retry when they are steady")
+    return replace(state, active=None), tuple(Reply(reply=r, outcome=error) for r in work.replies)
 
 
 def _as_error(outcome: Infeasible | HeddleError) -> HeddleError:
@@ -160,13 +176,14 @@ def installed_job(state: State, work: PlanWork, install_ns: int) -> Outcome:
     certificate = replace(job.certificate, install_ns=install_ns)
     job = replace(job, state="running", certificate=certificate)
     state = replace(state, jobs={**state.jobs, work.request.job_id: job})
-    told = job.told()
+    state, graded = regrade(state)  # a link may have died while the switches were at it
+    told = state.jobs[work.request.job_id].told()
     replies = tuple(Reply(reply=r, outcome=told) for r in work.replies)
     if work.plan is None:
-        return state, (*replies, Announce(plan=told))
+        return state, (*replies, *(graded or (Announce(plan=told),)))
     others = replace(work.plan, jobs=tuple(flows for flows in work.plan.jobs if flows.job_id != work.request.job_id))
     state, changed = restated(state, others, f"job {work.request.job_id} arrived")
-    return state, (*replies, Announce(plan=told), *changed)
+    return state, (*replies, *(graded or (Announce(plan=told),)), *changed)
 
 
 def failed_job(state: State, work: PlanWork, switch: str, reason: str) -> Outcome:

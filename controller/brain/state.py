@@ -107,13 +107,16 @@ class Active:
     """The transaction under way: being solved while `target` is None, else being installed.
 
     `target` is what each switch will hold once it has acknowledged. `strangers` are switches that connected anew
-    meanwhile: what was meant for their old session may reach the new one, so they are read again at the end.
+    meanwhile: what was meant for their old session may reach the new one, so they are read again at the end. `health`
+    is what the planner was told; a plan for another one is dropped and asked for again, `attempts` times at most.
     """
 
     token: int
     work: Work
     target: Mapping[str, SwitchRules] | None = None
     strangers: frozenset[str] = frozenset()
+    health: Health | None = None
+    attempts: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -65,7 +65,7 @@ def _ports(state: State, switch: str, ports: Mapping[int, bool]) -> Outcome:
         underlay = compile_fabric(fabric, state.layout, health, ())
         differing = {switch for switch, rules in underlay.items() if rules != state.underlay[switch]}
         state = replace(state, underlay=underlay, dirty=state.dirty | differing)
-    state, effects = _regrade(replace(state, health=health))
+    state, effects = regrade(replace(state, health=health))
     words = [f"{name} {'down' if name in health.down_cables | health.down_nics else 'up'}" for name in changed]
     more = f" (+{len(words) - 5} more)" if len(words) > 5 else ""
     return state, (Note(severity="warning", subject="fabric", text=", ".join(words[:5]) + more), *effects)
@@ -78,7 +78,7 @@ def _health_of(state: State) -> Health:
     return fabric.failed.union(Health(down_cables=frozenset(cables), down_nics=frozenset(nics)))
 
 
-def _regrade(state: State) -> Outcome:
+def regrade(state: State) -> Outcome:
     """Call a running job degraded while a cable of its paths is down, and running again afterwards."""
     dead = {link for name in state.health.down_cables for link in _links(state, name)}
     dead |= {link for nic in state.health.down_nics for link in _nic_links(state, nic)}

@@ -261,3 +261,41 @@ def test_who_watches_a_job_that_a_switch_refuses_hears_of_its_end(driver):
 def test_what_no_job_is_called_is_cut_to_a_line(driver):
     driver.feed(Release(reply=1, job_id="x" * 100_000))
     assert len(str(driver.answer(1))) < 200
+
+
+def test_a_plan_for_a_fabric_that_changed_meanwhile_is_dropped_and_asked_for_again(driver):
+    driver.hold = (Solve,)
+    driver.feed(Submit(reply=1, request=shift_job("a")))
+    driver.hold = ()
+    old = driver.waiting
+    driver.waiting = []
+    driver.feed(PortStatus(switch="leaf1", port=1, up=False))
+    assert 1 not in driver.replies
+    driver.waiting = old
+    driver.let_go()
+    assert sum(isinstance(effect, Solve) for effect in driver.effects) == 2
+    assert driver.answer(1).state == "running"
+    assert all("leaf1:1" not in link for flow in driver.answer(1).flows.flows for link in flow.links)
+
+
+def test_a_fabric_that_changes_during_every_attempt_is_unavailable(driver):
+    driver.hold = (Solve,)
+    driver.feed(Submit(reply=1, request=shift_job("a")))
+    for attempt in range(5):
+        driver.feed(PortStatus(switch="leaf1", port=1, up=attempt % 2 == 1))
+        (solve,) = [effect for effect in driver.waiting if isinstance(effect, Solve)]
+        driver.waiting = []
+        for event in driver.perform(solve):
+            driver.feed(event)
+    assert isinstance(driver.answer(1), Unavailable)
+    assert driver.state.jobs == {}
+
+
+def test_a_link_that_dies_while_switches_are_at_it_makes_the_job_degraded_from_the_start(driver):
+    driver.hold = (Install,)
+    driver.feed(Submit(reply=1, request=shift_job("a")))
+    driver.feed(PortStatus(switch="leaf1", port=1, up=False))
+    driver.let_go()
+    assert driver.answer(1).state == "degraded"
+    assert driver.announced[-1].state == "degraded"
+    assert driver.differing() == []
