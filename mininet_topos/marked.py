@@ -15,6 +15,8 @@ from contextlib import suppress
 
 TERM_WAIT_S = 1.0
 KILL_WAIT_S = 2.0
+EXEC_S = 0.01
+"""A process that is just being executed shows an empty environment for a moment: who finds none looks once more."""
 SYSTEM_DATAPATH = "system@ovs-system"
 
 
@@ -40,7 +42,7 @@ def end_processes(mark: str) -> int:
     Repeats until none is found, since a process may start another while it is being looked for.
     """
     ended = 0
-    while found := processes(mark):
+    while found := processes(mark) or _processes_after_a_moment(mark):
         ended += len(found)
         _signal_all(found, signal.SIGHUP)  # what an interactive shell, Mininet's host, ends on
         _signal_all(found, signal.SIGTERM)
@@ -53,6 +55,11 @@ def end_processes(mark: str) -> int:
         if stuck:
             break
     return ended
+
+
+def _processes_after_a_moment(mark: str) -> dict[int, int]:
+    time.sleep(EXEC_S)
+    return processes(mark)
 
 
 def remove_interfaces(prefix: str, link_group: int) -> None:

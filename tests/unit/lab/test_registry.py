@@ -3,6 +3,8 @@
 import os
 import subprocess
 import sys
+import time
+import uuid
 from pathlib import Path
 
 import pytest
@@ -35,6 +37,14 @@ def start_owner() -> tuple[subprocess.Popen, str, int]:
     assert owner.stdout is not None
     lab_id, child = owner.stdout.readline().split()
     return owner, lab_id, int(child)
+
+
+def sleeper(lab: str) -> subprocess.Popen:
+    """Start a process with a mark, and wait until the mark is to be seen: its environment is empty at first."""
+    child = subprocess.Popen(["sleep", "600"], env={**os.environ, "HEDDLE_LAB": lab})
+    while f"HEDDLE_LAB={lab}".encode() not in Path(f"/proc/{child.pid}/environ").read_bytes().split(b"\0"):
+        time.sleep(0.001)
+    return child
 
 
 def kill(owner: subprocess.Popen) -> None:
@@ -88,7 +98,7 @@ def test_the_next_lab_ends_the_processes_of_a_killed_one_and_removes_its_directo
 
 def test_a_process_without_the_mark_is_left_alone():
     owner, _, child = start_owner()
-    stranger = subprocess.Popen(["sleep", "600"], env={**os.environ, "HEDDLE_LAB": "none-of-them"})
+    stranger = sleeper("none-of-them")
     kill(owner)
     clear_dead_labs()
     assert not is_running(child)
@@ -98,9 +108,10 @@ def test_a_process_without_the_mark_is_left_alone():
 
 
 def test_a_mark_must_be_equal_and_not_merely_begin_so():
-    child = subprocess.Popen(["sleep", "600"], env={**os.environ, "HEDDLE_LAB": "abcd-12345"})
-    assert marked.end_processes("HEDDLE_LAB=abcd-1234") == 0
-    assert marked.end_processes("HEDDLE_LAB=abcd-12345") == 1
+    begins = f"begins-{uuid.uuid4().hex}"
+    child = sleeper(f"{begins}5")
+    assert marked.end_processes(f"HEDDLE_LAB={begins}") == 0
+    assert marked.end_processes(f"HEDDLE_LAB={begins}5") == 1
     child.wait()
 
 
@@ -109,11 +120,12 @@ def test_a_process_that_ignores_to_be_asked_is_killed(monkeypatch):
     stubborn = (
         "import signal,time\nfor n in (1, 15): signal.signal(n, signal.SIG_IGN)\nprint(flush=True); time.sleep(600)"
     )
-    environment = {**os.environ, "HEDDLE_LAB": "stub-born"}
+    mark = f"stubborn-{uuid.uuid4().hex}"  # the same test may run beside this one
+    environment = {**os.environ, "HEDDLE_LAB": mark}
     child = subprocess.Popen([sys.executable, "-c", stubborn], env=environment, stdout=subprocess.PIPE)
     assert child.stdout is not None
     child.stdout.readline()
-    assert marked.end_processes("HEDDLE_LAB=stub-born") == 1
+    assert marked.end_processes(f"HEDDLE_LAB={mark}") == 1
     child.communicate()
     assert not is_running(child.pid)
 
