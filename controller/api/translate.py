@@ -5,8 +5,8 @@ from typing import NamedTuple
 
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.model.error import InputError
-from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest, RankPair, Steering
-from controller.model.plan import Certificate, FlowPlan, JobPlan
+from controller.model.job import Collective, CollectiveKind, FlowDemand, Incast, JobRequest, RankPair, Steering
+from controller.model.plan import AdmissionWindow, Certificate, FlowPlan, JobPlan
 
 FLOWS_PER_PAGE = 1_000
 
@@ -27,6 +27,8 @@ def request_from(message: pb.SubmitJobRequest) -> JobRequest:
     steering = message.steering or Steering.SOURCE_PORT
     if steering not in Steering._value2member_map_:
         raise InputError(f"steering: {steering} is no steering; use SOURCE_PORT (1) or PIN (2)")
+    if message.incast not in Incast._value2member_map_:
+        raise InputError(f"incast: {message.incast} is no way to share; use INCAST_RATES (1) or INCAST_WINDOWS (2)")
     return JobRequest(
         job_id=message.job_id,
         tenant=message.tenant,
@@ -37,6 +39,7 @@ def request_from(message: pb.SubmitJobRequest) -> JobRequest:
         steering=Steering(steering),
         require_utilisation=message.require_utilisation,
         gpu_milli=message.gpu_milli,
+        incast=Incast(message.incast),
     )
 
 
@@ -77,6 +80,7 @@ def request_to(request: JobRequest) -> pb.SubmitJobRequest:
         steering=pb.Steering.Name(request.steering.value),
         require_utilisation=request.require_utilisation,
         gpu_milli=request.gpu_milli,
+        incast=pb.Incast.Name(request.incast.value),
     )
 
 
@@ -174,6 +178,7 @@ def flow_to(flow: FlowPlan) -> pb.FlowPlan:
         links=flow.links,
         udp_source_port=flow.udp_source_port,
         rate_bps=flow.rate_bps,
+        window=_window_to(flow.window) if flow.window.slots else None,
         dscp=flow.dscp,
         priority_group=flow.priority_group,
         reverse_links=flow.reverse_links,
@@ -186,6 +191,10 @@ def flow_to(flow: FlowPlan) -> pb.FlowPlan:
         queue_pair=flow.queue_pair,
         pinned=flow.pinned,
     )
+
+
+def _window_to(window: AdmissionWindow) -> pb.AdmissionWindow:
+    return pb.AdmissionWindow(slot=window.slot, slots=window.slots, slot_ns=window.slot_ns)
 
 
 def certificate_to(certificate: Certificate, own_max_link_utilisation: float) -> pb.Certificate:

@@ -1,6 +1,7 @@
 """Jobs: submit, preview, renew, release, and leases that end."""
 
 from dataclasses import replace
+from itertools import chain
 
 from controller.brain.intent import budget_passed, pin_rules_of, rule_counts
 from controller.brain.restate import on_restated, restated
@@ -145,7 +146,7 @@ def _job_of(state: State, work: PlanWork, plan: Plan, solve_ns: int, now: int) -
         number=state.next_job_number,
         generation=1,
         state="planned",
-        reason="preview" if work.preview else "submitted",
+        reason="; ".join(("preview" if work.preview else "submitted", *flows.notes)),
         lease_expires_unix_ms=0 if work.preview else now + (request.lease_ms or state.settings.default_lease_ms),
         flows=flows,
         certificate=certificate,
@@ -154,7 +155,8 @@ def _job_of(state: State, work: PlanWork, plan: Plan, solve_ns: int, now: int) -
 
 
 def _install_job(state: State, work: PlanWork, job: Job, plan: Plan) -> Outcome:
-    needed = path_switches(job.flows.link_loads_bps)  # the way back meets the same switches, or a pin's that stands
+    # A pin that takes answers along stands already: its switches are not asked again.
+    needed = path_switches(chain(job.flows.link_loads_bps, job.flows.reverse_links))
     absent = sorted(switch for switch in needed if not state.switches[switch].connected)
     if absent:
         gone = Unavailable(

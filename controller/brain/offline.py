@@ -33,7 +33,7 @@ def offline(state: State, requests: Sequence[JobRequest], plan: Plan, solve_ns: 
             number=number,
             generation=1,
             state="planned",
-            reason="planned offline",
+            reason="; ".join(("planned offline", *flows.notes)),
             lease_expires_unix_ms=0,
             flows=flows,
             certificate=plan.certificate,

@@ -55,4 +55,6 @@ def _with(job: Job, flows: JobFlows, certificate: Certificate, reason: str) -> J
     flows = replace(flows, guards=job.flows.guards)
     if flows.flows is job.flows.flows:  # the planner gives back what has not changed
         return replace(job, flows=flows, certificate=mine)
-    return replace(job, flows=flows, certificate=mine, generation=job.generation + 1, reason=reason)
+    return replace(
+        job, flows=flows, certificate=mine, generation=job.generation + 1, reason="; ".join((reason, *flows.notes))
+    )

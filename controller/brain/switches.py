@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import chain
 
 from controller.brain.state import Job, State, SwitchState, SyncWork
 from controller.brain.transact import Outcome, changed_topology, enqueue, out_of_transaction
@@ -95,7 +96,8 @@ def regrade(state: State) -> Outcome:
 def _graded(job: Job, dead: set[str]) -> Job:
     if job.state == "planned":
         return job
-    hit = next((link for link in job.flows.link_loads_bps if link in dead), None) if dead else None
+    links = chain(job.flows.link_loads_bps, sorted(job.flows.reverse_links))
+    hit = next((link for link in links if link in dead), None) if dead else None
     if hit is not None and job.state == "running":
         return replace(job, state="degraded", reason=f"link {hit} down", generation=job.generation + 1)
     if hit is None and job.state == "degraded":

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.table import Table
 
-from controller.model.plan import FlowPlan, JobPlan
+from controller.model.plan import AdmissionWindow, FlowPlan, JobPlan
 
 MAX_FLOWS_SHOWN = 40
 WIDTH_WHEN_PIPED = 120
@@ -82,15 +82,22 @@ def _certificate(job: JobPlan) -> Table:
 
 
 def _flows(title: str, flows: Iterable[FlowPlan]) -> Table:
+    flows = list(flows)
+    turns = any(flow.window.slots for flow in flows)
     table = Table(title=title, title_justify="left")
-    for name in ("flow", "from", "to", "port", "rate", "switches"):
-        table.add_column(name, justify="right" if name in ("port", "rate") else "left", overflow="fold")
+    for name in ("flow", "from", "to", "port", "rate", *(["turn"] if turns else []), "switches"):
+        table.add_column(name, justify="right" if name in ("port", "rate", "turn") else "left", overflow="fold")
     for flow in flows:
         name = flow.flow_id.split("/", 1)[1]
         switches = " ".join(link.split(">")[1].split(":")[0] for link in flow.links[:-1])
         port = f"{flow.udp_source_port}{' pinned' if flow.pinned else ''}"
-        table.add_row(name, flow.src_nic, flow.dst_nic, port, rate(flow.rate_bps), switches)
+        turn = [_turn(flow.window)] if turns else []
+        table.add_row(name, flow.src_nic, flow.dst_nic, port, rate(flow.rate_bps), *turn, switches)
     return table
+
+
+def _turn(window: AdmissionWindow) -> str:
+    return f"{window.slot} of {window.slots}, {duration(window.slot_ns)} each" if window.slots else "always"
 
 
 def rules(found: Sequence[Mapping[str, object]], groups: Sequence[Mapping[str, object]]) -> None:

@@ -9,7 +9,7 @@ from pydantic import Field, ValidatorFunctionWrapHandler, WrapValidator
 
 from controller.config.complaint import shown
 from controller.config.field import Shape, Uint32, Uint64, Version, refuse
-from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest, RankPair, Steering
+from controller.model.job import Collective, CollectiveKind, FlowDemand, Incast, JobRequest, RankPair, Steering
 
 
 def _ranks(value: object, as_list: ValidatorFunctionWrapHandler) -> list[str] | None:
@@ -75,6 +75,7 @@ class JobShape(Shape):
     steering: Literal["SOURCE_PORT", "PIN", "STEERING_UNSPECIFIED"] = "SOURCE_PORT"
     require_utilisation: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     gpu_milli: Uint32 = 0
+    incast: Literal["RATES", "WINDOWS", "INCAST_RATES", "INCAST_WINDOWS", "INCAST_UNSPECIFIED"] = "INCAST_UNSPECIFIED"
 
 
 class JobsShape(Shape):
@@ -96,6 +97,7 @@ def request_of(job: JobShape, ranks: tuple[str, ...]) -> JobRequest:
         steering=Steering.PIN if job.steering == "PIN" else Steering.SOURCE_PORT,
         require_utilisation=job.require_utilisation,
         gpu_milli=job.gpu_milli,
+        incast=Incast[job.incast.removeprefix("INCAST_")],
     )
 
 

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from controller.model.fabric import Fabric
-from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest, RankPair, Steering
+from controller.model.job import Collective, CollectiveKind, FlowDemand, Incast, JobRequest, RankPair, Steering
 from controller.model.limit import (
     HIGHEST_FIXED_PORT,
     LOWEST_FIXED_PORT,
@@ -101,6 +101,8 @@ def _head_problems(request: JobRequest) -> Iterator[Problem]:
     yield from _range_problem("gpu_milli", request.gpu_milli, 0, MOST_GPU_MILLI)
     if request.steering not in tuple(Steering):
         yield Problem("steering", "must be SOURCE_PORT or PIN")
+    if request.incast not in tuple(Incast):
+        yield Problem("incast", "must be RATES or WINDOWS, or unspecified for the planner's choice")
     if not math.isfinite(request.require_utilisation) or request.require_utilisation < 0:
         value = request.require_utilisation
         yield Problem("require_utilisation", f"must be a finite number of at least 0, is {value}; 0 asks for nothing")

@@ -25,6 +25,14 @@ class Steering(IntEnum):
     PIN = 2
 
 
+class Incast(IntEnum):
+    """How senders that together ask one NIC for more than it takes share it; unspecified: the planner chooses."""
+
+    UNSPECIFIED = 0
+    RATES = 1
+    WINDOWS = 2
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankPair:
     """One sender and one receiver, by rank."""
@@ -70,3 +78,4 @@ class JobRequest:
     steering: Steering = Steering.SOURCE_PORT
     require_utilisation: float = 0.0
     gpu_milli: int = 0
+    incast: Incast = Incast.UNSPECIFIED

@@ -10,8 +10,23 @@ CNP_PRIORITY = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AdmissionWindow:
+    """When a flow may send: while (unix time in ns / slot_ns) mod slots = slot; no slots means always."""
+
+    slot: int = 0
+    slots: int = 0
+    slot_ns: int = 0
+
+
+ALWAYS = AdmissionWindow()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FlowPlan:
-    """One queue pair's path and rate; names and meanings are the contract's."""
+    """One queue pair's path and rate; names and meanings are the contract's.
+
+    A flow with a window sends at `rate_bps` in its turn and is silent in the others'.
+    """
 
     flow_id: str
     src_nic: str
@@ -30,6 +45,7 @@ class FlowPlan:
     pinned: bool = False
     dscp: int = DATA_DSCP
     priority_group: int = DATA_PRIORITY
+    window: AdmissionWindow = ALWAYS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +86,8 @@ class JobFlows:
     the job puts on each link it uses (NIC links included), by its heaviest phase there; `pinned` says whether any flow
     is pinned. Both spare a reader the walk over a hundred thousand flows. `guards` are streams of other jobs that this
     job's pins by addresses would lead off their paths: each needs a pin of its own for as long as this job runs.
+    `reverse_links` are links that only answers to its flows take: none where they go back the way the flows come.
+    `notes` say in words how incasts are shared.
     """
 
     job_id: str
@@ -79,6 +97,8 @@ class JobFlows:
     guards: tuple[Stream, ...] = ()
     own_max_link_utilisation: float = 0.0
     predicted_completion_ns: int = 0
+    reverse_links: frozenset[str] = frozenset()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,10 +1,14 @@
+from dataclasses import replace
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.translate import plan_to, plans_to, request_from, request_to
-from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest, RankPair, Steering
-from controller.model.plan import Certificate, FlowPlan, JobFlows, JobPlan
+from controller.api.translate import flow_to, plan_to, plans_to, request_from, request_to
+from controller.model.error import InputError
+from controller.model.job import Collective, CollectiveKind, FlowDemand, Incast, JobRequest, RankPair, Steering
+from controller.model.plan import AdmissionWindow, Certificate, FlowPlan, JobFlows, JobPlan
 
 U32 = st.integers(0, 2**32 - 1)
 U64 = st.integers(0, 2**64 - 1)
@@ -32,6 +36,7 @@ REQUESTS = st.builds(
     steering=st.sampled_from(Steering),
     require_utilisation=st.floats(allow_nan=False),
     gpu_milli=U32,
+    incast=st.sampled_from(Incast),
 )
 
 
@@ -105,3 +110,15 @@ def test_a_list_of_jobs_fits_too_and_says_whose_flows_are_left_out():
 def test_without_a_limit_all_flows_are_told():
     told = plan_to(plan_of(10_001), room=None)
     assert (len(told.flows), told.flows_truncated) == (10_001, False)
+
+
+def test_an_unknown_way_to_share_an_incast_is_refused():
+    with pytest.raises(InputError, match="incast: 7"):
+        request_from(pb.SubmitJobRequest(job_id="a", incast=7))  # type: ignore[arg-type]
+
+
+def test_a_window_is_told_where_there_is_one():
+    (flow,) = plan_of(1).flows.flows
+    windowed = flow_to(replace(flow, window=AdmissionWindow(slot=0, slots=3, slot_ns=100_000)))
+    assert not flow_to(flow).HasField("window")
+    assert (windowed.window.slot, windowed.window.slots, windowed.window.slot_ns) == (0, 3, 100_000)

@@ -2,7 +2,7 @@ import pytest
 
 from controller.config import parse_jobs
 from controller.model.error import InputError
-from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest, RankPair, Steering
+from controller.model.job import Collective, CollectiveKind, FlowDemand, Incast, JobRequest, RankPair, Steering
 from tests.unit.config.lab import GENERATE, fabric, job, job_refused
 
 RING = "collectives: [{kind: RING_ALL_REDUCE, bytes: 1}]"
@@ -15,7 +15,7 @@ def one(collective, ranks="[h1-n0, h2-n0, h3-n0]"):
 def test_a_job_is_what_its_keys_say():
     text = (
         "tenant: team-a, priority: 4, lease_ms: 9, steering: PIN, require_utilisation: 1.5, gpu_milli: 500, "
-        "ranks: [h1-n0, h2-n0, h1-n0], collectives: ["
+        "incast: WINDOWS, ranks: [h1-n0, h2-n0, h1-n0], collectives: ["
         "{kind: GATHER, root: 2, bytes: 7, phase: 1, members: [0, 2], qps_per_flow: 3}, "
         "{kind: SEND_RECV, bytes: 5, pairs: [{src_rank: 0, dst_rank: 1}]}, "
         "{kind: CUSTOM, flows: [{src_rank: 0, dst_rank: 1, rate_bps: 50, udp_source_port: 50000}]}]"
@@ -29,6 +29,7 @@ def test_a_job_is_what_its_keys_say():
         steering=Steering.PIN,
         require_utilisation=1.5,
         gpu_milli=500,
+        incast=Incast.WINDOWS,
         ranks=("h1-n0", "h2-n0", "h1-n0"),
         collectives=(
             Collective(kind=CollectiveKind.GATHER, root=2, size_bytes=7, phase=1, members=(0, 2), qps_per_flow=3),
@@ -44,6 +45,19 @@ def test_no_queue_pairs_means_one():
 
 def test_unspecified_steering_means_the_source_port():
     assert job("ranks: [h1-n0], steering: STEERING_UNSPECIFIED").steering is Steering.SOURCE_PORT
+
+
+@pytest.mark.parametrize(
+    ("key", "meaning"),
+    [
+        ("", Incast.UNSPECIFIED),
+        (", incast: INCAST_UNSPECIFIED", Incast.UNSPECIFIED),
+        (", incast: RATES", Incast.RATES),
+        (", incast: INCAST_WINDOWS", Incast.WINDOWS),
+    ],
+)
+def test_incasts_are_shared_as_the_planner_chooses_unless_said(key, meaning):
+    assert job(f"ranks: [h1-n0]{key}").incast is meaning
 
 
 def test_all_ranks_are_the_compute_nics_host_by_host():
@@ -110,6 +124,7 @@ def test_a_size_is_a_whole_number_of_bytes_above_zero(size):
         ("lease_ms: -1", "lease_ms"),
         ("gpu_milli: 1000001", "gpu_milli"),
         ("steering: PORT", "steering"),
+        ("incast: TURNS", "incast"),
         ('tenant: "a\\nb"', "tenant"),
         (f"tenant: {'a' * 129}", "tenant"),
         ("rank: [h1-n0]", "rank"),

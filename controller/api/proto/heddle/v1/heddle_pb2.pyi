@@ -12,12 +12,21 @@ class Steering(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     STEERING_UNSPECIFIED: _ClassVar[Steering]
     SOURCE_PORT: _ClassVar[Steering]
     PIN: _ClassVar[Steering]
+
+class Incast(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    INCAST_UNSPECIFIED: _ClassVar[Incast]
+    INCAST_RATES: _ClassVar[Incast]
+    INCAST_WINDOWS: _ClassVar[Incast]
 STEERING_UNSPECIFIED: Steering
 SOURCE_PORT: Steering
 PIN: Steering
+INCAST_UNSPECIFIED: Incast
+INCAST_RATES: Incast
+INCAST_WINDOWS: Incast
 
 class SubmitJobRequest(_message.Message):
-    __slots__ = ("job_id", "tenant", "ranks", "collectives", "priority", "lease_ms", "steering", "require_utilisation", "gpu_milli")
+    __slots__ = ("job_id", "tenant", "ranks", "collectives", "priority", "lease_ms", "steering", "require_utilisation", "gpu_milli", "incast")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     TENANT_FIELD_NUMBER: _ClassVar[int]
     RANKS_FIELD_NUMBER: _ClassVar[int]
@@ -27,6 +36,7 @@ class SubmitJobRequest(_message.Message):
     STEERING_FIELD_NUMBER: _ClassVar[int]
     REQUIRE_UTILISATION_FIELD_NUMBER: _ClassVar[int]
     GPU_MILLI_FIELD_NUMBER: _ClassVar[int]
+    INCAST_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     tenant: str
     ranks: _containers.RepeatedScalarFieldContainer[str]
@@ -36,7 +46,8 @@ class SubmitJobRequest(_message.Message):
     steering: Steering
     require_utilisation: float
     gpu_milli: int
-    def __init__(self, job_id: _Optional[str] = ..., tenant: _Optional[str] = ..., ranks: _Optional[_Iterable[str]] = ..., collectives: _Optional[_Iterable[_Union[Collective, _Mapping]]] = ..., priority: _Optional[int] = ..., lease_ms: _Optional[int] = ..., steering: _Optional[_Union[Steering, str]] = ..., require_utilisation: _Optional[float] = ..., gpu_milli: _Optional[int] = ...) -> None: ...
+    incast: Incast
+    def __init__(self, job_id: _Optional[str] = ..., tenant: _Optional[str] = ..., ranks: _Optional[_Iterable[str]] = ..., collectives: _Optional[_Iterable[_Union[Collective, _Mapping]]] = ..., priority: _Optional[int] = ..., lease_ms: _Optional[int] = ..., steering: _Optional[_Union[Steering, str]] = ..., require_utilisation: _Optional[float] = ..., gpu_milli: _Optional[int] = ..., incast: _Optional[_Union[Incast, str]] = ...) -> None: ...
 
 class ObservedFlows(_message.Message):
     __slots__ = ("host", "flows")
