@@ -3,11 +3,10 @@
 import json
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
-from google.protobuf.json_format import MessageToDict
-
-from controller.api.translate import plan_to
+from controller.api.plan_json import job_pieces
 from controller.brain.offline import Offline, offline
 from controller.brain.state import begin
 from controller.cli import show
@@ -16,7 +15,8 @@ from controller.model.error import HeddleError, NoAdmissiblePlan
 from controller.model.fabric import Fabric
 from controller.model.plan import Infeasible
 from controller.model.steering import layout_of
-from controller.planner.solve import solve
+from controller.planner.solve import certified, draft
+from controller.planner.warm import prepare
 from controller.rules.imbalance import imbalances
 from controller.rules.listing import group_rows, rows
 
@@ -26,16 +26,19 @@ def run_plan(fabric_path: Path, jobs_path: Path, *, as_json: bool, rules: bool) 
     fabric = load_fabric(fabric_path)
     requests = load_jobs(jobs_path, fabric)
     with show.progress(f"planning {len(requests)} jobs on {len(fabric.switches)} switches"):
+        prepare(fabric)
         started = time.perf_counter_ns()
-        plan = solve(fabric, requests, health=fabric.failed)
+        drafted = draft(fabric, requests, health=fabric.failed)
         solve_ns = time.perf_counter_ns() - started
+        plan = drafted if isinstance(drafted, Infeasible) else certified(drafted)
         if isinstance(plan, Infeasible):
             raise NoAdmissiblePlan(plan.why)
         answer = offline(begin(fabric), requests, plan, solve_ns)
         if isinstance(answer, HeddleError):
             raise answer
     if as_json:
-        json.dump(_as_json(fabric, answer, rules), sys.stdout)
+        for piece in _json_pieces(fabric, answer, rules):
+            sys.stdout.write(piece)
         print()
     else:
         show.plans(answer.jobs)
@@ -44,22 +47,18 @@ def run_plan(fabric_path: Path, jobs_path: Path, *, as_json: bool, rules: bool) 
             show.imbalance(_imbalance(fabric))
 
 
-def _as_json(fabric: Fabric, answer: Offline, rules: bool) -> dict[str, object]:
-    found: dict[str, object] = {
-        "jobs": [
-            MessageToDict(
-                plan_to(job, room=None),
-                preserving_proto_field_name=True,
-                always_print_fields_with_no_presence=True,
-            )
-            for job in answer.jobs
-        ]
-    }
+def _json_pieces(fabric: Fabric, answer: Offline, rules: bool) -> Iterator[str]:
+    """Yield the JSON text of an answer without ever holding the whole of it."""
+    yield '{"jobs": ['
+    for number, job in enumerate(answer.jobs):
+        yield ", " if number else ""
+        yield from job_pieces(job)
+    yield "]"
     if rules:
-        found["rules"] = rows(fabric, answer.rules)
-        found["groups"] = group_rows(fabric, answer.rules)
-        found["imbalance"] = _imbalance(fabric)
-    return found
+        yield f', "rules": {json.dumps(rows(fabric, answer.rules))}'
+        yield f', "groups": {json.dumps(group_rows(fabric, answer.rules))}'
+        yield f', "imbalance": {json.dumps(_imbalance(fabric))}'
+    yield "}"
 
 
 def _imbalance(fabric: Fabric) -> list[dict[str, object]]:

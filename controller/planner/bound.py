@@ -12,7 +12,7 @@ import numpy as np
 from controller.planner.clos import Live, Topology
 from controller.planner.expand import Flows
 from controller.planner.jit import Ints, kernel
-from controller.planner.loads import heaviest_phases
+from controller.planner.loads import Layers, heaviest_phases, layers_of
 
 
 class Bound(NamedTuple):
@@ -36,9 +36,9 @@ class _Cuts(NamedTuple):
 
 def lower_bound(topology: Topology, live: Live, flows: Flows) -> Bound:
     """Return the best bound for these flows over what is alive; Bound(0, "cut") for no flow at all."""
-    best = Bound(0.0, "cut")
+    best, layers, falling = Bound(0.0, "cut"), layers_of(flows), _falling(flows.demand_bps)
     for family in _families(topology, live, flows):
-        for found in _bounds(flows, family):
+        for found in _bounds(flows, layers, falling, family):
             if found.value > best.value:
                 best = found
     return best
@@ -104,21 +104,25 @@ def _cuts(topology: Topology, crossed: Ints, cables: Ints, cut: Ints, size: int)
     return _Cuts(crossed, total, capacity[order], begin)
 
 
-def _bounds(flows: Flows, cuts: _Cuts) -> list[Bound]:
+def _falling(demand: Ints) -> Ints:
+    """Return the rows with the largest demand first, equal ones in order."""
+    if not len(demand) or demand.min() == demand.max():
+        return np.arange(len(demand), dtype=np.int64)
+    return np.argsort(-demand, kind="stable")
+
+
+def _bounds(flows: Flows, layers: Layers, falling: Ints, cuts: _Cuts) -> list[Bound]:
     """Return the bounds of one family: its best cut, pigeonhole and largest flow."""
-    crossing = np.flatnonzero((cuts.crossed >= 0) & (cuts.capacity[cuts.crossed] > 0))
-    if not len(crossing):
-        return []
-    part = flows.rows(crossing)
-    crossed = cuts.crossed[crossing]
-    loads = heaviest_phases(part, crossed[:, None], len(cuts.capacity))
+    crossed = np.where(cuts.capacity[cuts.crossed] > 0, cuts.crossed, -1)
+    loads = heaviest_phases(flows, crossed[:, None], len(cuts.capacity))
     open_cuts = np.flatnonzero(cuts.capacity > 0)
+    if not len(open_cuts) or not loads.any():
+        return []
     fullest = float((loads[open_cuts] / cuts.capacity[open_cuts]).max())
-    heavy = _in_heaviest_phase(part, crossed, len(cuts.capacity))
-    layers = np.unique(np.column_stack((part.job, part.phase)), axis=0, return_inverse=True)[1].reshape(-1)
-    found = [_pigeonhole(part.demand_bps[heavy], crossed[heavy], np.zeros(len(heavy), dtype=np.int64), cuts)]
-    if layers.max(initial=0) > 0:
-        found.append(_pigeonhole(part.demand_bps, crossed, layers.astype(np.int64), cuts))
+    heavy = crossed if layers.one_per_job else _in_heaviest_phase(flows, layers, crossed, len(cuts.capacity))
+    found = [_pigeonhole(flows.demand_bps, heavy, np.zeros(1, dtype=np.int64), falling, cuts)]
+    if len(layers.job) > 1:
+        found.append(_pigeonhole(flows.demand_bps, crossed, layers.of_flow, falling, cuts))
     bounds = [Bound(fullest, "cut")]
     bounds += [Bound(hole, "pigeonhole") for hole, _ in found]
     # A largest flow that equals the pigeonhole is the simpler proof of the same value.
@@ -126,31 +130,54 @@ def _bounds(flows: Flows, cuts: _Cuts) -> list[Bound]:
     return [bounds[0], largest, *bounds[1:]]
 
 
-def _in_heaviest_phase(flows: Flows, crossed: Ints, size: int) -> Ints:
-    """Return the flows that are in their job's heaviest phase across their cut: one phase per job and cut."""
-    layer = np.unique(np.column_stack((flows.job, flows.phase)), axis=0, return_inverse=True)[1].reshape(-1)
-    if layer.max(initial=0) == 0:
-        return np.arange(len(flows), dtype=np.int64)
-    key, slot = np.unique(layer * size + crossed, return_inverse=True)
-    weight = np.bincount(slot, weights=flows.demand_bps.astype(np.float64))
-    job_of_key = np.empty(len(key), dtype=np.int64)
-    job_of_key[slot] = flows.job
-    order = np.lexsort((key, -weight, key % size, job_of_key))
-    owner = np.column_stack((job_of_key[order], key[order] % size))
-    first = np.concatenate(([True], (owner[1:] != owner[:-1]).any(axis=1)))
+def _in_heaviest_phase(flows: Flows, layers: Layers, crossed: Ints, size: int) -> Ints:
+    """Return the cut that each flow crosses, -1 unless it is in its job's heaviest phase there: one per job and cut."""
+    some = np.flatnonzero(crossed >= 0)
+    key, slot = np.unique(layers.of_flow[some] * size + crossed[some], return_inverse=True)
+    weight = np.bincount(slot, weights=flows.demand_bps[some].astype(np.float64))
+    owner = layers.job[key // size]
+    order = np.lexsort((key, -weight, key % size, owner))
+    owner, cut = owner[order], key[order] % size
+    first = np.concatenate(([True], (owner[1:] != owner[:-1]) | (cut[1:] != cut[:-1])))
     chosen = np.zeros(len(key), dtype=np.bool_)
     chosen[order[first]] = True
-    return np.flatnonzero(chosen[slot])
+    heavy = np.full(len(crossed), -1, dtype=np.int64)
+    heavy[some] = np.where(chosen[slot], crossed[some], -1)
+    return heavy
 
 
-def _pigeonhole(demand: Ints, crossed: Ints, layer: Ints, cuts: _Cuts) -> tuple[float, float]:
+def _pigeonhole(demand: Ints, crossed: Ints, layer: Ints, falling: Ints, cuts: _Cuts) -> tuple[float, float]:
     """Return the best pigeonhole bound over (layer, cut), and the largest flow over the widest link of its cut."""
-    order = np.lexsort((-demand, crossed, layer))
-    return _fullest_hole(demand[order], crossed[order], layer[order], cuts.widths, cuts.begin)
+    order = _grouped(falling, crossed, len(cuts.capacity))
+    if len(layer) == 1:
+        layer = np.zeros(len(demand), dtype=np.int64)
+    else:
+        order = _grouped(order, layer, int(layer.max()) + 1)
+    return _fullest_hole(order, demand, crossed, layer, cuts.widths, cuts.begin)
 
 
 @kernel
-def _fullest_hole(demand: Ints, crossed: Ints, layer: Ints, widths: Ints, begin: Ints) -> tuple[float, float]:
+def _grouped(order: Ints, key: Ints, size: int) -> Ints:
+    """Return the rows of `order` grouped by key (0 to size - 1), keys rising; rows of key -1 are left out."""
+    start = np.zeros(size + 1, np.int64)
+    for i in range(order.shape[0]):
+        if key[order[i]] >= 0:
+            start[key[order[i]] + 1] += 1
+    for group in range(size):
+        start[group + 1] += start[group]
+    found = np.empty(start[size], np.int64)
+    for i in range(order.shape[0]):
+        group = key[order[i]]
+        if group >= 0:
+            found[start[group]] = order[i]
+            start[group] += 1
+    return found
+
+
+@kernel
+def _fullest_hole(
+    order: Ints, demand: Ints, crossed: Ints, layer: Ints, widths: Ints, begin: Ints
+) -> tuple[float, float]:  # fmt: skip
     """Scan runs of flows of one cut, the largest first.
 
     n flows of at least demand d fill the n cheapest slots of size d at best: the n-th is the bound. On even links
@@ -158,10 +185,11 @@ def _fullest_hole(demand: Ints, crossed: Ints, layer: Ints, widths: Ints, begin:
     """
     hole, single, first, even = 0.0, 0.0, 0, True
     taken = np.zeros(widths.shape[0], np.int64)
-    for i in range(demand.shape[0]):
-        if i > first and (crossed[i] != crossed[first] or layer[i] != layer[first]):
+    for i in range(order.shape[0]):
+        f, run = order[i], order[first]
+        if crossed[f] != crossed[run] or layer[f] != layer[run]:
             first = i
-        low, high = begin[crossed[i]], begin[crossed[i] + 1]
+        low, high = begin[crossed[f]], begin[crossed[f] + 1]
         rank, m = i - first, high - low
         if rank == 0:
             taken[low:high] = 0
@@ -174,11 +202,11 @@ def _fullest_hole(demand: Ints, crossed: Ints, layer: Ints, widths: Ints, begin:
                 if (taken[link] + 1) * widths[slot] < (taken[slot] + 1) * widths[link]:
                     slot = link
         taken[slot] += 1
-        value = taken[slot] * demand[i] / widths[slot]
+        value = taken[slot] * demand[f] / widths[slot]
         if rank == 0:
             single = max(single, value)
         else:
             hole = max(hole, value)
         if rank == m:
-            hole = max(hole, (demand[i - 1] + demand[i]) / widths[low:high].max())
+            hole = max(hole, (demand[order[i - 1]] + demand[f]) / widths[low:high].max())
     return hole, single

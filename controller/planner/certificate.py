@@ -38,7 +38,9 @@ def certify(
 
 def own_utilisation(topology: Topology, hops: Ints, used: Floats) -> tuple[float, str]:
     """Return the fullest switch-to-switch link among those that some flows use, and its id."""
-    links = np.unique(hops[hops >= 0])
+    crossed = np.zeros(topology.first_nic_link + 1, dtype=np.bool_)
+    crossed[hops] = True
+    links = np.flatnonzero(crossed[:-1])  # what pads the rows, -1, marks the last
     if not len(links):
         return 0.0, ""
     fullest = int(links[used[links].argmax()])

@@ -12,7 +12,7 @@ import numpy as np
 
 from controller.model.fabric import Fabric
 from controller.model.health import Health
-from controller.planner.jit import Flags, Ints
+from controller.planner.jit import Flags, Ints, kernel
 
 NO_LINK = -1
 MOST_HOPS = 4
@@ -82,15 +82,27 @@ class Topology:
         roots = np.array([_root(parent, switch) for switch in range(len(parent))], dtype=np.int64)
         return np.where(self.tier < 2, roots, -1)
 
+    @cached_property
+    def reach_when_whole(self) -> Flags | None:
+        """Return `Live.reach` of the fabric with everything up."""
+        return _reach(self, np.ones(self.cables, dtype=np.bool_), MOST_REACH // 50)
+
     def mirrored(self, hops: Ints) -> Ints:
         """Return the same paths walked from the destination: rows of links, padded at the end."""
-        reverse = np.full_like(hops, NO_LINK)
-        lengths = (hops >= 0).sum(axis=1)
-        for length in range(1, hops.shape[1] + 1):
-            rows = lengths == length
-            backwards = hops[rows, :length][:, ::-1]
-            reverse[rows, :length] = np.where(backwards < self.cables, backwards + self.cables, backwards - self.cables)
-        return reverse
+        return _mirrored(np.ascontiguousarray(hops), self.cables)
+
+
+@kernel
+def _mirrored(hops: Ints, cables: int) -> Ints:
+    reverse = np.full(hops.shape, -1, np.int64)
+    for f in range(hops.shape[0]):
+        length = 0
+        while length < hops.shape[1] and hops[f, length] >= 0:
+            length += 1
+        for i in range(length):
+            link = hops[f, length - 1 - i]
+            reverse[f, i] = link + cables if link < cables else link - cables
+    return reverse
 
 
 def _root(parent: list[int], switch: int) -> int:
@@ -147,18 +159,23 @@ class Live:
 
         None where that is everywhere so (every upper switch reaches every leaf), or the table would be too large.
         """
-        topology = self.topology
-        switches, leaves = len(topology.switch_ids), np.flatnonzero(topology.tier == 0)
-        if topology.cables * len(leaves) > (MOST_REACH // 50 if self.whole else MOST_REACH):
-            return None
-        reach = np.zeros((switches, switches), dtype=np.bool_)
-        reach[leaves, leaves] = True
-        alive = np.flatnonzero(self.links[: topology.cables])
-        lower, upper = topology.lower[alive], topology.upper[alive]
-        for tier in (0, 1):
-            rising = topology.tier[lower] == tier
-            np.logical_or.at(reach, upper[rising], reach[lower[rising]])
-        for tier in (1, 0):
-            falling = topology.tier[lower] == tier
-            np.logical_or.at(reach, lower[falling], reach[upper[falling]])
-        return None if reach[np.unique(topology.upper)][:, leaves].all() else reach
+        if self.whole:
+            return self.topology.reach_when_whole
+        return _reach(self.topology, self.links[: self.topology.cables], MOST_REACH)
+
+
+def _reach(topology: Topology, alive: Flags, most: int) -> Flags | None:
+    switches, leaves = len(topology.switch_ids), np.flatnonzero(topology.tier == 0)
+    if topology.cables * len(leaves) > most:
+        return None
+    reach = np.zeros((switches, switches), dtype=np.bool_)
+    reach[leaves, leaves] = True
+    cables = np.flatnonzero(alive)
+    lower, upper = topology.lower[cables], topology.upper[cables]
+    for tier in (0, 1):
+        rising = topology.tier[lower] == tier
+        np.logical_or.at(reach, upper[rising], reach[lower[rising]])
+    for tier in (1, 0):
+        falling = topology.tier[lower] == tier
+        np.logical_or.at(reach, lower[falling], reach[upper[falling]])
+    return None if reach[np.unique(topology.upper)][:, leaves].all() else reach

@@ -42,38 +42,51 @@ def _acyclic(nodes: int, tail: Ints, head: Ints) -> bool:
 
 
 def deadlock_free(topology: Topology, paths: tuple[Ints, ...]) -> bool:
-    """Say whether the buffer dependencies of these paths (rows of links) and their failover choices have no cycle."""
-    tails, heads = _dependencies(topology, paths)
-    more_tails, more_heads = _failover(topology, tails, heads)
-    tail, head = np.concatenate((tails, more_tails)), np.concatenate((heads, more_heads))
-    return _acyclic(2 * topology.cables + 2 * len(topology.switch_ids), tail, head)
+    """Say whether the buffer dependencies of these paths (rows of links) and their failover choices have no cycle.
 
-
-def _dependencies(topology: Topology, paths: tuple[Ints, ...]) -> tuple[Ints, Ints]:
-    links = 2 * topology.cables
-    found = [np.empty(0, dtype=np.int64)]
+    What failover may do covers whatever a path does that turns from up to down once; only steps that are none of that
+    (in a fabric as the contract describes it there are none) add dependencies of their own.
+    """
+    tails, heads = _failover(topology)
     for hops in paths:
+        tail, head = _uncommon_steps(np.ascontiguousarray(hops), topology.lower, topology.upper)
+        tails, heads = np.concatenate((tails, tail)), np.concatenate((heads, head))
+    return _acyclic(2 * topology.cables + 2 * len(topology.switch_ids), tails, heads)
+
+
+@kernel
+def _uncommon_steps(hops: Ints, lower: Ints, upper: Ints) -> tuple[Ints, Ints]:
+    """Return the steps (link, next link) that are not up and up, up and down or down and down at one switch."""
+    cables = lower.shape[0]
+    count = 0
+    tail, head = np.empty(16, np.int64), np.empty(16, np.int64)
+    for f in range(hops.shape[0]):
         for column in range(hops.shape[1] - 1):
-            both = hops[hops[:, column + 1] >= 0, column : column + 2]
-            found.append(np.unique(both[:, 0] * links + both[:, 1]))
-    pairs = np.unique(np.concatenate(found))
-    return pairs // max(links, 1), pairs % max(links, 1)
+            one, other = hops[f, column], hops[f, column + 1]
+            if other < 0:
+                break
+            at = upper[one] if one < cables else lower[one - cables]
+            if other >= cables and at == upper[other - cables]:
+                continue
+            if one < cables and other < cables and at == lower[other]:
+                continue
+            if count == tail.shape[0]:
+                tail, head = np.concatenate((tail, tail)), np.concatenate((head, head))
+            tail[count], head[count] = one, other
+            count += 1
+    return tail[:count], head[:count]
 
 
-def _failover(topology: Topology, tails: Ints, heads: Ints) -> tuple[Ints, Ints]:
-    """Add what failover may do, over two extra nodes per switch: its choice upwards, and its ways down.
+def _failover(topology: Topology) -> tuple[Ints, Ints]:
+    """Return what may wait for what, over two extra nodes per switch: its choice upwards, and its ways down.
 
-    Whoever waits for one uplink of a switch may wait for any; behind an uplink of such a switch lie all ways down,
-    and, one tier up, its own choice. This covers more than will happen; no cycle here is none there.
+    Whoever waits for one uplink of a switch may wait for any; behind an uplink lie all ways down of its upper switch
+    and that one's own choice upwards; behind each way down the lower switch's further ways down. This covers more
+    than will happen; no cycle here is none there.
     """
     cables, switches = topology.cables, len(topology.switch_ids)
     upwards, downwards = 2 * cables, 2 * cables + switches
-    rising = heads < cables
-    chosen = topology.lower[heads[rising]]
-    tail, head = [tails[rising]], [upwards + chosen]
     cable = np.arange(cables, dtype=np.int64)
-    # A switch's choice upwards; behind each uplink its upper switch's ways down and own choice; behind each way down
-    # the lower switch's further ways down.
-    tail += [upwards + topology.lower, cable, cable, downwards + topology.upper, cable + cables]
-    head += [cable, downwards + topology.upper, upwards + topology.upper, cable + cables, downwards + topology.lower]
+    tail = [upwards + topology.lower, cable, cable, downwards + topology.upper, cable + cables]
+    head = [cable, downwards + topology.upper, upwards + topology.upper, cable + cables, downwards + topology.lower]
     return np.concatenate(tail), np.concatenate(head)

@@ -13,7 +13,7 @@ import numpy as np
 from controller.model.error import InputError
 from controller.model.job import Collective, CollectiveKind, JobRequest, Steering
 from controller.planner.clos import Topology
-from controller.planner.jit import Flags, Floats, Ints
+from controller.planner.jit import Flags, Floats, Ints, kernel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -55,11 +55,14 @@ class Flows:
 
 def joined(parts: Sequence[Flows]) -> Flows:
     """Join flows of several sources, renumbering `logical` so that it stays unique."""
+    parts = [part for part in parts if len(part)] or parts[:1]
+    if len(parts) == 1:
+        return parts[0]
     columns = {column.name: [getattr(part, column.name) for part in parts] for column in fields(Flows)}
     start = 0
     for index, part in enumerate(parts):
         columns["logical"][index] = part.logical + start
-        start += int(part.logical.max()) + 1 if len(part) else 0
+        start += int(part.logical.max()) + 1
     return Flows(**{name: np.concatenate(arrays) for name, arrays in columns.items()})
 
 
@@ -113,16 +116,13 @@ _SHAPES: dict[CollectiveKind, Callable[[int, Collective, Ints], tuple[Ints, Ints
 
 def _rank_pairs(collective: Collective, ranks: int) -> tuple[Ints, Ints]:
     """Return source and destination rank of every flow of a collective, same-host ones included."""
-    if collective.kind is CollectiveKind.SEND_RECV:
-        pairs = [(pair.src_rank, pair.dst_rank) for pair in collective.pairs]
-    elif collective.kind is CollectiveKind.CUSTOM:
-        pairs = [(flow.src_rank, flow.dst_rank) for flow in collective.flows]
-    else:
-        members = np.array(collective.members or range(ranks), dtype=np.int64)
-        source, target = _SHAPES[collective.kind](len(members), collective, members)
-        return members[source], members[target]
-    table = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-    return table[:, 0], table[:, 1]
+    if collective.kind in (CollectiveKind.SEND_RECV, CollectiveKind.CUSTOM):
+        named = collective.pairs if collective.kind is CollectiveKind.SEND_RECV else collective.flows
+        source = np.array([pair.src_rank for pair in named], dtype=np.int64)
+        return source, np.array([pair.dst_rank for pair in named], dtype=np.int64)
+    members = np.array(collective.members or range(ranks), dtype=np.int64)
+    source, target = _SHAPES[collective.kind](len(members), collective, members)
+    return members[source], members[target]
 
 
 def _bytes_per_flow(collective: Collective, ranks: int) -> float:
@@ -168,8 +168,8 @@ def _expand_job(topology: Topology, request: JobRequest, job: int) -> Flows:
     return Flows(
         job=np.full(len(row), job, dtype=np.int64),
         queue_pair=queue_pair + columns["first_queue_pair"][row],
-        demand_bps=_rounded(numerator[row], denominator[row] * qps[row]),
-        size_bytes=columns["bytes"][row] / qps[row],
+        demand_bps=_rounded(numerator, denominator * qps)[row],
+        size_bytes=(columns["bytes"] / qps)[row],
         logical=row,
         pinned=(fixed | pin)[row],
         by_addresses=(pin & ~fixed)[row],
@@ -212,20 +212,39 @@ def _logical_flows(request: JobRequest, index: int, topology: Topology, nics: In
         "fixed_port": port,
         "qps": np.full(count, qps, dtype=np.int64),
         "bytes": np.full(count, _bytes_per_flow(collective, len(nics)), dtype=np.float64),
-        "first_queue_pair": qps * repeats(source * len(nics) + target),
+        "first_queue_pair": qps * _named_before(collective, source * len(nics) + target),
     }
     apart = topology.nic_host[columns["src_nic"]] != topology.nic_host[columns["dst_nic"]]
     return {name: column[apart] for name, column in columns.items()}
 
 
+def _named_before(collective: Collective, pairs: Ints) -> Ints:
+    """Return how often each pair of ranks was named before: its flows go on counting queue pairs, so ids stay unique.
+
+    Only lists of pairs can name one twice, or members that are.
+    """
+    given = collective.kind in (CollectiveKind.SEND_RECV, CollectiveKind.CUSTOM) or collective.members
+    return repeats(pairs) if given else np.zeros(len(pairs), dtype=np.int64)
+
+
 def repeats(keys: Ints) -> Ints:
-    """Return how often each key came before: a pair named twice goes on counting queue pairs, so ids stay unique."""
-    order = np.argsort(keys, kind="stable")
-    ordered = keys[order]
-    starts = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1]))) if len(keys) else keys
-    lengths = np.diff(np.append(starts, len(keys)))
-    seen = np.empty(len(keys), dtype=np.int64)
-    seen[order] = np.arange(len(keys), dtype=np.int64) - np.repeat(starts, lengths)
+    """Return how often each key (none negative) came before in its column."""
+    return _occurrences(keys, max(4, (2 * len(keys) - 1).bit_length()))
+
+
+@kernel
+def _occurrences(keys: Ints, bits: int) -> Ints:
+    """Count in a hash table of 2^bits places with linear probing; multiplicative hashing (Knuth, TAOCP 3, 6.4)."""
+    size = 1 << bits
+    table, count = np.full(size, -1, np.int64), np.zeros(size, np.int64)
+    seen = np.empty(keys.shape[0], np.int64)
+    for i in range(keys.shape[0]):
+        place = np.int64((np.uint64(keys[i]) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(64 - bits))
+        while table[place] >= 0 and table[place] != keys[i]:
+            place = (place + 1) & (size - 1)
+        table[place] = keys[i]
+        seen[i] = count[place]
+        count[place] += 1
     return seen
 
 
@@ -244,8 +263,9 @@ def _demands(topology: Topology, columns: dict[str, Ints]) -> tuple[Ints, Ints]:
 
 def _crowd(phase: Ints, nic: Ints, nics: int) -> Ints:
     """Return for each flow how many flows share its NIC in its phase."""
-    _, inverse, counts = np.unique(phase * nics + nic, return_inverse=True, return_counts=True)
-    return np.asarray(counts[inverse], dtype=np.int64)
+    phases, row = np.unique(phase, return_inverse=True) if len(phase) and (phase != phase[0]).any() else (phase[:1], 0)
+    key = row * nics + nic
+    return np.bincount(key, minlength=len(phases) * nics)[key]
 
 
 def _rounded(numerator: Ints, denominator: Ints) -> Ints:

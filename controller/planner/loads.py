@@ -1,4 +1,9 @@
-"""What flows put on links: the sum over jobs of the job's heaviest phase there."""
+"""What flows put on links: the sum over jobs of the job's heaviest phase there.
+
+A *layer* is one phase of one job: flows of one layer run at the same time, layers of one job never do.
+"""
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -38,15 +43,58 @@ def _heaviest_phases(order: Ints, job: Ints, phase: Ints, places: Ints, amount: 
         begin = end
 
 
+class Layers(NamedTuple):
+    """Which layer each flow is in, and each layer's job; layers are numbered by job, then phase."""
+
+    of_flow: Ints
+    job: Ints
+
+    @property
+    def one_per_job(self) -> bool:
+        """Say whether no job has a second phase."""
+        return bool((self.job[1:] != self.job[:-1]).all())
+
+
+def layers_of(flows: Flows) -> Layers:
+    """Number the phases of all jobs; flows come in few runs of one job and phase, so only the runs are sorted."""
+    if not len(flows):
+        return Layers(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
+    changes = np.flatnonzero((flows.job[1:] != flows.job[:-1]) | (flows.phase[1:] != flows.phase[:-1]))
+    begins = np.concatenate(([0], changes + 1))
+    if len(begins) == 1:
+        return Layers(np.zeros(len(flows), dtype=np.int64), flows.job[:1])
+    job, phase = flows.job[begins], flows.phase[begins]
+    order = np.lexsort((phase, job))
+    job, phase = job[order], phase[order]
+    first = np.concatenate(([True], (job[1:] != job[:-1]) | (phase[1:] != phase[:-1])))
+    layer_of_run = np.empty(len(begins), dtype=np.int64)
+    layer_of_run[order] = np.cumsum(first) - 1
+    return Layers(np.repeat(layer_of_run, np.diff(np.append(begins, len(flows)))), job[first])
+
+
+@kernel
+def _sums(places: Ints, amount: Floats, total: Floats) -> None:
+    """Add up `amount` at each flow's places (-1: none) where every flow counts."""
+    for f in range(places.shape[0]):
+        for column in range(places.shape[1]):
+            if places[f, column] >= 0:
+                total[places[f, column]] += amount[f]
+
+
 def heaviest_phases(flows: Flows, places: Ints, size: int, amount: Ints | Floats | None = None) -> Floats:
     """Return the load at each of `size` places: each flow adds its demand (or `amount`) at the places of its row.
 
     Sums of whole bits per second are exact below 2^53, which is 9 Pbit/s at one place.
     """
-    total = np.zeros(size)
-    order = np.lexsort((flows.phase, flows.job))
-    weight = (flows.demand_bps if amount is None else amount).astype(np.float64)
-    _heaviest_phases(order, flows.job, flows.phase, np.ascontiguousarray(places), weight, total)
+    total, layers = np.zeros(size), layers_of(flows)
+    weight, places = (flows.demand_bps if amount is None else amount).astype(np.float64), np.ascontiguousarray(places)
+    if layers.one_per_job:
+        _sums(places, weight, total)
+        return total
+    layer = layers.of_flow
+    rising = bool((layer[1:] >= layer[:-1]).all())
+    order = np.arange(len(flows), dtype=np.int64) if rising else np.argsort(layer, kind="stable")
+    _heaviest_phases(order, flows.job, flows.phase, places, weight, total)
     return total
 
 

@@ -58,7 +58,7 @@ class Streams:
 def refuse_taken_tuples(topology: Topology, job_ids: list[str], flows: Flows) -> None:
     """Raise AlreadyExists where two flows are pinned to one (source, destination, port)."""
     fixed = np.flatnonzero(flows.fixed_port > 0)
-    keys = tuple_keys(topology, flows.src_nic, flows.dst_nic, flows.fixed_port)[fixed]
+    keys = tuple_keys(topology, flows.src_nic[fixed], flows.dst_nic[fixed], flows.fixed_port[fixed])
     order = np.argsort(keys, kind="stable")
     same = np.flatnonzero(keys[order][1:] == keys[order][:-1])
     if not len(same):
@@ -78,6 +78,8 @@ def bundles(topology: Topology, kept: Streams, new: Flows, priority: Ints) -> In
     Flows of a higher `priority` than the pin's do not bend to it: they are guarded. A flow whose fixed port a running
     job already sends from between the same NICs shares that stream's path: to the switches they are one.
     """
+    if not (kept.by_addresses.any() or new.by_addresses.any() or (new.fixed_port > 0).any()):
+        return np.full(len(new), -1, dtype=np.int64)
     pairs, fixed = tuple_keys(topology, new.src_nic, new.dst_nic, 0), new.fixed_port > 0
     bound = np.isin(pairs, kept.pair[kept.by_addresses])
     for level in np.unique(priority[new.by_addresses]).tolist():
@@ -107,8 +109,9 @@ def given_paths(kept: Streams, bundle: Ints) -> dict[int, Ints]:
 
 def pinned_pairs(topology: Topology, kept: Streams, new: Flows, hops: Ints) -> dict[int, Ints]:
     """Return the hops of every pair of NICs that is pinned by addresses, under its tuple key without a port."""
-    pairs = tuple_keys(topology, new.src_nic, new.dst_nic, 0)
-    found = {int(pairs[row]): hops[row] for row in np.flatnonzero(new.by_addresses).tolist()}
+    rows = np.flatnonzero(new.by_addresses)
+    pairs = tuple_keys(topology, new.src_nic[rows], new.dst_nic[rows], 0).tolist()
+    found = {pair: hops[row] for pair, row in zip(pairs, rows.tolist(), strict=True)}
     return found | {int(kept.pair[row]): kept.hops[row] for row in np.flatnonzero(kept.by_addresses).tolist()}
 
 

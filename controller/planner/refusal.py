@@ -17,6 +17,8 @@ def flow_id(job_ids: list[str], flows: Flows, row: int) -> str:
 
 def dead_nic(topology: Topology, live: Live, job_ids: list[str], flows: Flows) -> str | None:
     """Name the first flow that ends at a NIC which is out of use."""
+    if live.whole:
+        return None
     alive = live.links[topology.first_nic_link : topology.first_nic_link + topology.nics]
     cut_off = np.flatnonzero(~(alive[flows.src_nic] & alive[flows.dst_nic]))
     if not len(cut_off):

@@ -1,4 +1,8 @@
-"""The planner's one entry: jobs in, a certified plan out, or the reason why there is none."""
+"""The planner's one entry: jobs in, a certified plan out, or the reason why there is none.
+
+Two steps, so that whoever holds a clock can tell them apart: `draft` finds paths, ports and rates, which is all that
+the network needs; `certified` measures the whole and proves how good it is. `solve` is both.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,14 +13,14 @@ from controller.model.fabric import Fabric
 from controller.model.health import Health
 from controller.model.job import JobRequest
 from controller.model.plan import Infeasible, JobFlows, Plan, Stream
-from controller.model.steering import layout_of
 from controller.planner.certificate import certify, own_utilisation
-from controller.planner.clos import MOST_HOPS, NO_LINK, Live, Topology, topology_of
+from controller.planner.clos import MOST_HOPS, Live, Topology, topology_of
 from controller.planner.expand import Flows, expand, joined, repeats
-from controller.planner.flow_table import FlowTable, join_hops, path_links
+from controller.planner.flow_table import FlowTable, path_links
 from controller.planner.fluid import completion_ns, planned_rates
-from controller.planner.jit import Ints
-from controller.planner.loads import link_loads, link_places, utilisation
+from controller.planner.jit import Floats, Ints
+from controller.planner.link_loads import LinkLoads
+from controller.planner.loads import link_loads, utilisation
 from controller.planner.pins import (
     Streams,
     bundles,
@@ -27,27 +31,28 @@ from controller.planner.pins import (
     taken_along,
     tuple_keys,
 )
+from controller.planner.placed import Paths, Placed, joined_paths, paths_of
 from controller.planner.refusal import dead_nic, no_path, too_full
 from controller.planner.route import Router
-from controller.planner.steering import PortTable, port_table, ports_of
-
-Placed = tuple[JobRequest, JobFlows]
-"""A job that runs already, with the flows it was told to use."""
+from controller.planner.steering import PortTable, port_table_of, ports_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Paths:
-    """Flows with their paths and ports, columns alike."""
+class Draft:
+    """Paths, ports and rates for all jobs, kept ones first; nothing is proven yet.
 
-    flows: Flows
-    hops: Ints
-    ports: Ints
-    reverse_hops: Ints
-    reverse_ports: Ints
+    `old` are the running jobs' flows, `whole` all of them in the order of `jobs`; `loads` are bits per second per
+    directed link, `rates` per flow; `guards` are the streams that each new job's pins have to leave where they are.
+    """
 
-    def streams(self, topology: Topology) -> Streams:
-        """Return what these flows send, both ways."""
-        return Streams.of(topology, self.flows, self.ports, self.hops, self.reverse_ports, self.reverse_hops)
+    router: Router
+    jobs: Sequence[JobRequest]
+    kept: Sequence[Placed]
+    old: Paths
+    whole: Paths
+    loads: Floats
+    rates: Ints
+    guards: dict[int, tuple[Stream, ...]]
 
 
 def solve(
@@ -59,11 +64,19 @@ def solve(
     rule counts of the certificate are left to whoever knows them. Raises InputError for a rank that is no NIC and
     AlreadyExists where a (source, destination, port) is pinned twice.
     """
+    drafted = draft(fabric, requests, health=health, kept=kept)
+    return drafted if isinstance(drafted, Infeasible) else certified(drafted)
+
+
+def draft(
+    fabric: Fabric, requests: Sequence[JobRequest], *, health: Health, kept: Sequence[Placed] = ()
+) -> Draft | Infeasible:
+    """Find paths, ports and rates: the part of `solve` whose time is the certificate's `solve_ns`."""
     topology = topology_of(fabric)
     live = Live.of(topology, health)
     jobs = [request for request, _ in kept] + list(requests)
-    old = _joined_paths([_placed(topology, number, job) for number, job in enumerate(kept)], topology)
     new = expand(topology, requests, first_job=len(kept))
+    old = joined_paths([paths_of(topology, number, job) for number, job in enumerate(kept)] or [_none(new)], topology)
     job_ids = [job.job_id for job in jobs]
     refuse_taken_tuples(topology, job_ids, joined((old.flows, new)))
     if (why := dead_nic(topology, live, job_ids, new)) is not None:
@@ -73,55 +86,27 @@ def solve(
     hops = _route(router, jobs, old, running, new)
     if (why := no_path(topology, live, job_ids, new, hops)) is not None:
         return Infeasible(why=why)
-    whole = _joined_paths([old, _with_ports(fabric, topology, running, new, hops)], topology)
-    return _told(router, jobs, kept, old, whole, _guards(topology, whole.streams(topology), new, hops))
-
-
-def _placed(topology: Topology, number: int, placed: Placed) -> _Paths:
-    """Return a running job's paths as arrays; its flows may be ours or read back from a journal."""
-    request, told = placed
-    table = told.flows
-    if isinstance(table, FlowTable) and table.topology is topology and table.request is request:
-        return _Paths(
-            flows=table.flows.as_job(number), hops=table.hops, ports=table.ports, reverse_hops=table.reverse_hops,
-            reverse_ports=table.reverse_ports,
-        )  # fmt: skip
-    flows = expand(topology, (request,), first_job=number)
-    if len(flows) != len(table):
-        raise ValueError(f"job {request.job_id} is kept with {len(table)} flows, its request has {len(flows)}")
-    ports, reverse_ports = np.empty(len(flows), dtype=np.int64), np.empty(len(flows), dtype=np.int64)
-    for row, plan in enumerate(table):
-        ports[row], reverse_ports[row] = plan.udp_source_port, plan.reverse_udp_source_port
-    return _Paths(
-        flows=flows,
-        hops=_hops_of(topology, [plan.links for plan in table]),
-        ports=ports,
-        reverse_hops=_hops_of(topology, [plan.reverse_links for plan in table]),
-        reverse_ports=reverse_ports,
+    whole = joined_paths([old, _with_ports(fabric, topology, running, new, hops)], topology)
+    loads = link_loads(topology, whole.flows, whole.hops)
+    return Draft(
+        router=router,
+        jobs=jobs,
+        kept=kept,
+        old=old,
+        whole=whole,
+        loads=loads,
+        rates=planned_rates(topology, whole.flows, whole.hops, loads),
+        guards=_guards(topology, whole, new, hops) if new.by_addresses.any() else {},
     )
 
 
-def _hops_of(topology: Topology, paths: Sequence[Sequence[str]]) -> Ints:
-    """Return the switch-to-switch links of paths given by link ids, a row each."""
-    hops = np.full((len(paths), MOST_HOPS), NO_LINK, dtype=np.int64)
-    for row, links in enumerate(paths):
-        inner = [topology.link_index[link] for link in links[1:-1]]
-        hops[row, : len(inner)] = inner
-    return hops
+def _none(flows: Flows) -> Paths:
+    """Return the paths of no flow at all."""
+    ports, hops = flows.job[:0], np.empty((0, MOST_HOPS), dtype=np.int64)
+    return Paths(flows=flows.rows(slice(0)), hops=hops, ports=ports, reverse_hops=hops, reverse_ports=ports)
 
 
-def _joined_paths(parts: Sequence[_Paths], topology: Topology) -> _Paths:
-    none = np.empty(0, dtype=np.int64)
-    return _Paths(
-        flows=joined([part.flows for part in parts]) if parts else expand(topology, ()),
-        hops=join_hops([part.hops for part in parts]),
-        ports=np.concatenate([none, *(part.ports for part in parts)]),
-        reverse_hops=join_hops([part.reverse_hops for part in parts]),
-        reverse_ports=np.concatenate([none, *(part.reverse_ports for part in parts)]),
-    )
-
-
-def _route(router: Router, jobs: Sequence[JobRequest], old: _Paths, running: Streams, new: Flows) -> Ints:
+def _route(router: Router, jobs: Sequence[JobRequest], old: Paths, running: Streams, new: Flows) -> Ints:
     """Choose the new flows' paths over the load of the old ones."""
     topology = router.topology
     priority = np.array([job.priority for job in jobs], dtype=np.int64)
@@ -133,24 +118,27 @@ def _route(router: Router, jobs: Sequence[JobRequest], old: _Paths, running: Str
     return router.route(new, priority[new.job], base, bundle, given_paths(running, bundle))
 
 
-def _with_ports(fabric: Fabric, topology: Topology, running: Streams, new: Flows, hops: Ints) -> _Paths:
+def _with_ports(fabric: Fabric, topology: Topology, running: Streams, new: Flows, hops: Ints) -> Paths:
     """Write each path into its port; a port the job has fixed stays, and a pin by addresses takes answers along.
 
     Flows of one pair of NICs count through the spare bits, from 1: a flow label of 0 means "automatic" to a NIC, so
     port 49152 is the one to avoid.
     """
-    table = port_table(fabric, topology, layout_of(fabric))
+    table = port_table_of(fabric, topology)
     src, dst = new.src_nic, new.dst_nic
-    fixed = new.fixed_port > 0
-    taken = np.concatenate((running.key[running.fixed], tuple_keys(topology, src, dst, new.fixed_port)[fixed]))
+    fixed = np.flatnonzero(new.fixed_port > 0)
+    pins = tuple_keys(topology, src[fixed], dst[fixed], new.fixed_port[fixed])
+    taken = np.concatenate((running.key[running.fixed], pins))
     entropy = repeats(src * topology.nics + dst) + 1
     ports = _free_ports(topology, table, taken, (src, dst, hops), entropy)
     pinned = pinned_pairs(topology, running, new, hops)
-    reverse_hops = taken_along(tuple_keys(topology, dst, src, 0), topology.mirrored(hops), pinned)
-    return _Paths(
+    reverse_hops = topology.mirrored(hops)
+    if pinned:
+        reverse_hops = taken_along(tuple_keys(topology, dst, src, 0), reverse_hops, pinned)
+    return Paths(
         flows=new,
         hops=hops,
-        ports=np.where(fixed, new.fixed_port, ports),
+        ports=np.where(new.fixed_port > 0, new.fixed_port, ports) if len(fixed) else ports,
         reverse_hops=reverse_hops,
         reverse_ports=_free_ports(topology, table, taken, (dst, src, reverse_hops), entropy),
     )
@@ -172,8 +160,9 @@ def _free_ports(
     return ports
 
 
-def _guards(topology: Topology, streams: Streams, new: Flows, hops: Ints) -> dict[int, tuple[Stream, ...]]:
+def _guards(topology: Topology, whole: Paths, new: Flows, hops: Ints) -> dict[int, tuple[Stream, ...]]:
     """Return, per new job, the streams that its pins have to leave where they are."""
+    streams = whole.streams(topology)
     return {
         job: tuple(_stream(topology, streams, row) for row in rows)
         for job, rows in streams_to_guard(topology, streams, new, hops).items()
@@ -190,19 +179,15 @@ def _stream(topology: Topology, streams: Streams, row: int) -> Stream:
     )
 
 
-def _told(
-    router: Router, jobs: Sequence[JobRequest], kept: Sequence[Placed], old: _Paths, whole: _Paths,
-    guards: dict[int, tuple[Stream, ...]],
-) -> Plan | Infeasible:  # fmt: skip
+def certified(drafted: Draft) -> Plan | Infeasible:
     """Measure the whole plan, refuse it where a job may not be that full, and hand it out job by job."""
-    topology, flows = router.topology, whole.flows
-    loads = link_loads(topology, flows, whole.hops)
-    used = utilisation(topology, loads)
-    certificate = certify(topology, router.live, router.segments, flows, whole.hops, used)
-    begins = np.searchsorted(flows.job, np.arange(len(jobs) + 1))
+    topology, whole, jobs, kept = drafted.router.topology, drafted.whole, drafted.jobs, drafted.kept
+    used = utilisation(topology, drafted.loads)
+    certificate = certify(topology, drafted.router.live, drafted.router.segments, whole.flows, whole.hops, used)
+    begins = np.searchsorted(whole.flows.job, np.arange(len(jobs) + 1))
     parts = [slice(int(begins[job]), int(begins[job + 1])) for job in range(len(jobs))]
     own = [own_utilisation(topology, whole.hops[part], used) for part in parts]
-    before = utilisation(topology, link_loads(topology, old.flows, old.hops))
+    before = utilisation(topology, link_loads(topology, drafted.old.flows, drafted.old.hops)) if kept else used
     for number, job in enumerate(jobs):
         full, link = own[number]
         # A running job that was within its limit may not be pushed over it; one that was over it stays as it is.
@@ -210,11 +195,12 @@ def _told(
         if 0 < job.require_utilisation < full and was <= job.require_utilisation:
             bound = certificate.lower_bound
             return Infeasible(why=too_full(job.job_id, job.require_utilisation, full, link, bound))
-    rates = planned_rates(topology, flows, whole.hops, loads)
+    rates = drafted.rates
     told = [
         _rated(placed, rates[parts[n]], own[n][0]) or _job_flows(topology, jobs[n], whole, parts[n], rates, own[n][0])
         for n, placed in enumerate([*(placed for _, placed in kept), *[None] * (len(jobs) - len(kept))])
     ]
+    guards = drafted.guards
     guarded = (replace(flows, guards=guards[n]) if n in guards else flows for n, flows in enumerate(told))
     return Plan(jobs=tuple(guarded), certificate=certificate)
 
@@ -235,7 +221,7 @@ def _rated(placed: JobFlows | None, rates: Ints, own: float) -> JobFlows | None:
 
 
 def _job_flows(
-    topology: Topology, request: JobRequest, whole: _Paths, part: slice, rates: Ints, own: float
+    topology: Topology, request: JobRequest, whole: Paths, part: slice, rates: Ints, own: float
 ) -> JobFlows:  # fmt: skip
     flows = whole.flows.rows(part)
     table = FlowTable(
@@ -245,14 +231,8 @@ def _job_flows(
     return JobFlows(
         job_id=request.job_id,
         flows=table,
-        link_loads_bps=_loads_by_link(topology, flows, whole.hops[part]),
+        link_loads_bps=LinkLoads(topology, flows, whole.hops[part]),
         pinned=bool(flows.pinned.any()),
         own_max_link_utilisation=own,
         predicted_completion_ns=completion_ns(flows, rates[part]),
     )
-
-
-def _loads_by_link(topology: Topology, flows: Flows, hops: Ints) -> dict[str, int]:
-    """Return what one job puts on every link that it uses."""
-    loads, places = link_loads(topology, flows, hops), np.unique(link_places(topology, flows, hops))
-    return {topology.link_ids[place]: round(loads[place]) for place in places[places >= 0].tolist()}

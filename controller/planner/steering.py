@@ -1,5 +1,6 @@
 """Paths into UDP source ports and back, by the blocks of `controller.model.steering`."""
 
+import weakref
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,11 +11,12 @@ from controller.model.steering import (
     SteeringLayout,
     choice_of,
     home_value,
+    layout_of,
     stage_down,
     stage_up,
 )
 from controller.planner.clos import NO_LINK, Topology
-from controller.planner.jit import Ints
+from controller.planner.jit import Ints, kernel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -22,13 +24,29 @@ class PortTable:
     """What each cable adds to a port's bits where a path takes it.
 
     `up[cable]` is exact; `down[cable]` holds where the cable is in one group of its upper switch or has the same
-    place in all; the few other cables are in `down_by_leaf` under (cable, destination leaf).
+    place in all. The few other cables are in `special`, sorted keys cable x switches + destination leaf, with
+    `special_down` beside them.
     """
 
     up: Ints
     down: Ints
-    down_by_leaf: dict[tuple[int, int], int]
+    special: Ints
+    special_down: Ints
     entropy_bits: int
+
+
+_known: dict[int, tuple[weakref.ref[Fabric], PortTable]] = {}
+
+
+def port_table_of(fabric: Fabric, topology: Topology) -> PortTable:
+    """Return the port table of a fabric, made at the first call and kept as long as the fabric lives."""
+    key = id(fabric)
+    found = _known.get(key)
+    if found is not None and found[0]() is fabric:
+        return found[1]
+    table = port_table(fabric, topology, layout_of(fabric))
+    _known[key] = (weakref.ref(fabric, lambda _: _known.pop(key, None)), table)
+    return table
 
 
 def port_table(fabric: Fabric, topology: Topology, layout: SteeringLayout) -> PortTable:
@@ -56,24 +74,45 @@ def port_table(fabric: Fabric, topology: Topology, layout: SteeringLayout) -> Po
                     down[number] = value
                 else:
                     by_leaf |= {(number, topology.switch_index[leaf]): value for leaf in group.leaves}
-    return PortTable(up=up, down=np.maximum(down, 0), down_by_leaf=by_leaf, entropy_bits=layout.spare_bits)
+    special = {cable * len(topology.switch_ids) + leaf: value for (cable, leaf), value in by_leaf.items()}
+    return PortTable(
+        up=up,
+        down=np.maximum(down, 0),
+        special=np.array(sorted(special), dtype=np.int64),
+        special_down=np.array([special[key] for key in sorted(special)], dtype=np.int64),
+        entropy_bits=layout.spare_bits,
+    )
 
 
 def ports_of(topology: Topology, table: PortTable, hops: Ints, leaf: Ints, entropy: Ints) -> Ints:
     """Return the port of each path; `leaf` is its destination leaf, `entropy` what its spare bits count."""
-    port = np.full(len(hops), PORT_BASE, dtype=np.int64)
-    for column in range(hops.shape[1]):
-        link = hops[:, column]
-        upwards = (link >= 0) & (link < topology.cables)
-        downwards = link >= topology.cables
-        port += np.where(upwards, table.up[np.where(upwards, link, 0)], 0)
-        port += np.where(downwards, table.down[np.where(downwards, link - topology.cables, 0)], 0)
-        if table.down_by_leaf:
-            for row in np.flatnonzero(downwards).tolist():
-                cable = int(link[row]) - topology.cables
-                exact = table.down_by_leaf.get((cable, int(leaf[row])))
-                port[row] += 0 if exact is None else exact - int(table.down[cable])
-    return port | (entropy & ((1 << table.entropy_bits) - 1))
+    sizes = (topology.cables, len(topology.switch_ids), (1 << table.entropy_bits) - 1)
+    return _ports(hops, leaf, entropy, table.up, table.down, table.special, table.special_down, sizes)
+
+
+@kernel
+def _ports(
+    hops: Ints, leaf: Ints, entropy: Ints, up: Ints, down: Ints, special: Ints, special_down: Ints,
+    sizes: tuple[int, int, int],
+) -> Ints:  # fmt: skip
+    cables, switches, spare = sizes
+    ports = np.empty(hops.shape[0], np.int64)
+    for f in range(hops.shape[0]):
+        port = PORT_BASE
+        for column in range(hops.shape[1]):
+            link = hops[f, column]
+            if link >= cables:
+                bits = down[link - cables]
+                if special.shape[0] > 0:
+                    key = (link - cables) * switches + leaf[f]
+                    place = np.searchsorted(special, key)
+                    if place < special.shape[0] and special[place] == key:
+                        bits = special_down[place]
+                port += bits
+            elif link >= 0:
+                port += up[link]
+        ports[f] = port | (entropy[f] & spare)
+    return ports
 
 
 def port_of_path(fabric: Fabric, layout: SteeringLayout, links: tuple[str, ...], entropy: int = 0) -> int:

@@ -1,12 +1,15 @@
-"""Compile every kernel ahead of the first plan: `python -m controller.planner.warm`, run once by set-up.
+"""Have kernels and a fabric's arrays ready before a plan is asked for.
 
-It plans one small case per engine, so whatever a plan may need is on disk (or, without a cache, in memory).
+`python -m controller.planner.warm`, run once by set-up, compiles every kernel: it plans one small case per engine, so
+whatever a plan may need is on disk (or, without a cache, in memory). `prepare` is for a process that is about to plan.
 """
 
 from controller.model.fabric import Cable, Fabric, Nic, PortRef, Role, Switch
 from controller.model.health import Health
-from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest
+from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest, RankPair
+from controller.planner.clos import topology_of
 from controller.planner.solve import solve
+from controller.planner.steering import port_table_of
 
 GBPS = 1_000_000_000
 
@@ -32,12 +35,27 @@ def _cable(lower: str, lower_port: int, upper: str, upper_port: int) -> Cable:
     return Cable(lower=PortRef(lower, lower_port), upper=PortRef(upper, upper_port), capacity_bps=GBPS)
 
 
+def prepare(fabric: Fabric) -> None:
+    """Make the arrays of a fabric, and load the kernels that every plan needs from the cache on disk."""
+    port_table_of(fabric, topology_of(fabric))
+    small = _two_pods()
+    solve(small, (_ring(small),), health=Health())
+
+
+def _ring(fabric: Fabric) -> JobRequest:
+    """Return a ring over all NICs, and as many pairs named one by one."""
+    ranks = tuple(nic.id for nic in fabric.nics)
+    ring = Collective(kind=CollectiveKind.RING_ALL_REDUCE, size_bytes=1000)
+    pairs = tuple(RankPair(src_rank=i, dst_rank=(i + 1) % len(ranks)) for i in range(len(ranks)))
+    named = Collective(kind=CollectiveKind.SEND_RECV, size_bytes=1000, pairs=pairs)
+    return JobRequest(job_id="equal", ranks=ranks, collectives=(ring, named))
+
+
 def warm() -> None:
     """Plan equal demands (coloured), then unequal ones over their load and a failure (balanced, shared rates)."""
     fabric = _two_pods()
-    ranks = tuple(nic.id for nic in fabric.nics)
-    ring = Collective(kind=CollectiveKind.RING_ALL_REDUCE, size_bytes=1000)
-    first = JobRequest(job_id="equal", ranks=ranks, collectives=(ring,))
+    first = _ring(fabric)
+    ranks, ring = first.ranks, first.collectives[0]
     flows = tuple(FlowDemand(src_rank=i, dst_rank=7 - i, rate_bps=GBPS * (i + 3) // 8) for i in range(8))
     mixed = Collective(kind=CollectiveKind.CUSTOM, size_bytes=1000, flows=flows)
     second = JobRequest(job_id="mixed", ranks=ranks, collectives=(mixed, ring))

@@ -98,14 +98,14 @@ class Loop:
         task.add_done_callback(self._tasks.discard)
 
     async def _solve(self, problem: Solve) -> None:
-        started = self._clock.monotonic_ns()
         running = asyncio.get_running_loop()
         try:
-            outcome = await running.run_in_executor(self._worker, self._planner, problem)
+            outcome, solve_ns = await running.run_in_executor(self._worker, self._planner, problem)
         except Exception as fault:
             _LOG.exception("the planner failed")
             outcome = HeddleError(f"the planner failed: {fault!r}; this is a fault of the controller")
-        self.post(Solved(token=problem.token, outcome=outcome, solve_ns=self._clock.monotonic_ns() - started))
+            solve_ns = 0
+        self.post(Solved(token=problem.token, outcome=outcome, solve_ns=solve_ns))
 
     async def _install(self, work: Install) -> None:
         started = self._clock.monotonic_ns()

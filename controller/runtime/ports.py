@@ -31,8 +31,8 @@ class Switches(Protocol):
 class Planner(Protocol):
     """The planner, as the loop sees it: called in a worker thread."""
 
-    def __call__(self, problem: Solve) -> Plan | Infeasible | HeddleError:
-        """Solve one problem; never raises a HeddleError but returns it."""
+    def __call__(self, problem: Solve) -> tuple[Plan | Infeasible | HeddleError, int]:
+        """Solve one problem; never raises a HeddleError but returns it; beside it the ns that finding paths took."""
 
 
 class Clock(Protocol):

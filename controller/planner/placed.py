@@ -1,0 +1,80 @@
+"""Flows with their paths and ports as columns: those of running jobs, read back, and those of new ones beside them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from controller.model.job import JobRequest
+from controller.model.plan import JobFlows
+from controller.planner.clos import MOST_HOPS, NO_LINK, Topology
+from controller.planner.expand import Flows, expand, joined
+from controller.planner.flow_table import FlowTable, join_hops
+from controller.planner.jit import Ints
+from controller.planner.pins import Streams
+
+Placed = tuple[JobRequest, JobFlows]
+"""A job that runs already, with the flows it was told to use."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Paths:
+    """Flows with their paths and ports, columns alike."""
+
+    flows: Flows
+    hops: Ints
+    ports: Ints
+    reverse_hops: Ints
+    reverse_ports: Ints
+
+    def streams(self, topology: Topology) -> Streams:
+        """Return what these flows send, both ways."""
+        return Streams.of(topology, self.flows, self.ports, self.hops, self.reverse_ports, self.reverse_hops)
+
+
+def paths_of(topology: Topology, number: int, placed: Placed) -> Paths:
+    """Return a running job's paths as arrays; its flows may be ours or read back from a journal."""
+    request, told = placed
+    table = told.flows
+    if isinstance(table, FlowTable) and table.topology is topology and table.request is request:
+        return Paths(
+            flows=table.flows.as_job(number), hops=table.hops, ports=table.ports, reverse_hops=table.reverse_hops,
+            reverse_ports=table.reverse_ports,
+        )  # fmt: skip
+    flows = expand(topology, (request,), first_job=number)
+    if len(flows) != len(table):
+        raise ValueError(f"job {request.job_id} is kept with {len(table)} flows, its request has {len(flows)}")
+    ports, reverse_ports = np.empty(len(flows), dtype=np.int64), np.empty(len(flows), dtype=np.int64)
+    for row, plan in enumerate(table):
+        ports[row], reverse_ports[row] = plan.udp_source_port, plan.reverse_udp_source_port
+    return Paths(
+        flows=flows,
+        hops=_hops_of(topology, [plan.links for plan in table]),
+        ports=ports,
+        reverse_hops=_hops_of(topology, [plan.reverse_links for plan in table]),
+        reverse_ports=reverse_ports,
+    )
+
+
+def _hops_of(topology: Topology, paths: Sequence[Sequence[str]]) -> Ints:
+    """Return the switch-to-switch links of paths given by link ids, a row each."""
+    hops = np.full((len(paths), MOST_HOPS), NO_LINK, dtype=np.int64)
+    for row, links in enumerate(paths):
+        inner = [topology.link_index[link] for link in links[1:-1]]
+        hops[row, : len(inner)] = inner
+    return hops
+
+
+def joined_paths(parts: Sequence[Paths], topology: Topology) -> Paths:
+    """Join the paths of several sources, in order."""
+    parts = [part for part in parts if len(part.flows)] or parts[:1]
+    if len(parts) == 1:
+        return parts[0]
+    none = np.empty(0, dtype=np.int64)
+    return Paths(
+        flows=joined([part.flows for part in parts]) if parts else expand(topology, ()),
+        hops=join_hops([part.hops for part in parts]),
+        ports=np.concatenate([none, *(part.ports for part in parts)]),
+        reverse_hops=join_hops([part.reverse_hops for part in parts]),
+        reverse_ports=np.concatenate([none, *(part.reverse_ports for part in parts)]),
+    )

@@ -1,0 +1,55 @@
+"""The streamed text says what protobuf's own JSON mapping says."""
+
+import json
+from dataclasses import replace
+
+from google.protobuf.json_format import MessageToDict
+
+from controller.api.plan_json import job_pieces
+from controller.api.translate import plan_to
+from controller.brain.offline import offline
+from controller.brain.state import begin
+from controller.model.plan import JobPlan
+from tests.unit.planner.cases import custom, fabric_of, job_of, plan_of
+
+FABRIC = fabric_of(spines=2, leaves=3, hosts_per_leaf=2)
+
+
+def planned(*collectives: dict, **fields) -> JobPlan:
+    job = job_of(FABRIC, *collectives, **fields)
+    answer = offline(begin(FABRIC), (job,), plan_of(FABRIC, job), 7)
+    return answer.jobs[0]
+
+
+def mapped(plan: JobPlan) -> dict:
+    return MessageToDict(
+        plan_to(plan, room=None), preserving_proto_field_name=True, always_print_fields_with_no_presence=True
+    )
+
+
+def streamed(plan: JobPlan) -> dict:
+    return json.loads("".join(job_pieces(plan)))
+
+
+def test_a_streamed_plan_is_what_protobuf_would_write():
+    plan = planned({"kind": "ALL_TO_ALL", "bytes": 1000, "qps_per_flow": 3}, {"kind": "GATHER", "bytes": 9, "phase": 2})
+    assert len(plan.flows.flows) > 90
+    assert streamed(plan) == mapped(plan)
+
+
+def test_a_plan_without_flows_is_streamed_too():
+    plan = planned({"kind": "RING_ALL_REDUCE", "bytes": 1000, "members": [0]})
+    assert streamed(plan) == mapped(plan)
+    assert streamed(plan)["flows"] == []
+
+
+def test_pinned_flows_and_flows_on_one_leaf_are_streamed_as_such():
+    plan = planned(custom((0, 3, 5000, 50000), (0, 1)))
+    assert [flow["pinned"] for flow in streamed(plan)["flows"]] == [True, False]
+    assert streamed(plan) == mapped(plan)
+
+
+def test_flows_that_are_no_table_are_streamed_alike():
+    plan = planned({"kind": "RING_ALL_REDUCE", "bytes": 1000})
+    listed = replace(plan, flows=replace(plan.flows, flows=tuple(plan.flows.flows)))
+    assert streamed(listed) == mapped(plan)
