@@ -59,9 +59,7 @@ def measured(family: str, case: Case, *, runs: int = RUNS, ecmp: bool = True) ->
     for _ in range(runs):
         live = Live.of(topology, case.health)
         started = time.perf_counter()
-        hops = Router(topology=topology, live=live).route(
-            flows, priority, [(0, base)] if base.any() else [], bundle, {}
-        )
+        hops = Router(topology=topology, live=live).route(flows, priority, others, bundle, {})
         best = min(best, time.perf_counter() - started)
     live = Live.of(topology, case.health)
     base[: 2 * topology.cables] *= live.links[: 2 * topology.cables]
