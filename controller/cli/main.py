@@ -66,6 +66,46 @@ def plan(
     run_plan(fabric, jobs, as_json=as_json, rules=rules)
 
 
+@app.command("import")
+def import_file(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to import.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write there instead of standard output.")
+    ] = None,
+    format_name: Annotated[
+        str | None,
+        typer.Option(
+            "--format", metavar="NAME", help="lingjun, simai, htsim or containerlab; told by content if left out."
+        ),
+    ] = None,
+    gbps: Annotated[float, typer.Option(help="Rate of NICs where the file does not say it.")] = 100.0,
+    uplink_gbps: Annotated[
+        float | None, typer.Option(help="Rate of links between switches where the file does not; --gbps if left out.")
+    ] = None,
+    aggs_per_pod: Annotated[
+        int, typer.Option(min=1, help="lingjun names one PSW per pod: draw it as so many aggregation switches.")
+    ] = 1,
+    cores: Annotated[
+        int | None, typer.Option(min=1, help="lingjun: draw each DSW as so many cores, a multiple of --aggs-per-pod.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the fabric as JSON, which is a fabric file too.")
+    ] = False,
+) -> None:
+    """Turn another format into a fabric file: Lingjun's topo.csv, SimAI, htsim and containerlab topologies.
+
+    Hosts hang on leaves; the tiers above follow from the links. Names are kept where they are valid ids. What a
+    fabric file cannot say (a link within one tier, a host without a link) is left out and counted on standard
+    error; what was assumed stands in the file's first lines. Exit status: 0; 2 where FILE cannot be imported.
+
+    Example: heddle import lab.clab.yml --gbps 25 -o lab.yaml && heddle check lab.yaml
+    """
+    from controller.cli.importing import options_of, run_import
+
+    options = options_of(gbps, uplink_gbps, aggs_per_pod, cores, format_name)
+    run_import(file, options, format_name=format_name, output=output, as_json=as_json)
+
+
 @app.command()
 def run(
     fabric: Annotated[Path | None, typer.Argument(metavar="FABRIC", help="The fabric file.")] = None,

@@ -1,0 +1,81 @@
+"""`heddle import FILE`: another format to a fabric file."""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+from controller.cli import show
+from controller.config.complaint import one_line
+from controller.config.foreign import FORMATS, Imported, Options, import_fabric
+from controller.config.write import fabric_document, fabric_text
+from controller.model.connectivity import cut_off
+from controller.model.error import InputError
+from controller.model.fabric import Role
+from controller.model.limit import MOST_CABLE_BPS, MOST_NIC_BPS
+
+
+def options_of(
+    gbps: float, uplink_gbps: float | None, aggs_per_pod: int, cores: int | None, format_name: str | None
+) -> Options:
+    """Check what the command line says; raises InputError."""
+    if format_name is not None and format_name not in FORMATS:
+        raise InputError(f"--format {one_line(format_name)}: must be one of {', '.join(FORMATS)}")
+    nic_bps = _bits_per_second("--gbps", gbps, MOST_NIC_BPS)
+    uplink_bps = None if uplink_gbps is None else _bits_per_second("--uplink-gbps", uplink_gbps, MOST_CABLE_BPS)
+    return Options(nic_bps, uplink_bps, aggs_per_pod, cores)
+
+
+def _bits_per_second(option: str, gbps: float, most_bps: int) -> int:
+    if not 0 < gbps * 10**9 <= most_bps or round(gbps * 10**9) < 1:
+        raise InputError(f"{option} {gbps:g}: must be more than 0 and at most {most_bps // 10**9:,} Gbit/s")
+    return round(gbps * 10**9)
+
+
+def run_import(path: Path, options: Options, *, format_name: str | None, output: Path | None, as_json: bool) -> None:
+    """Import and write; raises HeddleError. What was left out goes to standard error."""
+    with show.progress(f"importing {path}"):
+        found = import_fabric(path, options, format_name)
+    with _opened(output) as out:
+        if as_json:
+            json.dump(fabric_document(found.fabric, found.generate), out)
+            out.write("\n")
+        else:
+            out.writelines(line + "\n" for line in fabric_text(found.fabric, _header(path, found), found.generate))
+    for line in _notes(path, found):
+        print(line, file=sys.stderr)
+
+
+def _header(path: Path, found: Imported) -> Iterator[str]:
+    yield f"Imported by heddle import from {path.name} ({found.format}): {_counts(found)}."
+    yield from (f"Assumed: {line}." for line in found.assumed)
+    yield from (f"{line[0].upper()}{line[1:]}." for line in found.left_out)
+
+
+def _counts(found: Imported) -> str:
+    roles = [switch.role for switch in found.fabric.switches]
+    told = ", ".join(f"{roles.count(role):,} {role}" for role in Role if role in roles)
+    hosts = len({nic.host for nic in found.fabric.nics})
+    links = f"{len(found.fabric.cables):,} links between switches"
+    return f"{hosts:,} hosts, {len(found.fabric.nics):,} NICs, {len(roles):,} switches ({told}), {links}"
+
+
+def _notes(path: Path, found: Imported) -> Iterator[str]:
+    """Say what came out, what was left out, and what `heddle check` would find."""
+    yield f"heddle: {path}: {found.format}: {_counts(found)}"
+    yield from (f"heddle: {line}" for line in found.left_out)
+    apart = cut_off(found.fabric, found.fabric.failed)
+    if apart:
+        told = f"NIC {apart[0].nic} does not reach all others, {apart[0].why}"
+        yield f"heddle: {path}: {len(apart):,} NIC(s) are cut off from the rest: {told}"
+
+
+@contextmanager
+def _opened(output: Path | None) -> Iterator[TextIO]:
+    if output is None:
+        yield sys.stdout
+        return
+    with open(output, "w", encoding="utf-8") as file:
+        yield file

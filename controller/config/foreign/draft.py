@@ -1,0 +1,133 @@
+"""What a reader of a foreign format fills: switches, hosts' plugs and links by their names in the source.
+
+A draft only takes down and counts. Which tier a switch is in, ids, ports and addresses come later, the same way for
+every format (`tiers`, `build`). Limits are counted while a draft grows, so that no source can grow it past them.
+"""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple, NoReturn
+
+from controller.config.complaint import one_line, shown
+from controller.config.fabric_file import GenerateShape
+from controller.model.error import InputError
+from controller.model.fabric import Fabric
+from controller.model.limit import MOST_CABLE_BPS, MOST_CABLES, MOST_NIC_BPS, MOST_NICS, MOST_SWITCHES
+
+
+class Options(NamedTuple):
+    """What the caller says where a source is silent; rates in bit/s."""
+
+    nic_bps: int = 100 * 10**9
+    uplink_bps: int | None = None
+    aggs_per_pod: int = 1
+    cores: int | None = None
+
+    @property
+    def cable_bps(self) -> int:
+        """Return the rate of a link between switches."""
+        return self.nic_bps if self.uplink_bps is None else self.uplink_bps
+
+
+class Imported(NamedTuple):
+    """An imported fabric: what was assumed and left out in a line each, and its `generate` where it is regular."""
+
+    format: str
+    fabric: Fabric
+    assumed: tuple[str, ...]
+    left_out: tuple[str, ...]
+    generate: GenerateShape | None = None
+
+
+class DraftSwitch(NamedTuple):
+    """A switch; `tier` is None where the structure has to tell."""
+
+    place: str
+    tier: int | None = None
+
+
+class DraftPlug(NamedTuple):
+    """A NIC of a host in a switch, with the GPUs that it serves."""
+
+    host: str
+    switch: str
+    rate_bps: int
+    place: str
+    rail: int
+    gpus: tuple[int, ...] = ()
+
+
+class DraftLink(NamedTuple):
+    """A cable between two switches."""
+
+    a: str
+    b: str
+    rate_bps: int
+    place: str
+
+
+@dataclass(slots=True, kw_only=True)
+class Draft:
+    """A fabric in the names of its source. `source` is the file's name, a `place` a line or key path in it."""
+
+    source: str
+    fabric_name: str = ""
+    switches: dict[str, DraftSwitch] = field(default_factory=dict)
+    hosts: dict[str, str] = field(default_factory=dict)
+    plugs: list[DraftPlug] = field(default_factory=list)
+    links: list[DraftLink] = field(default_factory=list)
+    assumed: list[str] = field(default_factory=list)
+    _left_out: dict[str, tuple[int, str]] = field(default_factory=dict)
+
+    def refuse(self, place: str, text: str) -> NoReturn:
+        """Raise InputError for a place of the source."""
+        refuse(self.source, place, text)
+
+    def add_switch(self, name: str, place: str, tier: int | None = None) -> None:
+        """Take down a switch."""
+        self.switches[name] = DraftSwitch(place, tier)
+        if len(self.switches) > MOST_SWITCHES:
+            self.refuse(place, f"more than {MOST_SWITCHES:,} switches, the most a fabric may have")
+
+    def add_plug(self, plug: DraftPlug) -> None:
+        """Take down a NIC."""
+        check_rate(self.source, plug.place, plug.rate_bps, MOST_NIC_BPS)
+        self.plugs.append(plug)
+        if len(self.plugs) > MOST_NICS:
+            self.refuse(plug.place, f"more than {MOST_NICS:,} NICs, the most a fabric may have")
+
+    def add_link(self, link: DraftLink) -> None:
+        """Take down a cable between switches."""
+        check_rate(self.source, link.place, link.rate_bps, MOST_CABLE_BPS)
+        self.links.append(link)
+        if len(self.links) > MOST_CABLES:
+            self.refuse(link.place, f"more than {MOST_CABLES:,} links between switches, the most a fabric may have")
+
+    def leave_out(self, what: str, place: str, count: int = 1) -> None:
+        """Count what a fabric file cannot say, or need not."""
+        before, first = self._left_out.get(what, (0, place))
+        self._left_out[what] = (before + count, first)
+
+    def left_out(self) -> tuple[str, ...]:
+        """Return a line for each kind of thing that was left out."""
+        return tuple(
+            one_line(f"left out {count:,} x {what}; the first at {located(self.source, place)}")
+            for what, (count, place) in self._left_out.items()
+        )
+
+
+def located(source: str, place: str) -> str:
+    """Write a place: `FILE:LINE` for a line, `FILE: key.path` for a key."""
+    return f"{source}:{place}" if place.isdecimal() else f"{source}: {place}" if place else source
+
+
+def refuse(source: str, place: str, text: str) -> NoReturn:
+    """Raise InputError with one line that names the place."""
+    raise InputError(one_line(f"{located(source, place)}: {text}"))
+
+
+def check_rate(source: str, place: str, rate_bps: int, most_bps: int) -> None:
+    """Refuse a rate that a fabric file could not hold."""
+    if rate_bps < 1:
+        refuse(source, place, "a link's rate must be at least 1 bit/s")
+    if rate_bps > most_bps:
+        refuse(source, place, f"a rate of {shown(rate_bps // 10**9)} Gbit/s; at most {most_bps // 10**9:,} are allowed")

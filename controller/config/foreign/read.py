@@ -1,0 +1,79 @@
+"""A foreign file to an `Imported` fabric: read within limits, told by its content, drawn, built."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from controller.config.complaint import one_line
+from controller.config.document import MOST_BYTES
+from controller.config.fabric_file import GenerateShape
+from controller.config.foreign import containerlab, htsim, lingjun, simai
+from controller.config.foreign.build import Names, build
+from controller.config.foreign.draft import Draft, Imported, Options, refuse
+from controller.config.generate import generate
+from controller.model.fabric import Fabric
+
+Reader = Callable[[str, Draft, Options], GenerateShape | None]
+
+
+class Format(NamedTuple):
+    """How a format is known and read."""
+
+    looks_like: Callable[[str], bool]
+    read: Reader
+    what: str
+
+
+FORMATS: dict[str, Format] = {
+    "lingjun": Format(lingjun.looks_like, lingjun.read, "topo.csv of the Alibaba Lingjun dataset"),
+    "simai": Format(simai.looks_like, simai.read, "topology files of SimAI"),
+    "htsim": Format(htsim.looks_like, htsim.read, "*.topo of htsim"),
+    "containerlab": Format(containerlab.looks_like, containerlab.read, "*.clab.yml of containerlab"),
+}
+
+
+def import_fabric(path: Path | str, options: Options, format_name: str | None = None) -> Imported:
+    """Read a foreign file; raises InputError with one line that names the place."""
+    source = one_line(str(path))
+    return import_text(_text_of(path, source), source, Path(path).stem, options, format_name)
+
+
+def import_text(text: str, source: str, fabric_name: str, options: Options, format_name: str | None = None) -> Imported:
+    """Read a foreign file's text; problems are told under `source`."""
+    name = format_name or _detected(text, source)
+    draft = Draft(source=source, fabric_name=fabric_name)
+    shape = FORMATS[name].read(text, draft, options)
+    if shape is None:
+        fabric = build(draft)
+    else:
+        parts = generate(shape)
+        fabric_id = Names().give(draft.fabric_name, "fabric")
+        fabric = Fabric(
+            name=fabric_id, switches=tuple(parts.switches), cables=tuple(parts.cables), nics=tuple(parts.nics)
+        )
+    return Imported(name, fabric, tuple(draft.assumed), draft.left_out(), shape)
+
+
+def _text_of(path: Path | str, source: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            content = file.read(MOST_BYTES + 1)
+    except (OSError, ValueError) as error:
+        refuse(source, "", f"cannot be read: {getattr(error, 'strerror', None) or error}")
+    if len(content) > MOST_BYTES:
+        refuse(source, "", f"larger than {MOST_BYTES // 2**20} MiB, the most that is read")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        refuse(source, str(line), "not UTF-8 text")
+
+
+def _detected(text: str, source: str) -> str:
+    for name, one in FORMATS.items():
+        if one.looks_like(text):
+            return name
+    if not text.strip():
+        refuse(source, "", "the file is empty")
+    known = "; ".join(f"{name}: {one.what}" for name, one in FORMATS.items())
+    refuse(source, "1", f"not one of the formats that are known ({known}); --format forces one")

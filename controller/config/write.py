@@ -1,0 +1,99 @@
+"""A fabric to the text of a fabric file: by its `generate`, or drawn out with a switch, link or host on each line."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+
+from controller.config.complaint import one_line
+from controller.config.fabric_file import GenerateShape
+from controller.model.address import ip_text, mac_text
+from controller.model.fabric import Cable, Fabric, Nic, Switch
+
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9._-]*\Z")
+_WORDS = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
+"""Texts that YAML 1.1 takes for something else."""
+_MAC_PREFIX = 0x0200 << 32
+
+Entry = dict[str, object]
+
+
+def fabric_text(fabric: Fabric, header: Iterable[str] = (), shape: GenerateShape | None = None) -> Iterator[str]:
+    """Yield the lines of the fabric file; `header` becomes comments. What has `failed` is not written."""
+    yield from (f"# {one_line(line)}" for line in header)
+    yield "version: 1"
+    yield f"name: {_flow(fabric.name)}"
+    if shape is not None:
+        yield f"generate: {_flow(_generate(shape))}"
+        return
+    for key, entries in _parts(fabric):
+        if entries:
+            yield f"{key}:"
+            yield from (f"  - {_flow(entry)}" for entry in entries)
+
+
+def fabric_document(fabric: Fabric, shape: GenerateShape | None = None) -> Entry:
+    """Return the fabric as the mapping that its file holds."""
+    head: Entry = {"version": 1, "name": fabric.name}
+    return head | ({"generate": _generate(shape)} if shape is not None else dict(_parts(fabric)))
+
+
+def _parts(fabric: Fabric) -> Iterator[tuple[str, list[Entry]]]:
+    at = {number: switch.datapath_id for number, switch in enumerate(fabric.switches, 1)}
+    counted = all(number == datapath_id for number, datapath_id in at.items())
+    yield "switches", [_switch(switch, counted) for switch in fabric.switches]
+    yield "links", [_link(cable) for cable in fabric.cables]
+    hosts = groupby(fabric.nics, key=lambda nic: nic.host)
+    yield "hosts", [{"id": host, "nics": [_nic(nic) for nic in nics]} for host, nics in hosts]
+
+
+def _generate(shape: GenerateShape) -> Entry:
+    keys = {"nic_bps": "gbps", "uplink_bps": "uplink_gbps"}
+    found = shape.model_dump(exclude_defaults=True) | {"nic_bps": shape.nic_bps}
+    return {keys.get(key, key): _gbps(value) if key in keys else value for key, value in found.items()}
+
+
+def _switch(switch: Switch, counted: bool) -> Entry:
+    """Datapath ids that count from 1 are what a drawn switch gets anyway."""
+    found: Entry = {"id": switch.id, "role": switch.role.value}
+    if not counted:
+        found["datapath_id"] = switch.datapath_id
+    if switch.rule_budget is not None:
+        found["rule_budget"] = switch.rule_budget
+    return found
+
+
+def _link(cable: Cable) -> Entry:
+    return {"a": str(cable.lower), "b": str(cable.upper), "gbps": _gbps(cable.capacity_bps)}
+
+
+def _nic(nic: Nic) -> Entry:
+    found: Entry = {"id": nic.id, "ip": ip_text(nic.ip)}
+    if nic.mac != _MAC_PREFIX + nic.ip:
+        found["mac"] = mac_text(nic.mac)
+    found |= {"port": str(nic.port), "gbps": _gbps(nic.capacity_bps)}
+    if nic.rail:
+        found["rail"] = nic.rail
+    if nic.network != "compute":
+        found["network"] = nic.network
+    if nic.gpus:
+        found["gpus"] = list(nic.gpus)
+    return found
+
+
+def _gbps(rate_bps: int) -> int | float:
+    whole, rest = divmod(rate_bps, 10**9)
+    return whole if not rest else rate_bps / 10**9
+
+
+def _flow(value: object) -> str:
+    """Write a value in YAML's flow style; whatever YAML might take for something else is in quotes."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {_flow(one)}" for key, one in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_flow, value)) + "]"
+    if isinstance(value, str):
+        return value if _PLAIN.match(value) and value.lower() not in _WORDS else json.dumps(value)
+    if isinstance(value, float):
+        return f"{value:.9f}".rstrip("0")
+    return str(value)

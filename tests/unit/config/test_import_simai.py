@@ -1,0 +1,104 @@
+from collections import Counter
+
+import pytest
+
+from controller.config.foreign import Options, import_fabric
+from tests.unit.config.foreign_files import RAILS, data_file, imported, joined, refused, roles
+
+
+def test_switches_with_gpus_are_leaves_and_the_others_spines():
+    found = imported(RAILS)
+    assert found.format == "simai"
+    assert roles(found) == {
+        "switch8": "spine", "switch9": "spine", "switch10": "spine", "switch6": "leaf", "switch7": "leaf",
+    }  # fmt: skip
+    assert joined(found) == {
+        (leaf, spine) for leaf in ("switch6", "switch7") for spine in ("switch8", "switch9", "switch10")
+    }
+
+
+def test_a_host_is_a_server_and_a_gpu_has_a_nic_on_its_rail():
+    nics = imported(RAILS).fabric.nics
+    told = [(nic.id, nic.host, nic.rail, nic.gpus, nic.port.switch) for nic in nics]
+    assert told == [
+        ("h1-n0", "h1", 0, (0,), "switch6"),
+        ("h1-n1", "h1", 1, (1,), "switch7"),
+        ("h2-n0", "h2", 0, (0,), "switch6"),
+        ("h2-n1", "h2", 1, (1,), "switch7"),
+    ]
+
+
+def test_nvswitch_links_are_no_fabric_links_and_said_to_be_inside():
+    found = imported(RAILS)
+    assert len(found.fabric.cables) == 6
+    assert any("4 NVSwitch links" in line for line in found.assumed)
+    assert found.left_out == ()
+
+
+def test_rates_are_those_of_the_file():
+    fabric = imported(RAILS).fabric
+    assert {nic.capacity_bps for nic in fabric.nics} == {400 * 10**9}
+    assert {cable.capacity_bps for cable in fabric.cables} == {200 * 10**9, 10**12}
+
+
+def test_a_gpu_on_two_leaves_has_two_nics():
+    text = RAILS.replace("11 2 2 5 14", "11 2 2 5 15") + "0 7 400Gbps 0.0005ms 0\n"
+    nics = [nic for nic in imported(text).fabric.nics if nic.host == "h1"]
+    assert [(nic.id, nic.rail, nic.gpus, nic.port.switch) for nic in nics] == [
+        ("h1-n0", 0, (0,), "switch6"),
+        ("h1-n1", 1, (1,), "switch7"),
+        ("h1-n2", 0, (0,), "switch7"),
+    ]
+
+
+def test_a_link_within_one_tier_is_left_out_and_counted():
+    text = RAILS.replace("11 2 2 5 14", "11 2 2 5 15") + "6 7 400Gbps 0.0005ms 0\n"
+    assert imported(text).left_out == ("left out 1 x link within one tier; the first at source:17",)
+
+
+def test_a_switch_three_links_above_the_leaves_is_refused():
+    text = (
+        "7 1 0 5 6 H100\n2 3 4 5 6\n0 2 1Gbps 0 0\n1 2 1Gbps 0 0\n2 3 1Gbps 0 0\n3 4 1Gbps 0 0\n4 5 1Gbps 0 0\n"
+        "5 6 1Gbps 0 0\n"
+    )
+    assert "more than two links above a leaf" in refused(text)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        ("0 6 400Gbps", "0 66 400Gbps", "source:7: '66' is no node"),
+        ("0 6 400Gbps", "0 6 fast", "source:7: 'fast' is no rate"),
+        ("0 6 400Gbps", "0 6 0Gbps", "source:7: a link's rate must be at least 1 bit/s"),
+        ("0 6 400Gbps", "0 6 400000Gbps", "source:7: a rate of 400000 Gbit/s; at most 4,000 are allowed"),
+        ("0 6 400Gbps 0.0005ms 0", "0 6", "source:7: a link is two nodes"),
+        ("0 6 400Gbps", "6 6 400Gbps", "source:7: node 6 is linked to itself"),
+        ("4 5 6 7 8 9 10", "4 5 6 7 8 9", "source:2: 6 switch ids"),
+        ("4 5 6 7 8 9 10", "4 5 6 7 8 9 9", "source:2: the same switch id twice"),
+        ("11 2 2 5 14 H100", "11 2 2 5 13 H100", "source:16: more links than the 13"),
+        ("11 2 2 5 14 H100", "11 2 2 5 15 H100", "source:16: the file ends after 14 links"),
+        ("11 2 2 5 14 H100", "99999999999 2 2 5 14 H100", "source:1: 99,999,999,992 GPUs, at most 1,000,000"),
+        ("11 2 2 5 14 H100", "11 2 2 50000 14 H100", "source:1: 50,000 switches, at most 20,000"),
+        ("11 2 2 5 14 H100", "7 2 2 5 14 H100", "source:1: no GPUs"),
+        ("11 2 2 5 14 H100", "11 0 2 5 14 H100", "source:1: no GPUs"),
+    ],
+)
+def test_a_wrong_line_is_named(before, after, told):
+    assert refused(RAILS.replace(before, after), "simai").startswith(told)
+
+
+@pytest.mark.parametrize(
+    ("name", "nics", "switches", "links"),
+    [
+        ("Spectrum-X_128g_8gps_400Gbps_H100", 128, {"leaf": 8, "spine": 64}, 512),
+        ("AlibabaHPN_128g_8gps_DualToR_SinglePlane_200Gbps_H100", 256, {"leaf": 16, "spine": 16}, 256),
+        ("DCN+SingleToR_128g_8gps_400Gbps_H100", 128, {"leaf": 2, "spine": 8}, 16),
+    ],
+)
+def test_the_generated_fabrics_have_the_sizes_that_their_names_tell(name, nics, switches, links):
+    found = import_fabric(data_file("simai", "generated_topo", name), Options())
+    assert len({nic.host for nic in found.fabric.nics}) == 16
+    assert len(found.fabric.nics) == nics
+    assert Counter(roles(found).values()) == switches
+    assert len(found.fabric.cables) == links
+    assert found.left_out == ()
