@@ -13,11 +13,12 @@ from controller.planner.segments import Segments
 
 
 def certify(
-    topology: Topology, live: Live, segments: Segments, flows: Flows, hops: Ints, used: Floats
+    topology: Topology, live: Live, segments: Segments, flows: Flows, paths: tuple[Ints, Ints], used: Floats
 ) -> Certificate:  # fmt: skip
-    """Return the certificate of a plan; `used` is the utilisation of every directed link.
+    """Return the certificate of a plan with these paths, out and back.
 
-    Of links or NICs that are equally full the first in the fabric's order is named; none where nothing flows.
+    `used` is the utilisation of every directed link. Of links or NICs that are equally full the first in the fabric's
+    order is named; none where nothing flows.
     """
     switch_links, nic_links = used[: topology.first_nic_link], used[topology.first_nic_link :]
     bound = lower_bound(topology, live, flows)
@@ -30,7 +31,7 @@ def certify(
         ecmp_max_link_utilisation=ecmp,
         e_ecmp_max_link_utilisation=e_ecmp,
         bottleneck_link=topology.link_ids[int(switch_links.argmax())] if worst > 0 else "",
-        deadlock_free=deadlock_free(topology, (hops, topology.mirrored(hops))),
+        deadlock_free=deadlock_free(topology, paths),
         max_nic_utilisation=worst_nic,
         bottleneck_nic=topology.nic_ids[int(nic_links.argmax()) % topology.nics] if worst_nic > 0 else "",
     )

@@ -25,14 +25,13 @@ from controller.planner.pins import (
     Streams,
     bundles,
     given_paths,
-    pinned_pairs,
     refuse_taken_tuples,
     streams_to_guard,
-    taken_along,
     tuple_keys,
 )
 from controller.planner.placed import Paths, Placed, joined_paths, paths_of
 from controller.planner.refusal import dead_nic, no_path, too_full
+from controller.planner.reverse import only_answers, ways_back
 from controller.planner.route import Router
 from controller.planner.steering import PortTable, port_table_of, ports_of
 
@@ -86,7 +85,8 @@ def draft(
     hops = _route(router, jobs, old, running, new)
     if (why := no_path(topology, live, job_ids, new, hops)) is not None:
         return Infeasible(why=why)
-    whole = joined_paths([old, _with_ports(fabric, topology, running, new, hops)], topology)
+    reverse_hops = ways_back(router, jobs, old, running, new, hops)
+    whole = joined_paths([old, _with_ports(fabric, topology, running, new, (hops, reverse_hops))], topology)
     loads = link_loads(topology, whole.flows, whole.hops)
     return Draft(
         router=router,
@@ -118,23 +118,21 @@ def _route(router: Router, jobs: Sequence[JobRequest], old: Paths, running: Stre
     return router.route(new, priority[new.job], base, bundle, given_paths(running, bundle))
 
 
-def _with_ports(fabric: Fabric, topology: Topology, running: Streams, new: Flows, hops: Ints) -> Paths:
-    """Write each path into its port; a port the job has fixed stays, and a pin by addresses takes answers along.
+def _with_ports(
+    fabric: Fabric, topology: Topology, running: Streams, new: Flows, paths: tuple[Ints, Ints]
+) -> Paths:  # fmt: skip
+    """Write each path, out and back, into its port; a port the job has fixed stays.
 
     Flows of one pair of NICs count through the spare bits, from 1: a flow label of 0 means "automatic" to a NIC, so
     port 49152 is the one to avoid.
     """
     table = port_table_of(fabric, topology)
-    src, dst = new.src_nic, new.dst_nic
+    (hops, reverse_hops), src, dst = paths, new.src_nic, new.dst_nic
     fixed = np.flatnonzero(new.fixed_port > 0)
     pins = tuple_keys(topology, src[fixed], dst[fixed], new.fixed_port[fixed])
     taken = np.concatenate((running.key[running.fixed], pins))
     entropy = repeats(src * topology.nics + dst) + 1
     ports = _free_ports(topology, table, taken, (src, dst, hops), entropy)
-    pinned = pinned_pairs(topology, running, new, hops)
-    reverse_hops = topology.mirrored(hops)
-    if pinned:
-        reverse_hops = taken_along(tuple_keys(topology, dst, src, 0), reverse_hops, pinned)
     return Paths(
         flows=new,
         hops=hops,
@@ -183,7 +181,8 @@ def certified(drafted: Draft) -> Plan | Infeasible:
     """Measure the whole plan, refuse it where a job may not be that full, and hand it out job by job."""
     topology, whole, jobs, kept = drafted.router.topology, drafted.whole, drafted.jobs, drafted.kept
     used = utilisation(topology, drafted.loads)
-    certificate = certify(topology, drafted.router.live, drafted.router.segments, whole.flows, whole.hops, used)
+    paths = (whole.hops, whole.reverse_hops)
+    certificate = certify(topology, drafted.router.live, drafted.router.segments, whole.flows, paths, used)
     begins = np.searchsorted(whole.flows.job, np.arange(len(jobs) + 1))
     parts = [slice(int(begins[job]), int(begins[job + 1])) for job in range(len(jobs))]
     own = [own_utilisation(topology, whole.hops[part], used) for part in parts]
@@ -235,4 +234,5 @@ def _job_flows(
         pinned=bool(flows.pinned.any()),
         own_max_link_utilisation=own,
         predicted_completion_ns=completion_ns(flows, rates[part]),
+        reverse_links=only_answers(topology, whole.hops[part], whole.reverse_hops[part]),
     )

@@ -311,7 +311,7 @@ def check(fabric, jobs, plan):
         found += _flow_violations(network, flow, expected[flow["flow_id"]])
     if found:
         return found
-    found += _shared_paths(flows, expected)
+    found += _shared_paths(flows, expected) + _uneven_answers(network, flows, expected)
     for job in plan["jobs"]:
         found += _certificate_violations(network, flows, job)
     if len({(flow["job"], flow["phase"]) for flow in flows}) == len({flow["job"] for flow in flows}):
@@ -350,6 +350,21 @@ def _shared_paths(flows, expected):
         if wanted["pin"] and not wanted["port"]:
             paths[flow["src_nic"], flow["dst_nic"]].add(tuple(flow["links"]))
     return [f"{pair}: pinned to {len(found)} paths" for pair, found in paths.items() if len(found) > 1]
+
+
+def _uneven_answers(network, flows, expected):
+    """The fullest link holds no more reverse streams, for its rate, than if every answer went back the flow's way."""
+    if any(flow["pin"] and not flow["port"] for flow in expected.values()):
+        return []  # a pin of a whole pair takes the answers of the opposite pair along
+    back = {link: ">".join(reversed(link.split(">"))) for link in network.switch_links}
+    streams = [{**flow, "demand_bps": 1} for flow in flows]
+    told = heaviest(streams, lambda flow: flow["reverse_links"][1:-1])
+    mirrored = heaviest(streams, lambda flow: [back[link] for link in flow["links"][1:-1]])
+    worst, limit = (
+        max((Fraction(count, network.capacity[link]) for link, count in counts.items()), default=Fraction(0))
+        for counts in (told, mirrored)
+    )
+    return [f"{float(worst / limit)} times the answers on one link of a mirror"] if worst > limit else []
 
 
 def _certificate_violations(network, flows, job):
