@@ -5,6 +5,7 @@ the largest utilisation over 16 seeds. E-ECMP is the same with every flow spread
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from controller.planner.clos import MOST_HOPS, NO_LINK, Live, Topology
 from controller.planner.expand import Flows
@@ -23,8 +24,9 @@ for _byte in range(256):
         _value = _value >> 1 ^ (0xEDB88320 if _value & 1 else 0)
     _CRC_TABLE[_byte] = _value
 
-Ways = tuple[Ints, Ints, Ints, Ints, Ints, Flags, Ints, int]
-"""start, first, second, top, middle, below, below_row, number of cables."""
+Short = NDArray[np.int32]
+Ways = tuple[Ints, Short, Short, Short, Short, Flags, Ints, int]
+"""start, first, second, top, middle, below, below_row, number of cables; the tables in half the width, to be near."""
 
 
 @kernel
@@ -99,17 +101,41 @@ def _partners(ways: Ways, u: int, a: int, b: int) -> tuple[int, int]:
 
 
 @kernel
+def _turns_early(ways: Ways, a: int, b: int) -> tuple[int, int]:
+    """Return the range of a's one-cable segments where every switch right above a has b below it, else (0, 0).
+
+    Only such segments are admissible then. The range is (0, 0), too, where they do not lie side by side.
+    """
+    start, second, top, below, below_row = ways[0], ways[2], ways[3], ways[5], ways[6]
+    low = start[a + 1]
+    while low > start[a] and second[low - 1] < 0:
+        low -= 1
+        row = below_row[top[low]]
+        if row < 0 or not below[row, b]:
+            return 0, 0
+    for u in range(start[a], low):
+        if second[u] < 0:
+            return 0, 0
+    return low, start[a + 1]
+
+
+@kernel
 def _pick(ways: Ways, a: int, b: int, hash_value: int) -> tuple[int, int]:
     """Pick a path by a hash: any up-segment and a partner, a few tries before all paths are counted."""
-    start = ways[0]
+    start, top, below, below_row = ways[0], ways[3], ways[5], ways[6]
     ups, downs = start[a + 1] - start[a], start[b + 1] - start[b]
     if ups == 0 or downs == 0:
         return -1, -1
-    chosen = hash_value
+    first, chosen = start[a], hash_value
+    last = below_row[top[start[a + 1] - 1]]
+    if last >= 0 and below[last, b]:
+        low, high = _turns_early(ways, a, b)
+        if high > low:
+            first, ups = low, high - low
     for _ in range(TRIES):
         # The hash times the number of choices, over 2^32: as even as a remainder and without its division.
         spread = chosen * ups
-        u = start[a] + (spread >> 32)
+        u = first + (spread >> 32)
         low, high = _partners(ways, u, a, b)
         if high > low:
             w = low + ((spread & 0xFFFFFFFF) * (high - low) >> 32)
@@ -210,7 +236,8 @@ def _median(
     row = np.repeat(np.arange(len(flows), dtype=np.int64), queue_pairs)
     share = (demand / queue_pairs)[row]
     s = segments
-    ways = (s.start, s.first, s.second, s.top, s.middle, s.below, s.below_row, topology.cables)
+    first, second, top, middle = (column.astype(np.int32) for column in (s.first, s.second, s.top, s.middle))
+    ways = (s.start, first, second, top, middle, s.below, s.below_row, topology.cables)
     ends = (topology.nic_leaf[flows.src_nic][row], topology.nic_leaf[flows.dst_nic][row])
     of_addresses, of_port = _hash_parts(_CRC_TABLE, topology.nic_ip[flows.src_nic], topology.nic_ip[flows.dst_nic])
     of_tuple = (of_addresses[row], of_port)

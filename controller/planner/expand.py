@@ -163,17 +163,19 @@ def _expand_job(topology: Topology, request: JobRequest, job: int) -> Flows:
     qps = columns["qps"]
     pin = np.full(len(qps), request.steering is Steering.PIN)
     fixed = columns["fixed_port"] > 0
-    row = np.repeat(np.arange(len(qps), dtype=np.int64), qps)
-    queue_pair = np.arange(len(row), dtype=np.int64) - np.repeat(np.cumsum(qps) - qps, qps)
+    even = bool(len(qps)) and bool((qps == qps[0]).all())
+    times = int(qps[0]) if even else qps  # one number for all is repeated four times as fast
+    row = np.repeat(np.arange(len(qps), dtype=np.int64), times)
+    queue_pair = np.arange(len(row), dtype=np.int64) - np.repeat(np.cumsum(qps) - qps, times)
     return Flows(
         job=np.full(len(row), job, dtype=np.int64),
-        queue_pair=queue_pair + columns["first_queue_pair"][row],
-        demand_bps=_rounded(numerator, denominator * qps)[row],
-        size_bytes=(columns["bytes"] / qps)[row],
+        queue_pair=queue_pair + np.repeat(columns["first_queue_pair"], times),
+        demand_bps=np.repeat(_rounded(numerator, denominator * qps), times),
+        size_bytes=np.repeat(columns["bytes"] / qps, times),
         logical=row,
-        pinned=(fixed | pin)[row],
-        by_addresses=(pin & ~fixed)[row],
-        **{name: columns[name][row] for name in _COPIED},
+        pinned=np.repeat(fixed | pin, times),
+        by_addresses=np.repeat(pin & ~fixed, times),
+        **{name: np.repeat(columns[name], times) for name in _COPIED},
     )
 
 
@@ -201,7 +203,7 @@ def _logical_flows(request: JobRequest, index: int, topology: Topology, nics: In
     qps = collective.qps_per_flow or 1
     if qps > 1 and port.any():
         raise InputError(f"job {request.job_id}: collectives[{index}]: a fixed udp_source_port needs qps_per_flow 1")
-    columns = {
+    columns: dict[str, Ints] = {
         "collective": np.full(count, index, dtype=np.int64),
         "phase": np.full(count, collective.phase, dtype=np.int64),
         "src_rank": source,
@@ -215,7 +217,7 @@ def _logical_flows(request: JobRequest, index: int, topology: Topology, nics: In
         "first_queue_pair": qps * _named_before(collective, source * len(nics) + target),
     }
     apart = topology.nic_host[columns["src_nic"]] != topology.nic_host[columns["dst_nic"]]
-    return {name: column[apart] for name, column in columns.items()}
+    return columns if apart.all() else {name: column[apart] for name, column in columns.items()}
 
 
 def _named_before(collective: Collective, pairs: Ints) -> Ints:

@@ -106,7 +106,13 @@ def link_places(topology: Topology, flows: Flows, hops: Ints) -> Ints:
 
 def link_loads(topology: Topology, flows: Flows, hops: Ints) -> Floats:
     """Return the load of every directed link in bits per second."""
-    return heaviest_phases(flows, link_places(topology, flows, hops), len(topology.capacity))
+    if not layers_of(flows).one_per_job:
+        return heaviest_phases(flows, link_places(topology, flows, hops), len(topology.capacity))
+    total, weight = np.zeros(len(topology.capacity)), flows.demand_bps.astype(np.float64)
+    _sums(np.ascontiguousarray(hops), weight, total)
+    _sums(flows.src_nic[:, None], weight, total[topology.first_nic_link :])
+    _sums(flows.dst_nic[:, None], weight, total[topology.first_nic_link + topology.nics :])
+    return total
 
 
 def utilisation(topology: Topology, loads: Floats) -> Floats:
