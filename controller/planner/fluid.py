@@ -140,7 +140,7 @@ def planned_rates(topology: Topology, flows: Flows, hops: Ints, loads: Floats) -
         return rates
     touched = _touched(flows.src_nic, paths, flows.dst_nic, first, tight)
     part = _Part.of(topology, flows, paths, touched)
-    layer, job_of_layer, heavy = _layers(flows.job[touched], flows.phase[touched], part.demand_bps)
+    layer, job_of_layer, heavy = layers_of(flows.job[touched], flows.phase[touched], part.demand_bps)
     # All heaviest phases meet each other, so one filling serves them all; every other phase has one of its own.
     solved, first_members = np.empty(len(touched), dtype=np.int64), np.flatnonzero(heavy[layer])
     solved[first_members] = part.rows(first_members).shares(topology)
@@ -218,7 +218,7 @@ def _crowded_nics(src_nic: Ints, dst_nic: Ints, demand_bps: Ints, nic_capacity: 
     return crowded
 
 
-def _layers(job: Ints, phase: Ints, demand_bps: Ints) -> tuple[Ints, Ints, Flags]:
+def layers_of(job: Ints, phase: Ints, demand_bps: Ints) -> tuple[Ints, Ints, Flags]:
     """Return each flow's layer (a phase of a job), the job of each, and which are the heaviest of their jobs."""
     begins = np.ones(len(job), dtype=np.bool_)
     begins[1:] = (job[1:] != job[:-1]) | (phase[1:] != phase[:-1])
@@ -230,7 +230,7 @@ def _layers(job: Ints, phase: Ints, demand_bps: Ints) -> tuple[Ints, Ints, Flags
     order = np.lexsort((layers[:, 1], -weight, layers[:, 0]))
     jobs = layers[order, 0]
     heavy = np.zeros(len(layers), dtype=np.bool_)
-    heavy[order[np.concatenate(([True], jobs[1:] != jobs[:-1]))]] = True
+    heavy[order[np.concatenate(([True], jobs[1:] != jobs[:-1]))[: len(jobs)]]] = True
     return layer, layers[:, 0], heavy
 
 

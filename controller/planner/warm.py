@@ -4,10 +4,13 @@
 whatever a plan may need is on disk (or, without a cache, in memory). `prepare` is for a process that is about to plan.
 """
 
+import numpy as np
+
 from controller.model.fabric import Cable, Fabric, Nic, PortRef, Role, Switch
 from controller.model.health import Health
 from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest, RankPair
 from controller.planner.clos import topology_of
+from controller.planner.completion import completion_times
 from controller.planner.solve import solve
 from controller.planner.steering import port_table_of
 
@@ -61,6 +64,7 @@ def warm() -> None:
     second = JobRequest(job_id="mixed", ranks=ranks, collectives=(mixed, ring))
     solve(fabric, (first,), health=Health())
     solve(fabric, (first, second), health=Health(down_cables=frozenset((fabric.cables[0].id,))))
+    completion_times(np.zeros((2, 1), dtype=np.int64), np.ones(1), np.ones(2))
 
 
 if __name__ == "__main__":
