@@ -190,6 +190,17 @@ class Fabric:
         return {switch.id: self._groups_of(switch.id) for switch in self.switches if switch.role is not Role.LEAF}
 
     def _groups_of(self, switch: str) -> tuple[DownGroup, ...]:
+        by_leaves: dict[frozenset[str], list[Cable]] = {}
+        for cable in self.down_cables[switch]:
+            by_leaves.setdefault(self.leaves_below[cable.lower.switch], []).append(cable)
+        if sum(map(len, by_leaves)) == len(self.leaves_below[switch]):
+            # No leaf is below two of them, as in any regular fabric: each set of leaves is a group as it is.
+            found = (DownGroup(tuple(sorted(leaves)), tuple(cables)) for leaves, cables in by_leaves.items())
+            return tuple(sorted(found, key=lambda group: group.leaves))
+        return self._groups_by_leaf(switch)
+
+    def _groups_by_leaf(self, switch: str) -> tuple[DownGroup, ...]:
+        """Return the groups of a switch whose cables lead to overlapping sets of leaves."""
         cables_of: dict[str, list[Cable]] = {}
         for cable in self.down_cables[switch]:
             for leaf in self.leaves_below[cable.lower.switch]:

@@ -72,9 +72,13 @@ def _rules_of(compilation: Compilation, switch: Switch) -> SwitchRules:
     ports_up = tuple(cable.lower.number for cable in compilation.fabric.up_choices[switch.id])
     rules = _classify_rules(compilation, switch) + compilation.pin_rules.get(switch.id, ())
     if switch.role is Role.LEAF:
-        rules += _local_rules(compilation, switch) + from_above_rules(Table.CLASSIFY, FROM_ABOVE_PRIORITY, ports_up)
+        from_above = ("from above", ports_up)
+        rules += _local_rules(compilation, switch) + compilation.rules_once(
+            from_above, lambda: from_above_rules(Table.CLASSIFY, FROM_ABOVE_PRIORITY, ports_up)
+        )
     else:
-        rules += down_rules(compilation, switch) + guard_rules(ports_up)
+        guards = compilation.rules_once(("guards", ports_up), lambda: guard_rules(ports_up))
+        rules += down_rules(compilation, switch) + guards
     groups = compilation.once(("up groups", ports_up), lambda: up_groups(ports_up))
     groups += down_groups(compilation.fabric.down_groups.get(switch.id, ()))
     return SwitchRules(rules=rules + up_rules(compilation, switch), groups=groups)
