@@ -32,12 +32,12 @@ switches:
 - {id: leaf2, role: leaf, datapath_id: 5}
 - {id: leaf3, role: leaf, datapath_id: 6}
 links:
-- {a: "leaf1:1", b: "agg1:1"}
-- {a: "leaf2:1", b: "agg1:2"}
-- {a: "leaf2:2", b: "agg2:1"}
-- {a: "leaf3:1", b: "agg2:2"}
-- {a: "agg1:3", b: "core1:1"}
-- {a: "agg2:3", b: "core1:2"}
+- {a: "leaf1:1", b: "agg1:1", gbps: 10}
+- {a: "leaf2:1", b: "agg1:2", gbps: 10}
+- {a: "leaf2:2", b: "agg2:1", gbps: 10}
+- {a: "leaf3:1", b: "agg2:2", gbps: 10}
+- {a: "agg1:3", b: "core1:1", gbps: 10}
+- {a: "agg2:3", b: "core1:2", gbps: 10}
 """
     groups = parse_fabric(text, "fabric").down_groups["core1"]
     found = {group.leaves: [cable.upper.number for cable in group.cables] for group in groups}
