@@ -267,6 +267,20 @@ class _Part:
         return np.floor(rates + 1e-6).astype(np.int64)
 
 
+@kernel
+def _slowest_of_runs(phase: Ints, size_bytes: Floats, rates: Floats) -> tuple[Ints, Floats]:
+    """Return, for every run of flows of one phase, the phase and the time in ns that its slowest flow takes."""
+    phases, slowest, runs = np.empty(phase.shape[0], np.int64), np.zeros(phase.shape[0]), 0
+    for f in range(phase.shape[0]):
+        if f == 0 or phase[f] != phase[f - 1]:
+            phases[runs] = phase[f]
+            runs += 1
+        if size_bytes[f] > 0:
+            time_ns = size_bytes[f] * 8e9 / rates[f] if rates[f] > 0 else np.inf
+            slowest[runs - 1] = max(slowest[runs - 1], time_ns)
+    return phases[:runs].copy(), slowest[:runs].copy()
+
+
 def completion_ns(flows: Flows, rates: Ints, slots: Ints | None = None) -> int:
     """Return how long one iteration of a job takes: the sum over phases of its slowest flow's time at its rate.
 
@@ -275,16 +289,11 @@ def completion_ns(flows: Flows, rates: Ints, slots: Ints | None = None) -> int:
     one of n `slots` in turn sends an n-th of its rate on average. 0 where no flow says how many bytes it carries, or
     one has no rate. Dependencies inside a collective are not modelled.
     """
-    if not len(flows) or not flows.size_bytes.any():
-        return 0
-    mean_rates = rates if slots is None else rates / np.maximum(slots, 1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        time_ns = np.where(flows.size_bytes > 0, flows.size_bytes * 8e9 / mean_rates, 0.0)
+    mean_rates = rates.astype(np.float64) if slots is None else rates / np.maximum(slots, 1)
+    phase, time_ns = _slowest_of_runs(flows.phase, flows.size_bytes, mean_rates)
     if not np.isfinite(time_ns).all():
         return 0
-    # Flows come phase by phase, or nearly so: runs are few where flows are many.
-    begins = np.flatnonzero(np.concatenate(([True], flows.phase[1:] != flows.phase[:-1])))
-    phases, index = np.unique(flows.phase[begins], return_inverse=True)
+    phases, index = np.unique(phase, return_inverse=True)
     slowest = np.zeros(len(phases))
-    np.maximum.at(slowest, index, np.maximum.reduceat(time_ns, begins))
+    np.maximum.at(slowest, index, time_ns)
     return round(float(slowest.sum()))
