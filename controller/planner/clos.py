@@ -36,6 +36,7 @@ class Topology:
         self.nic_ids = [nic.id for nic in fabric.nics]
         self.nic_index = {nic: number for number, nic in enumerate(self.nic_ids)}
         self.nic_leaf: Ints = np.array([index[nic.port.switch] for nic in fabric.nics], dtype=np.int64)
+        self.nic_port: Ints = np.array([nic.port.number for nic in fabric.nics], dtype=np.int64)
         hosts: dict[str, int] = {}
         self.nic_host: Ints = np.array([hosts.setdefault(nic.host, len(hosts)) for nic in fabric.nics], dtype=np.int64)
         self.nic_ip: Ints = np.array([nic.ip for nic in fabric.nics], dtype=np.int64)

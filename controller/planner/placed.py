@@ -78,3 +78,9 @@ def joined_paths(parts: Sequence[Paths], topology: Topology) -> Paths:
         reverse_hops=join_hops([part.reverse_hops for part in parts]),
         reverse_ports=np.concatenate([none, *(part.reverse_ports for part in parts)]),
     )
+
+
+def no_paths(flows: Flows) -> Paths:
+    """Return the paths of no flow at all, the columns like those of `flows`."""
+    ports, hops = flows.job[:0], np.empty((0, MOST_HOPS), dtype=np.int64)
+    return Paths(flows=flows.rows(slice(0)), hops=hops, ports=ports, reverse_hops=hops, reverse_ports=ports)

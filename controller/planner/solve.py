@@ -13,8 +13,9 @@ from controller.model.fabric import Fabric
 from controller.model.health import Health
 from controller.model.job import JobRequest
 from controller.model.plan import Infeasible, JobFlows, Plan, Stream
+from controller.planner.beside import base_loads, priorities, route_beside
 from controller.planner.certificate import certify, own_utilisation
-from controller.planner.clos import MOST_HOPS, Live, Topology, topology_of
+from controller.planner.clos import Live, Topology, topology_of
 from controller.planner.expand import Flows, expand, joined, repeats
 from controller.planner.flow_table import FlowTable, path_links
 from controller.planner.fluid import completion_ns, planned_rates
@@ -23,13 +24,11 @@ from controller.planner.link_loads import LinkLoads
 from controller.planner.loads import link_loads, utilisation
 from controller.planner.pins import (
     Streams,
-    bundles,
-    given_paths,
     refuse_taken_tuples,
     streams_to_guard,
     tuple_keys,
 )
-from controller.planner.placed import Paths, Placed, joined_paths, paths_of
+from controller.planner.placed import Paths, Placed, joined_paths, no_paths, paths_of
 from controller.planner.refusal import dead_nic, no_path, too_full
 from controller.planner.reverse import only_answers, ways_back
 from controller.planner.route import Router
@@ -75,14 +74,17 @@ def draft(
     live = Live.of(topology, health)
     jobs = [request for request, _ in kept] + list(requests)
     new = expand(topology, requests, first_job=len(kept))
-    old = joined_paths([paths_of(topology, number, job) for number, job in enumerate(kept)] or [_none(new)], topology)
+    old = joined_paths(
+        [paths_of(topology, number, job) for number, job in enumerate(kept)] or [no_paths(new)], topology
+    )
     job_ids = [job.job_id for job in jobs]
     refuse_taken_tuples(topology, job_ids, joined((old.flows, new)))
     if (why := dead_nic(topology, live, job_ids, new)) is not None:
         return Infeasible(why=why)
     router = Router(topology=topology, live=live)
     running = old.streams(topology)
-    hops = _route(router, jobs, old, running, new)
+    priority = priorities(jobs)
+    hops = route_beside(router, priority, base_loads(topology, priority, old), running, new)
     if (why := no_path(topology, live, job_ids, new, hops)) is not None:
         return Infeasible(why=why)
     reverse_hops = ways_back(router, jobs, old, running, new, hops)
@@ -98,24 +100,6 @@ def draft(
         rates=planned_rates(topology, whole.flows, whole.hops, loads),
         guards=_guards(topology, whole, new, hops) if new.by_addresses.any() else {},
     )
-
-
-def _none(flows: Flows) -> Paths:
-    """Return the paths of no flow at all."""
-    ports, hops = flows.job[:0], np.empty((0, MOST_HOPS), dtype=np.int64)
-    return Paths(flows=flows.rows(slice(0)), hops=hops, ports=ports, reverse_hops=hops, reverse_ports=ports)
-
-
-def _route(router: Router, jobs: Sequence[JobRequest], old: Paths, running: Streams, new: Flows) -> Ints:
-    """Choose the new flows' paths over the load of the old ones."""
-    topology = router.topology
-    priority = np.array([job.priority for job in jobs], dtype=np.int64)
-    base = []
-    for level in np.unique(priority[old.flows.job]).tolist():
-        rows = priority[old.flows.job] == level
-        base.append((level, link_loads(topology, old.flows.rows(rows), old.hops[rows])))
-    bundle = bundles(topology, running, new, priority[new.job])
-    return router.route(new, priority[new.job], base, bundle, given_paths(running, bundle))
 
 
 def _with_ports(

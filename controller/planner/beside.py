@@ -1,0 +1,36 @@
+"""New flows beside running ones: their paths over the load of whoever stays where he is."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from controller.model.job import JobRequest
+from controller.planner.clos import Topology
+from controller.planner.expand import Flows
+from controller.planner.jit import Floats, Ints
+from controller.planner.loads import link_loads
+from controller.planner.pins import Streams, bundles, given_paths
+from controller.planner.placed import Paths
+from controller.planner.route import Router
+
+
+def priorities(jobs: Sequence[JobRequest]) -> Ints:
+    """Return the priority of each job."""
+    return np.array([job.priority for job in jobs], dtype=np.int64)
+
+
+def base_loads(topology: Topology, priority: Ints, old: Paths) -> list[tuple[int, Floats]]:
+    """Return what running jobs put on every link, a load for each of their priorities."""
+    base = []
+    for level in np.unique(priority[old.flows.job]).tolist():
+        rows = priority[old.flows.job] == level
+        base.append((level, link_loads(topology, old.flows.rows(rows), old.hops[rows])))
+    return base
+
+
+def route_beside(
+    router: Router, priority: Ints, base: Sequence[tuple[int, Floats]], running: Streams, new: Flows
+) -> Ints:  # fmt: skip
+    """Choose the new flows' paths over the running ones' load; `priority` is each job's, running or new."""
+    bundle = bundles(router.topology, running, new, priority[new.job])
+    return router.route(new, priority[new.job], base, bundle, given_paths(running, bundle))

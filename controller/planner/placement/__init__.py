@@ -1,0 +1,1 @@
+"""Where a job should run: what is free, which hosts and leaves to take, and what each choice costs."""

@@ -1,0 +1,245 @@
+"""What is free, sorted for a job of one shape: seats on hosts, hosts in blocks of leaves, blocks in zones.
+
+A seat is a place for ranks behind one NIC. A block is what hosts join below the fabric: a leaf where every host has
+its NICs on one, a group of leaves where hosts are rail-optimised or on two leaves. A zone is a set of leaves that all
+reach each other over live cables; a healthy fabric is one zone.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import groupby, pairwise
+
+import numpy as np
+
+from controller.model.placement import WHOLE_GPU_MILLI
+from controller.planner.clos import Live, Topology
+from controller.planner.jit import Flags, Floats, Ints
+from controller.planner.placement.free import Gpus, taken_from
+
+MOST_ZONES = 4
+"""So many parts of a fabric that has fallen apart are looked at, those first whose leaves reach the most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seat:
+    """Room for ranks behind NIC `nic`: `snug` on GPUs in use already, `fresh` on idle ones, `each` to one of these."""
+
+    nic: int
+    leaf: int
+    snug: int
+    fresh: int
+    each: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """A host's seats in order of its NICs; `place` is the leaf and port where the first of them is plugged in."""
+
+    seats: tuple[Seat, ...]
+    size: int
+    snug: int
+    leaves: tuple[int, ...]
+    place: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Seats:
+    """All seats of a zone that have room, as columns in order of block, host and NIC."""
+
+    nic: Ints
+    leaf: Ints
+    port: Ints
+    host: Ints
+    snug: Ints
+    fresh: Ints
+    each: int
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Block:
+    """Leaves that hosts join: room for `size` ranks, for `snug` of them on GPUs that are in use already.
+
+    `pod` is that of the first leaf, `load` how full the uplinks of the fullest leaf are on the whole, `untouched` says
+    that no GPU is in use.
+    """
+
+    leaves: tuple[int, ...]
+    size: int
+    snug: int
+    pod: int
+    load: float
+    untouched: bool
+    seats: Seats = field(repr=False)
+    rows: slice
+
+    @cached_property
+    def hosts(self) -> tuple[Host, ...]:
+        """Return the hosts with room, in order of leaf and port."""
+        seats, rows = self.seats, self.rows
+        columns = (seats.host, seats.nic, seats.leaf, seats.port, seats.snug, seats.fresh)
+        table = zip(*(column[rows].tolist() for column in columns), strict=True)
+        found = [_host(list(mine), seats.each) for _, mine in groupby(table, key=lambda seat: seat[0])]
+        return tuple(sorted(found, key=lambda host: host.place))
+
+
+Zone = tuple[Block, ...]
+
+
+def _host(seats: list[tuple[int, ...]], each: int) -> Host:
+    return Host(
+        seats=tuple(
+            Seat(nic=nic, leaf=leaf, snug=snug, fresh=fresh, each=each) for _, nic, leaf, _, snug, fresh in seats
+        ),
+        size=sum(snug + fresh for *_, snug, fresh in seats),
+        snug=sum(snug for *_, snug, _ in seats),
+        leaves=tuple(leaf for _, _, leaf, *_ in seats),
+        place=min((leaf, port) for _, _, leaf, port, *_ in seats),
+    )
+
+
+def zones_of(
+    topology: Topology, live: Live, gpus: Gpus, room_milli: Ints, share_milli: int, loads_bps: Floats
+) -> tuple[Zone, ...]:
+    """Return the zones with their blocks in order of leaves, the roomiest zone first.
+
+    `loads_bps` is what running jobs put on each directed link.
+    """
+    snug, fresh, each = _ranks_of_sets(gpus, room_milli, share_milli)
+    idle = np.ones(len(gpus.nics_of_set), dtype=np.bool_)
+    idle[gpus.set_of[room_milli < WHOLE_GPU_MILLI]] = False
+    alive = live.links[topology.first_nic_link : topology.first_nic_link + topology.nics]
+    fill, pod = _uplink_fill(topology, loads_bps), _pods(topology)
+    zones = []
+    for leaves in _mutual_reach(topology, live):
+        nic = _nic_of_sets(topology, gpus, alive & leaves[topology.nic_leaf])
+        zones.append(_blocks(topology, nic, (snug, fresh, each), idle, pod, fill))
+    return tuple(sorted(zones, key=lambda zone: -sum(block.size for block in zone)))
+
+
+def _ranks_of_sets(gpus: Gpus, room_milli: Ints, share_milli: int) -> tuple[Ints, Ints, int]:
+    """Return how many ranks fit onto each set's GPUs in use, onto its idle ones, and onto one idle GPU."""
+    sets = len(gpus.nics_of_set)
+    snug, fresh = np.zeros(sets, dtype=np.int64), np.zeros(sets, dtype=np.int64)
+    if share_milli <= WHOLE_GPU_MILLI:
+        fits, idle = room_milli // share_milli, room_milli == WHOLE_GPU_MILLI
+        np.add.at(snug, gpus.set_of, np.where(idle, 0, fits))
+        np.add.at(fresh, gpus.set_of, np.where(idle, fits, 0))
+        return snug, fresh, WHOLE_GPU_MILLI // share_milli
+    for number, mine in enumerate(gpus.gpus_of_set):
+        room = room_milli[mine].tolist()
+        while (taken := taken_from(room, share_milli)) is not None:
+            room = [free - milli for free, milli in zip(room, taken, strict=True)]
+            fresh[number] += 1
+    return snug, fresh, 1
+
+
+def _nic_of_sets(topology: Topology, gpus: Gpus, usable: Flags) -> Ints:
+    """Return the NIC that each set is reached by, -1 where none can be used.
+
+    Of several that one whose leaf serves most, so that hosts of a kind take the same leaf.
+    """
+    nic = np.where(usable[gpus.first_nic], gpus.first_nic, -1) if len(gpus.first_nic) else gpus.first_nic
+    if gpus.shared:
+        popular = Counter(
+            int(topology.nic_leaf[n]) for number in gpus.shared for n in gpus.nics_of_set[number] if usable[n]
+        )
+    for number in gpus.shared:
+        open_ones = [n for n in gpus.nics_of_set[number] if usable[n]]
+        leaf = {n: int(topology.nic_leaf[n]) for n in open_ones}
+        nic[number] = min(open_ones, key=lambda n: (-popular[leaf[n]], leaf[n], n), default=-1)
+    return nic
+
+
+def _blocks(
+    topology: Topology, nic_of_set: Ints, ranks: tuple[Ints, Ints, int], idle: Flags, pod: Ints, fill: Floats
+) -> Zone:
+    """Join leaves that share a host, and sort the seats by block; blocks without room are left out."""
+    sets = np.flatnonzero(nic_of_set >= 0)
+    nic = nic_of_set[sets]
+    block = _joined_leaves(topology, nic)[topology.nic_leaf[nic]]
+    used = np.bincount(block[~idle[sets]], minlength=len(topology.switch_ids)) > 0
+    snug, fresh = ranks[0][sets], ranks[1][sets]
+    roomy = snug + fresh > 0
+    nic, block, snug, fresh = nic[roomy], block[roomy], snug[roomy], fresh[roomy]
+    order = np.lexsort((nic, topology.nic_host[nic], block))
+    nic, block, snug, fresh = nic[order], block[order], snug[order], fresh[order]
+    seats = Seats(
+        nic=nic, leaf=topology.nic_leaf[nic], port=topology.nic_port[nic], host=topology.nic_host[nic], snug=snug,
+        fresh=fresh, each=ranks[2],
+    )  # fmt: skip
+    begins = [*np.flatnonzero(np.diff(block, prepend=-1)).tolist(), len(block)]
+    found = []
+    for begin, end in pairwise(begins):
+        leaves = np.unique(seats.leaf[begin:end])
+        found.append(
+            Block(
+                leaves=tuple(leaves.tolist()),
+                size=int((snug[begin:end] + fresh[begin:end]).sum()),
+                snug=int(snug[begin:end].sum()),
+                pod=int(pod[leaves[0]]),
+                load=float(fill[leaves].max()),
+                untouched=not used[block[begin]],
+                seats=seats,
+                rows=slice(begin, end),
+            )
+        )
+    return tuple(sorted(found, key=lambda block: block.leaves))
+
+
+def _joined_leaves(topology: Topology, nic: Ints) -> Ints:
+    """Return a leaf per switch that stands for all leaves which hosts with these NICs join to it."""
+    leaf, host = topology.nic_leaf[nic], topology.nic_host[nic]
+    first = np.full(int(topology.nic_host.max(initial=-1)) + 1, len(topology.switch_ids), dtype=np.int64)
+    np.minimum.at(first, host, leaf)
+    parent = list(range(len(topology.switch_ids)))
+    for one, other in np.unique(np.column_stack((first[host], leaf)), axis=0).tolist():
+        parent[_root(parent, other)] = _root(parent, one)
+    return np.array([_root(parent, switch) for switch in range(len(parent))], dtype=np.int64)
+
+
+def _root(parent: list[int], switch: int) -> int:
+    while parent[switch] != switch:
+        parent[switch] = switch = parent[parent[switch]]
+    return switch
+
+
+def _pods(topology: Topology) -> Ints:
+    """Return the pod of each switch; a fabric of two tiers is one pod."""
+    return topology.pod if bool((topology.tier == 1).any()) else np.zeros(len(topology.switch_ids), dtype=np.int64)
+
+
+def _uplink_fill(topology: Topology, loads_bps: Floats) -> Floats:
+    """Return how full each switch's cables upwards are on the whole, in the fuller direction."""
+    size, cables = len(topology.switch_ids), topology.cables
+    capacity = np.bincount(topology.lower, weights=topology.cable_capacity, minlength=size)
+    up = np.bincount(topology.lower, weights=loads_bps[:cables], minlength=size)
+    down = np.bincount(topology.lower, weights=loads_bps[cables : 2 * cables], minlength=size)
+    return np.asarray(np.maximum(up, down) / np.maximum(capacity, 1))
+
+
+def _mutual_reach(topology: Topology, live: Live) -> list[Flags]:
+    """Part the leaves so that within a part each reaches each; every part takes all it can of what is left.
+
+    A part is a flag per switch.
+    """
+    leaves = np.flatnonzero(topology.tier == 0)
+    if topology.cables and live.reach is None:
+        return [np.asarray(topology.tier == 0)]
+    reach = live.reach[np.ix_(leaves, leaves)] if live.reach is not None else np.eye(len(leaves), dtype=np.bool_)
+    parts: list[Flags] = []
+    left = np.arange(len(leaves))
+    while len(left) and len(parts) < MOST_ZONES:
+        inside = np.zeros(len(leaves), dtype=np.bool_)
+        seen = reach[np.ix_(left, left)]
+        # Leaves that reach the same ones stay or go together; those that reach the most come first.
+        _, kind, count = np.unique(seen, axis=0, return_inverse=True, return_counts=True)
+        kind = kind.ravel()
+        for row in np.lexsort((left, -count[kind], -seen.sum(axis=1))).tolist():
+            if reach[left[row], inside].all():
+                inside[left[row]] = True
+        part = np.zeros(len(topology.switch_ids), dtype=np.bool_)
+        part[leaves[inside]] = True
+        parts.append(part)
+        left = left[~inside[left]]
+    return parts

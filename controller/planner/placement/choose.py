@@ -1,0 +1,242 @@
+"""Which seats to take: candidates for a job's place, each as compact as can be, then wider ones for who needs them.
+
+Fewest blocks first, in as few pods as hold them; among equals the tightest fit, so that leaves fill up and empty ones
+stay empty. Inside a block GPUs that are in use already come first, then whole hosts with all their rails. Ranks are
+host by host in the order of leaves and ports, so that neighbours in a ring are close.
+"""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from controller.model.placement import WHOLE_GPU_MILLI
+from controller.planner.clos import Topology
+from controller.planner.placement.blocks import Block, Host, Seat, Zone
+
+Amounts = dict[int, int]
+"""How many ranks of each item in a sequence, by position; items that get none are not in it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A place for every rank, and what it does to the room that is left; NICs are numbers of the topology.
+
+    `opened` counts idle GPUs put to use, `stranded` the ranks of this shape that would still fit into its blocks,
+    `woken` the blocks that nobody used before. `turned` says that every other host counts its NICs backwards.
+    """
+
+    nics: tuple[int, ...]
+    blocks: int
+    pods: int
+    hosts: int
+    leaves: int
+    opened: int
+    stranded: int
+    woken: int
+    spread: bool = False
+    turned: bool = False
+
+
+def compact(zones: Sequence[Zone], ranks: int, share_milli: int) -> Iterator[Candidate]:
+    """Yield places on the fewest blocks, the tightest first, then others of as many blocks."""
+    for zone in zones:
+        for blocks in _selections(zone, ranks):
+            yield _candidate(blocks, _all_but_one_full(blocks, ranks), share_milli)
+
+
+def wider(zones: Sequence[Zone], ranks: int, share_milli: int) -> Iterator[Candidate]:
+    """Yield places that spread the ranks evenly over more and more blocks, the least loaded first."""
+    for zone in zones:
+        least = fewest([block.size for block in zone], ranks)
+        if least is None:
+            continue
+        for count in dict.fromkeys(min(count, len(zone)) for count in (least, least + 1, 2 * least, 4 * least)):
+            blocks = _lightest(zone, ranks, count)
+            yield replace(_candidate(blocks, _evenly(blocks, ranks), share_milli), spread=True)
+
+
+def turned(topology: Topology, candidate: Candidate) -> Candidate | None:
+    """Return the same place with every other host's NICs in reverse, so that a ring enters a host on the rail it left.
+
+    None where no host has several NICs in it.
+    """
+    hosts = [list(group) for _, group in groupby(candidate.nics, key=topology.nic_host.__getitem__)]
+    ordered = [nics[::-1] if number % 2 else nics for number, nics in enumerate(hosts)]
+    if len(hosts) > 2 and len(hosts) % 2 and all(len(nics) > 2 for nics in hosts):
+        # An odd one would come back on the wrong rail: the last but one leaves on its second, the last takes it up
+        # there and ends on the first.
+        *before, second, first = ordered[-2]
+        ordered[-2] = [*before, first, second]
+        first, second, *rest = ordered[-1]
+        ordered[-1] = [second, *rest, first]
+    nics = tuple(nic for group in ordered for nic in group)
+    return replace(candidate, nics=nics, turned=True) if nics != candidate.nics else None
+
+
+def fewest(sizes: Sequence[int], wanted: int) -> int | None:
+    """Return the least number of items whose sizes add up to `wanted`; None where all are too few."""
+    total = 0
+    for count, size in enumerate(sorted(sizes, reverse=True), start=1):
+        total += size
+        if total >= wanted:
+            return count
+    return None
+
+
+def best_fit(sizes: Sequence[int], wanted: int, count: int) -> list[int]:
+    """Return the positions of `count` items that hold `wanted`, with little to spare; earlier items win ties.
+
+    The `count` largest must hold it. From the largest on (of equal ones from the last), each is exchanged for the
+    smallest that still does.
+    """
+    order = sorted(range(len(sizes)), key=lambda item: (-sizes[item], item))
+    chosen, spare = order[:count], sorted(order[count:], key=lambda item: (sizes[item], item))
+    spare_sizes = [sizes[item] for item in spare]
+    excess = sum(sizes[item] for item in chosen) - wanted
+    for number in sorted(range(len(chosen)), key=lambda number: (-sizes[chosen[number]], -number)):
+        item = chosen[number]
+        at = bisect_left(spare_sizes, sizes[item] - excess)
+        if at < len(spare) and spare_sizes[at] < sizes[item]:
+            excess -= sizes[item] - spare_sizes.pop(at)
+            chosen[number] = spare.pop(at)
+    return sorted(chosen)
+
+
+def _selections(zone: Zone, ranks: int) -> Iterator[list[Block]]:
+    """Yield sets of the fewest blocks: of each pod the tightest and the least loaded, then what these leave."""
+    count = fewest([block.size for block in zone], ranks)
+    if count is None:
+        return
+    places = _pods(zone, ranks, count)
+    yield _tightest(places[0], ranks, count)
+    yield min((_lightest(place, ranks, count) for place in places), key=lambda blocks: max(b.load for b in blocks))
+    while places:
+        left = []
+        for place in places:
+            blocks = _tightest(place, ranks, count)
+            yield blocks
+            rest = [block for block in place if block not in blocks]
+            if (least := fewest([block.size for block in rest], ranks)) is not None and least <= count:
+                left.append(rest)
+        places = left
+
+
+def _pods(zone: Zone, ranks: int, count: int) -> list[list[Block]]:
+    """Return the blocks of each pod that holds the job in `count` blocks, or of the fewest pods that do together."""
+    pods: dict[int, list[Block]] = {}
+    for block in zone:
+        pods.setdefault(block.pod, []).append(block)
+    holding = [blocks for blocks in pods.values() if _holds(blocks, ranks, count)]
+    if holding:
+        return sorted(holding, key=lambda blocks: (_excess(blocks, ranks, count), sum(block.size for block in blocks)))
+    roomy = sorted(pods.values(), key=lambda blocks: -sum(sorted((b.size for b in blocks), reverse=True)[:count]))
+    together: list[Block] = []
+    for blocks in roomy:
+        together += blocks
+        if _holds(together, ranks, count):
+            break
+    return [sorted(together, key=lambda block: block.leaves)]
+
+
+def _holds(blocks: Sequence[Block], ranks: int, count: int) -> bool:
+    return sum(sorted((block.size for block in blocks), reverse=True)[:count]) >= ranks
+
+
+def _excess(blocks: Sequence[Block], ranks: int, count: int) -> int:
+    return sum(block.size for block in _tightest(blocks, ranks, count)) - ranks
+
+
+def _tightest(blocks: Sequence[Block], ranks: int, count: int) -> list[Block]:
+    """Return the blocks that leave least unused; of equal ones those with most GPUs in use, then the first."""
+    preferred = sorted(blocks, key=lambda block: (block.untouched, -block.snug, block.leaves))
+    chosen = [preferred[item] for item in best_fit([block.size for block in preferred], ranks, count)]
+    return sorted(chosen, key=lambda block: block.leaves)
+
+
+def _lightest(blocks: Sequence[Block], ranks: int, count: int) -> list[Block]:
+    """Return `count` blocks that hold the job, of those whose uplinks have least to carry."""
+    ordered = sorted(blocks, key=lambda block: (block.load, block.leaves))
+    reach = count
+    while not _holds(ordered[:reach], ranks, count):
+        reach = min(2 * reach, len(ordered))
+    few = ordered[:reach]
+    return sorted((few[i] for i in best_fit([block.size for block in few], ranks, count)), key=lambda b: b.leaves)
+
+
+def _all_but_one_full(blocks: Sequence[Block], ranks: int) -> Amounts:
+    """Fill every block but one, which is the last of those with most room."""
+    amounts = {number: block.size for number, block in enumerate(blocks)}
+    excess = sum(amounts.values()) - ranks
+    slack = max(amounts, key=lambda number: (blocks[number].untouched, amounts[number], number))
+    amounts[slack] -= excess
+    return amounts
+
+
+def _evenly(blocks: Sequence[Block], ranks: int) -> Amounts:
+    """Give every block as many ranks as the others, as far as it has room."""
+    amounts: Amounts = {}
+    left = ranks
+    for rest, number in enumerate(sorted(range(len(blocks)), key=lambda number: (blocks[number].size, -number))):
+        amounts[number] = min(blocks[number].size, left // (len(blocks) - rest))
+        left -= amounts[number]
+    return amounts
+
+
+def _candidate(blocks: Sequence[Block], amounts: Amounts, share_milli: int) -> Candidate:
+    seats: list[Seat] = []
+    opened, hosts = 0, 0
+    for number, block in enumerate(blocks):
+        taken = _within(block, amounts.get(number, 0))
+        for at in sorted(taken):
+            mine, fresh = _on_host(block.hosts[at], *taken[at])
+            seats += mine
+            opened += fresh
+            hosts += 1
+    used = [block for number, block in enumerate(blocks) if amounts.get(number, 0)]
+    return Candidate(
+        nics=tuple(seat.nic for seat in seats),
+        blocks=len(used),
+        pods=len({block.pod for block in used}),
+        hosts=hosts,
+        leaves=len({seat.leaf for seat in seats}),
+        opened=opened * -(-share_milli // WHOLE_GPU_MILLI),
+        stranded=sum(block.size for block in used) - len(seats),
+        woken=sum(block.untouched for block in used),
+    )
+
+
+def _within(block: Block, ranks: int) -> dict[int, tuple[int, int]]:
+    """Return per host of a block, by position, its ranks on GPUs in use already and on idle ones."""
+    alike = Counter(host.leaves for host in block.hosts)
+    snug = min(ranks, block.snug)
+    in_use = _over_hosts(block.hosts, [host.snug for host in block.hosts], alike, snug)
+    idle = _over_hosts(block.hosts, [host.size - host.snug for host in block.hosts], alike, ranks - snug)
+    return {at: (in_use.get(at, 0), idle.get(at, 0)) for at in in_use.keys() | idle.keys()}
+
+
+def _over_hosts(hosts: Sequence[Host], sizes: Sequence[int], alike: Counter[tuple[int, ...]], ranks: int) -> Amounts:
+    """Take the fewest hosts, whole but for one; hosts on the same leaves as most others come first."""
+    if not ranks:
+        return {}
+    count = fewest(sizes, ranks)
+    if count is None:
+        raise ValueError(f"{ranks} ranks do not fit into {sum(sizes)} seats")
+    preferred = sorted(range(len(hosts)), key=lambda at: (-alike[hosts[at].leaves], hosts[at].place))
+    chosen = [preferred[item] for item in best_fit([sizes[at] for at in preferred], ranks, count)]
+    amounts = {at: sizes[at] for at in chosen}
+    amounts[max(chosen, key=lambda at: (sizes[at], at))] -= sum(amounts.values()) - ranks
+    return amounts
+
+
+def _on_host(host: Host, snug: int, fresh: int) -> tuple[list[Seat], int]:
+    """Return the seat of each rank in the order of the host's NICs, and how many GPUs were idle until then."""
+    seats: list[Seat] = []
+    opened = 0
+    for seat in host.seats:
+        on_used, on_idle = min(snug, seat.snug), min(fresh, seat.fresh)
+        snug, fresh = snug - on_used, fresh - on_idle
+        opened += -(-on_idle // seat.each)
+        seats += [seat] * (on_used + on_idle)
+    return seats, opened

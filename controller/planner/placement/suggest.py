@@ -1,0 +1,148 @@
+"""Where a job of a given shape should run: candidates, each planned beside the running jobs, best first.
+
+A place is judged by the planner itself, so what is predicted is what a submission of the same ranks would get.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from controller.model.admission import flow_plans, too_many_flow_plans
+from controller.model.error import AlreadyExists, InputError
+from controller.model.fabric import Fabric
+from controller.model.health import Health
+from controller.model.job import CollectiveKind
+from controller.model.limit import MOST_FLOW_PLANS
+from controller.model.placement import MOST_SUGGESTIONS, Placement, Shape, placement_problems
+from controller.model.plan import Infeasible
+from controller.planner.clos import Live, Topology, topology_of
+from controller.planner.forecast import Forecast
+from controller.planner.placed import Placed
+from controller.planner.placement.blocks import zones_of
+from controller.planner.placement.choose import Candidate, compact, turned, wider
+from controller.planner.placement.free import COMPUTE, gpus_of
+from controller.planner.placement.reason import reason_of, too_few
+
+MOST_FLOWS_LOOKED_AT = 4_000_000
+"""Flow plans over all candidates together; at least one candidate is always judged."""
+FULL = 1.0
+_RINGS = (CollectiveKind.RING_ALL_REDUCE, CollectiveKind.ALL_GATHER, CollectiveKind.REDUCE_SCATTER)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Judged:
+    """A candidate with what the planner says of it."""
+
+    candidate: Candidate
+    whole: float
+    own: float
+
+    @property
+    def rank(self) -> tuple[int, ...]:
+        """Return what candidates are sorted by: utilisation to 1 %, then compactness, then what room it breaks up."""
+        one = self.candidate
+        compactness = (one.blocks, one.pods, one.opened, one.hosts, one.leaves)
+        return (round(100 * self.own), *compactness, one.stranded, one.woken, one.turned)
+
+
+def suggest(
+    fabric: Fabric, shape: Shape, *, health: Health, kept: Sequence[Placed] = ()
+) -> tuple[Placement, ...] | Infeasible:
+    """Return places for a job, best first and at most `shape.most`; all different sets of NICs.
+
+    Raises InputError for a shape that is wrong or too large for any place. `Infeasible` where too little is free.
+    """
+    if problems := placement_problems(shape):
+        raise InputError(*(f"{problem.path}: {problem.text}" for problem in problems))
+    running = [request for request, _ in kept]
+    topology, gpus, forecast = topology_of(fabric), gpus_of(fabric), Forecast(fabric, health=health, kept=kept)
+    room_milli = gpus.room_milli(running)
+    zones = zones_of(topology, forecast.live, gpus, room_milli, shape.share_milli, forecast.loads_bps)
+    if not zones or sum(block.size for block in zones[0]) < shape.ranks:
+        return Infeasible(why=too_few(shape, zones, _out_of_use(fabric, forecast.live), running))
+    judge = _Judge(fabric, shape, forecast)
+    places = compact(zones, shape.ranks, shape.share_milli)
+    first = judge.all(_with_turns(topology, shape, places), 2 * shape.most)
+    if min((round(100 * one.own) for one in first), default=101) > 100 * FULL:
+        first += judge.all(wider(zones, shape.ranks, shape.share_milli), MOST_SUGGESTIONS)
+    if not first:
+        return judge.refusal
+    return _told(fabric, sorted(first, key=lambda one: one.rank), shape)
+
+
+class _Judge:
+    """Asks the planner about one candidate after the other, none of them twice."""
+
+    def __init__(self, fabric: Fabric, shape: Shape, forecast: Forecast) -> None:
+        self._fabric, self._shape, self._forecast = fabric, shape, forecast
+        self._known: set[tuple[int, ...]] = set()
+        self._looked_at = 0
+        self.refusal = Infeasible(why="no place was found")
+
+    def all(self, candidates: Iterator[Candidate], most: int) -> list[_Judged]:
+        """Judge the first `most` that are new; those without a plan are left out."""
+        new = (one for one in islice(candidates, 4 * MOST_SUGGESTIONS) if self._is_new(one))
+        judged = (self._judged(one) for one in islice(new, min(most, MOST_SUGGESTIONS)))
+        return [one for one in judged if one is not None]
+
+    def _is_new(self, candidate: Candidate) -> bool:
+        known = candidate.nics in self._known
+        self._known.add(candidate.nics)
+        return not known
+
+    def _judged(self, candidate: Candidate) -> _Judged | None:
+        request = self._shape.on(_names(self._fabric, candidate))
+        plans = flow_plans(request, self._fabric, MOST_FLOW_PLANS)
+        if plans > MOST_FLOW_PLANS:
+            raise InputError(f"collectives: {too_many_flow_plans('the job asks for')}")
+        if self._looked_at and self._looked_at + plans > MOST_FLOWS_LOOKED_AT:
+            return None
+        self._looked_at += plans
+        try:
+            found = self._forecast.of(request)
+        except AlreadyExists as taken:
+            found = Infeasible(why=str(taken))
+        if isinstance(found, Infeasible):
+            self.refusal = found
+            return None
+        return _Judged(candidate=candidate, whole=found.max_link_utilisation, own=found.own_max_link_utilisation)
+
+
+def _names(fabric: Fabric, candidate: Candidate) -> tuple[str, ...]:
+    """Return the NIC ids of a candidate in rank order."""
+    return tuple(fabric.nics[nic].id for nic in candidate.nics)
+
+
+def _out_of_use(fabric: Fabric, live: Live) -> list[str]:
+    """Return the compute NICs that carry nothing: their cable or leaf is down or drained."""
+    first = 2 * len(fabric.cables)
+    return [
+        nic.id
+        for nic, up in zip(fabric.nics, live.links[first : first + len(fabric.nics)].tolist(), strict=True)
+        if not up and nic.network == COMPUTE
+    ]
+
+
+def _with_turns(topology: Topology, shape: Shape, candidates: Iterator[Candidate]) -> Iterator[Candidate]:
+    """Add to each candidate its turned one where the job has a ring over all ranks."""
+    ring = any(one.kind in _RINGS and not one.members for one in shape.collectives)
+    for candidate in candidates:
+        yield candidate
+        if ring and (other := turned(topology, candidate)) is not None:
+            yield other
+
+
+def _told(fabric: Fabric, judged: Sequence[_Judged], shape: Shape) -> tuple[Placement, ...]:
+    """Return the best of every set of NICs."""
+    found: dict[tuple[str, ...], Placement] = {}
+    for one in judged:
+        nics = _names(fabric, one.candidate)
+        if (key := tuple(sorted(nics))) not in found:
+            found[key] = Placement(
+                nics=nics,
+                max_link_utilisation=one.whole,
+                own_max_link_utilisation=one.own,
+                leaves_used=one.candidate.leaves,
+                reason=reason_of(one.candidate, one.own, shape),
+            )
+    return tuple(found.values())[: shape.most]
