@@ -4,25 +4,29 @@ König (1916): a bipartite multigraph of degree k has a proper colouring with k 
 leaves and the colours are uplinks, that is a plan in which no two equal flows share a link. A vertex of higher
 degree is split into vertices of degree k, so a link carries at most ceil(degree / k) flows: the pigeonhole bound.
 
-The slot tables `left[u, c]` and `right[v, c]` hold the edge that has colour c at a vertex, or -1; `free_left` and
-`free_right` are the same as bit masks. All state is in these arrays, so that edges can be added later.
+The tables `left[u, c]` and `right[v, c]` hold the vertex at the other end of the edge that has colour c, or -1;
+`free_left` and `free_right` are the same as bit masks. Which edge it is does not matter until the end: edges between
+the same two vertices are interchangeable. A chain then costs one dependent look-up for each edge it passes.
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
 from controller.planner.jit import Ints, Words, kernel
+
+Mates = NDArray[np.int32]
+
+# The position of the one bit of a power of two, by the top six bits of its product with a de Bruijn number.
+DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
+_BIT_OF: Ints = np.zeros(64, dtype=np.int64)
+for _bit in range(64):
+    _BIT_OF[(0x03F79D71B4CB0A89 << _bit & 0xFFFFFFFFFFFFFFFF) >> 58] = _bit
 
 
 @kernel
 def _lowest_bit(word: np.uint64) -> int:
-    n = 0
-    while word & np.uint64(0xFF) == np.uint64(0):
-        n += 8
-        word >>= np.uint64(8)
-    while word & np.uint64(1) == np.uint64(0):
-        n += 1
-        word >>= np.uint64(1)
-    return n
+    lowest = word & (~word + np.uint64(1))
+    return int(_BIT_OF[np.int64((lowest * DE_BRUIJN) >> np.uint64(58))])
 
 
 @kernel
@@ -49,72 +53,34 @@ def _first_free(mask: Words) -> int:
 
 
 @kernel
-def _set_free(mask: Words, colour: int) -> None:
-    mask[colour >> 6] |= np.uint64(1) << np.uint64(colour & 63)
+def _exchange(mask: Words, freed: int, used: int) -> None:
+    mask[freed >> 6] |= np.uint64(1) << np.uint64(freed & 63)
+    mask[used >> 6] &= ~(np.uint64(1) << np.uint64(used & 63))
 
 
 @kernel
-def _set_used(mask: Words, colour: int) -> None:
-    mask[colour >> 6] &= ~(np.uint64(1) << np.uint64(colour & 63))
+def _flip_chain(v: int, a: int, b: int, left: Mates, right: Mates, free_left: Words, free_right: Words) -> None:
+    """Swap colours a and b along the chain that leaves right vertex v by colour a; b is free at v.
 
-
-@kernel
-def _flip_chain(
-    v: int, a: int, b: int, source: Ints, target: Ints, colour: Ints,
-    left: Ints, right: Ints, free_left: Words, free_right: Words,
-) -> int:  # fmt: skip
-    """Swap colours a and b along the chain that leaves right vertex v by colour a; return its length."""
-    edge, old, new, at_right = right[v, a], a, b, True
-    right[v, a] = -1
-    _set_free(free_right[v], a)
-    length = 0
-    while edge >= 0:
-        u, w = source[edge], target[edge]
-        # The edge gives `old` to `new`; whoever holds `new` at its far end is next, and passes on `old`.
-        follower = left[u, new] if at_right else right[w, new]
-        colour[edge] = new
-        left[u, new] = edge
-        right[w, new] = edge
-        if at_right:
-            _set_used(free_right[w], new)
-            if follower < 0:
-                left[u, old] = -1
-                _set_free(free_left[u], old)
-                _set_used(free_left[u], new)
-        else:
-            _set_used(free_left[u], new)
-            if follower < 0:
-                right[w, old] = -1
-                _set_free(free_right[w], old)
-                _set_used(free_right[w], new)
-        edge = follower
-        old, new = new, old
-        at_right = not at_right
-        length += 1
-    return length
-
-
-@kernel
-def insert_edge(
-    edge: int, source: Ints, target: Ints, colour: Ints,
-    left: Ints, right: Ints, free_left: Words, free_right: Words,
-) -> int:  # fmt: skip
-    """Colour one more edge; return how many others changed colour, -1 where one of its vertices is full."""
-    u, v = source[edge], target[edge]
-    # Another colour is tried first for every edge: where there is room, all uplinks carry alike.
-    chosen, moves = _common_free(free_left[u], free_right[v], edge % left.shape[1]), 0
-    if chosen < 0:
-        chosen, other = _first_free(free_left[u]), _first_free(free_right[v])
-        if chosen < 0 or other < 0:
-            return -1
-        # `chosen` is free at u and taken at v, `other` the reverse: the chain from v cannot end in u (parity).
-        moves = _flip_chain(v, chosen, other, source, target, colour, left, right, free_left, free_right)
-    colour[edge] = chosen
-    left[u, chosen] = edge
-    right[v, chosen] = edge
-    _set_used(free_left[u], chosen)
-    _set_used(free_right[v], chosen)
-    return moves
+    Only the two ends of a chain change what is free there.
+    """
+    u, end = right[v, a], np.int32(v)
+    right[v, b], right[v, a] = u, -1
+    _exchange(free_right[v], a, b)
+    while True:
+        # At u the edge from `end` goes from a to b; whoever has b there makes room.
+        following = left[u, b]
+        left[u, b], left[u, a] = end, following
+        if following < 0:
+            _exchange(free_left[u], a, b)
+            return
+        end = following
+        following = right[end, a]
+        right[end, a], right[end, b] = u, following
+        if following < 0:
+            _exchange(free_right[end], b, a)
+            return
+        u = following
 
 
 @kernel
@@ -136,6 +102,42 @@ def _split(vertex: Ints, vertices: int, k: int) -> tuple[Ints, int]:
 
 
 @kernel
+def _all_free(vertices: int, k: int) -> Words:
+    free = np.zeros((vertices, (k + 63) // 64), np.uint64)
+    for c in range(k):
+        for x in range(vertices):
+            free[x, c >> 6] |= np.uint64(1) << np.uint64(c & 63)
+    return free
+
+
+@kernel
+def _colours_from(parts_u: Ints, parts_v: Ints, left: Mates, count_v: int) -> Ints:
+    """Hand the colours in the table out to the edges: any edge of two vertices may have any colour they share."""
+    count_u, k = left.shape
+    begin = np.zeros(count_u + 1, np.int64)
+    for e in range(parts_u.shape[0]):
+        begin[parts_u[e] + 1] += 1
+    for u in range(count_u):
+        begin[u + 1] += begin[u]
+    edges, place = np.empty(parts_u.shape[0], np.int64), begin[:-1].copy()
+    for e in range(parts_u.shape[0]):
+        edges[place[parts_u[e]]] = e
+        place[parts_u[e]] += 1
+    first, after = np.full(count_v, -1, np.int64), np.full(k, -1, np.int64)
+    colour = np.empty(parts_u.shape[0], np.int64)
+    for u in range(count_u):
+        for c in range(k - 1, -1, -1):
+            v = left[u, c]
+            if v >= 0:
+                after[c], first[v] = first[v], c
+        for i in range(begin[u], begin[u + 1]):
+            v = parts_v[edges[i]]
+            colour[edges[i]] = first[v]
+            first[v] = after[first[v]]
+    return colour
+
+
+@kernel
 def colour_edges(source: Ints, target: Ints, vertices: int, k: int) -> Ints:
     """Colour edges between `vertices` sources and as many targets so that a colour meets a vertex ceil(degree/k) times.
 
@@ -143,19 +145,21 @@ def colour_edges(source: Ints, target: Ints, vertices: int, k: int) -> Ints:
     """
     parts_u, count_u = _split(source, vertices, k)
     parts_v, count_v = _split(target, vertices, k)
-    words = (k + 63) // 64
-    left, right = np.full((count_u, k), -1, np.int64), np.full((count_v, k), -1, np.int64)
-    free_left, free_right = np.zeros((count_u, words), np.uint64), np.zeros((count_v, words), np.uint64)
-    for c in range(k):
-        bit = np.uint64(1) << np.uint64(c & 63)
-        for u in range(count_u):
-            free_left[u, c >> 6] |= bit
-        for v in range(count_v):
-            free_right[v, c >> 6] |= bit
-    colour = np.full(source.shape[0], -1, np.int64)
+    left, right = np.full((count_u, k), -1, np.int32), np.full((count_v, k), -1, np.int32)
+    free_left, free_right = _all_free(count_u, k), _all_free(count_v, k)
     for e in range(source.shape[0]):
-        insert_edge(e, parts_u, parts_v, colour, left, right, free_left, free_right)
-    return colour
+        u, v = parts_u[e], parts_v[e]
+        # Another colour is tried first for every edge: where there is room, all uplinks carry alike.
+        colour = _common_free(free_left[u], free_right[v], e % k)
+        if colour < 0:
+            # Free at u and taken at v, and the reverse: the chain from v cannot end in u (parity).
+            colour = _first_free(free_left[u])
+            _flip_chain(v, colour, _first_free(free_right[v]), left, right, free_left, free_right)
+        left[u, colour], right[v, colour] = v, u
+        used = ~(np.uint64(1) << np.uint64(colour & 63))
+        free_left[u, colour >> 6] &= used
+        free_right[v, colour >> 6] &= used
+    return _colours_from(parts_u, parts_v, left, count_v)
 
 
 @kernel
@@ -169,19 +173,63 @@ def colour_nested(
     inside a pod.
     """
     uplink = colour_edges(source, target, leaves, planes)
-    core = np.full(source.shape[0], -1, np.int64)
-    for plane in range(plane_count):
-        count = 0
-        for e in range(source.shape[0]):
-            count += plane_of[uplink[e]] == plane and source_pod[e] != target_pod[e]
-        edges = np.empty(count, np.int64)
-        start, end = np.empty(count, np.int64), np.empty(count, np.int64)
-        count = 0
-        for e in range(source.shape[0]):
-            if plane_of[uplink[e]] == plane and source_pod[e] != target_pod[e]:
-                edges[count], start[count], end[count] = e, source_pod[e], target_pod[e]
-                count += 1
-        within = colour_edges(start, end, pods, cores)
-        for i in range(count):
-            core[edges[i]] = within[i]
+    core = colour_cores(plane_of[uplink], source_pod, target_pod, pods, plane_count, cores)
     return uplink, core
+
+
+@kernel
+def colour_cores(plane: Ints, source_pod: Ints, target_pod: Ints, pods: int, planes: int, cores: int) -> Ints:
+    """Colour pods into cores, plane by plane; return the core of each edge, -1 inside a pod."""
+    begin = np.zeros(planes + 1, np.int64)
+    for e in range(plane.shape[0]):
+        if source_pod[e] != target_pod[e]:
+            begin[plane[e] + 1] += 1
+    for p in range(planes):
+        begin[p + 1] += begin[p]
+    edges, place = np.empty(begin[planes], np.int64), begin[:-1].copy()
+    for e in range(plane.shape[0]):
+        if source_pod[e] != target_pod[e]:
+            edges[place[plane[e]]] = e
+            place[plane[e]] += 1
+    core = np.full(plane.shape[0], -1, np.int64)
+    for p in range(planes):
+        some = edges[begin[p] : begin[p + 1]]
+        core[some] = colour_edges(source_pod[some], target_pod[some], pods, cores)
+    return core
+
+
+@kernel
+def repetition(source: Ints, target: Ints) -> int:
+    """Return the largest number that divides the length of every run of edges between the same two vertices."""
+    common, length = 0, 0
+    for e in range(source.shape[0]):
+        length += 1
+        if e + 1 < source.shape[0] and source[e + 1] == source[e] and target[e + 1] == target[e]:
+            continue
+        while length > 0:
+            common, length = length, common % length
+        if common == 1:
+            return 1
+    return common
+
+
+@kernel
+def shifted(colour: Ints, copies: int, colours: int, step: int) -> Ints:
+    """Return the colours of `copies` of every edge: copy i is `step` * i colours on, so a colour stays proper."""
+    found = np.empty(colour.shape[0] * copies, np.int64)
+    for e in range(colour.shape[0]):
+        for copy in range(copies):
+            found[e * copies + copy] = (colour[e] + copy * step) % colours if colour[e] >= 0 else -1
+    return found
+
+
+@kernel
+def largest_degree(source: Ints, target: Ints, vertices: int) -> int:
+    """Return the most edges that one vertex has on its side."""
+    out, into, most = np.zeros(vertices, np.int64), np.zeros(vertices, np.int64), 0
+    for e in range(source.shape[0]):
+        out[source[e]] += 1
+        into[target[e]] += 1
+    for x in range(vertices):
+        most = max(most, out[x], into[x])
+    return most

@@ -14,11 +14,12 @@ import numpy as np
 from controller.planner.balance import balanced_paths
 from controller.planner.bound import lower_bound
 from controller.planner.clos import MOST_HOPS, NO_LINK, Live, Topology
+from controller.planner.equal import Coloured, coloured_paths
 from controller.planner.expand import Flows
 from controller.planner.jit import Floats, Ints
 from controller.planner.loads import heaviest_phases
 from controller.planner.segments import Segments, segments_of
-from controller.planner.shape import coloured_paths, shape_of
+from controller.planner.shape import Shape, shape_of
 
 MOST_SETS_AGAIN = 64
 """With more sets than this each is routed once only: the work must stay linear."""
@@ -40,6 +41,12 @@ class Router:
         """Return every live way up, worked out on first use."""
         return segments_of(self.topology, self.live)
 
+    @cached_property
+    def _whole_shape(self) -> tuple[Shape | None, Ints]:
+        """Return how all leaves are joined where that is regular, and the leaves."""
+        leaves = np.flatnonzero(self.topology.tier == 0)
+        return shape_of(self.topology, self.live, leaves), leaves
+
     def route(
         self, flows: Flows, priority: Ints, base: Sequence[tuple[int, Floats]], bundle: Ints, given: dict[int, Ints]
     ) -> Ints:
@@ -48,22 +55,30 @@ class Router:
         `priority` is each flow's job's; `base` the load of jobs that stay as they are, by their priority;
         `bundle` is -1 for a flow that goes its own way.
         """
-        hops = np.full((len(flows), MOST_HOPS), NO_LINK, dtype=np.int64)
+        if not len(flows):
+            return np.empty((0, MOST_HOPS), dtype=np.int64)
         links = 2 * self.topology.cables
-        placed = np.zeros(links)
-        for level in sorted(set(priority.tolist()), reverse=True):
+        placed, bundled = np.zeros(links), bool((bundle >= 0).any())
+        everybody = (priority == priority[0]).all()
+        levels = [int(priority[0])] if everybody else sorted(set(priority.tolist()), reverse=True)
+        hops = np.full((len(flows), MOST_HOPS), NO_LINK, dtype=np.int64)
+        for level in levels:
             rows = np.flatnonzero(priority == level)
+            part = flows if everybody else flows.rows(rows)
             everyone = placed + sum((load[:links] for _, load in base), np.zeros(links))
             betters = placed + sum((load[:links] for other, load in base if other >= level), np.zeros(links))
-            chosen = self._level(flows.rows(rows), everyone, bundle[rows], dict(given))
+            chosen = self._level(part, everyone, bundle[rows], dict(given))
             if (everyone != betters).any():
                 # A priority must fare as if no lower job existed: lower load may only break ties.
-                alone = self._level(flows.rows(rows), betters, bundle[rows], dict(given))
-                if self._worst(flows.rows(rows), alone, betters) < self._worst(flows.rows(rows), chosen, betters):
+                alone = self._level(part, betters, bundle[rows], dict(given))
+                if self._worst(part, alone, betters) < self._worst(part, chosen, betters):
                     chosen = alone
+            if everybody:
+                return chosen
             hops[rows] = chosen
-            placed += heaviest_phases(flows.rows(rows), chosen, links)
-            given |= {key: hops[row] for row, key in zip(rows.tolist(), bundle[rows].tolist(), strict=True) if key >= 0}
+            placed += heaviest_phases(part, chosen, links)
+            if bundled:
+                given |= {key: hops[n] for n, key in zip(rows.tolist(), bundle[rows].tolist(), strict=True) if key >= 0}
         return hops
 
     def _worst(self, flows: Flows, hops: Ints, base: Floats) -> float:
@@ -74,13 +89,15 @@ class Router:
 
     def _level(self, flows: Flows, base: Floats, bundle: Ints, given: dict[int, Ints]) -> Ints:
         """Route the flows of one priority: set after set, then each set again where others came after it."""
-        hops = np.full((len(flows), MOST_HOPS), NO_LINK, dtype=np.int64)
         batches = _batches(flows)
+        if len(batches) == 1:
+            return self._batch(flows, base, bundle, given)
+        hops = np.full((len(flows), MOST_HOPS), NO_LINK, dtype=np.int64)
         loads: list[Floats] = []
         for batch in batches:
             hops[batch] = self._batch(flows.rows(batch), base + sum(loads, np.zeros(len(base))), bundle[batch], given)
             loads.append(heaviest_phases(flows.rows(batch), hops[batch], len(base)))
-        if 1 < len(batches) <= MOST_SETS_AGAIN:
+        if len(batches) <= MOST_SETS_AGAIN:
             self._again(flows, hops, batches, loads, base, bundle, given)
         return hops
 
@@ -102,8 +119,11 @@ class Router:
 
     def _batch(self, flows: Flows, base: Floats, bundle: Ints, given: dict[int, Ints]) -> Ints:
         """Route one set, each of its layers over the same base: they never meet."""
+        layers = _layers(flows)
+        if len(layers) == 1:
+            return self._bundled(flows, base, bundle, given)
         hops = np.full((len(flows), MOST_HOPS), NO_LINK, dtype=np.int64)
-        for layer in _layers(flows):
+        for layer in layers:
             hops[layer] = self._bundled(flows.rows(layer), base, bundle[layer], given)
         return hops
 
@@ -133,26 +153,34 @@ class Router:
     def _layer(self, flows: Flows, demand: Ints, base: Floats) -> Ints:
         """Route flows that are all active at once over a base load."""
         topology = self.topology
+        if not len(flows):
+            return np.empty((0, MOST_HOPS), dtype=np.int64)
         source, target = topology.nic_leaf[flows.src_nic], topology.nic_leaf[flows.dst_nic]
-        hops = np.full((len(flows), MOST_HOPS), NO_LINK, dtype=np.int64)
+        equal = bool((demand == demand[0]).all())
+        coloured = self._coloured(source, target) if equal else None
+        if coloured is not None and coloured.optimal and not base.any():
+            return coloured.hops
         apart = np.flatnonzero(source != target)
+        hops = np.full((len(flows), MOST_HOPS), NO_LINK, dtype=np.int64)
         if not len(apart):
             return hops
         part, demand, source, target = flows.rows(apart), demand[apart], source[apart], target[apart]
         goal = max(lower_bound(topology, self.live, part).value, self._fullest(base))
-        coloured = self._coloured(source, target) if (demand == demand[0]).all() else None
-        if coloured is not None and self._over(coloured, demand, base) <= goal:
-            hops[apart] = coloured
-            return hops
+        if coloured is not None and self._over(coloured.hops[apart], demand, base) <= goal:
+            return coloured.hops
         found = balanced_paths(topology, self.segments, self.live, source, target, demand, base, goal)
-        if coloured is not None and self._over(coloured, demand, base) <= self._over(found, demand, base):
-            found = coloured
+        if coloured is not None and self._over(coloured.hops[apart], demand, base) <= self._over(found, demand, base):
+            return coloured.hops
         hops[apart] = found
         return hops
 
-    def _coloured(self, source: Ints, target: Ints) -> Ints | None:
-        leaves = np.unique(np.concatenate((source, target)))
-        shape = shape_of(self.topology, self.live, leaves)
+    def _coloured(self, source: Ints, target: Ints) -> Coloured | None:
+        shape, leaves = self._whole_shape
+        if shape is None:
+            used = np.zeros(len(self.topology.switch_ids), dtype=np.bool_)
+            used[source[source != target]] = used[target[source != target]] = True
+            leaves = np.flatnonzero(used)
+            shape = shape_of(self.topology, self.live, leaves) if len(leaves) else None
         return None if shape is None else coloured_paths(self.topology, shape, leaves, source, target)
 
     def _over(self, hops: Ints, demand: Ints, base: Floats) -> float:
@@ -166,17 +194,21 @@ class Router:
 
 def _batches(flows: Flows) -> list[Ints]:
     """Divide flows into sets to be planned one after the other: all jobs of one phase, then each other job."""
-    if not len(flows):
-        return []
-    pairs = np.unique(np.column_stack((flows.job, flows.phase)), axis=0)
-    jobs, phases = np.unique(pairs[:, 0], return_counts=True)
-    simple = np.isin(flows.job, jobs[phases == 1])
-    batches = [np.flatnonzero(simple)] if simple.any() else []
-    return batches + [np.flatnonzero(flows.job == job) for job in jobs[phases > 1]]
+    job, phase = flows.job, flows.phase
+    if (phase == phase[0]).all() or (job == job[0]).all():
+        return [np.arange(len(flows), dtype=np.int64)]
+    jobs, member = np.unique(job, return_inverse=True)
+    first, last = np.full(len(jobs), np.iinfo(np.int64).max), np.full(len(jobs), np.iinfo(np.int64).min)
+    np.minimum.at(first, member, phase)
+    np.maximum.at(last, member, phase)
+    simple = first == last
+    batches = [np.flatnonzero(simple[member])] if simple.any() else []
+    return batches + [np.flatnonzero(member == number) for number in np.flatnonzero(~simple).tolist()]
 
 
 def _layers(flows: Flows) -> list[Ints]:
     """Divide one set into what is active at once: a job's phases, or the whole set of jobs of one phase."""
-    if len(np.unique(flows.job)) > 1:
+    job, phase = flows.job, flows.phase
+    if (phase == phase[0]).all() or (job != job[0]).any():
         return [np.arange(len(flows), dtype=np.int64)]
-    return [np.flatnonzero(flows.phase == phase) for phase in np.unique(flows.phase)]
+    return [np.flatnonzero(phase == one) for one in np.unique(phase)]
