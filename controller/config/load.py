@@ -17,14 +17,17 @@ from controller.config.jobs_file import JobShape, JobsShape, request_of
 from controller.config.merge import Merge
 from controller.config.shape_error import shape_problems as pydantic_problems
 from controller.model.admission import Problem, flow_plans, problems, shape_problems, too_many_flow_plans
+from controller.model.connectivity import leaves_are_joined
 from controller.model.fabric import Fabric
 from controller.model.health import Health
 from controller.model.job import JobRequest
-from controller.model.limit import MOST_FLOW_PLANS
+from controller.model.limit import MOST_CABLES, MOST_FLOW_PLANS, MOST_NICS, MOST_SWITCHES
 from controller.model.suggest import did_you_mean
 
 MOST_COUNTED = 10_000
 """Of one job's problems no more than these are counted for the line `(+N more)`."""
+
+_NO_SPINE = "no spine: NICs are on several leaves and no switch joins any two of them; draw one above, and links to it"
 
 ShapeT = TypeVar("ShapeT", bound=Shape)
 
@@ -51,6 +54,9 @@ def parse_jobs(text: str, name: str, fabric: Fabric) -> tuple[JobRequest, ...]:
 
 def fabric_of(document: Document) -> Fabric:
     """Return the fabric that a document describes."""
+    found = _drawn_size_problems(document.value)
+    if found:
+        raise refusal(document.name, found)
     shape = _shaped(document, FabricShape)
     found = _whole_problems(shape)
     if found:
@@ -63,6 +69,8 @@ def fabric_of(document: Document) -> Fabric:
             raise refusal(document.name, merge.problems)
     switches, cables, nics = tuple(parts.switches), tuple(parts.cables), tuple(parts.nics)
     fabric = Fabric(name=shape.name, switches=switches, cables=cables, nics=nics)
+    if not leaves_are_joined(fabric):
+        raise refusal(document.name, [Problem("switches", _NO_SPINE)])
     return replace(fabric, failed=_failed(document, shape.failed, fabric)) if shape.failed else fabric
 
 
@@ -105,6 +113,26 @@ def _whole_problems(shape: FabricShape) -> list[Problem]:
     if shape.generate is None and not shape.switches:
         return [Problem("", "no fabric: neither `generate` nor `switches` is there; docs/files.md shows both")]
     return generate_problems(shape.generate) if shape.generate else []
+
+
+def _drawn_size_problems(value: dict[str, object]) -> list[Problem]:
+    """Count what is drawn before looking at any of it: a file of millions is refused for its size alone."""
+    hosts = value.get("hosts")
+    nics = (host.get("nics") for host in hosts if isinstance(host, dict)) if isinstance(hosts, list) else ()
+    counts = (
+        ("switches", _length(value.get("switches")), MOST_SWITCHES, "switches"),
+        ("links", _length(value.get("links")), MOST_CABLES, "switch-to-switch links"),
+        ("hosts", sum(map(_length, nics)), MOST_NICS, "NICs"),
+    )
+    return [
+        Problem(path, f"the file draws {count} {what}, at most {most} are allowed")
+        for path, count, most, what in counts
+        if count > most
+    ]
+
+
+def _length(value: object) -> int:
+    return len(value) if isinstance(value, list) else 0
 
 
 def _failed(document: Document, names: list[str], fabric: Fabric) -> Health:

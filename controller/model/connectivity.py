@@ -39,6 +39,24 @@ def cut_off(fabric: Fabric, health: Health) -> tuple[CutOff, ...]:
     return tuple(CutOff(nic.id, nic.host, why_of[nic.id]) for nic in fabric.nics if nic.id in why_of)
 
 
+def leaves_are_joined(fabric: Fabric) -> bool:
+    """Say whether any two leaves are joined as built, where some network has NICs on more than one.
+
+    Where none are, there is no spine, and nothing to plan: not a fabric that fell apart, but no fabric.
+    """
+    leaf_of: dict[str, str] = {}
+    if all(leaf_of.setdefault(nic.network, nic.port.switch) == nic.port.switch for nic in fabric.nics):
+        return True
+    tier_of = {switch.id: switch.role.tier for switch in fabric.switches}
+    one_below = {switch.id: switch.id for switch in fabric.switches if switch.role is Role.LEAF}
+    for tier in (0, 1):
+        for cable in fabric.cables:
+            leaf = one_below.get(cable.lower.switch) if tier_of[cable.lower.switch] == tier else None
+            if leaf is not None and one_below.setdefault(cable.upper.switch, leaf) != leaf:
+                return True
+    return False
+
+
 def live_reach(fabric: Fabric, health: Health) -> dict[str, int]:
     """Return the leaves that each leaf reaches over live cables, itself included: bit i is `fabric.leaves[i]`."""
     position = {leaf: i for i, leaf in enumerate(fabric.leaves)}

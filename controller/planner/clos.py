@@ -138,6 +138,8 @@ class Live:
     topology: Topology
     links: Flags
     whole: bool
+    switches: Flags | None = None
+    """Which switches are up, where that is known."""
 
     @staticmethod
     def of(topology: Topology, health: Health) -> "Live":
@@ -152,7 +154,7 @@ class Live:
         for nic in health.down_nics:
             nics[topology.nic_index[nic]] = False
         links = np.concatenate((cables, cables, nics, nics))
-        return Live(topology=topology, links=links, whole=bool(links.all()))
+        return Live(topology=topology, links=links, whole=bool(links.all()), switches=alive)
 
     @cached_property
     def reach(self) -> Flags | None:

@@ -4,9 +4,10 @@ import numpy as np
 
 from controller.planner.clos import Live, Topology
 from controller.planner.expand import Flows
-from controller.planner.jit import Ints
+from controller.planner.jit import Flags, Ints
 
 MOST_NAMED = 3
+MOST_FLOWS_NAMED = 5
 
 
 def flow_id(job_ids: list[str], flows: Flows, row: int) -> str:
@@ -16,45 +17,129 @@ def flow_id(job_ids: list[str], flows: Flows, row: int) -> str:
 
 
 def dead_nic(topology: Topology, live: Live, job_ids: list[str], flows: Flows) -> str | None:
-    """Name the first flow that ends at a NIC which is out of use."""
-    if live.whole:
-        return None
-    alive = live.links[topology.first_nic_link : topology.first_nic_link + topology.nics]
-    cut_off = np.flatnonzero(~(alive[flows.src_nic] & alive[flows.dst_nic]))
+    """Name the flows that end at a NIC which is out of use, and those NICs."""
+    dead = ~live.links[topology.first_nic_link : topology.first_nic_link + topology.nics]
+    cut_off = np.flatnonzero(dead[flows.src_nic] | dead[flows.dst_nic])
     if not len(cut_off):
         return None
-    row = int(cut_off[0])
-    nic = int(flows.dst_nic[row] if alive[flows.src_nic[row]] else flows.src_nic[row])
-    leaf = topology.switch_ids[topology.nic_leaf[nic]]
+    ends = np.column_stack((flows.src_nic[cut_off], flows.dst_nic[cut_off])).ravel()
+    nics = [
+        f"NIC {topology.nic_ids[nic]} or its leaf {topology.switch_ids[topology.nic_leaf[nic]]}"
+        for nic in _in_order(ends[dead[ends]])
+    ]
     return (
-        f"{len(cut_off)} flow(s), the first {flow_id(job_ids, flows, row)}, have no path: NIC {topology.nic_ids[nic]} "
-        f"or its leaf {leaf} is out of use; bring it back or leave that NIC out of the job's ranks"
+        f"{_told_flows(job_ids, flows, cut_off)}: out of use is {_listed(nics)}; bring it back or leave that NIC out "
+        "of the job's ranks"
     )
 
 
 def no_path(topology: Topology, live: Live, job_ids: list[str], flows: Flows, hops: Ints) -> str | None:
-    """Name the first flow whose leaves nothing alive joins, and the cut."""
+    """Name the flows whose leaves nothing alive joins, the leaves on either side, and the cut between them."""
     source, target = topology.nic_leaf[flows.src_nic], topology.nic_leaf[flows.dst_nic]
     stranded = np.flatnonzero((source != target) & (hops[:, 0] < 0))
     if not len(stranded):
         return None
-    row = int(stranded[0])
-    leaf, other = int(source[row]), int(target[row])
-    return (
-        f"{len(stranded)} flow(s), the first {flow_id(job_ids, flows, row)}, have no path: no live way joins "
-        f"{topology.switch_ids[leaf]} and {topology.switch_ids[other]}{_cut(topology, live, leaf, other)}"
-    )
+    pairs = np.column_stack((source[stranded], target[stranded]))
+    here, there = _sides(topology, live, pairs)
+    whole = len(here) == len(there) == 1
+    names = topology.switch_ids
+    sides = [_listed([names[leaf] for leaf in side]) for side in (here, there)]
+    apart = f"{sides[0]} and {sides[1]}" if whole else f"any of {sides[0]} with any of {sides[1]}"
+    return f"{_told_flows(job_ids, flows, stranded)}: no live way joins {apart}{_cut(topology, live, here, there)}"
 
 
-def _cut(topology: Topology, live: Live, leaf: int, other: int) -> str:
-    """List what is out of use at the two leaves, or else anywhere."""
-    dead = np.flatnonzero(~live.links[: topology.cables])
-    near = dead[np.isin(topology.lower[dead], (leaf, other))]
-    named = [topology.cable_ids[cable] for cable in (near if len(near) else dead)]
+def _told_flows(job_ids: list[str], flows: Flows, rows: Ints) -> str:
+    named = [flow_id(job_ids, flows, int(row)) for row in rows[: MOST_FLOWS_NAMED + 1]]
+    return f"{len(rows)} flow(s) have no path, {_listed(named, len(rows), MOST_FLOWS_NAMED)}"
+
+
+def _listed(names: list[str], count: int | None = None, most: int = MOST_NAMED) -> str:
+    """Write the first names, and how many more there are."""
+    more = (len(names) if count is None else count) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def _in_order(numbers: Ints) -> list[int]:
+    """Return each number once, in the order of their first places."""
+    return list(dict.fromkeys(numbers.tolist()))
+
+
+def _sides(topology: Topology, live: Live, pairs: Ints) -> tuple[list[int], list[int]]:
+    """Split the leaves of stranded flows into two sides none of whose pairs reach each other.
+
+    The leaf with the most stranded flows is on the first side with all that it reaches and that reach none of the
+    second, which is what it cannot reach. Reaching is not transitive, so some leaves may be on neither.
+    """
+    leaves, counts = np.unique(pairs, return_counts=True)
+    lost = int(leaves[np.argmax(counts)])
+    partners = np.unique(pairs[(pairs == lost).any(axis=1)])
+    there = partners[partners != lost]
+    alive = live.links[: topology.cables]
+    near = _below(topology, alive, _above(topology, alive, np.array([lost])))
+    far = _below(topology, alive, _above(topology, alive, there))
+    here = [lost, *(leaf for leaf in leaves.tolist() if leaf != lost and near[leaf] and not far[leaf])]
+    return sorted(here), there.tolist()
+
+
+def _above(topology: Topology, cables: Flags, leaves: Ints) -> Flags:
+    """Return which switches can be come to from the leaves by going up (themselves included)."""
+    marked = np.zeros(len(topology.switch_ids), dtype=np.bool_)
+    marked[leaves] = True
+    for tier in (0, 1):
+        rising = cables & (topology.tier[topology.lower] == tier) & marked[topology.lower]
+        marked[topology.upper[rising]] = True
+    return marked
+
+
+def _below(topology: Topology, cables: Flags, marked: Flags) -> Flags:
+    """Return which switches can be come to from those that are marked by going down (themselves included)."""
+    marked = marked.copy()
+    for tier in (1, 0):
+        falling = cables & (topology.tier[topology.lower] == tier) & marked[topology.upper]
+        marked[topology.lower[falling]] = True
+    return marked
+
+
+def _cut(topology: Topology, live: Live, here: list[int], there: list[int]) -> str:
+    """Name what is out of use between two sets of leaves: a path of the whole fabric leads over some of it.
+
+    Whatever is above one side over live cables is not above the other. So every way between them leaves what is
+    alive above one side on its way up, or (seen from its end) what is alive above the other: over a cable that is out
+    of use. One side's cables are enough where no way comes to its top before.
+    """
+    alive, built = live.links[: topology.cables], np.ones(topology.cables, dtype=np.bool_)
+    sides = [np.array(side) for side in (here, there)]
+    up = [_above(topology, alive, side) for side in sides]
+    could = [_above(topology, built, side) for side in sides]
+    cuts = [
+        np.flatnonzero(
+            ~alive & up[a][topology.lower] & ~up[a][topology.upper] & _towards(topology, could[b])[topology.upper]
+        )
+        for a, b in ((0, 1), (1, 0))
+    ]
+    meets = [bool((up[a] & could[b]).any()) for a, b in ((0, 1), (1, 0))]
+    cut = cuts[0] if not meets[0] else cuts[1] if not meets[1] else np.union1d(cuts[0], cuts[1])
+    named = _in_use_again(topology, live, cut)
     if not named:
         return "; the fabric has no cables between them: add some"
-    more = f" and {len(named) - MOST_NAMED} more" if len(named) > MOST_NAMED else ""
-    return f"; the cut is {', '.join(named[:MOST_NAMED])}{more} (out of use): bring one back"
+    return f"; the cut is {_listed(named)} (out of use): bring one back"
+
+
+def _towards(topology: Topology, could: Flags) -> Flags:
+    """Return which switches lead on (up, or not at all) to one of those that could be above the other side."""
+    return _below(topology, np.ones(topology.cables, dtype=np.bool_), could)
+
+
+def _in_use_again(topology: Topology, live: Live, cables: Ints) -> list[str]:
+    """Return what to bring back for these cables: the switch above where it is out of use, else the cable."""
+    return list(
+        dict.fromkeys(
+            topology.switch_ids[above]
+            if live.switches is not None and not live.switches[above]
+            else topology.cable_ids[cable]
+            for cable, above in zip(cables.tolist(), topology.upper[cables].tolist(), strict=True)
+        )
+    )
 
 
 def too_full(job_id: str, wanted: float, found: float, link: str, bound: float) -> str:

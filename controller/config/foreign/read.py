@@ -11,6 +11,7 @@ from controller.config.foreign import containerlab, htsim, lingjun, simai
 from controller.config.foreign.build import Names, build
 from controller.config.foreign.draft import Draft, Imported, Options, refuse
 from controller.config.generate import generate
+from controller.model.connectivity import leaves_are_joined
 from controller.model.fabric import Fabric
 
 Reader = Callable[[str, Draft, Options], GenerateShape | None]
@@ -51,6 +52,8 @@ def import_text(text: str, source: str, fabric_name: str, options: Options, form
         fabric = Fabric(
             name=fabric_id, switches=tuple(parts.switches), cables=tuple(parts.cables), nics=tuple(parts.nics)
         )
+    if not leaves_are_joined(fabric):
+        refuse(source, "", "no spine: hosts are on several leaves and no switch joins any two of them")
     return Imported(name, fabric, tuple(draft.assumed), draft.left_out(), shape)
 
 
