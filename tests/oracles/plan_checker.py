@@ -281,19 +281,20 @@ def expected_rates(network, flows):
 def dependency_cycle(network, flows):
     """Return a cycle of buffers waiting for each other along the paths and their local failover choices, if any."""
     graph = networkx.DiGraph()
+    rising = defaultdict(list)
+    for link in network.alive:
+        if network.rises(link):
+            rising[network.ends[link][0]].append(link)
+    switch_links = set(network.switch_links)
+    for switch, links in rising.items():  # one node stands for a switch's choice among its ways up
+        graph.add_edges_from((("choice", switch), link) for link in links)
     for flow in flows:
         for links in (flow["links"], flow["reverse_links"]):
             for a, b in pairwise(links):
                 graph.add_edge(a, b)
-                if b in network.switch_links and network.rises(b):
-                    start = network.ends[b][0]
-                    graph.add_edges_from(
-                        (a, c) for c in network.alive if network.ends[c][0] == start and network.rises(c)
-                    )
-    try:
-        return networkx.find_cycle(graph)
-    except networkx.NetworkXNoCycle:
-        return None
+                if b in switch_links and network.rises(b):
+                    graph.add_edge(a, ("choice", network.ends[b][0]))
+    return None if networkx.is_directed_acyclic_graph(graph) else networkx.find_cycle(graph)
 
 
 def check(fabric, jobs, plan):
@@ -371,7 +372,8 @@ def _certificate_violations(network, flows, job):
     certificate, found = job["certificate"], []
     loads = heaviest(flows, lambda flow: flow["links"])
     used = {link: Fraction(load, network.capacity[link]) for link, load in loads.items()}
-    inner = {link: value for link, value in used.items() if link in set(network.switch_links)}
+    switch_links = set(network.switch_links)
+    inner = {link: value for link, value in used.items() if link in switch_links}
     worst = max(inner.values(), default=Fraction(0))
     mine = [inner[link] for flow in job["flows"] for link in flow["links"] if link in inner]
     nics = max((value for link, value in used.items() if link not in inner), default=Fraction(0))
