@@ -1,6 +1,6 @@
 """The composition root: every edge, queue and task of the controller, on one screen.
 
-southbound ──events──►                      ┌─► planner (one worker thread)
+southbound ──events──►                      ┌─► planner (one worker thread; another for suggestions)
                       inbox ──► Loop(brain) ─┼─► southbound.install (barriers)
 gRPC ──────events──►                        └─► replies, watchers
 HTTP ◄─────state────
@@ -18,12 +18,14 @@ from controller.api.server import ApiServer
 from controller.brain.state import Settings, begin
 from controller.config.service import ServiceConfig, split_address
 from controller.dashboard.server import HttpServer
-from controller.model.effect import Solve
+from controller.model.effect import Place, Solve
 from controller.model.error import EnvironmentFault, HeddleError
 from controller.model.event import PortStatus, SwitchDown, SwitchUp
 from controller.model.fabric import Fabric
+from controller.model.placement import Placement
 from controller.model.plan import Infeasible, Plan
 from controller.model.rule import Step, SwitchRules
+from controller.planner.placement.suggest import suggest
 from controller.planner.solve import certified, draft
 from controller.planner.warm import warm
 from controller.runtime.loop import Loop
@@ -109,6 +111,14 @@ def plan_beside(fabric: Fabric, problem: Solve) -> tuple[Plan | Infeasible | Hed
     return plan, solve_ns
 
 
+def place_beside(fabric: Fabric, question: Place) -> tuple[Placement, ...] | Infeasible | HeddleError:
+    """Look for places, in a worker; errors are values here."""
+    try:
+        return suggest(fabric, question.shape, health=question.health, kept=question.kept)
+    except HeddleError as error:
+        return error
+
+
 class Application:
     """One controller for one fabric."""
 
@@ -121,7 +131,10 @@ class Application:
         )
         self._config = config
         self.loop = Loop(
-            begin(fabric, settings), planner=lambda problem: plan_beside(fabric, problem), clock=SystemClock()
+            begin(fabric, settings),
+            planner=lambda problem: plan_beside(fabric, problem),
+            placer=lambda question: place_beside(fabric, question),
+            clock=SystemClock(),
         )
         self._known = {switch.datapath_id: switch.id for switch in fabric.switches}
         self._running: asyncio.Task[None] | None = None

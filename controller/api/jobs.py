@@ -8,12 +8,13 @@ import grpc
 from controller.api.errors import told
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
-from controller.api.translate import changed_flows, pages_of, plan_to, plans_to, request_from
+from controller.api.translate import changed_flows, pages_of, placements_to, plan_to, plans_to, request_from, shape_from
 from controller.api.worker import in_worker
 from controller.brain.jobs import no_job
 from controller.brain.state import Job
+from controller.model.effect import Answer
 from controller.model.error import HeddleError
-from controller.model.event import Release, Renew, Submit
+from controller.model.event import Release, Renew, Submit, Suggest
 from controller.model.plan import JobPlan
 from controller.runtime.loop import Loop
 
@@ -39,6 +40,15 @@ class JobService(rpc.JobServiceServicer):
             wanted = request_from(request)
             plan = await self._loop.ask(lambda reply: Submit(reply=reply, request=wanted, preview=preview))
             return await in_worker(plan_to, _plan(plan))
+
+    async def SuggestPlacement(self, request: pb.SuggestPlacementRequest, context: Context) -> pb.SuggestPlacementReply:
+        """Say where a job of this shape should run, best first; nothing is reserved."""
+        async with told(context):
+            shape = shape_from(request)
+            places = await self._loop.ask(lambda reply: Suggest(reply=reply, shape=shape))
+            if not isinstance(places, tuple):
+                raise HeddleError("a suggestion was answered by a plan")
+            return await in_worker(placements_to, places)
 
     async def RenewJob(self, request: pb.RenewJobRequest, context: Context) -> pb.JobPlan:
         """Extend a lease."""
@@ -110,9 +120,9 @@ def _whole(before: JobPlan, after: JobPlan) -> pb.JobPlan:
     return plan_to(after)
 
 
-def _plan(answer: JobPlan | int) -> JobPlan:
+def _plan(answer: Answer) -> JobPlan:
     if not isinstance(answer, JobPlan):
-        raise HeddleError("a plan was answered by a number")
+        raise HeddleError("something else than a plan was answered")
     return answer
 
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.model.error import InputError
 from controller.model.job import Collective, CollectiveKind, FlowDemand, Incast, JobRequest, RankPair, Steering
+from controller.model.placement import Placement, Shape
 from controller.model.plan import AdmissionWindow, Certificate, FlowPlan, JobPlan
 
 FLOWS_PER_PAGE = 1_000
@@ -105,6 +106,43 @@ def _collective_to(collective: Collective) -> pb.Collective:
     )
 
 
+def shape_from(message: pb.SuggestPlacementRequest) -> Shape:
+    """Read a question for a place; raises InputError as `request_from` does."""
+    return Shape(
+        ranks=message.ranks,
+        collectives=tuple(_collective_from(i, c) for i, c in enumerate(message.collectives)),
+        gpu_milli=message.gpu_milli,
+        max_suggestions=message.max_suggestions,
+    )
+
+
+def shape_to(shape: Shape) -> pb.SuggestPlacementRequest:
+    """Write a question for a place."""
+    return pb.SuggestPlacementRequest(
+        ranks=shape.ranks,
+        collectives=[_collective_to(collective) for collective in shape.collectives],
+        gpu_milli=shape.gpu_milli,
+        max_suggestions=shape.max_suggestions,
+    )
+
+
+def placements_to(places: Sequence[Placement], size_bytes: int = A_MESSAGE.size_bytes) -> pb.SuggestPlacementReply:
+    """Write as many places as a message carries, the best first and one at least."""
+    reply = pb.SuggestPlacementReply()
+    for place in places:
+        message = pb.Placement(
+            nics=place.nics,
+            max_link_utilisation=place.max_link_utilisation,
+            own_max_link_utilisation=place.own_max_link_utilisation,
+            leaves_used=place.leaves_used,
+            reason=place.reason,
+        )
+        if reply.placements and reply.ByteSize() + _size_in(message) > size_bytes:
+            break
+        reply.placements.append(message)
+    return reply
+
+
 def plan_to(plan: JobPlan, *, flows: Sequence[FlowPlan] | None = None, room: Room | None = A_MESSAGE) -> pb.JobPlan:
     """Write a job's plan with the first of `flows` (None: the plan's own) that there is room for (None: all)."""
     message = _head_to(plan)
@@ -149,7 +187,7 @@ def _add_flows(message: pb.JobPlan, flows: Sequence[FlowPlan], room: Room | None
     return used
 
 
-def _size_in(message: pb.JobPlan | pb.FlowPlan) -> int:
+def _size_in(message: pb.JobPlan | pb.FlowPlan | pb.Placement) -> int:
     """Return what a message takes inside another: itself, its tag and its length (four bytes, below 256 MiB)."""
     return message.ByteSize() + 5
 

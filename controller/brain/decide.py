@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from controller.brain import jobs, switches
+from controller.brain import jobs, suggestions, switches
 from controller.brain.restate import start_restate
 from controller.brain.state import PlanWork, ReleaseWork, RestateWork, State
 from controller.brain.transact import Outcome, changed_topology, install, on_install_failed, on_installed
@@ -19,6 +19,8 @@ from controller.model.event import (
     RulesRead,
     Solved,
     Submit,
+    Suggest,
+    Suggested,
     SwitchDown,
     SwitchUp,
     Tick,
@@ -78,6 +80,8 @@ def _install_failed(state: State, event: InstallFailed, now: int) -> Outcome:
 
 _HANDLERS: dict[type, Callable[[State, Any, int], Outcome]] = {
     Submit: jobs.submit,
+    Suggest: suggestions.suggest,
+    Suggested: suggestions.suggested,
     Renew: jobs.renew,
     Release: jobs.release,
     Tick: jobs.tick,

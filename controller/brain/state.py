@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from controller.model.fabric import Fabric, PortRef
 from controller.model.health import Health
 from controller.model.job import JobRequest
+from controller.model.placement import Shape
 from controller.model.plan import Certificate, JobFlows, JobPlan, Plan
 from controller.model.rule import FlowRule, SwitchRules
 from controller.model.steering import SteeringLayout, layout_of
@@ -24,6 +25,7 @@ class Settings:
     default_lease_ms: int = 3_600_000
     max_lease_ms: int = 30 * 24 * 3_600_000
     max_waiting: int = 4_096
+    max_suggestions_waiting: int = 64
     max_jobs: int = 10_000
 
 
@@ -120,11 +122,20 @@ class Active:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SuggestWork:
+    """Look for places for a job; no transaction, for it changes nothing. `token` is there while it is under way."""
+
+    reply: int
+    shape: Shape
+    token: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class State:
     """The whole fabric in mind.
 
     `dirty` names switches whose installed rules may differ from the wanted ones; `health` follows from what the
-    fabric file calls failed and from `down_ports`.
+    fabric file calls failed and from `down_ports`. Of `suggestions` the first is under way.
     """
 
     fabric: Fabric
@@ -138,6 +149,7 @@ class State:
     dirty: frozenset[str] = frozenset()
     queue: tuple[Work, ...] = ()
     active: Active | None = None
+    suggestions: tuple[SuggestWork, ...] = ()
     next_token: int = 1
     next_job_number: int = 1
     topology_generation: int = 1

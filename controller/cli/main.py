@@ -149,6 +149,29 @@ def job_preview(
     command.submit(server, jobs, preview=True, as_json=as_json)
 
 
+@job.command("suggest")
+def job_suggest(
+    ranks: Annotated[int, typer.Option(min=1, help="How many ranks look for a place.")],
+    collective: Annotated[str, typer.Option(help="What they do, such as RING_ALL_REDUCE or ALL_TO_ALL.")],
+    size_bytes: Annotated[int, typer.Option("--bytes", min=1, help="How much, per iteration.")] = 1_000_000_000,
+    gpu_milli: Annotated[int, typer.Option(min=0, help="GPU share per rank in 1/1000; 0 for a whole one.")] = 0,
+    qps: Annotated[int, typer.Option(min=1, help="Queue pairs per flow.")] = 1,
+    most: Annotated[int, typer.Option(min=1, help="At most so many places.")] = 3,
+    server: Server = DEFAULT_SERVER,
+    as_json: Json = False,
+) -> None:
+    """Say on which free NICs a job should run, best first, with what each place would cost; nothing is reserved.
+
+    Exit status: 0; 2 where the question is wrong; 3 where too few GPUs are free, with what would free some.
+    """
+    from controller.cli import suggest as command
+    from controller.model.placement import Shape
+
+    collectives = (command.collective_of(collective, size_bytes, qps),)
+    shape = Shape(ranks=ranks, collectives=collectives, gpu_milli=gpu_milli, max_suggestions=most)
+    command.run_suggest(server, shape, as_json=as_json)
+
+
 JobId = Annotated[str, typer.Argument(metavar="JOB", help="The job's id.")]
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from controller.model.error import HeddleError
 from controller.model.health import Health
 from controller.model.job import JobRequest
+from controller.model.placement import Placement, Shape
 from controller.model.plan import JobFlows, JobPlan
 from controller.model.rule import Step
 
@@ -15,6 +16,16 @@ class Solve:
 
     token: int
     requests: tuple[JobRequest, ...]
+    kept: tuple[tuple[JobRequest, JobFlows], ...]
+    health: Health
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Look for places for a job beside the jobs that run, off the loop; answered by `event.Suggested`."""
+
+    token: int
+    shape: Shape
     kept: tuple[tuple[JobRequest, JobFlows], ...]
     health: Health
 
@@ -34,12 +45,16 @@ class ReadRules:
     switch: str
 
 
+Answer = JobPlan | int | tuple[Placement, ...]
+"""A job's plan, the number of flows released, or places for a job."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """Answer a caller: a job's plan, the number of flows released, or an error."""
+    """Answer a caller, or tell it an error."""
 
     reply: int
-    outcome: JobPlan | int | HeddleError
+    outcome: Answer | HeddleError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,4 +80,4 @@ class Note:
     text: str
 
 
-Effect = Solve | Install | ReadRules | Reply | Announce | TopologyChanged | Note
+Effect = Solve | Place | Install | ReadRules | Reply | Announce | TopologyChanged | Note

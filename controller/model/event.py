@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from controller.model.error import HeddleError
 from controller.model.job import JobRequest
+from controller.model.placement import Placement, Shape
 from controller.model.plan import Infeasible, Plan
 from controller.model.rule import SwitchRules
 
@@ -19,6 +20,14 @@ class Submit:
     reply: int
     request: JobRequest
     preview: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suggest:
+    """A job without a place asks where to run; nothing is reserved or installed."""
+
+    reply: int
+    shape: Shape
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +91,14 @@ class Solved:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Suggested:
+    """The answer to `effect.Place` of the same token."""
+
+    token: int
+    outcome: tuple[Placement, ...] | Infeasible | HeddleError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Installed:
     """Every switch of `effect.Install` has answered its last barrier."""
 
@@ -105,6 +122,7 @@ class Tick:
 
 Event = (
     Submit
+    | Suggest
     | Renew
     | Release
     | SwitchUp
@@ -112,6 +130,7 @@ Event = (
     | PortStatus
     | RulesRead
     | Solved
+    | Suggested
     | Installed
     | InstallFailed
     | Tick

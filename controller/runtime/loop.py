@@ -12,11 +12,22 @@ from typing import Any
 
 from controller.brain.decide import decide
 from controller.brain.state import State
-from controller.model.effect import Announce, Effect, Install, Note, ReadRules, Reply, Solve, TopologyChanged
+from controller.model.effect import (
+    Announce,
+    Answer,
+    Effect,
+    Install,
+    Note,
+    Place,
+    ReadRules,
+    Reply,
+    Solve,
+    TopologyChanged,
+)
 from controller.model.error import BudgetExceeded, HeddleError
-from controller.model.event import Event, Installed, InstallFailed, RulesRead, Solved, Tick
+from controller.model.event import Event, Installed, InstallFailed, RulesRead, Solved, Suggested, Tick
 from controller.model.plan import JobPlan
-from controller.runtime.ports import Clock, InstallError, Planner, Switches
+from controller.runtime.ports import Clock, InstallError, Placer, Planner, Switches
 from controller.runtime.watch import Watchers
 
 INBOX_LIMIT = 65_536
@@ -29,19 +40,21 @@ _LEVELS = {"info": logging.INFO, "warning": logging.WARNING, "error": logging.ER
 class Loop:
     """Owns the state. `post` never blocks; `ask` awaits the brain's answer to one caller."""
 
-    def __init__(self, state: State, *, planner: Planner, clock: Clock) -> None:
+    def __init__(self, state: State, *, planner: Planner, placer: Placer, clock: Clock) -> None:
         self.state = state
         self.refused_events = 0
         self.plans: Watchers[JobPlan] = Watchers()
         self.topology: Watchers[int] = Watchers()
-        self._planner = planner
+        self._planner, self._placer = planner, placer
         self._clock = clock
         self._switches: Switches | None = None
         self._inbox: asyncio.Queue[Event] = asyncio.Queue(INBOX_LIMIT)
-        self._answers: dict[int, asyncio.Future[JobPlan | int]] = {}
+        self._answers: dict[int, asyncio.Future[Answer]] = {}
         self._next_reply = 1
         self._tasks: set[asyncio.Task[None]] = set()
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="planner")
+        # Not the planner's own: a job that is to be planned does not wait for somebody's question.
+        self._adviser = ThreadPoolExecutor(max_workers=1, thread_name_prefix="placement")
 
     def connect(self, switches: Switches) -> None:
         """Say who installs rules; called once, before `run`."""
@@ -56,10 +69,10 @@ class Loop:
             return False
         return True
 
-    async def ask(self, make: Callable[[int], Event]) -> JobPlan | int:
+    async def ask(self, make: Callable[[int], Event]) -> Answer:
         """Post the event that `make` builds around a reply number and await the answer; raises HeddleError."""
         reply, self._next_reply = self._next_reply, self._next_reply + 1
-        answer: asyncio.Future[JobPlan | int] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._answers[reply] = answer
         try:
             if not self.post(make(reply)):
@@ -75,10 +88,11 @@ class Loop:
             group.create_task(self._serve())
 
     def close(self) -> None:
-        """End what is under way: outside work is cancelled, the planner's thread is not waited for."""
+        """End what is under way: outside work is cancelled, the planner's threads are not waited for."""
         for task in self._tasks:
             task.cancel()
-        self._worker.shutdown(wait=False, cancel_futures=True)
+        for threads in (self._worker, self._adviser):
+            threads.shutdown(wait=False, cancel_futures=True)
 
     async def _ticks(self) -> None:
         while True:
@@ -107,6 +121,15 @@ class Loop:
             solve_ns = 0
         self.post(Solved(token=problem.token, outcome=outcome, solve_ns=solve_ns))
 
+    async def _place(self, question: Place) -> None:
+        running = asyncio.get_running_loop()
+        try:
+            outcome = await running.run_in_executor(self._adviser, self._placer, question)
+        except Exception as fault:
+            _LOG.exception("a suggestion failed")
+            outcome = HeddleError(f"the planner failed: {fault!r}; this is a fault of the controller")
+        self.post(Suggested(token=question.token, outcome=outcome))
+
     async def _install(self, work: Install) -> None:
         started = self._clock.monotonic_ns()
         try:
@@ -133,6 +156,9 @@ class Loop:
 
     def _on_solve(self, effect: Solve) -> None:
         self._spawn(self._solve(effect))
+
+    def _on_place(self, effect: Place) -> None:
+        self._spawn(self._place(effect))
 
     def _on_install(self, effect: Install) -> None:
         self._spawn(self._install(effect))
@@ -161,6 +187,7 @@ class Loop:
 
 _PERFORM: dict[type[Effect], Callable[[Loop, Any], None]] = {
     Solve: Loop._on_solve,
+    Place: Loop._on_place,
     Install: Loop._on_install,
     ReadRules: Loop._on_read_rules,
     Reply: Loop._on_reply,

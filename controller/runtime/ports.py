@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from controller.model.effect import Solve
+from controller.model.effect import Place, Solve
 from controller.model.error import HeddleError
+from controller.model.placement import Placement
 from controller.model.plan import Infeasible, Plan
 from controller.model.rule import Step, SwitchRules
 
@@ -33,6 +34,13 @@ class Planner(Protocol):
 
     def __call__(self, problem: Solve) -> tuple[Plan | Infeasible | HeddleError, int]:
         """Solve one problem; never raises a HeddleError but returns it; beside it the ns that finding paths took."""
+
+
+class Placer(Protocol):
+    """What finds places for jobs, as the loop sees it: called in a worker thread of its own."""
+
+    def __call__(self, question: Place) -> tuple[Placement, ...] | Infeasible | HeddleError:
+        """Answer one question; never raises a HeddleError but returns it."""
 
 
 class Clock(Protocol):

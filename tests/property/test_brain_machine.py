@@ -4,9 +4,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from controller.model.effect import Install, Solve
-from controller.model.event import PortStatus, Release, Submit, SwitchDown, SwitchUp, Tick
+from controller.model.effect import Install, Place, Solve
+from controller.model.event import PortStatus, Release, Submit, Suggest, SwitchDown, SwitchUp, Tick
 from controller.model.job import Steering
+from controller.model.placement import Shape
 from controller.model.rule import SwitchRules
 from tests.unit.brain.driver import Driver, shift_job, small_fabric
 
@@ -32,6 +33,12 @@ class BrainMachine(RuleBasedStateMachine):
         steering = Steering.PIN if pinned else Steering.SOURCE_PORT
         request = shift_job(job, ranks=4, by=by, steering=steering, lease_ms=3_000)
         self.driver.feed(Submit(reply=self.ask(), request=request, preview=preview))
+
+    @rule(ranks=st.integers(0, 5))
+    def suggest(self, ranks: int) -> None:
+        self.driver.feed(
+            Suggest(reply=self.ask(), shape=Shape(ranks=ranks, collectives=shift_job("x").collectives[:0]))
+        )
 
     @rule(job=JOBS)
     def release(self, job: str) -> None:
@@ -59,7 +66,7 @@ class BrainMachine(RuleBasedStateMachine):
 
     @rule()
     def slow_outside(self) -> None:
-        self.driver.hold = (Install, Solve)
+        self.driver.hold = (Install, Place, Solve)
 
     @rule(ms=st.integers(0, 4_000))
     def time_passes(self, ms: int) -> None:

@@ -15,7 +15,11 @@ def reason_of(candidate: Candidate, own_utilisation: float, shape: Shape) -> str
     """Return one sentence: where, how compact, what room it leaves, how its ranks are ordered, how full its links."""
     hosts, leaves = _count(candidate.hosts, "host"), _count(candidate.leaves, "leaf", "leaves")
     pods = f" in {candidate.pods} pods" if candidate.pods > 1 else ""
-    compact = "spread because fewer would be overloaded" if candidate.spread else "the fewest that hold them"
+    fewest = "the fewest that hold them"
+    if candidate.leaves > candidate.blocks:
+        leaves += f" in {_count(candidate.blocks, 'rail group')}"
+        fewest = "the fewest groups that hold them"
+    compact = "spread because fewer would be overloaded" if candidate.spread else fewest
     told = f"{_count(len(candidate.nics), 'rank')} on {hosts} of {leaves}{pods}, {compact}"
     if shape.share_milli < WHOLE_GPU_MILLI:
         told += f", {_count(candidate.opened, 'idle GPU')} put to use"

@@ -5,13 +5,14 @@ from dataclasses import dataclass, field
 
 from controller.brain.decide import decide
 from controller.brain.state import Settings, State, begin, wanted
-from controller.model.effect import Announce, Effect, Install, Note, ReadRules, Reply, Solve
+from controller.model.effect import Announce, Answer, Effect, Install, Note, Place, ReadRules, Reply, Solve
 from controller.model.error import HeddleError
-from controller.model.event import Event, Installed, InstallFailed, RulesRead, Solved, SwitchUp
+from controller.model.event import Event, Installed, InstallFailed, RulesRead, Solved, Suggested, SwitchUp
 from controller.model.fabric import Cable, Fabric, Nic, PortRef, Role, Switch
 from controller.model.job import Collective, CollectiveKind, JobRequest, RankPair, Steering
 from controller.model.plan import Infeasible, JobPlan, Plan
 from controller.model.rule import SwitchRules
+from controller.planner.placement.suggest import suggest
 from controller.planner.solve import solve
 from controller.rules.diff import apply_changes
 
@@ -67,7 +68,7 @@ class Driver:
     def __post_init__(self) -> None:
         self.state: State = begin(self.fabric, self.settings)
         self.held: dict[str, SwitchRules] = {switch.id: SwitchRules() for switch in self.fabric.switches}
-        self.replies: dict[int, list[JobPlan | int | HeddleError]] = {}
+        self.replies: dict[int, list[Answer | HeddleError]] = {}
         self.announced: list[JobPlan] = []
         self.notes: list[Note] = []
         self.effects: list[Effect] = []
@@ -111,6 +112,13 @@ class Driver:
             outcome = error
         return [Solved(token=effect.token, outcome=outcome, solve_ns=5)]
 
+    def _place(self, effect: Place) -> list[Event]:
+        try:
+            outcome = suggest(self.fabric, effect.shape, health=effect.health, kept=effect.kept)
+        except HeddleError as error:
+            return [Suggested(token=effect.token, outcome=error)]
+        return [Suggested(token=effect.token, outcome=outcome)]
+
     def _install(self, effect: Install) -> list[Event]:
         for step in effect.steps:
             for switch, changes in step.changes.items():
@@ -134,7 +142,7 @@ class Driver:
         self.notes.append(effect)
         return []
 
-    def answer(self, reply: int) -> JobPlan | int | HeddleError:
+    def answer(self, reply: int) -> Answer | HeddleError:
         """Return the one answer to a reply number."""
         (only,) = self.replies[reply]
         return only

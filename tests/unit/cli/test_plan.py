@@ -99,7 +99,7 @@ def test_help_names_every_command_on_every_level(heddle):
     assert all(name in out for name in ("demo", "plan", "check", "run", "job", "topology", "explain"))
     status, out, _ = heddle("job", "--help")
     assert status == 0
-    assert all(name in out for name in ("submit", "preview", "list", "watch", "release", "renew", "show"))
+    assert all(name in out for name in ("submit", "preview", "list", "watch", "release", "renew", "show", "suggest"))
 
 
 def test_no_controller_is_one_line_that_says_how_to_start_one(heddle, monkeypatch):

@@ -131,6 +131,7 @@ def test_a_ring_over_whole_hosts_stays_on_its_rails(hosts):
     best, *_ = places(fabric, 4 * hosts)
     assert (best.own_max_link_utilisation, best.leaves_used) == (0.0, 4)
     assert "keeps its rail" in best.reason
+    assert "4 leaves in 1 rail group, the fewest groups that hold them" in best.reason
 
 
 def test_a_job_smaller_than_a_host_stays_inside_one():

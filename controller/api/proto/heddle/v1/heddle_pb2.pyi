@@ -324,16 +324,18 @@ class SuggestPlacementReply(_message.Message):
     def __init__(self, placements: _Optional[_Iterable[_Union[Placement, _Mapping]]] = ...) -> None: ...
 
 class Placement(_message.Message):
-    __slots__ = ("nics", "max_link_utilisation", "leaves_used", "reason")
+    __slots__ = ("nics", "max_link_utilisation", "leaves_used", "reason", "own_max_link_utilisation")
     NICS_FIELD_NUMBER: _ClassVar[int]
     MAX_LINK_UTILISATION_FIELD_NUMBER: _ClassVar[int]
     LEAVES_USED_FIELD_NUMBER: _ClassVar[int]
     REASON_FIELD_NUMBER: _ClassVar[int]
+    OWN_MAX_LINK_UTILISATION_FIELD_NUMBER: _ClassVar[int]
     nics: _containers.RepeatedScalarFieldContainer[str]
     max_link_utilisation: float
     leaves_used: int
     reason: str
-    def __init__(self, nics: _Optional[_Iterable[str]] = ..., max_link_utilisation: _Optional[float] = ..., leaves_used: _Optional[int] = ..., reason: _Optional[str] = ...) -> None: ...
+    own_max_link_utilisation: float
+    def __init__(self, nics: _Optional[_Iterable[str]] = ..., max_link_utilisation: _Optional[float] = ..., leaves_used: _Optional[int] = ..., reason: _Optional[str] = ..., own_max_link_utilisation: _Optional[float] = ...) -> None: ...
 
 class GetTopologyRequest(_message.Message):
     __slots__ = ()

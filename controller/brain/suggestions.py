@@ -1,0 +1,50 @@
+"""Where a job may run: one question at a time, beside the transactions and in nobody's way.
+
+A suggestion reads what runs when its turn comes; it reserves nothing, and transactions do not wait for it.
+"""
+
+from dataclasses import replace
+
+from controller.brain.state import State, SuggestWork
+from controller.brain.transact import Outcome, take_token
+from controller.model.effect import Place, Reply
+from controller.model.error import BudgetExceeded, HeddleError, InputError, NoAdmissiblePlan
+from controller.model.event import Suggest, Suggested
+from controller.model.placement import placement_problems
+from controller.model.plan import Infeasible
+
+
+def suggest(state: State, event: Suggest, now: int) -> Outcome:
+    """Admit a question, or answer at once where it is wrong or one too many."""
+    refusal: HeddleError | None = None
+    if problems := placement_problems(event.shape):
+        refusal = InputError(*(f"{problem.path}: {problem.text}" for problem in problems))
+    elif len(state.suggestions) >= state.settings.max_suggestions_waiting:
+        waiting = f"{len(state.suggestions)} suggestions are waiting already"
+        refusal = BudgetExceeded(f"{waiting}; try again when some are answered")
+    if refusal is not None:
+        return state, (Reply(reply=event.reply, outcome=refusal),)
+    waiting_now = (*state.suggestions, SuggestWork(reply=event.reply, shape=event.shape))
+    state = replace(state, suggestions=waiting_now)
+    return _start(state) if len(waiting_now) == 1 else (state, ())
+
+
+def suggested(state: State, event: Suggested, now: int) -> Outcome:
+    """Answer whoever asked, and look at the next question."""
+    if not state.suggestions or state.suggestions[0].token != event.token:
+        return state, ()
+    done, *left = state.suggestions
+    outcome = NoAdmissiblePlan(event.outcome.why) if isinstance(event.outcome, Infeasible) else event.outcome
+    state, effects = _start(replace(state, suggestions=tuple(left)))
+    return state, (Reply(reply=done.reply, outcome=outcome), *effects)
+
+
+def _start(state: State) -> Outcome:
+    """Hand the first question to the planner, beside the jobs that hold paths now."""
+    if not state.suggestions:
+        return state, ()
+    state, token = take_token(state)
+    first, *left = state.suggestions
+    kept = tuple((job.request, job.flows) for job in state.jobs.values())
+    place = Place(token=token, shape=first.shape, kept=kept, health=state.health)
+    return replace(state, suggestions=(replace(first, token=token), *left)), (place,)

@@ -1,0 +1,55 @@
+"""`heddle job suggest`: where a job should run, asked of a running controller."""
+
+import json
+import sys
+from collections.abc import Sequence
+
+from rich.table import Table
+
+from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from controller.api.translate import shape_to
+from controller.cli import show as screen
+from controller.cli.client import connected
+from controller.cli.jobs import as_dict
+from controller.model.error import InputError
+from controller.model.job import Collective, CollectiveKind
+from controller.model.placement import Shape, placement_problems
+from controller.model.suggest import did_you_mean
+
+_WITH_PAIRS = (CollectiveKind.SEND_RECV, CollectiveKind.CUSTOM)
+KINDS = tuple(kind.name for kind in CollectiveKind if kind not in _WITH_PAIRS)
+MOST_NICS_SHOWN = 16
+
+
+def run_suggest(server: str, shape: Shape, *, as_json: bool) -> None:
+    """Ask for places and print them, best first."""
+    if problems := placement_problems(shape):
+        raise InputError(*(f"{problem.path}: {problem.text}" for problem in problems))
+    with connected(server) as client, screen.progress(f"{shape.ranks} ranks: looking for a place"):
+        reply = client.jobs.SuggestPlacement(shape_to(shape))
+    if as_json:
+        json.dump(as_dict(reply), sys.stdout)
+        print()
+    else:
+        _print(reply.placements)
+
+
+def collective_of(name: str, size_bytes: int, qps_per_flow: int) -> Collective:
+    """Return the collective over all ranks that the command line names."""
+    if name.upper() not in KINDS:
+        guess = did_you_mean(name.upper(), KINDS) or f"; one of {', '.join(KINDS)}"
+        raise InputError(f"--collective: {name!r} is no collective over all ranks{guess}")
+    return Collective(kind=CollectiveKind[name.upper()], size_bytes=size_bytes, qps_per_flow=qps_per_flow)
+
+
+def _print(placements: Sequence[pb.Placement]) -> None:
+    table = Table(caption="max: utilisation of the fullest link, of those the job would use and of all")
+    for name in ("place", "leaves", "own max", "fabric max", "NICs in rank order", "why"):
+        numeric = name not in ("NICs in rank order", "why")
+        table.add_column(name, justify="right" if numeric else "left", overflow="fold")
+    for number, place in enumerate(placements, start=1):
+        more = len(place.nics) - MOST_NICS_SHOWN
+        nics = " ".join(place.nics[:MOST_NICS_SHOWN]) + (f" … and {more} more" if more > 0 else "")
+        own, whole = f"{place.own_max_link_utilisation:.3f}", f"{place.max_link_utilisation:.3f}"
+        table.add_row(str(number), str(place.leaves_used), own, whole, nics, place.reason)
+    screen.console().print(table)
