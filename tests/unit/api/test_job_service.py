@@ -6,7 +6,8 @@ import pytest
 
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.translate import request_to
-from controller.model.job import Steering
+from controller.model.health import Health
+from controller.model.job import CollectiveKind, Steering
 from tests.unit.api.conftest import running
 from tests.unit.brain.driver import shift_job, small_fabric
 
@@ -133,6 +134,28 @@ async def test_a_plan_that_does_not_exist_is_a_failed_precondition_that_names_th
     error = await refused(controller.jobs.SubmitJob(message(require_utilisation=0.1)))
     assert error.code() is grpc.StatusCode.FAILED_PRECONDITION
     assert ">" in error.details()
+
+
+async def test_a_fabric_cut_in_two_is_a_failed_precondition_that_names_flows_and_cut():
+    cut = [f"leaf{leaf}:{spine}>spine{spine}:{leaf}" for leaf, spine in ((1, 2), (2, 2), (3, 1), (4, 1))]
+    fabric = replace(small_fabric(), failed=Health(down_cables=frozenset(cut)))
+    async with running(fabric) as controller:
+        await controller.connect_all()
+        for call in (controller.jobs.PreviewJob, controller.jobs.SubmitJob):
+            error = await refused(call(message(by=4)))
+            assert error.code() is grpc.StatusCode.FAILED_PRECONDITION
+            assert "8 flow(s) have no path, a/0/0-4/0" in error.details()
+            assert cut[0] in error.details()
+        assert not (await controller.jobs.ListJobs(pb.ListJobsRequest())).jobs
+
+
+async def test_more_flow_plans_than_the_limit_are_an_invalid_argument_before_any_is_made(controller):
+    everyone = [f"h{1 + rank % 8}-n0" for rank in range(16_000)]
+    wrong = pb.SubmitJobRequest(job_id="a", ranks=everyone)
+    wrong.collectives.add(kind=CollectiveKind.ALL_TO_ALL, bytes=1)
+    error = await refused(controller.jobs.SubmitJob(wrong))
+    assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
+    assert "2,000,000" in error.details()
 
 
 async def test_a_fabric_without_its_switches_is_unavailable():

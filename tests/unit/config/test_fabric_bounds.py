@@ -36,8 +36,8 @@ def test_a_spine_that_failed_is_still_a_spine():
     [
         ("switches: [" + "0, " * 20_001 + "]", "switches: the file draws 20001 switches, at most 20000 are allowed"),
         (
-            "hosts: [{nics: [" + "0, " * 1_000_001 + "]}]",
-            "hosts: the file draws 1000001 NICs, at most 1000000 are allowed",
+            "hosts: [{nics: &n [" + "0, " * 1000 + "]}, " + "{nics: *n}, " * 1000 + "]",
+            "hosts: the file draws 1001000 NICs, at most 1000000 are allowed",
         ),
     ],
 )

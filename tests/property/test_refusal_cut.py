@@ -1,0 +1,38 @@
+"""The cut that a refusal names is one: it alone, in an otherwise whole fabric, leaves the same leaves apart."""
+
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from controller.model.plan import Infeasible
+from controller.planner import refusal
+from controller.planner.solve import solve
+from tests.unit.planner.cases import custom, fabric_of, job_of
+
+SHAPES = (
+    {"spines": 2, "leaves": 4, "hosts_per_leaf": 1},
+    {"kind": "clos3", "spines": 4, "leaves": 2, "pods": 2, "aggs_per_pod": 2, "hosts_per_leaf": 1},
+    {"spines": 2, "leaves": 3, "hosts_per_leaf": 1, "links_per_spine": 2},
+)
+
+
+@settings(max_examples=60)
+@given(st.sampled_from(SHAPES), st.data())
+def test_the_named_cut_alone_keeps_the_sides_apart(shape, data):
+    whole = fabric_of(**shape)
+    parts = [cable.id for cable in whole.cables] + [switch.id for switch in whole.switches if switch.role != "leaf"]
+    failed = data.draw(st.lists(st.sampled_from(parts), unique=True, min_size=2, max_size=len(parts)))
+    job = job_of(whole, custom((0, len(whole.nics) - 1)))
+    told = solve(whole, (job,), health=fabric_of(**shape, failed=failed).failed)
+    assume(isinstance(told, Infeasible))
+    cut = told.why.split("the cut is ")[1].split(" (out of use)")[0]
+    assume(" more" not in cut)
+    named = cut.split(", ")
+    assert set(named) <= set(failed)
+    assert isinstance(solve(whole, (job,), health=fabric_of(**shape, failed=named).failed), Infeasible)
+
+
+def test_a_cut_of_many_parts_is_counted():
+    assert refusal.MOST_NAMED < 5
+    fabric = fabric_of(spines=5, failed=[f"leaf1:{s}>spine{s}:1" for s in range(1, 6)])
+    told = solve(fabric, (job_of(fabric, custom((0, 2))),), health=fabric.failed)
+    assert "and 2 more (out of use)" in told.why
