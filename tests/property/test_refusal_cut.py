@@ -15,12 +15,12 @@ SHAPES = (
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=100)
 @given(st.sampled_from(SHAPES), st.data())
 def test_the_named_cut_alone_keeps_the_sides_apart(shape, data):
     whole = fabric_of(**shape)
     parts = [cable.id for cable in whole.cables] + [switch.id for switch in whole.switches if switch.role != "leaf"]
-    failed = data.draw(st.lists(st.sampled_from(parts), unique=True, min_size=2, max_size=len(parts)))
+    failed = data.draw(st.lists(st.sampled_from(parts), unique=True, min_size=2, max_size=6))
     job = job_of(whole, custom((0, len(whole.nics) - 1)))
     told = solve(whole, (job,), health=fabric_of(**shape, failed=failed).failed)
     assume(isinstance(told, Infeasible))

@@ -1,5 +1,6 @@
 """A foreign file to an `Imported` fabric: read within limits, told by its content, drawn, built."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -15,6 +16,9 @@ from controller.model.connectivity import leaves_are_joined
 from controller.model.fabric import Fabric
 
 Reader = Callable[[str, Draft, Options], GenerateShape | None]
+
+
+_FABRIC_FILE = re.compile(r"""^["']?(generate|switches)["']?\s*:""", re.MULTILINE)
 
 
 class Format(NamedTuple):
@@ -42,6 +46,8 @@ def import_fabric(path: Path | str, options: Options, format_name: str | None = 
 def import_text(text: str, source: str, fabric_name: str, options: Options, format_name: str | None = None) -> Imported:
     """Read a foreign file's text; problems are told under `source`."""
     name = format_name or _detected(text, source)
+    if name != "lingjun" and (options.aggs_per_pod, options.cores) != (1, None):
+        refuse(source, "", f"--aggs-per-pod and --cores are for lingjun; this is {name}, which names its switches")
     draft = Draft(source=source, fabric_name=fabric_name)
     shape = FORMATS[name].read(text, draft, options)
     if shape is None:
@@ -78,5 +84,7 @@ def _detected(text: str, source: str) -> str:
             return name
     if not text.strip():
         refuse(source, "", "the file is empty")
+    if _FABRIC_FILE.search(text[:1_000_000]):
+        refuse(source, "", "a fabric file already; use it as it is")
     known = "; ".join(f"{name}: {one.what}" for name, one in FORMATS.items())
     refuse(source, "1", f"not one of the formats that are known ({known}); --format forces one")

@@ -53,6 +53,17 @@ def test_a_file_of_no_known_format_is_told_which_there_are(heddle, files):
     assert "--format" in err
 
 
+def test_a_fabric_file_needs_no_import(heddle, files, tmp_path):
+    status, _, err = heddle("import", tmp_path / "fabric.yaml")
+    assert (status, err) == (2, f"heddle: {tmp_path / 'fabric.yaml'}: a fabric file already; use it as it is\n")
+
+
+def test_switches_are_multiplied_for_lingjun_only(heddle, files):
+    status, _, err = heddle("import", files("rails", RAILS), "--cores", "4")
+    assert status == 2
+    assert "lingjun" in err
+
+
 def test_options_that_cannot_be_are_refused(heddle, files):
     source = files("topo.csv", LINGJUN)
     for wrong in (("--gbps", "0"), ("--gbps", "nan"), ("--gbps", "inf"), ("--gbps", "-1"), ("--uplink-gbps", "1e30"),
