@@ -26,14 +26,14 @@ A_STREAM_BPS = 1_000_000
 
 
 def ways_back(
-    router: Router, jobs: Sequence[JobRequest], old: Paths, running: Streams, new: Flows, hops: Ints
+    router: Router, jobs: Sequence[JobRequest], old: Paths, running: Streams, new: Flows, hops: Ints, *, as_routed: bool
 ) -> Ints:  # fmt: skip
     """Return the ways back of the `new` flows on these `hops`; a pin by addresses takes answers along.
 
-    `old` are the running jobs' flows, `running` their streams.
+    `old` are the running jobs' flows, `running` their streams; `as_routed` says that the ways out are the router's.
     """
     mirror = router.topology.mirrored(hops)
-    if _all_alike(jobs, old, new):
+    if as_routed and _all_alike(jobs, old, new):
         return mirror  # equal flows, routed all together over nothing else: another routing will do no better
     fixed = np.zeros(len(new), dtype=np.bool_)
     if pinned := pinned_pairs(router.topology, running, new, hops):

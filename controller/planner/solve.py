@@ -19,11 +19,13 @@ from controller.planner.clos import Live, Topology, topology_of
 from controller.planner.expand import Flows, expand, joined, repeats
 from controller.planner.flow_table import FlowTable, path_links
 from controller.planner.fluid import completion_ns, planned_rates
+from controller.planner.incast import confined
 from controller.planner.jit import Floats, Ints
 from controller.planner.link_loads import LinkLoads
 from controller.planner.loads import link_loads, utilisation
 from controller.planner.pins import (
     Streams,
+    bundles,
     refuse_taken_tuples,
     streams_to_guard,
     tuple_keys,
@@ -84,10 +86,11 @@ def draft(
     router = Router(topology=topology, live=live)
     running = old.streams(topology)
     priority = priorities(jobs)
-    hops = route_beside(router, priority, base_loads(topology, priority, old), running, new)
+    routed = route_beside(router, priority, base_loads(topology, priority, old), running, new)
+    hops = confined(router, jobs, old, new, routed, bundles(topology, running, new, priority[new.job]))
     if (why := no_path(topology, live, job_ids, new, hops)) is not None:
         return Infeasible(why=why)
-    reverse_hops = ways_back(router, jobs, old, running, new, hops)
+    reverse_hops = ways_back(router, jobs, old, running, new, hops, as_routed=hops is routed)
     whole = joined_paths([old, _with_ports(fabric, topology, running, new, (hops, reverse_hops))], topology)
     loads = link_loads(topology, whole.flows, whole.hops)
     return Draft(

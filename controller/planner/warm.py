@@ -55,7 +55,7 @@ def _ring(fabric: Fabric) -> JobRequest:
 
 
 def warm() -> None:
-    """Plan equal demands (coloured), then unequal ones over their load and a failure (balanced, shared rates)."""
+    """Plan equal demands (coloured), then unequal ones over their load and a failure (balanced, shared); an incast."""
     fabric = _two_pods()
     first = _ring(fabric)
     ranks, ring = first.ranks, first.collectives[0]
@@ -64,6 +64,10 @@ def warm() -> None:
     second = JobRequest(job_id="mixed", ranks=ranks, collectives=(mixed, ring))
     solve(fabric, (first,), health=Health())
     solve(fabric, (first, second), health=Health(down_cables=frozenset((fabric.cables[0].id,))))
+    gather = Collective(kind=CollectiveKind.GATHER, size_bytes=1000)
+    full = FlowDemand(src_rank=2, dst_rank=7, rate_bps=GBPS)
+    beside = Collective(kind=CollectiveKind.CUSTOM, size_bytes=1000, flows=(full,))
+    solve(fabric, (JobRequest(job_id="incast", ranks=ranks, collectives=(gather, beside)),), health=Health())
     completion_times(np.zeros((2, 1), dtype=np.int64), np.ones(1), np.ones(2))
 
 
