@@ -8,7 +8,7 @@ from controller.model.job import Collective, JobRequest
 from controller.model.limit import MOST_GPU_MILLI
 
 WHOLE_GPU_MILLI = 1000
-MOST_RANKS = 2**32 - 1
+MOST_RANKS = 1_000_000
 SUGGESTIONS_UNLESS_TOLD = 3
 MOST_SUGGESTIONS = 16
 
@@ -68,7 +68,7 @@ def _problems(shape: Shape) -> Iterator[Problem]:
         yield Problem("ranks", f"must be at most {MOST_RANKS:,}, is {shape.ranks}")
     if not 0 <= shape.gpu_milli <= MOST_GPU_MILLI:
         yield Problem("gpu_milli", f"must be from 0 to {MOST_GPU_MILLI}, is {shape.gpu_milli}")
-    if not 0 <= shape.max_suggestions <= MOST_RANKS:
-        yield Problem("max_suggestions", f"must be from 0 to {MOST_RANKS:,}, is {shape.max_suggestions}")
+    if not 0 <= shape.max_suggestions < 2**32:
+        yield Problem("max_suggestions", f"must be from 0 to {2**32 - 1}, is {shape.max_suggestions}")
     whoever = JobRequest(job_id="suggestion", ranks=(), collectives=shape.collectives)
     yield from shape_problems(whoever, shape.ranks if shape.ranks > 0 else None)

@@ -223,23 +223,38 @@ def _mutual_reach(topology: Topology, live: Live) -> list[Flags]:
 
     A part is a flag per switch.
     """
-    leaves = np.flatnonzero(topology.tier == 0)
-    if topology.cables and live.reach is None:
-        return [np.asarray(topology.tier == 0)]
-    reach = live.reach[np.ix_(leaves, leaves)] if live.reach is not None else np.eye(len(leaves), dtype=np.bool_)
+    reach = _leaf_reach(topology, live)
     parts: list[Flags] = []
-    left = np.arange(len(leaves))
-    while len(left) and len(parts) < MOST_ZONES:
-        inside = np.zeros(len(leaves), dtype=np.bool_)
-        seen = reach[np.ix_(left, left)]
+    left = list(reach)
+    while left and len(parts) < MOST_ZONES:
+        asked = sum(1 << leaf for leaf in left)
         # Leaves that reach the same ones stay or go together; those that reach the most come first.
-        _, kind, count = np.unique(seen, axis=0, return_inverse=True, return_counts=True)
-        kind = kind.ravel()
-        for row in np.lexsort((left, -count[kind], -seen.sum(axis=1))).tolist():
-            if reach[left[row], inside].all():
-                inside[left[row]] = True
-        part = np.zeros(len(topology.switch_ids), dtype=np.bool_)
-        part[leaves[inside]] = True
+        kinds: dict[int, list[int]] = {}
+        for leaf in left:
+            kinds.setdefault(reach[leaf] & asked, []).append(leaf)
+        inside, part = 0, np.zeros(len(topology.switch_ids), dtype=np.bool_)
+        for seen in sorted(kinds, key=lambda seen: (-seen.bit_count(), -len(kinds[seen]))):
+            if not inside & ~seen:
+                part[kinds[seen]] = True
+                inside |= sum(1 << leaf for leaf in kinds[seen])
         parts.append(part)
-        left = left[~inside[left]]
+        left = [leaf for leaf in left if not part[leaf]]
     return parts
+
+
+def _leaf_reach(topology: Topology, live: Live) -> dict[int, int]:
+    """Return the leaves that each leaf reaches going up, then down, over live cables: bit i is switch i."""
+    alive = live.links[: topology.cables]
+    pairs = np.unique(np.column_stack((topology.lower[alive], topology.upper[alive])), axis=0)
+    tier = topology.tier
+    rising = pairs[np.argsort(tier[pairs[:, 0]], kind="stable")].tolist()
+    falling = pairs[np.argsort(-tier[pairs[:, 1]], kind="stable")].tolist()
+    leaves = np.flatnonzero(tier == 0).tolist()
+    reach = [0] * len(tier)
+    for leaf in leaves:
+        reach[leaf] = 1 << leaf
+    for lower, upper in rising:
+        reach[upper] |= reach[lower]
+    for lower, upper in falling:
+        reach[lower] |= reach[upper]
+    return {leaf: reach[leaf] for leaf in leaves}

@@ -51,7 +51,12 @@ def too_few(shape: Shape, zones: Sequence[Zone], out_of_use: Sequence[str], runn
     if len(zones) > 1:
         causes.append("failed links part the leaves")
         remedies.append("bring links back")
-    remedies.append(f"ask for at most {room}" if room else "add hosts")
+    if room:
+        remedies.append(f"ask for at most {room}")
+    elif shape.share_milli > WHOLE_GPU_MILLI:
+        remedies.append("ask for a share that the GPUs of one NIC can give")
+    else:
+        remedies.append("add hosts")
     told = f" ({'; '.join(causes)})" if causes else ""
     return f"{_count(shape.ranks, 'rank')} asked for{share}, {room} free{where}{told}: {', or '.join(remedies)}"
 

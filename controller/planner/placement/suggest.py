@@ -23,8 +23,8 @@ from controller.planner.placement.choose import Candidate, compact, turned, wide
 from controller.planner.placement.free import COMPUTE, gpus_of
 from controller.planner.placement.reason import reason_of, too_few
 
-MOST_FLOWS_LOOKED_AT = 4_000_000
-"""Flow plans over all candidates together; at least one candidate is always judged."""
+MOST_WORK = 1_000_000
+"""Ranks and flow plans over all candidates together; at least one candidate is always judged."""
 FULL = 1.0
 _RINGS = (CollectiveKind.RING_ALL_REDUCE, CollectiveKind.ALL_GATHER, CollectiveKind.REDUCE_SCATTER)
 
@@ -76,30 +76,37 @@ class _Judge:
     def __init__(self, fabric: Fabric, shape: Shape, forecast: Forecast) -> None:
         self._fabric, self._shape, self._forecast = fabric, shape, forecast
         self._known: set[tuple[int, ...]] = set()
-        self._looked_at = 0
+        self._work = 0
         self.refusal = Infeasible(why="no place was found")
 
     def all(self, candidates: Iterator[Candidate], most: int) -> list[_Judged]:
-        """Judge the first `most` that are new; those without a plan are left out."""
-        new = (one for one in islice(candidates, 4 * MOST_SUGGESTIONS) if self._is_new(one))
-        judged = (self._judged(one) for one in islice(new, min(most, MOST_SUGGESTIONS)))
-        return [one for one in judged if one is not None]
+        """Judge the first `most` that are new, as far as the work is bounded; those without a plan are left out."""
+        found, asked = [], 0
+        for candidate in islice(candidates, 4 * MOST_SUGGESTIONS):
+            if not self._is_new(candidate):
+                continue
+            work = len(candidate.nics) + self._flow_plans(candidate)
+            if asked == min(most, MOST_SUGGESTIONS) or (self._work and self._work + work > MOST_WORK):
+                break
+            self._work, asked = self._work + work, asked + 1
+            if (judged := self._judged(candidate)) is not None:
+                found.append(judged)
+        return found
 
     def _is_new(self, candidate: Candidate) -> bool:
         known = candidate.nics in self._known
         self._known.add(candidate.nics)
         return not known
 
-    def _judged(self, candidate: Candidate) -> _Judged | None:
-        request = self._shape.on(_names(self._fabric, candidate))
-        plans = flow_plans(request, self._fabric, MOST_FLOW_PLANS)
+    def _flow_plans(self, candidate: Candidate) -> int:
+        plans = flow_plans(self._shape.on(_names(self._fabric, candidate)), self._fabric, MOST_FLOW_PLANS)
         if plans > MOST_FLOW_PLANS:
             raise InputError(f"collectives: {too_many_flow_plans('the job asks for')}")
-        if self._looked_at and self._looked_at + plans > MOST_FLOWS_LOOKED_AT:
-            return None
-        self._looked_at += plans
+        return plans
+
+    def _judged(self, candidate: Candidate) -> _Judged | None:
         try:
-            found = self._forecast.of(request)
+            found = self._forecast.of(self._shape.on(_names(self._fabric, candidate)))
         except AlreadyExists as taken:
             found = Infeasible(why=str(taken))
         if isinstance(found, Infeasible):

@@ -57,7 +57,7 @@ WRONG = {
         "collectives[0].bytes: ",
     ),
     "too many ranks": (question(9), grpc.StatusCode.FAILED_PRECONDITION, "9 ranks asked for, 8 free"),
-    "a billion ranks": (question(4 * 10**9), grpc.StatusCode.FAILED_PRECONDITION, "4000000000 ranks asked for"),
+    "a billion ranks": (question(4 * 10**9), grpc.StatusCode.INVALID_ARGUMENT, "ranks: must be at most 1,000,000"),
 }
 
 
