@@ -7,6 +7,7 @@ import numpy as np
 from controller.model.job import JobRequest
 from controller.planner.clos import Topology
 from controller.planner.expand import Flows
+from controller.planner.incast import confined
 from controller.planner.jit import Floats, Ints
 from controller.planner.loads import link_loads
 from controller.planner.pins import Streams, bundles, given_paths
@@ -28,9 +29,16 @@ def base_loads(topology: Topology, priority: Ints, old: Paths) -> list[tuple[int
     return base
 
 
-def route_beside(
-    router: Router, priority: Ints, base: Sequence[tuple[int, Floats]], running: Streams, new: Flows
-) -> Ints:  # fmt: skip
-    """Choose the new flows' paths over the running ones' load; `priority` is each job's, running or new."""
+def paths_beside(
+    router: Router, jobs: Sequence[JobRequest], base: Sequence[tuple[int, Floats]], old: Paths, running: Streams,
+    new: Flows,
+) -> tuple[Ints, Ints]:  # fmt: skip
+    """Choose the new flows' paths over the running ones' load; return them as routed first, then as they shall be.
+
+    `jobs` are the running ones and the new ones, `base` is what `base_loads` says of the running ones. Both answers are
+    the same array where no incast was moved.
+    """
+    priority = priorities(jobs)
     bundle = bundles(router.topology, running, new, priority[new.job])
-    return router.route(new, priority[new.job], base, bundle, given_paths(running, bundle))
+    routed = router.route(new, priority[new.job], base, bundle, given_paths(running, bundle))
+    return routed, confined(router, jobs, old, new, routed, bundle)

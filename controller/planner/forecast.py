@@ -13,7 +13,7 @@ from controller.model.fabric import Fabric
 from controller.model.health import Health
 from controller.model.job import JobRequest
 from controller.model.plan import Infeasible
-from controller.planner.beside import base_loads, priorities, route_beside
+from controller.planner.beside import base_loads, paths_beside, priorities
 from controller.planner.certificate import own_utilisation
 from controller.planner.clos import Live, topology_of
 from controller.planner.expand import expand, joined
@@ -56,7 +56,7 @@ class Forecast:
         refuse_taken_tuples(topology, job_ids, joined((self._old.flows, new)))
         if (why := dead_nic(topology, live, job_ids, new)) is not None:
             return Infeasible(why=why)
-        hops = route_beside(self._router, priorities(jobs), self._base, self._running, new)
+        _, hops = paths_beside(self._router, jobs, self._base, self._old, self._running, new)
         if (why := no_path(topology, live, job_ids, new, hops)) is not None:
             return Infeasible(why=why)
         used = utilisation(topology, self.loads_bps + link_loads(topology, new, hops))

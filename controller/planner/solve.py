@@ -13,19 +13,17 @@ from controller.model.fabric import Fabric
 from controller.model.health import Health
 from controller.model.job import JobRequest
 from controller.model.plan import Infeasible, JobFlows, Plan, Stream
-from controller.planner.beside import base_loads, priorities, route_beside
+from controller.planner.beside import base_loads, paths_beside, priorities
 from controller.planner.certificate import certify, own_utilisation
 from controller.planner.clos import Live, Topology, topology_of
 from controller.planner.expand import Flows, expand, joined, repeats
 from controller.planner.flow_table import FlowTable, path_links
 from controller.planner.fluid import completion_ns, planned_rates
-from controller.planner.incast import confined
 from controller.planner.jit import Floats, Ints
 from controller.planner.link_loads import LinkLoads
 from controller.planner.loads import link_loads, utilisation
 from controller.planner.pins import (
     Streams,
-    bundles,
     refuse_taken_tuples,
     streams_to_guard,
     tuple_keys,
@@ -85,9 +83,8 @@ def draft(
         return Infeasible(why=why)
     router = Router(topology=topology, live=live)
     running = old.streams(topology)
-    priority = priorities(jobs)
-    routed = route_beside(router, priority, base_loads(topology, priority, old), running, new)
-    hops = confined(router, jobs, old, new, routed, bundles(topology, running, new, priority[new.job]))
+    base = base_loads(topology, priorities(jobs), old)
+    routed, hops = paths_beside(router, jobs, base, old, running, new)
     if (why := no_path(topology, live, job_ids, new, hops)) is not None:
         return Infeasible(why=why)
     reverse_hops = ways_back(router, jobs, old, running, new, hops, as_routed=hops is routed)
