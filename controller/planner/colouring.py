@@ -7,6 +7,9 @@ degree is split into vertices of degree k, so a link carries at most ceil(degree
 The tables `left[u, c]` and `right[v, c]` hold the vertex at the other end of the edge that has colour c, or -1;
 `free_left` and `free_right` are the same as bit masks. Which edge it is does not matter until the end: edges between
 the same two vertices are interchangeable. A chain then costs one dependent look-up for each edge it passes.
+
+Where links are missing, uneven or loaded a vertex has a number of slots of each colour: its part j has the colours of
+more than j slots, the others are -2. A chain may then be blocked; another pair of colours is tried.
 """
 
 import numpy as np
@@ -112,19 +115,24 @@ def _all_free(vertices: int, k: int) -> Words:
 
 @kernel
 def _colours_from(parts_u: Ints, parts_v: Ints, left: Mates, count_v: int) -> Ints:
-    """Hand the colours in the table out to the edges: any edge of two vertices may have any colour they share."""
+    """Hand the colours in the table out to the edges: any edge of two vertices may have any colour they share.
+
+    An edge of part -1 has no colour.
+    """
     count_u, k = left.shape
     begin = np.zeros(count_u + 1, np.int64)
     for e in range(parts_u.shape[0]):
-        begin[parts_u[e] + 1] += 1
+        if parts_u[e] >= 0:
+            begin[parts_u[e] + 1] += 1
     for u in range(count_u):
         begin[u + 1] += begin[u]
     edges, place = np.empty(parts_u.shape[0], np.int64), begin[:-1].copy()
     for e in range(parts_u.shape[0]):
-        edges[place[parts_u[e]]] = e
-        place[parts_u[e]] += 1
+        if parts_u[e] >= 0:
+            edges[place[parts_u[e]]] = e
+            place[parts_u[e]] += 1
     first, after = np.full(count_v, -1, np.int64), np.full(k, -1, np.int64)
-    colour = np.empty(parts_u.shape[0], np.int64)
+    colour = np.full(parts_u.shape[0], -1, np.int64)
     for u in range(count_u):
         for c in range(k - 1, -1, -1):
             v = left[u, c]
@@ -196,6 +204,118 @@ def colour_cores(plane: Ints, source_pod: Ints, target_pod: Ints, pods: int, pla
         some = edges[begin[p] : begin[p + 1]]
         core[some] = colour_edges(source_pod[some], target_pod[some], pods, cores)
     return core
+
+
+@kernel
+def _slot_parts(vertex: Ints, slots: Ints) -> tuple[Ints, Ints, Ints]:
+    """Cut every vertex into parts, each of one slot per colour; return every edge's part, and parts by vertex.
+
+    Parts are filled alike. Edges past the last slot have part -1. The last array holds the vertex of every part.
+    """
+    vertices, k = slots.shape
+    degree = np.zeros(vertices, np.int64)
+    for e in range(vertex.shape[0]):
+        degree[vertex[e]] += 1
+    begin, total = np.zeros(vertices + 1, np.int64), np.zeros(vertices, np.int64)
+    room = np.zeros(vertex.shape[0] + 2 * vertices + 1, np.int64)
+    for x in range(vertices):
+        begin[x + 1], last = begin[x], False
+        while degree[x] > 0 and not last:
+            last = total[x] >= degree[x]
+            level, wide = begin[x + 1] - begin[x], 0
+            for c in range(k):
+                wide += slots[x, c] > level
+            if wide == 0:
+                break
+            total[x] += wide
+            room[begin[x + 1]] = total[x]
+            begin[x + 1] += 1
+    part, now, seen = np.full(vertex.shape[0], -1, np.int64), begin[:-1].copy(), np.zeros(vertices, np.int64)
+    for e in range(vertex.shape[0]):
+        x = vertex[e]
+        if seen[x] < total[x]:
+            while seen[x] >= min(degree[x], total[x]) * room[now[x]] // total[x]:
+                now[x] += 1
+            part[e] = now[x]
+        seen[x] += 1
+    owner = np.empty(begin[vertices], np.int64)
+    for x in range(vertices):
+        owner[begin[x] : begin[x + 1]] = x
+    return part, begin, owner
+
+
+@kernel
+def _slot_tables(slots: Ints, begin: Ints, owner: Ints) -> tuple[Mates, Words]:
+    k = slots.shape[1]
+    table = np.full((owner.shape[0], k), -2, np.int32)
+    free = np.zeros((owner.shape[0], (k + 63) // 64), np.uint64)
+    for x in range(owner.shape[0]):
+        for c in range(k):
+            if slots[owner[x], c] > x - begin[owner[x]]:
+                table[x, c] = -1
+                free[x, c >> 6] |= np.uint64(1) << np.uint64(c & 63)
+    return table, free
+
+
+@kernel
+def _open_chain(v: int, a: int, b: int, left: Mates, right: Mates) -> bool:
+    """Say whether the chain that leaves right vertex v by colour a can be flipped: no vertex lacks the other colour."""
+    u = right[v, a]
+    while True:
+        end = left[u, b]
+        if end < 0:
+            return bool(end == -1)
+        following = right[end, a]
+        if following < 0:
+            return bool(following == -1)
+        u = following
+
+
+@kernel
+def _slot_for(u: int, v: int, start: int, left: Mates, right: Mates, free_left: Words, free_right: Words) -> int:
+    """Return a colour free at both parts, made so by a chain if need be; -1 where every chain is blocked."""
+    colour = _common_free(free_left[u], free_right[v], start)
+    if colour >= 0:
+        return colour
+    k = left.shape[1]
+    for a in range(k):
+        if left[u, a] != -1 or right[v, a] == -2:
+            continue
+        for b in range(k):
+            if right[v, b] == -1 and _open_chain(v, a, b, left, right):
+                _flip_chain(v, a, b, left, right, free_left, free_right)
+                return a
+    return -1
+
+
+@kernel
+def colour_slots(source: Ints, target: Ints, slots_left: Ints, slots_right: Ints) -> Ints:
+    """Colour edges so that colour c meets source u at most slots_left[u, c] times, targets alike; -1 for the rest."""
+    parts_u, begin_u, owner_u = _slot_parts(source, slots_left)
+    parts_v, begin_v, owner_v = _slot_parts(target, slots_right)
+    left, free_left = _slot_tables(slots_left, begin_u, owner_u)
+    right, free_right = _slot_tables(slots_right, begin_v, owner_v)
+    k = slots_left.shape[1]
+    for e in range(source.shape[0]):
+        u, v, colour = parts_u[e], parts_v[e], -1
+        if u >= 0 and v >= 0:
+            colour = _slot_for(u, v, e % k, left, right, free_left, free_right)
+        if colour < 0:
+            # Any other pair of parts of the two vertices will do as well.
+            for x in range(begin_u[source[e]], begin_u[source[e] + 1]):
+                for y in range(begin_v[target[e]], begin_v[target[e] + 1]):
+                    if colour < 0:
+                        u, v = x, y
+                        colour = _slot_for(u, v, e % k, left, right, free_left, free_right)
+        if colour < 0:
+            parts_u[e] = -1
+            continue
+        parts_u[e], parts_v[e] = u, v
+        left[u, colour], right[v, colour] = v, u
+        used = ~(np.uint64(1) << np.uint64(colour & 63))
+        free_left[u, colour >> 6] &= used
+        free_right[v, colour >> 6] &= used
+    return _colours_from(parts_u, parts_v, left, owner_v.shape[0])
 
 
 @kernel

@@ -11,6 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
+from controller.model.health import Health
 from controller.planner.balance import balanced_paths
 from controller.planner.bound import lower_bound
 from controller.planner.clos import MOST_HOPS, NO_LINK, Live, Topology
@@ -18,6 +19,7 @@ from controller.planner.equal import Coloured, coloured_paths
 from controller.planner.expand import Flows
 from controller.planner.jit import Floats, Ints
 from controller.planner.loads import heaviest_phases
+from controller.planner.regular import regular_paths
 from controller.planner.segments import Segments, segments_of
 from controller.planner.shape import Shape, shape_of
 
@@ -46,6 +48,14 @@ class Router:
         """Return how all leaves are joined where that is regular, and the leaves."""
         leaves = np.flatnonzero(self.topology.tier == 0)
         return shape_of(self.topology, self.live, leaves), leaves
+
+    @cached_property
+    def _built_shape(self) -> tuple[Shape | None, Ints]:
+        """Return how all leaves were joined before anything failed where that was regular, and the leaves."""
+        if self.live.whole:
+            return self._whole_shape
+        leaves = np.flatnonzero(self.topology.tier == 0)
+        return shape_of(self.topology, Live.of(self.topology, Health()), leaves), leaves
 
     def route(
         self, flows: Flows, priority: Ints, base: Sequence[tuple[int, Floats]], bundle: Ints, given: dict[int, Ints]
@@ -164,11 +174,18 @@ class Router:
         hops = np.full((len(flows), MOST_HOPS), NO_LINK, dtype=np.int64)
         if not len(apart):
             return hops
-        part, demand, source, target = flows.rows(apart), demand[apart], source[apart], target[apart]
-        goal = max(lower_bound(topology, self.live, part).value, self._fullest(base))
-        if coloured is not None and self._over(coloured.hops[apart], demand, base) <= goal:
-            return coloured.hops
-        found = balanced_paths(topology, self.segments, self.live, source, target, demand, base, goal)
+        demand, source, target = demand[apart], source[apart], target[apart]
+
+        def bound() -> float:
+            part = flows if len(apart) == len(flows) else flows.rows(apart)
+            return max(lower_bound(topology, self.live, part).value, self._fullest(base))
+
+        shape, leaves = self._built_shape
+        found = None
+        if shape is not None:
+            found = regular_paths(topology, self.live, shape, leaves, source, target, demand, base, bound)
+        if found is None:
+            found = balanced_paths(topology, self.segments, self.live, source, target, demand, base, bound())
         if coloured is not None and self._over(coloured.hops[apart], demand, base) <= self._over(found, demand, base):
             return coloured.hops
         hops[apart] = found

@@ -1,0 +1,367 @@
+"""Search on a grid of links: any demand, any failure, any load already there.
+
+Each flow, the largest first, takes the path whose fullest link stays emptiest; then flows are moved off the fullest
+link, alone or in chains of ejections, while that lowers it. The fullest link is the root of a tournament over all
+links, so a step costs what it looks at and not the size of the fabric. Work is limited in paths seen, never in time.
+"""
+
+import numpy as np
+
+from controller.planner.jit import Floats, Ints, kernel
+
+Cells = tuple[int, int, int, int, int, Ints, Ints, Floats, Floats, Ints]
+"""The fields of `grid.Grid`, in their order."""
+Search = tuple[Ints, Ints, Ints, Ints, Floats, Ints, Ints, Ints, Floats, Ints]
+"""source row, target row, column, core and demand per flow; head per link, next and previous per node (node 4 f + step
+is flow f's place on its link of that step); the tournament; the last chain that each flow was in."""
+
+
+@kernel
+def _link(grid: Cells, a: int, b: int, column: int, core: int, step: int) -> int:
+    """Return the link of a path at a step of the four (up, down, core up, core down), -1 where it has none there."""
+    leaves, columns, pods, planes, cores, pod, plane_of = grid[:7]
+    if step == 0:
+        return a * columns + column
+    if step == 1:
+        return (leaves + b) * columns + column
+    if core < 0:
+        return -1
+    first = 2 * leaves * columns + plane_of[column] * cores + core
+    return first + pod[a] * planes * cores if step == 2 else first + (pods + pod[b]) * planes * cores
+
+
+@kernel
+def _best_core(
+    grid: Cells, a: int, b: int, column: int, demand: float, worst: float, best: float
+) -> tuple[int, float, float]:
+    """Return the best core of a column's plane, its fullest link (`worst` or more) and the sum; -1 if none is below."""
+    cores, load, inverse = grid[4], grid[7], grid[8]
+    up, down = _link(grid, a, b, column, 0, 2), _link(grid, a, b, column, 0, 3)
+    chosen, found, total = -1, best, 1e29
+    for c in range(cores):
+        x, y = (load[up + c] + demand) * inverse[up + c], (load[down + c] + demand) * inverse[down + c]
+        full = max(worst, x, y)
+        if full < found or (full == found and x + y < total):
+            chosen, found, total = c, full, x + y
+    return chosen, found, total
+
+
+@kernel
+def _best(grid: Cells, a: int, b: int, demand: float) -> tuple[int, int, float]:
+    """Return column and core of the best path and its fullest link; column -1 where there is none."""
+    leaves, columns, _, _, _, pod, _, load, inverse, _ = grid
+    up, down, across = a * columns, (leaves + b) * columns, pod[a] != pod[b]
+    column, core, best, least = -1, -1, 1e29, 1e29
+    for j in range(columns):
+        x, y = (load[up + j] + demand) * inverse[up + j], (load[down + j] + demand) * inverse[down + j]
+        full, total = max(x, y), x + y
+        if full > best or full > 1e20:
+            continue
+        if not across:
+            if full < best or total < least:
+                column, best, least = j, full, total
+            continue
+        c, worst, more = _best_core(grid, a, b, j, demand, full, best)
+        if c >= 0 and worst < 1e20 and (worst < best or total + more < least):
+            column, core, best, least = j, c, worst, total + more
+    return column, core, best
+
+
+@kernel
+def _quick(grid: Cells, plane_load: Floats, plane_inverse: Floats, a: int, b: int, demand: float) -> tuple[int, int]:
+    """Return a good path: the best column by its own links and its plane's mean load, and there the best core."""
+    leaves, columns, pods, planes, _, pod, plane_of, load, inverse, _ = grid
+    up, down = a * columns, (leaves + b) * columns
+    column, best, least = -1, 1e20, 1e29
+    for j in range(columns):
+        x, y = (load[up + j] + demand) * inverse[up + j], (load[down + j] + demand) * inverse[down + j]
+        p, q = pod[a] * planes + plane_of[j], (pods + pod[b]) * planes + plane_of[j]
+        v, w = plane_load[p] * plane_inverse[p], plane_load[q] * plane_inverse[q]
+        full, total = max(x, y, v, w), x + y + v + w
+        if full < best or (full == best and total < least):
+            column, best, least = j, full, total
+    if column < 0:
+        return -1, -1
+    core, worst, _ = _best_core(grid, a, b, column, demand, 0.0, 1e29)
+    return (column, core) if worst < 1e20 else (-1, -1)
+
+
+@kernel
+def _flat(grid: Cells, a: int, b: int, demand: float) -> int:
+    """Return the best column between leaves of one pod, -1 where there is none."""
+    leaves, columns, load, inverse = grid[0], grid[1], grid[7], grid[8]
+    up, down = a * columns, (leaves + b) * columns
+    column, best, least = -1, 1e20, 1e29
+    for j in range(columns):
+        x, y = (load[up + j] + demand) * inverse[up + j], (load[down + j] + demand) * inverse[down + j]
+        full, total = max(x, y), x + y
+        if full < best or (full == best and total < least):
+            column, best, least = j, full, total
+    return column
+
+
+@kernel
+def _put(grid: Cells, a: int, b: int, column: int, core: int, demand: float) -> None:
+    for step in range(4):
+        link = _link(grid, a, b, column, core, step)
+        if link >= 0:
+            grid[7][link] += demand
+
+
+@kernel
+def spread(
+    grid: Cells, source: Ints, target: Ints, demand: Floats, order: Ints, column: Ints, core: Ints
+) -> int:  # fmt: skip
+    """Place the flows in `order` that have no column yet; return how many find no path."""
+    leaves, columns, pods, planes, cores, pod, plane_of, load, inverse, _ = grid
+    plane_load, room = np.zeros(2 * pods * planes), np.zeros(2 * pods * planes)
+    begin = 2 * leaves * columns
+    for link in range(begin, load.shape[0]):
+        if inverse[link] < 1e20:
+            plane_load[(link - begin) // cores] += load[link]
+            room[(link - begin) // cores] += 1 / inverse[link]
+    plane_inverse = np.empty(room.shape[0])
+    for p in range(room.shape[0]):
+        plane_inverse[p] = 1 / room[p] if room[p] > 0 else 1e30
+    for f in range(source.shape[0]):
+        if core[f] >= 0:
+            plane_load[pod[source[f]] * planes + plane_of[column[f]]] += demand[f]
+            plane_load[(pods + pod[target[f]]) * planes + plane_of[column[f]]] += demand[f]
+    stranded = 0
+    for i in range(order.shape[0]):
+        f = order[i]
+        a, b = source[f], target[f]
+        if pod[a] == pod[b]:
+            column[f], core[f] = _flat(grid, a, b, demand[f]), -1
+        else:
+            column[f], core[f] = _quick(grid, plane_load, plane_inverse, a, b, demand[f])
+            if column[f] < 0:
+                column[f], core[f], _ = _best(grid, a, b, demand[f])
+        if column[f] < 0:
+            stranded += 1
+            continue
+        _put(grid, a, b, column[f], core[f], demand[f])
+        if core[f] >= 0:
+            plane_load[pod[a] * planes + plane_of[column[f]]] += demand[f]
+            plane_load[(pods + pod[b]) * planes + plane_of[column[f]]] += demand[f]
+    return stranded
+
+
+@kernel
+def put_all(grid: Cells, source: Ints, target: Ints, demand: Floats, column: Ints, core: Ints) -> None:
+    """Add the flows that have a path to the loads."""
+    for f in range(source.shape[0]):
+        if column[f] >= 0:
+            _put(grid, source[f], target[f], column[f], core[f], demand[f])
+
+
+@kernel
+def _replay(tree: Floats, link: int, value: float) -> None:
+    """Play the tournament of one link again."""
+    node = tree.shape[0] // 2 + link
+    tree[node] = value
+    while node > 1:
+        node >>= 1
+        winner = max(tree[2 * node], tree[2 * node + 1])
+        if tree[node] == winner:
+            return
+        tree[node] = winner
+
+
+@kernel
+def _fullest(tree: Floats) -> int:
+    node, leaves = 1, tree.shape[0] // 2
+    while node < leaves:
+        node = 2 * node if tree[2 * node] == tree[node] else 2 * node + 1
+    return node - leaves
+
+
+@kernel
+def _move(grid: Cells, search: Search, f: int, to_column: int, to_core: int) -> None:
+    """Take a flow off its path (if it has one) and put it on another (if one is given)."""
+    load, inverse = grid[7], grid[8]
+    source, target, column, core, demand, head, after, before, tree, _ = search
+    for adding in range(2):
+        j, c = (to_column, to_core) if adding else (column[f], core[f])
+        if j < 0:
+            continue
+        for step in range(4):
+            link = _link(grid, source[f], target[f], j, c, step)
+            if link < 0:
+                continue
+            node = 4 * f + step
+            if adding:
+                after[node], before[node] = head[link], -1
+                if head[link] >= 0:
+                    before[head[link]] = node
+                head[link] = node
+                load[link] += demand[f]
+            else:
+                if before[node] >= 0:
+                    after[before[node]] = after[node]
+                else:
+                    head[link] = after[node]
+                if after[node] >= 0:
+                    before[after[node]] = before[node]
+                load[link] -= demand[f]
+            _replay(tree, link, load[link] * inverse[link])
+    column[f], core[f] = to_column, to_core
+
+
+@kernel
+def _relieve(grid: Cells, search: Search, link: int, limit: float) -> tuple[bool, int]:
+    """Move the one flow off a link whose move leaves the lowest maximum behind; say whether one did, and the tries."""
+    load, inverse = grid[7], grid[8]
+    source, target, column, core, demand, head, after = search[:7]
+    best_f, best_j, best_c, best, tries, kept = -1, -1, -1, limit, 0, inverse[link]
+    node = head[link]
+    while node >= 0:
+        f = node >> 2
+        rest = (load[link] - demand[f]) * kept
+        if demand[f] > 0 and rest < best:
+            tries += 1
+            _put(grid, source[f], target[f], column[f], core[f], -demand[f])
+            inverse[link] = 1e30
+            j, c, worst = _best(grid, source[f], target[f], demand[f])
+            inverse[link] = kept
+            _put(grid, source[f], target[f], column[f], core[f], demand[f])
+            if j >= 0 and max(worst, rest) < best:
+                best_f, best_j, best_c, best = f, j, c, max(worst, rest)
+        node = after[node]
+    if best_f < 0:
+        return False, tries
+    _move(grid, search, best_f, best_j, best_c)
+    return True, tries
+
+
+@kernel
+def _conflict(
+    grid: Cells, a: int, b: int, column: int, core: int, demand: float, limit: float, shun: int
+) -> int:  # fmt: skip
+    """Return the one link of a path that would pass the limit; -1 where more than one would, or the shunned one."""
+    load, inverse, found = grid[7], grid[8], -1
+    for step in range(4):
+        link = _link(grid, a, b, column, core, step)
+        if link < 0 or (link != shun and (load[link] + demand) * inverse[link] < limit):
+            continue
+        if found >= 0 or link == shun or demand * inverse[link] >= limit:
+            return -1
+        found = link
+    return found
+
+
+@kernel
+def _victim(grid: Cells, search: Search, link: int, demand: float, limit: float, tick: int) -> int:
+    """Return the smallest flow whose leaving brings a link with `demand` more below the limit, or -1."""
+    load, inverse, demands, head, after, stamp = grid[7], grid[8], search[4], search[5], search[6], search[9]
+    found, size, node = -1, 1e30, head[link]
+    while node >= 0:
+        g = node >> 2
+        small = stamp[g] != tick and demands[g] < size and demands[g] <= demand
+        if small and (load[link] + demand - demands[g]) * inverse[link] < limit:
+            found, size = g, demands[g]
+        node = after[node]
+    return found
+
+
+@kernel
+def _push(
+    grid: Cells, search: Search, f: int, limit: float, shun: int, favourite: int, tick: int
+) -> tuple[int, int, int]:
+    """Return a path that passes the limit on one link only, and who must leave that; the favourite column first."""
+    columns, cores, pod, demand = grid[1], grid[4], grid[5], search[4][f]
+    a, b = search[0][f], search[1][f]
+    across = pod[a] != pod[b]
+    for turn in range(columns + 1):
+        j = favourite if turn == 0 else (turn - 1 + f) % columns
+        if j < 0:
+            continue
+        for c in range(cores if across else 1):
+            core = (c + f) % cores if across else -1
+            link = _conflict(grid, a, b, j, core, demand, limit, shun)
+            victim = _victim(grid, search, link, demand, limit, tick) if link >= 0 else -1
+            if victim >= 0:
+                return j, core, victim
+    return -1, -1, -1
+
+
+@kernel
+def _chain(grid: Cells, search: Search, f: int, limit: float, shun: int, tick: int, undo: Ints) -> tuple[int, int]:
+    """Move flow f off link `shun`, whoever is in its way after it, until all fit below the limit; return moves, steps.
+
+    No move and everything as it was where the chain ends nowhere. For unit flows on two tiers this walks a Kempe
+    chain: each ejected flow prefers the column that the one before it left.
+    """
+    inverse, source, target, column, core, demand, stamp = grid[8], *search[:5], search[9]
+    favourite = -1
+    for length in range(undo.shape[0]):
+        undo[length, 0], undo[length, 1], undo[length, 2] = f, column[f], core[f]
+        stamp[f], left = tick, column[f]
+        _move(grid, search, f, -1, -1)
+        kept = inverse[shun]
+        inverse[shun] = 1e30
+        j, c, worst = _best(grid, source[f], target[f], demand[f])
+        inverse[shun] = kept
+        if j >= 0 and worst < limit:
+            _move(grid, search, f, j, c)
+            return length + 1, length + 1
+        j, c, victim = _push(grid, search, f, limit, shun, favourite, tick)
+        if j < 0 or length + 1 == undo.shape[0]:
+            for back in range(length, -1, -1):
+                _move(grid, search, undo[back, 0], undo[back, 1], undo[back, 2])
+            return 0, length + 1
+        conflict = _conflict(grid, source[f], target[f], j, c, demand[f], limit, shun)
+        _move(grid, search, f, j, c)
+        f, shun, favourite = victim, conflict, left
+    return 0, undo.shape[0]
+
+
+@kernel
+def lower(
+    grid: Cells, source: Ints, target: Ints, demand: Floats, column: Ints, core: Ints, goal: float, paths: int,
+    longest: int,
+) -> float:  # fmt: skip
+    """Lower the fullest link by moves and chains until `goal`, a dead end or `paths` seen; return its utilisation."""
+    columns, cores, load, inverse, flows = grid[1], grid[4], grid[7], grid[8], source.shape[0]
+    size = 1
+    while size < load.shape[0]:
+        size *= 2
+    tree = np.zeros(2 * size)
+    for link in range(load.shape[0]):
+        tree[size + link] = load[link] * inverse[link]
+    for node in range(size - 1, 0, -1):
+        tree[node] = max(tree[2 * node], tree[2 * node + 1])
+    head = np.full(load.shape[0], -1, np.int64)
+    after, before = np.full(4 * flows, -1, np.int64), np.full(4 * flows, -1, np.int64)
+    search = (source, target, column, core, demand, head, after, before, tree, np.zeros(flows, np.int64))
+    for f in range(flows):
+        for step in range(4):
+            link = _link(grid, source[f], target[f], column[f], core[f], step)
+            if link >= 0:
+                node = 4 * f + step
+                after[node] = head[link]
+                if head[link] >= 0:
+                    before[head[link]] = node
+                head[link] = node
+    undo, tick, width = np.zeros((longest, 3), np.int64), 0, columns * max(1, cores)
+    while True:
+        worst = tree[1]
+        # A hair of slack: sums of floats that should be equal must not count as an improvement.
+        limit = worst * (1 - 1e-9)
+        if worst <= goal * (1 + 1e-9) or paths <= 0:
+            return worst
+        fullest = _fullest(tree)
+        done, tries = _relieve(grid, search, fullest, limit)
+        paths -= (tries + 1) * width
+        if done:
+            continue
+        moved, node = 0, head[fullest]
+        while node >= 0 and moved == 0 and paths > 0:
+            following = after[node]
+            tick += 1
+            moved, steps = _chain(grid, search, node >> 2, limit, fullest, tick, undo)
+            paths -= 2 * steps * width
+            # A failed chain puts its flow back at the head: go on with who came after it before.
+            node = following
+        if moved == 0:
+            return worst
