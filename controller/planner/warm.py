@@ -4,6 +4,8 @@
 whatever a plan may need is on disk (or, without a cache, in memory). `prepare` is for a process that is about to plan.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from controller.model.fabric import Cable, Fabric, Nic, PortRef, Role, Switch
@@ -68,7 +70,25 @@ def warm() -> None:
     full = FlowDemand(src_rank=2, dst_rank=7, rate_bps=GBPS)
     beside = Collective(kind=CollectiveKind.CUSTOM, size_bytes=1000, flows=(full,))
     solve(fabric, (JobRequest(job_id="incast", ranks=ranks, collectives=(gather, beside)),), health=Health())
+    _engines(fabric, first, second)
     completion_times(np.zeros((2, 1), dtype=np.int64), np.ones(1), np.ones(2))
+
+
+def _engines(fabric: Fabric, first: JobRequest, second: JobRequest) -> None:
+    """Plan with every engine that chooses paths: two tiers, slots where something failed, and a fabric as drawn."""
+    failed = Health(down_cables=frozenset((fabric.cables[1].id,)))
+    solve(fabric, (first,), health=failed)
+    pod = replace(
+        fabric,
+        switches=tuple(switch for switch in fabric.switches if switch.id.startswith("p1-")),
+        cables=fabric.cables[:4],
+        nics=fabric.nics[:4],
+    )
+    ranks = tuple(nic.id for nic in pod.nics)
+    several = tuple(replace(one, qps_per_flow=4) for one in first.collectives)
+    for health in (Health(), failed):
+        solve(pod, (replace(first, ranks=ranks, collectives=several[:1]),), health=health)
+    solve(replace(fabric, cables=fabric.cables[1:]), (first, second), health=Health())
 
 
 if __name__ == "__main__":
