@@ -15,7 +15,12 @@ from controller.planner.solve import solve
 from tests.oracles.fewest_leaves import fewest_leaves, free_shares
 from tests.unit.planner.cases import fabric_of
 
-KINDS = (CollectiveKind.RING_ALL_REDUCE, CollectiveKind.ALL_TO_ALL, CollectiveKind.TREE_ALL_REDUCE)
+KINDS = (
+    CollectiveKind.RING_ALL_REDUCE,
+    CollectiveKind.ALL_TO_ALL,
+    CollectiveKind.TREE_ALL_REDUCE,
+    CollectiveKind.GATHER,
+)
 SPINE_LEAF = st.fixed_dictionaries(
     {"spines": st.integers(1, 4), "leaves": st.integers(1, 5), "hosts_per_leaf": st.integers(1, 4)}
 )
@@ -46,6 +51,7 @@ def situations(draw, shapes=SPINE_LEAF | RAILS | CLOS):
         room = list({gpus(nic)[0]: nic.id for nic in room if nic.id not in nics}.values())
         ranks = draw(st.lists(st.sampled_from(room), unique=True, max_size=6)) if room else []
         job = JobRequest(job_id=f"job{number}", ranks=tuple(ranks), collectives=(collective(draw),), gpu_milli=share)
+        job = replace(job, priority=draw(st.integers(0, 1)))
         plan = solve(fabric, [job], health=health, kept=kept) if ranks else None
         if isinstance(plan, Plan):
             kept = list(zip([request for request, _ in kept] + [job], plan.jobs, strict=True))
