@@ -70,7 +70,7 @@ class Router:
         links = 2 * self.topology.cables
         if not self.live.whole:
             # Load there is left over from jobs that wait for their new paths: it must not hide the live maximum.
-            base = [(level, np.where(self.live.links, load, 0.0)) for level, load in base]
+            base = [(level, np.where(self.live.links[:links], load[:links], 0.0)) for level, load in base]
         placed, bundled = np.zeros(links), bool((bundle >= 0).any())
         everybody = (priority == priority[0]).all()
         levels = [int(priority[0])] if everybody else sorted(set(priority.tolist()), reverse=True)
