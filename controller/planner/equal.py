@@ -14,6 +14,9 @@ from controller.planner.colouring import colour_edges, colour_nested, largest_de
 from controller.planner.jit import Ints, kernel
 from controller.planner.shape import Shape, ThreeTier, TwoTier
 
+MOST_SLOTS = 20_000_000
+"""Over uneven uplinks every leaf has a colour per flow of the fullest leaf; more than this take another way."""
+
 
 class Coloured(NamedTuple):
     """Hops of equal flows, and whether no plan can leave the fullest link emptier."""
@@ -70,10 +73,11 @@ def _fullest_cores(pod_a: Ints, pod_b: Ints, plane: Ints, core: Ints, pods: int,
     return most
 
 
-def coloured_paths(topology: Topology, shape: Shape, leaves: Ints, source: Ints, target: Ints) -> Coloured:
+def coloured_paths(topology: Topology, shape: Shape, leaves: Ints, source: Ints, target: Ints) -> Coloured | None:
     """Colour equal flows between leaves (given as switches, all in `leaves`) and return their hops.
 
-    The rows of `shape` are those of `leaves`; flows within a leaf keep a row of -1.
+    The rows of `shape` are those of `leaves`; flows within a leaf keep a row of -1. None where that would need too
+    much memory: many flows of one leaf over uneven uplinks.
     """
     row = np.full(len(topology.switch_ids), NO_LINK, dtype=np.int64)
     row[leaves] = np.arange(len(leaves))
@@ -83,6 +87,8 @@ def coloured_paths(topology: Topology, shape: Shape, leaves: Ints, source: Ints,
     hops = np.full((len(source), MOST_HOPS), NO_LINK, dtype=np.int64)
     if isinstance(shape, TwoTier):
         colour = _uplinks(topology, shape, start, end)
+        if colour is None:
+            return None
         _write_two(hops, flow, start, end, colour, shape.uplink, topology.cables)
         return Coloured(hops, optimal=True)
     return Coloured(hops, optimal=_nested(topology, shape, (flow, start, end), hops))
@@ -100,7 +106,7 @@ def _copies(start: Ints, end: Ints, leaves: int, colours: int) -> int:
     return 1
 
 
-def _uplinks(topology: Topology, shape: TwoTier, start: Ints, end: Ints) -> Ints:
+def _uplinks(topology: Topology, shape: TwoTier, start: Ints, end: Ints) -> Ints | None:
     """Return the column of each flow. Uneven uplinks have as many colours as flows fit at the least utilisation."""
     leaves, columns = shape.uplink.shape
     capacity = topology.cable_capacity[shape.uplink[0]]
@@ -111,6 +117,8 @@ def _uplinks(topology: Topology, shape: TwoTier, start: Ints, end: Ints) -> Ints
         colour = colour_edges(start[::copies].copy(), end[::copies].copy(), leaves, columns)
         return shifted(colour, copies, columns, 1)
     degree = largest_degree(start, end, leaves)
+    if degree * leaves > MOST_SLOTS:
+        return None
     slots = np.zeros(columns, dtype=np.int64)
     for _ in range(degree):
         slots[np.argmin((slots + 1) / capacity)] += 1

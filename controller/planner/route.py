@@ -166,17 +166,15 @@ class Router:
     def _layer(self, flows: Flows, demand: Ints, base: Floats) -> Ints:
         """Route flows that are all active at once over a base load."""
         topology = self.topology
-        if not len(flows):
-            return np.empty((0, MOST_HOPS), dtype=np.int64)
         source, target = topology.nic_leaf[flows.src_nic], topology.nic_leaf[flows.dst_nic]
+        if not (source != target).any():
+            return np.full((len(flows), MOST_HOPS), NO_LINK, dtype=np.int64)
         equal = bool((demand == demand[0]).all())
         coloured = self._coloured(source, target) if equal else None
         if coloured is not None and coloured.optimal and not base.any():
             return coloured.hops
         apart = np.flatnonzero(source != target)
         hops = np.full((len(flows), MOST_HOPS), NO_LINK, dtype=np.int64)
-        if not len(apart):
-            return hops
         demand, source, target = demand[apart], source[apart], target[apart]
 
         def bound() -> float:
