@@ -24,7 +24,7 @@ def job_pieces(plan: JobPlan) -> Iterator[str]:
     del head["flows"]
     yield json.dumps(head)[:-1] + ', "flows": ['
     flows = plan.flows.flows
-    texts = _of_table(flows) if isinstance(flows, FlowTable) else _of_any(flows)
+    texts = _of_table(flows) if isinstance(flows, FlowTable) and flows.turns is None else _of_any(flows)
     first = True
     for piece in texts:
         yield piece if first else ", " + piece

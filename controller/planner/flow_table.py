@@ -6,31 +6,39 @@ from typing import overload
 import numpy as np
 
 from controller.model.job import JobRequest
-from controller.model.plan import FlowPlan
+from controller.model.plan import ALWAYS, FlowPlan
 from controller.planner.clos import Topology
 from controller.planner.expand import Flows
 from controller.planner.jit import Ints
+from controller.planner.turns import Turns
 
 
 class FlowTable(Sequence[FlowPlan]):
     """Flow plans over arrays; never changed after it is made.
 
     `flows`, `hops`, `reverse_hops`, `ports`, `reverse_ports` and `rates` have a row per flow plan; hops are the
-    switch-to-switch links of `topology`, padded with -1.
+    switch-to-switch links of `topology`, padded with -1; `turns` is None where nobody takes turns.
     """
 
     def __init__(
         self, topology: Topology, request: JobRequest, flows: Flows, hops: Ints, ports: Ints, reverse_hops: Ints,
-        reverse_ports: Ints, rates: Ints,
+        reverse_ports: Ints, rates: Ints, turns: Turns | None = None,
     ) -> None:  # fmt: skip
         self.topology, self.request, self.flows, self.hops, self.ports = topology, request, flows, hops, ports
         self.reverse_hops, self.reverse_ports, self.rates = reverse_hops, reverse_ports, rates
+        self.turns = turns
 
-    def with_rates(self, rates: Ints) -> "FlowTable":
-        """Return the same paths and ports with other rates."""
+    def with_rates(self, rates: Ints, turns: Turns | None = None) -> "FlowTable":
+        """Return the same paths and ports with other rates and turns."""
         return FlowTable(
-            self.topology, self.request, self.flows, self.hops, self.ports, self.reverse_hops, self.reverse_ports, rates
-        )
+            self.topology, self.request, self.flows, self.hops, self.ports, self.reverse_hops, self.reverse_ports,
+            rates, turns,
+        )  # fmt: skip
+
+    def sends_at(self, rates: Ints, turns: Turns | None) -> bool:
+        """Say whether these are its rates and turns."""
+        same = turns is None if self.turns is None else self.turns.equals(turns)
+        return same and np.array_equal(self.rates, rates)
 
     def __len__(self) -> int:
         return len(self.flows)
@@ -52,9 +60,10 @@ class FlowTable(Sequence[FlowPlan]):
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, FlowTable):
-            return self.request.job_id == other.request.job_id and all(
-                len(mine) == len(theirs) and bool((mine == theirs).all())
-                for mine, theirs in zip(self._columns(), other._columns(), strict=True)
+            return (
+                self.request.job_id == other.request.job_id
+                and self.sends_at(other.rates, other.turns)
+                and all(map(np.array_equal, self._columns(), other._columns()))
             )
         if isinstance(other, Sequence):
             return len(self) == len(other) and all(mine == theirs for mine, theirs in zip(self, other, strict=True))
@@ -65,7 +74,7 @@ class FlowTable(Sequence[FlowPlan]):
     def _columns(self) -> tuple[Ints, ...]:
         flows = self.flows
         ends = (flows.src_nic, flows.dst_nic, flows.src_rank, flows.dst_rank, flows.collective, flows.queue_pair)
-        told = (self.hops, self.ports, self.reverse_hops, self.reverse_ports, self.rates)
+        told = (self.hops, self.ports, self.reverse_hops, self.reverse_ports)
         return (*ends, flows.phase, flows.demand_bps, *told)
 
     def _plan(self, row: int) -> FlowPlan:
@@ -89,6 +98,7 @@ class FlowTable(Sequence[FlowPlan]):
             collective=collective,
             queue_pair=queue_pair,
             pinned=bool(flows.pinned[row]),
+            window=self.turns.window(row) if self.turns is not None else ALWAYS,
         )
 
 

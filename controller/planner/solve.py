@@ -19,6 +19,7 @@ from controller.planner.clos import Live, Topology, topology_of
 from controller.planner.expand import Flows, expand, joined, repeats
 from controller.planner.flow_table import FlowTable, path_links
 from controller.planner.fluid import completion_ns, planned_rates
+from controller.planner.incast_notes import incast_notes
 from controller.planner.jit import Floats, Ints
 from controller.planner.link_loads import LinkLoads
 from controller.planner.loads import link_loads, utilisation
@@ -33,6 +34,8 @@ from controller.planner.refusal import dead_nic, no_path, too_full
 from controller.planner.reverse import only_answers, ways_back
 from controller.planner.route import Router
 from controller.planner.steering import PortTable, port_table_of, ports_of
+from controller.planner.turns import Turns
+from controller.planner.windows import admitted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -40,7 +43,8 @@ class Draft:
     """Paths, ports and rates for all jobs, kept ones first; nothing is proven yet.
 
     `old` are the running jobs' flows, `whole` all of them in the order of `jobs`; `loads` are bits per second per
-    directed link, `rates` per flow; `guards` are the streams that each new job's pins have to leave where they are.
+    directed link, `rates` per flow, in its turn where there are `turns`; `guards` are the streams that each new job's
+    pins have to leave where they are.
     """
 
     router: Router
@@ -50,6 +54,7 @@ class Draft:
     whole: Paths
     loads: Floats
     rates: Ints
+    turns: Turns | None
     guards: dict[int, tuple[Stream, ...]]
 
 
@@ -90,6 +95,8 @@ def draft(
     reverse_hops = ways_back(router, jobs, old, running, new, hops, as_routed=hops is routed)
     whole = joined_paths([old, _with_ports(fabric, topology, running, new, (hops, reverse_hops))], topology)
     loads = link_loads(topology, whole.flows, whole.hops)
+    shares = planned_rates(topology, whole.flows, whole.hops, loads)
+    rates, turns = admitted(topology, jobs, whole.flows, whole.hops, shares)
     return Draft(
         router=router,
         jobs=jobs,
@@ -97,7 +104,8 @@ def draft(
         old=old,
         whole=whole,
         loads=loads,
-        rates=planned_rates(topology, whole.flows, whole.hops, loads),
+        rates=rates,
+        turns=turns,
         guards=_guards(topology, whole, new, hops) if new.by_addresses.any() else {},
     )
 
@@ -178,45 +186,50 @@ def certified(drafted: Draft) -> Plan | Infeasible:
         if 0 < job.require_utilisation < full and was <= job.require_utilisation:
             bound = certificate.lower_bound
             return Infeasible(why=too_full(job.job_id, job.require_utilisation, full, link, bound))
-    rates = drafted.rates
-    told = [
-        _rated(placed, rates[parts[n]], own[n][0]) or _job_flows(topology, jobs[n], whole, parts[n], rates, own[n][0])
-        for n, placed in enumerate([*(placed for _, placed in kept), *[None] * (len(jobs) - len(kept))])
-    ]
+    notes = incast_notes(topology, jobs, whole, drafted.rates, drafted.turns)
+    told = []
+    for number, part in enumerate(parts):
+        rates, turns = drafted.rates[part], drafted.turns.rows(part) if drafted.turns is not None else None
+        flows = _rated(kept[number][1], rates, turns) if number < len(kept) else None
+        flows = flows or _job_flows(topology, jobs[number], whole, part, rates, turns)
+        full = own[number][0]
+        told.append(replace(flows, own_max_link_utilisation=full, notes=notes.get(number, ())))
     guards = drafted.guards
     guarded = (replace(flows, guards=guards[n]) if n in guards else flows for n, flows in enumerate(told))
     return Plan(jobs=tuple(guarded), certificate=certificate)
 
 
-def _rated(placed: JobFlows | None, rates: Ints, own: float) -> JobFlows | None:
+def _rated(placed: JobFlows, rates: Ints, turns: Turns | None) -> JobFlows | None:
     """Return a running job's flows with these rates, the very same where nothing changed; None for others' tables."""
-    if placed is None or not isinstance(placed.flows, FlowTable):
-        return None
     table = placed.flows
-    if np.array_equal(table.rates, rates):
-        return replace(placed, own_max_link_utilisation=own)
+    if not isinstance(table, FlowTable):
+        return None
+    if table.sends_at(rates, turns):
+        return placed
     return replace(
         placed,
-        flows=table.with_rates(rates),
-        own_max_link_utilisation=own,
-        predicted_completion_ns=completion_ns(table.flows, rates),
+        flows=table.with_rates(rates, turns),
+        predicted_completion_ns=_completion_ns(table.flows, rates, turns),
     )
 
 
 def _job_flows(
-    topology: Topology, request: JobRequest, whole: Paths, part: slice, rates: Ints, own: float
+    topology: Topology, request: JobRequest, whole: Paths, part: slice, rates: Ints, turns: Turns | None
 ) -> JobFlows:  # fmt: skip
     flows = whole.flows.rows(part)
     table = FlowTable(
         topology, request, flows, whole.hops[part], whole.ports[part], whole.reverse_hops[part],
-        whole.reverse_ports[part], rates[part],
+        whole.reverse_ports[part], rates, turns,
     )  # fmt: skip
     return JobFlows(
         job_id=request.job_id,
         flows=table,
         link_loads_bps=LinkLoads(topology, flows, whole.hops[part]),
         pinned=bool(flows.pinned.any()),
-        own_max_link_utilisation=own,
-        predicted_completion_ns=completion_ns(flows, rates[part]),
+        predicted_completion_ns=_completion_ns(flows, rates, turns),
         reverse_links=only_answers(topology, whole.hops[part], whole.reverse_hops[part]),
     )
+
+
+def _completion_ns(flows: Flows, rates: Ints, turns: Turns | None) -> int:
+    return completion_ns(flows, rates, turns.slots if turns is not None else None)

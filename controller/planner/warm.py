@@ -10,7 +10,7 @@ import numpy as np
 
 from controller.model.fabric import Cable, Fabric, Nic, PortRef, Role, Switch
 from controller.model.health import Health
-from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest, RankPair
+from controller.model.job import Collective, CollectiveKind, FlowDemand, Incast, JobRequest, RankPair
 from controller.planner.clos import topology_of
 from controller.planner.completion import completion_times
 from controller.planner.solve import solve
@@ -69,7 +69,8 @@ def warm() -> None:
     gather = Collective(kind=CollectiveKind.GATHER, size_bytes=1000)
     full = FlowDemand(src_rank=2, dst_rank=7, rate_bps=GBPS)
     beside = Collective(kind=CollectiveKind.CUSTOM, size_bytes=1000, flows=(full,))
-    solve(fabric, (JobRequest(job_id="incast", ranks=ranks, collectives=(gather, beside)),), health=Health())
+    incast = JobRequest(job_id="incast", ranks=ranks, collectives=(gather, beside), incast=Incast.WINDOWS)
+    solve(fabric, (incast,), health=Health())
     _engines(fabric, first, second)
     completion_times(np.zeros((2, 1), dtype=np.int64), np.ones(1), np.ones(2))
 

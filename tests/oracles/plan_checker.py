@@ -320,8 +320,10 @@ def check(fabric, jobs, plan):
         found += [
             f"{flow['flow_id']}: rate {flow['rate_bps']}, expected {float(rates[flow['flow_id']])}"
             for flow in flows
-            if abs(int(flow["rate_bps"]) - rates[flow["flow_id"]]) > 2 + 1e-6 * rates[flow["flow_id"]]
+            if not _slots(flow)
+            and abs(int(flow["rate_bps"]) - rates[flow["flow_id"]]) > 2 + 1e-6 * rates[flow["flow_id"]]
         ]
+        found += _window_violations(network, flows, rates)
     return found
 
 
@@ -333,7 +335,7 @@ def _flow_violations(network, flow, wanted):
         found.append(f"{name}: wrong NICs or phase")
     if abs(flow["demand_bps"] - wanted["demand"]) > Fraction(1, 2):
         found.append(f"{name}: demand {flow['demand_bps']}, expected {float(wanted['demand'])}")
-    if flow["rate_bps"] > flow["demand_bps"]:
+    if flow["rate_bps"] > flow["demand_bps"] * max(_slots(flow), 1):
         found.append(f"{name}: sends more than it asks for")
     ports = (flow["udp_source_port"], flow["reverse_udp_source_port"])
     if not all(49152 <= port <= 65535 for port in ports) or (wanted["port"] and ports[0] != wanted["port"]):
@@ -351,6 +353,46 @@ def _shared_paths(flows, expected):
         if wanted["pin"] and not wanted["port"]:
             paths[flow["src_nic"], flow["dst_nic"]].add(tuple(flow["links"]))
     return [f"{pair}: pinned to {len(found)} paths" for pair, found in paths.items() if len(found) > 1]
+
+
+def _slots(flow):
+    return int((flow.get("window") or {}).get("slots") or 0)
+
+
+def _window_violations(network, flows, rates):
+    """Windows where every job has one phase: a sender's queue pairs together, and no slot fuller than it may be.
+
+    Turns are taken within a job: those of several jobs may fall together in any way, so their fullest slots add up.
+    """
+    found, turns = [], defaultdict(set)
+    senders, asked, always = defaultdict(set), defaultdict(int), defaultdict(int)
+    slots = defaultdict(lambda: defaultdict(lambda: defaultdict(int)))
+    for flow in flows:
+        window, rate = flow.get("window") or {}, int(flow["rate_bps"])
+        key = (flow["job"], flow["dst_nic"])
+        senders[flow["dst_nic"]].add(flow["src_nic"])
+        asked[flow["dst_nic"]] += flow["demand_bps"]
+        turns[(*key, flow["src_nic"])].add((window.get("slot", 0), _slots(flow), int(window.get("slot_ns", 0))))
+        if not _slots(flow):
+            for link in flow["links"]:
+                always[link] += rate
+            continue
+        if not 0 <= window["slot"] < window["slots"] or int(window["slot_ns"]) < 100_000:
+            found.append(f"{flow['flow_id']}: window {window}")
+        if rate > (rates[flow["flow_id"]] + 2) * _slots(flow):
+            found.append(f"{flow['flow_id']}: more on average than its share")
+        for link in flow["links"]:
+            slots[link][key][window["slot"]] += rate
+    found += [f"{key}: its queue pairs have several windows" for key, windows in turns.items() if len(windows) > 1]
+    for link, jobs in slots.items():
+        most = Fraction(network.capacity[link])
+        nic = network.ends[link][1]
+        if nic in network.nics and len(senders[nic]) > 1 and asked[nic] > Fraction(95, 100) * most:
+            most *= Fraction(95, 100)
+        fullest = always[link] + sum(max(turn.values()) for turn in jobs.values())
+        if fullest > most + 1:
+            found.append(f"{link}: {fullest} in a slot, {float(most)} is the most")
+    return found
 
 
 def _uneven_answers(network, flows, expected):

@@ -1,11 +1,12 @@
 """Random fabrics and jobs as files say them, and a plan as `heddle plan --json` says it."""
 
 import json
+from dataclasses import asdict
 
 from hypothesis import strategies as st
 
 from controller.config.load import parse_fabric, parse_jobs
-from controller.model.plan import Infeasible, Plan
+from controller.model.plan import FlowPlan, Infeasible, Plan
 from controller.planner.solve import solve
 from tests.oracles.plan_checker import Network
 
@@ -27,12 +28,17 @@ def plan_as_json(plan: Plan) -> dict:
         "jobs": [
             {
                 "job_id": job.job_id,
-                "flows": [{field: getattr(flow, field) for field in FLOW_FIELDS} for flow in job.flows],
+                "flows": [_flow_as_json(flow) for flow in job.flows],
                 "certificate": {**shared, "own_max_link_utilisation": job.own_max_link_utilisation},
             }
             for job in plan.jobs
         ]
     }
+
+
+def _flow_as_json(flow: FlowPlan) -> dict:
+    told = {field: getattr(flow, field) for field in FLOW_FIELDS}
+    return {**told, "window": asdict(flow.window)} if flow.window.slots else told
 
 
 def solved(fabric_data: dict, jobs_data: dict) -> Plan | Infeasible:
@@ -145,6 +151,7 @@ def job_files(draw, fabric_data: dict, most: int = 3):
             "ranks": ranks,
             "collectives": draw(st.lists(collectives(len(ranks)), min_size=1, max_size=3)),
             "steering": draw(st.sampled_from(["SOURCE_PORT", "SOURCE_PORT", "PIN"])),
+            "incast": draw(st.sampled_from(["INCAST_UNSPECIFIED", "RATES", "WINDOWS"])),
         }
         jobs.append(job)
     return {"version": 1, "jobs": jobs}

@@ -1,4 +1,4 @@
-"""Incasts keep to few top switches, and no figure of the plan is the worse for it."""
+"""Incasts keep to few top switches, no figure of the plan is the worse for it, and turns never overfill anything."""
 
 from collections import defaultdict
 from fractions import Fraction
@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.model.plan import Infeasible, Plan
-from controller.planner import solve as planner
-from tests.oracles.plan_checker import Network, heaviest
+from controller.planner import beside
+from tests.oracles.plan_checker import Network, check, heaviest
 from tests.property.planning import fabric_file, job_files, plan_as_json, planned, sick_fabrics, solved
 
 LAB = fabric_file(kind="spine_leaf", spines=8, leaves=8, hosts_per_leaf=8)
@@ -19,7 +19,7 @@ RANKS = [f"h{i + 1}-n0" for i in range(64)]
 def as_routed(fabric, jobs) -> Plan | Infeasible:
     """Plan without moving incasts."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(planner, "confined", lambda router, jobs, old, new, hops, bundle: hops)
+        patch.setattr(beside, "confined", lambda router, jobs, old, new, hops, bundle: hops)
         return solved(fabric, jobs)
 
 
@@ -100,3 +100,98 @@ def test_a_pair_that_is_pinned_by_addresses_stays_on_one_path_in_an_incast():
     for flow in plan.jobs[0].flows:
         paths[flow.src_nic].add(flow.links)
     assert {len(found) for found in paths.values()} == {1}
+
+
+def windowed(plan: Plan, job_id: str = "gather") -> dict[str, tuple[int, int, int, int]]:
+    """Return slot, slots, slot length and rate of each flow of a job, under the NIC it comes from."""
+    job = next(job for job in plan.jobs if job.job_id == job_id)
+    return {
+        flow.src_nic: (flow.window.slot, flow.window.slots, flow.window.slot_ns, flow.rate_bps) for flow in job.flows
+    }
+
+
+@given(data=st.data(), fabric=sick_fabrics())
+@settings(max_examples=30)
+def test_turns_overfill_neither_a_receiver_nor_a_link_in_any_slot(data, fabric):
+    ranks = sorted(Network(fabric).nics)
+    jobs = []
+    for number in range(data.draw(st.integers(1, 2))):
+        kind = data.draw(st.sampled_from(["GATHER", "GATHER", "ALL_TO_ALL"]))
+        one = {"kind": kind, "root": 0, "bytes": 1000, "qps_per_flow": data.draw(st.integers(1, 3))}
+        named = ranks[data.draw(st.integers(0, 2)) % len(ranks) :]
+        jobs.append({"job_id": f"job{number}", "ranks": named, "collectives": [one], "incast": "WINDOWS"})
+    plan = solved(fabric, {"version": 1, "jobs": jobs})
+    if isinstance(plan, Plan):
+        assert check(fabric, {"version": 1, "jobs": jobs}, plan_as_json(plan)) == []
+
+
+def test_senders_that_take_turns_have_a_slot_each_and_the_receiver_to_themselves():
+    plan = planned(LAB, {"version": 1, "jobs": [gather(incast="WINDOWS")]})
+    told = windowed(plan)
+    assert sorted(slot for slot, *_ in told.values()) == list(range(63))
+    assert {(slots, length) for _, slots, length, _ in told.values()} == {(63, 100_000)}
+    assert all(94_999_999_000 < rate <= 95_000_000_000 for *_, rate in told.values())
+    assert "take turns in 63 slots of 100 us" in plan.jobs[0].notes[0]
+
+
+def test_turns_take_no_longer_than_rates():
+    times = [
+        planned(LAB, {"version": 1, "jobs": [gather(incast=how)]}).jobs[0].predicted_completion_ns
+        for how in ("RATES", "WINDOWS")
+    ]
+    assert times[1] == pytest.approx(times[0], rel=1e-3)
+
+
+def test_slow_senders_share_a_slot():
+    slow = {
+        **fabric_file(kind="spine_leaf", spines=2, leaves=2, hosts_per_leaf=1, gbps=100),
+        "hosts": [
+            {"id": f"s{i}", "nics": [{"id": f"s{i}", "ip": f"10.9.0.{i}", "port": f"leaf2:{10 + i}", "gbps": 25}]}
+            for i in range(1, 13)
+        ],
+    }
+    job = gather(ranks=["h1-n0", *(f"s{i}" for i in range(1, 13))], incast="WINDOWS")
+    job["collectives"][0]["root"] = 0
+    told = windowed(planned(slow, {"version": 1, "jobs": [job]}))
+    assert {slots for _, slots, *_ in told.values()} == {3}
+    assert sorted(slot for slot, *_ in told.values()) == [0] * 4 + [1] * 4 + [2] * 4
+    assert all(rate <= 23_750_000_000 for *_, rate in told.values())
+
+
+def test_a_sender_in_two_incasts_is_never_asked_for_more_than_its_rate():
+    two = gather(incast="WINDOWS")
+    two["collectives"].append({"kind": "GATHER", "root": 9, "bytes": 1000})
+    plan = planned(LAB, {"version": 1, "jobs": [two]})
+    most: dict[tuple[str, str], int] = defaultdict(int)
+    for flow in plan.jobs[0].flows:
+        assert flow.window.slots > 1
+        most[flow.src_nic, flow.dst_nic] = max(most[flow.src_nic, flow.dst_nic], flow.rate_bps)
+    for nic in RANKS:
+        assert sum(rate for (sender, _), rate in most.items() if sender == nic) <= 100_000_000_000
+
+
+def test_senders_whose_paths_are_full_go_on_at_their_rate():
+    pairs = [(0, 63)]
+    plan = planned(LAB, {"version": 1, "jobs": [gather(incast="WINDOWS"), bystanders(pairs, gbps=98)]})
+    told = windowed(plan)
+    assert told["h1-n0"][1] == 0
+    assert told["h2-n0"][1] > 1
+
+
+@pytest.mark.parametrize(("senders", "turns"), [(256, False), (257, True)])
+def test_turns_come_unasked_where_so_many_senders_could_meet_in_a_burst(senders, turns):
+    fabric = fabric_file(kind="spine_leaf", spines=4, leaves=33, hosts_per_leaf=8, gbps=100)
+    ranks = [f"h{i + 1}-n0" for i in range(senders + 1)]
+    plan = planned(fabric, {"version": 1, "jobs": [gather(ranks=ranks)]})
+    assert all((slots > 1) is turns for _, slots, *_ in windowed(plan).values())
+    assert ("more than 256 at once" in plan.jobs[0].notes[0]) is turns
+
+
+def test_a_job_that_wants_rates_has_them_however_many_senders_it_has():
+    fabric = fabric_file(kind="spine_leaf", spines=4, leaves=33, hosts_per_leaf=8, gbps=100)
+    plan = planned(fabric, {"version": 1, "jobs": [gather(ranks=[f"h{i + 1}-n0" for i in range(264)], incast="RATES")]})
+    assert all(slots == 0 for _, slots, *_ in windowed(plan).values())
+
+
+def test_a_job_without_an_incast_has_nothing_to_say():
+    assert planned(LAB, {"version": 1, "jobs": [bystanders([(0, 63)])]}).jobs[0].notes == ()

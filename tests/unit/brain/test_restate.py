@@ -28,7 +28,9 @@ def test_a_job_that_comes_takes_its_share_of_those_that_run_and_they_are_told(dr
     driver.feed(Submit(reply=2, request=into_h5("b", "h3-n0")))
     assert rates(driver) == {"a": 475_000_000, "b": 475_000_000}
     told = driver.announced[-1]
-    assert (told.job_id, told.generation, told.reason) == ("a", 2, "job b arrived")
+    why, shared = told.reason.split("; ")
+    assert (told.job_id, told.generation, why) == ("a", 2, "job b arrived")
+    assert shared.startswith("incast of 2 senders into h5-n0: each sends at 475 Mbit/s")
     assert told.flows.flows[0].rate_bps == 475_000_000
 
 

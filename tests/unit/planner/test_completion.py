@@ -132,7 +132,9 @@ def test_flows_at_their_planned_rates_are_never_held_up(data):
     assert isinstance(plan, Plan)
     topology = topology_of(fabric)
     tables = [job.flows for job in plan.jobs]
-    rates = np.concatenate([table.rates for table in tables]).astype(np.float64)
+    # Who takes turns is simulated at the rate that this comes to.
+    turns = [table.turns.slots if table.turns else np.zeros(len(table), dtype=np.int64) for table in tables]
+    rates = np.concatenate([table.rates for table in tables]) / np.maximum(np.concatenate(turns), 1)
     sizes = np.concatenate([table.flows.size_bytes for table in tables])
     places = np.concatenate([link_places(topology, table.flows, table.hops) for table in tables])
     # Demands are rounded to whole bits: flows that exactly fill a link may ask for a bit per second too much.
