@@ -23,7 +23,7 @@ class Network(NamedTuple):
 
     `first` has each flow's first edge (and the end), `link` and `owner` each edge's ends, `begin` each link's first
     place in `edges`, whose first `active` places hold its active edges; `place` finds an edge there. `load` sums the
-    rates, `held` is the full link that holds a flow, -1 where its own cap `most` does.
+    rates, `held` is the full link that holds a flow, -1 where its own cap `most` does (`by_cap` sorts by that).
     """
 
     first: Ints
@@ -37,6 +37,7 @@ class Network(NamedTuple):
     load: Floats
     rate: Floats
     most: Floats
+    by_cap: Ints
     held: Ints
 
 
@@ -62,7 +63,7 @@ class Refill(NamedTuple):
 
 
 class Queue(NamedTuple):
-    """Active flows as a heap by the time at which each ends if nothing changes; `at` finds a flow in it."""
+    """Active flows as a heap by the time at which each ends if nothing changes; `at` finds a flow in it, -1 outside."""
 
     heap: Ints
     at: Ints
@@ -159,16 +160,24 @@ def _freeze(f: int, rate: float, link: int, net: Network, refill: Refill) -> Non
 
 
 @kernel
+def _chosen_by_cap(net: Network, refill: Refill) -> Ints:
+    """Return the chosen flows, perhaps among others, by what they may send at most: sorted anew only where few."""
+    if 8 * refill.counts[0] > len(net.by_cap):
+        return net.by_cap
+    flows = refill.flows[: refill.counts[0]]
+    return flows[np.argsort(net.most[flows])]
+
+
+@kernel
 def _fill(net: Network, refill: Refill) -> None:
     """Give the chosen flows max-min shares of what the others leave them."""
     _open_links(net, refill)
-    flows = refill.flows[: refill.counts[0]]
-    by_cap, next_cap, size = np.argsort(net.most[flows]), 0, refill.counts[1]
+    by_cap, next_cap, size = _chosen_by_cap(net, refill), 0, refill.counts[1]
     while size > 0:
-        while next_cap < len(flows) and refill.frozen[flows[by_cap[next_cap]]]:
+        while next_cap < len(by_cap) and (refill.frozen[by_cap[next_cap]] or not refill.chosen[by_cap[next_cap]]):
             next_cap += 1
-        if next_cap < len(flows) and net.most[flows[by_cap[next_cap]]] <= refill.key[0]:
-            _freeze(flows[by_cap[next_cap]], net.most[flows[by_cap[next_cap]]], -1, net, refill)
+        if next_cap < len(by_cap) and net.most[by_cap[next_cap]] <= refill.key[0]:
+            _freeze(by_cap[next_cap], net.most[by_cap[next_cap]], -1, net, refill)
             continue
         top = refill.heap[0]
         share = max(0.0, refill.left[top]) / refill.open[top] if refill.open[top] > 0 else 0.0
@@ -217,34 +226,56 @@ def _settle(now: float, net: Network, refill: Refill, queue: Queue) -> int:
     fillings, known = 0, 0
     while refill.counts[0] > known:
         known = refill.counts[0]
-        if 2 * known > queue.size[0]:
-            for i in range(queue.size[0]):
-                _choose(queue.heap[i], net, refill)
+        if 4 * known > queue.size[0]:
+            _choose_all(net, refill, queue)
             known = refill.counts[0]
         fillings += known
         _fill(net, refill)
         if known < queue.size[0]:
             _choose_disturbed(net, refill)
+    every = refill.counts[0] == queue.size[0]
     for i in range(refill.counts[0]):
         f = refill.flows[i]
         refill.chosen[f] = False
         if net.rate[f] != refill.before[f]:
             queue.left[f] = max(0.0, queue.left[f] - refill.before[f] * (now - queue.stamp[f]))
             queue.stamp[f] = now
-            _requeue(f, now + queue.left[f] / net.rate[f] if net.rate[f] > 0 else np.inf, queue)
+            queue.ends[f] = now + queue.left[f] / net.rate[f] if net.rate[f] > 0 else np.inf
+            if not every:
+                _requeue(f, queue)
+    for place in range(queue.size[0] // 2 - 1 if every else -1, -1, -1):
+        _sink_flow(queue.heap[place], place, queue)
     refill.counts[0] = 0
     return fillings
 
 
 @kernel
-def _requeue(f: int, ends: float, queue: Queue) -> None:
-    """Give a flow of the queue a new end."""
-    place = queue.at[f]
-    queue.ends[f] = ends
+def _choose_all(net: Network, refill: Refill, queue: Queue) -> None:
+    """Choose every active flow, in the order of memory where they are many."""
+    if 4 * queue.size[0] > len(queue.at):
+        for f in range(len(queue.at)):
+            if queue.at[f] >= 0:
+                _choose(f, net, refill)
+    else:
+        for i in range(queue.size[0]):
+            _choose(queue.heap[i], net, refill)
+
+
+@kernel
+def _requeue(f: int, queue: Queue) -> None:
+    """Restore the heap order around a flow whose end has changed."""
+    place, ends = queue.at[f], queue.ends[f]
     while place > 0 and queue.ends[queue.heap[(place - 1) // 2]] > ends:
         queue.heap[place] = queue.heap[(place - 1) // 2]
         queue.at[queue.heap[place]] = place
         place = (place - 1) // 2
+    _sink_flow(f, place, queue)
+
+
+@kernel
+def _sink_flow(f: int, place: int, queue: Queue) -> None:
+    """Put a flow at a place of the heap, or as far below as it belongs."""
+    ends = queue.ends[f]
     while 2 * place + 1 < queue.size[0]:
         child = 2 * place + 1
         if child + 1 < queue.size[0] and queue.ends[queue.heap[child + 1]] < queue.ends[queue.heap[child]]:
@@ -259,9 +290,8 @@ def _requeue(f: int, ends: float, queue: Queue) -> None:
 
 @kernel
 def _enqueue(f: int, queue: Queue) -> None:
-    queue.heap[queue.size[0]], queue.at[f] = f, queue.size[0]
+    queue.heap[queue.size[0]], queue.at[f], queue.ends[f] = f, queue.size[0], np.inf
     queue.size[0] += 1
-    _requeue(f, np.inf, queue)
 
 
 @kernel
@@ -270,8 +300,9 @@ def _dequeue(queue: Queue) -> int:
     first, queue.size[0] = queue.heap[0], queue.size[0] - 1
     last = queue.heap[queue.size[0]]
     queue.heap[0], queue.at[last], queue.heap[queue.size[0]] = last, 0, first
+    queue.at[first] = -1
     if queue.size[0] > 0:
-        _requeue(last, queue.ends[last], queue)
+        _sink_flow(last, 0, queue)
     return int(first)
 
 
