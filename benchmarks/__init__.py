@@ -1,1 +1,10 @@
-"""Figures, not tests: each module's `run` prints a table and returns what it measured."""
+"""Figures, not tests: each module's `run` prints a table and returns what it measured, ready for JSON."""
+
+NAMES = {
+    "fluid": "rates and completion times: how near they come to a packet-level simulator, and how fast they are",
+    "plan": "ours beside ECMP, Hedera's two schedulers and networkx; time, quality, memory, growth to a million flows",
+    "quality": "how near full plans come to their bounds, family by family",
+    "southbound": "10,000 rules to one switch, beside ovs-ofctl; needs Open vSwitch and a source tree",
+    "submit": "SubmitJob until every switch has acknowledged, in the lab; needs root and a source tree",
+}
+"""Every benchmark with what it measures; a module of the same name is its code."""

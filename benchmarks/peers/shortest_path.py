@@ -4,6 +4,8 @@ What the tutorials of OpenFlow controllers do. The graph has every switch twice,
 so that a path can not turn upwards again: without that a detour over another leaf may be the shortest.
 """
 
+from itertools import pairwise
+
 import numpy as np
 
 from benchmarks.peers.problem import Answer, Problem, no_hops
@@ -41,7 +43,7 @@ def shortest_path(problem: Problem, seed: int) -> Answer:
             continue
         path = networkx.shortest_path(graph, ("up", a), ("down", b), weight="weight")
         column = 0
-        for ends in zip(path, path[1:], strict=False):
+        for ends in pairwise(path):
             edge = graph.edges[ends]
             if edge["links"]:
                 link = min(edge["links"], key=lambda link: load[link] / capacity[link])

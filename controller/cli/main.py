@@ -251,7 +251,11 @@ def explain(
 def _add_plugins() -> None:
     """Register the commands that other packages bring (the lab's demo): they import us, not we them."""
     for found in sorted(entry_points(group="heddle.commands"), key=lambda entry: entry.name):
-        app.command(name=found.name)(found.load())
+        command = found.load()
+        if isinstance(command, typer.Typer):
+            app.add_typer(command, name=found.name)
+        else:
+            app.command(name=found.name)(command)
 
 
 def _terminate(signum: int, frame: FrameType | None) -> None:

@@ -1,0 +1,75 @@
+"""`heddle bench` as a command; it is registered by the entry point `heddle.commands`."""
+
+import importlib
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, TextIO
+
+import typer
+
+from benchmarks import NAMES
+
+bench = typer.Typer(
+    help="Measure: each benchmark prints a table and, with --json, one JSON object.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object; the table goes to standard error.")]
+
+
+@bench.command()
+def plan(
+    as_json: Json = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Few and small cases: some twenty seconds.")] = False,
+    growth_to: Annotated[
+        int | None,
+        typer.Option(
+            metavar="FLOWS", min=1000, help="How far growth is measured. [default: 1000000; 33000 if quick]",
+            show_default=False,
+        ),
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE.png", help="Draw the growth into a PNG file.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="What fabrics, failures and demands are drawn from.")] = 1,
+) -> None:  # fmt: skip
+    """Plan the same cases by Heddle, ECMP, E-ECMP, Hedera's two schedulers, a greedy and networkx.
+
+    Says how long each took, how full the fullest link is beside the proven bound, and how much memory it needed;
+    then what the whole `heddle plan` process takes, what a start costs, and how time grows with the flows.
+    The full run takes some minutes. Exit status: 0; 2 for bad input.
+    """
+    from benchmarks.plan import run
+
+    _told(lambda out: run(out, quick=quick, growth_to=growth_to, plot=plot, seed=seed), as_json)
+
+
+def _told(run: Callable[[TextIO], dict[str, Any]], as_json: bool) -> None:
+    found = run(sys.stderr if as_json else sys.stdout)
+    if as_json:
+        json.dump(found, sys.stdout, indent=1)
+        print()
+
+
+def _simple(name: str) -> Callable[[bool], None]:
+    """Return the command of a benchmark without options of its own."""
+
+    def command(as_json: Json = False) -> None:
+        from controller.model.error import EnvironmentFault
+
+        try:
+            run = importlib.import_module(f"benchmarks.{name}").run
+        except ModuleNotFoundError as missing:
+            if missing.name is None or missing.name.split(".")[0] != "tests":
+                raise
+            raise EnvironmentFault(
+                f"heddle bench {name} uses the tests' tools: run it in Heddle's source tree"
+            ) from None
+        _told(run, as_json)
+
+    return command
+
+
+for _name, _what in NAMES.items():
+    if _name != "plan":
+        bench.command(name=_name, help=f"Measure {_what}.")(_simple(_name))
