@@ -13,7 +13,7 @@ from benchmarks import NAMES
 from benchmarks.cli import bench
 from benchmarks.goals import goals
 from benchmarks.growth import FROM, SIZES, TO, sizes_to
-from benchmarks.measure import Wish, rows
+from benchmarks.measure import Wish, measured, rows
 from benchmarks.methods import FIRST_FIT, METHODS, NETWORKX, OURS
 from benchmarks.plot import check_file, draw
 from controller.model.error import EnvironmentFault, InputError
@@ -32,7 +32,28 @@ def case_rows(methods=tuple(METHODS), flows=64, family="equal-q1"):
     return list(rows(Wish(family=family, flows=flows, methods=methods, enough_s=0.0)))
 
 
-def test_a_case_is_measured_by_every_method_in_a_fork_of_its_own():
+@pytest.fixture
+def without_forks(monkeypatch):
+    """Measure in this process: a test runner has threads, and a fork of it could wait for one of them for ever."""
+    monkeypatch.setattr("benchmarks.measure._in_a_fork", lambda work: work())
+    monkeypatch.setattr("benchmarks.measure.warm", lambda: None)
+
+
+def test_a_method_is_measured_in_a_process_of_its_own():
+    case, *found = measured(Wish(family="equal-q1", flows=64, methods=(FIRST_FIT,), enough_s=0.0))
+    assert case["flows"] <= 64
+    (row,) = found
+    assert row["memory_mb"] >= 0
+
+
+def test_a_child_that_can_not_measure_is_an_error(capfd):
+    with pytest.raises(RuntimeError, match="status"):
+        list(measured(Wish(family="no such family", flows=64, methods=(FIRST_FIT,))))
+    assert "AssertionError" in capfd.readouterr().err
+
+
+@pytest.mark.usefixtures("without_forks")
+def test_a_case_is_measured_by_every_method():
     case, *found = case_rows()
     assert case["lower_bound"] == 1.0
     assert [row["method"] for row in found] == list(METHODS)
@@ -44,12 +65,14 @@ def test_a_case_is_measured_by_every_method_in_a_fork_of_its_own():
     assert {row["method"] for row in found if row["paths_s"] is None} == {"ECMP", "E-ECMP"}
 
 
+@pytest.mark.usefixtures("without_forks")
 def test_what_others_put_on_the_links_counts_for_all_methods():
     case, *found = case_rows(methods=(OURS, FIRST_FIT), family="residual", flows=256)
     assert found[0]["solve_s"] is None
     assert found[0]["max_utilisation"] >= case["lower_bound"] * (1 - 1e-9)
 
 
+@pytest.mark.usefixtures("without_forks")
 def test_a_method_whose_package_is_missing_is_told_and_the_others_run(monkeypatch):
     monkeypatch.setitem(sys.modules, "networkx", None)
     _, *found = case_rows(methods=(OURS, NETWORKX))
@@ -58,7 +81,7 @@ def test_a_method_whose_package_is_missing_is_told_and_the_others_run(monkeypatc
 
 
 @pytest.fixture
-def measured_without_children(monkeypatch):
+def measured_without_children(monkeypatch, without_forks):
     """Measure in this process, and take what whole processes would need as given."""
     monkeypatch.setattr(benchmarks.plan, "measured", rows)
     monkeypatch.setattr("benchmarks.growth.measured", rows)
@@ -68,7 +91,6 @@ def measured_without_children(monkeypatch):
     monkeypatch.setattr(benchmarks.plan, "METHODS", {name: METHODS[name] for name in (OURS, FIRST_FIT)})
     monkeypatch.setattr("benchmarks.growth.QUICK_MOST_FLOWS", {OURS: 1000, FIRST_FIT: 100})
     monkeypatch.setattr("benchmarks.growth.SIZES", {64: "equal-q1", 128: "equal-q1"})
-    monkeypatch.setattr("benchmarks.measure.warm", lambda: None)
 
 
 @pytest.mark.usefixtures("measured_without_children")
