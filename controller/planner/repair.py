@@ -273,11 +273,11 @@ def _push(
     a, b = search[0][f], search[1][f]
     across = pod[a] != pod[b]
     for turn in range(columns + 1):
-        j = favourite if turn == 0 else (turn - 1 + f) % columns
+        j = favourite if turn == 0 else (turn - 1 + f + tick) % columns
         if j < 0:
             continue
         for c in range(cores if across else 1):
-            core = (c + f) % cores if across else -1
+            core = (c + f + tick) % cores if across else -1
             link = _conflict(grid, a, b, j, core, demand, limit, shun)
             victim = _victim(grid, search, link, demand, limit, tick) if link >= 0 else -1
             if victim >= 0:
@@ -319,9 +319,12 @@ def _chain(grid: Cells, search: Search, f: int, limit: float, shun: int, tick: i
 @kernel
 def lower(
     grid: Cells, source: Ints, target: Ints, demand: Floats, column: Ints, core: Ints, goal: float, paths: int,
-    longest: int,
+    longest: int, attempts: int,
 ) -> float:  # fmt: skip
-    """Lower the fullest link by moves and chains until `goal`, a dead end or `paths` seen; return its utilisation."""
+    """Lower the fullest link by moves and chains until `goal`, a dead end or `paths` seen; return its utilisation.
+
+    A dead end is a link from which no chain led in so many `attempts`, each of which looks elsewhere first.
+    """
     columns, cores, load, inverse, flows = grid[1], grid[4], grid[7], grid[8], source.shape[0]
     size = 1
     while size < load.shape[0]:
@@ -355,13 +358,16 @@ def lower(
         paths -= (tries + 1) * width
         if done:
             continue
-        moved, node = 0, head[fullest]
-        while node >= 0 and moved == 0 and paths > 0:
-            following = after[node]
-            tick += 1
-            moved, steps = _chain(grid, search, node >> 2, limit, fullest, tick, undo)
-            paths -= 2 * steps * width
-            # A failed chain puts its flow back at the head: go on with who came after it before.
-            node = following
+        moved, rounds = 0, 0
+        while moved == 0 and rounds < attempts and paths > 0:
+            rounds += 1
+            node = head[fullest]
+            while node >= 0 and moved == 0 and paths > 0:
+                following = after[node]
+                tick += 1
+                moved, steps = _chain(grid, search, node >> 2, limit, fullest, tick, undo)
+                paths -= 2 * steps * width
+                # A failed chain puts its flow back at the head: go on with who came after it before.
+                node = following
         if moved == 0:
             return worst

@@ -177,16 +177,13 @@ class Router:
         hops = np.full((len(flows), MOST_HOPS), NO_LINK, dtype=np.int64)
         demand, source, target = demand[apart], source[apart], target[apart]
 
-        def bound() -> float:
-            part = flows if len(apart) == len(flows) else flows.rows(apart)
-            return max(lower_bound(topology, self.live, part).value, self._fullest(base))
-
         shape, leaves = self._built_shape
         found = None
         if shape is not None:
-            found = regular_paths(topology, self.live, shape, leaves, source, target, demand, base, bound)
+            found = regular_paths(topology, self.live, shape, leaves, source, target, demand, base)
         if found is None:
-            found = balanced_paths(topology, self.segments, self.live, source, target, demand, base, bound())
+            goal = max(lower_bound(topology, self.live, flows.rows(apart)).value, self._fullest(base))
+            found = balanced_paths(topology, self.segments, self.live, source, target, demand, base, goal)
         if coloured is not None and self._over(coloured.hops[apart], demand, base) <= self._over(found, demand, base):
             return coloured.hops
         hops[apart] = found

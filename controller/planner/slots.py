@@ -62,8 +62,11 @@ def _slots_at(load: Floats, inverse: Floats, unit: float, level: float, most: in
     return slots
 
 
-def slotted(grid: Grid, start: Ints, end: Ints, unit: int) -> tuple[Ints, Ints]:
-    """Return column and core of equal flows between leaf rows; column -1 for those that found no slot."""
+def slotted(grid: Grid, start: Ints, end: Ints, unit: int) -> tuple[Ints, Ints, float]:
+    """Return column and core of equal flows between leaf rows, and the level T of the slots.
+
+    The column is -1 for flows that found no slot; where there is none, no plan leaves the fullest link emptier.
+    """
     half, first = grid.leaves * grid.columns, grid.cores_begin
     sides = [_side(grid, 0, half, grid.columns), _side(grid, half, first, grid.columns)]
     degrees = [np.bincount(rows, minlength=grid.leaves) for rows in (start, end)]
@@ -77,7 +80,7 @@ def slotted(grid: Grid, start: Ints, end: Ints, unit: int) -> tuple[Ints, Ints]:
         level = max(level, *(_level(side, degree, unit) for side, degree in zip(pods, ends, strict=True)))
     core = np.full(len(start), -1, dtype=np.int64)
     if level >= 1e20:
-        return core.copy(), core
+        return core.copy(), core, 0.0
     left, right = (_slots_at(load, inverse, float(unit), level, len(start)) for load, inverse in sides)
     column = colour_slots(start, end, left, right)
     if grid.cores:
@@ -89,7 +92,7 @@ def slotted(grid: Grid, start: Ints, end: Ints, unit: int) -> tuple[Ints, Ints]:
             slots = (np.ascontiguousarray(up[:, cores]), np.ascontiguousarray(down[:, cores]))
             core[across[some]] = colour_slots(pod_a[some], pod_b[some], *slots)
         column[across[core[across] < 0]] = -1
-    return column, core
+    return column, core, level
 
 
 def _side(grid: Grid, begin: int, end: int, width: int) -> tuple[Floats, Floats]:
