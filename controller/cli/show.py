@@ -54,6 +54,8 @@ def plans(jobs: Sequence[JobPlan]) -> None:
         title = f"job {job.job_id}: {len(flows)} flows, {job.state}"
         if job.flows.predicted_completion_ns:
             title += f", one iteration takes {duration(job.flows.predicted_completion_ns)}"
+        for note in job.flows.notes:
+            out.print(note)
         out.print(_flows(title, [flows[i] for i in range(min(len(flows), MAX_FLOWS_SHOWN))]))
         if len(flows) > MAX_FLOWS_SHOWN:
             out.print(f"  … and {len(flows) - MAX_FLOWS_SHOWN} more; --json prints all of them")

@@ -6,7 +6,7 @@ from controller.brain.state import Settings
 from controller.model.effect import Install, Solve
 from controller.model.error import AlreadyExists, BudgetExceeded, InputError, NoAdmissiblePlan, NotFound, Unavailable
 from controller.model.event import PortStatus, Release, Renew, Submit, SwitchDown, Tick
-from controller.model.job import Steering
+from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest, Steering
 from controller.model.plan import JobPlan
 from tests.unit.brain.driver import Driver, shift_job, small_fabric
 
@@ -209,6 +209,20 @@ def test_more_requests_than_may_wait_are_refused():
         driver.feed(Submit(reply=reply, request=shift_job(f"j{reply}")))
     assert isinstance(driver.answer(4), BudgetExceeded)
     assert set(driver.replies) == {4}
+
+
+def test_a_job_is_degraded_while_a_link_that_only_answers_take_is_down(driver):
+    """One large flow on one spine, three small ones on the other: their answers use both."""
+    rates = [(0, 2, 900_000_000), (1, 4, 50_000_000), (1, 5, 50_000_000), (1, 6, 50_000_000)]
+    flows = tuple(FlowDemand(src_rank=a, dst_rank=b, rate_bps=rate) for a, b, rate in rates)
+    custom = Collective(kind=CollectiveKind.CUSTOM, flows=flows)
+    ranks = tuple(f"h{i + 1}-n0" for i in range(8))
+    plan = submitted(driver, JobRequest(job_id="a", ranks=ranks, collectives=(custom,)))
+    link = min(plan.flows.reverse_links)
+    assert link not in plan.flows.link_loads_bps
+    switch, port = link.split(">")[0].split(":")
+    driver.feed(PortStatus(switch=switch, port=int(port), up=False))
+    assert driver.state.jobs["a"].state == "degraded"
 
 
 def test_a_job_is_degraded_while_a_link_of_its_paths_is_down(driver):

@@ -24,6 +24,17 @@ def test_a_plan_for_machines_is_protobufs_json_of_all_jobs_with_defaults(heddle,
     assert Parse(json.dumps(found["jobs"][0]), pb.JobPlan()) == plan
 
 
+def test_turns_are_shown_to_people_and_told_to_machines(heddle, files, tmp_path):
+    gather = "{job_id: g, ranks: {all: true}, incast: WINDOWS, collectives: [{kind: GATHER, bytes: 8}]}"
+    jobs = files("gather.yaml", f"version: 1\njobs: [{gather}]\n")
+    shown = heddle("plan", tmp_path / "fabric.yaml", jobs)[1]
+    assert "incast of 7 senders into h1-n0: they take turns in 7 slots of 100 us" in shown.replace("\n", " ")
+    assert "6 of 7, 100 us" in shown
+    (job,) = json.loads(heddle("plan", tmp_path / "fabric.yaml", jobs, "--json")[1])["jobs"]
+    assert job["reason"].startswith("planned offline; incast of 7 senders into h1-n0: they take turns")
+    assert sorted(flow["window"]["slot"] for flow in job["flows"]) == list(range(7))
+
+
 def test_the_same_input_gives_the_same_plan_but_for_the_time_it_took(heddle, files, tmp_path):
     plans = []
     for _ in range(2):

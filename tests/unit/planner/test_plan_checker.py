@@ -87,3 +87,39 @@ def test_a_flaw_is_seen(plan, flaw):
 def test_a_link_out_of_use_is_seen(plan):
     used = plan["jobs"][0]["flows"][0]["links"][1]
     assert any("out of use" in violation for violation in check({**FABRIC, "failed": [used]}, JOBS, plan))
+
+
+GATHER = {
+    "version": 1,
+    "jobs": [
+        {
+            "job_id": "job",
+            "ranks": ["h1-n0", "h2-n0", "h3-n0", "h4-n0"],
+            "incast": "WINDOWS",
+            "collectives": [{"kind": "GATHER", "root": 0, "bytes": 1000, "qps_per_flow": 2}],
+        }
+    ],
+}
+TURNS = {
+    "two senders have one slot": (lambda flows: [flow["window"].update(slot=0) for flow in flows], "in a slot"),
+    "a slot is none": (lambda flows: flows[0]["window"].update(slot=3), "window"),
+    "queue pairs of a sender are apart": (lambda flows: flows[0]["window"].update(slot=1), "several windows"),
+    "a turn is too fast": (lambda flows: flows[0].update(rate_bps=60_000_000_000), "more than it asks"),
+}
+
+
+@pytest.mark.parametrize("flaw", TURNS)
+def test_a_flaw_in_taking_turns_is_seen(flaw):
+    spoilt = plan_as_json(planned(FABRIC, GATHER))
+    assert check(FABRIC, GATHER, spoilt) == []
+    spoil, word = TURNS[flaw]
+    spoil(spoilt["jobs"][0]["flows"])
+    assert any(word in violation for violation in check(FABRIC, GATHER, spoilt))
+
+
+def test_answers_that_crowd_one_link_are_seen(plan):
+    spoilt = copy.deepcopy(plan)
+    one, other = spoilt["jobs"][0]["flows"]
+    inner = one["reverse_links"][1:-1]
+    other["reverse_links"] = [other["reverse_links"][0], *inner, other["reverse_links"][-1]]
+    assert any("the answers on one link" in violation for violation in check(FABRIC, JOBS, spoilt))
