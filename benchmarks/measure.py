@@ -118,6 +118,7 @@ def _in_a_fork(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         status = 1
         try:
             os.close(receive)
+            gc.disable()  # a collection in the middle of a run would be counted as that run's
             with os.fdopen(send, "w") as pipe:
                 json.dump(work(), pipe)
             status = 0
@@ -161,7 +162,6 @@ def _best(wish: Wish, method: Method, problem: Problem) -> tuple[Answer, float]:
     times: list[float] = []
     while True:
         fresh = replace(problem)
-        gc.collect()
         started = time.process_time()
         answer = method.paths(fresh, wish.seed)
         times.append(time.process_time() - started)
@@ -173,7 +173,6 @@ def _draft_s(wish: Wish, case: Case) -> float:
     """Return the best time of the whole of planning: jobs expanded, paths, ports and rates."""
     times: list[float] = []
     while not times or (sum(times) < wish.enough_s and len(times) < MOST_RUNS):
-        gc.collect()
         started = time.process_time()
         drafted = draft(case.fabric, case.jobs, health=case.health)
         times.append(time.process_time() - started)
@@ -195,7 +194,6 @@ def _shares(problem: Problem, answer: Answer) -> tuple[float, float]:
 
 def _start_peak() -> float | None:
     """Give free memory back, start the count of the peak anew and return what is resident now, in MB."""
-    gc.collect()
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
     with suppress(OSError):
