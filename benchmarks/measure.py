@@ -9,6 +9,7 @@ import ctypes
 import gc
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -55,7 +56,11 @@ def measured(wish: Wish) -> Iterator[dict[str, Any]]:
     # One thread for all: a fork takes no others along.
     environ = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "benchmarks.measure"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environ) as child:
+    pipe = subprocess.PIPE
+    # A session of its own, so that an interrupt ends the forks as well.
+    with subprocess.Popen(
+        command, stdin=pipe, stdout=pipe, text=True, env=environ, start_new_session=True
+    ) as child:  # fmt: skip
         assert child.stdin is not None
         assert child.stdout is not None
         try:
@@ -64,7 +69,7 @@ def measured(wish: Wish) -> Iterator[dict[str, Any]]:
             for line in child.stdout:
                 yield json.loads(line)
         except BaseException:
-            child.kill()
+            os.killpg(child.pid, signal.SIGKILL)
             raise
     if child.returncode:
         raise RuntimeError(f"measuring {wish.family} with {wish.flows} flows ended with status {child.returncode}")
