@@ -49,7 +49,19 @@ def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Resul
 
     Kernels call only kernels of their own file: numba's cache does not see a change in another one.
     """
-    dispatcher = numba.njit(nogil=True)(function)
+    return _compiled(function)
+
+
+def bare_kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Compile a kernel that makes no arrays, and is called by such ones only: it counts no references to its arguments.
+
+    Where dozens of arrays are handed down from kernel to kernel that counting is most of the time.
+    """
+    return _compiled(function, _nrt=False)
+
+
+def _compiled(function: Callable[Parameters, Result], **options: bool) -> Callable[Parameters, Result]:
+    dispatcher = numba.njit(nogil=True, **options)(function)
     with suppress(RuntimeError, OSError):
         dispatcher.enable_caching()
         dispatcher._cache = _ForgivingCache(dispatcher._cache)

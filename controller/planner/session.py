@@ -1,0 +1,249 @@
+"""Plans that are kept up to date: jobs come and go, cables fail and return, and each event changes little.
+
+A `Session` holds the paths of all jobs of a fabric. Each event answers with the `Delta` of paths it caused, or with
+an `Infeasible` and no change at all. The flows at hand are placed anew; others step aside for them only as far as
+`Moves` allows. With an unlimited budget over anybody the result is held against the bound: what incremental search
+leaves more than `SLACK` above it is planned again as a whole, for the full plan is the truth.
+
+What physically happens cannot be refused: `link_down` and `switch_down` always take effect, every victim that has a
+live path gets one, and the delta names the others (`stranded`, `why_stranded`). They wait without a path until an
+event gives them one back. A drain is a wish: where it would strand a flow it is refused.
+
+Jobs of several priorities, pins by addresses and fabrics that are no regular Clos are placed by the full planner's
+engines over the load of everybody else, who then moves only in a plan of the whole.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from controller.model.error import AlreadyExists, InputError, NotFound
+from controller.model.fabric import Fabric
+from controller.model.health import Health
+from controller.model.job import JobRequest
+from controller.model.plan import Infeasible, JobFlows
+from controller.planner.clos import MOST_HOPS, NO_LINK, Live, Topology, topology_of
+from controller.planner.expand import Flows, expand
+from controller.planner.flow_table import FlowTable
+from controller.planner.jit import Flags, Ints
+from controller.planner.refusal import dead_nic
+from controller.planner.session_chains import set_paths
+from controller.planner.session_delta import Change, Delta, SessionJob, by_role, packed
+from controller.planner.session_engine import NO_ROWS, Engine, Movable, Moves, nowhere
+from controller.planner.session_state import Store
+
+__all__ = ["STAY", "Change", "Delta", "Movable", "Moves", "Session"]
+
+STAY = Moves(budget=0)
+
+
+class Session:
+    """All jobs of one fabric and their paths; one owner, no I/O, the same events give the same paths."""
+
+    def __init__(self, fabric: Fabric) -> None:
+        """Start with a whole fabric and no job; `begin` does the rest."""
+        self._topology: Topology = topology_of(fabric)
+        self._store = Store(self._topology)
+        self._jobs: dict[int, SessionJob] = {}
+        self._numbers: dict[str, int] = {}
+        self._next = 0
+        self._tenants: dict[str, int] = {}
+        self._engine = Engine(self._topology, self._store, self._jobs, self._live)
+        self._out: dict[str, set[str]] = {"down": set(), "drained": set()}
+        self._dead_nics: Flags = np.zeros(self._topology.nics, dtype=np.bool_)
+
+    @staticmethod
+    def begin(
+        fabric: Fabric, health: Health | None = None, kept: Iterable[tuple[JobRequest, JobFlows]] = ()
+    ) -> "Session":
+        """Adopt jobs with the paths they have; a flow whose path is dead waits for the first event that places it."""
+        session, health = Session(fabric), health or Health()
+        for target in sorted(health.down_cables | health.down_switches):
+            session._take_out(target, "down")
+        for nic in health.down_nics:
+            session._dead_nics[session._topology.nic_index[nic]] = True
+        for request, told in kept:
+            job = session._enter(request, expand(session._topology, (request,), first_job=session._next))
+            session._engine.adopt(job.rows, by_role(_hops_told(session._topology, told), session._topology.cables))
+        return session
+
+    @property
+    def health(self) -> Health:
+        """Return what is out of use, drained included."""
+        out = self._out["down"] | self._out["drained"]
+        cables = frozenset(out & self._topology.cable_index.keys())
+        nics = frozenset(self._topology.nic_ids[nic] for nic in np.flatnonzero(self._dead_nics).tolist())
+        return Health(down_cables=cables, down_switches=frozenset(out) - cables, down_nics=nics)
+
+    @property
+    def jobs(self) -> tuple[JobRequest, ...]:
+        """Return the jobs in the order in which they came."""
+        return tuple(job.request for job in self._jobs.values())
+
+    def hops(self, job_id: str) -> Ints:
+        """Return the switch-to-switch links of a job's flows in the order of their ids, rows padded with -1."""
+        return packed(self._store.s.path[self._job(job_id).rows])
+
+    def flows(self, job_id: str) -> Flows:
+        """Return a job's flows in the order of their ids."""
+        return self._job(job_id).flows
+
+    def max_link_utilisation(self) -> float:
+        """Return how full the fullest switch-to-switch link is."""
+        return self._store.fullest()[0]
+
+    def add(self, request: JobRequest, moves: Moves = STAY) -> Delta | Infeasible:
+        """Place a new job; Infeasible, and no change, where it has no path or a job would get too full a link.
+
+        Raises AlreadyExists for a job id in use and InputError for ranks that are no NICs.
+        """
+        if request.job_id in self._numbers:
+            raise AlreadyExists(f"job {request.job_id} is in this session already: remove it first")
+        flows = expand(self._topology, (request,), first_job=self._next)
+        dead = self._dead_nics.any() or self._store.dead_leaf.any()
+        if dead and (why := dead_nic(self._topology, self._live(), [request.job_id], flows.as_job(0))) is not None:
+            return Infeasible(why=why)
+        self._store.begin_event(moves.who, moves.budget)
+        job = self._enter(request, flows)
+        answer = self._engine.answer(job.rows, moves, refuses=True)
+        if isinstance(answer, Infeasible):
+            self._leave(job)
+        return answer
+
+    def remove(self, job_id: str, moves: Moves = STAY) -> Delta:
+        """Take a job away; with moves allowed, others may use the room to lower the fullest link."""
+        job, store = self._job(job_id), self._store
+        store.begin_event(moves.who, moves.budget)
+        store.reserve_log(len(job.rows))
+        set_paths(store.s, job.rows, nowhere(len(job.rows)))
+        self._leave(job)
+        return self._told(self._engine.answer(NO_ROWS, moves, refuses=False, gone=job))
+
+    def link_down(self, cable_id: str, moves: Moves = STAY) -> Delta:
+        """Tell that a cable carries nothing any more."""
+        return self._told(self._outage(self._cable(cable_id), "down", moves))
+
+    def link_up(self, cable_id: str, moves: Moves = STAY) -> Delta:
+        """Tell that a cable is back; nothing moves there but what waits for a path and what `moves` allows."""
+        return self._return(self._cable(cable_id), "down", moves)
+
+    def switch_down(self, switch_id: str, moves: Moves = STAY) -> Delta:
+        """Tell that a switch carries nothing any more."""
+        return self._told(self._outage(self._switch(switch_id), "down", moves))
+
+    def switch_up(self, switch_id: str, moves: Moves = STAY) -> Delta:
+        """Tell that a switch is back."""
+        return self._return(self._switch(switch_id), "down", moves)
+
+    def drain(self, target: str, moves: Moves = STAY) -> Delta | Infeasible:
+        """Take a cable or a switch out of use, if every flow on it has another way."""
+        return self._outage(target, "drained", moves)
+
+    def undrain(self, target: str, moves: Moves = STAY) -> Delta:
+        """Put a cable or a switch back into use."""
+        return self._return(target, "drained", moves)
+
+    def rebalance(self, moves: Moves, job_id: str | None = None) -> Delta:
+        """Lower the fullest link by moves; OWN and TENANT mean those of `job_id`."""
+        self._store.begin_event(moves.who, moves.budget)
+        job = True if job_id is None else self._job(job_id)
+        return self._told(self._engine.answer(self._waiting(), moves, refuses=False, improve=job))
+
+    def _cable(self, cable_id: str) -> str:
+        if cable_id not in self._topology.cable_index:
+            raise InputError(f"{cable_id!r} is no cable of this fabric: name one by its link upwards")
+        return cable_id
+
+    def _switch(self, switch_id: str) -> str:
+        if switch_id not in self._topology.switch_index:
+            raise InputError(f"{switch_id!r} is no switch of this fabric")
+        return switch_id
+
+    def _told(self, answer: Delta | Infeasible) -> Delta:
+        assert isinstance(answer, Delta)
+        return answer
+
+    def _job(self, job_id: str) -> SessionJob:
+        if job_id not in self._numbers:
+            raise NotFound(f"no job {job_id!r} in this session")
+        return self._jobs[self._numbers[job_id]]
+
+    def _live(self) -> Live:
+        return self._store.live(self._dead_nics)
+
+    def _take_out(self, target: str, why: str, by: int = 1) -> Ints:
+        """Change what is out of use; return the cables that changed. Unknown names are refused."""
+        topology = self._topology
+        if target in topology.cable_index:
+            cables: Ints = np.array([topology.cable_index[target]], dtype=np.int64)
+        else:
+            switch = topology.switch_index[self._switch(target)]
+            cables = np.flatnonzero((topology.lower == switch) | (topology.upper == switch))
+        known = target in self._out[why]
+        if known == (by > 0):
+            return NO_ROWS
+        row = self._store.leaf_row[topology.switch_index[target]] if target in topology.switch_index else NO_LINK
+        if row >= 0:
+            self._store.dead_leaf[row] += by
+        self._out[why] ^= {target}
+        return self._store.block(cables, by)
+
+    def _outage(self, target: str, why: str, moves: Moves) -> Delta | Infeasible:
+        """Take something out of use and place its victims anew; a drain that strands a flow is taken back."""
+        store, known = self._store, target in self._out[why]
+        store.begin_event(moves.who, moves.budget)
+        changed = self._take_out(target, why)
+        victims = store.flows_on(np.concatenate((changed, changed + self._topology.cables)))
+        leaf = self._topology.switch_index.get(target, -1)
+        if leaf >= 0 and store.leaf_row[leaf] >= 0:
+            victims = np.union1d(victims, store.flows_inside(int(store.leaf_row[leaf])))
+        answer = self._engine.answer(victims, moves, refuses=why == "drained")
+        if isinstance(answer, Infeasible) and not known:
+            self._take_out(target, why, -1)
+        return answer
+
+    def _return(self, target: str, why: str, moves: Moves) -> Delta:
+        """Put something back into use and place what waits for a path."""
+        self._store.begin_event(moves.who, moves.budget)
+        self._take_out(target, why, -1)
+        return self._told(self._engine.answer(self._waiting(), moves, refuses=False))
+
+    def _waiting(self) -> Ints:
+        """Return the rows of flows that have no path."""
+        store = self._store
+        return np.flatnonzero(store.lost & store.used)
+
+    def _enter(self, request: JobRequest, flows: Flows) -> SessionJob:
+        """Give a job its rows, without paths yet."""
+        store, number = self._store, self._next
+        source, target = store.ends(flows)
+        numbers, phase = (np.unique(flows.phase, return_inverse=True)) if len(flows) else (NO_ROWS, NO_ROWS)
+        layers = store.layers(len(numbers)) if len(numbers) > 1 else None
+        layer = np.full(len(flows), -1, dtype=np.int64) if layers is None else layers.start + phase.reshape(-1)
+        tenant = self._tenants.setdefault(request.tenant, len(self._tenants))
+        job = SessionJob(
+            number=number, request=request, flows=flows, source=source, target=target, phases=len(numbers),
+            rows=store.allot(number, tenant, flows, source, target, layer), layers=layers,
+            sizes=store.cuts.enter(flows, source, target, layers is not None),
+        )  # fmt: skip
+        self._jobs[number], self._numbers[request.job_id], self._next = job, number, number + 1
+        return job
+
+    def _leave(self, job: SessionJob) -> None:
+        """Take back what `_enter` gave; the job's flows have no paths any more."""
+        self._store.cuts.leave(job.flows, job.source, job.target, job.layers is not None, job.sizes)
+        if job.layers is not None:
+            self._store.s.layer_span[job.layers] = 0
+        self._store.release(job.rows)
+        del self._jobs[job.number], self._numbers[job.request.job_id]
+
+
+def _hops_told(topology: Topology, told: JobFlows) -> Ints:
+    """Return the switch-to-switch links of flows that run; they may be ours or read back from a journal."""
+    if isinstance(told.flows, FlowTable) and told.flows.topology is topology:
+        return told.flows.hops
+    hops: Ints = np.full((len(told.flows), MOST_HOPS), NO_LINK, dtype=np.int64)
+    for row, plan in enumerate(told.flows):
+        inner = [topology.link_index[link] for link in plan.links[1:-1]]
+        hops[row, : len(inner)] = inner
+    return hops

@@ -1,0 +1,141 @@
+"""What an event changed: which flows, from which path to which, and how full the fabric is now."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from controller.model.job import JobRequest
+from controller.planner.clos import NO_LINK, Topology
+from controller.planner.expand import Flows
+from controller.planner.flow_table import path_links
+from controller.planner.jit import Flags, Ints, kernel
+
+
+class Change(NamedTuple):
+    """One flow's old and new path as the contract's link ids, NIC links included; None where it has or had none."""
+
+    flow_id: str
+    old_links: tuple[str, ...] | None
+    new_links: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SessionJob:
+    """A job in a session: its flows, the rows of the session that they have, and how many phases it has."""
+
+    number: int
+    request: JobRequest
+    flows: Flows
+    rows: Ints
+    source: Ints
+    target: Ints
+    phases: int
+    sizes: Ints
+    layers: slice | None
+
+    def flow_id(self, index: int) -> str:
+        """Return the contract's id of a flow."""
+        flows = self.flows
+        ranks = f"{flows.src_rank[index]}-{flows.dst_rank[index]}"
+        return f"{self.request.job_id}/{flows.collective[index]}/{ranks}/{flows.queue_pair[index]}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Delta:
+    """The changes of one event; iterate it to make each `Change` when it is looked at.
+
+    `job` and `index` name a flow by its job's number and its place among the job's flows; `old` and `new` are its
+    links by role, and count where `had` and `has` say so. `placed` flows were new or had lost their path, `moved`
+    ones had to make room for others, `stranded` ones have no live path and `shared` ones are on links fuller than
+    the bounds of their own cuts ask for. `shortfall` is how far the fullest link is above the bound of all demands.
+    """
+
+    topology: Topology
+    jobs: Mapping[int, SessionJob]
+    job: Ints
+    index: Ints
+    old: Ints
+    new: Ints
+    had: Flags
+    has: Flags
+    placed: int
+    moved: int
+    shared: int
+    stranded: int
+    why_stranded: str
+    replanned: bool
+    max_link_utilisation: float
+    lower_bound: float
+    bottleneck_link: str
+
+    @property
+    def shortfall(self) -> float:
+        """Return how much of the largest utilisation is above the bound; 0.0 where none is."""
+        return max(0.0, self.max_link_utilisation - self.lower_bound)
+
+    def __len__(self) -> int:
+        return len(self.job)
+
+    def __iter__(self) -> Iterator[Change]:
+        old, new = packed(self.old), packed(self.new)
+        for row in range(len(self)):
+            job, index = self.jobs[int(self.job[row])], int(self.index[row])
+            ends = int(job.flows.src_nic[index]), int(job.flows.dst_nic[index])
+            yield Change(
+                job.flow_id(index),
+                path_links(self.topology, ends[0], old[row], ends[1]) if self.had[row] else None,
+                path_links(self.topology, ends[0], new[row], ends[1]) if self.has[row] else None,
+            )
+
+
+def packed(paths: Ints) -> Ints:
+    """Return links by role (up, up to the core, down from it, down) as hops padded at the end."""
+    order = np.argsort(paths < 0, axis=1, kind="stable")
+    return np.asarray(np.take_along_axis(paths, order, axis=1), dtype=np.int64)
+
+
+def by_role(hops: Ints, cables: int) -> Ints:
+    """Return hops as links by role: what goes up first, what comes down last."""
+    paths = np.full_like(hops, NO_LINK)
+    up, down = (hops >= 0) & (hops < cables), hops >= cables
+    for row_of, at in ((up, up.cumsum(axis=1) - 1), (down, 4 - down[:, ::-1].cumsum(axis=1)[:, ::-1])):
+        rows, columns = np.nonzero(row_of)
+        paths[rows, at[rows, columns]] = hops[rows, columns]
+    return paths
+
+
+@kernel
+def first_touched(log: Ints, logged: int, stamp: Ints, counter: Ints, rows: Ints, old: Ints) -> int:
+    """List every flow of a log once, with the path it had before the first change; return how many.
+
+    `counter[1]` is the last stamp given.
+    """
+    counter[1] += 1
+    tick, found = counter[1], 0
+    for entry in range(logged):
+        f = log[entry, 0]
+        if stamp[f] != tick:
+            stamp[f] = tick
+            rows[found] = f
+            for step in range(4):
+                old[found, step] = log[entry, 1 + step]
+            found += 1
+    return found
+
+
+@kernel
+def listed(head: Ints, after: Ints, stamp: Ints, counter: Ints, links: Ints, rows: Ints) -> int:
+    """List every flow of these links once; return how many."""
+    counter[1] += 1
+    tick, found = counter[1], 0
+    for i in range(links.shape[0]):
+        node = head[links[i]]
+        while node >= 0:
+            f, node = node >> 2, after[node]
+            if stamp[f] != tick:
+                stamp[f] = tick
+                rows[found] = f
+                found += 1
+    return found

@@ -1,0 +1,269 @@
+"""How a session answers an event: place the flows at hand, hold the result against the bound, tell what changed."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+from controller.model.plan import Infeasible
+from controller.planner.clos import NO_LINK, Live, Topology
+from controller.planner.expand import joined
+from controller.planner.jit import Flags, Floats, Ints
+from controller.planner.refusal import dead_nic, no_path, too_full
+from controller.planner.session_chains import BUDGET, DEAD, EVENT, LOGGED, USED, place, set_paths, undo
+from controller.planner.session_delta import Delta, SessionJob, first_touched, packed
+from controller.planner.session_replan import replanned
+from controller.planner.session_state import Store
+
+SLACK = 1.05
+"""How far above the bound a session with a free hand may be before everything is planned again."""
+HAIR = 1 + 1e-9
+"""Utilisations that differ by less are the same: they are quotients of floats."""
+MOST_STEPS = 64
+"""How many links are relieved in one event."""
+MOST_ASKED = 256
+"""How many flows of one link are asked to leave it."""
+NO_ROWS: Ints = np.empty(0, dtype=np.int64)
+
+
+class Movable(IntEnum):
+    """Whose flows may step aside: nobody's, the job's at hand, its tenant's, anybody's."""
+
+    NOBODY = 0
+    OWN = 1
+    TENANT = 2
+    ANYBODY = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moves:
+    """How many flows may step aside in one event, None for any number, and whose."""
+
+    budget: int | None = None
+    who: Movable = Movable.NOBODY
+
+    @property
+    def free(self) -> bool:
+        """Say whether anything may move."""
+        return self.budget is None and self.who is Movable.ANYBODY
+
+
+class Engine:
+    """What decides; the arrays are the `Store`'s, the jobs the `Session`'s."""
+
+    def __init__(self, topology: Topology, store: Store, jobs: dict[int, SessionJob], live: Callable[[], Live]) -> None:
+        """Look at a session's parts; they change under it."""
+        self._topology, self._store, self._jobs, self._live = topology, store, jobs, live
+        self._over: frozenset[int] = frozenset()
+
+    def adopt(self, rows: Ints, paths: Ints) -> None:
+        """Take over flows on the paths they have, as far as these are alive."""
+        store = self._store
+        inverse: Floats = np.append(store.s.inverse, 0.0)
+        dead = np.asarray((inverse[paths] >= DEAD).any(axis=1))
+        store.begin_event(Movable.NOBODY, 0)
+        store.reserve_log(len(rows))
+        set_paths(store.s, rows, np.where(dead[:, None], NO_LINK, paths))
+        store.find_lost(rows)
+        self._over = self._over_limit(store.fullest()[0])
+
+    def answer(
+        self, rows: Ints, moves: Moves, *, refuses: bool, improve: SessionJob | bool = False,
+        gone: SessionJob | None = None,
+    ) -> Delta | Infeasible:  # fmt: skip
+        """Place these flows and tell what changed since `Store.begin_event`.
+
+        With `refuses`, a flow without a path or a job beyond its `require_utilisation` is Infeasible, and all paths
+        are as before. `improve` asks for moves off the fullest link too: of that job's or its tenant's flows, or,
+        where it is just true, of anybody's. `gone` has just left the session: the delta tells of it too.
+        """
+        store, goal = self._store, self._store.cuts.lower_bound()
+        was_lost = store.before_event
+        shared = self._place(rows, goal)
+        worst, link = store.fullest()
+        if improve or (moves.free and worst > SLACK * goal and self._in_steps()):
+            self._improve(goal, moves, improve if isinstance(improve, SessionJob) else None)
+            worst, link = store.fullest()
+        whole = moves.free and (worst > SLACK * goal or not self._in_steps()) and self._replan(worst)
+        if whole:
+            worst, link = store.fullest()
+            shared = int(self._on_fuller(rows, goal).sum())
+        stranded = rows[store.lost[rows]]
+        why = self._no_path(stranded) if len(stranded) else ""
+        over = self._over_limit(worst)
+        if refuses and (why or over - self._over):
+            refusal = Infeasible(why=why or self._too_full(min(over - self._over), goal))
+            undo(store.s, 0)
+            store.lost[:] = was_lost
+            return refusal
+        self._over = over
+        return self._delta(rows, gone, shared, why, bool(whole), worst, goal, link)
+
+    def _in_steps(self) -> bool:
+        """Say whether flows are placed one by one: a regular Clos, one priority, no pins by addresses."""
+        requests = [job.request for job in self._jobs.values()]
+        return self._store.regular and not self._store.pins and len({one.priority for one in requests}) < 2
+
+    def _place(self, rows: Ints, goal: float) -> int:
+        """Place flows anew over all others; return how many are on links fuller than their own cuts ask for."""
+        store = self._store
+        if not len(rows):
+            return 0
+        store.reserve_log(len(rows))
+        s = store.s
+        s.fresh[rows] = s.counter[EVENT]
+        if (s.path[rows] >= 0).any():
+            set_paths(s, rows, nowhere(len(rows)))
+        demand = s.demand[rows]
+        if demand.min() < demand.max():
+            rows = rows[np.argsort(-demand, kind="stable")]
+        found: Ints = np.zeros(len(rows), dtype=np.int64)
+        if self._in_steps():
+            place(s, rows, store.cuts.bound, goal * HAIR, False, found)
+        else:
+            again: Flags = np.zeros(len(s.source), dtype=np.bool_)
+            again[rows] = True
+            self._set(again)
+            found = self._on_fuller(rows, goal).astype(np.int64)
+        store.find_lost(rows)
+        return int((found == 1).sum())
+
+    def _set(self, again: Flags) -> None:
+        """Place flows by the full planner."""
+        s, jobs = self._store.s, list(self._jobs.values())
+        if not jobs:
+            return
+        every = np.concatenate([NO_ROWS, *(job.rows for job in jobs)])
+        paths = replanned(self._topology, self._live(), jobs, s.path[every], again[every])
+        set_paths(s, every[again[every]], paths)
+
+    def _replan(self, worst: float) -> bool:
+        """Plan everything again; keep that where it is better, or where it is the only judge of priorities."""
+        store = self._store
+        mark, lost = int(store.s.counter[LOGGED]), store.lost.copy()
+        flows = len(store.s.source)
+        store.reserve_log(flows)
+        self._set(store.used)
+        store.find_lost(np.flatnonzero(store.used))
+        if self._in_steps() and store.fullest()[0] * HAIR >= worst:
+            undo(store.s, mark)
+            store.lost[:] = lost
+            return False
+        return True
+
+    def _improve(self, goal: float, moves: Moves, of: SessionJob | None) -> None:
+        """Take flows off the fullest link one by one while that lowers it and the budget lasts."""
+        store = self._store
+        store.reserve_log(MOST_STEPS)
+        s = store.s
+        nobody, found = np.zeros_like(store.cuts.bound), np.zeros(1, dtype=np.int64)
+        for _ in range(MOST_STEPS):
+            worst, link = store.fullest()
+            if worst <= goal * HAIR or s.counter[USED] >= s.counter[BUDGET]:
+                return
+            limits = (goal * HAIR, worst / HAIR) if worst / HAIR > goal * HAIR else (worst / HAIR,)
+            for f in self._asked(link, moves, of):
+                for limit in limits:
+                    place(s, f, nobody, limit, True, found)
+                    if found[0] == 0:
+                        break
+                if found[0] == 0:
+                    break
+            else:
+                return
+
+    def _asked(self, link: int, moves: Moves, of: SessionJob | None) -> list[Ints]:
+        """Return those flows of a link that may be moved off it, each as a row of one."""
+        s = self._store.s
+        rows = self._store.flows_on(np.array([link], dtype=np.int64))
+        if moves.who is Movable.NOBODY or not self._in_steps():
+            return []
+        if moves.who is not Movable.ANYBODY:
+            if of is None:
+                return []
+            mine = s.owner[rows] == of.number
+            rows = rows[mine if moves.who is Movable.OWN else s.tenant[rows] == s.tenant[of.rows[:1]]]
+        return [rows[i : i + 1] for i in range(min(len(rows), MOST_ASKED))]
+
+    def _on_fuller(self, rows: Ints, goal: float) -> Flags:
+        """Say of each flow whether it crosses a link that is fuller than `goal`."""
+        s = self._store.s
+        used = np.append(s.load / self._store.divisor, 0.0)
+        return np.asarray((used[s.path[rows]] > goal * HAIR).any(axis=1), dtype=np.bool_)
+
+    def _over_limit(self, worst: float) -> frozenset[int]:
+        """Return the jobs that are on a link fuller than they accept."""
+        wants = [job for job in self._jobs.values() if 0 < job.request.require_utilisation < worst]
+        if not wants:
+            return frozenset()
+        used = np.append(self._store.s.load / self._store.divisor, 0.0)
+        return frozenset(
+            job.number
+            for job in wants
+            if float(used[self._store.s.path[job.rows]].max(initial=0.0)) > job.request.require_utilisation
+        )
+
+    def _too_full(self, number: int, goal: float) -> str:
+        store, job = self._store, self._jobs[number]
+        used = np.append(store.s.load / store.divisor, 0.0)
+        paths = store.s.path[job.rows]
+        links = np.unique(paths[paths >= 0])
+        link = int(links[used[links].argmax()])
+        wanted = job.request.require_utilisation
+        return too_full(job.request.job_id, wanted, float(used[link]), self._topology.link_ids[link], goal)
+
+    def _no_path(self, rows: Ints) -> str:
+        """Say which flows have no path, and the cut."""
+        store = self._store
+        jobs = [self._jobs[number] for number in sorted(set(store.s.owner[rows].tolist()))]
+        every = np.concatenate([job.rows for job in jobs])
+        chosen = store.lost[every]
+        flows = joined([job.flows.as_job(number) for number, job in enumerate(jobs)]).rows(chosen)
+        ids = [job.request.job_id for job in jobs]
+        live, hops = self._live(), packed(store.s.path[every[chosen]])
+        return dead_nic(self._topology, live, ids, flows) or no_path(self._topology, live, ids, flows, hops) or ""
+
+    def _delta(
+        self, placed: Ints, gone: SessionJob | None, shared: int, why: str, whole: bool, worst: float, goal: float,
+        link: int,
+    ) -> Delta:  # fmt: skip
+        store, was_lost = self._store, self._store.before_event
+        s, logged = store.s, int(store.s.counter[LOGGED])
+        most = min(logged, len(s.source))
+        rows: Ints = np.empty(most, dtype=np.int64)
+        old: Ints = np.empty((most, 4), dtype=np.int64)
+        found = first_touched(s.log, logged, s.stamp, s.counter, rows, old)
+        rows, old = rows[:found], old[:found]
+        had, has, new = ~was_lost[rows], ~store.lost[rows], s.path[rows]
+        changed = (old != new).any(axis=1) | (had != has)
+        at_hand: Flags = np.zeros(len(s.source), dtype=np.bool_)
+        at_hand[placed] = True
+        mine = at_hand[rows]
+        rows, old, new = rows[changed], old[changed], new[changed]
+        owner = s.owner[rows]
+        jobs = self._jobs if gone is None else {**self._jobs, gone.number: gone}
+        return Delta(
+            topology=self._topology,
+            jobs={number: jobs[number] for number in set(owner.tolist())},
+            job=owner,
+            index=store.index[rows],
+            old=old,
+            new=new,
+            had=had[changed],
+            has=has[changed],
+            placed=int((mine & has & changed).sum()),
+            moved=int((~mine & had & has & changed).sum()),
+            shared=shared,
+            stranded=int(store.lost[placed].sum()),
+            why_stranded=why,
+            replanned=whole,
+            max_link_utilisation=worst,
+            lower_bound=goal,
+            bottleneck_link=self._topology.link_ids[link] if worst > 0 else "",
+        )
+
+
+def nowhere(flows: int) -> Ints:
+    """Return as many rows of no path."""
+    return np.full((flows, 4), NO_LINK, dtype=np.int64)

@@ -1,0 +1,48 @@
+"""What a session asks of the full planner: paths for some flows over all others, or for every flow there is."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from controller.planner.clos import MOST_HOPS, NO_LINK, Live, Topology
+from controller.planner.expand import Flows, joined
+from controller.planner.jit import Flags, Ints
+from controller.planner.loads import link_loads
+from controller.planner.pins import Streams, bundles, given_paths
+from controller.planner.route import Router
+from controller.planner.session_delta import SessionJob, by_role, packed
+
+
+def replanned(topology: Topology, live: Live, jobs: Sequence[SessionJob], paths: Ints, again: Flags) -> Ints:
+    """Return links by role for the flows that are to be placed `again`, in the order of their rows.
+
+    `jobs` are all jobs there are, `paths` and `again` have a row per flow of theirs, job after job. Priorities and
+    pins by addresses count as in a full plan.
+    """
+    flows = _numbered(jobs)
+    priority = np.array([job.request.priority for job in jobs], dtype=np.int64)
+    hops = packed(paths)
+    old, new = flows.rows(~again), flows.rows(again)
+    stay = hops[~again]
+    base = []
+    for level in np.unique(priority[old.job]).tolist():
+        rows = priority[old.job] == level
+        base.append((level, link_loads(topology, old.rows(rows), stay[rows])))
+    running = _streams(topology, old, stay)
+    bundle = bundles(topology, running, new, priority[new.job])
+    given = given_paths(running, bundle)
+    # A kept path may be the one that is lost: it decides nothing.
+    given = {key: path for key, path in given.items() if path[0] >= 0}
+    found = Router(topology=topology, live=live).route(new, priority[new.job], base, bundle, given)
+    return by_role(found, topology.cables)
+
+
+def _numbered(jobs: Sequence[SessionJob]) -> Flows:
+    return joined([job.flows.as_job(number) for number, job in enumerate(jobs)])
+
+
+def _streams(topology: Topology, flows: Flows, hops: Ints) -> Streams:
+    """Return what running flows send; of ports only the fixed ones are known here."""
+    free: Ints = np.zeros(len(flows), dtype=np.int64)
+    nowhere: Ints = np.full((len(flows), MOST_HOPS), NO_LINK, dtype=np.int64)
+    return Streams.of(topology, flows, flows.fixed_port, hops, free, nowhere)

@@ -1,0 +1,248 @@
+"""The arrays of a session: rows for flows that come and go, loads and lists of links, what is alive.
+
+A flow keeps its row from the event that brings it to the one that takes it away; rows of flows that have gone are
+given out again. Nothing here decides where a flow goes.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from controller.planner.clos import NO_LINK, Live, Topology
+from controller.planner.expand import Flows
+from controller.planner.jit import Flags, Floats, Ints
+from controller.planner.session_chains import (
+    BUDGET,
+    CANDIDATES,
+    DEAD,
+    EVENT,
+    LOG_COLUMNS,
+    LOGGED,
+    RESERVE,
+    USED,
+    WHO,
+    State,
+)
+from controller.planner.session_cuts import Cuts
+from controller.planner.session_delta import listed
+from controller.planner.shape import ThreeTier, shape_of
+
+SPARE_LOG = 1 << 16
+"""Log rows beyond those that the flows at hand need themselves: the most that chains may change in one event."""
+LONGEST_CHAIN = 4096
+UNLIMITED = 1 << 60
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Tables:
+    """The columns of a regular Clos, or one empty one."""
+
+    regular: bool
+    up_leaf: Ints
+    up_plane: Ints
+    plane_of: Ints
+    pod_row: Ints
+    planes: int
+    pods: int
+
+
+class Store:
+    """All arrays of a session, with room for more flows on demand."""
+
+    def __init__(self, topology: Topology) -> None:
+        """Start with a whole fabric and no flow."""
+        self.topology = topology
+        leaves = np.flatnonzero(topology.tier == 0)
+        self.leaf_row: Ints = np.full(len(topology.switch_ids), NO_LINK, dtype=np.int64)
+        self.leaf_row[leaves] = np.arange(len(leaves))
+        tables = _tables_of(topology, leaves)
+        self.regular = tables.regular
+        self.cuts = Cuts(topology, self.leaf_row, tables.pod_row, tables.pods)
+        self.links = 2 * topology.cables
+        self._alive_inverse = _inverse(topology.capacity[: self.links])
+        self._blocked: Ints = np.zeros(topology.cables, dtype=np.int64)
+        self.divisor: Floats = np.where(self._alive_inverse < DEAD, topology.capacity[: self.links], np.inf)
+        self.lost: Flags = np.ones(0, dtype=np.bool_)
+        self.used: Flags = np.zeros(0, dtype=np.bool_)
+        self.before_event: Flags = self.lost
+        self.dead_leaf: Ints = np.zeros(len(leaves), dtype=np.int64)
+        self.pins = 0
+        self.index: Ints = np.empty(0, dtype=np.int64)
+        self._free: Ints = np.empty(0, dtype=np.int64)
+        self.s = self._empty_state(tables)
+
+    def _empty_state(self, tables: _Tables) -> State:
+        none: Ints = np.empty(0, dtype=np.int64)
+        plane_at: Ints = np.zeros(self.topology.cables, dtype=np.int64)
+        if tables.planes:
+            plane_at[tables.up_leaf] = tables.plane_of
+        return State(
+            cables=self.topology.cables, planes=tables.planes, inverse=self._alive_inverse.copy(),
+            up_leaf=tables.up_leaf, up_plane=tables.up_plane, plane_of=tables.plane_of, plane_at=plane_at,
+            pod=tables.pod_row, source=none, target=none, demand=np.empty(0), owner=none, tenant=none, layer=none,
+            held=none, fresh=none, stamp=none, path=np.empty((0, 4), dtype=np.int64), load=np.zeros(self.links),
+            layer_load=np.zeros((0, self.links)), layer_span=np.zeros((0, 2), dtype=np.int64),
+            head=np.full(self.links, NO_LINK, dtype=np.int64), after=none, before=none,
+            log=np.empty((SPARE_LOG, LOG_COLUMNS), dtype=np.int64), chain=np.zeros(LONGEST_CHAIN, dtype=np.int64),
+            moved=np.zeros(LONGEST_CHAIN, dtype=np.int64), best=np.zeros((CANDIDATES + 1, 4), dtype=np.int64),
+            counter=np.zeros(RESERVE + 1, dtype=np.int64),
+        )  # fmt: skip
+
+    def begin_event(self, who: int, budget: int | None) -> None:
+        """Forget the last event's log and set who may move and how often."""
+        counter = self.s.counter
+        counter[EVENT] += 1
+        counter[LOGGED] = counter[USED] = 0
+        counter[WHO], counter[BUDGET] = who, UNLIMITED if budget is None else budget
+        self.before_event = self.lost.copy()
+
+    def reserve_log(self, flows: int) -> None:
+        """Make room in the log for so many flows to be taken off and placed, beside the chains they set off."""
+        logged = int(self.s.counter[LOGGED])
+        self.s.counter[RESERVE] = 4 * flows
+        if len(self.s.log) < logged + 4 * flows + SPARE_LOG // 2:
+            grown: Ints = np.empty((logged + 4 * flows + SPARE_LOG, LOG_COLUMNS), dtype=np.int64)
+            grown[:logged] = self.s.log[:logged]
+            self.s = self.s._replace(log=grown)
+
+    def allot(self, number: int, tenant: int, flows: Flows, source: Ints, target: Ints, phases: Ints) -> Ints:
+        """Give a job's flows rows, without paths; `phases` is each flow's layer or -1. Returns the rows."""
+        count = len(flows)
+        if count > len(self._free):
+            self._grow(count - len(self._free))
+        rows = self._free[len(self._free) - count :][::-1].copy()
+        self._free = self._free[: len(self._free) - count]
+        s = self.s
+        s.source[rows], s.target[rows], s.demand[rows] = source, target, flows.demand_bps
+        s.owner[rows], s.tenant[rows], s.layer[rows] = number, tenant, phases
+        s.held[rows], s.fresh[rows] = flows.by_addresses, s.counter[EVENT]
+        self.index[rows], self.lost[rows], self.used[rows] = np.arange(count), True, True
+        self.pins += int(flows.by_addresses.sum())
+        # An event that begins with a new job began before its rows were there.
+        self.before_event = self.lost.copy()
+        return rows
+
+    def release(self, rows: Ints) -> None:
+        """Take rows back whose flows have no path any more."""
+        self.pins -= int(self.s.held[rows].sum())
+        self.lost[rows], self.used[rows] = True, False
+        self._free = np.concatenate((self._free, rows[::-1]))
+
+    def _grow(self, wanted: int) -> None:
+        """Make room for at least so many more flows."""
+        s, size = self.s, len(self.s.source)
+        more = max(wanted, size, 1024)
+
+        def longer(array: Ints, fill: int = 0) -> Ints:
+            return np.concatenate((array, np.full((more, *array.shape[1:]), fill, dtype=array.dtype)))
+
+        self.s = s._replace(
+            source=longer(s.source), target=longer(s.target), demand=np.concatenate((s.demand, np.zeros(more))),
+            owner=longer(s.owner), tenant=longer(s.tenant), layer=longer(s.layer, -1), held=longer(s.held),
+            fresh=longer(s.fresh), stamp=longer(s.stamp), path=longer(s.path, NO_LINK),
+            after=np.concatenate((s.after, np.full(4 * more, NO_LINK, dtype=np.int64))),
+            before=np.concatenate((s.before, np.full(4 * more, NO_LINK, dtype=np.int64))),
+        )  # fmt: skip
+        self.lost = np.concatenate((self.lost, np.ones(more, dtype=np.bool_)))
+        self.used = np.concatenate((self.used, np.zeros(more, dtype=np.bool_)))
+        self.index = longer(self.index)
+        # The lowest rows are given out first.
+        self._free = np.concatenate((np.arange(size + more - 1, size - 1, -1, dtype=np.int64), self._free))
+
+    def layers(self, count: int) -> slice:
+        """Set rows aside for the loads of a job's phases."""
+        used = self.s.layer_span[:, 1] > self.s.layer_span[:, 0]
+        start = 0
+        while used[start : start + count].any():
+            start += int(np.flatnonzero(used[start : start + count])[-1]) + 1
+        missing = start + count - len(used)
+        if missing > 0:
+            self.s = self.s._replace(
+                layer_load=np.concatenate((self.s.layer_load, np.zeros((missing, self.links)))),
+                layer_span=np.concatenate((self.s.layer_span, np.zeros((missing, 2), dtype=np.int64))),
+            )
+        self.s.layer_span[start : start + count] = start, start + count
+        return slice(start, start + count)
+
+    def block(self, cables: Ints, by: int) -> Ints:
+        """Count one more reason (or, with -1, one less) for these cables to be out of use; return those that change."""
+        was = self._blocked[cables] > 0
+        self._blocked[cables] += by
+        changed = cables[was != (self._blocked[cables] > 0)]
+        dead = self._blocked[changed] > 0
+        for links in (changed, changed + self.topology.cables):
+            self.s.inverse[links] = np.where(dead, DEAD, self._alive_inverse[links])
+            self.divisor[links] = np.where(self.s.inverse[links] < DEAD, self.topology.capacity[links], np.inf)
+        self.cuts.join(changed[~dead])
+        self.cuts.join(changed[dead], -1)
+        return np.asarray(changed, dtype=np.int64)
+
+    def live(self, dead_nics: Flags) -> Live:
+        """Return what is alive, in the form that a full plan takes."""
+        cables = self._blocked == 0
+        nics = ~dead_nics & (self.dead_leaf[self.leaf_row[self.topology.nic_leaf]] == 0)
+        links = np.concatenate((cables, cables, nics, nics))
+        return Live(topology=self.topology, links=links, whole=bool(links.all()))
+
+    def fullest(self) -> tuple[float, int]:
+        """Return the largest utilisation of a switch-to-switch link, and the first link that has it."""
+        used = self.s.load / self.divisor
+        link = int(used.argmax()) if len(used) else 0
+        return (float(used[link]), link) if len(used) else (0.0, 0)
+
+    def ends(self, flows: Flows) -> tuple[Ints, Ints]:
+        """Return the leaf rows of flows."""
+        leaf = self.topology.nic_leaf
+        return self.leaf_row[leaf[flows.src_nic]], self.leaf_row[leaf[flows.dst_nic]]
+
+    def flows_on(self, links: Ints) -> Ints:
+        """Return the rows of the flows that cross any of these links, in order."""
+        found: Ints = np.empty(len(self.s.source), dtype=np.int64)
+        return np.sort(found[: listed(self.s.head, self.s.after, self.s.stamp, self.s.counter, links, found)])
+
+    def flows_inside(self, leaf: int) -> Ints:
+        """Return the rows of the flows that begin and end at one leaf."""
+        return np.flatnonzero((self.s.source == leaf) & (self.s.target == leaf) & self.used)
+
+    def find_lost(self, rows: Ints) -> None:
+        """Note which of these flows have no path: nothing alive joins their leaves, or their one leaf is dead."""
+        source, target = self.s.source[rows], self.s.target[rows]
+        inside = source == target
+        self.lost[rows] = np.where(inside, self.dead_leaf[source] > 0, self.s.path[rows, 0] < 0)
+
+
+def _inverse(capacity: Ints) -> Floats:
+    some = capacity > 0
+    return np.where(some, 1 / np.where(some, capacity, 1).astype(np.float64), DEAD)
+
+
+def _tables_of(topology: Topology, leaves: Ints) -> _Tables:
+    """Return the columns of the fabric as built where all its leaves have the same ones, and its pods."""
+    none: Ints = np.zeros((1, 1), dtype=np.int64)
+    everything = np.ones(len(topology.capacity), dtype=np.bool_)
+    shape = shape_of(topology, Live(topology=topology, links=everything, whole=True), leaves) if len(leaves) else None
+    pods, pod_row = np.unique(topology.pod[leaves], return_inverse=True)
+    pod_row = pod_row.reshape(-1).astype(np.int64)
+    middle = bool((topology.tier == 1).any())
+    if isinstance(shape, ThreeTier) and _planes_apart(topology, shape) and len(pods) == shape.core_link.shape[0]:
+        count, planes, cores = shape.core_link.shape
+        # Two numberings of the same pods: the shape's counts.
+        return _Tables(
+            regular=True, up_leaf=np.ascontiguousarray(shape.uplink), pod_row=shape.pod.astype(np.int64), pods=count,
+            up_plane=np.ascontiguousarray(shape.core_link.reshape(count * planes, cores)), planes=planes,
+            plane_of=shape.plane_of.astype(np.int64),
+        )  # fmt: skip
+    regular = shape is not None and not isinstance(shape, ThreeTier) and not middle
+    up_leaf = np.ascontiguousarray(shape.uplink) if regular and shape is not None else none
+    return _Tables(
+        regular=regular, up_leaf=up_leaf, up_plane=none, pod_row=pod_row, planes=0,
+        plane_of=np.zeros(up_leaf.shape[1], dtype=np.int64), pods=len(pods) if middle else 0,
+    )  # fmt: skip
+
+
+def _planes_apart(topology: Topology, shape: ThreeTier) -> bool:
+    """Say whether each core belongs to one plane: only then does a column lead every path over one plane."""
+    cores = topology.upper[shape.core_link[0]]
+    return all(len(set(plane.tolist())) for plane in cores) and len(np.unique(cores)) == sum(
+        len(set(plane.tolist())) for plane in cores
+    )
