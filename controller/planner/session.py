@@ -28,7 +28,7 @@ from controller.planner.flow_table import FlowTable
 from controller.planner.jit import Flags, Ints
 from controller.planner.refusal import dead_nic
 from controller.planner.session_chains import set_paths
-from controller.planner.session_delta import Change, Delta, SessionJob, by_role, packed
+from controller.planner.session_delta import Change, Delta, SessionJob, by_role, flows_of, packed
 from controller.planner.session_engine import NO_ROWS, Engine, Movable, Moves, nowhere
 from controller.planner.session_state import Store
 
@@ -82,7 +82,7 @@ class Session:
 
     def hops(self, job_id: str) -> Ints:
         """Return the switch-to-switch links of a job's flows in the order of their ids, rows padded with -1."""
-        return packed(self._store.s.path[self._job(job_id).rows])
+        return packed(self._store.paths[self._job(job_id).rows])
 
     def flows(self, job_id: str) -> Flows:
         """Return a job's flows in the order of their ids."""
@@ -193,7 +193,7 @@ class Session:
         store, known = self._store, target in self._out[why]
         store.begin_event(moves.who, moves.budget)
         changed = self._take_out(target, why)
-        victims = store.flows_on(np.concatenate((changed, changed + self._topology.cables)))
+        victims = flows_of(store.s, np.concatenate((changed, changed + self._topology.cables)))
         leaf = self._topology.switch_index.get(target, -1)
         if leaf >= 0 and store.leaf_row[leaf] >= 0:
             victims = np.union1d(victims, store.flows_inside(int(store.leaf_row[leaf])))

@@ -1,13 +1,10 @@
 """The kernels of a session on a regular Clos: a flow finds room, or a chain of flows steps aside for it.
 
-A *column* is one uplink of every leaf; in three tiers a plane's cores are columns of their own. A flow rises and
-falls by one column, the colour of an edge. Where none has room at both ends, an alternating chain makes some: the
-flow takes column a, one in its way at the far end goes from a to b, one in that one's way from b to a, and so on
-(Kempe; Paull 1962). The chains of all pairs (a, b) are walked without a change and the shortest is carried out. A
-link holds any number of flows of any size: whoever steps aside is no larger than who comes.
-
-Paths are rows of four links by role (up, up to the core, down from it, down), -1 where there is none. Every change
-is logged with its neighbours in the lists, so that it can be undone to the last bit.
+A *column* is one uplink of every leaf, in three tiers also one core of every switch of a plane. A flow rises and falls
+by one column, the colour of an edge. Where none has room at both ends the flow takes column a, one in its way at the
+far end goes from a to b, one in that one's way from b to a, and so on (Kempe; Paull 1962). Such chains are walked for
+all pairs (a, b) without a change, and a shortest is carried out. A link holds any number of flows of any size: whoever
+steps aside is no larger than who comes. Every change is logged, so that it can be undone to the last bit.
 """
 
 from typing import NamedTuple
@@ -19,56 +16,44 @@ DEAD = 1e30
 LOGGED, TICK, EVENT, USED, WHO, BUDGET, OWNER, TENANT, RESERVE = range(9)
 """Places in `State.counter`: changes logged, stamp, event number, moves made, who may move, the most moves, whose
 flow is being placed (job, tenant), log rows kept free."""
-LOG_COLUMNS = 13
-LOOK = 24
-"""How many flows of one full link are looked at for the next step of a chain."""
-CANDIDATES = 4
-"""How many chains are tried where the first may fail for want of a core."""
+SOURCE, TARGET, DEMAND, STAMP, FRESH, HELD, OWNED_BY, TENANT_OF, PATH, AFTER, BEFORE, LAYER = *range(9), 12, 16, 20
+FLOW_COLUMNS, LOG_COLUMNS = 24, 13
+"""Columns of `State.flow`, the first eight in one line of a cache: leaf rows, bit/s, stamp, the event that placed it,
+whether it must stay, job, tenant; then four links and its neighbours in their lists; its layer."""
+LOOK, CANDIDATES = 24, 4  # flows of a full link looked at for a step; chains tried where a core may be missing
 
 
 class State(NamedTuple):
     """What a session changes and reads: a row per flow, link, leaf or column.
 
     `up_leaf[leaf, column]` and `up_plane[pod * planes + plane, core]` are cables; `planes` is 0 in two tiers and
-    `plane_at` a leaf cable's plane. `layer` is a flow's row of `layer_load` where its job has several phases, else
+    `plane_at` a leaf cable's plane. A flow's layer is its row of `layer_load` where its job has several phases, else
     -1: a job adds to a link's `load` the heaviest of its rows `layer_span`. Node 4 f + step of a list is flow f.
     """
 
     cables: int
     planes: int
     inverse: Floats
+    load: Floats
+    head: Ints
+    flow: Ints
     up_leaf: Ints
     up_plane: Ints
     plane_of: Ints
     plane_at: Ints
     pod: Ints
-    source: Ints
-    target: Ints
-    demand: Floats
-    owner: Ints
-    tenant: Ints
-    layer: Ints
-    held: Ints
-    fresh: Ints
-    stamp: Ints
-    path: Ints
-    load: Floats
     layer_load: Floats
     layer_span: Ints
-    head: Ints
-    after: Ints
-    before: Ints
     log: Ints
     chain: Ints
-    moved: Ints
     best: Ints
     counter: Ints
 
 
 @bare_kernel
-def _add_load(s: State, f: int, place: int, amount: float) -> None:
+def _add_load(s: State, f: int, place: int, amount: int) -> None:
     """Add a flow's demand to a place; with phases only what its job's heaviest phase grows by."""
-    row = s.layer[f]
+    row = s.flow[f, LAYER]
     if row < 0:
         s.load[place] += amount
         return
@@ -83,43 +68,42 @@ def _add_load(s: State, f: int, place: int, amount: float) -> None:
 
 @bare_kernel
 def _leave(s: State, f: int, step: int) -> None:
-    link, after, before = s.path[f, step], s.after[4 * f + step], s.before[4 * f + step]
+    link, after, before = s.flow[f, PATH + step], s.flow[f, AFTER + step], s.flow[f, BEFORE + step]
     if link < 0:
         return
     if before >= 0:
-        s.after[before] = after
+        s.flow[before >> 2, AFTER + (before & 3)] = after
     else:
         s.head[link] = after
     if after >= 0:
-        s.before[after] = before
-    _add_load(s, f, link, -s.demand[f])
+        s.flow[after >> 2, BEFORE + (after & 3)] = before
+    _add_load(s, f, link, -s.flow[f, DEMAND])
 
 
 @bare_kernel
 def _enter(s: State, f: int, step: int, link: int, after: int, before: int) -> None:
-    node = 4 * f + step
-    s.path[f, step], s.after[node], s.before[node] = link, after, before
+    s.flow[f, PATH + step], s.flow[f, AFTER + step], s.flow[f, BEFORE + step] = link, after, before
     if link < 0:
         return
     if before >= 0:
-        s.after[before] = node
+        s.flow[before >> 2, AFTER + (before & 3)] = 4 * f + step
     else:
-        s.head[link] = node
+        s.head[link] = 4 * f + step
     if after >= 0:
-        s.before[after] = node
-    _add_load(s, f, link, s.demand[f])
+        s.flow[after >> 2, BEFORE + (after & 3)] = 4 * f + step
+    _add_load(s, f, link, s.flow[f, DEMAND])
 
 
 @bare_kernel
 def _set_path(s: State, f: int, up: int, core_up: int, core_down: int, down: int) -> None:
     """Put a flow on a path, at the head of the list of each link that is new to it, and log where it was."""
-    entry, path = s.log[s.counter[LOGGED]], (up, core_up, core_down, down)
+    row, path = s.counter[LOGGED], (up, core_up, core_down, down)
     s.counter[LOGGED] += 1
-    entry[0] = f
+    s.log[row, 0] = f
+    for column in range(12):
+        s.log[row, 1 + column] = s.flow[f, PATH + column]
     for step in range(4):
-        node = 4 * f + step
-        entry[1 + step], entry[5 + step], entry[9 + step] = s.path[f, step], s.after[node], s.before[node]
-        if s.path[f, step] != path[step]:
+        if s.flow[f, PATH + step] != path[step]:
             _leave(s, f, step)
             _enter(s, f, step, path[step], s.head[path[step]] if path[step] >= 0 else -1, -1)
 
@@ -138,7 +122,7 @@ def undo(s: State, mark: int) -> None:
         s.counter[LOGGED] -= 1
         entry = s.log[s.counter[LOGGED]]
         for step in range(4):
-            if entry[1 + step] != s.path[entry[0], step]:
+            if entry[1 + step] != s.flow[entry[0], PATH + step]:
                 _leave(s, entry[0], step)
                 _enter(s, entry[0], step, entry[1 + step], entry[5 + step], entry[9 + step])
 
@@ -146,12 +130,9 @@ def undo(s: State, mark: int) -> None:
 @bare_kernel
 def _may_move(s: State, g: int) -> bool:
     """Say whether a flow may step aside for the one at hand: what this event has placed or moved always may."""
-    if s.held[g] != 0:
-        return False
     who = s.counter[WHO]
-    if s.fresh[g] == s.counter[EVENT] or who == 3:
-        return True
-    return (who == 1 and s.owner[g] == s.counter[OWNER]) or (who == 2 and s.tenant[g] == s.counter[TENANT])
+    same = s.flow[g, OWNED_BY] == s.counter[OWNER] if who == 1 else s.flow[g, TENANT_OF] == s.counter[TENANT]
+    return s.flow[g, HELD] == 0 and (s.flow[g, FRESH] == s.counter[EVENT] or who == 3 or (who > 0 and same))
 
 
 @bare_kernel
@@ -161,30 +142,29 @@ def _commit(s: State, mark: int) -> bool:
     tick, event, moved = s.counter[TICK], s.counter[EVENT], 0
     for row in range(mark, s.counter[LOGGED]):
         g = s.log[row, 0]
-        if s.fresh[g] != event and s.stamp[g] != tick:
-            s.stamp[g] = tick
+        if s.flow[g, FRESH] != event and s.flow[g, STAMP] != tick:
+            s.flow[g, STAMP] = tick
             moved += 1
     if moved > s.counter[BUDGET] - s.counter[USED]:
         undo(s, mark)
         return False
     s.counter[USED] += moved
     for row in range(mark, s.counter[LOGGED]):
-        s.fresh[s.log[row, 0]] = event
+        s.flow[s.log[row, 0], FRESH] = event
     return True
 
 
 @bare_kernel
 def _vertex(s: State, g: int, level: int, plane: int, right: bool) -> int:
     """Return the row of a flow's end: its leaf (level 0), or its pod's switch of a plane (level 1)."""
-    leaf = s.target[g] if right else s.source[g]
+    leaf = s.flow[g, TARGET if right else SOURCE]
     return leaf if level == 0 else s.pod[leaf] * s.planes + plane
 
 
 @bare_kernel
 def _wire(s: State, level: int, vertex: int, column: int, right: bool) -> int:
     """Return the link of a column at a vertex: the cable upwards on the left, downwards on the right."""
-    cable = s.up_leaf[vertex, column] if level == 0 else s.up_plane[vertex, column]
-    return cable + s.cables if right else cable
+    return (s.up_leaf if level == 0 else s.up_plane)[vertex, column] + (s.cables if right else 0)
 
 
 @bare_kernel
@@ -197,13 +177,11 @@ def _use(s: State, link: int, demand: float) -> float:
 def _walk(s: State, f: int, level: int, plane: int, into: int, out: int, right: bool, limit: float, most: int) -> int:
     """Walk the chain that f starts by taking column `into`, whose link at one end (`right` or left) is full.
 
-    Returns how many flows change columns, -1 where the chain is blocked or longer than `most`; they are in
-    `State.chain`. Nothing is changed.
+    Returns how many flows must change columns (`State.chain`), -1 where it is blocked or longer than `most`.
     """
     s.counter[TICK] += 1
     tick, event, left_over = s.counter[TICK], s.counter[EVENT], s.counter[BUDGET] - s.counter[USED]
-    demand, vertex, length = s.demand[f], _vertex(s, f, level, plane, right), 0
-    s.stamp[f] = tick
+    demand, vertex, length, s.flow[f, STAMP] = s.flow[f, DEMAND], _vertex(s, f, level, plane, right), 0, tick
     while True:
         link = _wire(s, level, vertex, into, right)
         if _use(s, link, demand) <= limit:
@@ -212,25 +190,24 @@ def _walk(s: State, f: int, level: int, plane: int, into: int, out: int, right: 
         if length >= most or s.inverse[link] >= DEAD:
             return -1
         while node >= 0 and seen < LOOK:
-            g, node, seen = node >> 2, s.after[node], seen + 1
-            cost = 0 if s.fresh[g] == event else 1
-            if s.stamp[g] == tick or s.demand[g] > demand or cost > left_over or not _may_move(s, g):
+            g, node, seen = node >> 2, s.flow[node >> 2, AFTER + (node & 3)], seen + 1
+            cost = 0 if s.flow[g, FRESH] == event else 1
+            if s.flow[g, STAMP] == tick or s.flow[g, DEMAND] > demand or cost > left_over or not _may_move(s, g):
                 continue
-            end, size = _vertex(s, g, level, plane, not right), s.demand[g]
+            end, size = _vertex(s, g, level, plane, not right), s.flow[g, DEMAND]
             step = (1 if right else 2) if level == 1 else (0 if right else 3)
             # A flow that rises and falls by different columns is no edge of this colouring.
-            if s.path[g, step] != _wire(s, level, end, into, not right) or _use(s, link, demand - size) > limit:
+            if s.flow[g, PATH + step] != _wire(s, level, end, into, not right) or _use(s, link, demand - size) > limit:
                 continue
-            last = _use(s, _wire(s, level, end, out, not right), size) <= limit
-            if found < 0 or last:
+            if _use(s, _wire(s, level, end, out, not right), size) <= limit:
                 found, far = g, end
-            if last:
                 break
+            found, far = (g, end) if found < 0 else (found, far)
         if found < 0:
             return -1
-        left_over -= 0 if s.fresh[found] == event else 1
-        s.stamp[found], s.chain[length] = tick, found
-        demand, vertex, right, length = s.demand[found], far, not right, length + 1
+        left_over -= 0 if s.flow[found, FRESH] == event else 1
+        s.flow[found, STAMP], s.chain[0, length] = tick, found
+        demand, vertex, right, length = s.flow[found, DEMAND], far, not right, length + 1
         into, out = out, into
 
 
@@ -240,26 +217,25 @@ def _shift(s: State, g: int, level: int, plane: int, column: int) -> None:
     u, v = _vertex(s, g, level, plane, False), _vertex(s, g, level, plane, True)
     up, down = _wire(s, level, u, column, False), _wire(s, level, v, column, True)
     if level == 1:
-        _set_path(s, g, s.path[g, 0], up, down, s.path[g, 3])
-        return
-    stays = s.path[g, 1] >= 0 and s.plane_at[s.path[g, 0]] == s.plane_of[column]
-    _set_path(s, g, up, s.path[g, 1] if stays else -1, s.path[g, 2] if stays else -1, down)
+        return _set_path(s, g, s.flow[g, PATH], up, down, s.flow[g, PATH + 3])
+    stays = s.flow[g, PATH + 1] >= 0 and s.plane_at[s.flow[g, PATH]] == s.plane_of[column]
+    _set_path(s, g, up, s.flow[g, PATH + 1] if stays else -1, s.flow[g, PATH + 2] if stays else -1, down)
 
 
 @bare_kernel
 def _swap(s: State, f: int, level: int, plane: int, into: int, out: int, right: bool, limit: float) -> int:
     """Walk a chain again and carry it out, f included; return its length, or -1 with nothing changed."""
-    length = _walk(s, f, level, plane, into, out, right, limit, s.chain.shape[0] - 1)
+    length = _walk(s, f, level, plane, into, out, right, limit, s.chain.shape[1] - 1)
     mark = s.counter[LOGGED]
     if length < 0 or mark + 4 * length + 64 > s.log.shape[0] - s.counter[RESERVE]:
         return -1
-    s.chain[length] = f
+    s.chain[0, length] = f
     for i in range(length):
-        _shift(s, s.chain[i], level, plane, out if i % 2 == 0 else into)
+        _shift(s, s.chain[0, i], level, plane, out if i % 2 == 0 else into)
     _shift(s, f, level, plane, into)
     for i in range(length + 1):
         for step in range(4):
-            link = s.path[s.chain[i], step]
+            link = s.flow[s.chain[0, i], PATH + step]
             # The walk does not see a chain that meets itself on a link of several flows.
             if link >= 0 and (step == 1 or step == 2) == (level == 1) and s.load[link] * s.inverse[link] > limit:
                 undo(s, mark)
@@ -269,13 +245,10 @@ def _swap(s: State, f: int, level: int, plane: int, into: int, out: int, right: 
 
 @bare_kernel
 def _search(s: State, f: int, level: int, plane: int, limit: float, fewest: int, most: int, best: Ints) -> int:
-    """Fill `best` with the shortest chains that make room for f, of `fewest` to `most` flows; return how many.
-
-    Rows are (length, into, out, right).
-    """
-    found = 0
+    """Fill `best` with chains for f of `fewest` to `most` flows: (length, into, out, right); return how many."""
+    found, columns = 0, s.up_leaf.shape[1] if level == 0 else s.up_plane.shape[1]
     u, v = _vertex(s, f, level, plane, False), _vertex(s, f, level, plane, True)
-    demand, columns = s.demand[f], s.up_leaf.shape[1] if level == 0 else s.up_plane.shape[1]
+    demand = s.flow[f, DEMAND]
     for a in range(columns):
         if _use(s, _wire(s, level, u, a, False), demand) > limit:
             continue
@@ -287,15 +260,11 @@ def _search(s: State, f: int, level: int, plane: int, limit: float, fewest: int,
                 length = _walk(s, f, level, plane, into, out, side == 1, limit, most)
                 if length < fewest:
                     continue
-                place = min(found, best.shape[0] - 1)
-                while place > 0 and best[place - 1, 0] > length:
-                    for item in range(4):
-                        best[place, item] = best[place - 1, item]
-                    place -= 1
-                best[place, 0], best[place, 1], best[place, 2], best[place, 3] = length, into, out, side
-                found = min(found + 1, best.shape[0])
+                at = min(found, best.shape[0] - 1)
+                best[at, 0], best[at, 1], best[at, 2], best[at, 3] = length, into, out, side
+                found = at + 1
                 if found == best.shape[0]:
-                    most = best[found - 1, 0] - 1
+                    most = length - 1
                 if most < fewest:
                     return found
     return found
@@ -304,14 +273,14 @@ def _search(s: State, f: int, level: int, plane: int, limit: float, fewest: int,
 @bare_kernel
 def _core(s: State, f: int, plane: int, limit: float) -> bool:
     """Give a flow that has its column a core of that plane, by a chain where none has room; False where none can."""
-    u, v = _vertex(s, f, 1, plane, False), _vertex(s, f, 1, plane, True)
-    core, worst = _best_core(s, u, v, s.demand[f], DEAD)
+    left, right = _vertex(s, f, 1, plane, False), _vertex(s, f, 1, plane, True)
+    core, worst = _best_core(s, left, right, s.flow[f, DEMAND], DEAD)
     if core >= 0 and worst <= limit:
         _shift(s, f, 1, plane, core)
         return True
     best, fewest = s.best[CANDIDATES:], 1
     for step in range(5):
-        most = s.chain.shape[0] - 1 if step == 4 else 4**step
+        most = s.chain.shape[1] - 1 if step == 4 else 4**step
         if _search(s, f, 1, plane, limit, fewest, most, best) > 0:
             return _swap(s, f, 1, plane, best[0, 1], best[0, 2], best[0, 3] == 1, limit) >= 0
         fewest = most + 1
@@ -324,7 +293,7 @@ def _best_core(s: State, u: int, v: int, demand: float, below: float) -> tuple[i
     cores = s.up_plane.shape[1]
     best, chosen, start = below, -1, (u * 5 + v * 3) % cores
     for turn in range(cores):
-        core = (start + turn) % cores
+        core = start + turn if start + turn < cores else start + turn - cores
         up, down = s.up_plane[u, core], s.up_plane[v, core] + s.cables
         worst = max(_use(s, up, demand), _use(s, down, demand))
         if worst < best:
@@ -337,11 +306,11 @@ def _best_core(s: State, u: int, v: int, demand: float, below: float) -> tuple[i
 @bare_kernel
 def _direct(s: State, f: int) -> tuple[int, int, float]:
     """Return the column and core whose fullest link stays emptiest with f on it, and how full; -1: none is alive."""
-    u, v, demand, columns = s.source[f], s.target[f], s.demand[f], s.up_leaf.shape[1]
+    u, v, demand, columns = s.flow[f, SOURCE], s.flow[f, TARGET], s.flow[f, DEMAND], s.up_leaf.shape[1]
     inside = s.planes == 0 or s.pod[u] == s.pod[v]
     best, least, chosen, core, start = 1e29, 1e29, -1, -1, (u * 7 + v * 3) % columns
     for turn in range(columns):
-        column = (start + turn) % columns
+        column = start + turn if start + turn < columns else start + turn - columns
         up, down = s.up_leaf[u, column], s.up_leaf[v, column] + s.cables
         one, two = _use(s, up, demand), _use(s, down, demand)
         worst, total, way = max(one, two), one + two, -1
@@ -360,21 +329,14 @@ def _direct(s: State, f: int) -> tuple[int, int, float]:
 
 
 @bare_kernel
-def _make_room(s: State, f: int, low: float, high: float) -> bool:
-    """Place a flow by a chain below the low limit, or else below the high one; False with nothing changed."""
-    return _room_below(s, f, low) or (high > low and _room_below(s, f, high))
-
-
-@bare_kernel
-def _room_below(s: State, f: int, limit: float) -> bool:
+def _make_room(s: State, f: int, limit: float) -> bool:
     """Place a flow for which no path has room below the limit, by a chain; False with nothing changed."""
     mark = s.counter[LOGGED]
-    inside = s.planes == 0 or s.pod[s.source[f]] == s.pod[s.target[f]]
-    best = s.best[: 1 if s.planes == 0 else CANDIDATES]
-    if not inside:
+    best, u, v = s.best[: 1 if s.planes == 0 else CANDIDATES], s.flow[f, SOURCE], s.flow[f, TARGET]
+    if s.planes > 0 and s.pod[u] != s.pod[v]:
         for column in range(s.up_leaf.shape[1]):
-            up, down = s.up_leaf[s.source[f], column], s.up_leaf[s.target[f], column] + s.cables
-            if max(_use(s, up, s.demand[f]), _use(s, down, s.demand[f])) <= limit:
+            up, down = s.up_leaf[u, column], s.up_leaf[v, column] + s.cables
+            if max(_use(s, up, s.flow[f, DEMAND]), _use(s, down, s.flow[f, DEMAND])) <= limit:
                 _shift(s, f, 0, 0, column)
                 if _core(s, f, s.plane_of[column], limit) and _commit(s, mark):
                     return True
@@ -382,7 +344,7 @@ def _room_below(s: State, f: int, limit: float) -> bool:
     # Short chains are common and quickly walked: longer ones are looked for only where there are none.
     fewest = 1
     for step in range(5):
-        most = s.chain.shape[0] - 1 if step == 4 else 4**step
+        most = s.chain.shape[1] - 1 if step == 4 else 4**step
         for choice in range(_search(s, f, 0, 0, limit, fewest, most, best)):
             if _carry_out(s, f, best[choice, 1], best[choice, 2], best[choice, 3] == 1, limit) and _commit(s, mark):
                 return True
@@ -396,11 +358,11 @@ def _carry_out(s: State, f: int, into: int, out: int, right: bool, limit: float)
     """Carry out a chain of columns, and give a core to each flow that came to another plane by it."""
     length = _swap(s, f, 0, 0, into, out, right, limit)
     for i in range(length + 1):
-        s.moved[i] = s.chain[i]
+        s.chain[1, i] = s.chain[0, i]
     for i in range(length + 1):
-        g = s.moved[i]
+        g = s.chain[1, i]
         # Cores found in the meantime may have moved it too; what counts is that it has none now.
-        bare = s.planes > 0 and s.pod[s.source[g]] != s.pod[s.target[g]] and s.path[g, 1] < 0
+        bare = s.planes > 0 and s.pod[s.flow[g, SOURCE]] != s.pod[s.flow[g, TARGET]] and s.flow[g, PATH + 1] < 0
         if bare and not _core(s, g, s.plane_of[into if i == length or i % 2 == 1 else out], limit):
             return False
     return length >= 0
@@ -416,8 +378,8 @@ def place(s: State, rows: Ints, bound: Floats, goal: float, strict: bool, found:
     leaves, pods = s.up_leaf.shape[0], s.up_plane.shape[0] // max(s.planes, 1)
     for i in range(rows.shape[0]):
         f, mark, found[i] = rows[i], s.counter[LOGGED], 0
-        u, v, p, q = s.source[f], s.target[f], s.pod[s.source[f]], s.pod[s.target[f]]
-        s.counter[OWNER], s.counter[TENANT] = s.owner[f], s.tenant[f]
+        u, v, p, q = s.flow[f, SOURCE], s.flow[f, TARGET], s.pod[s.flow[f, SOURCE]], s.pod[s.flow[f, TARGET]]
+        s.counter[OWNER], s.counter[TENANT] = s.flow[f, OWNED_BY], s.flow[f, TENANT_OF]
         _set_path(s, f, -1, -1, -1, -1)
         if u == v:
             continue
@@ -426,7 +388,7 @@ def place(s: State, rows: Ints, bound: Floats, goal: float, strict: bool, found:
             low = max(low, max(bound[2 * leaves + p], bound[2 * leaves + pods + q]))
         low = goal if strict else low * (1 + 1e-9)
         column, core, worst = _direct(s, f)
-        if worst > low and column >= 0 and (_make_room(s, f, low, goal if worst > goal else low)):
+        if worst > low and column >= 0 and (_make_room(s, f, low) or (worst > goal > low and _make_room(s, f, goal))):
             continue
         found[i] = 2 if column < 0 else 1 if worst > low else 0
         if column >= 0 and not (strict and worst > low):

@@ -11,6 +11,7 @@ from controller.planner.clos import NO_LINK, Topology
 from controller.planner.expand import Flows
 from controller.planner.flow_table import path_links
 from controller.planner.jit import Flags, Ints, kernel
+from controller.planner.session_chains import AFTER, LOGGED, STAMP, TICK, State
 
 
 class Change(NamedTuple):
@@ -106,18 +107,31 @@ def by_role(hops: Ints, cables: int) -> Ints:
     return paths
 
 
-@kernel
-def first_touched(log: Ints, logged: int, stamp: Ints, counter: Ints, rows: Ints, old: Ints) -> int:
-    """List every flow of a log once, with the path it had before the first change; return how many.
+def first_touched(s: State) -> tuple[Ints, Ints]:
+    """Return the row of every flow that an event's log names, and the path it had before the event."""
+    s.counter[TICK] += 1
+    most = min(int(s.counter[LOGGED]), len(s.flow))
+    rows: Ints = np.empty(most, dtype=np.int64)
+    old: Ints = np.empty((most, 4), dtype=np.int64)
+    found = _first_entries(s.log, s.counter[LOGGED], s.flow, STAMP, s.counter[TICK], rows, old)
+    return rows[:found], old[:found]
 
-    `counter[1]` is the last stamp given.
-    """
-    counter[1] += 1
-    tick, found = counter[1], 0
+
+def flows_of(s: State, links: Ints) -> Ints:
+    """Return the rows of the flows that cross any of these links, in order."""
+    s.counter[TICK] += 1
+    rows: Ints = np.empty(len(s.flow), dtype=np.int64)
+    return np.sort(rows[: _listed(s.head, s.flow, AFTER, STAMP, s.counter[TICK], links, rows)])
+
+
+@kernel
+def _first_entries(log: Ints, logged: int, flow: Ints, stamp: int, tick: int, rows: Ints, old: Ints) -> int:
+    """List every flow of a log once, with the path it had before the first change; return how many."""
+    found = 0
     for entry in range(logged):
         f = log[entry, 0]
-        if stamp[f] != tick:
-            stamp[f] = tick
+        if flow[f, stamp] != tick:
+            flow[f, stamp] = tick
             rows[found] = f
             for step in range(4):
                 old[found, step] = log[entry, 1 + step]
@@ -126,16 +140,15 @@ def first_touched(log: Ints, logged: int, stamp: Ints, counter: Ints, rows: Ints
 
 
 @kernel
-def listed(head: Ints, after: Ints, stamp: Ints, counter: Ints, links: Ints, rows: Ints) -> int:
+def _listed(head: Ints, flow: Ints, after: int, stamp: int, tick: int, links: Ints, rows: Ints) -> int:
     """List every flow of these links once; return how many."""
-    counter[1] += 1
-    tick, found = counter[1], 0
+    found = 0
     for i in range(links.shape[0]):
         node = head[links[i]]
         while node >= 0:
-            f, node = node >> 2, after[node]
-            if stamp[f] != tick:
-                stamp[f] = tick
+            f, node = node >> 2, flow[node >> 2, after + (node & 3)]
+            if flow[f, stamp] != tick:
+                flow[f, stamp] = tick
                 rows[found] = f
                 found += 1
     return found

@@ -11,8 +11,21 @@ from controller.planner.clos import NO_LINK, Live, Topology
 from controller.planner.expand import joined
 from controller.planner.jit import Flags, Floats, Ints
 from controller.planner.refusal import dead_nic, no_path, too_full
-from controller.planner.session_chains import BUDGET, DEAD, EVENT, LOGGED, USED, place, set_paths, undo
-from controller.planner.session_delta import Delta, SessionJob, first_touched, packed
+from controller.planner.session_chains import (
+    BUDGET,
+    DEAD,
+    DEMAND,
+    EVENT,
+    FRESH,
+    LOGGED,
+    OWNED_BY,
+    TENANT_OF,
+    USED,
+    place,
+    set_paths,
+    undo,
+)
+from controller.planner.session_delta import Delta, SessionJob, first_touched, flows_of, packed
 from controller.planner.session_replan import replanned
 from controller.planner.session_state import Store
 
@@ -112,17 +125,17 @@ class Engine:
             return 0
         store.reserve_log(len(rows))
         s = store.s
-        s.fresh[rows] = s.counter[EVENT]
-        if (s.path[rows] >= 0).any():
+        s.flow[rows, FRESH] = s.counter[EVENT]
+        if (self._store.paths[rows] >= 0).any():
             set_paths(s, rows, nowhere(len(rows)))
-        demand = s.demand[rows]
+        demand = s.flow[rows, DEMAND]
         if demand.min() < demand.max():
             rows = rows[np.argsort(-demand, kind="stable")]
         found: Ints = np.zeros(len(rows), dtype=np.int64)
         if self._in_steps():
             place(s, rows, store.cuts.bound, goal * HAIR, False, found)
         else:
-            again: Flags = np.zeros(len(s.source), dtype=np.bool_)
+            again: Flags = np.zeros(len(s.flow), dtype=np.bool_)
             again[rows] = True
             self._set(again)
             found = self._on_fuller(rows, goal).astype(np.int64)
@@ -135,14 +148,14 @@ class Engine:
         if not jobs:
             return
         every = np.concatenate([NO_ROWS, *(job.rows for job in jobs)])
-        paths = replanned(self._topology, self._live(), jobs, s.path[every], again[every])
+        paths = replanned(self._topology, self._live(), jobs, self._store.paths[every], again[every])
         set_paths(s, every[again[every]], paths)
 
     def _replan(self, worst: float) -> bool:
         """Plan everything again; keep that where it is better, or where it is the only judge of priorities."""
         store = self._store
         mark, lost = int(store.s.counter[LOGGED]), store.lost.copy()
-        flows = len(store.s.source)
+        flows = len(store.s.flow)
         store.reserve_log(flows)
         self._set(store.used)
         store.find_lost(np.flatnonzero(store.used))
@@ -176,21 +189,21 @@ class Engine:
     def _asked(self, link: int, moves: Moves, of: SessionJob | None) -> list[Ints]:
         """Return those flows of a link that may be moved off it, each as a row of one."""
         s = self._store.s
-        rows = self._store.flows_on(np.array([link], dtype=np.int64))
+        rows = flows_of(self._store.s, np.array([link], dtype=np.int64))
         if moves.who is Movable.NOBODY or not self._in_steps():
             return []
         if moves.who is not Movable.ANYBODY:
             if of is None:
                 return []
-            mine = s.owner[rows] == of.number
-            rows = rows[mine if moves.who is Movable.OWN else s.tenant[rows] == s.tenant[of.rows[:1]]]
+            mine = s.flow[rows, OWNED_BY] == of.number
+            rows = rows[mine if moves.who is Movable.OWN else s.flow[rows, TENANT_OF] == s.flow[of.rows[:1], TENANT_OF]]
         return [rows[i : i + 1] for i in range(min(len(rows), MOST_ASKED))]
 
     def _on_fuller(self, rows: Ints, goal: float) -> Flags:
         """Say of each flow whether it crosses a link that is fuller than `goal`."""
         s = self._store.s
         used = np.append(s.load / self._store.divisor, 0.0)
-        return np.asarray((used[s.path[rows]] > goal * HAIR).any(axis=1), dtype=np.bool_)
+        return np.asarray((used[self._store.paths[rows]] > goal * HAIR).any(axis=1), dtype=np.bool_)
 
     def _over_limit(self, worst: float) -> frozenset[int]:
         """Return the jobs that are on a link fuller than they accept."""
@@ -201,13 +214,13 @@ class Engine:
         return frozenset(
             job.number
             for job in wants
-            if float(used[self._store.s.path[job.rows]].max(initial=0.0)) > job.request.require_utilisation
+            if float(used[self._store.paths[job.rows]].max(initial=0.0)) > job.request.require_utilisation
         )
 
     def _too_full(self, number: int, goal: float) -> str:
         store, job = self._store, self._jobs[number]
         used = np.append(store.s.load / store.divisor, 0.0)
-        paths = store.s.path[job.rows]
+        paths = store.paths[job.rows]
         links = np.unique(paths[paths >= 0])
         link = int(links[used[links].argmax()])
         wanted = job.request.require_utilisation
@@ -216,12 +229,12 @@ class Engine:
     def _no_path(self, rows: Ints) -> str:
         """Say which flows have no path, and the cut."""
         store = self._store
-        jobs = [self._jobs[number] for number in sorted(set(store.s.owner[rows].tolist()))]
+        jobs = [self._jobs[number] for number in sorted(set(store.s.flow[rows, OWNED_BY].tolist()))]
         every = np.concatenate([job.rows for job in jobs])
         chosen = store.lost[every]
         flows = joined([job.flows.as_job(number) for number, job in enumerate(jobs)]).rows(chosen)
         ids = [job.request.job_id for job in jobs]
-        live, hops = self._live(), packed(store.s.path[every[chosen]])
+        live, hops = self._live(), packed(store.paths[every[chosen]])
         return dead_nic(self._topology, live, ids, flows) or no_path(self._topology, live, ids, flows, hops) or ""
 
     def _delta(
@@ -229,19 +242,15 @@ class Engine:
         link: int,
     ) -> Delta:  # fmt: skip
         store, was_lost = self._store, self._store.before_event
-        s, logged = store.s, int(store.s.counter[LOGGED])
-        most = min(logged, len(s.source))
-        rows: Ints = np.empty(most, dtype=np.int64)
-        old: Ints = np.empty((most, 4), dtype=np.int64)
-        found = first_touched(s.log, logged, s.stamp, s.counter, rows, old)
-        rows, old = rows[:found], old[:found]
-        had, has, new = ~was_lost[rows], ~store.lost[rows], s.path[rows]
+        s = store.s
+        rows, old = first_touched(s)
+        had, has, new = ~was_lost[rows], ~store.lost[rows], self._store.paths[rows]
         changed = (old != new).any(axis=1) | (had != has)
-        at_hand: Flags = np.zeros(len(s.source), dtype=np.bool_)
+        at_hand: Flags = np.zeros(len(s.flow), dtype=np.bool_)
         at_hand[placed] = True
         mine = at_hand[rows]
         rows, old, new = rows[changed], old[changed], new[changed]
-        owner = s.owner[rows]
+        owner = s.flow[rows, OWNED_BY]
         jobs = self._jobs if gone is None else {**self._jobs, gone.number: gone}
         return Delta(
             topology=self._topology,

@@ -15,16 +15,26 @@ from controller.planner.session_chains import (
     BUDGET,
     CANDIDATES,
     DEAD,
+    DEMAND,
     EVENT,
+    FLOW_COLUMNS,
+    FRESH,
+    HELD,
+    LAYER,
     LOG_COLUMNS,
     LOGGED,
+    OWNED_BY,
+    PATH,
     RESERVE,
+    SOURCE,
+    STAMP,
+    TARGET,
+    TENANT_OF,
     USED,
     WHO,
     State,
 )
 from controller.planner.session_cuts import Cuts
-from controller.planner.session_delta import listed
 from controller.planner.shape import ThreeTier, shape_of
 
 SPARE_LOG = 1 << 16
@@ -72,21 +82,23 @@ class Store:
         self.s = self._empty_state(tables)
 
     def _empty_state(self, tables: _Tables) -> State:
-        none: Ints = np.empty(0, dtype=np.int64)
         plane_at: Ints = np.zeros(self.topology.cables, dtype=np.int64)
         if tables.planes:
             plane_at[tables.up_leaf] = tables.plane_of
         return State(
             cables=self.topology.cables, planes=tables.planes, inverse=self._alive_inverse.copy(),
+            load=np.zeros(self.links), head=np.full(self.links, NO_LINK, dtype=np.int64), flow=_flow_rows(0),
             up_leaf=tables.up_leaf, up_plane=tables.up_plane, plane_of=tables.plane_of, plane_at=plane_at,
-            pod=tables.pod_row, source=none, target=none, demand=np.empty(0), owner=none, tenant=none, layer=none,
-            held=none, fresh=none, stamp=none, path=np.empty((0, 4), dtype=np.int64), load=np.zeros(self.links),
-            layer_load=np.zeros((0, self.links)), layer_span=np.zeros((0, 2), dtype=np.int64),
-            head=np.full(self.links, NO_LINK, dtype=np.int64), after=none, before=none,
-            log=np.empty((SPARE_LOG, LOG_COLUMNS), dtype=np.int64), chain=np.zeros(LONGEST_CHAIN, dtype=np.int64),
-            moved=np.zeros(LONGEST_CHAIN, dtype=np.int64), best=np.zeros((CANDIDATES + 1, 4), dtype=np.int64),
+            pod=tables.pod_row, layer_load=np.zeros((0, self.links)), layer_span=np.zeros((0, 2), dtype=np.int64),
+            log=np.empty((SPARE_LOG, LOG_COLUMNS), dtype=np.int64),
+            chain=np.zeros((2, LONGEST_CHAIN), dtype=np.int64), best=np.zeros((CANDIDATES + 1, 4), dtype=np.int64),
             counter=np.zeros(RESERVE + 1, dtype=np.int64),
         )  # fmt: skip
+
+    @property
+    def paths(self) -> Ints:
+        """Return every row's links by role: up, up to the core, down from it, down."""
+        return self.s.flow[:, PATH : PATH + 4]
 
     def begin_event(self, who: int, budget: int | None) -> None:
         """Forget the last event's log and set who may move and how often."""
@@ -112,10 +124,11 @@ class Store:
             self._grow(count - len(self._free))
         rows = self._free[len(self._free) - count :][::-1].copy()
         self._free = self._free[: len(self._free) - count]
-        s = self.s
-        s.source[rows], s.target[rows], s.demand[rows] = source, target, flows.demand_bps
-        s.owner[rows], s.tenant[rows], s.layer[rows] = number, tenant, phases
-        s.held[rows], s.fresh[rows] = flows.by_addresses, s.counter[EVENT]
+        record: Ints = np.full((count, FLOW_COLUMNS), NO_LINK, dtype=np.int64)
+        record[:, SOURCE], record[:, TARGET], record[:, DEMAND] = source, target, flows.demand_bps
+        record[:, STAMP], record[:, FRESH], record[:, HELD] = 0, self.s.counter[EVENT], flows.by_addresses
+        record[:, OWNED_BY], record[:, TENANT_OF], record[:, LAYER] = number, tenant, phases
+        self.s.flow[rows] = record
         self.index[rows], self.lost[rows], self.used[rows] = np.arange(count), True, True
         self.pins += int(flows.by_addresses.sum())
         # An event that begins with a new job began before its rows were there.
@@ -124,28 +137,20 @@ class Store:
 
     def release(self, rows: Ints) -> None:
         """Take rows back whose flows have no path any more."""
-        self.pins -= int(self.s.held[rows].sum())
+        self.pins -= int(self.s.flow[rows, HELD].sum())
         self.lost[rows], self.used[rows] = True, False
         self._free = np.concatenate((self._free, rows[::-1]))
 
     def _grow(self, wanted: int) -> None:
         """Make room for at least so many more flows."""
-        s, size = self.s, len(self.s.source)
+        size = len(self.s.flow)
         more = max(wanted, size, 1024)
-
-        def longer(array: Ints, fill: int = 0) -> Ints:
-            return np.concatenate((array, np.full((more, *array.shape[1:]), fill, dtype=array.dtype)))
-
-        self.s = s._replace(
-            source=longer(s.source), target=longer(s.target), demand=np.concatenate((s.demand, np.zeros(more))),
-            owner=longer(s.owner), tenant=longer(s.tenant), layer=longer(s.layer, -1), held=longer(s.held),
-            fresh=longer(s.fresh), stamp=longer(s.stamp), path=longer(s.path, NO_LINK),
-            after=np.concatenate((s.after, np.full(4 * more, NO_LINK, dtype=np.int64))),
-            before=np.concatenate((s.before, np.full(4 * more, NO_LINK, dtype=np.int64))),
-        )  # fmt: skip
+        flow = _flow_rows(size + more)
+        flow[:size] = self.s.flow
+        self.s = self.s._replace(flow=flow)
         self.lost = np.concatenate((self.lost, np.ones(more, dtype=np.bool_)))
         self.used = np.concatenate((self.used, np.zeros(more, dtype=np.bool_)))
-        self.index = longer(self.index)
+        self.index = np.concatenate((self.index, np.zeros(more, dtype=np.int64)))
         # The lowest rows are given out first.
         self._free = np.concatenate((np.arange(size + more - 1, size - 1, -1, dtype=np.int64), self._free))
 
@@ -195,20 +200,22 @@ class Store:
         leaf = self.topology.nic_leaf
         return self.leaf_row[leaf[flows.src_nic]], self.leaf_row[leaf[flows.dst_nic]]
 
-    def flows_on(self, links: Ints) -> Ints:
-        """Return the rows of the flows that cross any of these links, in order."""
-        found: Ints = np.empty(len(self.s.source), dtype=np.int64)
-        return np.sort(found[: listed(self.s.head, self.s.after, self.s.stamp, self.s.counter, links, found)])
-
     def flows_inside(self, leaf: int) -> Ints:
         """Return the rows of the flows that begin and end at one leaf."""
-        return np.flatnonzero((self.s.source == leaf) & (self.s.target == leaf) & self.used)
+        return np.flatnonzero((self.s.flow[:, SOURCE] == leaf) & (self.s.flow[:, TARGET] == leaf) & self.used)
 
     def find_lost(self, rows: Ints) -> None:
         """Note which of these flows have no path: nothing alive joins their leaves, or their one leaf is dead."""
-        source, target = self.s.source[rows], self.s.target[rows]
+        source, target = self.s.flow[rows, SOURCE], self.s.flow[rows, TARGET]
         inside = source == target
-        self.lost[rows] = np.where(inside, self.dead_leaf[source] > 0, self.s.path[rows, 0] < 0)
+        self.lost[rows] = np.where(inside, self.dead_leaf[source] > 0, self.s.flow[rows, PATH] < 0)
+
+
+def _flow_rows(rows: int) -> Ints:
+    """Return empty flow records that begin where a line of the cache does."""
+    room: Ints = np.zeros(rows * FLOW_COLUMNS + 8, dtype=np.int64)
+    start = -room.ctypes.data % 64 // 8
+    return room[start : start + rows * FLOW_COLUMNS].reshape(rows, FLOW_COLUMNS)
 
 
 def _inverse(capacity: Ints) -> Floats:

@@ -81,9 +81,10 @@ class Watched:
     def state(self):
         store = self.session._store
         rows = np.flatnonzero(store.used)
-        nodes = (4 * rows[:, None] + np.arange(4))[store.s.path[rows] >= 0]
-        listed = (store.s.head, store.s.after[nodes], store.s.before[nodes])
-        held = (rows, store.s.path[rows], store.s.load, *listed, store.lost[rows], store.cuts._load, store.cuts._count)
+        onward = store.paths[rows] >= 0
+        neighbours = store.s.flow[rows][:, 12:16][onward], store.s.flow[rows][:, 16:20][onward]
+        listed = (store.s.head, *neighbours, store.s.load, store.lost[rows])
+        held = (rows, store.paths[rows], *listed, store.cuts._load, store.cuts._count)
         return [array.copy() for array in held]
 
     def event(self, data):
