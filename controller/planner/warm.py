@@ -13,6 +13,8 @@ from controller.model.health import Health
 from controller.model.job import Collective, CollectiveKind, FlowDemand, Incast, JobRequest, RankPair
 from controller.planner.clos import topology_of
 from controller.planner.completion import completion_times
+from controller.planner.session.engine import Movable, Moves
+from controller.planner.session.session import Session
 from controller.planner.solve import solve
 from controller.planner.steering import port_table_of
 
@@ -72,6 +74,7 @@ def warm() -> None:
     incast = JobRequest(job_id="incast", ranks=ranks, collectives=(gather, beside), incast=Incast.WINDOWS)
     solve(fabric, (incast,), health=Health())
     _engines(fabric, first, second)
+    _sessions(fabric, first, replace(second, collectives=(mixed, replace(ring, phase=1))))
     completion_times(np.zeros((2, 1), dtype=np.int64), np.ones(1), np.ones(2))
 
 
@@ -90,6 +93,15 @@ def _engines(fabric: Fabric, first: JobRequest, second: JobRequest) -> None:
     for health in (Health(), failed):
         solve(pod, (replace(first, ranks=ranks, collectives=several[:1]),), health=health)
     solve(replace(fabric, cables=fabric.cables[1:]), (first, second), health=Health())
+
+
+def _sessions(fabric: Fabric, first: JobRequest, second: JobRequest) -> None:
+    """Let jobs come and go in a session, beside a failure that makes flows step aside."""
+    session, free = Session.begin(fabric), Moves(who=Movable.ANYBODY)
+    for job in (first, second, replace(first, job_id="more")):
+        session.add(job, free)
+    session.link_down(fabric.cables[0].id, free)
+    session.remove(first.job_id, free)
 
 
 if __name__ == "__main__":

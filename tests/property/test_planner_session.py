@@ -1,6 +1,7 @@
 """Whatever happens to a session, its paths are sound, its loads are theirs, and it tells what it changed."""
 
 import json
+from itertools import pairwise
 
 import numpy as np
 from hypothesis import given, settings
@@ -13,7 +14,8 @@ from controller.model.plan import Infeasible, Plan
 from controller.planner.clos import topology_of
 from controller.planner.expand import joined
 from controller.planner.loads import link_loads
-from controller.planner.session import Movable, Moves, Session
+from controller.planner.session.engine import Movable, Moves
+from controller.planner.session.session import Session
 from controller.planner.solve import solve
 from tests.property.planning import clos3_shapes, fabric_file, rail_shapes, spine_leaf_shapes
 
@@ -40,8 +42,9 @@ def requests(draw, fabric, number, *, priorities=(0,)):
     collectives = []
     for phase in range(draw(st.sampled_from((1, 1, 1, 2)))):
         size = len(ranks)
+        flows: tuple[FlowDemand, ...] = ()
         if draw(st.booleans()):
-            kind, flows = draw(st.sampled_from(KINDS)), ()
+            kind = draw(st.sampled_from(KINDS))
         else:
             pair = st.tuples(st.integers(0, size - 1), st.integers(0, size - 1), st.sampled_from((0, 25, 50, 70)))
             kind = CollectiveKind.CUSTOM
@@ -150,8 +153,8 @@ def assert_sound(fabric, links, health):
         assert fabric.cable_by_link[f"{near}>{far}"].id not in health.down_cables
     tiers = [tier[switch] for switch in switches]
     top = tiers.index(max(tiers)) if tiers else 0
-    assert all(x < y for x, y in zip(tiers[:top], tiers[1 : top + 1], strict=True))
-    assert all(x > y for x, y in zip(tiers[top:-1], tiers[top + 1 :], strict=True))
+    assert all(x < y for x, y in pairwise(tiers[: top + 1]))
+    assert all(x > y for x, y in pairwise(tiers[top:]))
     assert len(set(switches)) == len(switches)
     assert not set(switches) & health.down_switches
 
@@ -188,7 +191,7 @@ def test_a_session_with_a_free_hand_is_as_good_as_a_plan_of_everything(data, fab
     for _ in range(data.draw(st.integers(1, 5))):
         watched.event(data)
     answer = watched.session.rebalance(FREE)
-    jobs = [job for job in watched.session.jobs]
+    jobs = list(watched.session.jobs)
     whole = solve(fabric, [as_wished(job) for job in jobs], health=watched.session.health)
     if isinstance(whole, Plan):
         assert answer.max_link_utilisation <= 1.05 * whole.certificate.max_link_utilisation + 1e-12

@@ -11,7 +11,7 @@ from controller.planner.clos import NO_LINK, Live, Topology
 from controller.planner.expand import joined
 from controller.planner.jit import Flags, Floats, Ints
 from controller.planner.refusal import dead_nic, no_path, too_full
-from controller.planner.session_chains import (
+from controller.planner.session.chains import (
     BUDGET,
     DEAD,
     DEMAND,
@@ -25,9 +25,9 @@ from controller.planner.session_chains import (
     set_paths,
     undo,
 )
-from controller.planner.session_delta import Delta, SessionJob, first_touched, flows_of, packed
-from controller.planner.session_replan import replanned
-from controller.planner.session_state import Store
+from controller.planner.session.delta import Delta, SessionJob, first_touched, flows_of, packed
+from controller.planner.session.replan import replanned
+from controller.planner.session.state import Store
 
 SLACK = 1.05
 """How far above the bound a session with a free hand may be before everything is planned again."""

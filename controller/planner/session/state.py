@@ -11,7 +11,7 @@ import numpy as np
 from controller.planner.clos import NO_LINK, Live, Topology
 from controller.planner.expand import Flows
 from controller.planner.jit import Flags, Floats, Ints
-from controller.planner.session_chains import (
+from controller.planner.session.chains import (
     BUDGET,
     CANDIDATES,
     DEAD,
@@ -34,7 +34,7 @@ from controller.planner.session_chains import (
     WHO,
     State,
 )
-from controller.planner.session_cuts import Cuts
+from controller.planner.session.cuts import Cuts
 from controller.planner.shape import ThreeTier, shape_of
 
 SPARE_LOG = 1 << 16

@@ -10,7 +10,7 @@ from controller.planner.jit import Flags, Ints
 from controller.planner.loads import link_loads
 from controller.planner.pins import Streams, bundles, given_paths
 from controller.planner.route import Router
-from controller.planner.session_delta import SessionJob, by_role, packed
+from controller.planner.session.delta import SessionJob, by_role, packed
 
 
 def replanned(topology: Topology, live: Live, jobs: Sequence[SessionJob], paths: Ints, again: Flags) -> Ints:

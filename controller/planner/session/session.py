@@ -27,12 +27,10 @@ from controller.planner.expand import Flows, expand
 from controller.planner.flow_table import FlowTable
 from controller.planner.jit import Flags, Ints
 from controller.planner.refusal import dead_nic
-from controller.planner.session_chains import set_paths
-from controller.planner.session_delta import Change, Delta, SessionJob, by_role, flows_of, packed
-from controller.planner.session_engine import NO_ROWS, Engine, Movable, Moves, nowhere
-from controller.planner.session_state import Store
-
-__all__ = ["STAY", "Change", "Delta", "Movable", "Moves", "Session"]
+from controller.planner.session.chains import set_paths
+from controller.planner.session.delta import Delta, SessionJob, by_role, flows_of, packed
+from controller.planner.session.engine import NO_ROWS, Engine, Moves, nowhere
+from controller.planner.session.state import Store
 
 STAY = Moves(budget=0)
 
