@@ -42,7 +42,7 @@ def admitted(
     """Return the rates of flows in their turns, and the turns; the same `rates` and None where nobody takes turns."""
     if len(jobs) == 0 or np.array_equal(rates, flows.demand_bps):
         return rates, None  # an incast would have lowered some
-    rows, classes, forced = _candidates(topology, jobs, flows)
+    rows, classes, forced = _candidates(topology, jobs, flows, rates)
     if not len(rows):
         return rates, None
     places = np.column_stack((flows.src_nic + topology.first_nic_link, hops))
@@ -62,27 +62,36 @@ def admitted(
     return faster, Turns(slot=table[0], slots=table[1], slot_ns=table[2])
 
 
-def _candidates(topology: Topology, jobs: Sequence[JobRequest], flows: Flows) -> tuple[Ints, Ints, Flags]:
+def _candidates(
+    topology: Topology, jobs: Sequence[JobRequest], flows: Flows, rates: Ints
+) -> tuple[Ints, Ints, Flags]:  # fmt: skip
     """Return the rows that may take turns, their class (one job's phase into one NIC), and which classes must."""
     none = np.empty(0, dtype=np.int64)
     wish = np.array([job.incast for job in jobs], dtype=np.int64)
-    into = np.bincount(flows.dst_nic, minlength=topology.nics)
-    many = bool((into > MOST_UNSYNCHRONISED).any()) and bool((wish == Incast.UNSPECIFIED).any())
-    if not many and not (wish == Incast.WINDOWS).any():
-        return none, none, np.empty(0, dtype=np.bool_)
-    rows = np.flatnonzero(crowded_nics(topology, flows)[flows.dst_nic])
+    many = np.bincount(flows.dst_nic, minlength=topology.nics) > MOST_UNSYNCHRONISED
+    if not (wish == Incast.WINDOWS).any() and not (many.any() and (wish == Incast.UNSPECIFIED).any()):
+        return none, none, none.astype(np.bool_)
+    full, asked = crowded_nics(topology, flows), wish[flows.job]
+    may = full[flows.dst_nic] & ((asked == Incast.WINDOWS) | ((asked == Incast.UNSPECIFIED) & many[flows.dst_nic]))
+    if not _some_are_quick(topology, flows, rates, may):
+        return none, none, none.astype(np.bool_)
+    rows = np.flatnonzero(full[flows.dst_nic])
     classes = _classes(topology, flows, rows)
     count = int(classes.max(initial=-1)) + 1
     by_class, begin = grouped(rows, classes, count)
     senders = _first_of_sender(flows.src_nic, by_class, begin, topology.nics)
     crowd = heaviest_phases(flows.rows(senders), flows.dst_nic[senders][:, None], topology.nics, np.ones(len(senders)))
-    asked = wish[flows.job[rows]]
-    may = (asked == Incast.WINDOWS) | (
-        (asked == Incast.UNSPECIFIED) & (crowd[flows.dst_nic[rows]] > MOST_UNSYNCHRONISED)
-    )
+    chosen = may[rows] & ((asked[rows] == Incast.WINDOWS) | (crowd[flows.dst_nic[rows]] > MOST_UNSYNCHRONISED))
     forced = np.zeros(count, dtype=np.bool_)
-    forced[classes[asked == Incast.WINDOWS]] = True
-    return rows[may], classes[may], forced
+    forced[classes[asked[rows] == Incast.WINDOWS]] = True
+    return rows[chosen], classes[chosen], forced
+
+
+def _some_are_quick(topology: Topology, flows: Flows, rates: Ints, may: Flags) -> bool:
+    """Say whether any NIC has room to send twice as fast in a turn: in an all-to-all none has."""
+    busy = heaviest_phases(flows, flows.src_nic[:, None], topology.nics, rates)
+    turning = heaviest_phases(flows, np.where(may, flows.src_nic, -1)[:, None], topology.nics, rates)
+    return bool(((turning > 0) & (topology.nic_capacity - busy >= turning)).any())
 
 
 def _classes(topology: Topology, flows: Flows, rows: Ints) -> Ints:
@@ -240,9 +249,10 @@ def _turns_of_class(
         if not takes_turns[i]:
             _add(room, places, rates, members[first[i] : first[i + 1]], -1.0)
     whole, slot = means[turns].sum(), _slots_of(means[turns], slots)
-    factor, slowest, mean = np.ones(slots), 1e30, 0.0
+    order, factor, slowest, mean = np.argsort(slot, kind="mergesort"), np.ones(slots), 1e30, 0.0
+    begin = np.searchsorted(slot[order], np.arange(slots + 1))
     for s in range(slots):
-        here = turns[slot == s]
+        here = turns[order[begin[s] : begin[s + 1]]]
         for i in here:
             _add(used, places, rates, members[first[i] : first[i + 1]], 1.0)
         most = min(float(slots), whole / means[here].sum())
