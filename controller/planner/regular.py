@@ -5,14 +5,21 @@ import numpy as np
 from controller.planner.clos import NO_LINK, Live, Topology
 from controller.planner.grid import FAR, Grid, grid_of, hops_of
 from controller.planner.jit import Floats, Ints
-from controller.planner.repair import lower, put_all, spread
+from controller.planner.repair import lower
 from controller.planner.shape import Shape
-from controller.planner.slots import slotted
+from controller.planner.slots import least_level, slotted
+from controller.planner.spread import put_all, spread
 
 CHAIN = 48
 """The longest chain of ejections."""
 ATTEMPTS = 8
 """How often chains are looked for from one link before it counts as a dead end."""
+CLOSE = 0.01
+"""A result that is closer to its goal is good enough for one way to begin."""
+SAME_SIZE = 0.9
+"""Flows of at least this share of the largest are coloured with it."""
+SMALLEST = 0.06
+MOST_SIZES = 64
 MOST_PATHS_SEEN = 40_000_000
 """What the search after the first placement may look at."""
 
@@ -28,25 +35,64 @@ def regular_paths(
     row[leaves] = np.arange(len(leaves))
     start, end, wanted = row[source], row[target], demand.astype(np.float64)
     grid = grid_of(topology, live, shape, base)
-    goal = _fullest_cut(grid, start, end, wanted)
+    goal = _goal(grid, start, end, demand)
     column, core = np.full(len(start), -1, dtype=np.int64), np.full(len(start), -1, dtype=np.int64)
     if demand[0] > 0 and (demand == demand[0]).all():
         column, core, level = slotted(grid, start, end, int(demand[0]))
         if (column >= 0).all():
             return hops_of(grid, start, end, column, core)
         goal = max(goal, level)
-    put_all(grid, start, end, wanted, column, core)
+        return _searched(grid, start, end, wanted, column, core, goal)[0]
+    found, worst = _searched(grid, start, end, wanted, column, core, goal)
+    if found is not None and worst > goal * (1 + CLOSE):
+        column, core = _by_size(grid, start, end, demand, goal)
+        again, lower_worst = _searched(grid, start, end, wanted, column, core, goal)
+        if lower_worst < worst:
+            return again
+    return found
+
+
+def _searched(
+    grid: Grid, start: Ints, end: Ints, demand: Floats, column: Ints, core: Ints, goal: float
+) -> tuple[Ints | None, float]:
+    """Place the flows that have no column yet, search from there; return the hops and the fullest link."""
+    grid = grid._replace(load=grid.load.copy())
+    put_all(grid, start, end, demand, column, core)
     waiting = np.flatnonzero(column < 0)
     order = waiting[np.argsort(-demand[waiting], kind="stable")]
-    if spread(grid, start, end, wanted, order, column, core):
-        return None
-    lower(grid, start, end, wanted, column, core, goal, MOST_PATHS_SEEN, CHAIN, ATTEMPTS)
-    return hops_of(grid, start, end, column, core)
+    if spread(grid, start, end, demand, order, column, core):
+        return None, np.inf
+    worst = lower(grid, start, end, demand, column, core, goal, MOST_PATHS_SEEN, CHAIN, ATTEMPTS)
+    return hops_of(grid, start, end, column, core), worst
 
 
-def _fullest_cut(grid: Grid, start: Ints, end: Ints, demand: Floats) -> float:
-    """Return what no plan can beat: the fullest leaf or pod, others' load counted, the fullest link as it is."""
-    capacity = np.where(grid.inverse < FAR, 1 / grid.inverse, 0.0)
+def _by_size(grid: Grid, start: Ints, end: Ints, demand: Ints, goal: float) -> tuple[Ints, Ints]:
+    """Colour the larger flows first, size by size in what the larger left of the goal; the rest has column -1.
+
+    Flows larger than half a link that share one are the worst a plan can do, and chains of ejections seldom part them.
+    """
+    grid = grid._replace(load=grid.load.copy())
+    column, core = np.full(len(start), -1, dtype=np.int64), np.full(len(start), -1, dtype=np.int64)
+    order = np.argsort(-demand, kind="stable")
+    widest, begin = 1 / grid.inverse.min(), 0
+    for _ in range(MOST_SIZES):
+        if begin == len(order) or demand[order[begin]] < SMALLEST * goal * widest:
+            break
+        unit = demand[order[begin]]
+        least = min(unit * SAME_SIZE, unit) if 2 * unit < goal * widest else goal * widest / 2
+        stop = begin + int(np.searchsorted(-demand[order[begin:]], -least, side="right"))
+        some = order[begin:stop]
+        column[some], core[some], _ = slotted(grid, start[some], end[some], int(unit), goal * (1 + 1e-9))
+        put_all(grid, start[some], end[some], demand[some].astype(np.float64), column[some], core[some])
+        begin = stop
+    return column, core
+
+
+def _goal(grid: Grid, start: Ints, end: Ints, demand: Ints) -> float:
+    """Return what no plan can beat: the fullest leaf or pod, others' load counted, the fullest link as it is.
+
+    Every link takes whole multiples of what divides all demands, beside what is on it already.
+    """
     half, first, width = grid.leaves * grid.columns, grid.cores_begin, grid.planes * grid.cores
     sides = [(0, half, grid.columns, start), (half, first, grid.columns, end)]
     apart = np.ones(len(start), dtype=np.bool_)
@@ -55,11 +101,11 @@ def _fullest_cut(grid: Grid, start: Ints, end: Ints, demand: Floats) -> float:
         sides += [(first, middle, width, pod_a), (middle, len(grid.load), width, pod_b)]
         apart = pod_a != pod_b
     best = float((grid.load * np.where(grid.inverse < FAR, grid.inverse, 0.0)).max())
+    grain = int(np.gcd.reduce(demand))
     for begin, stop, wide, rows in sides:
         crossing = slice(None) if begin < first else apart
-        room = capacity[begin:stop].reshape(-1, wide).sum(axis=1)
-        new = np.bincount(rows[crossing], weights=demand[crossing], minlength=len(room))
-        total = new + grid.load[begin:stop].reshape(-1, wide).sum(axis=1)
-        some = (new > 0) & (room > 0)
-        best = max(best, float((total[some] / room[some]).max(initial=0.0)))
+        load, inverse = (part[begin:stop].reshape(-1, wide) for part in (grid.load, grid.inverse))
+        total = np.bincount(rows[crossing], weights=demand[crossing].astype(np.float64), minlength=len(load))
+        level = least_level(load, inverse, np.rint(total / max(grain, 1)).astype(np.int64), float(max(grain, 1)))
+        best = max(best, level) if level < FAR else best
     return best

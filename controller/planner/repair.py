@@ -1,13 +1,16 @@
 """Search on a grid of links: any demand, any failure, any load already there.
 
-Each flow, the largest first, takes the path whose fullest link stays emptiest; then flows are moved off the fullest
-link, alone or in chains of ejections, while that lowers it. The fullest link is the root of a tournament over all
+Flows are moved off the fullest link, alone, in chains of ejections or in walks between two columns, while that lowers
+it. The fullest link is the root of a tournament over all
 links, so a step costs what it looks at and not the size of the fabric. Work is limited in paths seen, never in time.
 """
 
 import numpy as np
 
 from controller.planner.jit import Floats, Ints, kernel
+
+LINGER = 6
+"""For how many moves of a walk a flow that has moved stays where it is."""
 
 Cells = tuple[int, int, int, int, int, Ints, Ints, Floats, Floats, Ints]
 """The fields of `grid.Grid`, in their order."""
@@ -68,91 +71,11 @@ def _best(grid: Cells, a: int, b: int, demand: float) -> tuple[int, int, float]:
 
 
 @kernel
-def _quick(grid: Cells, plane_load: Floats, plane_inverse: Floats, a: int, b: int, demand: float) -> tuple[int, int]:
-    """Return a good path: the best column by its own links and its plane's mean load, and there the best core."""
-    leaves, columns, pods, planes, _, pod, plane_of, load, inverse, _ = grid
-    up, down = a * columns, (leaves + b) * columns
-    column, best, least = -1, 1e20, 1e29
-    for j in range(columns):
-        x, y = (load[up + j] + demand) * inverse[up + j], (load[down + j] + demand) * inverse[down + j]
-        p, q = pod[a] * planes + plane_of[j], (pods + pod[b]) * planes + plane_of[j]
-        v, w = plane_load[p] * plane_inverse[p], plane_load[q] * plane_inverse[q]
-        full, total = max(x, y, v, w), x + y + v + w
-        if full < best or (full == best and total < least):
-            column, best, least = j, full, total
-    if column < 0:
-        return -1, -1
-    core, worst, _ = _best_core(grid, a, b, column, demand, 0.0, 1e29)
-    return (column, core) if worst < 1e20 else (-1, -1)
-
-
-@kernel
-def _flat(grid: Cells, a: int, b: int, demand: float) -> int:
-    """Return the best column between leaves of one pod, -1 where there is none."""
-    leaves, columns, load, inverse = grid[0], grid[1], grid[7], grid[8]
-    up, down = a * columns, (leaves + b) * columns
-    column, best, least = -1, 1e20, 1e29
-    for j in range(columns):
-        x, y = (load[up + j] + demand) * inverse[up + j], (load[down + j] + demand) * inverse[down + j]
-        full, total = max(x, y), x + y
-        if full < best or (full == best and total < least):
-            column, best, least = j, full, total
-    return column
-
-
-@kernel
 def _put(grid: Cells, a: int, b: int, column: int, core: int, demand: float) -> None:
     for step in range(4):
         link = _link(grid, a, b, column, core, step)
         if link >= 0:
             grid[7][link] += demand
-
-
-@kernel
-def spread(
-    grid: Cells, source: Ints, target: Ints, demand: Floats, order: Ints, column: Ints, core: Ints
-) -> int:  # fmt: skip
-    """Place the flows in `order` that have no column yet; return how many find no path."""
-    leaves, columns, pods, planes, cores, pod, plane_of, load, inverse, _ = grid
-    plane_load, room = np.zeros(2 * pods * planes), np.zeros(2 * pods * planes)
-    begin = 2 * leaves * columns
-    for link in range(begin, load.shape[0]):
-        if inverse[link] < 1e20:
-            plane_load[(link - begin) // cores] += load[link]
-            room[(link - begin) // cores] += 1 / inverse[link]
-    plane_inverse = np.empty(room.shape[0])
-    for p in range(room.shape[0]):
-        plane_inverse[p] = 1 / room[p] if room[p] > 0 else 1e30
-    for f in range(source.shape[0]):
-        if core[f] >= 0:
-            plane_load[pod[source[f]] * planes + plane_of[column[f]]] += demand[f]
-            plane_load[(pods + pod[target[f]]) * planes + plane_of[column[f]]] += demand[f]
-    stranded = 0
-    for i in range(order.shape[0]):
-        f = order[i]
-        a, b = source[f], target[f]
-        if pod[a] == pod[b]:
-            column[f], core[f] = _flat(grid, a, b, demand[f]), -1
-        else:
-            column[f], core[f] = _quick(grid, plane_load, plane_inverse, a, b, demand[f])
-            if column[f] < 0:
-                column[f], core[f], _ = _best(grid, a, b, demand[f])
-        if column[f] < 0:
-            stranded += 1
-            continue
-        _put(grid, a, b, column[f], core[f], demand[f])
-        if core[f] >= 0:
-            plane_load[pod[a] * planes + plane_of[column[f]]] += demand[f]
-            plane_load[(pods + pod[b]) * planes + plane_of[column[f]]] += demand[f]
-    return stranded
-
-
-@kernel
-def put_all(grid: Cells, source: Ints, target: Ints, demand: Floats, column: Ints, core: Ints) -> None:
-    """Add the flows that have a path to the loads."""
-    for f in range(source.shape[0]):
-        if column[f] >= 0:
-            _put(grid, source[f], target[f], column[f], core[f], demand[f])
 
 
 @kernel
@@ -317,6 +240,89 @@ def _chain(grid: Cells, search: Search, f: int, limit: float, shun: int, tick: i
 
 
 @kernel
+def _excess(grid: Cells, search: Search, f: int, column: int, core: int, demand: float, limit: float) -> float:
+    """Return how far a path's links pass the limit in all, with `demand` more on each."""
+    load, inverse, total = grid[7], grid[8], 0.0
+    for step in range(4):
+        link = _link(grid, search[0][f], search[1][f], column, core, step)
+        if link >= 0:
+            total += max(0.0, (load[link] + demand) * inverse[link] - limit)
+    return total
+
+
+@kernel
+def _flip(grid: Cells, search: Search, link: int, a: int, b: int, limit: float, tick: int, step: int) -> int:
+    """Return the flow on a link in column a or b that does least harm in the other one, -1 for none."""
+    source, target, column, core, demand, head, after, stamp = *search[:7], search[9]
+    chosen, least, node = -1, 1e20, head[link]
+    while node >= 0:
+        f = node >> 2
+        # Who has just moved stays for a while: else two flows would take turns for ever.
+        if (column[f] == a or column[f] == b) and (stamp[f] < tick or stamp[f] + LINGER < tick + step):
+            other, core_there = a + b - column[f], -1
+            if core[f] >= 0:
+                core_there, _, _ = _best_core(grid, source[f], target[f], other, demand[f], 0.0, 1e29)
+            if core[f] < 0 or core_there >= 0:
+                now = _excess(grid, search, f, column[f], core[f], 0.0, limit)
+                then = _excess(grid, search, f, column[f], core[f], -demand[f], limit)
+                there = _excess(grid, search, f, other, core_there, demand[f], limit)
+                there -= _excess(grid, search, f, other, core_there, 0.0, limit)
+                if there + then - now < least:
+                    chosen, least = f, there + then - now
+        node = after[node]
+    return chosen
+
+
+@kernel
+def _walk(grid: Cells, search: Search, link: int, a: int, b: int, limit: float, tick: int, undo: Ints) -> int:
+    """Move flows between columns a and b until none of their links is at the limit; return the moves, 0 for a failure.
+
+    A Kempe chain for flows of any size: where one has to leave a link two smaller ones may have to come.
+    """
+    source, target, column, core, demand = search[:5]
+    waiting, count, length = np.empty(4 * undo.shape[0] + 1, np.int64), 1, 0
+    waiting[0] = link
+    while count > 0:
+        full = waiting[count - 1]
+        if grid[7][full] * grid[8][full] < limit:
+            count -= 1
+            continue
+        f = _flip(grid, search, full, a, b, limit, tick, length) if length < undo.shape[0] else -1
+        if f < 0:
+            for back in range(length - 1, -1, -1):
+                _move(grid, search, undo[back, 0], undo[back, 1], undo[back, 2])
+            return 0
+        undo[length, 0], undo[length, 1], undo[length, 2] = f, column[f], core[f]
+        other, c = a + b - column[f], -1
+        if core[f] >= 0:
+            c, _, _ = _best_core(grid, source[f], target[f], other, demand[f], 0.0, 1e29)
+        stamp = search[9]
+        stamp[f] = tick + length
+        length += 1
+        _move(grid, search, f, other, c)
+        for step in range(4):
+            place = _link(grid, source[f], target[f], other, c, step)
+            if place >= 0 and grid[7][place] * grid[8][place] >= limit:
+                waiting[count] = place
+                count += 1
+    return length
+
+
+@kernel
+def _walks(grid: Cells, search: Search, fullest: int, limit: float, tick: int, undo: Ints) -> bool:
+    """Try to relieve a link by a walk between its column and each other one."""
+    node, columns, column = search[5][fullest], grid[1], search[2]
+    if node < 0:
+        return False
+    a = column[node >> 2]
+    for turn in range(1, columns):
+        b = (a + turn) % columns
+        if _walk(grid, search, fullest, a, b, limit, tick + turn * undo.shape[0], undo) > 0:
+            return True
+    return False
+
+
+@kernel
 def lower(
     grid: Cells, source: Ints, target: Ints, demand: Floats, column: Ints, core: Ints, goal: float, paths: int,
     longest: int, attempts: int,
@@ -369,5 +375,9 @@ def lower(
                 paths -= 2 * steps * width
                 # A failed chain puts its flow back at the head: go on with who came after it before.
                 node = following
+            if moved == 0 and rounds == 1:
+                tick += columns * undo.shape[0] + 1
+                moved += _walks(grid, search, fullest, limit, tick - columns * undo.shape[0], undo)
+                paths -= columns * undo.shape[0]
         if moved == 0:
             return worst

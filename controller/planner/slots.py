@@ -13,7 +13,7 @@ from controller.planner.jit import Floats, Ints, kernel
 
 
 @kernel
-def _least_level(load: Floats, inverse: Floats, degree: Ints, unit: float) -> float:
+def least_level(load: Floats, inverse: Floats, degree: Ints, unit: float) -> float:
     """Return the least utilisation at which every row of links has a slot per flow; 1e30 where a row has no link."""
     level, columns = 0.0, load.shape[1]
     for x in range(load.shape[0]):
@@ -62,22 +62,25 @@ def _slots_at(load: Floats, inverse: Floats, unit: float, level: float, most: in
     return slots
 
 
-def slotted(grid: Grid, start: Ints, end: Ints, unit: int) -> tuple[Ints, Ints, float]:
-    """Return column and core of equal flows between leaf rows, and the level T of the slots.
+def slotted(grid: Grid, start: Ints, end: Ints, unit: int, level: float = 0.0) -> tuple[Ints, Ints, float]:
+    """Return column and core of equal flows between leaf rows, and the level T of the slots: the least, or `level`.
 
     The column is -1 for flows that found no slot; where there is none, no plan leaves the fullest link emptier.
     """
     half, first = grid.leaves * grid.columns, grid.cores_begin
     sides = [_side(grid, 0, half, grid.columns), _side(grid, half, first, grid.columns)]
     degrees = [np.bincount(rows, minlength=grid.leaves) for rows in (start, end)]
-    level = max(_level(side, degree, unit) for side, degree in zip(sides, degrees, strict=True))
+    given = level > 0
+    if not given:
+        level = max(_level(side, degree, unit) for side, degree in zip(sides, degrees, strict=True))
     across = np.flatnonzero(grid.pod[start] != grid.pod[end])
     pod_a, pod_b = grid.pod[start[across]], grid.pod[end[across]]
     if grid.cores:
         width, middle = grid.planes * grid.cores, first + grid.pods * grid.planes * grid.cores
         pods = [_side(grid, first, middle, width), _side(grid, middle, len(grid.load), width)]
         ends = [np.bincount(rows, minlength=grid.pods) for rows in (pod_a, pod_b)]
-        level = max(level, *(_level(side, degree, unit) for side, degree in zip(pods, ends, strict=True)))
+        if not given:
+            level = max(level, *(_level(side, degree, unit) for side, degree in zip(pods, ends, strict=True)))
     core = np.full(len(start), -1, dtype=np.int64)
     if level >= 1e20:
         return core.copy(), core, 0.0
@@ -101,4 +104,4 @@ def _side(grid: Grid, begin: int, end: int, width: int) -> tuple[Floats, Floats]
 
 
 def _level(side: tuple[Floats, Floats], degree: Ints, unit: int) -> float:
-    return _least_level(*side, degree.astype(np.int64), float(unit))
+    return least_level(*side, degree.astype(np.int64), float(unit))
