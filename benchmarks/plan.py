@@ -76,10 +76,10 @@ def run(
     with _progress() as say:
         found["cases"] = [_case(out, say, one, seed, quick) for one in chosen]
         say("heddle plan as a process")
-        found["process"] = full_scale(QUICK_SCALE if quick else FULL_SCALE, seed)
+        found["process"] = full_scale(QUICK_SCALE if quick else FULL_SCALE, seed, runs=1 if quick else 3)
         _told(out, "whole process: heddle plan --json, from files", found["process"])
         say("starts of heddle plan")
-        found["start"] = starts(broken_caches=not quick)
+        found["start"] = starts(runs=1 if quick else 3, broken_caches=not quick)
         _told(out, "start of the process to its first plan, 8 hosts, seconds", found["start"])
         found["growth"] = growth(sizes, seed, say, quick=quick)
     _growth_table(out, found["growth"])

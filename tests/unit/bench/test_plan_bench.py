@@ -85,8 +85,8 @@ def measured_without_children(monkeypatch, without_forks):
     """Measure in this process, and take what whole processes would need as given."""
     monkeypatch.setattr(benchmarks.plan, "measured", rows)
     monkeypatch.setattr("benchmarks.growth.measured", rows)
-    monkeypatch.setattr(benchmarks.plan, "full_scale", lambda flows, seed: PROCESS)
-    monkeypatch.setattr(benchmarks.plan, "starts", lambda broken_caches: START)
+    monkeypatch.setattr(benchmarks.plan, "full_scale", lambda *_, **__: PROCESS)
+    monkeypatch.setattr(benchmarks.plan, "starts", lambda **_: START)
     monkeypatch.setattr(benchmarks.plan, "QUICK_CASES", (benchmarks.plan.Asked("equal-q1", 64),))
     monkeypatch.setattr(benchmarks.plan, "METHODS", {name: METHODS[name] for name in (OURS, FIRST_FIT)})
     monkeypatch.setattr("benchmarks.growth.QUICK_MOST_FLOWS", {OURS: 1000, FIRST_FIT: 100})
