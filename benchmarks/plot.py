@@ -62,7 +62,7 @@ def draw(points: Sequence[dict[str, Any]], path: Path) -> None:
     axes.set_xscale("log")
     axes.set_yscale("log")
     flows, times = [f for line in lines for f in line.flows], [t for line in lines for t in line.times_ms]
-    axes.set_xlim(min(flows) / 1.4, max(flows) * (max(flows) / min(flows)) ** 0.45 * 4)
+    axes.set_xlim(min(flows) / 1.4, max(flows) * (max(flows) / min(flows)) ** 0.4 * 3)
     axes.set_ylim(min(times) / 2, max(times) * 2.5)
     _name(axes, lines)
     ticks = sorted({point["size"]: point["flows"] for point in points}.values())
