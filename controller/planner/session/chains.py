@@ -60,8 +60,7 @@ def _add_load(s: State, f: int, place: int, amount: int) -> None:
     was, now = 0.0, 0.0
     for other in range(s.layer_span[row, 0], s.layer_span[row, 1]):
         was = max(was, s.layer_load[other, place])
-    s.layer_load[row, place] += amount
-    for other in range(s.layer_span[row, 0], s.layer_span[row, 1]):
+        s.layer_load[other, place] += amount if other == row else 0
         now = max(now, s.layer_load[other, place])
     s.load[place] += now - was
 
@@ -190,14 +189,14 @@ def _walk(s: State, f: int, level: int, plane: int, into: int, out: int, right: 
         if length >= most or s.inverse[link] >= DEAD:
             return -1
         while node >= 0 and seen < LOOK:
-            g, node, seen = node >> 2, s.flow[node >> 2, AFTER + (node & 3)], seen + 1
+            g, seen = node >> 2, seen + 1
+            # A neighbour lies in another line of the cache: it is not looked for where there is none.
+            node = -1 if s.load[link] <= s.flow[g, DEMAND] else s.flow[g, AFTER + (node & 3)]
             cost = 0 if s.flow[g, FRESH] == event else 1
             if s.flow[g, STAMP] == tick or s.flow[g, DEMAND] > demand or cost > left_over or not _may_move(s, g):
                 continue
             end, size = _vertex(s, g, level, plane, not right), s.flow[g, DEMAND]
-            step = (1 if right else 2) if level == 1 else (0 if right else 3)
-            # A flow that rises and falls by different columns is no edge of this colouring.
-            if s.flow[g, PATH + step] != _wire(s, level, end, into, not right) or _use(s, link, demand - size) > limit:
+            if _use(s, link, demand - size) > limit:
                 continue
             if _use(s, _wire(s, level, end, out, not right), size) <= limit:
                 found, far = g, end
@@ -213,7 +212,7 @@ def _walk(s: State, f: int, level: int, plane: int, into: int, out: int, right: 
 
 @bare_kernel
 def _shift(s: State, g: int, level: int, plane: int, column: int) -> None:
-    """Put a flow into a column; one that comes to another plane has no core until it is given one."""
+    """Put a flow into a column; one that comes to another plane has no core yet."""
     u, v = _vertex(s, g, level, plane, False), _vertex(s, g, level, plane, True)
     up, down = _wire(s, level, u, column, False), _wire(s, level, v, column, True)
     if level == 1:
@@ -236,7 +235,7 @@ def _swap(s: State, f: int, level: int, plane: int, into: int, out: int, right: 
     for i in range(length + 1):
         for step in range(4):
             link = s.flow[s.chain[0, i], PATH + step]
-            # The walk does not see a chain that meets itself on a link of several flows.
+            # The walk does not see a chain that meets itself, nor a flow that rises and falls by different columns.
             if link >= 0 and (step == 1 or step == 2) == (level == 1) and s.load[link] * s.inverse[link] > limit:
                 undo(s, mark)
                 return -1
@@ -332,7 +331,7 @@ def _direct(s: State, f: int) -> tuple[int, int, float]:
 def _make_room(s: State, f: int, limit: float) -> bool:
     """Place a flow for which no path has room below the limit, by a chain; False with nothing changed."""
     mark = s.counter[LOGGED]
-    best, u, v = s.best[: 1 if s.planes == 0 else CANDIDATES], s.flow[f, SOURCE], s.flow[f, TARGET]
+    u, v = s.flow[f, SOURCE], s.flow[f, TARGET]
     if s.planes > 0 and s.pod[u] != s.pod[v]:
         for column in range(s.up_leaf.shape[1]):
             up, down = s.up_leaf[u, column], s.up_leaf[v, column] + s.cables
@@ -343,13 +342,14 @@ def _make_room(s: State, f: int, limit: float) -> bool:
                 undo(s, mark)
     # Short chains are common and quickly walked: longer ones are looked for only where there are none.
     fewest = 1
-    for step in range(5):
-        most = s.chain.shape[1] - 1 if step == 4 else 4**step
+    for step in range(6):
+        most = s.chain.shape[1] - 1 if step == 5 else 4 ** max(0, step - 1)
+        best = s.best[: 1 if s.planes == 0 or step == 0 else CANDIDATES]
         for choice in range(_search(s, f, 0, 0, limit, fewest, most, best)):
             if _carry_out(s, f, best[choice, 1], best[choice, 2], best[choice, 3] == 1, limit) and _commit(s, mark):
                 return True
             undo(s, mark)
-        fewest = most + 1
+        fewest = most + 1 if step > 0 else 1
     return False
 
 
