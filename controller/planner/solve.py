@@ -59,21 +59,24 @@ class Draft:
 
 
 def solve(
-    fabric: Fabric, requests: Sequence[JobRequest], *, health: Health, kept: Sequence[Placed] = ()
-) -> Plan | Infeasible:
+    fabric: Fabric, requests: Sequence[JobRequest], *, health: Health, kept: Sequence[Placed] = (),
+    hops: Ints | None = None,
+) -> Plan | Infeasible:  # fmt: skip
     """Plan new jobs beside those that are kept where they are; the plan speaks of all of them, kept ones first.
 
     The same input gives the same plan; work is limited in steps. `solve_ns`, `install_ns`, `flows_moved` and the
     rule counts of the certificate are left to whoever knows them. Raises InputError for a rank that is no NIC and
-    AlreadyExists where a (source, destination, port) is pinned twice.
+    AlreadyExists where a (source, destination, port) is pinned twice. Where the new flows' paths are chosen already, as
+    by a session, `hops` has a row for each.
     """
-    drafted = draft(fabric, requests, health=health, kept=kept)
+    drafted = draft(fabric, requests, health=health, kept=kept, hops=hops)
     return drafted if isinstance(drafted, Infeasible) else certified(drafted)
 
 
 def draft(
-    fabric: Fabric, requests: Sequence[JobRequest], *, health: Health, kept: Sequence[Placed] = ()
-) -> Draft | Infeasible:
+    fabric: Fabric, requests: Sequence[JobRequest], *, health: Health, kept: Sequence[Placed] = (),
+    hops: Ints | None = None,
+) -> Draft | Infeasible:  # fmt: skip
     """Find paths, ports and rates: the part of `solve` whose time is the certificate's `solve_ns`."""
     topology = topology_of(fabric)
     live = Live.of(topology, health)
@@ -89,7 +92,7 @@ def draft(
     router = Router(topology=topology, live=live)
     running = old.streams(topology)
     base = base_loads(topology, priorities(jobs), old)
-    routed, hops = paths_beside(router, jobs, base, old, running, new)
+    routed, hops = paths_beside(router, jobs, base, old, running, new) if hops is None else (hops, hops)
     if (why := no_path(topology, live, job_ids, new, hops)) is not None:
         return Infeasible(why=why)
     reverse_hops = ways_back(router, jobs, old, running, new, hops, as_routed=hops is routed)

@@ -22,10 +22,10 @@ from controller.model.fabric import Fabric
 from controller.model.health import Health
 from controller.model.job import JobRequest
 from controller.model.plan import Infeasible, JobFlows
-from controller.planner.clos import MOST_HOPS, NO_LINK, Live, Topology, topology_of
+from controller.planner.clos import NO_LINK, Live, Topology, topology_of
 from controller.planner.expand import Flows, expand
-from controller.planner.flow_table import FlowTable
 from controller.planner.jit import Flags, Ints
+from controller.planner.placed import paths_of
 from controller.planner.refusal import dead_nic
 from controller.planner.session.chains import set_paths
 from controller.planner.session.delta import Delta, SessionJob, by_role, flows_of, packed
@@ -61,8 +61,9 @@ class Session:
         for nic in health.down_nics:
             session._dead_nics[session._topology.nic_index[nic]] = True
         for request, told in kept:
-            job = session._enter(request, expand(session._topology, (request,), first_job=session._next))
-            session._engine.adopt(job.rows, by_role(_hops_told(session._topology, told), session._topology.cables))
+            paths = paths_of(session._topology, session._next, (request, told))
+            job = session._enter(request, paths.flows)
+            session._engine.adopt(job.rows, by_role(paths.hops, session._topology.cables))
         return session
 
     @property
@@ -79,7 +80,10 @@ class Session:
         return tuple(job.request for job in self._jobs.values())
 
     def hops(self, job_id: str) -> Ints:
-        """Return the switch-to-switch links of a job's flows in the order of their ids, rows padded with -1."""
+        """Return the switch-to-switch links of a job's flows in the order of their ids, rows padded with -1.
+
+        `solve(..., hops=...)` takes them as they are and gives them ports, rates and a certificate.
+        """
         return packed(self._store.paths[self._job(job_id).rows])
 
     def flows(self, job_id: str) -> Flows:
@@ -234,14 +238,3 @@ class Session:
             self._store.s.layer_span[job.layers] = 0
         self._store.release(job.rows)
         del self._jobs[job.number], self._numbers[job.request.job_id]
-
-
-def _hops_told(topology: Topology, told: JobFlows) -> Ints:
-    """Return the switch-to-switch links of flows that run; they may be ours or read back from a journal."""
-    if isinstance(told.flows, FlowTable) and told.flows.topology is topology:
-        return told.flows.hops
-    hops: Ints = np.full((len(told.flows), MOST_HOPS), NO_LINK, dtype=np.int64)
-    for row, plan in enumerate(told.flows):
-        inner = [topology.link_index[link] for link in plan.links[1:-1]]
-        hops[row, : len(inner)] = inner
-    return hops

@@ -191,6 +191,20 @@ def test_a_session_goes_on_from_a_plan():
     assert session.max_link_utilisation() == plan.certificate.max_link_utilisation
 
 
+def test_a_plan_takes_over_the_paths_of_a_session():
+    fabric = two_tiers(spines=4, hosts=3)
+    session = Session.begin(fabric)
+    requests = flows_job("a", (1, 4), (2, 7), (3, 8)), flows_job("b", (9, 1), (5, 6), gbps=30)
+    for request in requests:
+        added(session, request)
+    hops = np.concatenate([session.hops(request.job_id) for request in requests])
+    plan = solve(fabric, requests, health=session.health, hops=hops)
+    assert isinstance(plan, Plan)
+    assert plan.certificate.max_link_utilisation == session.max_link_utilisation()
+    again = Session.begin(fabric, kept=zip(requests, plan.jobs, strict=True))
+    assert all(np.array_equal(again.hops(job), session.hops(job)) for job in ("a", "b"))
+
+
 def test_flows_that_are_kept_on_a_dead_path_wait_for_a_live_one():
     fabric = two_tiers()
     request = flows_job("a", (1, 3))
