@@ -69,6 +69,7 @@ class Engine:
         """Look at a session's parts; they change under it."""
         self._topology, self._store, self._jobs, self._live = topology, store, jobs, live
         self._over: frozenset[int] = frozenset()
+        self._reached = 0.0
 
     def adopt(self, rows: Ints, paths: Ints) -> None:
         """Take over flows on the paths they have, as far as these are alive."""
@@ -92,13 +93,13 @@ class Engine:
         where it is just true, of anybody's. `gone` has just left the session: the delta tells of it too.
         """
         store, goal = self._store, self._store.cuts.lower_bound()
-        was_lost = store.before_event
+        was_lost, reached = store.before_event, self._reached
         shared = self._place(rows, goal)
         worst, link = store.fullest()
         if improve or (moves.free and worst > SLACK * goal and self._in_steps()):
             self._improve(goal, moves, improve if isinstance(improve, SessionJob) else None)
             worst, link = store.fullest()
-        whole = moves.free and (worst > SLACK * goal or not self._in_steps()) and self._replan(worst)
+        whole = moves.free and (worst > SLACK * max(goal, self._reached) or not self._alike()) and self._replan(worst)
         if whole:
             worst, link = store.fullest()
             shared = int(self._on_fuller(rows, goal).sum())
@@ -109,14 +110,22 @@ class Engine:
             refusal = Infeasible(why=why or self._too_full(min(over - self._over), goal))
             undo(store.s, 0)
             store.lost[:] = was_lost
+            self._reached = reached
             return refusal
         self._over = over
         return self._delta(rows, gone, shared, why, bool(whole), worst, goal, link)
 
+    def ease(self) -> None:
+        """Forget what a plan of everything has reached: with fewer demands or more links it may reach less."""
+        self._reached = 0.0
+
+    def _alike(self) -> bool:
+        """Say whether the fullest link tells all about a plan: one priority, no pins by addresses."""
+        return not self._store.pins and len({job.request.priority for job in self._jobs.values()}) < 2
+
     def _in_steps(self) -> bool:
-        """Say whether flows are placed one by one: a regular Clos, one priority, no pins by addresses."""
-        requests = [job.request for job in self._jobs.values()]
-        return self._store.regular and not self._store.pins and len({one.priority for one in requests}) < 2
+        """Say whether flows are placed one by one: on a regular Clos, all alike."""
+        return self._store.regular and self._alike()
 
     def _place(self, rows: Ints, goal: float) -> int:
         """Place flows anew over all others; return how many are on links fuller than their own cuts ask for."""
@@ -159,7 +168,8 @@ class Engine:
         store.reserve_log(flows)
         self._set(store.used)
         store.find_lost(np.flatnonzero(store.used))
-        if self._in_steps() and store.fullest()[0] * HAIR >= worst:
+        self._reached = min(worst, store.fullest()[0])
+        if self._alike() and store.fullest()[0] * HAIR >= worst:
             undo(store.s, mark)
             store.lost[:] = lost
             return False

@@ -119,6 +119,7 @@ class Session:
         store.reserve_log(len(job.rows))
         set_paths(store.s, job.rows, nowhere(len(job.rows)))
         self._leave(job)
+        self._engine.ease()
         return self._told(self._engine.answer(NO_ROWS, moves, refuses=False, gone=job))
 
     def link_down(self, cable_id: str, moves: Moves = STAY) -> Delta:
@@ -148,6 +149,7 @@ class Session:
     def rebalance(self, moves: Moves, job_id: str | None = None) -> Delta:
         """Lower the fullest link by moves; OWN and TENANT mean those of `job_id`."""
         self._store.begin_event(moves.who, moves.budget)
+        self._engine.ease()
         job = True if job_id is None else self._job(job_id)
         return self._told(self._engine.answer(self._waiting(), moves, refuses=False, improve=job))
 
@@ -208,6 +210,7 @@ class Session:
         """Put something back into use and place what waits for a path."""
         self._store.begin_event(moves.who, moves.budget)
         self._take_out(target, why, -1)
+        self._engine.ease()
         return self._told(self._engine.answer(self._waiting(), moves, refuses=False))
 
     def _waiting(self) -> Ints:
