@@ -9,6 +9,7 @@ from controller.planner.repair import lower
 from controller.planner.shape import Shape
 from controller.planner.slots import least_level, slotted
 from controller.planner.spread import put_all, spread
+from controller.planner.wander import wander
 
 CHAIN = 48
 """The longest chain of ejections."""
@@ -19,7 +20,12 @@ CLOSE = 0.01
 SAME_SIZE = 0.9
 """Flows of at least this share of the largest are coloured with it."""
 SMALLEST = 0.06
+"""As a share of the widest link: smaller flows are left to the search."""
 MOST_SIZES = 64
+HALVINGS = 4
+"""How many walks with set-backs are tried, with these limits each."""
+MOST_STEPS = 20_000
+MOST_PATHS_WALKED = 8_000_000
 MOST_PATHS_SEEN = 40_000_000
 """What the search after the first placement may look at."""
 
@@ -42,28 +48,50 @@ def regular_paths(
         if (column >= 0).all():
             return hops_of(grid, start, end, column, core)
         goal = max(goal, level)
-        return _searched(grid, start, end, wanted, column, core, goal)[0]
-    found, worst = _searched(grid, start, end, wanted, column, core, goal)
-    if found is not None and worst > goal * (1 + CLOSE):
-        column, core = _by_size(grid, start, end, demand, goal)
-        again, lower_worst = _searched(grid, start, end, wanted, column, core, goal)
-        if lower_worst < worst:
-            return again
-    return found
+        worst = _searched(grid, start, end, wanted, column, core, goal)
+        if goal < worst < np.inf:
+            _wandered(grid, start, end, wanted, column, core, goal, worst)
+        return hops_of(grid, start, end, column, core) if worst < np.inf else None
+    worst = _searched(grid, start, end, wanted, column, core, goal)
+    if worst > goal * (1 + CLOSE) and worst < np.inf:
+        other_column, other_core = _by_size(grid, start, end, demand, goal)
+        other = _searched(grid, start, end, wanted, other_column, other_core, goal)
+        if other < worst:
+            column, core, worst = other_column, other_core, other
+        if worst > goal * (1 + CLOSE):
+            _wandered(grid, start, end, wanted, column, core, goal, worst)
+    return hops_of(grid, start, end, column, core) if worst < np.inf else None
 
 
-def _searched(
-    grid: Grid, start: Ints, end: Ints, demand: Floats, column: Ints, core: Ints, goal: float
-) -> tuple[Ints | None, float]:
-    """Place the flows that have no column yet, search from there; return the hops and the fullest link."""
+def _wandered(
+    grid: Grid, start: Ints, end: Ints, demand: Floats, column: Ints, core: Ints, goal: float, worst: float
+) -> None:
+    """Halve what lies between the plan and its goal, the walk below the middle or not; write the paths it finds."""
+    # Where all demands are multiples of one grain there may be no other value in between.
+    limit, grain = goal, float(np.gcd.reduce(demand.astype(np.int64))) * float(grid.inverse.min())
+    for _ in range(HALVINGS):
+        now = grid._replace(load=grid.load.copy())
+        put_all(now, start, end, demand, column, core)
+        to_column, to_core = column.copy(), core.copy()
+        if wander(now, start, end, demand, to_column, to_core, limit * (1 + 1e-9), MOST_STEPS, MOST_PATHS_WALKED):
+            goal = limit
+        else:
+            column[:], core[:] = to_column, to_core
+            worst = float((now.load * now.inverse).max())
+        if worst <= max(goal * (1 + CLOSE), goal + grain * (1 + 1e-9)):
+            return
+        limit = (goal + worst) / 2
+
+
+def _searched(grid: Grid, start: Ints, end: Ints, demand: Floats, column: Ints, core: Ints, goal: float) -> float:
+    """Place the flows that have no column yet, search from there; return the fullest link, infinity for no path."""
     grid = grid._replace(load=grid.load.copy())
     put_all(grid, start, end, demand, column, core)
     waiting = np.flatnonzero(column < 0)
     order = waiting[np.argsort(-demand[waiting], kind="stable")]
     if spread(grid, start, end, demand, order, column, core):
-        return None, np.inf
-    worst = lower(grid, start, end, demand, column, core, goal, MOST_PATHS_SEEN, CHAIN, ATTEMPTS)
-    return hops_of(grid, start, end, column, core), worst
+        return np.inf
+    return lower(grid, start, end, demand, column, core, goal, MOST_PATHS_SEEN, CHAIN, ATTEMPTS)
 
 
 def _by_size(grid: Grid, start: Ints, end: Ints, demand: Ints, goal: float) -> tuple[Ints, Ints]:

@@ -11,12 +11,15 @@ import numpy as np
 from controller.model.fabric import Cable, Fabric, Nic, PortRef, Role, Switch
 from controller.model.health import Health
 from controller.model.job import Collective, CollectiveKind, FlowDemand, Incast, JobRequest, RankPair
-from controller.planner.clos import topology_of
+from controller.planner.clos import Live, topology_of
 from controller.planner.completion import completion_times
+from controller.planner.grid import grid_of
 from controller.planner.session.engine import Movable, Moves
 from controller.planner.session.session import Session
+from controller.planner.shape import shape_of
 from controller.planner.solve import solve
 from controller.planner.steering import port_table_of
+from controller.planner.wander import wander
 
 GBPS = 1_000_000_000
 
@@ -93,6 +96,13 @@ def _engines(fabric: Fabric, first: JobRequest, second: JobRequest) -> None:
     for health in (Health(), failed):
         solve(pod, (replace(first, ranks=ranks, collectives=several[:1]),), health=health)
     solve(replace(fabric, cables=fabric.cables[1:]), (first, second), health=Health())
+    topology = topology_of(pod)
+    live = Live.of(topology, Health())
+    shape = shape_of(topology, live, np.flatnonzero(topology.tier == 0))
+    if shape is not None:
+        grid, zero, one = grid_of(topology, live, shape, np.zeros(len(topology.capacity))), np.zeros(1), np.ones(1)
+        ends = (zero.astype(np.int64), one.astype(np.int64))
+        wander(grid, *ends, one, ends[0].copy(), -ends[1], 1.0, 1, 1)
 
 
 def _sessions(fabric: Fabric, first: JobRequest, second: JobRequest) -> None:
