@@ -141,7 +141,8 @@ class Engine:
         if demand.min() < demand.max():
             rows = rows[np.argsort(-demand, kind="stable")]
         found: Ints = np.zeros(len(rows), dtype=np.int64)
-        if self._in_steps():
+        # Where there is nobody else a plan of everything disturbs nobody, and is the quickest.
+        if self._in_steps() and len(rows) < int(store.used.sum()):
             place(s, rows, store.cuts.bound, goal * HAIR, False, found)
         else:
             again: Flags = np.zeros(len(s.flow), dtype=np.bool_)
