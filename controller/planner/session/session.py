@@ -222,12 +222,14 @@ class Session:
         """Give a job its rows, without paths yet."""
         store, number = self._store, self._next
         source, target = store.ends(flows)
-        numbers, phase = (np.unique(flows.phase, return_inverse=True)) if len(flows) else (NO_ROWS, NO_ROWS)
-        layers = store.layers(len(numbers)) if len(numbers) > 1 else None
-        layer = np.full(len(flows), -1, dtype=np.int64) if layers is None else layers.start + phase.reshape(-1)
+        numbers, layers, layer = 1, None, np.full(len(flows), -1, dtype=np.int64)
+        if len(flows) and (flows.phase != flows.phase[0]).any():
+            phases, phase = np.unique(flows.phase, return_inverse=True)
+            numbers, layers = len(phases), store.layers(len(phases))
+            layer = layers.start + phase.reshape(-1)
         tenant = self._tenants.setdefault(request.tenant, len(self._tenants))
         job = SessionJob(
-            number=number, request=request, flows=flows, source=source, target=target, phases=len(numbers),
+            number=number, request=request, flows=flows, source=source, target=target, phases=numbers,
             rows=store.allot(number, tenant, flows, source, target, layer), layers=layers,
             sizes=store.cuts.enter(flows, source, target, layers is not None),
         )  # fmt: skip
