@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from controller.planner.jit import Ints, Words, kernel
 
 Mates = NDArray[np.int32]
+LOOKS = 40
+"""Where chains are blocked: how many steps along chains are worth an edge, on the average."""
 
 # The position of the one bit of a power of two, by the top six bits of its product with a de Bruijn number.
 DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
@@ -258,10 +260,11 @@ def _slot_tables(slots: Ints, begin: Ints, owner: Ints) -> tuple[Mates, Words]:
 
 
 @kernel
-def _open_chain(v: int, a: int, b: int, left: Mates, right: Mates) -> bool:
+def _open_chain(v: int, a: int, b: int, left: Mates, right: Mates, looks: Ints) -> bool:
     """Say whether the chain that leaves right vertex v by colour a can be flipped: no vertex lacks the other colour."""
     u = right[v, a]
     while True:
+        looks[0] -= 1
         end = left[u, b]
         if end < 0:
             return bool(end == -1)
@@ -272,17 +275,23 @@ def _open_chain(v: int, a: int, b: int, left: Mates, right: Mates) -> bool:
 
 
 @kernel
-def _slot_for(u: int, v: int, start: int, left: Mates, right: Mates, free_left: Words, free_right: Words) -> int:
-    """Return a colour free at both parts, made so by a chain if need be; -1 where every chain is blocked."""
+def _slot_for(
+    u: int, v: int, start: int, left: Mates, right: Mates, free_left: Words, free_right: Words, looks: Ints
+) -> int:
+    """Return a colour free at both parts, made so by a chain if need be; -1 where every chain is blocked.
+
+    No chain is looked for once `looks` are used up.
+    """
     colour = _common_free(free_left[u], free_right[v], start)
     if colour >= 0:
         return colour
     k = left.shape[1]
+    looks[0] -= 1
     for a in range(k):
         if left[u, a] != -1 or right[v, a] == -2:
             continue
         for b in range(k):
-            if right[v, b] == -1 and _open_chain(v, a, b, left, right):
+            if looks[0] > 0 and right[v, b] == -1 and _open_chain(v, a, b, left, right, looks):
                 _flip_chain(v, a, b, left, right, free_left, free_right)
                 return a
     return -1
@@ -295,18 +304,18 @@ def colour_slots(source: Ints, target: Ints, slots_left: Ints, slots_right: Ints
     parts_v, begin_v, owner_v = _slot_parts(target, slots_right)
     left, free_left = _slot_tables(slots_left, begin_u, owner_u)
     right, free_right = _slot_tables(slots_right, begin_v, owner_v)
-    k = slots_left.shape[1]
+    k, looks = slots_left.shape[1], np.full(1, LOOKS * (source.shape[0] + LOOKS), np.int64)
     for e in range(source.shape[0]):
         u, v, colour = parts_u[e], parts_v[e], -1
         if u >= 0 and v >= 0:
-            colour = _slot_for(u, v, e % k, left, right, free_left, free_right)
+            colour = _slot_for(u, v, e % k, left, right, free_left, free_right, looks)
         if colour < 0:
             # Any other pair of parts of the two vertices will do as well.
             for x in range(begin_u[source[e]], begin_u[source[e] + 1]):
                 for y in range(begin_v[target[e]], begin_v[target[e] + 1]):
-                    if colour < 0:
+                    if colour < 0 and looks[0] > 0:
                         u, v = x, y
-                        colour = _slot_for(u, v, e % k, left, right, free_left, free_right)
+                        colour = _slot_for(u, v, e % k, left, right, free_left, free_right, looks)
         if colour < 0:
             parts_u[e] = -1
             continue

@@ -74,9 +74,9 @@ class Router:
         placed, bundled = np.zeros(links), bool((bundle >= 0).any())
         everybody = (priority == priority[0]).all()
         levels = [int(priority[0])] if everybody else sorted(set(priority.tolist()), reverse=True)
-        hops = np.full((len(flows), MOST_HOPS), NO_LINK, dtype=np.int64)
+        hops = np.full((0 if everybody else len(flows), MOST_HOPS), NO_LINK, dtype=np.int64)
         for level in levels:
-            rows = np.flatnonzero(priority == level)
+            rows = np.arange(len(flows)) if everybody else np.flatnonzero(priority == level)
             part = flows if everybody else flows.rows(rows)
             everyone = placed + sum((load[:links] for _, load in base), np.zeros(links))
             betters = placed + sum((load[:links] for other, load in base if other >= level), np.zeros(links))
