@@ -184,7 +184,7 @@ _COPIED = ("collective", "src_rank", "dst_rank", "phase", "src_nic", "dst_nic", 
 
 def _nics_of(topology: Topology, request: JobRequest) -> Ints:
     try:
-        return np.array([topology.nic_index[rank] for rank in request.ranks], dtype=np.int64)
+        return np.fromiter(map(topology.nic_index.__getitem__, request.ranks), np.int64, len(request.ranks))
     except KeyError as unknown:
         raise InputError(f"job {request.job_id}: rank {unknown.args[0]!r} is no NIC of this fabric") from None
 

@@ -43,6 +43,10 @@ LONGEST_CHAIN = 4096
 UNLIMITED = 1 << 60
 
 
+LINK_COLUMNS = 4
+"""Of a link's record: load, inverse capacity, head of its list, and one to make it half a line."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Tables:
     """The columns of a regular Clos, or one empty one."""
@@ -85,9 +89,13 @@ class Store:
         plane_at: Ints = np.zeros(self.topology.cables, dtype=np.int64)
         if tables.planes:
             plane_at[tables.up_leaf] = tables.plane_of
+        # What is known of a link lies side by side: a walk over links is bound by the lines of cache it touches.
+        link = _aligned_rows(self.links, LINK_COLUMNS)
+        load, inverse, head = link.view(np.float64)[:, 0], link.view(np.float64)[:, 1], link[:, 2]
+        inverse[:], head[:] = self._alive_inverse, NO_LINK
         return State(
-            cables=self.topology.cables, planes=tables.planes, inverse=self._alive_inverse.copy(),
-            load=np.zeros(self.links), head=np.full(self.links, NO_LINK, dtype=np.int64), flow=_flow_rows(0),
+            cables=self.topology.cables, planes=tables.planes, inverse=inverse, load=load, head=head,
+            flow=_aligned_rows(0, FLOW_COLUMNS),
             up_leaf=tables.up_leaf, up_plane=tables.up_plane, plane_of=tables.plane_of, plane_at=plane_at,
             pod=tables.pod_row, layer_load=np.zeros((0, self.links)), layer_span=np.zeros((0, 2), dtype=np.int64),
             log=np.empty((SPARE_LOG, LOG_COLUMNS), dtype=np.int64),
@@ -145,7 +153,7 @@ class Store:
         """Make room for at least so many more flows."""
         size = len(self.s.flow)
         more = max(wanted, size, 1024)
-        flow = _flow_rows(size + more)
+        flow = _aligned_rows(size + more, FLOW_COLUMNS)
         flow[:size] = self.s.flow
         self.s = self.s._replace(flow=flow)
         self.lost = np.concatenate((self.lost, np.ones(more, dtype=np.bool_)))
@@ -211,11 +219,11 @@ class Store:
         self.lost[rows] = np.where(inside, self.dead_leaf[source] > 0, self.s.flow[rows, PATH] < 0)
 
 
-def _flow_rows(rows: int) -> Ints:
-    """Return empty flow records that begin where a line of the cache does."""
-    room: Ints = np.zeros(rows * FLOW_COLUMNS + 8, dtype=np.int64)
+def _aligned_rows(rows: int, columns: int) -> Ints:
+    """Return empty records that begin where a line of the cache does."""
+    room: Ints = np.zeros(rows * columns + 8, dtype=np.int64)
     start = -room.ctypes.data % 64 // 8
-    return room[start : start + rows * FLOW_COLUMNS].reshape(rows, FLOW_COLUMNS)
+    return room[start : start + rows * columns].reshape(rows, columns)
 
 
 def _inverse(capacity: Ints) -> Floats:
