@@ -69,8 +69,8 @@ class Run:
         found = []
         for line in completions.read_text().splitlines():
             source, target, source_port, target_port, size, start, completion, _ = line.split()
-            ends = [node_at(int(end, 16)) for end in (source, target)]
+            start_node, end_node = node_at(int(source, 16)), node_at(int(target, 16))
             packets = -(-int(size) // PAYLOAD_BYTES)
-            path = self.path(*ends, int(source_port), int(target_port))
+            path = self.path(start_node, end_node, int(source_port), int(target_port))
             found.append((path, int(size) + HEADER_BYTES * packets, int(start), int(completion)))
         return found

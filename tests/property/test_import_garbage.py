@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.config import parse_fabric
-from controller.config.foreign import FORMATS, Options, import_fabric
+from controller.config.foreign import FORMATS, Imported, Options, import_fabric
 from controller.config.foreign.read import import_text
 from controller.config.write import fabric_text
 from controller.model.error import InputError
@@ -34,7 +34,7 @@ WORDS = [
 
 def sound_or_refused(text, format_name):
     try:
-        found = import_text(text, "source", "source", Options(), format_name)
+        found: Imported | InputError = import_text(text, "source", "source", Options(), format_name)
     except InputError as error:
         found = error
     if isinstance(found, InputError):

@@ -48,8 +48,8 @@ def situations(draw, shapes=SPINE_LEAF | RAILS | CLOS):
         share = draw(st.sampled_from([0, 300, 500, 1000]))
         holding = held(fabric, [request for request, _ in kept])
         room = [nic for nic in fabric.nics if all(holding[gpu] + (share or 1000) <= 1000 for gpu in gpus(nic))]
-        room = list({gpus(nic)[0]: nic.id for nic in room if nic.id not in nics}.values())
-        ranks = draw(st.lists(st.sampled_from(room), unique=True, max_size=6)) if room else []
+        one_each = list({gpus(nic)[0]: nic.id for nic in room if nic.id not in nics}.values())
+        ranks = draw(st.lists(st.sampled_from(one_each), unique=True, max_size=6)) if one_each else []
         job = JobRequest(job_id=f"job{number}", ranks=tuple(ranks), collectives=(collective(draw),), gpu_milli=share)
         job = replace(job, priority=draw(st.integers(0, 1)))
         plan = solve(fabric, [job], health=health, kept=kept) if ranks else None

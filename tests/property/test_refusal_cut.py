@@ -24,6 +24,7 @@ def test_the_named_cut_alone_keeps_the_sides_apart(shape, data):
     job = job_of(whole, custom((0, len(whole.nics) - 1)))
     told = solve(whole, (job,), health=fabric_of(**shape, failed=failed).failed)
     assume(isinstance(told, Infeasible))
+    assert isinstance(told, Infeasible)
     cut = told.why.split("the cut is ")[1].split(" (out of use)")[0]
     assume(" more" not in cut)
     named = cut.split(", ")
@@ -35,4 +36,5 @@ def test_a_cut_of_many_parts_is_counted():
     assert refusal.MOST_NAMED < 5
     fabric = fabric_of(spines=5, failed=[f"leaf1:{s}>spine{s}:1" for s in range(1, 6)])
     told = solve(fabric, (job_of(fabric, custom((0, 2))),), health=fabric.failed)
+    assert isinstance(told, Infeasible)
     assert "and 2 more (out of use)" in told.why

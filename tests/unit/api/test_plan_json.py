@@ -7,7 +7,7 @@ from google.protobuf.json_format import MessageToDict
 
 from controller.api.plan_json import job_pieces
 from controller.api.translate import plan_to
-from controller.brain.offline import offline
+from controller.brain.offline import Offline, offline
 from controller.brain.state import begin
 from controller.model.plan import JobPlan
 from tests.unit.planner.cases import custom, fabric_of, job_of, plan_of
@@ -18,6 +18,7 @@ FABRIC = fabric_of(spines=2, leaves=3, hosts_per_leaf=2)
 def planned(*collectives: dict, **fields) -> JobPlan:
     job = job_of(FABRIC, *collectives, **fields)
     answer = offline(begin(FABRIC), (job,), plan_of(FABRIC, job), 7)
+    assert isinstance(answer, Offline)
     return answer.jobs[0]
 
 

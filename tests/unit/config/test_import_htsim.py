@@ -14,6 +14,7 @@ def test_two_tiers_are_written_as_sizes():
     found = imported(HTSIM)
     assert found.format == "htsim"
     assert Counter(roles(found).values()) == {"leaf": 4, "spine": 2}
+    assert found.generate is not None
     assert found.generate.links_per_spine == 2
     assert {nic.capacity_bps for nic in found.fabric.nics} == {100 * 10**9}
     assert {cable.capacity_bps for cable in found.fabric.cables} == {200 * 10**9}
