@@ -21,7 +21,7 @@ from controller.planner.clos import topology_of
 from controller.planner.session.delta import Delta
 from controller.planner.session.engine import Movable, Moves
 from controller.planner.session.session import Session
-from controller.planner.warm import warm
+from controller.planner.warm import PLANNING, warm
 
 FABRICS = {
     "256 leaves x 64 spines": {"kind": "spine_leaf", "spines": 64, "leaves": 256, "hosts_per_leaf": 64},
@@ -97,7 +97,7 @@ def measure(shape: dict[str, object], load: float, seed: int = 1) -> dict[str, d
 
 
 def run(out: TextIO) -> dict[str, object]:
-    warm()
+    warm((*PLANNING, "session"))
     found: dict[str, object] = {}
     for name, shape in FABRICS.items():
         print(f"{name}, 100 Gbit/s, rings of {JOB}, one queue pair each, anybody may move", file=out)

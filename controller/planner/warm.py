@@ -1,9 +1,12 @@
 """Have kernels and a fabric's arrays ready before a plan is asked for.
 
-`python -m controller.planner.warm`, run once by set-up, compiles every kernel: it plans one small case per engine, so
-whatever a plan may need is on disk (or, without a cache, in memory). `prepare` is for a process that is about to plan.
+`python -m controller.planner.warm [PART ...]`, run once by set-up, compiles kernels: it plans one small case per
+engine, so whatever a plan may need is on disk (or, without a cache, in memory). The parts may be compiled side by
+side. `prepare` is for a process that is about to plan.
 """
 
+import sys
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -61,41 +64,32 @@ def _ring(fabric: Fabric) -> JobRequest:
     return JobRequest(job_id="equal", ranks=ranks, collectives=(ring, named))
 
 
-def warm() -> None:
-    """Plan equal demands (coloured), then unequal ones over their load and a failure (balanced, shared); an incast."""
-    fabric = _two_pods()
-    first = _ring(fabric)
-    ranks, ring = first.ranks, first.collectives[0]
+def _mixed(fabric: Fabric) -> JobRequest:
+    """Return unequal demands over all NICs, and a ring in the same phase."""
+    ranks = tuple(nic.id for nic in fabric.nics)
     flows = tuple(FlowDemand(src_rank=i, dst_rank=7 - i, rate_bps=GBPS * (i + 3) // 8) for i in range(8))
     mixed = Collective(kind=CollectiveKind.CUSTOM, size_bytes=1000, flows=flows)
-    second = JobRequest(job_id="mixed", ranks=ranks, collectives=(mixed, ring))
-    solve(fabric, (first,), health=Health())
-    solve(fabric, (first, second), health=Health(down_cables=frozenset((fabric.cables[0].id,))))
-    gather = Collective(kind=CollectiveKind.GATHER, size_bytes=1000)
-    full = FlowDemand(src_rank=2, dst_rank=7, rate_bps=GBPS)
-    beside = Collective(kind=CollectiveKind.CUSTOM, size_bytes=1000, flows=(full,))
-    incast = JobRequest(job_id="incast", ranks=ranks, collectives=(gather, beside), incast=Incast.WINDOWS)
-    solve(fabric, (incast,), health=Health())
-    _engines(fabric, first, second)
-    _sessions(fabric, first, replace(second, collectives=(mixed, replace(ring, phase=1))))
-    completion_times(np.zeros((2, 1), dtype=np.int64), np.ones(1), np.ones(2))
+    ring = Collective(kind=CollectiveKind.RING_ALL_REDUCE, size_bytes=1000)
+    return JobRequest(job_id="mixed", ranks=ranks, collectives=(mixed, ring))
 
 
-def _engines(fabric: Fabric, first: JobRequest, second: JobRequest) -> None:
-    """Plan with every engine that chooses paths: two tiers, slots where something failed, and a fabric as drawn."""
-    failed = Health(down_cables=frozenset((fabric.cables[1].id,)))
-    solve(fabric, (first,), health=failed)
-    pod = replace(
-        fabric,
-        switches=tuple(switch for switch in fabric.switches if switch.id.startswith("p1-")),
-        cables=fabric.cables[:4],
-        nics=fabric.nics[:4],
-    )
-    ranks = tuple(nic.id for nic in pod.nics)
+def _warm_equal() -> None:
+    """Colour equal demands, in three tiers and in two, and in slots where something failed."""
+    fabric, failed = _two_pods(), _one_cable_down()
+    first = _ring(fabric)
+    for health in (Health(), failed):
+        solve(fabric, (first,), health=health)
+    pod = _one_pod(fabric)
     several = tuple(replace(one, qps_per_flow=4) for one in first.collectives)
     for health in (Health(), failed):
-        solve(pod, (replace(first, ranks=ranks, collectives=several[:1]),), health=health)
-    solve(replace(fabric, cables=fabric.cables[1:]), (first, second), health=Health())
+        solve(pod, (replace(first, ranks=tuple(nic.id for nic in pod.nics), collectives=several[:1]),), health=health)
+
+
+def _warm_mixed() -> None:
+    """Search for unequal demands on what failures left of a regular fabric."""
+    fabric = _two_pods()
+    solve(fabric, (_ring(fabric), _mixed(fabric)), health=_one_cable_down())
+    pod = _one_pod(fabric)
     topology = topology_of(pod)
     live = Live.of(topology, Health())
     shape = shape_of(topology, live, np.flatnonzero(topology.tier == 0))
@@ -105,15 +99,71 @@ def _engines(fabric: Fabric, first: JobRequest, second: JobRequest) -> None:
         wander(grid, *ends, one, ends[0].copy(), -ends[1], 1.0, 1, 1)
 
 
-def _sessions(fabric: Fabric, first: JobRequest, second: JobRequest) -> None:
+def _warm_drawn() -> None:
+    """Plan on a fabric that is no regular Clos."""
+    fabric = _two_pods()
+    solve(replace(fabric, cables=fabric.cables[1:]), (_ring(fabric), _mixed(fabric)), health=Health())
+
+
+def _warm_incast() -> None:
+    """Confine an incast, beside another flow, and let its senders take turns."""
+    fabric = _two_pods()
+    gather = Collective(kind=CollectiveKind.GATHER, size_bytes=1000)
+    full = FlowDemand(src_rank=2, dst_rank=7, rate_bps=GBPS)
+    beside = Collective(kind=CollectiveKind.CUSTOM, size_bytes=1000, flows=(full,))
+    ranks = tuple(nic.id for nic in fabric.nics)
+    incast = JobRequest(job_id="incast", ranks=ranks, collectives=(gather, beside), incast=Incast.WINDOWS)
+    solve(fabric, (incast,), health=Health())
+
+
+def _warm_session() -> None:
     """Let jobs come and go in a session, beside a failure that makes flows step aside."""
+    fabric = _two_pods()
     session, free = Session.begin(fabric), Moves(who=Movable.ANYBODY)
-    for job in (first, second, replace(first, job_id="more")):
+    first, second = _ring(fabric), _mixed(fabric)
+    mixed, ring = second.collectives
+    for job in (first, replace(second, collectives=(mixed, replace(ring, phase=1))), replace(first, job_id="more")):
         session.add(job, free)
     session.link_down(fabric.cables[0].id, free)
     session.remove(first.job_id, free)
 
 
+def _warm_completion() -> None:
+    """Simulate completion times."""
+    completion_times(np.zeros((2, 1), dtype=np.int64), np.ones(1), np.ones(2))
+
+
+def _one_cable_down() -> Health:
+    return Health(down_cables=frozenset((_two_pods().cables[1].id,)))
+
+
+def _one_pod(fabric: Fabric) -> Fabric:
+    """Return the first pod alone: two tiers."""
+    switches = tuple(switch for switch in fabric.switches if switch.id.startswith("p1-"))
+    return replace(fabric, switches=switches, cables=fabric.cables[:4], nics=fabric.nics[:4])
+
+
+PLANNING = ("equal", "mixed", "drawn", "incast")
+"""What a controller may need."""
+_PARTS: dict[str, Callable[[], None]] = {
+    "equal": _warm_equal,
+    "mixed": _warm_mixed,
+    "drawn": _warm_drawn,
+    "incast": _warm_incast,
+    "session": _warm_session,
+    "completion": _warm_completion,
+}
+
+
+def warm(parts: Iterable[str] = PLANNING) -> None:
+    """Compile the kernels of these parts, or load them from the cache."""
+    for part in parts:
+        _PARTS[part]()
+
+
 if __name__ == "__main__":
-    warm()
-    print("planner: kernels compiled")
+    wanted = sys.argv[1:] or list(_PARTS)
+    if unknown := sorted(set(wanted) - set(_PARTS)):
+        sys.exit(f"planner: no part {', '.join(unknown)}; there are {', '.join(_PARTS)}")
+    warm(wanted)
+    print(f"planner: kernels compiled ({', '.join(wanted)})")
