@@ -16,6 +16,7 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Words = NDArray[np.uint64]
+Small = NDArray[np.int32]
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")

@@ -7,47 +7,18 @@ all pairs (a, b) without a change, and a shortest is carried out. A link holds a
 steps aside is no larger than who comes. Every change is logged, so that it can be undone to the last bit.
 """
 
-from typing import NamedTuple
-
 from controller.planner.jit import Floats, Ints, bare_kernel
+from controller.planner.session.table import State
 
-DEAD = 1e30
-"""Inverse capacity of a link that may carry nothing, and how full it counts as."""
+DEAD = 1e30  # inverse capacity of a link that may carry nothing, and how full it counts as
 LOGGED, TICK, EVENT, USED, WHO, BUDGET, OWNER, TENANT, RESERVE = range(9)
-"""Places in `State.counter`: changes logged, stamp, event number, moves made, who may move, the most moves, whose
-flow is being placed (job, tenant), log rows kept free."""
+"""Places in `State.counter`: changes logged, stamp, event number, moves made, who may move, the most moves, whose flow
+is being placed (job, tenant), log rows kept free."""
 SOURCE, TARGET, DEMAND, STAMP, FRESH, HELD, OWNED_BY, TENANT_OF, PATH, AFTER, BEFORE, LAYER = *range(9), 12, 16, 20
 FLOW_COLUMNS, LOG_COLUMNS = 24, 13
 """Columns of `State.flow`, the first eight in one line of a cache: leaf rows, bit/s, stamp, the event that placed it,
 whether it must stay, job, tenant; then four links and its neighbours in their lists; its layer."""
 LOOK, CANDIDATES = 24, 4  # flows of a full link looked at for a step; chains tried where a core may be missing
-
-
-class State(NamedTuple):
-    """What a session changes and reads: a row per flow, link, leaf or column.
-
-    `up_leaf[leaf, column]` and `up_plane[pod * planes + plane, core]` are cables; `planes` is 0 in two tiers and
-    `plane_at` a leaf cable's plane. A flow's layer is its row of `layer_load` where its job has several phases, else
-    -1: a job adds to a link's `load` the heaviest of its rows `layer_span`. Node 4 f + step of a list is flow f.
-    """
-
-    cables: int
-    planes: int
-    inverse: Floats
-    load: Floats
-    head: Ints
-    flow: Ints
-    up_leaf: Ints
-    up_plane: Ints
-    plane_of: Ints
-    plane_at: Ints
-    pod: Ints
-    layer_load: Floats
-    layer_span: Ints
-    log: Ints
-    chain: Ints
-    best: Ints
-    counter: Ints
 
 
 @bare_kernel
@@ -66,6 +37,34 @@ def _add_load(s: State, f: int, place: int, amount: int) -> None:
 
 
 @bare_kernel
+def _mark_seat(s: State, link: int) -> None:
+    """Tell the tables of seats who has a link: a flow, nobody (-1), nobody for it is dead (-2), several (-3)."""
+    seat, node = s.seat_of[link], s.head[link]
+    if seat < 0:
+        return
+    owner = -1 if node < 0 else node >> 2 if s.flow[node >> 2, AFTER + (node & 3)] < 0 else -3
+    s.owner[seat] = owner if s.inverse[link] < DEAD else -2
+    bit, vertex = 1 << (seat & ((1 << s.shift) - 1)), seat >> s.shift
+    s.free[vertex] = s.free[vertex] | bit if s.owner[seat] == -1 else s.free[vertex] & ~bit
+
+
+@bare_kernel
+def mark_seats(s: State, links: Ints) -> None:
+    """Tell the tables of seats about links that died or came back."""
+    for i in range(links.shape[0]):
+        _mark_seat(s, links[i])
+
+
+@bare_kernel
+def _mark_spot(s: State, f: int) -> None:
+    """Tell the tables of seats a flow's column and core; -2 where it does not rise and fall by the same."""
+    for level in range(2):
+        up, down, mask = s.flow[f, PATH + level], s.flow[f, PATH + 3 - level], (1 << s.shift) - 1
+        same = up >= 0 and (s.seat_of[up] ^ s.seat_of[down]) & mask == 0
+        s.spot[f, 2 + level] = s.seat_of[up] & mask if same else -1 if up < 0 else -2
+
+
+@bare_kernel
 def _leave(s: State, f: int, step: int) -> None:
     link, after, before = s.flow[f, PATH + step], s.flow[f, AFTER + step], s.flow[f, BEFORE + step]
     if link < 0:
@@ -77,6 +76,7 @@ def _leave(s: State, f: int, step: int) -> None:
     if after >= 0:
         s.flow[after >> 2, BEFORE + (after & 3)] = before
     _add_load(s, f, link, -s.flow[f, DEMAND])
+    _mark_seat(s, link)
 
 
 @bare_kernel
@@ -91,20 +91,21 @@ def _enter(s: State, f: int, step: int, link: int, after: int, before: int) -> N
     if after >= 0:
         s.flow[after >> 2, BEFORE + (after & 3)] = 4 * f + step
     _add_load(s, f, link, s.flow[f, DEMAND])
+    _mark_seat(s, link)
 
 
 @bare_kernel
 def _set_path(s: State, f: int, up: int, core_up: int, core_down: int, down: int) -> None:
     """Put a flow on a path, at the head of the list of each link that is new to it, and log where it was."""
     row, path = s.counter[LOGGED], (up, core_up, core_down, down)
-    s.counter[LOGGED] += 1
-    s.log[row, 0] = f
+    s.counter[LOGGED], s.log[row, 0] = row + 1, f
     for column in range(12):
         s.log[row, 1 + column] = s.flow[f, PATH + column]
     for step in range(4):
         if s.flow[f, PATH + step] != path[step]:
             _leave(s, f, step)
             _enter(s, f, step, path[step], s.head[path[step]] if path[step] >= 0 else -1, -1)
+    _mark_spot(s, f)
 
 
 @bare_kernel
@@ -124,6 +125,7 @@ def undo(s: State, mark: int) -> None:
             if entry[1 + step] != s.flow[entry[0], PATH + step]:
                 _leave(s, entry[0], step)
                 _enter(s, entry[0], step, entry[1 + step], entry[5 + step], entry[9 + step])
+        _mark_spot(s, entry[0])
 
 
 @bare_kernel
@@ -190,7 +192,6 @@ def _walk(s: State, f: int, level: int, plane: int, into: int, out: int, right: 
             return -1
         while node >= 0 and seen < LOOK:
             g, seen = node >> 2, seen + 1
-            # A neighbour lies in another line of the cache: it is not looked for where there is none.
             node = -1 if s.load[link] <= s.flow[g, DEMAND] else s.flow[g, AFTER + (node & 3)]
             cost = 0 if s.flow[g, FRESH] == event else 1
             if s.flow[g, STAMP] == tick or s.flow[g, DEMAND] > demand or cost > left_over or not _may_move(s, g):
@@ -361,7 +362,6 @@ def _carry_out(s: State, f: int, into: int, out: int, right: bool, limit: float)
         s.chain[1, i] = s.chain[0, i]
     for i in range(length + 1):
         g = s.chain[1, i]
-        # Cores found in the meantime may have moved it too; what counts is that it has none now.
         bare = s.planes > 0 and s.pod[s.flow[g, SOURCE]] != s.pod[s.flow[g, TARGET]] and s.flow[g, PATH + 1] < 0
         if bare and not _core(s, g, s.plane_of[into if i == length or i % 2 == 1 else out], limit):
             return False

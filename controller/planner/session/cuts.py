@@ -165,6 +165,11 @@ class Cuts:
         self._sizes[found[0]] = size
         return int(found[0])
 
+    @property
+    def one_size(self) -> float:
+        """Return the demand of every flow where all that cross a cut are alike; else 0.0."""
+        return float(self._sizes[self._order[0]]) if len(self._order) == 1 else 0.0
+
     def lower_bound(self) -> float:
         """Bring `bound` up to date and return its largest value."""
         return _bounds(

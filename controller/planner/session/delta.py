@@ -11,7 +11,8 @@ from controller.planner.clos import NO_LINK, Topology
 from controller.planner.expand import Flows
 from controller.planner.flow_table import path_links
 from controller.planner.jit import Flags, Ints, kernel
-from controller.planner.session.chains import AFTER, LOGGED, STAMP, TICK, State
+from controller.planner.session.chains import AFTER, LOGGED, STAMP, TICK
+from controller.planner.session.table import State
 
 
 class Change(NamedTuple):

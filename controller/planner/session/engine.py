@@ -19,7 +19,11 @@ from controller.planner.session.chains import (
     FRESH,
     LOGGED,
     OWNED_BY,
+    PATH,
+    RESERVE,
+    STAMP,
     TENANT_OF,
+    TICK,
     USED,
     place,
     set_paths,
@@ -27,6 +31,7 @@ from controller.planner.session.chains import (
 )
 from controller.planner.session.delta import Delta, SessionJob, first_touched, flows_of, packed
 from controller.planner.session.replan import replanned
+from controller.planner.session.seats import MOST_TRAIL, chosen, seat
 from controller.planner.session.state import Store
 
 SLACK = 1.05
@@ -35,6 +40,8 @@ HAIR = 1 + 1e-9
 """Utilisations that differ by less are the same: they are quotients of floats."""
 MOST_STEPS = 64
 """How many links are relieved in one event."""
+MOST_UNSEATED = 16
+"""How many flows without a link of their own are met before the rest is placed without looking for one."""
 MOST_ASKED = 256
 """How many flows of one link are asked to leave it."""
 NO_ROWS: Ints = np.empty(0, dtype=np.int64)
@@ -94,7 +101,7 @@ class Engine:
         """
         store, goal = self._store, self._store.cuts.lower_bound()
         was_lost, reached = store.before_event, self._reached
-        shared = self._place(rows, goal)
+        shared = self._place(rows, goal, moves)
         worst, link = store.fullest()
         if improve or (moves.free and worst > SLACK * goal and self._in_steps()):
             self._improve(goal, moves, improve if isinstance(improve, SessionJob) else None)
@@ -127,7 +134,7 @@ class Engine:
         """Say whether flows are placed one by one: on a regular Clos, all alike."""
         return self._store.regular and self._alike()
 
-    def _place(self, rows: Ints, goal: float) -> int:
+    def _place(self, rows: Ints, goal: float, moves: Moves) -> int:
         """Place flows anew over all others; return how many are on links fuller than their own cuts ask for."""
         store = self._store
         if not len(rows):
@@ -143,7 +150,8 @@ class Engine:
         found: Ints = np.zeros(len(rows), dtype=np.int64)
         # Where there is nobody else a plan of everything disturbs nobody, and is the quickest.
         if self._in_steps() and len(rows) < int(store.used.sum()):
-            place(s, rows, store.cuts.bound, goal * HAIR, False, found)
+            begin = self._seat(rows, found, goal) if moves.free else 0
+            place(s, rows[begin:], store.cuts.bound, goal * HAIR, False, found[begin:])
         else:
             again: Flags = np.zeros(len(s.flow), dtype=np.bool_)
             again[rows] = True
@@ -151,6 +159,39 @@ class Engine:
             found = self._on_fuller(rows, goal).astype(np.int64)
         store.find_lost(rows)
         return int((found == 1).sum())
+
+    def _seat(self, rows: Ints, found: Ints, goal: float) -> int:
+        """Place flows on links of their own while that is possible; return how many of the rows are done with."""
+        store, s = self._store, self._store.s
+        size, width, done = store.cuts.one_size, store.seat_bps, 0
+        if not (0 < size <= width) or s.layer_span.any():
+            return 0
+        for _ in range(MOST_UNSEATED):
+            store.seated[0] = 0
+            room = min(MOST_TRAIL, len(s.log) - int(s.counter[LOGGED] + s.counter[RESERVE]))
+            done = seat(store.seats, rows, done, room, store.cuts.bound, 2 * size / width)
+            s.counter[TICK] += 1
+            count = chosen(
+                store.seats,
+                s.cables,
+                s.up_leaf,
+                s.up_plane,
+                s.flow,
+                PATH,
+                STAMP,
+                s.counter[TICK],
+                store.seat_rows,
+                store.seat_paths,
+            )
+            settled = store.seat_rows[:count]
+            set_paths(s, settled, store.seat_paths[:count])
+            s.counter[USED] += np.count_nonzero(s.flow[settled, FRESH] != s.counter[EVENT])
+            s.flow[settled, FRESH] = s.counter[EVENT]
+            if done == len(rows):
+                break
+            place(s, rows[done : done + 1], store.cuts.bound, goal * HAIR, False, found[done : done + 1])
+            done += 1
+        return done
 
     def _set(self, again: Flags) -> None:
         """Place flows by the full planner."""

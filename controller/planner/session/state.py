@@ -10,7 +10,7 @@ import numpy as np
 
 from controller.planner.clos import NO_LINK, Live, Topology
 from controller.planner.expand import Flows
-from controller.planner.jit import Flags, Floats, Ints
+from controller.planner.jit import Flags, Floats, Ints, Small
 from controller.planner.session.chains import (
     BUDGET,
     CANDIDATES,
@@ -32,9 +32,11 @@ from controller.planner.session.chains import (
     TENANT_OF,
     USED,
     WHO,
-    State,
+    mark_seats,
 )
 from controller.planner.session.cuts import Cuts
+from controller.planner.session.seats import MOST_FRONT, MOST_TRAIL, Seats
+from controller.planner.session.table import State
 from controller.planner.shape import ThreeTier, shape_of
 
 SPARE_LOG = 1 << 16
@@ -43,6 +45,8 @@ LONGEST_CHAIN = 4096
 UNLIMITED = 1 << 60
 
 
+MOST_COLUMNS = 64
+"""Columns that are told apart by the bits of one word."""
 LINK_COLUMNS = 4
 """Of a link's record: load, inverse capacity, head of its list, and one to make it half a line."""
 
@@ -84,6 +88,14 @@ class Store:
         self.index: Ints = np.empty(0, dtype=np.int64)
         self._free: Ints = np.empty(0, dtype=np.int64)
         self.s = self._empty_state(tables)
+        self._trail: Small = np.empty((MOST_TRAIL, 3), dtype=np.int32)
+        self.seat_rows: Ints = np.empty(MOST_TRAIL, dtype=np.int64)
+        self.seat_paths: Ints = np.empty((MOST_TRAIL, 4), dtype=np.int64)
+        self._front: Ints = np.empty((MOST_FRONT, 6), dtype=np.int64)
+        self.seated: Ints = np.zeros(1, dtype=np.int64)
+        widths: Ints = np.unique(topology.cable_capacity[topology.cable_capacity > 0])
+        self.seat_bps = float(widths[0]) if len(self.s.free) and len(widths) == 1 else 0.0
+        mark_seats(self.s, np.arange(self.links, dtype=np.int64))
 
     def _empty_state(self, tables: _Tables) -> State:
         plane_at: Ints = np.zeros(self.topology.cables, dtype=np.int64)
@@ -93,6 +105,7 @@ class Store:
         link = _aligned_rows(self.links, LINK_COLUMNS)
         load, inverse, head = link.view(np.float64)[:, 0], link.view(np.float64)[:, 1], link[:, 2]
         inverse[:], head[:] = self._alive_inverse, NO_LINK
+        shift, seat_of, vertices = _seats_of(tables, self.topology.cables)
         return State(
             cables=self.topology.cables, planes=tables.planes, inverse=inverse, load=load, head=head,
             flow=_aligned_rows(0, FLOW_COLUMNS),
@@ -101,6 +114,17 @@ class Store:
             log=np.empty((SPARE_LOG, LOG_COLUMNS), dtype=np.int64),
             chain=np.zeros((2, LONGEST_CHAIN), dtype=np.int64), best=np.zeros((CANDIDATES + 1, 4), dtype=np.int64),
             counter=np.zeros(RESERVE + 1, dtype=np.int64),
+            shift=shift, seat_of=seat_of, owner=np.full(vertices << shift, -2, dtype=np.int32),
+            free=np.zeros(vertices, dtype=np.int64), spot=np.full((0, 4), NO_LINK, dtype=np.int32),
+        )  # fmt: skip
+
+    @property
+    def seats(self) -> Seats:
+        """Return the tables in which flows are seated."""
+        s = self.s
+        return Seats(
+            right=len(s.free) // 2, leaves=len(s.up_leaf), planes=s.planes, shift=s.shift, owner=s.owner, free=s.free,
+            spot=s.spot, pod=s.pod, plane_of=s.plane_of, trail=self._trail, front=self._front, used=self.seated,
         )  # fmt: skip
 
     @property
@@ -137,6 +161,7 @@ class Store:
         record[:, STAMP], record[:, FRESH], record[:, HELD] = 0, self.s.counter[EVENT], flows.by_addresses
         record[:, OWNED_BY], record[:, TENANT_OF], record[:, LAYER] = number, tenant, phases
         self.s.flow[rows] = record
+        self.s.spot[rows] = record[:, (SOURCE, TARGET, PATH, PATH)]
         self.index[rows], self.lost[rows], self.used[rows] = np.arange(count), True, True
         self.pins += int(flows.by_addresses.sum())
         # An event that begins with a new job began before its rows were there.
@@ -155,7 +180,9 @@ class Store:
         more = max(wanted, size, 1024)
         flow = _aligned_rows(size + more, FLOW_COLUMNS)
         flow[:size] = self.s.flow
-        self.s = self.s._replace(flow=flow)
+        spot: Small = np.full((size + more, 4), NO_LINK, dtype=np.int32)
+        spot[:size] = self.s.spot
+        self.s = self.s._replace(flow=flow, spot=spot)
         self.lost = np.concatenate((self.lost, np.ones(more, dtype=np.bool_)))
         self.used = np.concatenate((self.used, np.zeros(more, dtype=np.bool_)))
         self.index = np.concatenate((self.index, np.zeros(more, dtype=np.int64)))
@@ -186,6 +213,7 @@ class Store:
         for links in (changed, changed + self.topology.cables):
             self.s.inverse[links] = np.where(dead, DEAD, self._alive_inverse[links])
             self.divisor[links] = np.where(self.s.inverse[links] < DEAD, self.topology.capacity[links], np.inf)
+            mark_seats(self.s, links)
         self.cuts.join(changed[~dead])
         self.cuts.join(changed[dead], -1)
         return np.asarray(changed, dtype=np.int64)
@@ -217,6 +245,21 @@ class Store:
         source, target = self.s.flow[rows, SOURCE], self.s.flow[rows, TARGET]
         inside = source == target
         self.lost[rows] = np.where(inside, self.dead_leaf[source] > 0, self.s.flow[rows, PATH] < 0)
+
+
+def _seats_of(tables: _Tables, cables: int) -> tuple[int, Small, int]:
+    """Return the bits of a column, the seat of every link (-1: none) and the number of vertices of both sides."""
+    seat_of: Small = np.full(2 * cables, NO_LINK, dtype=np.int32)
+    most = max(tables.up_leaf.shape[1], tables.up_plane.shape[1] if tables.planes else 1)
+    if not tables.regular or most > MOST_COLUMNS:
+        return 0, seat_of, 0
+    shift, leaves = (most - 1).bit_length(), len(tables.up_leaf)
+    vertices = leaves + (len(tables.up_plane) if tables.planes else 0)
+    for side in range(2):
+        for cable, first in ((tables.up_leaf, 0), *([(tables.up_plane, leaves)] if tables.planes else [])):
+            vertex = side * vertices + first + np.arange(len(cable))[:, None]
+            seat_of[cable + side * cables] = (vertex << shift) + np.arange(cable.shape[1])
+    return shift, seat_of, 2 * vertices
 
 
 def _aligned_rows(rows: int, columns: int) -> Ints:
