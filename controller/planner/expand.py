@@ -165,6 +165,13 @@ def _expand_job(topology: Topology, request: JobRequest, job: int) -> Flows:
     fixed = columns["fixed_port"] > 0
     even = bool(len(qps)) and bool((qps == qps[0]).all())
     times = int(qps[0]) if even else qps  # one number for all is repeated four times as fast
+    if (qps == 1).all():
+        every: Ints = np.arange(len(qps), dtype=np.int64)
+        return Flows(
+            job=np.full(len(qps), job, dtype=np.int64), queue_pair=columns["first_queue_pair"],
+            demand_bps=_rounded(numerator, denominator), size_bytes=columns["bytes"], logical=every,
+            pinned=fixed | pin, by_addresses=pin & ~fixed, **{name: columns[name] for name in _COPIED},
+        )  # fmt: skip
     row = np.repeat(np.arange(len(qps), dtype=np.int64), times)
     queue_pair = np.arange(len(row), dtype=np.int64) - np.repeat(np.cumsum(qps) - qps, times)
     return Flows(

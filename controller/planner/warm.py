@@ -126,6 +126,10 @@ def _warm_session() -> None:
         session.add(job, free)
     session.link_down(fabric.cables[0].id, free)
     session.remove(first.job_id, free)
+    session, equal = Session.begin(fabric), replace(first, collectives=first.collectives[:1])
+    for job_id, members in (("most", (0, 2, 4, 6)), ("few", (1, 5))):
+        ring = replace(equal.collectives[0], members=members)
+        session.add(replace(equal, job_id=job_id, collectives=(ring,)), free)
 
 
 def _warm_completion() -> None:
