@@ -51,8 +51,8 @@ def _cable(lower: str, lower_port: int, upper: str, upper_port: int) -> Cable:
 def prepare(fabric: Fabric) -> None:
     """Make the arrays of a fabric, and load the kernels that every plan needs from the cache on disk."""
     port_table_of(fabric, topology_of(fabric))
-    small = _two_pods()
-    solve(small, (_ring(small),), health=Health())
+    for small in (_two_pods(), _one_pod(_two_pods())):
+        solve(small, (_ring(small),), health=Health())
 
 
 def _ring(fabric: Fabric) -> JobRequest:
@@ -60,7 +60,7 @@ def _ring(fabric: Fabric) -> JobRequest:
     ranks = tuple(nic.id for nic in fabric.nics)
     ring = Collective(kind=CollectiveKind.RING_ALL_REDUCE, size_bytes=1000)
     pairs = tuple(RankPair(src_rank=i, dst_rank=(i + 1) % len(ranks)) for i in range(len(ranks)))
-    named = Collective(kind=CollectiveKind.SEND_RECV, size_bytes=1000, pairs=pairs)
+    named = Collective(kind=CollectiveKind.SEND_RECV, size_bytes=1000, pairs=pairs, qps_per_flow=4)
     return JobRequest(job_id="equal", ranks=ranks, collectives=(ring, named))
 
 
