@@ -223,7 +223,7 @@ class Nic:
             counts["rx_icrc_encapsulated"] += 1
         elif packet.opcode == roce.RC_ACKNOWLEDGE:
             self._take_answer(packet, now_ns)
-        elif packet.opcode in roce.WRITES:
+        elif packet.opcode in roce.DATA:
             self._take_data(packet, now_ns)
 
     def _take_answer(self, packet: roce.Packet, now_ns: int) -> None:
