@@ -489,7 +489,7 @@ class PortSample(_message.Message):
     def __init__(self, port: _Optional[str] = ..., timestamp_unix_ns: _Optional[int] = ..., sequence: _Optional[int] = ..., tx_bytes: _Optional[int] = ..., rx_bytes: _Optional[int] = ..., tx_packets: _Optional[int] = ..., rx_packets: _Optional[int] = ..., drops: _Optional[int] = ..., queues: _Optional[_Iterable[_Union[QueueSample, _Mapping]]] = ..., boot_id: _Optional[int] = ..., nic_counters: _Optional[_Mapping[str, int]] = ...) -> None: ...
 
 class QueueSample(_message.Message):
-    __slots__ = ("priority", "ecn_marked_packets", "pfc_rx_frames", "pfc_tx_frames", "paused_ns", "depth_bytes", "max_depth_bytes")
+    __slots__ = ("priority", "ecn_marked_packets", "pfc_rx_frames", "pfc_tx_frames", "paused_ns", "depth_bytes", "max_depth_bytes", "packets", "bytes", "dropped_packets")
     PRIORITY_FIELD_NUMBER: _ClassVar[int]
     ECN_MARKED_PACKETS_FIELD_NUMBER: _ClassVar[int]
     PFC_RX_FRAMES_FIELD_NUMBER: _ClassVar[int]
@@ -497,6 +497,9 @@ class QueueSample(_message.Message):
     PAUSED_NS_FIELD_NUMBER: _ClassVar[int]
     DEPTH_BYTES_FIELD_NUMBER: _ClassVar[int]
     MAX_DEPTH_BYTES_FIELD_NUMBER: _ClassVar[int]
+    PACKETS_FIELD_NUMBER: _ClassVar[int]
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    DROPPED_PACKETS_FIELD_NUMBER: _ClassVar[int]
     priority: int
     ecn_marked_packets: int
     pfc_rx_frames: int
@@ -504,7 +507,10 @@ class QueueSample(_message.Message):
     paused_ns: int
     depth_bytes: int
     max_depth_bytes: int
-    def __init__(self, priority: _Optional[int] = ..., ecn_marked_packets: _Optional[int] = ..., pfc_rx_frames: _Optional[int] = ..., pfc_tx_frames: _Optional[int] = ..., paused_ns: _Optional[int] = ..., depth_bytes: _Optional[int] = ..., max_depth_bytes: _Optional[int] = ...) -> None: ...
+    packets: int
+    bytes: int
+    dropped_packets: int
+    def __init__(self, priority: _Optional[int] = ..., ecn_marked_packets: _Optional[int] = ..., pfc_rx_frames: _Optional[int] = ..., pfc_tx_frames: _Optional[int] = ..., paused_ns: _Optional[int] = ..., depth_bytes: _Optional[int] = ..., max_depth_bytes: _Optional[int] = ..., packets: _Optional[int] = ..., bytes: _Optional[int] = ..., dropped_packets: _Optional[int] = ...) -> None: ...
 
 class ListCongestionRequest(_message.Message):
     __slots__ = ()
