@@ -2,7 +2,7 @@
 
 from telemetry.decode import Reader
 from telemetry.ports import Port, PortTable
-from telemetry.sample import PortSample, QueueSample, encode
+from telemetry.sample import PortSample, QueueSample, Rejected, encode
 from telemetry.topic import Source
 from telemetry.window import Window, WindowSettings
 
@@ -34,6 +34,7 @@ class Fed:
 
     def store(self, *samples, now=None):
         batch = self.reader.read(encode(samples))
+        assert not isinstance(batch, Rejected)
         owner = samples[0].port.split(":")[0]
         found = self.window.ports.find(Source.SWITCH, owner, batch.names)
         now_ns = samples[-1].timestamp_unix_ns if now is None else START + round(now * S)

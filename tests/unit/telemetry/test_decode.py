@@ -111,4 +111,6 @@ def test_counters_of_a_nic_that_are_not_kept_are_counted():
 
 def test_the_last_of_a_repeated_field_counts_as_in_protobuf():
     payload = b"\x0a\x0f\x0a\x07leaf1:1\x10\x01\x20\x01\x20\x02"
-    assert decode(payload)[0].tx_bytes == heddle_pb2.PortSampleBatch.FromString(payload).samples[0].tx_bytes == 2
+    read = decode(payload)
+    assert not isinstance(read, Rejected)
+    assert read[0].tx_bytes == heddle_pb2.PortSampleBatch.FromString(payload).samples[0].tx_bytes == 2
