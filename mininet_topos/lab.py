@@ -26,6 +26,8 @@ from mininet_topos.ovs import Datapath, OpenVSwitch, require_open_vswitch
 from mininet_topos.pacer import catch_up_time_ns
 from mininet_topos.path_trace import PathTracer
 from mininet_topos.priority import prefer
+from mininet_topos.queues.model import QueueModel
+from mininet_topos.queues.settings import QueueSettings
 from mininet_topos.registry import LabRegistration
 from mininet_topos.runner import FlowRunner, NicSettings
 from mininet_topos.shaping import QUEUE_BYTES
@@ -45,11 +47,14 @@ class Lab:
         static_arp: bool | None = None,
         settings: NicSettings | None = None,
         ecmp_seed: int = 0,
+        queues: QueueSettings | None = None,
     ) -> None:
-        """Describe the lab; `with` (or `start`) makes it."""
+        """Describe the lab; `with` (or `start`) makes it. With `queues` its switch ports mark, pause and count."""
         self.fabric = fabric
         self.nics: Mapping[str, Child] = {}
         self._datapath, self._static_arp, self._ecmp_seed = datapath, static_arp, ecmp_seed
+        self._queue_settings = queues
+        self._queues: QueueModel | None = None
         self._settings = settings or NicSettings.for_fabric(fabric)
         self._registration: LabRegistration | None = None
         self._children: list[Child] = []
@@ -103,7 +108,9 @@ class Lab:
                 steps.callback(self._net.stop)
             for child in self._children:
                 steps.callback(child.close)
-            self._children, self._net, self._ovs, self._registration = [], None, None, None
+            if self._queues is not None:
+                steps.callback(self._queues.stop)
+            self._children, self._net, self._ovs, self._registration, self._queues = [], None, None, None, None
 
     @property
     def id(self) -> str:
@@ -119,6 +126,11 @@ class Lab:
     def ovs(self) -> OpenVSwitch:
         """Return the lab's own Open vSwitch."""
         return self._up(self._ovs)
+
+    @property
+    def queues(self) -> QueueModel:
+        """Return the queues of the switch ports; raises EnvironmentFault in a lab that was made without."""
+        return self._up(self._queues)
 
     def connect_controller(self, port: int, address: str = "127.0.0.1") -> None:
         """Point all switches at a controller."""
@@ -158,12 +170,15 @@ class Lab:
         self._ovs = OpenVSwitch(entry, self._datapath)
         self._ovs.start()
         capture = self._child("the capture", [sys.executable, "-m", "mininet_topos.capture"])
-        self._net = FabricNet(self.fabric, entry, self._ovs, self._static_arp)
+        self._net = FabricNet(self.fabric, entry, self._ovs, self._static_arp, self._queue_settings)
         self._net.start()
+        if self._queue_settings is not None:
+            self._queues = QueueModel.start(self._net, self._queue_settings, entry.directory, self._child)
         self.ecmp = EcmpRules(self._net, self._ecmp_seed)
         self._tracer = PathTracer(self._net)
         self._start_nics()
-        self._runner = FlowRunner(self._net, self.nics, capture, self._settings)
+        read_queues = None if self._queues is None else self._queues.egress_counters
+        self._runner = FlowRunner(self._net, self.nics, capture, self._settings, read_queues)
 
     def _start_nics(self) -> None:
         catch_up_ns = catch_up_time_ns(QUEUE_BYTES, max(nic.capacity_bps for nic in self.fabric.nics))

@@ -7,6 +7,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from controller.model.address import ip_text, mac_text
@@ -92,11 +93,19 @@ class _Execution:
 class FlowRunner:
     """Drives the NICs of one lab; one run at a time."""
 
-    def __init__(self, net: FabricNet, nics: Mapping[str, Child], capture: Child, settings: NicSettings) -> None:
-        """Tell the capture which interface is which link."""
+    def __init__(
+        self,
+        net: FabricNet,
+        nics: Mapping[str, Child],
+        capture: Child,
+        settings: NicSettings,
+        read_queues: Callable[[], Mapping[str, shaping.QueueCounters]] | None = None,
+    ) -> None:
+        """Tell the capture which interface is which link; `read_queues` is None for: the links' plain queues."""
         self._net, self._nics, self._capture, self._settings = net, nics, capture, settings
         self._next_qpn = FIRST_QPN
         self._egress_link = _egress_links(net)
+        self._read_queues = read_queues or partial(shaping.read_counters, self._egress_link)
         capture.ask(op="configure", incoming=_ingress_links(net), outgoing=_nic_links(net))
         capture.answer()
 
@@ -206,11 +215,11 @@ class FlowRunner:
             time.sleep(SETTLE_STEP_S)
 
     def _backlog(self) -> bool:
-        queues = shaping.read_counters(self._egress_link)
+        queues = self._read_queues()
         return any(queue.backlog_bytes for queue in queues.values())
 
     def _counters(self) -> _Counters:
-        queues = shaping.read_counters(self._egress_link)
+        queues = self._read_queues()
         drops = {link: queues[interface].dropped_packets for interface, link in self._egress_link.items()}
         return _Counters(
             queue_drops=drops,
