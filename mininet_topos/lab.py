@@ -12,25 +12,23 @@ import atexit
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
-from controller.model.address import ip_text, mac_text
 from controller.model.error import EnvironmentFault
 from controller.model.fabric import Fabric
 from mininet_topos.child import Child
 from mininet_topos.ecmp import EcmpRules
 from mininet_topos.fabric_net import FabricNet, require_lab_tools
-from mininet_topos.flow_run import FiveTuple, FlowRequest, RunResult
+from mininet_topos.flow_run import FiveTuple, FlowChange, FlowRequest, RunResult
 from mininet_topos.ovs import Datapath, OpenVSwitch, require_open_vswitch
-from mininet_topos.pacer import catch_up_time_ns
 from mininet_topos.path_trace import PathTracer
 from mininet_topos.priority import prefer
 from mininet_topos.queues.model import QueueModel
 from mininet_topos.queues.settings import QueueSettings
 from mininet_topos.registry import LabRegistration
 from mininet_topos.runner import FlowRunner, NicSettings
-from mininet_topos.shaping import QUEUE_BYTES
 from mininet_topos.stop_signals import TerminationAsException, stop_deferred
 
 T = TypeVar("T")
@@ -163,6 +161,20 @@ class Lab:
         """
         return self._runner.run(requests, timeout_s, on_progress)
 
+    def modify_flow(self, flow_id: str, change: FlowChange) -> None:
+        """Change ports, rate or window of a flow while it runs; to be called from `run_flows`' `on_progress`."""
+        self._runner.modify(flow_id, change)
+
+    def pause_from(self, nic_id: str, priority: int, quanta: int) -> None:
+        """Let a NIC pause its switch with one PFC frame, as one does whose host cannot keep up; 0 quanta end it."""
+        self.nics[nic_id].ask(op="pause", priority=priority, quanta=quanta)
+        self.nics[nic_id].answer()
+
+    @property
+    def counters_directory(self) -> Path:
+        """Return where each NIC keeps its counters, as `<nic id>.json`; they are replaced several times a second."""
+        return self._up(self._registration).entry.directory / "nic"
+
     def _build(self) -> None:
         with stop_deferred():
             self._registration = LabRegistration()
@@ -181,16 +193,14 @@ class Lab:
         self._runner = FlowRunner(self._net, self.nics, capture, self._settings, read_queues)
 
     def _start_nics(self) -> None:
-        catch_up_ns = catch_up_time_ns(QUEUE_BYTES, max(nic.capacity_bps for nic in self.fabric.nics))
+        self.counters_directory.mkdir()
         nics = {}
         for nic in self.fabric.nics:
             command = self.net.nic_command(nic, sys.executable, "-S", "-m", "mininet_topos.nic")
             child = nics[nic.id] = self._child(f"NIC {nic.id}", command)
             prefer(child.pid)
-            child.ask(
-                op="configure", device=self.net.device_of[nic.id], mac=mac_text(nic.mac), ip=ip_text(nic.ip),
-                catch_up_ns=catch_up_ns,
-            )  # fmt: skip
+            configuration = self._settings.configuration(self.fabric, nic, self.counters_directory)
+            child.ask(op="configure", device=self.net.device_of[nic.id], **configuration)
         for child in nics.values():
             child.answer()
         self.nics = nics

@@ -40,7 +40,7 @@ class Transfer:
     ) -> None:
         """Cut `size_bytes`, which must be positive; `opcodes` are those of a first, middle, last and only packet."""
         self._first, self._middle, self._last, self._only = opcodes
-        self._size, self._mtu, self._ack_every = size_bytes, mtu_bytes, ack_every
+        self._size, self.mtu_bytes, self._ack_every = size_bytes, mtu_bytes, ack_every
         self._per_message = -(-message_bytes // mtu_bytes)
         self._message = self._per_message * mtu_bytes
         whole, rest = divmod(size_bytes, self._message)
@@ -49,8 +49,8 @@ class Transfer:
     def segment(self, index: int) -> Segment:
         """Return the packet with this number."""
         message, within = divmod(index, self._per_message)
-        offset = index * self._mtu
-        payload = min(self._mtu, self._size - offset)
+        offset = index * self.mtu_bytes
+        payload = min(self.mtu_bytes, self._size - offset)
         message_bytes = min(self._message, self._size - message * self._message)
         last = within == self._per_message - 1 or index == self.packets - 1
         ack = last or index % self._ack_every == self._ack_every - 1

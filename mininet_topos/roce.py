@@ -118,6 +118,16 @@ class FrameWriter:
         self._route = route
         self._shapes: dict[tuple[int, int], tuple[bytearray, int]] = {}
 
+    @property
+    def route(self) -> Route:
+        """Return the route as it is now."""
+        return self._route
+
+    def move(self, udp_source_port: int) -> None:
+        """Use another source port from the next frame on."""
+        self._route = self._route._replace(udp_source_port=udp_source_port)
+        self._shapes.clear()
+
     def write(
         self, opcode: int, psn: int, ack_request: bool, payload_bytes: int, address: int = 0, length: int = 0
     ) -> bytearray:

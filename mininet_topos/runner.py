@@ -8,24 +8,29 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from controller.model.address import ip_text, mac_text
 from controller.model.fabric import Fabric, Nic
-from controller.model.plan import DATA_DSCP
+from controller.model.plan import ALWAYS, DATA_DSCP
 from mininet_topos import shaping
 from mininet_topos.child import Child
 from mininet_topos.fabric_net import FabricNet
 from mininet_topos.flow_run import (
     Capture,
     FiveTuple,
+    FlowChange,
     FlowRequest,
     FlowResult,
     Integrity,
     NicCounters,
     RunResult,
+    admission_of,
 )  # fmt: skip
 from mininet_topos.lines import wait_readable
+from mininet_topos.nic.dcqcn import DcqcnSettings
+from mininet_topos.pacer import catch_up_time_ns
 from mininet_topos.roce import PSN_MASK
 
 ECT0 = 2
@@ -44,7 +49,10 @@ class NicSettings:
 
     It must be: a NIC that sends at line rate keeps whatever backlog a moment's delay left, on either way. A warm-up
     is one packet on every queue pair before the run: it lets Open vSwitch fill its flow cache, which switching silicon
-    does not have; without it the first packets of a run wait in line for that.
+    does not have; without it the first packets of a run wait in line for that. With `dcqcn` NICs send CNPs for marked
+    packets and heed them, by `DcqcnSettings` of their rate. After a delay a NIC makes up for `catch_up_ns`: None is a
+    quarter of a switch's queue, or with DCQCN the interval of CNPs. Counters are written `snapshot_period_ns` apart
+    (0: never) to `nic/<nic id>.json` in the lab's directory.
     """
 
     mtu_bytes: int = 4096
@@ -54,6 +62,26 @@ class NicSettings:
     ack_timeout_ns: int = 400_000_000
     seed: int = 1
     warm_up: bool = True
+    dcqcn: bool = False
+    catch_up_ns: int | None = None
+    snapshot_period_ns: int = 100_000_000
+
+    def configuration(self, fabric: Fabric, nic: Nic, snapshots: Path) -> dict[str, Any]:
+        """Return how a NIC's process is configured, without its device."""
+        dcqcn = DcqcnSettings.for_line_rate(nic.capacity_bps)
+        fastest_bps = max(other.capacity_bps for other in fabric.nics)
+        quarter_ns = catch_up_time_ns(shaping.QUEUE_BYTES, fastest_bps)
+        default_ns = dcqcn.cnp_interval_ns if self.dcqcn else quarter_ns
+        return {
+            "nic": nic.id,
+            "mac": mac_text(nic.mac),
+            "ip": ip_text(nic.ip),
+            "catch_up_ns": default_ns if self.catch_up_ns is None else self.catch_up_ns,
+            "line_rate_bps": nic.capacity_bps,
+            "dcqcn": dcqcn._asdict() if self.dcqcn else None,
+            "snapshot_path": str(snapshots / f"{nic.id}.json") if self.snapshot_period_ns else "",
+            "snapshot_period_ns": self.snapshot_period_ns,
+        }
 
     def ack_every_at(self, rate_bps: int) -> int:
         """Return how many packets share one acknowledgement at a pace.
@@ -104,6 +132,7 @@ class FlowRunner:
         """Tell the capture which interface is which link; `read_queues` is None for: the links' plain queues."""
         self._net, self._nics, self._capture, self._settings = net, nics, capture, settings
         self._next_qpn = FIRST_QPN
+        self._open: Mapping[str, tuple[FlowRequest, tuple[int, int]]] = {}
         self._egress_link = _egress_links(net)
         self._read_queues = read_queues or partial(shaping.read_counters, self._egress_link)
         capture.ask(op="configure", incoming=_ingress_links(net), outgoing=_nic_links(net))
@@ -116,13 +145,26 @@ class FlowRunner:
         if len({request.flow_id for request in requests}) < len(requests):
             raise ValueError("two flows of a run have the same id")
         if self._settings.warm_up:
-            self._execute([replace(request, size_bytes=1, start_offset_ns=0) for request in requests], WARM_UP_S, None)
+            brief = [replace(request, size_bytes=1, start_offset_ns=0, window=ALWAYS) for request in requests]
+            self._execute(brief, WARM_UP_S, None)
         return self._collect(self._execute(requests, timeout_s, on_progress))
+
+    def modify(self, flow_id: str, change: FlowChange) -> None:
+        """Change a flow of the present run; see `Lab.modify_flow`."""
+        request, (qpn, peer_qpn) = self._open[flow_id]
+        for nic, number, values in (
+            (request.src_nic, qpn, change.for_requester()),
+            (request.dst_nic, peer_qpn, change.for_responder()),
+        ):
+            if values:
+                self._nics[nic].ask(op="modify", qpn=number, **values)
+                self._nics[nic].answer()
 
     def _execute(
         self, requests: Sequence[FlowRequest], timeout_s: float, on_progress: Callable[[float], None] | None
     ) -> "_Execution":
         qpns = {request.flow_id: self._take_qpns() for request in requests}
+        self._open = {request.flow_id: (request, qpns[request.flow_id]) for request in requests}
         self._prepare(requests, qpns)
         before = self._counters()
         start_ns = time.monotonic_ns() + 50_000_000 + 3_000_000 * len(self._nics)
@@ -166,6 +208,8 @@ class FlowRunner:
             "rate_bps": request.rate_bps,
             "size_bytes": request.size_bytes,
             "start_offset_ns": request.start_offset_ns,
+            "admission": admission_of(request.window),
+            "operation": request.operation,
             "mtu_bytes": settings.mtu_bytes,
             "message_bytes": settings.message_bytes,
             "window": settings.window,
@@ -198,14 +242,15 @@ class FlowRunner:
                     del waiting[fd]
             if on_progress is not None:
                 on_progress(max(0.0, time.monotonic() - start_ns / 1e9))
+                waiting = {fd: child for fd, child in waiting.items() if not child.events}  # it may have asked NICs
 
     def _settle(self, before: _Counters) -> None:
         """Wait until what is under way has arrived: the balance is even, or nothing has moved for a while."""
         last, quiet = None, 0
         for _ in range(SETTLE_STEPS):
             counts = self._ask_all(op="counts").values()
-            tx = sum(count["tx_data_packets"] + count["tx_ack_packets"] for count in counts)
-            rx = sum(count["rx_data_packets"] + count["rx_ack_packets"] for count in counts)
+            tx = sum(count["tx_vport_rdma_unicast_packets"] for count in counts)
+            rx = sum(count["rx_vport_rdma_unicast_packets"] for count in counts)
             if tx == rx + _grown(self._counters().queue_drops, before.queue_drops):
                 return
             quiet = quiet + 1 if (tx, rx) == last else 0
@@ -244,8 +289,7 @@ class FlowRunner:
             )
             for request in execution.requests
         )
-        names = NicCounters.__dataclass_fields__
-        nics = {nic: NicCounters(**{name: report[name] for name in names}) for nic, report in reports.items()}
+        nics = {nic: _nic_counters(report) for nic, report in reports.items()}
         queue_drops = {link: drops - before.queue_drops[link] for link, drops in after.queue_drops.items()}
         ends = [flow.completed_ns for flow in flows]
         last = time.monotonic_ns() - start_ns if None in ends else max((end for end in ends if end), default=0)
@@ -258,6 +302,14 @@ class FlowRunner:
             duration_ns=last,
             vswitchd_cpu_ns=after.vswitchd_cpu_ns - before.vswitchd_cpu_ns,
         )
+
+
+def _nic_counters(report: Mapping[str, Any]) -> NicCounters:
+    names = NicCounters.__dataclass_fields__.keys() - {"counters"}
+    counters = {
+        name: value for name, value in report.items() if isinstance(value, int) and name not in ("ok", "cpu_ns")
+    }
+    return NicCounters(**{name: report[name] for name in names}, counters=counters)
 
 
 def _peer(nic: Nic, qpn: int) -> dict[str, Any]:
@@ -283,14 +335,17 @@ def _flow_result(request: FlowRequest, sent: Mapping[str, Any], got: Mapping[str
         local_ack_timeout_err=sent["local_ack_timeout_err"],
         out_of_sequence=got["out_of_sequence"],
         duplicate_request=got["duplicate_request"],
+        np_ecn_marked_roce_packets=got["np_ecn_marked_roce_packets"],
+        np_cnp_sent=got["np_cnp_sent"],
+        rp_cnp_handled=sent["rp_cnp_handled"],
     )
 
 
 def _balance(nics: Iterable[NicCounters], queue_drops: int, switch_socket_drops: int) -> Integrity:
     nics = list(nics)
     return Integrity(
-        tx_packets=sum(nic.tx_data_packets + nic.tx_ack_packets for nic in nics),
-        rx_packets=sum(nic.rx_data_packets + nic.rx_ack_packets for nic in nics),
+        tx_packets=sum(nic.tx_packets for nic in nics),
+        rx_packets=sum(nic.rx_packets for nic in nics),
         queue_drops=queue_drops,
         switch_socket_drops=switch_socket_drops,
         nic_socket_drops=sum(nic.socket_drops for nic in nics),
