@@ -74,6 +74,7 @@ class Nic:
         """Send from `start_ns` on (each queue pair from its own offset after that)."""
         for queue in self._in_turn:
             queue.pacer.delay(start_ns)
+            queue.look_ns = 0
         self.running = True
 
     def pause_peer(self, priority: int, quanta: int) -> None:
@@ -107,18 +108,15 @@ class Nic:
         unix_offset_ns = time.time_ns() - now_ns
         waiting = self._in_turn
         for _ in range(SEND_BATCH):
-            due = []
-            for queue in waiting:
-                at_ns = self._due_ns(queue, now_ns, unix_offset_ns)
-                if at_ns <= now_ns:
-                    due.append(queue)
-                else:
-                    wake_ns = min(wake_ns, at_ns, queue.wake_ns())
+            blocked_until_ns = max(self._line.next_ns, self._hold_until_ns)
+            if blocked_until_ns > now_ns:
+                return min(wake_ns, blocked_until_ns)
+            due, look_ns = self._due(waiting, now_ns, unix_offset_ns)
+            wake_ns = min(wake_ns, look_ns)
             for queue in due:
-                blocked_until_ns = max(self._line.next_ns, self._hold_until_ns)
-                if blocked_until_ns > now_ns or not self._send_next(queue, now_ns):
+                if self._line.next_ns > now_ns or not self._send_next(queue, now_ns):
                     self._begin_with(queue)
-                    return min(wake_ns, max(blocked_until_ns, self._hold_until_ns))
+                    return min(wake_ns, max(self._line.next_ns, self._hold_until_ns))
             if not due:
                 return wake_ns
             waiting = due
@@ -154,10 +152,22 @@ class Nic:
             traffic_class=description["traffic_class"],
         )
 
-    def _due_ns(self, queue: SendQueue, now_ns: int, unix_offset_ns: int) -> float:
-        """Return when a queue pair may send next, its priority's pause included; infinity for not by itself."""
-        due_ns = queue.due_ns(now_ns, unix_offset_ns)
-        return float("inf") if due_ns is None else max(due_ns, self._pauses.until_ns[queue.priority])
+    def _due(self, waiting: list[SendQueue], now_ns: int, unix_offset_ns: int) -> tuple[list[SendQueue], float]:
+        """Return the queue pairs that may send now, and when to look at the others.
+
+        Each remembers that moment, `look_ns`, until something happens to it: most are not asked most of the time.
+        """
+        due, wake_ns = [], float("inf")
+        for queue in waiting:
+            if queue.look_ns <= now_ns:
+                due_ns = queue.due_ns(now_ns, unix_offset_ns)
+                at_ns = float("inf") if due_ns is None else max(due_ns, self._pauses.until_ns[queue.priority])
+                if at_ns <= now_ns:
+                    due.append(queue)
+                    continue
+                queue.look_ns = min(at_ns, queue.wake_ns())
+            wake_ns = min(wake_ns, queue.look_ns)
+        return due, wake_ns
 
     def _begin_with(self, queue: SendQueue) -> None:
         at = self._in_turn.index(queue)
@@ -194,6 +204,8 @@ class Nic:
             quanta = parse_pause(self._buffer, length)
             if quanta is not None:
                 self._pauses.on_pause(quanta, now_ns)
+                for queue in self._in_turn:
+                    queue.look_ns = 0
             return
         packet = roce.parse(self._buffer, length)
         counts = self._tally.counts
@@ -213,7 +225,9 @@ class Nic:
         queue, counts = self._sending.get(packet.destination_qp), self._tally.counts
         if queue is None:
             counts["rx_unknown_qp_packets"] += 1
-        elif packet.opcode == roce.CNP:
+            return
+        queue.look_ns = 0
+        if packet.opcode == roce.CNP:
             counts["rp_cnp_handled" if queue.on_cnp(now_ns) else "rp_cnp_ignored"] += 1
         elif packet.syndrome & roce.NAK_KIND_MASK == roce.NAK_SEQUENCE_ERROR:
             queue.requester.on_nak(packet.psn, now_ns)

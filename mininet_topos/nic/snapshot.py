@@ -30,7 +30,7 @@ class Snapshot:
         draft = f"{self._path}.new"
         try:
             with open(draft, "w") as file:
-                json.dump(whole, file, separators=(",", ":"))
+                file.write(json.dumps(whole, separators=(",", ":")))
             os.replace(draft, self._path)
         except FileNotFoundError:
             self.due_ns = float("inf")
