@@ -22,13 +22,14 @@ from mininet_topos.child import Child
 from mininet_topos.ecmp import EcmpRules
 from mininet_topos.fabric_net import FabricNet, require_lab_tools
 from mininet_topos.flow_run import FiveTuple, FlowChange, FlowRequest, RunResult
+from mininet_topos.nic_settings import NicSettings
 from mininet_topos.ovs import Datapath, OpenVSwitch, require_open_vswitch
 from mininet_topos.path_trace import PathTracer
 from mininet_topos.priority import prefer
 from mininet_topos.queues.model import QueueModel
 from mininet_topos.queues.settings import QueueSettings
 from mininet_topos.registry import LabRegistration
-from mininet_topos.runner import FlowRunner, NicSettings
+from mininet_topos.runner import FlowRunner
 from mininet_topos.stop_signals import TerminationAsException, stop_deferred
 
 T = TypeVar("T")

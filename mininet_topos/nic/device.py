@@ -6,13 +6,14 @@ from typing import Any
 
 from mininet_topos import roce
 from mininet_topos.nic.dcqcn import DcqcnSettings
-from mininet_topos.nic.pause import PauseClock, parse_pause, pause_frame
+from mininet_topos.nic.pause import PauseClock
 from mininet_topos.nic.receiver import ReceiveQueue
 from mininet_topos.nic.sender import SendQueue
 from mininet_topos.nic.tally import Tally
 from mininet_topos.nic_socket import open_roce_socket, open_silent_listener, socket_drops
 from mininet_topos.pacer import Pacer
 from mininet_topos.queue_pair import Answer
+from mininet_topos.queues.pause_frame import pause_frame, read_pause_frame
 
 RECEIVE_BATCH = 64
 SEND_BATCH = 8
@@ -201,7 +202,7 @@ class Nic:
 
     def _take(self, length: int, now_ns: int) -> None:
         if self._buffer[12] == MAC_CONTROL_FIRST_BYTE:
-            quanta = parse_pause(self._buffer, length)
+            quanta = read_pause_frame(bytes(self._buffer[:length]))
             if quanta is not None:
                 self._pauses.on_pause(quanta, now_ns)
                 for queue in self._in_turn:

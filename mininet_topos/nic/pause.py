@@ -1,48 +1,12 @@
-"""Priority flow control as a NIC honours it (IEEE 802.1Q, clause 36): the frame, and who is paused until when.
+"""Priority flow control as a NIC honours it: who is paused until when. No socket, no clock: time is an argument.
 
-     0                   1                   2                   3
-     0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9 0 1
-    |        destination 01:80:C2:00:00:01, source, ethertype 0x8808 |
-    +-------------------------------+-------------------------------+
-    |         opcode 0x0101         |     class enable vector       |
-    +-------------------------------+-------------------------------+
-    |   time of priority 0          |   time of priority 1        … |  eight, then zeros up to 60 bytes
-    +-------------------------------+-------------------------------+
-
-A time is in quanta of 512 bit times of the link, which is 25.6 us at 20 Mbit/s; no time at all lets the priority go on
-(XON). A new frame replaces what an earlier one said. No socket, no clock: time is an argument.
+A frame pauses a priority for a number of quanta of 512 bit times of the link, 25.6 us each at 20 Mbit/s; zero lets it
+go on (XON). A new frame replaces what an earlier one said. `queues.pause_frame` has the bytes.
 """
 
-import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-MAC_CONTROL = 0x8808
-PFC_OPCODE = 0x0101
-PRIORITIES = 8
-QUANTUM_BITS = 512
-MOST_QUANTA = 0xFFFF
-FRAME_BYTES = 60
-DESTINATION = bytes.fromhex("0180c2000001")
-_BODY = struct.Struct(">HHH8H")
-_BODY_AT = 12
-
-
-def pause_frame(source_mac: bytes, quanta: Mapping[int, int]) -> bytes:
-    """Return a frame that pauses each priority named for so many quanta, or lets it go on for 0."""
-    vector = sum(1 << priority for priority in quanta)
-    times = (quanta.get(priority, 0) for priority in range(PRIORITIES))
-    body = _BODY.pack(MAC_CONTROL, PFC_OPCODE, vector, *times)
-    return (DESTINATION + source_mac + body).ljust(FRAME_BYTES, b"\0")
-
-
-def parse_pause(frame: bytes | bytearray | memoryview, length: int) -> tuple[int | None, ...] | None:
-    """Return each priority's quanta, None for those not named; None for anything but a whole frame of this kind."""
-    if length < _BODY_AT + _BODY.size:
-        return None
-    ethertype, opcode, vector, *times = _BODY.unpack_from(frame, _BODY_AT)
-    if ethertype != MAC_CONTROL or opcode != PFC_OPCODE:
-        return None
-    return tuple(times[priority] if vector >> priority & 1 else None for priority in range(PRIORITIES))
+from mininet_topos.queues.pause_frame import PRIORITIES, quanta_ns
 
 
 class PauseClock:
@@ -62,12 +26,11 @@ class PauseClock:
         self._paused_ns = [0] * PRIORITIES
         self._since_ns: list[int | None] = [None] * PRIORITIES
 
-    def on_pause(self, quanta: Sequence[int | None], now_ns: int) -> None:
-        """Take a frame as `parse_pause` reads it."""
-        for priority, time in enumerate(quanta):
-            if time is not None:
-                self.frames[priority] += 1
-                self._set(priority, now_ns + time * QUANTUM_BITS * 10**9 // self._line_rate_bps, now_ns)
+    def on_pause(self, quanta: Mapping[int, int], now_ns: int) -> None:
+        """Take the quanta of each priority that a frame names."""
+        for priority, time in quanta.items():
+            self.frames[priority] += 1
+            self._set(priority, now_ns + quanta_ns(time, self._line_rate_bps), now_ns)
 
     def paused_ns(self, priority: int, now_ns: int) -> int:
         """Return how long a priority has been paused up to now, all pauses together."""

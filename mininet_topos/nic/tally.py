@@ -8,9 +8,10 @@ The rest are ours: packets by what they are, frames that the device refused, and
 
 from collections.abc import Iterable
 
-from mininet_topos.nic.pause import PRIORITIES, PauseClock
+from mininet_topos.nic.pause import PauseClock
 from mininet_topos.nic.receiver import ReceiveQueue
 from mininet_topos.nic.sender import SendQueue
+from mininet_topos.queues.pause_frame import PRIORITIES
 
 COUNTERS = (
     "tx_data_packets", "tx_ack_packets", "rx_data_packets", "rx_ack_packets", "rx_cnp_packets", "rx_foreign_packets",

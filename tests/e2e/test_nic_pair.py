@@ -12,7 +12,7 @@ from scapy.contrib.roce import BTH
 from scapy.layers.l2 import Ether
 
 from mininet_topos import roce
-from mininet_topos.nic.pause import pause_frame
+from mininet_topos.queues.pause_frame import pause_frame
 from tests.e2e.nic_pair import LINE_BPS, NicPair, pcap, wait_for
 
 pytestmark = pytest.mark.e2e

@@ -1,11 +1,11 @@
-"""PFC as a NIC honours it: pauses against a plain account of intervals, frames against what was put in."""
+"""PFC as a NIC honours it: pauses against a plain account of intervals."""
 
 from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mininet_topos.nic.pause import PauseClock, parse_pause, pause_frame
+from mininet_topos.nic.pause import PauseClock
 
 LINE_BPS = 20_000_000
 QUANTUM_NS = 25_600
@@ -27,7 +27,7 @@ def test_the_time_paused_is_that_of_the_intervals_asked_for(gaps, look):
     for gap, quanta in gaps:
         now += gap
         frames.append((now, quanta))
-        clock.on_pause([quanta if priority == 3 else None for priority in range(8)], now)
+        clock.on_pause({3: quanta}, now)
     look += now
     expected = sum(max(0, min(end, look) - start) for start, end in intervals(frames))
     assert clock.paused_ns(3, look) == expected
@@ -41,34 +41,21 @@ def test_a_transition_is_a_pause_that_begins_while_there_is_none(gaps):
     for gap, quanta in gaps:
         now += gap + 1
         frames.append((now, quanta))
-        clock.on_pause([None, quanta, *[None] * 6], now)
+        clock.on_pause({1: quanta}, now)
     pauses = intervals(frames)
     begun = [start for start, _ in pauses if not any(end == start for _, end in pauses)]
     assert clock.transitions[1] == len(begun)
 
 
-@given(quanta=st.dictionaries(st.integers(0, 7), st.integers(0, 0xFFFF)))
-def test_what_a_frame_says_is_read_back(quanta):
-    frame = pause_frame(bytes.fromhex("020000000001"), quanta)
-    assert parse_pause(frame, len(frame)) == tuple(quanta.get(priority) for priority in range(8))
-
-
-@given(content=st.binary(max_size=80))
-def test_no_bytes_whatever_make_the_reader_fail(content):
-    buffer = content.ljust(128, b"\0")
-    found = parse_pause(buffer, len(content))
-    assert found is None or len(found) == 8
-
-
 def test_a_quantum_is_512_bit_times_of_the_link():
     clock = PauseClock(10_000_000)
-    clock.on_pause([1] + [None] * 7, 0)
+    clock.on_pause({0: 1}, 0)
     assert clock.until_ns[0] == 51_200
     assert clock.paused_ns(0, 10**9) == 51_200
 
 
 def test_xon_ends_a_pause_at_once():
     clock = PauseClock(LINE_BPS)
-    clock.on_pause([None] * 3 + [0xFFFF] + [None] * 4, 100)
-    clock.on_pause([None] * 3 + [0] + [None] * 4, 5_100)
+    clock.on_pause({3: 0xFFFF, 5: 7}, 100)
+    clock.on_pause({3: 0}, 5_100)
     assert (clock.until_ns[3], clock.paused_ns(3, 10**12), clock.transitions[3]) == (5_100, 5_000, 1)
