@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from controller.cli.agent import agent
 from controller.model.error import HeddleError
 
 # gRPC's core writes lines of its own to standard error where an address is taken or a peer is no gRPC; we say it once.
@@ -123,6 +124,9 @@ def run(
     from controller.cli.run import run_controller
 
     run_controller(fabric, config, openflow=openflow, grpc=grpc, http=http, print_config=print_config)
+
+
+app.command("agent")(agent)
 
 
 @job.command("submit")

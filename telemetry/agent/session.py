@@ -1,0 +1,147 @@
+"""The agent's side of the bus: connected or connecting again, `online` while connected, publishing what waits.
+
+The broker says `offline` for us where we end without a word (the last will). Samples go out with quality of service 0:
+each is awaited until the kernel has it, so at most one message is under way, and all others wait in the outbox, where
+newer ones take their place.
+"""
+
+import asyncio
+import logging
+import random
+import ssl
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+import aiomqtt
+
+from telemetry.agent.outbox import Outbox
+from telemetry.agent.pace import Backoff
+from telemetry.complaint import Complaints
+from telemetry.sample import MAX_PAYLOAD_BYTES, PortSample, encode
+from telemetry.topic import OFFLINE, ONLINE
+
+log = logging.getLogger(__name__)
+
+KEEPALIVE_S = 5  # a broker that is silent for as long is gone; it says `offline` for us after one and a half of these
+TIMEOUT_S = 3.0  # for an answer, and for a message to fit into the kernel's buffer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Broker:
+    """Where the bus is, and who we are to it."""
+
+    host: str
+    port: int
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+    tls: ssl.SSLContext | None = field(default=None, repr=False)
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class Session:
+    """Publishes an outbox for as long as it is asked to; `messages`, `samples` and `connects` count."""
+
+    def __init__(self, broker: Broker, identifier: str, status_topic: str, outbox: Outbox) -> None:
+        self._broker = broker
+        self._identifier = identifier
+        self._status_topic = status_topic
+        self._outbox = outbox
+        self._offered = asyncio.Event()
+        self._ended = asyncio.Event()
+        self._backoff = Backoff()
+        self._complaints = Complaints()
+        self.messages = self.samples = self.connects = 0
+
+    def offered(self) -> None:
+        """Say that the outbox holds something new."""
+        self._offered.set()
+
+    def end(self) -> None:
+        """Let `run` say `offline` and return."""
+        self._ended.set()
+
+    async def run(self) -> None:
+        """Connect, publish, and connect again, until `end`."""
+        client = self._client()
+        attempt = 1
+        while not self._ended.is_set():
+            held_s = 0.0
+            try:
+                async with client:
+                    began_s = time.monotonic()
+                    try:
+                        await self._publish_until_ended(client)
+                    finally:
+                        held_s = time.monotonic() - began_s
+            except aiomqtt.MqttError as fault:
+                self._complain(fault)
+            attempt = self._backoff.next_attempt(attempt, held_s)
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._ended.wait(), self._backoff.delay_s(attempt, random.random()))
+
+    def _client(self) -> aiomqtt.Client:
+        # One object for all connections: connecting again closes the socket of the last attempt.
+        return aiomqtt.Client(
+            self._broker.host,
+            self._broker.port,
+            username=self._broker.user,
+            password=self._broker.password,
+            tls_context=self._broker.tls,
+            identifier=self._identifier,
+            will=aiomqtt.Will(self._status_topic, OFFLINE, qos=1, retain=True),
+            keepalive=KEEPALIVE_S,
+            timeout=TIMEOUT_S,
+        )
+
+    async def _publish_until_ended(self, client: aiomqtt.Client) -> None:
+        await client.publish(self._status_topic, ONLINE, qos=1, retain=True)
+        self.connects += 1
+        log.info("connected to %s", self._broker)
+        tasks = [asyncio.create_task(work) for work in (self._drain(client), _lost(client), self._ended.wait())]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in tasks:
+                task.cancel()
+            outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException) and not isinstance(outcome, asyncio.CancelledError):
+                raise outcome
+        await client.publish(self._status_topic, OFFLINE, qos=1, retain=True)
+
+    async def _drain(self, client: aiomqtt.Client) -> None:
+        while True:
+            self._offered.clear()
+            while (batch := self._outbox.take()) is not None:
+                topic, samples = batch
+                for payload in payloads(samples):
+                    await client.publish(topic, payload, qos=0, retain=False)
+                    self.messages += 1
+                self.samples += len(samples)
+            await self._offered.wait()
+
+    def _complain(self, fault: aiomqtt.MqttError) -> None:
+        self._complaints.add("connection_lost", f"broker {self._broker}", str(fault) or type(fault).__name__)
+        for complaint in self._complaints.due(time.monotonic_ns()):
+            log.warning("%s", complaint)
+
+
+def payloads(samples: Sequence[PortSample]) -> Iterator[bytes]:
+    """Yield the bytes of samples, in as few messages as the contract's limit on their size allows."""
+    payload = encode(samples)
+    if len(payload) <= MAX_PAYLOAD_BYTES or len(samples) == 1:
+        yield payload
+        return
+    half = len(samples) // 2
+    yield from payloads(samples[:half])
+    yield from payloads(samples[half:])
+
+
+async def _lost(client: aiomqtt.Client) -> None:
+    """End with MqttError when the connection does, also while nothing is published."""
+    async for _ in client.messages:
+        pass
