@@ -1,0 +1,195 @@
+"""The queue model under real load: marks, pauses and drops, each counted on both sides of the wire."""
+
+import json
+import select
+import shutil
+import socket
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from scapy.contrib.mac_control import MACControlClassBasedFlowControl
+from scapy.layers.l2 import Ether
+from scapy.utils import wrpcap
+
+from controller.model.fabric import Fabric
+from mininet_topos.flow_run import FlowRequest
+from mininet_topos.lab import Lab
+from mininet_topos.queues.settings import QueueSettings
+from telemetry.counter_page import CounterPageReader, CounterSnapshot
+from tests.e2e.paced_load import run_load
+from tests.e2e.small_fabrics import spine_leaf
+from tests.e2e.traces_of_labs import NOTHING, traces_of
+
+pytestmark = pytest.mark.e2e
+
+LINE_BPS = 20_000_000
+LOSSLESS, BEST_EFFORT, CNP = 3, 0, 6
+CNP_TRAFFIC_CLASS, NOT_ECT = 48 << 2, 26 << 2
+
+
+@contextmanager
+def lab_of(fabric: Fabric, settings: QueueSettings) -> Iterator[Lab]:
+    with Lab(fabric, queues=settings) as lab:
+        lab.ecmp.load()
+        yield lab
+
+
+@pytest.fixture(scope="module")
+def marking() -> Iterator[Lab]:
+    """One leaf: h1 and h2 send to h3, whose port is leaf1:4."""
+    with lab_of(spine_leaf(1, 1, 3), QueueSettings(pfc=False)) as lab:
+        yield lab
+
+
+def grown(before: CounterSnapshot, after: CounterSnapshot, port: str, priority: int = LOSSLESS) -> dict[str, int]:
+    old, new = before.queue(port, priority), after.queue(port, priority)
+    return {field: new[field] - old[field] for field in new}
+
+
+def load(lab: Lab, share: float, traffic_class: int = 26 << 2 | 2) -> tuple[dict[str, int], dict[str, int]]:
+    """Load h3's port with a share of its rate; return what its queue counted and what h3 saw."""
+    before = lab.queues.counters()
+    rates = dict.fromkeys(("h1-n0", "h2-n0"), LINE_BPS * share / 2)
+    seen = run_load(lab, rates, "h3-n0", seconds=1.5, traffic_class=traffic_class)
+    return grown(before, lab.queues.counters(), "leaf1:4"), seen["h3-n0"]
+
+
+@pytest.mark.parametrize("share", [0.5, 0.9])
+def test_nothing_is_marked_below_the_line_rate(marking, share):
+    queue, receiver = load(marking, share)
+    assert queue["packets"] == receiver["rx"] > 300
+    assert (queue["ecn_marked_packets"], receiver["ce"], queue["dropped_packets"]) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(("share", "least_part"), [(1.02, 0.05), (1.2, 0.4)])
+def test_much_is_marked_above_the_line_rate_and_the_receiver_counts_the_same(marking, share, least_part):
+    queue, receiver = load(marking, share)
+    assert queue["ecn_marked_packets"] == receiver["ce"] > least_part * receiver["rx"]
+    assert queue["depth_bytes"] == 0
+
+
+def test_what_is_not_ecn_capable_is_never_marked(marking):
+    queue, receiver = load(marking, 1.2, NOT_ECT)
+    assert (queue["ecn_marked_packets"], receiver["ce"]) == (0, 0)
+    assert queue["packets"] == receiver["rx"]
+
+
+def test_cnps_have_a_priority_of_their_own(marking):
+    before = marking.queues.counters()
+    run_load(marking, {"h1-n0": 2_000_000.0}, "h3-n0", seconds=0.5, traffic_class=CNP_TRAFFIC_CLASS)
+    run_load(marking, {"h1-n0": 2_000_000.0}, "h3-n0", seconds=0.5, traffic_class=10 << 2)
+    after = marking.queues.counters()
+    packets = {priority: grown(before, after, "leaf1:4", priority)["packets"] for priority in range(8)}
+    assert packets[CNP] > 10 < packets[BEST_EFFORT]
+    assert packets[LOSSLESS] == 0
+
+
+INCAST = {f"h{n}-n0": float(LINE_BPS) for n in range(2, 9)}
+
+
+def lossless_totals(lab: Lab) -> dict[str, int]:
+    snapshot = lab.queues.counters()
+    found = [snapshot.queue(name, LOSSLESS) for name in snapshot.names]
+    return {field: sum(queue[field] for queue in found) for field in found[0]}
+
+
+def test_seven_to_one_loses_thousands_of_frames_without_pauses():
+    with lab_of(spine_leaf(2, 4, 8), QueueSettings(pfc=False)) as lab:
+        seen = run_load(lab, INCAST, "h1-n0", seconds=2.0, drain_s=1.5)
+        totals = lossless_totals(lab)
+    assert totals["dropped_packets"] > 2000
+    assert sum(host["tx"] for host in seen.values()) == seen["h1-n0"]["rx"] + totals["dropped_packets"]
+    assert (totals["depth_bytes"], totals["pfc_tx_frames"]) == (0, 0)
+
+
+def test_seven_to_one_loses_nothing_with_pauses_and_every_frame_of_them_is_sound(tmp_path):
+    with lab_of(spine_leaf(2, 4, 8), QueueSettings()) as lab, captured_pauses(lab) as frames:
+        seen = run_load(lab, INCAST, "h1-n0", seconds=2.0, drain_s=1.5)
+        totals, report = lossless_totals(lab), lab.queues.report()
+        page = CounterPageReader(lab.queues.page_path)
+        assert page.read().names == lab.queues.counters().names
+    sent = sum(host["tx"] for host in seen.values())
+    assert (totals["dropped_packets"], totals["depth_bytes"], report["inside_bytes"]) == (0, 0, 0)
+    assert seen["h1-n0"]["rx"] == sent > 0.8 * 2.0 * LINE_BPS / (8 * 4154)
+    assert totals["paused_ns"] > 10**9
+    at_hosts = sum(host["pauses"] + host["resumes"] for host in seen.values())
+    assert totals["pfc_tx_frames"] == totals["pfc_rx_frames"] + at_hosts
+    assert len(frames) == totals["pfc_rx_frames"]
+    check_with_scapy(frames)
+    check_with_tshark(frames, tmp_path / "pauses.pcap")
+
+
+@contextmanager
+def captured_pauses(lab: Lab) -> Iterator[list[bytes]]:
+    """Collect the pause frames that arrive at the lab's switch ports."""
+    frames: list[bytes] = []
+    ours, done = set(lab.net.interface_of.values()), threading.Event()
+    with socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x8808)) as sock:
+
+        def collect() -> None:
+            while select.select([sock], [], [], 0.2)[0] or not done.is_set():
+                if select.select([sock], [], [], 0)[0]:
+                    frame, address = sock.recvfrom(256)
+                    if address[0] in ours:
+                        frames.append(frame)
+
+        thread = threading.Thread(target=collect)
+        thread.start()
+        try:
+            yield frames
+        finally:
+            done.set()
+            thread.join()
+
+
+def check_with_scapy(frames: list[bytes]) -> None:
+    for frame in frames:
+        pause = Ether(frame)[MACControlClassBasedFlowControl]
+        assert (pause.c3_enabled, sum(pause.getfieldval(f"c{n}_enabled") for n in range(8))) == (1, 1)
+        assert pause.c3_pause_time in (0, 0xFFFF)
+
+
+def check_with_tshark(frames: list[bytes], path: Path) -> None:
+    if shutil.which("tshark") is None:
+        return  # scapy has looked at them
+    wrpcap(str(path), [Ether(frame) for frame in frames])
+    command = ["tshark", "-r", str(path), "-T", "json", "-Y", "macc"]
+    packets = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+    assert len(packets) == len(frames)
+    assert all("_ws.malformed" not in packet["_source"]["layers"] for packet in packets)
+
+
+def test_a_pulled_cable_leaves_no_bytes_behind_in_the_counters():
+    with lab_of(spine_leaf(2, 2, 4), QueueSettings()) as lab:
+        thread = threading.Timer(1.2, lambda: lab.net.set_cable("leaf2:1>spine1:2", up=False))
+        thread.start()
+        run_load(lab, {"h1-n0": LINE_BPS, "h2-n0": LINE_BPS}, "h3-n0", seconds=1.5, drain_s=2.5)
+        thread.join()
+        report = lab.queues.report()
+    assert (report["depth_bytes"], report["inside_bytes"]) == (0, 0)
+
+
+def test_the_lab_s_own_nics_run_balanced_over_the_queues():
+    with lab_of(spine_leaf(2, 2, 4), QueueSettings(pfc=False)) as lab:
+        requests = [
+            FlowRequest(
+                flow_id=f"f{n}",
+                src_nic=source,
+                dst_nic="h4-n0",
+                udp_source_port=0xC000 + n,
+                reverse_udp_source_port=0xD000 + n,
+                rate_bps=LINE_BPS,
+                size_bytes=1_000_000,
+            )
+            for n, source in enumerate(("h1-n0", "h2-n0", "h3-n0"))
+        ]
+        result = lab.run_flows(requests, timeout_s=60)
+        lab_id = lab.id
+    assert result.completed
+    assert result.integrity.valid, str(result.integrity)
+    assert sum(result.queue_drops.values()) > 0
+    assert traces_of(lab_id) == NOTHING
