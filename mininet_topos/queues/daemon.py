@@ -37,9 +37,11 @@ from mininet_topos.queues.settings import QueueSettings
 from mininet_topos.queues.switches import Switches
 from telemetry.counter_page import CounterPageWriter
 
-WINDOW_NS = 500_000_000
+WINDOW_NS, LOOK_NS = 500_000_000, 20_000_000
 SIOCGIFFLAGS, IFF_RUNNING = 0x8913, 0x40
 FRAME_ROOM = 256
+QUIET_TICKS = 5
+"""How many ticks are left out at most while no port can reach its threshold; bounds the age of the counter page too."""
 
 
 class RootNamespace:
@@ -114,37 +116,41 @@ class QueueDaemon:
         self._page = CounterPageWriter(Path(message["page"]), names, int.from_bytes(os.urandom(8), "little"))
         self._ticks = self._longest_tick_ns = 0
         self._last_tick_ns = time.monotonic_ns()
-        self._page_due_ns = self._window_due_ns = 0
+        self._page_due_ns = self._look_due_ns = self._window_due_ns = 0
 
     def serve(self, reader: LineReader) -> None:
         """Run until the input ends."""
         poll = select.poll()
         poll.register(reader.fd, select.POLLIN)
         poll.register(self._kernel.fd, select.POLLIN)
-        tick_ms = max(1, round(self._settings.tick_s * 1000))
+        tick_ms, quiet_ms = self._settings.tick_ms, 0
         while not reader.closed:
-            ready = {fd for fd, _ in poll.poll(tick_ms)}
-            self._work()
+            ready = {fd for fd, _ in poll.poll(max(tick_ms, min(quiet_ms, QUIET_TICKS * tick_ms)))}
+            quiet_ms = self._work() // 1_000_000
             if reader.fd in ready:
                 for command in reader.read():
                     write_line(sys.stdout.buffer, self._obey(command))
         self._switches.let_all_go_on(time.monotonic_ns())
 
-    def _work(self) -> None:
+    def _work(self) -> int:
+        """Do what is due; return for how many nanoseconds nothing else will be."""
         now = time.monotonic_ns()
         for slot, quanta in self._kernel.received():
             self._switches.take_pause(slot, quanta, now)
-        self._switches.tick(now)
+        quiet_ns = self._switches.tick(now)
         self._ticks += 1
         self._longest_tick_ns = max(self._longest_tick_ns, now - self._last_tick_ns)
         self._last_tick_ns = now
         if now >= self._page_due_ns:
-            self._page_due_ns = now + int(self._settings.page_period_s * 1e9)
+            self._page_due_ns = now + self._settings.page_period_ms * 1_000_000
             self._write(now)
+        if now >= self._look_due_ns:
+            self._look_due_ns = now + LOOK_NS
             self._switches.look()
             if now >= self._window_due_ns:
                 self._window_due_ns = now + WINDOW_NS
                 self._switches.settle()
+        return quiet_ns
 
     def _write(self, now_ns: int) -> None:
         self._page.write(*self._switches.page(now_ns), time.time_ns())
@@ -168,8 +174,8 @@ class QueueDaemon:
             "longest_tick_ns": self._longest_tick_ns,
             "cpu_ns": time.process_time_ns(),
             "written_off_bytes": self._switches.written_off_bytes,
-            "depth_bytes": int(self._switches.depth().sum()),
-            "inside_bytes": int(self._switches.inside().sum()),
+            "depth_bytes": self._switches.depth_bytes(),
+            "inside_bytes": self._switches.inside_bytes(),
             "max_inside_bytes": int(self._queues["max_inside_bytes"].max()),
             "headroom_drops": int(self._queues["headroom_drops"].sum()),
         }

@@ -53,6 +53,11 @@ class ReceivedPauses:
         self._ended_ns: Longs = np.zeros(places, np.int64)
 
     @property
+    def any_paused(self) -> bool:
+        """Say whether any place is paused."""
+        return bool(self._until_ns.any())
+
+    @property
     def paused(self) -> Any:
         """Return for each place whether it is paused."""
         return self._until_ns > 0

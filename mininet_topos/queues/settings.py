@@ -60,9 +60,9 @@ class QueueSettings:
     xon_bytes: int = 24_000
     headroom_bytes: int = 220_000
     buffer_bytes: int = 400_000
-    tick_s: float = 0.001
+    tick_ms: int = 1
     """How often occupancies are looked at. The kernel's timers make it 1.1 ms; shorter costs much and gains little."""
-    page_period_s: float = 0.005
+    page_period_ms: int = 10
     """How often the counter page is written: well under the 100 ms of the fastest telemetry period."""
     priority_of_dscp: Mapping[int, int] = field(default_factory=lambda: dict(PRIORITY_OF_DSCP))
     """What is not named has priority 0, as has what is not IPv4."""
@@ -78,8 +78,8 @@ class QueueSettings:
             (0 < self.xon_bytes < self.xoff_bytes, "xon_bytes must be positive and below xoff_bytes"),
             (self.headroom_bytes >= FULL_FRAME_BYTES, "headroom_bytes must hold at least one full frame"),
             (self.buffer_bytes >= 2 * FULL_FRAME_BYTES, "buffer_bytes must hold at least two full frames"),
-            (0.0001 <= self.tick_s <= 0.1, "tick_s must be from 0.0001 to 0.1"),
-            (self.tick_s <= self.page_period_s <= 1, "page_period_s must be from tick_s to 1"),
+            (1 <= self.tick_ms <= 100, "tick_ms must be from 1 to 100"),
+            (self.tick_ms <= self.page_period_ms <= 1000, "page_period_ms must be from tick_ms to 1000"),
             (all(0 <= dscp < 64 for dscp in self.priority_of_dscp), "priority_of_dscp: a DSCP is from 0 to 63"),
             (self._priorities <= frozenset(range(PRIORITIES)), "a priority is from 0 to 7"),
             (not self.lossless & self.strict, "a priority is lossless or strict, not both"),

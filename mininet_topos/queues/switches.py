@@ -10,11 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from mininet_topos.queues.description import LabPorts
-from mininet_topos.queues.pause import Backpressure, Longs, ReceivedPauses
+from mininet_topos.queues.pause import NO_SIGNALS, Backpressure, Longs, ReceivedPauses
 from mininet_topos.queues.pause_frame import MOST_QUANTA, quanta_ns
 from mininet_topos.queues.residue import Residue
 from mininet_topos.queues.settings import PRIORITIES, QueueSettings
 from telemetry.counter_page import PORT_FIELDS, QUEUE_FIELDS, Counters
+
+MOST_QUIET_NS = 10**9
+NO_BYTES: Longs = np.zeros(0, np.int64)
 
 
 class Kernel(Protocol):
@@ -35,12 +38,17 @@ class Switches:
 
     def __init__(self, ports: LabPorts, settings: QueueSettings, queues: Any, kernel: Kernel) -> None:
         """Take the table; nothing is paused at first."""
-        self._queues, self._kernel, self._gated = queues, kernel, np.array(settings.gated, np.int64)
+        self._queues, self._kernel = queues, kernel
+        self._gated, self._used = settings.gated, np.array(settings.used)
+        # Each tick looks at these alone: a queue is two cache lines that other processors write.
+        self._watched = [queues[:, priority] for priority in self._gated]
         self._rates = [port.rate_bps for port in ports.ports]
         limits = [settings.at(rate) for rate in self._rates]
-        # A pause that is still needed is sent again when half of it is over; a place is slot * gated priorities + k.
+        # A pause that is still needed is sent again when half of it is over. A place is k * ports + slot.
+        self._xoff = self._per_place([limit.xoff_bytes for limit in limits])
+        self._byte_ns = self._per_place([8 * 10**9 // rate for rate in self._rates])
         self._backpressure = Backpressure(
-            self._per_place([limit.xoff_bytes for limit in limits]),
+            self._xoff,
             self._per_place([limit.xon_bytes for limit in limits]),
             self._per_place([quanta_ns(MOST_QUANTA, rate) // 2 for rate in self._rates]),
         )
@@ -61,17 +69,24 @@ class Switches:
                 if closes is not None:
                     self._kernel.set_gate(slot, priority, closes)
 
-    def tick(self, now_ns: int) -> None:
-        """Send the pauses that are due, and open the gates whose time is over."""
-        inside = self.inside()[:, self._gated].ravel()
-        signals = self._backpressure.signals(inside, now_ns)
+    def tick(self, now_ns: int) -> int:
+        """Send the pauses that are due, and open the gates whose time is over.
+
+        Return for how long nothing can happen that a received frame does not announce: an ingress port fills no faster
+        than its link runs. Half of that time, in case frames came in a bunch; 0 while anything is paused.
+        """
+        inside = self._inside_gated() if self._gated else NO_BYTES
+        signals = self._backpressure.signals(inside, now_ns) if self._gated else NO_SIGNALS
         for places, quanta in ((signals.pause, MOST_QUANTA), (signals.refresh, MOST_QUANTA), (signals.resume, 0)):
             for place in places:
-                slot, priority = place // len(self._gated), int(self._gated[place % len(self._gated)])
+                slot, priority = self._at(place)
                 self._kernel.send_pause(slot, {priority: quanta})
                 self.frames_sent[slot, priority] += 1
         for place in self._received.expired(now_ns):
             self._kernel.set_gate(place // PRIORITIES, place % PRIORITIES, False)
+        if self._backpressure.pausing.any() or self._received.any_paused:
+            return 0
+        return int(((self._xoff - inside) * self._byte_ns).min(initial=MOST_QUIET_NS)) // 2
 
     def let_all_go_on(self, now_ns: int) -> None:
         """Open every gate, and tell every neighbour that is paused to go on."""
@@ -79,66 +94,88 @@ class Switches:
             self._received.take(int(place), 0, now_ns)
             self._kernel.set_gate(int(place) // PRIORITIES, int(place) % PRIORITIES, False)
         for place in np.nonzero(self._backpressure.pausing)[0]:
-            slot, priority = int(place) // len(self._gated), int(self._gated[int(place) % len(self._gated)])
+            slot, priority = self._at(int(place))
             self._kernel.send_pause(slot, {priority: 0})
 
     def look(self) -> None:
         """Take a look for what may have to be written off; several to a window."""
-        self._residue.look(self.depth(), self.inside())
+        block = self._block()
+        self._residue.look(np.maximum(_signed_depth(block), 0), _inside(block))
 
     def settle(self) -> None:
         """End a window: write off what is not there."""
-        queues = self._queues
-        paused = self._received.paused.reshape(-1, PRIORITIES)
-        moved = queues["enqueued_bytes"] + queues["dequeued_bytes"]
-        lost, arrived = self._residue.settle(self._signed_depth(), moved, paused, self._kernel.ports_down())
+        block, used = self._block(), self._used
+        paused = self._received.paused.reshape(-1, PRIORITIES)[:, used]
+        moved = block["enqueued_bytes"] + block["dequeued_bytes"]
+        lost, arrived = self._residue.settle(_signed_depth(block), moved, paused, self._kernel.ports_down())
         if lost.any() or arrived.any():
-            queues["written_off_bytes"] += lost
-            queues["arrived_written_off_bytes"] += arrived
+            self._queues["written_off_bytes"][:, used] += lost
+            self._queues["arrived_written_off_bytes"][:, used] += arrived
             self.written_off_bytes += int(lost.sum())
 
     def forget_maxima(self) -> None:
         """Begin anew with the largest depths."""
         self._queues["max_depth_bytes"] = self._queues["max_inside_bytes"] = 0
 
-    def depth(self) -> Longs:
-        """Return the bytes in every egress queue."""
-        return np.maximum(self._signed_depth(), 0)
+    def depth_bytes(self) -> int:
+        """Return the bytes in all egress queues together."""
+        return int(np.maximum(_signed_depth(self._block()), 0).sum())
 
-    def inside(self) -> Longs:
-        """Return the bytes inside of the switch that came in by each port."""
-        queues = self._queues
-        rest = queues["arrived_bytes"] - queues["departed_bytes"] - queues["arrived_written_off_bytes"]
-        return np.maximum(rest, 0)
+    def inside_bytes(self) -> int:
+        """Return the same bytes as the ingress ports count them."""
+        return int(_inside(self._block()).sum())
 
     def page(self, now_ns: int) -> tuple[Counters, Counters]:
         """Return all counters in the shapes of a counter page."""
-        queues = self._queues
+        block, used = self._block(), self._used
         values = {
-            "packets": queues["sent_packets"],
-            "bytes": queues["dequeued_bytes"],
-            "ecn_marked_packets": queues["marked_packets"],
-            "dropped_packets": queues["dropped_packets"],
+            "packets": block["sent_packets"],
+            "bytes": block["dequeued_bytes"],
+            "ecn_marked_packets": block["marked_packets"],
+            "dropped_packets": block["dropped_packets"],
+            "depth_bytes": np.maximum(_signed_depth(block), 0),
+            "max_depth_bytes": block["max_depth_bytes"],
+        }
+        pauses = {
             "pfc_rx_frames": self.frames_received,
             "pfc_tx_frames": self.frames_sent,
             "paused_ns": self._received.paused_ns(now_ns).reshape(-1, PRIORITIES),
-            "depth_bytes": self.depth(),
-            "max_depth_bytes": queues["max_depth_bytes"],
         }
+        queues = np.zeros((*self.frames_sent.shape, len(QUEUE_FIELDS)), np.uint64)
+        for field, column in values.items():
+            queues[:, used, QUEUE_FIELDS.index(field)] = column
+        for field, column in pauses.items():
+            queues[:, :, QUEUE_FIELDS.index(field)] = column
         sums = {
             "tx_bytes": values["bytes"],
-            "rx_bytes": queues["received_bytes"],
+            "rx_bytes": block["received_bytes"],
             "tx_packets": values["packets"],
-            "rx_packets": queues["received_packets"],
+            "rx_packets": block["received_packets"],
             "drops": values["dropped_packets"],
         }
-        ports = np.stack([sums[field].sum(axis=1) for field in PORT_FIELDS], axis=-1)
-        return ports.astype(np.uint64), np.stack([values[field] for field in QUEUE_FIELDS], axis=-1).astype(np.uint64)
+        return np.stack([sums[field].sum(axis=1) for field in PORT_FIELDS], axis=-1).astype(np.uint64), queues
 
-    def _signed_depth(self) -> Longs:
-        queues = self._queues
-        depth: Longs = queues["enqueued_bytes"] - queues["dequeued_bytes"] - queues["written_off_bytes"]
-        return depth
+    def _block(self) -> Any:
+        """Return a copy of the counters of the priorities in use, [ports, used]."""
+        return self._queues[:, self._used]
+
+    def _inside_gated(self) -> Longs:
+        return np.concatenate([_inside(queues) for queues in self._watched])
+
+    def _at(self, place: int) -> tuple[int, int]:
+        """Return the slot and priority of a place."""
+        ports = len(self._rates)
+        return place % ports, self._gated[place // ports]
 
     def _per_place(self, values: list[int]) -> Longs:
-        return np.repeat(np.array(values, np.int64), len(self._gated))
+        return np.tile(np.array(values, np.int64), len(self._gated))
+
+
+def _signed_depth(queues: Any) -> Longs:
+    depth: Longs = queues["enqueued_bytes"] - queues["dequeued_bytes"] - queues["written_off_bytes"]
+    return depth
+
+
+def _inside(queues: Any) -> Longs:
+    rest = queues["arrived_bytes"] - queues["departed_bytes"] - queues["arrived_written_off_bytes"]
+    return np.maximum(rest, 0)

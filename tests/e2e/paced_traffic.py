@@ -1,13 +1,15 @@
 """Run as a program inside of a host: paced RoCE-like frames out of its device, and a count of what comes in.
 
 A load of exactly so much, with none of a NIC's reactions but one: it stops for pause frames, unless told not to.
-One line of JSON says what it did. Shares no code with the lab.
+It says "ready", waits for a line with the moment of the start, and says in a line of JSON what it did. Shares no code
+with the lab.
 """
 
 import argparse
 import json
 import socket
 import struct
+import sys
 import time
 
 ETH_P_ALL = 3
@@ -69,11 +71,12 @@ class Host:
         macs = (bytes.fromhex(given.source_mac), bytes.fromhex(given.destination_mac))
         data = frame(given.source, given.destination, given.port, given.traffic_class, macs)
         gap = len(data) * 8 / given.rate if given.rate else 0.0
-        due = given.start
-        stop, end = given.start + given.seconds, given.start + given.seconds + given.drain
+        print("ready", flush=True)
+        start = due = float(sys.stdin.readline())
+        stop, end = start + given.seconds, start + given.seconds + given.drain
         while (now := time.monotonic()) < end:
             self.receive()
-            if gap and given.start <= now < stop and now >= max(due, self.paused_until):
+            if gap and start <= now < stop and now >= max(due, self.paused_until):
                 self.socket.send(data)
                 self.counts["tx"] += 1
                 due = max(due + gap, now - 2 * gap)  # catches up two frames at most
@@ -87,7 +90,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     for name in ("device", "source", "destination", "source-mac", "destination-mac"):
         parser.add_argument(f"--{name}", required=True)
-    for name in ("rate", "line", "start", "seconds", "drain"):
+    for name in ("rate", "line", "seconds", "drain"):
         parser.add_argument(f"--{name}", type=float, required=True)
     parser.add_argument("--port", type=int, default=0xC001)
     parser.add_argument("--traffic-class", type=int, default=26 << 2 | 2)

@@ -5,6 +5,7 @@ import select
 import shutil
 import socket
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from controller.model.fabric import Fabric
 from mininet_topos.flow_run import FlowRequest
 from mininet_topos.lab import Lab
 from mininet_topos.queues.settings import QueueSettings
+from mininet_topos.registry import clear_dead_labs
 from telemetry.counter_page import CounterPageReader, CounterSnapshot
 from tests.e2e.paced_load import run_load
 from tests.e2e.small_fabrics import spine_leaf
@@ -164,13 +166,30 @@ def check_with_tshark(frames: list[bytes], path: Path) -> None:
 
 
 def test_a_pulled_cable_leaves_no_bytes_behind_in_the_counters():
-    with lab_of(spine_leaf(2, 2, 4), QueueSettings()) as lab:
-        thread = threading.Timer(1.2, lambda: lab.net.set_cable("leaf2:1>spine1:2", up=False))
-        thread.start()
+    with lab_of(spine_leaf(1, 2, 4), QueueSettings()) as lab:
+        pull = threading.Timer(1.6, lambda: lab.net.set_cable("leaf1:1>spine1:1", up=False))
+        pull.start()
         run_load(lab, {"h1-n0": LINE_BPS, "h2-n0": LINE_BPS}, "h3-n0", seconds=1.5, drain_s=2.5)
-        thread.join()
+        pull.join()
         report = lab.queues.report()
+    assert report["written_off_bytes"] > 0
     assert (report["depth_bytes"], report["inside_bytes"]) == (0, 0)
+
+
+def test_a_killed_lab_s_queues_go_with_it():
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.e2e.lab_process", "queues"],
+        cwd=Path(__file__).parents[2],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    assert process.stdout is not None
+    lab_id = process.stdout.readline().strip()
+    process.kill()
+    process.communicate(timeout=30)
+    clear_dead_labs()
+    assert traces_of(lab_id) == NOTHING
 
 
 def test_the_lab_s_own_nics_run_balanced_over_the_queues():

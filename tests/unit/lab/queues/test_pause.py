@@ -146,6 +146,16 @@ def test_without_pfc_nothing_is_sent_and_nothing_honoured():
     assert (kernel.frames, kernel.gates) == ([], [])
 
 
+@given(st.integers(0, 39_999))
+def test_no_tick_is_left_out_that_could_be_the_one_that_pauses(inside):
+    switches, queues, _ = two_ports(QueueSettings())
+    queues["arrived_bytes"][1, 3] = inside
+    quiet_ns = switches.tick(1)
+    assert quiet_ns <= (40_000 - inside) * 8 * 10**9 // 20_000_000 // 2
+    queues["arrived_bytes"][1, 3] = 40_001
+    assert switches.tick(2) == 0
+
+
 def test_when_the_lab_ends_every_gate_is_opened_and_every_neighbour_released():
     switches, queues, kernel = two_ports(QueueSettings())
     queues["arrived_bytes"][1, 3] = 50_000
@@ -161,6 +171,6 @@ def test_the_page_adds_up_a_port_s_priorities():
     queues["enqueued_bytes"][0, 3], queues["dequeued_bytes"][0] = 900, 100
     queues["dropped_packets"][0, (0, 3)] = 2
     ports, pages = switches.page(0)
-    assert ports[0].tolist() == [800, 0, 0, 0, 4]
+    assert ports[0].tolist() == [300, 0, 0, 0, 4]  # of the three priorities in use
     assert pages[0, 3, 7] == 800
     assert pages[0, 0, 7] == 0  # more out than in: nothing is there
