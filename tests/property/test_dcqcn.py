@@ -1,5 +1,9 @@
 """DCQCN's two ends: the paper's equations by an independent reference, and what must hold whatever happens."""
 
+import json
+from itertools import pairwise
+from pathlib import Path
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -58,16 +62,32 @@ def running(gap_list):
     return found
 
 
-@settings(max_examples=60)
+@settings(max_examples=80)
 @given(
-    cnp_gaps=gaps,
+    cnp_gaps=st.one_of(gaps, st.lists(st.integers(1, 5 * MS), min_size=8, max_size=20)),
     packet_gaps=st.lists(st.tuples(st.integers(1, 30 * MS), st.integers(1, 400_000)), max_size=60),
     moments=st.lists(times, min_size=1, max_size=20, unique=True),
+    byte_counter=st.sampled_from((50_000, 200_000, SETTINGS.byte_counter_bytes)),
+    additive=st.sampled_from((40_000, SETTINGS.additive_increase_bps)),
 )
-def test_rates_and_alpha_are_those_of_the_papers_equations(cnp_gaps, packet_gaps, moments):
+def test_rates_and_alpha_are_those_of_the_papers_equations(cnp_gaps, packet_gaps, moments, byte_counter, additive):
+    parameters = SETTINGS._replace(byte_counter_bytes=byte_counter, additive_increase_bps=additive)
     cnps = running(cnp_gaps)
     packets = list(zip(running([gap for gap, _ in packet_gaps]), [size for _, size in packet_gaps], strict=True))
-    assert_same(ours(cnps, packets, moments), reference(cnps, packets, moments))
+    expected = reference(cnps, packets, moments, parameters=parameters)
+    assert_same(ours(cnps, packets, moments, parameters=parameters), expected)
+
+
+def test_long_after_a_deep_cut_the_increase_becomes_hyper_as_in_the_paper():
+    cnps = [number * MS for number in range(30)]
+    packets = [(30 * MS + number * 5 * MS, 50_000) for number in range(120)]
+    parameters = SETTINGS._replace(byte_counter_bytes=100_000, hyper_increase_bps=700_000, additive_increase_bps=50_000)
+    moments = [30 * MS + number * 3 * MS for number in range(200)]
+    found = ours(cnps, packets, moments, parameters=parameters)
+    assert_same(found, reference(cnps, packets, moments, parameters=parameters))
+    targets = [target for _, target, _ in found]
+    steps = {round(after - before) for before, after in pairwise(targets)}
+    assert steps >= {0, 50_000, 700_000}
 
 
 @settings(max_examples=40)
@@ -78,6 +98,16 @@ def test_the_rate_stays_between_the_least_and_the_limit_and_below_its_target(cnp
         point.on_cnp(moment) if is_cnp else point.on_sent(4170, moment)
         assert min(limit, SETTINGS.minimum_rate_bps) <= point.rate_bps <= point.target_bps <= limit
         assert 0 < point.alpha <= 1
+
+
+def test_the_trajectory_on_recorded_cnps_is_that_of_the_papers_equations():
+    recorded = json.loads((Path(__file__).parent / "recorded_incast.json").read_text())
+    packets = list(zip(running(recorded["packet_gaps_ns"]), recorded["packet_bytes"], strict=True))
+    moments = list(range(0, packets[-1][0], 5 * MS))
+    found = ours(recorded["cnp_ns"], packets, moments)
+    assert_same(found, reference(recorded["cnp_ns"], packets, moments))
+    rates = [rate for rate, _, _ in found]
+    assert (rates[0], min(rates) < LINE_BPS / 3, rates[-1]) == (LINE_BPS, True, LINE_BPS)
 
 
 @given(moments=st.lists(times, max_size=60).map(sorted))
