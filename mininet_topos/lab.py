@@ -200,7 +200,9 @@ class Lab:
             command = self.net.nic_command(nic, sys.executable, "-S", "-m", "mininet_topos.nic")
             child = nics[nic.id] = self._child(f"NIC {nic.id}", command)
             prefer(child.pid)
-            configuration = self._settings.configuration(self.fabric, nic, self.counters_directory)
+            configuration = self._settings.configuration(
+                self.fabric, nic, self.counters_directory, lossless=self._queue_settings is not None
+            )
             child.ask(op="configure", device=self.net.device_of[nic.id], **configuration)
         for child in nics.values():
             child.answer()

@@ -21,8 +21,9 @@ class NicSettings:
     is one packet on every queue pair before the run: it lets Open vSwitch fill its flow cache, which switching silicon
     does not have; without it the first packets of a run wait in line for that. With `dcqcn` NICs send CNPs for marked
     packets and heed them, by `DcqcnSettings` of their rate. After a delay a NIC makes up for `catch_up_ns`: None is a
-    quarter of a switch's queue, or with DCQCN the interval of CNPs. Counters are written `snapshot_period_ns` apart
-    (0: never) to `nic/<nic id>.json` in the lab's directory.
+    quarter of a switch's queue, and the interval of CNPs where marks or pauses are to reach it in time: what it has
+    handed to its device is past both. Counters are written `snapshot_period_ns` apart (0: never) to
+    `nic/<nic id>.json` in the lab's directory.
     """
 
     mtu_bytes: int = 4096
@@ -36,14 +37,15 @@ class NicSettings:
     catch_up_ns: int | None = None
     snapshot_period_ns: int = 100_000_000
 
-    def configuration(self, fabric: Fabric, nic: Nic, snapshots: Path) -> dict[str, Any]:
-        """Return how a NIC's process is configured, without its device."""
+    def configuration(self, fabric: Fabric, nic: Nic, snapshots: Path, lossless: bool = False) -> dict[str, Any]:
+        """Return how a NIC's process is configured, without its device; `lossless` where switches mark and pause."""
         dcqcn = DcqcnSettings.for_line_rate(nic.capacity_bps)
         fastest_bps = max(other.capacity_bps for other in fabric.nics)
         quarter_ns = catch_up_time_ns(shaping.QUEUE_BYTES, fastest_bps)
-        default_ns = dcqcn.cnp_interval_ns if self.dcqcn else quarter_ns
+        default_ns = dcqcn.cnp_interval_ns if self.dcqcn or lossless else quarter_ns
         return {
             "nic": nic.id,
+            "host": nic.host,
             "mac": mac_text(nic.mac),
             "ip": ip_text(nic.ip),
             "catch_up_ns": default_ns if self.catch_up_ns is None else self.catch_up_ns,

@@ -2,7 +2,7 @@
 
 JSON lines, each answered with one:
 
-    {"op": "configure", "nic", "device", "mac", "ip", "catch_up_ns", "line_rate_bps",
+    {"op": "configure", "nic", "host", "device", "mac", "ip", "catch_up_ns", "line_rate_bps",
      "dcqcn": DcqcnSettings as an object, or null for a NIC that neither sends CNPs nor heeds them,
      "snapshot_path", "snapshot_period_ns"}                             once; see `Snapshot`
     {"op": "open", "requesters": [...], "responders": [...]}            queue pairs, see `SendQueue`, `ReceiveQueue`
@@ -41,7 +41,7 @@ def new_nic(command: Command) -> Nic:
 
 def new_snapshot(command: Command) -> Snapshot:
     """Build the file of counters that `configure` describes."""
-    names = ("nic", "device", "line_rate_bps")
+    names = ("nic", "host", "device", "line_rate_bps")
     return Snapshot(
         command.get("snapshot_path", ""),
         command.get("snapshot_period_ns", 0),

@@ -1,6 +1,6 @@
 """A NIC's counters as a file that others may read at any time: replaced as a whole, never half written.
 
-    {"nic", "device", "boot_id", "sequence", "timestamp_unix_ns", "line_rate_bps",
+    {"nic", "host", "device", "line_rate_bps", "boot_id", "sequence", "timestamp_unix_ns",
      "counters": {name: value}, "requesters": [...], "responders": [...]}
 
 Counters never go back while `boot_id` stays; the lists are the queue pairs that are open now.

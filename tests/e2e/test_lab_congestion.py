@@ -1,6 +1,6 @@
 """NICs and switch queues together: marks, pauses, caps, windows and moves on a small fabric of real switches."""
 
-import json
+import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -12,6 +12,7 @@ from mininet_topos.lab import Lab
 from mininet_topos.nic_settings import NicSettings
 from mininet_topos.queues.model import why_unavailable
 from mininet_topos.queues.settings import QueueSettings
+from telemetry.agent.sources.emulated import EmulatedNics
 from tests.e2e.small_fabrics import spine_leaf
 
 pytestmark = [
@@ -96,10 +97,12 @@ def test_a_flow_moves_to_another_path_while_it_runs_and_loses_nothing(lab):
     assert flow.out_of_sequence == 0
 
 
-def test_every_nic_tells_its_counters_in_a_file(lab):
+def test_every_nic_tells_its_counters_in_a_file_that_the_agent_reads(lab):
     result = lab.run_flows(incast(5_000_000, 50_000)[:1], timeout_s=30)
-    files = {path.stem: json.loads(path.read_text()) for path in lab.counters_directory.glob("*.json")}
+    found = asyncio.run(EmulatedNics(lab.counters_directory).read(0))
+    samples = {sample.port: sample for device in found for sample in device.samples}
     assert result.completed
-    assert set(files) == {nic.id for nic in lab.fabric.nics}
-    assert files["h1-n0"]["counters"]["tx_vport_rdma_unicast_packets"] > 0
-    assert {content["line_rate_bps"] for content in files.values()} == {LINE_BPS}
+    assert {device.device for device in found} == {"h1", "h2", "h3", "h4"}
+    assert set(samples) == {nic.id for nic in lab.fabric.nics}
+    assert samples["h1-n0"].tx_packets > 0
+    assert {queue.priority for queue in samples["h1-n0"].queues} == set(range(8))
