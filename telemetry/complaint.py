@@ -19,9 +19,14 @@ class Complaint:
     count: int
     text: str
 
-    def __str__(self) -> str:
+    @property
+    def line(self) -> str:
+        """Return what happened, without whose."""
         times = "" if self.count == 1 else f" ({self.count} times)"
-        return f"{self.source}: {self.kind.replace('_', ' ')}{times}: {self.text}"
+        return f"{self.kind.replace('_', ' ')}{times}: {self.text}"
+
+    def __str__(self) -> str:
+        return f"{self.source}: {self.line}"
 
 
 class Complaints:

@@ -1,6 +1,7 @@
 """When the detector raises and clears a condition: every threshold, and why it is what it is."""
 
 import math
+import re
 from dataclasses import dataclass
 
 from telemetry.signal import Kind
@@ -10,27 +11,31 @@ from telemetry.signal import Kind
 class DetectorSettings:
     """The thresholds: a condition is raised after periods in a row over one, cleared after some under another.
 
-    period_ms: how often the detector looks, which is how often agents sample.
-    raise_periods: 3 periods over; one burst of a collective may fill a period, a congested path fills many.
-    clear_periods: 5 periods under; clearing is slower than raising, so that what comes and goes is one condition.
-    congestion_raise_share: marked share of a queue's packets. WRED marks 0 to 20 % between its two depths; 5 % is the
-        queue of a link that is over its rate; below saturation none is marked at all.
-    congestion_clear_share: 1 %, what a queue marks that only just touches the lower depth.
-    congestion_min_packets: a share of fewer than 20 packets says nothing: one mark would be over the threshold.
-    pausing_raise_share: 1 % of the time stood still; a lossless fabric that is planned well is never paused.
-    pausing_clear_share: 0.1 %, a tenth: what is left when the last frames of a burst drain.
-    pausing_raise_frames_per_s: for devices that count PFC frames but not the time (SAI's counters): 10 a second,
-        which are five pauses, as XOFF and XON come in pairs.
-    pausing_clear_frames_per_s: 1 a second: less than one pause in a period of the slowest polling in use.
-    storm_raise_share: 90 % of the time paused, while the queue sends nothing: a receiver that never resumes. An
-        incast pauses much, but sends between.
-    storm_clear_share: 50 %; any packet sent clears as well.
-    storm_ms: for 1,000 ms in a row. PFC watchdogs detect in 100 to 5,000 ms; RoCE's first retransmission timeout is
-        around 4 s, so one second leaves time to act.
-    drop_raise_packets: one packet in a period: a lossless class must lose none.
-    drop_clear_packets: none.
-    drop_raise_periods: at once: loss is never noise.
-    silent_clear_periods: 2 fresh periods: the first sample after a silence has no predecessor that follows it.
+    period_ms: how often agents sample and the detector looks. A second is what switch operating systems poll ports at.
+    raise_periods: periods in a row over a threshold that raise a condition. A burst of a collective fills one,
+        a congested path many.
+    clear_periods: periods in a row under a threshold that clear one. More than raise it, so that what comes and goes is
+        one condition.
+    congestion_raise_share: the share of a queue's packets with an ECN mark that is congestion. WRED marks 0 to 20 %
+        between its two depths; 5 % is the queue of a link that is over its rate, and below saturation none is marked.
+    congestion_clear_share: the share that is none any more: what a queue marks that only just touches the lower depth.
+    congestion_min_packets: fewer packets in a period say nothing: one mark in 20 would be over the threshold.
+    pausing_raise_share: the share of time that a queue stands still because of PFC. A fabric whose paths are planned
+        well is never paused.
+    pausing_clear_share: the share that is none any more: what is left while the last frames of a burst drain.
+    pausing_raise_frames_per_s: PFC frames a second, sent or received, for devices that count frames but no time. XOFF
+        and XON come in pairs, so ten are five pauses.
+    pausing_clear_frames_per_s: frames a second that are none any more: less than one pause in two seconds.
+    storm_raise_share: the share of time paused, with nothing sent, that is a storm: a receiver that never resumes. An
+        incast pauses as much, but sends between.
+    storm_clear_share: the share that is none any more; any packet sent clears as well.
+    storm_ms: for how long. PFC watchdogs detect in 100 to 5,000 ms; RoCE's first retransmission timeout is around 4 s,
+        so one second leaves time to act.
+    drop_raise_packets: packets dropped in a period. A lossless class must lose none.
+    drop_clear_packets: packets dropped in a period that are none any more.
+    drop_raise_periods: periods in a row. Loss is never noise, so the first counts.
+    silent_clear_periods: fresh periods in a row after which a port that was silent speaks again. The first sample after
+        a silence has no predecessor, so one more.
     """
 
     period_ms: int = 1_000
@@ -69,6 +74,13 @@ class DetectorSettings:
             Kind.DROP: (float(self.drop_raise_packets), float(self.drop_clear_packets)),
             Kind.SILENT: (stale_after_ns / 1e9, stale_after_ns / 1e9),
         }[kind]
+
+
+def reasons() -> dict[str, str]:
+    """Return what stands in the docstring of DetectorSettings, by field."""
+    _, _, listed = (DetectorSettings.__doc__ or "").partition("\n\n")
+    entries = re.findall(r"^    (\w+): (.*(?:\n {8}.*)*)", listed, re.MULTILINE)
+    return {name: " ".join(text.split()) for name, text in entries}
 
 
 def complaints(settings: DetectorSettings) -> dict[str, str]:

@@ -12,7 +12,7 @@ import random
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from telemetry.collector.bus import Bus, BusLost, Message
 from telemetry.observer import Look, Observer
@@ -40,13 +40,16 @@ class Counts:
 
 
 class Collector:
-    """One fabric's collector. `run` lasts until cancelled; `on_look` is called on the loop after every period."""
+    """One fabric's collector. `run` lasts until cancelled; after every period `on_look` is called on the loop.
+
+    It gets the look, a copy of the windows and every condition that is raised.
+    """
 
     def __init__(
         self,
         observer: Observer,
         bus: Bus,
-        on_look: Callable[[Look], None],
+        on_look: Callable[[Look, Snapshot, tuple[Signal, ...]], None],
         *,
         unix_ns: Callable[[], int] = time.time_ns,
         jitter: Callable[[], float] = random.random,
@@ -69,17 +72,9 @@ class Collector:
         finally:
             self._worker.shutdown(wait=False, cancel_futures=True)
 
-    async def snapshot(self) -> Snapshot:
-        """Return a copy of the windows."""
-        return await asyncio.get_running_loop().run_in_executor(self._worker, self._observer.snapshot, self._unix_ns())
-
-    async def active(self) -> tuple[Signal, ...]:
-        """Return the conditions that are raised now."""
-        return await asyncio.get_running_loop().run_in_executor(self._worker, self._observer.active)
-
     def totals(self) -> dict[str, int]:
-        """Return how often each kind of bad or odd input came."""
-        return dict(self._observer.complaints.counts)
+        """Return what was counted so far: what came, what was dropped and why, what stood out."""
+        return asdict(self.counts) | {"samples": self._observer.samples} | self._observer.complaints.counts
 
     def receive(self, message: Message) -> None:
         """Take one message off the bus; drops it where the worker is too far behind."""
@@ -101,6 +96,8 @@ class Collector:
                 reason = "the broker ended the connection"
             except BusLost as lost:
                 reason = str(lost)
+                if (task := asyncio.current_task()) is not None and task.cancelling():
+                    raise asyncio.CancelledError from lost  # a client may lose the bus while it is being cancelled
             if self.connected.is_set():
                 self.connected.clear()
                 self.counts.lost_connections += 1
@@ -122,8 +119,7 @@ class Collector:
                 await self._work_off(loop)
             if loop.time() < due:
                 continue
-            look = await loop.run_in_executor(self._worker, self._observer.look, self._unix_ns())
-            self._tell(look)
+            self._tell(*await loop.run_in_executor(self._worker, _look, self._observer, self._unix_ns()))
             due += self._period_s
             if loop.time() > due:  # the machine slept, or is far too slow: no use in catching up on looks
                 self.counts.late_looks += 1
@@ -133,13 +129,18 @@ class Collector:
         batch, self._pending, self._pending_bytes = self._pending, [], 0
         await loop.run_in_executor(self._worker, _take_all, self._observer, batch)
 
-    def _tell(self, look: Look) -> None:
+    def _tell(self, look: Look, snapshot: Snapshot, active: tuple[Signal, ...]) -> None:
         self.counts.looks += 1
         for complaint in look.complaints:
             _LOG.warning("telemetry: %s", complaint)
         for status in look.agents:
             _LOG.info("telemetry: agent %s is %s", status.agent, "online" if status.online else "offline")
-        self._on_look(look)
+        self._on_look(look, snapshot, active)
+
+
+def _look(observer: Observer, now_ns: int) -> tuple[Look, Snapshot, tuple[Signal, ...]]:
+    look = observer.look(now_ns)
+    return look, observer.snapshot(now_ns), observer.active()
 
 
 def _take_all(observer: Observer, batch: list[tuple[str, bytes, int]]) -> None:

@@ -25,7 +25,9 @@ class Running:
         self.jobs = rpc.JobServiceStub(channel)
         self.fabric = rpc.FabricServiceStub(channel)
         self.telemetry = rpc.TelemetryServiceStub(channel)
-        self.feed = TelemetryFeed(application.loop.telemetry, application.loop.state.fabric, configured=False)
+        self.feed = TelemetryFeed(
+            application.loop.telemetry, application.loop.state.fabric, configured=application.loop.telemetry.configured
+        )
         self.switches: dict[str, FakeSwitch] = {}
 
     async def connect(self, switch_id: str, tables=None) -> FakeSwitch:

@@ -6,7 +6,7 @@ import pytest
 
 from telemetry.detector import Detector
 from telemetry.signal import Kind
-from telemetry.thresholds import DetectorSettings, complaints
+from telemetry.thresholds import DetectorSettings, complaints, reasons
 from tests.unit.telemetry.builders import Fed, S, queue, sample
 
 SETTINGS = DetectorSettings(raise_periods=2, clear_periods=3)
@@ -178,3 +178,8 @@ def test_thresholds_out_of_range_are_named(key, value):
 
 def test_the_defaults_are_in_range():
     assert complaints(DetectorSettings()) == {}
+
+
+def test_every_threshold_has_its_reason():
+    assert list(reasons()) == [field.name for field in dataclasses.fields(DetectorSettings)]
+    assert all(text.endswith(".") for text in reasons().values())
