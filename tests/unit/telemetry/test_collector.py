@@ -170,7 +170,7 @@ async def test_a_broker_that_dies_and_comes_back_is_found_again():
                 await until(lambda: not collector.connected.is_set())
                 await asyncio.to_thread(broker.start)
     assert collector.totals()["gap"] == 18
-    assert collector.counts.lost_connections == 3
+    assert collector.counts.lost_connections >= 3
 
 
 async def test_a_will_of_an_agent_that_dies_is_heard():
