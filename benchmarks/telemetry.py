@@ -1,7 +1,8 @@
 """The collector under load: synthetic agents, a real mosquitto, and what the whole collector costs.
 
 125 switches of 80 ports with 8 priorities each publish one batch a second for 60 s (--quick: 10 s). Agents, broker and
-collector are processes of their own; counted is the collector's CPU time, all threads: MQTT client, decoding, windows, detection.
+collector are processes of their own; counted is the collector's CPU time over all threads: MQTT client, decoding,
+windows, detection and the copy for readers.
 
 python -m benchmarks.telemetry [--quick] runs this one alone.
 """
@@ -25,9 +26,11 @@ from telemetry.collector.collector import Collector
 from telemetry.counters import PRIORITIES
 from telemetry.observer import Look, Observer
 from telemetry.ports import Port, PortTable
+from telemetry.signal import Signal
 from telemetry.thresholds import DetectorSettings
 from telemetry.topic import Source, ports_topic
 from telemetry.warm import warm
+from telemetry.window import Snapshot
 from tests.fakes.mosquitto import mosquitto
 
 SWITCHES, PORTS = 125, 80
@@ -117,10 +120,10 @@ async def collect(port: int, told: Connection) -> dict[str, Any]:
     seen = Measured()
     observer = Observer("bench", port_table(), DetectorSettings())
 
-    def on_look(look: Look) -> None:
+    def on_look(look: Look, snapshot: Snapshot, active: tuple[Signal, ...]) -> None:
         seen.looks.append(look)
         seen.rss_bytes.append(rss_bytes())
-        heard = observer.window.timestamp_ns[observer.window.heard]
+        heard = snapshot.timestamp_ns[snapshot.heard]
         if heard.size and look.samples:
             seen.ages_s.append(float(np.percentile((look.now_ns - heard) / 1e9, 99)))
 
@@ -143,8 +146,7 @@ async def collect(port: int, told: Connection) -> dict[str, Any]:
         "cores": cpu_s / elapsed_s,
         "samples": observer.samples,
         "bytes": collector.counts.received_bytes,
-        "overflowed_messages": collector.counts.overflowed_messages,
-        "odd_input": collector.totals(),
+        "counts": collector.totals(),
         "signals": sum(signal.raised for look in seen.looks for signal in look.signals),
         "rss_first_bytes": tail[0],
         "rss_last_bytes": tail[-1],
@@ -175,6 +177,8 @@ def parts() -> dict[str, float]:
     for _ in range(10):
         started = time.perf_counter()
         observer.look(now)
+        observer.snapshot(now)
+        observer.active()
         look.append(time.perf_counter() - started)
     return {"message_us": min(message) * 1e6, "look_us": min(look) * 1e6, "message_bytes": float(len(payloads[0]))}
 
