@@ -57,9 +57,9 @@ class QueueModelPrograms:
             for name, program in image.programs.items()
         }
         self._fill(ports, settings)
-        self._memory = memory_of(self._maps["queues"], definitions["queues"])
+        memory = memory_of(self._maps["queues"], definitions["queues"])
         layout = np.dtype([(word, "<i8") for word in QUEUE_WORDS])
-        self.queues: QueueTable = np.frombuffer(self._memory, layout, count=count).reshape(-1, PRIORITIES)
+        self.queues: QueueTable = np.frombuffer(memory, layout, count=count).reshape(-1, PRIORITIES)
 
     def attach(self, ports: LabPorts) -> None:
         """Attach the programs at both ends of every link; raises EnvironmentFault."""
@@ -79,8 +79,7 @@ class QueueModelPrograms:
 
     def close(self) -> None:
         """Let go of programs and maps; what is attached stays with its interfaces."""
-        del self.queues
-        self._memory.close()
+        del self.queues  # the memory is unmapped with the last view of it
         for fd in (*self._programs.values(), *self._maps.values()):
             os.close(fd)
 

@@ -93,6 +93,10 @@ class RootNamespace:
                     found.append((slot, quanta))
         return found
 
+    def gate_refusals(self) -> int:
+        """Return how many changes of gates the kernel has refused since the last call."""
+        return self._gates.refusals()
+
     def _is_down(self, request: bytes) -> bool:
         try:
             answer = fcntl.ioctl(self._ioctl, SIOCGIFFLAGS, request)
@@ -177,6 +181,7 @@ class QueueDaemon:
             "depth_bytes": self._switches.depth_bytes(),
             "inside_bytes": self._switches.inside_bytes(),
             "max_inside_bytes": int(self._queues["max_inside_bytes"].max()),
+            "gate_refusals": self._kernel.gate_refusals(),
             "headroom_drops": int(self._queues["headroom_drops"].sum()),
         }
 

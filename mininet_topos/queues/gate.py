@@ -44,6 +44,10 @@ class Gates:
         self._kick = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
         self._kick.setsockopt(socket.SOL_SOCKET, socket.SO_PRIORITY, ROOT_MAJOR << 16 | KICK_MINOR)
 
+    def refusals(self) -> int:
+        """Return how many changes the kernel has refused since the last call: of a lab that is whole, none."""
+        return self._route.refusals()
+
     def close_gate(self, interface: str, priority: int) -> None:
         """Hold the priority back."""
         self._route.send(self._messages[interface, priority][0])

@@ -10,6 +10,7 @@ Host byte order, as netlink has it.
 import os
 import socket
 import struct
+from contextlib import suppress
 
 from controller.model.error import EnvironmentFault
 
@@ -79,6 +80,14 @@ class RouteSocket:
     def send(self, message: bytes) -> None:
         """Send a message without an answer."""
         self._socket.send(message)
+
+    def refusals(self) -> int:
+        """Return how many messages sent without an answer the kernel has refused since the last call."""
+        refused = 0
+        with suppress(BlockingIOError):
+            while self._socket.recv(RECEIVE_BYTES, socket.MSG_DONTWAIT):
+                refused += 1
+        return refused
 
     def request(self, message: bytes, purpose: str) -> None:
         """Send a message and wait for its acknowledgement; raises EnvironmentFault with the kernel's reason."""

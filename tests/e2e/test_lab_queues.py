@@ -118,6 +118,7 @@ def test_seven_to_one_loses_nothing_with_pauses_and_every_frame_of_them_is_sound
     assert (totals["dropped_packets"], totals["depth_bytes"], report["inside_bytes"]) == (0, 0, 0)
     assert seen["h1-n0"]["rx"] == sent > 0.8 * 2.0 * LINE_BPS / (8 * 4154)
     assert totals["paused_ns"] > 10**9
+    assert report["gate_refusals"] == 0
     at_hosts = sum(host["pauses"] + host["resumes"] for host in seen.values())
     assert totals["pfc_tx_frames"] == totals["pfc_rx_frames"] + at_hosts
     assert len(frames) == totals["pfc_rx_frames"]
