@@ -4,7 +4,7 @@ southbound ──events──►                      ┌─► planner (one wor
                       inbox ──► Loop(brain) ─┼─► southbound.install (barriers)
 gRPC ──────events──►                        └─► replies, watchers
 HTTP ◄─────state────
-MQTT ──samples──► collector (one worker thread) ──looks──► telemetry's readers
+MQTT ──samples──► collector (one worker thread) ──looks──► telemetry's readers, history (a thread)
 """
 
 import asyncio
@@ -14,6 +14,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from controller.api.server import ApiServer
 from controller.brain.state import Settings, begin
@@ -34,6 +35,8 @@ from controller.runtime.collecting import Collecting
 from controller.runtime.loop import Loop
 from controller.southbound.server import OpenFlowServer
 from controller.southbound.settings import SouthboundSettings
+from controller.store.database import Retention
+from controller.store.history import SqliteHistory
 from telemetry.collector.bus import MqttBus
 from telemetry.observer import Observer
 from telemetry.warm import warm as warm_telemetry
@@ -125,6 +128,12 @@ def place_beside(fabric: Fabric, question: Place) -> tuple[Placement, ...] | Inf
         return error
 
 
+def _history(config: ServiceConfig) -> SqliteHistory | None:
+    """Open the history, where there is to be one; raises EnvironmentFault."""
+    retention = Retention(max_bytes=config.history_megabytes << 20)
+    return SqliteHistory(Path(config.history), retention) if config.history else None
+
+
 class Application:
     """One controller for one fabric."""
 
@@ -154,6 +163,7 @@ class Application:
         settings = SouthboundSettings(generation_id=SystemClock().unix_ms())
         server = OpenFlowServer(of_host, of_port, known=self._known.get, events=Inbound(self.loop), settings=settings)
         api, http = ApiServer(self.loop), HttpServer(self.loop)
+        history = self.loop.telemetry.history = await asyncio.to_thread(_history, self._config)
         self.loop.connect(Outbound(server))
         await asyncio.to_thread(warm)  # kernels are loaded before anyone waits for a plan
         if self.collecting is not None:
@@ -179,6 +189,8 @@ class Application:
             await http.close()
             await api.close()
             await server.close()
+            if history is not None:
+                await asyncio.to_thread(history.close)
             self._running.cancel()
             with contextlib.suppress(asyncio.CancelledError, BaseExceptionGroup):
                 await self._running

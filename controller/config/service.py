@@ -42,6 +42,14 @@ class ServiceConfig(BaseModel):
         default=TelemetryConfig(), description="what the controller hears of the fabric's queues, and when it says so"
     )
 
+    history: str = Field(
+        default="",
+        description="a SQLite file for events and what ports counted per second, minute and hour; empty: none",
+    )
+    history_megabytes: int = Field(
+        default=256, ge=1, le=1_000_000, description="how large that file may grow; the oldest seconds go first"
+    )
+
     @field_validator("openflow", "grpc", "http")
     @classmethod
     def _address(cls, text: str) -> str:

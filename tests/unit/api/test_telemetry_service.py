@@ -1,5 +1,6 @@
 import asyncio
 import itertools
+import time
 
 import grpc
 import pytest
@@ -193,3 +194,14 @@ async def test_the_topology_tells_measured_utilisation_of_links_with_fresh_sampl
         "leaf1:1>spine1:1",
         "spine1:1>leaf1:1",
     ]
+
+
+async def test_events_outlive_a_restart_where_a_history_is_kept(tmp_path):
+    config = {"history": str(tmp_path / "history.sqlite")}
+    now_ms = time.time_ns() // 1_000_000
+    async with running(**config) as controller:
+        note = Note(severity="info", subject="x", text="before the restart")
+        controller.application.loop.telemetry.note(note, now_ms)
+    async with running(**config) as controller, asyncio.timeout(WAIT_S):
+        kept = [event.text async for event in watch_events(controller, history_only=True, since_unix_ns=1)]
+    assert kept == ["before the restart"]
