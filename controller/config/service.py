@@ -41,10 +41,9 @@ class ServiceConfig(BaseModel):
     telemetry: TelemetryConfig = Field(
         default=TelemetryConfig(), description="what the controller hears of the fabric's queues, and when it says so"
     )
-
-    history: str = Field(
-        default="",
-        description="a SQLite file for events and what ports counted per second, minute and hour; empty: none",
+    history: str | None = Field(
+        default=None,
+        description="a SQLite file for events and what ports counted per second, minute and hour; null: none",
     )
     history_megabytes: int = Field(
         default=256, ge=1, le=1_000_000, description="how large that file may grow; the oldest seconds go first"
