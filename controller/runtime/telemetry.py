@@ -19,7 +19,9 @@ from telemetry.window import Snapshot
 
 MAX_RECENT = 1_000
 EVENTS = "events"
-HOW_TO_CONFIGURE = "telemetry is not configured: name an MQTT broker in the config file (`heddle run --print-config`)"
+HOW_TO_CONFIGURE = (
+    "telemetry is not configured: name an MQTT broker as telemetry.broker in the config file (heddle run --config FILE)"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
