@@ -17,7 +17,7 @@ import mmap
 import os
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ QUEUE_FIELDS = (
     "packets", "bytes", "ecn_marked_packets", "dropped_packets", "pfc_rx_frames", "pfc_tx_frames", "paused_ns",
     "depth_bytes", "max_depth_bytes",
 )  # fmt: skip
+LEVEL_FIELDS = ("depth_bytes", "max_depth_bytes")
 MOST_PORTS = 8192
 MOST_NAME_BYTES = 255
 READ_TRIES = 200
@@ -66,6 +67,18 @@ class CounterSnapshot:
     def queue(self, name: str, priority: int) -> dict[str, int]:
         """Return the counters of one priority of a port by field; raises KeyError where there is no such port."""
         return dict(zip(QUEUE_FIELDS, map(int, self.queues[self._row(name), priority]), strict=True))
+
+    def since(self, earlier: "CounterSnapshot") -> "CounterSnapshot":
+        """Return what was counted after an earlier snapshot of the same page; levels (depths) are those of now.
+
+        Raises CounterPageError where the counters started again in between.
+        """
+        if (self.boot_id, self.names) != (earlier.boot_id, earlier.names):
+            raise CounterPageError("the counters started again between two snapshots")
+        queues = self.queues - earlier.queues
+        for field in LEVEL_FIELDS:
+            queues[:, :, QUEUE_FIELDS.index(field)] = self.queues[:, :, QUEUE_FIELDS.index(field)]
+        return replace(self, ports=self.ports - earlier.ports, queues=queues)
 
     def _row(self, name: str) -> int:
         try:

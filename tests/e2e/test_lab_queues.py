@@ -21,7 +21,7 @@ from mininet_topos.flow_run import FlowRequest
 from mininet_topos.lab import Lab
 from mininet_topos.queues.settings import QueueSettings
 from mininet_topos.registry import clear_dead_labs
-from telemetry.counter_page import CounterPageReader, CounterSnapshot
+from telemetry.counter_page import CounterPageReader
 from tests.e2e.paced_load import run_load
 from tests.e2e.small_fabrics import spine_leaf
 from tests.e2e.traces_of_labs import NOTHING, traces_of
@@ -47,17 +47,12 @@ def marking() -> Iterator[Lab]:
         yield lab
 
 
-def grown(before: CounterSnapshot, after: CounterSnapshot, port: str, priority: int = LOSSLESS) -> dict[str, int]:
-    old, new = before.queue(port, priority), after.queue(port, priority)
-    return {field: new[field] - old[field] for field in new}
-
-
 def load(lab: Lab, share: float, traffic_class: int = 26 << 2 | 2) -> tuple[dict[str, int], dict[str, int]]:
     """Load h3's port with a share of its rate; return what its queue counted and what h3 saw."""
     before = lab.queues.counters()
     rates = dict.fromkeys(("h1-n0", "h2-n0"), LINE_BPS * share / 2)
     seen = run_load(lab, rates, "h3-n0", seconds=1.5, traffic_class=traffic_class)
-    return grown(before, lab.queues.counters(), "leaf1:4"), seen["h3-n0"]
+    return lab.queues.counters().since(before).queue("leaf1:4", LOSSLESS), seen["h3-n0"]
 
 
 @pytest.mark.parametrize("share", [0.5, 0.9])
@@ -84,8 +79,8 @@ def test_cnps_have_a_priority_of_their_own(marking):
     before = marking.queues.counters()
     run_load(marking, {"h1-n0": 2_000_000.0}, "h3-n0", seconds=0.5, traffic_class=CNP_TRAFFIC_CLASS)
     run_load(marking, {"h1-n0": 2_000_000.0}, "h3-n0", seconds=0.5, traffic_class=10 << 2)
-    after = marking.queues.counters()
-    packets = {priority: grown(before, after, "leaf1:4", priority)["packets"] for priority in range(8)}
+    grown = marking.queues.counters().since(before)
+    packets = {priority: grown.queue("leaf1:4", priority)["packets"] for priority in range(8)}
     assert packets[CNP] > 10 < packets[BEST_EFFORT]
     assert packets[LOSSLESS] == 0
 
@@ -164,6 +159,33 @@ def check_with_tshark(frames: list[bytes], path: Path) -> None:
     packets = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
     assert len(packets) == len(frames)
     assert all("_ws.malformed" not in packet["_source"]["layers"] for packet in packets)
+
+
+SLOW_RECEIVER = """
+import socket, time
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0); s.bind(("eth0", 0))
+def pause(quanta):
+    head = bytes.fromhex("0180c2000001" "020000000003" "8808" "0101" "0008")
+    s.send(head + bytes(6) + quanta.to_bytes(2, "big") + bytes(34))
+time.sleep(0.6); pause(0xffff); time.sleep(0.3); pause(0xffff); time.sleep(0.3); pause(0)
+time.sleep(0.3); pause(7812)
+"""
+"""Pauses for 0.6 s, told twice and ended by a frame; then for 7,812 quanta, 200 ms at 20 Mbit/s, that run out."""
+
+
+def test_a_nic_that_pauses_its_port_is_obeyed_to_the_end_and_the_pause_spreads_without_loss():
+    with lab_of(spine_leaf(1, 2, 4), QueueSettings()) as lab:
+        receiver = lab.net.host("h3").popen([sys.executable, "-S", "-c", SLOW_RECEIVER])
+        seen = run_load(lab, {"h1-n0": 0.6 * LINE_BPS}, "h3-n0", seconds=2.0, drain_s=1.0)
+        receiver.communicate(timeout=10)
+        snapshot, totals = lab.queues.counters(), lossless_totals(lab)
+    port = snapshot.queue("leaf2:2", LOSSLESS)
+    assert port["pfc_rx_frames"] == 4
+    assert 0.7e9 < port["paused_ns"] < 1.1e9
+    assert snapshot.queue("leaf1:1", LOSSLESS)["paused_ns"] > 0
+    assert seen["h1-n0"]["pauses"] > 0
+    assert (totals["dropped_packets"], totals["depth_bytes"]) == (0, 0)
+    assert seen["h3-n0"]["rx"] == seen["h1-n0"]["tx"]
 
 
 def test_a_pulled_cable_leaves_no_bytes_behind_in_the_counters():

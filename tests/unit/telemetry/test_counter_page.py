@@ -2,6 +2,7 @@
 
 import struct
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ from telemetry.counter_page import (
 NAMES = ("leaf1:1", "leaf1:2", "spine1:1")
 
 
-def values(names=NAMES, first=0):
+def values(names=NAMES, first=0) -> tuple[Any, Any]:
     ports = np.arange(len(names) * len(PORT_FIELDS), dtype=np.uint64).reshape(len(names), -1) + np.uint64(first)
     count = len(names) * PRIORITIES * len(QUEUE_FIELDS)
     return ports, np.arange(count, dtype=np.uint64).reshape(len(names), PRIORITIES, -1) + np.uint64(first)
@@ -124,6 +125,28 @@ def test_a_damaged_page_is_refused_with_its_path(tmp_path, damage, told):
 def test_names_that_a_page_cannot_hold_are_refused(tmp_path, names):
     with pytest.raises(CounterPageError):
         CounterPageWriter(tmp_path / "page", names, boot_id=1)
+
+
+def test_a_difference_is_of_counters_and_not_of_levels(tmp_path):
+    writer = CounterPageWriter(tmp_path / "page", NAMES, boot_id=1)
+    reader = CounterPageReader(tmp_path / "page")
+    writer.write(*values(), 1)
+    before = reader.read()
+    writer.write(*values(first=10), 2)
+    after = reader.read()
+    grown = after.since(before)
+    assert set(grown.ports.flat) == {10}
+    assert grown.queue("leaf1:2", 3)["packets"] == 10
+    assert grown.queue("leaf1:2", 3)["depth_bytes"] == after.queue("leaf1:2", 3)["depth_bytes"]
+
+
+def test_no_difference_is_told_between_counters_that_started_again(tmp_path):
+    snapshots = []
+    for boot_id in (1, 2):
+        CounterPageWriter(tmp_path / "page", NAMES, boot_id=boot_id)
+        snapshots.append(CounterPageReader(tmp_path / "page").read())
+    with pytest.raises(CounterPageError, match="started again"):
+        snapshots[1].since(snapshots[0])
 
 
 def test_an_unknown_port_is_a_key_error(tmp_path):
