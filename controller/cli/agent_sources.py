@@ -103,7 +103,7 @@ def _sonic(options: AgentOptions, host_of: dict[str, str]) -> Sequence[CounterSo
         raise InputError("--source sonic needs one --switch NAME: the id of this switch in the fabric")
     if not options.redis.startswith(("redis://", "rediss://", "unix://")):
         raise InputError("--redis: must be a URL such as unix:///var/run/redis/redis.sock or redis://10.0.0.1:6379")
-    number_of = _mapped(options.port_map) if options.port_map else _by_lanes(options.lanes)
+    number_of = mapped(options.port_map) if options.port_map else by_lanes(options.lanes)
     try:
         return [SonicSwitch(options.switches[0], options.redis, number_of)]
     except ValueError as fault:
@@ -127,7 +127,7 @@ def _ethtool(options: AgentOptions, host_of: dict[str, str]) -> Sequence[Counter
 _SOURCES = {"emulated": _emulated, "sonic": _sonic, "ethtool": _ethtool}
 
 
-def _by_lanes(lanes: int) -> Callable[[str], int | None]:
+def by_lanes(lanes: int) -> Callable[[str], int | None]:
     """Return SONiC's usual naming: EthernetN begins at lane N, and ports have `lanes` lanes each."""
 
     def number_of(alias: str) -> int | None:
@@ -139,7 +139,7 @@ def _by_lanes(lanes: int) -> Callable[[str], int | None]:
     return number_of
 
 
-def _mapped(path: Path) -> Callable[[str], int | None]:
+def mapped(path: Path) -> Callable[[str], int | None]:
     """Read a file with a line `Ethernet0 1` per port; # begins a comment."""
     numbers: dict[str, int] = {}
     for at, line in enumerate(_text(path, "--port-map", MOST_PORT_MAP_BYTES).splitlines(), 1):

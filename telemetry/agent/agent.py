@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from telemetry.agent.outbox import Outbox
 from telemetry.agent.pace import next_tick_ns
-from telemetry.agent.session import Broker, Session
+from telemetry.agent.session import Broker, Session, cancelled, raise_first
 from telemetry.agent.source import CounterSource, DeviceSamples, SourceFault, is_sound
 from telemetry.agent.stamp import Stamps
 from telemetry.complaint import Complaints
@@ -20,7 +20,7 @@ from telemetry.topic import Source, nics_topic, ports_topic, status_topic
 
 log = logging.getLogger(__name__)
 
-END_S = 3.0  # how long saying `offline` may take
+END_S = 2.0  # how long saying `offline` may take
 
 _TOPIC_OF = {Source.SWITCH: ports_topic, Source.HOST: nics_topic}
 
@@ -63,14 +63,10 @@ class Agent:
             await asyncio.wait([session], timeout=END_S)
         finally:
             tasks = [ending, session, *samplers]
-            for task in tasks:
-                task.cancel()
-            outcomes = await asyncio.gather(*tasks, return_exceptions=True)
+            await cancelled(tasks)
             for source in self._sources:
                 await source.close()
-        for outcome in outcomes:
-            if isinstance(outcome, Exception):
-                raise outcome
+        raise_first(tasks)
 
     def counts(self) -> dict[str, int]:
         """Return what has happened so far, by name."""

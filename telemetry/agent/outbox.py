@@ -4,7 +4,7 @@ Counters are cumulative, so a newer sample of a port says all that an older one 
 slow, a port's waiting sample is replaced and counted; memory is bounded by the number of ports, whatever the time.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from telemetry.sample import MAX_PORTS, PortSample
@@ -39,6 +39,12 @@ class Outbox:
             waiting[sample.port] = sample
         if not waiting:
             del self._waiting[topic]
+
+    def put_back(self, topic: str, samples: Sequence[PortSample]) -> None:
+        """Let samples wait again that could not be sent; those with a newer one in their place are not needed."""
+        waiting = self._waiting.get(topic, {})
+        self.replaced += sum(sample.port in waiting for sample in samples)
+        self.offer(topic, [sample for sample in samples if sample.port not in waiting])
 
     def take(self, most: int = MAX_PORTS) -> tuple[str, list[PortSample]] | None:
         """Return the topic that has waited longest with at most `most` of its samples; None where nothing waits."""

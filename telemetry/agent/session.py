@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 import aiomqtt
 
@@ -85,7 +86,7 @@ class Session:
 
     def _client(self) -> aiomqtt.Client:
         # One object for all connections: connecting again closes the socket of the last attempt.
-        return aiomqtt.Client(
+        return _Client(
             self._broker.host,
             self._broker.port,
             username=self._broker.user,
@@ -98,29 +99,29 @@ class Session:
         )
 
     async def _publish_until_ended(self, client: aiomqtt.Client) -> None:
-        await client.publish(self._status_topic, ONLINE, qos=1, retain=True)
-        self.connects += 1
-        log.info("connected to %s", self._broker)
-        tasks = [asyncio.create_task(work) for work in (self._drain(client), _lost(client), self._ended.wait())]
+        tasks = [asyncio.create_task(work) for work in (self._say(client), _lost(client), self._ended.wait())]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in tasks:
-                task.cancel()
-            outcomes = await asyncio.gather(*tasks, return_exceptions=True)
-        for outcome in outcomes:
-            if isinstance(outcome, BaseException) and not isinstance(outcome, asyncio.CancelledError):
-                raise outcome
+            await cancelled(tasks)
+        raise_first(tasks)
         await client.publish(self._status_topic, OFFLINE, qos=1, retain=True)
 
-    async def _drain(self, client: aiomqtt.Client) -> None:
+    async def _say(self, client: aiomqtt.Client) -> None:
+        await client.publish(self._status_topic, ONLINE, qos=1, retain=True)
+        self.connects += 1
+        log.info("connected to %s", self._broker)
         while True:
             self._offered.clear()
             while (batch := self._outbox.take()) is not None:
                 topic, samples = batch
-                for payload in payloads(samples):
-                    await client.publish(topic, payload, qos=0, retain=False)
-                    self.messages += 1
+                try:
+                    for payload in payloads(samples):
+                        await client.publish(topic, payload, qos=0, retain=False)
+                        self.messages += 1
+                except BaseException:
+                    self._outbox.put_back(topic, samples)
+                    raise
                 self.samples += len(samples)
             await self._offered.wait()
 
@@ -139,6 +140,39 @@ def payloads(samples: Sequence[PortSample]) -> Iterator[bytes]:
     half = len(samples) // 2
     yield from payloads(samples[:half])
     yield from payloads(samples[half:])
+
+
+async def cancelled(tasks: Sequence[asyncio.Task[Any]]) -> None:
+    """Cancel tasks and wait for their ends: more than once, as `wait_for` of Python 3.11 may swallow the first."""
+    while pending := [task for task in tasks if not task.done()]:
+        for task in pending:
+            task.cancel()
+        await asyncio.wait(pending, timeout=0.1)
+
+
+def raise_first(tasks: Sequence[asyncio.Task[Any]]) -> None:
+    """Raise what the first of the ended tasks failed with, if any did; take note of the others."""
+    faults = [task.exception() for task in tasks if not task.cancelled()]
+    for fault in faults:
+        if fault is not None:
+            raise fault
+
+
+class _Client(aiomqtt.Client):
+    """aiomqtt's, which does not ask the loop to watch a socket that was closed in the meantime.
+
+    When a broker dies, paho registers its socket, fails to write and closes it in one call, and the loop learns of the
+    first afterwards: an error in the log, or another's descriptor watched for nothing.
+    """
+
+    def _on_socket_register_write(self, client: Any, userdata: Any, sock: Any) -> None:
+        register = super()._on_socket_register_write
+
+        def register_if_open() -> None:
+            if sock.fileno() >= 0:
+                register(client, userdata, sock)
+
+        self._loop.call_soon_threadsafe(register_if_open)
 
 
 async def _lost(client: aiomqtt.Client) -> None:

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 START_S = 10.0
 PROGRAM = shutil.which("redis-server") or "/usr/bin/redis-server"
@@ -29,7 +31,7 @@ class RedisServer:
         return f"unix://{self.socket}"
 
     def client(self) -> redis.Redis:
-        return redis.Redis(unix_socket_path=str(self.socket), db=COUNTERS_DB)
+        return redis.Redis(unix_socket_path=str(self.socket), db=COUNTERS_DB, retry=Retry(NoBackoff(), 0))
 
     def start(self) -> None:
         self._process = subprocess.Popen(

@@ -125,7 +125,7 @@ def _read_json(path: Path) -> dict[str, Any] | None:
             said = json.loads(file.read(MOST_FILE_BYTES))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError) as fault:
+    except (OSError, ValueError, RecursionError) as fault:
         raise SourceFault(f"{path.name}: {fault}") from None
     if not isinstance(said, dict):
         raise SourceFault(f"{path.name}: holds no object")
@@ -138,5 +138,5 @@ def _nic(path: Path, said: Mapping[str, Any]) -> PortSample:
         return nic_sample(
             str(said["nic"]), counters, timestamp_unix_ns=int(said["timestamp_unix_ns"]), boot_id=int(said["boot_id"])
         )
-    except (KeyError, TypeError, ValueError, AttributeError) as fault:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as fault:
         raise SourceFault(f"{path.name}: no counters of a NIC: {fault!r}") from None

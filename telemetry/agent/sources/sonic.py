@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import redis.asyncio
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
 from telemetry.agent.restart import Restarts
@@ -80,8 +82,12 @@ class SonicSwitch:
         self.name = f"SONiC {switch}"
         self._switch = switch
         self._number_of = number_of
-        options: dict[str, Any] = {"socket_timeout": TIMEOUT_S, "socket_connect_timeout": TIMEOUT_S}
-        pool = redis.asyncio.ConnectionPool.from_url(url, **options)
+        pool = redis.asyncio.ConnectionPool.from_url(
+            url,
+            socket_timeout=TIMEOUT_S,
+            socket_connect_timeout=TIMEOUT_S,
+            retry=Retry(NoBackoff(), 0),  # the next period is the next try
+        )
         pool.connection_kwargs.setdefault("db", COUNTERS_DB)
         self._redis = redis.asyncio.Redis(connection_pool=pool)
         self._ports: tuple[_Port, ...] = ()

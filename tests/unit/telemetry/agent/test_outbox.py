@@ -35,6 +35,17 @@ def test_topics_take_turns_when_one_has_more_than_a_message_holds():
     assert len(outbox) == 0
 
 
+def test_what_could_not_be_sent_waits_again_unless_there_is_newer():
+    outbox = Outbox()
+    outbox.offer("t", [sample("leaf1:1", sequence=1), sample("leaf1:2", sequence=1)])
+    taken = outbox.take()
+    assert taken is not None
+    outbox.offer("t", [sample("leaf1:2", sequence=2)])
+    outbox.put_back(*taken)
+    assert names(outbox.take()) == ("t", [("leaf1:2", 2), ("leaf1:1", 1)])
+    assert outbox.replaced == 1
+
+
 def test_nothing_offered_is_nothing_waiting():
     outbox = Outbox()
     outbox.offer("t", [])
