@@ -12,6 +12,7 @@ import atexit
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from importlib import import_module
 from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
@@ -195,6 +196,7 @@ class Lab:
 
     def _start_nics(self) -> None:
         self.counters_directory.mkdir()
+        import_module("mininet_topos.nic.control")  # so that it is compiled once, here, and not by every NIC
         nics = {}
         for nic in self.fabric.nics:
             command = self.net.nic_command(nic, sys.executable, "-S", "-m", "mininet_topos.nic")

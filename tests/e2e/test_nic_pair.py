@@ -1,6 +1,7 @@
 """Two real NIC processes over a wire that marks and pauses: what they do is seen in frames and in their counters."""
 
 import json
+import random
 import shutil
 import subprocess
 import threading
@@ -266,3 +267,30 @@ def test_an_unknown_queue_pair_cannot_be_changed(pair):
     pair.children[0].ask(op="modify", qpn=5, rate_bps=1)
     with pytest.raises(Exception, match="no queue pair 5 is open"):
         pair.children[0].answer()
+
+
+def test_whatever_happens_at_once_everything_arrives_in_order_exactly_once(pair):
+    """Losses, repetitions, marks, pauses, moves and new rates together, on queue pairs of both kinds."""
+    chance = random.Random(7)
+
+    def mistreat(frame: bytearray) -> bool:
+        if chance.random() < 0.2:
+            mark(frame)
+        if chance.random() < 0.02:
+            pair.wire.say(0 if frame[5] == 1 else 1, bytes(frame))  # once more
+        return chance.random() > 0.02
+
+    pair.wire.rule = mistreat
+    flow = {"size_bytes": 700_000, "timeout_ns": 100_000_000, "window": 32, "message_bytes": 40_000}
+    pair.start(flow, {**flow, "operation": "send"}, {**flow, "rate_bps": 3_000_000})
+    for step in range(12):
+        wait_for(lambda step=step: len(pair.wire.of(0, *DATA)) > 40 * step)
+        pair.wire.say(step % 2, pause_frame(SWITCH, {3: chance.choice((0, 300, 2000))}))
+        pair.ask(0, op="modify", qpn=0x100 + step % 3, udp_source_port=0xC800 + step, rate_bps=2_000_000 * (1 + step))
+    pair.finish()
+    sender, receiver = pair.report(0), pair.report(1)
+    assert [queue["delivered_bytes"] for queue in receiver["responders"]] == [700_000] * 3
+    assert [queue["acked_bytes"] for queue in sender["requesters"]] == [700_000] * 3
+    assert sum(queue["retransmitted_packets"] for queue in sender["requesters"]) > 0
+    assert sender["rp_cnp_handled"] > 0
+    assert sender["rx_prio3_pause"] + receiver["rx_prio3_pause"] == 12
