@@ -252,6 +252,43 @@ def explain(
     command.explain(server, flow_id, as_json=as_json)
 
 
+@app.command()
+def events(
+    since: Annotated[str, typer.Option(metavar="DURATION", help="How far back: 90s, 15m, 1h, 7d.")] = "1h",
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes.")] = False,
+    server: Server = DEFAULT_SERVER,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
+) -> None:
+    """Show what happened: conditions raised and cleared, agents that came and went, the controller's own notes.
+
+    How far back depends on the controller: a thousand events, or what its history keeps (config key history).
+    """
+    from controller.cli import events as command
+
+    command.events(server, since=since, follow=follow, as_json=as_json)
+
+
+@app.command()
+def top(
+    ports: Annotated[
+        list[str] | None, typer.Argument(metavar="[PORT]...", help="leaf1:3 or a NIC; all if none.")
+    ] = None,
+    sort: Annotated[str, typer.Option(help="utilisation, rx, ecn, pfc, pause, depth, drops or port.")] = "utilisation",
+    interval: Annotated[float, typer.Option(min=0.1, max=60.0, help="Seconds between two pictures.")] = 1.0,
+    once: Annotated[bool, typer.Option("--once", help="Print one picture and end.")] = False,
+    server: Server = DEFAULT_SERVER,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object per picture, with all ports.")] = False,
+) -> None:
+    """Show ports live: utilisation, ECN marks, PFC, pauses, queue depths and drops, as the fabric's agents tell them.
+
+    Rates are between two samples of a port. A port whose agent is silent is dim and marked stale. Needs a
+    controller with a broker (config key telemetry.broker).
+    """
+    from controller.cli import top as command
+
+    command.top(server, ports or [], sort=sort, interval_s=interval, once=once, as_json=as_json)
+
+
 def _add_plugins() -> None:
     """Register the commands that other packages bring (the lab's demo): they import us, not we them."""
     for found in sorted(entry_points(group="heddle.commands"), key=lambda entry: entry.name):
