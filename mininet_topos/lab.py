@@ -27,7 +27,7 @@ from mininet_topos.nic_settings import NicSettings
 from mininet_topos.ovs import Datapath, OpenVSwitch, require_open_vswitch
 from mininet_topos.path_trace import PathTracer
 from mininet_topos.priority import prefer
-from mininet_topos.queues.model import QueueModel
+from mininet_topos.queues.model import DAEMON_COMMAND, QueueModel
 from mininet_topos.queues.settings import QueueSettings
 from mininet_topos.registry import LabRegistration
 from mininet_topos.runner import FlowRunner
@@ -184,10 +184,11 @@ class Lab:
         self._ovs = OpenVSwitch(entry, self._datapath)
         self._ovs.start()
         capture = self._child("the capture", [sys.executable, "-m", "mininet_topos.capture"])
+        daemon = None if self._queue_settings is None else self._child("the queue daemon", list(DAEMON_COMMAND))
         self._net = FabricNet(self.fabric, entry, self._ovs, self._static_arp, self._queue_settings)
         self._net.start()
-        if self._queue_settings is not None:
-            self._queues = QueueModel.start(self._net, self._queue_settings, entry.directory, self._child)
+        if self._queue_settings is not None and daemon is not None:
+            self._queues = QueueModel.start(self._net, self._queue_settings, entry.directory, daemon)
         self.ecmp = EcmpRules(self._net, self._ecmp_seed)
         self._tracer = PathTracer(self._net)
         self._start_nics()

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from controller.model.error import EnvironmentFault
 from controller.model.fabric import PortRef
@@ -17,12 +17,7 @@ from mininet_topos.shaping import QueueCounters
 from telemetry.counter_page import CounterPageReader, CounterSnapshot
 
 PAGE_FILE = "counters"
-
-
-class Starter(Protocol):
-    """Starts a child of the lab: its name and command line."""
-
-    def __call__(self, name: str, command: list[str]) -> Child: ...  # noqa: D102
+DAEMON_COMMAND = (sys.executable, "-m", "mininet_topos.queues.daemon")
 
 
 class QueueModel:
@@ -34,10 +29,12 @@ class QueueModel:
         self._page = CounterPageReader(page_path)
 
     @classmethod
-    def start(cls, net: FabricNet, settings: QueueSettings, directory: Path, starter: Starter) -> "QueueModel":
-        """Attach the queues to a lab's links and run them; raises EnvironmentFault with the reason in one line."""
+    def start(cls, net: FabricNet, settings: QueueSettings, directory: Path, child: Child) -> "QueueModel":
+        """Attach the queues to a lab's links and run them; raises EnvironmentFault with the reason in one line.
+
+        `child` runs `DAEMON_COMMAND`; started early, it comes up while the links are made.
+        """
         page_path = directory / PAGE_FILE
-        child = starter("the queue daemon", [sys.executable, "-m", "mininet_topos.queues.daemon"])
         prefer(child.pid)
         child.ask(op="configure", page=str(page_path), **to_wire(lab_ports(net), settings))
         child.answer()
