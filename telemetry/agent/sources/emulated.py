@@ -94,9 +94,10 @@ class EmulatedNics:
         self._folder = folder
         self._host_of = dict(host_of or {})
         self._only = frozenset(only)
+        self._read: dict[str, tuple[int, int]] = {}
 
     async def read(self, now_unix_ns: int) -> Sequence[DeviceSamples]:
-        """Return what every NIC's file says; raises SourceFault where one cannot be read."""
+        """Return what every NIC's file says that was replaced since; raises SourceFault where one cannot be read."""
         found: dict[str, list[PortSample]] = {}
         try:
             paths = sorted(self._folder.glob("*.json"))
@@ -104,19 +105,33 @@ class EmulatedNics:
             raise SourceFault(str(fault)) from None
         if not paths:
             raise SourceFault("no NIC has written its counters there: is the lab running?")
+        last, self._read = self._read, {}
         for path in paths[:MOST_NICS]:
+            version = _version(path)
+            if version is not None and version == last.get(path.name):
+                self._read[path.name] = version
+                continue
             said = _read_json(path)
-            if said is None:
+            if version is None or said is None:
                 continue  # a NIC that has just gone
             host = said.get("host") or self._host_of.get(path.stem)
             if not host:
                 raise SourceFault(f"nothing says on which host {path.stem} is: give the fabric file")
             if not self._only or host in self._only:
                 found.setdefault(str(host), []).append(_nic(path, said))
+            self._read[path.name] = version
         return [DeviceSamples(Source.HOST, host, samples) for host, samples in found.items()]
 
     async def close(self) -> None:
         """Nothing is held open."""
+
+
+def _version(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_ino, status.st_mtime_ns
 
 
 def _read_json(path: Path) -> dict[str, Any] | None:

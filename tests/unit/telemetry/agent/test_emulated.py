@@ -161,3 +161,13 @@ async def test_a_file_that_is_half_replaced_is_read_whole(tmp_path):
     (tmp_path / "h1-n0.json.new").write_text("{")
     os.replace(path, path)
     assert sorted(await read(EmulatedNics(tmp_path))) == ["h1"]
+
+
+async def test_a_file_that_was_not_replaced_says_nothing_new(tmp_path):
+    nic_file(tmp_path)
+    nic_file(tmp_path, nic="h2-n0", host="h2")
+    source = EmulatedNics(tmp_path)
+    assert sorted(await read(source)) == ["h1", "h2"]
+    assert await read(source) == {}
+    nic_file(tmp_path / "..", nic="h2-n0", host="h2").replace(tmp_path / "h2-n0.json")
+    assert sorted(await read(source)) == ["h2"]
