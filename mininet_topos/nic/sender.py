@@ -144,6 +144,8 @@ class SendQueue:
 
         So it is where DCQCN made the pace slow, and with the last packet before an admission window closes.
         """
+        if self.reaction is None and self.admission is None:
+            return False
         gap_ns = self.pacer.duration_ns(8 * self.transfer.mtu_bytes)
         slow = self.reaction is not None and gap_ns > self._patience_ns
         return slow or now_ns + gap_ns >= self._turn_ns[1]

@@ -46,7 +46,7 @@ def pauses(result) -> int:
 
 
 def test_senders_that_want_too_much_are_slowed_by_marks_and_nothing_is_lost(lab):
-    result = lab.run_flows(incast(LINE_BPS), timeout_s=30)
+    result = lab.run_flows(incast(LINE_BPS), timeout_s=60)
     assert result.completed
     assert result.integrity.valid, str(result.integrity)
     assert result.queue_drops == {}
@@ -59,7 +59,7 @@ def test_senders_that_want_too_much_are_slowed_by_marks_and_nothing_is_lost(lab)
 
 
 def test_senders_at_the_caps_of_a_plan_see_no_pause(lab):
-    result = lab.run_flows(incast(LINE_BPS * 95 // 300), timeout_s=30)
+    result = lab.run_flows(incast(LINE_BPS * 95 // 300), timeout_s=60)
     assert result.completed
     assert (pauses(result), result.queue_drops) == (0, {})
 
@@ -69,7 +69,7 @@ def test_senders_that_take_turns_each_have_the_whole_line_and_lose_nothing(lab):
         replace(request, window=AdmissionWindow(slot=slot, slots=3, slot_ns=60_000_000), size_bytes=500_000)
         for slot, request in enumerate(incast(LINE_BPS * 9 // 10))
     ]
-    result = lab.run_flows(requests, timeout_s=30)
+    result = lab.run_flows(requests, timeout_s=60)
     assert result.completed
     assert result.integrity.valid, str(result.integrity)
     assert (result.queue_drops, sum(flow.retransmitted_packets for flow in result.flows)) == ({}, 0)
@@ -87,7 +87,7 @@ def test_a_flow_moves_to_another_path_while_it_runs_and_loses_nothing(lab):
             moved.append(elapsed_s)
             lab.modify_flow(request.flow_id, FlowChange(udp_source_port=port, rate_bps=8_000_000))
 
-    result = lab.run_flows([request], timeout_s=30, on_progress=move)
+    result = lab.run_flows([request], timeout_s=60, on_progress=move)
     flow = result.flows[0]
     before, after = result.capture.links_of(lab.stream_of(request)), result.capture.links_of(streams[port])
     assert result.completed
@@ -98,7 +98,7 @@ def test_a_flow_moves_to_another_path_while_it_runs_and_loses_nothing(lab):
 
 
 def test_every_nic_tells_its_counters_in_a_file_that_the_agent_reads(lab):
-    result = lab.run_flows(incast(5_000_000, 50_000)[:1], timeout_s=30)
+    result = lab.run_flows(incast(5_000_000, 50_000)[:1], timeout_s=60)
     found = asyncio.run(EmulatedNics(lab.counters_directory).read(0))
     samples = {sample.port: sample for device in found for sample in device.samples}
     assert result.completed

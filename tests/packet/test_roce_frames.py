@@ -133,3 +133,11 @@ def test_ethernet_padding_after_the_packet_is_not_read():
     read = roce.parse(frame, len(frame))
     assert read is not None
     assert read.icrc_valid
+
+
+@given(content=st.binary(max_size=200), header=st.booleans(), length=st.integers(0, 220))
+def test_whatever_arrives_is_a_packet_or_none(content, header, length):
+    start = bytes(roce.FrameWriter(ROUTE).acknowledge(9, 0, 1)[:43]) if header else b""
+    buffer = bytearray((start + content).ljust(256, b"\0"))
+    found = roce.parse(buffer, length)
+    assert found is None or 0 <= found.payload_bytes < length
