@@ -9,7 +9,7 @@ import json
 import sys
 from collections.abc import Sequence
 
-NAMES = ("fluid", "plan", "quality", "southbound", "submit", "telemetry")
+NAMES = ("fluid", "incast", "plan", "quality", "southbound", "submit", "telemetry")
 
 
 def main(arguments: Sequence[str]) -> int:
