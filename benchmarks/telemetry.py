@@ -150,6 +150,7 @@ async def collect(port: int, told: Connection) -> dict[str, Any]:
         "signals": sum(signal.raised for look in seen.looks for signal in look.signals),
         "rss_first_bytes": tail[0],
         "rss_last_bytes": tail[-1],
+        "rss_bytes_every_10_s": seen.rss_bytes[::10],
         "loop_lag_p50_ms": lags[len(lags) // 2] * 1e3,
         "loop_lag_p99_ms": lags[int(len(lags) * 0.99)] * 1e3,
         "sample_age_p99_s": statistics.median(seen.ages_s) if seen.ages_s else None,
