@@ -204,6 +204,8 @@ def _nic_entry(data: Bytes, at: int, end: int, row: int, rows: Rows, tables: Tab
             if kind != 0:
                 return _KIND
             value = word
+        else:
+            return _TAG  # an entry of a map never grows; protobuf does not take such a one for an entry either
     counter = _nic_counter(data, begin, stop, tables)
     if counter == -2:
         return _COUNTER
