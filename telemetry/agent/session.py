@@ -67,10 +67,10 @@ class Session:
 
     async def run(self) -> None:
         """Connect, publish, and connect again, until `end`."""
-        client = self._client()
         attempt = 1
         while not self._ended.is_set():
             held_s = 0.0
+            client = self._client()
             try:
                 async with client:
                     began_s = time.monotonic()
@@ -80,12 +80,13 @@ class Session:
                         held_s = time.monotonic() - began_s
             except aiomqtt.MqttError as fault:
                 self._complain(fault)
+            finally:
+                client.abandon()
             attempt = self._backoff.next_attempt(attempt, held_s)
             with suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._ended.wait(), self._backoff.delay_s(attempt, random.random()))
 
-    def _client(self) -> aiomqtt.Client:
-        # One object for all connections: connecting again closes the socket of the last attempt.
+    def _client(self) -> "_Client":
         return _Client(
             self._broker.host,
             self._broker.port,
@@ -159,11 +160,16 @@ def raise_first(tasks: Sequence[asyncio.Task[Any]]) -> None:
 
 
 class _Client(aiomqtt.Client):
-    """aiomqtt's, which does not ask the loop to watch a socket that was closed in the meantime.
+    """aiomqtt's, for one connection, which leaves nothing behind where that ends badly.
 
     When a broker dies, paho registers its socket, fails to write and closes it in one call, and the loop learns of the
-    first afterwards: an error in the log, or another's descriptor watched for nothing.
+    first afterwards: an error in the log, or another's descriptor watched for nothing. When a broker hangs, a client
+    that could not say goodbye keeps its socket, and its lock.
     """
+
+    def abandon(self) -> None:
+        """Close what is still open; a client that ended well has nothing."""
+        self._client._sock_close()  # paho has no public word for it that does not wait for the broker
 
     def _on_socket_register_write(self, client: Any, userdata: Any, sock: Any) -> None:
         register = super()._on_socket_register_write

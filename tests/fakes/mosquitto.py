@@ -21,13 +21,13 @@ def free_port() -> int:
 class Mosquitto:
     """A broker that can be killed and started again on the same port."""
 
-    def __init__(self, directory: Path, port: int, password_file: Path | None = None) -> None:
+    def __init__(self, directory: Path, port: int, password_file: Path | None = None, lines: str = "") -> None:
         self.port = port
         self._config = directory / "mosquitto.conf"
         who = f"allow_anonymous false\npassword_file {password_file}" if password_file else "allow_anonymous true"
         self._config.write_text(
             f"listener {port} 127.0.0.1\n{who}\npersistence false\nset_tcp_nodelay true\n"
-            f"max_queued_messages 10000\nlog_dest file {directory / 'log'}\n"
+            f"{lines}max_queued_messages 10000\nlog_dest file {directory / 'log'}\n"
         )
         self._process: subprocess.Popen[bytes] | None = None
         self.start()
@@ -58,8 +58,8 @@ class Mosquitto:
 
 
 @contextmanager
-def mosquitto(users: dict[str, str] | None = None) -> Iterator[Mosquitto]:
-    """Run a broker while the context lasts; `users` are names and passwords, anyone where left out."""
+def mosquitto(users: dict[str, str] | None = None, lines: str = "") -> Iterator[Mosquitto]:
+    """Run a broker while the context lasts; `users` are names and passwords (else anyone), `lines` for its config."""
     directory = Path(tempfile.mkdtemp(prefix="heddle-mosquitto-"))
     password_file = None
     if users:
@@ -69,7 +69,7 @@ def mosquitto(users: dict[str, str] | None = None) -> Iterator[Mosquitto]:
             subprocess.run(["mosquitto_passwd", "-b", str(password_file), name, password], check=True)
         password_file.chmod(0o644)
     directory.chmod(0o777)  # mosquitto gives up root for a user of its own
-    broker = Mosquitto(directory, free_port(), password_file)
+    broker = Mosquitto(directory, free_port(), password_file, lines)
     try:
         yield broker
     finally:
