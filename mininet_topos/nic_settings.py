@@ -22,8 +22,9 @@ class NicSettings:
     does not have; without it the first packets of a run wait in line for that. With `dcqcn` NICs send CNPs for marked
     packets and heed them, by `DcqcnSettings` of their rate. After a delay a NIC makes up for `catch_up_ns`: None is a
     quarter of a switch's queue, and the interval of CNPs where marks or pauses are to reach it in time: what it has
-    handed to its device is past both. Counters are written `snapshot_period_ns` apart (0: never) to
-    `nic/<nic id>.json` in the lab's directory.
+    handed to its device is past both. Counters are written `snapshot_period_ns` apart
+    (0: never; None: 100 ms with DCQCN or switches that mark and pause, else a second) to `nic/<nic id>.json` in the
+    lab's directory.
     """
 
     mtu_bytes: int = 4096
@@ -35,7 +36,7 @@ class NicSettings:
     warm_up: bool = True
     dcqcn: bool = False
     catch_up_ns: int | None = None
-    snapshot_period_ns: int = 100_000_000
+    snapshot_period_ns: int | None = None
 
     def configuration(self, fabric: Fabric, nic: Nic, snapshots: Path, lossless: bool = False) -> dict[str, Any]:
         """Return how a NIC's process is configured, without its device; `lossless` where switches mark and pause."""
@@ -43,6 +44,8 @@ class NicSettings:
         fastest_bps = max(other.capacity_bps for other in fabric.nics)
         quarter_ns = catch_up_time_ns(shaping.QUEUE_BYTES, fastest_bps)
         default_ns = dcqcn.cnp_interval_ns if self.dcqcn or lossless else quarter_ns
+        default_period_ns = 100_000_000 if self.dcqcn or lossless else 1_000_000_000
+        period_ns = default_period_ns if self.snapshot_period_ns is None else self.snapshot_period_ns
         return {
             "nic": nic.id,
             "host": nic.host,
@@ -51,8 +54,8 @@ class NicSettings:
             "catch_up_ns": default_ns if self.catch_up_ns is None else self.catch_up_ns,
             "line_rate_bps": nic.capacity_bps,
             "dcqcn": dcqcn._asdict() if self.dcqcn else None,
-            "snapshot_path": str(snapshots / f"{nic.id}.json") if self.snapshot_period_ns else "",
-            "snapshot_period_ns": self.snapshot_period_ns,
+            "snapshot_path": str(snapshots / f"{nic.id}.json") if period_ns else "",
+            "snapshot_period_ns": period_ns,
         }
 
     def ack_every_at(self, rate_bps: int) -> int:

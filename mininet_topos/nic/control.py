@@ -71,7 +71,7 @@ def serve(nic: Nic, snapshot: Snapshot, reader: LineReader) -> None:
             write_line(sys.stdout.buffer, {"event": "complete"})
             announced = True
         if snapshot.due_ns <= now_ns:
-            snapshot.write(now_ns, counters=nic.totals(now_ns), **nic.queue_pairs())
+            snapshot.write(now_ns, nic.totals(now_ns), nic.queue_pairs)
         timeout_s = max(0.0, (min(wake_ns, snapshot.due_ns) - now_ns) / 1e9)
         readable = select.select([nic.socket.fileno(), reader.fd], [], [], timeout_s)[0]
         if reader.fd not in readable:
