@@ -19,6 +19,7 @@ from scapy.utils import wrpcap
 from controller.model.fabric import Fabric
 from mininet_topos.flow_run import FlowRequest
 from mininet_topos.lab import Lab
+from mininet_topos.queues.model import why_unavailable
 from mininet_topos.queues.settings import QueueSettings
 from mininet_topos.registry import clear_dead_labs
 from telemetry.counter_page import CounterPageReader
@@ -26,9 +27,13 @@ from tests.e2e.paced_load import run_load
 from tests.e2e.small_fabrics import spine_leaf
 from tests.e2e.traces_of_labs import NOTHING, traces_of
 
-pytestmark = pytest.mark.e2e
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.skipif(why_unavailable() is not None, reason=f"no queue model here: {why_unavailable()}"),
+]
 
 LINE_BPS = 20_000_000
+UNDISTURBED_TRIES = 4
 LOSSLESS, BEST_EFFORT, CNP = 3, 0, 6
 CNP_TRAFFIC_CLASS, NOT_ECT = 48 << 2, 26 << 2
 
@@ -47,24 +52,33 @@ def marking() -> Iterator[Lab]:
         yield lab
 
 
-def load(lab: Lab, share: float, traffic_class: int = 26 << 2 | 2) -> tuple[dict[str, int], dict[str, int]]:
+def load(
+    lab: Lab, share: float, traffic_class: int = 26 << 2 | 2, seconds: float = 1.5
+) -> tuple[dict[str, int], dict[str, int]]:
     """Load h3's port with a share of its rate; return what its queue counted and what h3 saw."""
     before = lab.queues.counters()
     rates = dict.fromkeys(("h1-n0", "h2-n0"), LINE_BPS * share / 2)
-    seen = run_load(lab, rates, "h3-n0", seconds=1.5, traffic_class=traffic_class)
+    seen = run_load(lab, rates, "h3-n0", seconds=seconds, traffic_class=traffic_class)
     return lab.queues.counters().since(before).queue("leaf1:4", LOSSLESS), seen["h3-n0"]
 
 
 @pytest.mark.parametrize("share", [0.5, 0.9])
 def test_nothing_is_marked_below_the_line_rate(marking, share):
-    queue, receiver = load(marking, share)
-    assert queue["packets"] == receiver["rx"] > 300
-    assert (queue["ecn_marked_packets"], receiver["ce"], queue["dropped_packets"]) == (0, 0, 0)
+    marks = []
+    for _ in range(UNDISTURBED_TRIES):  # a machine that stalls hands the port a bunch of frames, which it rightly marks
+        queue, receiver = load(marking, share)
+        assert queue["packets"] == receiver["rx"] > 300
+        assert queue["ecn_marked_packets"] == receiver["ce"]
+        assert queue["dropped_packets"] == 0
+        marks.append(receiver["ce"])
+        if not marks[-1]:
+            break
+    assert marks[-1] == 0, marks
 
 
-@pytest.mark.parametrize(("share", "least_part"), [(1.02, 0.05), (1.2, 0.4)])
-def test_much_is_marked_above_the_line_rate_and_the_receiver_counts_the_same(marking, share, least_part):
-    queue, receiver = load(marking, share)
+@pytest.mark.parametrize(("share", "seconds", "least_part"), [(1.02, 3.0, 0.2), (1.2, 1.5, 0.4)])
+def test_much_is_marked_above_the_line_rate_and_the_receiver_counts_the_same(marking, share, seconds, least_part):
+    queue, receiver = load(marking, share, seconds=seconds)
     assert queue["ecn_marked_packets"] == receiver["ce"] > least_part * receiver["rx"]
     assert queue["depth_bytes"] == 0
 

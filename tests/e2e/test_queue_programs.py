@@ -14,9 +14,13 @@ from scapy.layers.l2 import ARP, Ether
 from mininet_topos.queues.attach import QueueModelPrograms
 from mininet_topos.queues.bpf_syscall import CALL_NUMBERS
 from mininet_topos.queues.description import LabPorts, SwitchPort
+from mininet_topos.queues.model import why_unavailable
 from mininet_topos.queues.settings import QueueSettings
 
-pytestmark = pytest.mark.e2e
+pytestmark = [
+    pytest.mark.e2e,
+    pytest.mark.skipif(why_unavailable() is not None, reason=f"no queue model here: {why_unavailable()}"),
+]
 
 BPF_PROG_TEST_RUN = 10
 TAKEN, STOLEN = 0, 4
