@@ -8,14 +8,16 @@ newer ones take their place.
 import asyncio
 import logging
 import random
+import socket
 import ssl
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import aiomqtt
+from paho.mqtt import client as mqtt
 
 from telemetry.agent.outbox import Outbox
 from telemetry.agent.pace import Backoff
@@ -97,9 +99,10 @@ class Session:
             will=aiomqtt.Will(self._status_topic, OFFLINE, qos=1, retain=True),
             keepalive=KEEPALIVE_S,
             timeout=TIMEOUT_S,
+            socket_options=[(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)],  # else small messages wait for each other
         )
 
-    async def _publish_until_ended(self, client: aiomqtt.Client) -> None:
+    async def _publish_until_ended(self, client: "_Client") -> None:
         tasks = [asyncio.create_task(work) for work in (self._say(client), _lost(client), self._ended.wait())]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -108,23 +111,28 @@ class Session:
         raise_first(tasks)
         await client.publish(self._status_topic, OFFLINE, qos=1, retain=True)
 
-    async def _say(self, client: aiomqtt.Client) -> None:
+    async def _say(self, client: "_Client") -> None:
         await client.publish(self._status_topic, ONLINE, qos=1, retain=True)
         self.connects += 1
         log.info("connected to %s", self._broker)
         while True:
             self._offered.clear()
-            while (batch := self._outbox.take()) is not None:
-                topic, samples = batch
-                try:
-                    for payload in payloads(samples):
-                        await client.publish(topic, payload, qos=0, retain=False)
-                        self.messages += 1
-                except BaseException:
-                    self._outbox.put_back(topic, samples)
-                    raise
-                self.samples += len(samples)
+            await self._send_waiting(client)
             await self._offered.wait()
+
+    async def _send_waiting(self, client: "_Client") -> None:
+        batches = list(iter(self._outbox.take, None))
+        messages = [Message(topic, part, data) for topic, samples in batches for part, data in payloads(samples)]
+        sent: list[mqtt.MQTTMessageInfo] = []
+        try:
+            await client.send(messages, sent)
+        finally:
+            for at, message in enumerate(messages):
+                if at < len(sent) and sent[at].rc == mqtt.MQTT_ERR_SUCCESS and sent[at].is_published():
+                    self.messages += 1
+                    self.samples += len(message.samples)
+                else:
+                    self._outbox.put_back(message.topic, message.samples)
 
     def _complain(self, fault: aiomqtt.MqttError) -> None:
         self._complaints.add("connection_lost", f"broker {self._broker}", str(fault) or type(fault).__name__)
@@ -132,11 +140,19 @@ class Session:
             log.warning("%s", complaint)
 
 
-def payloads(samples: Sequence[PortSample]) -> Iterator[bytes]:
-    """Yield the bytes of samples, in as few messages as the contract's limit on their size allows."""
+class Message(NamedTuple):
+    """One message of samples under way."""
+
+    topic: str
+    samples: Sequence[PortSample]
+    payload: bytes
+
+
+def payloads(samples: Sequence[PortSample]) -> Iterator[tuple[Sequence[PortSample], bytes]]:
+    """Yield samples and their bytes, in as few messages as the contract's limit on their size allows."""
     payload = encode(samples)
     if len(payload) <= MAX_PAYLOAD_BYTES or len(samples) == 1:
-        yield payload
+        yield samples, payload
         return
     half = len(samples) // 2
     yield from payloads(samples[:half])
@@ -166,6 +182,27 @@ class _Client(aiomqtt.Client):
     first afterwards: an error in the log, or another's descriptor watched for nothing. When a broker hangs, a client
     that could not say goodbye keeps its socket, and its lock.
     """
+
+    async def send(self, messages: Sequence[Message], sent: list[mqtt.MQTTMessageInfo]) -> None:
+        """Publish messages with quality of service 0 and wait until the kernel has the last; `sent` tells of each.
+
+        They leave in order, so one wait is enough; one for each would cost more than all the rest of the agent.
+        """
+        for message in messages[:-1]:
+            sent.append(self._client.publish(message.topic, message.payload, 0))
+            if sent[-1].rc != mqtt.MQTT_ERR_SUCCESS:
+                raise aiomqtt.MqttCodeError(sent[-1].rc, "could not publish")
+        for message in messages[-1:]:
+            sent.append(info := self._client.publish(message.topic, message.payload, 0))
+            await self._written(info)
+
+    async def _written(self, info: mqtt.MQTTMessageInfo) -> None:
+        if info.rc != mqtt.MQTT_ERR_SUCCESS:
+            raise aiomqtt.MqttCodeError(info.rc, "could not publish")
+        if not info.is_published():
+            written = asyncio.Event()
+            with self._pending_call(info.mid, written, self._pending_publishes):
+                await self._wait_for(written.wait(), timeout=None)
 
     def abandon(self) -> None:
         """Close what is still open; a client that ended well has nothing."""

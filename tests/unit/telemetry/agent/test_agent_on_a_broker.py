@@ -257,4 +257,5 @@ def test_samples_too_large_for_one_message_are_cut_into_several():
     samples = [PortSample(port=f"n{at}", timestamp_unix_ns=1, nic_counters=many) for at in range(200)]
     found = list(payloads(samples))
     assert len(found) > 1
-    assert all(len(payload) <= MAX_PAYLOAD_BYTES for payload in found)
+    assert all(len(payload) <= MAX_PAYLOAD_BYTES for _, payload in found)
+    assert [one for part, _ in found for one in part] == samples
