@@ -47,7 +47,7 @@ class QueueModel:
         return self._page.read()
 
     def latest(self) -> CounterSnapshot:
-        """Return the counters as the daemon last wrote them, some 10 ms ago at most, without asking it."""
+        """Return the counters as the daemon last wrote them, some 15 ms ago at most, without asking it."""
         return self._page.read()
 
     def reset_maxima(self) -> None:

@@ -1,12 +1,15 @@
 """The queue model under real load: marks, pauses and drops, each counted on both sides of the wire."""
 
 import json
+import os
 import select
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +19,7 @@ from scapy.contrib.mac_control import MACControlClassBasedFlowControl
 from scapy.layers.l2 import Ether
 from scapy.utils import wrpcap
 
+from controller.model.error import EnvironmentFault
 from controller.model.fabric import Fabric
 from mininet_topos.flow_run import FlowRequest
 from mininet_topos.lab import Lab
@@ -211,6 +215,25 @@ def test_a_pulled_cable_leaves_no_bytes_behind_in_the_counters():
         report = lab.queues.report()
     assert report["written_off_bytes"] > 0
     assert (report["depth_bytes"], report["inside_bytes"]) == (0, 0)
+
+
+def test_a_daemon_that_died_is_told_in_one_line_and_the_lab_still_clears_itself():
+    with Lab(spine_leaf(1, 1, 2), queues=QueueSettings()) as lab:
+        lab_id = lab.id
+        ended = processes_of(lab, "mininet_topos.queues.daemon")
+        for pid in ended:
+            os.kill(pid, signal.SIGKILL)
+        while processes_of(lab, "mininet_topos.queues.daemon"):
+            time.sleep(0.01)
+        with pytest.raises(EnvironmentFault, match="queue daemon ended unexpectedly"):
+            lab.queues.counters()
+    assert len(ended) == 1
+    assert traces_of(lab_id) == NOTHING
+
+
+def processes_of(lab: Lab, program: str) -> list[int]:
+    pids = map(int, traces_of(lab.id)["processes"])
+    return [pid for pid in pids if program in Path(f"/proc/{pid}/cmdline").read_text()]
 
 
 def test_a_killed_lab_s_queues_go_with_it():
