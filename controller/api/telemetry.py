@@ -20,15 +20,7 @@ from controller.model.log_event import LogEvent
 from controller.runtime.loop import Loop
 from controller.runtime.telemetry import EVENTS, TelemetryTick
 from controller.runtime.watch import MAX_WATCHERS, TooManyWatchers
-from telemetry.counters import (
-    NIC_COUNTERS,
-    PORT_COUNTERS,
-    PRIORITIES,
-    QUEUE_COUNTERS,
-    nic_column,
-    port_column,
-    queue_columns,
-)
+from telemetry.counters import NIC_COUNTERS, PORT_COUNTERS, QUEUE_COUNTERS, nic_column, queue_columns
 from telemetry.window import Snapshot
 
 MAX_PAST_EVENTS = 10_000
@@ -115,34 +107,42 @@ def _fresh(snapshot: Snapshot, rows: Ints, sent: NDArray[np.int64]) -> list[Ints
     return [found[first : first + PORTS_AT_ONCE] for first in range(0, found.size, PORTS_AT_ONCE)]
 
 
+_QUEUE_FIELDS = (*QUEUE_COUNTERS, "depth_bytes", "max_depth_bytes")
+_NIC_COLUMNS = tuple((name, nic_column(name)) for name in NIC_COUNTERS)
+
+
 def samples_to(snapshot: Snapshot, rows: Ints) -> list[pb.PortSample]:
     """Write the totals of some rows."""
-    counters = [snapshot.total[rows][:, queue_columns(name)] for name in QUEUE_COUNTERS]
+    total = snapshot.total[rows]
+    counters = [total[:, queue_columns(name)] for name in QUEUE_COUNTERS]
     counters += [snapshot.depth_bytes[rows], snapshot.max_depth_bytes[rows]]
     queues = np.stack(counters, axis=2)  # (ports, priorities, counters)
-    return [_sample(snapshot, row, queues[position]) for position, row in enumerate(rows.tolist())]
-
-
-def _sample(snapshot: Snapshot, row: int, queues: NDArray[np.uint64]) -> pb.PortSample:
-    total = snapshot.total[row]
-    counted = {name: int(total[nic_column(name)]) for name in NIC_COUNTERS}
-    return pb.PortSample(
-        port=snapshot.names[row],
-        timestamp_unix_ns=int(snapshot.timestamp_ns[row]),
-        sequence=int(snapshot.sequence[row]),
-        boot_id=int(snapshot.boot_id[row]),
-        stale=bool(snapshot.stale[row]),
-        queues=[
-            _queue(priority, queues[priority].tolist()) for priority in range(PRIORITIES) if queues[priority].any()
-        ],
-        nic_counters={name: count for name, count in counted.items() if count},
-        **{name: int(total[port_column(name)]) for name in PORT_COUNTERS},
+    positions, priorities = np.nonzero(queues.any(axis=2))
+    heads = zip(
+        rows.tolist(),
+        snapshot.timestamp_ns[rows].tolist(),
+        snapshot.sequence[rows].tolist(),
+        snapshot.boot_id[rows].tolist(),
+        snapshot.stale[rows].tolist(),
+        total.tolist(),
+        strict=True,
     )
-
-
-def _queue(priority: int, values: list[int]) -> pb.QueueSample:
-    names = (*QUEUE_COUNTERS, "depth_bytes", "max_depth_bytes")
-    return pb.QueueSample(priority=priority, **dict(zip(names, values, strict=True)))
+    found = [
+        pb.PortSample(
+            port=snapshot.names[row],
+            timestamp_unix_ns=timestamp_ns,
+            sequence=sequence,
+            boot_id=boot_id,
+            stale=stale,
+            nic_counters={name: counted[column] for name, column in _NIC_COLUMNS if counted[column]},
+            **dict(zip(PORT_COUNTERS, counted[: len(PORT_COUNTERS)], strict=True)),
+        )
+        for row, timestamp_ns, sequence, boot_id, stale, counted in heads
+    ]
+    held = zip(positions.tolist(), priorities.tolist(), queues[positions, priorities].tolist(), strict=True)
+    for position, priority, values in held:
+        found[position].queues.add(priority=priority, **dict(zip(_QUEUE_FIELDS, values, strict=True)))
+    return found
 
 
 def congestion_to(state: State, tick: TelemetryTick) -> pb.ListCongestionReply:

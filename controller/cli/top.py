@@ -26,6 +26,8 @@ CHROME_LINES = 6
 ROWS_WHEN_PIPED = 40
 HOT, WARM = 0.95, 0.7
 WIDE = 120
+UNKNOWN = "?"
+"""What stands for a rate while there is one sample alone."""
 
 
 class _Reader:
@@ -154,9 +156,9 @@ class _Column(NamedTuple):
 
 
 _COLUMNS = (
-    _Column("util", lambda row: _coloured(f"{row.utilisation:.1%}", row.utilisation), 6),
-    _Column("out", lambda row: screen.rate(row.tx_bps), 11),
-    _Column("in", lambda row: screen.rate(row.rx_bps), 11, False),
+    _Column("util", lambda row: _coloured(f"{row.utilisation:.1%}", row.utilisation) if row.interval_s else UNKNOWN, 6),
+    _Column("out", lambda row: screen.rate(row.tx_bps) if row.interval_s else UNKNOWN, 11),
+    _Column("in", lambda row: screen.rate(row.rx_bps) if row.interval_s else UNKNOWN, 11, False),
     _Column("ECN", lambda row: _bad(row.ecn_share, f"{row.ecn_share:.1%}", "yellow"), 6),
     _Column("marks", lambda row: _bad(row.ecn_per_s, f"{row.ecn_per_s:.0f}", "yellow"), 6, False),
     _Column("PFC in", lambda row: _bad(row.pfc_rx_per_s, f"{row.pfc_rx_per_s:.0f}", "magenta"), 6),

@@ -1,27 +1,14 @@
-"""A collector without a bus: the real windows and detector, fed by the test, shown to a controller's readers."""
+"""A collector without a bus and threads: the real observer, fed by the test, shown to a controller's readers."""
 
 from controller.brain.telling import signal_event
-from telemetry.decode import Reader
-from telemetry.detector import Detector
-from telemetry.ports import Port, PortTable
-from telemetry.sample import PortSample, QueueSample, Rejected, encode
+from controller.config.telemetry import ports_of
+from telemetry.observer import Observer
+from telemetry.sample import PortSample, QueueSample, encode
 from telemetry.thresholds import DetectorSettings
-from telemetry.topic import Source
-from telemetry.window import Window, settings_for
+from telemetry.topic import Topic
 
 S = 1_000_000_000
 START_NS = 1_790_000_000 * S
-
-
-def port_table(fabric) -> PortTable:
-    """Every switch port and NIC of a fabric."""
-    ports = []
-    for cable in fabric.cables:
-        ports += [Port(str(end), Source.SWITCH, end.switch, cable.capacity_bps) for end in (cable.lower, cable.upper)]
-    for nic in fabric.nics:
-        ports.append(Port(str(nic.port), Source.SWITCH, nic.port.switch, nic.capacity_bps))
-        ports.append(Port(nic.id, Source.HOST, nic.host, nic.capacity_bps))
-    return PortTable(ports)
 
 
 class TelemetryFeed:
@@ -30,13 +17,12 @@ class TelemetryFeed:
     def __init__(self, telemetry, fabric, *, start_ns: int = START_NS, configured: bool = True, **settings):
         self.telemetry = telemetry
         telemetry.configured = configured
-        self.ports = port_table(fabric)
-        self.settings = DetectorSettings(raise_periods=1, clear_periods=1, **settings)
-        window_settings = settings_for(S)
-        self.window = Window(self.ports, window_settings)
-        self.detector = Detector(self.ports, self.settings, stale_after_ns=window_settings.stale_after_ns)
+        self.ports = ports_of(fabric)
+        self._fabric = fabric.name
+        self.observer = Observer(
+            fabric.name, self.ports, DetectorSettings(raise_periods=1, clear_periods=1, **settings)
+        )
         self.now_ns = start_ns
-        self._reader = Reader()
         self._owners = {port.name: port for port in self.ports.ports}
         self._port: dict[str, dict[str, int]] = {}
         self._queue: dict[tuple[str, int], dict[str, int]] = {}
@@ -68,20 +54,17 @@ class TelemetryFeed:
         self._sequence += 1
         for name in ports or tuple(self._port):
             owner = self._owners[name]
-            batch = self._reader.read(encode([self._sample(name)]))
-            assert not isinstance(batch, Rejected)
-            found = self.ports.find(owner.source, owner.owner, batch.names)
-            self.window.store(batch.rows, found.positions, found.rows, self.now_ns)
+            topic = Topic(self._fabric, owner.source, owner.owner)
+            self.observer.take(str(topic), encode([self._sample(name)]), self.now_ns)
 
     def look(self, seconds: float = 1.0, *, sample: bool = True) -> None:
         """Let time pass, sample, and end the period."""
         self.now_ns += round(seconds * S)
         if sample:
             self.sample()
-        period = self.window.roll(self.now_ns)
-        signals = self.detector.step(period)
-        self.telemetry.tick(self.window.snapshot(self.now_ns), self.detector.active(period))
-        self.telemetry.happened(signal_event(signal, self.now_ns) for signal in signals)
+        look = self.observer.look(self.now_ns)
+        self.telemetry.tick(self.observer.snapshot(self.now_ns), self.observer.active())
+        self.telemetry.happened(signal_event(signal, self.now_ns) for signal in look.signals)
 
     def _sample(self, name: str) -> PortSample:
         port = dict(self._port.get(name, {}))

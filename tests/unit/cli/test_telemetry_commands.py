@@ -158,13 +158,14 @@ def test_what_is_no_duration_is_refused(text):
 @pytest.mark.parametrize("width", [80, 120])
 def test_the_table_cuts_no_number_on_a_screen_of(width):
     row = PortRates(
-        port="pod12-leaf104:33", utilisation=1.0, tx_bps=98.7e9, rx_bps=98.7e9, ecn_share=1.0, ecn_per_s=123_456,
+        port="pod12-leaf104:33", interval_s=1.0,
+        utilisation=1.0, tx_bps=98.7e9, rx_bps=98.7e9, ecn_share=1.0, ecn_per_s=123_456,
         pfc_rx_per_s=123_456, pfc_tx_per_s=123_456, paused_share=1.0, depth_bytes=999 << 10, max_depth_bytes=999 << 20,
         drops_per_s=123_456, stale=True,
     )  # fmt: skip
-    out = Console(width=width, file=io.StringIO())
-    out.print(table([row], rows_shown=1, sort="port", width=width))
-    text = out.file.getvalue()
+    screen = io.StringIO()
+    Console(width=width, file=screen).print(table([row], rows_shown=1, sort="port", width=width))
+    text = screen.getvalue()
     assert "…" not in text
     assert text.rstrip().endswith("stale")
     assert all(part in text for part in ("pod12-leaf104:33", "100.0%", "98.7 Gbit/s", "123456", "999 KiB"))
