@@ -71,7 +71,7 @@ def read_object(image: bytes) -> BpfObject:
     """Read an object file; raises ValueError where it is none that this loader understands."""
     try:
         return _read(image)
-    except (struct.error, IndexError, KeyError, StopIteration, UnicodeDecodeError) as fault:
+    except (struct.error, IndexError, KeyError, OverflowError, StopIteration, UnicodeDecodeError) as fault:
         raise ValueError(f"damaged BPF object: {fault}") from None
 
 
