@@ -30,6 +30,7 @@ check: ## Lint, format, types, import contracts, generated code
 	.venv/bin/mypy
 	.venv/bin/lint-imports
 	scripts/generate-proto --check
+	scripts/build-bpf --check
 
 format: ## Mend what the linter can mend by itself
 	@scripts/setup all

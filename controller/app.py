@@ -4,6 +4,7 @@ southbound ──events──►                      ┌─► planner (one wor
                       inbox ──► Loop(brain) ─┼─► southbound.install (barriers)
 gRPC ──────events──►                        └─► replies, watchers
 HTTP ◄─────state────
+MQTT ──samples──► collector (one worker thread) ──looks──► telemetry's readers, history (a thread)
 """
 
 import asyncio
@@ -13,10 +14,12 @@ import logging
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from controller.api.server import ApiServer
 from controller.brain.state import Settings, begin
 from controller.config.service import ServiceConfig, split_address
+from controller.config.telemetry import broker_of, detector_settings, ports_of
 from controller.dashboard.server import HttpServer
 from controller.model.effect import Place, Solve
 from controller.model.error import EnvironmentFault, HeddleError
@@ -28,9 +31,15 @@ from controller.model.rule import Step, SwitchRules
 from controller.planner.placement.suggest import suggest
 from controller.planner.solve import certified, draft
 from controller.planner.warm import warm
+from controller.runtime.collecting import Collecting
 from controller.runtime.loop import Loop
 from controller.southbound.server import OpenFlowServer
 from controller.southbound.settings import SouthboundSettings
+from controller.store.database import Retention
+from controller.store.history import SqliteHistory
+from telemetry.collector.bus import MqttBus
+from telemetry.observer import Observer
+from telemetry.warm import warm as warm_telemetry
 
 _LOG = logging.getLogger("heddle.controller")
 
@@ -119,6 +128,12 @@ def place_beside(fabric: Fabric, question: Place) -> tuple[Placement, ...] | Inf
         return error
 
 
+def _history(config: ServiceConfig) -> SqliteHistory | None:
+    """Open the history, where there is to be one; raises EnvironmentFault."""
+    retention = Retention(max_bytes=config.history_megabytes << 20)
+    return SqliteHistory(Path(config.history), retention) if config.history else None
+
+
 class Application:
     """One controller for one fabric."""
 
@@ -136,6 +151,7 @@ class Application:
             placer=lambda question: place_beside(fabric, question),
             clock=SystemClock(),
         )
+        self.collecting = self._collecting(fabric)
         self._known = {switch.datapath_id: switch.id for switch in fabric.switches}
         self._running: asyncio.Task[None] | None = None
 
@@ -147,8 +163,11 @@ class Application:
         settings = SouthboundSettings(generation_id=SystemClock().unix_ms())
         server = OpenFlowServer(of_host, of_port, known=self._known.get, events=Inbound(self.loop), settings=settings)
         api, http = ApiServer(self.loop), HttpServer(self.loop)
+        history = self.loop.telemetry.history = await asyncio.to_thread(_history, self._config)
         self.loop.connect(Outbound(server))
         await asyncio.to_thread(warm)  # kernels are loaded before anyone waits for a plan
+        if self.collecting is not None:
+            await asyncio.to_thread(warm_telemetry)
         gc.freeze()  # what was built so far lives for ever: a collection need not walk it and stop the loop
         self._running = asyncio.create_task(self.loop.run())
         try:
@@ -160,16 +179,33 @@ class Application:
                     f"OpenFlow cannot listen on {where} ({error.strerror}); choose another by --openflow"
                 ) from None
             grpc_bound = await api.start(grpc_host, grpc_port)
+            if self.collecting is not None:
+                self.collecting.start()
             told = {"openflow": f"{bound[0]}:{bound[1]}", "grpc": f"{grpc_host}:{grpc_bound}"}
             yield told | await self._start_http(http)
         finally:
+            if self.collecting is not None:
+                await self.collecting.close()
             await http.close()
             await api.close()
             await server.close()
+            if history is not None:
+                await asyncio.to_thread(history.close)
             self._running.cancel()
             with contextlib.suppress(asyncio.CancelledError, BaseExceptionGroup):
                 await self._running
             self.loop.close()
+
+    def _collecting(self, fabric: Fabric) -> Collecting | None:
+        """Return the fabric's collector, None where no broker is configured; raises InputError."""
+        config, telemetry = self._config.telemetry, self.loop.telemetry
+        broker = broker_of(config)
+        if broker is None:
+            return None
+        telemetry.configured = True
+        return Collecting(
+            Observer(fabric.name, ports_of(fabric), detector_settings(config)), MqttBus(broker), telemetry
+        )
 
     async def _start_http(self, http: HttpServer) -> dict[str, str]:
         """Return the HTTP address; nothing where only the default was asked for and somebody else has it."""

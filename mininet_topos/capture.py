@@ -5,6 +5,8 @@ Runs as `python -m mininet_topos.capture`. Takes JSON lines on standard input, a
     {"op": "configure", "incoming": {interface: link id}, "outgoing": {interface: link id}}
     {"op": "reset"}    forget all counts
     {"op": "report"}   {"data": [[link id, src ip, dst ip, port, packets] ...], "acks": [...], "ring_drops": n}
+
+Congestion notifications take the way back and are counted with the acknowledgements.
 """
 
 import select
@@ -18,7 +20,7 @@ import numpy as np
 
 from mininet_topos.lines import LineReader, write_line
 from mininet_topos.ring import DIRECTION_AT, INTERFACE_AT, MAC_AT, PACKET_OUTGOING, ReceiveRing, Rows, roce_filter
-from mininet_topos.roce import BTH_AT, RC_ACKNOWLEDGE
+from mininet_topos.roce import BTH_AT, CNP, RC_ACKNOWLEDGE
 
 RING_FRAMES = 1 << 17
 PERIOD_S = 0.02
@@ -67,7 +69,7 @@ class LinkCounter:
         link = links.get(int.from_bytes(key[0:4], "little"))
         if link is not None:  # else another lab's
             numbers = (int.from_bytes(key[at:end], "big") for at, end in ((5, 9), (9, 13), (13, 15)))
-            counts = self.acks if key[15] == RC_ACKNOWLEDGE else self.data
+            counts = self.acks if key[15] in (RC_ACKNOWLEDGE, CNP) else self.data
             counts[(link, *numbers)] += packets  # type: ignore[index]
 
 

@@ -1,6 +1,7 @@
 """The lab's end of a child process that speaks JSON lines: NICs and the capture."""
 
 import subprocess
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,8 @@ class Child:
         """Return the answer to the oldest request; events that come first are kept in `events`."""
         while True:
             message = read_one(self._reader, self._waiting, ANSWER_TIMEOUT_S)
+            if message is None and self._reader.closed:
+                raise EnvironmentFault(f"{self.name} ended unexpectedly (status {self._process.wait()})")
             if message is None:
                 raise EnvironmentFault(f"{self.name} does not answer")
             if "event" in message:
@@ -72,7 +75,8 @@ class Child:
         """Let the child end by closing its input."""
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
-                pipe.close()
+                with suppress(BrokenPipeError):  # what it did not read before it ended
+                    pipe.close()
 
     def reap(self) -> None:
         """Collect the status of a child that has been ended."""

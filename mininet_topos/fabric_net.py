@@ -17,6 +17,8 @@ from controller.model.fabric import Fabric, Nic, PortRef
 from mininet_topos import shaping
 from mininet_topos.mininet_nodes import LabHost, new_mininet
 from mininet_topos.ovs import OpenVSwitch
+from mininet_topos.queues.classes import give_classes
+from mininet_topos.queues.settings import QueueSettings
 from mininet_topos.registry import LabEntry
 
 STATIC_ARP_ABOVE_HOSTS = 16
@@ -32,9 +34,19 @@ class FabricNet:
     in its host's namespace. `mininet` is the network itself: its hosts and switches go by the fabric's ids.
     """
 
-    def __init__(self, fabric: Fabric, entry: LabEntry, ovs: OpenVSwitch, static_arp: bool | None = None) -> None:
-        """Name everything; `start` makes it. Static ARP is None for: where there are more than 16 hosts."""
-        self.fabric, self.ovs, self._entry = fabric, ovs, entry
+    def __init__(
+        self,
+        fabric: Fabric,
+        entry: LabEntry,
+        ovs: OpenVSwitch,
+        static_arp: bool | None = None,
+        queues: QueueSettings | None = None,
+    ) -> None:
+        """Name everything; `start` makes it. Static ARP is None for: where there are more than 16 hosts.
+
+        `queues` gives switch ports the classes of the queue model in place of one plain queue.
+        """
+        self.fabric, self.ovs, self._entry, self._queues = fabric, ovs, entry, queues
         self.bridge_of = {
             switch.id: f"{entry.prefix}s{number}" for number, switch in enumerate(fabric.switches, start=1)
         }
@@ -144,8 +156,15 @@ class FabricNet:
             switch_off_ipv6 = Path(f"/proc/sys/net/ipv6/conf/{interface}/disable_ipv6")
             if switch_off_ipv6.exists():
                 switch_off_ipv6.write_text("1")
-        shaping.shape_switch_ports(self.egresses())
+        self._shape()
         _ip_batch([f"link set group {self._entry.link_group} up"])
+
+    def _shape(self) -> None:
+        egresses = self.egresses()
+        if self._queues is None:
+            shaping.shape_switch_ports(egresses)
+        else:
+            give_classes([(egress.interface, egress.rate_bps) for egress in egresses], self._queues)
 
     def _configure_hosts(self) -> None:
         """Hand every host its script; they run side by side while the bridges are made."""

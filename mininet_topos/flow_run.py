@@ -6,7 +6,9 @@ dropped somewhere. Where the balance is off, the machine lost frames on its own,
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
+
+from controller.model.plan import ALWAYS, AdmissionWindow
 
 
 class FiveTuple(NamedTuple):
@@ -19,7 +21,10 @@ class FiveTuple(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowRequest:
-    """One queue pair to run: `size_bytes` of payload, paced at `rate_bps` bits of Ethernet frame per second."""
+    """One queue pair to run: `size_bytes` of payload, paced at no more than `rate_bps` bits of Ethernet frame a second.
+
+    With a window it sends in its turns only. Memory is written, or messages are sent; on the wire the opcodes differ.
+    """
 
     flow_id: str
     src_nic: str
@@ -29,6 +34,34 @@ class FlowRequest:
     rate_bps: int
     size_bytes: int
     start_offset_ns: int = 0
+    window: AdmissionWindow = ALWAYS
+    operation: Literal["write", "send"] = "write"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowChange:
+    """What is to be different about a running flow from its next packet on; None leaves things as they are."""
+
+    udp_source_port: int | None = None
+    reverse_udp_source_port: int | None = None
+    rate_bps: int | None = None
+    window: AdmissionWindow | None = None
+
+    def for_requester(self) -> dict[str, Any]:
+        """Return what the sending NIC is told."""
+        admission = None if self.window is None else admission_of(self.window)
+        found = {"udp_source_port": self.udp_source_port, "rate_bps": self.rate_bps, "admission": admission}
+        return {name: value for name, value in found.items() if value is not None}
+
+    def for_responder(self) -> dict[str, Any]:
+        """Return what the receiving NIC is told."""
+        port = self.reverse_udp_source_port
+        return {} if port is None else {"udp_source_port": port}
+
+
+def admission_of(window: AdmissionWindow) -> dict[str, int]:
+    """Return a window as NICs are told."""
+    return {"slot": window.slot, "slots": window.slots, "slot_ns": window.slot_ns}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +86,9 @@ class FlowResult:
     local_ack_timeout_err: int
     out_of_sequence: int
     duplicate_request: int
+    np_ecn_marked_roce_packets: int = 0
+    np_cnp_sent: int = 0
+    rp_cnp_handled: int = 0
 
     @property
     def lost_packets(self) -> int:
@@ -70,18 +106,31 @@ class FlowResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NicCounters:
-    """One NIC's totals in a run, as its process counted them."""
+    """One NIC's totals in a run, as its process counted them; `counters` has every one by its name, mlx5's included."""
 
     tx_data_packets: int = 0
     tx_ack_packets: int = 0
     rx_data_packets: int = 0
     rx_ack_packets: int = 0
+    rx_cnp_packets: int = 0
+    np_cnp_sent: int = 0
     rx_foreign_packets: int = 0
     rx_unknown_qp_packets: int = 0
     rx_icrc_encapsulated: int = 0
     tx_refused: int = 0
     socket_drops: int = 0
     cpu_ns: int = 0
+    counters: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def tx_packets(self) -> int:
+        """Return all RoCE frames sent."""
+        return self.tx_data_packets + self.tx_ack_packets + self.np_cnp_sent
+
+    @property
+    def rx_packets(self) -> int:
+        """Return all RoCE frames received."""
+        return self.rx_data_packets + self.rx_ack_packets + self.rx_cnp_packets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +177,7 @@ LinkCounts = Mapping[str, Mapping[FiveTuple, int]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capture:
-    """What was seen on every directed link: data and acknowledgements apart.
+    """What was seen on every directed link: data apart from acknowledgements and congestion notifications.
 
     Links into a switch were captured at its port; links to a NIC at the leaf's port as they were sent.
     """

@@ -12,23 +12,25 @@ import atexit
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from importlib import import_module
+from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
-from controller.model.address import ip_text, mac_text
 from controller.model.error import EnvironmentFault
 from controller.model.fabric import Fabric
 from mininet_topos.child import Child
 from mininet_topos.ecmp import EcmpRules
 from mininet_topos.fabric_net import FabricNet, require_lab_tools
-from mininet_topos.flow_run import FiveTuple, FlowRequest, RunResult
+from mininet_topos.flow_run import FiveTuple, FlowChange, FlowRequest, RunResult
+from mininet_topos.nic_settings import NicSettings
 from mininet_topos.ovs import Datapath, OpenVSwitch, require_open_vswitch
-from mininet_topos.pacer import catch_up_time_ns
 from mininet_topos.path_trace import PathTracer
 from mininet_topos.priority import prefer
+from mininet_topos.queues.model import DAEMON_COMMAND, QueueModel
+from mininet_topos.queues.settings import QueueSettings
 from mininet_topos.registry import LabRegistration
-from mininet_topos.runner import FlowRunner, NicSettings
-from mininet_topos.shaping import QUEUE_BYTES
+from mininet_topos.runner import FlowRunner
 from mininet_topos.stop_signals import TerminationAsException, stop_deferred
 
 T = TypeVar("T")
@@ -45,11 +47,14 @@ class Lab:
         static_arp: bool | None = None,
         settings: NicSettings | None = None,
         ecmp_seed: int = 0,
+        queues: QueueSettings | None = None,
     ) -> None:
-        """Describe the lab; `with` (or `start`) makes it."""
+        """Describe the lab; `with` (or `start`) makes it. With `queues` its switch ports mark, pause and count."""
         self.fabric = fabric
         self.nics: Mapping[str, Child] = {}
         self._datapath, self._static_arp, self._ecmp_seed = datapath, static_arp, ecmp_seed
+        self._queue_settings = queues
+        self._queues: QueueModel | None = None
         self._settings = settings or NicSettings.for_fabric(fabric)
         self._registration: LabRegistration | None = None
         self._children: list[Child] = []
@@ -103,7 +108,9 @@ class Lab:
                 steps.callback(self._net.stop)
             for child in self._children:
                 steps.callback(child.close)
-            self._children, self._net, self._ovs, self._registration = [], None, None, None
+            if self._queues is not None:
+                steps.callback(self._queues.stop)
+            self._children, self._net, self._ovs, self._registration, self._queues = [], None, None, None, None
 
     @property
     def id(self) -> str:
@@ -119,6 +126,11 @@ class Lab:
     def ovs(self) -> OpenVSwitch:
         """Return the lab's own Open vSwitch."""
         return self._up(self._ovs)
+
+    @property
+    def queues(self) -> QueueModel:
+        """Return the queues of the switch ports; raises EnvironmentFault in a lab that was made without."""
+        return self._up(self._queues)
 
     def connect_controller(self, port: int, address: str = "127.0.0.1") -> None:
         """Point all switches at a controller."""
@@ -151,6 +163,20 @@ class Lab:
         """
         return self._runner.run(requests, timeout_s, on_progress)
 
+    def modify_flow(self, flow_id: str, change: FlowChange) -> None:
+        """Change ports, rate or window of a flow while it runs; to be called from `run_flows`' `on_progress`."""
+        self._runner.modify(flow_id, change)
+
+    def pause_from(self, nic_id: str, priority: int, quanta: int) -> None:
+        """Let a NIC pause its switch with one PFC frame, as one does whose host cannot keep up; 0 quanta end it."""
+        self.nics[nic_id].ask(op="pause", priority=priority, quanta=quanta)
+        self.nics[nic_id].answer()
+
+    @property
+    def counters_directory(self) -> Path:
+        """Return where each NIC keeps its counters, as `<nic id>.json`; they are replaced several times a second."""
+        return self._up(self._registration).entry.directory / "nic"
+
     def _build(self) -> None:
         with stop_deferred():
             self._registration = LabRegistration()
@@ -158,24 +184,29 @@ class Lab:
         self._ovs = OpenVSwitch(entry, self._datapath)
         self._ovs.start()
         capture = self._child("the capture", [sys.executable, "-m", "mininet_topos.capture"])
-        self._net = FabricNet(self.fabric, entry, self._ovs, self._static_arp)
+        daemon = None if self._queue_settings is None else self._child("the queue daemon", list(DAEMON_COMMAND))
+        self._net = FabricNet(self.fabric, entry, self._ovs, self._static_arp, self._queue_settings)
         self._net.start()
+        if self._queue_settings is not None and daemon is not None:
+            self._queues = QueueModel.start(self._net, self._queue_settings, entry.directory, daemon)
         self.ecmp = EcmpRules(self._net, self._ecmp_seed)
         self._tracer = PathTracer(self._net)
         self._start_nics()
-        self._runner = FlowRunner(self._net, self.nics, capture, self._settings)
+        read_queues = None if self._queues is None else self._queues.egress_counters
+        self._runner = FlowRunner(self._net, self.nics, capture, self._settings, read_queues)
 
     def _start_nics(self) -> None:
-        catch_up_ns = catch_up_time_ns(QUEUE_BYTES, max(nic.capacity_bps for nic in self.fabric.nics))
+        self.counters_directory.mkdir()
+        import_module("mininet_topos.nic.control")  # so that it is compiled once, here, and not by every NIC
         nics = {}
         for nic in self.fabric.nics:
             command = self.net.nic_command(nic, sys.executable, "-S", "-m", "mininet_topos.nic")
             child = nics[nic.id] = self._child(f"NIC {nic.id}", command)
             prefer(child.pid)
-            child.ask(
-                op="configure", device=self.net.device_of[nic.id], mac=mac_text(nic.mac), ip=ip_text(nic.ip),
-                catch_up_ns=catch_up_ns,
-            )  # fmt: skip
+            configuration = self._settings.configuration(
+                self.fabric, nic, self.counters_directory, lossless=self._queue_settings is not None
+            )
+            child.ask(op="configure", device=self.net.device_of[nic.id], **configuration)
         for child in nics.values():
             child.answer()
         self.nics = nics

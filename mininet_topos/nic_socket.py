@@ -15,6 +15,7 @@ Instruction = tuple[int, int, int, int]
 
 ROCE_TO_HERE: tuple[Instruction, ...] = (
     (0x28, 0, 0, 12),  # load the ethertype
+    (0x15, 8, 0, 0x8808),  # MAC control, of which priority flow control is one: take
     (0x15, 0, 8, 0x0800),  # not IPv4: refuse
     (0x30, 0, 0, 23),  # load the protocol
     (0x15, 0, 6, 17),  # not UDP: refuse
@@ -37,7 +38,7 @@ def attach_filter(sock: socket.socket, program: tuple[Instruction, ...]) -> None
 
 
 def open_roce_socket(device: str) -> socket.socket:
-    """Open a non-blocking raw socket on `device` that sees arriving RoCEv2 frames only."""
+    """Open a non-blocking raw socket on `device` that sees arriving RoCEv2 and MAC control frames only."""
     sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
     attach_filter(sock, ROCE_TO_HERE)
     sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, BUFFER_BYTES)

@@ -25,14 +25,22 @@ class Segment(NamedTuple):
 
 
 class Transfer:
-    """How a number of bytes is cut into RDMA writes of `message_bytes` and packets of `mtu_bytes`.
+    """How a number of bytes is cut into RDMA writes (or sends) of `message_bytes` and packets of `mtu_bytes`.
 
     An acknowledgement is asked for with every `ack_every`-th packet, and with the last of each message.
     """
 
-    def __init__(self, size_bytes: int, message_bytes: int, mtu_bytes: int, ack_every: int) -> None:
-        """Cut `size_bytes`, which must be positive."""
-        self._size, self._mtu, self._ack_every = size_bytes, mtu_bytes, ack_every
+    def __init__(
+        self,
+        size_bytes: int,
+        message_bytes: int,
+        mtu_bytes: int,
+        ack_every: int,
+        opcodes: tuple[int, int, int, int] = roce.WRITE_OPCODES,
+    ) -> None:
+        """Cut `size_bytes`, which must be positive; `opcodes` are those of a first, middle, last and only packet."""
+        self._first, self._middle, self._last, self._only = opcodes
+        self._size, self.mtu_bytes, self._ack_every = size_bytes, mtu_bytes, ack_every
         self._per_message = -(-message_bytes // mtu_bytes)
         self._message = self._per_message * mtu_bytes
         whole, rest = divmod(size_bytes, self._message)
@@ -41,18 +49,17 @@ class Transfer:
     def segment(self, index: int) -> Segment:
         """Return the packet with this number."""
         message, within = divmod(index, self._per_message)
-        offset = index * self._mtu
-        payload = min(self._mtu, self._size - offset)
+        offset = index * self.mtu_bytes
+        payload = min(self.mtu_bytes, self._size - offset)
         message_bytes = min(self._message, self._size - message * self._message)
         last = within == self._per_message - 1 or index == self.packets - 1
         ack = last or index % self._ack_every == self._ack_every - 1
-        return Segment(_write_opcode(within == 0, last), offset, payload, message_bytes, ack)
+        return Segment(self._opcode(within == 0, last), offset, payload, message_bytes, ack)
 
-
-def _write_opcode(first: bool, last: bool) -> int:
-    if first:
-        return roce.RC_RDMA_WRITE_ONLY if last else roce.RC_RDMA_WRITE_FIRST
-    return roce.RC_RDMA_WRITE_LAST if last else roce.RC_RDMA_WRITE_MIDDLE
+    def _opcode(self, first: bool, last: bool) -> int:
+        if first:
+            return self._only if last else self._first
+        return self._last if last else self._middle
 
 
 class Requester:

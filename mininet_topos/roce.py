@@ -1,6 +1,6 @@
 """RoCEv2 frames of reliable connections: build, stamp, parse, and the invariant CRC.
 
-    Ethernet 14 | IPv4 20 | UDP 8 (destination 4791) | BTH 12 | RETH 16 or AETH 4 or none | payload | ICRC 4
+    Ethernet 14 | IPv4 20 | UDP 8 (destination 4791) | BTH 12 | RETH 16, AETH 4, CNP 16 or none | payload | ICRC 4
 
 Base transport header (InfiniBand Architecture Specification, volume 1, section 9.2):
 
@@ -9,16 +9,17 @@ Base transport header (InfiniBand Architecture Specification, volume 1, section 
     +---------------+-+-+---+-------+-------------------------------+
     |    opcode     |S|M|pad| tver  |         partition key         |
     +---------------+-+-+---+-------+-------------------------------+
-    |   reserved    |             destination queue pair            |
+    |F|B| reserved  |             destination queue pair            |
     +-+-------------+-----------------------------------------------+
     |A|  reserved   |          packet sequence number (PSN)         |
     +-+-------------+-----------------------------------------------+
 
 RETH (first packet of a write):  virtual address 64 | remote key 32 | DMA length 32
 AETH (acknowledgement):          syndrome 8 | message sequence number 24
+CNP (congestion notification):   16 reserved bytes, and B (backward notification) set in the BTH (annex A17.9.3)
 
 The ICRC (annex A17) is CRC-32 over eight bytes of ones, then the packet from the IP header on, with the
-fields that change on the way (type of service, TTL, both checksums, BTH's reserved byte) read as ones; it is sent
+fields that change on the way (type of service, TTL, both checksums, BTH's byte of F and B) read as ones; it is sent
 in little-endian order. M (migration state) is 1, as adapters send it. Nothing here imports more than struct and
 zlib, so that a NIC process starts quickly and stays small.
 """
@@ -33,13 +34,28 @@ PSN_HALF = 0x800000
 DEFAULT_PARTITION_KEY = 0xFFFF
 MIGRATED = 0x40
 
+CNP_MARK = 0x40
+"""B, in the byte before the destination queue pair."""
+
+RC_SEND_FIRST = 0x00
+RC_SEND_MIDDLE = 0x01
+RC_SEND_LAST = 0x02
+RC_SEND_ONLY = 0x04
 RC_RDMA_WRITE_FIRST = 0x06
 RC_RDMA_WRITE_MIDDLE = 0x07
 RC_RDMA_WRITE_LAST = 0x08
 RC_RDMA_WRITE_ONLY = 0x0A
 RC_ACKNOWLEDGE = 0x11
-WRITES = frozenset((RC_RDMA_WRITE_FIRST, RC_RDMA_WRITE_MIDDLE, RC_RDMA_WRITE_LAST, RC_RDMA_WRITE_ONLY))
-MESSAGE_ENDS = frozenset((RC_RDMA_WRITE_LAST, RC_RDMA_WRITE_ONLY))
+CNP = 0x81
+WRITE_OPCODES = (RC_RDMA_WRITE_FIRST, RC_RDMA_WRITE_MIDDLE, RC_RDMA_WRITE_LAST, RC_RDMA_WRITE_ONLY)
+SEND_OPCODES = (RC_SEND_FIRST, RC_SEND_MIDDLE, RC_SEND_LAST, RC_SEND_ONLY)
+DATA = frozenset(WRITE_OPCODES + SEND_OPCODES)
+MESSAGE_ENDS = frozenset((RC_RDMA_WRITE_LAST, RC_RDMA_WRITE_ONLY, RC_SEND_LAST, RC_SEND_ONLY))
+
+ECN_MASK = 0x03
+CONGESTION_EXPERIENCED = 0x03
+CNP_TRAFFIC_CLASS = 48 << 2
+"""DSCP 48, which switches serve before data; a CNP is not ECN-capable itself."""
 
 ACK_SYNDROME = 0x1F
 """An ACK without end-to-end credits (section 9.7.5.1.2)."""
@@ -51,10 +67,16 @@ ETHERNET_BYTES, IP_BYTES, UDP_BYTES, BTH_BYTES, ICRC_BYTES = 14, 20, 8, 12, 4
 BTH_AT = ETHERNET_BYTES + IP_BYTES + UDP_BYTES
 EXTENSION_AT = BTH_AT + BTH_BYTES
 LEAST_FRAME_BYTES = EXTENSION_AT + ICRC_BYTES
+CNP_RESERVED_BYTES = 16
 RETH = struct.Struct(">QII")
 AETH = struct.Struct(">I")
 _HEADERS = struct.Struct(">12xHBBHHHBBHIIHHHHBBHII")
-_EXTENSION_BYTES = {RC_RDMA_WRITE_FIRST: RETH.size, RC_RDMA_WRITE_ONLY: RETH.size, RC_ACKNOWLEDGE: AETH.size}
+_EXTENSION_BYTES = {
+    RC_RDMA_WRITE_FIRST: RETH.size,
+    RC_RDMA_WRITE_ONLY: RETH.size,
+    RC_ACKNOWLEDGE: AETH.size,
+    CNP: CNP_RESERVED_BYTES,
+}
 _ONES = b"\xff" * 8
 
 
@@ -96,12 +118,22 @@ class FrameWriter:
         self._route = route
         self._shapes: dict[tuple[int, int], tuple[bytearray, int]] = {}
 
+    @property
+    def route(self) -> Route:
+        """Return the route as it is now."""
+        return self._route
+
+    def move(self, udp_source_port: int) -> None:
+        """Use another source port from the next frame on."""
+        self._route = self._route._replace(udp_source_port=udp_source_port)
+        self._shapes.clear()
+
     def write(
         self, opcode: int, psn: int, ack_request: bool, payload_bytes: int, address: int = 0, length: int = 0
     ) -> bytearray:
-        """Return a write packet of zero bytes; the buffer is valid until the next one of the same shape.
+        """Return a write or send packet of zero bytes; the buffer is valid until the next one of the same shape.
 
-        `address` and `length` fill the RETH of a first or only packet: where the message goes and its bytes.
+        `address` and `length` fill the RETH of a write's first or only packet: where the message goes and its bytes.
         """
         frame, checksum = self._shape(opcode, payload_bytes)
         if opcode in _EXTENSION_BYTES:
@@ -113,6 +145,11 @@ class FrameWriter:
         frame, checksum = self._shape(RC_ACKNOWLEDGE, 0)
         AETH.pack_into(frame, EXTENSION_AT, syndrome << 24 | message_sequence & 0xFFFFFF)
         return _finish(frame, checksum, psn, False)
+
+    def congestion_notification(self) -> bytearray:
+        """Return a CNP to the route's queue pair; its PSN is zero and it has no acknowledgement."""
+        frame, checksum = self._shape(CNP, 0)
+        return _finish(frame, checksum, 0, False)
 
     def _shape(self, opcode: int, payload_bytes: int) -> tuple[bytearray, int]:
         key = (opcode, payload_bytes)
@@ -144,6 +181,11 @@ def parse(frame: bytearray | memoryview, length: int) -> Packet | None:
     )  # fmt: skip
 
 
+def priority(traffic_class: int) -> int:
+    """Return the priority that a type of service byte stands for: the class selector of its DSCP (RFC 2474)."""
+    return traffic_class >> 5
+
+
 def wire_bytes(opcode: int, payload_bytes: int) -> int:
     """Return the size of a frame as it is paced and shaped: without preamble and frame check sequence."""
     return EXTENSION_AT + _EXTENSION_BYTES.get(opcode, 0) + payload_bytes + (-payload_bytes & 3) + ICRC_BYTES
@@ -154,10 +196,11 @@ def _lay_out(route: Route, opcode: int, payload_bytes: int) -> tuple[bytearray, 
     size = wire_bytes(opcode, payload_bytes)
     frame = bytearray(size)
     pad = -payload_bytes & 3
+    traffic_class, marks = (CNP_TRAFFIC_CLASS, CNP_MARK) if opcode == CNP else (route.traffic_class, 0)
     _HEADERS.pack_into(
-        frame, 0, 0x0800, 0x45, route.traffic_class, size - ETHERNET_BYTES, 0, 0x4000, 64, 17, 0, route.source_ip,
+        frame, 0, 0x0800, 0x45, traffic_class, size - ETHERNET_BYTES, 0, 0x4000, 64, 17, 0, route.source_ip,
         route.destination_ip, route.udp_source_port, ROCE_PORT, size - ETHERNET_BYTES - IP_BYTES, 0,
-        opcode, MIGRATED | pad << 4, DEFAULT_PARTITION_KEY, route.destination_qp, 0,
+        opcode, MIGRATED | pad << 4, DEFAULT_PARTITION_KEY, marks << 24 | route.destination_qp, 0,
     )  # fmt: skip
     frame[0:6], frame[6:12] = route.destination_mac, route.source_mac
     struct.pack_into(">H", frame, 24, _ip_checksum(frame))

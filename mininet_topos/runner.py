@@ -7,67 +7,37 @@ import time
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from controller.model.address import ip_text, mac_text
-from controller.model.fabric import Fabric, Nic
-from controller.model.plan import DATA_DSCP
+from controller.model.fabric import Nic
+from controller.model.plan import ALWAYS, DATA_DSCP
 from mininet_topos import shaping
 from mininet_topos.child import Child
 from mininet_topos.fabric_net import FabricNet
 from mininet_topos.flow_run import (
     Capture,
     FiveTuple,
+    FlowChange,
     FlowRequest,
     FlowResult,
     Integrity,
     NicCounters,
     RunResult,
+    admission_of,
 )  # fmt: skip
 from mininet_topos.lines import wait_readable
+from mininet_topos.nic_settings import NicSettings
 from mininet_topos.roce import PSN_MASK
 
 ECT0 = 2
 FIRST_QPN = 0x100
-LEAST_ACK_TIMEOUT_NS = 100_000_000
 PROGRESS_S = 0.25
 WARM_UP_S = 2.0
 SETTLE_STEP_S = 0.05
 SETTLE_STEPS = 40
 QUIET_STEPS = 4
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NicSettings:
-    """How queue pairs are run. The window is several times what a path holds.
-
-    It must be: a NIC that sends at line rate keeps whatever backlog a moment's delay left, on either way. A warm-up
-    is one packet on every queue pair before the run: it lets Open vSwitch fill its flow cache, which switching silicon
-    does not have; without it the first packets of a run wait in line for that.
-    """
-
-    mtu_bytes: int = 4096
-    message_bytes: int = 262_144
-    window: int = 128
-    ack_every: int = 8
-    ack_timeout_ns: int = 400_000_000
-    seed: int = 1
-    warm_up: bool = True
-
-    def ack_every_at(self, rate_bps: int) -> int:
-        """Return how many packets share one acknowledgement at a pace.
-
-        Fewer where they take longer than half the timeout: the timer runs while packets wait for the one that asks.
-        """
-        packets = rate_bps * self.ack_timeout_ns // (2 * 8 * shaping.FULL_FRAME_BYTES * 10**9)
-        return max(1, min(self.ack_every, packets))
-
-    @staticmethod
-    def for_fabric(fabric: Fabric) -> "NicSettings":
-        """Return the defaults with a timeout as long as four full queues of the slowest link take to drain."""
-        slowest = min([nic.capacity_bps for nic in fabric.nics] + [cable.capacity_bps for cable in fabric.cables])
-        drain_ns = shaping.QUEUE_BYTES * 8 * 10**9 // slowest
-        return NicSettings(ack_timeout_ns=max(LEAST_ACK_TIMEOUT_NS, 4 * drain_ns))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,11 +62,20 @@ class _Execution:
 class FlowRunner:
     """Drives the NICs of one lab; one run at a time."""
 
-    def __init__(self, net: FabricNet, nics: Mapping[str, Child], capture: Child, settings: NicSettings) -> None:
-        """Tell the capture which interface is which link."""
+    def __init__(
+        self,
+        net: FabricNet,
+        nics: Mapping[str, Child],
+        capture: Child,
+        settings: NicSettings,
+        read_queues: Callable[[], Mapping[str, shaping.QueueCounters]] | None = None,
+    ) -> None:
+        """Tell the capture which interface is which link; `read_queues` is None for: the links' plain queues."""
         self._net, self._nics, self._capture, self._settings = net, nics, capture, settings
         self._next_qpn = FIRST_QPN
+        self._open: Mapping[str, tuple[FlowRequest, tuple[int, int]]] = {}
         self._egress_link = _egress_links(net)
+        self._read_queues = read_queues or partial(shaping.read_counters, self._egress_link)
         capture.ask(op="configure", incoming=_ingress_links(net), outgoing=_nic_links(net))
         capture.answer()
 
@@ -107,13 +86,26 @@ class FlowRunner:
         if len({request.flow_id for request in requests}) < len(requests):
             raise ValueError("two flows of a run have the same id")
         if self._settings.warm_up:
-            self._execute([replace(request, size_bytes=1, start_offset_ns=0) for request in requests], WARM_UP_S, None)
+            brief = [replace(request, size_bytes=1, start_offset_ns=0, window=ALWAYS) for request in requests]
+            self._execute(brief, WARM_UP_S, None)
         return self._collect(self._execute(requests, timeout_s, on_progress))
+
+    def modify(self, flow_id: str, change: FlowChange) -> None:
+        """Change a flow of the present run; see `Lab.modify_flow`."""
+        request, (qpn, peer_qpn) = self._open[flow_id]
+        for nic, number, values in (
+            (request.src_nic, qpn, change.for_requester()),
+            (request.dst_nic, peer_qpn, change.for_responder()),
+        ):
+            if values:
+                self._nics[nic].ask(op="modify", qpn=number, **values)
+                self._nics[nic].answer()
 
     def _execute(
         self, requests: Sequence[FlowRequest], timeout_s: float, on_progress: Callable[[float], None] | None
     ) -> "_Execution":
         qpns = {request.flow_id: self._take_qpns() for request in requests}
+        self._open = {request.flow_id: (request, qpns[request.flow_id]) for request in requests}
         self._prepare(requests, qpns)
         before = self._counters()
         start_ns = time.monotonic_ns() + 50_000_000 + 3_000_000 * len(self._nics)
@@ -157,6 +149,8 @@ class FlowRunner:
             "rate_bps": request.rate_bps,
             "size_bytes": request.size_bytes,
             "start_offset_ns": request.start_offset_ns,
+            "admission": admission_of(request.window),
+            "operation": request.operation,
             "mtu_bytes": settings.mtu_bytes,
             "message_bytes": settings.message_bytes,
             "window": settings.window,
@@ -189,14 +183,15 @@ class FlowRunner:
                     del waiting[fd]
             if on_progress is not None:
                 on_progress(max(0.0, time.monotonic() - start_ns / 1e9))
+                waiting = {fd: child for fd, child in waiting.items() if not child.events}  # it may have asked NICs
 
     def _settle(self, before: _Counters) -> None:
         """Wait until what is under way has arrived: the balance is even, or nothing has moved for a while."""
         last, quiet = None, 0
         for _ in range(SETTLE_STEPS):
             counts = self._ask_all(op="counts").values()
-            tx = sum(count["tx_data_packets"] + count["tx_ack_packets"] for count in counts)
-            rx = sum(count["rx_data_packets"] + count["rx_ack_packets"] for count in counts)
+            tx = sum(count["tx_vport_rdma_unicast_packets"] for count in counts)
+            rx = sum(count["rx_vport_rdma_unicast_packets"] for count in counts)
             if tx == rx + _grown(self._counters().queue_drops, before.queue_drops):
                 return
             quiet = quiet + 1 if (tx, rx) == last else 0
@@ -206,11 +201,11 @@ class FlowRunner:
             time.sleep(SETTLE_STEP_S)
 
     def _backlog(self) -> bool:
-        queues = shaping.read_counters(self._egress_link)
+        queues = self._read_queues()
         return any(queue.backlog_bytes for queue in queues.values())
 
     def _counters(self) -> _Counters:
-        queues = shaping.read_counters(self._egress_link)
+        queues = self._read_queues()
         drops = {link: queues[interface].dropped_packets for interface, link in self._egress_link.items()}
         return _Counters(
             queue_drops=drops,
@@ -235,8 +230,7 @@ class FlowRunner:
             )
             for request in execution.requests
         )
-        names = NicCounters.__dataclass_fields__
-        nics = {nic: NicCounters(**{name: report[name] for name in names}) for nic, report in reports.items()}
+        nics = {nic: _nic_counters(report) for nic, report in reports.items()}
         queue_drops = {link: drops - before.queue_drops[link] for link, drops in after.queue_drops.items()}
         ends = [flow.completed_ns for flow in flows]
         last = time.monotonic_ns() - start_ns if None in ends else max((end for end in ends if end), default=0)
@@ -249,6 +243,14 @@ class FlowRunner:
             duration_ns=last,
             vswitchd_cpu_ns=after.vswitchd_cpu_ns - before.vswitchd_cpu_ns,
         )
+
+
+def _nic_counters(report: Mapping[str, Any]) -> NicCounters:
+    names = NicCounters.__dataclass_fields__.keys() - {"counters"}
+    counters = {
+        name: value for name, value in report.items() if isinstance(value, int) and name not in ("ok", "cpu_ns")
+    }
+    return NicCounters(**{name: report[name] for name in names}, counters=counters)
 
 
 def _peer(nic: Nic, qpn: int) -> dict[str, Any]:
@@ -274,14 +276,17 @@ def _flow_result(request: FlowRequest, sent: Mapping[str, Any], got: Mapping[str
         local_ack_timeout_err=sent["local_ack_timeout_err"],
         out_of_sequence=got["out_of_sequence"],
         duplicate_request=got["duplicate_request"],
+        np_ecn_marked_roce_packets=got["np_ecn_marked_roce_packets"],
+        np_cnp_sent=got["np_cnp_sent"],
+        rp_cnp_handled=sent["rp_cnp_handled"],
     )
 
 
 def _balance(nics: Iterable[NicCounters], queue_drops: int, switch_socket_drops: int) -> Integrity:
     nics = list(nics)
     return Integrity(
-        tx_packets=sum(nic.tx_data_packets + nic.tx_ack_packets for nic in nics),
-        rx_packets=sum(nic.rx_data_packets + nic.rx_ack_packets for nic in nics),
+        tx_packets=sum(nic.tx_packets for nic in nics),
+        rx_packets=sum(nic.rx_packets for nic in nics),
         queue_drops=queue_drops,
         switch_socket_drops=switch_socket_drops,
         nic_socket_drops=sum(nic.socket_drops for nic in nics),

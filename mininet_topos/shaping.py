@@ -4,7 +4,7 @@ Each egress is a token bucket at the port's rate (`tbf`) over a queue that holds
 full frames. A switch port's queue drops from its head (`pfifo_head_drop`) and not from its tail for one reason:
 dropping the newcomer makes the kernel answer the sender with ENOBUFS, on which Open vSwitch gives up the
 rest of its batch without counting it. Dropping the oldest loses exactly one counted frame.
-This one file is the place where a richer queue model goes.
+The richer model, with priorities, ECN and pauses, is in `queues`.
 """
 
 import json

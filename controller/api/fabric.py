@@ -12,6 +12,7 @@ from controller.api.topology import topology_to
 from controller.api.worker import in_worker
 from controller.brain.view import explain
 from controller.runtime.loop import TOPOLOGY, Loop
+from telemetry.window import Snapshot
 
 Context = Any
 
@@ -23,22 +24,26 @@ class FabricService(rpc.FabricServiceServicer):
         self._loop = loop
 
     async def GetTopology(self, request: pb.GetTopologyRequest, context: Context) -> pb.Topology:
-        """Return switches, links and NICs with their states and planned utilisation."""
-        return await in_worker(topology_to, self._loop.state)
+        """Return switches, links and NICs with their states, planned and measured utilisation."""
+        return await in_worker(topology_to, self._loop.state, self._measured())
 
     async def WatchTopology(self, request: pb.GetTopologyRequest, context: Context) -> AsyncIterator[pb.Topology]:
         """Return the topology now and after every change of it; a slow reader skips to the newest."""
         async with told(context):
             watch = self._loop.topology.open(TOPOLOGY)
             try:
-                topology = await in_worker(topology_to, self._loop.state)
+                topology = await in_worker(topology_to, self._loop.state, self._measured())
                 yield topology
                 async for generation in watch:
                     if generation > topology.generation:
-                        topology = await in_worker(topology_to, self._loop.state)
+                        topology = await in_worker(topology_to, self._loop.state, self._measured())
                         yield topology
             finally:
                 self._loop.topology.close(TOPOLOGY, watch)
+
+    def _measured(self) -> Snapshot | None:
+        tick = self._loop.telemetry.ticks.value
+        return tick.snapshot if tick is not None else None
 
     async def Explain(self, request: pb.ExplainRequest, context: Context) -> pb.Explanation:
         """Say which job, generation and rule take a flow where it goes, and who shares its links."""

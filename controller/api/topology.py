@@ -1,17 +1,19 @@
 """The topology message, read off a state."""
 
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from controller.brain.measured import link_utilisation
 from controller.brain.state import State
 from controller.brain.view import link_loads_bps
 from controller.model.address import ip_text, mac_text
 from controller.model.fabric import Cable, Nic
+from telemetry.window import Snapshot
 
 
-def topology_to(state: State) -> pb.Topology:
-    """Write the whole fabric as it stands."""
+def topology_to(state: State, snapshot: Snapshot | None = None) -> pb.Topology:
+    """Write the whole fabric as it stands, with what was measured where there is a snapshot."""
     loads = link_loads_bps(state)
     fabric = state.fabric
-    return pb.Topology(
+    found = pb.Topology(
         generation=state.topology_generation,
         switches=[
             pb.Switch(
@@ -27,6 +29,15 @@ def topology_to(state: State) -> pb.Topology:
         + [link for nic in fabric.nics for link in _nic_links(state, nic, loads)],
         nics=[_nic(nic) for nic in fabric.nics],
     )
+    if snapshot is not None:
+        _add_measured(found, link_utilisation(fabric, snapshot))
+    return found
+
+
+def _add_measured(topology: pb.Topology, utilisation: dict[str, float]) -> None:
+    for link in topology.links:
+        if (measured := utilisation.get(link.id)) is not None:
+            link.measured_utilisation, link.measured = measured, True
 
 
 def _held(state: State, switch: str) -> int:

@@ -37,6 +37,7 @@ class Client:
     def __init__(self, channel: grpc.Channel) -> None:
         self.jobs = rpc.JobServiceStub(channel)
         self.fabric = rpc.FabricServiceStub(channel)
+        self.telemetry = rpc.TelemetryServiceStub(channel)
 
 
 @contextmanager

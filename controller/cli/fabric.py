@@ -52,13 +52,14 @@ def _print(found: pb.Topology, as_json: bool) -> None:
         switches.add_row(switch.id, switch.role, f"{switch.datapath_id:#x}", state, str(switch.rules))
     out.print(switches)
     links = Table(title="links that are down or carry plans, fullest first", title_justify="left")
-    for name in ("link", "capacity", "state", "planned"):
+    for name in ("link", "capacity", "state", "planned", "measured"):
         links.add_column(name)
     told = [link for link in found.links if not link.up or link.planned_utilisation]
     told.sort(key=lambda link: (link.up, -link.planned_utilisation, link.id))
     for link in told[:MAX_LINKS_SHOWN]:
         state = "up" if link.up else "DOWN"
-        links.add_row(link.id, screen.rate(link.capacity_bps), state, f"{link.planned_utilisation:.1%}")
+        measured = f"{link.measured_utilisation:.1%}" if link.measured else "?"
+        links.add_row(link.id, screen.rate(link.capacity_bps), state, f"{link.planned_utilisation:.1%}", measured)
     out.print(links if told else "every link is up and none carries a plan")
     if len(told) > MAX_LINKS_SHOWN:
         out.print(f"  … and {len(told) - MAX_LINKS_SHOWN} more; --json prints all of them")

@@ -1,5 +1,6 @@
 """The config file of `heddle run`: every key has a default and a description, and `--print-config` shows them."""
 
+import textwrap
 from pathlib import Path
 from typing import Literal
 
@@ -7,8 +8,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from controller.config.complaint import refusal
 from controller.config.document import read_document
+from controller.config.telemetry import TelemetryConfig, detector_settings
 from controller.model.admission import Problem
 from controller.model.error import InputError
+from telemetry.thresholds import complaints
 
 
 class ServiceConfig(BaseModel):
@@ -35,6 +38,16 @@ class ServiceConfig(BaseModel):
         default=4_096, ge=1, le=65_536, description="requests that may wait for the planner; more are refused"
     )
     max_jobs: int = Field(default=10_000, ge=1, le=1_000_000, description="jobs that may hold paths at one time")
+    telemetry: TelemetryConfig = Field(
+        default=TelemetryConfig(), description="what the controller hears of the fabric's queues, and when it says so"
+    )
+    history: str | None = Field(
+        default=None,
+        description="a SQLite file for events and what ports counted per second, minute and hour; null: none",
+    )
+    history_megabytes: int = Field(
+        default=256, ge=1, le=1_000_000, description="how large that file may grow; the oldest seconds go first"
+    )
 
     @field_validator("openflow", "grpc", "http")
     @classmethod
@@ -55,16 +68,21 @@ def load_service(
         name, values = read_document(path)
     given = {key: value for key, value in (("openflow", openflow), ("grpc", grpc), ("http", http)) if value is not None}
     try:
-        return ServiceConfig.model_validate({**values, **given})
+        config = ServiceConfig.model_validate({**values, **given})
     except ValidationError as errors:
         raise _refused(name, errors) from None
+    out_of_range = complaints(detector_settings(config.telemetry))
+    if out_of_range:
+        raise refusal(name, [Problem(f"telemetry.{key}", text) for key, text in out_of_range.items()])
+    return config
 
 
 def _refused(name: str, errors: ValidationError) -> InputError:
-    keys = ", ".join(ServiceConfig.model_fields)
     found = []
     for error in errors.errors():
         key = ".".join(str(step) for step in error["loc"])
+        inside = TelemetryConfig if len(error["loc"]) > 1 else ServiceConfig
+        keys = ", ".join(inside.model_fields)
         text = f"unknown key; the keys are {keys}" if error["type"] == "extra_forbidden" else error["msg"]
         found.append(Problem(key, text.removeprefix("Value error, ")))
     return refusal(name, found)
@@ -78,7 +96,16 @@ def split_address(text: str) -> tuple[str, int]:
 
 def printed() -> str:
     """Return a config file that says what the defaults say, a comment above each key."""
-    lines = ["# The config file of `heddle run --config FILE`, with every key at its default."]
-    for key, field in ServiceConfig.model_fields.items():
-        lines += [f"# {field.description}", f"{key}: {field.default}", ""]
-    return "\n".join(lines).rstrip() + "\n"
+    lines = ["# The config file of `heddle run --config FILE`, with every key at its default.", *_keys(ServiceConfig)]
+    return "\n".join(line.rstrip() for line in lines).rstrip() + "\n"
+
+
+def _keys(section: type[BaseModel]) -> list[str]:
+    lines: list[str] = []
+    for key, field in section.model_fields.items():
+        lines += textwrap.wrap(field.description or "", 110, initial_indent="# ", subsequent_indent="#   ")
+        if isinstance(field.default, BaseModel):
+            lines += [f"{key}:", *(f"  {line}" for line in _keys(type(field.default)))]
+        else:
+            lines += [f"{key}: {'null' if field.default is None else field.default}", ""]
+    return lines

@@ -2,11 +2,12 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import NamedTuple
 
 from controller.dashboard import metrics, page
+from controller.dashboard.exposition import CONTENT_TYPE
 from controller.runtime.loop import Loop
 
 MOST_HEAD_BYTES = 16 << 10
@@ -29,12 +30,11 @@ class HttpServer:
         self._loop = loop
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
-        self._pages: dict[str, Callable[[], Answer]] = {
-            "/": lambda: Answer(HTTPStatus.OK, page.CONTENT_TYPE, page.page_text(loop.state)),
-            "/metrics": lambda: Answer(
-                HTTPStatus.OK, metrics.CONTENT_TYPE, metrics.metrics_text(loop.state, loop.refused_events)
-            ),
-            "/healthz": lambda: Answer(HTTPStatus.OK, "text/plain", "ok\n"),
+        self._scraping = asyncio.Lock()
+        self._pages: dict[str, Callable[[], Awaitable[Answer]]] = {
+            "/": self._page,
+            "/metrics": self._metrics,
+            "/healthz": self._health,
         }
 
     async def start(self, host: str, port: int) -> int:
@@ -51,6 +51,19 @@ class HttpServer:
                 task.cancel()
             await asyncio.gather(*self._connections, return_exceptions=True)
             await self._server.wait_closed()
+
+    async def _page(self) -> Answer:
+        return Answer(HTTPStatus.OK, page.CONTENT_TYPE, page.page_text(self._loop.state))
+
+    async def _metrics(self) -> Answer:
+        """Write the metrics in a thread, one scrape at a time: those of 10,000 ports are tens of megabytes."""
+        loop = self._loop
+        async with self._scraping:
+            text = await asyncio.to_thread(metrics.metrics_text, loop.state, loop.telemetry, loop.refused_events)
+        return Answer(HTTPStatus.OK, CONTENT_TYPE, text)
+
+    async def _health(self) -> Answer:
+        return Answer(HTTPStatus.OK, "text/plain", "ok\n")
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -73,7 +86,7 @@ class HttpServer:
             return
         except asyncio.LimitOverrunError:
             head = b""
-        method, answer = self._answer(head)
+        method, answer = await self._answer(head)
         body = answer.text.encode()
         writer.write(
             f"HTTP/1.1 {answer.status.value} {answer.status.phrase}\r\nContent-Type: {answer.content_type}\r\n"
@@ -83,7 +96,7 @@ class HttpServer:
             writer.write(body)
         await writer.drain()
 
-    def _answer(self, head: bytes) -> tuple[str, Answer]:
+    async def _answer(self, head: bytes) -> tuple[str, Answer]:
         words = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ")
         if len(words) != 3 or not words[2].startswith("HTTP/1."):
             return "", _refusal(HTTPStatus.BAD_REQUEST)
@@ -91,7 +104,7 @@ class HttpServer:
         if method not in ("GET", "HEAD"):
             return method, _refusal(HTTPStatus.METHOD_NOT_ALLOWED)
         found = self._pages.get(target.split("?", 1)[0])
-        return method, found() if found else _refusal(HTTPStatus.NOT_FOUND)
+        return method, await found() if found else _refusal(HTTPStatus.NOT_FOUND)
 
 
 def _refusal(status: HTTPStatus) -> Answer:

@@ -144,6 +144,13 @@ class Fabric:
         return {nic.port: nic for nic in self.nics}
 
     @cached_property
+    def peer_by_name(self) -> dict[str, str]:
+        """Return what is at the other end of each switch port and NIC, by the names that links and samples use."""
+        ends = [(str(cable.lower), str(cable.upper)) for cable in self.cables]
+        ends += [(nic.id, str(nic.port)) for nic in self.nics]
+        return dict(ends) | {second: first for first, second in ends}
+
+    @cached_property
     def nics_of_leaf(self) -> dict[str, tuple[Nic, ...]]:
         """Return the NICs of each leaf that has any, in order of port number."""
         found: dict[str, list[Nic]] = {}

@@ -28,6 +28,7 @@ from controller.model.error import BudgetExceeded, HeddleError
 from controller.model.event import Event, Installed, InstallFailed, RulesRead, Solved, Suggested, Tick
 from controller.model.plan import JobPlan
 from controller.runtime.ports import Clock, InstallError, Placer, Planner, Switches
+from controller.runtime.telemetry import Telemetry
 from controller.runtime.watch import Watchers
 
 INBOX_LIMIT = 65_536
@@ -40,11 +41,14 @@ _LEVELS = {"info": logging.INFO, "warning": logging.WARNING, "error": logging.ER
 class Loop:
     """Owns the state. `post` never blocks; `ask` awaits the brain's answer to one caller."""
 
-    def __init__(self, state: State, *, planner: Planner, placer: Placer, clock: Clock) -> None:
+    def __init__(
+        self, state: State, *, planner: Planner, placer: Placer, clock: Clock, telemetry: Telemetry | None = None
+    ) -> None:
         self.state = state
         self.refused_events = 0
         self.plans: Watchers[JobPlan] = Watchers()
         self.topology: Watchers[int] = Watchers()
+        self.telemetry = telemetry or Telemetry()
         self._planner, self._placer = planner, placer
         self._clock = clock
         self._switches: Switches | None = None
@@ -183,6 +187,7 @@ class Loop:
 
     def _on_note(self, effect: Note) -> None:
         _LOG.log(_LEVELS[effect.severity], "%s: %s", effect.subject, effect.text)
+        self.telemetry.note(effect, self._clock.unix_ms())
 
 
 _PERFORM: dict[type[Effect], Callable[[Loop, Any], None]] = {

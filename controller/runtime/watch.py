@@ -1,4 +1,4 @@
-"""Watchers: bounded queues of news, one per reader; a slow reader skips to the newest."""
+"""Watchers: bounded queues of news, one per reader, a slow one skips to the newest; and a board of the newest alone."""
 
 import asyncio
 from collections import deque
@@ -66,3 +66,24 @@ class Watchers(Generic[News]):
         """Give news to every reader of the key."""
         for watch in self._by_key.get(key, ()):
             watch.put(news)
+
+
+class Newest(Generic[News]):
+    """A board with one piece of news, numbered from 1; readers of any speed see the newest, and what they missed."""
+
+    def __init__(self) -> None:
+        self.value: News | None = None
+        self.number = 0
+        self._replaced = asyncio.Event()
+
+    def put(self, news: News) -> None:
+        """Replace the news and wake whoever waits."""
+        self.value, self.number = news, self.number + 1
+        replaced, self._replaced = self._replaced, asyncio.Event()
+        replaced.set()
+
+    async def after(self, number: int) -> tuple[int, News]:
+        """Return the newest with its number, as soon as that is greater than `number`."""
+        while self.value is None or self.number <= number:
+            await self._replaced.wait()
+        return self.number, self.value

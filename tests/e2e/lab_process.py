@@ -1,16 +1,19 @@
 """Run as a program: a lab that announces itself and then works until something ends it."""
 
 import signal
+import sys
 
 from mininet_topos.flow_run import FlowRequest
 from mininet_topos.lab import Lab
+from mininet_topos.queues.settings import QueueSettings
 from tests.e2e.small_fabrics import spine_leaf
 
 
 def main() -> None:
     """Start a lab, print its id, and run a flow that takes minutes."""
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts what is in the background deaf to it
-    with Lab(spine_leaf(2, 2, 2)) as lab:
+    queues = QueueSettings() if "queues" in sys.argv else None
+    with Lab(spine_leaf(2, 2, 2), queues=queues) as lab:
         lab.ecmp.load()
         request = FlowRequest(
             flow_id="long",

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scapy.contrib.roce import AETH, BTH
+from scapy.contrib.roce import AETH, BTH, cnp
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import Ether
 from scapy.packet import Raw
@@ -20,6 +20,7 @@ ROUTE = roce.Route(
     traffic_class=26 << 2 | 2,
 )
 WRITES = {"first": 0x06, "middle": 0x07, "last": 0x08, "only": 0x0A}
+SENDS = {"first": 0x00, "middle": 0x01, "last": 0x02, "only": 0x04}
 
 
 def scapy_frame(opcode: int, psn: int, ack_request: bool, after_bth: bytes, padding: int = 0) -> bytes:
@@ -42,6 +43,40 @@ def test_write_packets_are_those_of_scapy(kind, payload_bytes):
     extension = reth(0x1122334455667788, 262144) if kind in ("first", "only") else b""
     ours = roce.FrameWriter(ROUTE).write(opcode, 0x123456, True, payload_bytes, 0x1122334455667788, 262144)
     assert bytes(ours) == scapy_frame(opcode, 0x123456, True, extension + bytes(payload_bytes + padding), padding)
+
+
+@pytest.mark.parametrize("kind", SENDS)
+@pytest.mark.parametrize("payload_bytes", [1, 3, 4, 1023, 4096])
+def test_send_packets_are_those_of_scapy_and_have_no_extension(kind, payload_bytes):
+    padding = -payload_bytes % 4
+    ours = roce.FrameWriter(ROUTE).write(SENDS[kind], 0x123456, True, payload_bytes, 5, 262144)
+    assert bytes(ours) == scapy_frame(SENDS[kind], 0x123456, True, bytes(payload_bytes + padding), padding)
+
+
+def test_congestion_notifications_are_those_of_scapy():
+    ip = IP(src="10.0.0.1", dst="10.0.0.2", tos=48 << 2, id=0, flags="DF", ttl=64)
+    ether = Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02")
+    notification = cnp(0xABC)
+    notification.migreq = 1
+    theirs = bytes(ether / ip / UDP(sport=0xC123, dport=4791, chksum=0) / notification)
+    assert bytes(roce.FrameWriter(ROUTE).congestion_notification()) == theirs
+
+
+def test_a_congestion_notification_is_read_back():
+    frame = roce.FrameWriter(ROUTE).congestion_notification()
+    read = roce.parse(frame, len(frame))
+    assert read is not None
+    assert (read.opcode, read.destination_qp, read.payload_bytes, read.icrc_valid) == (roce.CNP, 0xABC, 0, True)
+    assert (roce.priority(read.traffic_class), read.traffic_class & roce.ECN_MASK) == (6, 0)
+
+
+@given(kind=st.sampled_from(sorted(roce.DATA)), ecn=st.integers(0, 3), payload_bytes=st.integers(1, 4096))
+def test_a_mark_on_the_way_does_not_break_the_check_of_any_data_packet(kind, ecn, payload_bytes):
+    frame = roce.FrameWriter(ROUTE).write(kind, 9, False, payload_bytes)
+    frame[15] = frame[15] & ~roce.ECN_MASK | ecn
+    read = roce.parse(frame, len(frame))
+    assert read is not None
+    assert (read.icrc_valid, read.traffic_class & roce.ECN_MASK, read.payload_bytes) == (True, ecn, payload_bytes)
 
 
 @pytest.mark.parametrize(("syndrome", "name"), [(roce.ACK_SYNDROME, "ack"), (roce.NAK_SEQUENCE_ERROR, "nak")])
@@ -98,3 +133,11 @@ def test_ethernet_padding_after_the_packet_is_not_read():
     read = roce.parse(frame, len(frame))
     assert read is not None
     assert read.icrc_valid
+
+
+@given(content=st.binary(max_size=200), header=st.booleans(), length=st.integers(0, 220))
+def test_whatever_arrives_is_a_packet_or_none(content, header, length):
+    start = bytes(roce.FrameWriter(ROUTE).acknowledge(9, 0, 1)[:43]) if header else b""
+    buffer = bytearray((start + content).ljust(256, b"\0"))
+    found = roce.parse(buffer, length)
+    assert found is None or 0 <= found.payload_bytes < length

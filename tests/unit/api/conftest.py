@@ -11,6 +11,7 @@ from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
 from controller.app import Application
 from controller.config.service import ServiceConfig
 from tests.fakes.openflow_switch import FakeSwitch
+from tests.fakes.telemetry_feed import TelemetryFeed
 from tests.unit.brain.driver import small_fabric
 
 
@@ -23,6 +24,10 @@ class Running:
         self.channel = channel
         self.jobs = rpc.JobServiceStub(channel)
         self.fabric = rpc.FabricServiceStub(channel)
+        self.telemetry = rpc.TelemetryServiceStub(channel)
+        self.feed = TelemetryFeed(
+            application.loop.telemetry, application.loop.state.fabric, configured=application.loop.telemetry.configured
+        )
         self.switches: dict[str, FakeSwitch] = {}
 
     async def connect(self, switch_id: str, tables=None) -> FakeSwitch:

@@ -370,7 +370,7 @@ class Switch(_message.Message):
     def __init__(self, id: _Optional[str] = ..., role: _Optional[str] = ..., datapath_id: _Optional[int] = ..., connected: _Optional[bool] = ..., drained: _Optional[bool] = ..., rules: _Optional[int] = ...) -> None: ...
 
 class Link(_message.Message):
-    __slots__ = ("id", "src", "dst", "capacity_bps", "up", "drained", "planned_utilisation", "measured_utilisation")
+    __slots__ = ("id", "src", "dst", "capacity_bps", "up", "drained", "planned_utilisation", "measured_utilisation", "measured")
     ID_FIELD_NUMBER: _ClassVar[int]
     SRC_FIELD_NUMBER: _ClassVar[int]
     DST_FIELD_NUMBER: _ClassVar[int]
@@ -379,6 +379,7 @@ class Link(_message.Message):
     DRAINED_FIELD_NUMBER: _ClassVar[int]
     PLANNED_UTILISATION_FIELD_NUMBER: _ClassVar[int]
     MEASURED_UTILISATION_FIELD_NUMBER: _ClassVar[int]
+    MEASURED_FIELD_NUMBER: _ClassVar[int]
     id: str
     src: str
     dst: str
@@ -387,7 +388,8 @@ class Link(_message.Message):
     drained: bool
     planned_utilisation: float
     measured_utilisation: float
-    def __init__(self, id: _Optional[str] = ..., src: _Optional[str] = ..., dst: _Optional[str] = ..., capacity_bps: _Optional[int] = ..., up: _Optional[bool] = ..., drained: _Optional[bool] = ..., planned_utilisation: _Optional[float] = ..., measured_utilisation: _Optional[float] = ...) -> None: ...
+    measured: bool
+    def __init__(self, id: _Optional[str] = ..., src: _Optional[str] = ..., dst: _Optional[str] = ..., capacity_bps: _Optional[int] = ..., up: _Optional[bool] = ..., drained: _Optional[bool] = ..., planned_utilisation: _Optional[float] = ..., measured_utilisation: _Optional[float] = ..., measured: _Optional[bool] = ...) -> None: ...
 
 class Nic(_message.Message):
     __slots__ = ("id", "host", "ip", "mac", "leaf_port", "capacity_bps", "rail", "network")
@@ -456,7 +458,7 @@ class PortSampleBatch(_message.Message):
     def __init__(self, samples: _Optional[_Iterable[_Union[PortSample, _Mapping]]] = ...) -> None: ...
 
 class PortSample(_message.Message):
-    __slots__ = ("port", "timestamp_unix_ns", "sequence", "tx_bytes", "rx_bytes", "tx_packets", "rx_packets", "drops", "queues", "boot_id", "nic_counters")
+    __slots__ = ("port", "timestamp_unix_ns", "sequence", "tx_bytes", "rx_bytes", "tx_packets", "rx_packets", "drops", "queues", "boot_id", "nic_counters", "stale")
     class NicCountersEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -475,6 +477,7 @@ class PortSample(_message.Message):
     QUEUES_FIELD_NUMBER: _ClassVar[int]
     BOOT_ID_FIELD_NUMBER: _ClassVar[int]
     NIC_COUNTERS_FIELD_NUMBER: _ClassVar[int]
+    STALE_FIELD_NUMBER: _ClassVar[int]
     port: str
     timestamp_unix_ns: int
     sequence: int
@@ -486,10 +489,11 @@ class PortSample(_message.Message):
     queues: _containers.RepeatedCompositeFieldContainer[QueueSample]
     boot_id: int
     nic_counters: _containers.ScalarMap[str, int]
-    def __init__(self, port: _Optional[str] = ..., timestamp_unix_ns: _Optional[int] = ..., sequence: _Optional[int] = ..., tx_bytes: _Optional[int] = ..., rx_bytes: _Optional[int] = ..., tx_packets: _Optional[int] = ..., rx_packets: _Optional[int] = ..., drops: _Optional[int] = ..., queues: _Optional[_Iterable[_Union[QueueSample, _Mapping]]] = ..., boot_id: _Optional[int] = ..., nic_counters: _Optional[_Mapping[str, int]] = ...) -> None: ...
+    stale: bool
+    def __init__(self, port: _Optional[str] = ..., timestamp_unix_ns: _Optional[int] = ..., sequence: _Optional[int] = ..., tx_bytes: _Optional[int] = ..., rx_bytes: _Optional[int] = ..., tx_packets: _Optional[int] = ..., rx_packets: _Optional[int] = ..., drops: _Optional[int] = ..., queues: _Optional[_Iterable[_Union[QueueSample, _Mapping]]] = ..., boot_id: _Optional[int] = ..., nic_counters: _Optional[_Mapping[str, int]] = ..., stale: _Optional[bool] = ...) -> None: ...
 
 class QueueSample(_message.Message):
-    __slots__ = ("priority", "ecn_marked_packets", "pfc_rx_frames", "pfc_tx_frames", "paused_ns", "depth_bytes", "max_depth_bytes")
+    __slots__ = ("priority", "ecn_marked_packets", "pfc_rx_frames", "pfc_tx_frames", "paused_ns", "depth_bytes", "max_depth_bytes", "packets", "bytes", "dropped_packets")
     PRIORITY_FIELD_NUMBER: _ClassVar[int]
     ECN_MARKED_PACKETS_FIELD_NUMBER: _ClassVar[int]
     PFC_RX_FRAMES_FIELD_NUMBER: _ClassVar[int]
@@ -497,6 +501,9 @@ class QueueSample(_message.Message):
     PAUSED_NS_FIELD_NUMBER: _ClassVar[int]
     DEPTH_BYTES_FIELD_NUMBER: _ClassVar[int]
     MAX_DEPTH_BYTES_FIELD_NUMBER: _ClassVar[int]
+    PACKETS_FIELD_NUMBER: _ClassVar[int]
+    BYTES_FIELD_NUMBER: _ClassVar[int]
+    DROPPED_PACKETS_FIELD_NUMBER: _ClassVar[int]
     priority: int
     ecn_marked_packets: int
     pfc_rx_frames: int
@@ -504,7 +511,10 @@ class QueueSample(_message.Message):
     paused_ns: int
     depth_bytes: int
     max_depth_bytes: int
-    def __init__(self, priority: _Optional[int] = ..., ecn_marked_packets: _Optional[int] = ..., pfc_rx_frames: _Optional[int] = ..., pfc_tx_frames: _Optional[int] = ..., paused_ns: _Optional[int] = ..., depth_bytes: _Optional[int] = ..., max_depth_bytes: _Optional[int] = ...) -> None: ...
+    packets: int
+    bytes: int
+    dropped_packets: int
+    def __init__(self, priority: _Optional[int] = ..., ecn_marked_packets: _Optional[int] = ..., pfc_rx_frames: _Optional[int] = ..., pfc_tx_frames: _Optional[int] = ..., paused_ns: _Optional[int] = ..., depth_bytes: _Optional[int] = ..., max_depth_bytes: _Optional[int] = ..., packets: _Optional[int] = ..., bytes: _Optional[int] = ..., dropped_packets: _Optional[int] = ...) -> None: ...
 
 class ListCongestionRequest(_message.Message):
     __slots__ = ()
@@ -517,24 +527,38 @@ class ListCongestionReply(_message.Message):
     def __init__(self, congestion: _Optional[_Iterable[_Union[Congestion, _Mapping]]] = ...) -> None: ...
 
 class Congestion(_message.Message):
-    __slots__ = ("port", "priority", "kind", "since_unix_ms", "flow_ids", "root_cause")
+    __slots__ = ("port", "priority", "kind", "since_unix_ms", "flow_ids", "root_cause", "whole_port", "value", "threshold", "stale", "flows")
     PORT_FIELD_NUMBER: _ClassVar[int]
     PRIORITY_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     SINCE_UNIX_MS_FIELD_NUMBER: _ClassVar[int]
     FLOW_IDS_FIELD_NUMBER: _ClassVar[int]
     ROOT_CAUSE_FIELD_NUMBER: _ClassVar[int]
+    WHOLE_PORT_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    THRESHOLD_FIELD_NUMBER: _ClassVar[int]
+    STALE_FIELD_NUMBER: _ClassVar[int]
+    FLOWS_FIELD_NUMBER: _ClassVar[int]
     port: str
     priority: int
     kind: str
     since_unix_ms: int
     flow_ids: _containers.RepeatedScalarFieldContainer[str]
     root_cause: str
-    def __init__(self, port: _Optional[str] = ..., priority: _Optional[int] = ..., kind: _Optional[str] = ..., since_unix_ms: _Optional[int] = ..., flow_ids: _Optional[_Iterable[str]] = ..., root_cause: _Optional[str] = ...) -> None: ...
+    whole_port: bool
+    value: float
+    threshold: float
+    stale: bool
+    flows: int
+    def __init__(self, port: _Optional[str] = ..., priority: _Optional[int] = ..., kind: _Optional[str] = ..., since_unix_ms: _Optional[int] = ..., flow_ids: _Optional[_Iterable[str]] = ..., root_cause: _Optional[str] = ..., whole_port: _Optional[bool] = ..., value: _Optional[float] = ..., threshold: _Optional[float] = ..., stale: _Optional[bool] = ..., flows: _Optional[int] = ...) -> None: ...
 
 class WatchEventsRequest(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("since_unix_ns", "history_only")
+    SINCE_UNIX_NS_FIELD_NUMBER: _ClassVar[int]
+    HISTORY_ONLY_FIELD_NUMBER: _ClassVar[int]
+    since_unix_ns: int
+    history_only: bool
+    def __init__(self, since_unix_ns: _Optional[int] = ..., history_only: _Optional[bool] = ...) -> None: ...
 
 class Event(_message.Message):
     __slots__ = ("timestamp_unix_ns", "severity", "kind", "subject", "text")

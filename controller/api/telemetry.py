@@ -1,0 +1,191 @@
+"""TelemetryService."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import grpc
+import numpy as np
+from numpy.typing import NDArray
+
+from controller.api.errors import told
+from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
+from controller.api.worker import in_worker
+from controller.brain.congestion import Congested, congestion
+from controller.brain.measured import pfc_queues
+from controller.brain.state import State
+from controller.model.admission import quoted
+from controller.model.error import NotFound
+from controller.model.log_event import LogEvent
+from controller.runtime.loop import Loop
+from controller.runtime.telemetry import EVENTS, TelemetryTick
+from controller.runtime.watch import MAX_WATCHERS, TooManyWatchers
+from telemetry.counters import NIC_COUNTERS, PORT_COUNTERS, QUEUE_COUNTERS, nic_column, queue_columns
+from telemetry.window import Snapshot
+
+MAX_PAST_EVENTS = 10_000
+PORTS_AT_ONCE = 256
+"""So many samples are written in one visit to a worker thread."""
+
+Context = Any
+Ints = NDArray[np.int64]
+
+
+class TelemetryService(rpc.TelemetryServiceServicer):
+    """What the fabric feels: samples, conditions, events."""
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
+        self._telemetry = loop.telemetry
+
+    async def WatchPorts(self, request: pb.WatchPortsRequest, context: Context) -> AsyncIterator[pb.PortSample]:
+        """Return the newest sample of each port, then every newer one; a slow reader misses those between."""
+        async with told(context):
+            telemetry = self._telemetry.required()
+            if telemetry.port_readers >= MAX_WATCHERS:
+                raise TooManyWatchers(f"{MAX_WATCHERS} watchers are open already")
+            telemetry.port_readers += 1
+            try:
+                number, tick = await telemetry.ticks.after(0)
+                rows = _rows(tick.snapshot, request.ports)
+                sent = np.full((rows.size, 2), -1, dtype=np.int64)
+                while True:
+                    for some in _fresh(tick.snapshot, rows, sent):
+                        for sample in await in_worker(samples_to, tick.snapshot, some):
+                            yield sample
+                    later, tick = await telemetry.ticks.after(number)
+                    telemetry.skipped_ticks += later - number - 1
+                    number = later
+            finally:
+                telemetry.port_readers -= 1
+
+    async def ListCongestion(self, request: pb.ListCongestionRequest, context: Context) -> pb.ListCongestionReply:
+        """Return every raised condition with the planned flows that feel it and where it comes from."""
+        async with told(context):
+            return await in_worker(congestion_to, self._loop.state, self._telemetry.newest())
+
+    async def WatchEvents(self, request: pb.WatchEventsRequest, context: Context) -> AsyncIterator[pb.Event]:
+        """Return what is kept from a time on, then (unless history_only) every event as it comes."""
+        async with told(context):
+            watch = self._telemetry.events.open(EVENTS)
+            try:
+                past: tuple[LogEvent, ...] = ()
+                if request.since_unix_ns or request.history_only:
+                    past = await in_worker(self._telemetry.past, request.since_unix_ns, MAX_PAST_EVENTS)
+                for event in past:
+                    yield event_to(event)
+                if request.history_only:
+                    return
+                known, skipped = set(past), 0
+                async for event in watch:
+                    if watch.skipped > skipped:
+                        yield _skipped(event, watch.skipped - skipped)
+                        skipped = watch.skipped
+                    if event not in known:  # came between the opening of the watch and the reading of the past
+                        yield event_to(event)
+            finally:
+                self._telemetry.events.close(EVENTS, watch)
+
+
+def _rows(snapshot: Snapshot, names: Sequence[str]) -> Ints:
+    """Return the rows of named ports, of all where none is named; raises NotFound."""
+    if not names:
+        return np.arange(len(snapshot.names), dtype=np.int64)
+    row_by_name = {name: row for row, name in enumerate(snapshot.names)}
+    for name in names:
+        if name not in row_by_name:
+            raise NotFound(f"ports: no port or NIC {quoted(name)}; ports are named SWITCH:NUMBER, NICs by their ids")
+    return np.array(sorted({row_by_name[name] for name in names}), dtype=np.int64)
+
+
+def _fresh(snapshot: Snapshot, rows: Ints, sent: NDArray[np.int64]) -> list[Ints]:
+    """Return the rows whose sample is newer, or has gone stale, since `sent`, a few at a time; `sent` follows."""
+    now = np.column_stack((snapshot.timestamp_ns[rows], snapshot.stale[rows]))
+    news = snapshot.heard[rows] & (now != sent).any(axis=1)
+    sent[news] = now[news]
+    found = rows[news]
+    return [found[first : first + PORTS_AT_ONCE] for first in range(0, found.size, PORTS_AT_ONCE)]
+
+
+_QUEUE_FIELDS = (*QUEUE_COUNTERS, "depth_bytes", "max_depth_bytes")
+_NIC_COLUMNS = tuple((name, nic_column(name)) for name in NIC_COUNTERS)
+
+
+def samples_to(snapshot: Snapshot, rows: Ints) -> list[pb.PortSample]:
+    """Write the totals of some rows."""
+    total = snapshot.total[rows]
+    counters = [total[:, queue_columns(name)] for name in QUEUE_COUNTERS]
+    counters += [snapshot.depth_bytes[rows], snapshot.max_depth_bytes[rows]]
+    queues = np.stack(counters, axis=2)  # (ports, priorities, counters)
+    positions, priorities = np.nonzero(queues.any(axis=2))
+    heads = zip(
+        rows.tolist(),
+        snapshot.timestamp_ns[rows].tolist(),
+        snapshot.sequence[rows].tolist(),
+        snapshot.boot_id[rows].tolist(),
+        snapshot.stale[rows].tolist(),
+        total.tolist(),
+        strict=True,
+    )
+    found = [
+        pb.PortSample(
+            port=snapshot.names[row],
+            timestamp_unix_ns=timestamp_ns,
+            sequence=sequence,
+            boot_id=boot_id,
+            stale=stale,
+            nic_counters={name: counted[column] for name, column in _NIC_COLUMNS if counted[column]},
+            **dict(zip(PORT_COUNTERS, counted[: len(PORT_COUNTERS)], strict=True)),
+        )
+        for row, timestamp_ns, sequence, boot_id, stale, counted in heads
+    ]
+    held = zip(positions.tolist(), priorities.tolist(), queues[positions, priorities].tolist(), strict=True)
+    for position, priority, values in held:
+        found[position].queues.add(priority=priority, **dict(zip(_QUEUE_FIELDS, values, strict=True)))
+    return found
+
+
+def congestion_to(state: State, tick: TelemetryTick) -> pb.ListCongestionReply:
+    """Write every raised condition."""
+    found = congestion(state, tick.active, pfc_queues(tick.snapshot))
+    return pb.ListCongestionReply(congestion=[_congestion(one) for one in found])
+
+
+def _congestion(found: Congested) -> pb.Congestion:
+    signal = found.signal
+    return pb.Congestion(
+        port=signal.port,
+        priority=signal.priority or 0,
+        whole_port=signal.priority is None,
+        kind=signal.kind.value,
+        since_unix_ms=signal.since_unix_ns // 1_000_000,
+        value=signal.value,
+        threshold=signal.threshold,
+        stale=signal.stale,
+        flow_ids=found.flow_ids,
+        flows=found.flows,
+        root_cause=found.root_cause,
+    )
+
+
+def event_to(event: LogEvent) -> pb.Event:
+    """Write an event."""
+    return pb.Event(
+        timestamp_unix_ns=event.timestamp_unix_ns,
+        severity=event.severity,
+        kind=event.kind,
+        subject=event.subject,
+        text=event.text,
+    )
+
+
+def _skipped(before: LogEvent, count: int) -> pb.Event:
+    text = f"this reader was too slow for {count} events; they are missing here"
+    return pb.Event(
+        timestamp_unix_ns=before.timestamp_unix_ns, severity="warning", kind="skipped", subject="controller", text=text
+    )
+
+
+def add_to(server: grpc.aio.Server, loop: Loop) -> None:
+    """Register the service."""
+    rpc.add_TelemetryServiceServicer_to_server(TelemetryService(loop), server)

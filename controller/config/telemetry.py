@@ -1,0 +1,108 @@
+"""The `telemetry` section of the config file of `heddle run`, and what it means for the collector.
+
+The thresholds' keys, defaults and reasons are those of `telemetry.thresholds`: they are not written down twice.
+"""
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
+
+from controller.model.error import InputError
+from controller.model.fabric import Fabric
+from telemetry.collector.bus import Broker
+from telemetry.ports import Port, PortTable
+from telemetry.thresholds import DetectorSettings, reasons
+from telemetry.topic import Source
+
+MQTT_PORT = 1883
+MAX_PASSWORD_BYTES = 4_096
+
+
+class _Bus(BaseModel):
+    """Where the broker is."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    broker: str | None = Field(
+        default=None, description="the MQTT broker that agents publish to, HOST or HOST:PORT; no telemetry without"
+    )
+    username: str | None = Field(default=None, description="the name to give the broker")
+    password_file: str | None = Field(default=None, description="a file whose first line is the password for it")
+    ca_file: str | None = Field(default=None, description="certificates to trust, PEM: then TLS is used")
+
+    @field_validator("broker")
+    @classmethod
+    def _address(cls, text: str | None) -> str | None:
+        if text is not None:
+            _split(text)
+        return text
+
+
+def _split(text: str) -> tuple[str, int]:
+    """Cut HOST or HOST:PORT in two, an IPv6 address in brackets; raises ValueError."""
+    host, colon, port = text.rpartition(":")
+    if not colon or text.endswith("]"):
+        host, port = text, str(MQTT_PORT)
+    if not host or not port.isascii() or not port.isdigit() or not 1 <= int(port) <= 65_535 or not host.isprintable():
+        raise ValueError("must be HOST or HOST:PORT such as 127.0.0.1:1883")
+    return host.strip("[]"), int(port)
+
+
+if TYPE_CHECKING:
+
+    class TelemetryConfig(_Bus):
+        """What mypy sees of the class below: the fields of DetectorSettings are read by name only."""
+
+else:
+    TelemetryConfig = create_model(
+        "TelemetryConfig",
+        __base__=_Bus,
+        **{
+            field.name: (type(field.default), Field(default=field.default, description=reasons()[field.name]))
+            for field in dataclasses.fields(DetectorSettings)
+        },
+    )
+
+
+def detector_settings(config: TelemetryConfig) -> DetectorSettings:
+    """Return the thresholds that a config asks for; they may be out of range (see telemetry.thresholds.complaints)."""
+    values: dict[str, Any] = {field.name: getattr(config, field.name) for field in dataclasses.fields(DetectorSettings)}
+    return DetectorSettings(**values)
+
+
+def broker_of(config: TelemetryConfig) -> Broker | None:
+    """Return the broker with its password read; raises InputError where that cannot be."""
+    if config.broker is None:
+        return None
+    host, port = _split(config.broker)
+    password = None if config.password_file is None else _password(Path(config.password_file))
+    ca_file = None if config.ca_file is None else Path(config.ca_file)
+    if ca_file is not None and not ca_file.is_file():
+        raise InputError(f"telemetry.ca_file: {ca_file} is no file")
+    return Broker(host=host, port=port, username=config.username, password=password, ca_file=ca_file)
+
+
+def _password(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            line = file.readline(MAX_PASSWORD_BYTES)
+        return line.decode().rstrip("\r\n")
+    except OSError as error:
+        raise InputError(f"telemetry.password_file: {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"telemetry.password_file: {path}: its first line is no text") from None
+
+
+def ports_of(fabric: Fabric) -> PortTable:
+    """Return every port that can have a sample: those of cables at both ends, leaf ports of NICs, and the NICs."""
+    found = [
+        Port(str(end), Source.SWITCH, end.switch, cable.capacity_bps)
+        for cable in fabric.cables
+        for end in (cable.lower, cable.upper)
+    ]
+    for nic in fabric.nics:
+        found.append(Port(str(nic.port), Source.SWITCH, nic.port.switch, nic.capacity_bps))
+        found.append(Port(nic.id, Source.HOST, nic.host, nic.capacity_bps))
+    return PortTable(found)

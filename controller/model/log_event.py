@@ -1,0 +1,17 @@
+"""What happened, as operators are told it: one line of the event log."""
+
+from dataclasses import dataclass
+
+SEVERITIES = ("info", "warning", "error")
+NOTE = "note"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogEvent:
+    """One happening. `kind` is for machines (`congestion_raised`, `agent_offline`, `note`), `text` for people."""
+
+    timestamp_unix_ns: int
+    severity: str
+    kind: str
+    subject: str
+    text: str

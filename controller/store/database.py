@@ -1,0 +1,199 @@
+"""The history's file: opened, mended, written and kept within its size. One thread owns a `Database`.
+
+SQLite in WAL mode: readers (`sqlite3 FILE`, the API) do not stop the writer. A commit is not waited for on the disk
+(synchronous = NORMAL): a power cut may take the last commits with it and never the file's soundness.
+"""
+
+import logging
+import os
+import sqlite3
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from controller.model.error import EnvironmentFault
+from controller.model.log_event import LogEvent
+from controller.store import schema
+from controller.store.seconds import Second
+
+DAMAGED_SUFFIX = ".damaged"
+BUSY_S = 2.0
+FULL_SHARE, TRIMMED_SHARE = 0.9, 0.75
+"""A file that fills the first share of its limit is trimmed to the second, so that not every batch trims."""
+_LOG = logging.getLogger("heddle.history")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retention:
+    """How long each level is kept, and how large the file may be, whichever is reached first.
+
+    Seconds for an hour: what is looked at while something happens. Minutes for a week: what is looked at the day after.
+    Hours for a year: how load grows. Events for a month.
+    """
+
+    seconds_s: int = 3_600
+    minutes_s: int = 7 * 86_400
+    hours_s: int = 365 * 86_400
+    events_s: int = 30 * 86_400
+    max_bytes: int = 256 << 20
+
+    def keep_s(self, level_s: int) -> int:
+        """Return how long a level is kept."""
+        return {1: self.seconds_s, 60: self.minutes_s}.get(level_s, self.hours_s)
+
+
+class Database:
+    """One open file. Methods raise sqlite3.Error where the disk or the file fails."""
+
+    def __init__(self, path: Path, retention: Retention) -> None:
+        self.path, self.retention = path, retention
+        self._port_ids: dict[str, int] = {}
+        self._connection = _opened(path, retention)
+        self._page_bytes = int(self._one("PRAGMA page_size"))
+
+    def close(self) -> None:
+        """Close the file; its write-ahead log is taken in."""
+        self._connection.close()
+
+    def write(self, names: Sequence[str], seconds: Iterable[Second], events: Iterable[LogEvent]) -> None:
+        """Add seconds to their buckets, and events, in one transaction."""
+        seconds = list(seconds)
+        with self._connection as transaction:
+            ids = self._ids(names, seconds)
+            for second in seconds:
+                for level in schema.LEVELS_S:
+                    start = second.start_s - second.start_s % level
+                    transaction.executemany(
+                        schema.ADD_PORT, ((level, start, ids[row], *values) for row, *values in second.ports)
+                    )
+                    transaction.executemany(
+                        schema.ADD_QUEUE, ((level, start, ids[row], *values) for row, *values in second.queues)
+                    )
+            transaction.executemany(
+                schema.ADD_EVENT, ((e.timestamp_unix_ns, e.severity, e.kind, e.subject, e.text) for e in events)
+            )
+
+    def trim(self, now_s: int) -> None:
+        """Drop what is older than the retention says, then the oldest until the file is within its size."""
+        with self._connection as transaction:
+            for level in schema.LEVELS_S:
+                self._drop_before(transaction, level, now_s - self.retention.keep_s(level))
+            oldest_ns = (now_s - self.retention.events_s) * 1_000_000_000
+            transaction.execute("DELETE FROM event WHERE timestamp_unix_ns < ?", (oldest_ns,))
+        self.shrink()
+        self._connection.execute("PRAGMA incremental_vacuum").fetchall()
+
+    def used_bytes(self) -> int:
+        """Return how much of the file is in use; pages that are free are used again first."""
+        return (int(self._one("PRAGMA page_count")) - int(self._one("PRAGMA freelist_count"))) * self._page_bytes
+
+    def shrink(self) -> None:
+        """Where the file is nearly full, drop the oldest quarter of its finest level until it is not; events last."""
+        if self.used_bytes() <= self.retention.max_bytes * FULL_SHARE:
+            return
+        wanted = self.retention.max_bytes * TRIMMED_SHARE
+        for _ in range(64):
+            if self.used_bytes() <= wanted:
+                return
+            with self._connection as transaction:
+                if not any(self._drop_quarter(transaction, level) for level in schema.LEVELS_S):
+                    middle = "SELECT avg(timestamp_unix_ns) FROM event"
+                    transaction.execute(f"DELETE FROM event WHERE timestamp_unix_ns <= ({middle})")
+
+    def _drop_quarter(self, transaction: sqlite3.Connection, level: int) -> bool:
+        ends = [
+            transaction.execute(f"SELECT {end}(start_s) FROM {table} WHERE rollup_seconds = ?", (level,)).fetchone()[0]
+            for table in ("port_rollup", "queue_rollup")
+            for end in ("min", "max")  # each alone is one step down the index
+        ]
+        known = [end for end in ends if end is not None]
+        if not known:
+            return False
+        oldest, newest = min(known), max(known)
+        self._drop_before(transaction, level, oldest + max(level, (newest - oldest) // 4))
+        return True
+
+    def _drop_before(self, transaction: sqlite3.Connection, level: int, start_s: int) -> None:
+        for table in ("port_rollup", "queue_rollup"):
+            transaction.execute(f"DELETE FROM {table} WHERE rollup_seconds = ? AND start_s < ?", (level, start_s))
+
+    def _ids(self, names: Sequence[str], seconds: list[Second]) -> dict[int, int]:
+        """Return the file's id of each port row that is to be written."""
+        rows = {row for second in seconds for row, *_ in (*second.ports, *second.queues)}
+        new = [(names[row],) for row in rows if names[row] not in self._port_ids]
+        if new:
+            self._connection.executemany("INSERT OR IGNORE INTO port (name) VALUES (?)", new)
+            self._port_ids = dict(self._connection.execute("SELECT name, id FROM port").fetchall())
+        return {row: self._port_ids[names[row]] for row in rows}
+
+    def _one(self, statement: str) -> int:
+        return int(self._connection.execute(statement).fetchone()[0])
+
+
+def _opened(path: Path, retention: Retention) -> sqlite3.Connection:
+    """Open the file; a damaged one is moved aside, once."""
+    try:
+        return _connected(path, retention)
+    except sqlite3.OperationalError as error:
+        raise EnvironmentFault(f"history: {path} cannot be written ({error}); name another file") from None
+    except sqlite3.DatabaseError as error:
+        _move_aside(path, error)
+        return _connected(path, retention)
+
+
+def _connected(path: Path, retention: Retention) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, timeout=BUSY_S, isolation_level="IMMEDIATE", check_same_thread=False)
+    try:
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA journal_size_limit = 8388608")
+        if connection.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok":
+            raise sqlite3.DatabaseError("its pages contradict each other")
+        version = connection.execute("PRAGMA user_version").fetchone()[0]
+        if version not in (0, schema.VERSION):
+            raise sqlite3.DatabaseError(f"it is of version {version}, not {schema.VERSION}")
+        connection.executescript(schema.CREATE)
+        page_bytes = connection.execute("PRAGMA page_size").fetchone()[0]
+        connection.execute(f"PRAGMA max_page_count = {max(64, retention.max_bytes // page_bytes)}")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _move_aside(path: Path, why: Exception) -> None:
+    """Keep a damaged file under another name, in place of an earlier one, and say so."""
+    aside = path.with_name(path.name + DAMAGED_SUFFIX)
+    _LOG.warning("history: %s is damaged (%s); it is kept as %s, history begins anew", path, why, aside.name)
+    os.replace(path, aside)
+    for suffix in ("-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
+def read_events(path: Path, since_unix_ns: int, most: int) -> tuple[LogEvent, ...]:
+    """Return the newest events from a time on, oldest first; nothing where the file cannot be read."""
+    rows = _read(path, schema.NEWEST_EVENTS, (since_unix_ns, most))
+    return tuple(
+        LogEvent(timestamp_unix_ns=stamp, severity=severity, kind=kind, subject=subject, text=text)
+        for stamp, severity, kind, subject, text in reversed(rows)
+    )
+
+
+def read_rollups(path: Path, port: str, level_s: int, since_s: int = 0) -> tuple[list[tuple[int, ...]], ...]:
+    """Return a port's buckets (start, then PORT_COUNTERS) and its queues' (start, priority, QUEUE_COUNTERS, depth)."""
+    asked = (port, level_s, since_s)
+    return _read(path, schema.PORT_ROLLUPS, asked), _read(path, schema.QUEUE_ROLLUPS, asked)
+
+
+def _read(path: Path, statement: str, values: tuple[object, ...]) -> list[tuple[Any, ...]]:
+    try:
+        connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_S)
+        try:
+            return connection.execute(statement, values).fetchall()
+        finally:
+            connection.close()
+    except sqlite3.Error as error:
+        _LOG.warning("history: %s cannot be read: %s", path, error)
+        return []

@@ -1,0 +1,180 @@
+"""History as the controller's loop sees it: hand over and go on; a thread writes.
+
+    sample, record ──► waiting (bounded; full: dropped and counted) ──► thread: Seconds ──► Database, a batch a second
+
+A crash loses what waited and the batch: a second or two. A disk that is full or fails costs history, never the
+controller: batches are dropped and counted, and one line says so until it works again.
+"""
+
+import logging
+import sqlite3
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from controller.model.log_event import LogEvent
+from controller.store.database import Database, Retention, read_events
+from controller.store.seconds import Second, Seconds
+from telemetry.window import Snapshot
+
+MAX_SNAPSHOTS = 4
+MAX_EVENTS = 10_000
+COUNTS = ("skipped_snapshots", "dropped_events", "written_batches", "failed_batches", "used_bytes")
+BATCH_S = 1.0
+TRIM_EVERY_S = 30
+CLOSE_S = 5.0
+_LOG = logging.getLogger("heddle.history")
+
+
+class _Waiting:
+    """What the loop handed over and the thread has not taken; bounded, and never waits on the loop's side.
+
+    A snapshot that pushes out an older one loses resolution and nothing else: counters are totals.
+    """
+
+    def __init__(self) -> None:
+        self.snapshots: deque[Snapshot] = deque(maxlen=MAX_SNAPSHOTS)
+        self.events: deque[LogEvent] = deque()
+        self.closing = False
+        self.changed = threading.Condition()
+
+    def put_snapshot(self, snapshot: Snapshot) -> int:
+        """Hand over a snapshot; return how many went for it."""
+        with self.changed:
+            pushed = len(self.snapshots) == MAX_SNAPSHOTS
+            self.snapshots.append(snapshot)
+            self.changed.notify()
+        return int(pushed)
+
+    def put_events(self, events: tuple[LogEvent, ...]) -> int:
+        """Hand over events; return how many found no room."""
+        with self.changed:
+            room = max(0, MAX_EVENTS - len(self.events))
+            self.events += events[:room]
+            self.changed.notify()
+        return max(0, len(events) - room)
+
+    def take_snapshots(self, timeout_s: float) -> list[Snapshot]:
+        """Wait for snapshots, or for the end."""
+        with self.changed:
+            self.changed.wait_for(lambda: self.snapshots or self.closing, timeout_s)
+            found = list(self.snapshots)
+            self.snapshots.clear()
+            return found
+
+    def take_events(self) -> list[LogEvent]:
+        """Take the events that are there."""
+        with self.changed:
+            found = list(self.events)
+            self.events.clear()
+            return found
+
+    def close(self) -> None:
+        """Say that no more will come."""
+        with self.changed:
+            self.closing = True
+            self.changed.notify()
+
+
+class SqliteHistory:
+    """One file's history. `sample` and `record` never wait and never raise; `close` writes what is there."""
+
+    def __init__(
+        self, path: Path, retention: Retention | None = None, *, unix_s: Callable[[], float] = time.time
+    ) -> None:
+        self.path = path
+        self._retention = retention or Retention()
+        self._database: Database | None = Database(path, self._retention)
+        self._unix_s = unix_s
+        self._waiting = _Waiting()
+        self._seconds = Seconds()
+        self._names: tuple[str, ...] = ()
+        self._failing = False
+        self._trimmed_s = 0.0
+        self._counts = dict.fromkeys(COUNTS, 0)
+        self._thread = threading.Thread(target=self._run, name="history", daemon=True)
+        self._thread.start()
+
+    def sample(self, snapshot: Snapshot) -> None:
+        """Take a tick's counters."""
+        self._counts["skipped_snapshots"] += self._waiting.put_snapshot(snapshot)
+
+    def record(self, events: tuple[LogEvent, ...]) -> None:
+        """Take events."""
+        self._counts["dropped_events"] += self._waiting.put_events(events)
+
+    def events(self, since_unix_ns: int, most: int) -> tuple[LogEvent, ...]:
+        """Return the newest events from a time on, oldest first."""
+        return read_events(self.path, since_unix_ns, most)
+
+    def counts(self) -> Mapping[str, int]:
+        """Return what was written and dropped so far."""
+        return dict(self._counts)
+
+    def close(self) -> None:
+        """Write what waits and close the file; gives up after some seconds."""
+        self._waiting.close()
+        self._thread.join(CLOSE_S)
+
+    def _run(self) -> None:
+        closing = False
+        while not closing:
+            seconds = self._gathered()
+            closing = self._waiting.closing and not self._waiting.snapshots
+            if closing:
+                seconds.append(self._seconds.close())
+            self._write([second for second in seconds if second.ports or second.queues], self._waiting.take_events())
+        if self._database is not None:
+            self._database.close()
+
+    def _gathered(self) -> list[Second]:
+        """Take what comes within a batch's time; return the seconds that are over."""
+        over: list[Second] = []
+        due = time.monotonic() + BATCH_S
+        while (left := due - time.monotonic()) > 0:
+            for snapshot in self._waiting.take_snapshots(left):
+                self._names = snapshot.names
+                if (second := self._seconds.add(snapshot)) is not None:
+                    over.append(second)
+            if self._waiting.closing:
+                break
+        return over
+
+    def _write(self, seconds: list[Second], events: list[LogEvent]) -> None:
+        now_s = self._unix_s()
+        try:
+            if self._database is None:
+                self._database = Database(self.path, self._retention)
+            if seconds or events:
+                self._database.write(self._names, seconds, events)
+                self._counts["written_batches"] += 1
+                self._database.shrink()
+            if now_s - self._trimmed_s >= TRIM_EVERY_S or now_s < self._trimmed_s:
+                self._trimmed_s = now_s
+                self._database.trim(int(now_s))
+                self._counts["used_bytes"] = self._database.used_bytes()
+        except Exception as error:
+            self._failed(error, bool(seconds or events), int(now_s))
+        else:
+            if self._failing:
+                _LOG.warning("history: %s is written again", self.path)
+            self._failing = False
+
+    def _failed(self, error: Exception, lost: bool, now_s: int) -> None:
+        """Count the batch as lost; free room where the file is full, open it anew where it is damaged."""
+        self._counts["failed_batches"] += lost
+        if not self._failing:
+            _LOG.warning("history: %s cannot be written (%s); history is lost until it can", self.path, error)
+        self._failing = True
+        if self._database is None:
+            return
+        try:
+            if isinstance(error, sqlite3.OperationalError):
+                self._database.trim(now_s)
+                return
+        except sqlite3.Error:
+            pass
+        self._database.close()
+        self._database = None

@@ -1,0 +1,93 @@
+"""From snapshots to rows of one second each: what every port and queue grew by. Pure; the writer's thread owns it.
+
+Counters of a snapshot are totals that never decrease, so a snapshot that never came is made up for by the next one.
+Growth is put into the second of the snapshot that shows it. A queue or port that neither grew nor held anything has no
+row.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from telemetry.counters import NIC_AT, PRIORITIES, QUEUE_COUNTERS, QUEUES_AT
+from telemetry.window import SECOND_NS, Snapshot
+
+Words = NDArray[np.uint64]
+
+# SQLite's integers are signed; a growth beyond this is no counter's.
+MAX_GROWTH = np.uint64(2**62)
+
+PortRow = tuple[int, ...]
+"""Row of the port table, then the growth of each of PORT_COUNTERS."""
+QueueRow = tuple[int, ...]
+"""Row of the port table, priority, growth of each of QUEUE_COUNTERS, largest depth."""
+
+
+@dataclass(frozen=True, slots=True)
+class Second:
+    """What one second brought."""
+
+    start_s: int
+    ports: list[PortRow]
+    queues: list[QueueRow]
+
+
+class Seconds:
+    """Gathers snapshots; gives a second away once a snapshot of another one came."""
+
+    def __init__(self) -> None:
+        self._last: Words | None = None
+        self._start_s = 0
+        self._grown: Words | None = None
+        self._depth: Words | None = None
+
+    def add(self, snapshot: Snapshot) -> Second | None:
+        """Take a snapshot; return the second before, where this one begins another."""
+        counters = snapshot.total[:, :NIC_AT]
+        if self._last is None or self._grown is None or self._depth is None or self._last.shape != counters.shape:
+            closed = None if self._last is None else self.close()
+            self._begin(snapshot, np.zeros_like(counters))
+        else:
+            closed = None
+            grown = np.minimum(counters - np.minimum(self._last, counters), MAX_GROWTH)
+            if snapshot.now_ns // SECOND_NS != self._start_s:
+                closed = self.close()
+                self._begin(snapshot, grown)
+            else:
+                self._grown += grown
+                np.maximum(self._depth, _depth(snapshot), out=self._depth)
+        self._last = counters.copy()
+        return closed
+
+    def close(self) -> Second:
+        """Return the second that is under way; it begins again at nothing."""
+        if self._grown is None or self._depth is None:
+            return Second(self._start_s, [], [])
+        second = Second(self._start_s, _port_rows(self._grown), _queue_rows(self._grown, self._depth))
+        self._grown = np.zeros_like(self._grown)
+        self._depth = np.zeros_like(self._depth)
+        return second
+
+    def _begin(self, snapshot: Snapshot, grown: Words) -> None:
+        self._start_s, self._grown, self._depth = snapshot.now_ns // SECOND_NS, grown, _depth(snapshot)
+
+
+def _depth(snapshot: Snapshot) -> Words:
+    """Return each queue's depth; what a silent port last said is not what it holds now."""
+    return np.where(snapshot.stale[:, None], np.uint64(0), snapshot.depth_bytes)
+
+
+def _port_rows(grown: Words) -> list[PortRow]:
+    ports = grown[:, :QUEUES_AT]
+    active = np.flatnonzero(ports.any(axis=1))
+    values = ports[active].astype(np.int64)
+    return list(map(tuple, np.column_stack((active, values)).tolist()))
+
+
+def _queue_rows(grown: Words, depth: Words) -> list[QueueRow]:
+    queues = grown[:, QUEUES_AT:].reshape(-1, PRIORITIES, len(QUEUE_COUNTERS))
+    rows, priorities = np.nonzero(queues.any(axis=2) | (depth > 0))
+    values = queues[rows, priorities].astype(np.int64)
+    held = np.minimum(depth[rows, priorities], MAX_GROWTH).astype(np.int64)
+    return list(map(tuple, np.column_stack((rows, priorities, values, held)).tolist()))

@@ -1,0 +1,117 @@
+"""What a NIC process is told over its standard input, and its loop.
+
+JSON lines, each answered with one:
+
+    {"op": "configure", "nic", "host", "device", "mac", "ip", "catch_up_ns", "line_rate_bps",
+     "dcqcn": DcqcnSettings as an object, or null for a NIC that neither sends CNPs nor heeds them,
+     "snapshot_path", "snapshot_period_ns"}                             once; see `Snapshot`
+    {"op": "open", "requesters": [...], "responders": [...]}            queue pairs, see `SendQueue`, `ReceiveQueue`
+    {"op": "run", "start_ns"}                                           send; a line {"event": "complete"} follows
+    {"op": "modify", "qpn", and any of "udp_source_port", "rate_bps", "admission": {"slot", "slots", "slot_ns"}}
+    {"op": "pause", "priority", "quanta"}                               send one PFC frame
+    {"op": "stop"}                                                      send nothing new, go on receiving
+    {"op": "counts"}, {"op": "report"}                                  counts since the last reset; and queue pairs
+    {"op": "reset"}                                                     forget queue pairs, begin the counts anew
+
+Time is CLOCK_MONOTONIC in nanoseconds, the same in all namespaces; admission windows are in unix time.
+"""
+
+import select
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from mininet_topos.lines import LineReader, write_line
+from mininet_topos.nic.dcqcn import DcqcnSettings
+from mininet_topos.nic.device import Nic
+from mininet_topos.nic.snapshot import Snapshot
+
+Command = dict[str, Any]
+
+
+def new_nic(command: Command) -> Nic:
+    """Build the NIC that `configure` describes; raises OSError where the device refuses."""
+    dcqcn = command.get("dcqcn")
+    return Nic(
+        command["device"], command["mac"], command["ip"], command["catch_up_ns"], command["line_rate_bps"],
+        None if dcqcn is None else DcqcnSettings(**dcqcn),
+    )  # fmt: skip
+
+
+def new_snapshot(command: Command) -> Snapshot:
+    """Build the file of counters that `configure` describes."""
+    names = ("nic", "host", "device", "line_rate_bps")
+    return Snapshot(
+        command.get("snapshot_path", ""),
+        command.get("snapshot_period_ns", 0),
+        **{name: command.get(name) for name in names},
+    )
+
+
+def obey(nic: Nic, command: Command) -> Command:
+    """Carry out one command and return the answer."""
+    operation = command["op"]
+    if operation in ("counts", "report"):
+        return {"ok": True, **nic.report(full=operation == "report")}
+    if operation not in _OPERATIONS:
+        return {"ok": False, "error": f"unknown operation {operation!r}"}
+    fault = _OPERATIONS[operation](nic, command)
+    return {"ok": False, "error": fault} if fault else {"ok": True}
+
+
+def serve(nic: Nic, snapshot: Snapshot, reader: LineReader) -> None:
+    """Serve the network and the control pipe until the pipe ends."""
+    announced = True
+    while True:
+        nic.receive()
+        now_ns = time.monotonic_ns()
+        wake_ns = nic.send(now_ns)
+        if nic.running and not announced and nic.complete:
+            write_line(sys.stdout.buffer, {"event": "complete"})
+            announced = True
+        if snapshot.due_ns <= now_ns:
+            snapshot.write(now_ns, nic.totals(now_ns), nic.queue_pairs)
+        timeout_s = max(0.0, (min(wake_ns, snapshot.due_ns) - now_ns) / 1e9)
+        readable = select.select([nic.socket.fileno(), reader.fd], [], [], timeout_s)[0]
+        if reader.fd not in readable:
+            continue
+        for command in reader.read():
+            announced = announced and command["op"] != "run"
+            write_line(sys.stdout.buffer, obey(nic, command))
+        if reader.closed:
+            return
+
+
+def _open(nic: Nic, command: Command) -> None:
+    nic.open(command["requesters"], command["responders"])
+
+
+def _run(nic: Nic, command: Command) -> None:
+    nic.run(command["start_ns"])
+
+
+def _modify(nic: Nic, command: Command) -> str | None:
+    return None if nic.modify(command["qpn"], command) else f"no queue pair {command['qpn']} is open"
+
+
+def _pause(nic: Nic, command: Command) -> None:
+    nic.pause_peer(command["priority"], command["quanta"])
+
+
+def _stop(nic: Nic, _command: Command) -> None:
+    nic.running = False
+
+
+def _reset(nic: Nic, _command: Command) -> None:
+    nic.reset()
+
+
+_OPERATIONS: dict[str, Callable[[Nic, Command], str | None]] = {
+    "open": _open,
+    "run": _run,
+    "modify": _modify,
+    "pause": _pause,
+    "stop": _stop,
+    "reset": _reset,
+}

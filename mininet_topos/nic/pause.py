@@ -1,0 +1,51 @@
+"""Priority flow control as a NIC honours it: who is paused until when. No socket, no clock: time is an argument.
+
+A frame pauses a priority for a number of quanta of 512 bit times of the link, 25.6 us each at 20 Mbit/s; zero lets it
+go on (XON). A new frame replaces what an earlier one said. `queues.pause_frame` has the bytes.
+"""
+
+from collections.abc import Mapping
+
+from mininet_topos.queues.pause_frame import PRIORITIES, quanta_ns
+
+
+class PauseClock:
+    """Which priorities of one port are paused, and for how long they were.
+
+    `until_ns[priority]` is when the last pause ends or ended; `frames` and `transitions` count what was heard and how
+    often a priority that was free became paused.
+    """
+
+    __slots__ = ("_line_rate_bps", "_paused_ns", "_since_ns", "frames", "transitions", "until_ns")
+
+    def __init__(self, line_rate_bps: int) -> None:
+        """Begin unpaused on a link of this rate."""
+        self._line_rate_bps = line_rate_bps
+        self.until_ns = [0] * PRIORITIES
+        self.frames, self.transitions = [0] * PRIORITIES, [0] * PRIORITIES
+        self._paused_ns = [0] * PRIORITIES
+        self._since_ns: list[int | None] = [None] * PRIORITIES
+
+    def on_pause(self, quanta: Mapping[int, int], now_ns: int) -> None:
+        """Take the quanta of each priority that a frame names."""
+        for priority, time in quanta.items():
+            self.frames[priority] += 1
+            self._set(priority, now_ns + quanta_ns(time, self._line_rate_bps), now_ns)
+
+    def paused_ns(self, priority: int, now_ns: int) -> int:
+        """Return how long a priority has been paused up to now, all pauses together."""
+        since = self._since_ns[priority]
+        current = 0 if since is None else min(now_ns, self.until_ns[priority]) - since
+        return self._paused_ns[priority] + current
+
+    def _set(self, priority: int, until_ns: int, now_ns: int) -> None:
+        was_paused = now_ns < self.until_ns[priority]
+        if not was_paused:
+            self._paused_ns[priority] = self.paused_ns(priority, now_ns)
+            self._since_ns[priority] = now_ns if until_ns > now_ns else None
+            self.transitions[priority] += until_ns > now_ns
+        elif until_ns <= now_ns:
+            self._paused_ns[priority] = self.paused_ns(priority, now_ns)
+            self._since_ns[priority] = None
+        if was_paused or until_ns > now_ns:
+            self.until_ns[priority] = until_ns

@@ -1,0 +1,62 @@
+"""What the queue daemon is told about a lab: its ports, the NICs at their far ends, and the settings, as JSON."""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mininet_topos.queues.settings import QueueSettings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SwitchPort:
+    """A port: its place in the list of all ports is its slot. `peer` is the slot at the far end, None at a NIC."""
+
+    name: str
+    interface: str
+    switch: int
+    peer: int | None
+    rate_bps: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NicEnd:
+    """The far end of a port that a NIC hangs on: its device in the namespace of process `pid`."""
+
+    pid: int
+    device: str
+    slot: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabPorts:
+    """All ports of a lab."""
+
+    ports: tuple[SwitchPort, ...]
+    nics: tuple[NicEnd, ...]
+
+
+def to_wire(ports: LabPorts, settings: QueueSettings) -> dict[str, Any]:
+    """Return the description as JSON values."""
+    return {
+        "ports": [dataclasses.asdict(port) for port in ports.ports],
+        "nics": [dataclasses.asdict(nic) for nic in ports.nics],
+        "settings": {
+            **dataclasses.asdict(settings),
+            "priority_of_dscp": sorted(settings.priority_of_dscp.items()),
+            "lossless": sorted(settings.lossless),
+            "strict": sorted(settings.strict),
+        },
+    }
+
+
+def from_wire(message: Mapping[str, Any]) -> tuple[LabPorts, QueueSettings]:
+    """Read what `to_wire` wrote."""
+    ports = LabPorts(
+        ports=tuple(SwitchPort(**port) for port in message["ports"]),
+        nics=tuple(NicEnd(**nic) for nic in message["nics"]),
+    )
+    given = dict(message["settings"])
+    given["priority_of_dscp"] = {int(dscp): int(priority) for dscp, priority in given["priority_of_dscp"]}
+    given["lossless"], given["strict"] = frozenset(given["lossless"]), frozenset(given["strict"])
+    return ports, QueueSettings(**given)

@@ -1,0 +1,114 @@
+"""The lab's end of the queue model: starts the daemon, reads its counters, stops it."""
+
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from controller.model.error import EnvironmentFault
+from controller.model.fabric import PortRef
+from mininet_topos.child import Child
+from mininet_topos.fabric_net import FabricNet
+from mininet_topos.priority import prefer
+from mininet_topos.queues.attach import QueueModelPrograms
+from mininet_topos.queues.description import LabPorts, NicEnd, SwitchPort, to_wire
+from mininet_topos.queues.settings import REFERENCE_RATE_BPS, QueueSettings
+from mininet_topos.shaping import QueueCounters
+from telemetry.counter_page import CounterPageReader, CounterSnapshot
+
+PAGE_FILE = "counters"
+DAEMON_COMMAND = (sys.executable, "-m", "mininet_topos.queues.daemon")
+
+
+class QueueModel:
+    """The running queues of a lab; `page_path` is where its counters can be read by anyone."""
+
+    def __init__(self, child: Child, page_path: Path, interface_of: Mapping[str, str]) -> None:
+        """Take a daemon that is configured; use `start`."""
+        self._child, self.page_path, self._interface_of = child, page_path, interface_of
+        self._page = CounterPageReader(page_path)
+
+    @classmethod
+    def start(cls, net: FabricNet, settings: QueueSettings, directory: Path, child: Child) -> "QueueModel":
+        """Attach the queues to a lab's links and run them; raises EnvironmentFault with the reason in one line.
+
+        `child` runs `DAEMON_COMMAND`; started early, it comes up while the links are made.
+        """
+        page_path = directory / PAGE_FILE
+        prefer(child.pid)
+        child.ask(op="configure", page=str(page_path), **to_wire(lab_ports(net), settings))
+        child.answer()
+        return cls(child, page_path, {str(port): name for port, name in net.interface_of.items()})
+
+    def counters(self) -> CounterSnapshot:
+        """Return all counters of this moment, by port ("leaf1:3") and priority."""
+        self._child.ask(op="write")
+        self._child.answer()
+        return self._page.read()
+
+    def latest(self) -> CounterSnapshot:
+        """Return the counters as the daemon last wrote them, some 15 ms ago at most, without asking it."""
+        return self._page.read()
+
+    def reset_maxima(self) -> None:
+        """Begin anew with the largest depths, as before a run."""
+        self._child.ask(op="reset")
+        self._child.answer()
+
+    def report(self) -> Mapping[str, Any]:
+        """Return how the daemon itself has fared: ticks, longest tick, processor time, bytes written off."""
+        self._child.ask(op="report")
+        return self._child.answer()
+
+    def egress_counters(self) -> Mapping[str, QueueCounters]:
+        """Return packets sent and dropped and bytes waiting of every port, all priorities together, by interface."""
+        snapshot = self.counters()
+        found = {}
+        for row, name in enumerate(snapshot.names):
+            queues = [snapshot.queue(name, priority) for priority in range(snapshot.queues.shape[1])]
+            port = dict(zip(("tx", "drops"), (int(snapshot.ports[row, 2]), int(snapshot.ports[row, 4])), strict=True))
+            backlog = sum(queue["depth_bytes"] for queue in queues)
+            found[self._interface_of[name]] = QueueCounters(port["tx"], port["drops"], backlog)
+        return found
+
+    def stop(self) -> None:
+        """Unmap the page; the daemon ends with its input, the programs with the lab's interfaces."""
+        self._page.close()
+        self._child.close()
+
+
+def lab_ports(net: FabricNet) -> LabPorts:
+    """Return a lab's ports as the daemon is told them."""
+    fabric = net.fabric
+    refs: list[tuple[PortRef, int]] = [
+        (port, cable.capacity_bps) for cable in fabric.cables for port in (cable.lower, cable.upper)
+    ]
+    refs += [(nic.port, nic.capacity_bps) for nic in fabric.nics]
+    slot_of = {port: slot for slot, (port, _) in enumerate(refs)}
+    peer_of = {cable.lower: cable.upper for cable in fabric.cables}
+    peer_of |= {upper: lower for lower, upper in peer_of.items()}
+    number_of = {switch.id: number for number, switch in enumerate(fabric.switches, start=1)}
+    ports = tuple(
+        SwitchPort(
+            name=str(port),
+            interface=net.interface_of[port],
+            switch=number_of[port.switch],
+            peer=slot_of[peer_of[port]] if port in peer_of else None,
+            rate_bps=rate,
+        )
+        for port, rate in refs
+    )
+    nics = tuple(
+        NicEnd(pid=net.host(nic.host).pid, device=net.device_of[nic.id], slot=slot_of[nic.port]) for nic in fabric.nics
+    )
+    return LabPorts(ports=ports, nics=nics)
+
+
+def why_unavailable() -> str | None:
+    """Say in one line why this machine cannot run the queue model; None where it can. Loads it once and lets it go."""
+    port = SwitchPort(name="probe", interface="", switch=1, peer=None, rate_bps=REFERENCE_RATE_BPS)
+    try:
+        QueueModelPrograms(LabPorts(ports=(port,), nics=()), QueueSettings()).close()
+    except EnvironmentFault as fault:
+        return str(fault)
+    return None

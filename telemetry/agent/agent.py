@@ -1,0 +1,114 @@
+"""The agent: every source is read once a period, and what it says is published under the contract's topics.
+
+One task per source, so that a slow one delays no other, and one for the bus. A source that fails is asked again at the
+next period; any other error is a fault of ours and ends the process, for its supervisor to see.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from telemetry.agent.outbox import Outbox
+from telemetry.agent.pace import next_tick_ns
+from telemetry.agent.session import Broker, Session, cancelled, raise_first
+from telemetry.agent.source import CounterSource, DeviceSamples, SourceFault, is_sound
+from telemetry.agent.stamp import Stamps
+from telemetry.complaint import Complaints
+from telemetry.topic import Source, nics_topic, ports_topic, status_topic
+
+log = logging.getLogger(__name__)
+
+END_S = 2.0  # how long saying `offline` may take
+
+_TOPIC_OF = {Source.SWITCH: ports_topic, Source.HOST: nics_topic}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentSettings:
+    """Which fabric, which agent, how often."""
+
+    fabric: str
+    agent: str
+    period_ns: int
+
+    def __post_init__(self) -> None:
+        status_topic(self.fabric, self.agent)
+        if self.period_ns < 1:
+            raise ValueError("a period is longer than nothing")
+
+
+class Agent:
+    """Reads `sources` and publishes to `broker`."""
+
+    def __init__(self, settings: AgentSettings, broker: Broker, sources: Sequence[CounterSource]) -> None:
+        self._settings = settings
+        self._sources = sources
+        self._outbox = Outbox()
+        self._stamps = Stamps(settings.period_ns)
+        self._complaints = Complaints()
+        identifier = f"heddle-{settings.fabric}-{settings.agent}"
+        self._session = Session(broker, identifier, status_topic(settings.fabric, settings.agent), self._outbox)
+        self.faults = self.missed_ticks = 0
+
+    async def run(self, ended: asyncio.Event) -> None:
+        """Work until `ended` is set, then say `offline`; raises what is a fault of ours."""
+        ending = asyncio.create_task(ended.wait())
+        session = asyncio.create_task(self._session.run())
+        samplers = [asyncio.create_task(self._sample(source)) for source in self._sources]
+        try:
+            await asyncio.wait([ending, session, *samplers], return_when=asyncio.FIRST_COMPLETED)
+            self._session.end()
+            await asyncio.wait([session], timeout=END_S)
+        finally:
+            tasks = [ending, session, *samplers]
+            await cancelled(tasks)
+            for source in self._sources:
+                await source.close()
+        raise_first(tasks)
+
+    def counts(self) -> dict[str, int]:
+        """Return what has happened so far, by name."""
+        return {
+            "connects": self._session.connects,
+            "messages": self._session.messages,
+            "samples": self._session.samples,
+            "samples_replaced": self._outbox.replaced,
+            "samples_refused": self._outbox.refused,
+            "samples_unchanged": self._stamps.unchanged,
+            "source_faults": self.faults,
+            "missed_ticks": self.missed_ticks,
+        }
+
+    async def _sample(self, source: CounterSource) -> None:
+        period_ns = self._settings.period_ns
+        start_ns, expected = time.monotonic_ns(), 1
+        while True:
+            try:
+                self._offer(source, await source.read(time.time_ns()), time.time_ns())
+            except SourceFault as fault:
+                self._complain(source, fault)
+            due_ns, number = next_tick_ns(start_ns, period_ns, time.monotonic_ns())
+            self.missed_ticks += number - expected
+            expected = number + 1
+            await asyncio.sleep((due_ns - time.monotonic_ns()) / 1e9)
+
+    def _offer(self, source: CounterSource, devices: Sequence[DeviceSamples], now_unix_ns: int) -> None:
+        for device in devices:
+            try:
+                topic = _TOPIC_OF[device.kind](self._settings.fabric, device.device)
+            except ValueError as fault:
+                raise SourceFault(str(fault)) from None
+            sound = [sample for sample in device.samples if is_sound(sample)]
+            if len(sound) < len(device.samples):
+                wrong = next(sample for sample in device.samples if not is_sound(sample))
+                self._complain(source, SourceFault(f"port {wrong.port[:70]!r} is no port name, or its time no time"))
+            self._outbox.offer(topic, self._stamps.stamp(sound, now_unix_ns))
+        self._session.offered()
+
+    def _complain(self, source: CounterSource, fault: SourceFault) -> None:
+        self.faults += 1
+        self._complaints.add("source_fault", source.name, str(fault))
+        for complaint in self._complaints.due(time.monotonic_ns()):
+            log.warning("%s", complaint)

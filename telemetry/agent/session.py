@@ -1,0 +1,224 @@
+"""The agent's side of the bus: connected or connecting again, `online` while connected, publishing what waits.
+
+The broker says `offline` for us where we end without a word (the last will). Samples go out with quality of service 0:
+each is awaited until the kernel has it, so at most one message is under way, and all others wait in the outbox, where
+newer ones take their place.
+"""
+
+import asyncio
+import logging
+import random
+import socket
+import ssl
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import aiomqtt
+from paho.mqtt import client as mqtt
+
+from telemetry.agent.outbox import Outbox
+from telemetry.agent.pace import Backoff
+from telemetry.complaint import Complaints
+from telemetry.sample import MAX_PAYLOAD_BYTES, PortSample, encode
+from telemetry.topic import OFFLINE, ONLINE
+
+log = logging.getLogger(__name__)
+
+KEEPALIVE_S = 5  # a broker that is silent for as long is gone; it says `offline` for us after one and a half of these
+TIMEOUT_S = 3.0  # for an answer, and for a message to fit into the kernel's buffer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Broker:
+    """Where the bus is, and who we are to it."""
+
+    host: str
+    port: int
+    user: str | None = None
+    password: str | None = field(default=None, repr=False)
+    tls: ssl.SSLContext | None = field(default=None, repr=False)
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class Session:
+    """Publishes an outbox for as long as it is asked to; `messages`, `samples` and `connects` count."""
+
+    def __init__(self, broker: Broker, identifier: str, status_topic: str, outbox: Outbox) -> None:
+        self._broker = broker
+        self._identifier = identifier
+        self._status_topic = status_topic
+        self._outbox = outbox
+        self._offered = asyncio.Event()
+        self._ended = asyncio.Event()
+        self._backoff = Backoff()
+        self._complaints = Complaints()
+        self.messages = self.samples = self.connects = 0
+
+    def offered(self) -> None:
+        """Say that the outbox holds something new."""
+        self._offered.set()
+
+    def end(self) -> None:
+        """Let `run` say `offline` and return."""
+        self._ended.set()
+
+    async def run(self) -> None:
+        """Connect, publish, and connect again, until `end`."""
+        attempt = 1
+        while not self._ended.is_set():
+            held_s = 0.0
+            client = self._client()
+            try:
+                async with client:
+                    began_s = time.monotonic()
+                    try:
+                        await self._publish_until_ended(client)
+                    finally:
+                        held_s = time.monotonic() - began_s
+            except aiomqtt.MqttError as fault:
+                self._complain(fault)
+            finally:
+                client.abandon()
+            attempt = self._backoff.next_attempt(attempt, held_s)
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._ended.wait(), self._backoff.delay_s(attempt, random.random()))
+
+    def _client(self) -> "_Client":
+        return _Client(
+            self._broker.host,
+            self._broker.port,
+            username=self._broker.user,
+            password=self._broker.password,
+            tls_context=self._broker.tls,
+            identifier=self._identifier,
+            will=aiomqtt.Will(self._status_topic, OFFLINE, qos=1, retain=True),
+            keepalive=KEEPALIVE_S,
+            timeout=TIMEOUT_S,
+            socket_options=[(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)],  # else small messages wait for each other
+        )
+
+    async def _publish_until_ended(self, client: "_Client") -> None:
+        tasks = [asyncio.create_task(work) for work in (self._say(client), _lost(client), self._ended.wait())]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await cancelled(tasks)
+        raise_first(tasks)
+        await client.publish(self._status_topic, OFFLINE, qos=1, retain=True)
+
+    async def _say(self, client: "_Client") -> None:
+        await client.publish(self._status_topic, ONLINE, qos=1, retain=True)
+        self.connects += 1
+        log.info("connected to %s", self._broker)
+        while True:
+            self._offered.clear()
+            await self._send_waiting(client)
+            await self._offered.wait()
+
+    async def _send_waiting(self, client: "_Client") -> None:
+        batches = list(iter(self._outbox.take, None))
+        messages = [Message(topic, part, data) for topic, samples in batches for part, data in payloads(samples)]
+        sent: list[mqtt.MQTTMessageInfo] = []
+        try:
+            await client.send(messages, sent)
+        finally:
+            for at, message in enumerate(messages):
+                if at < len(sent) and sent[at].rc == mqtt.MQTT_ERR_SUCCESS and sent[at].is_published():
+                    self.messages += 1
+                    self.samples += len(message.samples)
+                else:
+                    self._outbox.put_back(message.topic, message.samples)
+
+    def _complain(self, fault: aiomqtt.MqttError) -> None:
+        self._complaints.add("connection_lost", f"broker {self._broker}", str(fault) or type(fault).__name__)
+        for complaint in self._complaints.due(time.monotonic_ns()):
+            log.warning("%s", complaint)
+
+
+class Message(NamedTuple):
+    """One message of samples under way."""
+
+    topic: str
+    samples: Sequence[PortSample]
+    payload: bytes
+
+
+def payloads(samples: Sequence[PortSample]) -> Iterator[tuple[Sequence[PortSample], bytes]]:
+    """Yield samples and their bytes, in as few messages as the contract's limit on their size allows."""
+    payload = encode(samples)
+    if len(payload) <= MAX_PAYLOAD_BYTES or len(samples) == 1:
+        yield samples, payload
+        return
+    half = len(samples) // 2
+    yield from payloads(samples[:half])
+    yield from payloads(samples[half:])
+
+
+async def cancelled(tasks: Sequence[asyncio.Task[Any]]) -> None:
+    """Cancel tasks and wait for their ends: more than once, as `wait_for` of Python 3.11 may swallow the first."""
+    while pending := [task for task in tasks if not task.done()]:
+        for task in pending:
+            task.cancel()
+        await asyncio.wait(pending, timeout=0.1)
+
+
+def raise_first(tasks: Sequence[asyncio.Task[Any]]) -> None:
+    """Raise what the first of the ended tasks failed with, if any did; take note of the others."""
+    faults = [task.exception() for task in tasks if not task.cancelled()]
+    for fault in faults:
+        if fault is not None:
+            raise fault
+
+
+class _Client(aiomqtt.Client):
+    """aiomqtt's, for one connection, which leaves nothing behind where that ends badly.
+
+    When a broker dies, paho registers its socket, fails to write and closes it in one call, and the loop learns of the
+    first afterwards: an error in the log, or another's descriptor watched for nothing. When a broker hangs, a client
+    that could not say goodbye keeps its socket, and its lock.
+    """
+
+    async def send(self, messages: Sequence[Message], sent: list[mqtt.MQTTMessageInfo]) -> None:
+        """Publish messages with quality of service 0 and wait until the kernel has the last; `sent` tells of each.
+
+        They leave in order, so one wait is enough; one for each would cost more than all the rest of the agent.
+        """
+        for message in messages[:-1]:
+            sent.append(self._client.publish(message.topic, message.payload, 0))
+            if sent[-1].rc != mqtt.MQTT_ERR_SUCCESS:
+                raise aiomqtt.MqttCodeError(sent[-1].rc, "could not publish")
+        for message in messages[-1:]:
+            sent.append(info := self._client.publish(message.topic, message.payload, 0))
+            await self._written(info)
+
+    async def _written(self, info: mqtt.MQTTMessageInfo) -> None:
+        if info.rc != mqtt.MQTT_ERR_SUCCESS:
+            raise aiomqtt.MqttCodeError(info.rc, "could not publish")
+        if not info.is_published():
+            written = asyncio.Event()
+            with self._pending_call(info.mid, written, self._pending_publishes):
+                await self._wait_for(written.wait(), timeout=None)
+
+    def abandon(self) -> None:
+        """Close what is still open; a client that ended well has nothing."""
+        self._client._sock_close()  # paho has no public word for it that does not wait for the broker
+
+    def _on_socket_register_write(self, client: Any, userdata: Any, sock: Any) -> None:
+        register = super()._on_socket_register_write
+
+        def register_if_open() -> None:
+            if sock.fileno() >= 0:
+                register(client, userdata, sock)
+
+        self._loop.call_soon_threadsafe(register_if_open)
+
+
+async def _lost(client: aiomqtt.Client) -> None:
+    """End with MqttError when the connection does, also while nothing is published."""
+    async for _ in client.messages:
+        pass

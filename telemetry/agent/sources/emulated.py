@@ -1,0 +1,157 @@
+"""The lab's emulated switches and NICs, through the files in which they tell their counters.
+
+Switches: one counter page (`telemetry.counter_page`) for all ports of a lab, named `SWITCH:NUMBER`. NICs: a folder
+with a JSON file per NIC, replaced as a whole: {"nic", "host", "boot_id", "timestamp_unix_ns", "counters": {…}}.
+Both are read afresh when the lab has started again under the same path.
+"""
+
+import json
+import os
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from telemetry.agent.nic_counters import nic_sample
+from telemetry.agent.source import DeviceSamples, SourceFault
+from telemetry.counter_page import (
+    PORT_FIELDS,
+    QUEUE_FIELDS,
+    CounterPageError,
+    CounterPageReader,
+    CounterSnapshot,
+)
+from telemetry.sample import PortSample, QueueSample
+from telemetry.topic import Source
+
+MOST_NICS = 4_096
+MOST_FILE_BYTES = 1 << 20
+
+
+class EmulatedSwitches:
+    """The switches of one counter page; `only` limits them to some."""
+
+    def __init__(self, page: Path, only: Collection[str] = ()) -> None:
+        self.name = f"counter page {page}"
+        self._path = page
+        self._only = frozenset(only)
+        self._open: tuple[int, CounterPageReader] | None = None
+
+    async def read(self, now_unix_ns: int) -> Sequence[DeviceSamples]:
+        """Return the counters of the page, taken at the time that it says."""
+        try:
+            snapshot = self._page().read()
+        except FileNotFoundError:
+            await self.close()
+            raise SourceFault("there is no such file: is the lab running?") from None
+        except (OSError, CounterPageError) as fault:
+            raise SourceFault(str(fault)) from None
+        return [DeviceSamples(Source.SWITCH, switch, samples) for switch, samples in self._samples(snapshot).items()]
+
+    async def close(self) -> None:
+        """Unmap the page."""
+        if self._open is not None:
+            self._open[1].close()
+            self._open = None
+
+    def _page(self) -> CounterPageReader:
+        inode = os.stat(self._path).st_ino
+        if self._open is not None:
+            if self._open[0] == inode:
+                return self._open[1]
+            self._open[1].close()
+            self._open = None
+        self._open = inode, CounterPageReader(self._path)
+        return self._open[1]
+
+    def _samples(self, snapshot: CounterSnapshot) -> Mapping[str, list[PortSample]]:
+        if snapshot.timestamp_unix_ns == 0:
+            return {}  # not written yet
+        found: dict[str, list[PortSample]] = {}
+        ports, queues = snapshot.ports.tolist(), snapshot.queues.tolist()
+        for row, port in enumerate(snapshot.names):
+            switch = port.partition(":")[0]
+            if self._only and switch not in self._only:
+                continue
+            sample = PortSample(
+                port=port,
+                timestamp_unix_ns=snapshot.timestamp_unix_ns,
+                boot_id=snapshot.boot_id,
+                queues=tuple(
+                    QueueSample(priority=priority, **dict(zip(QUEUE_FIELDS, values, strict=True)))
+                    for priority, values in enumerate(queues[row])
+                ),
+                **dict(zip(PORT_FIELDS, ports[row], strict=True)),
+            )
+            found.setdefault(switch, []).append(sample)
+        return found
+
+
+class EmulatedNics:
+    """The NICs of a folder; `host_of` says whose a NIC is where its file does not, `only` limits them to some hosts."""
+
+    def __init__(self, folder: Path, host_of: Mapping[str, str] | None = None, only: Collection[str] = ()) -> None:
+        self.name = f"NICs in {folder}"
+        self._folder = folder
+        self._host_of = dict(host_of or {})
+        self._only = frozenset(only)
+        self._read: dict[str, tuple[int, int]] = {}
+
+    async def read(self, now_unix_ns: int) -> Sequence[DeviceSamples]:
+        """Return what every NIC's file says that was replaced since; raises SourceFault where one cannot be read."""
+        found: dict[str, list[PortSample]] = {}
+        try:
+            paths = sorted(self._folder.glob("*.json"))
+        except OSError as fault:
+            raise SourceFault(str(fault)) from None
+        if not paths:
+            raise SourceFault("no NIC has written its counters there: is the lab running?")
+        last, self._read = self._read, {}
+        for path in paths[:MOST_NICS]:
+            version = _version(path)
+            if version is not None and version == last.get(path.name):
+                self._read[path.name] = version
+                continue
+            said = _read_json(path)
+            if version is None or said is None:
+                continue  # a NIC that has just gone
+            host = said.get("host") or self._host_of.get(path.stem)
+            if not host:
+                raise SourceFault(f"nothing says on which host {path.stem} is: give the fabric file")
+            if not self._only or host in self._only:
+                found.setdefault(str(host), []).append(_nic(path, said))
+            self._read[path.name] = version
+        return [DeviceSamples(Source.HOST, host, samples) for host, samples in found.items()]
+
+    async def close(self) -> None:
+        """Nothing is held open."""
+
+
+def _version(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except FileNotFoundError:
+        return None
+    return status.st_ino, status.st_mtime_ns
+
+
+def _read_json(path: Path) -> dict[str, Any] | None:
+    try:
+        with path.open("rb") as file:
+            said = json.loads(file.read(MOST_FILE_BYTES))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, RecursionError) as fault:
+        raise SourceFault(f"{path.name}: {fault}") from None
+    if not isinstance(said, dict):
+        raise SourceFault(f"{path.name}: holds no object")
+    return said
+
+
+def _nic(path: Path, said: Mapping[str, Any]) -> PortSample:
+    try:
+        counters = {str(name): int(value) for name, value in said["counters"].items()}
+        return nic_sample(
+            str(said["nic"]), counters, timestamp_unix_ns=int(said["timestamp_unix_ns"]), boot_id=int(said["boot_id"])
+        )
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as fault:
+        raise SourceFault(f"{path.name}: no counters of a NIC: {fault!r}") from None

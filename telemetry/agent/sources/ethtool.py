@@ -1,0 +1,126 @@
+"""A host's NIC: the driver's counters by the ethtool ioctl, the RDMA device's from /sys.
+
+    ethtool -S DEVICE                                          SIOCETHTOOL, ETHTOOL_GSTRINGS and ETHTOOL_GSTATS
+    /sys/class/infiniband/DEVICE/ports/PORT/hw_counters/NAME   one number per file
+    /sys/class/net/DEVICE/statistics/NAME                      for drivers that say no more
+
+As with `ethtool -S` itself, the ioctl needs no privilege. Names are mlx5's (see `telemetry.agent.nic_counters`).
+"""
+
+import array
+import errno
+import fcntl
+import socket
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from telemetry.agent.nic_counters import nic_sample
+from telemetry.agent.restart import Restarts
+from telemetry.agent.source import DeviceSamples, SourceFault
+from telemetry.sample import PortSample
+from telemetry.topic import Source
+
+SIOCETHTOOL = 0x8946
+ETHTOOL_GSTRINGS, ETHTOOL_GSTATS, ETHTOOL_GSSET_INFO = 0x1B, 0x1D, 0x37
+ETH_SS_STATS = 1
+ETH_GSTRING_LEN = 32
+MOST_STATS = 65_536
+SPARE_STATS = 4_096  # the kernel writes as many as there are by now, not as many as it is told that there is room for
+MOST_DIGITS = 20
+
+
+class HostNics:
+    """The NICs of one host: network devices by the id under which the fabric knows them."""
+
+    def __init__(self, host: str, device_of: Mapping[str, str], root: Path = Path("/")) -> None:
+        self.name = f"NICs of {host}"
+        self._host = host
+        self._device_of = dict(device_of)
+        self._root = root
+        self._restarts = Restarts()
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+
+    async def read(self, now_unix_ns: int) -> Sequence[DeviceSamples]:
+        """Return every NIC that is there; raises SourceFault where none is."""
+        samples, faults = [], []
+        for nic, device in self._device_of.items():
+            try:
+                samples.append(self._nic(nic, device, now_unix_ns))
+            except OSError as fault:
+                faults.append(f"{device}: {fault.strerror or fault}")
+        if not samples:
+            raise SourceFault("; ".join(faults))
+        return [DeviceSamples(Source.HOST, self._host, samples)]
+
+    async def close(self) -> None:
+        """Close the socket that ioctls go through."""
+        self._socket.close()
+
+    def _nic(self, nic: str, device: str, now_unix_ns: int) -> PortSample:
+        link = self._root / "sys/class/net" / device
+        boot = _line(self._root / "proc/sys/kernel/random/boot_id")
+        identity = f"{boot} {(link / 'ifindex').read_text().strip()}"
+        hardware = {name: value for folder in self._hardware(device) for name, value in _numbers(folder)}
+        counters = {**dict(_numbers(link / "statistics")), **driver_counters(self._socket, device), **hardware}
+        sample = nic_sample(nic, counters, timestamp_unix_ns=now_unix_ns, keep=sorted(hardware))
+        return self._restarts.identified(sample, identity)
+
+    def _hardware(self, device: str) -> Iterator[Path]:
+        """Yield the hw_counters of the RDMA port that belongs to a network device."""
+        for port in sorted((self._root / "sys/class/infiniband").glob("*/ports/*")):
+            owners = {_line(path) for path in (port / "gid_attrs" / "ndevs").glob("*")} - {""}
+            beside = port.parent.parent / "device" / "net" / device
+            if device in owners or (not owners and beside.exists()):
+                yield port / "hw_counters"
+
+
+def driver_counters(ioctls: socket.socket, device: str) -> dict[str, int]:
+    """Return what `ethtool -S` shows; {} for a driver without such counters."""
+    count = _count(ioctls, device)
+    if not count:
+        return {}
+    names = _ask(ioctls, device, struct.pack("=III", ETHTOOL_GSTRINGS, ETH_SS_STATS, count), ETH_GSTRING_LEN * count)
+    values = _ask(ioctls, device, struct.pack("=II", ETHTOOL_GSTATS, count), 8 * count)
+    told = struct.unpack_from("=I", values, 4)[0]  # a driver may have got more or fewer queues meanwhile
+    if told != count or struct.unpack_from("=I", names, 8)[0] != count:
+        return {}
+    read = struct.unpack_from(f"={count}Q", values, 8)
+    texts = (names[12 + at * ETH_GSTRING_LEN :][:ETH_GSTRING_LEN].split(b"\0")[0] for at in range(count))
+    return {text.decode("ascii", "replace"): value for text, value in zip(texts, read, strict=True)}
+
+
+def _count(ioctls: socket.socket, device: str) -> int:
+    asked = struct.pack("=IIQ", ETHTOOL_GSSET_INFO, 0, 1 << ETH_SS_STATS)
+    try:
+        answer = _ask(ioctls, device, asked, 4)
+    except OSError as fault:
+        if fault.errno == errno.EOPNOTSUPP:
+            return 0
+        raise
+    known, count = struct.unpack_from("=QI", answer, 8)
+    return int(count) if known and count <= MOST_STATS else 0
+
+
+def _ask(ioctls: socket.socket, device: str, header: bytes, room: int) -> bytes:
+    """Send one ethtool command with so many bytes of room behind its header, and return all of it."""
+    data = array.array("B", header + bytes(room + SPARE_STATS * ETH_GSTRING_LEN))
+    request = struct.pack("16sP16x", device.encode()[:15], data.buffer_info()[0])
+    fcntl.ioctl(ioctls, SIOCETHTOOL, request)
+    return data.tobytes()
+
+
+def _numbers(folder: Path) -> Iterator[tuple[str, int]]:
+    with suppress(OSError):
+        for path in sorted(folder.iterdir()):
+            text = _line(path)
+            if text.isdecimal() and len(text) <= MOST_DIGITS:
+                yield path.name, int(text)
+
+
+def _line(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace").strip()
+    except OSError:
+        return ""

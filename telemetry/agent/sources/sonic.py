@@ -1,0 +1,227 @@
+"""A SONiC switch, through its COUNTERS_DB: SAI's counters in Redis hashes, read in one round trip a period.
+
+    COUNTERS_PORT_NAME_MAP     Ethernet0   -> oid:0x1000000000002
+    COUNTERS_QUEUE_NAME_MAP    Ethernet0:3 -> oid:0x1500000000005     3: the queue, which SONiC maps one to one
+    COUNTERS:oid:0x…           SAI_PORT_STAT_IF_OUT_OCTETS -> 123, or N/A where the platform has no such counter
+    USER_WATERMARKS:oid:0x…    SAI_QUEUE_STAT_SHARED_WATERMARK_BYTES  (or PERIODIC_WATERMARKS)
+
+The switch itself refreshes these hashes once a second unless told otherwise (`counterpoll`): a shorter period than
+that sees the same numbers again. Maps and watermarks change slowly and are read every few seconds, in the same round
+trip. A counter that is missing where it was there before keeps its last value.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import redis.asyncio
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+from redis.exceptions import RedisError
+
+from telemetry.agent.restart import Restarts
+from telemetry.agent.source import DeviceSamples, SourceFault
+from telemetry.counters import PRIORITIES
+from telemetry.sample import MAX_PORTS, PortSample, QueueSample
+from telemetry.topic import Source
+
+COUNTERS_DB = 2
+TIMEOUT_S = 1.0
+SLOW_PERIOD_NS = 5_000_000_000  # between two readings of maps and watermarks
+MOST_COUNTER = (1 << 64) - 1
+
+_PORT_MAP, _QUEUE_MAP = "COUNTERS_PORT_NAME_MAP", "COUNTERS_QUEUE_NAME_MAP"
+_PORT = "SAI_PORT_STAT_"
+_TRAFFIC = {
+    "tx_bytes": ("IF_OUT_OCTETS",),
+    "rx_bytes": ("IF_IN_OCTETS",),
+    "tx_packets": ("IF_OUT_UCAST_PKTS", "IF_OUT_NON_UCAST_PKTS"),
+    "rx_packets": ("IF_IN_UCAST_PKTS", "IF_IN_NON_UCAST_PKTS"),
+    "drops": ("IF_IN_DISCARDS", "IF_OUT_DISCARDS"),
+}
+# The plain duration has no unit in SAI; SONiC's own watchdog takes it for microseconds, as we do.
+_PAUSES = ("RX_PKTS", "TX_PKTS", "RX_PAUSE_DURATION_US", "RX_PAUSE_DURATION")
+_PORT_FIELDS = (
+    *(_PORT + name for names in _TRAFFIC.values() for name in names),
+    *(f"{_PORT}PFC_{priority}_{name}" for priority in range(PRIORITIES) for name in _PAUSES),
+)
+_QUEUE_FIELDS = {
+    "SAI_QUEUE_STAT_PACKETS": "packets",
+    "SAI_QUEUE_STAT_BYTES": "bytes",
+    "SAI_QUEUE_STAT_DROPPED_PACKETS": "dropped_packets",
+    "SAI_QUEUE_STAT_WRED_ECN_MARKED_PACKETS": "ecn_marked_packets",
+    "SAI_QUEUE_STAT_CURR_OCCUPANCY_BYTES": "depth_bytes",
+}
+_WATERMARK = "SAI_QUEUE_STAT_SHARED_WATERMARK_BYTES"
+_WATERMARK_TABLES = ("USER_WATERMARKS", "PERIODIC_WATERMARKS")
+_PRIORITY = {str(priority): priority for priority in range(PRIORITIES)}
+_REQUIRED = (f"{_PORT}IF_OUT_OCTETS", f"{_PORT}IF_IN_OCTETS")
+
+Values = Mapping[str, int]
+
+
+@dataclass(slots=True)
+class _Port:
+    """One port as the maps have it: SONiC's name, ours, and the object ids."""
+
+    alias: str
+    name: str
+    oid: str
+    queues: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def identity(self) -> str:
+        return " ".join((self.oid, *(f"{index}={oid}" for index, oid in sorted(self.queues.items()))))
+
+
+class SonicSwitch:
+    """One SONiC switch; `number_of` turns `Ethernet0` into our port number, or None for a port that is not ours."""
+
+    def __init__(self, switch: str, url: str, number_of: Callable[[str], int | None]) -> None:
+        """Take where its Redis is; raises ValueError for what is no URL of a Redis."""
+        self.name = f"SONiC {switch}"
+        self._switch = switch
+        self._number_of = number_of
+        pool = redis.asyncio.ConnectionPool.from_url(
+            url,
+            socket_timeout=TIMEOUT_S,
+            socket_connect_timeout=TIMEOUT_S,
+            retry=Retry(NoBackoff(), 0),  # the next period is the next try
+        )
+        pool.connection_kwargs.setdefault("db", COUNTERS_DB)
+        self._redis = redis.asyncio.Redis(connection_pool=pool)
+        self._ports: tuple[_Port, ...] = ()
+        self._slow_due_ns = 0
+        self._last: dict[str, dict[str, int]] = {}
+        self._watermarks: dict[str, int] = {}
+        self._restarts = Restarts()
+
+    async def read(self, now_unix_ns: int) -> Sequence[DeviceSamples]:
+        """Return the ports that both maps and counters know; raises SourceFault where Redis does not answer."""
+        try:
+            if not self._ports:
+                self._learn(await self._ask([("HGETALL", _PORT_MAP), ("HGETALL", _QUEUE_MAP)]))
+            samples = await self._read_counters(now_unix_ns)
+        except (RedisError, OSError, TimeoutError) as fault:
+            self._slow_due_ns = 0
+            raise SourceFault(f"Redis: {fault or type(fault).__name__}") from None
+        if not samples:
+            self._ports = ()
+            raise SourceFault(
+                f"COUNTERS_DB has no counters of a known port: does {_PORT_MAP} name them, and the port map?"
+            )
+        return [DeviceSamples(Source.SWITCH, self._switch, samples)]
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._redis.aclose()
+        await self._redis.connection_pool.disconnect()
+
+    async def _ask(self, commands: Sequence[tuple[str, ...]]) -> list[Any]:
+        async with self._redis.pipeline(transaction=False) as pipe:
+            for command in commands:
+                pipe.execute_command(*command)
+            answers: list[Any] = await pipe.execute(raise_on_error=False)
+        refused = [answer for answer in answers if isinstance(answer, Exception)]
+        if len(refused) == len(answers):
+            raise refused[0]  # it is loading, or wants a password
+        return answers
+
+    async def _read_counters(self, now_unix_ns: int) -> list[PortSample]:
+        ports = self._ports
+        queues = [oid for port in ports for oid in port.queues.values()]
+        commands: list[tuple[str, ...]] = [("HMGET", f"COUNTERS:{port.oid}", *_PORT_FIELDS) for port in ports]
+        commands += [("HMGET", f"COUNTERS:{oid}", *_QUEUE_FIELDS) for oid in queues]
+        slow = now_unix_ns >= self._slow_due_ns or now_unix_ns < self._slow_due_ns - SLOW_PERIOD_NS
+        if slow:
+            commands += [("HGET", f"{table}:{oid}", _WATERMARK) for table in _WATERMARK_TABLES for oid in queues]
+            commands += [("HGETALL", _PORT_MAP), ("HGETALL", _QUEUE_MAP)]
+        answers = await self._ask(commands)
+        read = {port.oid: self._values(port.oid, _PORT_FIELDS, answers[at]) for at, port in enumerate(ports)}
+        at = len(ports)
+        for oid in queues:
+            read[oid] = self._values(oid, tuple(_QUEUE_FIELDS), answers[at])
+            at += 1
+        if slow:
+            self._slow_due_ns = now_unix_ns + SLOW_PERIOD_NS
+            self._take_watermarks(queues, answers[at : at + 2 * len(queues)])
+            self._learn(answers[-2:])
+        return [
+            self._sample(port, read, now_unix_ns) for port in ports if all(name in read[port.oid] for name in _REQUIRED)
+        ]
+
+    def _values(self, oid: str, names: Sequence[str], answer: Sequence[bytes | None] | Exception) -> Values:
+        """Return what a hash holds; a counter that is gone or unreadable keeps its last value."""
+        last = self._last.setdefault(oid, {})
+        if isinstance(answer, Exception) or not any(answer):
+            return {}  # the object is gone, with its counters, or is no hash
+        for name, text in zip(names, answer, strict=True):
+            if (value := _number(text)) is not None:
+                last[name] = value
+        return last
+
+    def _take_watermarks(self, queues: Sequence[str], answers: Sequence[object]) -> None:
+        users, periodic = answers[: len(queues)], answers[len(queues) :]
+        for oid, first, second in zip(queues, users, periodic, strict=True):
+            found = [value for value in map(_number, (first, second)) if value is not None]
+            self._watermarks[oid] = found[0] if found else 0
+
+    def _learn(self, maps: Sequence[Mapping[bytes, bytes]]) -> None:
+        """Take the maps; forget the counters of objects that are in them no more."""
+        ports: dict[str, _Port] = {}
+        numbers: set[int] = set()
+        if any(isinstance(answer, Exception) for answer in maps):
+            raise SourceFault(f"{_PORT_MAP} or {_QUEUE_MAP} is no hash")
+        for alias, oid in _text(maps[0]).items():
+            number = self._number_of(alias)
+            if number is not None and number not in numbers and len(ports) < MAX_PORTS:
+                numbers.add(number)
+                ports[alias] = _Port(alias, f"{self._switch}:{number}", oid)
+        for name, oid in _text(maps[1]).items():
+            alias, _, index = name.rpartition(":")
+            # From queue 8 on there are those of multicast, on switches that keep them apart.
+            if alias in ports and index in _PRIORITY:
+                ports[alias].queues[_PRIORITY[index]] = oid
+        self._ports = tuple(ports.values())
+        known = {oid for port in self._ports for oid in (port.oid, *port.queues.values())}
+        self._last = {oid: values for oid, values in self._last.items() if oid in known}
+        self._watermarks = {oid: value for oid, value in self._watermarks.items() if oid in known}
+
+    def _sample(self, port: _Port, read: Mapping[str, Values], now_unix_ns: int) -> PortSample:
+        values = read[port.oid]
+        traffic: dict[str, Any] = {
+            name: min(sum(values.get(_PORT + part, 0) for part in parts), MOST_COUNTER)
+            for name, parts in _TRAFFIC.items()
+        }
+        sample = PortSample(
+            port=port.name,
+            timestamp_unix_ns=now_unix_ns,
+            queues=tuple(self._queue(priority, port, values, read) for priority in range(PRIORITIES)),
+            **traffic,
+        )
+        return self._restarts.identified(sample, port.identity)
+
+    def _queue(self, priority: int, port: _Port, values: Values, read: Mapping[str, Values]) -> QueueSample:
+        oid = port.queues.get(priority, "")
+        of_queue = read.get(oid, {})
+        pfc = f"{_PORT}PFC_{priority}_"
+        paused_us = values.get(pfc + "RX_PAUSE_DURATION_US", values.get(pfc + "RX_PAUSE_DURATION", 0))
+        return QueueSample(
+            priority=priority,
+            pfc_rx_frames=values.get(pfc + "RX_PKTS", 0),
+            pfc_tx_frames=values.get(pfc + "TX_PKTS", 0),
+            paused_ns=min(paused_us * 1_000, MOST_COUNTER),
+            max_depth_bytes=self._watermarks.get(oid, 0),
+            **{_QUEUE_FIELDS[name]: value for name, value in of_queue.items()},
+        )
+
+
+def _number(text: object) -> int | None:
+    """Read a counter; None for what is missing, N/A or no number."""
+    if not isinstance(text, bytes) or not text.isdigit() or len(text) > 20:
+        return None
+    return min(int(text), MOST_COUNTER)
+
+
+def _text(pairs: Mapping[bytes, bytes]) -> dict[str, str]:
+    return {name.decode(errors="replace"): value.decode(errors="replace") for name, value in pairs.items()}

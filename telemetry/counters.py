@@ -1,0 +1,58 @@
+"""Which counters a sample may carry, and in which column of the window's arrays each one lies.
+
+One row per port. Its cumulative counters lie side by side: the port's own, then priority by priority those of its
+queues, then those of a NIC under its driver's names. Depths are no counters: they go up and down, and lie apart.
+"""
+
+PRIORITIES = 8
+
+PORT_COUNTERS = ("tx_bytes", "rx_bytes", "tx_packets", "rx_packets", "drops")
+QUEUE_COUNTERS = (
+    "ecn_marked_packets",
+    "pfc_rx_frames",
+    "pfc_tx_frames",
+    "paused_ns",
+    "packets",
+    "bytes",
+    "dropped_packets",
+)
+QUEUE_GAUGES = ("depth_bytes", "max_depth_bytes")
+# The mlx5 driver's names (linux, drivers/infiniband/hw/mlx5/counters.c and ethtool -S). Others are counted, not kept.
+NIC_COUNTERS = (
+    "np_cnp_sent",
+    "np_ecn_marked_roce_packets",
+    "rp_cnp_handled",
+    "rp_cnp_ignored",
+    "out_of_sequence",
+    "packet_seq_err",
+    "implied_nak_seq_err",
+    "local_ack_timeout_err",
+    "rnr_nak_retry_err",
+    "duplicate_request",
+    "rx_icrc_encapsulated",
+    "roce_adp_retrans",
+    "roce_adp_retrans_to",
+    "roce_slow_restart",
+    "out_of_buffer",
+    "rx_discards_phy",
+)
+
+QUEUES_AT = len(PORT_COUNTERS)
+NIC_AT = QUEUES_AT + PRIORITIES * len(QUEUE_COUNTERS)
+COLUMNS = NIC_AT + len(NIC_COUNTERS)
+
+
+def port_column(name: str) -> int:
+    """Return the column of one of PORT_COUNTERS."""
+    return PORT_COUNTERS.index(name)
+
+
+def queue_columns(name: str) -> slice:
+    """Return the eight columns of one of QUEUE_COUNTERS, priority 0 first."""
+    first = QUEUES_AT + QUEUE_COUNTERS.index(name)
+    return slice(first, NIC_AT, len(QUEUE_COUNTERS))
+
+
+def nic_column(name: str) -> int:
+    """Return the column of one of NIC_COUNTERS."""
+    return NIC_AT + NIC_COUNTERS.index(name)

@@ -1,0 +1,139 @@
+"""From messages to signals: topic and bytes in, once a period what is to be known out. The collector's pure half.
+
+Consumes messages as they come from the bus and the time; produces a `Look` per period. Whatever a message holds, it is
+stored or counted, never an exception. The same messages at the same times give the same looks: that is how a recorded
+stream is replayed offline.
+"""
+
+from dataclasses import dataclass
+
+from telemetry.complaint import UNKNOWN, Complaint, Complaints
+from telemetry.decode import Reader
+from telemetry.detector import Detector
+from telemetry.ports import PortTable
+from telemetry.sample import Refusal, Rejected
+from telemetry.signal import Signal
+from telemetry.thresholds import DetectorSettings
+from telemetry.topic import OFFLINE, ONLINE, Source, Topic, parse
+from telemetry.window import Period, Snapshot, Window, settings_for
+
+MAX_AGENTS = 4_096
+UNKNOWN_COUNTER = "unknown_nic_counter"
+
+
+@dataclass(frozen=True, slots=True)
+class AgentStatus:
+    """What an agent last said of itself, or its last will said of it."""
+
+    agent: str
+    online: bool
+    since_unix_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What one period brought: signals, agents that came or went, and complaints that are due for the log."""
+
+    number: int
+    now_ns: int
+    signals: tuple[Signal, ...]
+    agents: tuple[AgentStatus, ...]
+    complaints: tuple[Complaint, ...]
+    samples: int
+
+
+class Observer:
+    """Windows and detector of one fabric. One owner calls `take` for every message and `look` once a period."""
+
+    def __init__(self, fabric: str, ports: PortTable, settings: DetectorSettings) -> None:
+        window_settings = settings_for(settings.period_ms * 1_000_000)
+        self.fabric = fabric
+        self.window = Window(ports, window_settings)
+        self.detector = Detector(ports, settings, stale_after_ns=window_settings.stale_after_ns)
+        self.complaints = Complaints()
+        self.agents: dict[str, AgentStatus] = {}
+        self.messages = 0
+        self.samples = 0
+        self._reader = Reader()
+        self._changed: list[AgentStatus] = []
+        self._told_samples = 0
+        self._last: Period | None = None
+
+    def take(self, topic_text: str, payload: bytes, now_ns: int) -> None:
+        """Take one message; `now_ns` is the Unix time at which it came."""
+        self.messages += 1
+        topic = parse(topic_text)
+        if topic is None or topic.fabric != self.fabric:
+            self.complaints.add(Refusal.TOPIC, UNKNOWN, f"topic {topic_text[:100]!r} is not one of ours")
+        elif topic.source is Source.AGENT:
+            self._take_status(topic, payload, now_ns)
+        elif not self.window.ports.knows(topic.source, topic.name):
+            text = f"{topic.source} {topic.name} is not in the fabric file"
+            self.complaints.add(Refusal.UNKNOWN_SOURCE, UNKNOWN, text)
+        else:
+            self._take_samples(topic, payload, now_ns)
+
+    def look(self, now_ns: int) -> Look:
+        """End a period: what the detector says of it."""
+        period = self._last = self.window.roll(now_ns)
+        agents, self._changed = tuple(self._changed), []
+        samples, self._told_samples = self.samples - self._told_samples, self.samples
+        return Look(
+            number=period.number,
+            now_ns=now_ns,
+            signals=self.detector.step(period),
+            agents=agents,
+            complaints=self.complaints.due(now_ns),
+            samples=samples,
+        )
+
+    def active(self) -> tuple[Signal, ...]:
+        """Return every condition that is raised as of the last look."""
+        return self.detector.active(self._last) if self._last is not None else ()
+
+    def snapshot(self, now_ns: int) -> Snapshot:
+        """Copy the windows, for readers."""
+        return self.window.snapshot(now_ns)
+
+    def _take_status(self, topic: Topic, payload: bytes, now_ns: int) -> None:
+        if payload not in (ONLINE, OFFLINE):
+            self.complaints.add(Refusal.MALFORMED, UNKNOWN, f"agent {topic.name} says neither online nor offline")
+            return
+        before = self.agents.get(topic.name)
+        if before is None and len(self.agents) >= MAX_AGENTS:
+            self.complaints.add(Refusal.UNKNOWN_SOURCE, UNKNOWN, f"agent {topic.name}: {MAX_AGENTS} others are known")
+            return
+        online = payload == ONLINE
+        if before is None or before.online != online:
+            status = self.agents[topic.name] = AgentStatus(topic.name, online, now_ns)
+            if len(self._changed) < MAX_AGENTS:
+                self._changed.append(status)
+
+    def _take_samples(self, topic: Topic, payload: bytes, now_ns: int) -> None:
+        source = f"{topic.source} {topic.name}"
+        batch = self._reader.read(payload)
+        if isinstance(batch, Rejected):
+            self.complaints.add(batch.kind, source, batch.text)
+            return
+        if batch.unknown_counters:
+            self.complaints.add(UNKNOWN_COUNTER, source, "NIC counters that are not kept", batch.unknown_counters)
+        found = self.window.ports.find(topic.source, topic.name, batch.names)
+        if found.unknown:
+            known = set(found.positions.tolist())
+            name = next(name for position, name in enumerate(batch.names) if position not in known)
+            self.complaints.add(Refusal.UNKNOWN_PORT, source, f"{name} is not one of its ports", found.unknown)
+        if not found.rows.size:
+            return
+        stored = self.window.store(batch.rows, found.positions, found.rows, now_ns)
+        self.samples += stored.taken
+        for refusal, count in stored.refused.items():
+            self.complaints.add(refusal, source, "samples dropped", count)
+        for notice, count in stored.noticed.items():
+            self.complaints.add(notice, source, _NOTICES[notice], count)
+
+
+_NOTICES = {
+    "gap": "samples missing between two that came",
+    "reset": "counters started again; totals go on from where they were",
+    "wrap": "counters passed the end of their range",
+}

@@ -1,0 +1,18 @@
+"""Compile the decoder's kernels before anyone waits: `python -m telemetry.warm` by set-up, `warm` at a start."""
+
+from telemetry.counters import NIC_COUNTERS
+from telemetry.decode import Reader
+from telemetry.sample import PortSample, QueueSample, encode
+
+
+def warm() -> None:
+    """Read one small message of every kind of field."""
+    sample = PortSample(
+        port="leaf1:1", timestamp_unix_ns=1, queues=(QueueSample(priority=3),), nic_counters={NIC_COUNTERS[0]: 1}
+    )
+    Reader().read(encode([sample]))
+
+
+if __name__ == "__main__":
+    warm()
+    print("telemetry: kernels compiled")

@@ -1,0 +1,171 @@
+import asyncio
+import io
+import json
+import re
+import threading
+import time
+
+import pytest
+from rich.console import Console
+
+from controller.app import Application
+from controller.cli.events import since_ns
+from controller.cli.rates import PortRates
+from controller.cli.top import table
+from controller.config.service import ServiceConfig
+from controller.model.error import InputError
+from tests.fakes.telemetry_feed import TelemetryFeed
+from tests.unit.planner.cases import fabric_of
+
+
+def feed_once(feed):
+    """A busy port with marks and pauses, a quieter NIC, and a port that spoke long ago."""
+    feed.queue(
+        "leaf1:1", packets=100, ecn_marked_packets=25, paused_ns=250_000_000, pfc_rx_frames=6, depth_bytes=65_536
+    )
+    feed.grow("leaf1:1", tx_bytes=int(feed.ports.rates_bps[feed.ports.row("leaf1:1")] / 8 * 0.9), drops=3)
+    feed.grow("h1-n0", tx_bytes=1_000)
+    feed.sample("leaf1:1", "h1-n0")
+
+
+@pytest.fixture(scope="module")
+def server():
+    """A controller in a thread of its own whose collector's time runs twenty times as fast; gives its gRPC address."""
+    application = Application(
+        fabric_of(leaves=4), ServiceConfig(openflow="127.0.0.1:0", grpc="127.0.0.1:0", http="127.0.0.1:0")
+    )
+    ready, told, loop = threading.Event(), {}, asyncio.new_event_loop()
+    done = asyncio.Event()
+
+    async def serve():
+        async with application.started() as addresses:
+            feed = TelemetryFeed(application.loop.telemetry, application.loop.state.fabric)
+            feed.grow("leaf2:1", tx_bytes=1)
+            feed.look()
+            feed.look(10, sample=False)
+            told.update(addresses)
+            ready.set()
+            while not done.is_set():
+                feed.now_ns += 500_000_000
+                feed_once(feed)
+                feed.look(0.5, sample=False)
+                await asyncio.sleep(0.05)
+
+    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()), daemon=True)
+    thread.start()
+    assert ready.wait(110)  # the first start after a change compiles kernels
+    yield told["grpc"]
+    loop.call_soon_threadsafe(done.set)
+    thread.join(60)
+    loop.close()
+
+
+@pytest.fixture(scope="module")
+def deaf():
+    """A controller without a broker."""
+    application = Application(
+        fabric_of(leaves=4), ServiceConfig(openflow="127.0.0.1:0", grpc="127.0.0.1:0", http="127.0.0.1:0")
+    )
+    ready, told, loop = threading.Event(), {}, asyncio.new_event_loop()
+    done = asyncio.Event()
+
+    async def serve():
+        async with application.started() as addresses:
+            told.update(addresses)
+            ready.set()
+            await done.wait()
+
+    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()), daemon=True)
+    thread.start()
+    assert ready.wait(110)
+    yield told["grpc"]
+    loop.call_soon_threadsafe(done.set)
+    thread.join(60)
+    loop.close()
+
+
+def test_top_once_shows_the_fullest_port_first_and_marks_the_silent_one(heddle, server):
+    status, out, err = heddle("top", "--once", "--server", server)
+    assert (status, err) == (0, "")
+    lines = out.splitlines()
+    assert "3 ports by utilisation; 1 stale" in lines[0]
+    busy, _, silent = lines[2:5]
+    assert re.match(r"leaf1:1 +90.0% .* 25.0% +25 +6 +· +25.0% +64 KiB", busy)
+    assert silent.split()[0] == "leaf2:1" or "stale" in out
+    assert next(line for line in lines if line.startswith("leaf2:1")).rstrip().endswith("stale")
+
+
+def test_top_prints_every_port_as_json(heddle, server):
+    status, out, _ = heddle("top", "--once", "--json", "--sort", "port", "--server", server)
+    told = json.loads(out)
+    assert status == 0
+    assert [row["port"] for row in told["ports"]] == ["h1-n0", "leaf1:1", "leaf2:1"]
+    assert told["ports"][1]["utilisation"] == pytest.approx(0.9, rel=1e-3)
+
+
+def test_top_of_named_ports_alone(heddle, server):
+    status, out, _ = heddle("top", "h1-n0", "--once", "--json", "--server", server)
+    assert (status, [row["port"] for row in json.loads(out)["ports"]]) == (0, ["h1-n0"])
+
+
+def test_top_refuses_an_unknown_port_and_an_unknown_order(heddle, server):
+    assert heddle("top", "nowhere:1", "--once", "--server", server)[::2] == (
+        2,
+        "heddle: ports: no port or NIC 'nowhere:1'; ports are named SWITCH:NUMBER, NICs by their ids\n",
+    )
+    status, _, err = heddle("top", "--sort", "size", "--once", "--server", server)
+    assert (status, err.count("\n")) == (2, 1)
+
+
+def test_top_without_a_broker_is_one_line_that_says_how(heddle, deaf):
+    status, out, err = heddle("top", "--once", "--server", deaf)
+    assert (status, out, err.count("\n")) == (1, "", 1)
+    assert "telemetry.broker" in err
+
+
+def test_events_are_told_by_line_with_time_severity_and_subject(heddle, server):
+    status, out, err = heddle("events", "--since", "9999d", "--server", server)
+    assert (status, err) == (0, "")
+    assert re.search(r"^2026-09-\d\d \d\d:\d\d:\d\d\.\d{3}Z warning silent_raised leaf2:1: no fresh", out, re.MULTILINE)
+    assert "drop_raised leaf1:1:" in out
+
+
+def test_events_are_json_objects_one_per_line(heddle, server):
+    _, out, _ = heddle("events", "--since", "9999d", "--json", "--server", server)
+    kinds = [json.loads(line)["kind"] for line in out.splitlines()]
+    assert "silent_raised" in kinds
+
+
+def test_no_events_are_said_to_be_none(heddle, deaf):
+    assert heddle("events", "--server", deaf)[:2] == (
+        0,
+        "nothing happened in the last 1h, as far as the controller remembers\n",
+    )
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("90s", 90), ("15m", 900), ("1h", 3_600), ("7d", 604_800)])
+def test_durations_are_read(text, seconds):
+    now_ns = time.time_ns()
+    assert since_ns(text, now_ns) == now_ns - seconds * 10**9
+
+
+@pytest.mark.parametrize("text", ["", "1", "h", "-1h", "1.5h", "1w", "1h ", "9999999999s", "١h"])
+def test_what_is_no_duration_is_refused(text):
+    with pytest.raises(InputError, match="no duration"):
+        since_ns(text, 1)
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_table_cuts_no_number_on_a_screen_of(width):
+    row = PortRates(
+        port="pod12-leaf104:33", interval_s=1.0,
+        utilisation=1.0, tx_bps=98.7e9, rx_bps=98.7e9, ecn_share=1.0, ecn_per_s=123_456,
+        pfc_rx_per_s=123_456, pfc_tx_per_s=123_456, paused_share=1.0, depth_bytes=999 << 10, max_depth_bytes=999 << 20,
+        drops_per_s=123_456, stale=True,
+    )  # fmt: skip
+    screen = io.StringIO()
+    Console(width=width, file=screen).print(table([row], rows_shown=1, sort="port", width=width))
+    text = screen.getvalue()
+    assert "…" not in text
+    assert text.rstrip().endswith("stale")
+    assert all(part in text for part in ("pod12-leaf104:33", "100.0%", "98.7 Gbit/s", "123456", "999 KiB"))

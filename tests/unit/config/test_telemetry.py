@@ -1,0 +1,76 @@
+"""The telemetry section of the config file."""
+
+import pytest
+
+from controller.config.service import ServiceConfig, load_service
+from controller.config.telemetry import TelemetryConfig, broker_of, detector_settings, ports_of
+from controller.model.error import InputError
+from telemetry.thresholds import DetectorSettings
+from tests.unit.brain.driver import small_fabric
+
+
+def loaded(tmp_path, text):
+    path = tmp_path / "service.yaml"
+    path.write_text(text)
+    return load_service(path)
+
+
+def test_without_a_broker_there_is_no_telemetry():
+    assert broker_of(ServiceConfig().telemetry) is None
+
+
+def test_the_defaults_are_the_detectors():
+    assert detector_settings(TelemetryConfig()) == DetectorSettings()
+
+
+def test_a_broker_with_its_password(tmp_path):
+    (tmp_path / "secret").write_text("s3cret\nmore\n")
+    text = f"telemetry: {{broker: bus.example, username: heddle, password_file: {tmp_path / 'secret'}}}"
+    config = loaded(tmp_path, text)
+    broker = broker_of(config.telemetry)
+    assert broker is not None
+    assert (broker.host, broker.port, broker.username, broker.password) == ("bus.example", 1883, "heddle", "s3cret")
+    assert "s3cret" not in repr(config) + repr(broker)
+
+
+@pytest.mark.parametrize(
+    ("text", "host", "port"),
+    [("[::1]:1884", "::1", 1884), ("127.0.0.1:1", "127.0.0.1", 1), ("[::1]", "::1", 1883), ("bus", "bus", 1883)],
+)
+def test_an_address_may_leave_its_port_out(tmp_path, text, host, port):
+    broker = broker_of(loaded(tmp_path, f"telemetry: {{broker: '{text}'}}").telemetry)
+    assert broker is not None
+    assert (broker.host, broker.port) == (host, port)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("congestion_clear_share: 0.5", "telemetry.congestion_clear_share: must be between 0"),
+        ("congestion_raise_share: .nan", "telemetry.congestion_raise_share: must be over 0"),
+        ("period_ms: 1", "telemetry.period_ms: must be between 10 and 60000"),
+        ("period_ms: soon", "telemetry.period_ms: "),
+        ("perod_ms: 5", "telemetry.perod_ms: unknown key; the keys are broker"),
+        ("broker: 127.0.0.1:99999", "telemetry.broker: must be HOST or HOST:PORT"),
+        ("broker: ':1883'", "telemetry.broker: must be HOST or HOST:PORT"),
+    ],
+)
+def test_what_is_out_of_range_is_refused_with_its_key(tmp_path, line, said):
+    with pytest.raises(InputError) as refused:
+        loaded(tmp_path, f"telemetry:\n  {line}\n")
+    assert said in str(refused.value)
+
+
+@pytest.mark.parametrize("key", ["password_file", "ca_file"])
+def test_a_file_that_is_not_there_is_refused_with_its_key(tmp_path, key):
+    config = loaded(tmp_path, f"telemetry: {{broker: bus, {key}: {tmp_path / 'nothing'}}}")
+    with pytest.raises(InputError, match=f"telemetry.{key}"):
+        broker_of(config.telemetry)
+
+
+def test_every_end_of_a_cable_and_every_nic_is_a_port():
+    fabric = small_fabric()
+    table = ports_of(fabric)
+    assert len(table) == 2 * len(fabric.cables) + 2 * len(fabric.nics)
+    nic = fabric.nics[0]
+    assert {nic.id, str(nic.port), str(fabric.cables[0].upper)} <= set(table.names)

@@ -1,0 +1,148 @@
+"""What Prometheus is told: names, labels, bounds, and that its own checker has no complaint."""
+
+import re
+import shutil
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from controller.brain.state import begin
+from controller.dashboard import fabric_metrics, metrics
+from controller.dashboard.catalogue import markdown
+from controller.dashboard.exposition import label_text
+from controller.dashboard.fabric_metrics import fabric_lines
+from controller.model.effect import Note
+from controller.runtime.telemetry import Telemetry
+from tests.fakes.telemetry_feed import START_NS, S, TelemetryFeed
+from tests.unit.brain.driver import small_fabric
+
+ROOT = Path(__file__).parents[3]
+SAMPLE = re.compile(r'([a-z_:]+)(?:\{((?:[a-z_]+="(?:[^"\\\n]|\\.)*",?)*)\})? (\S+)\Z')
+
+
+@pytest.fixture
+def fed():
+    """Telemetry with a busy switch port, a NIC, and a port that went silent."""
+    telemetry = Telemetry()
+    feed = TelemetryFeed(telemetry, small_fabric())
+    feed.grow("leaf2:1", tx_bytes=1)
+    feed.queue("leaf2:1", packets=1, depth_bytes=5)
+    feed.look()
+    feed.look(10, sample=False)
+    for _ in range(2):
+        feed.grow("leaf1:1", tx_bytes=10**9 // 16, rx_bytes=7, drops=2)
+        feed.queue("leaf1:1", packets=9, ecn_marked_packets=4, pfc_rx_frames=6, paused_ns=S // 4, depth_bytes=4_096)
+        feed.queue("h1-n0", pfc_tx_frames=3, paused_ns=2_000)
+        feed.nic("h1-n0", np_cnp_sent=11)
+        feed.look(sample=False)
+        feed.now_ns += S // 2
+        feed.sample("leaf1:1", "h1-n0")
+        feed.look(0.5, sample=False)
+    return feed
+
+
+def text(feed):
+    return metrics.metrics_text(begin(small_fabric()), feed.telemetry, refused_events=0)
+
+
+def samples(told):
+    """Read every sample line back; fails on what is no sample."""
+    found = {}
+    for line in told.splitlines():
+        if not line.startswith("#"):
+            read = SAMPLE.match(line)
+            assert read is not None, line
+            name, labels, value = read.groups()
+            assert (name, labels) not in found
+            found[name, labels or ""] = float(value)
+    return found
+
+
+def test_ports_queues_and_nics_are_told_under_their_names(fed):
+    found = samples(text(fed))
+    port = 'switch="leaf1",port="1"'
+    queue, device = f'{port},priority="3"', 'host="h1",device="h1-n0",port="1"'
+    for (name, labels), value in {
+        ("fabric_port_transmit_bytes_total", port): 2 * (10**9 // 16),
+        ("fabric_port_dropped_packets_total", port): 4,
+        ("fabric_queue_ecn_marked_packets_total", queue): 8,
+        ("fabric_port_pfc_rx_packets_total", queue): 12,
+        ("fabric_port_pfc_paused_seconds_total", queue): 0.5,
+        ("fabric_queue_depth_bytes", queue): 4_096,
+        ("fabric_port_stale", port): 0,
+        ("rdma_np_cnp_sent_total", device): 11,
+        ("rdma_roce_pfc_pause_frames_total", f'{device},direction="tx",priority="3"'): 6,
+        ("rdma_roce_pfc_pause_duration_total", f'{device},direction="rx",priority="3"'): 4,
+    }.items():
+        assert found[name, labels] == pytest.approx(value), name
+    assert found["fabric_link_utilization_ratio", port] > 0
+
+
+def test_a_silent_port_keeps_its_totals_and_loses_what_tells_of_now(fed):
+    found = samples(text(fed))
+    port = 'switch="leaf2",port="1"'
+    assert found["fabric_port_stale", port] == 1
+    assert found["fabric_port_transmit_bytes_total", port] == 1
+    assert found["fabric_port_sample_timestamp_seconds", port] == START_NS // S + 1
+    assert ("fabric_queue_depth_bytes", f'{port},priority="3"') not in found
+    assert ("fabric_link_utilization_ratio", port) not in found
+
+
+def test_queues_that_never_counted_have_no_series(fed):
+    assert {labels for name, labels in samples(text(fed)) if name == "fabric_queue_transmit_packets_total"} == {
+        'switch="leaf1",port="1",priority="3"',
+        'switch="leaf2",port="1",priority="3"',
+    }
+
+
+def test_ports_past_the_bound_are_left_out_whole_and_counted(fed):
+    snapshot = fed.telemetry.ticks.value.snapshot
+    most = fabric_metrics.SERIES_PER_PORT + fabric_metrics.SERIES_PER_QUEUE
+    found = samples("\n".join(fabric_lines(small_fabric(), snapshot, max_series=most)))
+    assert found["fabric_metrics_ports_left_out", ""] == 2
+    ports = Counter(labels.split(",priority")[0] for name, labels in found if name != "fabric_metrics_ports_left_out")
+    assert len(ports) == 1
+    assert ports.total() <= most
+
+
+def test_every_family_that_is_told_is_in_the_catalogue_once(fed):
+    told = re.findall(r"^# TYPE (\S+)", text(fed), re.MULTILINE)
+    families = [family.name for family in (*metrics.FAMILIES, *fabric_metrics.FAMILIES)]
+    assert len(set(families)) == len(families)
+    assert [name for name in told if told.count(name) > 1] == []
+    assert set(families) - set(told) == {family.name for family in metrics.HISTORY.values()}
+
+
+def test_the_page_of_metrics_is_current():
+    page = (ROOT / "docs" / "metrics.md").read_text()
+    assert page == markdown(), "run: python -m controller.dashboard.catalogue > docs/metrics.md"
+
+
+def test_conditions_and_what_the_collector_dropped_are_told_by_kind(fed):
+    fed.telemetry.counts = {"looks": 5, "received_messages": 7, "unknown_port": 3}
+    found = samples(text(fed))
+    assert found["heddle_conditions", 'kind="silent"'] == 1
+    assert found["heddle_telemetry_messages_total", ""] == 7
+    assert found["heddle_telemetry_odd_inputs_total", 'kind="unknown_port"'] == 3
+    assert ("heddle_telemetry_odd_inputs_total", 'kind="looks"') not in found
+
+
+def test_no_label_value_ends_its_quotes():
+    assert label_text(("port", 'a"b\\c\nd')) == 'port="a\\"b\\\\c\\nd"'
+
+
+def promtool() -> str | None:
+    return shutil.which("promtool") or shutil.which("promtool", path=ROOT / ".venv" / "bin")
+
+
+@pytest.mark.skipif(promtool() is None, reason="no promtool here: `make setup` takes it out of Debian's prometheus")
+def test_promtool_has_no_complaint(fed, tmp_path):
+    fed.telemetry.counts = {"unknown_port": 3}
+    fed.telemetry.note(Note(severity="info", subject="x", text="y"), 1)
+    told = text(fed)
+    checked = subprocess.run(
+        [str(promtool()), "check", "metrics"], input=told, text=True, capture_output=True, timeout=60
+    )
+    assert (checked.returncode, checked.stdout, checked.stderr) == (0, "", "")

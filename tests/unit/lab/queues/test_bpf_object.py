@@ -1,0 +1,73 @@
+"""The object that is shipped, read by our loader and compared with its source and with the Python side."""
+
+import re
+import struct
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mininet_topos.queues.attach import QUEUE_WORDS
+from mininet_topos.queues.bpf_object import OBJECT_FILE, read_object
+
+SOURCE = OBJECT_FILE.with_name("queue_model.c").read_text()
+IMAGE = OBJECT_FILE.read_bytes()
+
+
+def test_the_shipped_object_has_both_programs_and_all_maps():
+    found = read_object(IMAGE)
+    assert set(found.programs) == {"egress", "ingress"}
+    assert {name: (m.kind, m.key_bytes, m.value_bytes, m.flags) for name, m in found.maps.items()} == {
+        "ports": (2, 4, 16, 0),
+        "limits": (2, 4, 24, 0),
+        "queues": (2, 4, 8 * len(QUEUE_WORDS), 1 << 10),
+        "classes": (2, 4, 64, 0),
+        "arrivals": (9, 16, 4, 0),
+    }
+
+
+def test_its_licence_lets_it_call_the_kernel():
+    assert read_object(IMAGE).licence == b"Dual MIT/GPL\0"
+    assert "SPDX-License-Identifier: MIT OR GPL-2.0-only" in SOURCE
+
+
+def test_the_words_of_a_queue_have_the_source_s_names_and_order():
+    body = re.search(r"struct queue \{(.*?)\};", SOURCE, re.DOTALL)
+    assert body is not None
+    code = re.sub(r"/\*.*?\*/", "", body[1], flags=re.DOTALL)
+    assert tuple(re.findall(r"\w+", code.replace("u64", ""))) == QUEUE_WORDS
+
+
+def test_linking_fills_in_each_map_s_descriptor_and_nothing_else():
+    for program in read_object(IMAGE).programs.values():
+        fds = {name: 100 + number for number, name in enumerate(sorted(set(program.maps_at.values())))}
+        code = program.linked(fds)
+        changed = {at // 8 * 8 for at in range(len(code)) if code[at] != program.code[at]}
+        assert changed == set(program.maps_at)
+        for offset, name in program.maps_at.items():
+            opcode, registers, _, number = struct.unpack_from("<BBhi", code, offset)
+            assert (opcode, registers >> 4, number) == (0x18, 1, fds[name])  # load of 64 bits, from a map's descriptor
+
+
+def test_no_path_of_the_machine_that_compiled_it_is_in_it():
+    assert re.search(rb"(/[\w.-]{2,}){2}|clang", IMAGE) is None
+
+
+@pytest.mark.parametrize("image", [b"", b"\x7fELF", Path(__file__).read_bytes(), b"\x7fELF\x02\x01" + bytes(200)])
+def test_what_is_no_bpf_object_is_refused(image):
+    with pytest.raises(ValueError, match="BPF object"):
+        read_object(image)
+
+
+@given(st.data())
+def test_a_damaged_object_is_read_or_refused_and_nothing_else(data):
+    image = bytearray(IMAGE)
+    for at in data.draw(st.lists(st.integers(0, len(image) - 1), min_size=1, max_size=8)):
+        image[at] = data.draw(st.integers(0, 255))
+    cut = bytes(image[: data.draw(st.integers(0, len(image)))])
+    for variant in (bytes(image), cut):
+        try:
+            read_object(variant)
+        except ValueError as refused:
+            assert "BPF object" in str(refused)  # noqa: PT017

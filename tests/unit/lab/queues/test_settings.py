@@ -1,0 +1,73 @@
+"""Thresholds scale with the link, keep their order, and nonsense is refused."""
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mininet_topos.queues.attach import UNBOUNDED, limit_value
+from mininet_topos.queues.classes import class_commands
+from mininet_topos.queues.description import SwitchPort
+from mininet_topos.queues.settings import FULL_FRAME_BYTES, QueueSettings
+
+
+@given(st.integers(1_000, 10**10))
+def test_thresholds_keep_their_order_at_any_rate(rate_bps):
+    limits = QueueSettings().at(rate_bps)
+    assert 4 * FULL_FRAME_BYTES <= limits.kmin_bytes < limits.kmax_bytes <= limits.buffer_bytes
+    assert limits.xon_bytes < limits.xoff_bytes
+    assert limits.headroom_bytes > limits.xoff_bytes
+
+
+def test_a_threshold_is_the_same_time_on_every_link():
+    settings = QueueSettings()
+    assert settings.at(100_000_000).kmin_bytes == 5 * settings.at(20_000_000).kmin_bytes == 5 * settings.kmin_bytes
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"kmin_bytes": 90_000}, "kmin_bytes"),
+        ({"pmax": 0}, "pmax"),
+        ({"pmax": 1.5}, "pmax"),
+        ({"xon_bytes": 50_000}, "xon_bytes"),
+        ({"headroom_bytes": 0}, "headroom_bytes"),
+        ({"buffer_bytes": 100}, "buffer_bytes"),
+        ({"tick_ms": 0}, "tick_ms"),
+        ({"page_period_ms": 0}, "page_period_ms"),
+        ({"priority_of_dscp": {64: 3}}, "DSCP"),
+        ({"priority_of_dscp": {26: 8}}, "priority"),
+        ({"strict": frozenset({3})}, "lossless or strict"),
+        ({"lossless": frozenset({0})}, "priority 0"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused_by_name(wrong, told):
+    with pytest.raises(ValueError, match=told):
+        QueueSettings(**wrong)
+
+
+def limits_of(priority: int, settings: QueueSettings) -> tuple[int, ...]:
+    port = SwitchPort(name="leaf1:1", interface="x", switch=1, peer=None, rate_bps=20_000_000)
+    return struct.unpack("<6I", limit_value(port, priority, settings))
+
+
+def test_what_pauses_is_bounded_where_it_enters_and_all_else_where_it_leaves():
+    settings = QueueSettings()
+    _, _, pmax, queue, arrival, frame = limits_of(3, settings)
+    assert (pmax, queue, arrival, frame) == (13107, UNBOUNDED, 40_000 + 220_000, 4300)
+    assert limits_of(0, settings)[3:5] == (400_000, UNBOUNDED)
+    assert limits_of(3, QueueSettings(pfc=False))[3:5] == (400_000, UNBOUNDED)
+
+
+def test_neither_strict_priorities_nor_anything_with_ecn_off_is_marked():
+    assert limits_of(6, QueueSettings())[2] == 0
+    assert limits_of(3, QueueSettings(ecn=False))[2] == 0
+
+
+def test_cnps_come_first_and_only_what_can_be_paused_has_a_gate():
+    commands = class_commands("x", 20_000_000, QueueSettings())
+    orders = {line.split()[7]: line.split()[line.split().index("prio") + 1] for line in commands if " prio " in line}
+    assert orders == {"1:10": "1", "1:13": "1", "1:16": "0"}
+    assert [line.split()[5] for line in commands if " tbf " in line] == ["1:13"]
+    assert not [line for line in class_commands("x", 20_000_000, QueueSettings(pfc=False)) if " tbf " in line]

@@ -1,0 +1,211 @@
+"""A queue pair's two ends inside a NIC, without a network: turns, ports, rates, marks and answers held back."""
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from mininet_topos import roce
+from mininet_topos.nic.dcqcn import DcqcnSettings
+from mininet_topos.nic.receiver import ReceiveQueue
+from mininet_topos.nic.sender import SendQueue
+from mininet_topos.pacer import Pacer
+from mininet_topos.queue_pair import Answer
+
+MS = 1_000_000
+LINE_BPS = 20_000_000
+DCQCN = DcqcnSettings.for_line_rate(LINE_BPS)
+ROUTE = roce.Route(
+    source_mac=bytes.fromhex("020000000001"),
+    destination_mac=bytes.fromhex("020000000002"),
+    source_ip=0x0A000001,
+    destination_ip=0x0A000002,
+    udp_source_port=0xC123,
+    destination_qp=0xABC,
+    traffic_class=26 << 2 | 2,
+)
+FRAME_NS = 4154 * 8 * 10**9 // LINE_BPS
+
+
+def sender(dcqcn: DcqcnSettings | None = None, **changes: Any) -> SendQueue:
+    description = {
+        "qpn": 7, "size_bytes": 4096 * 1000, "message_bytes": 4096 * 64, "mtu_bytes": 4096, "ack_every": 8,
+        "first_psn": 100, "window": 512, "timeout_ns": 400 * MS, "rate_bps": LINE_BPS, "start_offset_ns": 0,
+    }  # fmt: skip
+    return SendQueue({**description, **changes}, ROUTE, 2 * MS, dcqcn)
+
+
+def read(frame: bytearray) -> roce.Packet:
+    packet = roce.parse(frame, len(frame))
+    assert packet is not None
+    return packet
+
+
+def send(queue: SendQueue, now_ns: int) -> roce.Packet:
+    frame = queue.next_frame(now_ns)
+    queue.sent(len(frame), now_ns, 0)
+    return read(frame)
+
+
+def moments(queue: SendQueue, until_ns: int, offset_ns: int = 0) -> list[int]:
+    """Return when a queue pair that is served at once would send."""
+    now, found = 0, []
+    while now < until_ns:
+        due = queue.due_ns(now, offset_ns)
+        if due is not None and due <= now:
+            send(queue, now)
+            found.append(now)
+            queue.requester.on_ack(queue.requester.psn(queue.requester.next_index - 1), now)
+        else:
+            assert due is not None
+            now = int(due) + 1
+    return found
+
+
+def test_packets_after_a_move_have_the_new_port_and_the_next_psn():
+    queue = sender()
+    before = send(queue, 0)
+    queue.modify({"udp_source_port": 0xD456}, MS)
+    after = send(queue, MS)
+    assert (before.udp_source_port, after.udp_source_port) == (0xC123, 0xD456)
+    assert (before.psn, after.psn, after.icrc_valid) == (100, 101, True)
+
+
+def test_sends_and_writes_differ_in_their_opcodes():
+    assert send(sender(operation="send"), 0).opcode == roce.RC_SEND_FIRST
+    assert send(sender(), 0).opcode == roce.RC_RDMA_WRITE_FIRST
+
+
+def test_a_new_rate_holds_for_the_gap_that_runs():
+    queue = sender(rate_bps=1_000_000)
+    send(queue, 0)
+    queue.modify({"rate_bps": LINE_BPS}, MS)
+    due = queue.due_ns(MS, 0)
+    assert due is not None
+    assert due <= 1.01 * FRAME_NS
+
+
+def test_packets_leave_in_the_turns_of_their_window_only():
+    queue = sender(admission={"slot": 2, "slots": 4, "slot_ns": 10 * MS})
+    sent = moments(queue, 200 * MS)
+    assert {moment // (10 * MS) % 4 for moment in sent} == {2}
+    assert len(sent) == pytest.approx(5 * (10 * MS / FRAME_NS), abs=6)
+
+
+def test_the_time_outside_of_the_turn_is_not_made_up_for():
+    queue = sender(admission={"slot": 1, "slots": 2, "slot_ns": 50 * MS})
+    sent = moments(queue, 400 * MS)
+    gaps = [later - earlier for earlier, later in pairwise(sent)]
+    assert min(gaps) >= 0.99 * FRAME_NS
+
+
+def test_the_last_packet_of_a_turn_asks_for_its_acknowledgement():
+    queue = sender(ack_every=1000, message_bytes=4096 * 10_000, admission={"slot": 0, "slots": 2, "slot_ns": 10 * MS})
+    asked, now = [], 0
+    while now < 10 * MS:
+        assert queue.due_ns(now, 0) is not None
+        asked.append(send(queue, now).ack_request)
+        now += FRAME_NS
+    assert asked == [False] * (len(asked) - 1) + [True]
+
+
+def test_a_window_can_be_given_and_taken_while_packets_are_under_way():
+    queue = sender()
+    queue.modify({"admission": {"slot": 1, "slots": 2, "slot_ns": 10 * MS}}, 0)
+    assert queue.due_ns(0, 0) == 10 * MS
+    queue.modify({"admission": {"slot": 0, "slots": 0, "slot_ns": 0}}, 0)
+    assert queue.due_ns(0, 0) == 0
+
+
+def test_a_cnp_halves_the_pace_and_a_cap_bounds_it():
+    queue = sender(DCQCN, rate_bps=4_000_000)
+    send(queue, 0)
+    assert queue.on_cnp(0)
+    assert queue.rate_bps == 2_000_000
+    assert queue.due_ns(0, 0) == 4170 * 8 * 10**9 / 2_000_000
+    queue.modify({"rate_bps": 1_000_000}, 1)
+    assert queue.rate_bps == 1_000_000
+
+
+def test_a_long_gap_shortens_as_the_rate_recovers():
+    queue = sender(DCQCN)
+    for moment in range(20):
+        queue.on_cnp(moment * 4 * MS)
+    send(queue, 80 * MS)
+    first = queue.due_ns(80 * MS, 0)
+    now = 80 * MS + 8 * DCQCN.increase_timer_ns
+    later = queue.due_ns(now, 0)
+    assert first is not None
+    assert later is not None
+    assert later < first
+    assert now < queue.wake_ns() <= now + DCQCN.increase_timer_ns
+
+
+def test_a_sender_without_dcqcn_ignores_cnps():
+    queue = sender()
+    assert not queue.on_cnp(5)
+    assert queue.rate_bps == LINE_BPS
+
+
+def test_a_slow_sender_asks_for_every_acknowledgement():
+    queue = sender(DCQCN, ack_every=8)
+    assert not read(queue.next_frame(0)).ack_request
+    for moment in range(40):
+        queue.on_cnp(moment * 4 * MS)
+    assert queue.rate_bps < 1_000_000
+    assert read(queue.next_frame(160 * MS)).ack_request
+
+
+def receiver(dcqcn: DcqcnSettings | None = DCQCN) -> ReceiveQueue:
+    return ReceiveQueue({"qpn": 9, "first_psn": 0}, ROUTE, dcqcn)
+
+
+def test_marks_are_answered_with_one_cnp_per_interval():
+    queue = receiver()
+    answered = [queue.on_marked(moment * MS) is not None for moment in range(9)]
+    assert answered == [True, False, False, False, True, False, False, False, True]
+    assert queue.ecn_marked == 9
+
+
+def test_a_cnp_takes_the_way_back_of_the_plan():
+    queue = receiver()
+    queue.modify({"udp_source_port": 0xE001})
+    frame = queue.on_marked(0)
+    assert frame is not None
+    packet = read(frame)
+    assert (packet.udp_source_port, packet.opcode, packet.destination_qp) == (0xE001, roce.CNP, 0xABC)
+
+
+def test_a_nic_without_dcqcn_counts_marks_and_sends_no_cnp():
+    queue = receiver(None)
+    assert queue.on_marked(0) is None
+    assert queue.ecn_marked == 1
+
+
+def test_of_the_answers_held_the_newest_is_sent_once():
+    queue = receiver()
+    for psn in (5, 9, 7):
+        queue.hold(Answer(True, roce.ACK_SYNDROME, psn))
+    assert queue.release() == Answer(True, roce.ACK_SYNDROME, 9)
+    assert queue.release() is None
+
+
+def test_a_held_nak_outlives_older_acknowledgements_and_gives_way_to_newer_ones():
+    nak, older, newer = (
+        Answer(False, roce.NAK_SEQUENCE_ERROR, 0),
+        Answer(False, roce.ACK_SYNDROME, 0xFFFFFF),
+        Answer(True, roce.ACK_SYNDROME, 0),
+    )
+    queue = receiver()
+    queue.hold(nak)
+    queue.hold(older)
+    assert queue.release() == nak
+    queue.hold(nak)
+    queue.hold(newer)
+    assert queue.release() == newer
+
+
+def test_a_pacer_makes_up_for_nothing_before_the_moment_it_was_let_go():
+    pacer = Pacer(rate_bps=8e9, start_ns=0, catch_up_ns=1000)
+    pacer.sent(80, 5000, not_before_ns=4990)
+    assert pacer.next_ns == 5000

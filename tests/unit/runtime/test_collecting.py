@@ -1,0 +1,73 @@
+"""The collector inside the controller: from a broker to its readers, and what a fault in it ends."""
+
+import asyncio
+import time
+
+import aiomqtt
+
+from controller.config.telemetry import TelemetryConfig, ports_of
+from controller.runtime.collecting import Collecting
+from controller.runtime.telemetry import Telemetry
+from telemetry.observer import Observer
+from telemetry.sample import PortSample, QueueSample, encode
+from telemetry.signal import Kind
+from telemetry.thresholds import DetectorSettings
+from telemetry.topic import ports_topic, status_topic
+from tests.fakes.bus import FakeBus
+from tests.fakes.mosquitto import mosquitto
+from tests.unit.api.conftest import running
+from tests.unit.brain.driver import small_fabric
+
+
+async def test_a_controller_hears_its_switches_over_a_broker():
+    fabric = small_fabric()
+    port = str(fabric.cables[0].lower)
+    topic = ports_topic(fabric.name, fabric.cables[0].lower.switch)
+    with mosquitto() as broker:
+        config = TelemetryConfig.model_validate({"broker": f"127.0.0.1:{broker.port}", "period_ms": 50})
+        async with running(fabric, telemetry=config) as controller:
+            collecting, telemetry = controller.application.collecting, controller.application.loop.telemetry
+            assert collecting is not None
+            assert telemetry.configured
+            await asyncio.wait_for(collecting.collector.connected.wait(), 20)
+            async with aiomqtt.Client("127.0.0.1", broker.port) as agent, asyncio.timeout(20):
+                for n in range(2):
+                    lost = QueueSample(priority=3, dropped_packets=n)
+                    now = PortSample(port=port, timestamp_unix_ns=time.time_ns(), sequence=n, queues=(lost,))
+                    await agent.publish(topic, encode([now]))
+                await agent.publish(status_topic(fabric.name, "a1"), b"online", qos=1)
+                while not {"broker_online", "agent_online", "drop_raised"} <= {e.kind for e in telemetry.recent()}:
+                    await asyncio.sleep(0.01)
+            tick = telemetry.newest()
+            assert [(signal.kind, signal.port) for signal in tick.active] == [(Kind.DROP, port)]
+            assert tick.snapshot.heard.sum() == 1
+            assert telemetry.counts["samples"] == 2
+
+
+async def test_bad_input_is_in_the_event_log():
+    fabric, bus, telemetry = small_fabric(), FakeBus(), Telemetry(configured=True)
+    settings = DetectorSettings(period_ms=20)
+    collecting = Collecting(Observer(fabric.name, ports_of(fabric), settings), bus, telemetry)
+    collecting.start()
+    await collecting.collector.connected.wait()
+    bus.say(ports_topic(fabric.name, "nobody"), b"")
+    async with asyncio.timeout(20):
+        while not any(event.kind == "telemetry_unknown_source" for event in telemetry.recent()):
+            await asyncio.sleep(0.01)
+    await collecting.close()
+    assert telemetry.counts["unknown_source"] == 1
+
+
+async def test_a_fault_in_telemetry_does_not_end_the_controller(caplog):
+    class Faulty(FakeBus):
+        async def listen(self, *_):
+            raise RuntimeError("a fault")
+
+    fabric = small_fabric()
+    collecting = Collecting(Observer(fabric.name, ports_of(fabric), DetectorSettings()), Faulty(), Telemetry())
+    collecting.start()
+    async with asyncio.timeout(20):
+        while not collecting.failed:
+            await asyncio.sleep(0.01)
+    await collecting.close()
+    assert "plans and rules are not touched" in caplog.text

@@ -1,0 +1,183 @@
+import logging
+import sqlite3
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from controller.model.error import EnvironmentFault
+from controller.model.log_event import LogEvent
+from controller.store import history as module
+from controller.store.database import Database, Retention, read_events, read_rollups
+from controller.store.history import SqliteHistory
+from controller.store.seconds import PortRow, Second
+from tests.unit.store.snapshots import snapshot, totals
+
+START_S = 1_790_000_000 - 1_790_000_000 % 3_600
+
+
+def event(number=0, text="said", at_s=START_S):
+    stamp = at_s * 1_000_000_000 + number
+    return LogEvent(timestamp_unix_ns=stamp, severity="info", kind="note", subject="leaf1", text=text)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "history.sqlite"
+
+
+def opened(path, now_s=START_S, **retention):
+    return SqliteHistory(path, Retention(**retention), unix_s=lambda: now_s)
+
+
+def test_events_are_read_back_from_a_time_on_newest_kept_oldest_first(path):
+    history = opened(path)
+    history.record(tuple(event(number) for number in range(5)))
+    history.close()
+    assert [found.timestamp_unix_ns % 10 for found in read_events(path, event(1).timestamp_unix_ns, 3)] == [2, 3, 4]
+
+
+def test_growth_is_kept_per_second_minute_and_hour(path):
+    history = opened(path)
+    for second, total in ((0, 100), (1, 150), (60, 160), (3_600, 170)):
+        history.sample(snapshot(START_S + second, totals(tx_bytes=total, marked=total // 10)))
+    history.close()
+    for level, wanted in (
+        (1, [(START_S + 1, 50), (START_S + 60, 10), (START_S + 3_600, 10)]),
+        (60, [(START_S, 50), (START_S + 60, 10), (START_S + 3_600, 10)]),
+        (3_600, [(START_S, 60), (START_S + 3_600, 10)]),
+    ):
+        ports, queues = read_rollups(path, "leaf1:1", level)
+        assert [(start, tx) for start, tx, *_ in ports] == wanted
+        assert [(start, priority) for start, priority, *_ in queues] == [(start, 3) for start, _ in wanted]
+
+
+def test_what_was_counted_before_the_first_snapshot_is_no_growth(path):
+    history = opened(path)
+    history.sample(snapshot(START_S, totals(tx_bytes=10**12)))
+    history.close()
+    assert read_rollups(path, "leaf1:1", 1) == ([], [])
+
+
+def test_a_quiet_port_takes_no_room(path):
+    history = opened(path)
+    history.sample(snapshot(START_S, totals()))
+    history.sample(snapshot(START_S + 1, totals(tx_bytes=1)))
+    history.close()
+    assert read_rollups(path, "leaf1:2", 1) == ([], [])
+
+
+def test_the_largest_depth_is_kept_and_a_stale_one_is_not_believed(path):
+    history = opened(path)
+    depth = np.zeros((2, 8), dtype=np.uint64)
+    depth[:, 3] = (5_000, 7_000)
+    history.sample(snapshot(START_S, totals()))
+    history.sample(snapshot(START_S + 0.5, totals(), depth=depth, stale=np.array([False, True])))
+    history.close()
+    assert [row[-1] for row in read_rollups(path, "leaf1:1", 1)[1]] == [5_000]
+    assert read_rollups(path, "leaf1:2", 1)[1] == []
+
+
+def test_a_restart_goes_on_in_the_same_buckets(path):
+    for total in (10, 20):
+        history = opened(path)
+        history.sample(snapshot(START_S, totals(tx_bytes=5)))
+        history.sample(snapshot(START_S + 1, totals(tx_bytes=5 + total)))
+        history.close()
+    assert [row[1] for row in read_rollups(path, "leaf1:1", 60)[0]] == [30]
+
+
+def test_rows_older_than_their_level_is_kept_for_go(path):
+    database = Database(path, Retention(seconds_s=10, minutes_s=600, hours_s=86_400, events_s=60))
+    seconds = [Second(START_S + offset, [(0, 1, 0, 0, 0, 0)], []) for offset in (0, 3_595)]
+    database.write(("leaf1:1",), seconds, [event(), event(at_s=START_S + 3_595)])
+    database.trim(START_S + 3_600)
+    database.close()
+    assert [row[0] - START_S for row in read_rollups(path, "leaf1:1", 1)[0]] == [3_595]
+    assert [row[0] - START_S for row in read_rollups(path, "leaf1:1", 60)[0]] == [3_540]
+    assert [row[0] - START_S for row in read_rollups(path, "leaf1:1", 3_600)[0]] == [0]
+    assert read_events(path, 0, 9) == (event(at_s=START_S + 3_595),)
+
+
+def test_a_file_never_passes_its_limit_and_loses_its_oldest_seconds_first(path):
+    limit = 1 << 19
+    database = Database(path, Retention(max_bytes=limit))
+    names = tuple(f"leaf1:{number}" for number in range(100))
+    for second in range(300):
+        rows: list[PortRow] = [(row, 1, 2, 3, 4, 5) for row in range(100)]
+        database.write(names, [Second(START_S + second, rows, [])], [event(second)])
+        database.shrink()
+        assert database.used_bytes() <= limit
+    database.close()
+    assert path.stat().st_size <= limit
+    kept = [row[0] - START_S for row in read_rollups(path, "leaf1:1", 1)[0]]
+    assert kept[-1] == 299
+    assert kept[0] > 0
+    assert len(read_rollups(path, "leaf1:1", 60)[0]) == 5
+    assert len(read_events(path, 0, 1_000)) == 300
+
+
+@pytest.mark.parametrize("damage", [b"not a database at all, and long enough to be read" * 100, None])
+def test_a_damaged_file_is_moved_aside_with_one_line(path, caplog, damage):
+    database = Database(path, Retention())
+    rows: list[PortRow] = [(row, 1, 2, 3, 4, 5) for row in range(500)]
+    database.write(tuple(map(str, range(500))), [Second(START_S, rows, [])], [event(text="x" * 500)] * 200)
+    database.close()
+    sound = path.read_bytes()
+    path.write_bytes(damage if damage else sound[:8_192] + b"\xff" * 40_000 + sound[48_192:])
+    with caplog.at_level(logging.WARNING):
+        history = opened(path)
+        history.record((event(text="anew"),))
+        history.close()
+    assert [found.text for found in read_events(path, 0, 9)] == ["anew"]
+    assert path.with_name("history.sqlite.damaged").exists()
+    assert len([record for record in caplog.records if "damaged" in record.message]) == 1
+
+
+def test_a_file_that_cannot_be_made_is_refused_with_its_name(tmp_path):
+    with pytest.raises(EnvironmentFault, match=r"nowhere/h.sqlite cannot be written .* name another file"):
+        SqliteHistory(tmp_path / "nowhere" / "h.sqlite")
+
+
+def test_snapshots_beyond_the_bound_lose_resolution_and_nothing_else(path):
+    waiting = module._Waiting()
+    skipped = sum(waiting.put_snapshot(snapshot(START_S + number, totals())) for number in range(10))
+    assert (skipped, len(waiting.snapshots)) == (6, 4)
+    assert waiting.snapshots[-1].now_ns == (START_S + 9) * 1_000_000_000
+
+
+def test_events_beyond_the_bound_are_counted():
+    waiting = module._Waiting()
+    assert waiting.put_events((event(),) * (module.MAX_EVENTS + 7)) == 7
+    assert len(waiting.take_events()) == module.MAX_EVENTS
+
+
+def test_a_disk_that_fails_costs_history_and_one_line(path, caplog, monkeypatch):
+    def full(*_):
+        raise sqlite3.OperationalError("database or disk is full")
+
+    history = opened(path)
+    monkeypatch.setattr(Database, "write", full)
+    with caplog.at_level(logging.WARNING):
+        history.record((event(),))
+        history.close()
+    assert history.counts()["failed_batches"] == 1
+    assert [record.message for record in caplog.records if "is full" in record.message] != []
+
+
+def test_a_crash_loses_at_most_what_was_not_committed(path):
+    program = (
+        "import os, sys, time; from pathlib import Path\n"
+        "from tests.unit.store.test_history import event, opened\n"
+        "history = opened(Path(sys.argv[1]))\n"
+        "history.record((event(text='before'),))\n"
+        "while not history.counts()['written_batches']: time.sleep(0.01)\n"
+        "history.record((event(1, text='after'),)); os._exit(9)"
+    )
+    assert subprocess.run([sys.executable, "-c", program, str(path)], timeout=60).returncode == 9
+    found = [found.text for found in read_events(path, 0, 9)]
+    assert found[0] == "before"
+    history = opened(path)
+    history.close()
+    assert [kept.text for kept in read_events(path, 0, 9)] == found

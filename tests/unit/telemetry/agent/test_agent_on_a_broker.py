@@ -1,0 +1,261 @@
+"""The agent and a real mosquitto, which is killed and started again; sources are counters of a test's own."""
+
+import asyncio
+import logging
+import os
+import shutil
+import signal
+import ssl
+import subprocess
+import tempfile
+from contextlib import asynccontextmanager
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from telemetry.agent import session
+from telemetry.agent.agent import Agent, AgentSettings
+from telemetry.agent.session import Broker, payloads
+from telemetry.agent.source import DeviceSamples, SourceFault
+from telemetry.sample import MAX_PAYLOAD_BYTES, PortSample
+from telemetry.topic import Source
+from tests.fakes.mosquitto import PROGRAM, mosquitto
+from tests.fakes.telemetry_listener import listening
+
+pytestmark = pytest.mark.skipif(
+    not Path(PROGRAM).exists(), reason="Debian's mosquitto is not installed (scripts/setup all)"
+)
+PERIOD_NS = 20_000_000
+
+
+class Counting:
+    """A device whose counters grow by one each time that they are read."""
+
+    name = "counting"
+
+    def __init__(self, ports=("leaf1:1", "leaf1:2"), device="leaf1", kind=Source.SWITCH, counters=0):
+        self.ports, self.device, self.kind = ports, device, kind
+        self.more = {f"counter_{at}": 1 << 60 for at in range(counters)}
+        self.reads = 0
+        self.closed = False
+        self.fails = False
+
+    async def read(self, now_unix_ns):
+        if self.fails:
+            raise SourceFault("told to fail")
+        self.reads += 1
+        samples = [
+            PortSample(port=port, timestamp_unix_ns=now_unix_ns, boot_id=5, tx_bytes=self.reads, nic_counters=self.more)
+            for port in self.ports
+        ]
+        return [DeviceSamples(self.kind, self.device, samples)]
+
+    async def close(self):
+        self.closed = True
+
+
+@asynccontextmanager
+async def running(port, *sources, name="a1", **who):
+    """Run an agent while the context lasts."""
+    settings = AgentSettings(fabric="lab", agent=name, period_ns=PERIOD_NS)
+    agent = Agent(settings, Broker(host="127.0.0.1", port=port, **who), sources)
+    ended = asyncio.Event()
+    task = asyncio.create_task(agent.run(ended))
+    try:
+        yield agent
+    finally:
+        ended.set()
+        async with asyncio.timeout(10):
+            await task
+
+
+async def test_samples_and_status_go_where_the_contract_says():
+    switch, nics = Counting(), Counting(("h1-n0",), "h1", Source.HOST)
+    with mosquitto() as broker:
+        async with listening(broker.port) as heard:
+            async with running(broker.port, switch, nics):
+                await heard.until(lambda: len(heard.of("leaf1:2")) > 3 and heard.of("h1-n0"))
+            await heard.until(lambda: heard.statuses == [("a1", b"online"), ("a1", b"offline")])
+        assert heard.topics == {"heddle/v1/lab/switch/leaf1/ports", "heddle/v1/lab/host/h1/nics"}
+        assert switch.closed
+        assert nics.closed
+        async with listening(broker.port) as later:
+            await later.until(lambda: later.statuses == [("a1", b"offline")])  # the status is retained
+        assert later.samples == []
+
+
+async def test_each_sample_of_a_port_has_the_next_sequence_and_a_later_time():
+    with mosquitto() as broker:
+        async with listening(broker.port) as heard, running(broker.port, Counting()):
+            await heard.until(lambda: len(heard.of("leaf1:1")) >= 10)
+    found = heard.of("leaf1:1")
+    steps = [after.sequence - before.sequence for before, after in pairwise(found)]
+    assert steps == [after.tx_bytes - before.tx_bytes for before, after in pairwise(found)]
+    assert all(step >= 1 for step in steps)
+    assert [one.timestamp_unix_ns for one in found] == sorted({one.timestamp_unix_ns for one in found})
+
+
+async def test_a_broker_that_dies_and_comes_back_is_found_and_nothing_goes_backwards():
+    source = Counting()
+    with mosquitto() as broker:
+        async with listening(broker.port) as heard, running(broker.port, source) as agent:
+            for _ in range(2):
+                await heard.until(lambda: heard.of("leaf1:1"))
+                broker.kill()
+                away_from = source.reads
+                await heard.until(lambda past=away_from + 20: source.reads > past)
+                assert len(agent._outbox) <= 2  # of each port the newest
+                broker.start()
+                await heard.until(lambda past=away_from + 20: heard.of("leaf1:1")[-1].tx_bytes > past)
+            online = heard.statuses.count(("a1", b"online"))
+        counts = agent.counts()
+    found = heard.of("leaf1:1")
+    assert [one.tx_bytes for one in found] == sorted({one.tx_bytes for one in found})
+    assert [one.sequence for one in found] == sorted({one.sequence for one in found})
+    # What is missing was read while the broker was away: the gap says so, and every sample was sent or replaced.
+    missing = found[-1].sequence - found[0].sequence + 1 - len(found)
+    assert missing >= 2 * 20 - 5
+    assert online >= 1
+    assert counts["connects"] == 3
+    assert counts["samples_replaced"] >= 2 * 2 * 15
+    assert counts["samples"] + counts["samples_replaced"] + len(agent._outbox) == 2 * source.reads
+
+
+async def test_a_broker_that_hangs_is_given_up_and_leaves_nothing_open(monkeypatch):
+    monkeypatch.setattr(session, "TIMEOUT_S", 0.05)
+    source = Counting(tuple(f"leaf1:{port}" for port in range(1, 65)))
+    attempts = 0
+
+    async def swallow(reader, writer):
+        nonlocal attempts
+        attempts += 1
+        await reader.readexactly(2)
+        writer.write(b"\x20\x02\x00\x00")  # CONNACK, and then nothing more
+        while await reader.read(4096):
+            pass
+        writer.close()
+
+    server = await asyncio.start_server(swallow, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    open_before = len(os.listdir("/proc/self/fd"))
+    async with running(port, source) as agent:
+        while attempts < 5:
+            await asyncio.sleep(0.01)
+        assert len(agent._outbox) <= 64
+        assert len(os.listdir("/proc/self/fd")) <= open_before + 6  # both ends of a connection, and the one before it
+    server.close()
+    assert agent.counts()["connects"] == 0
+
+
+async def test_a_broker_that_is_stopped_until_nothing_fits_any_more_is_found_again(caplog, monkeypatch):
+    monkeypatch.setattr(session, "TIMEOUT_S", 0.2)
+    source = Counting(tuple(f"leaf1:{port}" for port in range(1, 301)), counters=100)
+    with mosquitto() as broker:
+        async with listening(broker.port) as heard, running(broker.port, source) as agent:
+            await heard.until(lambda: heard.samples)
+            os.kill(broker.pid, signal.SIGSTOP)
+            try:
+                await heard.until(lambda: "timed out" in caplog.text)
+                assert len(agent._outbox) <= 300
+            finally:
+                os.kill(broker.pid, signal.SIGCONT)
+            past = source.reads
+            await heard.until(lambda: heard.samples[-1].tx_bytes > past)
+
+
+async def test_a_source_that_fails_is_told_once_and_asked_again(caplog):
+    source, sound = Counting(), Counting(("leaf2:1",), "leaf2")
+    source.fails = True
+    with mosquitto() as broker, caplog.at_level(logging.WARNING):
+        async with listening(broker.port) as heard, running(broker.port, source, sound) as agent:
+            await heard.until(lambda: agent.faults > 10 and heard.of("leaf2:1"))
+            assert not heard.of("leaf1:1")
+            source.fails = False
+            await heard.until(lambda: heard.of("leaf1:1"))
+    assert [record.getMessage() for record in caplog.records] == ["counting: source fault: told to fail"]
+
+
+async def test_a_port_that_is_no_name_is_left_out_of_its_message():
+    with mosquitto() as broker:
+        bad = Counting(("leaf1:1", "leaf 1", "leaf1:2", "x" * 100, "\udc80"))
+        nowhere = Counting(("leaf1:9",), "no/switch")
+        async with listening(broker.port) as heard, running(broker.port, bad, nowhere) as agent:
+            await heard.until(lambda: heard.of("leaf1:2"))
+            assert {one.port for one in heard.samples} == {"leaf1:1", "leaf1:2"}
+            assert agent.faults >= 2
+
+
+async def test_a_fault_of_ours_ends_the_agent_and_is_seen():
+    class Broken(Counting):
+        async def read(self, now_unix_ns):
+            raise ZeroDivisionError
+
+    with mosquitto() as broker, pytest.raises(ZeroDivisionError):
+        async with running(broker.port, Broken()):
+            await asyncio.sleep(0.2)
+
+
+async def test_a_wrong_password_is_told_and_the_right_one_lets_in(caplog):
+    with mosquitto({"agent": "right"}) as broker, caplog.at_level(logging.WARNING):
+        async with listening(broker.port, username="agent", password="right") as heard:
+            async with running(broker.port, Counting(), user="agent", password="wrong") as agent:
+                while not caplog.records:
+                    await asyncio.sleep(0.01)
+                assert agent.counts()["connects"] == 0
+            assert "ot authori" in caplog.text
+            assert "wrong" not in caplog.text.replace("wrong_password", "")
+            async with running(broker.port, Counting(), user="agent", password="right"):
+                await heard.until(lambda: heard.samples)
+
+
+@pytest.fixture
+def certificates():
+    """A CA and a certificate for 127.0.0.1 by it, readable for mosquitto's own user."""
+    if not shutil.which("openssl"):
+        pytest.skip("making certificates needs openssl")
+    folder = Path(tempfile.mkdtemp(prefix="heddle-tls-"))
+    new = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2"]
+    for name, subject, more in (
+        ("ca", "/CN=ca", []),
+        ("us", "/CN=127.0.0.1", ["-addext", "subjectAltName=IP:127.0.0.1", "-addext", "basicConstraints=CA:FALSE"]),
+    ):
+        files = ["-keyout", folder / f"{name}.key", "-out", folder / f"{name}.pem", "-subj", subject]
+        signed = ["-CA", folder / "ca.pem", "-CAkey", folder / "ca.key"] if more else []
+        subprocess.run([str(word) for word in (*new, *files, *more, *signed)], check=True, capture_output=True)
+    for path in (folder, *folder.iterdir()):
+        path.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
+
+
+# paho leaves a socket whose handshake failed to the garbage collector.
+@pytest.mark.filterwarnings("ignore:.*ssl.SSLSocket:pytest.PytestUnraisableExceptionWarning")
+async def test_over_tls_only_a_broker_of_the_right_ca_is_spoken_to(certificates, caplog):
+    lines = f"certfile {certificates}/us.pem\nkeyfile {certificates}/us.key\n"
+    right, wrong = ssl.create_default_context(cafile=certificates / "ca.pem"), ssl.create_default_context()
+    with mosquitto(lines=lines) as broker, caplog.at_level(logging.WARNING):
+        async with listening(broker.port, ca_file=certificates / "ca.pem") as heard:
+            async with running(broker.port, Counting(), tls=wrong) as agent:
+                while "CERTIFICATE_VERIFY_FAILED" not in caplog.text:
+                    await asyncio.sleep(0.01)
+                assert agent.counts()["connects"] == 0
+            async with running(broker.port, Counting(), tls=right):
+                await heard.until(lambda: heard.samples)
+
+
+async def test_an_agent_ends_at_once_while_its_broker_is_away():
+    with mosquitto() as broker:
+        broker.kill()
+        async with running(broker.port, Counting()):
+            await asyncio.sleep(0.3)
+        # `running` allows 10 s.
+
+
+def test_samples_too_large_for_one_message_are_cut_into_several():
+    many = {f"counter_{at:03}": (1 << 64) - 1 for at in range(250)}
+    samples = [PortSample(port=f"n{at}", timestamp_unix_ns=1, nic_counters=many) for at in range(200)]
+    found = list(payloads(samples))
+    assert len(found) > 1
+    assert all(len(payload) <= MAX_PAYLOAD_BYTES for _, payload in found)
+    assert [one for part, _ in found for one in part] == samples

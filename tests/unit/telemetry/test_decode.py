@@ -1,0 +1,116 @@
+"""The decoder against protobuf's own parser, and against everything that is no batch."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from controller.api.proto.heddle.v1 import heddle_pb2
+from telemetry import sample as limits
+from telemetry.counters import NIC_COUNTERS, PORT_COUNTERS, QUEUE_COUNTERS, QUEUE_GAUGES
+from telemetry.decode import Reader, decode
+from telemetry.sample import PortSample, QueueSample, Refusal, Rejected, encode
+
+WORDS = st.one_of(st.integers(0, 300), st.integers(0, 2**64 - 1))
+NAMES = st.from_regex(r"\A[A-Za-z0-9][A-Za-z0-9._-]{0,20}(:[1-9][0-9]{0,4})?\Z")
+QUEUES = st.lists(
+    st.builds(QueueSample, priority=st.integers(0, 7), **dict.fromkeys(QUEUE_COUNTERS + QUEUE_GAUGES, WORDS)),
+    max_size=8,
+    unique_by=lambda queue: queue.priority,
+).map(lambda queues: tuple(sorted(queues, key=lambda queue: queue.priority)))
+SAMPLES = st.builds(
+    PortSample,
+    port=NAMES,
+    timestamp_unix_ns=st.integers(1, 2**64 - 1),
+    sequence=WORDS,
+    boot_id=WORDS,
+    queues=QUEUES,
+    nic_counters=st.dictionaries(st.sampled_from(NIC_COUNTERS), WORDS, max_size=4),
+    **dict.fromkeys(PORT_COUNTERS, WORDS),
+)
+
+
+@given(st.lists(SAMPLES, max_size=5, unique_by=lambda sample: sample.port))
+def test_what_is_encoded_is_decoded(samples):
+    assert decode(encode(samples)) == tuple(samples)
+
+
+def batch(**fields):
+    message = heddle_pb2.PortSampleBatch()
+    message.samples.add(**{"port": "leaf1:1", "timestamp_unix_ns": 1, **fields})
+    return message.SerializeToString()
+
+
+WRONG = {
+    "name": batch(port=""),
+    "space": batch(port="leaf 1:1"),
+    "long name": batch(port="l" * 64),
+    "port 0": batch(port="leaf1:0"),
+    "port of six digits": batch(port="leaf1:123456"),
+    "two colons": batch(port="leaf1:1:1"),
+    "letters beyond ascii": batch(port="lëaf1:1"),
+    "no time": batch(timestamp_unix_ns=0),
+    "priority 8": batch(queues=[heddle_pb2.QueueSample(priority=8)]),
+    "priority twice": batch(queues=[heddle_pb2.QueueSample(priority=3)] * 2),
+    "port twice": batch() * 2,
+    "torn": batch(tx_bytes=5)[:-1],
+    "length past the end": b"\x0a\x7f" + batch()[2:],
+    "varint of eleven bytes": b"\x0a\x0c\x10" + b"\xff" * 10 + b"\x01",
+    "varint past 64 bits": b"\x0a\x0b\x10" + b"\xff" * 9 + b"\x02",
+    "wrong kind": b"\x08\x01",
+    "field 0": b"\x00\x01",
+    "group": b"\x7b\x7c",
+    "text": b"not a message at all",
+    "JSON": b'{"samples": []}',
+    "counter name": batch(nic_counters={"a b": 1}),
+    "too many counters": batch(nic_counters={f"c{i}": i for i in range(257)}),
+    "too many ports": b"".join(batch(port=f"leaf1:{n + 1}") for n in range(limits.MAX_PORTS + 1)),
+}
+
+
+@pytest.mark.parametrize("payload", WRONG.values(), ids=WRONG)
+def test_what_is_wrong_is_a_value_that_says_so(payload):
+    refused = decode(payload)
+    assert isinstance(refused, Rejected)
+    assert refused.kind is Refusal.MALFORMED
+    assert refused.text
+
+
+def test_an_oversized_message_is_not_looked_at():
+    refused = decode(bytes(limits.MAX_PAYLOAD_BYTES + 1))
+    assert isinstance(refused, Rejected)
+    assert refused.kind is Refusal.OVERSIZED
+
+
+def test_the_largest_batch_of_the_contract_is_read():
+    most = 2**64 - 1
+    full = tuple(QueueSample(priority=p, **dict.fromkeys(QUEUE_COUNTERS + QUEUE_GAUGES, most)) for p in range(8))
+    samples = tuple(
+        PortSample(port=f"{'l' * 63}:{10000 + n}", timestamp_unix_ns=most, sequence=most, queues=full, boot_id=most)
+        for n in range(limits.MAX_PORTS)
+    )
+    payload = encode(samples)
+    assert len(payload) <= limits.MAX_PAYLOAD_BYTES
+    assert decode(payload) == samples
+
+
+def test_an_empty_message_is_a_batch_of_nothing():
+    assert decode(b"") == ()
+
+
+def test_fields_that_the_contract_may_get_later_are_passed_over():
+    later = b"\xa2\x06\x03new" + b"\xa8\x06\x05" + b"\xa1\x06" + bytes(8) + b"\xa5\x06" + bytes(4)
+    payload = batch(tx_bytes=9)
+    assert decode(later + payload + later) == decode(payload)
+
+
+def test_counters_of_a_nic_that_are_not_kept_are_counted():
+    read = Reader().read(batch(nic_counters={"np_cnp_sent": 4, "rx_vport_lost": 5}))
+    assert not isinstance(read, Rejected)
+    assert read.unknown_counters == 1
+
+
+def test_the_last_of_a_repeated_field_counts_as_in_protobuf():
+    payload = b"\x0a\x0f\x0a\x07leaf1:1\x10\x01\x20\x01\x20\x02"
+    read = decode(payload)
+    assert not isinstance(read, Rejected)
+    assert read[0].tx_bytes == heddle_pb2.PortSampleBatch.FromString(payload).samples[0].tx_bytes == 2

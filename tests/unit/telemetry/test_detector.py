@@ -1,0 +1,185 @@
+"""What raises a condition, what clears it, and what does neither."""
+
+import dataclasses
+
+import pytest
+
+from telemetry.detector import Detector
+from telemetry.signal import Kind
+from telemetry.thresholds import DetectorSettings, complaints, reasons
+from tests.unit.telemetry.builders import Fed, S, queue, sample
+
+SETTINGS = DetectorSettings(raise_periods=2, clear_periods=3)
+STALE = 3 * S
+
+
+class Watched:
+    """One port, a detector, and cumulative counters that grow by what a test says."""
+
+    def __init__(self, settings=SETTINGS):
+        self.fed = Fed(stale_after_ns=STALE)
+        self.detector = Detector(self.fed.window.ports, settings, stale_after_ns=STALE)
+        self.now, self.sequence, self.counters, self.drops = 0, 0, {}, 0
+        self.period()
+
+    def period(self, drops=0, **growth):
+        """Let a second pass in which queue 3 grows by so much; return the detector's signals."""
+        self.now += 1
+        self.sequence += 1
+        self.drops += drops
+        for name, value in growth.items():
+            self.counters[name] = self.counters.get(name, 0) + value
+        self.fed.store(sample(at=self.now, sequence=self.sequence, drops=self.drops, queues=[queue(**self.counters)]))
+        return self.look()
+
+    def look(self):
+        self.last = self.fed.roll(self.now)
+        return self.detector.step(self.last)
+
+    def nothing(self, seconds=1):
+        """Let time pass without a sample."""
+        signals = []
+        for _ in range(seconds):
+            self.now += 1
+            signals += self.look()
+        return signals
+
+
+OVER = {
+    Kind.CONGESTION: {"packets": 1_000, "ecn_marked_packets": 100},
+    Kind.PAUSING: {"paused_ns": S // 10},
+    Kind.STORM: {"paused_ns": S},
+}
+
+
+@pytest.mark.parametrize("kind", OVER)
+def test_a_condition_is_raised_after_periods_in_a_row_and_cleared_after_others(kind):
+    watched = Watched()
+    raised = [[s.kind for s in watched.period(**OVER[kind])] for _ in range(3)]
+    assert [kind in kinds for kinds in raised] == [False, True, False]
+    cleared = [[(s.kind, s.raised) for s in watched.period(packets=1_000)] for _ in range(4)]
+    after = watched.detector.settings.periods(kind)[1]
+    assert [(kind, False) in kinds for kinds in cleared] == [n == after - 1 for n in range(4)]
+
+
+def test_a_period_between_begins_the_count_again():
+    watched = Watched()
+    watched.period(**OVER[Kind.CONGESTION])
+    watched.period(packets=1_000, ecn_marked_packets=20)
+    assert watched.period(**OVER[Kind.CONGESTION]) == ()
+
+
+def test_between_the_thresholds_a_raised_condition_stays():
+    watched = Watched()
+    for _ in range(2):
+        watched.period(**OVER[Kind.CONGESTION])
+    assert [watched.period(packets=1_000, ecn_marked_packets=20) for _ in range(10)] == [()] * 10
+
+
+def test_few_packets_raise_no_congestion():
+    watched = Watched()
+    assert [watched.period(packets=10, ecn_marked_packets=10) for _ in range(5)] == [()] * 5
+
+
+def test_marks_without_a_count_of_packets_count_against_the_marks_themselves():
+    watched = Watched()
+    watched.period(ecn_marked_packets=50)
+    (signal,) = watched.period(ecn_marked_packets=50)
+    assert (signal.kind, signal.value) == (Kind.CONGESTION, 1.0)
+
+
+def test_pause_frames_alone_raise_pausing():
+    watched = Watched()
+    watched.period(pfc_tx_frames=20)
+    (signal,) = watched.period(pfc_tx_frames=20)
+    assert (signal.kind, signal.priority, signal.raised) == (Kind.PAUSING, 3, True)
+
+
+def test_a_queue_that_is_paused_but_sends_is_no_storm():
+    watched = Watched()
+    signals = [s for _ in range(5) for s in watched.period(paused_ns=S, packets=5)]
+    assert [signal.kind for signal in signals] == [Kind.PAUSING]
+
+
+def test_a_drop_is_raised_at_once():
+    watched = Watched()
+    (signal,) = watched.period(dropped_packets=2)
+    assert (signal.kind, signal.priority, signal.value) == (Kind.DROP, 3, 2.0)
+
+
+def test_drops_beyond_the_queues_are_the_ports():
+    watched = Watched()
+    assert [(s.kind, s.priority) for s in watched.period(drops=5, dropped_packets=5)] == [(Kind.DROP, 3)]
+    assert [(s.kind, s.priority, s.value) for s in watched.period(drops=5)] == [(Kind.DROP, None, 5.0)]
+
+
+def test_silence_is_raised_once_and_cleared_by_fresh_samples():
+    watched = Watched()
+    watched.period()
+    signals = watched.nothing(10)
+    assert [(s.kind, s.priority, s.raised) for s in signals] == [(Kind.SILENT, None, True)]
+    signals = [s for _ in range(4) for s in watched.period()]
+    assert [(s.kind, s.raised) for s in signals] == [(Kind.SILENT, False)]
+
+
+def test_a_port_that_was_never_heard_is_not_silent():
+    watched = Watched()
+    watched.nothing(10)
+    assert not watched.detector.raised[:, 1:].any()
+
+
+def test_stale_data_neither_raises_nor_clears():
+    watched = Watched()
+    for _ in range(2):
+        watched.period(**OVER[Kind.CONGESTION])
+    watched.period(**OVER[Kind.PAUSING])  # one of two periods
+    assert {s.kind for s in watched.nothing(20)} == {Kind.SILENT}
+    (signal,) = (s for s in watched.detector.active(watched.last) if s.kind is Kind.CONGESTION)
+    assert signal.stale
+
+
+def test_old_samples_that_come_late_raise_nothing():
+    watched = Watched()
+    watched.now += 20
+    for n in range(5):
+        dropped = queue(dropped_packets=n, packets=100 * n, ecn_marked_packets=100 * n)
+        watched.fed.store(sample(at=2 + n, sequence=2 + n, queues=[dropped]), now=watched.now)
+        assert {s.kind for s in watched.look()} <= {Kind.SILENT}
+
+
+def test_a_signal_says_since_when_and_by_which_sample():
+    watched = Watched()
+    watched.period(**OVER[Kind.CONGESTION])
+    (signal,) = watched.period(**OVER[Kind.CONGESTION])
+    assert signal.subject == "leaf1:1 priority 3"
+    assert signal.value == pytest.approx(0.1)
+    assert signal.threshold == SETTINGS.congestion_raise_share
+    assert signal.since_unix_ns == signal.sampled_unix_ns == watched.last.now_ns
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("congestion_raise_share", 0.0),
+        ("congestion_raise_share", 1.5),
+        ("congestion_clear_share", 0.5),
+        ("congestion_clear_share", -0.1),
+        ("pausing_raise_share", float("nan")),
+        ("pausing_clear_frames_per_s", 11.0),
+        ("drop_clear_packets", 1),
+        ("raise_periods", 0),
+        ("period_ms", 1),
+        ("storm_ms", 10**6),
+    ],
+)
+def test_thresholds_out_of_range_are_named(key, value):
+    assert key in complaints(dataclasses.replace(DetectorSettings(), **{key: value}))
+
+
+def test_the_defaults_are_in_range():
+    assert complaints(DetectorSettings()) == {}
+
+
+def test_every_threshold_has_its_reason():
+    assert list(reasons()) == [field.name for field in dataclasses.fields(DetectorSettings)]
+    assert all(text.endswith(".") for text in reasons().values())

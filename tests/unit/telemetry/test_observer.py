@@ -1,0 +1,130 @@
+"""From topics and bytes to looks: what is stored, what is counted, what is told and how often."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from telemetry.observer import Observer
+from telemetry.ports import Port, PortTable
+from telemetry.sample import MAX_PAYLOAD_BYTES, encode
+from telemetry.signal import Kind
+from telemetry.thresholds import DetectorSettings
+from telemetry.topic import Source, nics_topic, ports_topic, status_topic
+from tests.unit.telemetry.builders import START, S, queue, sample
+
+LEAF1 = ports_topic("lab", "leaf1")
+
+
+def observer(**settings):
+    ports = [Port(f"{leaf}:{n}", Source.SWITCH, leaf, 10**9) for leaf in ("leaf1", "leaf2") for n in (1, 2)]
+    ports.append(Port("h1-n0", Source.HOST, "h1", 10**9))
+    return Observer("lab", PortTable(ports), DetectorSettings(**settings))
+
+
+def take(seen, *samples, topic=LEAF1, now=None):
+    seen.take(topic, encode(samples), samples[-1].timestamp_unix_ns if now is None else now)
+
+
+def test_messages_become_signals():
+    seen = observer(raise_periods=2)
+    for n in range(4):
+        take(seen, sample(at=n, sequence=n, queues=[queue(packets=100 * n, ecn_marked_packets=50 * n)]))
+        look = seen.look(START + n * S)
+    assert [signal.kind for signal in seen.active()] == [Kind.CONGESTION]
+    assert look.samples == 1
+    assert look.complaints == ()
+
+
+def test_nics_are_ports_of_their_host():
+    seen = observer()
+    take(seen, sample("h1-n0"), topic=nics_topic("lab", "h1"))
+    assert seen.samples == 1
+    assert not seen.complaints.counts
+
+
+@pytest.mark.parametrize(
+    ("topic", "payload", "kind"),
+    [
+        ("heddle/v1/other/switch/leaf1/ports", b"", "topic"),
+        ("heddle/v1/lab/switch/leaf1", b"", "topic"),
+        ("$SYS/broker", b"", "topic"),
+        (ports_topic("lab", "leaf9"), b"", "unknown_source"),
+        (nics_topic("lab", "leaf1"), b"", "unknown_source"),
+        (LEAF1, b"\xff", "malformed"),
+        (LEAF1, bytes(MAX_PAYLOAD_BYTES + 1), "oversized"),
+        (LEAF1, encode([sample("leaf2:1")]), "unknown_port"),
+        (LEAF1, encode([sample("leaf1:3")]), "unknown_port"),
+        (LEAF1, encode([sample(at=60)]), "future_timestamp"),
+        (status_topic("lab", "a"), b"ONLINE", "malformed"),
+    ],
+)
+def test_bad_input_is_counted_and_dropped(topic, payload, kind):
+    seen = observer()
+    before = seen.window.total.copy()
+    seen.take(topic, payload, START)
+    assert dict(seen.complaints.counts) == {kind: 1}
+    assert seen.samples == 0
+    assert (seen.window.total == before).all()
+    assert not seen.window.heard.any()
+
+
+def test_a_bad_row_leaves_the_good_ones():
+    seen = observer()
+    take(seen, sample("leaf1:1", tx_bytes=5), sample("leaf1:9"), sample("leaf1:2", tx_bytes=6))
+    assert seen.window.total[:2, 0].tolist() == [5, 6]
+    (complaint,) = seen.look(START).complaints
+    assert str(complaint) == "switch leaf1: unknown port: leaf1:9 is not one of its ports"
+
+
+def test_a_source_is_told_of_once_a_minute():
+    seen = observer()
+    told = []
+    for second in range(130):
+        seen.take(LEAF1, b"\xff", START + second * S)
+        told += [complaint.count for complaint in seen.look(START + second * S).complaints]
+    assert told == [1, 60, 60]
+    assert seen.complaints.counts["malformed"] == 130
+
+
+def test_sources_and_kinds_are_told_of_apart():
+    seen = observer()
+    seen.take(LEAF1, b"\xff", START)
+    seen.take(ports_topic("lab", "leaf2"), b"\xff", START)
+    seen.take(LEAF1, bytes(MAX_PAYLOAD_BYTES + 1), START)
+    assert len(seen.look(START).complaints) == 3
+
+
+def test_unknown_sources_share_one_entry():
+    seen = observer()
+    for n in range(1_000):
+        seen.take(ports_topic("lab", f"x{n}"), b"", START)
+        seen.take(f"nonsense/{n}", b"", START)
+    assert [complaint.count for complaint in seen.look(START).complaints] == [1_000, 1_000]
+
+
+def test_an_agent_that_comes_and_goes_is_told_once_each_time():
+    seen = observer()
+    looks = []
+    for said in (b"online", b"online", b"offline", b"online"):
+        seen.take(status_topic("lab", "a1"), said, START)
+        looks.append([(status.agent, status.online) for status in seen.look(START).agents])
+    assert looks == [[("a1", True)], [], [("a1", False)], [("a1", True)]]
+
+
+def test_agents_are_bounded(monkeypatch):
+    monkeypatch.setattr("telemetry.observer.MAX_AGENTS", 3)
+    seen = observer()
+    for n in range(5):
+        seen.take(status_topic("lab", f"a{n}"), b"online", START)
+    assert len(seen.agents) == 3
+    assert seen.complaints.counts["unknown_source"] == 2
+
+
+@given(st.lists(st.tuples(st.sampled_from([LEAF1, "x", status_topic("lab", "a")]), st.binary(max_size=60))))
+def test_whatever_comes_is_counted_and_nothing_escapes(messages):
+    seen = observer()
+    for topic, payload in messages:
+        seen.take(topic, payload, START)
+    seen.look(START)
+    assert seen.messages == len(messages)
+    assert not seen.window.heard.any()

@@ -1,0 +1,59 @@
+"""A recording is read as it was written, and up to where it is torn."""
+
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from telemetry.recording import MAGIC, NoRecording, Recorded, Torn, frame, read
+from telemetry.sample import MAX_PAYLOAD_BYTES
+
+MESSAGES = st.lists(
+    st.builds(Recorded, st.integers(0, 2**64 - 1), st.text(max_size=40).filter(str.isascii), st.binary(max_size=50)),
+    max_size=6,
+)
+
+
+def written(messages):
+    return MAGIC + b"".join(map(frame, messages))
+
+
+@given(MESSAGES)
+def test_what_is_written_is_read(messages):
+    assert list(read(io.BytesIO(written(messages)))) == messages
+
+
+@given(MESSAGES, st.data())
+def test_a_torn_recording_is_read_up_to_the_tear(messages, data):
+    whole = written(messages)
+    cut = data.draw(st.integers(len(MAGIC), len(whole)))
+    *found, last = [None, *read(io.BytesIO(whole[:cut]))]
+    kept = [message for message in (*found, last) if isinstance(message, Recorded)]
+    assert kept == messages[: len(kept)]
+    assert isinstance(last, Torn) == (len(written(kept)) < cut)
+
+
+@given(MESSAGES, st.data())
+def test_a_damaged_byte_ends_the_reading_and_makes_up_nothing(messages, data):
+    whole = bytearray(written(messages))
+    at = data.draw(st.integers(len(MAGIC), len(whole)))
+    if at < len(whole):
+        whole[at] ^= 1 << data.draw(st.integers(0, 7))
+    kept = [message for message in read(io.BytesIO(bytes(whole))) if isinstance(message, Recorded)]
+    assert kept == messages[: len(kept)]
+
+
+@given(st.binary(max_size=60).filter(lambda junk: not junk.startswith(MAGIC)))
+def test_what_is_no_recording_is_refused(junk):
+    with pytest.raises(NoRecording):
+        list(read(io.BytesIO(junk)))
+
+
+def test_a_frame_that_claims_to_be_huge_is_a_tear():
+    assert list(read(io.BytesIO(MAGIC + b"\xff" * 8 + bytes(100)))) == [Torn(len(MAGIC))]
+
+
+def test_what_nobody_would_read_is_not_written():
+    with pytest.raises(ValueError, match="larger"):
+        frame(Recorded(0, "x", bytes(MAX_PAYLOAD_BYTES + 2)))
