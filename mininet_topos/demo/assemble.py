@@ -8,6 +8,7 @@ from controller.model.fabric import Fabric
 from mininet_topos import flow_run
 from mininet_topos.demo.queue_pairs import QueuePair, capacities, demands
 from mininet_topos.demo.results import (
+    Congestion,
     FlowResult,
     Integrity,
     LinkResult,
@@ -42,8 +43,9 @@ def assemble(
     pairs: Sequence[QueuePair],
     found: flow_run.RunResult,
     plan: PlanAnswer | None,
+    congestion: Congestion | None = None,
 ) -> RunResult:
-    """Return the result of one run's first attempt."""
+    """Return the result of one run's first attempt; `congestion` where switches and NICs could slow senders."""
     measured = {flow.request.flow_id: flow for flow in found.flows}
     results = [_pair_result(fabric, pair, measured[pair.flow_id], found) for pair in pairs]
     return RunResult(
@@ -55,9 +57,10 @@ def assemble(
         flows=_flows(fabric, workload, pairs, results),
         links=_links(fabric, pairs, results, found),
         predicted=_prediction(fabric, workload, pairs, plan),
-        integrity=integrity_of(found, results, capacities(fabric)),
+        integrity=integrity_of(found, results, capacities(fabric), paced=congestion is None),
         completion_ns=found.duration_ns,
         certificate=None if plan is None else dict(plan.certificate),
+        congestion=congestion,
     )
 
 
@@ -198,12 +201,19 @@ def offered_load(fabric: Fabric, pairs: Sequence[QueuePair]) -> float:
 
 
 def integrity_of(
-    found: flow_run.RunResult, results: Sequence[QueuePairResult], capacity_bps: Mapping[str, int]
+    found: flow_run.RunResult,
+    results: Sequence[QueuePairResult],
+    capacity_bps: Mapping[str, int],
+    *,
+    paced: bool = True,
 ) -> Integrity:
-    """Return the run's books with a line for everything that forbids comparing it."""
+    """Return the run's books with a line for everything that forbids comparing it.
+
+    Only `paced` queue pairs can be late: what marks and pauses slow down has no time to keep.
+    """
     books = found.integrity
     unfinished = sum(flow.completed_ns is None for flow in found.flows)
-    late = sum(result.finished and is_late(result, capacity_bps) for result in results)
+    late = paced and sum(result.finished and is_late(result, capacity_bps) for result in results)
     problems = (
         (books.unaccounted, "packets are missing that no queue counted as dropped (this machine was overloaded)"),
         (books.switch_socket_drops, "packets were lost in Open vSwitch's sockets (this machine was overloaded)"),

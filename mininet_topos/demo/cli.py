@@ -29,10 +29,12 @@ def demo(
     gbps: Annotated[
         float | None, typer.Option(help="The rate of NICs and links. [default: 0.02]", show_default=False)
     ] = None,
-    workloads: Annotated[str, typer.Option(help="Any of permutation,ring,all-to-all.")] = "permutation,ring,all-to-all",
+    workloads: Annotated[
+        str, typer.Option(help="Any of permutation,ring,all-to-all,incast.")
+    ] = "permutation,ring,all-to-all,incast",
     modes: Annotated[str, typer.Option(help="Any of ecmp,e-ecmp,planned.")] = "ecmp,e-ecmp,planned",
     seeds: Annotated[
-        str, typer.Option(help="A permutation is run for each; the first is that of ring and all-to-all.")
+        str, typer.Option(help="A permutation is run for each; the first is that of the others.")
     ] = "1,2,3",
     seconds: Annotated[float, typer.Option(help="How long a flow takes that has its path to itself.")] = 2.5,
     report: Annotated[Path, typer.Option(metavar="DIR", help="Where the report goes.")] = Path("heddle-report"),

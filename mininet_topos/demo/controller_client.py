@@ -73,7 +73,11 @@ def _call(call: Callable[[], Answer]) -> Answer:
 def request_message(job: JobRequest) -> pb.SubmitJobRequest:
     """Write a job request as the message that carries it."""
     return pb.SubmitJobRequest(
-        job_id=job.job_id, tenant="demo", ranks=job.ranks, collectives=[_collective(one) for one in job.collectives]
+        job_id=job.job_id,
+        tenant="demo",
+        ranks=job.ranks,
+        collectives=[_collective(one) for one in job.collectives],
+        incast=pb.Incast.Name(int(job.incast)),
     )
 
 
@@ -82,6 +86,8 @@ def _collective(collective: Collective) -> pb.Collective:
     message = pb.Collective(kind=kind, bytes=collective.size_bytes, qps_per_flow=collective.qps_per_flow)
     for pair in collective.pairs:
         message.pairs.add(src_rank=pair.src_rank, dst_rank=pair.dst_rank)
+    for flow in collective.flows:
+        message.flows.add(src_rank=flow.src_rank, dst_rank=flow.dst_rank, rate_bps=flow.rate_bps)
     return message
 
 

@@ -31,6 +31,8 @@ class QueuePair:
     """One connection: its part of a flow (by index in the workload), its ports, and what is known of its way.
 
     `planned_rate_bps` is None for hashed ones. `phase` is where in the time between two of its packets it starts.
+    `fixed_bps` is what a flow asks for that does not take all it can get (0), `cap_bps` the pace where it is not to
+    follow from the share.
     """
 
     flow: int
@@ -45,11 +47,13 @@ class QueuePair:
     links: tuple[str, ...] = ()
     share_bps: Fraction = Fraction(0)
     planned_rate_bps: int | None = None
+    fixed_bps: int = 0
+    cap_bps: int | None = None
 
     @property
     def pace_bps(self) -> int:
         """Return what the NIC is told, in bits of Ethernet frame per second."""
-        return max(1, int(self.share_bps * HEADROOM))
+        return self.cap_bps or max(1, int(self.share_bps * HEADROOM))
 
     @property
     def request(self) -> FlowRequest:
@@ -80,6 +84,7 @@ def hashed_pairs(fabric: Fabric, workload: Workload, mode: str) -> list[QueuePai
             reverse_udp_source_port=reverse_port,
             size_bytes=flow.size_bytes // count,
             demand_bps=demand // count,
+            fixed_bps=flow.rate_bps // count,
         )
         for index, (flow, demand) in enumerate(zip(workload.flows, demands(fabric, workload), strict=True))
         for number, (port, reverse_port) in enumerate(
@@ -115,26 +120,52 @@ def _planned_pair(workload: Workload, plan: pb.FlowPlan, index: int | None) -> Q
 
 
 def demands(fabric: Fabric, workload: Workload) -> list[int]:
-    """Return what each flow's NICs allow it: min(C_src / flows out, C_dst / flows in), in bit/s."""
+    """Return what each flow asks for, in bit/s: its own rate, else min(C_src / flows out, C_dst / flows in).
+
+    Flows with a rate of their own do not count in either, as in the contract.
+    """
     out: dict[str, int] = {}
     into: dict[str, int] = {}
     for flow in workload.flows:
+        if flow.rate_bps:
+            continue
         out[flow.src_nic] = out.get(flow.src_nic, 0) + 1
         into[flow.dst_nic] = into.get(flow.dst_nic, 0) + 1
     rate = {nic.id: nic.capacity_bps for nic in fabric.nics}
     return [
-        min(rate[flow.src_nic] // out[flow.src_nic], rate[flow.dst_nic] // into[flow.dst_nic])
+        flow.rate_bps or min(rate[flow.src_nic] // out[flow.src_nic], rate[flow.dst_nic] // into[flow.dst_nic])
         for flow in workload.flows
     ]
 
 
 def with_shares(fabric: Fabric, pairs: Sequence[QueuePair]) -> list[QueuePair]:
     """Return the queue pairs ready to run, with their max-min shares and phases; each must know its links."""
-    shares = max_min_shares([pair.links for pair in pairs], _room(fabric, pairs))
-    return [
-        replace(pair, share_bps=share, phase=phase)
-        for pair, share, phase in zip(pairs, shares, _phases(pairs), strict=True)
-    ]
+    shares = max_min_shares([pair.links for pair in pairs], room(fabric, pairs))
+    return with_phases([replace(pair, share_bps=share) for pair, share in zip(pairs, shares, strict=True)])
+
+
+def with_rates(fabric: Fabric, pairs: Sequence[QueuePair]) -> list[QueuePair]:
+    """Return the queue pairs ready to run: planned ones at the plan's rates, others at all they ask for.
+
+    A share is what is expected of each: max-min fair on its path, and never more than it asks for.
+    """
+    planned = all(pair.planned_rate_bps is not None for pair in pairs)
+    line_bps = {nic.id: nic.capacity_bps for nic in fabric.nics}
+    caps = [pair.planned_rate_bps or pair.fixed_bps or line_bps[pair.src_nic] for pair in pairs]
+    available = dict(room(fabric, pairs) if planned else capacities(fabric))
+    paths = []
+    for pair, cap in zip(pairs, caps, strict=True):
+        own = f"what {pair.flow_id} asks for"
+        available[own] = cap
+        paths.append((*pair.links, own))
+    shares = max_min_shares(paths, available)
+    ready = [replace(pair, cap_bps=cap, share_bps=share) for pair, cap, share in zip(pairs, caps, shares, strict=True)]
+    return with_phases(ready)
+
+
+def with_phases(pairs: Sequence[QueuePair]) -> list[QueuePair]:
+    """Return the queue pairs with their starts spread."""
+    return [replace(pair, phase=phase) for pair, phase in zip(pairs, _phases(pairs), strict=True)]
 
 
 def _phases(pairs: Sequence[QueuePair]) -> list[float]:
@@ -159,7 +190,7 @@ def capacities(fabric: Fabric) -> dict[str, int]:
     return found
 
 
-def _room(fabric: Fabric, pairs: Sequence[QueuePair]) -> Mapping[str, int]:
+def room(fabric: Fabric, pairs: Sequence[QueuePair]) -> Mapping[str, int]:
     """Return what may be filled of each link: all of it, but of a NIC with several senders 95 %."""
     room = capacities(fabric)
     for nic in fabric.nics:

@@ -118,6 +118,46 @@ class Integrity:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CongestionSeries:
+    """What the switches' counters said while a run lasted: one value for each interval that ends at a moment.
+
+    Moments count from the run's start. Rates are of what entered the last queue towards a NIC, in wire bits, answers
+    included; depths are those of the moment, of the deepest queue.
+    """
+
+    times_ns: tuple[int, ...] = ()
+    receiver_bps: tuple[int, ...] = ()
+    bystander_bps: tuple[int, ...] = ()
+    marked_packets: tuple[int, ...] = ()
+    pfc_frames: tuple[int, ...] = ()
+    dropped_packets: tuple[int, ...] = ()
+    depth_bytes: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Congestion:
+    """What queues and NICs did about too much traffic; only runs on switches that mark and pause have it.
+
+    `bystander` is the index of the flow that sends to somebody else. `pfc_frames` are what switches sent, pauses
+    and their ends; `switch_paused_ns` and `nic_paused_ns` add up what ports and NICs stood still for it.
+    """
+
+    bystander: int
+    marked_packets: int
+    cnps: int
+    pfc_frames: int
+    switch_paused_ns: int
+    nic_paused_ns: int
+    dropped_packets: int
+    series: CongestionSeries
+
+    @property
+    def paused_ns(self) -> int:
+        """Return for how long ports and NICs were paused, all together."""
+        return self.switch_paused_ns + self.nic_paused_ns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
     """One workload under one mode; `attempts` is 2 where overload of this machine made it run again."""
 
@@ -132,6 +172,7 @@ class RunResult:
     integrity: Integrity
     completion_ns: int
     certificate: dict[str, Any] | None = None
+    congestion: Congestion | None = None
 
     @property
     def valid(self) -> bool:
@@ -147,6 +188,16 @@ class RunResult:
     def worst(self) -> FlowResult:
         """Return the flow with the least goodput for what its NICs allow."""
         return min(self.flows, key=lambda flow: flow.share_of_demand)
+
+    @property
+    def bystander(self) -> FlowResult | None:
+        """Return the flow beside an incast, None where there is none."""
+        return None if self.congestion is None else self.flows[self.congestion.bystander]
+
+    @property
+    def many_to_one_ns(self) -> int:
+        """Return when the last flow of an incast was done, the bystander left out."""
+        return max(flow.duration_ns for flow in self.flows if flow is not self.bystander)
 
     @property
     def retransmitted_packets(self) -> int:

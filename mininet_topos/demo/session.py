@@ -1,28 +1,46 @@
-"""The demo itself: a lab, all hashed runs on static rules, then a controller and all planned runs."""
+"""The demo itself: a lab, all hashed runs on static rules, then a controller and all planned runs.
+
+The incast has a lab of its own, whose switches mark and pause; in the other they need not, for nobody overloads it.
+"""
 
 import os
 import platform
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from controller.model.error import EnvironmentFault
 from controller.model.fabric import Fabric
+from mininet_topos import flow_run
 from mininet_topos.demo.assemble import PlanAnswer, assemble
+from mininet_topos.demo.congestion import congestion_of
 from mininet_topos.demo.controller_client import ControllerClient, connected, plan_answer
 from mininet_topos.demo.controller_process import running_controller
 from mininet_topos.demo.options import DemoOptions
 from mininet_topos.demo.progress import DemoProgress
-from mininet_topos.demo.queue_pairs import HEADROOM, QueuePair, hashed_pairs, planned_pairs, with_shares
-from mininet_topos.demo.results import MODE_TITLES, DemoResult, FabricSketch, RunResult
-from mininet_topos.demo.workloads import Workload
+from mininet_topos.demo.queue_pairs import HEADROOM, QueuePair, hashed_pairs, planned_pairs, with_rates, with_shares
+from mininet_topos.demo.results import MODE_TITLES, Congestion, DemoResult, FabricSketch, RunResult
+from mininet_topos.demo.sampling import CounterSampler
+from mininet_topos.demo.workloads import INCAST, Workload
 from mininet_topos.lab import Lab
+from mininet_topos.nic_settings import NicSettings
+from mininet_topos.queues.model import why_unavailable
+from mininet_topos.queues.settings import QueueSettings
 
 PACING_NOTE = (
-    "Pacing: there are no ECN queues and no congestion control yet, so every flow, hashed or planned, is paced at its"
-    f" max-min share of its path times {float(HEADROOM):g} (room for acknowledgements; a NIC with several senders is"
-    " filled to 95 %). An unpaced sender would do worse on a shared link."
+    "Pacing: in all workloads but the incast every flow, hashed or planned, is paced at its max-min share of its path"
+    f" times {float(HEADROOM):g} (room for acknowledgements; a NIC with several senders is filled to 95 %), on switches"
+    " that neither mark nor pause. This compares paths alone; an unpaced sender would do worse on a shared link."
 )
+INCAST_NOTE = (
+    "Incast: switches mark (WRED-ECN) and pause (PFC), NICs run DCQCN. Hashed senders begin at line rate and are slowed"
+    " by marks and pauses alone; planned ones send at the plan's rates. The bystander asks for the same in every mode."
+    " Times of marks and pauses are those of the lab's slow loop, not of an ASIC."
+)
+ACK_TIMEOUT_NS = 3_000_000_000
+"""A NIC may be paused for more than a second here, which is no loss."""
+
 EXPECTED_SLOWDOWN = {"ecmp": 2.0, "e-ecmp": 1.5, "planned": 1.0}
 RUN_OVERHEAD_S = 0.6
 SET_UP_S = 6.0
@@ -43,12 +61,23 @@ def run_demo(options: DemoOptions, progress: DemoProgress) -> DemoResult:
     started_ms, begun = time.time_ns() // 1_000_000, time.monotonic_ns()
     workloads = options.workloads
     progress.expect(_expected_s(options, workloads))
-    progress.begin("building the lab")
-    with Lab(options.fabric) as lab:
-        progress.end(SET_UP_S)
-        session = _Session(lab, options, progress, len(workloads) * len(options.modes))
-        runs = [*session.hashed(workloads), *session.planned(workloads)]
-        machine = _machine(lab)
+    runs: list[RunResult] = []
+    notes: list[str] = []
+    machine: dict[str, object] = {}
+    for lossless, group in _labs(workloads):
+        if lossless and (why := why_unavailable()) is not None:
+            notes.append(f"No incast: {why}")
+            progress.say(notes[-1])
+            continue
+        notes.append(INCAST_NOTE if lossless else PACING_NOTE)
+        progress.begin("building the lab")
+        with _lossless_lab(options.fabric) if lossless else Lab(options.fabric) as lab:
+            progress.end(SET_UP_S)
+            session = _Session(lab, options, progress, lossless=lossless, done=len(runs))
+            runs += [*session.hashed(group), *session.planned(group)]
+            machine = _machine(lab)
+    if not runs:
+        raise EnvironmentFault(f"nothing can be run here. {notes[-1]}")
     return DemoResult(
         started_unix_ms=started_ms,
         elapsed_ns=time.monotonic_ns() - begun,
@@ -56,16 +85,30 @@ def run_demo(options: DemoOptions, progress: DemoProgress) -> DemoResult:
         machine=machine,
         fabric=sketch_of(options.fabric),
         runs=tuple(runs),
-        notes=(PACING_NOTE,),
+        notes=tuple(notes),
     )
+
+
+def _labs(workloads: tuple[Workload, ...]) -> Iterator[tuple[bool, tuple[Workload, ...]]]:
+    """Return the labs that are needed, one after the other: whether switches mark and pause there, and what runs."""
+    for lossless in (False, True):
+        group = tuple(workload for workload in workloads if (workload.kind == INCAST) is lossless)
+        if group:
+            yield lossless, group
+
+
+def _lossless_lab(fabric: Fabric) -> Lab:
+    settings = replace(NicSettings.for_fabric(fabric), dcqcn=True, ack_timeout_ns=ACK_TIMEOUT_NS)
+    return Lab(fabric, settings=settings, queues=QueueSettings())
 
 
 class _Session:
     """The runs of one demo on one lab."""
 
-    def __init__(self, lab: Lab, options: DemoOptions, progress: DemoProgress, runs: int) -> None:
-        self._lab, self._options, self._progress = lab, options, progress
-        self._runs, self._done = runs, 0
+    def __init__(self, lab: Lab, options: DemoOptions, progress: DemoProgress, *, lossless: bool, done: int) -> None:
+        self._lab, self._options, self._progress, self._lossless = lab, options, progress, lossless
+        self._runs, self._done = len(options.workloads) * len(options.modes), done
+        self._paced = with_rates if lossless else with_shares
 
     def hashed(self, workloads: tuple[Workload, ...]) -> Iterator[RunResult]:
         """Run every workload under the hashed modes, on static rules and with no controller."""
@@ -77,7 +120,7 @@ class _Session:
             for mode in modes:
                 pairs = hashed_pairs(self._lab.fabric, workload, mode)
                 traced = [replace(pair, links=self._lab.path_of(self._lab.stream_of(pair.request))) for pair in pairs]
-                yield self._measure(_Run(workload=workload, mode=mode, pairs=with_shares(self._lab.fabric, traced)))
+                yield self._measure(_Run(workload=workload, mode=mode, pairs=self._paced(self._lab.fabric, traced)))
 
     def planned(self, workloads: tuple[Workload, ...]) -> Iterator[RunResult]:
         """Run every workload on the paths that the controller plans for it."""
@@ -88,7 +131,7 @@ class _Session:
             self._progress.end(SET_UP_S)
             for workload in workloads:
                 plan = client.submit(workload.job)
-                pairs = with_shares(self._lab.fabric, planned_pairs(workload, plan.flows))
+                pairs = self._paced(self._lab.fabric, planned_pairs(workload, plan.flows))
                 yield self._measure(_Run(workload=workload, mode="planned", pairs=pairs, plan=plan_answer(plan)))
                 client.release(workload.job.job_id)
 
@@ -114,7 +157,7 @@ class _Session:
 
     def _attempt(self, run: _Run) -> RunResult:
         expected_s = _expected_run_s(self._options, run.mode)
-        predicted_s = max(pair.size_bytes * 8 / pair.pace_bps for pair in run.pairs)
+        predicted_s = max(pair.size_bytes * 8 / min(pair.pace_bps, float(pair.share_bps)) for pair in run.pairs)
         name = f"[{self._done + 1:2}/{self._runs}] {run.workload.name}, {MODE_TITLES[run.mode]}"
         self._progress.begin(name)
         scale = expected_s / (predicted_s + RUN_OVERHEAD_S)
@@ -122,15 +165,36 @@ class _Session:
         def move(seconds: float) -> None:
             self._progress.within(min(expected_s, seconds * scale))
 
-        found = self._lab.run_flows([pair.request for pair in run.pairs], 2 * predicted_s + 5.0, move)
-        result = assemble(self._lab.fabric, run.workload, run.mode, run.pairs, found, run.plan)
+        found, congestion = self._run_flows(run, 2 * predicted_s + 5.0, move)
+        result = assemble(self._lab.fabric, run.workload, run.mode, run.pairs, found, run.plan, congestion)
         self._progress.end(expected_s)
         self._progress.say(f"{name}: {_in_brief(result)}")
         return result
 
+    def _run_flows(
+        self, run: _Run, timeout_s: float, move: Callable[[float], None]
+    ) -> tuple[flow_run.RunResult, Congestion | None]:
+        """Run once; where switches mark and pause, with their counters sampled beside."""
+        requests = [pair.request for pair in run.pairs]
+        if not self._lossless:
+            return self._lab.run_flows(requests, timeout_s, move), None
+        with CounterSampler(self._lab.queues) as sampler:
+
+            def tell(seconds: float) -> None:
+                sampler.started(seconds)
+                move(seconds)
+
+            found = self._lab.run_flows(requests, timeout_s, tell)
+        start_unix_ns = sampler.start_unix_ns or sampler.snapshots[0].timestamp_unix_ns
+        nics = found.nics.values()
+        return found, congestion_of(self._lab.fabric, run.workload, sampler.snapshots, start_unix_ns, nics)
+
 
 def _in_brief(result: RunResult) -> str:
     worst = f"worst flow {result.worst.share_of_demand:.0%}"
+    if result.congestion is not None and result.bystander is not None:
+        frames = result.congestion.pfc_frames
+        worst = f"bystander {result.bystander.share_of_demand:.0%} of what it asks for, {frames} PFC frames"
     return f"{result.sum_goodput_bps / 1e6:.1f} Mbit/s, {worst}, {result.completion_ns / 1e9:.2f} s"
 
 
@@ -139,7 +203,7 @@ def _expected_run_s(options: DemoOptions, mode: str) -> float:
 
 
 def _expected_s(options: DemoOptions, workloads: tuple[Workload, ...]) -> float:
-    set_ups = SET_UP_S * (2 if "planned" in options.modes else 1)
+    set_ups = SET_UP_S * (2 if "planned" in options.modes else 1) * len(list(_labs(workloads)))
     return set_ups + len(workloads) * sum(_expected_run_s(options, mode) for mode in options.modes)
 
 

@@ -21,6 +21,12 @@ LEGEND = (
     " flows must share it. paths: flows whose packets were counted on exactly their links."
 )
 
+CONGESTION_LEGEND = (
+    "Many to one: the bystander's goodput in Mbit/s, in per cent of what it asks for, and its completion; many: the"
+    " completion of the last of the others. marked: packets that switches marked (ECN); PFC: pause frames of"
+    " switches, ends of pauses included; pause: of switch ports and NICs, added up; drops: by queues."
+)
+
 
 def title_of(result: DemoResult) -> str:
     """Return what was run, in one line."""
@@ -52,6 +58,7 @@ def summary_lines(result: DemoResult) -> list[str]:
     """Return the sentences under the table, in the order they are printed."""
     return [
         *(line for against in ("ecmp", "e-ecmp") for line in _speed_up_lines(result, against)),
+        *(_incast_line(result, workload) for workload in congested(result)),
         *_planned_lines(result),
         *_path_lines(result),
         *_integrity_lines(result),
@@ -60,13 +67,30 @@ def summary_lines(result: DemoResult) -> list[str]:
 
 def _speed_up_lines(result: DemoResult, against: str) -> list[str]:
     found = []
-    for kind in dict.fromkeys(run.kind for run in result.runs):
+    for kind in dict.fromkeys(run.kind for run in result.runs if run.congestion is None):
         names = [name for name in result.workloads if any(r.workload == name and r.kind == kind for r in result.runs)]
         goodput = _known(names, lambda name: ratio(result, name, "planned", against))
         sooner = _known(names, lambda name: completion_ratio(result, name, "planned", against))
         if goodput and sooner:
             found.append(_speed_up(kind, MODE_TITLES[against], goodput, sooner))
     return found
+
+
+def congested(result: DemoResult) -> tuple[str, ...]:
+    """Return the workloads whose senders marks and pauses could slow: their rates are not those of paths alone."""
+    return tuple(dict.fromkeys(run.workload for run in result.runs if run.congestion))
+
+
+def _incast_line(result: DemoResult, workload: str) -> str:
+    """Say of every valid run of an incast how the bystander fared and what it took."""
+    runs = [run for mode in MODE_TITLES if (run := result.run(workload, mode)) is not None and run.valid]
+    parts = [
+        f"{MODE_TITLES[run.mode]} {run.bystander.share_of_demand:.0%} in {run.bystander.duration_ns / 1e9:.2f} s"
+        f" ({run.congestion.pfc_frames:,} PFC frames)"
+        for run in runs
+        if run.bystander is not None and run.congestion is not None
+    ]
+    return f"{workload}: the bystander got of what it asks for: {', '.join(parts) or 'no valid run'}"
 
 
 def _known(names: Sequence[str], of: Callable[[str], float | None]) -> list[float]:

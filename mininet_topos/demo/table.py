@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from mininet_topos.demo.results import MODE_TITLES, DemoResult, RunResult
-from mininet_topos.demo.summary import LEGEND, ratio, scale_note, summary_lines, title_of
+from mininet_topos.demo.results import MODE_TITLES, Congestion, DemoResult, FlowResult, RunResult
+from mininet_topos.demo.summary import CONGESTION_LEGEND, LEGEND, ratio, scale_note, summary_lines, title_of
 
 WIDTH = 100
 
@@ -51,6 +51,14 @@ def _certified(key: str, digits: int, scale: float = 1.0) -> Callable[[DemoResul
     return lambda _, run: f"{float((run.certificate or {}).get(key, 0)) * scale:.{digits}f}"
 
 
+def _of_bystander(figure: Callable[[FlowResult], str]) -> Callable[[DemoResult, RunResult], str]:
+    return lambda _, run: "-" if run.bystander is None else figure(run.bystander)
+
+
+def _congestion(figure: Callable[[Congestion], str]) -> Callable[[DemoResult, RunResult], str]:
+    return lambda _, run: "-" if run.congestion is None else figure(run.congestion)
+
+
 RUN_COLUMNS = (
     Column("sum", lambda _, run: f"{run.sum_goodput_bps / 1e6:.1f}"),
     Column("worst", lambda _, run: f"{run.worst.goodput_bps / 1e6:.2f}"),
@@ -72,6 +80,17 @@ CERTIFICATE_COLUMNS = (
     Column("installed, ms", _certified("install_ns", 1, 1e-6), wide_only=True),
     Column("deadlock-free", lambda _, run: "yes" if (run.certificate or {}).get("deadlock_free") else "NO"),
 )
+CONGESTION_COLUMNS = (
+    Column("bystander", _of_bystander(lambda flow: f"{flow.goodput_bps / 1e6:.1f}")),
+    Column("%asked", _of_bystander(lambda flow: f"{100 * flow.share_of_demand:.0f}")),
+    Column("its s", _of_bystander(lambda flow: _seconds(flow.duration_ns))),
+    Column("many, s", lambda _, run: _seconds(run.many_to_one_ns), wide_only=True),
+    Column("marked", _congestion(lambda found: f"{found.marked_packets:,}")),
+    Column("CNPs", _congestion(lambda found: f"{found.cnps:,}"), wide_only=True),
+    Column("PFC", _congestion(lambda found: f"{found.pfc_frames:,}")),
+    Column("pause, s", _congestion(lambda found: f"{found.paused_ns / 1e9:.2f}")),
+    Column("drops", _congestion(lambda found: f"{found.dropped_packets:,}")),
+)
 
 
 def print_result(result: DemoResult, console: Console) -> None:
@@ -80,21 +99,37 @@ def print_result(result: DemoResult, console: Console) -> None:
     console.print()
     console.print(runs_table(result, wide=width >= WIDTH), width=width)
     console.print()
+    if any(run.congestion for run in result.runs):
+        console.print(congestion_table(result, wide=width >= WIDTH), width=width)
+        console.print()
     if any(run.certificate for run in result.runs):
         console.print(certificates_table(result, wide=width >= WIDTH), width=width)
         console.print()
     for line in summary_lines(result):
         _print_wrapped(console, line, style="bold red" if line.startswith("INVALID") else "")
     console.print()
-    for line in (LEGEND, *result.notes, scale_note(int(result.parameters["line_rate_bps"]))):
+    legends = (LEGEND, CONGESTION_LEGEND) if any(run.congestion for run in result.runs) else (LEGEND,)
+    for line in (*legends, *result.notes, scale_note(int(result.parameters["line_rate_bps"]))):
         _print_wrapped(console, line, style="dim")
 
 
 def runs_table(result: DemoResult, *, wide: bool = True) -> Table:
     """Return the table of all runs, a row for each workload and mode."""
-    columns = [column for column in RUN_COLUMNS if wide or not column.wide_only]
-    table = _table(title_of(result), ("workload", "mode"), columns)
-    for workload in result.workloads:
+    return _by_workload(result, title_of(result), RUN_COLUMNS, result.workloads, wide)
+
+
+def congestion_table(result: DemoResult, *, wide: bool = True) -> Table:
+    """Return what queues and NICs did in the workloads whose senders could be slowed."""
+    workloads = tuple(dict.fromkeys(run.workload for run in result.runs if run.congestion))
+    return _by_workload(result, "Many to one", CONGESTION_COLUMNS, workloads, wide)
+
+
+def _by_workload(
+    result: DemoResult, title: str, all_columns: tuple[Column, ...], workloads: tuple[str, ...], wide: bool
+) -> Table:
+    columns = [column for column in all_columns if wide or not column.wide_only]
+    table = _table(title, ("workload", "mode"), columns)
+    for workload in workloads:
         runs = [run for mode in MODE_TITLES if (run := result.run(workload, mode)) is not None]
         for index, run in enumerate(runs):
             mode = Text(MODE_TITLES[run.mode], style="bold" if run.mode == "planned" else "")

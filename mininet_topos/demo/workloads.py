@@ -1,15 +1,15 @@
-"""What the demo sends: seeded permutations, a ring, an all-to-all, as flows between ranks and as a job request.
+"""What the demo sends, as flows between ranks and as a job request: permutations, a ring, an all-to-all, an incast.
 
 Everything follows from the fabric and the seed, so that a printed seed is enough to repeat a run.
 """
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from controller.model.error import InputError
 from controller.model.fabric import Fabric, Nic
-from controller.model.job import Collective, CollectiveKind, JobRequest, RankPair
+from controller.model.job import Collective, CollectiveKind, FlowDemand, Incast, JobRequest, RankPair
 
 PAYLOAD_BYTES = 4096
 """One RoCEv2 packet's payload: the path MTU of the emulated NICs."""
@@ -22,16 +22,24 @@ SIZE_STEP_BYTES = E_ECMP_QUEUE_PAIRS * PAYLOAD_BYTES
 
 DRAWS = 1000
 
+INCAST = "incast"
+BYSTANDER_SHARE = 0.95
+"""What the bystander of an incast asks for, of what its own part of the incast leaves of its NIC."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogicalFlow:
-    """One sender, one receiver and what goes from one to the other; queue pairs come later, with the mode."""
+    """One sender, one receiver and what goes from one to the other; queue pairs come later, with the mode.
+
+    `rate_bps` is what it asks for; 0: all that it can get.
+    """
 
     src_rank: int
     dst_rank: int
     src_nic: str
     dst_nic: str
     size_bytes: int
+    rate_bps: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,10 +113,61 @@ def all_to_all(nics: Sequence[Nic], seed: int, seconds: float) -> Workload:
     return _workload("all-to-all", seed, nics, collective, flows)
 
 
+def incast(nics: Sequence[Nic], seed: int, seconds: float) -> Workload:
+    """Return many to one with a bystander: all NICs send to one, and one flow that has nothing to do with it.
+
+    Who receives and who is the bystander are drawn; the bystander is the last flow. It asks for a fixed rate, for
+    which its NIC has room beside its own part of the incast.
+
+    Raises InputError where there are fewer than three hosts, so that there is no bystander.
+    """
+    draw = random.Random(f"incast/{seed}")
+    receiver = draw.randrange(len(nics))
+    senders = [rank for rank, nic in enumerate(nics) if nic.host != nics[receiver].host]
+    src, dst = _bystander(nics, receiver, senders, draw)
+    line_bps = min(nic.capacity_bps for nic in nics)
+    rate_bps = int(line_bps * (1 - 1 / len(senders)) * BYSTANDER_SHARE)
+    size, bystander_size = size_for(line_bps // len(senders), seconds), size_for(rate_bps, seconds)
+    flows = [_flow(nics, sender, receiver, size) for sender in senders]
+    flows.append(replace(_flow(nics, src, dst, bystander_size), rate_bps=rate_bps))
+    pairs = tuple(RankPair(src_rank=sender, dst_rank=receiver) for sender in senders)
+    demand = FlowDemand(src_rank=src, dst_rank=dst, rate_bps=rate_bps)
+    job = JobRequest(
+        job_id=f"demo-incast-{seed}",
+        ranks=tuple(nic.id for nic in nics),
+        collectives=(
+            Collective(kind=CollectiveKind.SEND_RECV, size_bytes=size, pairs=pairs),
+            Collective(kind=CollectiveKind.CUSTOM, size_bytes=bystander_size, flows=(demand,)),
+        ),
+        incast=Incast.RATES,
+    )
+    return Workload(kind=INCAST, seed=seed, flows=tuple(flows), job=job)
+
+
+def _flow(nics: Sequence[Nic], src: int, dst: int, size_bytes: int) -> LogicalFlow:
+    return LogicalFlow(src_rank=src, dst_rank=dst, src_nic=nics[src].id, dst_nic=nics[dst].id, size_bytes=size_bytes)
+
+
+def _bystander(nics: Sequence[Nic], receiver: int, senders: Sequence[int], draw: random.Random) -> tuple[int, int]:
+    """Draw two ranks; away from the receiver's leaf and across leaves where the fabric allows it."""
+    pairs = [(a, b) for a in senders for b in senders if nics[a].host != nics[b].host]
+    leaf = [nic.port.switch for nic in nics]
+    crossing = [(a, b) for a, b in pairs if leaf[a] != leaf[b]]
+    away = [(a, b) for a, b in crossing if leaf[receiver] not in (leaf[a], leaf[b])]
+    for choices in (away, crossing, pairs):
+        if choices:
+            return draw.choice(choices)
+    raise InputError(
+        "incast needs NICs on at least 3 hosts, for there is a bystander: give a fabric with more hosts,"
+        " or leave it out of --workloads"
+    )
+
+
 WORKLOADS: dict[str, Callable[[Sequence[Nic], int, float], Workload]] = {
     "permutation": permutation,
     "ring": ring,
     "all-to-all": all_to_all,
+    INCAST: incast,
 }
 
 

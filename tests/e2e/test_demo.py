@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from mininet_topos.queues.model import why_unavailable
+
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
 
 ROOT = Path(__file__).parents[2]
@@ -128,3 +130,20 @@ def test_a_controller_does_not_outlive_a_killed_demo(tmp_path):
     again.process.communicate(timeout=60)
     assert again.process.returncode == 0
     assert again.leftovers(lab_id) == []
+
+
+@pytest.mark.skipif(why_unavailable() is not None, reason=f"no queue model here: {why_unavailable()}")
+def test_an_incast_pauses_senders_under_ecmp_and_spares_the_bystander_where_it_is_planned(tmp_path):
+    demo = Demo(tmp_path, "--workloads", "incast", "--modes", "ecmp,planned", "--seeds", "1", "--seconds", "1.5")
+    lab_id = demo.lab_id()
+    _, err = demo.process.communicate()
+    assert demo.process.returncode == 0, err
+    ecmp, planned = json.loads((demo.report / "results.json").read_text())["runs"]
+    assert (ecmp["mode"], planned["mode"]) == ("ecmp", "planned")
+    assert ecmp["valid"]
+    assert ecmp["congestion"]["dropped_packets"] == planned["congestion"]["dropped_packets"] == 0
+    assert ecmp["congestion"]["pfc_frames"] > 5 * planned["congestion"]["pfc_frames"]
+    assert planned["flows"][-1]["goodput_bps"] > ecmp["flows"][-1]["goodput_bps"]
+    assert planned["flows_on_exact_links"] == 8
+    assert "Many to one" in (demo.report / "report.html").read_text()
+    assert demo.leftovers(lab_id) == []

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from statistics import geometric_mean
 
 from mininet_topos.demo.results import DemoResult, RunResult
-from mininet_topos.demo.summary import ratio
+from mininet_topos.demo.summary import congested, ratio
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +21,7 @@ def tiles(result: DemoResult) -> list[Tile]:
     planned = [run for run in result.runs if run.mode == "planned" and run.valid]
     return [
         *_gains(result),
+        *_bystanders(result),
         *([_worst(planned), _lost(planned), _paths(planned)] if planned else []),
         _valid(result.runs),
     ]
@@ -28,14 +29,29 @@ def tiles(result: DemoResult) -> list[Tile]:
 
 def _gains(result: DemoResult) -> list[Tile]:
     found = []
+    paced = [name for name in result.workloads if name not in congested(result)]
     for against, name in (("ecmp", "ECMP"), ("e-ecmp", "E-ECMP")):
-        names = [name for name in result.workloads if ratio(result, name, "planned", against) is not None]
+        names = [name for name in paced if ratio(result, name, "planned", against) is not None]
         values = [value for name in names if (value := ratio(result, name, "planned", against)) is not None]
         if values:
             text = f"planned goodput over {name}"
             if len(values) > 1:
                 text += f": geometric mean of {len(values)} workloads, {min(values):.2f}× to {max(values):.2f}×"
             found.append(Tile(figure=f"{geometric_mean(values):.2f}×", text=text, tone="good"))
+    return found
+
+
+def _bystanders(result: DemoResult) -> list[Tile]:
+    """Say how the planned bystander of an incast fared, and beside it the one under ECMP."""
+    found = []
+    for workload in congested(result):
+        run, ecmp = (result.run(workload, mode) for mode in ("planned", "ecmp"))
+        if run is None or not run.valid or run.bystander is None:
+            continue
+        text = "of what it asks for: the bystander of the planned incast"
+        if ecmp is not None and ecmp.valid and ecmp.bystander is not None:
+            text += f"; under ECMP {ecmp.bystander.share_of_demand:.0%}"
+        found.append(Tile(figure=f"{run.bystander.share_of_demand:.0%}", text=text))
     return found
 
 

@@ -6,9 +6,19 @@ from mininet_topos.demo.report.charts import flow_bars, grouped_bars, link_heat
 from mininet_topos.demo.report.fabric_drawing import draw_fabric, legend
 from mininet_topos.demo.report.headline import Tile, tiles
 from mininet_topos.demo.report.markup import Markup, join, tag
-from mininet_topos.demo.report.tables import certificates_table, parameters_table, runs_table
+from mininet_topos.demo.report.tables import certificates_table, congestion_table, parameters_table, runs_table
+from mininet_topos.demo.report.time_series import SERIES, series_chart
 from mininet_topos.demo.results import MODE_TITLES, DemoResult, RunResult
-from mininet_topos.demo.summary import LEGEND, ratio, run_integrity, scale_note, summary_lines, title_of
+from mininet_topos.demo.summary import (
+    CONGESTION_LEGEND,
+    LEGEND,
+    congested,
+    ratio,
+    run_integrity,
+    scale_note,
+    summary_lines,
+    title_of,
+)
 
 
 def style_sheet() -> str:
@@ -25,7 +35,15 @@ def report_page(result: DemoResult) -> str:
         tag("title", "heddle demo: what a planned path is worth"),
         tag("style", Markup(style_sheet())),
     )
-    body = tag("main", _header(result), _overview(result), _workloads(result), _heat(result), _tables(result))
+    body = tag(
+        "main",
+        _header(result),
+        _overview(result),
+        _workloads(result),
+        _congestion(result),
+        _heat(result),
+        _tables(result),
+    )
     return f"<!DOCTYPE html>\n{tag('html', head, tag('body', body), lang='en')}\n"
 
 
@@ -103,6 +121,33 @@ def _figures(result: DemoResult, run: RunResult) -> Markup:
 def _integrity(run: RunResult) -> Markup:
     text = run_integrity(run) + (" (second attempt)" if run.attempts > 1 else "")
     return tag("p", text, class_="integrity" if run.valid else "integrity invalid-text")
+
+
+def _congestion(result: DemoResult) -> Markup | None:
+    table = congestion_table(result)
+    if table is None:
+        return None
+    parts = [
+        tag(
+            "section",
+            tag("h3", workload[:1].upper() + workload[1:]),
+            tag("div", _series(result, workload), class_="two"),
+        )
+        for workload in congested(result)
+    ]
+    return join(
+        tag("h2", "Many to one: marks, pauses, and a bystander"),
+        tag("div", table, class_="card scroll"),
+        tag("p", CONGESTION_LEGEND, class_="soft"),
+        _mode_legend(),
+        parts,
+    )
+
+
+def _series(result: DemoResult, workload: str) -> list[Markup]:
+    return [
+        tag("div", tag("h3", series.title), series_chart(result, workload, series), class_="card") for series in SERIES
+    ]
 
 
 def _heat(result: DemoResult) -> Markup:

@@ -61,6 +61,43 @@ def _run_cells(result: DemoResult, run: RunResult) -> Iterable[str]:
     yield f"{run.exact_flows}/{len(run.flows)}"
 
 
+CONGESTION_HEADINGS = (
+    "workload",
+    "mode",
+    "bystander, Mbit/s",
+    "% of asked",
+    "its time, s",
+    "the many, s",
+    "marked",
+    "CNPs",
+    "PFC frames",
+    "ports paused, s",
+    "NICs paused, s",
+    "dropped",
+)
+
+
+def congestion_table(result: DemoResult) -> Markup | None:
+    """Return what queues and NICs did, a row for each run where they could; None where there was none."""
+    rows = []
+    for run in result.runs:
+        if run.congestion is not None and run.bystander is not None:
+            found, flow = run.congestion, run.bystander
+            cells = (
+                run.workload,
+                MODE_TITLES[run.mode],
+                f"{flow.goodput_bps / 1e6:.2f}",
+                f"{flow.share_of_demand * 100:.1f}",
+                f"{flow.duration_ns / 1e9:.3f}",
+                f"{run.many_to_one_ns / 1e9:.3f}",
+                *(f"{count:,}" for count in (found.marked_packets, found.cnps, found.pfc_frames)),
+                *(f"{ns / 1e9:.2f}" for ns in (found.switch_paused_ns, found.nic_paused_ns)),
+                f"{found.dropped_packets:,}",
+            )
+            rows.append(tag("tr", _cells(cells), class_=run.mode if run.valid else f"{run.mode} invalid"))
+    return tag("table", _head(CONGESTION_HEADINGS), tag("tbody", rows)) if rows else None
+
+
 def certificates_table(result: DemoResult) -> Markup | None:
     """Return the certificates of the planned runs beside what was measured; None where nothing was planned."""
     rows = []
