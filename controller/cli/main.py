@@ -15,6 +15,8 @@ from typing import Annotated
 import typer
 
 from controller.cli.agent import agent
+from controller.cli.option import DEFAULT_SERVER, Json, Server
+from controller.cli.recording import telemetry
 from controller.model.error import HeddleError
 
 # gRPC's core writes lines of its own to standard error where an address is taken or a peer is no gRPC; we say it once.
@@ -31,16 +33,7 @@ app = typer.Typer(
 )
 job = typer.Typer(help="Ask a running controller for a job's paths.", no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(job, name="job")
-telemetry = typer.Typer(
-    help="Keep a stream of telemetry in a file, and play it again.", no_args_is_help=True, rich_markup_mode=None
-)
 app.add_typer(telemetry, name="telemetry")
-
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of a table.")]
-Server = Annotated[
-    str, typer.Option("--server", envvar="HEDDLE_SERVER", help="The controller's gRPC address, ADDR:PORT.")
-]
-DEFAULT_SERVER = "127.0.0.1:50051"
 
 
 @contextmanager
@@ -310,49 +303,6 @@ def top(
     from controller.cli import top as command
 
     command.top(server, ports or [], sort=sort, interval_s=interval, once=once, as_json=as_json)
-
-
-@telemetry.command("record")
-def telemetry_record(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The recording to write; it must not exist.")],
-    broker: Annotated[str, typer.Option(metavar="HOST:PORT", help="The MQTT broker.")] = "127.0.0.1:1883",
-    fabric: Annotated[str | None, typer.Option(metavar="NAME", help="One fabric's topics alone.")] = None,
-    seconds: Annotated[float | None, typer.Option(min=0.1, help="End after so long; with SIGINT if left out.")] = None,
-    max_bytes: Annotated[int, typer.Option(min=1_000, help="End when the file is as large as this.")] = 10**10,
-    as_json: Json = False,
-) -> None:
-    """Write what agents publish to a file, with the times at which it came."""
-    from controller.cli import telemetry as command
-
-    command.record(file, broker=broker, fabric=fabric, seconds=seconds, max_bytes=max_bytes, as_json=as_json)
-
-
-@telemetry.command("replay")
-def telemetry_replay(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A recording.")],
-    broker: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="Publish there; without one, print what the detector says.")
-    ] = None,
-    fabric: Annotated[
-        Path | None, typer.Option(help="The fabric file; if left out, the ports are those in the recording.")
-    ] = None,
-    speed: Annotated[float, typer.Option(min=0.001, max=1e6, help="How many times as fast, with --broker.")] = 1.0,
-    keep_times: Annotated[bool, typer.Option(help="With --broker: do not move the samples' times to now.")] = False,
-    period_ms: Annotated[int, typer.Option(help="The detector's period, as the agents sampled.")] = 1_000,
-    as_json: Json = False,
-) -> None:
-    """Play a recording: through the detector offline, or to a broker in the time it took."""
-    from controller.cli import telemetry as command
-
-    command.replay(
-        file,
-        broker=broker,
-        fabric=fabric,
-        speed=speed,
-        keep_times=keep_times,
-        period_ms=period_ms,
-        as_json=as_json,
-    )
 
 
 def _add_plugins() -> None:

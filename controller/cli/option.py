@@ -1,0 +1,11 @@
+"""Options that many commands have."""
+
+from typing import Annotated
+
+import typer
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of a table.")]
+Server = Annotated[
+    str, typer.Option("--server", envvar="HEDDLE_SERVER", help="The controller's gRPC address, ADDR:PORT.")
+]
+DEFAULT_SERVER = "127.0.0.1:50051"
