@@ -5,6 +5,7 @@ import pytest
 from mininet_topos import flow_run
 from mininet_topos.demo.assemble import PlanAnswer, assemble
 from mininet_topos.demo.queue_pairs import hashed_pairs, with_shares
+from mininet_topos.demo.results import Congestion, CongestionSeries
 from mininet_topos.demo.workloads import permutation
 from tests.fakes.demo_results import path, spine_leaf
 
@@ -165,3 +166,19 @@ def test_a_queue_pair_slower_than_its_pace_makes_a_run_invalid():
 def test_the_way_there_and_back_is_not_held_against_a_queue_pair():
     flows = [flow(PAIRS[0], completed_ns=SECOND + 40_000_000), *(flow(pair) for pair in PAIRS[1:])]
     assert run(lab_result(flows=flows)).valid
+
+
+def test_a_slow_queue_pair_is_late_at_a_pace_of_its_own_but_not_where_marks_and_pauses_decide():
+    slow = lab_result(flows=[flow(pair, completed_ns=3 * SECOND) for pair in PAIRS])
+    congestion = Congestion(
+        bystander=0,
+        marked_packets=0,
+        cnps=0,
+        pfc_frames=0,
+        switch_paused_ns=0,
+        nic_paused_ns=0,
+        dropped_packets=0,
+        series=CongestionSeries(),
+    )
+    assert not assemble(FABRIC, WORKLOAD, "ecmp", PAIRS, slow, None).valid
+    assert assemble(FABRIC, WORKLOAD, "ecmp", PAIRS, slow, None, congestion).valid

@@ -2,6 +2,7 @@
 
 import io
 from dataclasses import replace
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -126,6 +127,18 @@ def test_an_incast_is_no_part_of_the_gains_of_paths_alone():
 def test_the_report_draws_time_series_for_an_incast_alone():
     assert 'class="series planned"' in report_page(RESULT)
     assert 'class="series planned"' not in report_page(demo_result())
+
+
+def test_a_report_with_time_series_is_well_formed():
+    ElementTree.fromstring(report_page(RESULT).removeprefix("<!DOCTYPE html>"))
+
+
+def test_an_empty_series_is_drawn_as_axes_alone():
+    nothing = found_in(snapshot(0))
+    runs = [replace(run, congestion=nothing) for run in RESULT.runs[-2:]]
+    page = report_page(replace(RESULT, runs=tuple(runs)))
+    assert "<polyline" not in page
+    assert "Deepest queue" in page
 
 
 def test_the_results_hold_the_series():
