@@ -44,11 +44,14 @@ def server():
             feed.look()
             feed.look(10, sample=False)
             told.update(addresses)
-            ready.set()
+            rounds = 0
             while not done.is_set():
                 feed.now_ns += 500_000_000
                 feed_once(feed)
                 feed.look(0.5, sample=False)
+                rounds += 1
+                if rounds == 20:  # by then every condition that will be raised is
+                    ready.set()
                 await asyncio.sleep(0.05)
 
     thread = threading.Thread(target=lambda: loop.run_until_complete(serve()), daemon=True)
