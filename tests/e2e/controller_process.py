@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,9 +19,9 @@ PATIENCE_S = 60
 class Controller:
     """A running controller: its process, addresses and services."""
 
-    def __init__(self, fabric: Path, openflow: str = "127.0.0.1:0") -> None:
+    def __init__(self, fabric: Path, openflow: str = "127.0.0.1:0", more: Sequence[str] = ()) -> None:
         command = [sys.executable, "-m", "controller.cli.main", "run", str(fabric)]
-        command += ["--openflow", openflow, "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"]
+        command += ["--openflow", openflow, "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0", *more]
         self.log = fabric.with_suffix(".log").open("a+")
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log, text=True)
         assert self.process.stdout is not None
@@ -30,6 +30,7 @@ class Controller:
         self.openflow, self.grpc = ready["openflow"], ready["grpc"]
         self.channel = grpc.insecure_channel(self.grpc)
         self.jobs, self.fabric = rpc.JobServiceStub(self.channel), rpc.FabricServiceStub(self.channel)
+        self.telemetry = rpc.TelemetryServiceStub(self.channel)
 
     @property
     def openflow_port(self) -> int:
