@@ -3,6 +3,7 @@
 NAMES = {
     "fluid": "rates and completion times: how near they come to a packet-level simulator, and how fast they are",
     "incast": "seven and 31 senders into one in the lab, with and without PFC, DCQCN and planned rates; needs root",
+    "latency": "from a counter at a switch to the look that saw it, in a lab of 32 hosts at 100 ms; needs root",
     "plan": "ours beside ECMP, Hedera's two schedulers and networkx; time, quality, memory, growth to a million flows",
     "quality": "how near full plans come to their bounds, family by family",
     "session": "jobs that come and go, links and spines that fail at 16,000 GPUs: time, and flows that had to move",
