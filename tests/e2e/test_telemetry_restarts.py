@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import grpc
@@ -76,6 +77,11 @@ class Read:
     def told(self, kind: str, since_ns: int) -> bool:
         return any(one.kind == kind and one.timestamp_unix_ns >= since_ns for one in list(self.events))
 
+    def silent(self) -> bool:
+        """Say whether some port's silence was told and not its end: only then is it not told anew."""
+        kinds = [one.kind for one in list(self.events)]
+        return kinds.count("silent_raised") > kinds.count("silent_cleared")
+
     def fresh(self, since_ns: int) -> set[str]:
         return {one.port for one in list(self.samples) if one.timestamp_unix_ns > since_ns and not one.stale}
 
@@ -124,8 +130,12 @@ class Running:
 
     def crashed(self) -> list[str]:
         """Return which process ended of itself."""
-        lives = {"agent": self.agent, "collector": self.collector and self.collector.process}
+        lives = {"agent": self.agent, "collector": self.collector.process if self.collector is not None else None}
         return [name for name, process in lives.items() if process is not None and process.poll() is not None]
+
+    def flows_since(self, since_ns: int) -> bool:
+        """Say whether the newest reader has been told a fresh sample of every port."""
+        return self.reads[-1].fresh(since_ns) == PORTS
 
     def end(self) -> list[int]:
         """Ask agent and collector to end; return their exit statuses."""
@@ -223,14 +233,15 @@ def test_after_kills_in_any_order_samples_flow_again_gaps_are_told_and_no_counte
     slowest_s = slowest_with_start_s = 0.0
     for step in order.split():
         if len(running.up) == 3:
-            until(lambda since=flowing_since: running.reads[-1].fresh(since) == PORTS, f"samples before {step}")
+            until(partial(running.flows_since, flowing_since), f"samples before {step}")
+            until(lambda: not running.reads[-1].silent(), f"the end of silence before {step}")
         flowed = len(running.up) == 3
         since_ns, asked = time.time_ns(), time.monotonic()
         (running.kill if step[0] == "-" else running.start)(step[1:])
         flowing_since, began = time.time_ns(), time.monotonic()
         wait_until_reported(running, step, since_ns, flowed)
         if len(running.up) == 3:
-            until(lambda since=flowing_since: running.reads[-1].fresh(since) == PORTS, f"samples after {step}")
+            until(partial(running.flows_since, flowing_since), f"samples after {step}")
             slowest_s = max(slowest_s, time.monotonic() - began)
             slowest_with_start_s = max(slowest_with_start_s, time.monotonic() - asked)
         assert running.crashed() == []
