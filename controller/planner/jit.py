@@ -1,16 +1,13 @@
-"""Compile the planner's kernels once, and never let the cache of compiled code be a reason to fail.
-
-The one importer of numba. A cache directory that is read-only, or files in it that are torn, cost the time of
-a compilation and nothing else.
-"""
+"""Compile the planner's kernels once. The planner's one importer of numba."""
 
 from collections.abc import Callable
-from contextlib import suppress
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
+
+from kernels.cache import keep_on_disk
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -20,29 +17,6 @@ Small = NDArray[np.int32]
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
-
-
-class _ForgivingCache:
-    """Stands before numba's cache on disk: what cannot be read is compiled, what cannot be written is not kept."""
-
-    def __init__(self, cache: Any) -> None:
-        self._cache = cache
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._cache, name)
-
-    def load_overload(self, signature: Any, target_context: Any) -> Any:
-        try:
-            return self._cache.load_overload(signature, target_context)
-        except Exception:
-            # Whatever a torn pickle raises; an index that cannot be read would also stop the next save.
-            with suppress(Exception):
-                self._cache.flush()
-            return None
-
-    def save_overload(self, signature: Any, data: Any) -> None:
-        with suppress(Exception):
-            self._cache.save_overload(signature, data)
 
 
 def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
@@ -62,9 +36,6 @@ def bare_kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, 
 
 
 def _compiled(function: Callable[Parameters, Result], **options: bool) -> Callable[Parameters, Result]:
-    dispatcher = numba.njit(nogil=True, **options)(function)
-    with suppress(RuntimeError, OSError):
-        dispatcher.enable_caching()
-        dispatcher._cache = _ForgivingCache(dispatcher._cache)
-    compiled: Callable[Parameters, Result] = dispatcher
+    compiled: Callable[Parameters, Result] = numba.njit(nogil=True, **options)(function)
+    keep_on_disk(compiled)
     return compiled

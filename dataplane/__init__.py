@@ -1,0 +1,1 @@
+"""User-space packet processing: bursts from kernel rings through compiled elements."""

@@ -1,0 +1,33 @@
+"""Counters in shared memory: the data process alone writes them, anyone reads them without a lock."""
+
+import numpy as np
+
+from dataplane.engine.reasons import DROPS, PUNTS
+
+PORT_COUNTERS = np.dtype(
+    [
+        (name, np.int64)
+        for name in (
+            "rx_packets",
+            "rx_bytes",
+            "rx_missed",  # the kernel had no room in the ring; sampled from its own statistics
+            "rx_injected",  # from the slow path's ring, to be sent
+            "tx_packets",
+            "tx_bytes",
+            "tx_failed",
+            "empty_polls",
+            "bursts",
+            "dropped",
+            "punted",
+        )
+    ]
+)
+VPC_COUNTERS = np.dtype(
+    [(name, np.int64) for name in ("in_packets", "in_bytes", "out_packets", "out_bytes", "dropped")]
+)
+
+SHAPES = {"drops": (DROPS, np.int64), "punts": (PUNTS, np.int64)}
+"""`drops` by `Drop`, `punts` by `Punt`. Always, over all ports:
+
+received + injected = transmitted + dropped + punted, where dropped is the sum of `drops`.
+"""

@@ -1,0 +1,1 @@
+"""The VPC gateway: elements, tables, and how a configuration becomes them."""

@@ -1,0 +1,1 @@
+"""Packet ports: kernel rings, memory and pcap files, behind one burst interface."""

@@ -1,0 +1,58 @@
+"""Compile packet kernels: no GIL, no reference counts, and bounds checks where a run asks for them.
+
+A kernel that Python calls is a `kernel`, and is kept on disk; what kernels call is `inline`. Kernels may call
+kernels of other files of the dataplane: the cache is valid for one state of all of them together.
+
+With `HEDDLE_BOUNDS_CHECK=1` in the environment every access to an array or to a packet's bytes is checked and raises
+IndexError; such code is some times slower and is not kept on disk.
+"""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from kernels.cache import digest, keep_on_disk
+
+Bytes = NDArray[np.uint8]
+Ints = NDArray[np.int64]
+Grid = NDArray[np.int64]
+"""Two dimensions."""
+Row = Any
+"""A row of an array with named fields, as kernels see it: `row.field` reads and writes it."""
+Rows = NDArray[np.void]
+
+CHECKED = os.environ.get("HEDDLE_BOUNDS_CHECK", "") == "1"
+PACKAGES = (".", "packet", "engine", "io", "gateway")
+"""The folders with kernels."""
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+# No kernel makes an array, so none needs the run time that counts references: where dozens of arrays are handed
+# down, that counting costs more than the packets.
+_OPTIONS = {"nogil": True, "_nrt": False, "error_model": "numpy", "boundscheck": CHECKED}
+
+
+def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Compile a function that Python calls, at its first call for each set of argument types."""
+    compiled: Callable[Parameters, Result] = numba.njit(**_OPTIONS)(function)
+    if not CHECKED:
+        keep_on_disk(compiled, stamp=digest(Path(__file__).parent, PACKAGES))
+    return compiled
+
+
+def inline(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Compile a function into the kernels that call it."""
+    compiled: Callable[Parameters, Result] = numba.njit(forceinline=True, **_OPTIONS)(function)
+    return compiled
+
+
+def element(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Compile a function that works on a whole burst: a call of its own inside a run loop, so that loops stay small."""
+    compiled: Callable[Parameters, Result] = numba.njit(**_OPTIONS)(function)
+    return compiled

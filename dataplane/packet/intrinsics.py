@@ -1,0 +1,85 @@
+"""Loads, stores and copies at any byte of an array of bytes, as instructions; nothing here is checked.
+
+`memory` has the checked forms that everything else uses.
+"""
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+
+def _pointer(context, builder, signature, arguments, bits):
+    """Return a pointer of an integer's type to byte `arguments[1]` of the array `arguments[0]`."""
+    array = context.make_array(signature.args[0])(context, builder, arguments[0])
+    at = builder.gep(builder.bitcast(array.data, ir.IntType(8).as_pointer()), [arguments[1]])
+    return builder.bitcast(at, ir.IntType(bits).as_pointer())
+
+
+def make_load(bits: int, swapped: bool, ordering: str | None = None) -> Any:
+    """Return an intrinsic `load(memory, at)` of so many bits."""
+
+    @intrinsic
+    def load(typing_context, memory, at):
+        def generate(context, builder, signature, arguments):
+            pointer = _pointer(context, builder, signature, arguments, bits)
+            if ordering is not None:
+                value = builder.load_atomic(pointer, ordering, bits // 8)
+            else:
+                value = builder.load(pointer, align=1)
+            if swapped:
+                value = builder.bswap(value)
+            return builder.zext(value, ir.IntType(64)) if bits < 64 else value
+
+        return types.int64(memory, types.int64), generate
+
+    return load
+
+
+def make_store(bits: int, swapped: bool, ordering: str | None = None) -> Any:
+    """Return an intrinsic `store(memory, at, value)` of so many bits."""
+
+    @intrinsic
+    def store(typing_context, memory, at, value):
+        def generate(context, builder, signature, arguments):
+            pointer = _pointer(context, builder, signature, arguments, bits)
+            word = arguments[2] if bits == 64 else builder.trunc(arguments[2], ir.IntType(bits))
+            if swapped:
+                word = builder.bswap(word)
+            if ordering is not None:
+                builder.store_atomic(word, pointer, ordering, bits // 8)
+            else:
+                builder.store(word, pointer, align=1)
+            return context.get_dummy_value()
+
+        return types.void(memory, types.int64, types.int64), generate
+
+    return store
+
+
+@intrinsic
+def move(typing_context, memory, to, source, at, count):
+    """Copy `count` bytes, which may overlap."""
+
+    def generate(context, builder, signature, arguments):
+        byte = ir.IntType(8).as_pointer()
+        target = context.make_array(signature.args[0])(context, builder, arguments[0])
+        origin = context.make_array(signature.args[2])(context, builder, arguments[2])
+        to_pointer = builder.gep(builder.bitcast(target.data, byte), [arguments[1]])
+        from_pointer = builder.gep(builder.bitcast(origin.data, byte), [arguments[3]])
+        cgutils.raw_memmove(builder, to_pointer, from_pointer, arguments[4], itemsize=1)
+        return context.get_dummy_value()
+
+    return types.void(memory, types.int64, source, types.int64, types.int64), generate
+
+
+@intrinsic
+def address_of(typing_context, memory, at):
+    """Return the address of byte `at` of an array of bytes, for a system call."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.ptrtoint(_pointer(context, builder, signature, arguments, 8), ir.IntType(64))
+
+    return types.int64(memory, types.int64), generate
