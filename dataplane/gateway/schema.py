@@ -28,7 +28,7 @@ VPC = _row(
     "gateway_mac",  # what the VPC's gateways answer with
     "lengths_v4",  # bit n: there are IPv4 routes of length n
     "lengths_v6_low",  # bit n: IPv6 routes of length n, n < 64
-    "lengths_v6_high",  # bit n - 64
+    "lengths_v6_high",  # bit n - 64, n < 128; routes of length 128 there may always be
     "rules_in",  # first row and number of rows in `rules`
     "rules_in_count",
     "rules_out",
@@ -54,9 +54,11 @@ NEXT_HOP = _row(
     "address",  # IPv4 address whose MAC is wanted on the port while `resolved` is 0
     "resolved",
     "realm",  # of the network behind a provider's hop
+    "address_hi",  # 0; else `address` is the low word of an IPv6 address and this the high one
 )
-RULE = _row("allow", "protocol", "remote_hi", "remote_lo", "mask_hi", "mask_lo", "port_min", "port_max")
-"""Addresses as in a packet's row: IPv4 under ::ffff:0:0/96. A `protocol` of 0 is any; ICMP is also ICMPv6."""
+RULE = _row("allow", "protocol", "remote_hi", "remote_lo", "mask_hi", "mask_lo", "port_min", "port_max", "family")
+"""Addresses as in a packet's row: IPv4 under ::ffff:0:0/96. A `protocol` of 0 is any; ICMP is also ICMPv6. `family`,
+4 or 6, is that of the remote prefix: without it ::/0 would speak of IPv4 as well."""
 
 DISCARD, LOCAL, TUNNEL, EXTERNAL, CUSTOMER, PROVIDER, PEER = range(7)
 """Kinds of next hop: nowhere; an address of the gateway itself; an endpoint behind a VTEP; the internet, by NAT or
