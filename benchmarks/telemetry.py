@@ -22,15 +22,13 @@ import numpy as np
 
 from controller.api.proto.heddle.v1 import heddle_pb2
 from telemetry.collector.bus import Broker, BusLost, MqttBus
-from telemetry.collector.collector import Collector
+from telemetry.collector.collector import Collector, Readers
 from telemetry.counters import PRIORITIES
 from telemetry.observer import Look, Observer
 from telemetry.ports import Port, PortTable
-from telemetry.signal import Signal
 from telemetry.thresholds import DetectorSettings
 from telemetry.topic import Source, ports_topic
 from telemetry.warm import warm
-from telemetry.window import Snapshot
 from tests.fakes.mosquitto import mosquitto
 
 SWITCHES, PORTS = 125, 80
@@ -120,8 +118,11 @@ async def collect(port: int, told: Connection) -> dict[str, Any]:
     seen = Measured()
     observer = Observer("bench", port_table(), DetectorSettings())
 
-    def on_look(look: Look, snapshot: Snapshot, active: tuple[Signal, ...]) -> None:
+    def on_look(look: Look, readers: Readers | None) -> None:
         seen.looks.append(look)
+        if readers is None:
+            return
+        snapshot, _ = readers
         seen.rss_bytes.append(rss_bytes())
         heard = snapshot.timestamp_ns[snapshot.heard]
         if heard.size and look.samples:

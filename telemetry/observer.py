@@ -1,6 +1,6 @@
-"""From messages to signals: topic and bytes in, once a period what is to be known out. The collector's pure half.
+"""From messages to signals: topic and bytes in, at every look what is to be known out. The collector's pure half.
 
-Consumes messages as they come from the bus and the time; produces a `Look` per period. Whatever a message holds, it is
+Consumes messages as they come from the bus and the time; produces `Look`s. Whatever a message holds, it is
 stored or counted, never an exception. The same messages at the same times give the same looks: that is how a recorded
 stream is replayed offline.
 """
@@ -32,10 +32,14 @@ class AgentStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """What one period brought: signals, agents that came or went, and complaints that are due for the log."""
+    """What one look brought: signals, agents that came or went, and complaints that are due for the log.
+
+    is_whole: a period is over with it, and not only a part of one.
+    """
 
     number: int
     now_ns: int
+    is_whole: bool
     signals: tuple[Signal, ...]
     agents: tuple[AgentStatus, ...]
     complaints: tuple[Complaint, ...]
@@ -43,7 +47,7 @@ class Look:
 
 
 class Observer:
-    """Windows and detector of one fabric. One owner calls `take` for every message and `look` once a period."""
+    """Windows and detector of one fabric. One owner calls `take` for every message and `look` once a period or oftener."""
 
     def __init__(self, fabric: str, ports: PortTable, settings: DetectorSettings) -> None:
         window_settings = settings_for(settings.period_ms * 1_000_000)
@@ -74,13 +78,14 @@ class Observer:
             self._take_samples(topic, payload, now_ns)
 
     def look(self, now_ns: int) -> Look:
-        """End a period: what the detector says of it."""
+        """Let the detector judge what came since the last look."""
         period = self._last = self.window.roll(now_ns)
         agents, self._changed = tuple(self._changed), []
         samples, self._told_samples = self.samples - self._told_samples, self.samples
         return Look(
             number=period.number,
             now_ns=now_ns,
+            is_whole=period.is_whole,
             signals=self.detector.step(period),
             agents=agents,
             complaints=self.complaints.due(now_ns),

@@ -1,7 +1,8 @@
 """Rolling windows over every port's counters, in arrays whose size is known from the fabric.
 
-Consumes decoded batches and the time; produces, per period, what each counter grew by and in how much of the
-source's own time. Invariants, which the property tests hold to a port-by-port oracle:
+Consumes decoded batches and the time; produces, per look, what each counter grew by since the last one and in how much
+of the source's own time, and for readers the same over the last periods. Looks come as often as there is news: a look
+costs what came since the last one, and the window's length does not depend on them. Invariants, which the property tests hold to a port-by-port oracle:
 
 - A total never decreases. It follows the device until the device starts again, and from there goes on by what is
 added.
@@ -21,6 +22,7 @@ from numpy.typing import NDArray
 
 from telemetry.counters import COLUMNS, PORT_COUNTERS, PRIORITIES, port_column, queue_columns
 from telemetry.decode import BOOT_ID, SEQUENCE, TIMESTAMP, Rows
+from telemetry.growth import Growth, Recent
 from telemetry.ports import PortTable
 from telemetry.sample import Refusal
 
@@ -45,7 +47,8 @@ class Notice(StrEnum):
 class WindowSettings:
     """What a window believes of its sources.
 
-    periods: how many periods are kept. Eight show a trend and, at 10,000 ports, take 50 MB.
+    periods: how many periods are kept. Eight show a trend and, at 10,000 ports, take 70 MB.
+    period_ns: how long one is: the sources' sampling period. Looks in between add to the one that is under way.
     stale_after_ns: a sample older than this is stale. Three periods: one lost message and some delay are no fault.
     max_future_ns: how far a source's clock may be ahead. Hosts in NTP are within milliseconds; five seconds also
         bound how long a source is refused whose clock was put back.
@@ -55,6 +58,7 @@ class WindowSettings:
     """
 
     periods: int = 8
+    period_ns: int = SECOND_NS
     stale_after_ns: int = 3 * SECOND_NS
     max_future_ns: int = 5 * SECOND_NS
     max_sequence_ahead: int = 1_000_000
@@ -72,15 +76,17 @@ class Stored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Period:
-    """What one period saw; arrays have one row per port. They are views that hold until `periods` - 1 later rolls.
+    """What came between two looks; arrays have one row per port. They are views that hold until the next roll.
 
     delta (ports, COLUMNS): what each counter grew by; interval_ns: in how much time of the source, 0 where no two
-    samples follow each other; fresh: there is an interval and the sample is not stale; stale: heard once and not
-    lately.
+    samples follow each other; rows: the ports with an interval; fresh: those of them whose sample is not stale; stale:
+    heard once and not lately. `is_whole` says that a sampling period is over, not only a part of one.
     """
 
     number: int
     now_ns: int
+    is_whole: bool
+    rows: Ints
     delta: Words
     interval_ns: Ints
     fresh: Flags
@@ -99,7 +105,7 @@ class Period:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """A copy of all that is known, for readers: totals, the last period's growth, growth over the window, depths.
+    """A copy of all that is known, for readers: totals, growth over the window, depths.
 
     Rates are a growth over its interval: `rate`. A row with `stale` set tells of the past, one not `heard` of
     nothing.
@@ -108,8 +114,6 @@ class Snapshot:
     now_ns: int
     names: tuple[str, ...]
     total: Words
-    delta: Words
-    interval_ns: Ints
     window_delta: Words
     window_interval_ns: Ints
     depth_bytes: Words
@@ -120,14 +124,14 @@ class Snapshot:
     heard: Flags
     stale: Flags
 
-    def rate(self, column: int, *, window: bool = False) -> Floats:
-        """Return one column's growth per second; 0 where there is no interval."""
-        delta, interval = (self.window_delta, self.window_interval_ns) if window else (self.delta, self.interval_ns)
-        return delta[:, column] * SECOND_NS / np.maximum(interval, 1) * (interval > 0)
+    def rate(self, column: int) -> Floats:
+        """Return one column's growth per second over the window; 0 where there is no interval."""
+        interval = self.window_interval_ns
+        return self.window_delta[:, column] * SECOND_NS / np.maximum(interval, 1) * (interval > 0)
 
 
 class Window:
-    """The arrays. One owner calls `store` for every message and `roll` once a period."""
+    """The arrays. One owner calls `store` for every message and `roll` for every look, at least once a period."""
 
     def __init__(self, ports: PortTable, settings: WindowSettings | None = None) -> None:
         self.ports = ports
@@ -142,8 +146,9 @@ class Window:
         self.max_depth_bytes = np.zeros((count, PRIORITIES), dtype=np.uint64)
         self._raw = np.zeros((count, COLUMNS), dtype=np.uint64)
         self._known = np.zeros((count, COLUMNS), dtype=np.bool_)
-        self._delta = np.zeros((periods, count, COLUMNS), dtype=np.uint64)
-        self._interval_ns = np.zeros((periods, count), dtype=np.int64)
+        self._now = Growth.of(count)
+        self._told = Growth.of(count)
+        self._recent = Recent(count, periods, self.settings.period_ns)
         self._number = 0
         self._behind = np.zeros(count, dtype=np.int64)  # samples in a row whose sequence was behind
         self._behind_sequence = np.zeros(count, dtype=np.uint64)
@@ -174,45 +179,45 @@ class Window:
         return Stored(int(at.size), refused, {kind: count for kind, count in noticed.items() if count})
 
     def roll(self, now_ns: int) -> Period:
-        """End the period: return what it saw and begin the next."""
-        slot = self._number % self.settings.periods
-        stale = self.heard & (now_ns - self.timestamp_ns > self.settings.stale_after_ns)
-        interval = self._interval_ns[slot]
-        period = Period(
-            number=self._number,
+        """End what came since the last roll: return it and begin anew."""
+        over, self._now = self._now, self._told
+        self._now.clear(np.flatnonzero(self._now.interval_ns))
+        self._told, rows = over, np.flatnonzero(over.interval_ns)
+        is_whole = self._recent.add(over, rows, now_ns)
+        stale = self._stale(now_ns)
+        self._number += 1
+        return Period(
+            number=self._number - 1,
             now_ns=now_ns,
-            delta=self._delta[slot],
-            interval_ns=interval,
-            fresh=(interval > 0) & ~stale,
+            is_whole=is_whole,
+            rows=rows,
+            delta=over.delta,
+            interval_ns=over.interval_ns,
+            fresh=(over.interval_ns > 0) & ~stale,
             stale=stale,
             heard=self.heard,
             timestamp_ns=self.timestamp_ns,
         )
-        self._number += 1
-        following = self._number % self.settings.periods
-        self._delta[following] = 0
-        self._interval_ns[following] = 0
-        return period
 
     def snapshot(self, now_ns: int) -> Snapshot:
-        """Copy what is known, for readers of any thread; the last period is the one that was rolled last."""
-        last = (self._number - 1) % self.settings.periods
+        """Copy what is known, for readers of any thread."""
         return Snapshot(
             now_ns=now_ns,
             names=self.ports.names,
             total=self.total.copy(),
-            delta=self._delta[last].copy(),
-            interval_ns=self._interval_ns[last].copy(),
-            window_delta=self._delta.sum(axis=0, dtype=np.uint64),
-            window_interval_ns=self._interval_ns.sum(axis=0),
+            window_delta=self._recent.sum.delta.copy(),
+            window_interval_ns=self._recent.sum.interval_ns.copy(),
             depth_bytes=self.depth_bytes.copy(),
             max_depth_bytes=self.max_depth_bytes.copy(),
             timestamp_ns=self.timestamp_ns.copy(),
             sequence=self.sequence.copy(),
             boot_id=self.boot_id.copy(),
             heard=self.heard.copy(),
-            stale=self.heard & (now_ns - self.timestamp_ns > self.settings.stale_after_ns),
+            stale=self._stale(now_ns),
         )
+
+    def _stale(self, now_ns: int) -> Flags:
+        return self.heard & (now_ns - self.timestamp_ns > self.settings.stale_after_ns)
 
     def _admit(self, heads: Words, at: Ints, now_ns: int) -> tuple[dict[Refusal, int], Flags, Flags]:
         """Return refusals by kind, which rows are taken, and which of them begin a sequence again."""
@@ -256,9 +261,8 @@ class Window:
             counts &= follows[:, None]
             wraps, fell = int((wrapped & counts).sum()), int(broken.sum())
         delta[~counts] = 0
-        slot = self._number % self.settings.periods
-        self._delta[slot, at] += delta
-        self._interval_ns[slot, at] += np.where(follows, elapsed, 0)
+        self._now.delta[at] += delta
+        self._now.interval_ns[at] += np.where(follows, elapsed, 0)
         # A counter met for the first time begins at what the device says; after a restart it goes on from what it was.
         total = self.total[at]
         self.total[at] = np.maximum(total, total + np.where(present & ~known, new, delta))  # never past 2^64
@@ -294,4 +298,5 @@ def _most_per_second(rates_bps: Floats) -> Floats:
 
 def settings_for(period_ns: int, **changes: int) -> WindowSettings:
     """Return settings for a sampling period: stale after three of them and half a second for the way over the bus."""
-    return replace(WindowSettings(stale_after_ns=3 * period_ns + SECOND_NS // 2), **changes)
+    stale_after_ns = 3 * period_ns + SECOND_NS // 2
+    return replace(WindowSettings(period_ns=period_ns, stale_after_ns=stale_after_ns), **changes)

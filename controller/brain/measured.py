@@ -13,8 +13,8 @@ def link_utilisation(fabric: Fabric, snapshot: Snapshot) -> dict[str, float]:
     What the sending end counts out is taken; where that end is silent, what the receiving end counts in.
     """
     fresh = (~snapshot.stale & snapshot.heard & (snapshot.window_interval_ns > 0)).tolist()
-    sent = (8.0 * snapshot.rate(port_column("tx_bytes"), window=True)).tolist()
-    received = (8.0 * snapshot.rate(port_column("rx_bytes"), window=True)).tolist()
+    sent = (8.0 * snapshot.rate(port_column("tx_bytes"))).tolist()
+    received = (8.0 * snapshot.rate(port_column("rx_bytes"))).tolist()
     rows = {name: row for row, name in enumerate(snapshot.names) if fresh[row]}
     found = {}
     for link, src, dst, capacity_bps in _links(fabric):

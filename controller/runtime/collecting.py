@@ -12,10 +12,8 @@ from controller.brain.telling import signal_event
 from controller.model.log_event import LogEvent
 from controller.runtime.telemetry import Telemetry
 from telemetry.collector.bus import Bus
-from telemetry.collector.collector import Collector
+from telemetry.collector.collector import Collector, Readers
 from telemetry.observer import Look, Observer
-from telemetry.signal import Signal
-from telemetry.window import Snapshot
 
 BROKER = "broker"
 _LOG = logging.getLogger("heddle.controller")
@@ -42,11 +40,11 @@ class Collecting:
             with contextlib.suppress(asyncio.CancelledError):
                 await self._running
 
-    def _tell(self, look: Look, snapshot: Snapshot, active: tuple[Signal, ...]) -> None:
-        telemetry = self._telemetry
-        telemetry.counts = self.collector.totals()
-        telemetry.tick(snapshot, active)
-        telemetry.happened(self._events(look))
+    def _tell(self, look: Look, readers: Readers | None) -> None:
+        if readers is not None:
+            self._telemetry.counts = self.collector.totals()
+            self._telemetry.tick(*readers)
+        self._telemetry.happened(self._events(look))
 
     def _events(self, look: Look) -> Iterator[LogEvent]:
         now_ns, connected = look.now_ns, self.collector.connected.is_set()

@@ -2,7 +2,9 @@
 
     bus ──► pending (bounded) ──► worker thread: Observer.take … Observer.look ──► on_look
 
-The loop only appends to a list and swaps it; all arrays are the worker's, so nothing is locked. What does not fit into
+The loop only appends to a list and swaps it; all arrays are the worker's, so nothing is locked. The worker looks as
+soon as what came has settled (`telemetry.cadence`), so a counter's age at its look is the way over the bus and little
+more; readers get a copy of the windows once a period. What does not fit into
 `pending` is dropped and counted: samples are cumulative, the next one tells what the lost one did.
 """
 
@@ -12,8 +14,10 @@ import random
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 
+from telemetry.cadence import Cadence
 from telemetry.collector.bus import Bus, BusLost, Message
 from telemetry.observer import Look, Observer
 from telemetry.signal import Signal
@@ -23,7 +27,8 @@ from telemetry.window import Snapshot
 MAX_PENDING_MESSAGES = 16_384
 MAX_PENDING_BYTES = 128 << 20
 LEAST_WAIT_S, MOST_WAIT_S = 0.1, 2.0
-MOST_BATCH_S = 0.05
+Readers = tuple[Snapshot, tuple[Signal, ...]]
+"""What readers get once a period: a copy of the windows and every condition that is raised."""
 _LOG = logging.getLogger("heddle.telemetry")
 
 
@@ -40,16 +45,16 @@ class Counts:
 
 
 class Collector:
-    """One fabric's collector. `run` lasts until cancelled; after every period `on_look` is called on the loop.
+    """One fabric's collector. `run` lasts until cancelled; after every look `on_look` is called on the loop.
 
-    It gets the look, a copy of the windows and every condition that is raised.
+    It gets the look and, where a period is over with it, what is for readers.
     """
 
     def __init__(
         self,
         observer: Observer,
         bus: Bus,
-        on_look: Callable[[Look, Snapshot, tuple[Signal, ...]], None],
+        on_look: Callable[[Look, Readers | None], None],
         *,
         unix_ns: Callable[[], int] = time.time_ns,
         jitter: Callable[[], float] = random.random,
@@ -58,7 +63,8 @@ class Collector:
         self.connected = asyncio.Event()
         self._observer, self._bus, self._on_look = observer, bus, on_look
         self._unix_ns, self._jitter = unix_ns, jitter
-        self._period_s = observer.detector.settings.period_ms / 1_000
+        self._cadence = Cadence(observer.detector.settings.period_ms * 1_000_000, time.monotonic_ns())
+        self._came = asyncio.Event()
         self._pending: list[tuple[str, bytes, int]] = []
         self._pending_bytes = 0
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="telemetry")
@@ -86,6 +92,8 @@ class Collector:
             return
         self._pending.append((message.topic, message.payload, self._unix_ns()))
         self._pending_bytes += size
+        self._cadence.came(time.monotonic_ns())
+        self._came.set()
 
     async def _listen(self) -> None:
         """Keep connected: after a loss wait a random part of a time that doubles from 0.1 to 2 seconds."""
@@ -109,40 +117,41 @@ class Collector:
             wait_s = min(2 * wait_s, MOST_WAIT_S)
 
     async def _serve(self) -> None:
-        """Give the worker what came, often, and let it look once a period."""
+        """Whenever it is time, give the worker what came and let it look."""
         loop = asyncio.get_running_loop()
-        step_s = min(self._period_s / 4, MOST_BATCH_S)
-        due = loop.time() + self._period_s
         while True:
-            await asyncio.sleep(min(step_s, max(0.0, due - loop.time())))
+            due_ns = await self._due()
+            self.counts.late_looks += time.monotonic_ns() - due_ns > self._cadence.period_ns
+            batch, self._pending, self._pending_bytes = self._pending, [], 0
+            self._cadence.looked(time.monotonic_ns())
+            self._tell(*await loop.run_in_executor(self._worker, _look, self._observer, batch, self._unix_ns))
+
+    async def _due(self) -> int:
+        """Wait until it is time to look; return since when it is."""
+        while (wait_s := ((due_ns := self._cadence.due_ns()) - time.monotonic_ns()) / 1e9) > 0:
             if self._pending:
-                await self._work_off(loop)
-            if loop.time() < due:
+                await asyncio.sleep(wait_s)
                 continue
-            self._tell(*await loop.run_in_executor(self._worker, _look, self._observer, self._unix_ns()))
-            due += self._period_s
-            if loop.time() > due:  # the machine slept, or is far too slow: no use in catching up on looks
-                self.counts.late_looks += 1
-                due = loop.time() + self._period_s
+            self._came.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait_s):
+                    await self._came.wait()
+        return due_ns
 
-    async def _work_off(self, loop: asyncio.AbstractEventLoop) -> None:
-        batch, self._pending, self._pending_bytes = self._pending, [], 0
-        await loop.run_in_executor(self._worker, _take_all, self._observer, batch)
-
-    def _tell(self, look: Look, snapshot: Snapshot, active: tuple[Signal, ...]) -> None:
+    def _tell(self, look: Look, readers: Readers | None) -> None:
         self.counts.looks += 1
         for complaint in look.complaints:
             _LOG.warning("telemetry: %s", complaint)
         for status in look.agents:
             _LOG.info("telemetry: agent %s is %s", status.agent, "online" if status.online else "offline")
-        self._on_look(look, snapshot, active)
+        self._on_look(look, readers)
 
 
-def _look(observer: Observer, now_ns: int) -> tuple[Look, Snapshot, tuple[Signal, ...]]:
-    look = observer.look(now_ns)
-    return look, observer.snapshot(now_ns), observer.active()
-
-
-def _take_all(observer: Observer, batch: list[tuple[str, bytes, int]]) -> None:
+def _look(
+    observer: Observer, batch: list[tuple[str, bytes, int]], unix_ns: Callable[[], int]
+) -> tuple[Look, Readers | None]:
     for topic, payload, received_ns in batch:
         observer.take(topic, payload, received_ns)
+    now_ns = unix_ns()
+    look = observer.look(now_ns)
+    return look, (observer.snapshot(now_ns), observer.active()) if look.is_whole else None

@@ -19,8 +19,6 @@ def snapshot(now_s, total, *, depth=None, stale=None, names=("leaf1:1", "leaf1:2
         now_ns=round(now_s * S),
         names=tuple(names),
         total=total,
-        delta=nothing,
-        interval_ns=numbers,
         window_delta=nothing,
         window_interval_ns=numbers,
         depth_bytes=held,

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from telemetry.counters import nic_column, port_column, queue_columns
+from telemetry.growth import Growth, Recent
 from telemetry.sample import Refusal
 from telemetry.window import Notice, Window
 from tests.unit.telemetry.builders import Fed, S, queue, sample, table
@@ -178,8 +179,7 @@ def test_a_snapshot_is_a_copy_with_rates():
     seen = fed.window.snapshot(fed.window.timestamp_ns[0])
     fed.store(sample(at=6, sequence=6, tx_bytes=10**6))
     assert seen.total[0, TX] == 2_500
-    assert seen.rate(TX).tolist() == [900.0, 0.0, 0.0]
-    assert seen.rate(TX, window=True).tolist() == [700.0, 0.0, 0.0]  # three ended periods and the one under way
+    assert seen.rate(TX).tolist() == [700.0, 0.0, 0.0]  # three ended periods and the one under way
 
 
 def test_one_switch_cannot_speak_for_another():
@@ -190,12 +190,39 @@ def test_one_switch_cannot_speak_for_another():
 
 def test_memory_is_allocated_once():
     fed = Fed(periods=2)
-    arrays = {name: value for name, value in vars(fed.window).items() if isinstance(value, np.ndarray)}
+    before = arrays(vars(fed.window).values())
     for n in range(20):
         fed.store(sample(at=n, sequence=n), sample("leaf1:2", at=n, sequence=n))
         fed.roll(n)
-    assert all(vars(fed.window)[name] is value for name, value in arrays.items())
-    assert sum(value.nbytes for value in arrays.values()) < 3 * 10_000
+    assert arrays(vars(fed.window).values()).keys() == before.keys()
+    assert sum(before.values()) < 3 * 10_000
+
+
+def arrays(values):
+    """Return the size of each array by its identity, those inside of other things too."""
+    found = {}
+    for value in values:
+        if isinstance(value, np.ndarray):
+            found[id(value)] = value.nbytes
+        elif isinstance(value, Growth):
+            found |= arrays((value.delta, value.interval_ns))
+        elif isinstance(value, Recent | list):
+            found |= arrays(value if isinstance(value, list) else vars(value).values())
+    return found
+
+
+def test_looks_inside_of_a_period_tell_each_sample_once_and_keep_the_windows_length():
+    fed = Fed(periods=4)
+    told, whole = [], []
+    for n in range(12):
+        fed.store(sample(at=n / 4, sequence=n, tx_bytes=100 * n))
+        for at in (n / 4, n / 4 + 0.05):
+            period = fed.roll(at)
+            told.append(int(period.delta[0, TX]))
+            whole.append(period.is_whole)
+    assert told == [0, 0] + [100, 0] * 11
+    assert [n // 2 / 4 for n, over in enumerate(whole) if over] == [0, 0.75, 1.75, 2.75]
+    assert int(fed.window.snapshot(fed.window.timestamp_ns[0]).window_interval_ns[0]) == round(2.75 * S)
 
 
 def test_a_fabric_without_ports_is_a_window_of_nothing():
