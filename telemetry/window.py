@@ -2,7 +2,8 @@
 
 Consumes decoded batches and the time; produces, per look, what each counter grew by since the last one and in how much
 of the source's own time, and for readers the same over the last periods. Looks come as often as there is news: a look
-costs what came since the last one, and the window's length does not depend on them. Invariants, which the property tests hold to a port-by-port oracle:
+costs what came since the last one, and the window's length does not depend on them. Invariants, which the property
+tests hold to a port-by-port oracle:
 
 - A total never decreases. It follows the device until the device starts again, and from there goes on by what is
 added.

@@ -94,7 +94,8 @@ def _emulated(options: AgentOptions, host_of: dict[str, str]) -> Sequence[Counte
     if options.switches or not options.hosts:
         sources.append(EmulatedSwitches(options.lab / "counters", options.switches))
     if options.hosts or not options.switches:
-        sources.append(EmulatedNics(options.lab / "nic", host_of, options.hosts))
+        period_ns = _period_ns(options.period or _DEFAULT_PERIOD["emulated"])
+        sources.append(EmulatedNics(options.lab / "nic", host_of, options.hosts, period_ns))
     return sources
 
 

@@ -1,4 +1,4 @@
-"""The agent: every source is read once a period, and what it says is published under the contract's topics.
+"""The agent: every source is read once a period or oftener, and what it says is published under the contract's topics.
 
 One task per source, so that a slow one delays no other, and one for the bus. A source that fails is asked again at the
 next period; any other error is a fault of ours and ends the process, for its supervisor to see.
@@ -82,7 +82,7 @@ class Agent:
         }
 
     async def _sample(self, source: CounterSource) -> None:
-        period_ns = self._settings.period_ns
+        period_ns = self._settings.period_ns // source.reads_per_period
         start_ns, expected = time.monotonic_ns(), 1
         while True:
             try:

@@ -31,9 +31,14 @@ class DeviceSamples:
 
 
 class CounterSource(Protocol):
-    """Reads one origin. `name` stands in the log."""
+    """Reads one origin. `name` stands in the log.
+
+    reads_per_period: 1 where a read tells the counters of now. Where the origin tells them at times of its own, more:
+    else what it told just after a read waits for the next. Such a source still gives a port once a period or so.
+    """
 
     name: str
+    reads_per_period: int
 
     async def read(self, now_unix_ns: int) -> Sequence[DeviceSamples]:
         """Return the counters of now; raises SourceFault. Ends within a second or so, or stays cancellable."""

@@ -25,10 +25,14 @@ from telemetry.topic import Source
 
 MOST_NICS = 4_096
 MOST_FILE_BYTES = 1 << 20
+READS_PER_PERIOD = 5
+"""How often a period the NICs' folder is looked through, as each NIC writes at times of its own."""
 
 
 class EmulatedSwitches:
-    """The switches of one counter page; `only` limits them to some."""
+    """The switches of one counter page; `only` limits them to some. The page is written often: each read is of now."""
+
+    reads_per_period = 1
 
     def __init__(self, page: Path, only: Collection[str] = ()) -> None:
         self.name = f"counter page {page}"
@@ -87,10 +91,18 @@ class EmulatedSwitches:
 
 
 class EmulatedNics:
-    """The NICs of a folder; `host_of` says whose a NIC is where its file does not, `only` limits them to some hosts."""
+    """The NICs of a folder; `host_of` says whose a NIC is where its file does not, `only` limits them to some hosts.
 
-    def __init__(self, folder: Path, host_of: Mapping[str, str] | None = None, only: Collection[str] = ()) -> None:
+    A NIC that writes oftener than every `period_ns` is read about that often.
+    """
+
+    reads_per_period = READS_PER_PERIOD
+
+    def __init__(
+        self, folder: Path, host_of: Mapping[str, str] | None = None, only: Collection[str] = (), period_ns: int = 0
+    ) -> None:
         self.name = f"NICs in {folder}"
+        self._apart_ns = period_ns * 3 // 4
         self._folder = folder
         self._host_of = dict(host_of or {})
         self._only = frozenset(only)
@@ -107,9 +119,9 @@ class EmulatedNics:
             raise SourceFault("no NIC has written its counters there: is the lab running?")
         last, self._read = self._read, {}
         for path in paths[:MOST_NICS]:
-            version = _version(path)
-            if version is not None and version == last.get(path.name):
-                self._read[path.name] = version
+            version, before = _version(path), last.get(path.name)
+            if version is not None and before is not None and not self._is_due(version, before):
+                self._read[path.name] = before
                 continue
             said = _read_json(path)
             if version is None or said is None:
@@ -124,6 +136,10 @@ class EmulatedNics:
 
     async def close(self) -> None:
         """Nothing is held open."""
+
+    def _is_due(self, version: tuple[int, int], before: tuple[int, int]) -> bool:
+        """Say whether a file was replaced, long enough after the one before; one that went back in time is another."""
+        return version != before and not 0 <= version[1] - before[1] < self._apart_ns
 
 
 def _version(path: Path) -> tuple[int, int] | None:

@@ -34,6 +34,8 @@ MOST_DIGITS = 20
 class HostNics:
     """The NICs of one host: network devices by the id under which the fabric knows them."""
 
+    reads_per_period = 1
+
     def __init__(self, host: str, device_of: Mapping[str, str], root: Path = Path("/")) -> None:
         self.name = f"NICs of {host}"
         self._host = host

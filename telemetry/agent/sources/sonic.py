@@ -77,6 +77,8 @@ class _Port:
 class SonicSwitch:
     """One SONiC switch; `number_of` turns `Ethernet0` into our port number, or None for a port that is not ours."""
 
+    reads_per_period = 1
+
     def __init__(self, switch: str, url: str, number_of: Callable[[str], int | None]) -> None:
         """Take where its Redis is; raises ValueError for what is no URL of a Redis."""
         self.name = f"SONiC {switch}"

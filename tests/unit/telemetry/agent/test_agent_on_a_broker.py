@@ -33,6 +33,7 @@ class Counting:
     """A device whose counters grow by one each time that they are read."""
 
     name = "counting"
+    reads_per_period = 1
 
     def __init__(self, ports=("leaf1:1", "leaf1:2"), device="leaf1", kind=Source.SWITCH, counters=0):
         self.ports, self.device, self.kind = ports, device, kind

@@ -171,3 +171,22 @@ async def test_a_file_that_was_not_replaced_says_nothing_new(tmp_path):
     assert await read(source) == {}
     nic_file(tmp_path / "..", nic="h2-n0", host="h2").replace(tmp_path / "h2-n0.json")
     assert sorted(await read(source)) == ["h2"]
+
+
+async def test_a_nic_that_writes_oftener_than_asked_is_read_about_once_a_period(tmp_path):
+    path, second = nic_file(tmp_path), 1_000_000_000
+    source = EmulatedNics(tmp_path, period_ns=second)
+    told = []
+    for tenth in range(21):
+        nic_file(tmp_path / "..", timestamp_unix_ns=tenth + 1).replace(path)
+        os.utime(path, ns=(0, 5 * second + tenth * second // 10))
+        told += [device.samples[0].timestamp_unix_ns - 1 for device in (await read(source)).values()]
+    assert told == [0, 8, 16]
+
+
+async def test_a_nics_file_from_before_is_another_nics(tmp_path):
+    path = nic_file(tmp_path)
+    source = EmulatedNics(tmp_path, period_ns=10**9)
+    await read(source)
+    os.utime(path, ns=(0, 5))
+    assert sorted(await read(source)) == ["h1"]
