@@ -2,8 +2,8 @@
 
 4 spines, 8 leaves and 32 hosts; first none of them sends, then one, then 7 and 31 to one. One agent reads all switches
 and NICs every 100 ms, over a real mosquitto, to a collector in a process of its own. Ages are to the look's end, and to
-the message's arrival for comparison. Needs root. Agent, broker and collector run with the priority of the lab's own
-processes: in a fabric they have processors of their own, which 32 NICs and 12 switches do not take from them.
+the message's arrival for comparison. Needs root. Agent, broker and collector go before the lab's own processes: in
+a fabric they have processors of their own, which 32 NICs and 12 switches do not take from them.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from controller.config.telemetry import ports_of
 from controller.model.fabric import Fabric
 from mininet_topos.lab import Lab
 from mininet_topos.nic_settings import NicSettings
-from mininet_topos.priority import prefer
+from mininet_topos.priority import TELEMETRY_NICENESS, prefer
 from mininet_topos.queues.settings import QueueSettings
 from telemetry.collector.bus import Broker, MqttBus
 from telemetry.collector.collector import Collector
@@ -109,7 +109,7 @@ def summary(observer: Noting, of_switches: bool) -> dict[str, float]:
 
 def run_collector(port: int, fabric: Fabric, told: Connection) -> None:
     os.setsid()
-    prefer(os.getpid())
+    prefer(os.getpid(), TELEMETRY_NICENESS)
     asyncio.run(collect(port, ports_of(fabric), told))
 
 
@@ -119,7 +119,7 @@ def agent(directory: Path, port: int) -> Iterator[None]:
     command = [sys.executable, "-m", "controller.cli.main", "agent", "--fabric", "lab", "--source", "emulated"]
     command += ["--lab", str(directory), "--broker", f"127.0.0.1:{port}", "--period", f"{PERIOD_MS}ms"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, start_new_session=True)
-    prefer(process.pid)
+    prefer(process.pid, TELEMETRY_NICENESS)
     try:
         assert process.stdout is not None
         if not json.loads(process.stdout.readline())["ready"]:
@@ -171,7 +171,7 @@ def run(out: TextIO) -> dict[str, object]:
         ours, theirs = spawn.Pipe()
         collector = spawn.Process(target=run_collector, args=(broker.port, fabric, theirs))
         collector.start()
-        prefer(broker.pid)
+        prefer(broker.pid, TELEMETRY_NICENESS)
         theirs.close()
         if ours.recv() != "ready":
             raise RuntimeError("the collector did not start")

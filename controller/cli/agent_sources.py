@@ -1,6 +1,7 @@
 """What the options of `heddle agent` mean: checked, made into sources and a broker, and run."""
 
 import asyncio
+import gc
 import json
 import logging
 import re
@@ -82,6 +83,8 @@ async def _serve(settings: AgentSettings, broker: Broker, build: Callable[[], Se
     sources = build()
     agent = Agent(settings, broker, sources)
     ready = {"ready": True, "agent": settings.agent, "fabric": settings.fabric, "broker": str(broker)}
+    gc.collect()
+    gc.freeze()  # what was loaded stays; to look through it again and again would hold up a round by tens of ms
     print(json.dumps({**ready, "sources": [source.name for source in sources]}), flush=True)
     await agent.run(ended)
     logging.getLogger(__name__).info("ended: %s", json.dumps(agent.counts()))

@@ -5,9 +5,11 @@ with a JSON file per NIC, replaced as a whole: {"nic", "host", "boot_id", "times
 Both are read afresh when the lab has started again under the same path.
 """
 
+import asyncio
 import json
 import os
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +21,14 @@ from telemetry.counter_page import (
     CounterPageError,
     CounterPageReader,
     CounterSnapshot,
+    TornRead,
 )
 from telemetry.sample import PortSample, QueueSample
 from telemetry.topic import Source
 
 MOST_NICS = 4_096
 MOST_FILE_BYTES = 1 << 20
+TRIES, PATIENCE, PAUSE_S = 5, 20, 0.001
 READS_PER_PERIOD = 5
 """How often a period the NICs' folder is looked through, as each NIC writes at times of its own."""
 
@@ -43,13 +47,21 @@ class EmulatedSwitches:
     async def read(self, now_unix_ns: int) -> Sequence[DeviceSamples]:
         """Return the counters of the page, taken at the time that it says."""
         try:
-            snapshot = self._page().read()
+            snapshot = await self._snapshot()
         except FileNotFoundError:
             await self.close()
             raise SourceFault("there is no such file: is the lab running?") from None
         except (OSError, CounterPageError) as fault:
             raise SourceFault(str(fault)) from None
         return [DeviceSamples(Source.SWITCH, switch, samples) for switch, samples in self._samples(snapshot).items()]
+
+    async def _snapshot(self) -> CounterSnapshot:
+        """Read the page; a writer that was stopped in the middle by whoever else wants the processor is waited for."""
+        for _ in range(PATIENCE):
+            with suppress(TornRead):
+                return self._page().read(TRIES)
+            await asyncio.sleep(PAUSE_S)
+        return self._page().read(TRIES)
 
     async def close(self) -> None:
         """Unmap the page."""
