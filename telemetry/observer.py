@@ -47,7 +47,7 @@ class Look:
 
 
 class Observer:
-    """Windows and detector of one fabric. One owner calls `take` for every message and `look` at least once a period."""
+    """Windows and detector of one fabric. One owner calls `take` per message and `look` at least once a period."""
 
     def __init__(self, fabric: str, ports: PortTable, settings: DetectorSettings) -> None:
         window_settings = settings_for(settings.period_ms * 1_000_000)
