@@ -40,6 +40,7 @@ PACKET = np.dtype(
             "next_hop",  # row, or -1
             "translation",  # row of the connection whose rewriting applies, or -1
             "source_hop",  # row of the endpoint that sent it, or -1 where it came from outside
+            "start",  # first byte of the frame as it arrived; the run loop sets it, the slow path gets all from there
         )
     ]
 )

@@ -1,8 +1,11 @@
 """Counters in shared memory: the data process alone writes them, anyone reads them without a lock."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from dataplane.engine.reasons import DROPS, PUNTS
+from dataplane.jit import Ints, Rows
 
 PORT_COUNTERS = np.dtype(
     [
@@ -25,6 +28,20 @@ PORT_COUNTERS = np.dtype(
 VPC_COUNTERS = np.dtype(
     [(name, np.int64) for name in ("in_packets", "in_bytes", "out_packets", "out_bytes", "dropped")]
 )
+
+
+class Counters(NamedTuple):
+    """What kernels count in: views of shared memory."""
+
+    ports: Rows
+    """PORT_COUNTERS by port."""
+    vpcs: Rows
+    """VPC_COUNTERS by row of the tables' `vpcs`; begun anew with each generation that moves a VPC to another row."""
+    drops: Ints
+    """By `Drop`."""
+    punts: Ints
+    """By `Punt`."""
+
 
 SHAPES = {"drops": (DROPS, np.int64), "punts": (PUNTS, np.int64)}
 """`drops` by `Drop`, `punts` by `Punt`. Always, over all ports:

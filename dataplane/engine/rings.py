@@ -1,0 +1,244 @@
+"""Rings of frames between the data process and the control process, in memory that both have mapped.
+
+One writer and one reader each, no lock: the writer owns the position up to which it has written, the reader the one
+up to which it has read; each reads the other's by `acquire` and moves its own by `release`. Positions only grow.
+A record is a number of lines of 64 bytes: a header of int64 words, the first of them its size in bytes, then the
+frame. It never goes round the end: where too little is left there, a SKIP stands in its place. So a ring is made at
+least twice as large as its largest record.
+
+What finds no room is counted (`FULL`) and refused: nobody waits.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dataplane.engine.reasons import Punt
+from dataplane.jit import Bytes, Row, inline, kernel
+from dataplane.packet.memory import acquire64, copy, native64, release64, set_native64
+
+LINE = 64
+WRITTEN, READ, FULL = 0, LINE, 2 * LINE
+"""Bytes of the words: each position has a cache line of its own."""
+WORDS_BYTES = 3 * LINE
+SKIP = -1
+MOST_FRAME_BYTES = 9_216
+"""Of a frame no more than this is copied; `length` tells how long it was."""
+
+PUNT_FIELDS = (
+    "size_bytes",  # of the record
+    "frame_bytes",  # that follow the header
+    "length",  # of the whole frame from `start` on
+    "reason",
+    "in_port",
+    "inner",  # first byte, in the frame, of what an element last looked at: behind the tunnel's headers
+    "l3",  # first byte of the IP header there, or -1
+    "vni",
+    "vpc",
+    "outer_source",
+    "out_port",
+    "next_hop",
+    "source_hop",
+    "family",
+    "protocol",
+    "time_ns",
+)
+INJECT_FIELDS = ("size_bytes", "frame_bytes", "port", "entering", "unused4", "unused5", "unused6", "unused7")
+PUNT_HEADER, INJECT_HEADER = 8 * len(PUNT_FIELDS), 8 * len(INJECT_FIELDS)
+
+
+class Ring(NamedTuple):
+    """The positions, WORDS_BYTES, and a power of two of bytes for records."""
+
+    words: Bytes
+    data: Bytes
+
+
+def empty_ring(capacity_bytes: int) -> Ring:
+    """Return a ring in the process's own memory."""
+    if capacity_bytes < 2 * LINE or capacity_bytes & (capacity_bytes - 1):
+        raise ValueError(f"a ring holds a power of two of bytes, 128 at least, not {capacity_bytes}")
+    return Ring(np.zeros(WORDS_BYTES, np.uint8), np.zeros(capacity_bytes, np.uint8))
+
+
+@inline
+def _lines(size: int) -> int:
+    return (size + LINE - 1) & -LINE
+
+
+@inline
+def room(ring: Ring, size: int) -> int:
+    """Return where in the data a record of `size` bytes, whole lines, may be written, or -1 (counted)."""
+    capacity = ring.data.size
+    written = native64(ring.words, WRITTEN)
+    at = written & (capacity - 1)
+    skipped = capacity - at if size > capacity - at else 0
+    if written + skipped + size - acquire64(ring.words, READ) > capacity:
+        release64(ring.words, FULL, native64(ring.words, FULL) + 1)
+        return -1
+    if skipped:
+        set_native64(ring.data, at, SKIP)
+        release64(ring.words, WRITTEN, written + skipped)
+        at = 0
+    return at
+
+
+@inline
+def publish(ring: Ring, size: int) -> None:
+    """Show the reader the record that was written."""
+    release64(ring.words, WRITTEN, native64(ring.words, WRITTEN) + size)
+
+
+@inline
+def front(ring: Ring) -> int:
+    """Return where the oldest record that was not read begins, or -1."""
+    capacity = ring.data.size
+    read = native64(ring.words, READ)
+    written = acquire64(ring.words, WRITTEN)
+    while read != written:
+        at = read & (capacity - 1)
+        if native64(ring.data, at) != SKIP:
+            return at
+        read += capacity - at
+        release64(ring.words, READ, read)
+    return -1
+
+
+@inline
+def consume(ring: Ring, at: int) -> None:
+    """Give the room of the record at `at`, the oldest, back to the writer."""
+    release64(ring.words, READ, native64(ring.words, READ) + native64(ring.data, at))
+
+
+@inline
+def write_punt(ring: Ring, memory: Bytes, packet: Row, now_ns: int) -> bool:
+    """Hand a packet to the slow path, as it arrived and with what is known of it; False where there is no room."""
+    start = packet.start
+    whole = packet.length + packet.at - start
+    count = min(packet.first_length + packet.at - start, whole, MOST_FRAME_BYTES)
+    size = _lines(PUNT_HEADER + count)
+    at = room(ring, size)
+    if at < 0:
+        return False
+    data = ring.data
+    set_native64(data, at, size)
+    set_native64(data, at + 8, count)
+    set_native64(data, at + 16, whole)
+    set_native64(data, at + 24, packet.reason)
+    set_native64(data, at + 32, packet.in_port)
+    set_native64(data, at + 40, packet.at - start)
+    set_native64(data, at + 48, packet.l3 - start if packet.l3 >= start else -1)
+    set_native64(data, at + 56, packet.vni)
+    set_native64(data, at + 64, packet.vpc)
+    set_native64(data, at + 72, packet.outer_source)
+    set_native64(data, at + 80, packet.out_port)
+    set_native64(data, at + 88, packet.next_hop)
+    set_native64(data, at + 96, packet.source_hop)
+    set_native64(data, at + 104, packet.family)
+    set_native64(data, at + 112, packet.protocol)
+    set_native64(data, at + 120, now_ns)
+    copy(data, at + PUNT_HEADER, memory, start, count)
+    publish(ring, size)
+    return True
+
+
+@kernel
+def _front(ring: Ring) -> int:
+    return front(ring)
+
+
+@kernel
+def _consume(ring: Ring, at: int) -> None:
+    consume(ring, at)
+
+
+@kernel
+def _write_inject(ring: Ring, frame: Bytes, port: int, entering: int) -> bool:
+    size = _lines(INJECT_HEADER + frame.size)
+    at = room(ring, size)
+    if at < 0:
+        return False
+    set_native64(ring.data, at, size)
+    set_native64(ring.data, at + 8, frame.size)
+    set_native64(ring.data, at + 16, port)
+    set_native64(ring.data, at + 24, entering)
+    copy(ring.data, at + INJECT_HEADER, frame, 0, frame.size)
+    publish(ring, size)
+    return True
+
+
+@kernel
+def _full(ring: Ring) -> int:
+    return acquire64(ring.words, FULL)
+
+
+class Punted(NamedTuple):
+    """What the slow path is handed. `frame` is from the first byte that arrived, the tunnel's headers included."""
+
+    reason: Punt
+    in_port: int
+    vni: int
+    vpc: int
+    outer_source: int
+    """IPv4 address of the VTEP that it came from, 0 for none."""
+    inner: int
+    """Where in `frame` the Ethernet header begins that was looked at last."""
+    l3: int
+    """Where in `frame` its IP header begins, or -1."""
+    out_port: int
+    next_hop: int
+    source_hop: int
+    family: int
+    protocol: int
+    length: int
+    """Bytes that arrived; `frame` holds fewer of them where it was a jumbo frame."""
+    time_ns: int
+    frame: bytes
+
+
+class PuntReader:
+    """The control process's end of the ring of punted packets."""
+
+    def __init__(self, ring: Ring) -> None:
+        self._ring = ring
+
+    def read(self, at_most: int = 256) -> list[Punted]:
+        """Return what has come, the oldest first."""
+        found: list[Punted] = []
+        while len(found) < at_most and (at := _front(self._ring)) >= 0:
+            words = self._ring.data[at : at + PUNT_HEADER].view(np.int64).tolist()
+            told = dict(zip(PUNT_FIELDS, words, strict=True))
+            frame = self._ring.data[at + PUNT_HEADER : at + PUNT_HEADER + told.pop("frame_bytes")].tobytes()
+            del told["size_bytes"]
+            _consume(self._ring, at)
+            found.append(Punted(**{**told, "reason": Punt(told["reason"])}, frame=frame))
+        return found
+
+    def refused(self) -> int:
+        """Return how many packets found the ring full."""
+        return int(_full(self._ring))
+
+
+class Injector:
+    """The control process's end of the ring of frames that it wants to be sent."""
+
+    def __init__(self, ring: Ring) -> None:
+        self._ring = ring
+
+    def send(self, frame: bytes, port: int) -> bool:
+        """Send a frame out of a port as it is; False where the ring is full, which is counted."""
+        return self._write(frame, port, 0)
+
+    def enter(self, frame: bytes, port: int) -> bool:
+        """Let a frame go through the graph as if it had arrived at a port; False where the ring is full."""
+        return self._write(frame, port, 1)
+
+    def refused(self) -> int:
+        """Return how many frames found the ring full."""
+        return int(_full(self._ring))
+
+    def _write(self, frame: bytes, port: int, entering: int) -> bool:
+        if not 0 < len(frame) <= MOST_FRAME_BYTES:
+            raise ValueError(f"a frame of {len(frame)} bytes; 1 to {MOST_FRAME_BYTES} can be sent")
+        # An array of its own: kernels take only those that may be written to.
+        return bool(_write_inject(self._ring, np.frombuffer(bytearray(frame), np.uint8), port, entering))

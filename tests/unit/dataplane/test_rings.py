@@ -1,0 +1,139 @@
+"""The rings between the data process and its slow path: nothing lost, nothing invented, never waiting."""
+
+from collections import deque
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dataplane.engine.burst import PACKET
+from dataplane.engine.reasons import Punt
+from dataplane.engine.rings import (
+    INJECT_HEADER,
+    LINE,
+    MOST_FRAME_BYTES,
+    Injector,
+    PuntReader,
+    Ring,
+    consume,
+    empty_ring,
+    front,
+    write_punt,
+)
+from dataplane.jit import Bytes, Rows, kernel
+from dataplane.packet.memory import native64
+
+
+@kernel
+def _punt(ring: Ring, memory: Bytes, packets: Rows, now_ns: int) -> bool:
+    return write_punt(ring, memory, packets[0], now_ns)
+
+
+@kernel
+def _oldest(ring: Ring, taken: bool) -> int:
+    at = front(ring)
+    if taken and at >= 0:
+        consume(ring, at)
+    return at
+
+
+@kernel
+def _word(ring: Ring, at: int) -> int:
+    return native64(ring.data, at)
+
+
+def packet(**fields: int) -> Any:
+    row = np.zeros(1, PACKET)
+    for name, value in fields.items():
+        row[name] = value
+    return row
+
+
+def take(ring: Ring) -> tuple[bytes, int, int] | None:
+    """Return the oldest injected frame, its port and whether it enters the graph."""
+    at = _oldest(ring, False)
+    if at < 0:
+        return None
+    count, port, entering = (_word(ring, at + 8 * i) for i in (1, 2, 3))
+    frame = ring.data[at + INJECT_HEADER : at + INJECT_HEADER + count].tobytes()
+    _oldest(ring, True)
+    return frame, port, entering
+
+
+def test_a_punted_packet_arrives_whole_with_its_tunnel_and_what_is_known_of_it() -> None:
+    ring, memory = empty_ring(4096), np.arange(1, 251, dtype=np.uint8)
+    row = packet(
+        start=10, at=60, length=100, first_length=100, l3=74, reason=Punt.RESOLVE, in_port=2, vni=77, vpc=3,
+        outer_source=0x0A000001, out_port=1, next_hop=9, source_hop=4, family=4, protocol=17,
+    )  # fmt: skip
+    assert _punt(ring, memory, row, 12345)
+    (found,) = PuntReader(ring).read()
+    assert found.frame == memory[10:160].tobytes()
+    assert (found.reason, found.in_port, found.vni, found.vpc) == (Punt.RESOLVE, 2, 77, 3)
+    assert (found.inner, found.l3, found.length, found.time_ns) == (50, 64, 150, 12345)
+    assert (found.outer_source, found.out_port, found.next_hop, found.source_hop) == (0x0A000001, 1, 9, 4)
+    assert (found.family, found.protocol) == (4, 17)
+
+
+def test_of_a_jumbo_frame_the_first_buffer_is_told_and_its_whole_length() -> None:
+    ring, memory = empty_ring(4096), np.arange(0, 250, dtype=np.uint8)
+    assert _punt(ring, memory, packet(start=0, at=0, length=9000, first_length=200, l3=-1), 0)
+    (found,) = PuntReader(ring).read()
+    assert (found.frame, found.length, found.l3) == (memory[:200].tobytes(), 9000, -1)
+
+
+def test_a_full_ring_refuses_and_counts_and_takes_more_once_it_was_read() -> None:
+    ring, memory = empty_ring(1024), np.zeros(256, np.uint8)
+    row = packet(length=100, first_length=100)
+    accepted = [_punt(ring, memory, row, 0) for _ in range(6)]
+    assert accepted == [True] * 4 + [False] * 2
+    reader = PuntReader(ring)
+    assert reader.refused() == 2
+    assert len(reader.read()) == 4
+    assert _punt(ring, memory, row, 0)
+
+
+def test_a_frame_that_cannot_be_one_is_refused_with_its_size() -> None:
+    injector = Injector(empty_ring(1 << 15))
+    for wrong in (b"", bytes(MOST_FRAME_BYTES + 1)):
+        with pytest.raises(ValueError, match=str(len(wrong))):
+            injector.send(wrong, 0)
+    assert injector.send(bytes(MOST_FRAME_BYTES), 0)
+
+
+def test_a_ring_is_a_power_of_two() -> None:
+    for wrong in (0, 64, 1000):
+        with pytest.raises(ValueError, match=str(wrong)):
+            empty_ring(wrong)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    steps=st.lists(
+        st.one_of(st.integers(1, 700), st.just(None)), min_size=1, max_size=120
+    ),  # the size of a frame to write, or a read
+    capacity=st.sampled_from([1024, 4096]),
+)
+def test_what_is_written_is_read_in_order_whatever_the_steps(steps: list[int | None], capacity: int) -> None:
+    ring, expected = empty_ring(capacity), deque[tuple[bytes, int, int]]()
+    injector, refused = Injector(ring), 0
+    for number, step in enumerate(steps):
+        if step is None:
+            assert take(ring) == (expected.popleft() if expected else None)
+            continue
+        frame = bytes([number % 256]) * step
+        written = injector.enter(frame, number) if number % 2 else injector.send(frame, number)
+        if written:
+            expected.append((frame, number, number % 2))
+        else:
+            # Refused only where it could not have been placed: less than twice its room is free, for the ring's end.
+            size = -(-(INJECT_HEADER + step) // LINE) * LINE
+            held = sum(-(-(INJECT_HEADER + len(one[0])) // LINE) * LINE for one in expected)
+            assert held + 2 * size > capacity
+            refused += 1
+    while expected:
+        assert take(ring) == expected.popleft()
+    assert take(ring) is None
+    assert injector.refused() == refused
