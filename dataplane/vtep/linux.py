@@ -1,0 +1,155 @@
+"""The kernel's VXLAN: one bridge and one device a VPC, entries of both without learning or flooding.
+
+iproute2 in batches does the work, and its JSON says what is there: the difference of both is all that is sent, so a
+restarted agent disturbs nothing. Names: `hb<vni>` the bridge, `hx<vni>` the VXLAN device. What other people put on
+a bridge or into its tables by hand is taken out again: an agent owns what it made, and only that.
+"""
+
+import json
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from ipaddress import IPv4Address, ip_address
+from typing import Any
+
+from dataplane.vtep.desired import ANY_MAC, VXLAN_OVERHEAD_BYTES, Forward, HostState, Neighbour
+
+VXLAN_PORT = 4789
+TIMEOUT_S = 30.0
+
+
+class VtepFault(Exception):
+    """The machine refused; the message says what and why."""
+
+
+class LinuxVtep:
+    """The VXLAN devices of one network namespace: the one that the process is in, or that `entrance` leads to."""
+
+    def __init__(self, vtep: IPv4Address, underlay_mtu_bytes: int = 1500, entrance: Sequence[str] = ()) -> None:
+        """Take the host's VTEP address, and the words before a command that bring it into the host's namespace."""
+        self._vtep, self._mtu_bytes, self._entrance = vtep, underlay_mtu_bytes - VXLAN_OVERHEAD_BYTES, tuple(entrance)
+
+    def installed(self) -> HostState:
+        """Return what is there now; local endpoints are not the kernel's to know. Raises VtepFault."""
+        vnis = set()
+        for link in self._json("ip", "-j", "-d", "link", "show", "type", "vxlan"):
+            data = link.get("linkinfo", {}).get("info_data", {})
+            if link.get("ifname") == device_of(data.get("id", -1)) and data.get("local") == str(self._vtep):
+                vnis.add(int(data["id"]))
+        forwards: set[Forward] = set()
+        neighbours: set[Neighbour] = set()
+        for vni in vnis:
+            forwards |= _forwards(vni, self._json("bridge", "-j", "fdb", "show", "dev", device_of(vni)))
+            neighbours |= _neighbours(vni, self._json("ip", "-j", "neigh", "show", "dev", device_of(vni)))
+        return HostState(vnis=frozenset(vnis), forwards=frozenset(forwards), neighbours=frozenset(neighbours))
+
+    def apply(self, wanted: HostState, ports: Mapping[tuple[int, int], str]) -> int:
+        """Make it so and return the number of changes; `ports` gives by (VNI, MAC) the interface of a local endpoint.
+
+        New entries come before old ones go. Raises VtepFault; calling again goes on where it stopped.
+        """
+        have = self.installed()
+        links, bridges = changes(have, wanted, self._vtep, self._mtu_bytes)
+        attached = self._masters()
+        endpoints = [
+            (local.vni, ports[local.vni, local.mac]) for local in wanted.locals if (local.vni, local.mac) in ports
+        ]
+        joins = [(vni, port) for vni, port in endpoints if attached.get(port) != bridge_of(vni)]
+        self._batch("ip", [line for line in links if not line.startswith(("neigh del", "link del"))])
+        self._batch("ip", [f"link set dev {port} master {bridge_of(vni)} up" for vni, port in joins])
+        self._batch("bridge", bridges)
+        self._batch("ip", [line for line in links if line.startswith(("neigh del", "link del"))])
+        return len(links) + len(bridges) + len(joins)
+
+    def _masters(self) -> dict[str, str]:
+        return {link["ifname"]: link["master"] for link in self._json("ip", "-j", "link", "show") if "master" in link}
+
+    def _json(self, *command: str) -> list[dict[str, Any]]:
+        text = self._run(command, "")
+        found: list[dict[str, Any]] = json.loads(text) if text.strip() else []
+        return [row for row in found if row]  # iproute2 prints empty objects for what a filter took out
+
+    def _batch(self, tool: str, lines: Iterable[str]) -> None:
+        text = "".join(f"{line}\n" for line in lines)
+        if text:
+            self._run((tool, "-batch", "-"), text)
+
+    def _run(self, command: Sequence[str], text: str) -> str:
+        words = [*self._entrance, *command]
+        try:
+            done = subprocess.run(words, input=text, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+        except (OSError, subprocess.TimeoutExpired) as fault:
+            raise VtepFault(f"{' '.join(command)}: {fault}") from None
+        if done.returncode:
+            said = (done.stderr.strip() or "no reason given").splitlines()[0]
+            raise VtepFault(f"{' '.join(command)}: {said}")
+        return done.stdout
+
+
+def bridge_of(vni: int) -> str:
+    """Return the name of a VPC's bridge."""
+    return f"hb{vni}"
+
+
+def device_of(vni: int) -> str:
+    """Return the name of a VPC's VXLAN device."""
+    return f"hx{vni}"
+
+
+def changes(have: HostState, want: HostState, vtep: IPv4Address, mtu_bytes: int) -> tuple[list[str], list[str]]:
+    """Return the lines for `ip -batch` and for `bridge -batch` that turn one state into the other."""
+    links = [line for vni in sorted(want.vnis - have.vnis) for line in _new_tunnel(vni, vtep, mtu_bytes)]
+    gone = have.vnis - want.vnis
+    links += [f"link del dev {name}" for vni in sorted(gone) for name in (device_of(vni), bridge_of(vni))]
+    told = {(n.vni, n.ip): n.mac for n in have.neighbours}
+    for new in sorted(want.neighbours - have.neighbours, key=str):
+        links.append(f"neigh replace {new.ip} lladdr {mac_text(new.mac)} dev {device_of(new.vni)} nud permanent")
+    kept = {(n.vni, n.ip) for n in want.neighbours}
+    links += [
+        f"neigh del {ip} dev {device_of(vni)}" for vni, ip in sorted(set(told) - kept, key=str) if vni not in gone
+    ]
+    return links, _bridge_lines(have, want, gone)
+
+
+def _bridge_lines(have: HostState, want: HostState, gone: frozenset[int]) -> list[str]:
+    lines = [f"link set dev {device_of(vni)} learning off" for vni in sorted(want.vnis - have.vnis)]
+    for new in sorted(want.forwards - have.forwards):
+        how = "append" if new.mac == ANY_MAC else "replace"  # the kernel replaces no entry of all zeroes
+        lines.append(f"fdb {how} {mac_text(new.mac)} dev {device_of(new.vni)} dst {new.vtep} self permanent")
+    kept = {(f.vni, f.mac) for f in want.forwards}
+    for old in sorted(have.forwards - want.forwards):
+        replaced = (old.vni, old.mac) in kept and old.mac != ANY_MAC
+        if old.vni not in gone and not replaced:
+            lines.append(f"fdb del {mac_text(old.mac)} dev {device_of(old.vni)} dst {old.vtep} self")
+    return lines
+
+
+def _new_tunnel(vni: int, vtep: IPv4Address, mtu_bytes: int) -> list[str]:
+    bridge, device = bridge_of(vni), device_of(vni)
+    return [
+        f"link add {bridge} mtu {mtu_bytes} type bridge mcast_snooping 0",
+        f"link add {device} mtu {mtu_bytes} type vxlan id {vni} local {vtep} dstport {VXLAN_PORT} nolearning proxy",
+        *(f"link set dev {name} addrgenmode none" for name in (bridge, device)),  # no addresses of the host's own there
+        f"link set dev {device} master {bridge} up",
+        f"link set dev {bridge} up",
+    ]
+
+
+def _forwards(vni: int, rows: Iterable[Mapping[str, Any]]) -> set[Forward]:
+    return {Forward(vni, _mac(row["mac"]), IPv4Address(row["dst"])) for row in rows if "dst" in row}
+
+
+def _neighbours(vni: int, rows: Iterable[Mapping[str, Any]]) -> set[Neighbour]:
+    return {
+        Neighbour(vni, ip_address(row["dst"]), _mac(row["lladdr"]))
+        for row in rows
+        if "lladdr" in row and "PERMANENT" in row.get("state", ())
+    }
+
+
+def mac_text(mac: int) -> str:
+    """Return a MAC as people and iproute2 write it."""
+    return ":".join(f"{mac >> shift & 0xFF:02x}" for shift in range(40, -8, -8))
+
+
+def _mac(text: str) -> int:
+    return int(text.replace(":", ""), 16)

@@ -1,0 +1,109 @@
+"""What iproute2 is told turns any state of a host into any other, without touching what stays."""
+
+from ipaddress import IPv4Address, ip_address
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dataplane.vtep.desired import ANY_MAC, Forward, HostState, Neighbour
+from dataplane.vtep.linux import changes, device_of
+
+VTEP = IPv4Address("192.168.9.1")
+VNIS, MACS = (5, 70000), (ANY_MAC, 0x020000000001, 0x020000000002)
+VTEPS, ADDRESSES = ("192.168.9.2", "192.168.9.3"), ("10.0.0.1", "fd00::1")
+
+
+@st.composite
+def states(draw):
+    vnis = draw(st.frozensets(st.sampled_from(VNIS)))
+    slots = [(vni, mac) for vni in sorted(vnis) for mac in MACS]
+    forwards = {
+        Forward(vni, mac, IPv4Address(draw(st.sampled_from(VTEPS)))) for vni, mac in slots if draw(st.booleans())
+    }
+    neighbours = {
+        Neighbour(vni, ip_address(ip), draw(st.sampled_from(MACS[1:])))
+        for vni in sorted(vnis)
+        for ip in ADDRESSES
+        if draw(st.booleans())
+    }
+    return HostState(vnis=vnis, forwards=frozenset(forwards), neighbours=frozenset(neighbours))
+
+
+class Kernel:
+    """Does what the batches say, and refuses what the kernel refuses."""
+
+    def __init__(self, state: HostState) -> None:
+        self.devices = {name for vni in state.vnis for name in (device_of(vni), f"hb{vni}")}
+        self.fdb = {(device_of(f.vni), f.mac, str(f.vtep)) for f in state.forwards}
+        self.neighbours = {(device_of(n.vni), str(n.ip)): n.mac for n in state.neighbours}
+
+    def do(self, line: str) -> None:
+        words = line.split()
+        _HANDLERS[words[0], words[1]](self, words)
+
+    def add_link(self, words):
+        assert words[2] not in self.devices
+        self.devices.add(words[2])
+
+    def set_link(self, words):
+        assert words[3] in self.devices
+
+    def del_link(self, words):
+        name = words[3]
+        self.devices.remove(name)
+        self.fdb = {row for row in self.fdb if row[0] != name}
+        self.neighbours = {key: mac for key, mac in self.neighbours.items() if key[0] != name}
+
+    def replace_fdb(self, words):
+        mac, device, vtep = _fdb(words)
+        assert device in self.devices
+        assert mac != ANY_MAC
+        self.fdb = {row for row in self.fdb if row[:2] != (device, mac)} | {(device, mac, vtep)}
+
+    def append_fdb(self, words):
+        mac, device, vtep = _fdb(words)
+        assert device in self.devices
+        assert (device, mac, vtep) not in self.fdb
+        self.fdb.add((device, mac, vtep))
+
+    def del_fdb(self, words):
+        mac, device, vtep = _fdb(words)
+        self.fdb.remove((device, mac, vtep))
+
+    def replace_neighbour(self, words):
+        assert words[6] in self.devices
+        self.neighbours[words[6], words[2]] = int(words[4].replace(":", ""), 16)
+
+    def del_neighbour(self, words):
+        del self.neighbours[words[4], words[2]]
+
+
+_HANDLERS = {
+    ("link", "add"): Kernel.add_link,
+    ("link", "set"): Kernel.set_link,
+    ("link", "del"): Kernel.del_link,
+    ("fdb", "replace"): Kernel.replace_fdb,
+    ("fdb", "append"): Kernel.append_fdb,
+    ("fdb", "del"): Kernel.del_fdb,
+    ("neigh", "replace"): Kernel.replace_neighbour,
+    ("neigh", "del"): Kernel.del_neighbour,
+}
+
+
+def _fdb(words):
+    return int(words[2].replace(":", ""), 16), words[4], words[6]
+
+
+@given(states(), states())
+def test_the_lines_turn_one_state_into_the_other(have, want):
+    kernel, goal = Kernel(have), Kernel(want)
+    links, bridges = changes(have, want, VTEP, 1450)
+    late = [line for line in links if line.startswith(("neigh del", "link del"))]
+    for line in [*(line for line in links if line not in late), *bridges, *late]:
+        kernel.do(line)
+    assert (kernel.devices, kernel.fdb, kernel.neighbours) == (goal.devices, goal.fdb, goal.neighbours)
+
+
+@given(states())
+def test_what_is_as_wanted_needs_no_line(state):
+    assert changes(state, state, VTEP, 1450) == ([], [])
