@@ -48,3 +48,18 @@ SHAPES = {"drops": (DROPS, np.int64), "punts": (PUNTS, np.int64)}
 
 received + injected = transmitted + dropped + punted, where dropped is the sum of `drops`.
 """
+
+
+class Counters(NamedTuple):
+    """What the ports' kernels count into: rows and arrays in whatever memory they are to be read from."""
+
+    ports: Rows
+    """PORT_COUNTERS rows. `dropped` and `punted` are of what a port received; but for a frame that is lost on its way
+    out behind the burst that it came in, which its way out counts."""
+    drops: Ints
+    punts: Ints
+
+
+def make_counters(ports: int) -> Counters:
+    """Return counters in memory of their own, all 0."""
+    return Counters(np.zeros(ports, PORT_COUNTERS), np.zeros(DROPS, np.int64), np.zeros(PUNTS, np.int64))

@@ -1,1 +1,1 @@
-"""Packet ports: kernel rings, memory and pcap files, behind one burst interface."""
+"""Ports: frames in and out of compiled code, by AF_XDP, by AF_PACKET rings, in memory, from and to pcap files."""

@@ -1,0 +1,91 @@
+"""Buffers taken, given back, and checked before they leave."""
+
+import numpy as np
+
+from dataplane.io import layout
+from dataplane.io.layout import CHAINED, CHUNK_BYTES, END, FREE, NEXT, NUMBER, PIECE_AT, PIECE_BYTES, POOL_AT, Ports
+from dataplane.jit import Row, inline, kernel
+
+
+@inline
+def take(ports: Ports) -> int:
+    """Return the number of a free buffer, or END."""
+    left = ports.pool[FREE]
+    if left == 0:
+        return END
+    ports.pool[FREE] = left - 1
+    return ports.free[left - 1]
+
+
+@inline
+def give(ports: Ports, number: int) -> None:
+    """Put one buffer back."""
+    ports.free[ports.pool[FREE]] = number
+    ports.pool[FREE] += 1
+
+
+@inline
+def start_of(ports: Ports, number: int) -> int:
+    """Return the offset of a buffer's first byte."""
+    return ports.pool[POOL_AT] + number * ports.pool[CHUNK_BYTES]
+
+
+@kernel
+def give_chain(ports: Ports, handle: int) -> None:
+    """Put the buffers of a whole frame back."""
+    number = handle & NUMBER
+    if handle & CHAINED == 0:
+        give(ports, number)
+        return
+    while number != END:
+        following = ports.pieces[number, NEXT]
+        give(ports, number)
+        number = following
+
+
+@inline
+def fits(ports: Ports, number: int, at: int, count: int) -> bool:
+    """Say whether these bytes lie in this buffer."""
+    start = start_of(ports, number)
+    return at >= start and count > 0 and at + count <= start + ports.pool[CHUNK_BYTES]
+
+
+@inline
+def close_chain(ports: Ports, packet: Row) -> int:
+    """Write down where the pieces of a frame that leaves are; return how many, 0 where they are not what it says.
+
+    Pieces beyond the frame's length go back to the pool.
+    """
+    number = packet.frame & NUMBER
+    first = min(packet.first_length, packet.length)
+    if packet.length < layout.LEAST_FRAME_BYTES or not fits(ports, number, packet.at, first):
+        return 0
+    pieces = ports.pieces
+    pieces[number, PIECE_AT] = packet.at
+    pieces[number, PIECE_BYTES] = first
+    if packet.frame & CHAINED == 0:
+        pieces[number, NEXT] = END
+        return 1 if first == packet.length else 0
+    return _close_rest(ports, packet, number, packet.length - first)
+
+
+@kernel
+def _close_rest(ports: Ports, packet: Row, number: int, left: int) -> int:
+    pieces, count = ports.pieces, 1
+    following = pieces[number, NEXT]
+    while left > 0 and following != END:
+        number = following
+        pieces[number, PIECE_BYTES] = min(left, pieces[number, PIECE_BYTES])
+        if not fits(ports, number, pieces[number, PIECE_AT], pieces[number, PIECE_BYTES]):
+            return 0
+        left -= pieces[number, PIECE_BYTES]
+        count += 1
+        following = pieces[number, NEXT]
+    if left > 0:
+        return 0
+    if following != END:
+        give_chain(ports, following | CHAINED)
+        pieces[number, NEXT] = END
+    if count == 1:
+        packet.frame = number
+    return np.int64(count)

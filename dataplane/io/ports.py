@@ -1,0 +1,112 @@
+"""The one interface of all kinds of port: bursts in, fates out, and every frame counted once.
+
+A run loop calls `receive` for a port, lets elements decide, and hands the same rows to `settle`:
+
+    count = receive(ports, port, packets, BURST, counters)      fills at, length, first_length, floor, frame, in_port
+    ...                                                         each row's `node` becomes a fate (engine.burst)
+    settle(ports, packets, count, counters)                     sends, gives buffers back, counts
+
+- An element that puts a header on or takes one off changes `at`, `length` and `first_length` alike, and stays between
+  `floor` and the end of the first piece. One that cuts a frame short lowers `length` only. `frame` is the port's own.
+- Rows may be settled in any order and number, but every received row exactly once, before the next `receive`.
+- Of the PUNTED rows whoever calls copies what it wants before `settle`; a row that finds no room there is changed to
+  a drop first.
+- Counters: `receive` counts rx_packets, rx_bytes, bursts, empty_polls; `settle` and `inject` count all the rest.
+"""
+
+import numpy as np
+
+from dataplane.engine.burst import DROPPED, PUNTED, TRANSMIT
+from dataplane.engine.counters import Counters
+from dataplane.engine.reasons import DROPS, PUNTS, Drop
+from dataplane.io import in_memory, pool
+from dataplane.io.layout import END, Ports
+from dataplane.jit import Bytes, Row, Rows, inline, kernel
+
+
+@kernel
+def receive(ports: Ports, port: int, packets: Rows, at_most: int, counters: Counters) -> int:
+    """Take up to `at_most` frames that have arrived at a port; return how many rows were filled."""
+    count = in_memory.receive(ports, port, packets, at_most)
+    counted, length = counters.ports[port], 0
+    if count == 0:
+        counted.empty_polls += 1
+        return np.int64(0)
+    for i in range(count):
+        packets[i].in_port = port
+        length += packets[i].length
+    counted.bursts += 1
+    counted.rx_packets += count
+    counted.rx_bytes += length
+    return np.int64(count)
+
+
+@kernel
+def settle(ports: Ports, packets: Rows, count: int, counters: Counters) -> None:
+    """Send every row whose fate is TRANSMIT, give back the buffers of all others, and count them all."""
+    for i in range(count):
+        _settle_one(ports, packets[i], counters)
+
+
+@inline
+def _settle_one(ports: Ports, packet: Row, counters: Counters) -> bool:
+    """Do what a row's fate says; return whether it leaves."""
+    if packet.node == TRANSMIT:
+        reason = _hand_over(ports, packet)
+        if reason < 0:
+            out = counters.ports[packet.out_port]
+            out.tx_packets += 1
+            out.tx_bytes += packet.length
+            return True
+        packet.node = DROPPED
+        packet.reason = reason
+        if 0 <= packet.out_port < ports.ports.size:
+            counters.ports[packet.out_port].tx_failed += 1
+    pool.give_chain(ports, packet.frame)
+    count_end(packet, counters)
+    return False
+
+
+@inline
+def _hand_over(ports: Ports, packet: Row) -> int:
+    """Give a frame to its way out; return -1, or the reason why it cannot leave."""
+    if not 0 <= packet.out_port < ports.ports.size or pool.close_chain(ports, packet) == 0:
+        return np.int64(Drop.BAD_STATE)
+    return in_memory.enqueue(ports, packet, packet.out_port)
+
+
+@inline
+def count_end(packet: Row, counters: Counters) -> None:
+    """Count a frame that is not sent: punted, or dropped for its reason."""
+    counted = counters.ports[packet.in_port]
+    if packet.node == PUNTED and 0 <= packet.reason < PUNTS:
+        counters.punts[packet.reason] += 1
+        counted.punted += 1
+        return
+    known = packet.node == DROPPED and 0 <= packet.reason < DROPS
+    counters.drops[packet.reason if known else np.int64(Drop.BAD_STATE)] += 1
+    counted.dropped += 1
+
+
+@kernel
+def inject(ports: Ports, port: int, source: Bytes, at: int, length: int, counters: Counters) -> bool:
+    """Send a frame that was made elsewhere; False where it could not be sent, which is counted as a drop.
+
+    A `port` that does not exist, or a `length` of 0, is refused without a count.
+    """
+    if not 0 <= port < ports.ports.size or length <= 0:
+        return False
+    counters.ports[port].rx_injected += 1
+    packet = ports.spare[0]
+    packet.in_port = port
+    handle = in_memory.write_frame(ports, source, at, length)
+    if handle == END:
+        counters.ports[port].tx_failed += 1
+        packet.node = DROPPED
+        packet.reason = np.int64(Drop.TRANSMIT_FULL)
+        count_end(packet, counters)
+        return False
+    in_memory.describe(ports, packet, handle)
+    packet.node = TRANSMIT
+    packet.out_port = port
+    return _settle_one(ports, packet, counters)
