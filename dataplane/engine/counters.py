@@ -34,7 +34,8 @@ class Counters(NamedTuple):
     """What kernels count in: views of shared memory."""
 
     ports: Rows
-    """PORT_COUNTERS by port."""
+    """PORT_COUNTERS by port. `dropped` and `punted` are of what a port received; but a frame that is lost behind the
+    burst that it came in, and an injected one, its way out counts."""
     vpcs: Rows
     """VPC_COUNTERS by row of the tables' `vpcs`; begun anew with each generation that moves a VPC to another row."""
     drops: Ints
@@ -50,16 +51,11 @@ received + injected = transmitted + dropped + punted, where dropped is the sum o
 """
 
 
-class Counters(NamedTuple):
-    """What the ports' kernels count into: rows and arrays in whatever memory they are to be read from."""
-
-    ports: Rows
-    """PORT_COUNTERS rows. `dropped` and `punted` are of what a port received; but for a frame that is lost on its way
-    out behind the burst that it came in, which its way out counts."""
-    drops: Ints
-    punts: Ints
-
-
-def make_counters(ports: int) -> Counters:
+def make_counters(ports: int, vpcs: int = 1) -> Counters:
     """Return counters in memory of their own, all 0."""
-    return Counters(np.zeros(ports, PORT_COUNTERS), np.zeros(DROPS, np.int64), np.zeros(PUNTS, np.int64))
+    return Counters(
+        ports=np.zeros(ports, PORT_COUNTERS),
+        vpcs=np.zeros(vpcs, VPC_COUNTERS),
+        drops=np.zeros(DROPS, np.int64),
+        punts=np.zeros(PUNTS, np.int64),
+    )

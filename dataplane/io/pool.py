@@ -44,6 +44,12 @@ def give_chain(ports: Ports, handle: int) -> None:
 
 
 @inline
+def following(ports: Ports, handle: int) -> int:
+    """Return the number of the buffer behind a frame's first one, or END."""
+    return ports.pieces[handle & NUMBER, NEXT] if handle & CHAINED else END
+
+
+@inline
 def fits(ports: Ports, number: int, at: int, count: int) -> bool:
     """Say whether these bytes lie in this buffer."""
     start = start_of(ports, number)

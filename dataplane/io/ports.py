@@ -9,8 +9,9 @@ A run loop calls `receive` for a port, lets elements decide, and hands the same 
 - An element that puts a header on or takes one off changes `at`, `length` and `first_length` alike, and stays between
   `floor` and the end of the first piece. One that cuts a frame short lowers `length` only. `frame` is the port's own.
 - Rows may be settled in any order and number, but every received row exactly once, before the next `receive`.
-- Of the PUNTED rows whoever calls copies what it wants before `settle`; a row that finds no room there is changed to
-  a drop first.
+- Of the PUNTED rows whoever calls copies what it wants before `settle` (`copy_out`: a frame may lie in several
+  pieces); a row that finds no room there is changed to a drop first.
+- What the slow path made is sent by `inject`, or enters the graph in a burst of its own by `bring`.
 - Counters: `receive` counts rx_packets, rx_bytes, bursts, empty_polls; `settle` and `inject` count all the rest.
 """
 
@@ -20,8 +21,9 @@ from dataplane.engine.burst import DROPPED, PUNTED, TRANSMIT
 from dataplane.engine.counters import Counters
 from dataplane.engine.reasons import DROPS, PUNTS, Drop
 from dataplane.io import in_memory, pool
-from dataplane.io.layout import END, Ports
+from dataplane.io.layout import END, NEXT, PIECE_AT, PIECE_BYTES, Ports
 from dataplane.jit import Bytes, Row, Rows, inline, kernel
+from dataplane.packet import memory as fields
 
 
 @kernel
@@ -94,10 +96,26 @@ def inject(ports: Ports, port: int, source: Bytes, at: int, length: int, counter
 
     A `port` that does not exist, or a `length` of 0, is refused without a count.
     """
+    if not bring(ports, port, source, at, length, ports.spare, 0, counters):
+        return False
+    packet = ports.spare[0]
+    packet.node = TRANSMIT
+    packet.out_port = port
+    return _settle_one(ports, packet, counters)
+
+
+@kernel
+def bring(
+    ports: Ports, port: int, source: Bytes, at: int, length: int, packets: Rows, row: int, counters: Counters
+) -> bool:
+    """Copy a frame into a buffer and fill in `packets[row]` as `receive` would; it counts as injected.
+
+    False where there is no buffer, which is counted as a drop; and without a count where there is no such port.
+    """
     if not 0 <= port < ports.ports.size or length <= 0:
         return False
     counters.ports[port].rx_injected += 1
-    packet = ports.spare[0]
+    packet = packets[row]
     packet.in_port = port
     handle = in_memory.write_frame(ports, source, at, length)
     if handle == END:
@@ -107,6 +125,21 @@ def inject(ports: Ports, port: int, source: Bytes, at: int, length: int, counter
         count_end(packet, counters)
         return False
     in_memory.describe(ports, packet, handle)
-    packet.node = TRANSMIT
-    packet.out_port = port
-    return _settle_one(ports, packet, counters)
+    return True
+
+
+@kernel
+def copy_out(ports: Ports, packet: Row, start: int, target: Bytes, to: int, most: int) -> int:
+    """Copy a frame with all its pieces, from offset `start` in its first one on; return how many bytes, up to `most`.
+
+    `start` is `packet.at`, or in front of it: the bytes that an element has taken off are still there.
+    """
+    done = min(packet.at + packet.first_length - start, most)
+    fields.copy(target, to, ports.memory, start, done)
+    number = pool.following(ports, packet.frame)
+    while number != END and done < most:
+        count = min(ports.pieces[number, PIECE_BYTES], most - done)
+        fields.copy(target, to + done, ports.memory, ports.pieces[number, PIECE_AT], count)
+        done += count
+        number = ports.pieces[number, NEXT]
+    return np.int64(done)

@@ -8,7 +8,7 @@ from dataplane.engine.counters import make_counters
 from dataplane.engine.reasons import Drop, Punt
 from dataplane.io.in_memory import MemoryPorts
 from dataplane.io.layout import FREE
-from dataplane.io.ports import inject, receive, settle
+from dataplane.io.ports import bring, copy_out, inject, receive, settle
 
 
 @pytest.fixture
@@ -137,3 +137,27 @@ def test_an_injected_frame_that_finds_no_buffer_is_counted_as_a_drop(two, packet
     assert (counters.ports["rx_injected"][1], counters.drops[Drop.TRANSMIT_FULL]) == (1, 1)
     assert counters.ports["dropped"][1] == 1
     assert not two.put(0, frame_of(60))
+
+
+@pytest.mark.parametrize("length", [60, 4250])
+def test_a_frame_that_is_brought_in_enters_a_burst_and_leaves(two, packets, counters, length):
+    frame = np.frombuffer(bytearray(frame_of(length)), np.uint8)
+    assert bring(two.ports, 0, frame, 0, length, packets, 3, counters)
+    packets["node"][3], packets["out_port"][3] = TRANSMIT, 1
+    settle(two.ports, packets[3:], 1, counters)
+    assert two.take(1) == [frame_of(length)]
+    assert (counters.ports["rx_injected"][0], counters.ports["tx_packets"][1]) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("length", "taken_off", "most"), [(60, 0, 100), (4250, 0, 9000), (4250, 50, 9000), (4250, 50, 1800)]
+)
+def test_all_pieces_of_a_frame_are_copied_out(two, packets, counters, length, taken_off, most):
+    two.put(0, frame_of(length))
+    receive(two.ports, 0, packets, BURST, counters)
+    start = packets["at"][0]
+    for name, change in (("at", taken_off), ("length", -taken_off), ("first_length", -taken_off)):
+        packets[name][0] += change
+    target = np.zeros(9100, np.uint8)
+    count = copy_out(two.ports, packets[0], start, target, 7, most)
+    assert target[7 : 7 + count].tobytes() == frame_of(length)[:most]
