@@ -12,6 +12,8 @@ from dataplane.io.layout import CHAINED, END, HEADROOM, NEXT, NUMBER, PIECE_AT, 
 from dataplane.jit import Bytes, Row, Rows, inline, kernel
 from dataplane.packet import memory as fields
 
+TRANSMIT_FULL = int(Drop.TRANSMIT_FULL)
+
 
 @kernel
 def receive(ports: Ports, port: int, packets: Rows, at_most: int) -> int:
@@ -22,7 +24,7 @@ def receive(ports: Ports, port: int, packets: Rows, at_most: int) -> int:
         describe(ports, packets[count], ring[own.rx_head & mask])
         own.rx_head += 1
         count += 1
-    return np.int64(count)
+    return count
 
 
 @inline
@@ -43,7 +45,7 @@ def length_of(ports: Ports, handle: int) -> int:
     while number != END:
         length += ports.pieces[number, PIECE_BYTES]
         number = ports.pieces[number, NEXT] if handle & CHAINED else END
-    return np.int64(length)
+    return length
 
 
 @inline
@@ -51,10 +53,10 @@ def enqueue(ports: Ports, packet: Row, port: int) -> int:
     """Put a frame whose pieces are written down on the way out; return -1, or the reason why not."""
     own, size = ports.ports[port], ports.rings.shape[1]
     if own.tx_tail - own.tx_head == size:
-        return np.int64(Drop.TRANSMIT_FULL)
+        return TRANSMIT_FULL
     ports.rings[2 * port + 1, own.tx_tail & (size - 1)] = packet.frame
     own.tx_tail += 1
-    return np.int64(-1)
+    return -1
 
 
 @kernel
@@ -62,7 +64,7 @@ def write_frame(ports: Ports, source: Bytes, at: int, length: int) -> int:
     """Copy a frame into free buffers; return its handle, or END where there are too few."""
     room = ports.pool[layout.CHUNK_BYTES] - HEADROOM
     if length <= 0 or (length + room - 1) // room > ports.pool[layout.FREE]:
-        return np.int64(END)
+        return END
     first, before, done = END, END, 0
     while done < length:
         number, count = pool.take(ports), min(room, length - done)
@@ -77,7 +79,7 @@ def write_frame(ports: Ports, source: Bytes, at: int, length: int) -> int:
             ports.pieces[before, NEXT] = number
         before = number
         done += count
-    return np.int64(first | CHAINED if length > room else first)
+    return first | CHAINED if length > room else first
 
 
 @kernel
@@ -102,7 +104,7 @@ def collect(ports: Ports, port: int, target: Bytes) -> int:
     """
     own, mask = ports.ports[port], ports.rings.shape[1] - 1
     if own.tx_head == own.tx_tail:
-        return np.int64(0)
+        return 0
     handle = ports.rings[2 * port + 1, own.tx_head & mask]
     own.tx_head += 1
     number, done = handle & NUMBER, 0
@@ -113,7 +115,7 @@ def collect(ports: Ports, port: int, target: Bytes) -> int:
         done += count
         number = ports.pieces[number, NEXT] if handle & CHAINED else END
     pool.give_chain(ports, handle)
-    return np.int64(done)
+    return done
 
 
 class MemoryPorts:

@@ -1,7 +1,5 @@
 """Buffers taken, given back, and checked before they leave."""
 
-import numpy as np
-
 from dataplane.io import layout
 from dataplane.io.layout import CHAINED, CHUNK_BYTES, END, FREE, NEXT, NUMBER, PIECE_AT, PIECE_BYTES, POOL_AT, Ports
 from dataplane.jit import Row, inline, kernel
@@ -94,4 +92,4 @@ def _close_rest(ports: Ports, packet: Row, number: int, left: int) -> int:
         pieces[number, NEXT] = END
     if count == 1:
         packet.frame = number
-    return np.int64(count)
+    return count

@@ -15,8 +15,6 @@ A run loop calls `receive` for a port, lets elements decide, and hands the same 
 - Counters: `receive` counts rx_packets, rx_bytes, bursts, empty_polls; `settle` and `inject` count all the rest.
 """
 
-import numpy as np
-
 from dataplane.engine.burst import DROPPED, PUNTED, TRANSMIT
 from dataplane.engine.counters import Counters
 from dataplane.engine.reasons import DROPS, PUNTS, Drop
@@ -24,6 +22,9 @@ from dataplane.io import in_memory, pool
 from dataplane.io.layout import END, NEXT, PIECE_AT, PIECE_BYTES, Ports
 from dataplane.jit import Bytes, Row, Rows, inline, kernel
 from dataplane.packet import memory as fields
+
+BAD_STATE = int(Drop.BAD_STATE)
+TRANSMIT_FULL = int(Drop.TRANSMIT_FULL)
 
 
 @kernel
@@ -33,14 +34,14 @@ def receive(ports: Ports, port: int, packets: Rows, at_most: int, counters: Coun
     counted, length = counters.ports[port], 0
     if count == 0:
         counted.empty_polls += 1
-        return np.int64(0)
+        return 0
     for i in range(count):
         packets[i].in_port = port
         length += packets[i].length
     counted.bursts += 1
     counted.rx_packets += count
     counted.rx_bytes += length
-    return np.int64(count)
+    return count
 
 
 @kernel
@@ -73,7 +74,7 @@ def _settle_one(ports: Ports, packet: Row, counters: Counters) -> bool:
 def _hand_over(ports: Ports, packet: Row) -> int:
     """Give a frame to its way out; return -1, or the reason why it cannot leave."""
     if not 0 <= packet.out_port < ports.ports.size or pool.close_chain(ports, packet) == 0:
-        return np.int64(Drop.BAD_STATE)
+        return BAD_STATE
     return in_memory.enqueue(ports, packet, packet.out_port)
 
 
@@ -86,7 +87,7 @@ def count_end(packet: Row, counters: Counters) -> None:
         counted.punted += 1
         return
     known = packet.node == DROPPED and 0 <= packet.reason < DROPS
-    counters.drops[packet.reason if known else np.int64(Drop.BAD_STATE)] += 1
+    counters.drops[packet.reason if known else BAD_STATE] += 1
     counted.dropped += 1
 
 
@@ -121,7 +122,7 @@ def bring(
     if handle == END:
         counters.ports[port].tx_failed += 1
         packet.node = DROPPED
-        packet.reason = np.int64(Drop.TRANSMIT_FULL)
+        packet.reason = TRANSMIT_FULL
         count_end(packet, counters)
         return False
     in_memory.describe(ports, packet, handle)
@@ -142,4 +143,4 @@ def copy_out(ports: Ports, packet: Row, start: int, target: Bytes, to: int, most
         fields.copy(target, to + done, ports.memory, ports.pieces[number, PIECE_AT], count)
         done += count
         number = ports.pieces[number, NEXT]
-    return np.int64(done)
+    return done
