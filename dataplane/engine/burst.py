@@ -41,6 +41,8 @@ PACKET = np.dtype(
             "translation",  # row of the connection whose rewriting applies, or -1
             "source_hop",  # row of the endpoint that sent it, or -1 where it came from outside
             "start",  # first byte of the frame as it arrived; the run loop sets it, the slow path gets all from there
+            "routed",  # ROUTED, BRIDGED, or GROUP: to whom the frame is addressed
+            "fragment_id",  # identification | protocol << 32: IPv6's is what its fragment header says comes next
         )
     ]
 )
@@ -50,6 +52,8 @@ DROPPED, TRANSMIT, PUNTED = -1, -2, -3
 """Fates: what `node` says of a packet that no element takes any more. A burst ends with each packet at one."""
 
 NOT_A_FRAGMENT, FIRST_FRAGMENT, LATER_FRAGMENT = 0, 1, 2
+GROUP, BRIDGED, ROUTED = -1, 0, 1
+"""A frame to many; to the MAC of an endpoint, whose TTL stays; to the gateway's own MAC, whose TTL is counted down."""
 
 V4_PREFIX = 0xFFFF_0000_0000
 """In `source_lo` and `target_lo` above an IPv4 address; the other word is 0."""

@@ -42,6 +42,8 @@ class Drop(IntEnum):
     STANDBY = 33  # this gateway is not the active one
     DISCARD_ROUTE = 34
     BAD_STATE = 35  # an element was handed what no element before it makes
+    BAD_TRANSPORT = 36  # a UDP length or TCP data offset that the packet does not have
+    BAD_FRAGMENT = 37  # empty, odd, past 65,535, or cut within the transport header (RFC 1858)
 
 
 class Punt(IntEnum):

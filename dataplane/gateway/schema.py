@@ -110,6 +110,8 @@ class Tables(NamedTuple):
 SIDES = ("underlay", "external", "customer", "provider")
 OWN_VTEP, OWN_ACTIVE, OWN_UDP_TIMEOUT_S, OWN_UDP_UNANSWERED_S, OWN_TCP_TIMEOUT_S, OWN_TCP_TRANSITORY_S = range(6)
 OWN_ICMP_TIMEOUT_S, OWN_OTHER_TIMEOUT_S, OWN_FRAGMENT_TIMEOUT_S, OWN_PER_ENDPOINT = range(6, 10)
+OWN_TAKEN_VTEP = 10
+"""The partner's VTEP address while this gateway does its work, 0 at other times: it is served like the own one."""
 OWN_WORDS = 16
 
 CONNECTION = _row(
