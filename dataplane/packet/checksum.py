@@ -1,0 +1,63 @@
+"""The Internet checksum: ones' complement sums (RFC 1071), and what a change of a word does to one (RFC 1624, eqn 3).
+
+Sums are kept in int64 and folded at the end. Ones' complement addition does not care for the order of bytes
+(RFC 1071, 2 B), so headers that are only checked are summed in the machine's.
+"""
+
+from dataplane.jit import Bytes, inline
+from dataplane.packet.memory import load8, load16, load32, native32
+
+
+@inline
+def folded(total: int) -> int:
+    """Return a sum of at most 63 bits, never negative, as 16 bits."""
+    total = (total & 0xFFFF_FFFF) + (total >> 32)
+    total = (total & 0xFFFF) + (total >> 16)
+    total = (total & 0xFFFF) + (total >> 16)
+    return (total & 0xFFFF) + (total >> 16)
+
+
+@inline
+def sum_of(memory: Bytes, at: int, count: int) -> int:
+    """Return the sum of `count` bytes, an odd last one as the high byte of a word; at most 2^31 of them."""
+    total = 0
+    whole = count & ~3
+    for offset in range(0, whole, 4):
+        total += load32(memory, at + offset)
+    if count & 2:
+        total += load16(memory, at + whole)
+    if count & 1:
+        total += load8(memory, at + count - 1) << 8
+    return total
+
+
+@inline
+def header_is_sound(memory: Bytes, at: int, count: int) -> bool:
+    """Whether a header of `count` bytes, a multiple of 4 and at least 20, and its own checksum agree."""
+    total = native32(memory, at) + native32(memory, at + 4) + native32(memory, at + 8)
+    total += native32(memory, at + 12) + native32(memory, at + 16)
+    for offset in range(20, count, 4):
+        total += native32(memory, at + offset)
+    return folded(total) == 0xFFFF
+
+
+@inline
+def changed(checksum: int, old: int, new: int) -> int:
+    """Return a header's checksum after 16 bits changed from `old` to `new`."""
+    total = (~checksum & 0xFFFF) + (~old & 0xFFFF) + new
+    total = (total & 0xFFFF) + (total >> 16)
+    total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF
+
+
+@inline
+def changed32(checksum: int, old: int, new: int) -> int:
+    """Return a checksum after 32 bits, aligned to 16, changed."""
+    total = (~checksum & 0xFFFF) + (~old >> 16 & 0xFFFF) + (~old & 0xFFFF) + (new >> 16) + (new & 0xFFFF)
+    return ~folded(total) & 0xFFFF
+
+
+@inline
+def grown(checksum: int, more: int) -> int:
+    """Return the checksum of a header in which words that were 0 now add up to `more`, less than 2^31."""
+    return ~folded((~checksum & 0xFFFF) + more) & 0xFFFF

@@ -1,0 +1,125 @@
+"""IPv4 (RFC 791): is the header sound, may the addresses be, what does it say of fragments; TTL and ECN.
+
+ 0        8        16                31
++----+----+--------+-----------------+
+|4   |IHL | TOS    | total length    |
++----+----+--------+--+--------------+
+| identification   |0DM| offset / 8  |
++---------+--------+-----------------+
+| TTL     |protocol| header checksum |
++---------+--------+-----------------+
+| source, target, options            |
+"""
+
+from dataplane.jit import Bytes, inline
+from dataplane.packet.checksum import changed, header_is_sound
+from dataplane.packet.faults import BAD_FRAGMENT, BAD_HEADER, SHORT, SOUND
+from dataplane.packet.memory import load8, load16, load32, store16
+
+IPV4_BYTES = 20
+DONT_FRAGMENT, MORE_FRAGMENTS, OFFSET = 0x4000, 0x2000, 0x1FFF
+LARGEST = 65535
+_END, _NOTHING, _LOOSE_ROUTE, _STRICT_ROUTE = 0, 1, 131, 137
+
+
+@inline
+def header_of(memory: Bytes, at: int, there: int, whole: int) -> int:
+    """Return the header's bytes, or SHORT or BAD_HEADER.
+
+    Args:
+        memory: where the packet lies.
+        at: first byte of the header.
+        there: bytes from there on in the packet's first buffer; no other is read.
+        whole: bytes from there on in all buffers of the frame.
+    """
+    if there < IPV4_BYTES:
+        return SHORT
+    first = load32(memory, at)
+    header = first >> 22 & 0x3C
+    total = first & 0xFFFF
+    if first >> 28 != 4 or header < IPV4_BYTES or total < header or total > whole:
+        return BAD_HEADER
+    if header > IPV4_BYTES:
+        if header > there:
+            return SHORT
+        if not _has_sound_options(memory, at + IPV4_BYTES, at + header):
+            return BAD_HEADER
+    return header if header_is_sound(memory, at, header) else BAD_HEADER
+
+
+@inline
+def _has_sound_options(memory: Bytes, at: int, end: int) -> bool:
+    """Whether the options fit and none is a source route, which would go round the rules (RFC 7126, 4.3 and 4.4)."""
+    for _ in range(40):
+        if at >= end:
+            return True
+        kind = load8(memory, at)
+        if kind == _END:
+            return True
+        if kind == _NOTHING:
+            at += 1
+            continue
+        if kind in (_LOOSE_ROUTE, _STRICT_ROUTE) or at + 2 > end:
+            return False
+        length = load8(memory, at + 1)
+        if length < 2 or at + length > end:
+            return False
+        at += length
+    return True
+
+
+@inline
+def fragment_fault(fragment: int, payload: int, least: int) -> int:
+    """Return BAD_FRAGMENT for one that no sound sender makes, else SOUND.
+
+    Empty, not a multiple of 8 though more follow, reaching past the largest packet, or laid over the transport header
+    of the first (RFC 1858, 3 and 4; RFC 3128).
+
+    Args:
+        fragment: the word of flags and offset.
+        payload: bytes behind the IP header.
+        least: bytes of the transport header that only the first fragment may carry.
+    """
+    start = (fragment & OFFSET) * 8
+    if payload == 0 or start + payload > LARGEST:
+        return BAD_FRAGMENT
+    if fragment & MORE_FRAGMENTS and payload & 7:
+        return BAD_FRAGMENT
+    return BAD_FRAGMENT if 0 < start < least else SOUND
+
+
+@inline
+def is_no_source(address: int) -> bool:
+    """Whether nobody sends from an address: 0/8, 127/8, 224/3 (RFC 1122, 3.2.1.3; RFC 6890, 2.2.2)."""
+    first = address >> 24
+    return first == 0 or first == 127 or first >= 224
+
+
+@inline
+def is_no_target(address: int) -> bool:
+    """Whether nobody is at an address: 0/8, 127/8, 240/4 but for the broadcast address."""
+    first = address >> 24
+    return first == 0 or first == 127 or (first >= 240 and address != 0xFFFF_FFFF)
+
+
+@inline
+def is_many(address: int) -> bool:
+    """Whether an address is multicast or the broadcast of a link."""
+    return address >> 28 == 14 or address == 0xFFFF_FFFF
+
+
+@inline
+def count_down(memory: Bytes, at: int) -> None:
+    """Take one from a TTL of at least one."""
+    old = load16(memory, at + 8)
+    store16(memory, at + 8, old - 0x100)
+    store16(memory, at + 10, changed(load16(memory, at + 10), old, old - 0x100))
+
+
+@inline
+def mark(memory: Bytes, at: int, ecn: int) -> None:
+    """Write the ECN field."""
+    old = load16(memory, at)
+    new = old & ~3 | ecn
+    store16(memory, at, new)
+    store16(memory, at + 10, changed(load16(memory, at + 10), old, new))

@@ -1,0 +1,102 @@
+"""What a gateway reads of TCP, UDP and ICMP: lengths, ports, and the identifier of an echo.
+
+UDP   source port 16 | target port 16 | length 16 | checksum 16
+TCP   source port 16 | target port 16 | sequence 32 | acknowledgement 32 | offset 4 | flags 12 | window 16
+      | checksum 16 | urgent 16 | options
+ICMP  type 8 | code 8 | checksum 16 | identifier 16 | sequence number 16       (echo; also ICMPv6)
+"""
+
+from dataplane.jit import Bytes, inline
+from dataplane.packet.checksum import folded, sum_of
+from dataplane.packet.faults import BAD_FRAGMENT, BAD_TRANSPORT, SHORT
+from dataplane.packet.memory import load8, load16, load32, store16
+
+ICMP, TCP, UDP, ICMPV6 = 1, 6, 17, 58
+UDP_BYTES, TCP_BYTES, ICMP_BYTES = 8, 20, 8
+ECHO_REPLY, UNREACHABLE, REDIRECT, ECHO_REQUEST, TIME_EXCEEDED, PARAMETER_PROBLEM = 0, 3, 5, 8, 11, 12
+V6_ECHO_REQUEST, V6_ECHO_REPLY, V6_FIRST_INFORMATIONAL = 128, 129, 128
+ROUTER_SOLICITATION, V6_REDIRECT = 133, 137
+"""The first and the last of neighbour discovery's types (RFC 4861, 4)."""
+TCP_CHECKSUM, UDP_CHECKSUM, ICMP_CHECKSUM = 16, 6, 2
+"""Where in the header it is."""
+
+
+@inline
+def ports_of(memory: Bytes, at: int, count: int, end: int, protocol: int, is_whole: bool) -> int:
+    """Return source port << 16 | target port; of an ICMP echo its identifier twice; of anything else 0.
+
+    Args:
+        memory: where the packet lies.
+        at: first byte of the transport header.
+        count: bytes of it and of what follows, by the IP header.
+        end: first byte behind the packet's first buffer.
+        protocol: by IANA's number.
+        is_whole: false for the first of several fragments.
+
+    Returns:
+        The word, or a negative fault: SHORT, BAD_TRANSPORT, BAD_FRAGMENT.
+    """
+    if protocol == UDP:
+        if count < UDP_BYTES or at + UDP_BYTES > end:
+            return SHORT
+        length = load16(memory, at + 4)
+        if length < UDP_BYTES or (is_whole and length > count):
+            return BAD_TRANSPORT
+        return load32(memory, at)
+    if protocol == TCP:
+        if count < TCP_BYTES or at + TCP_BYTES > end:
+            return SHORT if is_whole else BAD_FRAGMENT
+        header = load8(memory, at + 12) >> 2 & 0x3C
+        if header < TCP_BYTES or (is_whole and header > count):
+            return BAD_TRANSPORT
+        return load32(memory, at)
+    if protocol in (ICMP, ICMPV6):
+        if count < ICMP_BYTES or at + ICMP_BYTES > end:
+            return SHORT
+        return load16(memory, at + 4) * 0x10001 if is_echo(load8(memory, at), protocol) else 0
+    return 0
+
+
+@inline
+def is_echo(kind: int, protocol: int) -> bool:
+    """Whether an ICMP or ICMPv6 type is an echo request or reply."""
+    if protocol == ICMP:
+        return kind in (ECHO_REQUEST, ECHO_REPLY)
+    return kind in (V6_ECHO_REQUEST, V6_ECHO_REPLY)
+
+
+@inline
+def is_icmp_error(memory: Bytes, at: int, protocol: int) -> bool:
+    """Whether a header at `at`, which is known to be there, is an ICMP error: never to be answered with another."""
+    if protocol == ICMP:
+        kind = load8(memory, at)
+        return kind == UNREACHABLE or (REDIRECT - 1 <= kind <= REDIRECT) or TIME_EXCEEDED <= kind <= PARAMETER_PROBLEM
+    return protocol == ICMPV6 and (load8(memory, at) < V6_FIRST_INFORMATIONAL or load8(memory, at) == V6_REDIRECT)
+
+
+@inline
+def checksum_at(protocol: int) -> int:
+    """Return where in its header a protocol has its checksum, or -1."""
+    if protocol == TCP:
+        return TCP_CHECKSUM
+    if protocol == UDP:
+        return UDP_CHECKSUM
+    return ICMP_CHECKSUM if protocol in (ICMP, ICMPV6) else -1
+
+
+@inline
+def complete(memory: Bytes, at: int, count: int, protocol: int, addresses: int, addresses_bytes: int) -> None:
+    """Write the checksum of a whole transport packet of `count` bytes that lie in one buffer.
+
+    The pseudo header is the addresses (at `addresses`, 8 or 32 bytes), the length and the protocol: RFC 9293, 3.1;
+    RFC 768; RFC 8200, 8.1. ICMP for IPv4 has none.
+    """
+    place = checksum_at(protocol)
+    if place < 0 or place + 2 > count:
+        return
+    total = 0
+    if protocol != ICMP:
+        total = sum_of(memory, addresses, addresses_bytes) + count + protocol
+    store16(memory, at + place, 0)
+    checksum = ~folded(total + sum_of(memory, at, count)) & 0xFFFF
+    store16(memory, at + place, 0xFFFF if checksum == 0 and protocol == UDP else checksum)
