@@ -1,0 +1,95 @@
+"""Open vSwitch as a host's VTEP: one bridge for all VPCs, the VNI of a packet in a register.
+
+Two tables. The first finds the VPC: by the tunnel's VNI, or by the port and MAC of a local endpoint (so nobody sends
+under another's MAC). The second answers ARP for addresses that live elsewhere and sends each MAC to its port or
+VTEP; what it does not know goes to the VPC's gateway, and from the tunnel to nobody. All flows are replaced in one
+bundle, so that no packet meets half of them. Neighbour discovery of IPv6 is the gateway's to answer.
+"""
+
+import subprocess
+from collections.abc import Mapping, Sequence
+from ipaddress import IPv4Address
+
+from dataplane.vtep.desired import ANY_MAC, HostState
+from dataplane.vtep.linux import VXLAN_PORT, VtepFault, mac_text
+
+OVS_TIMEOUT_S = 30.0
+TUNNEL = "hxflow"
+"""The one VXLAN port; its VNI and peer come with each flow."""
+_ANSWER_ARP = (
+    "move:NXM_OF_ETH_SRC[]->NXM_OF_ETH_DST[],set_field:{mac}->eth_src,set_field:2->arp_op,"
+    "move:NXM_NX_ARP_SHA[]->NXM_NX_ARP_THA[],set_field:{mac}->arp_sha,"
+    "move:NXM_OF_ARP_SPA[]->NXM_OF_ARP_TPA[],set_field:{ip}->arp_spa,IN_PORT"
+)
+
+
+class OpenVSwitchVtep:
+    """One bridge of an Open vSwitch that carries VXLAN."""
+
+    def __init__(
+        self, vtep: IPv4Address, bridge: str, entrance: Sequence[str] = (), database: str | None = None
+    ) -> None:
+        """Take the VTEP's address, an existing bridge, the way into the namespace, and ovs-vsctl's --db if needed."""
+        self._vtep, self._bridge, self._entrance = vtep, bridge, tuple(entrance)
+        self._database = () if database is None else (f"--db={database}",)
+
+    def apply(self, wanted: HostState, ports: Mapping[tuple[int, int], str], control: str | None = None) -> int:
+        """Make it so and return the number of flows; `ports` gives by (VNI, MAC) the interface of a local endpoint.
+
+        `control` is the bridge's management socket where it is not in the usual place. Raises VtepFault.
+        """
+        here = {(local.vni, local.mac) for local in wanted.locals}
+        names = {key: name for key, name in ports.items() if key in here}
+        words = ["--may-exist", "add-port", self._bridge, TUNNEL]
+        words += ["--", "set", "interface", TUNNEL, "type=vxlan", f"options:local_ip={self._vtep}"]
+        words += ["options:remote_ip=flow", "options:key=flow", f"options:dst_port={VXLAN_PORT}"]
+        for name in sorted(set(names.values())):
+            words += ["--", "--may-exist", "add-port", self._bridge, name]
+        self._vsctl(*words)
+        numbers = {key: self._port_number(name) for key, name in names.items()}
+        lines = flows(wanted, numbers, self._port_number(TUNNEL))
+        text = "".join(f"{line}\n" for line in lines)
+        target = self._bridge if control is None else control
+        self._run(("ovs-ofctl", "-O", "OpenFlow14", "--bundle", "replace-flows", target, "-"), text)
+        return len(lines)
+
+    def _port_number(self, interface: str) -> int:
+        known = ("wait-until", "interface", interface, "ofport>0")
+        return int(self._vsctl(*known, "--", "get", "interface", interface, "ofport"))
+
+    def _vsctl(self, *words: str) -> str:
+        return self._run(("ovs-vsctl", "--timeout=10", *self._database, *words), "")
+
+    def _run(self, command: Sequence[str], text: str) -> str:
+        words = [*self._entrance, *command]
+        try:
+            done = subprocess.run(words, input=text, capture_output=True, text=True, timeout=OVS_TIMEOUT_S, check=False)
+        except (OSError, subprocess.TimeoutExpired) as fault:
+            raise VtepFault(f"{command[0]}: {fault}") from None
+        if done.returncode:
+            said = (done.stderr.strip() or "no reason given").splitlines()[-1]
+            raise VtepFault(f"{command[0]}: {said}")
+        return done.stdout
+
+
+def flows(want: HostState, ports: Mapping[tuple[int, int], int], tunnel: int) -> list[str]:
+    """Return every flow of the bridge, in ovs-ofctl's words; `ports` gives OpenFlow port numbers by (VNI, MAC)."""
+    lines = ["table=0,priority=0,actions=drop", "table=1,priority=0,actions=drop"]
+    lines.append(f"table=1,priority=15,in_port={tunnel},actions=drop")
+    lines += [
+        f"table=0,priority=10,in_port={tunnel},tun_id={vni},actions=set_field:{vni}->reg0,goto_table:1"
+        for vni in sorted(want.vnis)
+    ]
+    for (vni, mac), port in sorted(ports.items()):
+        match = f"table=0,priority=10,in_port={port},dl_src={mac_text(mac)}"
+        lines.append(f"{match},actions=set_field:{vni}->reg0,goto_table:1")
+        lines.append(f"table=1,priority=20,reg0={vni},dl_dst={mac_text(mac)},actions=output:{port}")
+    for vni, ip, mac in sorted(want.neighbours, key=str):
+        if ip.version == 4:
+            answer = _ANSWER_ARP.format(mac=mac_text(mac), ip=ip)
+            lines.append(f"table=1,priority=30,reg0={vni},arp,arp_op=1,arp_tpa={ip},actions={answer}")
+    for vni, mac, vtep in sorted(want.forwards):
+        send = f"set_field:{vni}->tun_id,set_field:{vtep}->tun_dst,output:{tunnel}"
+        match = "priority=10" if mac == ANY_MAC else f"priority=12,dl_dst={mac_text(mac)}"
+        lines.append(f"table=1,{match},reg0={vni},actions={send}")
+    return lines
