@@ -17,6 +17,7 @@ from controller.model.fabric import Fabric, Nic, PortRef
 from mininet_topos import shaping
 from mininet_topos.mininet_nodes import LabHost, new_mininet
 from mininet_topos.ovs import OpenVSwitch
+from mininet_topos.pacer import catch_up_time_ns
 from mininet_topos.queues.classes import give_classes
 from mininet_topos.queues.settings import QueueSettings
 from mininet_topos.registry import LabEntry
@@ -116,7 +117,13 @@ class FabricNet:
 
     def egresses(self) -> list[shaping.Egress]:
         """Return the shaped switch ports of the root namespace."""
-        return [shaping.Egress(interface=self.interface_of[port], rate_bps=bps) for port, bps in _rates(self.fabric)]
+        return [self._egress(self.interface_of[port], bps) for port, bps in _rates(self.fabric)]
+
+    def _egress(self, interface: str, rate_bps: int) -> shaping.Egress:
+        """Return a shaped link; where switches mark and pause it bursts no more than it must, for they would too."""
+        fastest_bps = max(nic.capacity_bps for nic in self.fabric.nics)
+        make_up_ns = catch_up_time_ns(shaping.QUEUE_BYTES, fastest_bps) if self._queues is None else 0
+        return shaping.Egress(interface=interface, rate_bps=rate_bps, make_up_ns=make_up_ns)
 
     def _interface(self, port: PortRef) -> str:
         name = f"{self.bridge_of[port.switch]}p{port.number}"
@@ -194,7 +201,7 @@ class FabricNet:
             batch += [f"route add default dev {device} src {ip_text(nic.ip)} metric {metric}"]
             batch += [f"neigh replace {entry} dev {device}" for other, entry in neighbours.items() if other not in own]
             lines.append(f"ethtool -K {device} {OFFLOADS} >/dev/null 2>&1")
-            queues += shaping.Egress(interface=device, rate_bps=nic.capacity_bps).nic_commands
+            queues += self._egress(device, nic.capacity_bps).nic_commands
         lines += ["ip -batch - <<'END'", *batch, "END", "tc -batch - <<'END'", *queues, "END"]
         return "\n".join(lines) + "\n"
 

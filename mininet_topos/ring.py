@@ -20,6 +20,7 @@ PACKET_RX_RING, PACKET_VERSION, TPACKET_V2 = 5, 10, 1
 ROW_BYTES = 128
 BLOCK_BYTES = 1 << 20
 MAC_AT = 66
+LOOK_ROWS = 256
 SNAP_BYTES = ROW_BYTES - MAC_AT - 2
 TP_STATUS_KERNEL, TP_STATUS_USER = 0, 1
 INTERFACE_AT, DIRECTION_AT = 36, 42
@@ -75,7 +76,19 @@ class ReceiveRing:
         """Return the frames that found the ring full since the last call."""
         return socket_drops(self.socket)
 
+    def holds(self, rows: int) -> bool:
+        """Say whether at least so many rows, of no more than the ring has, are ready; looks at one row only."""
+        return bool(self._status[(self._head + rows - 1) % self._count] & TP_STATUS_USER)
+
     def _ready(self) -> int:
-        """Return how many rows from the head on, up to the end of the ring, the kernel has handed over."""
-        ready = self._status[self._head :] & TP_STATUS_USER
-        return len(ready) if ready.all() else int(np.argmin(ready))
+        """Return how many rows from the head on, up to the end of the ring, the kernel has handed over.
+
+        It looks no further than it must: every row's status is a cache line of its own, a whole ring's are megabytes.
+        """
+        found, room = 0, self._count - self._head
+        while found < room:
+            ready = self._status[self._head + found : self._head + min(found + LOOK_ROWS, room)] & TP_STATUS_USER
+            if not ready.all():
+                return found + int(np.argmin(ready))
+            found += len(ready)
+        return found

@@ -56,3 +56,11 @@ def test_what_finds_the_ring_full_is_counted(ring):
 def test_other_ports_are_not_seen(ring):
     source_port = send(10, 4792)
     assert numbers_from(ring.take(), source_port) == []
+
+
+def test_a_ring_tells_how_much_waits_without_giving_it_out(ring):
+    source_port = send(300, 4791)
+    assert ring.holds(300)
+    assert not ring.holds(ROWS)
+    assert numbers_from(ring.take(), source_port) == list(range(300))
+    assert not ring.holds(300)

@@ -1,0 +1,35 @@
+"""The token bucket of a lab's link: small where queues are to be seen, a stall's worth where time is not to be lost."""
+
+import re
+
+import pytest
+
+from mininet_topos.pacer import catch_up_time_ns
+from mininet_topos.shaping import FULL_FRAME_BYTES, QUEUE_BYTES, Egress
+
+LINE_BPS = 20_000_000
+
+
+def burst_bytes(command: str) -> int:
+    found = re.search(r" burst (\d+) ", command)
+    assert found is not None
+    return int(found[1])
+
+
+@pytest.mark.parametrize("commands", ["switch_commands", "nic_commands"])
+def test_after_a_stall_a_link_sends_what_it_would_have_sent(commands):
+    stall_ns = 30_000_000
+    bucket = getattr(Egress(interface="p1", rate_bps=LINE_BPS, make_up_ns=stall_ns), commands)[0]
+    assert burst_bytes(bucket) * 8 * 10**9 == LINE_BPS * stall_ns
+
+
+def test_a_link_that_makes_up_for_nothing_still_takes_the_largest_frame_and_no_three():
+    for rate_bps in (1_000_000, LINE_BPS):
+        burst = burst_bytes(Egress(interface="p1", rate_bps=rate_bps).switch_commands[0])
+        assert 9_014 < burst < 3 * FULL_FRAME_BYTES
+
+
+def test_what_all_senders_make_up_for_at_once_fits_the_queue_before_a_link():
+    stall_ns = catch_up_time_ns(QUEUE_BYTES, LINE_BPS)
+    bucket = Egress(interface="p1", rate_bps=LINE_BPS, make_up_ns=stall_ns).switch_commands[0]
+    assert burst_bytes(bucket) <= QUEUE_BYTES / 4
