@@ -62,7 +62,8 @@ def empty_ring(capacity_bytes: int) -> Ring:
 
 
 @inline
-def _lines(size: int) -> int:
+def lines(size: int) -> int:
+    """Return a size in bytes, rounded up to whole lines."""
     return (size + LINE - 1) & -LINE
 
 
@@ -84,9 +85,9 @@ def room(ring: Ring, size: int) -> int:
 
 
 @inline
-def publish(ring: Ring, size: int) -> None:
-    """Show the reader the record that was written."""
-    release64(ring.words, WRITTEN, native64(ring.words, WRITTEN) + size)
+def publish(ring: Ring, at: int) -> None:
+    """Show the reader the record at `at`, which is whole now."""
+    release64(ring.words, WRITTEN, native64(ring.words, WRITTEN) + native64(ring.data, at))
 
 
 @inline
@@ -111,19 +112,20 @@ def consume(ring: Ring, at: int) -> None:
 
 
 @inline
-def write_punt(ring: Ring, memory: Bytes, packet: Row, now_ns: int) -> bool:
-    """Hand a packet to the slow path, as it arrived and with what is known of it; False where there is no room."""
-    start = packet.start
-    whole = packet.length + packet.at - start
-    count = min(packet.first_length + packet.at - start, whole, MOST_FRAME_BYTES)
-    size = _lines(PUNT_HEADER + count)
+def begin_punt(ring: Ring, packet: Row, now_ns: int) -> int:
+    """Make a record of a packet, as it arrived and with what is known of it; return where it begins, or -1.
+
+    The caller copies `punted_bytes(packet)` from `packet.start` on behind the header, and calls `publish`.
+    """
+    start, count = packet.start, punted_bytes(packet)
+    size = lines(PUNT_HEADER + count)
     at = room(ring, size)
     if at < 0:
-        return False
+        return -1
     data = ring.data
     set_native64(data, at, size)
     set_native64(data, at + 8, count)
-    set_native64(data, at + 16, whole)
+    set_native64(data, at + 16, packet.length + packet.at - start)
     set_native64(data, at + 24, packet.reason)
     set_native64(data, at + 32, packet.in_port)
     set_native64(data, at + 40, packet.at - start)
@@ -137,9 +139,13 @@ def write_punt(ring: Ring, memory: Bytes, packet: Row, now_ns: int) -> bool:
     set_native64(data, at + 104, packet.family)
     set_native64(data, at + 112, packet.protocol)
     set_native64(data, at + 120, now_ns)
-    copy(data, at + PUNT_HEADER, memory, start, count)
-    publish(ring, size)
-    return True
+    return at
+
+
+@inline
+def punted_bytes(packet: Row) -> int:
+    """Return how much of a packet is told: all from `start` on, but no more than MOST_FRAME_BYTES."""
+    return min(packet.length + packet.at - packet.start, MOST_FRAME_BYTES)
 
 
 @kernel
@@ -154,7 +160,7 @@ def _consume(ring: Ring, at: int) -> None:
 
 @kernel
 def _write_inject(ring: Ring, frame: Bytes, port: int, entering: int) -> bool:
-    size = _lines(INJECT_HEADER + frame.size)
+    size = lines(INJECT_HEADER + frame.size)
     at = room(ring, size)
     if at < 0:
         return False
@@ -163,7 +169,7 @@ def _write_inject(ring: Ring, frame: Bytes, port: int, entering: int) -> bool:
     set_native64(ring.data, at + 16, port)
     set_native64(ring.data, at + 24, entering)
     copy(ring.data, at + INJECT_HEADER, frame, 0, frame.size)
-    publish(ring, size)
+    publish(ring, at)
     return True
 
 
@@ -191,7 +197,7 @@ class Punted(NamedTuple):
     family: int
     protocol: int
     length: int
-    """Bytes that arrived; `frame` holds fewer of them where it was a jumbo frame."""
+    """Bytes that arrived; `frame` holds MOST_FRAME_BYTES of them at most."""
     time_ns: int
     frame: bytes
 

@@ -14,21 +14,29 @@ from dataplane.engine.rings import (
     INJECT_HEADER,
     LINE,
     MOST_FRAME_BYTES,
+    PUNT_HEADER,
     Injector,
     PuntReader,
     Ring,
+    begin_punt,
     consume,
     empty_ring,
     front,
-    write_punt,
+    publish,
+    punted_bytes,
 )
 from dataplane.jit import Bytes, Rows, kernel
-from dataplane.packet.memory import native64
+from dataplane.packet.memory import copy, native64
 
 
 @kernel
 def _punt(ring: Ring, memory: Bytes, packets: Rows, now_ns: int) -> bool:
-    return write_punt(ring, memory, packets[0], now_ns)
+    at = begin_punt(ring, packets[0], now_ns)
+    if at < 0:
+        return False
+    copy(ring.data, at + PUNT_HEADER, memory, packets[0].start, punted_bytes(packets[0]))
+    publish(ring, at)
+    return True
 
 
 @kernel
@@ -77,11 +85,11 @@ def test_a_punted_packet_arrives_whole_with_its_tunnel_and_what_is_known_of_it()
     assert (found.family, found.protocol) == (4, 17)
 
 
-def test_of_a_jumbo_frame_the_first_buffer_is_told_and_its_whole_length() -> None:
-    ring, memory = empty_ring(4096), np.arange(0, 250, dtype=np.uint8)
-    assert _punt(ring, memory, packet(start=0, at=0, length=9000, first_length=200, l3=-1), 0)
+def test_of_a_very_long_frame_the_beginning_is_told_and_its_whole_length() -> None:
+    ring, memory = empty_ring(1 << 15), np.arange(20_000).astype(np.uint8)
+    assert _punt(ring, memory, packet(start=7, at=7, length=19_000, first_length=19_000, l3=-1), 0)
     (found,) = PuntReader(ring).read()
-    assert (found.frame, found.length, found.l3) == (memory[:200].tobytes(), 9000, -1)
+    assert (found.frame, found.length, found.l3) == (memory[7 : 7 + MOST_FRAME_BYTES].tobytes(), 19_000, -1)
 
 
 def test_a_full_ring_refuses_and_counts_and_takes_more_once_it_was_read() -> None:
