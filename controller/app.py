@@ -20,7 +20,8 @@ from controller.api.server import ApiServer
 from controller.brain.state import Settings, begin
 from controller.config.service import ServiceConfig, split_address
 from controller.config.telemetry import broker_of, detector_settings, ports_of
-from controller.dashboard.server import HttpServer
+from controller.dashboard.http import HttpServer
+from controller.dashboard.server import Dashboard
 from controller.model.effect import Place, Solve
 from controller.model.error import EnvironmentFault, HeddleError
 from controller.model.event import PortStatus, SwitchDown, SwitchUp
@@ -162,7 +163,7 @@ class Application:
         # Unix time grows over restarts, which is all that a role's generation must do (ADR 0012)
         settings = SouthboundSettings(generation_id=SystemClock().unix_ms())
         server = OpenFlowServer(of_host, of_port, known=self._known.get, events=Inbound(self.loop), settings=settings)
-        api, http = ApiServer(self.loop), HttpServer(self.loop)
+        api, http = ApiServer(self.loop), HttpServer(Dashboard(self.loop).pages())
         history = self.loop.telemetry.history = await asyncio.to_thread(_history, self._config)
         self.loop.connect(Outbound(server))
         await asyncio.to_thread(warm)  # kernels are loaded before anyone waits for a plan
