@@ -1,6 +1,5 @@
 """The time, as kernels read it: once a burst."""
 
-import numpy as np
 from numba import types
 
 from dataplane.jit import Bytes, inline
@@ -18,4 +17,4 @@ CLOCK_BYTES = 16
 def now_ns(scratch: Bytes) -> int:
     """Return the nanoseconds of a clock that only goes forward, the same in all processes of a machine."""
     _clock_gettime(_MONOTONIC, address_of(scratch, 0))
-    return native64(scratch, 0) * np.int64(1_000_000_000) + native64(scratch, 8)
+    return native64(scratch, 0) * 1_000_000_000 + native64(scratch, 8)

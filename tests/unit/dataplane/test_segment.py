@@ -1,6 +1,7 @@
 """Shared memory as named arrays: what one process writes another reads under the same name."""
 
 import os
+from typing import Any
 
 import numpy as np
 import pytest
@@ -45,7 +46,7 @@ def test_what_one_writes_the_other_reads() -> None:
 
 
 def test_a_filled_segment_holds_copies() -> None:
-    own = {"one": np.arange(6).reshape(2, 3), "two": np.array([], np.uint8)}
+    own: dict[str, Any] = {"one": np.arange(6).reshape(2, 3), "two": np.array([], np.uint8)}
     made = segment.filled("test", own)
     own["one"][0, 0] = 77
     try:
