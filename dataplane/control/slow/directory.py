@@ -1,0 +1,197 @@
+"""Whose an address is: what the gateway answers for on each port, in each VPC and on each customer's VLAN.
+
+Made anew from the configuration of every generation; a VPC's endpoints are sorted when somebody first asks for them.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from ipaddress import IPv4Address, ip_address
+from typing import NamedTuple
+
+from dataplane.config.addresses import gateway_mac
+from dataplane.config.local import LocalConfig, Side
+from dataplane.config.network import Address, NetworkConfig, Prefix, Vpc
+from dataplane.control.slow.discovery import link_local
+from dataplane.control.slow.neighbours import Place
+from dataplane.gateway import schema
+from dataplane.jit import Rows
+
+MOST_ANNOUNCED = 1024
+"""Addresses of endpoints that are announced on one customer's VLAN; the others are asked for again when they age."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Duty:
+    """Which addresses this gateway of a pair answers for at present."""
+
+    own: bool = True
+    """Its own interfaces' addresses."""
+    public: bool = True
+    """NAT and floating addresses, and customers' VLANs."""
+    taken: Mapping[int, IPv4Address] = field(default_factory=dict)
+    """The partner's address, by port number."""
+
+    @property
+    def serves(self) -> bool:
+        """Whether it has anything to do at all."""
+        return self.own or bool(self.taken)
+
+
+class Port(NamedTuple):
+    """An interface, its MAC and address as on the wire."""
+
+    side: Side
+    mac: bytes
+    own: bytes | None
+
+
+class Home(NamedTuple):
+    """Where an endpoint lives."""
+
+    mac: bytes
+    vtep: bytes
+
+
+class Tenant:
+    """A VPC as its members ask about it."""
+
+    def __init__(self, vpc: Vpc) -> None:
+        self.vni = vpc.vni
+        self.mac = gateway_mac(vpc.vni).to_bytes(6, "big")
+        self.endpoints = {each.ip.packed: Home(each.mac.to_bytes(6, "big"), each.vtep.packed) for each in vpc.endpoints}
+        self.stations = set(self.endpoints.values())
+        self._subnets: tuple[tuple[Prefix, bytes], ...] = tuple((s.prefix, s.gateway.packed) for s in vpc.subnets)
+        self.gateways = {gateway for _, gateway in self._subnets}
+        if any(len(gateway) == 16 for gateway in self.gateways):
+            self.gateways.add(link_local(self.mac))
+
+    def gateway_towards(self, address: bytes) -> bytes | None:
+        """Return the gateway address that speaks to an address: of its subnet, else of the first of its family."""
+        number = int.from_bytes(address, "big")
+        first = None
+        for prefix, gateway in self._subnets:
+            if len(gateway) == len(address):
+                if int(prefix.network_address) == number & int(prefix.netmask):
+                    return gateway
+                first = first or gateway
+        return first
+
+    def is_broadcast(self, address: bytes) -> bool:
+        """Tell whether an address is that of all hosts of a subnet (RFC 1812, 5.3.5)."""
+        return len(address) == 4 and any(
+            prefix.version == 4 and prefix.prefixlen < 31 and prefix.broadcast_address.packed == address
+            for prefix, _ in self._subnets
+        )
+
+
+class Directory:
+    """The addresses of one generation."""
+
+    def __init__(self, local: LocalConfig, network: NetworkConfig, duty: Duty | None = None) -> None:
+        self.duty = duty or Duty()
+        self.ports = tuple(
+            Port(each.side, each.mac.to_bytes(6, "big"), each.address.packed if each.address else None)
+            for each in local.interfaces
+        )
+        self._vpcs = {vpc.vni: vpc for vpc in network.vpcs}
+        self._vlans = {connect.vlan: vpc.vni for vpc in network.vpcs for connect in vpc.direct_connects}
+        self._tenants: dict[int, Tenant] = {}
+        self._floating = frozenset(floating.public.packed for vpc in network.vpcs for floating in vpc.floating_ips)
+        public = self._floating.union(vpc.nat.packed for vpc in network.vpcs if vpc.nat)
+        self._held = tuple(
+            self._held_on(number, public if self.duty.public else frozenset()) for number in range(len(self.ports))
+        )
+
+    def _held_on(self, number: int, public: frozenset[bytes]) -> frozenset[bytes]:
+        port, found = self.ports[number], set[bytes]()
+        if self.duty.own and port.own:
+            found.add(port.own)
+        if number in self.duty.taken:
+            found.add(self.duty.taken[number].packed)
+        if port.side is Side.EXTERNAL:
+            found |= public
+        return frozenset(found)
+
+    def port(self, number: int) -> Port | None:
+        """Return a port, None for a number that none has."""
+        return self.ports[number] if 0 <= number < len(self.ports) else None
+
+    def tenant(self, vni: int) -> Tenant | None:
+        """Return a VPC by its VNI."""
+        found = self._tenants.get(vni)
+        if found is None and vni in self._vpcs:
+            found = self._tenants[vni] = Tenant(self._vpcs[vni])
+        return found
+
+    def customer(self, vlan: int) -> Tenant | None:
+        """Return the VPC that a customer's VLAN leads to."""
+        return self.tenant(self._vlans.get(vlan, 0))
+
+    def holds(self, number: int, address: bytes) -> bool:
+        """Tell whether the gateway answers to who asks for an address on a port."""
+        return address in self._held[number]
+
+    def answers_ping(self, number: int, address: bytes) -> bool:
+        """Tell whether an address on a port is the gateway's own: a floating one is its endpoint's."""
+        return address in self._held[number] and address not in self._floating
+
+    def speaks_as(self, place: Place) -> bytes | None:
+        """Return the address with which to ask for a neighbour, None where there is none to show.
+
+        A gateway that does not serve shows none either: it would draw its partner's packets.
+        """
+        if len(place.address) == 16:
+            return None
+        port = self.ports[place.port]
+        if port.side is not Side.CUSTOMER:
+            return port.own if self.duty.own else None
+        tenant = self.customer(place.vlan)
+        return tenant.gateway_towards(place.address) if tenant and self.duty.public else None
+
+    def to_announce(self) -> Iterator[Place]:
+        """Yield all that the gateway answers for, for whoever still thinks that it is at another MAC."""
+        for number, port in enumerate(self.ports):
+            for address in sorted(self._held[number]):
+                yield Place(number, 0, address)
+            if port.side is Side.CUSTOMER and self.duty.public:
+                for vlan in sorted(self._vlans):
+                    tenant = self.customer(vlan)
+                    if tenant is not None:
+                        addresses = [*sorted(tenant.gateways), *tenant.endpoints][:MOST_ANNOUNCED]
+                        yield from (Place(number, vlan, address) for address in addresses)
+
+
+def needed_places(hops: Rows) -> list[Place]:
+    """Return the neighbours that a generation's next hops name, each once."""
+    named = hops[(hops["address"] != 0) | (hops["address_hi"] != 0)]
+    fields = ("port", "vlan", "address_hi", "address")
+    rows = dict.fromkeys(zip(*(named[field].tolist() for field in fields), strict=True))
+    return [Place(port, vlan, packed(high, low)) for port, vlan, high, low in rows if port >= 0]
+
+
+def packed(high: int, low: int) -> bytes:
+    """Return the bytes of an address in two words of a hop, where an IPv4 address is the low word alone."""
+    if high == 0 and 0 <= low < 1 << 32:
+        return low.to_bytes(4, "big")
+    return (high & (1 << 64) - 1).to_bytes(8, "big") + (low & (1 << 64) - 1).to_bytes(8, "big")
+
+
+def mtu_of(hops: Rows, row: int) -> int:
+    """Return what fits to a next hop, 0 for a row that is none."""
+    return int(hops["mtu_bytes"][row]) if 0 <= row < len(hops) else 0
+
+
+def place_of(hops: Rows, row: int, target: bytes) -> Place | None:
+    """Return whose MAC is missing for a packet to `target`; None where the next hop is no machine on a link."""
+    if not 0 <= row < len(hops):
+        return None
+    hop = hops[row]
+    if hop["kind"] not in (schema.TUNNEL, schema.EXTERNAL, schema.CUSTOMER, schema.PROVIDER) or hop["port"] < 0:
+        return None
+    high, low = int(hop["address_hi"]), int(hop["address"])
+    return Place(int(hop["port"]), int(hop["vlan"]), packed(high, low) if high or low else target)
+
+
+def neighbour_key(place: Place) -> tuple[int, Address]:
+    """Return a place as the compilation of tables wants it: its link, a VLAN of a port, and the address."""
+    return place.vlan << 16 | place.port, ip_address(place.address)

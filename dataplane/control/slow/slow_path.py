@@ -1,0 +1,303 @@
+"""What becomes of a punted packet: a frame to send, one to enter the graph, a neighbour to ask for, or nothing.
+
+Answers go back the way the question came: to the MAC that sent the frame and, for a tenant, through the tunnel to the
+VTEP that it came from. Each VPC has its own allowance of answers, of ICMP errors and of packets to cut, so that none
+takes the slow path from the others. Every packet is counted under one `Outcome`; nothing that arrives makes it raise.
+"""
+
+from collections import Counter
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from dataplane.config.local import Side
+from dataplane.config.network import Address
+from dataplane.control.slow import arp, discovery
+from dataplane.control.slow.directory import Directory, Home, mtu_of, needed_places, neighbour_key, place_of
+from dataplane.control.slow.errors import Problem, echo_reply, error_about, may_be_answered
+from dataplane.control.slow.fragment import fragments
+from dataplane.control.slow.frames import ARP, BROADCAST
+from dataplane.control.slow.neighbours import Neighbours, Place
+from dataplane.control.slow.origin import Origin, read_origin
+from dataplane.control.slow.tokens import Buckets
+from dataplane.control.slow.view import Ip, is_one_station
+from dataplane.engine.reasons import Punt
+from dataplane.engine.rings import Punted
+from dataplane.jit import Rows
+
+_LINK_LOCAL: Final = bytes.fromhex("fe80000000000000")
+
+
+class Send(NamedTuple):
+    """Let a frame leave by a port as it is."""
+
+    port: int
+    frame: bytes
+
+
+class Enter(NamedTuple):
+    """Let a frame go through the graph as if it had arrived at a port."""
+
+    port: int
+    frame: bytes
+
+
+Effect = Send | Enter
+
+
+class Outcome(StrEnum):
+    """What became of a punted packet."""
+
+    ANSWERED_ARP = "answered_arp"
+    ANSWERED_NEIGHBOUR = "answered_neighbour"
+    ANSWERED_PING = "answered_ping"
+    SENT_ERROR = "sent_error"
+    FRAGMENTED = "fragmented"
+    SOUGHT = "sought"  # the next hop's MAC is being asked for
+    LEARNED = "learned"
+    NOT_ASKED = "not_asked"  # an answer that nobody waits for
+    NOT_OURS = "not_ours"  # asks for an address that the gateway does not answer for
+    SPOOFED = "spoofed"  # the asker does not live where it says
+    NO_ERROR_ALLOWED = "no_error_allowed"  # ICMP forbids to answer
+    MALFORMED = "malformed"
+    RATE_LIMITED = "rate_limited"
+    STALE = "stale"  # of a configuration that is no longer there
+    UNHANDLED = "unhandled"
+
+
+Result = tuple[Outcome, list[Effect]]
+
+
+class Allowance(NamedTuple):
+    """How often one VPC, or one port's outside, may have the slow path work for it."""
+
+    answers: Buckets
+    errors: Buckets
+    cuts: Buckets
+
+
+def allowance() -> Allowance:
+    """Return the usual allowance: RFC 4443 (2.4, f) has errors limited, the numbers are Linux's or near them."""
+    return Allowance(
+        Buckets(per_second=1000, burst=1000), Buckets(per_second=1000, burst=50), Buckets(per_second=2000, burst=200)
+    )
+
+
+class SlowPath:
+    """Answers for a gateway; all that it knows of the world it was told."""
+
+    def __init__(self, directory: Directory, hops: Rows, limits: Allowance | None = None) -> None:
+        self.neighbours = Neighbours()
+        self.outcomes: Counter[Outcome] = Counter()
+        self._limits = limits or allowance()
+        self._directory, self._hops = directory, hops
+        self._by_reason: dict[Punt, Callable[[Punted, Origin, int], Result]] = {
+            Punt.ARP: self._arp,
+            Punt.NEIGHBOUR: self._neighbour,
+            Punt.FOR_GATEWAY: self._for_gateway,
+            Punt.TTL_EXPIRED: self._expired,
+            Punt.TOO_BIG: self._too_big,
+            Punt.UNREACHABLE: self._unreachable,
+            Punt.RESOLVE: self._resolve,
+        }
+
+    def configure(self, directory: Directory, hops: Rows, now_ns: int) -> None:
+        """Serve another generation from now on; its next hops are asked for at the next `tick`."""
+        self._directory, self._hops = directory, hops
+        self.neighbours.need(needed_places(hops), now_ns)
+
+    def handle(self, punted: Punted, now_ns: int) -> list[Effect]:
+        """Return what a packet leads to."""
+        origin = read_origin(punted, self._directory)
+        handler = self._by_reason.get(punted.reason)
+        if origin is None:
+            outcome, effects = Outcome.MALFORMED, list[Effect]()
+        elif handler is None:
+            outcome, effects = Outcome.UNHANDLED, []
+        else:
+            outcome, effects = handler(punted, origin, now_ns)
+        self.outcomes[outcome] += 1
+        return effects
+
+    def tick(self, now_ns: int) -> list[Effect]:
+        """Return the questions to neighbours that are due."""
+        effects: list[Effect] = []
+        for place, mac in self.neighbours.tick(now_ns):
+            port = self._directory.port(place.port)
+            if port is None:
+                continue
+            own = self._directory.speaks_as(place)
+            if len(place.address) == 4:
+                frame = arp.question(port.mac, own or arp.NOBODY, place.address, place.vlan, mac or BROADCAST)
+            else:
+                frame = discovery.question(port.mac, discovery.link_local(port.mac), place.address, place.vlan, mac)
+            effects.append(Send(place.port, frame))
+        return effects
+
+    def announcements(self) -> list[Effect]:
+        """Return what makes the neighbourhood of all ports send here from now on: for a gateway that takes over."""
+        effects: list[Effect] = []
+        for place in self._directory.to_announce():
+            mac = self._directory.ports[place.port].mac
+            if len(place.address) == 4:
+                frame = arp.announcement(mac, place.address, place.vlan)
+            else:
+                frame = discovery.announcement(mac, place.address, True, place.vlan)
+            effects.append(Send(place.port, frame))
+        return effects
+
+    def resolved(self) -> dict[tuple[int, Address], int]:
+        """Return the MACs of neighbours as the compilation of tables wants them."""
+        known = self.neighbours.resolved()
+        return {neighbour_key(place): int.from_bytes(mac, "big") for place, mac in known.items()}
+
+    def _arp(self, punted: Punted, origin: Origin, now_ns: int) -> Result:
+        asked = arp.read_arp(origin.link.payload) if origin.link.kind == ARP else None
+        if asked is None or asked.sender_mac != origin.link.source or not is_one_station(asked.sender_mac):
+            return Outcome.MALFORMED, []
+        if asked.operation == arp.REPLY:
+            return self._told(origin, asked.sender, asked.sender_mac, now_ns)
+        sender = None if asked.sender == arp.NOBODY else asked.sender
+        if asked.sender == asked.target:
+            self._hinted(origin, asked.sender, asked.sender_mac, now_ns)
+            return Outcome.NOT_ASKED, []
+        found = self._asked(origin, asked.target, sender, now_ns)
+        if isinstance(found, Outcome):
+            return found, []
+        return Outcome.ANSWERED_ARP, [Send(*origin.through(arp.answer(asked, found, origin.link.vlan)))]
+
+    def _neighbour(self, punted: Punted, origin: Origin, now_ns: int) -> Result:
+        ip = origin.ip()
+        said = discovery.read_neighbour(ip) if ip else None
+        if said is None or not is_one_station(origin.link.source):
+            return Outcome.MALFORMED, []
+        if said.kind == discovery.ADVERTISEMENT:
+            return self._told(origin, said.target, said.mac or origin.link.source, now_ns)
+        sender = None if said.source == discovery.UNSPECIFIED else said.source
+        found = self._asked(origin, said.target, sender, now_ns)
+        if isinstance(found, Outcome):
+            return found, []
+        router = origin.tenant is not None and said.target in origin.tenant.gateways
+        reply = discovery.answer(said, origin.link.source, found, router, origin.link.vlan)
+        return Outcome.ANSWERED_NEIGHBOUR, [Send(*origin.through(reply))]
+
+    def _told(self, origin: Origin, address: bytes, mac: bytes, now_ns: int) -> Result:
+        """Take an answer, or what pretends to be one: from tenants none is wanted."""
+        place = Place(origin.number, origin.link.vlan, address)
+        if origin.tunnel or not self.neighbours.heard(place, mac, now_ns):
+            self._hinted(origin, address, mac, now_ns)
+            return Outcome.NOT_ASKED, []
+        return Outcome.LEARNED, []
+
+    def _hinted(self, origin: Origin, address: bytes, mac: bytes, now_ns: int) -> None:
+        if not origin.tunnel:
+            self.neighbours.hinted(Place(origin.number, origin.link.vlan, address), mac, now_ns)
+
+    def _asked(self, origin: Origin, target: bytes, sender: bytes | None, now_ns: int) -> bytes | Outcome:
+        """Return the MAC to answer with, or why there is no answer; `sender` is None for one without an address yet."""
+        if sender is not None:
+            self._hinted(origin, sender, origin.link.source, now_ns)
+        mac = self._asked_in_tunnel(origin, target, sender) if origin.tunnel else self._asked_on_port(origin, target)
+        if isinstance(mac, bytes) and not self._limits.answers.take(origin.account, now_ns):
+            return Outcome.RATE_LIMITED
+        return mac
+
+    def _asked_on_port(self, origin: Origin, target: bytes) -> bytes | Outcome:
+        if origin.port.side is Side.CUSTOMER:
+            # The customer's router has the VPC on its link: the port answers for all that lives there.
+            tenant = origin.tenant if self._directory.duty.public else None
+            known = tenant is not None and (target in tenant.gateways or target in tenant.endpoints)
+        else:
+            known = self._directory.holds(origin.number, target)
+        return origin.port.mac if known else Outcome.NOT_OURS
+
+    def _asked_in_tunnel(self, origin: Origin, target: bytes, sender: bytes | None) -> bytes | Outcome:
+        tenant, tunnel = origin.tenant, origin.tunnel
+        if tenant is None or tunnel is None or not self._directory.duty.serves:
+            return Outcome.STALE
+        asker = Home(origin.link.source, tunnel.ip.source)
+        if sender is None or sender[:8] == _LINK_LOCAL:
+            # Not known by address: a station of this VPC at this VTEP it has to be.
+            genuine = asker in tenant.stations
+        else:
+            genuine = tenant.endpoints.get(sender) == asker
+        if not genuine:
+            return Outcome.SPOOFED
+        if target in tenant.gateways:
+            return tenant.mac
+        home = tenant.endpoints.get(target)
+        # Who asks for its own address wants to know whether another has it (RFC 5227, 2.1; RFC 4862, 5.4).
+        return home.mac if home and home != asker else Outcome.NOT_OURS
+
+    def _for_gateway(self, punted: Punted, origin: Origin, now_ns: int) -> Result:
+        ip = origin.ip()
+        if ip is None:
+            return Outcome.MALFORMED, []
+        if not self._is_own(origin, ip.target):
+            return Outcome.NOT_OURS, []
+        reply = echo_reply(ip)
+        if reply is None or not is_one_station(origin.link.source) or not is_one_station(origin.link.target):
+            return Outcome.UNHANDLED, []
+        if not self._limits.answers.take(origin.account, now_ns):
+            return Outcome.RATE_LIMITED, []
+        return Outcome.ANSWERED_PING, [Send(*origin.back(*reply))]
+
+    def _is_own(self, origin: Origin, address: bytes) -> bool:
+        if origin.tunnel or origin.port.side is Side.CUSTOMER:
+            # A peer's gateway as well: whether it may be reached was for routes and rules to say.
+            return any(each and address in each.gateways for each in (origin.tenant, origin.routed_to))
+        return self._directory.answers_ping(origin.number, address)
+
+    def _expired(self, punted: Punted, origin: Origin, now_ns: int) -> Result:
+        return self._error(origin, Problem.EXPIRED, now_ns)
+
+    def _unreachable(self, punted: Punted, origin: Origin, now_ns: int) -> Result:
+        return self._error(origin, Problem.PROHIBITED, now_ns)
+
+    def _too_big(self, punted: Punted, origin: Origin, now_ns: int) -> Result:
+        mtu_bytes = mtu_of(self._hops, punted.next_hop)
+        if not mtu_bytes:
+            return Outcome.STALE, []
+        ip = origin.ip()
+        if ip is None or ip.dont_fragment:
+            return self._error(origin, Problem.TOO_BIG, now_ns, mtu_bytes)
+        if not self._limits.cuts.take(origin.account, now_ns):
+            return Outcome.RATE_LIMITED, []
+        parts = fragments(ip, mtu_bytes)
+        if not parts:
+            return Outcome.STALE, []
+        return Outcome.FRAGMENTED, [Enter(origin.number, origin.as_arrived(part)) for part in parts]
+
+    def _error(self, origin: Origin, problem: Problem, now_ns: int, mtu_bytes: int = 0) -> Result:
+        ip = origin.ip()
+        if ip is None:
+            return Outcome.MALFORMED, []
+        if not self._may_hear_of(origin, ip):
+            return Outcome.NO_ERROR_ALLOWED, []
+        source = self._speaker(origin, ip.source)
+        if source is None:
+            return Outcome.NOT_OURS, []
+        if not self._limits.errors.take(origin.account, now_ns):
+            return Outcome.RATE_LIMITED, []
+        return Outcome.SENT_ERROR, [Send(*origin.back(*error_about(ip, source, problem, mtu_bytes)))]
+
+    def _may_hear_of(self, origin: Origin, ip: Ip) -> bool:
+        tenant = origin.tenant
+        if not may_be_answered(ip) or not is_one_station(origin.link.target) or not is_one_station(origin.link.source):
+            return False
+        return tenant is None or not (tenant.is_broadcast(ip.source) or tenant.is_broadcast(ip.target))
+
+    def _speaker(self, origin: Origin, to: bytes) -> bytes | None:
+        """Return the address from which the gateway tells of an error: that of the side where the packet came in."""
+        if origin.tenant is not None:
+            return origin.tenant.gateway_towards(to)
+        own = origin.port.own
+        return own if own is not None and len(own) == len(to) else None
+
+    def _resolve(self, punted: Punted, origin: Origin, now_ns: int) -> Result:
+        ip = origin.ip()
+        place = place_of(self._hops, punted.next_hop, ip.target) if ip else None
+        if place is None:
+            return Outcome.STALE, []
+        self.neighbours.seek(place, now_ns)
+        return Outcome.SOUGHT, []

@@ -1,0 +1,292 @@
+"""Every frame of the slow path byte for byte against scapy's, an implementation that shares no code with ours."""
+
+import pytest
+from scapy.layers.inet import ICMP, IP, TCP, UDP
+from scapy.layers.inet6 import (
+    ICMPv6DestUnreach,
+    ICMPv6EchoReply,
+    ICMPv6EchoRequest,
+    ICMPv6ND_NA,
+    ICMPv6ND_NS,
+    ICMPv6NDOptDstLLAddr,
+    ICMPv6NDOptSrcLLAddr,
+    ICMPv6PacketTooBig,
+    ICMPv6TimeExceeded,
+    IPv6,
+)
+from scapy.layers.l2 import ARP, Dot1Q, Ether
+from scapy.layers.vxlan import VXLAN
+from scapy.packet import Packet, Raw
+
+from dataplane.control.slow.directory import Duty
+from dataplane.control.slow.slow_path import Enter, Outcome, Send, SlowPath
+from dataplane.engine.reasons import Punt
+from tests.fakes.slow_network import (
+    A_6,
+    A_MAC,
+    B_6,
+    B_MAC,
+    BLUE,
+    BLUE_MAC,
+    CUSTOMER,
+    CUSTOMER_ROUTER,
+    CUSTOMER_ROUTER_6,
+    EXTERNAL,
+    EXTERNAL_ADDRESS,
+    EXTERNAL_HOP,
+    FLOATING,
+    GATEWAY,
+    GATEWAY_6,
+    HOST_MAC,
+    HOST_VTEP,
+    NAT,
+    PORT_MACS,
+    PROVIDER,
+    PROVIDER_ADDRESS,
+    RED,
+    RED_MAC,
+    ROUTER,
+    TUNNEL_HOP,
+    UNDERLAY,
+    VLAN,
+    VTEP,
+    A,
+    B,
+    punted,
+    slow_path,
+)
+
+BROADCAST = "ff:ff:ff:ff:ff:ff"
+ROUTER_MAC = "02:00:00:00:99:01"
+PADDING = Raw(bytes(18))
+
+
+def tunnelled(inner: Packet, vni: int = RED, tos: int = 0) -> bytes:
+    outer = Ether(src=HOST_MAC, dst=PORT_MACS[UNDERLAY]) / IP(src=HOST_VTEP, dst=VTEP, flags="DF", id=7, tos=tos)
+    return bytes(outer / UDP(sport=50000, dport=4789, chksum=0) / VXLAN(vni=vni, flags=8) / inner)
+
+
+def back_in_tunnel(inner: Packet, ours: bytes, vni: int = RED, tos: int = 0) -> bytes:
+    """Return what scapy makes of an answer; the source port is ours to choose within 49152 to 65535."""
+    port = int.from_bytes(ours[34:36], "big")
+    assert port >= 49_152
+    outer = Ether(src=PORT_MACS[UNDERLAY], dst=HOST_MAC) / IP(src=VTEP, dst=HOST_VTEP, flags="DF", id=0, tos=tos)
+    return bytes(outer / UDP(sport=port, dport=4789, chksum=0) / VXLAN(vni=vni, flags=8) / inner)
+
+
+def only(path: SlowPath, reason: Punt, frame: Packet | bytes, port: int = UNDERLAY, hop: int = -1) -> bytes:
+    (effect,) = path.handle(punted(reason, bytes(frame), port, hop=hop), 0)
+    assert isinstance(effect, Send)
+    assert effect.port == port
+    return effect.frame
+
+
+def arp_reply(mac: str, address: str, to_mac: str, to: str) -> Packet:
+    return Ether(src=mac, dst=to_mac) / ARP(op=2, hwsrc=mac, psrc=address, hwdst=to_mac, pdst=to) / PADDING
+
+
+def who_has(address: str, mac: str = A_MAC, sender: str = A) -> Packet:
+    return Ether(src=mac, dst=BROADCAST) / ARP(op=1, hwsrc=mac, psrc=sender, pdst=address)
+
+
+@pytest.mark.parametrize(("vni", "mac"), [(RED, RED_MAC), (BLUE, BLUE_MAC)])
+def test_a_tenant_that_asks_for_its_gateway_gets_that_of_its_own_vpc(vni, mac):
+    ours = only(slow_path(), Punt.ARP, tunnelled(who_has(GATEWAY), vni))
+    assert ours == back_in_tunnel(arp_reply(mac, GATEWAY, A_MAC, A), ours, vni)
+
+
+def test_a_tenant_that_asks_for_another_endpoint_gets_its_own_mac():
+    ours = only(slow_path(), Punt.ARP, tunnelled(who_has(B)))
+    assert ours == back_in_tunnel(arp_reply(B_MAC, B, A_MAC, A), ours)
+
+
+def test_a_probe_for_an_address_that_another_has_is_answered():
+    ours = only(slow_path(), Punt.ARP, tunnelled(who_has(B, sender="0.0.0.0")))
+    assert ours == back_in_tunnel(arp_reply(B_MAC, B, A_MAC, "0.0.0.0"), ours)
+
+
+@pytest.mark.parametrize(
+    ("port", "address"),
+    [
+        (UNDERLAY, VTEP),
+        (EXTERNAL, EXTERNAL_ADDRESS),
+        (EXTERNAL, NAT),
+        (EXTERNAL, FLOATING),
+        (PROVIDER, PROVIDER_ADDRESS),
+    ],
+)
+def test_a_router_that_asks_for_an_address_of_ours_gets_the_ports_mac(port, address):
+    ours = only(slow_path(), Punt.ARP, who_has(address, ROUTER_MAC, ROUTER), port)
+    assert ours == bytes(arp_reply(PORT_MACS[port], address, ROUTER_MAC, ROUTER))
+
+
+@pytest.mark.parametrize("address", [GATEWAY, A, B])
+def test_a_customers_router_finds_the_whole_vpc_at_our_port(address):
+    asked = who_has(address, ROUTER_MAC, CUSTOMER_ROUTER)
+    tagged = Ether(src=ROUTER_MAC, dst=BROADCAST) / Dot1Q(vlan=VLAN) / asked[ARP]
+    mac = PORT_MACS[CUSTOMER]
+    reply = ARP(op=2, hwsrc=mac, psrc=address, hwdst=ROUTER_MAC, pdst=CUSTOMER_ROUTER) / PADDING
+    expected = Ether(src=mac, dst=ROUTER_MAC) / Dot1Q(vlan=VLAN) / reply
+    assert only(slow_path(), Punt.ARP, tagged, CUSTOMER) == bytes(expected)
+
+
+def solicitation(target: str, source: str = A_6, option: bool = True) -> Packet:
+    group, mac = "ff02::1:ff00:" + target.rsplit(":", 1)[1], A_MAC
+    packet = Ether(src=mac, dst="33:33:ff:00:00:01") / IPv6(src=source, dst=group, hlim=255) / ICMPv6ND_NS(tgt=target)
+    return packet / ICMPv6NDOptSrcLLAddr(lladdr=mac) if option else packet
+
+
+@pytest.mark.parametrize(("target", "mac", "router"), [(GATEWAY_6, RED_MAC, 1), (B_6, B_MAC, 0)])
+def test_a_tenants_solicitation_is_answered(target, mac, router):
+    ours = only(slow_path(), Punt.NEIGHBOUR, tunnelled(solicitation(target)))
+    reply = ICMPv6ND_NA(tgt=target, R=router, S=1, O=1) / ICMPv6NDOptDstLLAddr(lladdr=mac)
+    expected = Ether(src=mac, dst=A_MAC) / IPv6(src=target, dst=A_6, hlim=255) / reply
+    assert ours == back_in_tunnel(expected, ours)
+
+
+def test_a_node_without_an_address_is_answered_through_all_nodes():
+    ours = only(slow_path(), Punt.NEIGHBOUR, tunnelled(solicitation(B_6, "::", option=False)))
+    reply = ICMPv6ND_NA(tgt=B_6, R=0, S=0, O=1) / ICMPv6NDOptDstLLAddr(lladdr=B_MAC)
+    expected = Ether(src=B_MAC, dst="33:33:00:00:00:01") / IPv6(src=B_6, dst="ff02::1", hlim=255) / reply
+    assert ours == back_in_tunnel(expected, ours)
+
+
+def test_a_subnets_gateway_answers_ping():
+    data = Raw(b"x" * 57)
+    ask = Ether(src=A_MAC, dst=RED_MAC) / IP(src=A, dst=GATEWAY, tos=0xB9, id=99) / ICMP(id=5, seq=6) / data
+    ours = only(slow_path(), Punt.FOR_GATEWAY, tunnelled(ask))
+    reply = IP(src=GATEWAY, dst=A, id=0, flags="DF", tos=0xB8) / ICMP(type=0, id=5, seq=6) / data
+    assert ours == back_in_tunnel(Ether(src=RED_MAC, dst=A_MAC) / reply, ours, tos=0xB8)
+
+
+def test_a_subnets_gateway_answers_ping_of_ipv6():
+    data = Raw(b"y" * 56)
+    ask = Ether(src=A_MAC, dst=RED_MAC) / IPv6(src=A_6, dst=GATEWAY_6) / ICMPv6EchoRequest(id=5, seq=6, data=data)
+    ours = only(slow_path(), Punt.FOR_GATEWAY, tunnelled(ask))
+    reply = IPv6(src=GATEWAY_6, dst=A_6, hlim=64) / ICMPv6EchoReply(id=5, seq=6, data=data)
+    assert ours == back_in_tunnel(Ether(src=RED_MAC, dst=A_MAC) / reply, ours)
+
+
+@pytest.mark.parametrize(("port", "address"), [(UNDERLAY, VTEP), (EXTERNAL, NAT), (EXTERNAL, EXTERNAL_ADDRESS)])
+def test_the_gateways_outer_addresses_answer_ping(port, address):
+    ask = Ether(src=ROUTER_MAC, dst=PORT_MACS[port]) / IP(src="198.51.100.7", dst=address) / ICMP(id=1) / Raw(b"abc")
+    reply = IP(src=address, dst="198.51.100.7", id=0, flags="DF") / ICMP(type=0, id=1) / Raw(b"abc")
+    assert only(slow_path(), Punt.FOR_GATEWAY, ask, port) == bytes(Ether(src=PORT_MACS[port], dst=ROUTER_MAC) / reply)
+
+
+def from_a(size: int, flags: str = "", **ip: object) -> Packet:
+    head = Ether(src=A_MAC, dst=RED_MAC) / IP(src=A, dst="198.51.100.7", flags=flags, ttl=1, id=321, **ip)
+    return head / UDP(sport=1000, dport=2000) / Raw(bytes(n & 255 for n in range(size)))
+
+
+@pytest.mark.parametrize(("payload", "quoted"), [(10, 38), (520, 548), (2000, 548)])
+def test_an_expired_packet_is_told_with_as_much_of_it_as_fits_into_576_bytes(payload, quoted):
+    packet = from_a(payload)
+    ours = only(slow_path(), Punt.TTL_EXPIRED, tunnelled(packet))
+    quote = Raw(bytes(packet[IP])[:quoted])
+    error = IP(src=GATEWAY, dst=A, id=0, flags="DF", tos=0xC0) / ICMP(type=11, code=0) / quote
+    assert ours == back_in_tunnel(Ether(src=RED_MAC, dst=A_MAC) / error, ours, tos=0xC0)
+
+
+def test_a_packet_that_is_too_big_and_may_not_be_cut_is_told_with_the_next_hops_mtu():
+    packet = from_a(1500, "DF")
+    ours = only(slow_path(), Punt.TOO_BIG, tunnelled(packet), hop=EXTERNAL_HOP)
+    error = IP(src=GATEWAY, dst=A, id=0, flags="DF", tos=0xC0) / ICMP(type=3, code=4, nexthopmtu=1400)
+    expected = Ether(src=RED_MAC, dst=A_MAC) / error / Raw(bytes(packet[IP])[:548])
+    assert ours == back_in_tunnel(expected, ours, tos=0xC0)
+
+
+def test_of_a_jumbo_frame_the_first_bytes_are_enough_to_tell_that_it_is_too_big():
+    packet, path = from_a(8000, "DF"), slow_path()
+    (effect,) = path.handle(punted(Punt.TOO_BIG, tunnelled(packet)[:3000], hop=EXTERNAL_HOP, missing=5092), 0)
+    error = IP(src=GATEWAY, dst=A, id=0, flags="DF", tos=0xC0) / ICMP(type=3, code=4, nexthopmtu=1400)
+    expected = Ether(src=RED_MAC, dst=A_MAC) / error / Raw(bytes(packet[IP])[:548])
+    assert effect.frame == back_in_tunnel(expected, effect.frame, tos=0xC0)
+
+
+@pytest.mark.parametrize(
+    ("reason", "error"),
+    [
+        (Punt.TTL_EXPIRED, ICMPv6TimeExceeded(code=0)),
+        (Punt.TOO_BIG, ICMPv6PacketTooBig(mtu=1500)),
+        (Punt.UNREACHABLE, ICMPv6DestUnreach(code=1)),
+    ],
+)
+def test_errors_of_ipv6_quote_what_fits_into_1280_bytes(reason, error):
+    packet = IPv6(src=A_6, dst="2001:db8::7", hlim=1) / UDP(sport=1, dport=2) / Raw(bytes(1700))
+    ours = only(slow_path(), reason, tunnelled(Ether(src=A_MAC, dst=RED_MAC) / packet), hop=TUNNEL_HOP)
+    told = IPv6(src=GATEWAY_6, dst=A_6, hlim=64, tc=0xC0) / error / Raw(bytes(packet)[:1232])
+    assert ours == back_in_tunnel(Ether(src=RED_MAC, dst=A_MAC) / told, ours, tos=0xC0)
+
+
+def test_what_is_denied_is_told_to_the_tenant_as_prohibited():
+    packet = from_a(8)
+    ours = only(slow_path(), Punt.UNREACHABLE, tunnelled(packet))
+    error = IP(src=GATEWAY, dst=A, id=0, flags="DF", tos=0xC0) / ICMP(type=3, code=13) / Raw(bytes(packet[IP]))
+    assert ours == back_in_tunnel(Ether(src=RED_MAC, dst=A_MAC) / error, ours, tos=0xC0)
+
+
+def test_an_error_about_a_packet_from_the_internet_comes_from_the_ports_address():
+    packet = IP(src="198.51.100.7", dst=NAT, ttl=1) / TCP(sport=80, dport=2000)
+    ours = only(slow_path(), Punt.TTL_EXPIRED, Ether(src=ROUTER_MAC, dst=PORT_MACS[EXTERNAL]) / packet, EXTERNAL)
+    error = IP(src=EXTERNAL_ADDRESS, dst="198.51.100.7", id=0, flags="DF", tos=0xC0) / ICMP(type=11)
+    assert ours == bytes(Ether(src=PORT_MACS[EXTERNAL], dst=ROUTER_MAC) / error / Raw(bytes(packet)))
+
+
+def test_a_packet_that_may_be_cut_enters_again_in_parts_as_if_each_had_arrived():
+    packet, path = from_a(3000), slow_path()
+    effects = path.handle(punted(Punt.TOO_BIG, tunnelled(packet, tos=3), hop=EXTERNAL_HOP), 0)
+    assert path.outcomes == {Outcome.FRAGMENTED: 1}
+    whole = bytes(packet[IP])[20:]
+    expected = []
+    for at in range(0, len(whole), 1376):  # 1400 - 20, in eights
+        last = at + 1376 >= len(whole)
+        ip = IP(src=A, dst="198.51.100.7", ttl=1, id=321, proto=17, frag=at // 8, flags="" if last else "MF")
+        expected.append(tunnelled(Ether(src=A_MAC, dst=RED_MAC) / ip / Raw(whole[at : at + 1376]), tos=3))
+    assert effects == [Enter(UNDERLAY, frame) for frame in expected]
+
+
+def test_questions_to_neighbours_are_those_of_scapy():
+    path = slow_path()
+    path.configure(path._directory, path._hops, 0)
+    asked = {effect.port: effect.frame for effect in path.tick(0)}
+    assert sorted(asked) == [UNDERLAY, EXTERNAL, CUSTOMER]
+    mac = PORT_MACS[EXTERNAL]
+    question = ARP(op=1, hwsrc=mac, psrc=EXTERNAL_ADDRESS, pdst=ROUTER) / PADDING
+    assert asked[EXTERNAL] == bytes(Ether(src=mac, dst=BROADCAST) / question)
+    mac = PORT_MACS[CUSTOMER]
+    head = Ether(src=mac, dst="33:33:ff:00:00:fa") / Dot1Q(vlan=VLAN)
+    ip = IPv6(src="fe80::ff:fe00:12", dst="ff02::1:ff00:fa", hlim=255)
+    question = ICMPv6ND_NS(tgt=CUSTOMER_ROUTER_6) / ICMPv6NDOptSrcLLAddr(lladdr=mac)
+    assert asked[CUSTOMER] == bytes(head / ip / question)
+
+
+def test_a_standby_asks_without_showing_an_address():
+    path = slow_path(duty=Duty(own=False, public=False))
+    path.configure(path._directory, path._hops, 0)
+    asked = {effect.port: effect.frame for effect in path.tick(0)}
+    assert Ether(asked[EXTERNAL])[ARP].psrc == "0.0.0.0"
+
+
+def test_who_takes_over_announces_every_address_on_every_port():
+    frames = [(effect.port, Ether(effect.frame)) for effect in slow_path().announcements()]
+    told = {(port, frame[ARP].psrc) for port, frame in frames if ARP in frame}
+    assert told == {
+        (UNDERLAY, VTEP),
+        (EXTERNAL, EXTERNAL_ADDRESS),
+        (EXTERNAL, NAT),
+        (EXTERNAL, FLOATING),
+        (PROVIDER, PROVIDER_ADDRESS),
+        (CUSTOMER, GATEWAY),
+        (CUSTOMER, A),
+        (CUSTOMER, B),
+    }
+    for port, frame in frames:
+        assert frame.src == PORT_MACS[port]
+        assert (Dot1Q in frame and frame[Dot1Q].vlan == VLAN) == (port == CUSTOMER)
+        if ARP in frame:
+            assert (frame.dst, frame[ARP].psrc) == (BROADCAST, frame[ARP].pdst)
+        else:
+            assert (frame.dst, frame[IPv6].dst, frame[ICMPv6ND_NA].S) == ("33:33:00:00:00:01", "ff02::1", 0)
+    advertised = {frame[ICMPv6ND_NA].tgt for _, frame in frames if ICMPv6ND_NA in frame}
+    assert {GATEWAY_6, A_6, B_6} < advertised
