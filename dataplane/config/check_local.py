@@ -1,0 +1,67 @@
+"""What makes a gateway's own configuration sound."""
+
+from collections.abc import Iterator
+
+from dataplane.config.addresses import overlap
+from dataplane.config.local import Limits, LocalConfig, Side, Timeouts
+
+MOST_INTERFACES = 16
+LEAST_MTU_BYTES, MOST_MTU_BYTES = 576, 65_535
+MOST_TABLE_ROWS = 1 << 24
+MULTICAST = 1 << 40
+
+
+def local_problems(local: LocalConfig) -> tuple[str, ...]:
+    """Return what is wrong, a line each with the place; nothing where all is well."""
+    return tuple(f"gateway {local.gateway_id or '?'}: {line}" for line in _all(local))
+
+
+def _all(local: LocalConfig) -> Iterator[str]:
+    if not local.gateway_id:
+        yield "gateway_id: must not be empty"
+    yield from _interfaces(local)
+    yield from _provider_networks(local)
+    share = local.nat_ports
+    if not 1 <= share.first <= share.last <= 65_535:
+        yield f"nat_ports: {share.first} to {share.last} is no range of ports within 1 to 65535"
+    for name in Limits.__slots__:
+        rows = getattr(local.limits, name)
+        if name != "connections_per_endpoint" and (rows < 2 or rows & (rows - 1) or rows > MOST_TABLE_ROWS):
+            yield f"limits.{name}: {rows} is no power of two from 2 to {MOST_TABLE_ROWS}"
+    if local.limits.connections_per_endpoint < 1:
+        yield f"limits.connections_per_endpoint: {local.limits.connections_per_endpoint} is less than 1"
+    for name in Timeouts.__slots__:
+        if getattr(local.timeouts, name) < 1:
+            yield f"timeouts.{name}: {getattr(local.timeouts, name)} is less than 1"
+
+
+def _interfaces(local: LocalConfig) -> Iterator[str]:
+    if len(local.interfaces) > MOST_INTERFACES:
+        yield f"interfaces: {len(local.interfaces)}; at most {MOST_INTERFACES}"
+    names = [interface.name for interface in local.interfaces]
+    for name in {name for name in names if names.count(name) > 1}:
+        yield f"interfaces: {name} is there twice"
+    underlays = [interface for interface in local.interfaces if interface.side is Side.UNDERLAY]
+    if not underlays:
+        yield "interfaces: none is of the underlay; VXLAN packets come and go there"
+    for interface in local.interfaces:
+        place = f"interface {interface.name}"
+        if interface.address is None and interface.side is not Side.CUSTOMER:
+            yield f"{place}: address: one is needed on the {interface.side} side"
+        if not 0 < interface.mac < 1 << 48 or interface.mac & MULTICAST:
+            yield f"{place}: mac: {interface.mac:#x} is no unicast MAC"
+        if not LEAST_MTU_BYTES <= interface.mtu_bytes <= MOST_MTU_BYTES:
+            yield f"{place}: mtu_bytes: {interface.mtu_bytes} is not within {LEAST_MTU_BYTES} to {MOST_MTU_BYTES}"
+        if interface.network and interface.router and interface.router not in interface.network:
+            yield f"{place}: router: {interface.router} is not in {interface.network}"
+
+
+def _provider_networks(local: LocalConfig) -> Iterator[str]:
+    """A border rule speaks of one network's prefixes, so no address may be of two networks."""
+    known = [(network.realm, prefix) for network in local.provider_networks for prefix in network.prefixes]
+    for i, (realm, prefix) in enumerate(known):
+        for other, another in known[:i]:
+            if other is not realm and overlap(prefix, another):
+                yield f"provider_networks: {prefix} of {realm} overlaps {another} of {other}"
+    if known and not any(interface.side is Side.PROVIDER for interface in local.interfaces):
+        yield "provider_networks: there is no interface on the provider side to reach them by"
