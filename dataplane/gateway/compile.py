@@ -44,6 +44,7 @@ def compile_tables(
     generation: int,
     active: bool = True,
     partners: Sequence[IPv4Address] = (),
+    taken_vtep: IPv4Address | None = None,
 ) -> Tables:
     """Return one generation of tables.
 
@@ -54,6 +55,7 @@ def compile_tables(
         generation: what the data process will say that it runs.
         active: whether this gateway of a pair serves.
         partners: VTEPs of other gateways, from which packets of every VNI may come.
+        taken_vtep: the partner's, while this gateway does its work.
 
     Raises:
         ValueError: `local` is no gateway; one line for each reason.
@@ -68,7 +70,7 @@ def compile_tables(
     outside = Outside(site, network.vpcs)
     return Tables(
         generation=np.array([generation], dtype=np.int64),
-        own=_own(local, site, active),
+        own=_own(local, site, active, taken_vtep),
         vnis=indexed(grid([(vpc.vni,) for vpc in network.vpcs], 1), np.arange(len(network.vpcs))),
         vpcs=_vpcs(local, network, rules, _routed(routes, hops, site, network)),
         vteps=_vteps(hops, network.vpcs, partners),
@@ -121,12 +123,13 @@ def _vteps(hops: Hops, vpcs: Sequence[Vpc], partners: Sequence[IPv4Address]) -> 
     return indexed(keys, np.zeros(len(keys), dtype=np.int64))
 
 
-def _own(local: LocalConfig, site: Site, active: bool) -> Ints:
+def _own(local: LocalConfig, site: Site, active: bool, taken_vtep: IPv4Address | None) -> Ints:
     """Return `Tables.own`."""
     timeouts = local.timeouts
     found = np.zeros(schema.OWN_WORDS, dtype=np.int64)
     found[schema.OWN_VTEP] = int(site.vtep)
     found[schema.OWN_ACTIVE] = active
+    found[schema.OWN_TAKEN_VTEP] = int(taken_vtep or 0)
     found[schema.OWN_UDP_TIMEOUT_S] = timeouts.udp_s
     found[schema.OWN_UDP_UNANSWERED_S] = timeouts.udp_unanswered_s
     found[schema.OWN_TCP_TIMEOUT_S] = timeouts.tcp_established_s
