@@ -20,7 +20,7 @@ class Slice(NamedTuple):
     """Rows of `Tables.rules`."""
 
     first: int
-    count: int
+    rows: int
 
 
 class Slices(NamedTuple):

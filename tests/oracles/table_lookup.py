@@ -21,7 +21,8 @@ def hash3(first, second, third):
     return hash2(hash2(first, second), third)
 
 
-HASHES = {1: hash1, 2: hash2, 3: hash3}
+def hashed(*words):
+    return (hash1, hash2, hash3)[len(words) - 1](*words)
 
 
 def signed(word):
@@ -32,7 +33,7 @@ def signed(word):
 def find(table, *words):
     """Return the row under a key, or -1."""
     slots = len(table)
-    slot = HASHES[len(words)](*words) % slots
+    slot = hashed(*words) % slots
     for _ in range(slots):
         *key, row = table[slot].tolist()
         if row == -1:

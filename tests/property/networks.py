@@ -35,16 +35,20 @@ ROUTERS = {"underlay": IPv4Address("192.0.2.254"), "external": IPv4Address("203.
 PROVIDER_NET = IPv4Network("10.9.0.0/24")
 
 
-@st.composite
-def rules(draw, kind=SecurityRule, **fixed):
-    ports = sorted(draw(st.tuples(*[st.sampled_from([0, 22, 80, 81, 4791, 65_535])] * 2)))
-    return kind(
-        allow=draw(st.booleans()),
-        protocol=draw(st.sampled_from(Protocol)),
-        remote=draw(st.sampled_from(REMOTES)),
-        port_min=ports[0],
-        port_max=ports[1],
-        **{name: draw(values) for name, values in fixed.items()},
+PORTS = st.sampled_from([0, 22, 80, 81, 4791, 65_535])
+
+
+def rules(kind=SecurityRule, **more):
+    return st.tuples(PORTS, PORTS).flatmap(
+        lambda ports: st.builds(
+            kind,
+            allow=st.booleans(),
+            protocol=st.sampled_from(Protocol),
+            remote=st.sampled_from(REMOTES),
+            port_min=st.just(min(ports)),
+            port_max=st.just(max(ports)),
+            **more,
+        )
     )
 
 
@@ -114,7 +118,7 @@ def gateways(draw):
     """A gateway with an underlay port and some of the others, in any order, and the neighbours it knows."""
     sides = draw(st.permutations([Side.UNDERLAY, *draw(st.sets(st.sampled_from(list(Side)[1:])))]))
     router = draw(st.booleans())
-    interfaces = {
+    interfaces: dict[Side, dict] = {
         Side.UNDERLAY: {
             "address": IPv4Address("192.0.2.100"),
             "network": IPv4Network("192.0.2.0/24"),
@@ -150,7 +154,7 @@ def gateways(draw):
 
 @st.composite
 def neighbours(draw, local):
-    by_side = {
+    by_side: dict[Side, list] = {
         Side.UNDERLAY: [*VTEPS, ROUTERS["underlay"]],
         Side.EXTERNAL: [ROUTERS["external"], IPv4Address("203.0.113.77")],
         Side.CUSTOMER: [ip_address("192.168.100.1"), ip_address("fe80::1")],

@@ -39,8 +39,9 @@ def port_of(local, side):
     return next((port for port, interface in enumerate(local.interfaces) if interface.side is side), None)
 
 
-def expected_hop(local, neighbours, network, vpc, address):
+def expected_hop(site, network, vpc, address):
     """Return what the configuration says of a destination that is no endpoint: a kind and its particulars."""
+    local, neighbours = site
     by_id = {each.id: each for each in network.vpcs}
     peers = [by_id[p.b if p.a == vpc.id else p.a] for p in sorted(network.peerings) if vpc.id in (p.a, p.b)]
     mac = 0x0248_0000_0000 + vpc.vni
@@ -104,7 +105,7 @@ def test_a_destination_is_routed_as_the_configuration_says(site, network, data):
     for vpc in network.vpcs:
         gateway_addresses = [subnet.gateway for subnet in vpc.subnets]
         for address in data.draw(st.lists(ADDRESSES, max_size=12)) + gateway_addresses:
-            assert told(tables, find_route(tables, vpc.vni, address)) == expected_hop(*site, network, vpc, address)
+            assert told(tables, find_route(tables, vpc.vni, address)) == expected_hop(site, network, vpc, address)
 
 
 @SOME
