@@ -112,6 +112,8 @@ OWN_VTEP, OWN_ACTIVE, OWN_UDP_TIMEOUT_S, OWN_UDP_UNANSWERED_S, OWN_TCP_TIMEOUT_S
 OWN_ICMP_TIMEOUT_S, OWN_OTHER_TIMEOUT_S, OWN_FRAGMENT_TIMEOUT_S, OWN_PER_ENDPOINT = range(6, 10)
 OWN_TAKEN_VTEP = 10
 """The partner's VTEP address while this gateway does its work, 0 at other times: it is served like the own one."""
+OWN_NAT_FIRST, OWN_NAT_LAST = 11, 12
+"""The ports of this gateway's share, for what is translated to its own address on the provider port."""
 OWN_WORDS = 16
 
 CONNECTION = _row(
@@ -135,10 +137,11 @@ CONNECTION = _row(
     "packets",
     "bytes",
     "seen_packets",  # at the last look of whoever copies it to the partner
+    "owner",  # row of the endpoint whose share of the connections it is of
 )
 """One direction of a connection. A row stays where it is for as long as it lives; `key` 0 is a free one."""
 
-REPLY, TRANSLATED, SEEN_REPLY, ESTABLISHED, CLOSING, FROM_PARTNER, FLOATING = (1 << bit for bit in range(7))
-"""Flags of a connection's row: this is the direction of the answers; addresses or ports change; an answer was seen
-(both rows have it); TCP's handshake is done; a FIN or RST was seen; told by the partner, not seen here; by
-floating IP."""
+REPLY, TRANSLATED, SEEN_REPLY, ESTABLISHED, CLOSING, FROM_PARTNER, FLOATING, BORDER = (1 << bit for bit in range(8))
+"""Flags of a connection's row: this is the direction of the answers; addresses or ports change; an answer was seen;
+TCP's handshake is done; a FIN or RST was seen; told by the partner, not seen here; by floating IP; to the provider's
+networks. Both rows have the same flags, but for REPLY."""

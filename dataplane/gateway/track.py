@@ -1,0 +1,138 @@
+"""Find the connection of each packet, count it, and follow TCP as far as time-outs need it.
+
+HIT: next hop and translation are the connection's. MISS: nothing is known of it, or only by an older generation of
+tables; `admit` decides. `connection` is the row then, or -1.
+
+TCP: who opened it acknowledges an answer: ESTABLISHED. A FIN or RST from either side: CLOSING, until both are silent
+for the transitory time-out or a SYN opens it anew (RFC 5382, REQ-5; RFC 6191 for the reuse of ports). Sequence numbers
+are the endpoints' business.
+
+What comes from outside and what comes from the provider's networks has the same VNI in its key, OUTSIDE; it has to
+come from the side that its connection leads to.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from dataplane.engine.burst import LATER_FRAGMENT, drop
+from dataplane.engine.graph import GraphArrays
+from dataplane.engine.reasons import Drop
+from dataplane.gateway.connections import NOWHERE, end_connection, find_connection, key_of, release_ended
+from dataplane.gateway.journal import note
+from dataplane.gateway.kinds import HIT, MISS
+from dataplane.gateway.mappings import TCP
+from dataplane.gateway.schema import (
+    BORDER,
+    CLOSING,
+    ESTABLISHED,
+    OUTSIDE,
+    REPLY,
+    SEEN_REPLY,
+    SIDES,
+    TRANSLATED,
+    Tables,
+)
+from dataplane.gateway.state import UPDATED, State
+from dataplane.jit import Bytes, Row, Rows, element, inline
+
+FIN, SYN, RST, ACK = 1, 2, 4, 16
+FLAGS_AT = 13
+"""Byte of a TCP header (RFC 9293, 3.1)."""
+PROVIDER_SIDE = SIDES.index("provider")
+
+
+@element
+def track(
+    node: int, packets: Rows, count: int, memory: Bytes, graph: GraphArrays, tables: Tables, state: State, now_ns: int
+) -> None:
+    """Find connections."""
+    hit, miss = graph.next[node, HIT], graph.next[node, MISS]
+    generation = tables.generation[0]
+    release_ended(state)
+    for i in range(count):
+        packet = packets[i]
+        if packet.node != node:
+            continue
+        key = key_of(packet.ports, packet.protocol, packet.vni)
+        row = find_connection(state, packet.source_hi, packet.source_lo, packet.target_hi, packet.target_lo, key)
+        if row != NOWHERE and packet.protocol == TCP and state.connections[row].flags & CLOSING:
+            row = _reopened(memory, packet, state, row)
+        packet.connection = row
+        if row == NOWHERE or state.connections[row].generation != generation:
+            packet.node = miss
+        elif packet.vni == OUTSIDE and not comes_from_its_side(packet, tables, state.connections[row]):
+            drop(packet, Drop.MARTIAN)
+        else:
+            carry(memory, packet, state, row, now_ns)
+            packet.node = hit
+
+
+@inline
+def comes_from_its_side(packet: Row, tables: Tables, connection: Row) -> bool:
+    """Say whether a packet without a VPC came in where its connection leads out."""
+    return (tables.ports[packet.in_port, 0] == PROVIDER_SIDE) == (connection.flags & BORDER != 0)
+
+
+@inline
+def carry(memory: Bytes, packet: Row, state: State, row: int, now_ns: int) -> None:
+    """Count a packet of a connection and send it the connection's way."""
+    connection = state.connections[row]
+    connection.last_seen_ns = now_ns
+    connection.packets += 1
+    connection.bytes += packet.length
+    flags = connection.flags
+    if packet.protocol == TCP:
+        if packet.fragment != LATER_FRAGMENT:
+            seen = memory[packet.l4 + FLAGS_AT]
+            if flags & ESTABLISHED == 0 or seen & (FIN | RST | SYN):
+                _follow(state, row, np.int64(seen))
+    elif flags & (REPLY | SEEN_REPLY) == REPLY:
+        _change(state, row, SEEN_REPLY)
+    packet.connection = row
+    packet.next_hop = connection.next_hop
+    packet.translation = row if flags & TRANSLATED else NOWHERE
+
+
+@element
+def _follow(state: State, row: int, seen: Any) -> None:
+    """Follow a TCP connection by the flags of one of its packets."""
+    flags = state.connections[row].flags
+    found = flags
+    if seen & (FIN | RST):
+        found |= CLOSING
+    if flags & REPLY:
+        found |= SEEN_REPLY
+    elif flags & SEEN_REPLY and seen & (ACK | SYN | RST) == ACK:
+        found |= ESTABLISHED
+    if found != flags:
+        _change(state, row, found & ~flags)
+
+
+@element
+def _change(state: State, row: int, flags: int) -> None:
+    """Set flags of both directions."""
+    connection = state.connections[row]
+    connection.flags |= flags
+    state.connections[connection.pair].flags |= flags
+    note(state, UPDATED, row, 0)
+
+
+@element
+def _reopened(memory: Bytes, packet: Row, state: State, row: int) -> int:
+    """Return the row of a packet of a connection that was closing: a SYN begins another one.
+
+    From who opened the old one: the same rows, to be admitted anew, so that the mapping stays. From the other side:
+    another connection altogether.
+    """
+    if packet.fragment == LATER_FRAGMENT or memory[packet.l4 + FLAGS_AT] & (SYN | ACK | RST | FIN) != SYN:
+        return row
+    connection = state.connections[row]
+    if connection.flags & REPLY:
+        end_connection(state, row)
+        return NOWHERE
+    back = state.connections[connection.pair]
+    for each in (connection, back):
+        each.flags &= ~(CLOSING | ESTABLISHED | SEEN_REPLY)
+        each.generation = NOWHERE
+    return row
