@@ -9,8 +9,8 @@ An element drops, punts and transmits by itself; outcomes are for what goes on. 
 """
 
 UNDERLAY, EXTERNAL_SIDE, CUSTOMER_SIDE, PROVIDER_SIDE = 0, 1, 2, 3
-"""Entries by side, in the order of `schema.SIDES`: is the frame for us, and which VPC is it in? The underlay's takes
-the outer headers off. One outcome."""
+"""Entries by side, in the order of `schema.SIDES`: is the frame for us, and which VPC is it in? The underlay's
+(`underlay.underlay`) takes the outer headers off; `sides.customer`; for the other two `sides.untagged`. One outcome."""
 PARSE = 4
 """Read and check the IP and transport headers. One outcome."""
 CHECK_SOURCE = 5

@@ -3,11 +3,11 @@ r"""Explicit congestion notification across a tunnel (RFC 6040), normal mode.
 Going in (4.1) the outer header gets the inner field as it is. Coming out (4.2):
 
     inner \ outer  | not-ECT   ECT(0)    ECT(1)    CE
-    --------------+--------------------------------------
-    not-ECT       | not-ECT   not-ECT   not-ECT   drop
-    ECT(0)        | ECT(0)    ECT(0)    ECT(1)    CE
-    ECT(1)        | ECT(1)    ECT(1)    ECT(1)    CE
-    CE            | CE        CE        CE        CE
+    ---------------+--------------------------------------
+    not-ECT        | not-ECT   not-ECT   not-ECT   drop
+    ECT(0)         | ECT(0)    ECT(0)    ECT(1)    CE
+    ECT(1)         | ECT(1)    ECT(1)    ECT(1)    CE
+    CE             | CE        CE        CE        CE
 
 So RoCE's congestion marks, made by a switch on the way, reach the receiver's CNP; the ICRC does not cover them.
 """

@@ -1,0 +1,65 @@
+"""Read the IPv4 header of a packet that was let in."""
+
+from dataplane.engine.burst import GROUP, NOT_A_FRAGMENT, V4_PREFIX, drop
+from dataplane.engine.reasons import Drop
+from dataplane.gateway.arrival import fail
+from dataplane.gateway.flow import ends_at, finish, fragment_kind
+from dataplane.jit import Bytes, Row, inline
+from dataplane.packet import ipv4
+from dataplane.packet.ecn import LOST, decapsulated
+from dataplane.packet.faults import SOUND
+from dataplane.packet.memory import load8, load16, load32
+from dataplane.packet.transport import TCP, TCP_BYTES
+
+
+@inline
+def read_ipv4(memory: Bytes, packet: Row) -> None:
+    """Fill in a row whose `l3` is an IPv4 header, by the frame's type; or let the packet end here."""
+    at = packet.l3
+    header = ipv4.header_of(memory, at, packet.at + packet.first_length - at, packet.at + packet.length - at)
+    if header < 0:
+        fail(packet, header)
+        return
+    source, target = load32(memory, at + 12), load32(memory, at + 16)
+    packet.family = 4
+    packet.source_lo = V4_PREFIX | source
+    packet.target_lo = V4_PREFIX | target
+    packet.protocol = load8(memory, at + 9)
+    packet.l4 = at + header
+    packet.l4_bytes = load16(memory, at + 2) - header
+    if not ends_at(packet, packet.l4 + packet.l4_bytes):
+        drop(packet, Drop.BAD_IP_HEADER)
+    elif ipv4.is_many(target) or packet.routed == GROUP:
+        drop(packet, Drop.BROADCAST)
+    elif ipv4.is_no_source(source) or ipv4.is_no_target(target) or source == target:
+        drop(packet, Drop.MARTIAN)
+    elif _read_fragment(memory, packet) and _take_mark(memory, packet):
+        finish(memory, packet)
+
+
+@inline
+def _read_fragment(memory: Bytes, packet: Row) -> bool:
+    word = load16(memory, packet.l3 + 6)
+    packet.fragment = fragment_kind(word & ipv4.OFFSET, word & ipv4.MORE_FRAGMENTS)
+    if packet.fragment != NOT_A_FRAGMENT:
+        packet.fragment_id = load16(memory, packet.l3 + 4) | packet.protocol << 32
+        fault = ipv4.fragment_fault(word, packet.l4_bytes, TCP_BYTES if packet.protocol == TCP else 0)
+        if fault != SOUND:
+            fail(packet, fault)
+            return False
+    return True
+
+
+@inline
+def _take_mark(memory: Bytes, packet: Row) -> bool:
+    """Take over the mark of the outer header; false where the packet is lost for it."""
+    if packet.outer_ecn <= 0:
+        return True
+    inner = load8(memory, packet.l3 + 1) & 3
+    merged = decapsulated(inner, packet.outer_ecn)
+    if merged == LOST:
+        drop(packet, Drop.ECN_MISMATCH)
+        return False
+    if merged != inner:
+        ipv4.mark(memory, packet.l3, merged)
+    return True
