@@ -21,31 +21,10 @@ def receive(ports: Ports, port: int, packets: Rows, at_most: int) -> int:
     own, count = ports.ports[port], 0
     ring, mask = ports.rings[2 * port], ports.rings.shape[1] - 1
     while count < at_most and own.rx_head < own.rx_tail:
-        describe(ports, packets[count], ring[own.rx_head & mask])
+        pool.describe(ports, packets[count], ring[own.rx_head & mask])
         own.rx_head += 1
         count += 1
     return count
-
-
-@inline
-def describe(ports: Ports, packet: Row, handle: int) -> None:
-    """Fill in a packet's row from what is written down of its pieces."""
-    number = handle & NUMBER
-    packet.at = ports.pieces[number, PIECE_AT]
-    packet.first_length = ports.pieces[number, PIECE_BYTES]
-    packet.length = length_of(ports, handle)
-    packet.floor = pool.start_of(ports, number)
-    packet.frame = handle
-
-
-@kernel
-def length_of(ports: Ports, handle: int) -> int:
-    """Return the bytes of a frame in all its buffers."""
-    number, length = handle & NUMBER, 0
-    while number != END:
-        length += ports.pieces[number, PIECE_BYTES]
-        number = ports.pieces[number, NEXT] if handle & CHAINED else END
-    return length
 
 
 @inline
@@ -60,35 +39,12 @@ def enqueue(ports: Ports, packet: Row, port: int) -> int:
 
 
 @kernel
-def write_frame(ports: Ports, source: Bytes, at: int, length: int) -> int:
-    """Copy a frame into free buffers; return its handle, or END where there are too few."""
-    room = ports.pool[layout.CHUNK_BYTES] - HEADROOM
-    if length <= 0 or (length + room - 1) // room > ports.pool[layout.FREE]:
-        return END
-    first, before, done = END, END, 0
-    while done < length:
-        number, count = pool.take(ports), min(room, length - done)
-        to = pool.start_of(ports, number) + HEADROOM
-        fields.copy(ports.memory, to, source, at + done, count)
-        ports.pieces[number, NEXT] = END
-        ports.pieces[number, PIECE_AT] = to
-        ports.pieces[number, PIECE_BYTES] = count
-        if before == END:
-            first = number
-        else:
-            ports.pieces[before, NEXT] = number
-        before = number
-        done += count
-    return first | CHAINED if length > room else first
-
-
-@kernel
 def offer(ports: Ports, port: int, source: Bytes, at: int, length: int) -> bool:
     """Let a frame arrive at a port; False where its ring or the pool is full, and nothing was done."""
     own, size = ports.ports[port], ports.rings.shape[1]
     if own.rx_tail - own.rx_head == size:
         return False
-    handle = write_frame(ports, source, at, length)
+    handle = pool.write_frame(ports, source, at, length)
     if handle == END:
         return False
     ports.rings[2 * port, own.rx_tail & (size - 1)] = handle

@@ -1,8 +1,21 @@
 """Buffers taken, given back, and checked before they leave."""
 
 from dataplane.io import layout
-from dataplane.io.layout import CHAINED, CHUNK_BYTES, END, FREE, NEXT, NUMBER, PIECE_AT, PIECE_BYTES, POOL_AT, Ports
-from dataplane.jit import Row, inline, kernel
+from dataplane.io.layout import (
+    CHAINED,
+    CHUNK_BYTES,
+    END,
+    FREE,
+    HEADROOM,
+    NEXT,
+    NUMBER,
+    PIECE_AT,
+    PIECE_BYTES,
+    POOL_AT,
+    Ports,
+)
+from dataplane.jit import Bytes, Row, inline, kernel
+from dataplane.packet import memory as fields
 
 
 @inline
@@ -93,3 +106,47 @@ def _close_rest(ports: Ports, packet: Row, number: int, left: int) -> int:
     if count == 1:
         packet.frame = number
     return count
+
+
+@inline
+def describe(ports: Ports, packet: Row, handle: int) -> None:
+    """Fill in a packet's row from what is written down of its pieces."""
+    number = handle & NUMBER
+    packet.at = ports.pieces[number, PIECE_AT]
+    packet.first_length = ports.pieces[number, PIECE_BYTES]
+    packet.length = length_of(ports, handle)
+    packet.floor = start_of(ports, number)
+    packet.frame = handle
+
+
+@kernel
+def length_of(ports: Ports, handle: int) -> int:
+    """Return the bytes of a frame in all its buffers."""
+    number, length = handle & NUMBER, 0
+    while number != END:
+        length += ports.pieces[number, PIECE_BYTES]
+        number = ports.pieces[number, NEXT] if handle & CHAINED else END
+    return length
+
+
+@kernel
+def write_frame(ports: Ports, source: Bytes, at: int, length: int) -> int:
+    """Copy a frame into free buffers; return its handle, or END where there are too few."""
+    room = ports.pool[layout.CHUNK_BYTES] - HEADROOM
+    if length <= 0 or (length + room - 1) // room > ports.pool[layout.FREE]:
+        return END
+    first, before, done = END, END, 0
+    while done < length:
+        number, count = take(ports), min(room, length - done)
+        to = start_of(ports, number) + HEADROOM
+        fields.copy(ports.memory, to, source, at + done, count)
+        ports.pieces[number, NEXT] = END
+        ports.pieces[number, PIECE_AT] = to
+        ports.pieces[number, PIECE_BYTES] = count
+        if before == END:
+            first = number
+        else:
+            ports.pieces[before, NEXT] = number
+        before = number
+        done += count
+    return first | CHAINED if length > room else first

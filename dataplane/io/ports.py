@@ -18,8 +18,8 @@ A run loop calls `receive` for a port, lets elements decide, and hands the same 
 from dataplane.engine.burst import DROPPED, PUNTED, TRANSMIT
 from dataplane.engine.counters import Counters
 from dataplane.engine.reasons import DROPS, PUNTS, Drop
-from dataplane.io import in_memory, pool
-from dataplane.io.layout import END, NEXT, PIECE_AT, PIECE_BYTES, Ports
+from dataplane.io import in_memory, pool, xsk_kernels
+from dataplane.io.layout import END, KIND, NEXT, PIECE_AT, PIECE_BYTES, XSK, Ports
 from dataplane.jit import Bytes, Row, Rows, inline, kernel
 from dataplane.packet import memory as fields
 
@@ -30,7 +30,10 @@ TRANSMIT_FULL = int(Drop.TRANSMIT_FULL)
 @kernel
 def receive(ports: Ports, port: int, packets: Rows, at_most: int, counters: Counters) -> int:
     """Take up to `at_most` frames that have arrived at a port; return how many rows were filled."""
-    count = in_memory.receive(ports, port, packets, at_most)
+    if ports.pool[KIND] == XSK:
+        count = xsk_kernels.receive(ports, port, packets, at_most, counters)
+    else:
+        count = in_memory.receive(ports, port, packets, at_most)
     counted, length = counters.ports[port], 0
     if count == 0:
         counted.empty_polls += 1
@@ -49,32 +52,38 @@ def settle(ports: Ports, packets: Rows, count: int, counters: Counters) -> None:
     """Send every row whose fate is TRANSMIT, give back the buffers of all others, and count them all."""
     for i in range(count):
         _settle_one(ports, packets[i], counters)
+    if ports.pool[KIND] == XSK:
+        xsk_kernels.flush(ports, counters)
 
 
 @inline
-def _settle_one(ports: Ports, packet: Row, counters: Counters) -> bool:
-    """Do what a row's fate says; return whether it leaves."""
+def _settle_one(ports: Ports, packet: Row, counters: Counters) -> None:
+    """Do what a row's fate says."""
     if packet.node == TRANSMIT:
         reason = _hand_over(ports, packet)
         if reason < 0:
             out = counters.ports[packet.out_port]
             out.tx_packets += 1
             out.tx_bytes += packet.length
-            return True
+            return
         packet.node = DROPPED
         packet.reason = reason
         if 0 <= packet.out_port < ports.ports.size:
             counters.ports[packet.out_port].tx_failed += 1
     pool.give_chain(ports, packet.frame)
     count_end(packet, counters)
-    return False
 
 
 @inline
 def _hand_over(ports: Ports, packet: Row) -> int:
     """Give a frame to its way out; return -1, or the reason why it cannot leave."""
-    if not 0 <= packet.out_port < ports.ports.size or pool.close_chain(ports, packet) == 0:
+    if not 0 <= packet.out_port < ports.ports.size:
         return BAD_STATE
+    pieces = pool.close_chain(ports, packet)
+    if pieces == 0:
+        return BAD_STATE
+    if ports.pool[KIND] == XSK:
+        return xsk_kernels.enqueue(ports, packet, pieces)
     return in_memory.enqueue(ports, packet, packet.out_port)
 
 
@@ -102,7 +111,8 @@ def inject(ports: Ports, port: int, source: Bytes, at: int, length: int, counter
     packet = ports.spare[0]
     packet.node = TRANSMIT
     packet.out_port = port
-    return _settle_one(ports, packet, counters)
+    settle(ports, ports.spare, 1, counters)
+    return packet.node == TRANSMIT
 
 
 @kernel
@@ -118,14 +128,14 @@ def bring(
     counters.ports[port].rx_injected += 1
     packet = packets[row]
     packet.in_port = port
-    handle = in_memory.write_frame(ports, source, at, length)
+    handle = pool.write_frame(ports, source, at, length)
     if handle == END:
         counters.ports[port].tx_failed += 1
         packet.node = DROPPED
         packet.reason = TRANSMIT_FULL
         count_end(packet, counters)
         return False
-    in_memory.describe(ports, packet, handle)
+    pool.describe(ports, packet, handle)
     return True
 
 

@@ -1,0 +1,95 @@
+"""What Linux says of a network interface, and switching off what makes frames of it that are none on a wire.
+
+Offloads are the trap of veth: a sender's kernel leaves checksums to a "card" that is not there, and hands over frames
+of many segments. Whoever sends towards a port by veth switches them off at its own end (`switch_off_offloads`, or
+`ethtool -K DEVICE tx off tso off gso off`); what a port itself can do is to stop frames from being glued together.
+"""
+
+import ctypes
+import errno
+import fcntl
+import os
+import socket
+import struct
+from dataclasses import dataclass
+
+from dataplane.io.fault import PortFault
+
+SIOCGIFFLAGS, SIOCGIFMTU, SIOCETHTOOL = 0x8913, 0x8921, 0x8946
+IFF_UP, IFF_RUNNING = 1, 0x40
+ETHTOOL_GCHANNELS = 0x3C
+ETHTOOL_GFLAGS, ETHTOOL_SFLAGS = 0x25, 0x26
+ETH_FLAG_TXVLAN, ETH_FLAG_LRO = 1 << 7, 1 << 15
+SWITCHES = {"tx": (0x16, 0x17), "tso": (0x1E, 0x1F), "gso": (0x23, 0x24), "gro": (0x2B, 0x2C)}
+"""ethtool's commands that get and set an offload."""
+SENDING, RECEIVING = ("tx", "tso", "gso"), ("gro",)
+MOST_QUEUES = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """An interface at the time when it was looked at."""
+
+    name: str
+    index: int
+    mtu_bytes: int
+    queues: int
+    """Receive queues that it can have."""
+    up: bool
+
+    @property
+    def frame_bytes(self) -> int:
+        """The longest frame: the MTU, an Ethernet header and two VLAN tags."""
+        return self.mtu_bytes + 14 + 8
+
+
+def look_at(name: str) -> Link:
+    """Return what there is to know of an interface of this network namespace; raises PortFault where it is none."""
+    try:
+        index = socket.if_nametoindex(name)
+    except OSError:
+        raise PortFault(f"{name}: there is no such interface in this network namespace; see `ip link`") from None
+    flags = struct.unpack("=H", _ask(name, SIOCGIFFLAGS, b"")[:2])[0]
+    mtu_bytes = struct.unpack("=i", _ask(name, SIOCGIFMTU, b"")[:4])[0]
+    return Link(name=name, index=index, mtu_bytes=mtu_bytes, queues=_queues(name), up=bool(flags & IFF_UP))
+
+
+def switch_off_offloads(name: str, which: tuple[str, ...] = (*SENDING, *RECEIVING)) -> tuple[str, ...]:
+    """Switch off offloads of an interface (`which`, and the gluing of frames); return those that stay on."""
+    for switch in which:
+        _ethtool(name, SWITCHES[switch][1], 0)
+    flags = _ethtool(name, ETHTOOL_GFLAGS, 0) or 0
+    unwanted = (ETH_FLAG_LRO if "gro" in which else 0) | (ETH_FLAG_TXVLAN if "tx" in which else 0)
+    if flags & unwanted:
+        _ethtool(name, ETHTOOL_SFLAGS, flags & ~unwanted)
+    return tuple(switch for switch in which if _ethtool(name, SWITCHES[switch][0], 0))
+
+
+def _queues(name: str) -> int:
+    channels = ctypes.create_string_buffer(struct.pack("=9I", ETHTOOL_GCHANNELS, *(0,) * 8), 36)
+    try:
+        _ask(name, SIOCETHTOOL, struct.pack("@P", ctypes.addressof(channels)))
+    except OSError:
+        return 1
+    words = struct.unpack("=9I", channels.raw)
+    # struct ethtool_channels: command, max rx, tx, other, combined, then the same as they are now
+    return min(max(words[5] + words[8], 1), MOST_QUEUES)
+
+
+def _ethtool(name: str, command: int, value: int) -> int | None:
+    """Get or set a value; None where the interface has no such thing."""
+    request = ctypes.create_string_buffer(struct.pack("=II", command, value), 8)
+    try:
+        _ask(name, SIOCETHTOOL, struct.pack("@P", ctypes.addressof(request)))
+    except OSError as fault:
+        if fault.errno == errno.EPERM:
+            raise PortFault(f"{name}: offloads cannot be switched off: {os.strerror(errno.EPERM)}") from None
+        return None
+    return int(struct.unpack("=II", request.raw)[1])
+
+
+def _ask(name: str, request: int, content: bytes) -> bytes:
+    """Do an ioctl with a `struct ifreq`; return what is behind the name."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as door:
+        answer = fcntl.ioctl(door, request, struct.pack("16s24s", name.encode(), content))
+    return answer[16:]
