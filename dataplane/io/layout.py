@@ -28,6 +28,8 @@ NEXT, PIECE_AT, PIECE_BYTES = range(3)
 """Columns of `pieces`: the buffer that goes on, or END; where its bytes begin in the memory; how many they are."""
 END = -1
 CHAINED = 1 << 40
+IN_RING = 1 << 41
+"""A handle's bit: it is the slot of an AF_PACKET ring, by the offset of its first byte."""
 NUMBER = CHAINED - 1
 """A handle's bits that are the buffer's number."""
 

@@ -15,11 +15,12 @@ A run loop calls `receive` for a port, lets elements decide, and hands the same 
 - Counters: `receive` counts rx_packets, rx_bytes, bursts, empty_polls; `settle` and `inject` count all the rest.
 """
 
-from dataplane.engine.burst import DROPPED, PUNTED, TRANSMIT
+from dataplane.engine.burst import DROPPED, TRANSMIT
 from dataplane.engine.counters import Counters
-from dataplane.engine.reasons import DROPS, PUNTS, Drop
-from dataplane.io import in_memory, pool, xsk_kernels
-from dataplane.io.layout import END, KIND, NEXT, PIECE_AT, PIECE_BYTES, XSK, Ports
+from dataplane.engine.reasons import Drop
+from dataplane.io import in_memory, pool, tap_kernels, xsk_kernels
+from dataplane.io.layout import END, KIND, NEXT, PIECE_AT, PIECE_BYTES, TAP, XSK, Ports
+from dataplane.io.tally import count_end
 from dataplane.jit import Bytes, Row, Rows, inline, kernel
 from dataplane.packet import memory as fields
 
@@ -32,6 +33,8 @@ def receive(ports: Ports, port: int, packets: Rows, at_most: int, counters: Coun
     """Take up to `at_most` frames that have arrived at a port; return how many rows were filled."""
     if ports.pool[KIND] == XSK:
         count = xsk_kernels.receive(ports, port, packets, at_most, counters)
+    elif ports.pool[KIND] == TAP:
+        count = tap_kernels.receive(ports, port, packets, at_most, counters)
     else:
         count = in_memory.receive(ports, port, packets, at_most)
     counted, length = counters.ports[port], 0
@@ -50,6 +53,9 @@ def receive(ports: Ports, port: int, packets: Rows, at_most: int, counters: Coun
 @kernel
 def settle(ports: Ports, packets: Rows, count: int, counters: Counters) -> None:
     """Send every row whose fate is TRANSMIT, give back the buffers of all others, and count them all."""
+    if ports.pool[KIND] == TAP:
+        tap_kernels.settle(ports, packets, count, counters)
+        return
     for i in range(count):
         _settle_one(ports, packets[i], counters)
     if ports.pool[KIND] == XSK:
@@ -85,19 +91,6 @@ def _hand_over(ports: Ports, packet: Row) -> int:
     if ports.pool[KIND] == XSK:
         return xsk_kernels.enqueue(ports, packet, pieces)
     return in_memory.enqueue(ports, packet, packet.out_port)
-
-
-@inline
-def count_end(packet: Row, counters: Counters) -> None:
-    """Count a frame that is not sent: punted, or dropped for its reason."""
-    counted = counters.ports[packet.in_port]
-    if packet.node == PUNTED and 0 <= packet.reason < PUNTS:
-        counters.punts[packet.reason] += 1
-        counted.punted += 1
-        return
-    known = packet.node == DROPPED and 0 <= packet.reason < DROPS
-    counters.drops[packet.reason if known else BAD_STATE] += 1
-    counted.dropped += 1
 
 
 @kernel

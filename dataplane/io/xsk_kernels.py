@@ -20,6 +20,7 @@ from dataplane.io.layout import (
     Ports,
 )
 from dataplane.io.system_calls import MSG_DONTWAIT, errno, recvfrom, sendto
+from dataplane.io.tally import count_lost
 from dataplane.jit import Row, Rows, inline, kernel
 from dataplane.packet.memory import acquire32, native32, native64, release32, set_native32, set_native64
 
@@ -198,16 +199,6 @@ def _reap(ports: Ports, queue: Row) -> None:
     if count:
         release32(memory, queue.done_consumer, before + count)
         queue.sent -= count
-
-
-@inline
-def count_lost(counters: Counters, port: int, count: int) -> None:
-    """Count frames as dropped that were counted as sent."""
-    counted = counters.ports[port]
-    counted.tx_packets -= count
-    counted.tx_failed += count
-    counted.dropped += count
-    counters.drops[TRANSMIT_FAILED] += count
 
 
 @kernel

@@ -1,0 +1,86 @@
+"""Open the ports of a process: AF_XDP where it is to be had, AF_PACKET rings with a notice where it is not."""
+
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from typing import Protocol
+
+from dataplane.engine.counters import Counters
+from dataplane.io.fault import BackendMissing, PortFault
+from dataplane.io.interface import RECEIVING, Link, look_at, switch_off_offloads
+from dataplane.io.layout import Ports
+from dataplane.io.settings import PortSettings, RingSizes
+from dataplane.io.tap import TapPorts
+from dataplane.io.xsk import XskPorts
+
+MOST_FRAME_BYTES = 9_216 + 22
+
+
+class Backend(StrEnum):
+    """Kinds of port that lead to a network."""
+
+    AUTO = "auto"
+    AF_XDP = "af-xdp"
+    AF_PACKET = "af-packet"
+
+
+class OpenPorts(Protocol):
+    """Ports of a process until they are closed; kernels work on `ports`, Python only on the rest."""
+
+    ports: Ports
+
+    def sample(self, counters: Counters) -> None:
+        """Add to `rx_missed` what the kernel has had no room for since the last time. Costs a system call a socket."""
+
+    def drain(self, counters: Counters) -> None:
+        """Send what waits, for a bounded time; the rest is counted as lost."""
+
+    def close(self) -> None:
+        """Detach, close, and give the memory back; no kernel may run on `ports` any more."""
+
+
+def open_ports(
+    settings: Sequence[PortSettings],
+    *,
+    notify: Callable[[str], None],
+    backend: Backend = Backend.AUTO,
+    sizes: RingSizes | None = None,
+) -> OpenPorts:
+    """Open ports in the network namespace of this thread.
+
+    Raises:
+        PortFault: with one line: no such interface, it is down, no privileges, or the backend asked for is missing.
+    """
+    sizes = sizes or RingSizes()
+    if not settings:
+        raise PortFault("no interface is given")
+    links = [_ready(wanted) for wanted in settings]
+    for wanted, link in zip(settings, links, strict=True):
+        if wanted.receives and (left := _stop_gluing(link)):
+            notify(f"{link.name}: {', '.join(left)} stays on; what it glues together is too long to be forwarded")
+    if backend != Backend.AF_PACKET:
+        try:
+            return XskPorts(settings, links, sizes)
+        except BackendMissing as missing:
+            if backend == Backend.AF_XDP:
+                raise
+            notify(f"{missing}; using AF_PACKET rings, at about two thirds of the speed")
+    ports = TapPorts(settings, links, sizes)
+    for notice in ports.notices:
+        notify(notice)
+    return ports
+
+
+def _ready(wanted: PortSettings) -> Link:
+    link = look_at(wanted.interface)
+    if not link.up:
+        raise PortFault(f"{link.name} is down; `ip link set {link.name} up`")
+    if link.frame_bytes > MOST_FRAME_BYTES:
+        raise PortFault(f"{link.name}: an MTU of {link.mtu_bytes}; frames of up to 9216 bytes can be forwarded")
+    return link
+
+
+def _stop_gluing(link: Link) -> tuple[str, ...]:
+    try:
+        return switch_off_offloads(link.name, RECEIVING)
+    except PortFault:
+        return RECEIVING
