@@ -673,10 +673,40 @@ class ListVpcsRequest(_message.Message):
     def __init__(self, tenant: _Optional[str] = ...) -> None: ...
 
 class ListVpcsReply(_message.Message):
-    __slots__ = ("vpcs",)
+    __slots__ = ("vpcs", "peerings")
     VPCS_FIELD_NUMBER: _ClassVar[int]
+    PEERINGS_FIELD_NUMBER: _ClassVar[int]
     vpcs: _containers.RepeatedCompositeFieldContainer[Vpc]
-    def __init__(self, vpcs: _Optional[_Iterable[_Union[Vpc, _Mapping]]] = ...) -> None: ...
+    peerings: _containers.RepeatedCompositeFieldContainer[Peering]
+    def __init__(self, vpcs: _Optional[_Iterable[_Union[Vpc, _Mapping]]] = ..., peerings: _Optional[_Iterable[_Union[Peering, _Mapping]]] = ...) -> None: ...
+
+class GetBorderRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class Border(_message.Message):
+    __slots__ = ("rules",)
+    RULES_FIELD_NUMBER: _ClassVar[int]
+    rules: _containers.RepeatedCompositeFieldContainer[BorderRule]
+    def __init__(self, rules: _Optional[_Iterable[_Union[BorderRule, _Mapping]]] = ...) -> None: ...
+
+class BorderRule(_message.Message):
+    __slots__ = ("allow", "vpc", "network", "remote_cidr", "protocol", "port_min", "port_max")
+    ALLOW_FIELD_NUMBER: _ClassVar[int]
+    VPC_FIELD_NUMBER: _ClassVar[int]
+    NETWORK_FIELD_NUMBER: _ClassVar[int]
+    REMOTE_CIDR_FIELD_NUMBER: _ClassVar[int]
+    PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    PORT_MIN_FIELD_NUMBER: _ClassVar[int]
+    PORT_MAX_FIELD_NUMBER: _ClassVar[int]
+    allow: bool
+    vpc: str
+    network: str
+    remote_cidr: str
+    protocol: str
+    port_min: int
+    port_max: int
+    def __init__(self, allow: _Optional[bool] = ..., vpc: _Optional[str] = ..., network: _Optional[str] = ..., remote_cidr: _Optional[str] = ..., protocol: _Optional[str] = ..., port_min: _Optional[int] = ..., port_max: _Optional[int] = ...) -> None: ...
 
 class Peering(_message.Message):
     __slots__ = ("vpc_a", "vpc_b")
@@ -751,3 +781,185 @@ class ListLoadBalancersReply(_message.Message):
     LOAD_BALANCERS_FIELD_NUMBER: _ClassVar[int]
     load_balancers: _containers.RepeatedCompositeFieldContainer[LoadBalancer]
     def __init__(self, load_balancers: _Optional[_Iterable[_Union[LoadBalancer, _Mapping]]] = ...) -> None: ...
+
+class GatewayReport(_message.Message):
+    __slots__ = ("hello", "ack", "counters", "tables")
+    HELLO_FIELD_NUMBER: _ClassVar[int]
+    ACK_FIELD_NUMBER: _ClassVar[int]
+    COUNTERS_FIELD_NUMBER: _ClassVar[int]
+    TABLES_FIELD_NUMBER: _ClassVar[int]
+    hello: GatewayHello
+    ack: GatewayAck
+    counters: GatewayCounters
+    tables: TablesPart
+    def __init__(self, hello: _Optional[_Union[GatewayHello, _Mapping]] = ..., ack: _Optional[_Union[GatewayAck, _Mapping]] = ..., counters: _Optional[_Union[GatewayCounters, _Mapping]] = ..., tables: _Optional[_Union[TablesPart, _Mapping]] = ...) -> None: ...
+
+class GatewayHello(_message.Message):
+    __slots__ = ("gateway_id", "kind", "vtep_ip", "partner", "provider_networks", "generation")
+    GATEWAY_ID_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
+    VTEP_IP_FIELD_NUMBER: _ClassVar[int]
+    PARTNER_FIELD_NUMBER: _ClassVar[int]
+    PROVIDER_NETWORKS_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    gateway_id: str
+    kind: str
+    vtep_ip: str
+    partner: str
+    provider_networks: _containers.RepeatedCompositeFieldContainer[ProviderNetwork]
+    generation: int
+    def __init__(self, gateway_id: _Optional[str] = ..., kind: _Optional[str] = ..., vtep_ip: _Optional[str] = ..., partner: _Optional[str] = ..., provider_networks: _Optional[_Iterable[_Union[ProviderNetwork, _Mapping]]] = ..., generation: _Optional[int] = ...) -> None: ...
+
+class ProviderNetwork(_message.Message):
+    __slots__ = ("network", "cidrs")
+    NETWORK_FIELD_NUMBER: _ClassVar[int]
+    CIDRS_FIELD_NUMBER: _ClassVar[int]
+    network: str
+    cidrs: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, network: _Optional[str] = ..., cidrs: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class GatewayAck(_message.Message):
+    __slots__ = ("generation", "refused")
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    REFUSED_FIELD_NUMBER: _ClassVar[int]
+    generation: int
+    refused: str
+    def __init__(self, generation: _Optional[int] = ..., refused: _Optional[str] = ...) -> None: ...
+
+class GatewayCounters(_message.Message):
+    __slots__ = ("active", "ports", "drops", "punts", "connections", "nat_mappings")
+    class DropsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    class PuntsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    ACTIVE_FIELD_NUMBER: _ClassVar[int]
+    PORTS_FIELD_NUMBER: _ClassVar[int]
+    DROPS_FIELD_NUMBER: _ClassVar[int]
+    PUNTS_FIELD_NUMBER: _ClassVar[int]
+    CONNECTIONS_FIELD_NUMBER: _ClassVar[int]
+    NAT_MAPPINGS_FIELD_NUMBER: _ClassVar[int]
+    active: bool
+    ports: _containers.RepeatedCompositeFieldContainer[PortCounters]
+    drops: _containers.ScalarMap[str, int]
+    punts: _containers.ScalarMap[str, int]
+    connections: int
+    nat_mappings: int
+    def __init__(self, active: _Optional[bool] = ..., ports: _Optional[_Iterable[_Union[PortCounters, _Mapping]]] = ..., drops: _Optional[_Mapping[str, int]] = ..., punts: _Optional[_Mapping[str, int]] = ..., connections: _Optional[int] = ..., nat_mappings: _Optional[int] = ...) -> None: ...
+
+class PortCounters(_message.Message):
+    __slots__ = ("name", "side", "rx_packets", "rx_bytes", "tx_packets", "tx_bytes", "dropped_packets")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    SIDE_FIELD_NUMBER: _ClassVar[int]
+    RX_PACKETS_FIELD_NUMBER: _ClassVar[int]
+    RX_BYTES_FIELD_NUMBER: _ClassVar[int]
+    TX_PACKETS_FIELD_NUMBER: _ClassVar[int]
+    TX_BYTES_FIELD_NUMBER: _ClassVar[int]
+    DROPPED_PACKETS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    side: str
+    rx_packets: int
+    rx_bytes: int
+    tx_packets: int
+    tx_bytes: int
+    dropped_packets: int
+    def __init__(self, name: _Optional[str] = ..., side: _Optional[str] = ..., rx_packets: _Optional[int] = ..., rx_bytes: _Optional[int] = ..., tx_packets: _Optional[int] = ..., tx_bytes: _Optional[int] = ..., dropped_packets: _Optional[int] = ...) -> None: ...
+
+class NetworkUpdate(_message.Message):
+    __slots__ = ("generation", "whole", "more", "vpcs", "deleted_vpcs", "peerings", "border", "gateways", "tables_request")
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    WHOLE_FIELD_NUMBER: _ClassVar[int]
+    MORE_FIELD_NUMBER: _ClassVar[int]
+    VPCS_FIELD_NUMBER: _ClassVar[int]
+    DELETED_VPCS_FIELD_NUMBER: _ClassVar[int]
+    PEERINGS_FIELD_NUMBER: _ClassVar[int]
+    BORDER_FIELD_NUMBER: _ClassVar[int]
+    GATEWAYS_FIELD_NUMBER: _ClassVar[int]
+    TABLES_REQUEST_FIELD_NUMBER: _ClassVar[int]
+    generation: int
+    whole: bool
+    more: bool
+    vpcs: _containers.RepeatedCompositeFieldContainer[Vpc]
+    deleted_vpcs: _containers.RepeatedScalarFieldContainer[str]
+    peerings: PeeringList
+    border: Border
+    gateways: GatewayList
+    tables_request: int
+    def __init__(self, generation: _Optional[int] = ..., whole: _Optional[bool] = ..., more: _Optional[bool] = ..., vpcs: _Optional[_Iterable[_Union[Vpc, _Mapping]]] = ..., deleted_vpcs: _Optional[_Iterable[str]] = ..., peerings: _Optional[_Union[PeeringList, _Mapping]] = ..., border: _Optional[_Union[Border, _Mapping]] = ..., gateways: _Optional[_Union[GatewayList, _Mapping]] = ..., tables_request: _Optional[int] = ...) -> None: ...
+
+class PeeringList(_message.Message):
+    __slots__ = ("peerings",)
+    PEERINGS_FIELD_NUMBER: _ClassVar[int]
+    peerings: _containers.RepeatedCompositeFieldContainer[Peering]
+    def __init__(self, peerings: _Optional[_Iterable[_Union[Peering, _Mapping]]] = ...) -> None: ...
+
+class GatewayList(_message.Message):
+    __slots__ = ("gateways",)
+    GATEWAYS_FIELD_NUMBER: _ClassVar[int]
+    gateways: _containers.RepeatedCompositeFieldContainer[GatewayAddress]
+    def __init__(self, gateways: _Optional[_Iterable[_Union[GatewayAddress, _Mapping]]] = ...) -> None: ...
+
+class GatewayAddress(_message.Message):
+    __slots__ = ("gateway_id", "vtep_ip")
+    GATEWAY_ID_FIELD_NUMBER: _ClassVar[int]
+    VTEP_IP_FIELD_NUMBER: _ClassVar[int]
+    gateway_id: str
+    vtep_ip: str
+    def __init__(self, gateway_id: _Optional[str] = ..., vtep_ip: _Optional[str] = ...) -> None: ...
+
+class ListGatewaysRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ListGatewaysReply(_message.Message):
+    __slots__ = ("gateways", "generation")
+    GATEWAYS_FIELD_NUMBER: _ClassVar[int]
+    GENERATION_FIELD_NUMBER: _ClassVar[int]
+    gateways: _containers.RepeatedCompositeFieldContainer[GatewayStatus]
+    generation: int
+    def __init__(self, gateways: _Optional[_Iterable[_Union[GatewayStatus, _Mapping]]] = ..., generation: _Optional[int] = ...) -> None: ...
+
+class GatewayStatus(_message.Message):
+    __slots__ = ("hello", "attached", "sent_generation", "acknowledged_generation", "refused", "counters", "last_seen_unix_ms")
+    HELLO_FIELD_NUMBER: _ClassVar[int]
+    ATTACHED_FIELD_NUMBER: _ClassVar[int]
+    SENT_GENERATION_FIELD_NUMBER: _ClassVar[int]
+    ACKNOWLEDGED_GENERATION_FIELD_NUMBER: _ClassVar[int]
+    REFUSED_FIELD_NUMBER: _ClassVar[int]
+    COUNTERS_FIELD_NUMBER: _ClassVar[int]
+    LAST_SEEN_UNIX_MS_FIELD_NUMBER: _ClassVar[int]
+    hello: GatewayHello
+    attached: bool
+    sent_generation: int
+    acknowledged_generation: int
+    refused: str
+    counters: GatewayCounters
+    last_seen_unix_ms: int
+    def __init__(self, hello: _Optional[_Union[GatewayHello, _Mapping]] = ..., attached: _Optional[bool] = ..., sent_generation: _Optional[int] = ..., acknowledged_generation: _Optional[int] = ..., refused: _Optional[str] = ..., counters: _Optional[_Union[GatewayCounters, _Mapping]] = ..., last_seen_unix_ms: _Optional[int] = ...) -> None: ...
+
+class ReadTablesRequest(_message.Message):
+    __slots__ = ("gateway_id",)
+    GATEWAY_ID_FIELD_NUMBER: _ClassVar[int]
+    gateway_id: str
+    def __init__(self, gateway_id: _Optional[str] = ...) -> None: ...
+
+class TablesPart(_message.Message):
+    __slots__ = ("request", "data", "last", "refused")
+    REQUEST_FIELD_NUMBER: _ClassVar[int]
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    LAST_FIELD_NUMBER: _ClassVar[int]
+    REFUSED_FIELD_NUMBER: _ClassVar[int]
+    request: int
+    data: bytes
+    last: bool
+    refused: str
+    def __init__(self, request: _Optional[int] = ..., data: _Optional[bytes] = ..., last: _Optional[bool] = ..., refused: _Optional[str] = ...) -> None: ...

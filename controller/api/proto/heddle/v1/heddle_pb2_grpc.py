@@ -901,6 +901,10 @@ class TelemetryService:
 class VpcServiceStub:
     """---------------------------------------------------------------- virtual networks
 
+    Errors: INVALID_ARGUMENT for what is malformed, unknown, used twice or past a limit (each problem names the object and the field; nothing
+    is half-applied), NOT_FOUND for what should be deleted and is not there, FAILED_PRECONDITION for a VPC that is still peered or named
+    by a border rule. A change is kept at once and answered when every attached gateway has acknowledged it; UNAVAILABLE names
+    those that did not in time: it is kept all the same and reaches them later, and the same call again waits again.
     """
 
     def __init__(self, channel):
@@ -949,11 +953,25 @@ class VpcServiceStub:
                 request_serializer=heddle_dot_v1_dot_heddle__pb2.ListVpcsRequest.SerializeToString,
                 response_deserializer=heddle_dot_v1_dot_heddle__pb2.ListLoadBalancersReply.FromString,
                 _registered_method=True)
+        self.ApplyBorder = channel.unary_unary(
+                '/heddle.v1.VpcService/ApplyBorder',
+                request_serializer=heddle_dot_v1_dot_heddle__pb2.Border.SerializeToString,
+                response_deserializer=heddle_dot_v1_dot_heddle__pb2.Border.FromString,
+                _registered_method=True)
+        self.GetBorder = channel.unary_unary(
+                '/heddle.v1.VpcService/GetBorder',
+                request_serializer=heddle_dot_v1_dot_heddle__pb2.GetBorderRequest.SerializeToString,
+                response_deserializer=heddle_dot_v1_dot_heddle__pb2.Border.FromString,
+                _registered_method=True)
 
 
 class VpcServiceServicer:
     """---------------------------------------------------------------- virtual networks
 
+    Errors: INVALID_ARGUMENT for what is malformed, unknown, used twice or past a limit (each problem names the object and the field; nothing
+    is half-applied), NOT_FOUND for what should be deleted and is not there, FAILED_PRECONDITION for a VPC that is still peered or named
+    by a border rule. A change is kept at once and answered when every attached gateway has acknowledged it; UNAVAILABLE names
+    those that did not in time: it is kept all the same and reaches them later, and the same call again waits again.
     """
 
     def ApplyVpc(self, request, context):
@@ -1006,6 +1024,19 @@ class VpcServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ApplyBorder(self, request, context):
+        """what VPCs may open towards the provider's networks: replaces all rules
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetBorder(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_VpcServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -1049,6 +1080,16 @@ def add_VpcServiceServicer_to_server(servicer, server):
                     request_deserializer=heddle_dot_v1_dot_heddle__pb2.ListVpcsRequest.FromString,
                     response_serializer=heddle_dot_v1_dot_heddle__pb2.ListLoadBalancersReply.SerializeToString,
             ),
+            'ApplyBorder': grpc.unary_unary_rpc_method_handler(
+                    servicer.ApplyBorder,
+                    request_deserializer=heddle_dot_v1_dot_heddle__pb2.Border.FromString,
+                    response_serializer=heddle_dot_v1_dot_heddle__pb2.Border.SerializeToString,
+            ),
+            'GetBorder': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetBorder,
+                    request_deserializer=heddle_dot_v1_dot_heddle__pb2.GetBorderRequest.FromString,
+                    response_serializer=heddle_dot_v1_dot_heddle__pb2.Border.SerializeToString,
+            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
             'heddle.v1.VpcService', rpc_method_handlers)
@@ -1060,6 +1101,10 @@ def add_VpcServiceServicer_to_server(servicer, server):
 class VpcService:
     """---------------------------------------------------------------- virtual networks
 
+    Errors: INVALID_ARGUMENT for what is malformed, unknown, used twice or past a limit (each problem names the object and the field; nothing
+    is half-applied), NOT_FOUND for what should be deleted and is not there, FAILED_PRECONDITION for a VPC that is still peered or named
+    by a border rule. A change is kept at once and answered when every attached gateway has acknowledged it; UNAVAILABLE names
+    those that did not in time: it is kept all the same and reaches them later, and the same call again waits again.
     """
 
     @staticmethod
@@ -1268,6 +1313,228 @@ class VpcService:
             '/heddle.v1.VpcService/ListLoadBalancers',
             heddle_dot_v1_dot_heddle__pb2.ListVpcsRequest.SerializeToString,
             heddle_dot_v1_dot_heddle__pb2.ListLoadBalancersReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ApplyBorder(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/heddle.v1.VpcService/ApplyBorder',
+            heddle_dot_v1_dot_heddle__pb2.Border.SerializeToString,
+            heddle_dot_v1_dot_heddle__pb2.Border.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetBorder(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/heddle.v1.VpcService/GetBorder',
+            heddle_dot_v1_dot_heddle__pb2.GetBorderRequest.SerializeToString,
+            heddle_dot_v1_dot_heddle__pb2.Border.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+
+class GatewayServiceStub:
+    """---------------------------------------------------------------- gateways
+
+    """
+
+    def __init__(self, channel):
+        """Constructor.
+
+        Args:
+            channel: A grpc.Channel.
+        """
+        self.Attach = channel.stream_stream(
+                '/heddle.v1.GatewayService/Attach',
+                request_serializer=heddle_dot_v1_dot_heddle__pb2.GatewayReport.SerializeToString,
+                response_deserializer=heddle_dot_v1_dot_heddle__pb2.NetworkUpdate.FromString,
+                _registered_method=True)
+        self.ListGateways = channel.unary_unary(
+                '/heddle.v1.GatewayService/ListGateways',
+                request_serializer=heddle_dot_v1_dot_heddle__pb2.ListGatewaysRequest.SerializeToString,
+                response_deserializer=heddle_dot_v1_dot_heddle__pb2.ListGatewaysReply.FromString,
+                _registered_method=True)
+        self.ReadTables = channel.unary_stream(
+                '/heddle.v1.GatewayService/ReadTables',
+                request_serializer=heddle_dot_v1_dot_heddle__pb2.ReadTablesRequest.SerializeToString,
+                response_deserializer=heddle_dot_v1_dot_heddle__pb2.TablesPart.FromString,
+                _registered_method=True)
+
+
+class GatewayServiceServicer:
+    """---------------------------------------------------------------- gateways
+
+    """
+
+    def Attach(self, request_iterator, context):
+        """A gateway, or the VTEP agent of a host, says who it is, gets everything at once and then every change; it acknowledges each
+        generation. It lasts as long as the session; who comes back gets everything again. A second session under the
+        same id ends the first one.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListGateways(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReadTables(self, request, context):
+        """The tables that a gateway has installed now, as `heddle verify isolation` reads them.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+
+def add_GatewayServiceServicer_to_server(servicer, server):
+    rpc_method_handlers = {
+            'Attach': grpc.stream_stream_rpc_method_handler(
+                    servicer.Attach,
+                    request_deserializer=heddle_dot_v1_dot_heddle__pb2.GatewayReport.FromString,
+                    response_serializer=heddle_dot_v1_dot_heddle__pb2.NetworkUpdate.SerializeToString,
+            ),
+            'ListGateways': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListGateways,
+                    request_deserializer=heddle_dot_v1_dot_heddle__pb2.ListGatewaysRequest.FromString,
+                    response_serializer=heddle_dot_v1_dot_heddle__pb2.ListGatewaysReply.SerializeToString,
+            ),
+            'ReadTables': grpc.unary_stream_rpc_method_handler(
+                    servicer.ReadTables,
+                    request_deserializer=heddle_dot_v1_dot_heddle__pb2.ReadTablesRequest.FromString,
+                    response_serializer=heddle_dot_v1_dot_heddle__pb2.TablesPart.SerializeToString,
+            ),
+    }
+    generic_handler = grpc.method_handlers_generic_handler(
+            'heddle.v1.GatewayService', rpc_method_handlers)
+    server.add_generic_rpc_handlers((generic_handler,))
+    server.add_registered_method_handlers('heddle.v1.GatewayService', rpc_method_handlers)
+
+
+ # This class is part of an EXPERIMENTAL API.
+class GatewayService:
+    """---------------------------------------------------------------- gateways
+
+    """
+
+    @staticmethod
+    def Attach(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_stream(
+            request_iterator,
+            target,
+            '/heddle.v1.GatewayService/Attach',
+            heddle_dot_v1_dot_heddle__pb2.GatewayReport.SerializeToString,
+            heddle_dot_v1_dot_heddle__pb2.NetworkUpdate.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListGateways(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/heddle.v1.GatewayService/ListGateways',
+            heddle_dot_v1_dot_heddle__pb2.ListGatewaysRequest.SerializeToString,
+            heddle_dot_v1_dot_heddle__pb2.ListGatewaysReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReadTables(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/heddle.v1.GatewayService/ReadTables',
+            heddle_dot_v1_dot_heddle__pb2.ReadTablesRequest.SerializeToString,
+            heddle_dot_v1_dot_heddle__pb2.TablesPart.FromString,
             options,
             channel_credentials,
             insecure,
