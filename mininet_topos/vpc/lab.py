@@ -1,0 +1,87 @@
+"""The lab of virtual networks, up and gone without a trace; gateways and VTEPs are started on top of it.
+
+with VpcLab() as lab:
+lab.net.run("red1", "ping", "-c", "1", "10.0.0.2")
+"""
+
+from collections.abc import Mapping
+from ipaddress import IPv4Address
+from types import TracebackType
+
+from dataplane.config.network import NetworkConfig
+from dataplane.vtep.desired import wanted
+from dataplane.vtep.linux import LinuxVtep
+from mininet_topos.fabric_net import require_lab_tools
+from mininet_topos.ovs import OpenVSwitch, require_open_vswitch
+from mininet_topos.registry import LabEntry, LabRegistration
+from mininet_topos.stop_signals import TerminationAsException, stop_deferred
+from mininet_topos.vpc.description import HOSTS, MACHINES, UNDERLAY_MTU_BYTES, VNIS
+from mininet_topos.vpc.net import VpcNet
+
+
+class VpcLab:
+    """Segments, hosts and virtual machines; `program_hosts` makes the hosts VTEPs."""
+
+    def __init__(self) -> None:
+        """Describe the lab; `with` (or `start`) makes it."""
+        self._registration: LabRegistration | None = None
+        self._ovs: OpenVSwitch | None = None
+        self._net: VpcNet | None = None
+        self._termination: TerminationAsException | None = None
+
+    def __enter__(self) -> "VpcLab":
+        try:
+            self.start()
+            return self
+        except BaseException:
+            self.stop()
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    @property
+    def net(self) -> VpcNet:
+        """Return the Mininet network."""
+        assert self._net is not None, "the lab is not running"
+        return self._net
+
+    @property
+    def entry(self) -> LabEntry:
+        """Return the lab's place in the registry: its directory, and the environment for its processes."""
+        assert self._registration is not None, "the lab is not running"
+        return self._registration.entry
+
+    def start(self) -> None:
+        """Make everything; raises EnvironmentFault with the remedy where this machine cannot, leaving nothing."""
+        require_lab_tools()
+        require_open_vswitch()
+        self._termination = TerminationAsException()
+        with stop_deferred():
+            self._registration = LabRegistration()
+        self._ovs = OpenVSwitch(self.entry)
+        self._ovs.start()
+        self._net = VpcNet(self.entry, self._ovs)
+        self._net.start()
+
+    def program_hosts(self, network: NetworkConfig, gateways: Mapping[int, IPv4Address]) -> None:
+        """Give every host's kernel its half of the VPCs; `gateways` says by VNI which VTEP is the way out."""
+        for host, vtep in HOSTS.items():
+            ports = {(VNIS[m.vpc], m.mac): m.name for m in MACHINES if m.host == host}
+            driver = LinuxVtep(vtep, UNDERLAY_MTU_BYTES, self.net.host(host).entrance)
+            driver.apply(wanted(network, vtep, gateways), ports)
+
+    def stop(self) -> None:
+        """Remove everything that the lab made; safe to call at any stage and again."""
+        with stop_deferred():
+            if self._net is not None:
+                self._net.stop()
+            if self._registration is not None:
+                self._registration.end()
+            if self._ovs is not None:
+                self._ovs.stop()
+            self._net, self._ovs, self._registration = None, None, None
+        if self._termination is not None:
+            self._termination.end()

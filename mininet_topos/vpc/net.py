@@ -1,0 +1,125 @@
+"""The lab of virtual networks as a Mininet network: segments are bridges of the lab's Open vSwitch, all else hosts."""
+
+import subprocess
+from collections.abc import Sequence
+
+from controller.model.error import EnvironmentFault
+from dataplane.vtep.linux import mac_text
+from mininet_topos.mininet_nodes import LabHost, new_mininet
+from mininet_topos.ovs import OpenVSwitch
+from mininet_topos.registry import LabEntry
+from mininet_topos.vpc.description import (
+    ATTACHMENTS,
+    INTERNET_SERVER,
+    MACHINES,
+    NODES,
+    SEGMENTS,
+    UNDERLAY_MTU_BYTES,
+    VPC_MTU_BYTES,
+    Attachment,
+    Machine,
+)
+
+OFFLOADS = "tx off rx off sg off tso off gso off gro off"
+"""Off everywhere: a gateway in user space must see whole packets with their checksums."""
+
+
+class VpcNet:
+    """Hosts by name: `net.host("red1").cmd("ping …")` runs a command in a virtual machine."""
+
+    def __init__(self, entry: LabEntry, ovs: OpenVSwitch) -> None:
+        """Name everything; `start` makes it."""
+        self._entry, self._ovs = entry, ovs
+        self.bridge_of = {segment: f"{entry.prefix}{segment[:1]}" for segment in SEGMENTS}
+        self.port_of = {
+            (attachment.node, attachment.segment): f"{self.bridge_of[attachment.segment]}{number}"
+            for number, attachment in enumerate(ATTACHMENTS)
+        }
+        self.mininet = new_mininet()
+
+    def start(self) -> None:
+        """Make bridges, hosts and links; raises EnvironmentFault where the machine refuses."""
+        for name in (*NODES, *(machine.name for machine in MACHINES)):
+            self.mininet.addHost(name, entry=self._entry, ip=None)
+        self._make_links()
+        self._make_bridges()
+        for attachment in ATTACHMENTS:
+            self._configure(attachment)
+        for machine in MACHINES:
+            self._configure_machine(machine)
+        self.run("internet", "ip", "addr", "add", f"{INTERNET_SERVER}/32", "dev", "lo")
+        self.mininet.built = True
+
+    def stop(self) -> None:
+        """Let go of the hosts' shells; interfaces and namespaces go with the lab's registration."""
+        for host in self.mininet.hosts:
+            host.terminate()
+
+    def host(self, name: str) -> LabHost:
+        """Return the Mininet host of a node or a virtual machine."""
+        return self.mininet[name]
+
+    def run(self, node: str, *command: str, given: str | None = None) -> str:
+        """Run a command in a node to its end and return what it printed; raises EnvironmentFault."""
+        words = [*self.host(node).entrance, *command]
+        done = subprocess.run(words, input=given, capture_output=True, text=True, timeout=60, check=False)
+        if done.returncode:
+            said = (done.stderr or done.stdout).strip() or f"status {done.returncode}"
+            raise EnvironmentFault(f"{node}: {' '.join(command)}: {said.splitlines()[0]}")
+        return done.stdout
+
+    def _make_links(self) -> None:
+        group = f"group {self._entry.link_group}"
+        lines = []
+        for attachment in ATTACHMENTS:
+            outer = self.port_of[attachment.node, attachment.segment]
+            mac = f"address {mac_text(attachment.mac)} " if attachment.mac is not None else ""
+            mtu = f"mtu {attachment.mtu_bytes}"
+            lines.append(
+                f"link add {outer} {mtu} {group} type veth peer name {attachment.device} {mtu} {mac}"
+                f"netns {self.host(attachment.node).pid}"
+            )
+        lines += [
+            f"link add {machine.name} mtu {UNDERLAY_MTU_BYTES} netns {self.host(machine.host).pid} type veth peer "
+            f"name eth0 mtu {VPC_MTU_BYTES} address {mac_text(machine.mac)} netns {self.host(machine.name).pid}"
+            for machine in MACHINES
+        ]
+        _run(["ip", "-batch", "-"], "\n".join(lines))
+        _run(["ip", "link", "set", "group", str(self._entry.link_group), "up"])
+
+    def _make_bridges(self) -> None:
+        words: list[str] = []
+        for segment, bridge in self.bridge_of.items():
+            words += ["--", "add-br", bridge, "--", "set", "bridge", bridge, "fail_mode=standalone"]
+            words += [f"datapath_type={self._ovs.datapath_type}"]
+            for attachment in ATTACHMENTS:
+                if attachment.segment == segment:
+                    words += ["--", "add-port", bridge, self.port_of[attachment.node, segment]]
+                    words += [f"tag={attachment.vlan}"] if attachment.vlan is not None else []
+        self._ovs.vsctl(*words)
+        for port in self.port_of.values():
+            _run(["ethtool", "-K", port, *OFFLOADS.split()])
+
+    def _configure(self, attachment: Attachment) -> None:
+        device, lines = attachment.device, [f"link set lo up\nlink set {attachment.device} up"]
+        lines += [f"addr add {address} dev {device}" for address in attachment.addresses]
+        self.run(attachment.node, "ethtool", "-K", device, *OFFLOADS.split())
+        self.run(attachment.node, "ip", "-batch", "-", given="\n".join(lines))
+
+    def _configure_machine(self, machine: Machine) -> None:
+        self.run(machine.host, "ethtool", "-K", machine.name, *OFFLOADS.split())
+        self.run(machine.host, "ip", "link", "set", machine.name, "up")
+        lines = ["link set lo up", "link set eth0 up"]
+        lines += [f"addr add {address} dev eth0{' nodad' * (':' in address)}" for address in machine.addresses]
+        lines += [f"route add default via {gateway} dev eth0" for gateway in machine.gateways if ":" not in gateway]
+        self.run(machine.name, "ethtool", "-K", "eth0", *OFFLOADS.split())
+        self.run(machine.name, "ip", "-batch", "-", given="\n".join(lines))
+        six = "\n".join(f"route add default via {gateway} dev eth0" for gateway in machine.gateways if ":" in gateway)
+        if six:
+            self.run(machine.name, "ip", "-6", "-batch", "-", given=six)
+
+
+def _run(words: Sequence[str], text: str = "") -> None:
+    done = subprocess.run(words, input=text, text=True, capture_output=True, check=False)
+    if done.returncode:
+        raise EnvironmentFault(f"{words[0]} refused to make the lab: {done.stderr.strip().splitlines()[0]}")

@@ -1,0 +1,51 @@
+"""The lab of virtual networks: everyone is where the description says, and tenants share nothing but addresses."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from controller.model.error import EnvironmentFault
+from mininet_topos.vpc.description import GATEWAYS, HOSTS, MACHINES, VNIS, VPC_MTU_BYTES, network
+from mininet_topos.vpc.lab import VpcLab
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[VpcLab]:
+    with VpcLab() as lab:
+        lab.program_hosts(network(), dict.fromkeys(VNIS.values(), GATEWAYS["gw1"]))
+        yield lab
+
+
+def pings(lab: VpcLab, source: str, *words: str) -> bool:
+    try:
+        lab.net.run(source, "ping", "-c", "2", "-i", "0.1", "-W", "2", *words)
+    except EnvironmentFault:
+        return False
+    return True
+
+
+def test_hosts_reach_each_other_on_the_underlay(lab):
+    assert all(pings(lab, a, str(ip)) for a in HOSTS for host, ip in HOSTS.items() if host != a)
+
+
+@pytest.mark.parametrize("tenant", ["red", "blue"])
+@pytest.mark.parametrize("address", ["10.0.0.2", "fd00:10::2"])
+def test_machines_of_a_subnet_reach_each_other_with_packets_of_full_size(lab, tenant, address):
+    head = 28 if "." in address else 48
+    assert pings(lab, f"{tenant}1", "-s", str(VPC_MTU_BYTES - head), "-M", "do", address)
+
+
+def test_what_one_tenant_sends_is_seen_by_no_machine_of_another(lab):
+    def received(machine: str) -> int:
+        return int(lab.net.run(machine, "cat", "/sys/class/net/eth0/statistics/rx_packets"))
+
+    before = {machine.name: received(machine.name) for machine in MACHINES if machine.vpc != "red"}
+    assert pings(lab, "red1", "10.0.0.2")
+    assert {name: received(name) for name in before} == before
+
+
+def test_the_site_is_behind_its_vlan_and_the_internet_on_its_own_segment(lab):
+    assert pings(lab, "storage", "192.0.2.200")
+    assert not pings(lab, "internet", "172.16.0.1")
