@@ -1,7 +1,8 @@
 """Many to one on real switches: with and without pauses (PFC) and rate control (DCQCN), and at planned caps.
 
 Each row is a lab of its own and one run of fixed length. All senders want the whole line; "planned caps" are what a
-plan gives them: equal shares of 0.95 of the receiver's line. Needs root.
+plan gives them: equal shares of 0.95 of the receiver's line, each begun at its own place in the time between two of
+its frames, as NICs that pace do. Needs root.
 """
 
 from dataclasses import dataclass, replace
@@ -10,7 +11,8 @@ from typing import TextIO
 from mininet_topos.flow_run import FlowRequest, RunResult
 from mininet_topos.lab import Lab
 from mininet_topos.nic_settings import NicSettings
-from mininet_topos.queues.settings import DATA_PRIORITY, QueueSettings
+from mininet_topos.queues.settings import DATA_PRIORITY, FULL_FRAME_BYTES, QueueSettings
+from mininet_topos.starts import start_offset_ns, start_phases
 from telemetry.counter_page import CounterSnapshot
 from tests.e2e.small_fabrics import spine_leaf
 
@@ -85,13 +87,15 @@ def measured(incast: Incast, mode: Mode) -> dict[str, float | int | bool]:
 def requests(incast: Incast, mode: Mode) -> list[FlowRequest]:
     senders = incast.hosts - 1
     rate = int(PLANNED_SHARE * incast.line_bps / senders) if mode.planned else incast.line_bps
+    phases = start_phases([(f"h{number + 1}-n0", "h1-n0") for number in range(1, senders + 1)])
     return [
         FlowRequest(
             flow_id=f"f{number}", src_nic=f"h{number + 1}-n0", dst_nic="h1-n0", udp_source_port=0xC000 + number,
             reverse_udp_source_port=0xD000 + number, rate_bps=rate,
             size_bytes=int(incast.line_bps / 8 * SECONDS),  # more than can arrive
+            start_offset_ns=start_offset_ns(phase, FULL_FRAME_BYTES * 8, rate) if mode.planned else 0,
         )
-        for number in range(1, senders + 1)
+        for number, phase in enumerate(phases, start=1)
     ]  # fmt: skip
 
 

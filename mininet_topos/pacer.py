@@ -1,8 +1,10 @@
 """When the next frame of a queue pair may leave.
 
-A process that was not run for a while may catch up, but only so much: what it missed beyond `catch_up_ns` is lost. The
-sum of the rates through a link being at most its capacity, all senders together can burst at most
-`catch_up_ns` of line rate into its queue; the lab takes a quarter of the queue for that (`catch_up_time_ns`).
+A process that was not run for a while may catch up, but only so much: what it missed beyond `catch_up_ns` is lost, in
+whole frames. So each sender keeps its place among the others: if all began anew at the moment a stalled machine goes
+on, they would stand in line together from then on. The sum of the rates through a link being at most its capacity, all
+senders together can burst at most `catch_up_ns` of line rate and a frame each into its queue; the lab takes a quarter
+of the queue for that (`catch_up_time_ns`).
 """
 
 LONGEST_CATCH_UP_NS = 50_000_000
@@ -23,9 +25,11 @@ class Pacer:
 
     def sent(self, bits: int, now_ns: int, not_before_ns: float = 0) -> None:
         """Note that a frame of so many bits has left; time before `not_before_ns` is not made up for at all."""
-        self._begun_ns = max(self.next_ns, now_ns - self._catch_up_ns, not_before_ns)
+        gap_ns = bits * self._ns_per_bit
+        missed_ns = max(0, now_ns - self._catch_up_ns - self.next_ns)
+        self._begun_ns = max(self.next_ns + missed_ns // gap_ns * gap_ns, not_before_ns)
         self._bits = bits
-        self.next_ns = self._begun_ns + bits * self._ns_per_bit
+        self.next_ns = self._begun_ns + gap_ns
 
     def delay(self, time_ns: int) -> None:
         """Move everything later."""

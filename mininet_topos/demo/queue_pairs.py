@@ -17,10 +17,10 @@ from controller.model.fabric import Fabric
 from mininet_topos.demo.maxmin import max_min_shares
 from mininet_topos.demo.workloads import E_ECMP_QUEUE_PAIRS, PAYLOAD_BYTES, Workload
 from mininet_topos.flow_run import FlowRequest
+from mininet_topos.starts import start_offset_ns, start_phases
 
 HEADROOM = Fraction(99, 100)
 INCAST_SHARE = Fraction(95, 100)
-GOLDEN_RATIO = 0.618034
 FRAME_BITS = (PAYLOAD_BYTES + 58) * 8
 PORTS = range(49152, 65536)
 QUEUE_PAIRS = {"ecmp": 1, "e-ecmp": E_ECMP_QUEUE_PAIRS, "planned": 1}
@@ -66,7 +66,7 @@ class QueuePair:
             reverse_udp_source_port=self.reverse_udp_source_port,
             rate_bps=self.pace_bps,
             size_bytes=self.size_bytes,
-            start_offset_ns=int(self.phase * FRAME_BITS * 1e9 / self.pace_bps),
+            start_offset_ns=start_offset_ns(self.phase, FRAME_BITS, self.pace_bps),
         )
 
 
@@ -165,22 +165,8 @@ def with_rates(fabric: Fabric, pairs: Sequence[QueuePair]) -> list[QueuePair]:
 
 def with_phases(pairs: Sequence[QueuePair]) -> list[QueuePair]:
     """Return the queue pairs with their starts spread."""
-    return [replace(pair, phase=phase) for pair, phase in zip(pairs, _phases(pairs), strict=True)]
-
-
-def _phases(pairs: Sequence[QueuePair]) -> list[float]:
-    """Spread the starts of a NIC's queue pairs evenly, and the NICs against each other.
-
-    Packets that all start at one instant stand in line together, and on a link that is full by design the line stays.
-    """
-    of_nic: dict[str, list[int]] = {}
-    for index, pair in enumerate(pairs):
-        of_nic.setdefault(pair.src_nic, []).append(index)
-    phases = [0.0] * len(pairs)
-    for number, mine in enumerate(of_nic.values()):
-        for place, index in enumerate(mine):
-            phases[index] = (place / len(mine) + number * GOLDEN_RATIO) % 1
-    return phases
+    phases = start_phases([(pair.src_nic, pair.dst_nic) for pair in pairs])
+    return [replace(pair, phase=phase) for pair, phase in zip(pairs, phases, strict=True)]
 
 
 def capacities(fabric: Fabric) -> dict[str, int]:

@@ -1,7 +1,9 @@
 """A connection over a channel that loses, repeats and reorders: everything arrives, in order, exactly once."""
 
 import random
+from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -128,6 +130,21 @@ def test_a_pacer_never_passes_its_rate_by_more_than_the_catch_up(rate_bps, bits,
         sent += burst
         assert burst <= (catch_up_ns * rate_bps / 10**9) / bits + 2
     assert sent <= now * rate_bps / 10**9 / bits + 2
+
+
+@given(senders=st.integers(2, 40), stall_ns=st.integers(0, 10**9), catch_up_ns=st.integers(0, 10**8))
+def test_after_a_stall_of_the_machine_senders_keep_their_places(senders, stall_ns, catch_up_ns):
+    frame_bits, frame_ns = 33_232, 1_661_600
+    gap_ns = senders * frame_ns
+    pacers = [
+        Pacer(rate_bps=frame_bits * 1e9 / gap_ns, start_ns=number * frame_ns, catch_up_ns=catch_up_ns)
+        for number in range(senders)
+    ]
+    for pacer in pacers:
+        while pacer.next_ns <= stall_ns:
+            pacer.sent(frame_bits, stall_ns)
+    places = sorted(pacer.next_ns for pacer in pacers)
+    assert [after - before for before, after in pairwise(places)] == pytest.approx([frame_ns] * (senders - 1), abs=1)
 
 
 def test_the_catch_up_is_a_quarter_of_the_queue_and_never_long():
