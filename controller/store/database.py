@@ -7,7 +7,8 @@ SQLite in WAL mode: readers (`sqlite3 FILE`, the API) do not stop the writer. A 
 import logging
 import os
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,8 @@ from typing import Any
 from controller.model.error import EnvironmentFault
 from controller.model.log_event import LogEvent
 from controller.store import schema
-from controller.store.seconds import Second
+from controller.store.rollups import Rollups
+from controller.store.seconds import Bucket
 
 DAMAGED_SUFFIX = ".damaged"
 BUSY_S = 2.0
@@ -48,37 +50,33 @@ class Database:
 
     def __init__(self, path: Path, retention: Retention) -> None:
         self.path, self.retention = path, retention
-        self._port_ids: dict[str, int] = {}
+        self._rollups = Rollups()
         self._connection = _opened(path, retention)
+        with suppress(sqlite3.Error), self._transaction() as transaction:  # else before the first write
+            self._rollups.catch_up(transaction)
         self._page_bytes = int(self._one("PRAGMA page_size"))
 
     def close(self) -> None:
-        """Close the file; its write-ahead log is taken in."""
+        """Write the minute under way and close the file; its write-ahead log is taken in."""
+        with suppress(sqlite3.Error), self._transaction() as transaction:  # else it is made up for at the next opening
+            self._rollups.flush(transaction)
         self._connection.close()
 
-    def write(self, names: Sequence[str], seconds: Iterable[Second], events: Iterable[LogEvent]) -> None:
-        """Add seconds to their buckets, and events, in one transaction."""
+    def write(self, names: Sequence[str], seconds: Iterable[Bucket], events: Iterable[LogEvent]) -> None:
+        """Write seconds and events, in one transaction."""
         seconds = list(seconds)
-        with self._connection as transaction:
-            ids = self._ids(names, seconds)
-            for second in seconds:
-                for level in schema.LEVELS_S:
-                    start = second.start_s - second.start_s % level
-                    transaction.executemany(
-                        schema.ADD_PORT, ((level, start, ids[row], *values) for row, *values in second.ports)
-                    )
-                    transaction.executemany(
-                        schema.ADD_QUEUE, ((level, start, ids[row], *values) for row, *values in second.queues)
-                    )
+        with self._transaction() as transaction:
+            if seconds:
+                self._rollups.write(transaction, tuple(names), seconds)
             transaction.executemany(
                 schema.ADD_EVENT, ((e.timestamp_unix_ns, e.severity, e.kind, e.subject, e.text) for e in events)
             )
 
     def trim(self, now_s: int) -> None:
         """Drop what is older than the retention says, then the oldest until the file is within its size."""
-        with self._connection as transaction:
+        with self._transaction() as transaction:
             for level in schema.LEVELS_S:
-                self._drop_before(transaction, level, now_s - self.retention.keep_s(level))
+                self._rollups.drop_before(transaction, level, now_s - self.retention.keep_s(level))
             oldest_ns = (now_s - self.retention.events_s) * 1_000_000_000
             transaction.execute("DELETE FROM event WHERE timestamp_unix_ns < ?", (oldest_ns,))
         self.shrink()
@@ -96,7 +94,7 @@ class Database:
         for _ in range(64):
             if self.used_bytes() <= wanted:
                 return
-            with self._connection as transaction:
+            with self._transaction() as transaction:
                 if not any(self._drop_quarter(transaction, level) for level in schema.LEVELS_S):
                     middle = "SELECT avg(timestamp_unix_ns) FROM event"
                     transaction.execute(f"DELETE FROM event WHERE timestamp_unix_ns <= ({middle})")
@@ -111,21 +109,17 @@ class Database:
         if not known:
             return False
         oldest, newest = min(known), max(known)
-        self._drop_before(transaction, level, oldest + max(level, (newest - oldest) // 4))
+        self._rollups.drop_before(transaction, level, oldest + max(level, (newest - oldest) // 4))
         return True
 
-    def _drop_before(self, transaction: sqlite3.Connection, level: int, start_s: int) -> None:
-        for table in ("port_rollup", "queue_rollup"):
-            transaction.execute(f"DELETE FROM {table} WHERE rollup_seconds = ? AND start_s < ?", (level, start_s))
-
-    def _ids(self, names: Sequence[str], seconds: list[Second]) -> dict[int, int]:
-        """Return the file's id of each port row that is to be written."""
-        rows = {row for second in seconds for row, *_ in (*second.ports, *second.queues)}
-        new = [(names[row],) for row in rows if names[row] not in self._port_ids]
-        if new:
-            self._connection.executemany("INSERT OR IGNORE INTO port (name) VALUES (?)", new)
-            self._port_ids = dict(self._connection.execute("SELECT name, id FROM port").fetchall())
-        return {row: self._port_ids[names[row]] for row in rows}
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        try:
+            with self._connection:
+                yield self._connection
+        except BaseException:
+            self._rollups.forget()
+            raise
 
     def _one(self, statement: str) -> int:
         return int(self._connection.execute(statement).fetchone()[0])

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from controller.model.log_event import LogEvent
 from controller.store.database import Database, Retention, read_events
-from controller.store.seconds import Second, Seconds
+from controller.store.seconds import Bucket, Seconds
 from telemetry.window import Snapshot
 
 MAX_SNAPSHOTS = 4
@@ -125,13 +125,13 @@ class SqliteHistory:
             closing = self._waiting.closing and not self._waiting.snapshots
             if closing:
                 seconds.append(self._seconds.close())
-            self._write([second for second in seconds if second.ports or second.queues], self._waiting.take_events())
+            self._write([second for second in seconds if second], self._waiting.take_events())
         if self._database is not None:
             self._database.close()
 
-    def _gathered(self) -> list[Second]:
+    def _gathered(self) -> list[Bucket]:
         """Take what comes within a batch's time; return the seconds that are over."""
-        over: list[Second] = []
+        over: list[Bucket] = []
         due = time.monotonic() + BATCH_S
         while (left := due - time.monotonic()) > 0:
             for snapshot in self._waiting.take_snapshots(left):
@@ -142,7 +142,7 @@ class SqliteHistory:
                 break
         return over
 
-    def _write(self, seconds: list[Second], events: list[LogEvent]) -> None:
+    def _write(self, seconds: list[Bucket], events: list[LogEvent]) -> None:
         now_s = self._unix_s()
         try:
             if self._database is None:

@@ -1,11 +1,14 @@
 """The history's tables, and the statements that read and write them.
 
-    rollup_seconds    1, 60 or 3600: how long a row's bucket is
-    start_s           the bucket's first second, Unix time
-    counters          what they grew by in the bucket; depth_bytes: the largest that a snapshot saw
+rollup_seconds    1, 60 or 3600: how long a row's bucket is
+start_s           the bucket's first second, Unix time
+counters          what they grew by in the bucket; depth_bytes: the largest that a snapshot saw
 
-A second is added to its three buckets in one transaction, so every level is whole after a crash, whatever was cut off.
+rolled.until_s    the seconds before it are in their minute and hour; those from there on will be, at the end of
+                  their minute, or when the file is opened again after a crash
 """
+
+from dataclasses import dataclass
 
 from telemetry.counters import PORT_COUNTERS, QUEUE_COUNTERS
 
@@ -23,6 +26,7 @@ CREATE TABLE IF NOT EXISTS port_rollup (
 CREATE TABLE IF NOT EXISTS queue_rollup (
   rollup_seconds INTEGER, start_s INTEGER, port INTEGER, priority INTEGER, {_QUEUE_COLUMNS},
   PRIMARY KEY (rollup_seconds, start_s, port, priority)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS rolled (id INTEGER PRIMARY KEY CHECK (id = 1), until_s INTEGER NOT NULL);
 CREATE TABLE IF NOT EXISTS event (
   id INTEGER PRIMARY KEY, timestamp_unix_ns INTEGER NOT NULL, severity TEXT NOT NULL, kind TEXT NOT NULL,
   subject TEXT NOT NULL, text TEXT NOT NULL);
@@ -31,18 +35,57 @@ PRAGMA user_version = {VERSION};
 """
 
 
-def _upsert(table: str, keys: tuple[str, ...], counters: tuple[str, ...], largest: tuple[str, ...] = ()) -> str:
-    columns = (*keys, *counters, *largest)
-    changes = [f"{name} = {name} + excluded.{name}" for name in counters]
-    changes += [f"{name} = max({name}, excluded.{name})" for name in largest]
-    return (
-        f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))}) "
-        f"ON CONFLICT ({', '.join(keys)}) DO UPDATE SET {', '.join(changes)}"
-    )
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One of the two tables of buckets: its keys, what adds up, and what the largest is kept of."""
+
+    name: str
+    keys: tuple[str, ...]
+    counters: tuple[str, ...]
+    largest: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> str:
+        """Return all columns, as they are written."""
+        return ", ".join((*self.keys, *self.counters, *self.largest))
+
+    @property
+    def drop(self) -> str:
+        """Return the statement that drops a level's rows before a time."""
+        return f"DELETE FROM {self.name} WHERE rollup_seconds = ? AND start_s < ?"
+
+    def add(self, rows: int, *, is_new: bool = False) -> str:
+        """Return the statement that adds so many rows to what is there; `is_new`: nothing is there."""
+        values = f"({', '.join('?' * (len(self.keys) + len(self.counters) + len(self.largest)))})"
+        insert = f"INSERT INTO {self.name} ({self.columns}) VALUES {', '.join([values] * rows)}"
+        return insert if is_new else f"{insert} {self._or_add}"
+
+    def roll_up(self) -> str:
+        """Return the statement that adds the seconds from `until_s` on to the buckets of a `level`."""
+        inner = ", ".join(self.keys[2:])
+        sums = [f"sum({name})" for name in self.counters] + [f"max({name})" for name in self.largest]
+        return (
+            f"INSERT INTO {self.name} ({self.columns}) "
+            f"SELECT :level, start_s - start_s % :level AS bucket_s, {inner}, {', '.join(sums)} FROM {self.name} "
+            f"WHERE rollup_seconds = 1 AND start_s >= :until_s GROUP BY bucket_s, {inner} {self._or_add}"
+        )
+
+    @property
+    def _or_add(self) -> str:
+        changes = [f"{name} = {name} + excluded.{name}" for name in self.counters]
+        changes += [f"{name} = max({name}, excluded.{name})" for name in self.largest]
+        return f"ON CONFLICT ({', '.join(self.keys)}) DO UPDATE SET {', '.join(changes)}"
 
 
-ADD_PORT = _upsert("port_rollup", ("rollup_seconds", "start_s", "port"), PORT_COUNTERS)
-ADD_QUEUE = _upsert("queue_rollup", ("rollup_seconds", "start_s", "port", "priority"), QUEUE_COUNTERS, ("depth_bytes",))
+PORT_TABLE = Table("port_rollup", ("rollup_seconds", "start_s", "port"), PORT_COUNTERS)
+QUEUE_TABLE = Table("queue_rollup", ("rollup_seconds", "start_s", "port", "priority"), QUEUE_COUNTERS, ("depth_bytes",))
+ROLL_UP_PORTS, ROLL_UP_QUEUES = PORT_TABLE.roll_up(), QUEUE_TABLE.roll_up()
+NEWEST_SECOND = (
+    "SELECT max(coalesce((SELECT max(start_s) FROM port_rollup WHERE rollup_seconds = 1), 0), "
+    "coalesce((SELECT max(start_s) FROM queue_rollup WHERE rollup_seconds = 1), 0))"
+)
+ROLLED_UNTIL = "SELECT until_s FROM rolled"
+SET_ROLLED_UNTIL = "INSERT OR REPLACE INTO rolled (id, until_s) VALUES (1, ?)"
 ADD_EVENT = "INSERT INTO event (timestamp_unix_ns, severity, kind, subject, text) VALUES (?, ?, ?, ?, ?)"
 NEWEST_EVENTS = (
     "SELECT timestamp_unix_ns, severity, kind, subject, text FROM event WHERE timestamp_unix_ns >= ? "

@@ -10,27 +10,30 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from telemetry.counters import NIC_AT, PRIORITIES, QUEUE_COUNTERS, QUEUES_AT
+from telemetry.counters import NIC_AT, PORT_COUNTERS, PRIORITIES, QUEUE_COUNTERS, QUEUES_AT
 from telemetry.window import SECOND_NS, Snapshot
 
+Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
 # SQLite's integers are signed; a growth beyond this is no counter's.
 MAX_GROWTH = np.uint64(2**62)
 
-PortRow = tuple[int, ...]
-"""Row of the port table, then the growth of each of PORT_COUNTERS."""
-QueueRow = tuple[int, ...]
-"""Row of the port table, priority, growth of each of QUEUE_COUNTERS, largest depth."""
-
 
 @dataclass(frozen=True, slots=True)
-class Second:
-    """What one second brought."""
+class Bucket:
+    """What a second or a minute brought to whom it brought something.
+
+    ports (n, 1 + counters): row of the port table, then the growth of each of PORT_COUNTERS; queues (n, 3 + counters):
+    row, priority, growth of each of QUEUE_COUNTERS, largest depth.
+    """
 
     start_s: int
-    ports: list[PortRow]
-    queues: list[QueueRow]
+    ports: Ints
+    queues: Ints
+
+    def __bool__(self) -> bool:
+        return bool(len(self.ports) or len(self.queues))
 
 
 class Seconds:
@@ -42,7 +45,7 @@ class Seconds:
         self._grown: Words | None = None
         self._depth: Words | None = None
 
-    def add(self, snapshot: Snapshot) -> Second | None:
+    def add(self, snapshot: Snapshot) -> Bucket | None:
         """Take a snapshot; return the second before, where this one begins another."""
         counters = snapshot.total[:, :NIC_AT]
         if self._last is None or self._grown is None or self._depth is None or self._last.shape != counters.shape:
@@ -60,11 +63,11 @@ class Seconds:
         self._last = counters.copy()
         return closed
 
-    def close(self) -> Second:
+    def close(self) -> Bucket:
         """Return the second that is under way; it begins again at nothing."""
         if self._grown is None or self._depth is None:
-            return Second(self._start_s, [], [])
-        second = Second(self._start_s, _port_rows(self._grown), _queue_rows(self._grown, self._depth))
+            return _NOTHING
+        second = Bucket(self._start_s, _port_rows(self._grown), _queue_rows(self._grown, self._depth))
         self._grown = np.zeros_like(self._grown)
         self._depth = np.zeros_like(self._depth)
         return second
@@ -78,16 +81,20 @@ def _depth(snapshot: Snapshot) -> Words:
     return np.where(snapshot.stale[:, None], np.uint64(0), snapshot.depth_bytes)
 
 
-def _port_rows(grown: Words) -> list[PortRow]:
+def _port_rows(grown: Words) -> Ints:
     ports = grown[:, :QUEUES_AT]
     active = np.flatnonzero(ports.any(axis=1))
-    values = ports[active].astype(np.int64)
-    return list(map(tuple, np.column_stack((active, values)).tolist()))
+    return np.column_stack((active, ports[active].astype(np.int64)))
 
 
-def _queue_rows(grown: Words, depth: Words) -> list[QueueRow]:
+def _queue_rows(grown: Words, depth: Words) -> Ints:
     queues = grown[:, QUEUES_AT:].reshape(-1, PRIORITIES, len(QUEUE_COUNTERS))
     rows, priorities = np.nonzero(queues.any(axis=2) | (depth > 0))
     values = queues[rows, priorities].astype(np.int64)
     held = np.minimum(depth[rows, priorities], MAX_GROWTH).astype(np.int64)
-    return list(map(tuple, np.column_stack((rows, priorities, values, held)).tolist()))
+    return np.column_stack((rows, priorities, values, held))
+
+
+_NOTHING = Bucket(
+    0, np.zeros((0, 1 + len(PORT_COUNTERS)), dtype=np.int64), np.zeros((0, 3 + len(QUEUE_COUNTERS)), dtype=np.int64)
+)

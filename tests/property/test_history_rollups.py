@@ -3,8 +3,10 @@
 from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +18,7 @@ from tests.unit.store.snapshots import snapshot
 
 START_S = 1_790_000_000
 NAMES = ("leaf1:1", "leaf1:2", "h1-n0")
+NO_EVENTS: Any = [None]  # a transaction ends with them
 steps = st.lists(
     st.tuples(
         st.sampled_from((0.1, 0.4, 1.0, 7.0, 61.0, 1_800.0)),  # time that passes
@@ -46,18 +49,27 @@ def brute_force(samples):
     return sums, depths
 
 
-def written(samples, path):
+def written(samples, path, faults):
+    """Write the seconds one by one; after some the process dies, or a batch fails and its seconds come again."""
     gathered, seconds = Seconds(), []
     for now_s, total, depth in samples:
         seconds.append(gathered.add(snapshot(now_s, total, depth=depth, names=NAMES)))
     database = Database(path, Retention())
-    database.write(NAMES, [second for second in (*seconds, gathered.close()) if second is not None], ())
+    for number, second in enumerate(second for second in (*seconds, gathered.close()) if second is not None):
+        fault = faults.get(number)
+        if fault == "fails":
+            with pytest.raises(AttributeError):
+                database.write(NAMES, [second], NO_EVENTS)
+        database.write(NAMES, [second], ())
+        if fault == "dies":
+            database._connection.close()
+            database = Database(path, Retention())
     database.close()
 
 
 @settings(max_examples=40, deadline=None)
-@given(steps)
-def test_roll_ups_equal_sums_over_the_raw_samples(taken):
+@given(steps, st.dictionaries(st.integers(0, 14), st.sampled_from(("dies", "fails"))))
+def test_roll_ups_equal_sums_over_the_raw_samples_whatever_fails(taken, faults):
     samples, now_s, total = [], float(START_S), np.zeros((len(NAMES), COLUMNS), dtype=np.uint64)
     for passed, growths, held in taken:
         now_s += passed
@@ -71,7 +83,7 @@ def test_roll_ups_equal_sums_over_the_raw_samples(taken):
     sums, depths = brute_force(samples)
     with TemporaryDirectory() as folder:
         path = Path(folder) / "history.sqlite"
-        written(samples, path)
+        written(samples, path, faults)
         found_sums, found_depths = Counter(), Counter()
         for level in LEVELS_S:
             for port, name in enumerate(NAMES):

@@ -11,7 +11,7 @@ from controller.model.log_event import LogEvent
 from controller.store import history as module
 from controller.store.database import Database, Retention, read_events, read_rollups
 from controller.store.history import SqliteHistory
-from controller.store.seconds import PortRow, Second
+from controller.store.seconds import Bucket
 from tests.unit.store.snapshots import snapshot, totals
 
 START_S = 1_790_000_000 - 1_790_000_000 % 3_600
@@ -25,6 +25,10 @@ def event(number=0, text="said", at_s=START_S):
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "history.sqlite"
+
+
+def of_ports(start_s, rows):
+    return Bucket(start_s, np.array(rows), np.zeros((0, 10), dtype=np.int64))
 
 
 def opened(path, now_s=START_S, **retention):
@@ -88,9 +92,41 @@ def test_a_restart_goes_on_in_the_same_buckets(path):
     assert [row[1] for row in read_rollups(path, "leaf1:1", 60)[0]] == [30]
 
 
+def test_a_clock_that_was_put_back_adds_to_the_buckets_of_then(path):
+    database = Database(path, Retention())
+    for offset in (0, 70, 5, 71, 200, 5):
+        database.write(("leaf1:1",), [of_ports(START_S + offset, [(0, 1, 0, 0, 0, 0)])], ())
+    database.close()
+    for level, wanted in ((1, [(0, 1), (5, 2), (70, 1), (71, 1), (200, 1)]), (60, [(0, 3), (60, 2), (180, 1)]),
+                          (3_600, [(0, 6)])):  # fmt: skip
+        assert [(row[0] - START_S, row[1]) for row in read_rollups(path, "leaf1:1", level)[0]] == wanted
+
+
+def test_seconds_that_have_to_go_early_are_in_their_minute(path):
+    database = Database(path, Retention(max_bytes=1 << 19))
+    names = tuple(f"leaf1:{number}" for number in range(1_000))
+    for second in range(30):
+        database.write(names, [of_ports(START_S + second, [(row, 1, 2, 3, 4, 5) for row in range(1_000)])], ())
+        database.shrink()
+    database.close()
+    assert len(read_rollups(path, "leaf1:7", 1)[0]) < 30
+    assert [row[1] for row in read_rollups(path, "leaf1:7", 60)[0]] == [30]
+
+
+def test_a_file_of_before_there_was_a_mark_is_whole_as_it_is(path):
+    database = Database(path, Retention())
+    database.write(("leaf1:1",), [of_ports(START_S, [(0, 1, 0, 0, 0, 0)])], ())
+    database.close()
+    with sqlite3.connect(path) as file:
+        file.execute("DROP TABLE rolled")
+    file.close()
+    Database(path, Retention()).close()
+    assert [row[1] for row in read_rollups(path, "leaf1:1", 60)[0]] == [1]
+
+
 def test_rows_older_than_their_level_is_kept_for_go(path):
     database = Database(path, Retention(seconds_s=10, minutes_s=600, hours_s=86_400, events_s=60))
-    seconds = [Second(START_S + offset, [(0, 1, 0, 0, 0, 0)], []) for offset in (0, 3_595)]
+    seconds = [of_ports(START_S + offset, [(0, 1, 0, 0, 0, 0)]) for offset in (0, 3_595)]
     database.write(("leaf1:1",), seconds, [event(), event(at_s=START_S + 3_595)])
     database.trim(START_S + 3_600)
     database.close()
@@ -105,8 +141,8 @@ def test_a_file_never_passes_its_limit_and_loses_its_oldest_seconds_first(path):
     database = Database(path, Retention(max_bytes=limit))
     names = tuple(f"leaf1:{number}" for number in range(100))
     for second in range(300):
-        rows: list[PortRow] = [(row, 1, 2, 3, 4, 5) for row in range(100)]
-        database.write(names, [Second(START_S + second, rows, [])], [event(second)])
+        rows = [(row, 1, 2, 3, 4, 5) for row in range(100)]
+        database.write(names, [of_ports(START_S + second, rows)], [event(second)])
         database.shrink()
         assert database.used_bytes() <= limit
     database.close()
@@ -121,8 +157,8 @@ def test_a_file_never_passes_its_limit_and_loses_its_oldest_seconds_first(path):
 @pytest.mark.parametrize("damage", [b"not a database at all, and long enough to be read" * 100, None])
 def test_a_damaged_file_is_moved_aside_with_one_line(path, caplog, damage):
     database = Database(path, Retention())
-    rows: list[PortRow] = [(row, 1, 2, 3, 4, 5) for row in range(500)]
-    database.write(tuple(map(str, range(500))), [Second(START_S, rows, [])], [event(text="x" * 500)] * 200)
+    rows = [(row, 1, 2, 3, 4, 5) for row in range(500)]
+    database.write(tuple(map(str, range(500))), [of_ports(START_S, rows)], [event(text="x" * 500)] * 200)
     database.close()
     sound = path.read_bytes()
     path.write_bytes(damage if damage else sound[:8_192] + b"\xff" * 40_000 + sound[48_192:])
