@@ -2,11 +2,13 @@
 
 125 switches of 80 ports with 8 priorities each publish one batch a second for 60 s (--quick: 10 s). Agents, broker and
 collector are processes of their own; counted is the collector's CPU time over all threads: MQTT client, decoding,
-windows, detection and the copy for readers.
+windows, detection and the copy for readers. Then the same with all that reads it in a controller: a history in SQLite
+and a scrape of /metrics every 5 s, every port and queue of which changes every second.
 
-python -m benchmarks.telemetry [--quick] runs this one alone.
+python -m benchmarks.telemetry [--quick | --seconds N] runs this one alone.
 """
 
+import argparse
 import asyncio
 import json
 import multiprocessing
@@ -14,13 +16,20 @@ import resource
 import statistics
 import sys
 import time
+from array import array
 from multiprocessing.connection import Connection
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TextIO
 
 import numpy as np
 
 from controller.api.proto.heddle.v1 import heddle_pb2
+from controller.brain.state import begin
+from controller.dashboard.metrics import metrics_text
+from controller.runtime.interpreter import shorten_pauses
+from controller.runtime.telemetry import Telemetry
+from controller.store.history import SqliteHistory
 from telemetry.collector.bus import Broker, BusLost, MqttBus
 from telemetry.collector.collector import Collector, Readers
 from telemetry.counters import PRIORITIES
@@ -29,11 +38,13 @@ from telemetry.ports import Port, PortTable
 from telemetry.thresholds import DetectorSettings
 from telemetry.topic import Source, ports_topic
 from telemetry.warm import warm
+from tests.e2e.small_fabrics import spine_leaf
 from tests.fakes.mosquitto import mosquitto
 
 SWITCHES, PORTS = 125, 80
 PERIOD_S, RATE_BPS = 1.0, 100 * 10**9
 SECONDS, QUICK_SECONDS = 60, 10
+SCRAPE_EVERY_S = 5.0
 SETTLE_S = 2.5
 LAGS = ("p50", "p99", "p999", "max")
 
@@ -96,9 +107,9 @@ class Measured:
 
     def __init__(self) -> None:
         self.rss_bytes: list[int] = []
-        self.lags_s: list[float] = []
-        self.ages_s: list[float] = []
-        self.looks: list[Look] = []
+        self.lags_s = array("d")
+        self.ages_s = array("d")
+        self.looks = self.raised = self.scrapes = self.scraped_bytes = 0
 
     async def lag(self) -> None:
         """Note how much later than asked the loop comes back to a task."""
@@ -113,17 +124,32 @@ def rss_bytes() -> int:
     return int(pages) * resource.getpagesize()
 
 
-async def collect(port: int, told: Connection) -> dict[str, Any]:
-    """Collect until the parent says stop; return what it cost."""
+async def scrape(telemetry: Telemetry, seen: Measured) -> None:
+    """Ask for the metrics again and again, as the controller's server makes them."""
+    state = begin(spine_leaf(4, 8, 32, RATE_BPS))
+    while True:
+        await asyncio.sleep(SCRAPE_EVERY_S)
+        pieces = metrics_text(state, telemetry, 0)
+        while piece := await asyncio.to_thread(next, pieces, ""):
+            seen.scraped_bytes += len(piece)
+        seen.scrapes += 1
+
+
+async def collect(port: int, told: Connection, history: Path | None) -> dict[str, Any]:
+    """Collect until the parent says stop; return what it cost. With a history's path its readers are there too."""
     warm()
+    shorten_pauses()
     seen = Measured()
     observer = Observer("bench", port_table(), DetectorSettings())
+    telemetry = Telemetry(configured=True, history=SqliteHistory(history) if history else None)
 
     def on_look(look: Look, readers: Readers | None) -> None:
-        seen.looks.append(look)
+        seen.looks += 1
+        seen.raised += sum(signal.raised for signal in look.signals)
         if readers is None:
             return
-        snapshot, _ = readers
+        snapshot, active = readers
+        telemetry.tick(snapshot, active)
         seen.rss_bytes.append(rss_bytes())
         heard = snapshot.timestamp_ns[snapshot.heard]
         if heard.size and look.samples:
@@ -132,16 +158,18 @@ async def collect(port: int, told: Connection) -> dict[str, Any]:
     collector = Collector(observer, MqttBus(Broker(host="127.0.0.1", port=port)), on_look)
     running = asyncio.create_task(collector.run())
     await collector.connected.wait()
-    lag = asyncio.create_task(seen.lag())
+    others = [asyncio.create_task(seen.lag())]
+    if history:
+        others.append(asyncio.create_task(scrape(telemetry, seen)))
     began_s, began_cpu_s = time.perf_counter(), time.process_time()
     told.send("ready")
     await asyncio.to_thread(told.recv)
     elapsed_s, cpu_s = time.perf_counter() - began_s, time.process_time() - began_cpu_s
-    for task in (running, lag):
+    for task in (running, *others):
         task.cancel()
-    await asyncio.gather(running, lag, return_exceptions=True)
+    await asyncio.gather(running, *others, return_exceptions=True)
+    written = telemetry.history.counts() if telemetry.history else {}
     lags = sorted(seen.lags_s)
-    tail = seen.rss_bytes[min(5, len(seen.rss_bytes) - 1) :]
     return {
         "seconds": elapsed_s,
         "cpu_seconds": cpu_s,
@@ -149,9 +177,13 @@ async def collect(port: int, told: Connection) -> dict[str, Any]:
         "samples": observer.samples,
         "bytes": collector.counts.received_bytes,
         "counts": collector.totals(),
-        "signals": sum(signal.raised for look in seen.looks for signal in look.signals),
-        "rss_first_bytes": tail[0],
-        "rss_last_bytes": tail[-1],
+        "looks": seen.looks,
+        "signals": seen.raised,
+        "history": dict(written),
+        "scrapes": seen.scrapes,
+        "scraped_bytes": seen.scraped_bytes,
+        "rss_at_10_s_bytes": seen.rss_bytes[min(10, len(seen.rss_bytes) - 1)],
+        "rss_last_bytes": seen.rss_bytes[-1],
         "rss_bytes_every_10_s": seen.rss_bytes[::10],
         "loop_lag_p50_ms": lags[len(lags) // 2] * 1e3,
         "loop_lag_p99_ms": lags[int(len(lags) * 0.99)] * 1e3,
@@ -161,9 +193,9 @@ async def collect(port: int, told: Connection) -> dict[str, Any]:
     }
 
 
-def run_collector(port: int, told: Connection) -> None:
+def run_collector(port: int, told: Connection, history: Path | None) -> None:
     try:
-        told.send(asyncio.run(collect(port, told)))
+        told.send(asyncio.run(collect(port, told, history)))
     except BusLost as lost:
         told.send({"failed": str(lost)})
 
@@ -179,7 +211,11 @@ def parts() -> dict[str, float]:
         started = time.perf_counter()
         observer.take(topic, payload, now)
         message.append(time.perf_counter() - started)
-    for _ in range(10):
+    batches = [first_batch(switch) for switch in range(1, SWITCHES + 1)]
+    for sequence in range(1, 8):
+        now = time.time_ns()
+        for switch, whole in enumerate(batches, 1):
+            observer.take(ports_topic("bench", f"leaf{switch}"), advance(whole, 100 + sequence), now)
         started = time.perf_counter()
         observer.look(now)
         observer.snapshot(now)
@@ -188,12 +224,12 @@ def parts() -> dict[str, float]:
     return {"message_us": min(message) * 1e6, "look_us": min(look) * 1e6, "message_bytes": float(len(payloads[0]))}
 
 
-def run(out: TextIO, *, quick: bool = False) -> dict[str, object]:
-    seconds = QUICK_SECONDS if quick else SECONDS
+def measure(seconds: int, history: Path | None) -> dict[str, Any]:
+    """Run agents, broker and collector once; return what they say, and how many samples went out and were lost."""
     spawn = multiprocessing.get_context("spawn")
     with mosquitto() as broker:
         ours, theirs = spawn.Pipe()
-        collector = spawn.Process(target=run_collector, args=(broker.port, theirs))
+        collector = spawn.Process(target=run_collector, args=(broker.port, theirs, history))
         collector.start()
         if ours.recv() != "ready":
             raise RuntimeError("the collector did not start")
@@ -208,25 +244,53 @@ def run(out: TextIO, *, quick: bool = False) -> dict[str, object]:
             process.join(30)
     if "failed" in measured:
         raise RuntimeError(measured["failed"])
-    costs = parts()
-    lost = sent - measured["samples"]
-    row = [
-        ("ports x priorities", f"{SWITCHES * PORTS} x {PRIORITIES}"),
-        ("samples sent, lost", f"{sent}, {lost}"),
-        ("the collector's cores", f"{measured['cores']:.3f}"),
-        (
-            "resident memory, first and last",
-            f"{measured['rss_first_bytes'] >> 20} {measured['rss_last_bytes'] >> 20} MiB",
-        ),
+    return {"sent_samples": sent, "lost_samples": sent - measured["samples"], **measured}
+
+
+def told(measured: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return the rows of a table."""
+    rss = measured["rss_at_10_s_bytes"] / 2**20, measured["rss_last_bytes"] / 2**20
+    rows = [
+        ("samples sent, lost", f"{measured['sent_samples']}, {measured['lost_samples']}"),
+        ("the process's cores", f"{measured['cores']:.3f}"),
+        ("resident at 10 s, at the end", f"{rss[0]:.1f}, {rss[1]:.1f} MiB"),
         ("loop lag p50, p99, p99.9, max", " ".join(f"{measured[f'loop_lag_{q}_ms']:.1f}" for q in LAGS) + " ms"),
-        ("one message of 80 ports", f"{costs['message_us']:.0f} us, {costs['message_bytes']:.0f} bytes"),
-        ("one look at all ports", f"{costs['look_us'] / 1e3:.1f} ms"),
     ]
-    print(f"{SWITCHES} agents at 1 Hz for {seconds} s through mosquitto", file=out)
-    for name, value in row:
-        print(f"  {name:34} {value:>24}", file=out)
-    return {"sent_samples": sent, "lost_samples": lost, **measured, **costs}
+    if measured["scrapes"]:
+        size = measured["scraped_bytes"] / measured["scrapes"] / 1e6
+        rows.append(("scrapes, size of one", f"{measured['scrapes']}, {size:.1f} MB"))
+        rows.append(
+            ("history: batches, skipped", "{written_batches}, {skipped_snapshots}".format(**measured["history"]))
+        )
+    return rows
+
+
+def run(out: TextIO, *, seconds: int = SECONDS) -> dict[str, object]:
+    costs = parts()
+    alone = measure(seconds, None)
+    with TemporaryDirectory(prefix="heddle-bench-") as folder:
+        whole = measure(seconds, Path(folder) / "history.sqlite")
+    print(f"{SWITCHES} agents of {PORTS} ports x {PRIORITIES} priorities at 1 Hz for {seconds} s, mosquitto", file=out)
+    for title, rows in (
+        ("the collector alone", told(alone)),
+        (f"with history and a scrape every {SCRAPE_EVERY_S:.0f} s", told(whole)),
+        (
+            "in parts",
+            [
+                ("one message of 80 ports", f"{costs['message_us']:.0f} us, {costs['message_bytes']:.0f} bytes"),
+                ("one look, all ports new, and a copy", f"{costs['look_us'] / 1e3:.1f} ms"),
+            ],
+        ),
+    ):
+        print(title, file=out)
+        for name, value in rows:
+            print(f"  {name:36} {value:>24}", file=out)
+    return {**alone, **costs, "whole": whole}
 
 
 if __name__ == "__main__":
-    json.dump(run(sys.stderr, quick="--quick" in sys.argv), sys.stdout, indent=1)
+    asked = argparse.ArgumentParser()
+    asked.add_argument("--quick", action="store_true")
+    asked.add_argument("--seconds", type=int, default=SECONDS)
+    chosen = asked.parse_args()
+    json.dump(run(sys.stderr, seconds=QUICK_SECONDS if chosen.quick else chosen.seconds), sys.stdout, indent=1)

@@ -12,6 +12,7 @@ from controller.app import Application
 from controller.config import load_fabric
 from controller.config.service import ServiceConfig, load_service, printed
 from controller.model.error import InputError
+from controller.runtime.interpreter import shorten_pauses
 
 
 def run_controller(
@@ -42,6 +43,7 @@ async def _serve(application: Application, config: ServiceConfig) -> None:
     for wanted in (signal.SIGINT, signal.SIGTERM):
         running.add_signal_handler(wanted, ended.set)
     async with application.started() as addresses:
+        shorten_pauses()
         print(json.dumps({"ready": True, **addresses}), flush=True)
         waiting = asyncio.create_task(ended.wait())
         failing = asyncio.create_task(application.failed())

@@ -2,8 +2,11 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+LINES_AT_ONCE = 2_000
+"""A piece's lines: some 150 kB, written in a millisecond or two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +29,14 @@ def _escaped(value: str) -> str:
 
 
 def lines(family: Family, samples: Iterable[tuple[str, float]]) -> Iterator[str]:
-    """Write a family: its two comment lines, then a line per sample (labels as `label_text` has them, value)."""
-    yield f"# HELP {family.name} {family.help}"
-    yield f"# TYPE {family.name} {family.kind}"
-    for labels, value in samples:
-        yield f"{family.name}{{{labels}}} {value}" if labels else f"{family.name} {value}"
+    """Write a family, in pieces: two comment lines, then a line per sample (labels as `label_text` has them, value)."""
+    name = family.name
+    text = f"# HELP {name} {family.help}\n# TYPE {name} {family.kind}\n"
+    left = iter(samples)
+    while piece := list(islice(left, LINES_AT_ONCE)):
+        yield text + "".join(
+            [f"{name}{{{labels}}} {value}\n" if labels else f"{name} {value}\n" for labels, value in piece]
+        )
+        text = ""
+    if text:
+        yield text

@@ -6,7 +6,9 @@ NICs, which that exporter has in microseconds. Labels are names of the fabric fi
 heard, a queue once it counted anything; past MAX_SERIES whole ports are left out, and how many is told.
 """
 
+from array import array
 from collections.abc import Iterable, Iterator
+from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
@@ -19,8 +21,7 @@ from telemetry.counters import NIC_COUNTERS, PRIORITIES, QUEUE_COUNTERS, nic_col
 from telemetry.window import SECOND_NS, Snapshot
 
 MAX_SERIES = 500_000
-Flags = NDArray[np.bool_]
-Words = NDArray[np.uint64]
+Ints = NDArray[np.int64]
 
 PORT = ("switch", "port")
 QUEUE = ("switch", "port", "priority")
@@ -80,10 +81,15 @@ SERIES_PER_NIC = len(NIC_TRAFFIC) + len(NIC_FAMILIES) + 1 + 3 * PRIORITIES
 
 
 class _Shown(NamedTuple):
-    """What has series: rows with their labels, and (row, priority) pairs with theirs."""
+    """What has series: rows, and priorities of rows, each with its labels. Flat lists of text and arrays of numbers.
 
-    ports: list[tuple[int, str]]
-    queues: list[tuple[int, int, str]]
+    A tuple per series would have the garbage collector look through all of them, with the whole process stopped.
+    """
+
+    ports: Ints
+    port_labels: list[str]
+    queues: tuple[Ints, Ints]
+    queue_labels: list[str]
     nics: list[tuple[int, str]]
     nic_queues: list[tuple[int, int, str, str]]
     left_out: int
@@ -93,65 +99,72 @@ def fabric_lines(fabric: Fabric, snapshot: Snapshot, *, max_series: int = MAX_SE
     """Write every port, queue and NIC that was heard."""
     shown = _shown(fabric, snapshot, max_series)
     stale = snapshot.stale.tolist()
-    yield from _port_lines(snapshot, shown, stale)
+    yield from _port_lines(snapshot, shown)
     yield from lines(UTILIZATION, _utilisation(fabric, snapshot, shown))
-    yield from _queue_lines(snapshot, shown, stale)
+    yield from _queue_lines(snapshot, shown)
     yield from _nic_lines(snapshot, shown, stale)
     yield from lines(LEFT_OUT, [("", shown.left_out)])
 
 
 def _shown(fabric: Fabric, snapshot: Snapshot, max_series: int) -> _Shown:
-    counted = np.zeros((len(snapshot.names), PRIORITIES), dtype=np.bool_)
+    counted = snapshot.depth_bytes > 0
     for name in QUEUE_COUNTERS:
         counted |= snapshot.total[:, queue_columns(name)] > 0
-    counted |= snapshot.depth_bytes > 0
-    found, room = _Shown([], [], [], [], 0), max_series
-    left_out = 0
+    ports, port_labels, queue_labels = array("q"), [], []
+    rows, priorities = array("q"), array("q")
+    nics, nic_queues = [], []
+    room, left_out = max_series, 0
     for row in np.flatnonzero(snapshot.heard).tolist():
         name = snapshot.names[row]
         nic = fabric.nic_by_id.get(name)
-        priorities = np.flatnonzero(counted[row]).tolist()
-        room -= SERIES_PER_NIC if nic else SERIES_PER_PORT + SERIES_PER_QUEUE * len(priorities)
+        used = np.flatnonzero(counted[row]).tolist()
+        room -= SERIES_PER_NIC if nic else SERIES_PER_PORT + SERIES_PER_QUEUE * len(used)
         if room < 0:
             left_out += 1
         elif nic:
             labels = label_text(("host", nic.host), ("device", name), ("port", 1))
-            found.nics.append((row, labels))
-            for priority in priorities:
+            nics.append((row, labels))
+            for priority in used:
                 of = f'{labels},direction="{{}}",priority="{priority}"'
-                found.nic_queues.append((row, priority, of.replace("{}", "rx"), of.replace("{}", "tx")))
+                nic_queues.append((row, priority, of.replace("{}", "rx"), of.replace("{}", "tx")))
         else:
             switch, _, number = name.rpartition(":")
             labels = label_text(("switch", switch), ("port", number))
-            found.ports.append((row, labels))
-            found.queues.extend((row, priority, f'{labels},priority="{priority}"') for priority in priorities)
-    return found._replace(left_out=left_out)
+            ports.append(row)
+            port_labels.append(labels)
+            rows.extend([row] * len(used))
+            priorities.extend(used)
+            queue_labels += [f'{labels},priority="{priority}"' for priority in used]
+    queues = np.array(rows, dtype=np.int64), np.array(priorities, dtype=np.int64)
+    return _Shown(np.array(ports, dtype=np.int64), port_labels, queues, queue_labels, nics, nic_queues, left_out)
 
 
-def _port_lines(snapshot: Snapshot, shown: _Shown, stale: list[bool]) -> Iterator[str]:
+def _port_lines(snapshot: Snapshot, shown: _Shown) -> Iterator[str]:
     for name, family in PORT_FAMILIES.items():
-        total = snapshot.total[:, port_column(name)].tolist()
-        yield from lines(family, ((labels, total[row]) for row, labels in shown.ports))
-    sampled = (snapshot.timestamp_ns / SECOND_NS).tolist()
-    yield from lines(STALE, ((labels, int(stale[row])) for row, labels in shown.ports))
-    yield from lines(SAMPLED, ((labels, sampled[row]) for row, labels in shown.ports))
+        yield from _series(family, shown.port_labels, snapshot.total[shown.ports, port_column(name)])
+    yield from _series(STALE, shown.port_labels, snapshot.stale[shown.ports].astype(np.int64))
+    yield from _series(SAMPLED, shown.port_labels, snapshot.timestamp_ns[shown.ports] / SECOND_NS)
+
+
+def _series(family: Family, labels: list[str], values: NDArray[np.generic]) -> Iterator[str]:
+    return lines(family, zip(labels, values.tolist(), strict=True))
 
 
 def _utilisation(fabric: Fabric, snapshot: Snapshot, shown: _Shown) -> Iterable[tuple[str, float]]:
     by_port = {link.partition(">")[0]: value for link, value in link_utilisation(fabric, snapshot).items()}
-    names = snapshot.names
-    return ((labels, by_port[names[row]]) for row, labels in shown.ports if names[row] in by_port)
+    names = (snapshot.names[row] for row in shown.ports.tolist())
+    return ((labels, by_port[name]) for name, labels in zip(names, shown.port_labels, strict=True) if name in by_port)
 
 
-def _queue_lines(snapshot: Snapshot, shown: _Shown, stale: list[bool]) -> Iterator[str]:
+def _queue_lines(snapshot: Snapshot, shown: _Shown) -> Iterator[str]:
     for name, family in QUEUE_FAMILIES.items():
-        values: list[list[float]] = snapshot.total[:, queue_columns(name)].tolist()
-        scale = 1 / SECOND_NS if name == "paused_ns" else 1
-        yield from lines(family, ((labels, values[row][priority] * scale) for row, priority, labels in shown.queues))
-    depth, most = snapshot.depth_bytes.tolist(), snapshot.max_depth_bytes.tolist()
-    fresh = [queue for queue in shown.queues if not stale[queue[0]]]
-    yield from lines(DEPTH, ((labels, depth[row][priority]) for row, priority, labels in fresh))
-    yield from lines(MAX_DEPTH, ((labels, most[row][priority]) for row, priority, labels in fresh))
+        values = snapshot.total[:, queue_columns(name)][shown.queues]
+        yield from _series(family, shown.queue_labels, values / SECOND_NS if name == "paused_ns" else values)
+    fresh = ~snapshot.stale[shown.queues[0]]
+    at = shown.queues[0][fresh], shown.queues[1][fresh]
+    labels = list(compress(shown.queue_labels, fresh.tolist()))
+    yield from _series(DEPTH, labels, snapshot.depth_bytes[at])
+    yield from _series(MAX_DEPTH, labels, snapshot.max_depth_bytes[at])
 
 
 def _nic_lines(snapshot: Snapshot, shown: _Shown, stale: list[bool]) -> Iterator[str]:

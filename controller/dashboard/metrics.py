@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import chain
 
 from controller.brain.state import State
 from controller.dashboard import fabric_metrics
@@ -52,13 +53,11 @@ FAMILIES = (
 )  # fmt: skip
 
 
-def metrics_text(state: State, telemetry: Telemetry, refused_events: int) -> str:
-    """Write what a monitor asks of a controller; `refused_events` found the loop's inbox full."""
-    found = [*_state_lines(state, refused_events), *_telemetry_lines(telemetry)]
+def metrics_text(state: State, telemetry: Telemetry, refused_events: int) -> Iterator[str]:
+    """Write what a monitor asks of a controller, in pieces; `refused_events` found the loop's inbox full."""
     tick = telemetry.ticks.value
-    if tick is not None:
-        found += fabric_metrics.fabric_lines(state.fabric, tick.snapshot)
-    return "\n".join(found) + "\n"
+    fabric = fabric_metrics.fabric_lines(state.fabric, tick.snapshot) if tick is not None else ()
+    return chain(_state_lines(state, refused_events), _telemetry_lines(telemetry), fabric)
 
 
 def _state_lines(state: State, refused_events: int) -> Iterator[str]:

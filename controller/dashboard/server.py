@@ -1,6 +1,5 @@
 """The pages of `heddle run`: what one loop's state looks like over HTTP."""
 
-import asyncio
 from collections.abc import Mapping
 from http import HTTPStatus
 
@@ -15,7 +14,6 @@ class Dashboard:
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
-        self._scraping = asyncio.Lock()
 
     def pages(self) -> Mapping[str, Page]:
         """Return what is served, by path."""
@@ -25,11 +23,10 @@ class Dashboard:
         return Answer(HTTPStatus.OK, page.CONTENT_TYPE, page.page_text(self._loop.state))
 
     async def _metrics(self) -> Answer:
-        """Write the metrics in a thread, one scrape at a time: those of 10,000 ports are tens of megabytes."""
         loop = self._loop
-        async with self._scraping:
-            text = await asyncio.to_thread(metrics.metrics_text, loop.state, loop.telemetry, loop.refused_events)
-        return Answer(HTTPStatus.OK, CONTENT_TYPE, text)
+        return Answer(
+            HTTPStatus.OK, CONTENT_TYPE, metrics.metrics_text(loop.state, loop.telemetry, loop.refused_events)
+        )
 
     async def _health(self) -> Answer:
         return Answer(HTTPStatus.OK, "text/plain", "ok\n")

@@ -1,9 +1,11 @@
 import asyncio
+from collections.abc import Iterator
 
 import pytest
 
 from controller.app import Application
 from controller.config.service import ServiceConfig
+from controller.dashboard import exposition
 from controller.model.error import EnvironmentFault
 from tests.unit.api.conftest import running
 from tests.unit.api.test_job_service import message
@@ -21,10 +23,24 @@ async def asked(address: str, request: bytes) -> bytes:
 
 async def got(controller, path: str) -> str:
     answer = await asked(controller.addresses["http"], f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
-    head, _, body = answer.decode().partition("\r\n\r\n")
-    assert head.startswith("HTTP/1.1 200 OK\r\n")
-    assert f"Content-Length: {len(body.encode())}\r\n" in head
-    return body
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200 OK\r\n")
+    if b"Transfer-Encoding: chunked\r\n" in head:
+        return b"".join(chunks(body)).decode()
+    assert b"Content-Length: %d\r\n" % len(body) in head
+    return body.decode()
+
+
+def chunks(body: bytes) -> Iterator[bytes]:
+    """Read a chunked body (RFC 9112, 7.1), which ends with an empty chunk."""
+    while True:
+        size, _, rest = body.partition(b"\r\n")
+        chunk, body = rest[: int(size, 16)], rest[int(size, 16) :]
+        assert body.startswith(b"\r\n")
+        if not chunk:
+            return
+        yield chunk
+        body = body[2:]
 
 
 async def test_metrics_count_switches_jobs_and_rules():
@@ -37,6 +53,18 @@ async def test_metrics_count_switches_jobs_and_rules():
     assert 'heddle_jobs{state="running"} 1' in lines
     assert "heddle_max_link_utilisation 1.0" in lines
     assert any(line.startswith('heddle_switch_rules{switch="leaf1"} ') for line in lines)
+
+
+async def test_metrics_longer_than_a_piece_come_whole_and_in_chunks(monkeypatch):
+    monkeypatch.setattr(exposition, "LINES_AT_ONCE", 3)
+    async with running() as controller:
+        text = await got(controller, "/metrics")
+        old = await asked(controller.addresses["http"], b"GET /metrics HTTP/1.0\r\n\r\n")
+    assert text.startswith("# HELP heddle_switches ")
+    assert text.endswith("} 0\n")
+    assert len(text.splitlines()) > 30
+    assert b"chunked" not in old
+    assert old.partition(b"\r\n\r\n")[2].decode() == text
 
 
 async def test_the_page_names_jobs_and_switches_and_believes_no_name():

@@ -44,7 +44,7 @@ def fed():
 
 
 def text(feed):
-    return metrics.metrics_text(begin(small_fabric()), feed.telemetry, refused_events=0)
+    return "".join(metrics.metrics_text(begin(small_fabric()), feed.telemetry, refused_events=0))
 
 
 def samples(told):
@@ -100,7 +100,7 @@ def test_queues_that_never_counted_have_no_series(fed):
 def test_ports_past_the_bound_are_left_out_whole_and_counted(fed):
     snapshot = fed.telemetry.ticks.value.snapshot
     most = fabric_metrics.SERIES_PER_PORT + fabric_metrics.SERIES_PER_QUEUE
-    found = samples("\n".join(fabric_lines(small_fabric(), snapshot, max_series=most)))
+    found = samples("".join(fabric_lines(small_fabric(), snapshot, max_series=most)))
     assert found["fabric_metrics_ports_left_out", ""] == 2
     ports = Counter(labels.split(",priority")[0] for name, labels in found if name != "fabric_metrics_ports_left_out")
     assert len(ports) == 1
