@@ -27,14 +27,13 @@ from dataplane.engine.reasons import Drop
 from dataplane.gateway.connections import NOWHERE, connect, end_connection, find_connection, key_of
 from dataplane.gateway.decide import ACCEPTED, NO_CONNECTION, decide, let_go
 from dataplane.gateway.kinds import ON
-from dataplane.gateway.mappings import ICMP, TCP
+from dataplane.gateway.quoted import is_error
 from dataplane.gateway.schema import FROM_PARTNER, OUTSIDE, OWN_PER_ENDPOINT, REPLY, Tables
 from dataplane.gateway.state import State
 from dataplane.gateway.track import ACK, FIN, FLAGS_AT, PROVIDER_SIDE, RST, SYN, carry, comes_from_its_side
 from dataplane.jit import Bytes, Row, Rows, element, inline, kernel
+from dataplane.packet.transport import ECHO_REQUEST, ICMP, ICMPV6, TCP, V6_ECHO_REQUEST
 
-ICMPV6 = 58
-ECHO, ECHO_V6 = 8, 128
 QUERIES = 1 << 8 | 1 << 10 | 1 << 13 | 1 << 15 | 1 << 17
 """ICMP types that ask: echo, solicitation, timestamp, information, address mask."""
 
@@ -58,7 +57,10 @@ def admit(
 def _admitted(packet: Row, memory: Bytes, tables: Tables, state: State, now_ns: int) -> int:
     """Give a packet its connection and way, new or found; a reason where it has none."""
     row = packet.connection
-    if row == NOWHERE or state.connections[row].key == 0:
+    if is_error(memory, packet):
+        if row == NOWHERE or state.connections[row].key == 0:
+            return Drop.NO_STATE.value
+    elif row == NOWHERE or state.connections[row].key == 0:
         # An earlier packet of this burst may have opened or ended it.
         key = key_of(packet.ports, packet.protocol, packet.vni)
         row = find_connection(state, packet.source_hi, packet.source_lo, packet.target_hi, packet.target_lo, key)
@@ -88,7 +90,7 @@ def _opens(packet: Row, memory: Bytes, tables: Tables) -> int:
         return Drop.NO_STATE.value
     if packet.protocol == ICMP and (memory[packet.l4] >= 64 or QUERIES >> np.int64(memory[packet.l4]) & 1 == 0):
         return Drop.NO_STATE.value
-    if packet.protocol == ICMPV6 and memory[packet.l4] != ECHO_V6:
+    if packet.protocol == ICMPV6 and memory[packet.l4] != V6_ECHO_REQUEST:
         return Drop.NO_STATE.value
     if packet.vni == OUTSIDE and tables.ports[packet.in_port, 0] == PROVIDER_SIDE:
         return Drop.DENIED_BORDER.value
@@ -104,7 +106,7 @@ def _open(packet: Row, memory: Bytes, tables: Tables, state: State, now_ns: int)
     forward.target_hi = packet.target_hi
     forward.target_lo = packet.target_lo
     forward.key = key_of(packet.ports, packet.protocol, packet.vni)
-    verdict = decide(tables, state, packet.protocol != ICMP or memory[packet.l4] == ECHO)
+    verdict = decide(tables, state, packet.protocol != ICMP or memory[packet.l4] == ECHO_REQUEST)
     if verdict == NO_CONNECTION:
         packet.next_hop = forward.next_hop
         packet.connection = NOWHERE

@@ -2,9 +2,9 @@
 
 from dataplane.gateway.schema import Tables
 from dataplane.jit import inline, kernel
+from dataplane.packet.transport import ICMP, ICMPV6
 
 NO_RULE, DENY, ALLOW = -1, 0, 1
-ICMP, ICMPV6 = 1, 58
 
 
 @kernel

@@ -22,9 +22,9 @@ from dataplane.engine.hashing import mixed2, mixed3
 from dataplane.gateway.buckets import ROW, SLOTS, first_slot, give_back, put, take_out, take_row
 from dataplane.gateway.state import BITMAP_WORDS, MAPPINGS_BACK, POOLS_BACK, SEED, State
 from dataplane.jit import Grid, inline, kernel
+from dataplane.packet.transport import ICMP, TCP, UDP
 
 NO_MAPPING = -1
-ICMP, TCP, UDP = 1, 6, 17
 ROCE_PORT = 4791
 FIRST_UNPRIVILEGED = 1024
 LAST_PORT = 65535
@@ -201,6 +201,8 @@ def _free_port(state: State, pool: int, port: int, protocol: int, first: int, la
     found = _scan(state.port_bits, pool, low, high, start, same)
     if found < 0:
         found = _scan(state.port_bits, pool, low, high, start, other)
+    if found < 0 and high < FIRST_UNPRIVILEGED <= last:  # a low port is better changed to a high one than refused
+        found = _scan(state.port_bits, pool, FIRST_UNPRIVILEGED, last, FIRST_UNPRIVILEGED, same | other)
     return found
 
 

@@ -10,11 +10,13 @@ from dataplane.engine.burst import LATER_FRAGMENT, drop
 from dataplane.engine.graph import GraphArrays
 from dataplane.engine.reasons import Drop
 from dataplane.gateway.kinds import ON
-from dataplane.gateway.mappings import ICMP, TCP, UDP
+from dataplane.gateway.quoted import is_error, translate_error
 from dataplane.gateway.schema import Tables
 from dataplane.gateway.state import State
 from dataplane.jit import Bytes, Row, Rows, element, inline
+from dataplane.packet.checksum import folded
 from dataplane.packet.memory import load8, load16, load32, store16, store32
+from dataplane.packet.transport import ICMP, TCP, UDP, is_echo
 
 WORD = 0xFFFF_FFFF
 CHECKSUM_AT, SOURCE_AT, TARGET_AT = 10, 12, 16
@@ -36,17 +38,11 @@ def rewrite(
             if packet.family != 4:
                 drop(packet, Drop.BAD_STATE)
                 continue
-            translated(memory, packet, state.connections[packet.translation])
+            if is_error(memory, packet):
+                translate_error(memory, packet, state.connections[packet.translation])
+            else:
+                translated(memory, packet, state.connections[packet.translation])
         packet.node = following
-
-
-@inline
-def folded(total: int) -> int:
-    """Return a sum of words as 16 bits in ones' complement."""
-    total = (total & WORD) + (total >> 32)
-    total = (total & 0xFFFF) + (total >> 16)
-    total = (total & 0xFFFF) + (total >> 16)
-    return (total & 0xFFFF) + (total >> 16)
 
 
 @inline
@@ -76,7 +72,7 @@ def translated(memory: Bytes, packet: Row, connection: Row) -> None:
             checksum = mend(memory, l4 + UDP_CHECKSUM_AT, change)
             store16(memory, l4 + UDP_CHECKSUM_AT, checksum if checksum else 0xFFFF)
         store32(memory, l4, ports)
-    elif packet.protocol == ICMP and load8(memory, l4) & ~8 == 0:  # echo or its reply
+    elif packet.protocol == ICMP and is_echo(load8(memory, l4), ICMP):
         identifier = ports & 0xFFFF
         change = (~load16(memory, l4 + ICMP_IDENTIFIER_AT) & 0xFFFF) + identifier
         store16(memory, l4 + ICMP_CHECKSUM_AT, mend(memory, l4 + ICMP_CHECKSUM_AT, change))

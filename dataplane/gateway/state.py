@@ -31,10 +31,19 @@ MAPPING = _row(
 """A NAT mapping: an endpoint's address and port, and what they are outside, towards everyone (RFC 4787, REQ-1)."""
 
 FRAGMENT = _row(
-    "source_hi", "source_lo", "target_hi", "target_lo", "key", "protocol", "ports", "first_bytes", "seen_ns"
+    "source_hi",
+    "source_lo",
+    "target_hi",
+    "target_lo",
+    "identification",  # a packet's `fragment_id`
+    "vni",  # + 1; 0 for a free row
+    "protocol",
+    "ports",
+    "hash",
+    "first_bytes",  # what the first one carried behind its IP header, so that none overlaps it
+    "seen_ns",
 )
-"""A packet whose first fragment was seen. `key` is identification | protocol << 32, mixed with the VNI by no hash:
-identification << 32 | protocol << 24 | VNI; `first_bytes` is what the first one carried, so that none overlaps it."""
+"""A packet whose first fragment was seen."""
 
 RECORD = _row(
     "what",  # UPDATED or ENDED

@@ -1,5 +1,7 @@
 """Find the connection of each packet, count it, and follow TCP as far as time-outs need it.
 
+Fragments get their ports (`fragments`), ICMP errors the connection that they are about (`quoted`).
+
 HIT: next hop and translation are the connection's. MISS: nothing is known of it, or only by an older generation of
 tables; `admit` decides. `connection` is the row then, or -1.
 
@@ -15,13 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from dataplane.engine.burst import LATER_FRAGMENT, drop
+from dataplane.engine.burst import LATER_FRAGMENT, NOT_A_FRAGMENT, drop
 from dataplane.engine.graph import GraphArrays
 from dataplane.engine.reasons import Drop
 from dataplane.gateway.connections import NOWHERE, end_connection, find_connection, key_of, release_ended
+from dataplane.gateway.fragments import follow
 from dataplane.gateway.journal import note
 from dataplane.gateway.kinds import HIT, MISS
-from dataplane.gateway.mappings import TCP
+from dataplane.gateway.quoted import find_quoted, is_error
 from dataplane.gateway.schema import (
     BORDER,
     CLOSING,
@@ -35,6 +38,7 @@ from dataplane.gateway.schema import (
 )
 from dataplane.gateway.state import UPDATED, State
 from dataplane.jit import Bytes, Row, Rows, element, inline
+from dataplane.packet.transport import TCP
 
 FIN, SYN, RST, ACK = 1, 2, 4, 16
 FLAGS_AT = 13
@@ -54,10 +58,18 @@ def track(
         packet = packets[i]
         if packet.node != node:
             continue
-        key = key_of(packet.ports, packet.protocol, packet.vni)
-        row = find_connection(state, packet.source_hi, packet.source_lo, packet.target_hi, packet.target_lo, key)
-        if row != NOWHERE and packet.protocol == TCP and state.connections[row].flags & CLOSING:
-            row = _reopened(memory, packet, state, row)
+        if packet.fragment != NOT_A_FRAGMENT:
+            reason = follow(memory, packet, tables, state, now_ns)
+            if reason >= 0:
+                drop(packet, reason)
+                continue
+        if is_error(memory, packet):
+            row = find_quoted(memory, packet, state)
+        else:
+            key = key_of(packet.ports, packet.protocol, packet.vni)
+            row = find_connection(state, packet.source_hi, packet.source_lo, packet.target_hi, packet.target_lo, key)
+            if row != NOWHERE and packet.protocol == TCP and state.connections[row].flags & CLOSING:
+                row = _reopened(memory, packet, state, row)
         packet.connection = row
         if row == NOWHERE or state.connections[row].generation != generation:
             packet.node = miss
@@ -76,12 +88,17 @@ def comes_from_its_side(packet: Row, tables: Tables, connection: Row) -> bool:
 
 @inline
 def carry(memory: Bytes, packet: Row, state: State, row: int, now_ns: int) -> None:
-    """Count a packet of a connection and send it the connection's way."""
+    """Count a packet of a connection and send it the connection's way; an ICMP error about one does not count."""
     connection = state.connections[row]
+    flags = connection.flags
+    packet.connection = row
+    packet.next_hop = connection.next_hop
+    packet.translation = row if flags & TRANSLATED else NOWHERE
+    if is_error(memory, packet):
+        return
     connection.last_seen_ns = now_ns
     connection.packets += 1
     connection.bytes += packet.length
-    flags = connection.flags
     if packet.protocol == TCP:
         if packet.fragment != LATER_FRAGMENT:
             seen = memory[packet.l4 + FLAGS_AT]
@@ -89,9 +106,6 @@ def carry(memory: Bytes, packet: Row, state: State, row: int, now_ns: int) -> No
                 _follow(state, row, np.int64(seen))
     elif flags & (REPLY | SEEN_REPLY) == REPLY:
         _change(state, row, SEEN_REPLY)
-    packet.connection = row
-    packet.next_hop = connection.next_hop
-    packet.translation = row if flags & TRANSLATED else NOWHERE
 
 
 @element

@@ -6,7 +6,7 @@ A mapping is taken last, when nothing else can refuse the connection any more: w
 from dataplane.engine.burst import V4_PREFIX
 from dataplane.engine.reasons import Drop
 from dataplane.gateway.lookup import row1, row2, row3
-from dataplane.gateway.mappings import ICMP, NO_MAPPING, ROCE_PORT, TCP, UDP, mapping_for, mapping_from
+from dataplane.gateway.mappings import NO_MAPPING, ROCE_PORT, mapping_for, mapping_from
 from dataplane.gateway.schema import (
     BORDER,
     EMPTY,
@@ -19,6 +19,7 @@ from dataplane.gateway.schema import (
 )
 from dataplane.gateway.state import State
 from dataplane.jit import Row, inline, kernel
+from dataplane.packet.transport import ICMP, TCP, UDP
 
 ACCEPTED = -1
 WANTED = -2

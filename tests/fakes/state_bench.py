@@ -59,7 +59,7 @@ class Passed(NamedTuple):
 
 def describe(row, packet, at):
     """Write into a PACKET row what the elements before would have read of an IP packet (no options but fragments)."""
-    row["at"], row["length"], row["l3"] = at - 14, len(packet) + 14, at
+    row["at"], row["length"], row["first_length"], row["l3"] = at - 14, len(packet) + 14, len(packet) + 14, at
     version = packet[0] >> 4
     if version == 4:
         source, target = ip_address(packet[12:16]), ip_address(packet[16:20])
