@@ -50,6 +50,11 @@ class PortTable:
         """Return a port's row."""
         return self._row_by_name.get(name)
 
+    def owner_of(self, name: str) -> tuple[Source, str, int]:
+        """Return whose a port is, and how many ports that switch or host has; raises KeyError."""
+        port = self.ports[self._row_by_name[name]]
+        return port.source, port.owner, len(self._rows[port.source, port.owner])
+
     def knows(self, source: Source, owner: str) -> bool:
         """Say whether a switch or host has any port here."""
         return (source, owner) in self._rows

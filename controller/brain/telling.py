@@ -1,6 +1,14 @@
-"""Signals of the detector as lines of the event log."""
+"""Signals of the detector as lines of the event log.
+
+A line per condition; but of ports that fall silent, or speak again, at the same look a line per switch or host: where
+an agent dies, nobody wants to read as many lines as it had ports.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from controller.model.log_event import LogEvent
+from telemetry.ports import PortTable
 from telemetry.signal import Kind, Signal
 
 _SEVERITY = {Kind.CONGESTION: "warning", Kind.PAUSING: "warning", Kind.SILENT: "warning"}
@@ -12,6 +20,28 @@ _MEASURED = {
     Kind.SILENT: "no fresh sample for {:.1f} s",
 }
 _THRESHOLD = {Kind.DROP: "{:.0f} packets", Kind.SILENT: "{:.1f} s"}
+
+
+MOST_NAMED = 4
+"""So many ports are named in a line on some of a switch's ports."""
+
+
+def signal_events(signals: Iterable[Signal], ports: PortTable, now_unix_ns: int) -> Iterator[LogEvent]:
+    """Write what one look of the detector raised and cleared; `now_unix_ns` is when it looked."""
+    silences: dict[tuple[str, bool, int], list[Signal]] = {}
+    for signal in signals:
+        if signal.kind is not Kind.SILENT:
+            yield signal_event(signal, now_unix_ns)
+        else:
+            _, owner, count = ports.owner_of(signal.port)
+            silences.setdefault((owner, signal.raised, count), []).append(signal)
+    for (owner, raised, count), those in silences.items():
+        longest = max(those, key=lambda signal: signal.value if raised else -signal.since_unix_ns)
+        event = signal_event(longest, now_unix_ns)
+        names = ", ".join(signal.port for signal in those)
+        which = f" ({names})" if len(those) < count and len(those) <= MOST_NAMED else ""
+        text = f"{len(those)} of {count} ports{which}: {event.text}"
+        yield replace(event, subject=owner, text=text)
 
 
 def signal_event(signal: Signal, now_unix_ns: int) -> LogEvent:

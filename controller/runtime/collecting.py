@@ -8,7 +8,7 @@ import contextlib
 import logging
 from collections.abc import Iterator
 
-from controller.brain.telling import signal_event
+from controller.brain.telling import signal_events
 from controller.model.log_event import LogEvent
 from controller.runtime.telemetry import Telemetry
 from telemetry.collector.bus import Bus
@@ -26,6 +26,7 @@ class Collecting:
         self.failed = False
         self.collector = Collector(observer, bus, self._tell)
         self._telemetry = telemetry
+        self._ports = observer.window.ports
         self._was_connected: bool | None = None
         self._running: asyncio.Task[None] | None = None
 
@@ -41,8 +42,8 @@ class Collecting:
                 await self._running
 
     def _tell(self, look: Look, readers: Readers | None) -> None:
+        self._telemetry.counts = self.collector.totals()
         if readers is not None:
-            self._telemetry.counts = self.collector.totals()
             self._telemetry.tick(*readers)
         self._telemetry.happened(self._events(look))
 
@@ -61,8 +62,7 @@ class Collecting:
                 subject=complaint.source,
                 text=complaint.line,
             )
-        for signal in look.signals:
-            yield signal_event(signal, now_ns)
+        yield from signal_events(look.signals, self._ports, now_ns)
 
     async def _run(self) -> None:
         try:

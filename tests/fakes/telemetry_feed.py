@@ -1,6 +1,6 @@
 """A collector without a bus and threads: the real observer, fed by the test, shown to a controller's readers."""
 
-from controller.brain.telling import signal_event
+from controller.brain.telling import signal_events
 from controller.config.telemetry import ports_of
 from telemetry.observer import Observer
 from telemetry.sample import PortSample, QueueSample, encode
@@ -64,7 +64,7 @@ class TelemetryFeed:
             self.sample()
         look = self.observer.look(self.now_ns)
         self.telemetry.tick(self.observer.snapshot(self.now_ns), self.observer.active())
-        self.telemetry.happened(signal_event(signal, self.now_ns) for signal in look.signals)
+        self.telemetry.happened(signal_events(look.signals, self.ports, self.now_ns))
 
     def _sample(self, name: str) -> PortSample:
         port = dict(self._port.get(name, {}))
