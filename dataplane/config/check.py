@@ -1,0 +1,342 @@
+"""What makes virtual networks sound: each VPC in itself, beside the others, peered, and at the border.
+
+Every function returns lines for people, each with the object and the field; nothing where all is well. What the rules
+are for: an address means one thing wherever a packet can be routed by it. Addresses of VPCs that are not peered may be
+equal; public addresses, VNIs and VLANs are everybody's, so each has one owner (a NAT address may serve several VPCs).
+"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from ipaddress import IPv4Address
+
+from dataplane.config import limit
+from dataplane.config.addresses import V4_MAPPED, V4_MAPPED_LENGTH, contains, gateway_mac, mac_text
+from dataplane.config.network import Address, BorderRule, NetworkConfig, Peering, Prefix, Subnet, Vpc
+from dataplane.config.refusal import shown
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+MULTICAST_MAC = 1 << 40
+Known = Callable[[IPv4Address], bool]
+Named = tuple[Prefix, str]
+"""A prefix and what people call it."""
+
+
+def network_problems(network: NetworkConfig, is_vtep: Known | None = None) -> Iterator[str]:
+    """Check a whole configuration as if it were told piece by piece."""
+    so_far = NetworkConfig()
+    for vpc in network.vpcs:
+        if any(vpc.id == other.id for other in so_far.vpcs):
+            yield f"vpc {vpc.id}: id: used twice"
+            continue
+        yield from vpc_problems(vpc, is_vtep)
+        yield from beside_problems(vpc, so_far)
+        so_far = replace(so_far, vpcs=(*so_far.vpcs, vpc))
+    for peering in sorted(network.peerings):
+        yield from peering_problems(peering, so_far)
+        so_far = replace(so_far, peerings=so_far.peerings | {peering})
+    yield from border_problems(network.border, {vpc.id for vpc in network.vpcs})
+
+
+def vpc_problems(vpc: Vpc, is_vtep: Known | None = None) -> Iterator[str]:
+    """Check a VPC in itself; `is_vtep` tells the VTEPs that there are, None: all are."""
+    for line in _vpc_lines(vpc, is_vtep):
+        yield f"vpc {vpc.id if NAME.fullmatch(vpc.id) else shown(vpc.id)}: {line}"
+
+
+def _vpc_lines(vpc: Vpc, is_vtep: Known | None) -> Iterator[str]:
+    if not NAME.fullmatch(vpc.id):
+        yield f"id: must be 1 to {limit.LONGEST_NAME} letters, digits, '.', '_' or '-', the first a letter or digit"
+    if len(vpc.tenant) > limit.LONGEST_NAME:
+        yield f"tenant: longer than {limit.LONGEST_NAME} characters"
+    if not 1 <= vpc.vni <= limit.HIGHEST_VNI:
+        yield f"vni: {vpc.vni} is not within 1 to {limit.HIGHEST_VNI}"
+    too_many = list(_counts(vpc))
+    if too_many:
+        yield from too_many
+        return
+    yield from _subnets(vpc)
+    yield from _endpoints(vpc, is_vtep)
+    for i, rule in enumerate(vpc.rules):
+        yield from _rule(f"security_rules[{i}]", rule.remote, rule.port_min, rule.port_max)
+    yield from _direct_connects(vpc)
+    yield from _public(vpc)
+
+
+def _counts(vpc: Vpc) -> Iterator[str]:
+    for name, count, most in (
+        ("subnets", len(vpc.subnets), limit.MOST_SUBNETS),
+        ("endpoints", len(vpc.endpoints), limit.MOST_ENDPOINTS_OF_A_VPC),
+        ("security_rules", len(vpc.rules), limit.MOST_RULES),
+        ("direct_connects", len(vpc.direct_connects), limit.MOST_DIRECT_CONNECTS),
+        ("floating_ips", len(vpc.floating_ips), limit.MOST_FLOATING_IPS),
+    ):
+        if count > most:
+            yield f"{name}: {count}; at most {most}"
+
+
+def _subnets(vpc: Vpc) -> Iterator[str]:
+    for i, subnet in enumerate(vpc.subnets):
+        prefix, gateway = subnet.prefix, subnet.gateway
+        network = prefix.network_address
+        if network.is_multicast or network.is_loopback or network.is_link_local or is_mapped(prefix):
+            yield f"subnets[{i}].cidr: {prefix} is not for endpoints"
+        if not holds(prefix, gateway):
+            yield f"subnets[{i}].gateway_ip: {gateway} is not in {prefix}"
+        elif is_edge(prefix, gateway):
+            yield f"subnets[{i}].gateway_ip: {gateway} is the network's or broadcast address of {prefix}"
+    named = [(subnet.prefix, f"subnets[{i}].cidr: {subnet.prefix}") for i, subnet in enumerate(vpc.subnets)]
+    for later, earlier in overlaps(named):
+        yield f"{later} overlaps {earlier}"
+
+
+def _endpoints(vpc: Vpc, is_vtep: Known | None) -> Iterator[str]:
+    """One MAC may have several addresses, at one VTEP: a dual-stack interface is an endpoint for each."""
+    gateways = {subnet.gateway for subnet in vpc.subnets}
+    finder = _Finder(vpc.subnets)
+    of_ip: dict[Address, int] = {}
+    of_mac: dict[int, int] = {}
+    vteps: dict[IPv4Address, bool] = {}
+    own = gateway_mac(vpc.vni)
+    for i, endpoint in enumerate(vpc.endpoints):
+        ip, mac, vtep = endpoint.ip, endpoint.mac, endpoint.vtep
+        subnet = finder.of(ip)
+        if subnet is None:
+            yield f"endpoints[{i}].ip: {ip} is in no subnet of the VPC"
+        elif ip in gateways:
+            yield f"endpoints[{i}].ip: {ip} is a gateway's address"
+        elif is_edge(subnet, ip):
+            yield f"endpoints[{i}].ip: {ip} is the network's or broadcast address of {subnet}"
+        if of_ip.setdefault(ip, i) != i:
+            yield f"endpoints[{i}].ip: {ip} is endpoints[{of_ip[ip]}]'s already"
+        if not 0 < mac < 1 << 48 or mac & MULTICAST_MAC:
+            yield f"endpoints[{i}].mac: {mac_text(mac)} is no unicast MAC"
+        elif mac == own:
+            yield f"endpoints[{i}].mac: {mac_text(mac)} is the MAC of the VPC's gateways"
+        first = of_mac.setdefault(mac, i)
+        if first != i and vpc.endpoints[first].vtep != vtep:
+            yield f"endpoints[{i}].mac: {mac_text(mac)} is endpoints[{first}]'s already, behind another VTEP"
+        if vtep not in vteps:
+            vteps[vtep] = is_unicast(vtep) and (is_vtep is None or is_vtep(vtep))
+        if not vteps[vtep]:
+            yield f"endpoints[{i}].vtep_ip: {vtep} is no VTEP: neither a NIC of the fabric nor configured (key vteps)"
+
+
+def _rule(place: str, remote: Prefix, low: int, high: int) -> Iterator[str]:
+    if is_mapped(remote):
+        yield f"{place}.remote_cidr: {remote} is IPv4 in IPv6's form; write the IPv4 prefix"
+    if not 0 <= low <= high <= limit.LAST_PORT:
+        yield f"{place}.port_min: {low} to {high} is no range of ports within 0 to {limit.LAST_PORT}"
+
+
+def _direct_connects(vpc: Vpc) -> Iterator[str]:
+    of_vlan: dict[int, int] = {}
+    for i, connect in enumerate(vpc.direct_connects):
+        if not 1 <= connect.vlan <= limit.HIGHEST_VLAN:
+            yield f"direct_connects[{i}].vlan: {connect.vlan} is not within 1 to {limit.HIGHEST_VLAN}"
+        elif of_vlan.setdefault(connect.vlan, i) != i:
+            yield f"direct_connects[{i}].vlan: {connect.vlan} is direct_connects[{of_vlan[connect.vlan]}]'s already"
+        if is_mapped(connect.customer) or connect.customer.network_address.is_multicast:
+            yield f"direct_connects[{i}].customer_cidr: {connect.customer} is no network of a customer"
+        if connect.next_hop.version != connect.customer.version:
+            yield f"direct_connects[{i}].next_hop_ip: {connect.next_hop} is not of the family of {connect.customer}"
+        elif not is_unicast(connect.next_hop):
+            yield f"direct_connects[{i}].next_hop_ip: {connect.next_hop} is no address of a router"
+    for later, earlier in overlaps(_prefixes(vpc, "")):
+        if "direct_connects" in later + earlier:
+            yield f"{later} overlaps {earlier}" if "direct_connects" in later else f"{earlier} overlaps {later}"
+
+
+def _public(vpc: Vpc) -> Iterator[str]:
+    addresses = {endpoint.ip for endpoint in vpc.endpoints}
+    if vpc.nat is not None and not is_unicast(vpc.nat):
+        yield f"nat.public_ip: {vpc.nat} is no address of a host"
+    of_public: dict[IPv4Address, str] = {vpc.nat: "nat.public_ip"} if vpc.nat is not None else {}
+    of_endpoint: dict[IPv4Address, str] = {}
+    for i, floating in enumerate(vpc.floating_ips):
+        place = f"floating_ips[{i}]"
+        if not is_unicast(floating.public):
+            yield f"{place}.public_ip: {floating.public} is no address of a host"
+        if floating.endpoint not in addresses:
+            yield f"{place}.endpoint_ip: {floating.endpoint} is no endpoint of the VPC"
+        if of_public.setdefault(floating.public, place) != place:
+            yield f"{place}.public_ip: {floating.public} is {of_public[floating.public]}'s already"
+        if of_endpoint.setdefault(floating.endpoint, place) != place:
+            yield f"{place}.endpoint_ip: {floating.endpoint} is {of_endpoint[floating.endpoint]}'s already"
+
+
+Claims = Mapping[tuple[str, int], str]
+"""Who owns what there is one of: ("vni", 5), ("vlan", 7), ("floating", an address) by VPC id; ("nat", an address) by
+one of the VPCs that share it."""
+
+
+def claims_of(vpc: Vpc) -> Iterator[tuple[tuple[str, int], str]]:
+    """Return what a VPC owns, and the field that says so."""
+    yield ("vni", vpc.vni), f"vni: {vpc.vni}"
+    for i, connect in enumerate(vpc.direct_connects):
+        yield ("vlan", connect.vlan), f"direct_connects[{i}].vlan: {connect.vlan}"
+    for i, floating in enumerate(vpc.floating_ips):
+        yield ("floating", int(floating.public)), f"floating_ips[{i}].public_ip: {floating.public}"
+    if vpc.nat is not None:
+        yield ("nat", int(vpc.nat)), f"nat.public_ip: {vpc.nat}"
+
+
+def claim_problems(vpc: Vpc, claims: Claims) -> Iterator[str]:
+    """Check what a VPC owns against what others do."""
+    against = {"vni": ("vni",), "vlan": ("vlan",), "floating": ("floating", "nat"), "nat": ("floating",)}
+    for (kind, number), place in claims_of(vpc):
+        for other in against[kind]:
+            owner = claims.get((other, number))
+            if owner is not None and owner != vpc.id:
+                yield f"vpc {vpc.id}: {place} is used by vpc {owner} already"
+
+
+def beside_problems(vpc: Vpc, network: NetworkConfig) -> Iterator[str]:
+    """Check a VPC, new or in place of the one with its id, against the others and its peers."""
+    claims: dict[tuple[str, int], str] = {}
+    for other in network.vpcs:
+        if other.id != vpc.id:
+            claims.update((claim, other.id) for claim, _ in claims_of(other))
+    yield from claim_problems(vpc, claims)
+    by_id = {other.id: other for other in network.vpcs} | {vpc.id: vpc}
+    yield from peers_problems(vpc.id, by_id, neighbours_of(network.peerings))
+
+
+def peering_problems(peering: Peering, network: NetworkConfig) -> Iterator[str]:
+    """Check a peering beside those that there are."""
+    by_id = {vpc.id: vpc for vpc in network.vpcs}
+    yield from new_peering_problems(peering, by_id, neighbours_of(network.peerings | {peering}))
+
+
+Neighbours = Mapping[str, Iterable[str]]
+
+
+def neighbours_of(peerings: Iterable[Peering]) -> dict[str, frozenset[str]]:
+    """Return the peers of each VPC that has any."""
+    found: dict[str, frozenset[str]] = {}
+    for peering in peerings:
+        for one, other in ((peering.a, peering.b), (peering.b, peering.a)):
+            found[one] = found.get(one, frozenset()) | {other}
+    return found
+
+
+def new_peering_problems(peering: Peering, by_id: Mapping[str, Vpc], peers: Neighbours) -> Iterator[str]:
+    """Check a peering, which `peers` already holds."""
+    name = f"peering {shown(peering.a)[1:-1]} with {shown(peering.b)[1:-1]}"
+    for field, vpc in (("vpc_a", peering.a), ("vpc_b", peering.b)):
+        if vpc not in by_id:
+            yield f"{name}: {field}: there is no vpc {shown(vpc)}"
+        elif len(list(peers.get(vpc, ()))) > limit.MOST_PEERINGS_OF_A_VPC:
+            yield f"{name}: {field}: {vpc} has {limit.MOST_PEERINGS_OF_A_VPC} peerings already, the most that may be"
+    if peering.a == peering.b:
+        yield f"{name}: vpc_b: a VPC is not its own peer"
+    if peering.a == peering.b or peering.a not in by_id or peering.b not in by_id:
+        return
+    for vpc in (peering.a, peering.b):
+        yield from (f"{name}: {line}" for line in _around(vpc, by_id, peers))
+
+
+def peers_problems(vpc: str, by_id: Mapping[str, Vpc], peers: Neighbours) -> Iterator[str]:
+    """Check a VPC with its peers, and each of these with its own: in reach of one, an address means one thing."""
+    for centre in (vpc, *sorted(peers.get(vpc, ()))):
+        yield from (f"vpc {vpc}: {line}" for line in _around(centre, by_id, peers))
+
+
+def _around(centre: str, by_id: Mapping[str, Vpc], peers: Neighbours) -> Iterator[str]:
+    """Return what keeps the direct peers of a VPC and itself from being told apart."""
+    ring = [by_id[centre], *(by_id[peer] for peer in sorted(peers.get(centre, ())))]
+    for other in ring[1:]:
+        if other.realm is not ring[0].realm:
+            yield (
+                f"network: {centre} is of {ring[0].realm}, its peer {other.id} of {other.realm}; "
+                "between networks only a border rule opens a way"
+            )
+    named = [each for vpc in ring for each in _prefixes(vpc, f"{vpc.id} ")]
+    for later, earlier in overlaps(named):
+        if later.split()[0] != earlier.split()[0]:
+            yield f"{later} overlaps {earlier}, and {centre} reaches both"
+
+
+def border_problems(rules: Sequence[BorderRule], vpcs: Iterable[str]) -> Iterator[str]:
+    """Check the border's rules."""
+    known = {"*", *vpcs}
+    if len(rules) > limit.MOST_BORDER_RULES:
+        yield f"border: rules: {len(rules)}; at most {limit.MOST_BORDER_RULES}"
+        return
+    for i, rule in enumerate(rules):
+        if rule.vpc not in known:
+            yield f"border: rules[{i}].vpc: there is no vpc {shown(rule.vpc)}; '*' is for all"
+        for line in _rule(f"rules[{i}]", rule.remote, rule.port_min, rule.port_max):
+            yield f"border: {line}"
+
+
+class _Finder:
+    """Finds the subnet of an address without looking at each subnet."""
+
+    def __init__(self, subnets: Sequence[Subnet]) -> None:
+        self._by_length: dict[tuple[int, int], dict[int, Prefix]] = {}
+        for subnet in subnets:
+            prefix = subnet.prefix
+            shift = prefix.max_prefixlen - prefix.prefixlen
+            same = self._by_length.setdefault((prefix.version, shift), {})
+            same[int(prefix.network_address) >> shift] = prefix
+
+    def of(self, address: Address) -> Prefix | None:
+        number, version = int(address), address.version
+        for (family, shift), prefixes in self._by_length.items():
+            if family == version and (found := prefixes.get(number >> shift)) is not None:
+                return found
+        return None
+
+
+def _prefixes(vpc: Vpc, start: str) -> list[Named]:
+    return [(subnet.prefix, f"{start}subnets[{i}].cidr: {subnet.prefix}") for i, subnet in enumerate(vpc.subnets)] + [
+        (connect.customer, f"{start}direct_connects[{i}].customer_cidr: {connect.customer}")
+        for i, connect in enumerate(vpc.direct_connects)
+    ]
+
+
+def overlaps(named: Iterable[Named]) -> Iterator[tuple[str, str]]:
+    """Return pairs of names whose prefixes overlap: for each one that lies in another, it and the nearest around it."""
+    around: list[Named] = []
+    ordered = sorted(
+        enumerate(named), key=lambda e: (e[1][0].version, int(e[1][0].network_address), e[1][0].prefixlen, e[0])
+    )
+    for _, (prefix, name) in ordered:
+        while around and not contains(around[-1][0], prefix):
+            around.pop()
+        if around:
+            yield name, around[-1][1]
+        around.append((prefix, name))
+
+
+def holds(prefix: Prefix, address: Address) -> bool:
+    """Say whether an address is of a prefix's family and in it."""
+    return address.version == prefix.version and address in prefix
+
+
+def is_edge(prefix: Prefix, address: Address) -> bool:
+    """Say whether no host of its network has an address: all zeros, or all ones in IPv4 (RFC 1122, 3.2.1.3).
+
+    Networks of two addresses or one have no such (RFC 3021, RFC 6164).
+    """
+    if prefix.max_prefixlen - prefix.prefixlen < 2:
+        return False
+    return address == prefix.network_address or (prefix.version == 4 and address == prefix.broadcast_address)
+
+
+def is_unicast(address: Address) -> bool:
+    """Say whether a host may have an address."""
+    return not (address.is_multicast or address.is_unspecified or address.is_loopback or is_limited_broadcast(address))
+
+
+def is_limited_broadcast(address: Address) -> bool:
+    """Say whether an address is 255.255.255.255."""
+    return address.version == 4 and int(address) == 0xFFFF_FFFF
+
+
+def is_mapped(prefix: Prefix) -> bool:
+    """Say whether an IPv6 prefix lies in ::ffff:0:0/96, which no packet on a wire has (RFC 4291, 2.5.5.2)."""
+    if prefix.version == 4 or prefix.prefixlen < V4_MAPPED_LENGTH:
+        return False
+    return int(prefix.network_address) >> 32 == V4_MAPPED >> 32

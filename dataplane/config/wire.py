@@ -1,0 +1,246 @@
+"""Between the contract's messages and what a gateway is told.
+
+Reading refuses text that is no address, prefix or known name; whether the values fit together is for `check`.
+"""
+
+import re
+from collections.abc import Iterable
+from enum import Enum
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from typing import TypeVar
+
+from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from dataplane.config.addresses import mac_text
+from dataplane.config.limit import LAST_PORT
+from dataplane.config.network import (
+    Address,
+    BorderRule,
+    DirectConnect,
+    Direction,
+    Endpoint,
+    FloatingIp,
+    Peering,
+    Prefix,
+    Protocol,
+    Realm,
+    SecurityRule,
+    Subnet,
+    Vpc,
+)
+from dataplane.config.refusal import refuse, shown
+
+Choice = TypeVar("Choice", bound=Enum)
+_MAC = re.compile(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}")
+_NOWHERE = IPv4Address(0)
+_NOTHING = ip_network("0.0.0.0/32")
+_PROTOCOLS = {protocol.name.lower(): protocol for protocol in Protocol}
+_DIRECTIONS = {direction.value: direction for direction in Direction}
+_REALMS = {realm.value: realm for realm in Realm}
+
+
+class _Reader:
+    """Reads texts; what is wrong is kept with its place, and a stand-in goes on so that all problems are found."""
+
+    def __init__(self, subject: str) -> None:
+        self._subject = subject
+        self.problems: list[str] = []
+        self._known: dict[str, IPv4Address] = {}  # VTEPs come in thousands of equal texts
+
+    def wrong(self, place: str, text: str) -> None:
+        self.problems.append(f"{self._subject}: {place}: {text}")
+
+    def address(self, place: str, text: str) -> Address:
+        try:
+            found = ip_address(text)
+        except ValueError:
+            self.wrong(place, f"{shown(text)} is no IP address such as 10.0.0.5 or fd00::5")
+            return _NOWHERE
+        if isinstance(found, IPv6Address) and found.scope_id is not None:
+            self.wrong(place, f"{shown(text)} has a zone; leave out what follows the %")
+        return found
+
+    def address_v4(self, place: str, text: str) -> IPv4Address:
+        found = self._known.get(text)
+        if found is None:
+            try:
+                found = IPv4Address(text)
+            except ValueError:
+                self.wrong(place, f"{shown(text)} is no IPv4 address such as 192.0.2.1")
+                return _NOWHERE
+            self._known[text] = found
+        return found
+
+    def prefix(self, place: str, text: str) -> Prefix:
+        if "/" in text:
+            try:
+                return ip_network(text)
+            except ValueError:
+                pass
+            try:
+                meant = ip_network(text, strict=False)
+            except ValueError:
+                pass
+            else:
+                self.wrong(place, f"{shown(text)} has bits set behind its length; {meant} is the prefix")
+                return _NOTHING
+        self.wrong(place, f"{shown(text)} is no prefix such as 10.0.0.0/24 or fd00::/64")
+        return _NOTHING
+
+    def mac(self, place: str, text: str) -> int:
+        if _MAC.fullmatch(text):
+            return int(text.replace(":", ""), 16)
+        self.wrong(place, f"{shown(text)} is no MAC address such as 02:00:00:00:00:01")
+        return 0
+
+    def choice(self, place: str, text: str, choices: dict[str, Choice], default: str = "") -> Choice:
+        found = choices.get(text or default)
+        if found is None:
+            self.wrong(place, f"{shown(text)} is none of {', '.join(choices)}")
+            return next(iter(choices.values()))
+        return found
+
+    def ports(self, low: int, high: int) -> tuple[int, int]:
+        return (low, high) if low or high else (0, LAST_PORT)
+
+
+def vpc_from(message: pb.Vpc) -> Vpc:
+    """Read a VPC; raises Refused."""
+    read = _Reader(f"vpc {message.id or '?'}")
+    vpc = Vpc(
+        id=message.id,
+        tenant=message.tenant,
+        vni=message.vni,
+        subnets=tuple(
+            Subnet(
+                prefix=read.prefix(f"subnets[{i}].cidr", subnet.cidr),
+                gateway=read.address(f"subnets[{i}].gateway_ip", subnet.gateway_ip),
+            )
+            for i, subnet in enumerate(message.subnets)
+        ),
+        endpoints=tuple(
+            Endpoint(
+                ip=read.address(f"endpoints[{i}].ip", endpoint.ip),
+                mac=read.mac(f"endpoints[{i}].mac", endpoint.mac),
+                vtep=read.address_v4(f"endpoints[{i}].vtep_ip", endpoint.vtep_ip),
+            )
+            for i, endpoint in enumerate(message.endpoints)
+        ),
+        rules=tuple(_rule_from(read, f"security_rules[{i}]", rule) for i, rule in enumerate(message.security_rules)),
+        nat=read.address_v4("nat.public_ip", message.nat.public_ip) if message.HasField("nat") else None,
+        direct_connects=tuple(
+            DirectConnect(
+                vlan=connect.vlan,
+                customer=read.prefix(f"direct_connects[{i}].customer_cidr", connect.customer_cidr),
+                next_hop=read.address(f"direct_connects[{i}].next_hop_ip", connect.next_hop_ip),
+            )
+            for i, connect in enumerate(message.direct_connects)
+        ),
+        floating_ips=tuple(
+            FloatingIp(
+                public=read.address_v4(f"floating_ips[{i}].public_ip", floating.public_ip),
+                endpoint=read.address_v4(f"floating_ips[{i}].endpoint_ip", floating.endpoint_ip),
+            )
+            for i, floating in enumerate(message.floating_ips)
+        ),
+        realm=read.choice("network", message.network, _REALMS, default=Realm.BUSINESS.value),
+    )
+    refuse(read.problems)
+    return vpc
+
+
+def _rule_from(read: _Reader, place: str, rule: pb.SecurityRule) -> SecurityRule:
+    low, high = read.ports(rule.port_min, rule.port_max)
+    return SecurityRule(
+        allow=rule.allow,
+        direction=read.choice(f"{place}.direction", rule.direction, _DIRECTIONS),
+        protocol=read.choice(f"{place}.protocol", rule.protocol, _PROTOCOLS, default="any"),
+        remote=read.prefix(f"{place}.remote_cidr", rule.remote_cidr),
+        port_min=low,
+        port_max=high,
+    )
+
+
+def vpc_to(vpc: Vpc) -> pb.Vpc:
+    """Write a VPC, with nothing left to defaults."""
+    vteps = {endpoint.vtep: str(endpoint.vtep) for endpoint in vpc.endpoints}
+    return pb.Vpc(
+        id=vpc.id,
+        tenant=vpc.tenant,
+        vni=vpc.vni,
+        subnets=[pb.Subnet(cidr=str(subnet.prefix), gateway_ip=str(subnet.gateway)) for subnet in vpc.subnets],
+        endpoints=[
+            pb.Endpoint(ip=str(endpoint.ip), mac=mac_text(endpoint.mac), vtep_ip=vteps[endpoint.vtep])
+            for endpoint in vpc.endpoints
+        ],
+        security_rules=[
+            pb.SecurityRule(
+                allow=rule.allow,
+                direction=rule.direction.value,
+                protocol=rule.protocol.name.lower(),
+                remote_cidr=str(rule.remote),
+                port_min=rule.port_min,
+                port_max=rule.port_max,
+            )
+            for rule in vpc.rules
+        ],
+        nat=pb.NatGateway(public_ip=str(vpc.nat)) if vpc.nat is not None else None,
+        direct_connects=[
+            pb.DirectConnect(vlan=connect.vlan, customer_cidr=str(connect.customer), next_hop_ip=str(connect.next_hop))
+            for connect in vpc.direct_connects
+        ],
+        floating_ips=[
+            pb.FloatingIp(public_ip=str(floating.public), endpoint_ip=str(floating.endpoint))
+            for floating in vpc.floating_ips
+        ],
+        network=vpc.realm.value,
+    )
+
+
+def peering_from(message: pb.Peering) -> Peering:
+    """Read a peering: the two ids in order, whichever way round they are given."""
+    a, b = sorted((message.vpc_a, message.vpc_b))
+    return Peering(a=a, b=b)
+
+
+def peering_to(peering: Peering) -> pb.Peering:
+    """Write a peering."""
+    return pb.Peering(vpc_a=peering.a, vpc_b=peering.b)
+
+
+def border_from(message: pb.Border) -> tuple[BorderRule, ...]:
+    """Read the border's rules; raises Refused."""
+    read = _Reader("border")
+    found = []
+    for i, rule in enumerate(message.rules):
+        low, high = read.ports(rule.port_min, rule.port_max)
+        found.append(
+            BorderRule(
+                allow=rule.allow,
+                vpc=rule.vpc,
+                realm=read.choice(f"rules[{i}].network", rule.network, _REALMS),
+                remote=read.prefix(f"rules[{i}].remote_cidr", rule.remote_cidr),
+                protocol=read.choice(f"rules[{i}].protocol", rule.protocol, _PROTOCOLS, default="any"),
+                port_min=low,
+                port_max=high,
+            )
+        )
+    refuse(read.problems)
+    return tuple(found)
+
+
+def border_to(rules: Iterable[BorderRule]) -> pb.Border:
+    """Write the border's rules."""
+    return pb.Border(
+        rules=[
+            pb.BorderRule(
+                allow=rule.allow,
+                vpc=rule.vpc,
+                network=rule.realm.value,
+                remote_cidr=str(rule.remote),
+                protocol=rule.protocol.name.lower(),
+                port_min=rule.port_min,
+                port_max=rule.port_max,
+            )
+            for rule in rules
+        ]
+    )
