@@ -5,13 +5,13 @@
     CUSTOMER             Ethernet, 802.1Q | packet
 
 They are written in front of the packet where it lies: the old headers and the head room make the space. A routed
-packet gets the hop's MACs; a bridged frame stays as it is. A hop whose MAC is not known, and an IPv4 packet that has to
-be cut, are the slow path's, which gets the packet translated, with its TTL counted down.
+packet gets the hop's MACs; a bridged frame stays as it is. `forward` let pass what fits the way out, by known
+neighbours.
 """
 
-from dataplane.engine.burst import BRIDGED, drop, punt, transmit
+from dataplane.engine.burst import BRIDGED, drop, transmit
 from dataplane.engine.graph import GraphArrays
-from dataplane.engine.reasons import Drop, Punt
+from dataplane.engine.reasons import Drop
 from dataplane.gateway.schema import CUSTOMER, EXTERNAL, PROVIDER, TUNNEL, Tables
 from dataplane.jit import Bytes, Row, Rows, element, inline
 from dataplane.packet import ethernet, ipv6
@@ -30,7 +30,7 @@ def output(
     state: object,
     now_ns: int,
 ) -> None:
-    """Bring every packet to an end: sent, handed to the slow path, or dropped."""
+    """Bring every packet to an end."""
     for i in range(count):
         packet = packets[i]
         if packet.node == node:
@@ -43,11 +43,7 @@ def output(
 @inline
 def leave(memory: Bytes, packet: Row, hop: Row, tables: Tables) -> None:
     """Send one packet by a next hop."""
-    if packet.at + packet.length - packet.l3 > hop.mtu_bytes:
-        punt(packet, Punt.TOO_BIG)
-    elif hop.resolved == 0:
-        punt(packet, Punt.RESOLVE)
-    elif hop.kind == TUNNEL:
+    if hop.kind == TUNNEL:
         _tunnel(memory, packet, hop, tables)
     elif hop.kind in (EXTERNAL, PROVIDER):
         _frame(memory, packet, hop)
