@@ -1,0 +1,173 @@
+"""From a VXLAN packet of one host to that of another through the gateway's elements, byte for byte against scapy."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scapy.layers.inet import ICMP, IP, TCP, UDP
+from scapy.layers.inet6 import ICMPv6EchoRequest, IPv6, IPv6ExtHdrDestOpt, IPv6ExtHdrHopByHop
+from scapy.layers.l2 import Ether
+from scapy.layers.vxlan import VXLAN
+from scapy.packet import Packet, Raw
+
+from dataplane.config.addresses import gateway_mac, mac_text
+from dataplane.engine.reasons import Drop, Punt
+from dataplane.gateway import kinds
+from tests.fakes.elements import Elements, Fate
+from tests.fakes.gateway_frames import RED_11, arriving, dissected, inner, tunnelled
+from tests.fakes.gateway_site import (
+    CUSTOMER,
+    GREEN,
+    HOST_A,
+    HOST_B,
+    HOST_C,
+    HOST_MACS,
+    LOCAL,
+    PORT_MACS,
+    RED,
+    VTEP,
+    site_tables,
+)
+
+GATEWAY = Elements(LOCAL, site_tables())
+V4 = {"src": "10.0.0.10", "dst": "10.0.0.11"}
+V6 = {"src": "fd00::10", "dst": "fd00::11"}
+
+
+def through(frame: Packet | bytes, **how: Any) -> Fate:
+    return GATEWAY.one(0, tunnelled(frame, **how))
+
+
+def outer(tos: int, source_port: int, vni: int = RED) -> Packet:
+    """Return the headers that the gateway is expected to put in front, to host B."""
+    ether = Ether(src=mac_text(PORT_MACS[0]), dst=mac_text(HOST_MACS[HOST_B]))
+    ip = IP(src=str(VTEP), dst=str(HOST_B), tos=tos, id=0, flags="DF", ttl=64)
+    return ether / ip / UDP(sport=source_port, dport=4789, chksum=0) / VXLAN(flags=8, vni=vni)
+
+
+PACKETS = {
+    "udp": IP(**V4, ttl=9, tos=0xB8) / UDP(sport=1, dport=2) / Raw(b"hello"),
+    "no payload": IP(**V4, ttl=2) / UDP(sport=1, dport=2),
+    "tcp with options": IP(**V4) / TCP(options=[("MSS", 1460), ("SAckOK", b"")], seq=7),
+    "ip options": IP(**V4, options=[b"\x01\x01\x07\x07\x04\0\0\0\0\0"]) / UDP() / Raw(b"x" * 100),
+    "ping": IP(**V4) / ICMP(id=77) / Raw(b"y" * 56),
+    "another protocol": IP(**V4, proto=132) / Raw(b"z" * 33),
+    "v6 udp": IPv6(**V6, hlim=3, tc=0x2C, fl=0x12345) / UDP(sport=1, dport=2) / Raw(b"hello"),
+    "v6 tcp": IPv6(**V6) / TCP(),
+    "v6 ping": IPv6(**V6) / ICMPv6EchoRequest(id=5, data=b"abc"),
+    "v6 options": IPv6(**V6) / IPv6ExtHdrHopByHop() / IPv6ExtHdrDestOpt() / UDP() / Raw(b"abc"),
+}
+
+
+@pytest.mark.parametrize("name", PACKETS)
+def test_a_packet_crosses_from_tunnel_to_tunnel_with_one_hop_less(name: str) -> None:
+    packet = PACKETS[name]
+    fate = through(inner(packet))
+    assert fate.end == "sent"
+    assert fate.row["out_port"] == 0
+    expected = packet.copy()
+    if IP in expected:
+        expected[IP].ttl -= 1
+        service = expected[IP].tos
+    else:
+        expected[IPv6].hlim -= 1
+        service = expected[IPv6].tc
+    port = Ether(fate.frame)[UDP].sport
+    frame = inner(expected, source=gateway_mac(RED), target=RED_11)
+    assert fate.frame == bytes(outer(service, port) / frame)
+    assert port >= 49152
+    dissected(fate.frame)
+
+
+def test_a_frame_to_the_endpoints_own_mac_is_not_touched() -> None:
+    frame = inner(PACKETS["udp"], target=RED_11)
+    fate = through(frame)
+    assert fate.frame == bytes(outer(0xB8, Ether(fate.frame)[UDP].sport) / frame)
+
+
+def test_a_frame_to_another_mac_than_the_address_it_is_for_goes_nowhere() -> None:
+    assert through(inner(PACKETS["udp"], target=0x029900000001)).why == Drop.NOT_FOR_US
+
+
+def test_a_peers_endpoint_gets_the_packet_in_its_own_vpc() -> None:
+    fate = through(inner(IP(src="10.0.0.10", dst="10.3.0.10") / UDP()))
+    packet = dissected(fate.frame)
+    assert (packet[VXLAN].vni, packet[Ether:2].dst) == (GREEN, mac_text(0x023000000010))
+    assert packet[Ether:2].src == mac_text(gateway_mac(GREEN))
+
+
+def source_port(sport: int, payload: bytes) -> int:
+    return Ether(through(inner(IP(**V4) / UDP(sport=sport) / Raw(payload))).frame)[UDP].sport
+
+
+def test_one_flow_has_one_source_port_and_flows_have_many() -> None:
+    ports = [{source_port(sport, payload) for payload in (b"", b"a" * 9)} for sport in range(1000, 1040)]
+    assert all(len(found) == 1 for found in ports)
+    assert len(set.union(*ports)) > 35
+
+
+@given(
+    payload=st.binary(max_size=200),
+    tos=st.integers(0, 255),
+    ttl=st.integers(2, 255),
+    sport=st.integers(0, 65535),
+    identification=st.integers(0, 65535),
+    is_v6=st.booleans(),
+)
+def test_what_was_put_into_the_tunnel_comes_out_as_it_was(payload, tos, ttl, sport, identification, is_v6) -> None:
+    head = IPv6(**V6, hlim=ttl, tc=tos) if is_v6 else IP(**V4, ttl=ttl, tos=tos, id=identification)
+    frame = bytes(inner(head / UDP(sport=sport, dport=9) / Raw(payload), target=RED_11))
+    there = through(frame)
+    packet = Ether(there.frame)
+    assert packet[IP].tos == tos
+    # As host B would send it on to a gateway: what that takes out has to be the first frame.
+    again = tunnelled(bytes(packet[VXLAN].payload), host=HOST_A, tos=packet[IP].tos)
+    assert GATEWAY.one(0, again, until=kinds.TRACK).frame == frame
+
+
+@given(st.integers(0, 255).flatmap(lambda ttl: st.tuples(st.just(ttl), st.binary(max_size=64))))
+def test_a_hop_limit_is_counted_down_and_ends_at_the_gateway(case: tuple[int, bytes]) -> None:
+    ttl, payload = case
+    for head in (IP(**V4, ttl=ttl), IPv6(**V6, hlim=ttl)):
+        fate = through(inner(head / UDP() / Raw(payload)))
+        if ttl <= 1:
+            assert fate.why == Punt.TTL_EXPIRED
+            assert fate.frame == bytes(inner(head / UDP() / Raw(payload)))
+        else:
+            found = dissected(fate.frame)[Ether:2].payload
+            assert (found.ttl if IP in found else found.hlim) == ttl - 1
+
+
+def test_padding_is_not_sent_on() -> None:
+    frame = bytes(inner(PACKETS["udp"])) + bytes(31)
+    assert len(through(frame).frame) == len(frame) - 31 + 50
+
+
+def test_without_head_room_nothing_is_written_in_front_of_a_frame() -> None:
+    frame = tunnelled(inner(PACKETS["udp"]))
+    assert GATEWAY.one(0, frame, head_room=0).end == "sent"  # the old outer headers make the room
+    tagged = arriving(CUSTOMER, IP(src="10.99.1.1", dst="10.0.0.11") / UDP())
+    assert GATEWAY.one(CUSTOMER, tagged, head_room=45).why == Drop.NO_HEAD_ROOM
+    assert GATEWAY.one(CUSTOMER, tagged, head_room=46).end == "sent"
+
+
+def test_a_host_whose_mac_is_unknown_is_asked_for() -> None:
+    fate = through(inner(IP(src="10.0.0.10", dst="10.0.0.12", ttl=5) / UDP()))
+    assert fate.why == Punt.RESOLVE
+    assert Ether(fate.frame)[IP].ttl == 5
+    assert HOST_C not in HOST_MACS
+
+
+def test_the_row_says_what_was_read() -> None:
+    fate = GATEWAY.one(0, tunnelled(inner(PACKETS["v6 options"]), tos=2), until=kinds.TRACK)
+    row = fate.row
+    frame = Ether(fate.frame)
+    assert fate.frame == bytes(inner(PACKETS["v6 options"]))
+    assert (row["vni"], row["vpc"], row["family"], row["protocol"]) == (RED, 0, 6, 17)
+    assert (row["outer_source"], row["outer_ecn"], row["source_hop"]) == (int(HOST_A), 2, 3)
+    assert row["l4_bytes"] == len(frame[UDP])
+    assert row["l4"] + row["l4_bytes"] == row["at"] + row["length"]
+    assert (row["ports"] >> 16, row["ports"] & 0xFFFF) == (frame[UDP].sport, frame[UDP].dport)
+    assert (row["connection"], row["next_hop"], row["translation"]) == (-1, -1, -1)
+    assert int(row["source_hi"]) & (1 << 64) - 1 == 0xFD00 << 48
