@@ -1,0 +1,264 @@
+"""Copies of connections under a network that cuts and delays, a partner that is slow, and deaths at any moment."""
+
+from collections import deque
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from dataplane.control.pair.copying import (
+    KEEPALIVE_NS,
+    PATIENCE_NS,
+    TO_RECEIVER,
+    WINDOW,
+    Collected,
+    Keep,
+    Receiver,
+    Sender,
+    TellAll,
+    Write,
+)
+from dataplane.control.pair.stream import BadStream, Hello, Kind, Message, Reader, encode
+
+RECORD = 8
+"""Bytes: number and value of a connection, 0 for one that ended."""
+JOURNAL = 40
+SECRET = b"shared"
+
+
+class Source:
+    """What a data process offers: a bounded journal of changes, all anew where one was lost, and a table."""
+
+    def __init__(self) -> None:
+        self.table: dict[int, int] = {}
+        self.journal: deque[tuple[int, int]] = deque()
+        self.again: list[int] = []
+        self.lost = 0
+
+    def change(self, number: int, value: int) -> None:
+        self.table.pop(number, None)
+        if value:
+            self.table[number] = value
+        if len(self.journal) >= JOURNAL:
+            self.lost += 1
+            self.again = list(self.table)
+        else:
+            self.journal.append((number, value))
+
+    def tell_all(self) -> None:
+        self.journal.clear()
+        self.again = list(self.table)
+
+    def collect(self, at_most_bytes: int) -> Collected:
+        found = []
+        while len(found) < at_most_bytes // RECORD and (self.journal or self.again):
+            if self.journal:
+                found.append(self.journal.popleft())
+            elif (number := self.again.pop()) in self.table:
+                found.append((number, self.table[number]))
+        records = b"".join(n.to_bytes(4, "big") + v.to_bytes(4, "big") for n, v in found)
+        return Collected(records, not self.journal and not self.again)
+
+
+class CopyingMachine(RuleBasedStateMachine):
+    @initialize()
+    def begin(self) -> None:
+        self.now = 0
+        self.source, self.copy = Source(), dict[int, int]()
+        self.fragile = False
+        self.connects()
+
+    @rule()
+    def connects(self) -> None:
+        """Also in place of a connection that there was: what is under way is lost."""
+        nonce = (self.now % 251).to_bytes(16, "big")
+        self.sender = Sender(Hello("one", nonce, RECORD), "two", SECRET, self.now)
+        self.receiver = Receiver(Hello("two", nonce[::-1], RECORD), "one", SECRET, self.now)
+        self.out, self.back, self.to_keep = bytearray(), bytearray(), deque[Keep]()
+        self.acknowledged: dict[int, int] = {}
+        self.lost = self.source.lost
+        self.sent: list[list[tuple[int, int]]] = []
+        self.act(self.sender.begin())
+
+    def act(self, effects: list) -> None:
+        for effect in effects:
+            match effect:
+                case Write(data):
+                    self.out += data
+                case TellAll():
+                    self.source.tell_all()
+
+    @rule(number=st.integers(1, 30), value=st.integers(0, 5))
+    def a_connection_changes(self, number: int, value: int) -> None:
+        self.source.change(number, value)
+        if self.source.lost != self.lost:
+            self.lost = self.source.lost
+            self.sender.told_all_anew()
+
+    @rule(room=st.integers(1, 6))
+    def the_sender_works(self, room: int) -> None:
+        self.act(self.sender.pull(self.source.collect, self.now, room * RECORD))
+        assert self.sender._sequence - self.sender._taken <= WINDOW + 1
+
+    @rule(count=st.integers(1, 400))
+    def bytes_arrive(self, count: int) -> None:
+        for effect in self.receiver.received(bytes(self.out[:count]), self.now):
+            if isinstance(effect, Write):
+                self.back += effect.data
+            else:
+                self.to_keep.append(effect)
+        del self.out[:count]
+
+    @precondition(lambda self: self.to_keep)
+    @rule()
+    def records_are_kept(self) -> None:
+        keep = self.to_keep.popleft()
+        for at in range(0, len(keep.records), RECORD):
+            number, value = (int.from_bytes(keep.records[at + i : at + i + 4], "big") for i in (0, 4))
+            self.copy.pop(number, None)
+            if value:
+                self.copy[number] = value
+        for effect in self.receiver.kept(keep.sequence):
+            self.back += effect.data
+
+    @rule(count=st.integers(1, 200))
+    def answers_arrive(self, count: int) -> None:
+        self.act(self.sender.received(bytes(self.back[:count]), self.now))
+        del self.back[:count]
+
+    @rule(ms=st.sampled_from([1, 100, 600]))
+    def time_passes(self, ms: int) -> None:
+        self.now += min(ms * 1_000_000, PATIENCE_NS // 20)
+
+    @rule()
+    def all_that_is_under_way_arrives(self) -> None:
+        """After this nothing is missing at the partner."""
+        for _ in range(400):
+            self.now += 1
+            self.act(self.sender.pull(self.source.collect, self.now, 4 * RECORD))
+            self.bytes_arrive(1 << 20)
+            while self.to_keep:
+                self.records_are_kept()
+            self.answers_arrive(1 << 20)
+        assert self.sender.complete
+        assert self.receiver.complete
+        # An end may be among what was lost: such a copy ends by its own time-out.
+        live = {number: value for number, value in self.copy.items() if number in self.source.table}
+        assert live == self.source.table
+
+    @invariant()
+    def a_complete_copy_lacks_only_what_is_still_to_be_told(self) -> None:
+        if self.sender.complete:
+            waiting = {number for number, _ in self.source.journal} | set(self.source.again)
+            waiting |= self.under_way()
+            for number, value in self.source.table.items():
+                assert number in waiting or self.copy.get(number) == value
+
+    def under_way(self) -> set[int]:
+        """Return the connections whose records are on the wire or not kept yet: read by a reader of its own."""
+        data = b"".join(keep.records for keep in self.to_keep)
+        reader = Reader(self.sender._key, TO_RECEIVER)
+        reader.feed(bytes(self.receiver._reader._bytes) + bytes(self.out))
+        while (message := reader.next()) is not None:
+            data += message.content
+        return {int.from_bytes(data[at : at + 4], "big") for at in range(0, len(data), RECORD)}
+
+
+TestCopying = CopyingMachine.TestCase
+TestCopying.settings = settings(
+    max_examples=60, stateful_step_count=60, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+
+
+def connected(secret: bytes = SECRET, name: str = "two", record: int = RECORD) -> tuple[Sender, Receiver]:
+    sender = Sender(Hello("one", bytes(16), RECORD), "two", SECRET, 0)
+    receiver = Receiver(Hello(name, bytes(15) + b"x", record), "one", secret, 0)
+    (hello,) = sender.begin()
+    (answer,) = receiver.received(hello.data, 0)
+    assert sender.received(answer.data, 0) == [TellAll()]
+    return sender, receiver
+
+
+def endless(count: int) -> Collected:
+    return Collected(bytes(count // RECORD * RECORD), False)
+
+
+def test_a_partner_that_does_not_answer_gets_no_more_than_a_window_and_is_given_up_in_the_end() -> None:
+    sender, _ = connected()
+    assert len(sender.pull(endless, 0, 80)) == WINDOW
+    assert sender.pull(endless, PATIENCE_NS, 80) == []
+    assert sender.stalls == 2
+    with pytest.raises(BadStream, match="does not answer"):
+        sender.pull(endless, PATIENCE_NS + 1, 80)
+
+
+def test_records_are_answered_for_only_once_they_are_kept() -> None:
+    sender, receiver = connected()
+    effects = receiver.received(b"".join(e.data for e in sender.pull(endless, 0, 80)), 0)
+    assert [type(effect) for effect in effects] == [Keep] * WINDOW
+    (taken,) = receiver.kept(1)
+    sender.received(taken.data, 0)
+    assert len(sender.pull(endless, 0, 80)) == 1
+
+
+def test_a_silent_connection_shows_that_it_lives() -> None:
+    sender, receiver = connected()
+    (complete,) = sender.pull(lambda _: Collected(b"", True), 0)
+    receiver.received(complete.data, 0)
+    sender.received(receiver.kept(1)[0].data, 0)
+    assert sender.complete
+    assert sender.pull(lambda _: Collected(b"", True), KEEPALIVE_NS - 1) == []
+    assert len(sender.pull(lambda _: Collected(b"", True), KEEPALIVE_NS)) == 1
+    receiver.check(PATIENCE_NS)
+    with pytest.raises(BadStream, match="silent"):
+        receiver.check(PATIENCE_NS + 1)
+
+
+def test_another_secret_another_name_or_other_records_are_refused() -> None:
+    with pytest.raises(BadStream, match="not 'two'"):
+        connected(name="three")
+    with pytest.raises(BadStream, match="another version"):
+        connected(record=RECORD + 8)
+    sender, receiver = connected(secret=b"wrong")
+    with pytest.raises(BadStream, match="not sealed"):
+        receiver.received(sender.pull(endless, 0, 80)[0].data, 0)
+
+
+def test_records_of_another_connection_are_refused() -> None:
+    sender, _ = connected()
+    message = sender.pull(endless, 0, 80)[0].data
+    late = Receiver(Hello("two", b"y" * 16, RECORD), "one", SECRET, 0)
+    late.received(sender.begin()[0].data, 0)
+    with pytest.raises(BadStream, match="not sealed"):
+        late.received(message, 0)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        Message(Kind.RECORDS, 2),
+        Message(Kind.RECORDS, 0),
+        Message(Kind.TAKEN, 1),
+        Message(Kind.HELLO, 1),
+        Message(Kind.RECORDS, 1, bytes(RECORD + 1)),
+    ],
+)
+def test_what_does_not_follow_is_refused(message: Message) -> None:
+    sender, receiver = connected()
+    with pytest.raises(BadStream):
+        receiver.received(encode(message, sender._key, TO_RECEIVER), 0)
+
+
+@given(data=st.binary(max_size=300))
+@settings(deadline=None)
+def test_noise_is_refused_or_waited_for_and_never_taken(data: bytes) -> None:
+    sender, receiver = connected()
+    for end in (sender, receiver):
+        try:
+            effects = end.received(data, 0)
+        except BadStream:
+            continue
+        assert effects == []
+    with pytest.raises(BadStream):
+        receiver.received(data + b"\xff" * 400 + bytes(1 << 19), 0)
