@@ -75,7 +75,13 @@ class World:
         member.waiting.clear()
         if not member.well:
             self._perform(number, member.core.told_health(False))
-        self._at(self.now + self.chance.randrange(INTERVAL_MS), lambda core=member.core: self._tick(number, core))
+        core = member.core
+        self._at(self.now + self.chance.randrange(INTERVAL_MS), lambda: self._tick(number, core))
+
+    def core(self, number: int) -> Ownership:
+        core = self.members[number].core
+        assert core is not None
+        return core
 
     def kill(self, number: int) -> None:
         self.members[number].core, self.members[number].served = None, frozenset()

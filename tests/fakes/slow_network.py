@@ -6,6 +6,7 @@ import numpy as np
 
 from dataplane.config.local import Interface, LocalConfig, Side
 from dataplane.config.network import DirectConnect, Endpoint, FloatingIp, NetworkConfig, Subnet, Vpc
+from dataplane.control.slow.departure import Ways
 from dataplane.control.slow.directory import Directory, Duty
 from dataplane.control.slow.slow_path import Allowance, SlowPath
 from dataplane.engine.reasons import Punt
@@ -19,6 +20,7 @@ PORT_MACS = ("02:00:00:00:00:10", "02:00:00:00:00:11", "02:00:00:00:00:12", "02:
 VTEP, EXTERNAL_ADDRESS, PROVIDER_ADDRESS = "10.0.0.1", "203.0.113.2", "172.16.0.2"
 HOST_VTEP, OTHER_VTEP, HOST_MAC = "10.0.0.7", "10.0.0.8", "02:00:00:00:07:00"
 NAT, FLOATING, ROUTER = "203.0.113.10", "203.0.113.20", "203.0.113.1"
+ROUTER_MAC = "02:00:00:00:99:01"
 RED_MAC, BLUE_MAC = "02:48:00:00:00:64", "02:48:00:00:00:c8"
 GATEWAY, GATEWAY_6 = "192.168.1.1", "fd00:1::1"
 A, A_MAC, A_6 = "192.168.1.5", "02:aa:00:00:00:05", "fd00:1::5"
@@ -95,15 +97,31 @@ def hops() -> np.ndarray:
         rows[row]["kind"], rows[row]["port"], rows[row]["mtu_bytes"] = kind, port, mtu
         rows[row]["address"], rows[row]["vlan"] = address, vlan
         rows[row]["address_hi"] = high - (1 << 64) if high >> 63 else high
+    rows[TUNNEL_HOP]["target_mac"], rows[TUNNEL_HOP]["source_mac"] = number_of(B_MAC), number_of(RED_MAC)
+    rows[TUNNEL_HOP]["template_bytes"] = 50
+    rows[EXTERNAL_HOP]["target_mac"], rows[EXTERNAL_HOP]["resolved"] = number_of(ROUTER_MAC), 1
+    for row in (EXTERNAL_HOP, ON_LINK_HOP, CUSTOMER_HOP):
+        rows[row]["source_mac"] = number_of(PORT_MACS[int(rows[row]["port"])])
     return rows
+
+
+def template() -> np.ndarray:
+    """Return the outer headers of the tunnel, whose MAC is not known."""
+    ends = bytes(6) + number_of(PORT_MACS[UNDERLAY]).to_bytes(6, "big")
+    addresses = IPv4Address(VTEP).packed + IPv4Address(OTHER_VTEP).packed
+    return np.frombuffer(ends + bytes(14) + addresses + bytes(12) + RED.to_bytes(3, "big") + b"\0", np.uint8)
 
 
 def directory(duty: Duty | None = None) -> Directory:
     return Directory(local_config(), network_config(), duty)
 
 
+def ways() -> Ways:
+    return Ways(hops(), template())
+
+
 def slow_path(limits: Allowance | None = None, duty: Duty | None = None) -> SlowPath:
-    return SlowPath(directory(duty), hops(), limits)
+    return SlowPath(directory(duty), ways(), limits)
 
 
 def punted(reason: Punt, frame: bytes, port: int = UNDERLAY, vni: int = RED, hop: int = -1, missing: int = 0) -> Punted:

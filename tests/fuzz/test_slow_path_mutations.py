@@ -105,7 +105,7 @@ def mutated(frame: bytes, chance: random.Random) -> bytes:
 
 def test_a_hundred_thousand_mutated_packets_are_all_counted_and_none_raises() -> None:
     chance, path, given = random.Random(20260101), slow_path(), seeds()
-    path.configure(path._directory, path._hops, 0)
+    path.configure(path._directory, path._ways, 0)
     reasons, sent = list(Punt), Counter[int]()
     for number in range(PACKETS):
         port, frame = chance.choice(given)
@@ -114,7 +114,7 @@ def test_a_hundred_thousand_mutated_packets_are_all_counted_and_none_raises() ->
         hop, vni = chance.choice((-1, 0, 1, 2, 3, 4, 1 << 50)), chance.choice((0, RED, 999, 1 << 23))
         now_ns = number * 1_000_000
         for effect in path.handle(punted(chance.choice(reasons), broken, port, vni, hop, missing), now_ns):
-            assert effect.port == port
+            assert effect.port in range(4)
             assert 42 <= len(effect.frame) <= len(broken) + 700
             sent[effect.port] += 1
         path.tick(now_ns)

@@ -19,7 +19,7 @@ from scapy.layers.vxlan import VXLAN
 from scapy.packet import Packet, Raw
 
 from dataplane.control.slow.directory import Duty
-from dataplane.control.slow.slow_path import Enter, Outcome, Send, SlowPath
+from dataplane.control.slow.slow_path import Outcome, Send, SlowPath
 from dataplane.engine.reasons import Punt
 from tests.fakes.slow_network import (
     A_6,
@@ -40,12 +40,15 @@ from tests.fakes.slow_network import (
     HOST_MAC,
     HOST_VTEP,
     NAT,
+    ON_LINK_HOP,
+    OTHER_VTEP,
     PORT_MACS,
     PROVIDER,
     PROVIDER_ADDRESS,
     RED,
     RED_MAC,
     ROUTER,
+    ROUTER_MAC,
     TUNNEL_HOP,
     UNDERLAY,
     VLAN,
@@ -57,7 +60,6 @@ from tests.fakes.slow_network import (
 )
 
 BROADCAST = "ff:ff:ff:ff:ff:ff"
-ROUTER_MAC = "02:00:00:00:99:01"
 PADDING = Raw(bytes(18))
 
 
@@ -233,22 +235,59 @@ def test_an_error_about_a_packet_from_the_internet_comes_from_the_ports_address(
     assert ours == bytes(Ether(src=PORT_MACS[EXTERNAL], dst=ROUTER_MAC) / error / Raw(bytes(packet)))
 
 
-def test_a_packet_that_may_be_cut_enters_again_in_parts_as_if_each_had_arrived():
-    packet, path = from_a(3000), slow_path()
-    effects = path.handle(punted(Punt.TOO_BIG, tunnelled(packet, tos=3), hop=EXTERNAL_HOP), 0)
-    assert path.outcomes == {Outcome.FRAGMENTED: 1}
-    whole = bytes(packet[IP])[20:]
-    expected = []
-    for at in range(0, len(whole), 1376):  # 1400 - 20, in eights
-        last = at + 1376 >= len(whole)
+def cut(packet: Packet, step: int) -> list[Packet]:
+    """Return the parts that a packet has to be cut into, without an Ethernet header."""
+    whole, parts = bytes(packet[IP])[20:], []
+    for at in range(0, len(whole), step):
+        last = at + step >= len(whole)
         ip = IP(src=A, dst="198.51.100.7", ttl=1, id=321, proto=17, frag=at // 8, flags="" if last else "MF")
-        expected.append(tunnelled(Ether(src=A_MAC, dst=RED_MAC) / ip / Raw(whole[at : at + 1376]), tos=3))
-    assert effects == [Enter(UNDERLAY, frame) for frame in expected]
+        parts.append(ip / Raw(whole[at : at + step]))
+    return parts
+
+
+def test_a_packet_that_may_be_cut_leaves_in_parts_by_its_next_hop():
+    packet, path = from_a(3000), slow_path()
+    effects = path.handle(punted(Punt.TOO_BIG, tunnelled(packet), hop=EXTERNAL_HOP), 0)
+    assert path.outcomes == {Outcome.FRAGMENTED: 1}
+    head = Ether(src=PORT_MACS[EXTERNAL], dst=ROUTER_MAC)
+    assert effects == [Send(EXTERNAL, bytes(head / part)) for part in cut(packet, 1376)]  # 1400 - 20, in eights
+
+
+@pytest.mark.parametrize(("to", "source"), [(RED_MAC, RED_MAC), (B_MAC, A_MAC)], ids=["routed", "bridged"])
+def test_parts_for_a_tunnel_wait_for_the_vteps_mac_and_leave_when_it_is_known(to, source):
+    packet, path = from_a(3000, tos=2), slow_path()
+    packet.dst = to
+    assert path.handle(punted(Punt.TOO_BIG, tunnelled(packet), hop=TUNNEL_HOP), 0) == []
+    (question,) = path.tick(0)
+    assert Ether(question.frame)[ARP].pdst == OTHER_VTEP
+    mac = PORT_MACS[UNDERLAY]
+    answer = Ether(src=HOST_MAC, dst=mac) / ARP(op=2, hwsrc=HOST_MAC, psrc=OTHER_VTEP, hwdst=mac, pdst=VTEP)
+    effects = path.handle(punted(Punt.ARP, bytes(answer)), 1)
+    ports = {Ether(frame)[UDP].sport for _, frame in effects}
+    assert len(ports) == 1  # so that they stay in order
+    (port,) = ports
+    outer = Ether(src=mac, dst=HOST_MAC) / IP(src=VTEP, dst=OTHER_VTEP, flags="DF", id=0, tos=2)
+    outer = outer / UDP(sport=port, dport=4789, chksum=0) / VXLAN(vni=RED, flags=8)
+    for part in (parts := cut(packet, 1480)):
+        part.tos = 2
+    assert effects == [Send(UNDERLAY, bytes(outer / Ether(src=source, dst=B_MAC) / part)) for part in parts]
+    assert len(path.waiting) == 0
+
+
+def test_a_packet_waits_for_a_neighbour_that_is_its_own_target():
+    packet = Ether(src=A_MAC, dst=RED_MAC) / IP(src=NAT, dst="203.0.113.77") / UDP() / Raw(b"first")
+    path = slow_path()
+    assert path.handle(punted(Punt.RESOLVE, tunnelled(packet), hop=ON_LINK_HOP), 0) == []
+    path.tick(0)
+    mac = PORT_MACS[EXTERNAL]
+    answer = Ether(src=ROUTER_MAC, dst=mac) / ARP(op=2, hwsrc=ROUTER_MAC, psrc="203.0.113.77", hwdst=mac)
+    (effect,) = path.handle(punted(Punt.ARP, bytes(answer), EXTERNAL), 1)
+    assert effect == Send(EXTERNAL, bytes(Ether(src=mac, dst=ROUTER_MAC) / packet[IP]))
 
 
 def test_questions_to_neighbours_are_those_of_scapy():
     path = slow_path()
-    path.configure(path._directory, path._hops, 0)
+    path.configure(path._directory, path._ways, 0)
     asked = {effect.port: effect.frame for effect in path.tick(0)}
     assert sorted(asked) == [UNDERLAY, EXTERNAL, CUSTOMER]
     mac = PORT_MACS[EXTERNAL]
@@ -263,7 +302,7 @@ def test_questions_to_neighbours_are_those_of_scapy():
 
 def test_a_standby_asks_without_showing_an_address():
     path = slow_path(duty=Duty(own=False, public=False))
-    path.configure(path._directory, path._hops, 0)
+    path.configure(path._directory, path._ways, 0)
     asked = {effect.port: effect.frame for effect in path.tick(0)}
     assert Ether(asked[EXTERNAL])[ARP].psrc == "0.0.0.0"
 

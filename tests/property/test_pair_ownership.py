@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from dataplane.control.pair.ownership import DEAF_BEATS, Ownership, Terms
+from dataplane.control.pair.ownership import DEAF_BEATS, Ownership, Tell, Terms
 from tests.fakes.pair_world import INTERVAL_MS, MOST_DELAY_MS, World
 
 MOST_NONE_MS = 1000
@@ -110,7 +110,7 @@ def test_a_member_that_comes_back_takes_nothing_by_itself() -> None:
     world.kill(0)
     world.run(3000)
     world.start(0)
-    world.members[0].core.told_copied(True)
+    world.core(0).told_copied(True)
     world.run(60_000)
     assert holdings(world) == [set(), {"a"}]
 
@@ -118,7 +118,7 @@ def test_a_member_that_comes_back_takes_nothing_by_itself() -> None:
 def test_a_member_that_was_away_for_a_moment_finds_its_partner_at_work() -> None:
     world = settled()
     world.kill(0)
-    world.members[1].core.told_copied(True)
+    world.core(1).told_copied(True)
     world.run(200)
     world.start(0)
     world.run(1000)
@@ -133,12 +133,12 @@ def test_with_preemption_a_share_goes_back_once_after_the_hold_time_and_without_
     world.start(0)
     world.run(10_000)
     assert holdings(world) == [set(), {"a"}]  # it does not know the connections yet
-    world.members[0].core.told_copied(True)
+    world.core(0).told_copied(True)
     world.longest_none = 0
     world.run(5000)
     assert holdings(world) == [{"a"}, set()]
     assert world.longest_none == 0
-    assert world.members[0].core.takeovers == 1
+    assert world.core(0).takeovers == 1
 
 
 def test_a_partner_that_comes_and_goes_moves_no_share() -> None:
@@ -147,17 +147,17 @@ def test_a_partner_that_comes_and_goes_moves_no_share() -> None:
     world.run(3000)
     for _ in range(20):
         world.start(0)
-        world.members[0].core.told_copied(True)
+        world.core(0).told_copied(True)
         world.run(1500)
         world.kill(0)
         world.run(1500)
-    assert world.members[1].core.takeovers == 1
+    assert world.core(1).takeovers == 1
 
 
 def test_an_operator_moves_a_share_without_a_gap() -> None:
     world = settled()
     world.longest_none = 0
-    world._perform(0, world.members[0].core.give({"a"}))
+    world._perform(0, world.core(0).give({"a"}))
     world.run(1000)
     assert holdings(world) == [set(), {"a"}]
     assert world.longest_none == 0
@@ -202,14 +202,14 @@ def test_a_member_that_was_stopped_does_not_take_its_partner_for_dead() -> None:
     world.stop(1, 5000)
     world.run(10_000)
     assert holdings(world) == [{"a"}, set()]
-    assert world.members[1].core.takeovers == 0
+    assert world.core(1).takeovers == 0
 
 
 def test_old_repeated_and_foreign_heartbeats_are_ignored_and_counted() -> None:
     one, two = (
         Ownership(Terms(me=me, partner=it, shares=frozenset("a")), boot=1) for me, it in (("a", "b"), ("b", "a"))
     )
-    first, second = (one.tick()[-1].beat for _ in range(2))
+    first, second = (effect.beat for _ in range(2) for effect in one.tick() if isinstance(effect, Tell))
     two.heard(second)
     for beat in (first, second, first._replace(sender="c"), second._replace(sequence=99, receiver="c")):
         assert two.heard(beat) == []

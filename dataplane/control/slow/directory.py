@@ -13,8 +13,6 @@ from dataplane.config.local import LocalConfig, Side
 from dataplane.config.network import Address, NetworkConfig, Prefix, Vpc
 from dataplane.control.slow.discovery import link_local
 from dataplane.control.slow.neighbours import Place
-from dataplane.gateway import schema
-from dataplane.jit import Rows
 
 MOST_ANNOUNCED = 1024
 """Addresses of endpoints that are announced on one customer's VLAN; the others are asked for again when they age."""
@@ -159,37 +157,6 @@ class Directory:
                     if tenant is not None:
                         addresses = [*sorted(tenant.gateways), *tenant.endpoints][:MOST_ANNOUNCED]
                         yield from (Place(number, vlan, address) for address in addresses)
-
-
-def needed_places(hops: Rows) -> list[Place]:
-    """Return the neighbours that a generation's next hops name, each once."""
-    named = hops[(hops["address"] != 0) | (hops["address_hi"] != 0)]
-    fields = ("port", "vlan", "address_hi", "address")
-    rows = dict.fromkeys(zip(*(named[field].tolist() for field in fields), strict=True))
-    return [Place(port, vlan, packed(high, low)) for port, vlan, high, low in rows if port >= 0]
-
-
-def packed(high: int, low: int) -> bytes:
-    """Return the bytes of an address in two words of a hop, where an IPv4 address is the low word alone."""
-    if high == 0 and 0 <= low < 1 << 32:
-        return low.to_bytes(4, "big")
-    return (high & (1 << 64) - 1).to_bytes(8, "big") + (low & (1 << 64) - 1).to_bytes(8, "big")
-
-
-def mtu_of(hops: Rows, row: int) -> int:
-    """Return what fits to a next hop, 0 for a row that is none."""
-    return int(hops["mtu_bytes"][row]) if 0 <= row < len(hops) else 0
-
-
-def place_of(hops: Rows, row: int, target: bytes) -> Place | None:
-    """Return whose MAC is missing for a packet to `target`; None where the next hop is no machine on a link."""
-    if not 0 <= row < len(hops):
-        return None
-    hop = hops[row]
-    if hop["kind"] not in (schema.TUNNEL, schema.EXTERNAL, schema.CUSTOMER, schema.PROVIDER) or hop["port"] < 0:
-        return None
-    high, low = int(hop["address_hi"]), int(hop["address"])
-    return Place(int(hop["port"]), int(hop["vlan"]), packed(high, low) if high or low else target)
 
 
 def neighbour_key(place: Place) -> tuple[int, Address]:

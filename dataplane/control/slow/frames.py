@@ -69,8 +69,9 @@ def icmpv6(kind: int, code: int, rest: bytes, source: bytes, target: bytes) -> b
 def vxlan(vni: int, source: bytes, target: bytes, frame: bytes, traffic_class: int = 0) -> bytes:
     """Return an IPv4 packet that carries a frame through a tunnel (RFC 7348, 5).
 
-    The UDP checksum is 0; the source port is of the frame's addresses, so that one asker's answers keep to one path.
+    The UDP checksum is 0; the source port is of the frame's addresses, so that the parts of one packet keep to one
+    path.
     """
-    port = _SOURCE_PORTS | zlib.crc32(frame[:34]) & 0x3FFF
+    port = _SOURCE_PORTS | zlib.crc32(frame[:14] + frame[26:34]) & 0x3FFF
     head = struct.pack("!HHHHII", port, VXLAN_PORT, 16 + len(frame), 0, 0x08000000, vni << 8)
     return ipv4(source, target, UDP, head + frame, traffic_class)

@@ -6,12 +6,11 @@ from elsewhere:  Ethernet | (802.1Q) | ARP or IP
 ```
 """
 
-import struct
 from dataclasses import dataclass
 
 from dataplane.config.local import Side
 from dataplane.control.slow.directory import Directory, Port, Tenant
-from dataplane.control.slow.frames import IPV4, UDP, VXLAN_PORT, checksum, ethernet, vxlan
+from dataplane.control.slow.frames import IPV4, UDP, VXLAN_PORT, ethernet, vxlan
 from dataplane.control.slow.view import Ip, Link, read_ip, read_link
 from dataplane.engine.rings import Punted
 
@@ -70,22 +69,6 @@ class Origin:
             return self.number, frame
         around = vxlan(tunnel.vni, tunnel.ip.target, tunnel.ip.source, frame, _traffic_class(frame))
         return self.number, ethernet(tunnel.link.source, self.port.mac, IPV4, around, tunnel.link.vlan)
-
-    def as_arrived(self, packet: bytes) -> bytes:
-        """Return the frame that would have brought another packet in this one's place."""
-        frame = ethernet(self.link.target, self.link.source, self.link.kind, packet, self.link.vlan)
-        tunnel = self.tunnel
-        if tunnel is None:
-            return frame
-        body = bytearray(tunnel.ip.payload[:_TUNNEL_BYTES])
-        struct.pack_into("!HH", body, 4, len(body) + len(frame), 0)
-        head = bytearray(tunnel.ip.packet[: tunnel.ip.header_bytes])
-        struct.pack_into("!H", head, 2, len(head) + len(body) + len(frame))
-        struct.pack_into("!H", head, 10, 0)
-        struct.pack_into("!H", head, 10, checksum(bytes(head)))
-        return ethernet(
-            tunnel.link.target, tunnel.link.source, IPV4, bytes(head) + bytes(body) + frame, tunnel.link.vlan
-        )
 
 
 def _traffic_class(frame: bytes) -> int:

@@ -1,4 +1,4 @@
-"""What becomes of a punted packet: a frame to send, one to enter the graph, a neighbour to ask for, or nothing.
+"""What becomes of a punted packet: frames to send, a neighbour to ask for, or nothing.
 
 Answers go back the way the question came: to the MAC that sent the frame and, for a tenant, through the tunnel to the
 VTEP that it came from. Each VPC has its own allowance of answers, of ICMP errors and of packets to cut, so that none
@@ -13,7 +13,8 @@ from typing import Final, NamedTuple
 from dataplane.config.local import Side
 from dataplane.config.network import Address
 from dataplane.control.slow import arp, discovery
-from dataplane.control.slow.directory import Directory, Home, mtu_of, needed_places, neighbour_key, place_of
+from dataplane.control.slow.departure import Hop, Parked, Waiting, Ways, frame_out
+from dataplane.control.slow.directory import Directory, Home, neighbour_key
 from dataplane.control.slow.errors import Problem, echo_reply, error_about, may_be_answered
 from dataplane.control.slow.fragment import fragments
 from dataplane.control.slow.frames import ARP, BROADCAST
@@ -23,7 +24,6 @@ from dataplane.control.slow.tokens import Buckets
 from dataplane.control.slow.view import Ip, is_one_station
 from dataplane.engine.reasons import Punt
 from dataplane.engine.rings import Punted
-from dataplane.jit import Rows
 
 _LINK_LOCAL: Final = bytes.fromhex("fe80000000000000")
 
@@ -35,16 +35,6 @@ class Send(NamedTuple):
     frame: bytes
 
 
-class Enter(NamedTuple):
-    """Let a frame go through the graph as if it had arrived at a port."""
-
-    port: int
-    frame: bytes
-
-
-Effect = Send | Enter
-
-
 class Outcome(StrEnum):
     """What became of a punted packet."""
 
@@ -53,7 +43,7 @@ class Outcome(StrEnum):
     ANSWERED_PING = "answered_ping"
     SENT_ERROR = "sent_error"
     FRAGMENTED = "fragmented"
-    SOUGHT = "sought"  # the next hop's MAC is being asked for
+    SOUGHT = "sought"  # waits for the next hop's MAC, or left with it
     LEARNED = "learned"
     NOT_ASKED = "not_asked"  # an answer that nobody waits for
     NOT_OURS = "not_ours"  # asks for an address that the gateway does not answer for
@@ -65,7 +55,7 @@ class Outcome(StrEnum):
     UNHANDLED = "unhandled"
 
 
-Result = tuple[Outcome, list[Effect]]
+Result = tuple[Outcome, list[Send]]
 
 
 class Allowance(NamedTuple):
@@ -86,11 +76,12 @@ def allowance() -> Allowance:
 class SlowPath:
     """Answers for a gateway; all that it knows of the world it was told."""
 
-    def __init__(self, directory: Directory, hops: Rows, limits: Allowance | None = None) -> None:
+    def __init__(self, directory: Directory, ways: Ways, limits: Allowance | None = None) -> None:
         self.neighbours = Neighbours()
+        self.waiting = Waiting()
         self.outcomes: Counter[Outcome] = Counter()
         self._limits = limits or allowance()
-        self._directory, self._hops = directory, hops
+        self._directory, self._ways = directory, ways
         self._by_reason: dict[Punt, Callable[[Punted, Origin, int], Result]] = {
             Punt.ARP: self._arp,
             Punt.NEIGHBOUR: self._neighbour,
@@ -101,17 +92,18 @@ class SlowPath:
             Punt.RESOLVE: self._resolve,
         }
 
-    def configure(self, directory: Directory, hops: Rows, now_ns: int) -> None:
+    def configure(self, directory: Directory, ways: Ways, now_ns: int) -> None:
         """Serve another generation from now on; its next hops are asked for at the next `tick`."""
-        self._directory, self._hops = directory, hops
-        self.neighbours.need(needed_places(hops), now_ns)
+        self._directory, self._ways = directory, ways
+        self.neighbours.need(ways.needed(), now_ns)
+        self.waiting.clear()
 
-    def handle(self, punted: Punted, now_ns: int) -> list[Effect]:
+    def handle(self, punted: Punted, now_ns: int) -> list[Send]:
         """Return what a packet leads to."""
         origin = read_origin(punted, self._directory)
         handler = self._by_reason.get(punted.reason)
         if origin is None:
-            outcome, effects = Outcome.MALFORMED, list[Effect]()
+            outcome, effects = Outcome.MALFORMED, list[Send]()
         elif handler is None:
             outcome, effects = Outcome.UNHANDLED, []
         else:
@@ -119,9 +111,9 @@ class SlowPath:
         self.outcomes[outcome] += 1
         return effects
 
-    def tick(self, now_ns: int) -> list[Effect]:
+    def tick(self, now_ns: int) -> list[Send]:
         """Return the questions to neighbours that are due."""
-        effects: list[Effect] = []
+        effects: list[Send] = []
         for place, mac in self.neighbours.tick(now_ns):
             port = self._directory.port(place.port)
             if port is None:
@@ -134,9 +126,9 @@ class SlowPath:
             effects.append(Send(place.port, frame))
         return effects
 
-    def announcements(self) -> list[Effect]:
+    def announcements(self) -> list[Send]:
         """Return what makes the neighbourhood of all ports send here from now on: for a gateway that takes over."""
-        effects: list[Effect] = []
+        effects: list[Send] = []
         for place in self._directory.to_announce():
             mac = self._directory.ports[place.port].mac
             if len(place.address) == 4:
@@ -187,7 +179,8 @@ class SlowPath:
         if origin.tunnel or not self.neighbours.heard(place, mac, now_ns):
             self._hinted(origin, address, mac, now_ns)
             return Outcome.NOT_ASKED, []
-        return Outcome.LEARNED, []
+        parked = self.waiting.release(place)
+        return Outcome.LEARNED, [Send(hop.port, frame_out(hop, mac, link, packet)) for hop, link, packet in parked]
 
     def _hinted(self, origin: Origin, address: bytes, mac: bytes, now_ns: int) -> None:
         if not origin.tunnel:
@@ -255,18 +248,28 @@ class SlowPath:
         return self._error(origin, Problem.PROHIBITED, now_ns)
 
     def _too_big(self, punted: Punted, origin: Origin, now_ns: int) -> Result:
-        mtu_bytes = mtu_of(self._hops, punted.next_hop)
-        if not mtu_bytes:
+        hop = self._ways.hop(punted.next_hop)
+        if hop is None:
             return Outcome.STALE, []
         ip = origin.ip()
         if ip is None or ip.dont_fragment:
-            return self._error(origin, Problem.TOO_BIG, now_ns, mtu_bytes)
+            return self._error(origin, Problem.TOO_BIG, now_ns, hop.mtu_bytes)
         if not self._limits.cuts.take(origin.account, now_ns):
             return Outcome.RATE_LIMITED, []
-        parts = fragments(ip, mtu_bytes)
+        parts = fragments(ip, hop.mtu_bytes)
         if not parts:
             return Outcome.STALE, []
-        return Outcome.FRAGMENTED, [Enter(origin.number, origin.as_arrived(part)) for part in parts]
+        return Outcome.FRAGMENTED, [send for part in parts for send in self._leave(origin, hop, part, ip, now_ns)]
+
+    def _leave(self, origin: Origin, hop: Hop, packet: bytes, ip: Ip, now_ns: int) -> list[Send]:
+        """Send a packet by a hop; where the MAC is not known it is asked for, and the packet waits."""
+        place = hop.place or Place(hop.port, hop.vlan, ip.target)
+        mac = hop.mac or self.neighbours.mac_of(place)
+        if mac is not None:
+            return [Send(hop.port, frame_out(hop, mac, origin.link, packet))]
+        self.neighbours.seek(place, now_ns)
+        self.waiting.park(place, Parked(hop, origin.link, packet))
+        return []
 
     def _error(self, origin: Origin, problem: Problem, now_ns: int, mtu_bytes: int = 0) -> Result:
         ip = origin.ip()
@@ -295,9 +298,9 @@ class SlowPath:
         return own if own is not None and len(own) == len(to) else None
 
     def _resolve(self, punted: Punted, origin: Origin, now_ns: int) -> Result:
-        ip = origin.ip()
-        place = place_of(self._hops, punted.next_hop, ip.target) if ip else None
-        if place is None:
+        ip, hop = origin.ip(), self._ways.hop(punted.next_hop)
+        if ip is None:
+            return Outcome.MALFORMED, []
+        if hop is None or not ip.complete:
             return Outcome.STALE, []
-        self.neighbours.seek(place, now_ns)
-        return Outcome.SOUGHT, []
+        return Outcome.SOUGHT, self._leave(origin, hop, ip.packet, ip, now_ns)

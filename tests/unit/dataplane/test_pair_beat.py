@@ -11,10 +11,11 @@ NAMES = st.text(min_size=1, max_size=20).filter(lambda name: len(name.encode()) 
 
 @st.composite
 def beats(draw: st.DrawFn) -> Beat:
-    names = draw(st.lists(NAMES, min_size=2, max_size=2, unique=True))
-    shares = st.frozensets(st.sampled_from(names))
+    sender, receiver = draw(st.lists(NAMES, min_size=2, max_size=2, unique=True))
     word, flag = st.integers(0, (1 << 64) - 1), st.booleans()
-    return Beat(*names, draw(word), draw(word), *(draw(flag) for _ in range(2)), *(draw(shares) for _ in range(4)))
+    beat = Beat(sender, receiver, draw(word), draw(word), draw(flag), draw(flag), *[frozenset[str]()] * 4)
+    shares = {name: draw(st.frozensets(st.sampled_from((sender, receiver)))) for name in Beat._fields[-4:]}
+    return beat._replace(**shares)
 
 
 @given(beat=beats(), key=st.binary(max_size=40))

@@ -9,8 +9,8 @@ from scapy.layers.l2 import ARP, Dot1Q, Ether
 from scapy.layers.vxlan import VXLAN
 from scapy.packet import Packet, Raw
 
+from dataplane.control.slow.departure import MOST_WAITING
 from dataplane.control.slow.directory import Duty
-from dataplane.control.slow.neighbours import Place
 from dataplane.control.slow.slow_path import Allowance, Outcome, SlowPath
 from dataplane.control.slow.tokens import Buckets
 from dataplane.engine.reasons import Punt
@@ -23,7 +23,6 @@ from tests.fakes.slow_network import (
     CUSTOMER_ROUTER,
     EXTERNAL,
     EXTERNAL_ADDRESS,
-    EXTERNAL_HOP,
     FLOATING,
     GATEWAY,
     HOST_MAC,
@@ -35,6 +34,7 @@ from tests.fakes.slow_network import (
     RED,
     RED_MAC,
     ROUTER,
+    TUNNEL_HOP,
     UNDERLAY,
     VLAN,
     VTEP,
@@ -212,7 +212,7 @@ def test_a_tenant_cannot_tell_the_gateway_where_anyone_is():
 
 def test_what_an_asked_neighbour_answers_is_known_then():
     path = slow_path()
-    path.configure(path._directory, path._hops, 0)
+    path.configure(path._directory, path._ways, 0)
     path.tick(0)
     mac = PORT_MACS[EXTERNAL]
     answer = Ether(src=STRANGER, dst=mac) / ARP(op=2, hwsrc=STRANGER, psrc=ROUTER, hwdst=mac, pdst=EXTERNAL_ADDRESS)
@@ -222,13 +222,27 @@ def test_what_an_asked_neighbour_answers_is_known_then():
     assert path.outcomes == {Outcome.LEARNED: 1, Outcome.NOT_ASKED: 1}
 
 
-@pytest.mark.parametrize(("hop", "wanted"), [(EXTERNAL_HOP, ROUTER), (ON_LINK_HOP, "203.0.113.77")])
-def test_a_packet_whose_next_hop_is_not_known_has_it_asked_for(hop, wanted):
+@pytest.mark.parametrize(("hop", "port", "wanted"), [(TUNNEL_HOP, UNDERLAY, OTHER_VTEP), (ON_LINK_HOP, EXTERNAL, B)])
+def test_a_packet_whose_next_hop_is_not_known_has_it_asked_for(hop, port, wanted):
     path = slow_path()
-    path.handle(punted(Punt.RESOLVE, from_a(IP(src=A, dst="203.0.113.77") / UDP()), hop=hop), 5)
+    path.handle(punted(Punt.RESOLVE, from_a(IP(src=A, dst=B) / UDP()), hop=hop), 5)
     (effect,) = path.tick(5)
-    assert (effect.port, Ether(effect.frame)[ARP].pdst) == (EXTERNAL, wanted)
-    assert Place(EXTERNAL, 0, bytes(map(int, wanted.split(".")))) not in path.neighbours.resolved()
+    assert (effect.port, Ether(effect.frame)[ARP].pdst) == (port, wanted)
+    assert path.resolved() == {}
+
+
+def test_of_the_packets_that_wait_for_a_neighbour_the_newest_are_kept_and_the_others_counted():
+    path = slow_path()
+    for number in range(10):
+        packet = IP(src=A, dst="203.0.113.77", id=number) / UDP()
+        path.handle(punted(Punt.RESOLVE, from_a(packet), hop=ON_LINK_HOP), 0)
+    assert (len(path.waiting), path.waiting.dropped) == (3, 7)
+    for number in range(400):
+        packet = IP(src=A, dst=f"10.0.{number // 200}.{number % 200 + 1}") / UDP()
+        path.handle(punted(Punt.RESOLVE, from_a(packet), hop=ON_LINK_HOP), 0)
+    assert (len(path.waiting), path.waiting.dropped) == (MOST_WAITING, 7 + 403 - MOST_WAITING)
+    path.configure(path._directory, path._ways, 1)
+    assert (len(path.waiting), path.waiting.dropped) == (0, 410)
 
 
 @pytest.mark.parametrize("reason", [Punt.RESOLVE, Punt.TOO_BIG])
@@ -240,7 +254,7 @@ def test_a_next_hop_of_another_generation_is_stale(reason, hop):
 def test_one_vpcs_flood_of_expired_packets_leaves_the_others_allowance_alone():
     path = SlowPath(
         slow_path()._directory,
-        slow_path()._hops,
+        slow_path()._ways,
         Allowance(*(Buckets(per_second=1, burst=3) for _ in range(3))),
     )
     packet = Ether(src=A_MAC, dst=RED_MAC) / IP(src=A, dst="198.51.100.7", ttl=1) / UDP()

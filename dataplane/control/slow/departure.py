@@ -1,0 +1,147 @@
+"""The ways out of a gateway, as its tables have them, for the packets that the data process cannot send itself.
+
+Such a packet is done but for its last step: translated, its TTL counted down. It is too big and has to be cut, or its
+next hop's MAC is not known yet: then the newest few wait for it (RFC 1122, 2.3.2.2).
+"""
+
+from collections import deque
+from typing import NamedTuple
+
+from dataplane.control.slow.frames import IPV4, ethernet, vxlan
+from dataplane.control.slow.neighbours import Place
+from dataplane.control.slow.view import Link
+from dataplane.gateway.schema import CUSTOMER, EXTERNAL, PROVIDER, TUNNEL, Tables
+from dataplane.jit import Bytes, Rows
+
+_SENDING = (TUNNEL, EXTERNAL, CUSTOMER, PROVIDER)
+_OUTER_SOURCE, _OUTER_TARGET, _OUTER_VNI = slice(26, 30), slice(30, 34), slice(46, 49)
+MOST_WAITING, MOST_WAITING_FOR_ONE = 256, 3
+
+
+class Hop(NamedTuple):
+    """A way to a machine on a link."""
+
+    place: Place | None
+    """Whose MAC it takes; None where the packet's own target is the next machine."""
+    port: int
+    vlan: int
+    mtu_bytes: int
+    mac: bytes | None
+    """Of the next machine; None while the tables do not have it."""
+    source_mac: bytes
+    inner_mac: bytes
+    """Of the endpoint, in a tunnel."""
+    outer: bytes
+    """The outer headers of a tunnel, but for what differs between packets; none elsewhere."""
+
+
+class Ways:
+    """The next hops of one generation of tables."""
+
+    def __init__(self, hops: Rows, templates: Bytes) -> None:
+        self._hops, self._templates = hops, templates
+
+    @staticmethod
+    def of(tables: Tables) -> "Ways":
+        """Return those of some tables."""
+        return Ways(tables.next_hops, tables.templates)
+
+    def needed(self) -> list[Place]:
+        """Return the neighbours that the next hops name, each once."""
+        hops = self._hops
+        named = hops[(hops["port"] >= 0) & ((hops["address"] != 0) | (hops["address_hi"] != 0))]
+        columns = (named[name].tolist() for name in ("port", "vlan", "address_hi", "address"))
+        rows = dict.fromkeys(zip(*columns, strict=True))
+        return [Place(port, vlan, _packed(high, low)) for port, vlan, high, low in rows]
+
+    def hop(self, row: int) -> Hop | None:
+        """Return the next hop in a row; None for one that leads to no machine on a link."""
+        if not 0 <= row < len(self._hops):
+            return None
+        hop = self._hops[row]
+        if hop["kind"] not in _SENDING or hop["port"] < 0:
+            return None
+        port, vlan, high, low = (int(hop[name]) for name in ("port", "vlan", "address_hi", "address"))
+        at, size = int(hop["template"]), int(hop["template_bytes"]) if hop["kind"] == TUNNEL else 0
+        outer = self._templates[at : at + size].tobytes()
+        target_mac, source_mac = (int(hop[name]).to_bytes(6, "big") for name in ("target_mac", "source_mac"))
+        next_mac = outer[:6] if outer else target_mac
+        return Hop(
+            place=Place(port, vlan, _packed(high, low)) if high or low else None,
+            port=port,
+            vlan=vlan,
+            mtu_bytes=int(hop["mtu_bytes"]),
+            mac=next_mac if hop["resolved"] and any(next_mac) else None,
+            source_mac=source_mac,
+            inner_mac=target_mac,
+            outer=outer,
+        )
+
+
+def _packed(high: int, low: int) -> bytes:
+    """Return the bytes of an address in two words of a hop, where an IPv4 address is the low word alone."""
+    if high == 0 and 0 <= low < 1 << 32:
+        return low.to_bytes(4, "big")
+    return (high & (1 << 64) - 1).to_bytes(8, "big") + (low & (1 << 64) - 1).to_bytes(8, "big")
+
+
+def frame_out(hop: Hop, mac: bytes, link: Link, packet: bytes) -> bytes:
+    """Return the frame that takes a packet to a next hop; `link` is the header with which it arrived.
+
+    A frame that was sent to the endpoint's own MAC keeps its header: it was bridged, not routed.
+    """
+    if not hop.outer:
+        return ethernet(mac, hop.source_mac, link.kind, packet, hop.vlan)
+    source = link.source if link.target == hop.inner_mac else hop.source_mac
+    inner = ethernet(hop.inner_mac, source, link.kind, packet)
+    vni = int.from_bytes(hop.outer[_OUTER_VNI], "big")
+    service = packet[1] if link.kind == IPV4 else int.from_bytes(packet[:2], "big") >> 4 & 0xFF
+    around = vxlan(vni, hop.outer[_OUTER_SOURCE], hop.outer[_OUTER_TARGET], inner, service)
+    return ethernet(mac, hop.outer[6:12], IPV4, around)
+
+
+class Parked(NamedTuple):
+    """A packet whose next hop is asked for."""
+
+    hop: Hop
+    link: Link
+    packet: bytes
+
+
+class Waiting:
+    """Packets that wait for the MAC of a neighbour: the newest three of each, so many in all."""
+
+    def __init__(self) -> None:
+        self.dropped = 0
+        """Those that were pushed out by newer ones, found no room, or waited in vain."""
+        self._parked: dict[Place, deque[Parked]] = {}
+        self._count = 0
+
+    def park(self, place: Place, parked: Parked) -> None:
+        """Keep a packet until `release`."""
+        queue = self._parked.get(place, deque[Parked]())
+        if len(queue) >= MOST_WAITING_FOR_ONE:
+            queue.popleft()
+            self._count -= 1
+            self.dropped += 1
+        elif self._count >= MOST_WAITING:
+            self.dropped += 1
+            return
+        queue.append(parked)
+        self._parked[place] = queue
+        self._count += 1
+
+    def release(self, place: Place) -> list[Parked]:
+        """Return what waited for a neighbour that is known now."""
+        found = list(self._parked.pop(place, ()))
+        self._count -= len(found)
+        return found
+
+    def clear(self) -> None:
+        """Give up on all: the tables that said where they go are no longer those."""
+        self.dropped += self._count
+        self._parked.clear()
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
