@@ -12,10 +12,19 @@ NAMES = st.text(min_size=1, max_size=20).filter(lambda name: len(name.encode()) 
 @st.composite
 def beats(draw: st.DrawFn) -> Beat:
     sender, receiver = draw(st.lists(NAMES, min_size=2, max_size=2, unique=True))
-    word, flag = st.integers(0, (1 << 64) - 1), st.booleans()
-    beat = Beat(sender, receiver, draw(word), draw(word), draw(flag), draw(flag), *[frozenset[str]()] * 4)
-    shares = {name: draw(st.frozensets(st.sampled_from((sender, receiver)))) for name in Beat._fields[-4:]}
-    return beat._replace(**shares)
+    shares = st.frozensets(st.sampled_from((sender, receiver)))
+    return Beat(
+        sender=sender,
+        receiver=receiver,
+        boot=draw(st.integers(0, (1 << 64) - 1)),
+        sequence=draw(st.integers(0, (1 << 64) - 1)),
+        hears=draw(st.booleans()),
+        well=draw(st.booleans()),
+        holds=draw(shares),
+        offers=draw(shares),
+        wants=draw(shares),
+        knows=draw(shares),
+    )
 
 
 @given(beat=beats(), key=st.binary(max_size=40))
