@@ -27,6 +27,9 @@ from telemetry.topic import OFFLINE, ONLINE
 
 log = logging.getLogger(__name__)
 
+_QUIET = logging.getLogger(f"{__name__}.mqtt")
+_QUIET.setLevel(logging.CRITICAL)  # what paho says of a connection comes as a fault too, and is told once
+
 KEEPALIVE_S = 5  # a broker that is silent for as long is gone; it says `offline` for us after one and a half of these
 TIMEOUT_S = 3.0  # for an answer, and for a message to fit into the kernel's buffer
 
@@ -99,6 +102,7 @@ class Session:
             will=aiomqtt.Will(self._status_topic, OFFLINE, qos=1, retain=True),
             keepalive=KEEPALIVE_S,
             timeout=TIMEOUT_S,
+            logger=_QUIET,
             socket_options=[(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)],  # else small messages wait for each other
         )
 
@@ -178,9 +182,10 @@ def raise_first(tasks: Sequence[asyncio.Task[Any]]) -> None:
 class _Client(aiomqtt.Client):
     """aiomqtt's, for one connection, which leaves nothing behind where that ends badly.
 
-    When a broker dies, paho registers its socket, fails to write and closes it in one call, and the loop learns of the
-    first afterwards: an error in the log, or another's descriptor watched for nothing. When a broker hangs, a client
-    that could not say goodbye keeps its socket, and its lock.
+    When a broker dies, paho registers its socket for writing, fails and closes it in one call, and the loop learns of
+    the first afterwards: an error in the log, or another's descriptor watched for nothing. So the very callback that has
+    it watched asks whether it is still open. When a broker hangs, a client that could not say goodbye keeps its socket,
+    and its lock.
     """
 
     async def send(self, messages: Sequence[Message], sent: list[mqtt.MQTTMessageInfo]) -> None:
@@ -209,13 +214,18 @@ class _Client(aiomqtt.Client):
         self._client._sock_close()  # paho has no public word for it that does not wait for the broker
 
     def _on_socket_register_write(self, client: Any, userdata: Any, sock: Any) -> None:
-        register = super()._on_socket_register_write
+        def write() -> None:
+            try:
+                client.loop_write()
+            except Exception as fault:
+                if not self._disconnected.done():
+                    self._disconnected.set_exception(fault)
 
-        def register_if_open() -> None:
+        def watch() -> None:
             if sock.fileno() >= 0:
-                register(client, userdata, sock)
+                self._loop.add_writer(sock.fileno(), write)
 
-        self._loop.call_soon_threadsafe(register_if_open)
+        self._loop.call_soon_threadsafe(watch)  # we may be in the thread that connects
 
 
 async def _lost(client: aiomqtt.Client) -> None:

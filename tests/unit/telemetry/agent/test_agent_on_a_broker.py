@@ -5,6 +5,7 @@ import logging
 import os
 import shutil
 import signal
+import socket
 import ssl
 import subprocess
 import tempfile
@@ -260,3 +261,18 @@ def test_samples_too_large_for_one_message_are_cut_into_several():
     assert len(found) > 1
     assert all(len(payload) <= MAX_PAYLOAD_BYTES for _, payload in found)
     assert [one for part, _ in found for one in part] == samples
+
+
+async def test_a_socket_that_closes_before_the_loop_watches_it_is_no_error_in_the_log():
+    loop, faults = asyncio.get_running_loop(), []
+    loop.set_exception_handler(lambda _, context: faults.append(context))
+    client = session._Client("127.0.0.1", 1)
+    ours, theirs = socket.socketpair()
+    number = ours.fileno()
+    client._on_socket_register_write(client._client, None, ours)
+    loop.call_soon(ours.close)
+    for _ in range(3):
+        await asyncio.sleep(0)
+    loop.remove_writer(number)
+    theirs.close()
+    assert faults == []
