@@ -183,8 +183,8 @@ class _Client(aiomqtt.Client):
     """aiomqtt's, for one connection, which leaves nothing behind where that ends badly.
 
     When a broker dies, paho registers its socket for writing, fails and closes it in one call, and the loop learns of
-    the first afterwards: an error in the log, or another's descriptor watched for nothing. So the very callback that has
-    it watched asks whether it is still open. When a broker hangs, a client that could not say goodbye keeps its socket,
+    the first afterwards: an error in the log, or another's descriptor watched for nothing. So whether it is
+    still open is asked where it is watched. When a broker hangs, a client that could not say goodbye keeps its socket,
     and its lock.
     """
 
