@@ -27,7 +27,11 @@ def demo(
         int | None, typer.Option(help="Its hosts, a multiple of the leaves. [default: 8]", show_default=False)
     ] = None,
     gbps: Annotated[
-        float | None, typer.Option(help="The rate of NICs and links. [default: 0.02]", show_default=False)
+        float | None,
+        typer.Option(
+            help="The rate of NICs and links. [default: 0.02; 0.016, 0.012 or 0.008 where this machine carries no more]",
+            show_default=False,
+        ),
     ] = None,
     workloads: Annotated[
         str, typer.Option(help="Any of permutation,ring,all-to-all,incast.")

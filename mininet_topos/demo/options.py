@@ -1,7 +1,7 @@
 """What the demo's command line asks for, checked before anything is built."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,11 @@ from controller.model.fabric import Fabric, Role
 from mininet_topos.demo.results import MODES
 from mininet_topos.demo.workloads import PAYLOAD_BYTES, WORKLOADS, Workload, build_workloads, compute_nics
 
-DEFAULT_SPINES, DEFAULT_LEAVES, DEFAULT_HOSTS, DEFAULT_GBPS = 2, 4, 8, 0.02
+DEFAULT_SPINES, DEFAULT_LEAVES, DEFAULT_HOSTS = 2, 4, 8
+LADDER_GBPS = (0.02, 0.016, 0.012, 0.008)
+"""The rates of a generated fabric for which none was given, in the order they are tried; see `ladder`."""
+
+DEFAULT_GBPS = LADDER_GBPS[0]
 MOST_HOP_PACKETS_PER_S = 50_000
 """What software switches on one core forward with a margin to their own loss; a packet counts at every switch."""
 
@@ -24,7 +28,10 @@ LEAST_FLOW_BPS = 50_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoOptions:
-    """A demo that can be run: `fabric_text` is the fabric file that the controller is given."""
+    """A demo that can be run: `fabric_text` is the fabric file that the controller is given.
+
+    `slower` is the same at the lower rates of the ladder, highest first; empty where a rate or a fabric was given.
+    """
 
     fabric: Fabric
     fabric_text: str
@@ -35,6 +42,7 @@ class DemoOptions:
     seconds: float
     report: Path
     wait_s: float
+    slower: tuple["DemoOptions", ...] = ()
 
     @property
     def line_rate_bps(self) -> int:
@@ -162,7 +170,7 @@ def build_options(
             "the fabric has failed parts, which the static rules of the hashed modes do not know of:"
             " leave them out of the file, or give --modes planned"
         )
-    return DemoOptions(
+    options = DemoOptions(
         fabric=fabric,
         fabric_text=text,
         workloads=planned,
@@ -173,3 +181,14 @@ def build_options(
         report=report,
         wait_s=wait_s,
     )
+    return replace(options, slower=_slower(options, sizes) if fabric_file is None else ())
+
+
+def _slower(options: DemoOptions, sizes: dict[str, int | float | None]) -> tuple[DemoOptions, ...]:
+    """Return the demo at the ladder's lower rates, its flows shorter in proportion; none where a rate was given."""
+    found = []
+    for gbps in LADDER_GBPS[1:] if sizes.get("gbps") is None else ():
+        fabric, text = read_fabric(None, {**sizes, "gbps": gbps})
+        workloads = build_workloads(fabric, options.kinds, options.seeds, options.seconds)
+        found.append(replace(options, fabric=fabric, fabric_text=text, workloads=workloads))
+    return tuple(found)

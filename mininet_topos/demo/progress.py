@@ -32,9 +32,12 @@ class DemoProgress:
             self._bar.stop()
 
     def expect(self, seconds: float) -> None:
-        """Say how long everything should take."""
-        if self._bar is not None:
+        """Say how long everything from now on should take."""
+        self._done_s = 0.0
+        if self._bar is not None and self._task is None:
             self._task = self._bar.add_task("", total=seconds)
+        elif self._bar is not None and self._task is not None:
+            self._bar.update(self._task, total=seconds, completed=0)
 
     def say(self, line: str) -> None:
         """Print a line that stays."""

@@ -236,8 +236,17 @@ class FabricSketch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GivenUpRate:
+    """A line rate at which this machine made a run invalid twice: which run (or the calibration), and its problem."""
+
+    line_rate_bps: int
+    run: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DemoResult:
-    """A whole demo: what was asked for, on what machine, and every run in the order they ran."""
+    """A whole demo: what was asked for, on what machine, and every run in the order they ran, all at one line rate."""
 
     started_unix_ms: int
     elapsed_ns: int
@@ -246,6 +255,7 @@ class DemoResult:
     fabric: FabricSketch
     runs: tuple[RunResult, ...]
     notes: tuple[str, ...] = ()
+    rates_given_up: tuple[GivenUpRate, ...] = ()
     schema: str = field(default=SCHEMA)
 
     @property

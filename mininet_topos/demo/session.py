@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
 from controller.model.error import EnvironmentFault
 from controller.model.fabric import Fabric
@@ -17,6 +18,7 @@ from mininet_topos.demo.assemble import PlanAnswer, assemble
 from mininet_topos.demo.congestion import congestion_of
 from mininet_topos.demo.controller_client import ControllerClient, connected, plan_answer
 from mininet_topos.demo.controller_process import running_controller
+from mininet_topos.demo.ladder import RateTooHigh, at_a_rate_that_holds, full_load
 from mininet_topos.demo.options import DemoOptions
 from mininet_topos.demo.progress import DemoProgress
 from mininet_topos.demo.queue_pairs import HEADROOM, QueuePair, hashed_pairs, planned_pairs, with_rates, with_shares
@@ -43,6 +45,9 @@ ACK_TIMEOUT_NS = 3_000_000_000
 
 EXPECTED_SLOWDOWN = {"ecmp": 2.0, "e-ecmp": 1.5, "planned": 1.0}
 RUN_OVERHEAD_S = 0.6
+CALIBRATIONS = 2
+"""A single stall of the machine gives no rate up; what a rate is too high for fails again."""
+
 SET_UP_S = 6.0
 
 
@@ -57,8 +62,18 @@ class _Run:
 
 
 def run_demo(options: DemoOptions, progress: DemoProgress) -> DemoResult:
-    """Build the lab, run everything, remove the lab, and return what was found."""
+    """Measure everything at a line rate that this machine carries, in labs that are gone afterwards."""
     started_ms, begun = time.time_ns() // 1_000_000, time.monotonic_ns()
+
+    def measure(at: DemoOptions, may_give_up: bool) -> DemoResult:
+        return _measure_all(at, progress, may_give_up=may_give_up)
+
+    result = at_a_rate_that_holds(options, measure, progress.say)
+    return replace(result, started_unix_ms=started_ms, elapsed_ns=time.monotonic_ns() - begun)
+
+
+def _measure_all(options: DemoOptions, progress: DemoProgress, *, may_give_up: bool) -> DemoResult:
+    """Build the labs, run everything, remove them, and return what was found; may raise RateTooHigh where it may."""
     workloads = options.workloads
     progress.expect(_expected_s(options, workloads))
     runs: list[RunResult] = []
@@ -73,14 +88,16 @@ def run_demo(options: DemoOptions, progress: DemoProgress) -> DemoResult:
         progress.begin("building the lab")
         with _lossless_lab(options.fabric) if lossless else Lab(options.fabric) as lab:
             progress.end(SET_UP_S)
-            session = _Session(lab, options, progress, lossless=lossless, done=len(runs))
+            session = _Session(lab, options, progress, lossless=lossless, done=len(runs), may_give_up=may_give_up)
+            if may_give_up and not lossless:
+                session.calibrate()
             runs += [*session.hashed(group), *session.planned(group)]
             machine = _machine(lab)
     if not runs:
         raise EnvironmentFault(f"nothing can be run here. {notes[-1]}")
     return DemoResult(
-        started_unix_ms=started_ms,
-        elapsed_ns=time.monotonic_ns() - begun,
+        started_unix_ms=0,
+        elapsed_ns=0,
         parameters={**options.parameters(), "headroom": float(HEADROOM)},
         machine=machine,
         fabric=sketch_of(options.fabric),
@@ -105,10 +122,32 @@ def _lossless_lab(fabric: Fabric) -> Lab:
 class _Session:
     """The runs of one demo on one lab."""
 
-    def __init__(self, lab: Lab, options: DemoOptions, progress: DemoProgress, *, lossless: bool, done: int) -> None:
+    def __init__(
+        self,
+        lab: Lab,
+        options: DemoOptions,
+        progress: DemoProgress,
+        *,
+        lossless: bool,
+        done: int,
+        may_give_up: bool,
+    ) -> None:
         self._lab, self._options, self._progress, self._lossless = lab, options, progress, lossless
+        self._may_give_up = may_give_up
         self._runs, self._done = len(options.workloads) * len(options.modes), done
         self._paced = with_rates if lossless else with_shares
+
+    def calibrate(self) -> None:
+        """Run full load before anything is compared, judged like any run; raises RateTooHigh where it fails twice."""
+        self._progress.begin("measuring what this machine carries")
+        self._lab.ecmp.load()
+        workload, pairs = full_load(self._lab, self._options.seconds)
+        run = _Run(workload=workload, mode="ecmp", pairs=self._paced(self._lab.fabric, pairs))
+        results = (self._carry_out(run, lambda _: None) for _ in range(CALIBRATIONS))
+        problems = [result.integrity.problems[0] for result in takewhile(lambda result: not result.valid, results)]
+        self._progress.end(_expected_calibration_s(self._options))
+        if len(problems) == CALIBRATIONS:
+            raise RateTooHigh("full load before the first run", problems[-1])
 
     def hashed(self, workloads: tuple[Workload, ...]) -> Iterator[RunResult]:
         """Run every workload under the hashed modes, on static rules and with no controller."""
@@ -152,24 +191,28 @@ class _Session:
         if not result.valid:
             self._progress.say(f"  invalid, running it again: {result.integrity.problems[0]}")
             result = replace(self._attempt(run), attempts=2)
+        if not result.valid and self._may_give_up:
+            raise RateTooHigh(f"{run.workload.name}, {MODE_TITLES[run.mode]}", result.integrity.problems[0])
         self._done += 1
         return result
 
     def _attempt(self, run: _Run) -> RunResult:
         expected_s = _expected_run_s(self._options, run.mode)
-        predicted_s = max(pair.size_bytes * 8 / min(pair.pace_bps, float(pair.share_bps)) for pair in run.pairs)
         name = f"[{self._done + 1:2}/{self._runs}] {run.workload.name}, {MODE_TITLES[run.mode]}"
         self._progress.begin(name)
-        scale = expected_s / (predicted_s + RUN_OVERHEAD_S)
+        scale = expected_s / (_predicted_s(run) + RUN_OVERHEAD_S)
 
         def move(seconds: float) -> None:
             self._progress.within(min(expected_s, seconds * scale))
 
-        found, congestion = self._run_flows(run, 2 * predicted_s + 5.0, move)
-        result = assemble(self._lab.fabric, run.workload, run.mode, run.pairs, found, run.plan, congestion)
+        result = self._carry_out(run, move)
         self._progress.end(expected_s)
         self._progress.say(f"{name}: {_in_brief(result)}")
         return result
+
+    def _carry_out(self, run: _Run, move: Callable[[float], None]) -> RunResult:
+        found, congestion = self._run_flows(run, 2 * _predicted_s(run) + 5.0, move)
+        return assemble(self._lab.fabric, run.workload, run.mode, run.pairs, found, run.plan, congestion)
 
     def _run_flows(
         self, run: _Run, timeout_s: float, move: Callable[[float], None]
@@ -190,6 +233,10 @@ class _Session:
         return found, congestion_of(self._lab.fabric, run.workload, sampler.snapshots, start_unix_ns, nics)
 
 
+def _predicted_s(run: _Run) -> float:
+    return max(pair.size_bytes * 8 / min(pair.pace_bps, float(pair.share_bps)) for pair in run.pairs)
+
+
 def _in_brief(result: RunResult) -> str:
     worst = f"worst flow {result.worst.share_of_demand:.0%}"
     if result.congestion is not None and result.bystander is not None:
@@ -202,8 +249,13 @@ def _expected_run_s(options: DemoOptions, mode: str) -> float:
     return options.seconds * EXPECTED_SLOWDOWN[mode] + RUN_OVERHEAD_S
 
 
+def _expected_calibration_s(options: DemoOptions) -> float:
+    return options.seconds + RUN_OVERHEAD_S
+
+
 def _expected_s(options: DemoOptions, workloads: tuple[Workload, ...]) -> float:
     set_ups = SET_UP_S * (2 if "planned" in options.modes else 1) * len(list(_labs(workloads)))
+    set_ups += _expected_calibration_s(options) if options.slower else 0
     return set_ups + len(workloads) * sum(_expected_run_s(options, mode) for mode in options.modes)
 
 

@@ -57,11 +57,21 @@ def completion_ratio(result: DemoResult, workload: str, mode: str, against: str)
 def summary_lines(result: DemoResult) -> list[str]:
     """Return the sentences under the table, in the order they are printed."""
     return [
+        *_rate_lines(result),
         *(line for against in ("ecmp", "e-ecmp") for line in _speed_up_lines(result, against)),
         *(_incast_line(result, workload) for workload in congested(result)),
         *_planned_lines(result),
         *_path_lines(result),
         *_integrity_lines(result),
+    ]
+
+
+def _rate_lines(result: DemoResult) -> list[str]:
+    """Say that, and why, the line rate is lower than the demo begins with."""
+    return [
+        f"line rate: all runs are at {rate_text(result.parameters['line_rate_bps'])}, for this machine does not carry"
+        f" {rate_text(one.line_rate_bps)} ({one.run}: {one.problem})"
+        for one in result.rates_given_up
     ]
 
 

@@ -93,6 +93,20 @@ def permutation(nics: Sequence[Nic], seed: int, seconds: float) -> Workload:
     return _workload("permutation", seed, nics, collective, [(src, dst, size) for src, dst in enumerate(targets)])
 
 
+def rotation(nics: Sequence[Nic], seconds: float) -> Workload:
+    """Return a permutation from every leaf to the next: full load, for which any free uplink of a leaf will do.
+
+    For NICs in the order of their leaves, with as many on each.
+    """
+    ranks = len(nics)
+    on_a_leaf = sum(nic.port.switch == nics[0].port.switch for nic in nics)
+    step = on_a_leaf % ranks or 1
+    size = size_for(min(nic.capacity_bps for nic in nics), seconds)
+    pairs = tuple(RankPair(src_rank=src, dst_rank=(src + step) % ranks) for src in range(ranks))
+    collective = Collective(kind=CollectiveKind.SEND_RECV, size_bytes=size, pairs=pairs)
+    return _workload("rotation", 0, nics, collective, [(pair.src_rank, pair.dst_rank, size) for pair in pairs])
+
+
 def ring(nics: Sequence[Nic], seed: int, seconds: float) -> Workload:
     """Return a ring all-reduce over all ranks: each sends to the next, the last to the first."""
     ranks = len(nics)
