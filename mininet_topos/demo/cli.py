@@ -29,7 +29,7 @@ def demo(
     gbps: Annotated[
         float | None,
         typer.Option(
-            help="The rate of NICs and links. [default: 0.02; 0.016, 0.012 or 0.008 where this machine carries no more]",
+            help="The rate of NICs and links. [default: 0.02, or 0.016, 0.012, 0.008 if the machine carries no more]",
             show_default=False,
         ),
     ] = None,
