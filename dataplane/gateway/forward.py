@@ -1,9 +1,9 @@
 """What a router does once the next hop is known, and while the packet is still as its sender made it.
 
-A packet for the gateway itself, one whose TTL ends here, one that is too big and one for a next hop whose MAC is not
-known go to the slow path, before anything is translated, and their TTL is what it was: an ICMP error quotes what the
-sender sent, and the parts of a packet that is cut enter the graph as if they had arrived. What no ICMP error may be
-sent about (RFC 1122, 3.2.2; RFC 4443, 2.4 e) is dropped.
+A packet for the gateway itself, one whose TTL ends here, and one that is too big and may not be cut go to the slow path
+before anything is translated, their TTL as it was: an ICMP error quotes what the sender sent. What no ICMP error may be
+sent about (RFC 1122, 3.2.2; RFC 4443, 2.4 e) is dropped. A big IPv4 packet without DF passes: `output` hands it over
+when it is translated, and its parts leave by the hop.
 """
 
 from dataplane.engine.burst import BRIDGED, LATER_FRAGMENT, ROUTED, drop, punt
@@ -56,13 +56,11 @@ def _pass_on(memory: Bytes, packet: Row, hop: Row) -> None:
             drop(packet, Drop.TTL_EXPIRED)
     elif packet.routed == BRIDGED and not _is_bridged_to(memory, packet, hop):
         drop(packet, Drop.NOT_FOR_US)
-    elif packet.at + packet.length - packet.l3 > hop.mtu_bytes:
-        if _may_be_cut(memory, packet) or _may_be_answered(memory, packet):
+    elif packet.at + packet.length - packet.l3 > hop.mtu_bytes and not _may_be_cut(memory, packet):
+        if _may_be_answered(memory, packet):
             punt(packet, Punt.TOO_BIG)
         else:
             drop(packet, Drop.TOO_BIG)
-    elif hop.resolved == 0:
-        punt(packet, Punt.RESOLVE)
     elif packet.routed == ROUTED:
         if packet.family == 4:
             ipv4.count_down(memory, packet.l3)

@@ -20,7 +20,7 @@ TRACK = 6
 ADMIT = 7
 """Decide about what opens a connection: route, rules, border, translation. One outcome: a next hop is known."""
 FORWARD = 8
-"""By next hop: for the gateway itself? TTL, MTU, is the neighbour known? Outcomes: REWRITTEN, AS_IT_IS."""
+"""By next hop: for the gateway itself? TTL, and MTU where the sender has to be told. Outcomes: REWRITTEN, AS_IT_IS."""
 REWRITE = 9
 """Write the connection's new addresses and ports. One outcome."""
 OUTPUT = 10

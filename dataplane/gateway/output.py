@@ -5,13 +5,14 @@
     CUSTOMER             Ethernet, 802.1Q | packet
 
 They are written in front of the packet where it lies: the old headers and the head room make the space. A routed
-packet gets the hop's MACs; a bridged frame stays as it is. `forward` let pass what fits the way out, by known
-neighbours.
+packet gets the hop's MACs; a bridged frame stays as it is. A packet that has to be cut (RFC 791; `forward` kept the
+others) and one for a hop whose MAC is not known go to the slow path, which sends them by that hop: translated, their
+TTL counted down, the old headers in front.
 """
 
-from dataplane.engine.burst import BRIDGED, drop, transmit
+from dataplane.engine.burst import BRIDGED, drop, punt, transmit
 from dataplane.engine.graph import GraphArrays
-from dataplane.engine.reasons import Drop
+from dataplane.engine.reasons import Drop, Punt
 from dataplane.gateway.schema import CUSTOMER, EXTERNAL, PROVIDER, TUNNEL, Tables
 from dataplane.jit import Bytes, Row, Rows, element, inline
 from dataplane.packet import ethernet, ipv6
@@ -43,7 +44,11 @@ def output(
 @inline
 def leave(memory: Bytes, packet: Row, hop: Row, tables: Tables) -> None:
     """Send one packet by a next hop."""
-    if hop.kind == TUNNEL:
+    if packet.at + packet.length - packet.l3 > hop.mtu_bytes:
+        punt(packet, Punt.TOO_BIG)
+    elif hop.resolved == 0:
+        punt(packet, Punt.RESOLVE)
+    elif hop.kind == TUNNEL:
         _tunnel(memory, packet, hop, tables)
     elif hop.kind in (EXTERNAL, PROVIDER):
         _frame(memory, packet, hop)
