@@ -4,6 +4,7 @@ From here on a row says addresses, protocol, ports, fragment and hash; they stay
 whatever is written into its bytes later. Each header is read only where the first buffer has it. A frame in one buffer
 ends with its IP packet afterwards (padding is not sent on); one in several has to end there.
 
+Transport checksums are the endpoints' business: what is changed of a packet is mended in them, so a wrong one stays so.
 The congestion mark of an outer header arrives here as well, at the inner IP header (RFC 6040, 4.2).
 """
 

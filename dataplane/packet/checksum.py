@@ -51,13 +51,6 @@ def changed(checksum: int, old: int, new: int) -> int:
 
 
 @inline
-def changed32(checksum: int, old: int, new: int) -> int:
-    """Return a checksum after 32 bits, aligned to 16, changed."""
-    total = (~checksum & 0xFFFF) + (~old >> 16 & 0xFFFF) + (~old & 0xFFFF) + (new >> 16) + (new & 0xFFFF)
-    return ~folded(total) & 0xFFFF
-
-
-@inline
 def grown(checksum: int, more: int) -> int:
     """Return the checksum of a header in which words that were 0 now add up to `more`, less than 2^31."""
     return ~folded((~checksum & 0xFFFF) + more) & 0xFFFF

@@ -7,9 +7,8 @@ ICMP  type 8 | code 8 | checksum 16 | identifier 16 | sequence number 16       (
 """
 
 from dataplane.jit import Bytes, inline
-from dataplane.packet.checksum import folded, sum_of
 from dataplane.packet.faults import BAD_FRAGMENT, BAD_TRANSPORT, SHORT
-from dataplane.packet.memory import load8, load16, load32, store16
+from dataplane.packet.memory import load8, load16, load32
 
 ICMP, TCP, UDP, ICMPV6 = 1, 6, 17, 58
 UDP_BYTES, TCP_BYTES, ICMP_BYTES = 8, 20, 8
@@ -84,21 +83,3 @@ def checksum_at(protocol: int) -> int:
     if protocol == UDP:
         return UDP_CHECKSUM
     return ICMP_CHECKSUM if protocol in (ICMP, ICMPV6) else -1
-
-
-@inline
-def complete(memory: Bytes, at: int, count: int, protocol: int, addresses: int, addresses_bytes: int) -> None:
-    """Write the checksum of a whole transport packet of `count` bytes that lie in one buffer.
-
-    The pseudo header is the addresses (at `addresses`, 8 or 32 bytes), the length and the protocol: RFC 9293, 3.1;
-    RFC 768; RFC 8200, 8.1. ICMP for IPv4 has none.
-    """
-    place = checksum_at(protocol)
-    if place < 0 or place + 2 > count:
-        return
-    total = 0
-    if protocol != ICMP:
-        total = sum_of(memory, addresses, addresses_bytes) + count + protocol
-    store16(memory, at + place, 0)
-    checksum = ~folded(total + sum_of(memory, at, count)) & 0xFFFF
-    store16(memory, at + place, 0xFFFF if checksum == 0 and protocol == UDP else checksum)
