@@ -114,9 +114,12 @@ def _varint(data: Bytes, at: int, end: int) -> tuple[np.uint64, int]:
 def _field(data: Bytes, at: int, end: int) -> tuple[int, int, np.uint64, int, int]:
     """Return number, kind, value (varints only), begin and end of what a field holds; number -code where it is none."""
     zero = np.uint64(0)
+    began = at
     tag, at = _varint(data, at, end)
     if at < 0:
         return -(_TORN if at == -1 else _LONG), 0, zero, 0, 0
+    if at - began > 5:  # protobuf takes no longer form of a number of 32 bits, though its value may be right
+        return -_TAG, 0, zero, 0, 0
     kind: Any = np.int64(tag & np.uint64(7))
     if tag > np.uint64(0xFFFFFFFF) or tag < np.uint64(8):
         return -_TAG, 0, zero, 0, 0
@@ -127,9 +130,12 @@ def _field(data: Bytes, at: int, end: int) -> tuple[int, int, np.uint64, int, in
             return -(_TORN if after == -1 else _LONG), 0, zero, 0, 0
         return number, kind, value, at, after
     if kind == 2:
+        began = at
         length, at = _varint(data, at, end)
         if at < 0:
             return -(_TORN if at == -1 else _LONG), 0, zero, 0, 0
+        if at - began > 5:
+            return -_TAG, 0, zero, 0, 0
         if length > np.uint64(end - at):
             return -_TORN, 0, zero, 0, 0
         return number, kind, zero, at, at + np.int64(length)  # type: ignore[return-value]

@@ -1,6 +1,7 @@
 """The decoder against protobuf's own parser, and against everything that is no batch."""
 
 import pytest
+from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -114,3 +115,13 @@ def test_the_last_of_a_repeated_field_counts_as_in_protobuf():
     read = decode(payload)
     assert not isinstance(read, Rejected)
     assert read[0].tx_bytes == heddle_pb2.PortSampleBatch.FromString(payload).samples[0].tx_bytes == 2
+
+
+@pytest.mark.parametrize("field", ["d0808080800020", "4a808080808000"])
+def test_a_tag_or_length_in_more_than_five_bytes_is_refused_as_protobuf_does(field):
+    payload = bytes([0x0A, len(bytes.fromhex(field))]) + bytes.fromhex(field)
+    with pytest.raises(DecodeError):
+        heddle_pb2.PortSampleBatch.FromString(payload)
+    refused = Reader().read(payload)
+    assert isinstance(refused, Rejected)
+    assert "number or a kind" in refused.text
