@@ -1,8 +1,9 @@
 """What Linux says of a network interface, and switching off what makes frames of it that are none on a wire.
 
-Offloads are the trap of veth: a sender's kernel leaves checksums to a "card" that is not there, and hands over frames
-of many segments. Whoever sends towards a port by veth switches them off at its own end (`switch_off_offloads`, or
-`ethtool -K DEVICE tx off tso off gso off`); what a port itself can do is to stop frames from being glued together.
+Offloads are the trap of veth: a sender's kernel leaves checksums and VLAN tags to a "card" that is not there, and hands
+over frames of many segments. Whoever sends towards a port by veth switches them off at its own end
+(`switch_off_offloads(name, SENDING)`, or `ethtool -K DEVICE tx off tso off gso off txvlan off`). What a port itself can
+do, and does, is to stop frames from being glued together and stripped of their tags as they arrive.
 """
 
 import ctypes
@@ -19,7 +20,7 @@ SIOCGIFFLAGS, SIOCGIFMTU, SIOCETHTOOL = 0x8913, 0x8921, 0x8946
 IFF_UP, IFF_RUNNING = 1, 0x40
 ETHTOOL_GCHANNELS = 0x3C
 ETHTOOL_GFLAGS, ETHTOOL_SFLAGS = 0x25, 0x26
-ETH_FLAG_TXVLAN, ETH_FLAG_LRO = 1 << 7, 1 << 15
+ETH_FLAG_TXVLAN, ETH_FLAG_RXVLAN, ETH_FLAG_LRO = 1 << 7, 1 << 8, 1 << 15
 SWITCHES = {"tx": (0x16, 0x17), "tso": (0x1E, 0x1F), "gso": (0x23, 0x24), "gro": (0x2B, 0x2C)}
 """ethtool's commands that get and set an offload."""
 SENDING, RECEIVING = ("tx", "tso", "gso"), ("gro",)
@@ -55,11 +56,11 @@ def look_at(name: str) -> Link:
 
 
 def switch_off_offloads(name: str, which: tuple[str, ...] = (*SENDING, *RECEIVING)) -> tuple[str, ...]:
-    """Switch off offloads of an interface (`which`, and the gluing of frames); return those that stay on."""
+    """Switch off offloads of an interface, those of VLAN tags with them; return those of `which` that stay on."""
     for switch in which:
         _ethtool(name, SWITCHES[switch][1], 0)
     flags = _ethtool(name, ETHTOOL_GFLAGS, 0) or 0
-    unwanted = (ETH_FLAG_LRO if "gro" in which else 0) | (ETH_FLAG_TXVLAN if "tx" in which else 0)
+    unwanted = (ETH_FLAG_LRO | ETH_FLAG_RXVLAN if "gro" in which else 0) | (ETH_FLAG_TXVLAN if "tx" in which else 0)
     if flags & unwanted:
         _ethtool(name, ETHTOOL_SFLAGS, flags & ~unwanted)
     return tuple(switch for switch in which if _ethtool(name, SWITCHES[switch][0], 0))

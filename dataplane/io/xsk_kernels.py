@@ -136,6 +136,7 @@ def enqueue(ports: Ports, packet: Row, pieces: int) -> int:
     queue = ports.queues[port.first_queue]
     waiting = (queue.tx_written - acquire32(memory, queue.tx_consumer)) & WORD
     if pieces > queue.tx_mask + 1 - waiting or queue.sent + pieces > queue.done_mask + 1:
+        port.pending += 1  # the kernel is told again: an interface that was down may be up
         return TRANSMIT_FULL
     if pieces > MOST_PIECES:
         return TRANSMIT_FAILED
