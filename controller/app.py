@@ -14,6 +14,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from ipaddress import IPv4Network
 from pathlib import Path
 
 from controller.api.server import ApiServer
@@ -144,6 +145,7 @@ class Application:
             max_lease_ms=config.max_lease_ms,
             max_waiting=config.max_waiting,
             max_jobs=config.max_jobs,
+            gateway_timeout_ms=config.gateway_timeout_ms,
         )
         self._config = config
         self.loop = Loop(
@@ -163,7 +165,8 @@ class Application:
         # Unix time grows over restarts, which is all that a role's generation must do (ADR 0012)
         settings = SouthboundSettings(generation_id=SystemClock().unix_ms())
         server = OpenFlowServer(of_host, of_port, known=self._known.get, events=Inbound(self.loop), settings=settings)
-        api, http = ApiServer(self.loop), HttpServer(Dashboard(self.loop).pages())
+        vteps = tuple(IPv4Network(text) for text in self._config.vteps)
+        api, http = ApiServer(self.loop, vteps), HttpServer(Dashboard(self.loop).pages())
         history = self.loop.telemetry.history = await asyncio.to_thread(_history, self._config)
         self.loop.connect(Outbound(server))
         await asyncio.to_thread(warm)  # kernels are loaded before anyone waits for a plan

@@ -1,27 +1,31 @@
 """The gRPC server: our services, health and reflection."""
 
+from ipaddress import IPv4Network
+
 import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from controller.api import fabric, jobs, telemetry
+from controller.api import fabric, gateways, jobs, telemetry, vpc
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.model.error import EnvironmentFault
 from controller.runtime.loop import Loop
 
 MAX_REQUEST_BYTES = 64 << 20
-_SERVED = ("JobService", "FabricService", "TelemetryService")
+_SERVED = ("JobService", "FabricService", "TelemetryService", "VpcService", "GatewayService")
 _SERVICES = tuple(pb.DESCRIPTOR.services_by_name[name].full_name for name in _SERVED)
 
 
 class ApiServer:
-    """Serves one loop on one address."""
+    """Serves one loop on one address; `vteps` are VTEPs beside the fabric's NICs."""
 
-    def __init__(self, loop: Loop) -> None:
+    def __init__(self, loop: Loop, vteps: tuple[IPv4Network, ...] = ()) -> None:
         self._server = grpc.aio.server(options=[("grpc.max_receive_message_length", MAX_REQUEST_BYTES)])
         jobs.add_to(self._server, loop)
         fabric.add_to(self._server, loop)
         telemetry.add_to(self._server, loop)
+        vpc.add_to(self._server, loop, vteps)
+        gateways.add_to(self._server, loop)
         self._health = health.aio.HealthServicer()
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         reflection.enable_server_reflection((*_SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME), self._server)

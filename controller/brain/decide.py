@@ -4,13 +4,21 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from controller.brain import jobs, suggestions, switches
+from controller.brain import gateways, jobs, suggestions, switches, vpcs
 from controller.brain.restate import start_restate
 from controller.brain.state import PlanWork, ReleaseWork, RestateWork, State
 from controller.brain.transact import Outcome, changed_topology, install, on_install_failed, on_installed
 from controller.model.effect import Effect
 from controller.model.event import (
+    ApplyBorder,
+    ApplyPeering,
+    ApplyVpc,
+    DeletePeering,
+    DeleteVpc,
     Event,
+    GatewayAnswered,
+    GatewayDown,
+    GatewayUp,
     Installed,
     InstallFailed,
     PortStatus,
@@ -67,6 +75,12 @@ def _installed(state: State, event: Installed, now: int) -> Outcome:
     return state, effects
 
 
+def _tick(state: State, event: Tick, now: int) -> Outcome:
+    state, effects = jobs.tick(state, event, now)
+    state, more = gateways.tick(state, now)
+    return state, (*effects, *more)
+
+
 def _install_failed(state: State, event: InstallFailed, now: int) -> Outcome:
     active, outcome = state.active, on_install_failed(state, event)
     if outcome is None or active is None:
@@ -84,7 +98,7 @@ _HANDLERS: dict[type, Callable[[State, Any, int], Outcome]] = {
     Suggested: suggestions.suggested,
     Renew: jobs.renew,
     Release: jobs.release,
-    Tick: jobs.tick,
+    Tick: _tick,
     Solved: jobs.solved,
     SwitchUp: switches.switch_up,
     SwitchDown: switches.switch_down,
@@ -92,4 +106,12 @@ _HANDLERS: dict[type, Callable[[State, Any, int], Outcome]] = {
     RulesRead: switches.rules_read,
     Installed: _installed,
     InstallFailed: _install_failed,
+    ApplyVpc: vpcs.apply_vpc,
+    DeleteVpc: vpcs.delete_vpc,
+    ApplyPeering: vpcs.apply_peering,
+    DeletePeering: vpcs.delete_peering,
+    ApplyBorder: vpcs.apply_border,
+    GatewayUp: gateways.gateway_up,
+    GatewayDown: gateways.gateway_down,
+    GatewayAnswered: gateways.gateway_answered,
 }

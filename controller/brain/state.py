@@ -8,6 +8,7 @@ release, a synchronisation) is under way at a time; the others wait in `queue`, 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from controller.brain.networks import Networks
 from controller.model.fabric import Fabric, PortRef
 from controller.model.health import Health
 from controller.model.job import JobRequest
@@ -27,6 +28,8 @@ class Settings:
     max_waiting: int = 4_096
     max_suggestions_waiting: int = 64
     max_jobs: int = 10_000
+    gateway_timeout_ms: int = 5_000
+    max_gateways: int = 4_096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +153,7 @@ class State:
     queue: tuple[Work, ...] = ()
     active: Active | None = None
     suggestions: tuple[SuggestWork, ...] = ()
+    networks: Networks = field(default_factory=Networks)
     next_token: int = 1
     next_job_number: int = 1
     topology_generation: int = 1

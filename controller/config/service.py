@@ -1,6 +1,7 @@
 """The config file of `heddle run`: every key has a default and a description, and `--print-config` shows them."""
 
 import textwrap
+from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Literal
 
@@ -38,6 +39,16 @@ class ServiceConfig(BaseModel):
         default=4_096, ge=1, le=65_536, description="requests that may wait for the planner; more are refused"
     )
     max_jobs: int = Field(default=10_000, ge=1, le=1_000_000, description="jobs that may hold paths at one time")
+    vteps: list[str] = Field(
+        default=[],
+        description="addresses and prefixes of VTEPs beside the fabric's NICs; an endpoint of a VPC is behind one",
+    )
+    gateway_timeout_ms: int = Field(
+        default=5_000,
+        ge=100,
+        le=60_000,
+        description="how long a change of a VPC waits for gateways to acknowledge it, milliseconds",
+    )
     telemetry: TelemetryConfig = Field(
         default=TelemetryConfig(), description="what the controller hears of the fabric's queues, and when it says so"
     )
@@ -48,6 +59,16 @@ class ServiceConfig(BaseModel):
     history_megabytes: int = Field(
         default=256, ge=1, le=1_000_000, description="how large that file may grow; the oldest seconds go first"
     )
+
+    @field_validator("vteps")
+    @classmethod
+    def _prefixes(cls, texts: list[str]) -> list[str]:
+        for text in texts:
+            try:
+                IPv4Network(text)
+            except ValueError as error:
+                raise ValueError(f"{text!r} is no IPv4 address or prefix ({error})") from None
+        return texts
 
     @field_validator("openflow", "grpc", "http")
     @classmethod

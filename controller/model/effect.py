@@ -46,7 +46,7 @@ class ReadRules:
 
 
 Answer = JobPlan | int | tuple[Placement, ...]
-"""A job's plan, the number of flows released, or places for a job."""
+"""A job's plan, the number of flows released, places for a job, or the generation of networks that a change made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,4 +80,19 @@ class Note:
     text: str
 
 
-Effect = Solve | Place | Install | ReadRules | Reply | Announce | TopologyChanged | Note
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworksChanged:
+    """Tell gateways and hosts: there is a new generation of virtual networks."""
+
+    generation: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndSession:
+    """End a gateway's session: the same gateway attached anew."""
+
+    gateway_id: str
+    session: int
+
+
+Effect = Solve | Place | Install | ReadRules | Reply | Announce | TopologyChanged | NetworksChanged | EndSession | Note

@@ -6,6 +6,7 @@
     ├── AlreadyExists       the id or the pinned tuple is taken: exit 1, ALREADY_EXISTS
     ├── BudgetExceeded      a switch's rule budget or a quota: exit 3, RESOURCE_EXHAUSTED
     ├── NoAdmissiblePlan    sound input, no plan: exit 3, FAILED_PRECONDITION
+    ├── InUse               something else still needs it: exit 1, FAILED_PRECONDITION
     ├── Unavailable         a switch or the controller does not answer: exit 1, UNAVAILABLE
     └── EnvironmentFault    this machine lacks something: exit 1; the message says what to run
 
@@ -49,6 +50,10 @@ class NoAdmissiblePlan(HeddleError):
     """Sound input for which no admissible plan exists."""
 
     exit_status = 3
+
+
+class InUse(HeddleError):
+    """What should go is still needed by something else."""
 
 
 class Unavailable(HeddleError):

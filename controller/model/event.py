@@ -5,12 +5,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from ipaddress import IPv4Address
 
 from controller.model.error import HeddleError
 from controller.model.job import JobRequest
 from controller.model.placement import Placement, Shape
 from controller.model.plan import Infeasible, Plan
 from controller.model.rule import SwitchRules
+from dataplane.config.network import BorderRule, Peering, Vpc
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,8 +118,78 @@ class InstallFailed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ApplyVpc:
+    """A VPC, sound in itself, is there or replaced; `vteps` are those of its endpoints."""
+
+    reply: int
+    vpc: Vpc
+    vteps: frozenset[IPv4Address]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteVpc:
+    """A VPC goes."""
+
+    reply: int
+    vpc_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplyPeering:
+    """Two VPCs reach each other."""
+
+    reply: int
+    peering: Peering
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletePeering:
+    """They do no more."""
+
+    reply: int
+    peering: Peering
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApplyBorder:
+    """All that VPCs may open towards the provider's networks."""
+
+    reply: int
+    rules: tuple[BorderRule, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayUp:
+    """A gateway, or a host's VTEP agent, is attached by a session of this number."""
+
+    reply: int
+    session: int
+    gateway_id: str
+    vtep: IPv4Address
+    is_host: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayDown:
+    """A session ended; what it was told stays there (fail-static)."""
+
+    session: int
+    gateway_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayAnswered:
+    """A gateway runs a generation now, or says in `refused` why it cannot."""
+
+    session: int
+    gateway_id: str
+    generation: int
+    refused: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Tick:
-    """Time has passed: leases are looked at."""
+    """Time has passed: leases are looked at, and who waits too long for gateways."""
 
 
 Event = (
@@ -133,5 +205,13 @@ Event = (
     | Suggested
     | Installed
     | InstallFailed
+    | ApplyVpc
+    | DeleteVpc
+    | ApplyPeering
+    | DeletePeering
+    | ApplyBorder
+    | GatewayUp
+    | GatewayDown
+    | GatewayAnswered
     | Tick
 )

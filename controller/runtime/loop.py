@@ -16,7 +16,9 @@ from controller.model.effect import (
     Announce,
     Answer,
     Effect,
+    EndSession,
     Install,
+    NetworksChanged,
     Note,
     Place,
     ReadRules,
@@ -27,6 +29,7 @@ from controller.model.effect import (
 from controller.model.error import BudgetExceeded, HeddleError
 from controller.model.event import Event, Installed, InstallFailed, RulesRead, Solved, Suggested, Tick
 from controller.model.plan import JobPlan
+from controller.runtime.gateways import Gateways
 from controller.runtime.ports import Clock, InstallError, Placer, Planner, Switches
 from controller.runtime.telemetry import Telemetry
 from controller.runtime.watch import Watchers
@@ -48,6 +51,7 @@ class Loop:
         self.refused_events = 0
         self.plans: Watchers[JobPlan] = Watchers()
         self.topology: Watchers[int] = Watchers()
+        self.gateways = Gateways()
         self.telemetry = telemetry or Telemetry()
         self._planner, self._placer = planner, placer
         self._clock = clock
@@ -63,6 +67,10 @@ class Loop:
     def connect(self, switches: Switches) -> None:
         """Say who installs rules; called once, before `run`."""
         self._switches = switches
+
+    def now_unix_ms(self) -> int:
+        """Return the time as the brain is told it."""
+        return self._clock.unix_ms()
 
     def post(self, event: Event) -> bool:
         """Put an event into the inbox; False (and counted) where it is full."""
@@ -185,6 +193,12 @@ class Loop:
     def _on_topology(self, effect: TopologyChanged) -> None:
         self.topology.publish(TOPOLOGY, effect.generation)
 
+    def _on_networks(self, effect: NetworksChanged) -> None:
+        self.gateways.notify()
+
+    def _on_end_session(self, effect: EndSession) -> None:
+        self.gateways.end(effect.gateway_id, effect.session)
+
     def _on_note(self, effect: Note) -> None:
         _LOG.log(_LEVELS[effect.severity], "%s: %s", effect.subject, effect.text)
         self.telemetry.note(effect, self._clock.unix_ms())
@@ -198,5 +212,7 @@ _PERFORM: dict[type[Effect], Callable[[Loop, Any], None]] = {
     Reply: Loop._on_reply,
     Announce: Loop._on_announce,
     TopologyChanged: Loop._on_topology,
+    NetworksChanged: Loop._on_networks,
+    EndSession: Loop._on_end_session,
     Note: Loop._on_note,
 }

@@ -130,6 +130,8 @@ def _own(local: LocalConfig, site: Site, active: bool, taken_vtep: IPv4Address |
     found[schema.OWN_VTEP] = int(site.vtep)
     found[schema.OWN_ACTIVE] = active
     found[schema.OWN_TAKEN_VTEP] = int(taken_vtep or 0)
+    found[schema.OWN_NAT_FIRST] = local.nat_ports.first
+    found[schema.OWN_NAT_LAST] = local.nat_ports.last
     found[schema.OWN_UDP_TIMEOUT_S] = timeouts.udp_s
     found[schema.OWN_UDP_UNANSWERED_S] = timeouts.udp_unanswered_s
     found[schema.OWN_TCP_TIMEOUT_S] = timeouts.tcp_established_s

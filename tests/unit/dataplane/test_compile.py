@@ -279,6 +279,7 @@ def test_a_gateway_knows_its_own_ports_and_limits(site):
         assert IPv4Address(int(own[schema.OWN_VTEP])) == IPv4Address("192.0.2.100")
         assert bool(own[schema.OWN_ACTIVE]) is active
         assert (own[schema.OWN_TCP_TIMEOUT_S], own[schema.OWN_PER_ENDPOINT]) == (7440, 1 << 16)
+        assert (own[schema.OWN_NAT_FIRST], own[schema.OWN_NAT_LAST]) == (1024, 33_000)
     for port, interface in enumerate(local.interfaces):
         side, mac, address, mtu_bytes = tables.ports[port].tolist()
         assert (schema.SIDES[side], mac, mtu_bytes) == (interface.side.value, interface.mac, interface.mtu_bytes)

@@ -1,0 +1,216 @@
+"""GatewayService: gateways and hosts attach, are told of networks, and say what they run.
+
+One generation is on its way to a gateway at a time: the next is sent when it has answered, and is then the newest that
+there is, whatever came between. What it was sent on this session is remembered here, so that it is told differences.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from ipaddress import IPv4Address
+from typing import Any
+
+import grpc
+
+from controller.api.errors import told
+from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
+from controller.api.worker import in_worker
+from controller.brain.networks import Gateway, news_for
+from controller.model.error import BudgetExceeded, HeddleError, InputError, NotFound, Unavailable
+from controller.model.event import GatewayAnswered, GatewayDown, GatewayUp
+from controller.runtime.gateways import Session, TooManyRequests
+from controller.runtime.loop import Loop
+from dataplane.config.check import NAME, is_unicast
+from dataplane.config.refusal import shown
+from dataplane.config.updates import Desired, updates
+
+Context = Any
+HELLO_TIMEOUT_S = 10.0
+TABLES_TIMEOUT_S = 60.0
+MOST_REFUSAL = 1_000
+KINDS = ("gateway", "host")
+
+
+class GatewayService(rpc.GatewayServiceServicer):
+    """Sessions of gateways, and a look at them."""
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
+
+    async def Attach(
+        self, reports: AsyncIterator[pb.GatewayReport], context: Context
+    ) -> AsyncIterator[pb.NetworkUpdate]:
+        """Serve one gateway for as long as it stays."""
+        async with told(context):
+            hello, vtep = await _greeted(reports)
+            name, session = hello.gateway_id, self._loop.gateways.open()
+            session.hello = hello
+            try:
+                self._loop.gateways.attach(name, session)
+                await self._loop.ask(
+                    lambda reply: GatewayUp(
+                        reply=reply,
+                        session=session.number,
+                        gateway_id=name,
+                        vtep=vtep,
+                        is_host=hello.kind == "host",
+                    )
+                )
+                async for update in self._told(reports, name, session):
+                    yield update
+            finally:
+                self._loop.gateways.detach(name, session)
+                self._loop.post(GatewayDown(session=session.number, gateway_id=name))
+
+    async def _told(
+        self, reports: AsyncIterator[pb.GatewayReport], name: str, session: Session
+    ) -> AsyncIterator[pb.NetworkUpdate]:
+        """Return what the gateway is to be told, until either side ends."""
+        reading = asyncio.create_task(self._read(reports, name, session))
+        reading.add_done_callback(lambda _: session.wake.set())
+        sent: Desired | None = None
+        try:
+            while not reading.done() and not session.ended:
+                session.wake.clear()
+                while session.asked:
+                    yield pb.NetworkUpdate(tables_request=session.asked.pop(0))
+                if session.acknowledged_generation >= session.sent_generation:
+                    newest = news_for(self._loop.state.networks, name, sent)
+                    if newest is not None:
+                        session.sent_generation = newest.network.generation
+                        messages = updates(sent, newest)
+                        while (update := await in_worker(next, messages, None)) is not None:
+                            yield update
+                        sent = newest
+                        continue
+                await session.wake.wait()
+            if session.ended:
+                raise Unavailable(f"gateway {name}: {session.ended}")
+            reading.result()
+        finally:
+            reading.cancel()
+
+    async def _read(self, reports: AsyncIterator[pb.GatewayReport], name: str, session: Session) -> None:
+        """Take what the gateway says until it ends the stream."""
+        async for report in reports:
+            session.last_seen_unix_ms = self._loop.now_unix_ms()
+            kind = report.WhichOneof("report")
+            if kind == "ack":
+                self._answered(name, session, report.ack)
+            elif kind == "counters":
+                session.counters = report.counters
+            elif kind == "tables":
+                await _relayed(session, report.tables)
+            else:
+                raise InputError(f"gateway {name}: a session says hello once, then ack, counters or tables")
+
+    def _answered(self, name: str, session: Session, ack: pb.GatewayAck) -> None:
+        if ack.generation > session.sent_generation:
+            raise InputError(f"gateway {name}: ack.generation: {ack.generation} was not sent")
+        session.acknowledged_generation = max(session.acknowledged_generation, ack.generation)
+        session.wake.set()
+        answered = GatewayAnswered(
+            session=session.number,
+            gateway_id=name,
+            generation=ack.generation,
+            refused=shown(ack.refused[:MOST_REFUSAL])[1:-1] if ack.refused else "",
+        )
+        if not self._loop.post(answered):
+            raise BudgetExceeded("the controller's inbox is full; attach again")
+
+    async def ListGateways(self, request: pb.ListGatewaysRequest, context: Context) -> pb.ListGatewaysReply:
+        """Return the gateways and hosts that are known, by id in order."""
+        networks, sessions = self._loop.state.networks, self._loop.gateways.by_id
+        known = sorted(networks.gateways.items())
+        return pb.ListGatewaysReply(
+            gateways=[_status(name, gateway, sessions.get(name)) for name, gateway in known],
+            generation=networks.generation,
+        )
+
+    async def ReadTables(self, request: pb.ReadTablesRequest, context: Context) -> AsyncIterator[pb.TablesPart]:
+        """Let a gateway send the tables that it has installed."""
+        async with told(context):
+            try:
+                session, number, answers = self._loop.gateways.ask_tables(request.gateway_id)
+            except KeyError:
+                raise NotFound(f"gateway_id: no gateway {shown(request.gateway_id)} is attached") from None
+            except TooManyRequests as error:
+                raise BudgetExceeded(str(error)) from None
+            try:
+                last = False
+                while not last:
+                    part = await _next_part(answers, request.gateway_id)
+                    last = part.last
+                    yield part
+            finally:
+                session.answers.pop(number, None)
+
+
+async def _greeted(reports: AsyncIterator[pb.GatewayReport]) -> tuple[pb.GatewayHello, IPv4Address]:
+    """Return the first message and its VTEP; raises InputError where it is no hello."""
+    try:
+        async with asyncio.timeout(HELLO_TIMEOUT_S):
+            first = await anext(aiter(reports), None)
+    except TimeoutError:
+        raise InputError(f"no hello came within {HELLO_TIMEOUT_S:.0f} s") from None
+    if first is None or first.WhichOneof("report") != "hello":
+        raise InputError("the first message of a session is a hello")
+    hello = first.hello
+    if not NAME.fullmatch(hello.gateway_id):
+        raise InputError(f"hello.gateway_id: {shown(hello.gateway_id)} is no id")
+    hello.kind = hello.kind or KINDS[0]
+    if hello.kind not in KINDS:
+        raise InputError(f"hello.kind: {shown(hello.kind)} is none of {', '.join(KINDS)}")
+    try:
+        vtep = IPv4Address(hello.vtep_ip)
+    except ValueError:
+        raise InputError(f"hello.vtep_ip: {shown(hello.vtep_ip)} is no IPv4 address") from None
+    if not is_unicast(vtep):
+        raise InputError(f"hello.vtep_ip: {vtep} is no address of a VTEP")
+    return hello, vtep
+
+
+def _status(name: str, gateway: Gateway, session: Session | None) -> pb.GatewayStatus:
+    hello = pb.GatewayHello(gateway_id=name, kind=KINDS[gateway.is_host], vtep_ip=str(gateway.vtep))
+    found = pb.GatewayStatus(
+        hello=session.hello if session else hello,
+        attached=gateway.session is not None,
+        acknowledged_generation=gateway.acknowledged,
+        refused=gateway.refused,
+    )
+    if session is not None:
+        found.sent_generation = session.sent_generation
+        found.last_seen_unix_ms = session.last_seen_unix_ms
+        if session.counters is not None:
+            found.counters.CopyFrom(session.counters)
+    return found
+
+
+async def _relayed(session: Session, part: pb.TablesPart) -> None:
+    """Hand on a part of tables to who asked; nobody may be there any more."""
+    waiting = session.answers.get(part.request)
+    if waiting is None:
+        return
+    try:
+        async with asyncio.timeout(TABLES_TIMEOUT_S):
+            await waiting.put(part)
+    except TimeoutError:
+        session.answers.pop(part.request, None)
+
+
+async def _next_part(answers: "asyncio.Queue[pb.TablesPart | None]", name: str) -> pb.TablesPart:
+    try:
+        async with asyncio.timeout(TABLES_TIMEOUT_S):
+            part = await answers.get()
+    except TimeoutError:
+        raise Unavailable(f"gateway {name} does not send its tables") from None
+    if part is None:
+        raise Unavailable(f"gateway {name} went away")
+    if part.refused:
+        raise HeddleError(f"gateway {name}: {shown(part.refused[:MOST_REFUSAL])[1:-1]}")
+    return part
+
+
+def add_to(server: grpc.aio.Server, loop: Loop) -> None:
+    """Register the service."""
+    rpc.add_GatewayServiceServicer_to_server(GatewayService(loop), server)

@@ -1,0 +1,107 @@
+"""VpcService: what tenants want of virtual networks. Texts are read and checked in a worker, the loop decides."""
+
+from collections.abc import Callable
+from ipaddress import IPv4Address, IPv4Network
+from typing import Any
+
+import grpc
+
+from controller.api.errors import told
+from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
+from controller.api.worker import in_worker
+from controller.model.error import InputError
+from controller.model.event import ApplyBorder, ApplyPeering, ApplyVpc, DeletePeering, DeleteVpc
+from controller.model.fabric import Fabric
+from controller.runtime.loop import Loop
+from dataplane.config.check import Known, vpc_problems
+from dataplane.config.network import Peering, Vpc
+from dataplane.config.refusal import Refused, refuse
+from dataplane.config.wire import border_from, border_to, peering_from, peering_to, vpc_from, vpc_to
+
+Context = Any
+
+
+def vtep_test(fabric: Fabric, more: tuple[IPv4Network, ...]) -> Known:
+    """Return what tells the VTEPs that there are: the fabric's NICs, and addresses in `more`."""
+    nics = frozenset(nic.ip for nic in fabric.nics)
+    return lambda address: int(address) in nics or any(address in prefix for prefix in more)
+
+
+class VpcService(rpc.VpcServiceServicer):
+    """VPCs, their peerings and the border; load balancers are not served yet."""
+
+    def __init__(self, loop: Loop, is_vtep: Known) -> None:
+        self._loop = loop
+        self._is_vtep = is_vtep
+
+    async def ApplyVpc(self, request: pb.Vpc, context: Context) -> pb.Vpc:
+        """Create or replace a VPC, and answer once every attached gateway has acknowledged."""
+        async with told(context):
+            known = self._loop.state.networks.vpcs.get(request.id)
+            vpc, vteps = await in_worker(_read_vpc, request, known, self._is_vtep)
+            await self._loop.ask(lambda reply: ApplyVpc(reply=reply, vpc=vpc, vteps=vteps))
+            return await in_worker(vpc_to, vpc)
+
+    async def DeleteVpc(self, request: pb.DeleteVpcRequest, context: Context) -> pb.DeleteVpcReply:
+        """Take a VPC away."""
+        async with told(context):
+            await self._loop.ask(lambda reply: DeleteVpc(reply=reply, vpc_id=request.id))
+            return pb.DeleteVpcReply()
+
+    async def ListVpcs(self, request: pb.ListVpcsRequest, context: Context) -> pb.ListVpcsReply:
+        """Return all VPCs, or a tenant's, with their peerings."""
+        networks = self._loop.state.networks
+        return await in_worker(_listed, tuple(networks.vpcs.values()), networks.peerings, request.tenant)
+
+    async def ApplyPeering(self, request: pb.Peering, context: Context) -> pb.Peering:
+        """Let two VPCs reach each other."""
+        async with told(context):
+            peering = peering_from(request)
+            await self._loop.ask(lambda reply: ApplyPeering(reply=reply, peering=peering))
+            return request
+
+    async def DeletePeering(self, request: pb.Peering, context: Context) -> pb.DeleteVpcReply:
+        """End a peering."""
+        async with told(context):
+            peering = peering_from(request)
+            await self._loop.ask(lambda reply: DeletePeering(reply=reply, peering=peering))
+            return pb.DeleteVpcReply()
+
+    async def ApplyBorder(self, request: pb.Border, context: Context) -> pb.Border:
+        """Replace what VPCs may open towards the provider's networks."""
+        async with told(context):
+            rules = await in_worker(_refusing, border_from, request)
+            await self._loop.ask(lambda reply: ApplyBorder(reply=reply, rules=rules))
+            return border_to(rules)
+
+    async def GetBorder(self, request: pb.GetBorderRequest, context: Context) -> pb.Border:
+        """Return the border's rules."""
+        return border_to(self._loop.state.networks.border)
+
+
+def _refusing(read: Callable[..., Any], *arguments: Any) -> Any:
+    """Call what refuses by Refused; raises InputError."""
+    try:
+        return read(*arguments)
+    except Refused as refused:
+        raise InputError(*refused.problems) from None
+
+
+def _read_vpc(message: pb.Vpc, known: Vpc | None, is_vtep: Known) -> tuple[Vpc, frozenset[IPv4Address]]:
+    """Return a VPC that is sound in itself, the known one if it is the same, and its VTEPs; raises InputError."""
+    vpc: Vpc = _refusing(vpc_from, message)
+    _refusing(refuse, vpc_problems(vpc, is_vtep))
+    return (known if known == vpc else vpc), frozenset(endpoint.vtep for endpoint in vpc.endpoints)
+
+
+def _listed(vpcs: tuple[Vpc, ...], peerings: frozenset[Peering], tenant: str) -> pb.ListVpcsReply:
+    found = [vpc for vpc in vpcs if tenant in ("", vpc.tenant)]
+    names = {vpc.id for vpc in found}
+    near = sorted(peering for peering in peerings if names & {peering.a, peering.b})
+    return pb.ListVpcsReply(vpcs=map(vpc_to, found), peerings=map(peering_to, near))
+
+
+def add_to(server: grpc.aio.Server, loop: Loop, vteps: tuple[IPv4Network, ...]) -> None:
+    """Register the service; `vteps` are VTEPs beside the fabric's NICs."""
+    rpc.add_VpcServiceServicer_to_server(VpcService(loop, vtep_test(loop.state.fabric, vteps)), server)

@@ -1,0 +1,133 @@
+"""Gateways and hosts come, acknowledge and go; and callers wait for them, but not for ever."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from ipaddress import IPv4Address
+
+from controller.brain.networks import Gateway, Networks, Waiting
+from controller.brain.state import State
+from controller.brain.transact import Outcome
+from controller.model.effect import Effect, EndSession, NetworksChanged, Note, Reply
+from controller.model.error import BudgetExceeded, Unavailable
+from controller.model.event import GatewayAnswered, GatewayDown, GatewayUp
+
+MOST_NAMED = 10
+
+
+def changed(state: State, networks: Networks, reply: int, now: int, vteps: Iterable[IPv4Address] | None) -> Outcome:
+    """Make a new generation of changed networks, tell it, and let the caller wait for those that hear of it."""
+    networks = replace(networks, generation=max(networks.generation + 1, now))
+    state, effects = confirmed(replace(state, networks=networks), reply, now, vteps)
+    return state, (NetworksChanged(generation=networks.generation), *effects)
+
+
+def confirmed(state: State, reply: int, now: int, vteps: Iterable[IPv4Address] | None) -> Outcome:
+    """Answer the caller with the generation once everybody concerned runs it; at once where all do."""
+    networks = state.networks
+    touched = frozenset(vteps) if vteps is not None else None
+    waiting = Waiting(
+        reply=reply,
+        generation=networks.generation,
+        deadline_unix_ms=now + state.settings.gateway_timeout_ms,
+        missing=frozenset(
+            name
+            for name, gateway in networks.gateways.items()
+            if gateway.session is not None and gateway.hears_of(touched) and gateway.acknowledged < networks.generation
+        ),
+    )
+    return _settled(replace(state, networks=replace(networks, waiting=(*networks.waiting, waiting))))
+
+
+def gateway_up(state: State, event: GatewayUp, now: int) -> Outcome:
+    """Take note of a session; an older one of the same gateway ends, and what it acknowledged counts no more."""
+    networks, name = state.networks, event.gateway_id
+    known = networks.gateways.get(name)
+    if known is None and len(networks.gateways) >= state.settings.max_gateways:
+        full = f"{len(networks.gateways)} gateways and hosts are known already, the most that may be"
+        return state, (Reply(reply=event.reply, outcome=BudgetExceeded(full)),)
+    gateway = Gateway(vtep=event.vtep, is_host=event.is_host, session=event.session)
+    networks = replace(networks, gateways={**networks.gateways, name: gateway})
+    effects: list[Effect] = [Reply(reply=event.reply, outcome=networks.generation)]
+    effects.append(Note(severity="info", subject=name, text=f"attached, VTEP {event.vtep}"))
+    if known is not None and known.session is not None:
+        effects.append(EndSession(gateway_id=name, session=known.session))
+    is_new_address = not event.is_host and (known is None or known.is_host or known.vtep != event.vtep)
+    if is_new_address and networks.generation:  # hosts send what is for nobody of their VPC to a gateway
+        networks = replace(networks, generation=max(networks.generation + 1, now))
+        effects.append(NetworksChanged(generation=networks.generation))
+    return replace(state, networks=networks), tuple(effects)
+
+
+def gateway_down(state: State, event: GatewayDown, now: int) -> Outcome:
+    """Take note of a session's end; nobody waits for it any more. A host is forgotten, a gateway's address is not."""
+    networks, name = state.networks, event.gateway_id
+    known = networks.gateways.get(name)
+    if known is None or known.session != event.session:
+        return state, ()
+    rest = {other: gateway for other, gateway in networks.gateways.items() if other != name}
+    gateways = rest if known.is_host else {**networks.gateways, name: replace(known, session=None)}
+    waiting = tuple(replace(each, missing=each.missing - {name}) for each in networks.waiting)
+    state, effects = _settled(replace(state, networks=replace(networks, gateways=gateways, waiting=waiting)))
+    return state, (Note(severity="warning", subject=name, text="its session ended; it goes on as it is"), *effects)
+
+
+def gateway_answered(state: State, event: GatewayAnswered, now: int) -> Outcome:
+    """Take note of a generation that runs, or that was refused; words of an older session are of no account."""
+    networks, name = state.networks, event.gateway_id
+    known = networks.gateways.get(name)
+    if known is None or known.session != event.session or event.generation > networks.generation:
+        return state, ()
+    if event.refused:
+        return _refused(state, known, event)
+    runs = max(known.acknowledged, event.generation)
+    gateways = {**networks.gateways, name: replace(known, acknowledged=runs, refused="")}
+    waiting = tuple(
+        replace(each, missing=each.missing - {name}) if each.generation <= runs else each for each in networks.waiting
+    )
+    return _settled(replace(state, networks=replace(networks, gateways=gateways, waiting=waiting)))
+
+
+def _refused(state: State, known: Gateway, event: GatewayAnswered) -> Outcome:
+    """Answer who waits for this generation of this gateway: it is wanted all the same."""
+    networks, name = state.networks, event.gateway_id
+    gateways = {**networks.gateways, name: replace(known, refused=event.refused)}
+    told: list[Effect] = [Note(severity="error", subject=name, text=f"generation refused: {event.refused}")]
+    left = []
+    for each in networks.waiting:
+        if name in each.missing and each.generation <= event.generation:
+            told.append(Reply(reply=each.reply, outcome=_kept(f"gateway {name} refused it: {event.refused}")))
+        else:
+            left.append(each)
+    return replace(state, networks=replace(networks, gateways=gateways, waiting=tuple(left))), tuple(told)
+
+
+def tick(state: State, now: int) -> Outcome:
+    """Answer those who waited too long."""
+    networks = state.networks
+    late = [each for each in networks.waiting if each.deadline_unix_ms <= now]
+    if not late:
+        return state, ()
+    left = tuple(each for each in networks.waiting if each.deadline_unix_ms > now)
+    effects = tuple(Reply(reply=each.reply, outcome=_late(each)) for each in late)
+    return replace(state, networks=replace(networks, waiting=left)), effects
+
+
+def _settled(state: State) -> Outcome:
+    """Answer those for whom nobody is missing any more."""
+    networks = state.networks
+    done = [each for each in networks.waiting if not each.missing]
+    if not done:
+        return state, ()
+    left = tuple(each for each in networks.waiting if each.missing)
+    effects = tuple(Reply(reply=each.reply, outcome=each.generation) for each in done)
+    return replace(state, networks=replace(networks, waiting=left)), effects
+
+
+def _late(waiting: Waiting) -> Unavailable:
+    names = sorted(waiting.missing)
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return _kept(f"not acknowledged in time by {', '.join(names[:MOST_NAMED])}{more}")
+
+
+def _kept(why: str) -> Unavailable:
+    return Unavailable(f"the change is kept (generation not everywhere yet): {why}; the same call again waits again")

@@ -1,0 +1,132 @@
+"""VPCs, peerings and the border: what is wanted changes, or the caller is told why not. Nothing is half-applied."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from controller.brain.gateways import changed, confirmed
+from controller.brain.state import State
+from controller.brain.transact import Outcome
+from controller.model.admission import quoted
+from controller.model.effect import Reply
+from controller.model.error import HeddleError, InputError, InUse, NotFound
+from controller.model.event import ApplyBorder, ApplyPeering, ApplyVpc, DeletePeering, DeleteVpc
+from dataplane.config import limit
+from dataplane.config.check import (
+    border_problems,
+    claim_problems,
+    claims_of,
+    neighbours_of,
+    new_peering_problems,
+    peers_problems,
+)
+from dataplane.config.network import Vpc
+
+
+def apply_vpc(state: State, event: ApplyVpc, now: int) -> Outcome:
+    """Create or replace a VPC that is sound in itself; the same again changes nothing."""
+    networks, vpc = state.networks, event.vpc
+    known = networks.vpcs.get(vpc.id)
+    if known is vpc or known == vpc:
+        return confirmed(state, event.reply, now, event.vteps)
+    endpoints = networks.endpoints + len(vpc.endpoints) - (len(known.endpoints) if known else 0)
+    vpcs = {**networks.vpcs, vpc.id: vpc}
+    found = [*_too_many(len(vpcs), endpoints), *claim_problems(vpc, networks.claims)]
+    found += peers_problems(vpc.id, vpcs, networks.peers)
+    if found:
+        return _refuse(state, event.reply, InputError(*found))
+    after = replace(
+        networks,
+        vpcs=vpcs,
+        endpoints=endpoints,
+        vteps={**networks.vteps, vpc.id: event.vteps},
+        claims=_without(networks.claims, known, vpcs) | {claim: vpc.id for claim, _ in claims_of(vpc)},
+    )
+    touched = event.vteps | networks.vteps.get(vpc.id, frozenset())
+    return changed(state, after, event.reply, now, touched)
+
+
+def delete_vpc(state: State, event: DeleteVpc, now: int) -> Outcome:
+    """Take a VPC away, once nothing else names it: a peer would lose a way without being asked."""
+    networks, name = state.networks, event.vpc_id
+    known = networks.vpcs.get(name)
+    if known is None:
+        return _refuse(state, event.reply, NotFound(f"id: there is no vpc {quoted(name)}"))
+    if networks.peers.get(name):
+        peers = ", ".join(sorted(networks.peers[name]))
+        return _refuse(state, event.reply, InUse(f"vpc {name} is peered with {peers}; delete its peerings first"))
+    if any(rule.vpc == name for rule in networks.border):
+        return _refuse(state, event.reply, InUse(f"vpc {name} is named by a border rule; take it out first"))
+    vpcs = {other: vpc for other, vpc in networks.vpcs.items() if other != name}
+    after = replace(
+        networks,
+        vpcs=vpcs,
+        vteps={other: vteps for other, vteps in networks.vteps.items() if other != name},
+        claims=_without(networks.claims, known, vpcs),
+        endpoints=networks.endpoints - len(known.endpoints),
+    )
+    return changed(state, after, event.reply, now, networks.vteps[name])
+
+
+def apply_peering(state: State, event: ApplyPeering, now: int) -> Outcome:
+    """Let two VPCs reach each other."""
+    networks = state.networks
+    if event.peering in networks.peerings:
+        return confirmed(state, event.reply, now, None)
+    peerings = networks.peerings | {event.peering}
+    peers = neighbours_of(peerings)
+    found = list(dict.fromkeys(new_peering_problems(event.peering, networks.vpcs, peers)))
+    if found:
+        return _refuse(state, event.reply, InputError(*found))
+    return changed(state, replace(networks, peerings=peerings, peers=peers), event.reply, now, None)
+
+
+def delete_peering(state: State, event: DeletePeering, now: int) -> Outcome:
+    """End a peering."""
+    networks, peering = state.networks, event.peering
+    if peering not in networks.peerings:
+        return _refuse(
+            state, event.reply, NotFound(f"{quoted(peering.a)} and {quoted(peering.b)} are no peers of each other")
+        )
+    peerings = networks.peerings - {peering}
+    after = replace(networks, peerings=peerings, peers=neighbours_of(peerings))
+    return changed(state, after, event.reply, now, None)
+
+
+def apply_border(state: State, event: ApplyBorder, now: int) -> Outcome:
+    """Replace all that may be opened towards the provider's networks."""
+    networks = state.networks
+    if networks.border == event.rules:
+        return confirmed(state, event.reply, now, None)
+    found = list(border_problems(event.rules, networks.vpcs))
+    if found:
+        return _refuse(state, event.reply, InputError(*found))
+    return changed(state, replace(networks, border=event.rules), event.reply, now, None)
+
+
+def _refuse(state: State, reply: int, why: HeddleError) -> Outcome:
+    return state, (Reply(reply=reply, outcome=why),)
+
+
+def _too_many(vpcs: int, endpoints: int) -> list[str]:
+    found = []
+    if vpcs > limit.MOST_VPCS:
+        found.append(f"vpcs: {limit.MOST_VPCS} are there already, the most that may be")
+    if endpoints > limit.MOST_ENDPOINTS:
+        found.append(f"endpoints: {endpoints} of all VPCs; at most {limit.MOST_ENDPOINTS}")
+    return found
+
+
+def _without(
+    claims: Mapping[tuple[str, int], str], vpc: Vpc | None, vpcs: Mapping[str, Vpc]
+) -> dict[tuple[str, int], str]:
+    """Return the claims without a VPC's; a NAT address that others share goes over to one of them."""
+    left = dict(claims)
+    if vpc is None:
+        return left
+    for claim, _ in claims_of(vpc):
+        left.pop(claim, None)
+    if vpc.nat is not None:
+        heir = next((other.id for other in vpcs.values() if other.id != vpc.id and other.nat == vpc.nat), None)
+        if heir is not None:
+            left["nat", int(vpc.nat)] = heir
+    return left

@@ -1,0 +1,64 @@
+"""A gateway's session with the controller over real gRPC: applies what it is told, and acknowledges when asked to."""
+
+import asyncio
+import contextlib
+
+from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
+from dataplane.config.updates import Replica
+
+
+class GatewaySession:
+    """`answers`: acknowledge each generation by itself; else only by `acknowledge`."""
+
+    def __init__(self, channel, gateway_id="gw1", vtep="10.0.0.1", kind="", *, answers=True):
+        self.replica = Replica()
+        self.messages = []
+        self.tables_requests = []
+        self.error = None
+        self.answers = answers
+        self._changed = asyncio.Event()
+        hello = pb.GatewayHello(gateway_id=gateway_id, vtep_ip=vtep, kind=kind)
+        self.call = rpc.GatewayServiceStub(channel).Attach()
+        self._task = asyncio.create_task(self._run(hello))
+
+    @property
+    def network(self):
+        return self.replica.desired and self.replica.desired.network
+
+    async def _run(self, hello):
+        try:
+            await self.call.write(pb.GatewayReport(hello=hello))
+            async for update in self.call:
+                if update.tables_request:
+                    self.tables_requests.append(update.tables_request)
+                else:
+                    self.messages.append(update)
+                    done = self.replica.apply(update)
+                    if done and self.answers:
+                        await self.acknowledge()
+                self._changed.set()
+        except Exception as error:
+            self.error = error
+        finally:
+            self._changed.set()
+
+    async def acknowledge(self, refused=""):
+        ack = pb.GatewayAck(generation=self.network.generation, refused=refused)
+        await self.call.write(pb.GatewayReport(ack=ack))
+
+    async def until(self, holds, timeout_s=20):
+        """Wait until a condition of this session holds."""
+        async with asyncio.timeout(timeout_s):
+            while not holds(self):
+                self._changed.clear()
+                await self._changed.wait()
+
+    async def ended(self, timeout_s=20):
+        async with asyncio.timeout(timeout_s):
+            await asyncio.wait([self._task])
+
+    async def close(self):
+        self.call.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._task

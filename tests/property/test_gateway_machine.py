@@ -1,0 +1,195 @@
+"""Gateways and hosts come, go, lag and refuse in any order: all end with the newest, and every caller is answered."""
+
+from dataclasses import replace
+from ipaddress import IPv4Address, ip_network
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from controller.brain.decide import decide
+from controller.brain.networks import desired_of, news_for
+from controller.brain.state import begin
+from controller.model.effect import EndSession, NetworksChanged, Reply
+from controller.model.error import HeddleError, InputError, InUse, NotFound, Unavailable
+from controller.model.event import (
+    ApplyBorder,
+    ApplyPeering,
+    ApplyVpc,
+    DeletePeering,
+    DeleteVpc,
+    GatewayAnswered,
+    GatewayDown,
+    GatewayUp,
+    Tick,
+)
+from dataplane.config.check import network_problems
+from dataplane.config.network import BorderRule, Endpoint, Peering, Realm, Subnet, Vpc
+from dataplane.config.updates import Replica, updates
+from tests.unit.brain.driver import small_fabric
+
+NAMES = st.sampled_from(["a", "b", "c"])
+PLACES = st.sampled_from(["g1", "g2", "h1", "h2"])
+VTEPS = {name: IPv4Address(f"192.0.2.{i}") for i, name in enumerate(["g1", "g2", "h1", "h2"], start=1)}
+
+
+def vpc(name, vni, third, places):
+    prefix = ip_network(f"10.0.{third}.0/24")
+    ends = tuple(
+        Endpoint(ip=prefix[10 + i], mac=0x0600_0000_0000 | i, vtep=VTEPS[place]) for i, place in enumerate(places)
+    )
+    return Vpc(id=name, vni=vni, subnets=(Subnet(prefix=prefix, gateway=prefix[1]),), endpoints=ends)
+
+
+class Place:
+    """A gateway or a host as the shell serves it: one generation on its way at a time, differences after the first."""
+
+    def __init__(self, session):
+        self.session = session
+        self.sent = None
+        self.replica = Replica()
+        self.under_way = []
+        self.acknowledged = 0
+
+
+class GatewayMachine(RuleBasedStateMachine):
+    """Three VPCs, two gateways, two hosts."""
+
+    def __init__(self):
+        super().__init__()
+        self.state = begin(small_fabric(leaves=2))
+        self.now = 1_000_000
+        self.asked = {}
+        self.answers = {}
+        self.places = {}
+        self.sessions = 0
+
+    def feed(self, event):
+        self.state, effects = decide(self.state, event, self.now)
+        for effect in effects:
+            if isinstance(effect, Reply):
+                assert effect.reply not in self.answers
+                self.answers[effect.reply] = effect.outcome
+            elif isinstance(effect, EndSession):
+                assert self.places[effect.gateway_id].session != effect.session
+            elif isinstance(effect, NetworksChanged):
+                assert effect.generation == self.state.networks.generation
+
+    def ask(self, make):
+        number = len(self.asked) + 1
+        event = make(number)
+        self.asked[number] = (event, self.now)
+        self.feed(event)
+
+    @rule(name=NAMES, vni=st.integers(1, 3), third=st.integers(0, 2), places=st.lists(PLACES, max_size=3))
+    def apply(self, name, vni, third, places):
+        wanted = vpc(name, vni, third, places)
+        vteps = frozenset(endpoint.vtep for endpoint in wanted.endpoints)
+        self.ask(lambda reply: ApplyVpc(reply=reply, vpc=wanted, vteps=vteps))
+
+    @rule(name=NAMES)
+    def delete(self, name):
+        self.ask(lambda reply: DeleteVpc(reply=reply, vpc_id=name))
+
+    @rule(pair=st.sampled_from(["ab", "ac", "bc"]), gone=st.booleans())
+    def peer(self, pair, gone):
+        kind = DeletePeering if gone else ApplyPeering
+        self.ask(lambda reply: kind(reply=reply, peering=Peering(a=pair[0], b=pair[1])))
+
+    @rule(names=st.lists(st.sampled_from(["a", "b", "*"]), max_size=2))
+    def border(self, names):
+        rules = tuple(
+            BorderRule(allow=True, vpc=name, realm=Realm.STORAGE, remote=ip_network("10.9.0.0/16")) for name in names
+        )
+        self.ask(lambda reply: ApplyBorder(reply=reply, rules=rules))
+
+    @rule(name=PLACES)
+    def attach(self, name):
+        """Also where a session of that name is there still: the old one has not noticed its end."""
+        self.sessions += 1
+        self.places[name] = Place(self.sessions)
+        host, session = name.startswith("h"), self.sessions
+        self.ask(lambda reply: GatewayUp(reply=reply, session=session, gateway_id=name, vtep=VTEPS[name], is_host=host))
+
+    @rule(name=PLACES)
+    def detach(self, name):
+        place = self.places.pop(name, None)
+        if place is not None:
+            self.feed(GatewayDown(session=place.session, gateway_id=name))
+
+    @rule(name=PLACES, session=st.integers(0, 3))
+    def an_old_session_ends_late(self, name, session):
+        if name not in self.places or self.places[name].session != session:
+            self.feed(GatewayDown(session=session, gateway_id=name))
+            self.feed(GatewayAnswered(session=session, gateway_id=name, generation=self.state.networks.generation))
+
+    @rule(name=PLACES, refused=st.booleans())
+    def serve(self, name, refused):
+        """Send what is new, or let what is under way arrive and be answered."""
+        place = self.places.get(name)
+        if place is None:
+            return
+        if not place.under_way:
+            news = news_for(self.state.networks, name, place.sent)
+            if news is not None:
+                place.under_way = list(updates(place.sent, news))
+                place.sent = news
+            return
+        for message in place.under_way:
+            place.replica.apply(message)
+        place.under_way = []
+        generation = place.sent.network.generation
+        self.feed(
+            GatewayAnswered(
+                session=place.session, gateway_id=name, generation=generation, refused="full" if refused else ""
+            )
+        )
+
+    @rule(ms=st.sampled_from([1, 1_000, 6_000]))
+    def time_passes(self, ms):
+        self.now += ms
+        self.feed(Tick())
+
+    @invariant()
+    def what_is_wanted_is_sound(self):
+        assert list(network_problems(desired_of(self.state.networks).network)) == []
+
+    @invariant()
+    def refusals_have_a_reason(self):
+        for number, outcome in self.answers.items():
+            if isinstance(outcome, HeddleError):
+                assert isinstance(outcome, InputError | NotFound | InUse | Unavailable), number
+                assert str(outcome).strip()
+
+    @invariant()
+    def nobody_waits_for_who_is_not_there(self):
+        networks = self.state.networks
+        for waiting in networks.waiting:
+            assert waiting.missing <= {name for name, g in networks.gateways.items() if g.session is not None}
+
+    def teardown(self):
+        for name in list(self.places):
+            for _ in range(4):
+                self.serve(name, refused=False)
+        networks = self.state.networks
+        for name, place in self.places.items():
+            if not networks.generation:
+                assert place.replica.desired is None
+                continue
+            held, whole = place.replica.desired, desired_of(networks)
+            mine = whole.network.vpcs
+            if name.startswith("h"):
+                mine = tuple(each for each in mine if VTEPS[name] in networks.vteps[each.id])
+            assert set(held.network.vpcs) == set(mine)
+            assert held.gateways == whole.gateways
+            if name.startswith("g"):
+                assert replace(held.network, vpcs=()) == replace(whole.network, vpcs=())
+                assert networks.gateways[name].acknowledged == networks.generation
+        self.now += 10_000
+        self.feed(Tick())
+        assert set(self.answers) == set(self.asked)
+        assert networks.endpoints == sum(len(each.endpoints) for each in networks.vpcs.values())
+
+
+TestGatewayMachine = GatewayMachine.TestCase
+TestGatewayMachine.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)

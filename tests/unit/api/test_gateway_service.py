@@ -1,0 +1,244 @@
+"""GatewayService over gRPC: sessions, generations, who waits for whom, and tables on their way."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import grpc
+import pytest
+
+from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
+from tests.fakes.gateway_session import GatewaySession
+from tests.unit.api.conftest import running
+from tests.unit.api.test_vpc_service import blue, red, refusal
+
+
+class Controller:
+    def __init__(self, running_controller):
+        self.channel = running_controller.channel
+        self.vpcs = rpc.VpcServiceStub(self.channel)
+        self.gateways = rpc.GatewayServiceStub(self.channel)
+        self.sessions = []
+
+    def attach(self, *arguments, **options):
+        session = GatewaySession(self.channel, *arguments, **options)
+        self.sessions.append(session)
+        return session
+
+    async def status(self, holds=lambda reply: True):
+        async with asyncio.timeout(20):
+            while True:
+                reply = await self.gateways.ListGateways(pb.ListGatewaysRequest())
+                if holds(reply):
+                    return reply
+                await asyncio.sleep(0.02)
+
+
+@asynccontextmanager
+async def started(**config):
+    async with running(**config) as found:
+        controller = Controller(found)
+        try:
+            yield controller
+        finally:
+            for session in controller.sessions:
+                await session.close()
+
+
+def attached(*names):
+    return lambda reply: [g.hello.gateway_id for g in reply.gateways if g.attached] == list(names)
+
+
+async def test_a_gateway_gets_everything_and_then_changes():
+    async with started() as controller:
+        await controller.vpcs.ApplyVpc(blue())
+        session = controller.attach()
+        await session.until(lambda s: s.network and s.network.vpcs)
+        await controller.vpcs.ApplyVpc(red())
+        assert [vpc.id for vpc in session.network.vpcs] == ["blue", "red"]
+        await controller.vpcs.ApplyPeering(pb.Peering(vpc_a="blue", vpc_b="red"))
+        await controller.vpcs.ApplyVpc(blue(tenant="new"))
+        whole = [(message.whole, [vpc.id for vpc in message.vpcs]) for message in session.messages]
+        assert whole == [(True, ["blue"]), (False, ["red"]), (False, []), (False, ["blue"])]
+        reply = await controller.status()
+        assert reply.gateways[0].acknowledged_generation == reply.generation == session.network.generation
+
+
+async def test_a_change_is_answered_when_every_attached_gateway_acknowledged_it():
+    async with started() as controller:
+        prompt, slow = controller.attach("gw1"), controller.attach("gw2", "10.0.0.2", answers=False)
+        await controller.status(attached("gw1", "gw2"))
+        applying = asyncio.ensure_future(controller.vpcs.ApplyVpc(blue()))
+        await slow.until(lambda s: s.network is not None)
+        await prompt.until(lambda s: s.network is not None)
+        assert not applying.done()
+        await slow.acknowledge()
+        assert await applying == blue()
+
+
+async def test_who_does_not_acknowledge_in_time_is_named_and_the_change_is_kept():
+    async with started(gateway_timeout_ms=100) as controller:
+        session = controller.attach(answers=False)
+        await controller.status(attached("gw1"))
+        code, details = await refusal(controller.vpcs.ApplyVpc(blue()))
+        assert (code, "gw1" in details) == (grpc.StatusCode.UNAVAILABLE, True)
+        assert [vpc.id for vpc in (await controller.vpcs.ListVpcs(pb.ListVpcsRequest())).vpcs] == ["blue"]
+        session.answers = True
+        await session.acknowledge()
+        assert await controller.vpcs.ApplyVpc(blue()) == blue()
+
+
+async def test_a_gateway_that_refuses_is_named_with_its_reason():
+    async with started() as controller:
+        session = controller.attach(answers=False)
+        await controller.status(attached("gw1"))
+        applying = asyncio.ensure_future(controller.vpcs.ApplyVpc(blue()))
+        await session.until(lambda s: s.network is not None)
+        await session.acknowledge(refused="no room")
+        code, details = await refusal(applying)
+        assert (code, "gateway gw1 refused it: no room" in details) == (grpc.StatusCode.UNAVAILABLE, True)
+        assert (await controller.status()).gateways[0].refused == "no room"
+
+
+async def test_a_gateway_that_goes_is_not_waited_for_and_gets_everything_when_it_comes_back():
+    async with started(gateway_timeout_ms=60_000) as controller:
+        session = controller.attach(answers=False)
+        await controller.status(attached("gw1"))
+        applying = asyncio.ensure_future(controller.vpcs.ApplyVpc(blue()))
+        await session.until(lambda s: s.network is not None)
+        await session.close()
+        assert await applying == blue()
+        await controller.vpcs.ApplyVpc(red())
+        again = controller.attach()
+        await again.until(lambda s: s.network is not None)
+        assert {vpc.id for vpc in again.network.vpcs} == {"blue", "red"}
+        assert again.messages[0].whole
+
+
+async def test_changes_coalesce_while_a_gateway_is_busy():
+    async with started(gateway_timeout_ms=100) as controller:
+        session = controller.attach(answers=False)
+        await controller.status(attached("gw1"))
+        for vni in range(1, 6):
+            await refusal(controller.vpcs.ApplyVpc(blue(vni=vni)))
+        assert [message.vpcs[0].vni for message in session.messages] == [1]
+        await session.acknowledge()
+        await session.until(lambda s: len(s.messages) == 2)
+        assert session.network.vpcs[0].vni == 5
+
+
+async def test_the_same_again_makes_no_new_generation():
+    async with started() as controller:
+        await controller.vpcs.ApplyVpc(blue())
+        before = (await controller.status()).generation
+        assert await controller.vpcs.ApplyVpc(blue()) == blue()
+        assert (await controller.status()).generation == before
+
+
+async def test_nothing_is_told_before_the_first_word_about_vpcs():
+    async with started() as controller:
+        session = controller.attach()
+        await controller.status(attached("gw1"))
+        await controller.gateways.ListGateways(pb.ListGatewaysRequest())
+        assert session.messages == []
+
+
+async def test_a_second_session_of_a_gateway_ends_the_first():
+    async with started() as controller:
+        first = controller.attach()
+        await controller.status(attached("gw1"))
+        await controller.vpcs.ApplyVpc(blue())
+        second = controller.attach()
+        await first.ended()
+        assert first.error.code() is grpc.StatusCode.UNAVAILABLE
+        await second.until(lambda s: s.network is not None)
+        assert (await controller.status()).gateways[0].attached
+
+
+async def test_a_host_is_told_of_its_own_vpcs_and_of_the_gateways_alone():
+    async with started() as controller:
+        gateway = controller.attach("gw1", "10.0.0.8")
+        host = controller.attach("h1", "10.0.0.1", "host")
+        await controller.status(attached("gw1", "h1"))
+        await controller.vpcs.ApplyVpc(blue())
+        await controller.vpcs.ApplyVpc(red())
+        await gateway.until(lambda s: len(s.network.vpcs) == 2)
+        assert [vpc.id for vpc in host.network.vpcs] == ["blue"]
+        assert {name: str(vtep) for name, vtep in host.replica.desired.gateways.items()} == {"gw1": "10.0.0.8"}
+        assert len(host.messages) == 1
+
+
+@pytest.mark.parametrize(
+    ("report", "words"),
+    [
+        (pb.GatewayReport(ack=pb.GatewayAck()), "the first message of a session is a hello"),
+        (pb.GatewayReport(hello=pb.GatewayHello(gateway_id="a b", vtep_ip="10.0.0.1")), "gateway_id: 'a b' is no id"),
+        (pb.GatewayReport(hello=pb.GatewayHello(gateway_id="a", vtep_ip="x")), "vtep_ip: 'x' is no IPv4 address"),
+        (pb.GatewayReport(hello=pb.GatewayHello(gateway_id="a", vtep_ip="10.0.0.1", kind="x")), "kind: 'x' is none of"),
+    ],
+)
+async def test_who_does_not_say_who_it_is_is_refused(report, words):
+    async with started() as controller:
+        call = controller.gateways.Attach()
+        await call.write(report)
+        code, details = await refusal(call.read())
+        assert (code, words in details) == (grpc.StatusCode.INVALID_ARGUMENT, True), details
+
+
+async def test_a_generation_that_was_not_sent_is_not_acknowledged():
+    async with started() as controller:
+        session = controller.attach(answers=False)
+        await controller.status(attached("gw1"))
+        await session.call.write(pb.GatewayReport(ack=pb.GatewayAck(generation=1 << 62)))
+        await session.ended()
+        assert session.error.code() is grpc.StatusCode.INVALID_ARGUMENT
+
+
+async def test_counters_are_shown_as_they_were_told_last():
+    async with started() as controller:
+        session = controller.attach()
+        await controller.status(attached("gw1"))
+        for packets in (1, 2):
+            counters = pb.GatewayCounters(active=True, drops={"NO_ROUTE": packets})
+            await session.call.write(pb.GatewayReport(counters=counters))
+        reply = await controller.status(lambda r: r.gateways[0].counters.drops.get("NO_ROUTE") == 2)
+        assert reply.gateways[0].counters.active
+        assert reply.gateways[0].last_seen_unix_ms > 0
+
+
+async def test_installed_tables_are_handed_through():
+    async with started() as controller:
+        session = controller.attach()
+        await controller.status(attached("gw1"))
+        reading = controller.gateways.ReadTables(pb.ReadTablesRequest(gateway_id="gw1"))
+        collecting = asyncio.create_task(_collect(reading))
+        await session.until(lambda s: s.tables_requests)
+        for number in range(200):
+            part = pb.TablesPart(request=session.tables_requests[0], data=bytes([number]), last=number == 199)
+            await session.call.write(pb.GatewayReport(tables=part))
+        assert await collecting == bytes(range(200))
+
+
+async def _collect(call):
+    return b"".join([part.data async for part in call])
+
+
+async def test_tables_of_who_is_not_attached_refuses_or_goes_away_are_an_error():
+    async with started() as controller:
+        absent = controller.gateways.ReadTables(pb.ReadTablesRequest(gateway_id="gw1"))
+        assert (await refusal(_collect(absent)))[0] is grpc.StatusCode.NOT_FOUND
+        session = controller.attach()
+        await controller.status(attached("gw1"))
+        for part in (pb.TablesPart(refused="not yet"), None):
+            reading = controller.gateways.ReadTables(pb.ReadTablesRequest(gateway_id="gw1"))
+            collecting = asyncio.create_task(_collect(reading))
+            seen = 1 if part is not None else 2
+            await session.until(lambda s, seen=seen: len(s.tables_requests) == seen)
+            if part is None:
+                await session.close()
+            else:
+                part.request = session.tables_requests[-1]
+                await session.call.write(pb.GatewayReport(tables=part))
+            code, details = await refusal(collecting)
+            expected = grpc.StatusCode.UNAVAILABLE if part is None else grpc.StatusCode.INTERNAL
+            assert code is expected, details
