@@ -21,8 +21,9 @@ from controller.model.event import GatewayAnswered, GatewayDown, GatewayUp
 from controller.runtime.gateways import Session, TooManyRequests
 from controller.runtime.loop import Loop
 from dataplane.config.check import NAME, is_unicast
+from dataplane.config.desired import Desired
 from dataplane.config.refusal import shown
-from dataplane.config.updates import Desired, updates
+from dataplane.config.updates import updates
 
 Context = Any
 HELLO_TIMEOUT_S = 10.0

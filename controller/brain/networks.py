@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 
+from dataplane.config.desired import Desired, for_host
 from dataplane.config.network import BorderRule, NetworkConfig, Peering, Vpc
-from dataplane.config.updates import Desired, for_host
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,14 +1,15 @@
 """Changes of a network on their way to a gateway or a host: cut from two states here, put together there.
 
-`Desired` is what there is to tell; `updates` writes the difference between what somebody has and that, in messages of
-bounded size; `Replica` reads them back. Whoever applies every message of a session holds the last one's state exactly.
+`updates` writes the difference between what somebody has and what there is, in messages of bounded size; `Replica`
+reads them back. Whoever applies every message of a session holds the last one's state exactly.
 """
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from ipaddress import IPv4Address
 
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from dataplane.config.desired import Desired
 from dataplane.config.network import NetworkConfig, Vpc
 from dataplane.config.refusal import Refused, refuse
 from dataplane.config.wire import border_from, border_to, peering_from, peering_to, vpc_from, vpc_to
@@ -17,21 +18,6 @@ MOST_UPDATE_BYTES = 1 << 20
 """A message is closed once it is larger; a VPC of its own may be larger still."""
 MOST_MESSAGE_BYTES = 64 << 20
 """What the receiver's channel has to take."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Desired:
-    """All that gateways and hosts are told of."""
-
-    network: NetworkConfig = field(default_factory=NetworkConfig)
-    gateways: Mapping[str, IPv4Address] = field(default_factory=dict)
-    """VTEPs by gateway id."""
-
-
-def for_host(desired: Desired, vtep: IPv4Address, serves: Mapping[str, frozenset[IPv4Address]]) -> Desired:
-    """Return what concerns the host with a VTEP: the VPCs with an endpoint there. `serves` gives VTEPs by VPC id."""
-    vpcs = tuple(vpc for vpc in desired.network.vpcs if vtep in serves[vpc.id])
-    return Desired(network=NetworkConfig(generation=desired.network.generation, vpcs=vpcs), gateways=desired.gateways)
 
 
 def updates(before: Desired | None, after: Desired) -> Iterator[pb.NetworkUpdate]:

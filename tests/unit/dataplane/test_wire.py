@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from dataplane.config import updates as changes
+from dataplane.config.desired import Desired, for_host
 from dataplane.config.network import NetworkConfig, Protocol, Realm
 from dataplane.config.refusal import MOST_LINES, Refused
-from dataplane.config.updates import Desired, Replica, for_host, updates
+from dataplane.config.updates import Replica, updates
 from dataplane.config.wire import border_from, border_to, peering_from, peering_to, vpc_from, vpc_to
 from tests.property.networks import VTEPS, networks
 

@@ -1,0 +1,22 @@
+"""All that there is to tell, and which of it concerns a host."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from ipaddress import IPv4Address
+
+from dataplane.config.network import NetworkConfig
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Desired:
+    """All that gateways and hosts are told of."""
+
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+    gateways: Mapping[str, IPv4Address] = field(default_factory=dict)
+    """VTEPs by gateway id."""
+
+
+def for_host(desired: Desired, vtep: IPv4Address, serves: Mapping[str, frozenset[IPv4Address]]) -> Desired:
+    """Return what concerns the host with a VTEP: the VPCs with an endpoint there. `serves` gives VTEPs by VPC id."""
+    vpcs = tuple(vpc for vpc in desired.network.vpcs if vtep in serves[vpc.id])
+    return Desired(network=NetworkConfig(generation=desired.network.generation, vpcs=vpcs), gateways=desired.gateways)
