@@ -14,11 +14,10 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Path:
-    """One way for heartbeats; with two of them, no single broken network looks like a partner's death."""
+    """A way to the partner, each end as ADDRESS:PORT. With two, one broken network does not look like a death."""
 
-    local: str
-    """ADDRESS:PORT to send from and listen at (UDP)."""
-    remote: str
+    listen: str
+    partner: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,17 +26,16 @@ class PairConfig:
 
     partner_id: str
     mode: Mode = Mode.ACTIVE_STANDBY
-    heartbeats: tuple[Path, ...]
-    records: Path | None = None
-    """TCP: where copies of the partner's connections are taken, and where it takes ours."""
+    paths: tuple[Path, ...]
+    """Heartbeats go over all of them (UDP), copies of connections over the first (TCP, the same ports)."""
     takes_over: tuple[tuple[str, IPv4Address], ...] = ()
-    """By interface: the address of the partner there, which is served as well while the partner is not."""
+    """By interface: the partner's address there, which is served as well while the partner does not."""
     interval_ms: int = 100
     missed: int = 5
     """Heartbeats that do not come until the partner counts as dead."""
     preempt: bool = False
-    """Whether a gateway that is back takes over its share again by itself, once it has a copy of all connections."""
+    """Whether a gateway that is back takes its share again by itself, once it has a copy of all connections."""
     hold_s: int = 30
     """For how long its partner must have heard it without a break before."""
     key: bytes = b""
-    """Shared secret under which heartbeats and records are sealed; empty for none."""
+    """Shared secret under which heartbeats and copies are sealed; empty for none."""

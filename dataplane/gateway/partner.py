@@ -19,6 +19,7 @@ from dataplane.gateway.state import (
     JOURNAL_TAIL,
     PAIRS_USED,
     PARTNER_REFUSED,
+    RESEND_ALL,
     RESEND_LEFT,
     UPDATED,
     State,
@@ -31,8 +32,12 @@ NO_GENERATION = -1
 
 @kernel
 def begin_telling(state: State) -> None:
-    """Begin to tell a partner, from all connections that there are on."""
+    """Begin to tell a partner, from all connections that there are on.
+
+    Also those that it told itself: it may have died since, and would miss them if this one died as well.
+    """
     state.counts[JOURNAL_ON] = 1
+    state.counts[RESEND_ALL] = 1
     state.counts[JOURNAL_TAIL] = state.counts[JOURNAL_HEAD]
     state.counts[RESEND_LEFT] = state.counts[PAIRS_USED]
 
@@ -60,13 +65,16 @@ def collect(state: State, records: Rows, now_ns: int) -> int:
     while found < records.shape[0] and counts[RESEND_LEFT] > 0:
         counts[RESEND_LEFT] -= 1
         forward = state.connections[2 * counts[RESEND_LEFT]]
-        if forward.key == 0 or forward.flags & FROM_PARTNER:
+        if forward.key == 0 or (forward.flags & FROM_PARTNER and not counts[RESEND_ALL]):
             continue
         back = state.connections[forward.pair]
         idle_ns = now_ns - max(forward.last_seen_ns, back.last_seen_ns)
         mapped = (1 if forward.mapping >= 0 else 0) | (2 if back.mapping >= 0 else 0)
         describe(records[found], UPDATED, forward, mapped, idle_ns)
+        records[found].flags = forward.flags & ~FROM_PARTNER
         found += 1
+    if counts[RESEND_LEFT] == 0:
+        counts[RESEND_ALL] = 0
     return found
 
 

@@ -77,6 +77,8 @@ JOURNAL_ON, JOURNAL_HEAD, JOURNAL_TAIL, JOURNAL_LOST, RESEND_LEFT = range(8, 13)
 AGED_NS, AGED_NEXT, AGED_ENDED, SEED, PARTNER_REFUSED, PAIRS_HELD = range(13, 19)
 """When ageing was last at work; the pair it looks at next; connections that it ended; what port choices start from;
 records of the partner that found no room or another connection in their place; pairs that ended in this burst."""
+RESEND_ALL = 19
+"""1 while pairs that are the partner's are told as well: to one that has begun anew."""
 COUNTS = 32
 
 

@@ -1,0 +1,79 @@
+"""What a gateway of a pair has to do for the shares that it holds: whose addresses it answers for, what it forwards.
+
+In active-standby there is one share, called by the lower id: that member's own addresses, and all public ones. In
+active-active each member's own addresses are a share; the public ones go with the share of the lower id, and what
+comes for the other's connections is forwarded by the copies. A member whose addresses are no share keeps them always.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from ipaddress import IPv4Address
+
+from dataplane.config.local import LocalConfig, Side
+from dataplane.config.pair import Mode, PairConfig
+from dataplane.control.pair.ownership import Terms
+from dataplane.control.slow.directory import Duty
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """As the compilation of tables and the slow path want it."""
+
+    active: bool
+    taken_vtep: IPv4Address | None
+    duty: Duty
+
+
+ALONE = Work(active=True, taken_vtep=None, duty=Duty())
+"""The work of a gateway without a partner."""
+
+
+def shares_of(me: str, pair: PairConfig) -> frozenset[str]:
+    """Return the shares of a pair."""
+    members = {me, pair.partner_id}
+    return frozenset(members if pair.mode is Mode.ACTIVE_ACTIVE else {min(members)})
+
+
+def terms_of(me: str, pair: PairConfig) -> Terms:
+    """Return what the ownership of shares goes by."""
+    return Terms(
+        me=me,
+        partner=pair.partner_id,
+        shares=shares_of(me, pair),
+        missed=pair.missed,
+        preempt=pair.preempt,
+        hold_ticks=max(1, pair.hold_s * 1000 // pair.interval_ms),
+    )
+
+
+def work_of(local: LocalConfig, pair: PairConfig, held: frozenset[str]) -> Work:
+    """Return what to do while these shares are held."""
+    me, shares = local.gateway_id, shares_of(local.gateway_id, pair)
+    numbers = {interface.name: number for number, interface in enumerate(local.interfaces)}
+    taken = {numbers[name]: address for name, address in pair.takes_over if name in numbers}
+    taken = taken if pair.partner_id in held else {}
+    vteps = [address for number, address in taken.items() if local.interfaces[number].side is Side.UNDERLAY]
+    return Work(
+        active=bool(held),
+        taken_vtep=vteps[0] if vteps else None,
+        duty=Duty(own=me in held or me not in shares, public=min(shares) in held, taken=taken),
+    )
+
+
+def pair_problems(local: LocalConfig, pair: PairConfig) -> Iterator[str]:
+    """Yield what is wrong with a partner's configuration, a line each with the place."""
+    if pair.partner_id == local.gateway_id or not pair.partner_id:
+        yield f"partner: id: {pair.partner_id!r} has to be that of the other gateway"
+    if not pair.paths:
+        yield "partner: paths: there has to be one at least"
+    if not 10 <= pair.interval_ms <= 10_000 or not 2 <= pair.missed <= 100:
+        yield f"partner: {pair.missed} heartbeats of {pair.interval_ms} ms: 2 to 100 of 10 to 10,000 ms"
+    by_name = {interface.name: interface for interface in local.interfaces}
+    for name, address in pair.takes_over:
+        if name not in by_name:
+            yield f"partner: takes_over: {name} is none of this gateway's interfaces"
+        elif by_name[name].address == address:
+            yield f"partner: takes_over: {address} on {name} is this gateway's own"
+    underlays = {interface.name for interface in local.interfaces if interface.side is Side.UNDERLAY}
+    if not underlays & {name for name, _ in pair.takes_over}:
+        yield "partner: takes_over: its VTEP, the address on an underlay interface, is missing"
