@@ -15,7 +15,7 @@ from tests.unit.api.test_vpc_service import blue, red, refusal
 
 class Controller:
     def __init__(self, running_controller):
-        self.channel = running_controller.channel
+        self.channel, self.target = running_controller.channel, running_controller.addresses["grpc"]
         self.vpcs = rpc.VpcServiceStub(self.channel)
         self.gateways = rpc.GatewayServiceStub(self.channel)
         self.sessions = []

@@ -1,0 +1,72 @@
+"""`heddle vtep`: the VTEP agent of a host as a command."""
+
+import asyncio
+import json
+import logging
+import re
+import signal
+import sys
+from ipaddress import IPv4Address
+from typing import Annotated
+
+import typer
+
+Server = Annotated[
+    str, typer.Option(metavar="ADDR:PORT", envvar="HEDDLE_SERVER", help="The controller's gRPC address.")
+]
+Host = Annotated[str, typer.Option(help="This host's id, unique among hosts and gateways.")]
+Vtep = Annotated[str, typer.Option(metavar="IP", help="This host's VTEP: an IPv4 address of its own on the underlay.")]
+Mtu = Annotated[int, typer.Option(min=576, max=65535, help="The underlay's MTU; VPCs get 50 bytes less.")]
+Ports = Annotated[
+    list[str] | None,
+    typer.Option("--port", metavar="VNI/MAC=INTERFACE", help="An endpoint's interface on this host; may be repeated."),
+]
+_PORT = re.compile(r"(\d{1,8})/([0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){5})=(\S{1,15})")
+
+
+def vtep(server: Server, host: Host, vtep: Vtep, underlay_mtu: Mtu = 1500, port: Ports = None) -> None:
+    """Keep this host's VXLAN devices as the controller says, for the VPCs with an endpoint here.
+
+    Each VPC gets a bridge `hb<VNI>` and a device `hx<VNI>`; nothing is learned or flooded. Endpoints' interfaces are
+    put on the bridge of their VPC. Prints one JSON line when it is ready; SIGINT and SIGTERM end it and leave the
+    devices (fail-static). Needs root. Exit status: 0; 1 where it cannot run; 2 for bad options.
+
+    heddle vtep --server 10.0.0.9:50051 --host h1 --vtep 192.168.100.1 --port 100/02:00:00:00:00:01=tap-red1
+    """
+    try:
+        address = IPv4Address(vtep)
+    except ValueError:
+        _refuse(f"--vtep: {vtep!r} is no IPv4 address such as 192.168.100.1")
+    ports = {}
+    for text in port or ():
+        match = _PORT.fullmatch(text)
+        if match is None:
+            _refuse(f"--port: {text!r} is not VNI/MAC=INTERFACE, such as 100/02:00:00:00:00:01=tap-red1")
+        else:
+            ports[int(match[1]), int(match[2].replace(":", ""), 16)] = match[3]
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+    asyncio.run(_serve(server, host, address, underlay_mtu, ports))
+
+
+def _refuse(line: str) -> None:
+    print(f"heddle vtep: {line}", file=sys.stderr)
+    raise SystemExit(2)
+
+
+async def _serve(server: str, host: str, address: IPv4Address, mtu: int, ports: dict[tuple[int, int], str]) -> None:
+    from dataplane.vtep.agent import VtepAgent
+    from dataplane.vtep.linux import LinuxVtep, VtepFault
+
+    driver = LinuxVtep(address, mtu)
+    try:
+        driver.installed()
+    except VtepFault as fault:
+        print(f"heddle vtep: {fault}", file=sys.stderr)
+        raise SystemExit(1) from None
+    running = asyncio.create_task(VtepAgent(server, host, address, driver, ports).run())
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, running.cancel)
+    print(json.dumps({"vtep": str(address), "host": host, "server": server}), flush=True)
+    await asyncio.wait([running])
+    if not running.cancelled():
+        running.result()
