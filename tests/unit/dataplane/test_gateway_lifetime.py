@@ -1,0 +1,194 @@
+"""How long connections live: time-outs by what was seen, limits, new generations of tables."""
+
+import pytest
+
+from dataplane.config.local import Limits
+from dataplane.engine.reasons import Drop
+from dataplane.gateway.ageing import age
+from dataplane.gateway.schema import CLOSING, ESTABLISHED, EXTERNAL, SEEN_REPLY
+from dataplane.gateway.state import PAIRS_BACK, PAIRS_HELD, PAIRS_USED
+from tests.fakes.gateway_tables import EXTERNAL_PORT, FakeRule, FakeVpc, make_tables
+from tests.fakes.state_bench import Passed, Sent, StateBench, hop_of
+from tests.oracles.inet_checksum import echo, read, tcp, udp
+
+LIMITS = Limits(connections=1 << 4, mappings=1 << 4, fragments=1 << 4, connections_per_endpoint=1 << 4)
+A, B = "10.0.0.1", "10.0.0.2"
+SECOND = 10**9
+
+
+def red(**changes):
+    given = {"routes": {"0.0.0.0/0": EXTERNAL}, "nat": "198.51.100.7", "endpoints": (A, B)}
+    return FakeVpc(5, **{**given, **changes})
+
+
+@pytest.fixture
+def bench():
+    return StateBench(make_tables([red()]), LIMITS)
+
+
+def live(bench):
+    counts = bench.state.counts
+    return int(counts[PAIRS_USED] - counts[PAIRS_BACK] - counts[PAIRS_HELD])
+
+
+def pass_time(bench, seconds):
+    """Let time pass, with ageing at work all along; return how many connections ended."""
+    ended = 0
+    for _ in range(64):
+        bench.now_ns += int(seconds * SECOND) // 64
+        ended += age(bench.tables, bench.state, bench.now_ns)
+    return ended
+
+
+def handshake(bench):
+    bench.one(tcp(A, 1, B, 2, "S"), 5)
+    bench.one(tcp(B, 2, A, 1, "SA"), 5)
+    return bench.one(tcp(A, 1, B, 2, "A"), 5)
+
+
+def flags(bench, passed):
+    return int(bench.state.connections[passed.connection]["flags"])
+
+
+def test_a_handshake_establishes_a_connection_and_a_fin_closes_it(bench):
+    passed = handshake(bench)
+    assert flags(bench, passed) & (SEEN_REPLY | ESTABLISHED | CLOSING) == SEEN_REPLY | ESTABLISHED
+    assert flags(bench, bench.one(tcp(B, 2, A, 1, "FA"), 5)) & CLOSING
+
+
+@pytest.mark.parametrize("last", [(), ("SA",)])
+def test_half_open_tcp_ends_after_the_transitory_time_out(bench, last):
+    bench.one(tcp(A, 1, B, 2, "S"), 5)
+    for answer in last:
+        bench.one(tcp(B, 2, A, 1, answer), 5)
+    assert pass_time(bench, 235) == 0
+    assert pass_time(bench, 20) == 1
+
+
+def test_established_tcp_lives_two_hours_without_a_packet(bench):
+    handshake(bench)
+    assert pass_time(bench, 7400) == 0
+    assert pass_time(bench, 400) == 1
+    assert bench.one(tcp(A, 1, B, 2, "A"), 5) == Drop.NO_STATE
+
+
+def test_closing_tcp_ends_soon(bench):
+    handshake(bench)
+    bench.one(tcp(A, 1, B, 2, "R"), 5)
+    assert pass_time(bench, 260) == 1
+
+
+def test_unanswered_udp_ends_earlier_than_answered_udp(bench):
+    bench.one(udp(A, 1, B, 2), 5)
+    bench.one(udp(A, 3, B, 4), 5)
+    bench.one(udp(B, 4, A, 3), 5)
+    assert pass_time(bench, 140) == 1
+    assert pass_time(bench, 100) == 0
+    assert pass_time(bench, 100) == 1
+
+
+def test_an_echo_ends_after_a_minute(bench):
+    bench.one(echo(A, B, 1), 5)
+    assert pass_time(bench, 70) == 1
+
+
+def test_packets_of_either_direction_keep_a_connection(bench):
+    bench.one(udp(A, 1, B, 2), 5)
+    for _ in range(5):
+        assert pass_time(bench, 100) == 0
+        bench.one(udp(B, 2, A, 1), 5)
+    assert live(bench) == 1
+
+
+def test_a_syn_of_who_opened_it_begins_a_closing_connection_anew_with_its_mapping(bench):
+    first = bench.one(tcp(A, 1, "8.8.8.8", 2, "S"), 5)
+    bench.one(tcp(A, 1, "8.8.8.8", 2, "R"), 5)
+    again = bench.one(tcp(A, 1, "8.8.8.8", 2, "S"), 5)
+    assert read(again.packet) == read(first.packet)
+    assert flags(bench, again) & (CLOSING | ESTABLISHED | SEEN_REPLY) == 0
+    assert live(bench) == 1
+
+
+def test_a_syn_from_the_other_side_of_a_closing_connection_is_judged_as_one_of_its_own():
+    one_way = make_tables([red(rules_in=(FakeRule(allow=False, protocol=6, remote="10.0.0.2/32"),))])
+    bench = StateBench(one_way, LIMITS)
+    handshake(bench)
+    bench.one(tcp(A, 1, B, 2, "R"), 5)
+    assert bench.one(tcp(B, 2, A, 1, "S"), 5) == Drop.DENIED_IN
+
+
+def test_a_full_table_refuses_new_connections_and_keeps_the_old(bench):
+    for port in range(16):
+        assert isinstance(bench.one(udp(A, port + 1, B, 2), 5), Passed)
+    assert bench.one(udp(A, 99, B, 2), 5) == Drop.CONNECTIONS_FULL
+    assert all(isinstance(bench.one(udp(B, 2, A, port + 1), 5), Passed) for port in range(16))
+    assert pass_time(bench, 400) == 16
+    assert isinstance(bench.one(udp(A, 99, B, 2), 5), Passed)
+
+
+def test_an_endpoints_flood_leaves_room_for_the_others():
+    bench = StateBench(make_tables([red()], per_endpoint=4), LIMITS)
+    fates = [bench.one(udp(A, port, B, 2), 5) for port in range(1, 9)]
+    assert [isinstance(fate, Passed) for fate in fates] == [True] * 4 + [False] * 4
+    assert fates[4:] == [Drop.CONNECTIONS_FULL] * 4
+    assert isinstance(bench.one(udp(B, 9, A, 2), 5), Passed)
+    assert pass_time(bench, 400) == 5
+    assert isinstance(bench.one(udp(A, 77, B, 2), 5), Passed)
+
+
+def test_what_is_refused_for_want_of_room_takes_no_mapping():
+    bench = StateBench(make_tables([red()], per_endpoint=1), LIMITS)
+    bench.one(udp(A, 1, B, 2), 5)
+    assert bench.one(udp(A, 3, "8.8.8.8", 4), 5) == Drop.CONNECTIONS_FULL
+    assert not bench.state.mappings["key"].any()
+    assert not bench.state.port_bits[:, 8:70].any()
+
+
+def test_a_new_generation_that_still_allows_it_keeps_connection_and_mapping(bench):
+    first = bench.one(udp(A, 5000, "8.8.8.8", 53), 5)
+    bench.tables = make_tables([FakeVpc(4, endpoints=(A,)), red(nat_ports=(20000, 20999))], generation=2)
+    answer = bench.one(udp("8.8.8.8", 53, "198.51.100.7", 5000), 0, EXTERNAL_PORT)
+    assert (read(answer.packet)[2:], answer.connection) == ((A, 5000), first.connection ^ 1)
+    assert answer.hop == hop_of(bench.tables, 5, A)
+    assert read(bench.one(udp(A, 5000, "8.8.4.4", 53), 5).packet)[:2] == ("198.51.100.7", 5000)
+
+
+@pytest.mark.parametrize("answers", [False, True])
+def test_a_permission_that_is_taken_away_ends_the_connection_with_its_reason(bench, answers):
+    bench.one(udp(A, 1, B, 2), 5)
+    bench.tables = make_tables([red(rules_out=(FakeRule(allow=False, remote="10.0.0.2/32"),))], generation=2)
+    packet = udp(B, 2, A, 1) if answers else udp(A, 1, B, 2)
+    assert bench.one(packet, 5) == Drop.DENIED_OUT
+    assert live(bench) == 0
+    assert bench.one(udp(B, 2, A, 1), 5).connection >= 0  # the other direction may still open one
+
+
+def test_an_endpoint_that_is_gone_ends_its_connections(bench):
+    bench.one(udp(A, 1, B, 2), 5)
+    bench.tables = make_tables([red(endpoints=(A,))], generation=2)
+    assert bench.one(udp(A, 1, B, 2), 5) == Drop.NO_NAT or live(bench) == 0
+
+
+def test_another_nat_address_ends_the_old_connections_and_their_mappings(bench):
+    bench.one(udp(A, 5000, "8.8.8.8", 53), 5)
+    bench.tables = make_tables([red(nat="198.51.100.8")], generation=2)
+    assert bench.one(udp(A, 5000, "8.8.8.8", 53), 5) == Drop.NO_MAPPING
+    assert not bench.state.mappings["key"].any()
+    assert read(bench.one(udp(A, 5000, "8.8.8.8", 53), 5).packet)[:2] == ("198.51.100.8", 5000)
+
+
+def test_rows_of_what_ends_in_a_burst_are_not_given_away_in_it():
+    limits = Limits(connections=8, mappings=8, fragments=8, connections_per_endpoint=8)
+    bench = StateBench(make_tables([red()]), limits)
+    for port in range(1, 9):
+        bench.one(tcp(A, port, "8.8.8.8", 2, "S"), 5)
+    bench.one(tcp(A, 1, "8.8.8.8", 2, "R"), 5)
+    late = Sent(tcp("8.8.8.8", 2, "198.51.100.7", 1024, "A"), 0, EXTERNAL_PORT)
+    public = read(bench.one(tcp(A, 1, "8.8.8.8", 2, "R"), 5).packet)[1]
+    late = Sent(tcp("8.8.8.8", 2, "198.51.100.7", public, "A"), 0, EXTERNAL_PORT)
+    syn = Sent(tcp("8.8.8.8", 2, "198.51.100.7", public, "S"), 0, EXTERNAL_PORT)
+    new = Sent(tcp(A, 99, B, 2, "S"), 5)
+    fates = bench.send(late, syn, new)
+    assert read(fates[0].packet)[2:] == (A, 1)
+    assert fates[1:] == [Drop.NO_MAPPING, Drop.CONNECTIONS_FULL]
+    assert isinstance(bench.one(new.packet, 5), Passed)
