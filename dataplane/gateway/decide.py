@@ -4,7 +4,7 @@ The first row of the draft has the packet's key; `decide` writes the rest of it,
 """
 
 from dataplane.engine.reasons import Drop
-from dataplane.gateway.connections import VNI
+from dataplane.gateway.connections import VNI, swapped
 from dataplane.gateway.filter import allowed
 from dataplane.gateway.lookup import row1, row3
 from dataplane.gateway.mappings import NO_MAPPING, forget
@@ -60,6 +60,9 @@ def decide(tables: Tables, state: State, has_identifier: bool) -> int:
         verdict = _leaving(tables, state, forward, back, has_identifier)
     if verdict == ACCEPTED:
         verdict = take_mappings(tables, state, forward, back)
+    if verdict == ACCEPTED and _answers_itself(forward):
+        let_go(state)
+        return Drop.MARTIAN.value
     return verdict
 
 
@@ -70,6 +73,19 @@ def let_go(state: State) -> None:
         if state.draft[side].mapping != NO_MAPPING:
             forget(state, state.draft[side].mapping)
             state.draft[side].mapping = NO_MAPPING
+
+
+@inline
+def _answers_itself(forward: Row) -> bool:
+    """Say whether answers would have the packet's own key: an endpoint speaks to itself, by its public address say."""
+    return (
+        forward.new_target_lo == forward.source_lo
+        and forward.new_target_hi == forward.source_hi
+        and forward.new_source_lo == forward.target_lo
+        and forward.new_source_hi == forward.target_hi
+        and forward.out_vni == forward.key & VNI
+        and swapped(forward.new_ports) == forward.key >> 32 & 0xFFFF_FFFF
+    )
 
 
 @inline

@@ -15,7 +15,7 @@ def ones_complement(data):
 
 def pseudo_header(packet):
     """Return what TCP and UDP sum up beside their own bytes."""
-    header, size, protocol = (packet[0] % 16 * 4, None, packet[9]) if packet[0] // 16 == 4 else (40, None, packet[6])
+    header, protocol = (packet[0] % 16 * 4, packet[9]) if packet[0] // 16 == 4 else (40, packet[6])
     addresses = packet[12:20] if packet[0] // 16 == 4 else packet[8:40]
     size = len(packet) - header
     return addresses + struct.pack("!II", size, protocol)

@@ -56,7 +56,7 @@ class ConnectionMachine(RuleBasedStateMachine):
 
     def row_of(self, key):
         source, target, ports, protocol, vni = key
-        return found_row(self.state, *source, *target, key_word(ports, protocol, vni))
+        return found_row(self.state, source[0], source[1], target[0], target[1], key_word(ports, protocol, vni))
 
     @rule(source=ADDRESSES, remote=ADDRESSES, ports=PORTS, protocol=PROTOCOLS, vni=VNIS)
     def open(self, source, remote, ports, protocol, vni):
@@ -69,7 +69,7 @@ class ConnectionMachine(RuleBasedStateMachine):
         draft["key"], draft["new_ports"], draft["out_vni"] = key_word(ports, protocol, vni), ports, vni
         draft["flags"], draft["generation"], draft["mapping"] = 0, 1, -1
         self.state.draft[1]["mapping"] = -1
-        row = connect(self.state, np.int64(SHARE), np.int64(self.now_ns))
+        row = connect(self.state, SHARE, self.now_ns)
         mine = sum(other[0] == source and other[4] == vni for other in self.model)
         if len(self.model) + self.held >= ROOM or mine >= SHARE:
             assert row == NOWHERE
@@ -81,7 +81,7 @@ class ConnectionMachine(RuleBasedStateMachine):
     @rule(data=st.data(), from_answers=st.booleans())
     def end(self, data, from_answers):
         key = data.draw(st.sampled_from(sorted(self.model)))
-        end_connection(self.state, np.int64(self.model.pop(key)[0] + from_answers))
+        end_connection(self.state, self.model.pop(key)[0] + from_answers)
         self.held += 1
 
     @precondition(lambda self: self.model)
@@ -102,7 +102,7 @@ class ConnectionMachine(RuleBasedStateMachine):
         # First time alone, then ageing's whole round at that time: which rows end is exact then.
         self.now_ns += seconds * SECOND
         self.state.counts[AGED_NS] = self.now_ns - 4 * SECOND
-        ended = age(TABLES, self.state, np.int64(self.now_ns))
+        ended = age(TABLES, self.state, self.now_ns)
         limit = {17: 120, 6: 240}
         old = [key for key, (_, seen) in self.model.items() if self.now_ns - seen > limit[key[3]] * SECOND]
         for key in old:

@@ -46,7 +46,8 @@ def test_the_longest_prefix_of_the_own_vpc_wins(mine, others, address):
     tables = make_tables(
         [FakeVpc(9, routes=dict.fromkeys(others, DISCARD)), FakeVpc(7, routes=dict.fromkeys(mine, DISCARD))]
     )
-    found = route_of(tables, 1, *words(wide(address)), address.version)
+    hi, lo = words(wide(address))
+    found = route_of(tables, 1, hi, lo, address.version)
     # Next hops are numbered in the order of the routes, the other VPC's before.
     named = str(ip_network(mine[found - len(others)])) if found >= 0 else None
     wanted = best_route(mine, address)
@@ -72,8 +73,9 @@ RULES = st.builds(
     port=st.sampled_from([0, 1, 79, 80, 443, 65535]),
 )
 def test_the_first_rule_that_matches_decides(rules, others, default, protocol, remote, port):
-    vpcs = [FakeVpc(3, rules_in=[FakeRule(*rule) for rule in others])]
-    vpcs.append(FakeVpc(7, rules_in=[FakeRule(*rule) for rule in rules]))
+    vpcs = [FakeVpc(3, rules_in=tuple(FakeRule(*rule) for rule in others))]
+    vpcs.append(FakeVpc(7, rules_in=tuple(FakeRule(*rule) for rule in rules)))
     tables = make_tables(vpcs)
-    verdict = verdict_of(tables, 1, default, remote.version, protocol, *words(wide(remote)), port)
+    hi, lo = words(wide(remote))
+    verdict = verdict_of(tables, 1, default, remote.version, protocol, hi, lo, port)
     assert verdict == first_verdict(rules, default, protocol, remote, port)

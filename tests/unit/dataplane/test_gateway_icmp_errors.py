@@ -45,8 +45,7 @@ def test_an_error_from_outside_quotes_inside_what_its_receiver_sent(bench, name,
 @pytest.mark.parametrize("name", ["udp", "tcp"])
 def test_an_error_from_inside_leaves_with_the_public_address_and_quotes_what_came_from_outside(bench, name):
     bench.one(PACKETS[name], 5)
-    make = {"udp": udp, "tcp": lambda *ends: tcp(*ends, "SA")}[name]
-    answer = make(FAR, 53, PUBLIC, 5001)
+    answer = udp(FAR, 53, PUBLIC, 5001) if name == "udp" else tcp(FAR, 53, PUBLIC, 5001, "SA")
     inside = bench.one(answer, 0, EXTERNAL_PORT).packet
     passed = bench.one(icmp_error(A, FAR, inside, kind=3, code=3), 5)
     assert passed.packet == icmp_error(PUBLIC, FAR, answer, kind=3, code=3)

@@ -1,0 +1,160 @@
+"""NAT under any order of packets keeps to RFC 4787: one mapping an endpoint, parity, ranges, nobody's port twice."""
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from dataplane.config.local import Limits
+from dataplane.engine.reasons import Drop
+from dataplane.gateway.ageing import age
+from dataplane.gateway.schema import EXTERNAL
+from tests.fakes.gateway_tables import EXTERNAL_PORT, FakeRule, FakeVpc, make_tables
+from tests.fakes.state_bench import Passed, StateBench, hop_of
+from tests.oracles.inet_checksum import echo, faults, read, tcp, udp
+
+PUBLIC = "198.51.100.7"
+FIRST, LAST = 1022, 1030
+"""Nine ports: they run out."""
+LIMITS = Limits(connections=1 << 8, mappings=1 << 7, fragments=16)
+INSIDE = st.sampled_from([(5, "10.0.0.1"), (5, "10.0.0.2"), (6, "10.0.0.1")])
+PORTS = st.sampled_from([2, 3, 1022, 1023, 1024, 1025, 1029, 40000, 40001])
+FAR = st.sampled_from([("8.8.8.8", 53), ("8.8.8.8", 443), ("9.9.9.9", 53)])
+OPEN = (FakeRule(protocol=17, remote="9.9.9.0/24"), FakeRule(remote="198.51.100.0/24"))
+
+
+def vpc(vni, rules_in=()):
+    return FakeVpc(
+        vni,
+        endpoints=("10.0.0.1", "10.0.0.2"),
+        routes={"0.0.0.0/0": EXTERNAL},
+        nat=PUBLIC,
+        nat_ports=(FIRST, LAST),
+        rules_in=rules_in,
+    )
+
+
+def opening(protocol, address, port, far):
+    if protocol == 1:
+        return echo(address, far[0], port)
+    return (udp if protocol == 17 else tcp)(address, port, far[0], far[1])
+
+
+class NatMachine(RuleBasedStateMachine):
+    """Two VPCs with the same addresses behind one public address; one lets some of the outside in."""
+
+    def __init__(self):
+        super().__init__()
+        self.bench = StateBench(make_tables([vpc(5, OPEN), vpc(6)]), LIMITS)
+        self.mapped = {}  # (protocol, vni, address, port) -> public port
+        self.open = {}  # (protocol, vni, address, port, far) -> nothing
+
+    def public_ports(self, protocol):
+        return {port for (other, *_), port in self.mapped.items() if other == protocol}
+
+    @rule(inside=INSIDE, port=PORTS, far=FAR, protocol=st.sampled_from([6, 17, 1]))
+    def leave(self, inside, port, far, protocol):
+        vni, address = inside
+        if protocol == 1:
+            far = (far[0], port)
+        passed = self.bench.one(opening(protocol, address, port, far), vni)
+        mapping = (protocol, vni, address, port)
+        if passed == Drop.PORTS_EXHAUSTED:
+            assert mapping not in self.mapped
+            free = set(range(FIRST if port < 1024 or protocol == 1 else 1024, LAST + 1)) - self.public_ports(protocol)
+            assert not free
+            return
+        source, public, *rest = read(passed.packet)
+        assert (source, faults(passed.packet)) == (PUBLIC, [])
+        assert rest == [far[0], public if protocol == 1 else far[1]]
+        if mapping not in self.mapped:
+            self.check_new(protocol, port, public)
+        assert self.mapped.setdefault(mapping, public) == public
+        self.open[*mapping, far] = None
+
+    def check_new(self, protocol, port, public):
+        taken = self.public_ports(protocol)
+        assert FIRST <= public <= LAST
+        assert public not in taken
+        if protocol != 1:
+            assert port < 1024 or public >= 1024
+        in_range = range(1024 if port >= 1024 and protocol != 1 else FIRST, LAST + 1)
+        if port in in_range and port not in taken:
+            assert public == port
+        preferred = range(FIRST, 1024) if port < 1024 and protocol != 1 else in_range
+        if any(other % 2 == port % 2 and other not in taken for other in preferred):
+            assert public % 2 == port % 2
+
+    @rule(data=st.data())
+    def answer(self, data):
+        if not self.open:
+            return
+        protocol, vni, address, port, far = data.draw(st.sampled_from(sorted(self.open)))
+        public = self.mapped[protocol, vni, address, port]
+        if protocol == 1:
+            packet = echo(far[0], PUBLIC, public, reply=True)
+        elif protocol == 6:
+            packet = tcp(far[0], far[1], PUBLIC, public, "SA")
+        else:
+            packet = udp(far[0], far[1], PUBLIC, public)
+        passed = self.bench.one(packet, 0, EXTERNAL_PORT)
+        assert passed.hop == hop_of(self.bench.tables, vni, address)
+        assert read(passed.packet) == (far[0], port if protocol == 1 else far[1], address, port)
+        assert faults(passed.packet) == []
+
+    @rule(public=st.integers(FIRST, LAST), remote=st.sampled_from(["9.9.9.77", "7.7.7.7"]))
+    def somebody_else_comes_in(self, public, remote):
+        fate = self.bench.one(udp(remote, 999, PUBLIC, public), 0, EXTERNAL_PORT)
+        holder = [key for key, port in self.mapped.items() if port == public and key[0] == 17]
+        if not holder:
+            assert fate == Drop.NO_MAPPING
+        elif holder[0][1] == 5 and remote.startswith("9.9.9."):
+            assert read(fate.packet) == (remote, 999, *holder[0][2:])
+            self.open[*holder[0], (remote, 999)] = None
+        else:
+            assert fate == Drop.DENIED_IN
+
+    @rule(inside=INSIDE, port=PORTS, public=st.integers(FIRST, LAST))
+    def hairpin(self, inside, port, public):
+        vni, address = inside
+        holder = [key for key, other in self.mapped.items() if other == public and key[0] == 17]
+        fate = self.bench.one(udp(address, port, PUBLIC, public), vni)
+        if not holder:
+            assert fate == Drop.NO_MAPPING
+            return
+        if holder[0][1] != 5:
+            assert fate == Drop.DENIED_IN
+            return
+        if holder[0][1:] == (vni, address, port):
+            assert fate == Drop.MARTIAN  # its own answer
+            return
+        if not isinstance(fate, Passed):
+            assert fate == Drop.PORTS_EXHAUSTED
+            return
+        source, seen, *rest = read(fate.packet)
+        assert (source, tuple(rest), faults(fate.packet)) == (PUBLIC, holder[0][2:], [])
+        mapping = (17, vni, address, port)
+        if mapping not in self.mapped:
+            self.check_new(17, port, seen)
+        assert self.mapped.setdefault(mapping, seen) == seen
+        back = self.bench.one(udp(holder[0][2], holder[0][3], PUBLIC, seen), 5)
+        assert read(back.packet) == (PUBLIC, public, address, port)
+
+    @rule()
+    def everything_is_forgotten_after_a_day(self):
+        for _ in range(4):
+            self.bench.now_ns += 86_400 * 10**9
+            age(self.bench.tables, self.bench.state, self.bench.now_ns)
+        self.mapped.clear()
+        self.open.clear()
+
+    @invariant()
+    def the_state_holds_the_models_mappings(self):
+        rows = self.bench.state.mappings
+        rows = rows[rows["key"] != 0]
+        held = {(int(row["key"]) >> 24 & 0xFF, int(row["public_port"])) for row in rows}
+        assert held == {(key[0], port) for key, port in self.mapped.items()}
+        assert len(rows) == len(self.mapped)
+
+
+TestNat = NatMachine.TestCase
+TestNat.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
