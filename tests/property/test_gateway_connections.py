@@ -1,6 +1,7 @@
 """The table of connections under any order of events is a dict with a limit."""
 
 import numpy as np
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -11,6 +12,9 @@ from dataplane.gateway.connections import NOWHERE, State, connect, end_connectio
 from dataplane.gateway.state import AGED_NS, OWNERS_BACK, OWNERS_USED, empty_state
 from dataplane.jit import kernel
 from tests.fakes.gateway_tables import make_tables
+
+pytestmark = pytest.mark.timeout(900)  # the first to run compiles the kernels
+
 
 ROOM, SHARE = 8, 4
 LIMITS = Limits(connections=ROOM, mappings=8, fragments=8)

@@ -2,6 +2,7 @@
 
 from ipaddress import ip_address, ip_network
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,6 +12,9 @@ from dataplane.gateway.schema import DISCARD, Tables
 from dataplane.jit import kernel
 from tests.fakes.gateway_tables import FakeRule, FakeVpc, make_tables, wide, words
 from tests.oracles.vpc_lookup import best_route, first_verdict
+
+pytestmark = pytest.mark.timeout(900)  # the first to run compiles the kernels
+
 
 # Few different bits, so that prefixes lie within each other and addresses in them.
 V4 = st.builds(lambda a, b: ip_address(0x0A000000 | a << 23 | b), st.integers(0, 3), st.integers(0, 7))

@@ -1,5 +1,6 @@
 """NAT under any order of packets keeps to RFC 4787: one mapping an endpoint, parity, ranges, nobody's port twice."""
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
@@ -11,6 +12,9 @@ from dataplane.gateway.schema import EXTERNAL
 from tests.fakes.gateway_tables import EXTERNAL_PORT, FakeRule, FakeVpc, make_tables
 from tests.fakes.state_bench import Passed, StateBench, hop_of
 from tests.oracles.inet_checksum import echo, faults, read, tcp, udp
+
+pytestmark = pytest.mark.timeout(900)  # the first to run compiles the kernels
+
 
 PUBLIC = "198.51.100.7"
 FIRST, LAST = 1022, 1030

@@ -1,6 +1,7 @@
 """A pair of gateways: what either knows of its connections the other knows, and goes on with."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +14,9 @@ from dataplane.gateway.state import PARTNER_REFUSED, RECORD
 from tests.fakes.gateway_tables import EXTERNAL_PORT, FakeVpc, make_tables
 from tests.fakes.state_bench import Passed, StateBench
 from tests.oracles.inet_checksum import faults, read, tcp, udp
+
+pytestmark = pytest.mark.timeout(900)  # the first to run compiles the kernels
+
 
 LIMITS = Limits(connections=1 << 6, mappings=1 << 6, fragments=16, connections_per_endpoint=1 << 6)
 A, B, FAR, PUBLIC = "10.0.0.1", "10.0.0.2", "8.8.8.8", "198.51.100.7"
@@ -108,6 +112,17 @@ def test_a_partner_that_comes_late_is_told_of_everything():
     begin_telling(left.state)
     assert tell(left, right, room=3) == 20
     assert keys(right) == keys(left)
+
+
+def test_a_gateway_that_forgot_everything_is_told_of_its_own_connections():
+    left, right = pair()
+    public = read(left.one(udp(A, 5000, FAR, 53), 5).packet)[1]
+    tell(left, right)
+    again = gateway((1024, 20000))
+    begin_telling(right.state)
+    tell(right, again)
+    answer = again.one(udp(FAR, 53, PUBLIC, public), 0, EXTERNAL_PORT)
+    assert read(answer.packet) == (FAR, 53, A, 5000)
 
 
 def test_a_record_about_a_port_that_is_another_endpoints_is_refused_and_counted():

@@ -1,6 +1,7 @@
 """Two tenants with the same addresses: what one does changes nothing of what the other sees, packet for packet."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,6 +10,9 @@ from dataplane.gateway.schema import EXTERNAL
 from tests.fakes.gateway_tables import EXTERNAL_PORT, FakeRule, FakeVpc, make_tables
 from tests.fakes.state_bench import Passed, Sent, StateBench
 from tests.oracles.inet_checksum import echo, icmp_error, ipv4, read, tcp, udp
+
+pytestmark = pytest.mark.timeout(900)  # the first to run compiles the kernels
+
 
 LIMITS = Limits(connections=1 << 8, mappings=1 << 7, fragments=1 << 6)
 PUBLIC = {5: "198.51.100.5", 6: "198.51.100.6"}

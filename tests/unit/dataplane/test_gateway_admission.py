@@ -18,6 +18,9 @@ from tests.fakes.gateway_tables import (
 from tests.fakes.state_bench import Passed, Sent, StateBench, hop_of
 from tests.oracles.inet_checksum import echo, faults, read, tcp, udp
 
+pytestmark = pytest.mark.timeout(900)  # the first to run compiles the kernels
+
+
 LIMITS = Limits(connections=1 << 8, mappings=1 << 7, fragments=1 << 6, connections_per_endpoint=1 << 8)
 RED = FakeVpc(
     5,

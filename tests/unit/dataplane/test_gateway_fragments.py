@@ -12,6 +12,9 @@ from tests.fakes.gateway_tables import EXTERNAL_PORT, FakeVpc, make_tables
 from tests.fakes.state_bench import Passed, StateBench
 from tests.oracles.inet_checksum import faults, ip, ipv4, udp
 
+pytestmark = pytest.mark.timeout(900)  # the first to run compiles the kernels
+
+
 LIMITS = Limits(connections=1 << 6, mappings=1 << 6, fragments=16, connections_per_endpoint=1 << 6)
 A, B = "10.0.0.1", "10.0.0.2"
 VPCS = [

@@ -9,6 +9,9 @@ from tests.fakes.gateway_tables import EXTERNAL_PORT, FakeVpc, make_tables
 from tests.fakes.state_bench import StateBench, hop_of
 from tests.oracles.inet_checksum import echo, faults, icmp_error, tcp, udp
 
+pytestmark = pytest.mark.timeout(900)  # the first to run compiles the kernels
+
+
 LIMITS = Limits(connections=1 << 6, mappings=1 << 6, fragments=16, connections_per_endpoint=1 << 6)
 A, B, FAR, ROUTER, PUBLIC = "10.0.0.1", "10.0.0.2", "8.8.8.8", "9.9.9.9", "198.51.100.7"
 V6 = ("2001:db8::1", "2001:db8::2")

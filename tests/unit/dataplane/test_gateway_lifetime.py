@@ -11,6 +11,9 @@ from tests.fakes.gateway_tables import EXTERNAL_PORT, FakeRule, FakeVpc, make_ta
 from tests.fakes.state_bench import Passed, Sent, StateBench, hop_of
 from tests.oracles.inet_checksum import echo, read, tcp, udp
 
+pytestmark = pytest.mark.timeout(900)  # the first to run compiles the kernels
+
+
 LIMITS = Limits(connections=1 << 4, mappings=1 << 4, fragments=1 << 4, connections_per_endpoint=1 << 4)
 A, B = "10.0.0.1", "10.0.0.2"
 SECOND = 10**9
