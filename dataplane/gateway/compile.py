@@ -140,4 +140,5 @@ def _own(local: LocalConfig, site: Site, active: bool, taken_vtep: IPv4Address |
     found[schema.OWN_OTHER_TIMEOUT_S] = timeouts.other_s
     found[schema.OWN_FRAGMENT_TIMEOUT_S] = timeouts.fragment_s
     found[schema.OWN_PER_ENDPOINT] = local.limits.connections_per_endpoint
+    found[schema.OWN_NAT_FIRST], found[schema.OWN_NAT_LAST] = local.nat_ports.first, local.nat_ports.last
     return found
