@@ -38,7 +38,7 @@ def check_source(
     state: object,
     now_ns: int,
 ) -> None:
-    """Drop spoofed sources; a ping of the gateway's own address on an outer side goes to the slow path."""
+    """Drop spoofed sources; a ping of the gateway's own or NAT address goes to the slow path, a floating one's on."""
     following = graph.next[node, ON]
     for i in range(count):
         packet = packets[i]
@@ -85,8 +85,14 @@ def _check_outsider(memory: Bytes, packet: Row, tables: Tables) -> None:
     source, target = packet.source_lo & 0xFFFF_FFFF, packet.target_lo & 0xFFFF_FFFF
     if source == own or is_public(source, tables):
         drop(packet, Drop.SPOOFED_SOURCE)
-    elif target == own and _is_ping(memory, packet) and not is_public(target, tables):
+    elif _is_ping(memory, packet) and _is_own(target, own, tables):
         punt(packet, Punt.FOR_GATEWAY)
+
+
+@inline
+def _is_own(address: int, own: int, tables: Tables) -> bool:
+    """Whether the gateway itself answers at an address: a port's or a NAT gateway's, but not an endpoint's."""
+    return (address == own or row1(tables.nat_in, address) != EMPTY) and row1(tables.floating_in, address) == EMPTY
 
 
 @inline
