@@ -19,7 +19,7 @@ class BpfRefused(Exception):
     @property
     def forbidden(self) -> bool:
         """Whether it is a matter of privileges."""
-        return self.code in (errno.EPERM, errno.EACCES)
+        return self.code == errno.EPERM
 
 
 class BackendMissing(PortFault):

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from scapy.layers.inet import IP, UDP
 from scapy.layers.l2 import ARP, Ether
 
+from dataplane.io.bpf import CALL_NUMBERS
 from mininet_topos.queues.attach import QueueModelPrograms
-from mininet_topos.queues.bpf_syscall import CALL_NUMBERS
 from mininet_topos.queues.description import LabPorts, SwitchPort
 from mininet_topos.queues.model import why_unavailable
 from mininet_topos.queues.settings import QueueSettings

@@ -71,6 +71,13 @@ class Wires:
                 sock.bind((f"f{number}", ETH_P_ALL))
                 sock.settimeout(0)
 
+    def wait_until_up(self) -> None:
+        """Wait until `ip` tells all interfaces as up: a moment after they can carry frames."""
+        for side in (self.near, self.far):
+            wait_for(
+                lambda side=side: side.run("ip", "-o", "link", "show", "up").count(" state UP ") == len(self.names)
+            )
+
     def send(self, port: int, frame: bytes) -> None:
         """Let a frame arrive at the gateway's port."""
         self._sockets[port].send(frame)
