@@ -5,12 +5,13 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from dataplane.io import bpf
-from dataplane.io.fault import PortFault
+from dataplane.io.fault import BpfRefused, PortFault
 from dataplane.io.interface import SENDING, look_at, switch_off_offloads
 from dataplane.io.opening import Backend, open_ports
 from dataplane.io.settings import PortSettings
@@ -67,6 +68,7 @@ def test_nothing_is_left_behind_by_a_process_that_is_killed(wires, backend):
     wires.wait_until_up()
     before = wires.near.run("ip", "-details", "addr")
     process = child(wires, backend)
+    assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     assert programs_on(wires, "g0")
     process.send_signal(signal.SIGKILL)
@@ -84,8 +86,8 @@ def test_ports_can_be_closed_and_opened_again_at_once(wires, backend):
     for turn in range(5):
         with gateway_on(wires, backend) as gateway:
             wires.send(0, frame_of(64, turn))
-            wait_for(lambda gateway=gateway: gateway.forward(1, -1) == 1)
-            wait_for(lambda turn=turn: frame_of(64, turn) in wires.arrived(1))
+            wait_for(partial(gateway.forward, 1, -1))
+        assert wires.arrived(1) == [frame_of(64, turn)]
     assert not programs_on(wires, "g0")
 
 
@@ -111,9 +113,8 @@ def test_af_xdp_that_was_asked_for_and_is_taken_is_refused(wires):
 def test_without_the_privilege_to_use_bpf_packet_rings_do_with_notices(wires):
     keep = "-all,+net_raw,+ipc_lock"
     process = child(wires, "auto", "setpriv", f"--bounding-set={keep}", f"--inh-caps={keep}")
-    lines = [process.stdout.readline() for _ in range(6)]
-    process.communicate("")
-    assert lines[-1] == "ready\n"
+    lines = process.communicate("")[0].splitlines()
+    assert lines[-1] == "ready"
     assert "notice: no AF_XDP on g0: no CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF; using AF_PACKET rings" in lines[2]
     assert all("Linux sees what arrives as well (no CAP_BPF)" in line for line in lines[3:5])
 
@@ -168,6 +169,6 @@ def test_an_interface_is_told_as_it_is(wires):
 
 
 def test_a_program_that_the_verifier_refuses_is_told_with_its_reason():
-    with pytest.raises(bpf.BpfRefused) as refused:
+    with pytest.raises(BpfRefused) as refused:
         bpf.load_program("bad", bpf._instruction(0x95), kind=bpf.BPF_PROG_TYPE_XDP)
     assert "R0" in refused.value.verdict

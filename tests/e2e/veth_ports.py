@@ -74,9 +74,10 @@ class Wires:
     def wait_until_up(self) -> None:
         """Wait until `ip` tells all interfaces as up: a moment after they can carry frames."""
         for side in (self.near, self.far):
-            wait_for(
-                lambda side=side: side.run("ip", "-o", "link", "show", "up").count(" state UP ") == len(self.names)
-            )
+            wait_for(partial(self._all_up, side))
+
+    def _all_up(self, side: Namespace) -> bool:
+        return side.run("ip", "-o", "link", "show", "up").count(" state UP ") == len(self.names)
 
     def send(self, port: int, frame: bytes) -> None:
         """Let a frame arrive at the gateway's port."""
