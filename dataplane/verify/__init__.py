@@ -1,0 +1,1 @@
+"""Says who can reach whom by the tables that a gateway holds, and holds that against what was wanted."""

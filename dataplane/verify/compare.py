@@ -1,0 +1,311 @@
+"""Holds what is installed against what was intended, class by class, and names each path that differs with its cause.
+
+A *leak* is a path that the tables open and no intent does; *missing* is one that was intended and is closed. Both are
+computed from groups of addresses and classes of packets that no rule and no route of either side tells apart.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import product
+
+from dataplane.verify.groups import Group, atoms, grouped
+from dataplane.verify.traffic import Traffic, spans_of
+from dataplane.verify.view import Rule, Span, View, VpcView, Way, family_of, shown, span_text
+
+MOST_FINDINGS = 1_000
+V4 = Span(0xFFFF << 32, 96)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A path that differs."""
+
+    kind: str
+    """leak or missing."""
+    source: str
+    target: str
+    traffic: str
+    cause: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.source} to {self.target}: {self.traffic}; {self.cause}"
+
+
+@dataclass(slots=True)
+class Names:
+    """What people call VPCs and the provider's networks."""
+
+    vpcs: Mapping[int, str] = field(default_factory=dict)
+    realms: tuple[str, ...] = ()
+
+    def vpc(self, vni: int) -> str:
+        """Return a VPC's name."""
+        return f"vpc {self.vpcs[vni]}" if vni in self.vpcs else f"VNI {vni}, which is no vpc"
+
+    def way(self, way: Way) -> str:
+        """Return where a way leads."""
+        if way.kind == "vpc":
+            return self.vpc(way.number)
+        if way.kind == "network":
+            return f"the provider's {self.realms[way.number]} network"
+        if way.kind == "customer":
+            return f"the customer on VLAN {way.number}"
+        return {"internet": "the internet", "gateway": "the gateway"}.get(way.kind, "nowhere")
+
+
+class Comparison:
+    """Two views of one gateway."""
+
+    def __init__(self, installed: View, intended: View, names: Names) -> None:
+        self._installed, self._intended, self._names = installed, intended, names
+        self._traffic = Traffic([*installed.vpcs.values(), *intended.vpcs.values()])
+        self.pairs = 0
+        """Pairs of groups that were looked at."""
+        self.open: dict[tuple[str, str], int] = {}
+        """How many groups of pairs are open from one of the four networks to another, as installed."""
+
+    def findings(self) -> Iterator[Finding]:
+        """Return every path that differs."""
+        for vni in sorted({*self._installed.vpcs, *self._intended.vpcs}):
+            have, want = self._installed.vpcs.get(vni), self._intended.vpcs.get(vni)
+            if have is None or want is None:
+                name = self._names.vpc(vni)
+                yield Finding("leak" if have else "missing", name, name, "everything", "the VNI is (not) served")
+                continue
+            yield from self._admission(have, want)
+            yield from self._deliveries(have, want)
+            yield from self._ways(have, want)
+            yield from self._flows(have, want)
+        yield from self._public()
+        yield from self._customers()
+
+    def _admission(self, have: VpcView, want: VpcView) -> Iterator[Finding]:
+        """Who may send packets of the VNI, and as whom."""
+        name = self._names.vpc(have.vni)
+        for vtep in sorted(have.speakers ^ want.speakers):
+            leak = vtep in have.speakers
+            why = "the VTEP has no endpoint of it" if leak else "the VTEP is not in the table"
+            yield Finding("leak" if leak else "missing", f"VTEP {shown(vtep | V4.first)}", name, "everything", why)
+        for address in sorted(have.homes.keys() | want.homes.keys()):
+            one, other = have.homes.get(address), want.homes.get(address)
+            if one == other:
+                continue
+            if one is not None:
+                at = f"VTEP {shown(one | V4.first)}"
+                yield Finding("leak", f"{at} as {shown(address)}", name, "everything", "the endpoint lives elsewhere")
+            if other is not None:
+                at = f"VTEP {shown(other | V4.first)}"
+                yield Finding("missing", f"{at} as {shown(address)}", name, "everything", "its VTEP is another one")
+
+    def _deliveries(self, have: VpcView, want: VpcView) -> Iterator[Finding]:
+        """Where packets to an endpoint are sent."""
+        for address in sorted(have.deliveries.keys() | want.deliveries.keys()):
+            one, other = have.deliveries.get(address), want.deliveries.get(address)
+            if one == other:
+                continue
+            name = f"{self._names.vpc(have.vni)} to {shown(address)}"
+            if one is not None:
+                where = f"{self._names.vpc(one.vni)}, VTEP {shown(one.vtep | V4.first)}, MAC {one.mac:012x}"
+                why = "no such endpoint" if other is None else "the endpoint is elsewhere"
+                yield Finding("leak", name, where, "everything", why)
+            else:
+                yield Finding("missing", name, shown(address), "everything", "the endpoint is not in the table")
+
+    def _ways(self, have: VpcView, want: VpcView) -> Iterator[Finding]:
+        """Where addresses that are no endpoint's lead."""
+        for address in atoms([*have.routes, *want.routes]):
+            one, other = have.way(address), want.way(address)
+            if (one.kind, one.number) == (other.kind, other.number) or not (one.is_out or other.is_out):
+                continue
+            name, at = self._names.vpc(have.vni), f"from {shown(address)} on"
+            if one.is_out:
+                wanted = f"no intent leads there, {self._names.way(other)} was meant"
+                yield Finding("leak", name, f"{self._names.way(one)}, {at}", "everything", f"{one.cause}: {wanted}")
+            else:
+                yield Finding("missing", name, f"{self._names.way(other)}, {at}", "everything", "no such route")
+
+    def _flows(self, have: VpcView, want: VpcView) -> Iterator[Finding]:
+        """What rules let through, to each VPC, network and customer, and to the internet."""
+        ways: dict[tuple[str, int], list[int]] = {}
+        marks = [
+            Span(first, length)
+            for _, first, length in spans_of(have.outward, want.outward, *have.border.values(), *want.border.values())
+        ]
+        for address in atoms([*have.routes, *want.routes, *marks]):
+            way = have.way(address)
+            if way.is_out:
+                ways.setdefault((way.kind, way.number), []).append(address)
+        yield from self._to_vpc(have, want, have.vni)
+        for (kind, vni), _ in sorted(ways.items()):
+            if kind == "vpc" and vni != have.vni:
+                yield from self._to_vpc(have, want, vni)
+        for (kind, number), addresses in sorted(ways.items()):
+            if kind != "vpc" and have.homes:
+                yield from self._to_outside(have, want, Way(kind, number), addresses)
+
+    def _to_vpc(self, have: VpcView, want: VpcView, vni: int) -> Iterator[Finding]:
+        there, meant = self._installed.vpcs.get(vni), self._intended.vpcs.get(vni)
+        if there is None or meant is None:
+            return
+        default = vni == have.vni
+        is_meant = default or any(way[:2] == ("vpc", vni) for way in want.routes.values())
+        sources = grouped(have.homes.keys(), spans_of(there.inward, meant.inward))
+        near = [a for a in there.deliveries if default or have.way(a)[:2] == ("vpc", vni)]
+        targets = grouped(near, spans_of(have.outward, want.outward))
+        into = _merged((self._both(there.inward, meant.inward, s.one, default), s) for s in sources)
+        out = _merged((self._both(have.outward, want.outward, t.one, True), t) for t in targets)
+        for ((_, in_now, in_meant), source), ((_, out_now, out_meant), target) in product(into, out):
+            if family_of(source.one) == family_of(target.one):
+                now, wanted = in_now & out_now, in_meant & out_meant if is_meant else 0
+                self._count(have.realm, there.realm, int(now != 0))
+                if now != wanted:
+                    yield from self._differs(have, there, source, target, now, wanted, in_now ^ in_meant)
+
+    def _differs(
+        self,
+        have: VpcView,
+        there: VpcView,
+        source: Group,
+        target: Group,
+        now: int,
+        wanted: int,
+        inward: int,
+    ) -> Iterator[Finding]:
+        name, to = self._names.vpc(have.vni), self._names.vpc(there.vni)
+        for kind, classes in (("leak", now & ~wanted), ("missing", wanted & ~now)):
+            if not classes:
+                continue
+            if inward & classes:
+                cause = f"inward rules of {to}: {_decider(there.inward, source.one)}"
+            elif now & classes and not wanted and there.vni != have.vni:
+                cause = "the two are no peers"
+            else:
+                cause = f"outward rules of {name}: {_decider(have.outward, target.one)}"
+            yield Finding(
+                kind, f"{name}, {_some(source)}", f"{to}, {_some(target)}", self._traffic.text(classes), cause
+            )
+
+    def _to_outside(self, have: VpcView, want: VpcView, way: Way, addresses: list[int]) -> Iterator[Finding]:
+        """To customers, networks and the internet: outward rules, the border, and what may be translated."""
+        name, to = self._names.vpc(have.vni), self._names.way(way)
+        for address in addresses:
+            if way.kind != "customer" and family_of(address) != 4:
+                continue
+            now, wanted = self._leaves(have, way, address), self._leaves(want, way, address)
+            if want.way(address)[:2] != way[:2]:
+                continue  # told as a way already
+            if way.kind == "network" and now:
+                self._count(have.realm, way.number, 1)
+            for kind, classes in (("leak", now & ~wanted), ("missing", wanted & ~now)):
+                if classes:
+                    lists = have.outward if way.kind != "network" else have.at_border(way.number)
+                    place = "border" if way.kind == "network" else "outward"
+                    cause = f"{place} rules of {name}: {_decider(lists, address)}"
+                    target = f"{to}, from {shown(address)} on"
+                    yield Finding(kind, name, target, self._traffic.text(classes), cause)
+
+    def _leaves(self, vpc: VpcView, way: Way, address: int) -> int:
+        """Return what may leave a VPC by a way."""
+        found = self._traffic.allowed(vpc.outward, address, True)
+        if way.kind == "customer":
+            return found
+        if way.kind == "network":
+            found &= self._traffic.allowed(vpc.at_border(way.number), address, False)
+        elif not (vpc.nat or vpc.floating):
+            return 0
+        return found & ~self._traffic.roce
+
+    def _public(self) -> Iterator[Finding]:
+        """What comes in from the internet, and as whom somebody goes there."""
+        have, want = self._installed, self._intended
+        for public in sorted(have.floating_in.keys() | want.floating_in.keys()):
+            one, other = have.floating_in.get(public), want.floating_in.get(public)
+            if one != other:
+                kind, (vni, endpoint) = ("leak", one) if one else ("missing", other or (0, 0))
+                target = f"{self._names.vpc(vni)}, {shown(endpoint | V4.first)}"
+                where = f"the internet by {shown(public | V4.first)}"
+                yield Finding(kind, where, target, "everything", "floating IP")
+        for public in sorted(have.nat_in ^ want.nat_in):
+            kind = "leak" if public in have.nat_in else "missing"
+            yield Finding(kind, "the internet", f"{shown(public | V4.first)}", "everything", "NAT address")
+        for vni in sorted(have.vpcs.keys() & want.vpcs.keys()):
+            yield from self._from_internet(have.vpcs[vni], want.vpcs[vni])
+
+    def _from_internet(self, have: VpcView, want: VpcView) -> Iterator[Finding]:
+        name = self._names.vpc(have.vni)
+        if (have.nat, have.floating) != (want.nat, want.floating):
+            yield Finding("leak", name, "the internet", "everything", "leaves by another's public address, or by none")
+        if not (have.nat or have.floating):
+            return
+        marks = [Span(first, length) for family, first, length in spans_of(have.inward, want.inward) if family == 4]
+        for address in atoms([V4, *marks]):
+            if not V4.holds(address):
+                continue
+            now, wanted = self._both(have.inward, want.inward, address, False)
+            now, wanted = now & ~self._traffic.roce, wanted & ~self._traffic.roce
+            for kind, classes in (("leak", now & ~wanted), ("missing", wanted & ~now)):
+                if classes:
+                    cause = f"inward rules of {name}: {_decider(have.inward, address)}"
+                    source = f"the internet, from {shown(address)} on"
+                    yield Finding(kind, source, name, self._traffic.text(classes), cause)
+
+    def _customers(self) -> Iterator[Finding]:
+        have, want = self._installed.customers, self._intended.customers
+        for vlan in sorted(have.keys() | want.keys()):
+            one, other = have.get(vlan), want.get(vlan)
+            if one != other:
+                kind, (vni, prefix) = ("leak", one) if one else ("missing", other or (0, V4))
+                source = f"the customer on VLAN {vlan}, {span_text(prefix)}"
+                yield Finding(kind, source, self._names.vpc(vni), "everything", "direct connect")
+                continue
+            vni, prefix = one or (0, V4)
+            there, meant = self._installed.vpcs.get(vni), self._intended.vpcs.get(vni)
+            if there is not None and meant is not None and there.deliveries:
+                yield from self._from_customer(vlan, prefix, there, meant)
+
+    def _from_customer(self, vlan: int, prefix: Span, there: VpcView, meant: VpcView) -> Iterator[Finding]:
+        name = self._names.vpc(there.vni)
+        marks = [Span(first, length) for _, first, length in spans_of(there.inward, meant.inward)]
+        for address in atoms([prefix, *marks]):
+            if not prefix.holds(address):
+                continue
+            now, wanted = self._both(there.inward, meant.inward, address, False)
+            for kind, classes in (("leak", now & ~wanted), ("missing", wanted & ~now)):
+                if classes:
+                    cause = f"inward rules of {name}: {_decider(there.inward, address)}"
+                    source = f"the customer on VLAN {vlan}, from {shown(address)} on"
+                    yield Finding(kind, source, name, self._traffic.text(classes), cause)
+
+    def _both(self, now: tuple[Rule, ...], meant: tuple[Rule, ...], address: int, default: bool) -> tuple[int, int]:
+        """Return what rules let through to or from an address, as installed and as intended."""
+        return self._traffic.allowed(now, address, default), self._traffic.allowed(meant, address, default)
+
+    def _count(self, source: int, target: int, pairs: int) -> None:
+        self.pairs += 1
+        if pairs:
+            key = self._names.realms[source], self._names.realms[target]
+            self.open[key] = self.open.get(key, 0) + pairs
+
+
+def _merged(groups: Iterable[tuple[tuple[int, int], Group]]) -> list[tuple[tuple[int, int, int], Group]]:
+    """Join the groups of one family that the same is let through for: family, now, intended, and who."""
+    found: dict[tuple[int, int, int], Group] = {}
+    for (now, meant), group in groups:
+        key = family_of(group.one), now, meant
+        known = found.get(key)
+        found[key] = Group(known.one, known.size + group.size) if known else group
+    return list(found.items())
+
+
+def _decider(rules: tuple[Rule, ...], address: int) -> str:
+    """Return the lines that speak of an address, for people."""
+    found = [
+        f"row {i} ({'allow' if rule.allow else 'deny'} {span_text(rule.remote)})"
+        for i, rule in enumerate(rules)
+        if rule.speaks_of(address)
+    ]
+    return ", ".join(found[:4]) + (f" and {len(found) - 4} more" if len(found) > 4 else "") or "no row speaks of it"
+
+
+def _some(group: Group) -> str:
+    return shown(group.one) if group.size == 1 else f"{shown(group.one)} and {group.size - 1} more"

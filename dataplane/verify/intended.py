@@ -1,0 +1,127 @@
+"""What was wanted as a view: straight from the configuration, by none of the code that compiles it.
+
+Every path has an intent here: addresses of one VPC reach each other, peers' subnets, what rules, the border, direct
+connects, floating IPs and NAT say; and nothing else does.
+"""
+
+from collections.abc import Sequence
+from ipaddress import IPv4Address, IPv4Network
+
+from dataplane.config.local import LocalConfig, Side
+from dataplane.config.network import Address, NetworkConfig, Prefix, Protocol, Realm, Vpc
+from dataplane.verify.view import Delivery, Rule, Span, View, VpcView, Way
+
+REALMS = tuple(Realm)
+LAST_PORT = 65_535
+
+
+def number(address: Address) -> int:
+    """Return an address of 128 bits."""
+    return int(address) | (0xFFFF << 32 if address.version == 4 else 0)
+
+
+def span(prefix: Prefix) -> Span:
+    """Return a prefix of 128 bits."""
+    return Span(number(prefix.network_address), prefix.prefixlen + (96 if prefix.version == 4 else 0))
+
+
+def provider_spans(local: LocalConfig) -> dict[int, list[Span]]:
+    """Return the provider's prefixes by realm."""
+    found: dict[int, list[Span]] = {}
+    for network in local.provider_networks:
+        found.setdefault(REALMS.index(network.realm), []).extend(map(span, network.prefixes))
+    return found
+
+
+def intended(local: LocalConfig, network: NetworkConfig, partners: Sequence[IPv4Address] = ()) -> View:
+    """Return what is to be let through, no more and no less."""
+    sides = {interface.side for interface in local.interfaces}
+    by_id = {vpc.id: vpc for vpc in network.vpcs}
+    peers: dict[str, list[Vpc]] = {vpc.id: [] for vpc in network.vpcs}
+    for peering in network.peerings:
+        peers[peering.a].append(by_id[peering.b])
+        peers[peering.b].append(by_id[peering.a])
+    found = View()
+    for vpc in network.vpcs:
+        found.vpcs[vpc.vni] = _vpc(local, network, vpc, peers[vpc.id], sides, partners)
+        found.floating_in |= {int(each.public): (vpc.vni, int(each.endpoint)) for each in vpc.floating_ips}
+        if Side.CUSTOMER in sides:
+            found.customers |= {each.vlan: (vpc.vni, span(each.customer)) for each in vpc.direct_connects}
+    found.nat_in = frozenset(int(vpc.nat) for vpc in network.vpcs if vpc.nat is not None)
+    return found
+
+
+def _vpc(
+    local: LocalConfig,
+    network: NetworkConfig,
+    vpc: Vpc,
+    peers: Sequence[Vpc],
+    sides: set[Side],
+    partners: Sequence[IPv4Address],
+) -> VpcView:
+    vteps = {endpoint.ip: int(endpoint.vtep) for endpoint in vpc.endpoints}
+    found = VpcView(
+        vni=vpc.vni,
+        realm=REALMS.index(vpc.realm),
+        routes=_routes(local, vpc, peers, sides),
+        deliveries={number(e.ip): Delivery(vpc.vni, int(e.vtep), e.mac) for e in vpc.endpoints},
+        homes={number(ip): vtep for ip, vtep in vteps.items()},
+        speakers=frozenset(vteps.values()) | frozenset(map(int, partners)),
+        inward=_rules(vpc, "in"),
+        outward=_rules(vpc, "out"),
+        border={
+            realm: tuple(
+                _rule(rule.allow, rule.protocol, rule.remote, rule.port_min, rule.port_max)
+                for rule in network.border
+                if rule.vpc in ("*", vpc.id) and REALMS.index(rule.realm) == realm
+            )
+            for realm in provider_spans(local)
+        },
+        nat=int(vpc.nat) if vpc.nat is not None else 0,
+        floating={int(each.endpoint): int(each.public) for each in vpc.floating_ips},
+    )
+    found.settle()
+    return found
+
+
+def _rules(vpc: Vpc, direction: str) -> tuple[Rule, ...]:
+    return tuple(
+        _rule(rule.allow, rule.protocol, rule.remote, rule.port_min, rule.port_max)
+        for rule in vpc.rules
+        if rule.direction.value == direction
+    )
+
+
+def _rule(allow: bool, protocol: Protocol, remote: Prefix, low: int, high: int) -> Rule:
+    if protocol is Protocol.ICMP:
+        low, high = 0, LAST_PORT
+    return Rule(allow, protocol.value, remote.version, span(remote), low, high)
+
+
+def _routes(local: LocalConfig, vpc: Vpc, peers: Sequence[Vpc], sides: set[Side]) -> dict[Span, Way]:
+    """Return the ways of a VPC's destinations; later ones give way to earlier ones of the same prefix."""
+    ways: list[tuple[Span, Way]] = [(span(subnet.prefix), Way("discard")) for subnet in vpc.subnets]
+    if Side.CUSTOMER in sides:
+        ways += [(span(each.customer), Way("customer", each.vlan)) for each in vpc.direct_connects]
+    ways += [(span(subnet.prefix), Way("vpc", peer.vni)) for peer in peers for subnet in peer.subnets]
+    mine = [subnet.prefix for each in (vpc, *peers) for subnet in each.subnets]
+    mine += [each.customer for each in vpc.direct_connects]
+    if Side.PROVIDER in sides:
+        for network in local.provider_networks:
+            way = Way("network", REALMS.index(network.realm))
+            ways += [(span(prefix), way) for prefix in network.prefixes if not any(within(prefix, one) for one in mine)]
+    if Side.EXTERNAL in sides and (vpc.nat is not None or vpc.floating_ips):
+        ways.append((span(IPv4Network("0.0.0.0/0")), Way("internet")))
+    found: dict[Span, Way] = {}
+    for prefix, way in ways:
+        found.setdefault(prefix, way)
+    return found
+
+
+def within(inner: Prefix, outer: Prefix) -> bool:
+    """Say whether a prefix lies in another."""
+    return (
+        span(inner).length >= span(outer).length
+        and span(outer).holds(number(inner.network_address))
+        and (inner.version == outer.version)
+    )

@@ -1,0 +1,195 @@
+"""One question to a gateway's tables: may this packet open a connection, and if not, what stops it?
+
+The answer is computed by other code than the packets', so that tests can hold the one against the other. It is about
+what opens a connection; what answers one that is open always passes.
+"""
+
+from dataclasses import dataclass
+
+from dataplane.config.network import Address
+from dataplane.engine.reasons import Drop
+from dataplane.gateway.schema import Tables
+from dataplane.verify.installed import installed
+from dataplane.verify.intended import number
+from dataplane.verify.traffic import ICMP, ROCE_PORT, UDP
+from dataplane.verify.view import ANY_PROTOCOL, Rule, View, VpcView, family_of
+
+ICMPV6 = 58
+LOW_32 = 0xFFFF_FFFF
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FromEndpoint:
+    """A packet in a VXLAN packet: of a VNI, from a VTEP, with an inner source address."""
+
+    vni: int
+    vtep: Address
+    address: Address
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FromCustomer:
+    """A packet on a VLAN of the customer port."""
+
+    vlan: int
+    address: Address
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FromInternet:
+    """A packet on the external port."""
+
+    address: Address
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FromProvider:
+    """A packet on the provider port."""
+
+    address: Address
+
+
+Source = FromEndpoint | FromCustomer | FromInternet | FromProvider
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """Where a packet goes; `drop` is None where it passes."""
+
+    drop: Drop | None
+    where: str = ""
+    """"vpc", "customer", "internet", "network" or "gateway"."""
+    vni: int = 0
+    """Of the VPC that it ends in."""
+
+    @property
+    def passes(self) -> bool:
+        """Say whether it passes."""
+        return self.drop is None
+
+
+def reachable(tables: Tables, source: Source, target: Address, protocol: int, port: int = 0) -> Verdict:
+    """Say what becomes of the first packet of a connection; `port` is the destination's, 0 where there is none."""
+    return Judge(installed(tables)).verdict(source, target, protocol, port)
+
+
+class Judge:
+    """Answers for one view; make it once for many questions."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+
+    def verdict(self, source: Source, target: Address, protocol: int, port: int = 0) -> Verdict:
+        """Say what becomes of the first packet of a connection."""
+        packet = _Packet(number(source.address), number(target), ICMP if protocol == ICMPV6 else protocol, port)
+        match source:
+            case FromEndpoint():
+                return self._from_endpoint(source, packet)
+            case FromCustomer():
+                return self._from_customer(source, packet)
+            case FromInternet():
+                return self._from_internet(packet)
+        return Verdict(Drop.DENIED_BORDER)
+
+    def _from_endpoint(self, source: FromEndpoint, packet: "_Packet") -> Verdict:
+        vpc = self._view.vpcs.get(source.vni)
+        if vpc is None:
+            return Verdict(Drop.UNKNOWN_VNI)
+        if int(source.vtep) not in vpc.speakers:
+            return Verdict(Drop.UNKNOWN_VTEP)
+        if vpc.homes.get(packet.source) != int(source.vtep):
+            return Verdict(Drop.SPOOFED_SOURCE)
+        if packet.target in vpc.deliveries:
+            return self._into(vpc, vpc, packet, default=True)
+        way = vpc.way(packet.target)
+        if way.kind == "vpc":
+            peer = self._view.vpcs.get(way.number)
+            if peer is None or packet.target not in peer.deliveries:
+                return Verdict(Drop.NO_ROUTE)
+            return self._into(vpc, peer, packet, default=False)
+        if not way.is_out:
+            stops = {"none": Drop.NO_ROUTE, "discard": Drop.DISCARD_ROUTE, "gateway": None}
+            return Verdict(stops[way.kind], way.kind)
+        if way.kind != "customer" and packet.is_roce:
+            return Verdict(Drop.ROCE_NOT_TRANSLATED)
+        if not packet.passes(vpc.outward, packet.target, default=True):
+            return Verdict(Drop.DENIED_OUT)
+        if way.kind == "customer":
+            return Verdict(None, "customer")
+        if way.kind == "network" and not packet.passes(vpc.at_border(way.number), packet.target, default=False):
+            return Verdict(Drop.DENIED_BORDER)
+        if family_of(packet.target) != 4:
+            return Verdict(Drop.NO_NAT)
+        return Verdict(None, "network") if way.kind == "network" else self._to_internet(vpc, packet)
+
+    def _to_internet(self, vpc: VpcView, packet: "_Packet") -> Verdict:
+        public = vpc.floating.get(packet.source & LOW_32, vpc.nat)
+        if not public:
+            return Verdict(Drop.NO_NAT)
+        target = packet.target & LOW_32
+        if target in self._view.floating_in or target in self._view.nat_in:
+            return self._by_public_address(_Packet(0xFFFF << 32 | public, packet.target, packet.protocol, packet.port))
+        return Verdict(None, "internet")
+
+    def _into(self, vpc: VpcView, there: VpcView, packet: "_Packet", *, default: bool) -> Verdict:
+        if not packet.passes(vpc.outward, packet.target, default=True):
+            return Verdict(Drop.DENIED_OUT)
+        if not packet.passes(there.inward, packet.source, default=default):
+            return Verdict(Drop.DENIED_IN)
+        return Verdict(None, "vpc", there.deliveries[packet.target].vni)
+
+    def _from_customer(self, source: FromCustomer, packet: "_Packet") -> Verdict:
+        known = self._view.customers.get(source.vlan)
+        vpc = self._view.vpcs.get(known[0]) if known else None
+        if known is None or vpc is None:
+            return Verdict(Drop.UNKNOWN_VLAN)
+        if not known[1].holds(packet.source):
+            return Verdict(Drop.SPOOFED_SOURCE)
+        if packet.target not in vpc.deliveries:
+            way = vpc.way(packet.target).kind
+            stops = {"gateway": None, "discard": Drop.DISCARD_ROUTE}
+            return Verdict(stops.get(way, Drop.NO_ROUTE), way)
+        if not packet.passes(vpc.inward, packet.source, default=False):
+            return Verdict(Drop.DENIED_IN)
+        return Verdict(None, "vpc", vpc.vni)
+
+    def _from_internet(self, packet: "_Packet") -> Verdict:
+        source = packet.source & LOW_32
+        if family_of(packet.source) != 4 or family_of(packet.target) != 4:
+            return Verdict(Drop.NO_MAPPING)
+        if source in self._view.nat_in or source in self._view.floating_in:
+            return Verdict(Drop.SPOOFED_SOURCE)
+        return self._by_public_address(packet)
+
+    def _by_public_address(self, packet: "_Packet") -> Verdict:
+        known = self._view.floating_in.get(packet.target & LOW_32)
+        if known is None:
+            return Verdict(Drop.NO_MAPPING)
+        if packet.is_roce:
+            return Verdict(Drop.ROCE_NOT_TRANSLATED)
+        vpc = self._view.vpcs[known[0]]
+        if vpc.way(packet.source).kind != "internet":
+            return Verdict(Drop.MARTIAN)
+        if not packet.passes(vpc.inward, packet.source, default=False):
+            return Verdict(Drop.DENIED_IN)
+        return Verdict(None, "vpc", vpc.vni)
+
+
+@dataclass(frozen=True, slots=True)
+class _Packet:
+    source: int
+    target: int
+    protocol: int
+    port: int
+
+    @property
+    def is_roce(self) -> bool:
+        return self.protocol == UDP and self.port == ROCE_PORT
+
+    def passes(self, rules: tuple[Rule, ...], remote: int, *, default: bool) -> bool:
+        """Say what the first rule that speaks of it decides."""
+        for rule in rules:
+            same = rule.speaks_of(remote) and rule.protocol in (ANY_PROTOCOL, self.protocol)
+            if same and (self.protocol == ICMP or rule.low <= self.port <= rule.high):
+                return rule.allow
+        return default
