@@ -116,6 +116,7 @@ BAD = {
     "v6 UDP cut": (IPv6(**V6, nh=17) / Raw(b"1234567"), Drop.TOO_SHORT),
     "v6 chain cut": (IPv6(**V6, nh=60) / Raw(b"\x11\x00\x00\x00"), Drop.TOO_SHORT),
     "v6 chain beyond": (IPv6(**V6, nh=60) / Raw(b"\x11\x01" + bytes(10)), Drop.TOO_SHORT),
+    "v6 chain beyond, to nothing that is read": (IPv6(**V6, nh=60) / Raw(b"\x84\x01" + bytes(6)), Drop.TOO_SHORT),
     "v6 fragment header cut": (IPv6(**V6, nh=44) / Raw(b"\x11\x00\x00\x00"), Drop.TOO_SHORT),
     "v6 hop by hop in another place": (
         IPv6(**V6) / IPv6ExtHdrDestOpt() / IPv6ExtHdrHopByHop() / UDP(),
@@ -168,6 +169,12 @@ def test_a_chain_that_leaves_the_first_buffer_is_dropped() -> None:
     packet = IPv6(**V6, nh=60) / Raw(options + bytes(UDP(len=1008)) + bytes(1000))
     assert parsed(packet, first_length=1000).why == Drop.TOO_SHORT
     assert parsed(packet).end == "track"
+
+
+@pytest.mark.parametrize("cut", range(20, 60))
+def test_options_that_leave_the_first_buffer_are_not_looked_at(cut: int) -> None:
+    packet = IP(**V4, options=[b"\x01" * 40]) / UDP() / Raw(bytes(100))
+    assert parsed(packet, first_length=50 + 14 + cut).why == Drop.TOO_SHORT
 
 
 def fragment(offset: int, more: int, payload: bytes, protocol: int, family: int) -> Packet:

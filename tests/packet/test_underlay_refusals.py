@@ -58,6 +58,7 @@ REFUSED: dict[str, tuple[dict[str, Any], Drop]] = {
     "another protocol": ({"ip_proto": 6}, Drop.NOT_FOR_US),
     "another port": ({"udp_dport": 4790}, Drop.NOT_FOR_US),
     "a UDP length beyond the packet": ({"udp_len": 4000}, Drop.BAD_VXLAN),
+    "a UDP length one byte beyond it": ({"udp_len": 8 + 8 + len(TENANT) + 1}, Drop.BAD_VXLAN),
     "a UDP length within its header": ({"udp_len": 7}, Drop.BAD_VXLAN),
     "no I flag": ({"vxlan_flags": 0}, Drop.BAD_VXLAN),
     "an unknown VNI": ({"vxlan_vni": 101}, Drop.UNKNOWN_VNI),
