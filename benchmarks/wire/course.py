@@ -1,0 +1,94 @@
+"""Three network namespaces in a row: a generator, the device under test, and a sink that counts.
+
+    generator g0 --- in  device  out --- s0 sink
+
+Each namespace is held by a process of its own and goes with it. Offloads are off: what leaves is whole and summed.
+"""
+
+import os
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+FEATURES = ("tx", "rx", "sg", "tso", "gso", "gro")
+INGRESS, EGRESS = "in", "out"
+GENERATOR_MAC, INGRESS_MAC, EGRESS_MAC, SINK_MAC = (f"02:00:00:00:00:{number:02x}" for number in range(1, 5))
+INGRESS_IP, EGRESS_IP, SINK_IP = "10.99.0.1", "192.168.77.1", "192.168.77.2"
+
+
+class Space:
+    def __init__(self) -> None:
+        mine = os.readlink("/proc/self/ns/net")
+        words = ["unshare", "--net", "sh", "-c", "read _"]
+        self._holder = subprocess.Popen(words, stdin=subprocess.PIPE, start_new_session=True)
+        deadline = time.monotonic() + 10
+        while os.readlink(f"/proc/{self._holder.pid}/ns/net") == mine:
+            if self._holder.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError("no network namespace: run as root")
+            time.sleep(0.001)
+
+    @property
+    def path(self) -> str:
+        return f"/proc/{self._holder.pid}/ns/net"
+
+    @property
+    def pid(self) -> int:
+        return self._holder.pid
+
+    @property
+    def entrance(self) -> list[str]:
+        return ["nsenter", f"--net={self.path}", "--"]
+
+    def run(self, *words: str, check: bool = True) -> str:
+        done = subprocess.run([*self.entrance, *words], capture_output=True, text=True, check=False)
+        if check and done.returncode:
+            raise RuntimeError(f"{' '.join(words)}: {done.stderr.strip()}")
+        return done.stdout
+
+    def close(self) -> None:
+        assert self._holder.stdin is not None
+        self._holder.stdin.close()
+        self._holder.wait()
+
+
+class Course:
+    def __init__(self, mtu_bytes: int = 1500) -> None:
+        self.generator, self.device, self.sink = Space(), Space(), Space()
+        _pair(self.generator, "g0", GENERATOR_MAC, self.device, INGRESS, INGRESS_MAC, mtu_bytes)
+        _pair(self.device, EGRESS, EGRESS_MAC, self.sink, "s0", SINK_MAC, mtu_bytes + 100)
+        self.device.run("ip", "addr", "add", f"{INGRESS_IP}/24", "dev", INGRESS)
+        self.device.run("ip", "addr", "add", f"{EGRESS_IP}/24", "dev", EGRESS)
+        self.device.run("ip", "neigh", "replace", SINK_IP, "lladdr", SINK_MAC, "dev", EGRESS)
+
+    def received(self) -> int:
+        """Frames that the sink has had; read without a process of its own."""
+        for line in Path(f"/proc/{self.sink.pid}/net/dev").read_text().splitlines():
+            name, _, figures = line.partition(":")
+            if name.strip() == "s0":
+                return int(figures.split()[1])
+        raise RuntimeError("the sink is gone")
+
+    def close(self) -> None:
+        for space in (self.generator, self.device, self.sink):
+            space.close()
+
+    def __enter__(self) -> "Course":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _pair(a: Space, a_name: str, a_mac: str, b: Space, b_name: str, b_mac: str, mtu_bytes: int) -> None:
+    mtu = ["mtu", str(mtu_bytes)]
+    a.run("ip", "link", "add", a_name, *mtu, "address", a_mac, "type", "veth",
+          "peer", "name", b_name, *mtu, "address", b_mac, "netns", str(b.pid))  # fmt: skip
+    for space, name in ((a, a_name), (b, b_name)):
+        space.run("sh", "-c", "echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6", check=False)  # no chatter
+        space.run("ethtool", "-K", name, *(word for feature in FEATURES for word in (feature, "off")))
+        space.run("ip", "link", "set", name, "up")
+
+
+def pinned(cpu: int, words: Sequence[str]) -> list[str]:
+    return ["taskset", "-c", str(cpu), *words]
