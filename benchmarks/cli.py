@@ -44,6 +44,26 @@ def plan(
     _told(lambda out: run(out, quick=quick, growth_to=growth_to, plot=plot, seed=seed), as_json)
 
 
+@bench.command()
+def dataplane(
+    as_json: Json = False,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", metavar="PART", help="Measure this part; may be given again. All when left out."),
+    ] = None,
+) -> None:
+    """Measure the packet engine and the gateway beside C, NumPy, scapy and DPDK; on veth pairs it needs root.
+
+    Parts: memory, wire-64, wire-1500, wire-4200. HEDDLE_TESTPMD may name dpdk-testpmd where it is not on the path.
+    Exit status: 0; 2 for bad input.
+    """
+    from benchmarks.dataplane import PARTS, run
+
+    if unknown := sorted(set(only or ()) - set(PARTS)):
+        raise typer.BadParameter(f"no part {unknown[0]!r}; there are {', '.join(PARTS)}", param_hint="--only")
+    _told(lambda out: run(out, only or ()), as_json)
+
+
 def _told(run: Callable[[TextIO], dict[str, Any]], as_json: bool) -> None:
     found = run(sys.stderr if as_json else sys.stdout)
     if as_json:
@@ -71,5 +91,5 @@ def _simple(name: str) -> Callable[[bool], None]:
 
 
 for _name, _what in NAMES.items():
-    if _name != "plan":
+    if _name not in ("dataplane", "plan"):
         bench.command(name=_name, help=f"Measure {_what}.")(_simple(_name))

@@ -23,7 +23,7 @@ from dataplane.packet.memory import copy
 
 ENCAPSULATE, DECAPSULATE, TRANSLATE = range(3)
 NAMES = ("parse, look up, encapsulate", "decapsulate, parse", "parse, connection, translate")
-STRIDE, HEAD_ROOM = 2048, 256
+HEAD_ROOM = 256
 NOW_NS = 1_000_000_000
 GRAPH = Graph(
     nodes=(
@@ -103,8 +103,7 @@ def case(kind: int, length: int) -> Case:
 
 def run(case: Case, packets: np.ndarray, rounds: int) -> None:
     """Run our kernels over a case."""
-    words = (packets, np.int64(rounds), np.int64(VNI), case.graph, case.tables, case.state, np.int64(NOW_NS))
-    repeat(np.int64(case.kind), *case.frames, *words)
+    repeat(case.kind, *case.frames, packets, rounds, VNI, case.graph, case.tables, case.state, NOW_NS)
 
 
 def new_rows() -> np.ndarray:
@@ -113,8 +112,9 @@ def new_rows() -> np.ndarray:
 
 def _laid_out(rows: np.ndarray) -> Memory:
     count, length = rows.shape
-    memory = np.zeros(count * STRIDE + HEAD_ROOM, np.uint8)
-    starts = np.arange(count) * STRIDE + HEAD_ROOM
+    stride = 2048 if length <= 2048 - HEAD_ROOM else 8192  # buffers as ports have them
+    memory = np.zeros(count * stride, np.uint8)
+    starts = np.arange(count) * stride + HEAD_ROOM
     for start, row in zip(starts.tolist(), rows, strict=True):
         memory[start : start + length] = row
     return Memory(memory, memory.copy(), starts, np.full(count, length))
@@ -141,14 +141,13 @@ def _connect_all(plain: np.ndarray, tables: Tables, state: State) -> None:
     for number, row in enumerate(plain):
         source, target, ports = (int.from_bytes(row[at : at + 4].tobytes(), "big") for at in (26, 30, 34))
         draft = state.draft[0]
-        draft["source_hi"], draft["source_lo"], draft["target_hi"], draft["target_lo"] = 0, prefix | source, 0, prefix | target
-        draft["key"] = ports << 32 | 17 << 24 | VNI
+        draft["source_hi"], draft["source_lo"] = 0, prefix | source
+        draft["target_hi"], draft["target_lo"] = 0, prefix | target
+        draft["key"] = np.uint64(ports << 32 | 17 << 24 | VNI).astype(np.int64)  # a word with a sign, of all 64 bits
         draft["new_source_hi"], draft["new_source_lo"] = 0, prefix | 0xCB00_7101
         draft["new_target_hi"], draft["new_target_lo"] = 0, prefix | target
         draft["new_ports"] = (1024 + number) << 16 | ports & 0xFFFF
         draft["flags"], draft["mapping"], draft["next_hop"] = TRANSLATED, -1, 0
         draft["generation"], draft["out_vni"] = int(tables.generation[0]), 0
         state.draft[1]["mapping"] = -1
-        connect(state, np.int64(FLOWS), np.int64(NOW_NS))
-
-
+        connect(state, FLOWS, NOW_NS)

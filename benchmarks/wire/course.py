@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 FEATURES = ("tx", "rx", "sg", "tso", "gso", "gro")
-INGRESS, EGRESS = "in", "out"
+INGRESS, EGRESS, ASIDE = "in", "out", "aside"
 GENERATOR_MAC, INGRESS_MAC, EGRESS_MAC, SINK_MAC = (f"02:00:00:00:00:{number:02x}" for number in range(1, 5))
-INGRESS_IP, EGRESS_IP, SINK_IP = "10.99.0.1", "192.168.77.1", "192.168.77.2"
+GENERATOR_IP, INGRESS_IP, EGRESS_IP, SINK_IP = "10.99.0.2", "10.99.0.1", "192.168.77.1", "192.168.77.2"
 
 
 class Space:

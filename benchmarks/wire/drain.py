@@ -58,10 +58,9 @@ class Child:
 class Generator(Child):
     """The sender of one length of frame."""
 
-    def __init__(self, course: Course, length: int) -> None:
-        super().__init__(
-            course.generator.entrance, "benchmarks.wire.traffic", "g0", str(length), cpu=GENERATOR_CPU
-        )
+    def __init__(self, course: Course, length: int, *, tunnel: bool = False) -> None:
+        words = ["g0", str(length), *(["tunnel"] if tunnel else [])]
+        super().__init__(course.generator.entrance, "benchmarks.wire.traffic", *words, cpu=GENERATOR_CPU)
 
     def send(self, count: int, rate: float = 0.0) -> dict[str, Any]:
         """Send, and wait until all has left."""
@@ -73,9 +72,7 @@ class Ours(Child):
     """Our own device of one kind."""
 
     def __init__(self, course: Course, kind: str, backend: str, slots: int = SLOTS) -> None:
-        super().__init__(
-            course.device.entrance, "benchmarks.wire.ours", kind, backend, str(slots), cpu=DEVICE_CPU
-        )
+        super().__init__(course.device.entrance, "benchmarks.wire.ours", kind, backend, str(slots), cpu=DEVICE_CPU)
         self._course = course
 
     def drained(self, generator: Generator, frames: int = FRAMES) -> dict[str, Any]:

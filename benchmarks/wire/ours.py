@@ -1,4 +1,4 @@
-"""Our own device under test: plain forwarding, VXLAN encapsulation with lookup; a process of its own on one core.
+"""Our own device: plain forwarding, VXLAN encapsulation with lookup, the whole gateway; a process on one core.
 
 `python -m benchmarks.wire.ours KIND BACKEND [SLOTS]` opens `in` and `out` of its namespace, says `ready`, and at each
 line on its standard input forwards until nothing has come for a while; then it prints a JSON line.
@@ -8,16 +8,18 @@ import json
 import sys
 import time
 from collections.abc import Callable
-from ipaddress import IPv4Address, ip_address, ip_network
+from ipaddress import IPv4Address, IPv4Network, ip_address, ip_network
 from typing import Any
 
 import numpy as np
 
+from benchmarks.wire import gateway
 from benchmarks.wire.course import EGRESS, EGRESS_IP, EGRESS_MAC, INGRESS, SINK_IP, SINK_MAC
 from benchmarks.wire.traffic import TARGET_NET
 from dataplane.config.local import Interface, LocalConfig, Side
-from dataplane.config.network import Endpoint, NetworkConfig, Subnet, Vpc
+from dataplane.config.network import Address, Endpoint, NetworkConfig, Subnet, Vpc
 from dataplane.engine.burst import BURST, PACKET, drop
+from dataplane.engine.clock import CLOCK_BYTES
 from dataplane.engine.counters import Counters, make_counters
 from dataplane.engine.reasons import Drop
 from dataplane.gateway.compile import compile_tables, link_of
@@ -79,23 +81,27 @@ def tables_for_encapsulation() -> Tables:
     mac = int(EGRESS_MAC.replace(":", ""), 16)
     underlay = Interface(
         name=EGRESS, side=Side.UNDERLAY, mac=mac, address=IPv4Address(EGRESS_IP), mtu_bytes=9000,
-        network=ip_network(f"{EGRESS_IP}/24", strict=False),
+        network=IPv4Network(f"{EGRESS_IP}/24", strict=False),
     )  # fmt: skip
     inside = Interface(name=INGRESS, side=Side.CUSTOMER, mac=mac + 1)
     local = LocalConfig(gateway_id="bench", interfaces=(inside, underlay))
     vpc = Vpc(id="bench", vni=VNI, subnets=(subnet,), endpoints=endpoints)
-    known = {(link_of(1, 0), IPv4Address(SINK_IP)): int(SINK_MAC.replace(":", ""), 16)}
+    known: dict[tuple[int, Address], int] = {(link_of(1, 0), IPv4Address(SINK_IP)): int(SINK_MAC.replace(":", ""), 16)}
     return compile_tables(local, NetworkConfig(generation=1, vpcs=(vpc,)), neighbours=known, generation=1)
 
 
 def _work(kind: str, ports: Ports, counters: Counters) -> Callable[[], int]:
-    packets, rounds = np.zeros(BURST, PACKET), np.int64(ROUNDS)
+    packets, rounds = np.zeros(BURST, PACKET), ROUNDS
     if kind == "forward":
         to = np.array([1, -1])
         return lambda: forward(ports, packets, to, rounds, counters)
     if kind == "encapsulate":
         tables = tables_for_encapsulation()
-        return lambda: encapsulate(ports, packets, np.int64(VNI), tables, rounds, counters)
+        return lambda: encapsulate(ports, packets, VNI, tables, rounds, counters)
+    if kind == "gateway":
+        graph, tables, state = gateway.built()
+        clock = np.zeros(CLOCK_BYTES, np.uint8)
+        return lambda: gateway.gateway(ports, packets, graph, tables, state, rounds, clock, counters)
     raise SystemExit(f"no kind {kind}")
 
 

@@ -10,7 +10,7 @@ import subprocess
 import time
 from typing import Any
 
-from benchmarks.wire.course import EGRESS, INGRESS, Course, pinned
+from benchmarks.wire.course import EGRESS, INGRESS, Course
 from benchmarks.wire.drain import DEVICE_CPU, FRAMES, GENERATOR_CPU, Generator, process_time_ns
 
 QUIET_S = 0.4
@@ -36,7 +36,16 @@ class Testpmd:
     def __init__(self, course: Course, kind: str, frame_bytes: int = 2048, slots: int = SLOTS) -> None:
         name = program()
         assert name is not None
-        words = [name, "--no-huge", "-m", "1024", "--no-pci", "--no-telemetry", "--file-prefix", f"hb{os.getpid()}"]
+        words = [
+            name,
+            "--no-huge",
+            "-m",
+            "1024",
+            "--no-pci",
+            "--no-telemetry",
+            "--file-prefix",
+            f"hb{os.getpid()}_{course.device.pid}",
+        ]
         words += ["-l", f"{GENERATOR_CPU},{DEVICE_CPU}", "--main-lcore", str(GENERATOR_CPU)]
         words += [*_devices(kind, frame_bytes, slots), "--", "-i", "--forward-mode=io", "--nb-cores=1"]
         words += ["--no-flush-rx", "--burst=64"]  # what waits is what is measured
@@ -54,7 +63,7 @@ class Testpmd:
         self._child.stdin.flush()
 
     def drained(self, generator: Generator, frames: int = FRAMES) -> dict[str, Any]:
-        """Fill its ring, let it forward, and return what that cost: the whole process, but only until the last frame."""
+        """Fill its ring, let it forward, and return what that cost: the whole process, until the last frame."""
         sent, before = generator.send(frames), self._course.received()
         self.say("start")
         figures = self._watch(before)

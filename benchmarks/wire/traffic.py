@@ -1,18 +1,21 @@
 """What is sent: UDP from 4,096 addresses to 64, the same for every device; and the process that sends it.
 
-`python -m benchmarks.wire.traffic INTERFACE BYTES` says `ready` and then, for each line `COUNT PACKETS_PER_S`, sends so
-many frames in the namespace that it is in, as fast as one core can where the rate is 0, and prints a JSON line with
-what it sent and the processor time of it.
+`python -m benchmarks.wire.traffic INTERFACE BYTES [tunnel]` says `ready` and then, for each line `COUNT PACKETS_PER_S`,
+sends so many frames in the namespace that it is in, as fast as one core can where the rate is 0, and prints a JSON line
+with what it sent and the processor time of it. With `tunnel` each frame is in a VXLAN packet, 50 bytes longer, to a
+public address in place of the private one.
 """
 
 import json
 import struct
 import sys
 import time
+from ipaddress import IPv4Address
 
 import numpy as np
 
-from benchmarks.wire.course import GENERATOR_MAC, INGRESS_MAC
+from benchmarks.wire.course import GENERATOR_IP, GENERATOR_MAC, INGRESS_IP, INGRESS_MAC
+from dataplane.config.addresses import gateway_mac
 from dataplane.engine.burst import BURST, PACKET, TRANSMIT
 from dataplane.engine.clock import CLOCK_BYTES, now_ns
 from dataplane.engine.counters import Counters, make_counters
@@ -23,20 +26,40 @@ from dataplane.io.settings import PortSettings, RingSizes
 from dataplane.jit import Bytes, Rows, kernel
 
 SOURCES, TARGETS, FLOWS = 4096, 64, 4096
+BLUE = 5
+"""The VNI of what is sent in tunnels."""
 SOURCE_NET, TARGET_NET = 0x0A000000, 0x0A010000
-"""10.0.x.x to 10.1.0.x."""
+PUBLIC_NET = 0xC6336400
+"""10.0.x.x to 10.1.0.x, or to 198.51.100.x in a tunnel."""
 
 
-def frames(length: int, to_mac: str = INGRESS_MAC) -> np.ndarray:
+def frames(length: int, to_mac: str = INGRESS_MAC, to_net: int = TARGET_NET) -> np.ndarray:
     """Return FLOWS frames of a length as rows of bytes."""
     chance = np.random.default_rng(3)
     rows = np.zeros((FLOWS, length), np.uint8)
     for row, source, port in zip(
         range(FLOWS), chance.integers(0, SOURCES, FLOWS), chance.integers(1024, 65536, FLOWS), strict=True
     ):
-        head = frame_head(length, SOURCE_NET + 1 + int(source), TARGET_NET + 1 + row % TARGETS, int(port), to_mac)
+        head = frame_head(length, SOURCE_NET + 1 + int(source), to_net + 1 + row % TARGETS, int(port), to_mac)
         rows[row, : len(head)] = np.frombuffer(head, np.uint8)
     return rows
+
+
+def tunnelled(length: int) -> np.ndarray:
+    """Return VXLAN packets of the generator's VTEP around frames of a length to public addresses."""
+    inner = frames(length, _text(gateway_mac(BLUE)), PUBLIC_NET)
+    outer = bytearray(frame_head(length + 50, _word(GENERATOR_IP), _word(INGRESS_IP), 50000, INGRESS_MAC))
+    outer[36:38] = (4789).to_bytes(2, "big")
+    outer += b"\x08\0\0\0" + BLUE.to_bytes(3, "big") + b"\0"
+    return np.concatenate([np.tile(np.frombuffer(bytes(outer), np.uint8), (len(inner), 1)), inner], axis=1)
+
+
+def _word(address: str) -> int:
+    return int(IPv4Address(address))
+
+
+def _text(mac: int) -> str:
+    return mac.to_bytes(6, "big").hex(":")
 
 
 def frame_head(length: int, source: int, target: int, port: int, to_mac: str) -> bytes:
@@ -83,14 +106,15 @@ def main() -> None:
         notify=lambda line: print(line, file=sys.stderr), backend=Backend.AUTO, sizes=RingSizes(transmit=4096),
     )  # fmt: skip
     counters, packets, scratch = make_counters(1), np.zeros(BURST, PACKET), np.zeros(CLOCK_BYTES, np.uint8)
-    source, words = frames(length).reshape(-1), (np.int64(length), np.int64(FLOWS))
-    send(opened.ports, packets, source, *words, np.int64(0), np.int64(0), scratch, counters)
+    rows = tunnelled(length) if "tunnel" in sys.argv[3:] else frames(length)
+    source, words = rows.reshape(-1), (rows.shape[1], FLOWS)
+    send(opened.ports, packets, source, *words, 0, 0, scratch, counters)
     print("ready", flush=True)
     for line in sys.stdin:
         count, rate = int(line.split()[0]), float(line.split()[1])
         gap_ns = round(1e9 / rate) if rate else 0
         begun, used = time.perf_counter_ns(), time.process_time_ns()
-        sent = send(opened.ports, packets, source, *words, np.int64(count), np.int64(gap_ns), scratch, counters)
+        sent = send(opened.ports, packets, source, *words, count, gap_ns, scratch, counters)
         opened.drain(counters)
         took = time.perf_counter_ns() - begun
         print(json.dumps({"sent": int(sent), "ns": took, "cpu_ns": time.process_time_ns() - used}), flush=True)

@@ -8,13 +8,10 @@ Ring words that a kernel or another process writes are read with `acquire` and w
 compiler would move other accesses across them, or the read out of its loop.
 """
 
-from typing import Any
-
-import numpy as np
-
 from dataplane.jit import CHECKED, Bytes, inline
 from dataplane.packet.intrinsics import make_load, make_store, move
 
+_load8, _store8 = make_load(8, False), make_store(8, False)
 _load16, _load32, _load64 = make_load(16, True), make_load(32, True), make_load(64, True)
 _store16, _store32, _store64 = make_store(16, True), make_store(32, True), make_store(64, True)
 _native32, _native64 = make_load(32, False), make_load(64, False)
@@ -30,17 +27,17 @@ def _check(memory: Bytes, at: int, count: int) -> None:
 
 
 @inline
-def load8(memory: Bytes, at: int) -> Any:
+def load8(memory: Bytes, at: int) -> int:
     """Return a byte."""
     _check(memory, at, 1)
-    return np.int64(memory[at])
+    return _load8(memory, at)
 
 
 @inline
 def store8(memory: Bytes, at: int, value: int) -> None:
     """Write a byte."""
     _check(memory, at, 1)
-    memory[at] = np.uint8(value)
+    _store8(memory, at, value)
 
 
 @inline

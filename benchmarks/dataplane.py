@@ -1,0 +1,140 @@
+"""The packet engine and the VPC gateway: kernels in memory, whole devices on veth pairs, beside C, NumPy, scapy, DPDK.
+
+On the wires it is processor time that counts, in turns on the same machine: read the ratios first.
+"""
+
+import os
+import statistics
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+
+from benchmarks.in_memory import numpy_way
+from benchmarks.in_memory.c_loop import CLoops, compiler
+from benchmarks.in_memory.cases import ENCAPSULATE, NAMES, case, new_rows
+from benchmarks.in_memory.cases import run as run_ours
+from benchmarks.in_memory.compare import compared
+from benchmarks.wire import testpmd
+from benchmarks.wire.course import SINK_IP
+from benchmarks.wire.drains import BASE, devices, drained
+from benchmarks.wire.ours import VNI
+from benchmarks.wire.traffic import FLOWS, TARGET_NET, TARGETS
+
+LENGTHS = (64, 1500, 4200)
+BATCHES = (64, 1024)
+SCAPY_FRAMES = 200
+Found = dict[str, Any]
+
+
+def run(out: TextIO, parts: Sequence[str] = ()) -> Found:
+    """Measure the parts named, all where none is; without root only what is in memory."""
+    wanted = list(parts) or list(PARTS)
+    if os.geteuid() != 0 and not parts:
+        print("no root: only what needs no network namespaces is measured", file=out)
+        wanted = ["memory"]
+    found: Found = {}
+    for name in wanted:
+        steal, begun = _stolen_s(), time.monotonic()
+        found[name] = PARTS[name](out)
+        share = (_stolen_s() - steal) / (time.monotonic() - begun) / (os.cpu_count() or 1)
+        found[f"{name}_steal_share"] = share
+        print(f"  taken from this machine meanwhile (steal time): {share:.1%}\n", file=out, flush=True)
+    return found
+
+
+def memory(out: TextIO) -> list[Found]:
+    """Nanoseconds a packet of each kernel, beside C, NumPy and scapy."""
+    loops = CLoops() if compiler() else None
+    if loops is None:
+        print("no C compiler here: without its column", file=out)
+    print(f"in memory, {FLOWS} flows, ns a packet of processor time: median (best)", file=out)
+    print(f"  {'':28} {'bytes':>5} {'heddle':>16} {'C -O3':>16} {'ratio':>6}", file=out)
+    found: list[Found] = []
+    for kind, name in enumerate(NAMES):
+        for length in LENGTHS:
+            row = compared(kind, length, loops)
+            found.append({"what": name, **asdict(row)})
+            ours = f"{row.ours_ns:.1f} ({row.ours_best_ns:.1f})"
+            theirs = f"{row.c_ns:.1f} ({row.c_best_ns:.1f})"
+            print(f"  {name:28} {length:5} {ours:>16} {theirs:>16} {row.ratio:6.2f}", file=out, flush=True)
+    for length in LENGTHS:
+        found += _peers(out, length)
+    return found
+
+
+def _peers(out: TextIO, length: int) -> list[Found]:
+    """Measure the encapsulation of NumPy and scapy, each frame compared with ours."""
+    right, rows = case(ENCAPSULATE, length), new_rows()
+    run_ours(right, rows, 1)
+    found: list[Found] = []
+    for batch in BATCHES:
+        theirs = case(ENCAPSULATE, length)
+        keys, hops = numpy_way.sorted_keys(theirs.tables)
+        took = []
+        for _ in range(5):
+            before = time.process_time_ns()
+            for first in range(0, FLOWS, batch):
+                numpy_way.encapsulate(theirs, keys, hops, first, batch)
+            took.append((time.process_time_ns() - before) / FLOWS)
+        if (theirs.frames.memory != right.frames.memory).any():
+            raise RuntimeError("NumPy's frames differ from ours")
+        found.append({"what": f"NumPy, {batch} at once", "length": length, "ns": statistics.median(took)})
+    with suppress(ModuleNotFoundError):
+        found.append({"what": "scapy", "length": length, "ns": _scapy_ns(length, right.frames.memory)})
+    for row in found:
+        print(f"  {NAMES[ENCAPSULATE] + ', ' + row['what']:54} {length:5} {row['ns']:10,.0f}", file=out, flush=True)
+    return found
+
+
+def _scapy_ns(length: int, right: np.ndarray) -> float:
+    from benchmarks.in_memory.scapy_way import encapsulate
+
+    theirs = case(ENCAPSULATE, length)
+    hop = theirs.tables.next_hops[0]
+    source = int(hop["source_mac"]).to_bytes(6, "big").hex(":")
+    endpoints = {
+        f"10.1.0.{1 + n}": ((0x0200_0001_0000 + n).to_bytes(6, "big").hex(":"), source) for n in range(TARGETS)
+    }
+    assert TARGET_NET == 0x0A010000
+    starts = theirs.frames.starts[:SCAPY_FRAMES].tolist()
+    frames = [theirs.frames.memory[start : start + length].tobytes() for start in starts]
+    before = time.process_time_ns()
+    made = [encapsulate(frame, endpoints, VNI) for frame in frames]
+    took = (time.process_time_ns() - before) / SCAPY_FRAMES
+    for start, mine in zip(starts, made, strict=True):
+        ours = right[start - 50 : start + length].tobytes()
+        if ours[:34] + ours[36:] != mine[:34] + mine[36:]:  # but for the source port, which is each one's own hash
+            raise RuntimeError(f"scapy's frame to {SINK_IP} differs from ours")
+    return took
+
+
+def _drains(out: TextIO, length: int) -> list[Found]:
+    """Drain all devices at one length."""
+    if testpmd.program() is None:
+        print("no dpdk-testpmd here (HEDDLE_TESTPMD may name one): without its rows and ratios", file=out)
+    print(f"drains, {length} bytes, microseconds of processor time a packet", file=out)
+    print(f"  {'':30} {'median':>8} {'best':>8} {'to ' + BASE:>26}", file=out)
+    rows = drained(length, devices())
+    for row in rows:
+        ratio = f"{row.ratio:.2f}" if row.ratio is not None else ""
+        print(f"  {row.device:30} {row.us:8.3f} {row.best_us:8.3f} {ratio:>26}", file=out, flush=True)
+    return [asdict(row) for row in rows]
+
+
+def _stolen_s() -> float:
+    """Return the seconds of all processors that the machine below had for others."""
+    with suppress(OSError, IndexError):
+        return int(Path("/proc/stat").read_text().split("\n")[0].split()[8]) / os.sysconf("SC_CLK_TCK")
+    return 0.0
+
+
+PARTS: dict[str, Callable[[TextIO], Any]] = {
+    "memory": memory,
+    **{f"wire-{length}": partial(_drains, length=length) for length in LENGTHS},
+}
