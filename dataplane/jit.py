@@ -14,6 +14,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numba
 import numpy as np
+from numba.core.registry import CPUDispatcher
 from numpy.typing import NDArray
 
 from kernels.cache import digest, keep_on_disk
@@ -36,6 +37,15 @@ Result = TypeVar("Result")
 # No kernel makes an array, so none needs the run time that counts references: where dozens of arrays are handed
 # down, that counting costs more than the packets.
 _OPTIONS = {"nogil": True, "_nrt": False, "error_model": "numpy", "boundscheck": CHECKED}
+# What only kernels call needs no way in from Python: taking dozens of arrays apart was a third of all compiling.
+_INNER_OPTIONS = {**_OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
+
+class _Inner(CPUDispatcher):
+    """A function without a way in from Python."""
+
+    def __call__(self, *arguments: object, **named: object) -> Any:
+        raise TypeError(f"{self.py_func.__name__} is called by kernels only; wrap it in a kernel")
 
 
 def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
@@ -48,11 +58,13 @@ def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Resul
 
 def inline(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Compile a function into the kernels that call it."""
-    compiled: Callable[Parameters, Result] = numba.njit(forceinline=True, **_OPTIONS)(function)
+    compiled: Callable[Parameters, Result] = numba.njit(forceinline=True, **_INNER_OPTIONS)(function)
+    compiled.__class__ = _Inner
     return compiled
 
 
 def element(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Compile a function that works on a whole burst: a call of its own inside a run loop, so that loops stay small."""
-    compiled: Callable[Parameters, Result] = numba.njit(**_OPTIONS)(function)
+    compiled: Callable[Parameters, Result] = numba.njit(**_INNER_OPTIONS)(function)
+    compiled.__class__ = _Inner
     return compiled

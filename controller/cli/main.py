@@ -15,6 +15,7 @@ from typing import Annotated
 import typer
 
 from controller.cli.agent import agent
+from controller.cli.gateway_options import gateway
 from controller.cli.option import DEFAULT_SERVER, Json, Server
 from controller.cli.recording import telemetry
 from controller.model.error import HeddleError
@@ -34,6 +35,7 @@ app = typer.Typer(
 job = typer.Typer(help="Ask a running controller for a job's paths.", no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(job, name="job")
 app.add_typer(telemetry, name="telemetry")
+app.add_typer(gateway, name="gateway")
 
 
 @contextmanager

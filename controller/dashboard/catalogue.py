@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from controller.dashboard import fabric_metrics, metrics
+from controller.dashboard import fabric_metrics, gateway_metrics, metrics
 from controller.dashboard.exposition import Family
 
 _HEAD = """# Metrics
@@ -22,7 +22,8 @@ def markdown() -> str:
     """Return the page."""
     head = _HEAD.format(most=fabric_metrics.MAX_SERIES)
     parts = (("The controller", metrics.FAMILIES), ("Ports, queues and NICs", fabric_metrics.FAMILIES))
-    return head + "".join(f"\n## {title}\n\n{_table(families)}" for title, families in parts)
+    gateway = ("A gateway (`/metrics` of `heddle gateway`)", gateway_metrics.FAMILIES)
+    return head + "".join(f"\n## {title}\n\n{_table(families)}" for title, families in (*parts, gateway))
 
 
 def _table(families: Iterable[Family]) -> str:

@@ -21,7 +21,7 @@ class Options:
     """How a data process is to run."""
 
     backend: str = "auto"
-    """Kind of port: auto, xdp or packet."""
+    """Kind of port: auto, af-xdp or af-packet."""
     busy_poll: bool = False
     """Never sleep while there is nothing to do: 5 us of latency instead of 30, for a core of its own."""
     cpu: int | None = None
@@ -30,7 +30,11 @@ class Options:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """The first message to a data process; comes with the control and the state segment."""
+    """The first message to a data process.
+
+    With it come the control and the state segment and two events (eventfd): that which ends a sleep, and that which
+    tells the slow path of its packets.
+    """
 
     local: LocalConfig
     options: Options
@@ -48,8 +52,8 @@ class Ready:
     """The data process forwards from now on."""
 
     backend: str
-    notice: str = ""
-    """What an operator should know: why it is not the backend that was asked for."""
+    notices: tuple[str, ...] = ()
+    """What an operator should know: why it is not the fastest kind of port, say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

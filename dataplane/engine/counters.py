@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dataplane.engine.reasons import DROPS, PUNTS
+from dataplane.engine.reasons import DROPS, PUNTS, Drop
 from dataplane.jit import Ints, Rows
 
 PORT_COUNTERS = np.dtype(
@@ -59,3 +59,15 @@ def make_counters(ports: int, vpcs: int = 1) -> Counters:
         drops=np.zeros(DROPS, np.int64),
         punts=np.zeros(PUNTS, np.int64),
     )
+
+
+def imbalance(counters: Counters) -> int:
+    """Return how many frames came in and have no end yet: 0 where no burst is under way."""
+    ports = counters.ports
+    came = int(ports["rx_packets"].sum() + ports["rx_injected"].sum())
+    return came - int(ports["tx_packets"].sum() + counters.drops.sum() + counters.punts.sum())
+
+
+def count_lost(counters: Counters) -> None:
+    """Count as lost what a data process that died had under way; nobody may write the counters meanwhile."""
+    counters.drops[Drop.LOST] += max(imbalance(counters), 0)

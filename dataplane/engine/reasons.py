@@ -44,6 +44,7 @@ class Drop(IntEnum):
     BAD_STATE = 35  # an element was handed what no element before it makes
     BAD_TRANSPORT = 36  # a UDP length or TCP data offset that the packet does not have
     BAD_FRAGMENT = 37  # empty, odd, past 65,535, or cut within the transport header (RFC 1858)
+    LOST = 38  # was under way when the data process died; known once it runs again
 
 
 class Punt(IntEnum):

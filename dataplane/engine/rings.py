@@ -22,7 +22,7 @@ WRITTEN, READ, FULL = 0, LINE, 2 * LINE
 """Bytes of the words: each position has a cache line of its own."""
 WORDS_BYTES = 3 * LINE
 SKIP = -1
-MOST_FRAME_BYTES = 9_216
+LEAST_FRAME_BYTES, MOST_FRAME_BYTES = 14, 9_216
 """Of a frame no more than this is copied; `length` tells how long it was."""
 
 PUNT_FIELDS = (
@@ -244,7 +244,7 @@ class Injector:
         return int(_full(self._ring))
 
     def _write(self, frame: bytes, port: int, entering: int) -> bool:
-        if not 0 < len(frame) <= MOST_FRAME_BYTES:
-            raise ValueError(f"a frame of {len(frame)} bytes; 1 to {MOST_FRAME_BYTES} can be sent")
+        if not LEAST_FRAME_BYTES <= len(frame) <= MOST_FRAME_BYTES:
+            raise ValueError(f"a frame of {len(frame)} bytes; {LEAST_FRAME_BYTES} to {MOST_FRAME_BYTES} can be sent")
         # An array of its own: kernels take only those that may be written to.
         return bool(_write_inject(self._ring, np.frombuffer(bytearray(frame), np.uint8), port, entering))

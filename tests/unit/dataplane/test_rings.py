@@ -105,7 +105,7 @@ def test_a_full_ring_refuses_and_counts_and_takes_more_once_it_was_read() -> Non
 
 def test_a_frame_that_cannot_be_one_is_refused_with_its_size() -> None:
     injector = Injector(empty_ring(1 << 15))
-    for wrong in (b"", bytes(MOST_FRAME_BYTES + 1)):
+    for wrong in (b"", bytes(13), bytes(MOST_FRAME_BYTES + 1)):
         with pytest.raises(ValueError, match=str(len(wrong))):
             injector.send(wrong, 0)
     assert injector.send(bytes(MOST_FRAME_BYTES), 0)
@@ -120,7 +120,7 @@ def test_a_ring_is_a_power_of_two() -> None:
 @settings(max_examples=60, deadline=None)
 @given(
     steps=st.lists(
-        st.one_of(st.integers(1, 700), st.just(None)), min_size=1, max_size=120
+        st.one_of(st.integers(14, 700), st.just(None)), min_size=1, max_size=120
     ),  # the size of a frame to write, or a read
     capacity=st.sampled_from([1024, 4096]),
 )

@@ -1,0 +1,155 @@
+"""`heddle gateway`: one VPC gateway as a service, and a look into a running one."""
+
+import asyncio
+import contextlib
+import json
+import logging
+import signal
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from controller.cli import show as screen
+from controller.config.gateway import GatewayConfig
+from controller.config.network_file import load_network
+from controller.config.service import split_address
+from controller.dashboard.exposition import CONTENT_TYPE
+from controller.dashboard.gateway_metrics import gateway_text
+from controller.dashboard.http import Answer, HttpServer
+from controller.model.error import EnvironmentFault, HeddleError, InputError, NotFound
+from dataplane.config.network import NetworkConfig
+from dataplane.control.gateway import Gateway
+from dataplane.control.link import Options
+from dataplane.control.supervisor import CannotRun
+from dataplane.control.window import GatewayIsSilent, Window, ask, socket_of
+
+log = logging.getLogger("heddle.gateway")
+
+
+def run_gateway(config: GatewayConfig, network_file: Path | None) -> None:
+    """Run until SIGINT or SIGTERM; raises HeddleError where it cannot start.
+
+    SIGHUP reads the network file anew; one that is unsound changes nothing and is told on standard error.
+    """
+    network = NetworkConfig() if network_file is None else load_network(network_file)
+    logging.basicConfig(
+        stream=sys.stderr, level=config.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    asyncio.run(_serve(config, network, network_file))
+
+
+async def _serve(config: GatewayConfig, network: NetworkConfig, network_file: Path | None) -> None:
+    ended, reread = asyncio.Event(), asyncio.Event()
+    running = asyncio.get_running_loop()
+    for wanted in (signal.SIGINT, signal.SIGTERM):
+        running.add_signal_handler(wanted, ended.set)
+    running.add_signal_handler(signal.SIGHUP, reread.set)
+    options = Options(backend=config.backend, busy_poll=config.busy_poll, cpu=config.cpu)
+    try:
+        gateway = Gateway(config.local, options, network)
+    except ValueError as error:
+        raise InputError(*str(error).splitlines()) from None
+    async with contextlib.AsyncExitStack() as stack:
+        stack.push_async_callback(gateway.stop)
+        starting = asyncio.create_task(gateway.start())
+        await _first(starting, ended)
+        if not starting.done():
+            starting.cancel()
+            await asyncio.gather(starting, return_exceptions=True)
+            return
+        try:
+            ready = starting.result()
+        except CannotRun as fault:
+            raise EnvironmentFault(f"gateway {config.local.gateway_id}: {fault}") from None
+        addresses = await stack.enter_async_context(_edges(config, gateway))
+        working = asyncio.create_task(gateway.run())
+        if network_file is not None:
+            stack.push_async_callback(_cancel, asyncio.create_task(_reload(gateway, network_file, reread)))
+        stack.push_async_callback(_cancel, working)
+        told = {"ready": True, "gateway_id": config.local.gateway_id, "backend": ready.backend, **addresses}
+        print(json.dumps(told), flush=True)
+        await _first(working, ended)
+        if working.done():
+            working.result()
+
+
+async def _reload(gateway: Gateway, network_file: Path, reread: asyncio.Event) -> None:
+    """Serve what the network file says whenever it is to be read anew."""
+    while True:
+        await reread.wait()
+        reread.clear()
+        try:
+            network = await asyncio.to_thread(load_network, network_file)
+            generation = await gateway.serve(replace(network, generation=gateway.network.generation + 1))
+            await gateway.in_use(generation)
+            log.info("%s is served as read anew: generation %d", network_file, generation)
+        except (HeddleError, ValueError) as error:
+            for line in str(error).splitlines():
+                log.error("%s; what was served before goes on", line)
+
+
+async def _first(task: "asyncio.Task[Any]", ended: asyncio.Event) -> None:
+    """Wait until the task or the service has come to its end."""
+    waiting = asyncio.create_task(ended.wait())
+    await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    await _cancel(waiting)
+
+
+async def _cancel(task: "asyncio.Task[Any]") -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+@contextlib.asynccontextmanager
+async def _edges(config: GatewayConfig, gateway: Gateway) -> AsyncIterator[dict[str, str]]:
+    """Open the metrics and the window for `show`; return their addresses."""
+
+    async def metrics() -> Answer:
+        return Answer(HTTPStatus.OK, CONTENT_TYPE, gateway_text(gateway.status().as_json()))
+
+    http = HttpServer({"/metrics": metrics})
+    window = Window(socket_of(config.runtime_dir, config.local.gateway_id), lambda: gateway.status().as_json())
+    host, port = split_address(config.metrics)
+    try:
+        bound = await http.start(host, port)
+        await window.open()
+    except OSError as error:
+        await http.close()
+        raise EnvironmentFault(f"gateway {config.local.gateway_id}: {error.strerror or error}") from None
+    try:
+        yield {"metrics": f"{host}:{bound}", "window": str(socket_of(config.runtime_dir, config.local.gateway_id))}
+    finally:
+        await window.close()
+        await http.close()
+
+
+def show_gateway(gateway_id: str, runtime_dir: Path, *, as_json: bool) -> None:
+    """Print what a running gateway counts; raises NotFound where it does not answer."""
+    try:
+        found = ask(socket_of(runtime_dir, gateway_id))
+    except GatewayIsSilent as silent:
+        raise NotFound(str(silent)) from None
+    if as_json:
+        print(json.dumps(found))
+        return
+    console = screen.console()
+    generations = f"generation {found['generation_in_use']} of {found['generation_offered']}"
+    backend = found["backend"] or "no data process"
+    ports = Table(title=f"{found['gateway_id']}: {backend}, {generations}, {found['restarts']} restarts")
+    names = ("rx_packets", "rx_injected", "rx_missed", "tx_packets", "tx_failed", "dropped", "punted")
+    for name in ("port", *names):
+        ports.add_column(name.replace("_", " "), justify="left" if name == "port" else "right")
+    for port, row in found["ports"].items():
+        ports.add_row(port, *(f"{row[name]:,}" for name in names))
+    console.print(ports)
+    for title, rows in (("dropped", found["drops"]), ("punted", found["punts"]), ("slow path", found["slow_path"])):
+        for name, count in rows.items():
+            console.print(f"{title}: {name.replace('_', ' ')} {count:,}")
+    for name, table in found["tables"].items():
+        console.print(f"{name.replace('_', ' ')}: {table['used']:,} of {table['room']:,}")
+    console.print(f"received and injected {found['received']:,}, sent, dropped and punted {found['ended']:,}")

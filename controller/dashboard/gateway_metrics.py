@@ -1,0 +1,59 @@
+"""What Prometheus is told by `heddle gateway`: packets by port and reason, tables, generations."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from controller.dashboard.exposition import Family, label_text, lines
+
+PORT = {
+    "rx_packets": Family("heddle_gateway_received_packets_total", "counter", "Frames taken from a port.", ("port",)),
+    "rx_bytes": Family("heddle_gateway_received_bytes_total", "counter", "Bytes of those frames.", ("port",)),
+    "rx_missed": Family(
+        "heddle_gateway_missed_packets_total", "counter", "Frames that the kernel had no room for.", ("port",)
+    ),
+    "rx_injected": Family(
+        "heddle_gateway_injected_packets_total", "counter", "Frames of the slow path for a port.", ("port",)
+    ),
+    "tx_packets": Family("heddle_gateway_sent_packets_total", "counter", "Frames sent by a port.", ("port",)),
+    "tx_bytes": Family("heddle_gateway_sent_bytes_total", "counter", "Bytes of those frames.", ("port",)),
+    "tx_failed": Family(
+        "heddle_gateway_unsent_packets_total", "counter", "Frames that a port could not send, dropped.", ("port",)
+    ),
+}
+"""By field of the gateway's own counters."""
+DROPPED = Family("heddle_gateway_dropped_packets_total", "counter", "Frames dropped, by reason.", ("reason",))
+PUNTED = Family("heddle_gateway_punted_packets_total", "counter", "Frames for the slow path, by reason.", ("reason",))
+ANSWERED = Family("heddle_gateway_slow_path_packets_total", "counter", "What became of those frames.", ("outcome",))
+REFUSED = Family("heddle_gateway_ring_full_total", "counter", "Frames that found a ring full.", ("ring",))
+ROWS = Family("heddle_gateway_table_rows", "gauge", "Rows in use of a table that traffic fills.", ("table",))
+ROOM = Family("heddle_gateway_table_size_rows", "gauge", "Rows that the table has.", ("table",))
+CONFIGURED = Family("heddle_gateway_configured_generation", "gauge", "The controller's count of what is to be served.")
+OFFERED = Family("heddle_gateway_offered_generation", "gauge", "Tables compiled so far.")
+IN_USE = Family("heddle_gateway_used_generation", "gauge", "Tables that packets go by.")
+RESTARTS = Family("heddle_gateway_restarts_total", "counter", "Starts of the data process after the first.")
+BUSY = Family("heddle_gateway_busy_seconds_total", "counter", "Time in which the data process had packets.")
+FAMILIES = (*PORT.values(), DROPPED, PUNTED, ANSWERED, REFUSED, ROWS, ROOM, CONFIGURED, OFFERED, IN_USE, RESTARTS, BUSY)
+
+
+def gateway_text(status: Mapping[str, Any]) -> str:
+    """Write one look at a gateway: its status as it tells it to whoever asks."""
+    return "".join(_lines(status))
+
+
+def _lines(status: Mapping[str, Any]) -> Iterator[str]:
+    for field, family in PORT.items():
+        yield from _by(family, {name: row[field] for name, row in status["ports"].items()})
+    for family, field in ((DROPPED, "drops"), (PUNTED, "punts"), (ANSWERED, "slow_path"), (REFUSED, "refused")):
+        yield from _by(family, status[field])
+    yield from _by(ROWS, {name: table["used"] for name, table in status["tables"].items()})
+    yield from _by(ROOM, {name: table["room"] for name, table in status["tables"].items()})
+    for family, field in (
+        (CONFIGURED, "configured"), (OFFERED, "generation_offered"), (IN_USE, "generation_in_use"),
+        (RESTARTS, "restarts"),
+    ):  # fmt: skip
+        yield from lines(family, [("", status[field])])
+    yield from lines(BUSY, [("", status["busy_ns"] / 1e9)])
+
+
+def _by(family: Family, values: Mapping[str, int]) -> Iterator[str]:
+    return lines(family, [(label_text((family.labels[0], name)), value) for name, value in values.items()])

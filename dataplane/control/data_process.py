@@ -1,0 +1,170 @@
+"""The data process: compiled loops over packets, and between two calls a look at what the control process wants.
+
+`python -m dataplane.control.data_process FD`, started by the supervisor, FD being its end of their socket. It does not
+wait for anybody and ends by the STOP word, by SIGTERM or SIGINT, or with its parent.
+"""
+
+import ctypes
+import gc
+import os
+import signal
+import socket
+import sys
+import time
+from contextlib import suppress
+from types import FrameType
+from typing import Any
+
+import numpy as np
+
+from dataplane.control import link, segment
+from dataplane.control.link import Failed, Offer, Ready, Start
+from dataplane.control.segment import Segment
+from dataplane.control.shared import Shared, Word, shared_of
+from dataplane.engine.burst import BURST, PACKET
+from dataplane.engine.clock import CLOCK_BYTES
+from dataplane.engine.graph import GraphArrays, arrays_of
+from dataplane.engine.rings import WRITTEN
+from dataplane.engine.sleep import sleepers
+from dataplane.gateway.graph import graph_of
+from dataplane.gateway.run import run
+from dataplane.gateway.schema import Tables
+from dataplane.gateway.state import State, state_of
+from dataplane.io.fault import PortFault
+from dataplane.io.layout import KIND, TAP
+from dataplane.io.opening import Backend, OpenPorts, open_ports
+from dataplane.io.settings import PortSettings
+
+CALL_NS = 1_000_000
+"""A call of the run loop takes about so long, at most; then control words and signals are looked at."""
+SLEEP_MS = 10
+"""How long a call may wait for packets where it may sleep at all."""
+SAMPLE_S = 1.0
+"""How often the kernel is asked what it had no room for."""
+_PR_SET_PDEATHSIG = 1  # prctl(2)
+
+
+class DataProcess:
+    """One life of it."""
+
+    def __init__(self, end: socket.socket, start: Start, files: list[int]) -> None:
+        """Map what is shared and open the ports; raises PortFault.
+
+        Args:
+            end: of the socket to the control process.
+            start: what to do.
+            files: the control and the state segment, the event that ends a sleep, and that of the slow path.
+        """
+        self._end, self._options = end, start.options
+        self._segments = [segment.attach(file) for file in files[:2]]
+        self._wake, self._told = files[2:4]
+        self._shared: Shared = shared_of(self._segments[0])
+        self._state: State = state_of(self._segments[1].arrays)
+        self._graph: GraphArrays = arrays_of(graph_of(start.local))
+        self._tables_segment: Segment | None = None
+        self._stopping = False
+        self._notices: list[str] = []
+        self._ports: OpenPorts = open_ports(
+            [PortSettings(interface=one.name) for one in start.local.interfaces],
+            notify=self._notices.append,
+            backend=Backend(start.options.backend),
+        )
+
+    def stop(self, signum: int, frame: FrameType | None) -> None:
+        """End after the present call."""
+        self._stopping = True
+
+    def serve(self) -> None:
+        """Forward until someone ends it; then send what waits and close the ports."""
+        if self._options.cpu is not None:
+            os.sched_setaffinity(0, {self._options.cpu})
+        try:
+            tables = self._take_tables()
+            if tables is not None:
+                gc.collect()
+                gc.freeze()
+                gc.disable()
+                self._loop(tables)
+            self._ports.drain(self._shared.counters)
+        finally:
+            self._ports.close()
+
+    def _loop(self, tables: Tables) -> None:
+        shared, ports, graph, state = self._shared, self._ports.ports, self._graph, self._state
+        words, counters = shared.words, shared.counters
+        packets, clock = np.zeros(BURST, PACKET), np.zeros(CLOCK_BYTES, np.uint8)
+        wakers = sleepers([self._wake, *_files_of(ports)])
+        sleep_ms = 0 if self._options.busy_poll else SLEEP_MS
+        punted = shared.punts.words[WRITTEN : WRITTEN + 8].view(np.int64)
+        seen, taken, ready, sampled = int(punted[0]), 1, False, time.monotonic()
+        while not self._stopping and not words[Word.STOP]:
+            words[Word.BUSY_NS] += run(
+                ports, graph, tables, state, counters, shared.punts, shared.injects, packets, clock, wakers, CALL_NS,
+                sleep_ms,
+            )  # fmt: skip
+            words[Word.CALLS] += 1
+            if punted[0] != seen:
+                seen = int(punted[0])
+                os.eventfd_write(self._told, 1)
+            if not ready:
+                link.send(self._end, Ready(backend=self._backend(), notices=tuple(self._notices)))
+                ready = True
+            with suppress(BlockingIOError):
+                os.read(self._wake, 8)
+            if words[Word.OFFERED] != taken:
+                newer = self._take_tables()
+                if newer is None:
+                    return
+                tables, taken = newer, taken + 1
+            if time.monotonic() - sampled > SAMPLE_S:
+                self._ports.sample(counters)
+                sampled = time.monotonic()
+
+    def _take_tables(self) -> Tables | None:
+        """Return the next generation that was offered; None where the control process is gone."""
+        message, files = link.receive(self._end)
+        if not isinstance(message, Offer):
+            return None
+        made, old = segment.attach(files[0]), self._tables_segment
+        self._tables_segment = made
+        tables = Tables(**made.arrays)
+        self._shared.words[Word.IN_USE] = message.generation
+        if old is not None:
+            old.close()
+        return tables
+
+    def _backend(self) -> str:
+        return (Backend.AF_PACKET if self._ports.ports.pool[KIND] == TAP else Backend.AF_XDP).value
+
+
+def _files_of(ports: Any) -> list[int]:
+    """Return the sockets that a sleep ends by."""
+    return [int(fd) for fd in (ports.taps["rx_fd"] if ports.pool[KIND] == TAP else ports.queues["fd"])]
+
+
+def _die_with_parent() -> None:
+    """Have the kernel end this process by SIGTERM when its parent ends."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+
+
+def main() -> int:
+    """Run one life; return the exit status."""
+    parent = os.getppid()
+    _die_with_parent()
+    end = socket.socket(fileno=int(sys.argv[1]))
+    start, files = link.receive(end)
+    if not isinstance(start, Start) or os.getppid() != parent:
+        return 1
+    try:
+        process = DataProcess(end, start, files)
+    except PortFault as fault:
+        link.send(end, Failed(reason=str(fault)))
+        return 1
+    for wanted in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(wanted, process.stop)
+    process.serve()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,173 @@
+"""One gateway: its data process, the slow path beside it, and the tables that both go by.
+
+What is served changes in two ways: somebody configures another network (`serve`), or a neighbour's MAC becomes known.
+Either way all tables are compiled anew, as one generation, for the data process and the slow path alike.
+"""
+
+import asyncio
+import logging
+import os
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+from dataplane.config.local import LocalConfig
+from dataplane.config.network import Address, NetworkConfig
+from dataplane.control.link import Options, Ready
+from dataplane.control.shared import Word
+from dataplane.control.slow.departure import Ways
+from dataplane.control.slow.directory import Directory, Duty
+from dataplane.control.slow.slow_path import Send, SlowPath
+from dataplane.control.status import Occupancy, Status, counted
+from dataplane.control.supervisor import Supervisor
+from dataplane.engine.rings import Injector, PuntReader
+from dataplane.gateway import state as words
+from dataplane.gateway.compile import compile_tables
+from dataplane.gateway.schema import Tables
+
+TICK_S = 0.1
+"""How often neighbours are looked after."""
+GLANCE_S = 0.001
+MOST_AT_ONCE = 256
+"""Punted packets that are answered before anything else has its turn."""
+
+log = logging.getLogger("heddle.gateway")
+
+
+class Gateway:
+    """A gateway from its start to its end."""
+
+    def __init__(self, local: LocalConfig, options: Options, network: NetworkConfig) -> None:
+        """Compile what is served at first; raises ValueError where that is unsound."""
+        self.local, self.network = local, network
+        self.duty = Duty()
+        self._generation = 0
+        self._changing = asyncio.Lock()
+        self.supervisor = Supervisor(local, options, log.warning)
+        self._punts = PuntReader(self.supervisor.shared.punts)
+        self._injector = Injector(self.supervisor.shared.injects)
+        directory, tables = Directory(local, network, self.duty), self._compiled(network, self.duty, {})
+        self.slow = SlowPath(directory, Ways.of(tables))
+        self.slow.configure(directory, Ways.of(tables), time.monotonic_ns())
+        self._known = self.slow.neighbours.version
+        self._listeners: list[Callable[[Tables], None]] = []
+        self.supervisor.publish(tables)
+
+    async def start(self) -> Ready:
+        """Start forwarding; raises CannotRun."""
+        ready = await self.supervisor.start()
+        for notice in ready.notices:
+            log.warning(notice)
+        return ready
+
+    async def run(self) -> None:
+        """Answer the slow path's packets and keep the data process running, until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self.supervisor.watch())
+            tasks.create_task(self._answer())
+            tasks.create_task(self._look_after_neighbours())
+
+    async def stop(self) -> None:
+        """End the data process; what is in its rings is sent first."""
+        await self.supervisor.stop()
+
+    async def serve(self, network: NetworkConfig, duty: Duty | None = None) -> int:
+        """Serve another network, or another share of a pair's work; return the generation of tables that does.
+
+        Packets go by it from the next burst on; `in_use` waits for that. Raises ValueError where it is unsound, and
+        nothing has changed then.
+        """
+        async with self._changing:
+            await self._renew(network, duty or self.duty)
+            return self._generation
+
+    async def in_use(self, generation: int) -> None:
+        """Wait until packets go by this generation or a later one."""
+        while self.supervisor.shared.words[Word.IN_USE] < generation:
+            await asyncio.sleep(GLANCE_S)
+
+    def on_tables(self, listener: Callable[[Tables], None]) -> None:
+        """Have `listener` called with each generation that is published from now on."""
+        self._listeners.append(listener)
+
+    def send(self, effects: list[Send]) -> None:
+        """Hand frames to the data process; those that find its ring full are counted there."""
+        for effect in effects:
+            self._injector.send(effect.frame, effect.port)
+        if effects:
+            self.supervisor.wake()
+
+    def status(self) -> Status:
+        """Return what there is to be seen now."""
+        ready, shared, state = self.supervisor.ready, self.supervisor.shared, self.supervisor.state()
+        return Status(
+            gateway_id=self.local.gateway_id,
+            pid=self.supervisor.pid(),
+            backend=ready.backend if ready else "",
+            notices=ready.notices if ready else (),
+            configured=self.network.generation,
+            generation_offered=self._generation,
+            restarts=self.supervisor.restarts,
+            tables=_occupancy(state.counts.tolist(), self.local) if state is not None else {},
+            refused={"to_slow_path": self._punts.refused(), "from_slow_path": self._injector.refused()},
+            slow_path={outcome.value: count for outcome, count in self.slow.outcomes.items()},
+            **counted(self.local, shared),
+        )
+
+    async def _renew(self, network: NetworkConfig, duty: Duty) -> None:
+        """Compile, in a thread for it may take long, and let both sides go by the result."""
+        neighbours, known = self.slow.resolved(), self.slow.neighbours.version
+        tables = await asyncio.to_thread(self._compiled, network, duty, neighbours)
+        self.network, self.duty, self._known = network, duty, known
+        self.slow.configure(Directory(self.local, network, duty), Ways.of(tables), time.monotonic_ns())
+        self.supervisor.publish(tables)
+        for listener in self._listeners:
+            listener(tables)
+
+    def _compiled(self, network: NetworkConfig, duty: Duty, neighbours: Mapping[tuple[int, Address], int]) -> Tables:
+        tables = compile_tables(
+            self.local,
+            network,
+            neighbours=neighbours,
+            generation=self._generation + 1,
+            active=duty.serves,
+            taken_vtep=next(iter(duty.taken.values()), None),
+        )
+        self._generation += 1
+        return tables
+
+    async def _answer(self) -> None:
+        """Answer what the data process hands over, as it comes."""
+        arrived, loop = asyncio.Event(), asyncio.get_running_loop()
+        told = self.supervisor.told
+        loop.add_reader(told, arrived.set)
+        try:
+            while True:
+                await arrived.wait()
+                arrived.clear()
+                with suppress(BlockingIOError):
+                    os.eventfd_read(told)
+                while punted := self._punts.read(MOST_AT_ONCE):
+                    now_ns = time.monotonic_ns()
+                    self.send([effect for packet in punted for effect in self.slow.handle(packet, now_ns)])
+                    await asyncio.sleep(0)
+        finally:
+            loop.remove_reader(told)
+
+    async def _look_after_neighbours(self) -> None:
+        """Ask for neighbours, and compile anew where what is known of them has changed."""
+        while True:
+            self.send(self.slow.tick(time.monotonic_ns()))
+            if self.slow.neighbours.version != self._known:
+                async with self._changing:
+                    await self._renew(self.network, self.duty)
+            await asyncio.sleep(TICK_S)
+
+
+def _occupancy(counts: list[int], local: LocalConfig) -> Mapping[str, Occupancy]:
+    used = {
+        "connections": (words.PAIRS_USED, words.PAIRS_BACK, local.limits.connections),
+        "mappings": (words.MAPPINGS_USED, words.MAPPINGS_BACK, local.limits.mappings),
+        "endpoints_with_connections": (words.OWNERS_USED, words.OWNERS_BACK, local.limits.connections),
+    }
+    return {name: Occupancy(used=counts[ever] - counts[back], room=room) for name, (ever, back, room) in used.items()}

@@ -1,0 +1,86 @@
+"""What a gateway counts and holds, read from shared memory at one moment, as a value.
+
+Counters are written while they are read, each whole by itself; sums over several agree once the gateway is at rest.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from dataplane.config.local import LocalConfig
+from dataplane.control.shared import Shared, Word
+from dataplane.engine.counters import PORT_COUNTERS
+from dataplane.engine.reasons import Drop, Punt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Occupancy:
+    """Rows of a table that traffic fills."""
+
+    used: int
+    room: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """One look at a gateway."""
+
+    gateway_id: str
+    pid: int
+    """Of the data process, 0 while there is none."""
+    backend: str
+    """Kind of port; empty while there is no data process."""
+    notices: tuple[str, ...]
+    configured: int
+    """Generation of the network that is to be served, by the controller's count."""
+    generation_offered: int
+    """Generation of tables, by the gateway's own."""
+    generation_in_use: int
+    restarts: int
+    """Of the data process, unasked."""
+    busy_ns: int
+    """Time in which there were packets."""
+    ports: Mapping[str, Mapping[str, int]]
+    """By interface: side, and PORT_COUNTERS."""
+    drops: Mapping[str, int]
+    """By reason, those that were counted."""
+    punts: Mapping[str, int]
+    tables: Mapping[str, Occupancy] = field(default_factory=dict)
+    refused: Mapping[str, int] = field(default_factory=dict)
+    """Frames that found a ring full: `to_slow_path`, `from_slow_path`."""
+    slow_path: Mapping[str, int] = field(default_factory=dict)
+    """What became of punted packets."""
+
+    @property
+    def received(self) -> int:
+        """What came in by ports or from the slow path."""
+        return sum(port["rx_packets"] + port["rx_injected"] for port in self.ports.values())
+
+    @property
+    def ended(self) -> int:
+        """What was transmitted, punted or dropped. At rest this is `received`."""
+        transmitted = sum(port["tx_packets"] for port in self.ports.values())
+        return transmitted + sum(self.drops.values()) + sum(self.punts.values())
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it as JSON can hold it, with both sums."""
+        return {**asdict(self), "received": self.received, "ended": self.ended}
+
+
+def counted(local: LocalConfig, shared: Shared) -> dict[str, Any]:
+    """Return the parts of a status that are counters."""
+    counters = shared.counters
+    names = PORT_COUNTERS.names or ()
+    return {
+        "generation_in_use": int(shared.words[Word.IN_USE]),
+        "busy_ns": int(shared.words[Word.BUSY_NS]),
+        "ports": {
+            one.name: {name: int(counters.ports[i][name]) for name in names} for i, one in enumerate(local.interfaces)
+        },
+        "drops": _by_name(counters.drops.tolist(), Drop),
+        "punts": _by_name(counters.punts.tolist(), Punt),
+    }
+
+
+def _by_name(counts: list[int], reasons: type[Drop] | type[Punt]) -> dict[str, int]:
+    return {reason.name.lower(): counts[reason] for reason in reasons if counts[reason]}

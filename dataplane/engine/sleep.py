@@ -1,0 +1,26 @@
+"""Sleep until a file has something to read: a port's, or the event by which the control process wakes a sleeper."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numba import types
+
+from dataplane.jit import Bytes, inline
+from dataplane.packet.intrinsics import address_of
+
+POLLIN = 1
+_POLLFD = np.dtype([("fd", np.int32), ("events", np.int16), ("revents", np.int16)])  # struct pollfd of poll.h
+_poll = types.ExternalFunction("poll", types.int32(types.int64, types.int64, types.int32))
+
+
+def sleepers(files: Sequence[int]) -> Bytes:
+    """Return what `sleep` waits for: the files' numbers as the kernel wants them."""
+    rows = np.zeros(len(files), _POLLFD)
+    rows["fd"], rows["events"] = files, POLLIN
+    return rows.view(np.uint8)
+
+
+@inline
+def sleep(files: Bytes, most_ms: int) -> bool:
+    """Wait until one of `sleepers`' files can be read, or so many milliseconds; return whether one can."""
+    return _poll(address_of(files, 0), files.size >> 3, most_ms) > 0

@@ -1,0 +1,185 @@
+"""The run loop: bursts from every port through the graph to their ends, for about a millisecond a call.
+
+A burst is taken from a port; its packets stand at the node at which that port enters. The nodes are gone through in
+their order, each element working on the packets that stand at its node, until every packet is at an end: to be
+transmitted, punted or dropped. Which element a node is, its kind says (`kinds`): `walk` is the one place where a new
+kind is named.
+
+What calls an element is compiled anew together with it and all that it calls. So there is one call of `walk`, and it
+calls each element once.
+
+A call of `run` ends after `call_ns`, or once it slept for want of packets; in between nothing is looked at but packets.
+"""
+
+from dataplane.engine.burst import BURST, DROPPED, PUNTED, TRANSMIT
+from dataplane.engine.clock import now_ns
+from dataplane.engine.counters import Counters
+from dataplane.engine.graph import GraphArrays
+from dataplane.engine.reasons import Drop
+from dataplane.engine.rings import INJECT_HEADER, PUNT_HEADER, Ring, begin_punt, consume, front, publish, punted_bytes
+from dataplane.engine.sleep import sleep
+from dataplane.gateway import kinds
+from dataplane.gateway.admit import admit
+from dataplane.gateway.ageing import age
+from dataplane.gateway.check_source import check_source
+from dataplane.gateway.connections import release_ended
+from dataplane.gateway.forward import forward
+from dataplane.gateway.output import output
+from dataplane.gateway.parse import parse
+from dataplane.gateway.rewrite import rewrite
+from dataplane.gateway.schema import Tables
+from dataplane.gateway.sides import customer, untagged
+from dataplane.gateway.state import State
+from dataplane.gateway.track import track
+from dataplane.gateway.underlay import underlay
+from dataplane.io.layout import Ports
+from dataplane.io.ports import bring, copy_out, inject, receive, settle
+from dataplane.jit import Bytes, Rows, element, inline, kernel
+from dataplane.packet.memory import native64
+
+BAD_STATE, PUNT_FULL = int(Drop.BAD_STATE), int(Drop.PUNT_FULL)
+SLOW_PATH = -1
+"""In place of a port: the ring of frames from the slow path."""
+EMPTY_ROUNDS = 64
+"""Rounds without a packet before a call sleeps: some microseconds, within which the next packet often comes."""
+
+
+@kernel
+def run(
+    ports: Ports, graph: GraphArrays, tables: Tables, state: State, counters: Counters, punts: Ring, injects: Ring,
+    packets: Rows, clock: Bytes, sleepers: Bytes, call_ns: int, sleep_ms: int,
+) -> int:  # fmt: skip
+    """Forward for about `call_ns`; return the nanoseconds of it in which there were packets.
+
+    Args:
+        ports: where packets come from and go to; its memory is what all offsets are of.
+        graph: the elements and their order.
+        tables: the generation in use.
+        state: connections, mappings, fragments.
+        counters: what is counted.
+        punts: ring to the slow path.
+        injects: ring from it.
+        packets: BURST rows of PACKET, for the burst at hand.
+        clock: CLOCK_BYTES for the kernel's answers.
+        call_ns: after this the call returns, at the end of a burst.
+        sleepers: the files that end a sleep (`engine.sleep`).
+        sleep_ms: how long to wait where there is nothing to do; 0 not to wait.
+    """
+    begun = now_ns(clock)
+    now, busy, empty = begun, 0, 0
+    age(tables, state, now)
+    while now - begun < call_ns:
+        done = 0
+        for port in range(SLOW_PATH, graph.entry.size):
+            if port == SLOW_PATH:
+                count = _enter(ports, injects, packets, counters)
+            else:
+                count = receive(ports, port, packets, BURST, counters)
+            if count:
+                walk(packets, count, ports.memory, graph, tables, state, now)
+                _end(ports, packets, count, counters, punts, now)
+                release_ended(state)
+                done += count
+        before, now = now, now_ns(clock)
+        if done:
+            busy += now - before
+            empty = 0
+            continue
+        empty += 1
+        if sleep_ms and empty >= EMPTY_ROUNDS:
+            sleep(sleepers, sleep_ms)
+            break
+    return busy
+
+
+@element
+def walk(packets: Rows, count: int, memory: Bytes, graph: GraphArrays, tables: Tables, state: State, now: int) -> None:
+    """Take a burst from where its packets enter to the ends of them all."""
+    waiting = 0
+    for i in range(count):
+        packet = packets[i]
+        packet.node = graph.entry[packet.in_port]
+        packet.start = packet.at
+        waiting |= 1 << packet.node
+    for node in range(graph.kind.size):
+        if waiting >> node & 1 == 0:
+            continue
+        kind = graph.kind[node]
+        if kind == kinds.UNDERLAY:
+            underlay(node, packets, count, memory, graph, tables, state, now)
+        elif kind == kinds.EXTERNAL_SIDE or kind == kinds.PROVIDER_SIDE:
+            untagged(node, packets, count, memory, graph, tables, state, now)
+        elif kind == kinds.CUSTOMER_SIDE:
+            customer(node, packets, count, memory, graph, tables, state, now)
+        elif kind == kinds.PARSE:
+            parse(node, packets, count, memory, graph, tables, state, now)
+        elif kind == kinds.CHECK_SOURCE:
+            check_source(node, packets, count, memory, graph, tables, state, now)
+        elif kind == kinds.TRACK:
+            track(node, packets, count, memory, graph, tables, state, now)
+        elif kind == kinds.ADMIT:
+            admit(node, packets, count, memory, graph, tables, state, now)
+        elif kind == kinds.FORWARD:
+            forward(node, packets, count, memory, graph, tables, state, now)
+        elif kind == kinds.REWRITE:
+            rewrite(node, packets, count, memory, graph, tables, state, now)
+        elif kind == kinds.OUTPUT:
+            output(node, packets, count, memory, graph, tables, state, now)
+        waiting = 0
+        for i in range(count):
+            at = packets[i].node
+            if at >= 0:
+                waiting |= 1 << at
+        if waiting == 0:
+            return
+    _abandon(packets, count)
+
+
+@inline
+def _abandon(packets: Rows, count: int) -> None:
+    """Drop what still stands at a node, which the walk has gone past: else it would have no end."""
+    for i in range(count):
+        packet = packets[i]
+        if packet.node >= 0:
+            packet.node = DROPPED
+            packet.reason = BAD_STATE
+
+
+@element
+def _end(ports: Ports, packets: Rows, count: int, counters: Counters, punts: Ring, now: int) -> None:
+    """Tell the slow path what is for it, count by VPC, and let the ports send, take back and count."""
+    for i in range(count):
+        packet = packets[i]
+        if packet.node == PUNTED:
+            at = begin_punt(punts, packet, now)
+            if at < 0:
+                packet.node = DROPPED
+                packet.reason = PUNT_FULL
+            else:
+                copy_out(ports, packet, packet.start, punts.data, at + PUNT_HEADER, punted_bytes(packet))
+                publish(punts, at)
+        if 0 <= packet.vpc < counters.vpcs.size:
+            counted = counters.vpcs[packet.vpc]
+            if packet.node == TRANSMIT:
+                counted.out_packets += 1
+                counted.out_bytes += packet.length
+            elif packet.node == DROPPED:
+                counted.dropped += 1
+    settle(ports, packets, count, counters)
+
+
+@element
+def _enter(ports: Ports, injects: Ring, packets: Rows, counters: Counters) -> int:
+    """Send what the slow path made; return how many of its frames are in the burst, to go through the graph."""
+    data, count = injects.data, 0
+    while count < BURST:
+        at = front(injects)
+        if at < 0:
+            break
+        length, port, entering = native64(data, at + 8), native64(data, at + 16), native64(data, at + 24)
+        if entering == 0:
+            inject(ports, port, data, at + INJECT_HEADER, length, counters)
+        elif bring(ports, port, data, at + INJECT_HEADER, length, packets, count, counters):
+            count += 1
+        consume(injects, at)
+    return count

@@ -1,0 +1,57 @@
+"""Compile the kernels of a gateway before anyone waits for one: `python -m dataplane.warm` by set-up.
+
+Kernels stay on disk for one state of the sources and one kind of processor; a gateway then starts in about a second.
+"""
+
+from ipaddress import IPv4Address, IPv4Network
+
+import numpy as np
+
+from dataplane.config.local import Interface, Limits, LocalConfig, Side
+from dataplane.config.network import Endpoint, NetworkConfig, Subnet, Vpc
+from dataplane.engine.burst import BURST, PACKET
+from dataplane.engine.clock import CLOCK_BYTES
+from dataplane.engine.counters import make_counters
+from dataplane.engine.graph import arrays_of
+from dataplane.engine.rings import Injector, PuntReader, empty_ring
+from dataplane.engine.sleep import sleepers
+from dataplane.gateway.compile import compile_tables
+from dataplane.gateway.graph import graph_of
+from dataplane.gateway.run import run
+from dataplane.gateway.state import empty_state
+from dataplane.io.in_memory import MemoryPorts
+
+_LOCAL = LocalConfig(
+    gateway_id="warm",
+    interfaces=(Interface(name="u0", side=Side.UNDERLAY, mac=0x020000000001, address=IPv4Address("192.0.2.1")),),
+    limits=Limits(connections=1 << 4, mappings=1 << 4, fragments=1 << 4),
+)
+_NETWORK = NetworkConfig(
+    vpcs=(
+        Vpc(
+            id="warm",
+            vni=1,
+            subnets=(Subnet(prefix=IPv4Network("10.0.0.0/24"), gateway=IPv4Address("10.0.0.1")),),
+            endpoints=(Endpoint(ip=IPv4Address("10.0.0.2"), mac=0x020000000002, vtep=IPv4Address("192.0.2.2")),),
+        ),
+    )
+)
+
+
+def warm() -> None:
+    """Let a small gateway in memory look at one frame, which it drops."""
+    ports, rings = MemoryPorts(1), (empty_ring(1 << 10), empty_ring(1 << 10))
+    tables = compile_tables(_LOCAL, _NETWORK, neighbours={}, generation=1)
+    ports.put(0, bytes(60))
+    run(
+        ports.ports, arrays_of(graph_of(_LOCAL)), tables, empty_state(_LOCAL.limits), make_counters(1), *rings,
+        np.zeros(BURST, PACKET), np.zeros(CLOCK_BYTES, np.uint8), sleepers([]), 1_000_000, 1,
+    )  # fmt: skip
+    PuntReader(rings[0]).read()
+    PuntReader(rings[0]).refused()
+    Injector(rings[1]).send(bytes(60), 0)
+
+
+if __name__ == "__main__":
+    warm()
+    print("dataplane: kernels compiled")

@@ -1,0 +1,117 @@
+"""The supervisor: a data process gets its tables, is started again where it dies, and ends when it is told to."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dataplane.config.local import Limits
+from dataplane.control.link import Options
+from dataplane.control.shared import Word
+from dataplane.control.supervisor import CannotRun, Supervisor
+from tests.fakes.gateway_site import LOCAL, site_tables
+
+SMALL = replace(LOCAL, limits=Limits(connections=1 << 6, mappings=1 << 6, fragments=1 << 6))
+TABLES = site_tables()
+PATIENCE_S = 60
+
+
+class Watched:
+    """A supervisor and what it told."""
+
+    def __init__(self, mode: str) -> None:
+        self.told: list[str] = []
+        command = (sys.executable, "-m", "tests.fakes.data_process", mode)
+        self.supervisor = Supervisor(SMALL, Options(), self.told.append, command=command, look_s=0.05)
+        self.publish(1)
+
+    def publish(self, generation: int) -> None:
+        self.supervisor.publish(TABLES._replace(generation=np.array([generation])))
+
+    async def uses(self, generation: int) -> None:
+        await self.until(lambda: bool(self.supervisor.shared.words[Word.IN_USE] == generation))
+
+    async def until(self, true: Callable[[], bool]) -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            while not true():
+                await asyncio.sleep(0.002)
+
+
+@pytest.fixture
+async def start() -> AsyncIterator[Callable[[str], Watched]]:
+    made: list[Watched] = []
+
+    def begin(mode: str) -> Watched:
+        made.append(Watched(mode))
+        return made[-1]
+
+    yield begin
+    for one in made:
+        await one.supervisor.stop()
+
+
+async def test_a_data_process_gets_the_tables_that_are_published(start: Callable[[str], Watched]) -> None:
+    watched = start("well")
+    assert (await watched.supervisor.start()).backend == "none"
+    await watched.uses(1)
+    for generation in range(2, 30):
+        watched.publish(generation)
+    await watched.uses(29)
+    assert watched.told == []
+
+
+async def test_one_that_dies_is_named_in_a_line_and_started_again_with_the_newest_tables(
+    start: Callable[[str], Watched],
+) -> None:
+    watched = start("crash")
+    await watched.supervisor.start()
+    watching = asyncio.create_task(watched.supervisor.watch())
+    watched.publish(7)
+    await watched.until(lambda: watched.supervisor.restarts >= 2 and len(watched.told) >= 2)
+    await watched.uses(7)
+    await watched.supervisor.stop()
+    await watching
+    assert all(line.startswith("the data process was ended by SIGSEGV; started again in ") for line in watched.told)
+
+
+async def test_the_pause_before_a_restart_grows(start: Callable[[str], Watched]) -> None:
+    watched = start("crash")
+    await watched.supervisor.start()
+    watching = asyncio.create_task(watched.supervisor.watch())
+    await watched.until(lambda: len(watched.told) >= 3)
+    await watched.supervisor.stop()
+    await watching
+    pauses = [float(line.split()[-2]) for line in watched.told]
+    assert pauses[:3] == sorted(set(pauses[:3]))
+
+
+async def test_one_that_does_nothing_any_more_is_ended_and_started_again(start: Callable[[str], Watched]) -> None:
+    watched = start("silent")
+    await watched.supervisor.start()
+    watching = asyncio.create_task(watched.supervisor.watch())
+    await watched.until(lambda: watched.supervisor.restarts >= 1)
+    await watched.supervisor.stop()
+    await watching
+    assert "did nothing for" in watched.told[0]
+
+
+@pytest.mark.parametrize(
+    ("mode", "why"),
+    [("refuse", "eth9 is no interface here"), ("torn", "ended with status 3: RuntimeError: torn apart")],
+)
+async def test_what_cannot_run_here_is_said_in_one_line(start: Callable[[str], Watched], mode: str, why: str) -> None:
+    with pytest.raises(CannotRun, match=f"^{why}$"):
+        await start(mode).supervisor.start()
+
+
+async def test_it_ends_when_it_is_told_to(start: Callable[[str], Watched]) -> None:
+    watched = start("well")
+    await watched.supervisor.start()
+    watching = asyncio.create_task(watched.supervisor.watch())
+    await asyncio.sleep(0)
+    await watched.supervisor.stop()
+    await asyncio.wait_for(watching, PATIENCE_S)
+    assert watched.told == []
