@@ -21,7 +21,7 @@ from dataplane.config.pair import Mode, PairConfig
 from dataplane.config.pair import Path as PairPath
 
 LEAST_KEY_BYTES = 16
-_LIMITS, _TIMEOUTS, _SHARE, _PAIR = Limits(), Timeouts(), PortShare(), PairConfig(partner_id="", heartbeats=())
+_LIMITS, _TIMEOUTS, _SHARE, _PAIR = Limits(), Timeouts(), PortShare(), PairConfig(partner_id="", paths=())
 """Defaults are those of the values that are made of the file."""
 
 
@@ -124,8 +124,8 @@ class TimeoutsShape(Shape):
 class PathShape(Shape):
     """A way to the partner."""
 
-    local: AddressPort = Field(description="ADDR:PORT to send from and listen at", examples=["10.0.0.1:4790"])
-    remote: AddressPort = Field(description="ADDR:PORT of the partner", examples=["10.0.0.2:4790"])
+    listen: AddressPort = Field(description="ADDR:PORT of this gateway, UDP and TCP", examples=["10.0.0.1:4790"])
+    partner: AddressPort = Field(description="ADDR:PORT of the partner", examples=["10.0.0.2:4790"])
 
 
 class TakenShape(Shape):
@@ -143,11 +143,9 @@ class PartnerShape(Shape):
         default="active-standby",
         description="active-standby: the lower gateway_id serves; active-active: each serves its own VTEP",
     )
-    heartbeats: Annotated[list[PathShape], Field(min_length=1)] = Field(
-        description="UDP; over two networks, so that a broken one does not look like the partner's death"
-    )
-    records: PathShape | None = Field(
-        default=None, description="TCP: copies of connections, so that none is lost; null: none are copied"
+    paths: Annotated[list[PathShape], Field(min_length=1)] = Field(
+        description="ways to the partner; two, so that a broken network does not look like a death. Heartbeats go over "
+        "all of them, copies of connections over the first"
     )
     takes_over: list[TakenShape] = Field(
         default_factory=list, description="the partner's addresses that are served while the partner is not"
@@ -291,8 +289,7 @@ def _pair(name: str, shape: GatewayShape) -> PairConfig | None:
     return PairConfig(
         partner_id=told.partner_id,
         mode=Mode(told.mode),
-        heartbeats=tuple(PairPath(local=one.local, remote=one.remote) for one in told.heartbeats),
-        records=PairPath(local=told.records.local, remote=told.records.remote) if told.records else None,
+        paths=tuple(PairPath(listen=one.listen, partner=one.partner) for one in told.paths),
         takes_over=tuple((one.interface, one.address) for one in told.takes_over),
         interval_ms=told.interval_ms,
         missed=told.missed,

@@ -10,6 +10,7 @@ import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -198,6 +199,10 @@ def seen_by(gateway: Running, seen: list[int]) -> list[int]:
     return seen
 
 
+def reloaded(gateway: Running, times: int) -> bool:
+    return gateway.told().count("is served as read anew") >= times
+
+
 def test_a_reload_under_traffic_loses_nothing(gateway: Running) -> None:
     gateway.forwards()
     sent, stop = [0], threading.Event()
@@ -216,7 +221,7 @@ def test_a_reload_under_traffic_loses_nothing(gateway: Running) -> None:
                    "remote_cidr": f"203.0.{reload}.0/24"}]}  # fmt: skip
             gateway.serve({"vpcs": [vpc]})
             gateway.process.send_signal(signal.SIGHUP)
-            gateway.until(lambda reload=reload: gateway.told().count("is served as read anew") >= reload)
+            gateway.until(partial(reloaded, gateway, reload))
             seen_by(gateway, seen)
     finally:
         stop.set()

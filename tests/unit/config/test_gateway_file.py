@@ -2,6 +2,7 @@
 
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -13,7 +14,7 @@ from dataplane.config.local import Limits, Side, Timeouts
 from dataplane.config.network import Direction, Peering, Protocol, Realm
 from dataplane.config.pair import Mode
 
-SOUND = {
+SOUND: dict[str, Any] = {
     "gateway_id": "gw1",
     "interfaces": [
         {"name": "u0", "side": "underlay", "mac": "02:00:00:00:00:01", "address": "192.0.2.1", "mtu_bytes": 4300},
@@ -57,7 +58,7 @@ def test_everything_can_be_said(tmp_path: Path) -> None:
         "partner": {
             "partner_id": "gw2",
             "mode": "active-active",
-            "heartbeats": [{"local": "10.0.0.1:4790", "remote": "10.0.0.2:4790"}],
+            "paths": [{"listen": "10.0.0.1:4790", "partner": "10.0.0.2:4790"}],
             "takes_over": [{"interface": "u0", "address": "192.0.2.2"}],
             "key_file": str(tmp_path / "key"),
         },
@@ -86,7 +87,7 @@ def test_the_printed_file_is_sound_once_it_names_real_interfaces(tmp_path: Path)
 def test_the_printed_file_documents_every_key() -> None:
     described = printed().replace("# ", "").replace("- ", "")
     for key in ("gateway_id", "side", "mtu_bytes", "provider_networks", "prefixes", "connections", "udp_s", "partner",
-                "heartbeats", "remote", "takes_over", "key_file", "metrics", "backend", "cpu"):  # fmt: skip
+                "paths", "listen", "takes_over", "key_file", "metrics", "backend", "cpu"):  # fmt: skip
         assert f"{key}:" in described, key
 
 
@@ -108,7 +109,7 @@ def test_the_printed_file_documents_every_key() -> None:
         ({"nat_ports": {"first": 5, "last": 4}},
          "gw.yaml: nat_ports: 5 to 4 is no range of ports within 1 to 65535"),
         ({"metrics": "localhost"}, "gw.yaml: metrics: 'localhost' is not ADDR:PORT such as 127.0.0.1:50051"),
-        ({"partner": {"partner_id": "gw2", "heartbeats": [{"local": "10.0.0.1:1", "remote": "10.0.0.2:1"}],
+        ({"partner": {"partner_id": "gw2", "paths": [{"listen": "10.0.0.1:1", "partner": "10.0.0.2:1"}],
                       "takes_over": [{"interface": "u9", "address": "192.0.2.2"}]}},
          "gw.yaml: partner.takes_over[0].interface: 'u9' is none of the interfaces, u0, x0"),
     ],
@@ -117,7 +118,7 @@ def test_an_error_names_file_key_and_remedy(tmp_path: Path, change: dict, line: 
     assert refusal(tmp_path, {**SOUND, **change}).splitlines()[0] == line
 
 
-NETWORK = {
+NETWORK: dict[str, Any] = {
     "vpcs": [
         {"id": "red", "vni": 100, "subnets": [{"cidr": "10.0.0.0/24", "gateway_ip": "10.0.0.1"}],
          "endpoints": [{"ip": "10.0.0.5", "mac": "02:00:00:00:01:05", "vtep_ip": "192.0.2.5"}],
