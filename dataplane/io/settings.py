@@ -11,7 +11,9 @@ class PortSettings:
     receives: bool = True
     """False: it only sends, and what arrives goes to Linux as before."""
     queues: tuple[int, ...] = ()
-    """Receive queues that are this process's, all if empty; several processes may share an interface by them."""
+    """AF_XDP: receive queues that are this process's, all if empty; so several processes can share an interface."""
+    fanout: int | None = None
+    """AF_PACKET: the group (0 to 65535) of processes that share what arrives, by the hash of flows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

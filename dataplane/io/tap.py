@@ -25,7 +25,7 @@ from dataplane.io.settings import PortSettings, RingSizes
 
 SOL_PACKET, ETH_P_ALL = 263, 3
 PACKET_RX_RING, PACKET_STATISTICS, PACKET_VERSION, PACKET_RESERVE, PACKET_VNET_HDR = 5, 6, 10, 12, 15
-PACKET_QDISC_BYPASS, PACKET_IGNORE_OUTGOING = 20, 23
+PACKET_FANOUT, PACKET_QDISC_BYPASS, PACKET_IGNORE_OUTGOING, PACKET_FANOUT_HASH = 18, 20, 23, 0
 TPACKET_V2 = 1
 SO_SNDBUFFORCE, SEND_BUFFER_BYTES = 32, 8 << 20
 HEADROOM = 144
@@ -55,7 +55,7 @@ class TapPorts:
                     raise PortFault(f"{link.name}: queues can only be chosen with AF_XDP")
                 self._open_sender(port, link)
                 if wanted.receives:
-                    self._open_receiver(port, link, sizes)
+                    self._open_receiver(port, link, sizes, wanted.fanout)
             write_poll_rows(self.ports, [sock.fileno() for sock in self._receivers.values()])
         except PermissionError:
             self.close()
@@ -124,7 +124,7 @@ class TapPorts:
             at = messages + number * tap_kernels.MESSAGE_BYTES
             memory[at : at + len(message)] = np.frombuffer(message, np.uint8)
 
-    def _open_receiver(self, port: int, link: Link, sizes: RingSizes) -> None:
+    def _open_receiver(self, port: int, link: Link, sizes: RingSizes, fanout: int | None) -> None:
         sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
         self._receivers[port] = sock
         slot_bytes = 1 << (link.frame_bytes + SLOT_OVERHEAD - 1).bit_length()
@@ -144,6 +144,8 @@ class TapPorts:
         row["rx_fd"], row["slot_bytes"], row["slots"] = sock.fileno(), slot_bytes, slots
         self._keep_from_the_stack(link)
         sock.bind((link.name, ETH_P_ALL))  # with a ring already there, so that nothing goes past it
+        if fanout is not None:
+            sock.setsockopt(SOL_PACKET, PACKET_FANOUT, struct.pack("=I", fanout & 0xFFFF | PACKET_FANOUT_HASH << 16))
 
     def _keep_from_the_stack(self, link: Link) -> None:
         """Drop what arrives behind the packet socket, or say that Linux answers as well."""
