@@ -17,6 +17,7 @@ is all 0 is an empty one. Whoever searches compares the rows' keys:
 from dataplane.jit import Ints, inline, kernel
 
 SLOTS = 8
+"""A cache line; `first_slot` has it as shifts."""
 SLOTS_PER_ROW = 4
 ROW = 0xFFFF_FFFF
 
@@ -29,7 +30,7 @@ def index_slots(rows: int) -> int:
 @inline
 def first_slot(index: Ints, hashed: int, bucket: int) -> int:
     """Return the first slot of a key's first (0) or second (1) bucket."""
-    return (hashed >> (bucket * 24) & (index.shape[0] // SLOTS - 1)) * SLOTS
+    return (hashed >> (bucket * 24) & ((index.shape[0] >> 3) - 1)) << 3
 
 
 @kernel

@@ -14,6 +14,8 @@ Packets of a burst name rows until they are rewritten, so the rows of what ends 
 another connection, until the next burst.
 """
 
+from typing import Any
+
 from dataplane.engine.hashing import mixed3, mixed5
 from dataplane.gateway.buckets import ROW, SLOTS, first_slot, give_back, put, take_out, take_row
 from dataplane.gateway.journal import note
@@ -21,6 +23,7 @@ from dataplane.gateway.mappings import forget
 from dataplane.gateway.schema import FROM_PARTNER, OUTSIDE, REPLY
 from dataplane.gateway.state import ENDED, OWNERS_BACK, PAIRS_BACK, PAIRS_HELD, UPDATED, State, empty_state
 from dataplane.jit import Row, inline, kernel
+from dataplane.packet.intrinsics import prefetch
 
 __all__ = ["State", "connect", "empty_state", "end_connection", "find_connection", "release_ended"]
 
@@ -50,6 +53,14 @@ def hash_of(row: Row) -> int:
 def find_connection(state: State, source_hi: int, source_lo: int, target_hi: int, target_lo: int, key: int) -> int:
     """Return the row of a packet as it arrives, or NOWHERE."""
     hashed = mixed5(source_hi, source_lo, target_hi, target_lo, key)
+    return find_hashed(state, hashed, source_hi, source_lo, target_hi, target_lo, key)
+
+
+@inline
+def find_hashed(
+    state: State, hashed: int, source_hi: int, source_lo: int, target_hi: int, target_lo: int, key: int
+) -> int:
+    """Return the row of a packet whose hash (`mixed5` of the other arguments) is known, or NOWHERE."""
     for bucket in range(2):
         at = first_slot(state.slots, hashed, bucket)
         for slot in range(at, at + SLOTS):
@@ -67,6 +78,28 @@ def find_connection(state: State, source_hi: int, source_lo: int, target_hi: int
                 ):
                     return (entry & ROW) - 1
     return NOWHERE
+
+
+@inline
+def look_ahead(state: State, hashed: int) -> None:
+    """Begin to load what a search for a hash will read first."""
+    prefetch(state.slots, first_slot(state.slots, hashed, 0))
+
+
+@inline
+def look_further(state: State, hashed: int) -> None:
+    """Begin to load the two lines that packets need of the row that a search for a hash will find most likely."""
+    rows: Any = state.connections
+    at = first_slot(state.slots, hashed, 0)
+    for slot in range(at, at + SLOTS):
+        entry = state.slots[slot]
+        if entry == 0:
+            break
+        if entry >> 32 == hashed >> 32:
+            row = (entry & ROW) - 1
+            prefetch(rows, row)
+            prefetch(rows.new_source_lo, row)
+            break
 
 
 @inline

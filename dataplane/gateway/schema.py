@@ -124,22 +124,25 @@ CONNECTION = _row(
     "target_hi",
     "target_lo",
     "key",  # ports << 32 | protocol << 24 | VNI, OUTSIDE for what comes from the internet
-    "new_source_hi",  # and as it leaves
-    "new_source_lo",
-    "new_target_hi",
-    "new_target_lo",
-    "new_ports",
     "flags",
-    "pair",  # row of the other direction
-    "mapping",  # row of the NAT mapping, or -1
     "next_hop",  # of generation `generation`; of another one it says nothing
     "generation",
-    "out_vni",  # the VPC that it leaves into; OUTSIDE for none
+    "new_source_lo",  # and as it leaves
+    "new_target_lo",
+    "new_ports",
     "last_seen_ns",
     "packets",
     "bytes",
+    "pair",  # row of the other direction
+    "out_vni",  # the VPC that it leaves into; OUTSIDE for none
+    "new_source_hi",
+    "new_target_hi",
+    "mapping",  # row of the NAT mapping, or -1
     "seen_packets",  # at the last look of whoever copies it to the partner
     "owner",  # row of the endpoint whose share of the connections it is of
+    "spare_0",  # three cache lines a row, of which packets need the first two
+    "spare_1",
+    "spare_2",
 )
 """One direction of a connection. A row stays where it is for as long as it lives; `key` 0 is a free one."""
 

@@ -80,6 +80,7 @@ records of the partner that found no room or another connection in their place; 
 RESEND_ALL = 19
 """1 while pairs that are the partner's are told as well: to one that has begun anew."""
 COUNTS = 32
+CACHE_LINE = 64
 
 
 class State(NamedTuple):
@@ -150,4 +151,12 @@ def state_of(arrays: Mapping[str, NDArray[Any]]) -> State:
 
 def empty_state(limits: Limits) -> State:
     """Return the state of a gateway that saw nothing, in memory of its own."""
-    return state_of({name: np.zeros(shape, dtype=dtype) for name, (shape, dtype) in layout(limits).items()})
+    return state_of({name: _aligned_zeros(shape, dtype) for name, (shape, dtype) in layout(limits).items()})
+
+
+def _aligned_zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """Return zeros that begin at a cache line: rows and buckets are made to fit."""
+    size = int(np.prod(shape)) * dtype.itemsize
+    raw = np.zeros(size + CACHE_LINE, dtype=np.uint8)
+    start = -raw.ctypes.data % CACHE_LINE
+    return raw[start : start + size].view(dtype).reshape(shape)

@@ -19,8 +19,17 @@ import numpy as np
 
 from dataplane.engine.burst import LATER_FRAGMENT, NOT_A_FRAGMENT, drop
 from dataplane.engine.graph import GraphArrays
+from dataplane.engine.hashing import mixed5
 from dataplane.engine.reasons import Drop
-from dataplane.gateway.connections import NOWHERE, end_connection, find_connection, key_of, release_ended
+from dataplane.gateway.connections import (
+    NOWHERE,
+    end_connection,
+    find_hashed,
+    key_of,
+    look_ahead,
+    look_further,
+    release_ended,
+)
 from dataplane.gateway.fragments import follow
 from dataplane.gateway.journal import note
 from dataplane.gateway.kinds import HIT, MISS
@@ -54,20 +63,25 @@ def track(
     hit, miss = graph.next[node, HIT], graph.next[node, MISS]
     generation = tables.generation[0]
     release_ended(state)
+    _look_ahead(node, packets, count, state)
     for i in range(count):
         packet = packets[i]
         if packet.node != node:
             continue
+        hashed = packet.connection
         if packet.fragment != NOT_A_FRAGMENT:
             reason = follow(memory, packet, tables, state, now_ns)
             if reason >= 0:
                 drop(packet, reason)
                 continue
+            hashed = _hash_of(packet)
         if is_error(memory, packet):
             row = find_quoted(memory, packet, state)
         else:
             key = key_of(packet.ports, packet.protocol, packet.vni)
-            row = find_connection(state, packet.source_hi, packet.source_lo, packet.target_hi, packet.target_lo, key)
+            row = find_hashed(
+                state, hashed, packet.source_hi, packet.source_lo, packet.target_hi, packet.target_lo, key
+            )
             if row != NOWHERE and packet.protocol == TCP and state.connections[row].flags & CLOSING:
                 row = _reopened(memory, packet, state, row)
         packet.connection = row
@@ -78,6 +92,29 @@ def track(
         else:
             carry(memory, packet, state, row, now_ns)
             packet.node = hit
+
+
+@inline
+def _hash_of(packet: Row) -> int:
+    key = key_of(packet.ports, packet.protocol, packet.vni)
+    return mixed5(packet.source_hi, packet.source_lo, packet.target_hi, packet.target_lo, key)
+
+
+@inline
+def _look_ahead(node: int, packets: Rows, count: int, state: State) -> None:
+    """Begin to load what all packets of the burst will need: a table of a million rows is in no cache.
+
+    Until its row is found a packet's `connection` is its hash.
+    """
+    for i in range(count):
+        packet = packets[i]
+        if packet.node == node:
+            packet.connection = _hash_of(packet)
+            look_ahead(state, packet.connection)
+    for i in range(count):
+        packet = packets[i]
+        if packet.node == node:
+            look_further(state, packet.connection)
 
 
 @inline

@@ -76,6 +76,24 @@ def move(typing_context, memory, to, source, at, count):
 
 
 @intrinsic
+def prefetch(typing_context, array, index):
+    """Begin to load the cache line of an element of an array of one dimension."""
+
+    def generate(context, builder, signature, arguments):
+        found = context.make_array(signature.args[0])(context, builder, arguments[0])
+        byte = ir.IntType(8).as_pointer()
+        (stride,) = cgutils.unpack_tuple(builder, found.strides)
+        at = builder.gep(builder.bitcast(found.data, byte), [builder.mul(arguments[1], stride)])
+        word = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        builder.call(function, [at, word(0), word(3), word(1)])  # to read, to keep, data
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64), generate
+
+
+@intrinsic
 def address_of(typing_context, memory, at):
     """Return the address of byte `at` of an array of bytes, for a system call."""
 
