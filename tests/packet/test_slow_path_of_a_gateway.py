@@ -41,6 +41,8 @@ from tests.fakes.gateway_site import (
     site_tables,
 )
 
+pytestmark = pytest.mark.timeout(900)  # the first to run compiles the kernels
+
 SPORT = slice(34, 36)
 """Of the outer UDP header: the elements and the slow path make it in ways of their own."""
 HOST_C_MAC = 0x02AA00000013

@@ -12,6 +12,8 @@ from dataplane.gateway.schema import ESTABLISHED, FROM_PARTNER, SEEN_REPLY
 from dataplane.gateway.state import ENDED, RECORD, UPDATED, empty_state
 from tests.fakes.slow_network import RED, local_config, network_config
 
+pytestmark = pytest.mark.timeout(900)  # the first to run compiles the kernels
+
 V4 = 0xFFFF_0000_0000
 TABLES = compile_tables(local_config(), network_config(), neighbours={}, generation=1)
 SECOND = 1_000_000_000
