@@ -90,6 +90,10 @@ def test_a_frame_to_another_mac_than_the_address_it_is_for_goes_nowhere() -> Non
     assert through(inner(PACKETS["udp"], target=0x029900000001)).why == Drop.NOT_FOR_US
 
 
+def test_a_frame_to_the_mac_of_a_peers_endpoint_does_not_get_there_without_a_router() -> None:
+    assert through(inner(IP(src="10.0.0.10", dst="10.3.0.10") / UDP(), target=0x023000000010)).why == Drop.NOT_FOR_US
+
+
 def test_a_peers_endpoint_gets_the_packet_in_its_own_vpc() -> None:
     fate = through(inner(IP(src="10.0.0.10", dst="10.3.0.10") / UDP()))
     packet = dissected(fate.frame)
