@@ -177,6 +177,14 @@ def test_options_that_leave_the_first_buffer_are_not_looked_at(cut: int) -> None
     assert parsed(packet, first_length=50 + 14 + cut).why == Drop.TOO_SHORT
 
 
+@pytest.mark.parametrize(("layer", "size"), [(TCP(), 20), (UDP(), 8), (ICMP(), 8)])
+def test_a_transport_header_that_leaves_the_first_buffer_is_not_looked_at(layer: Packet, size: int) -> None:
+    packet = IP(**V4) / layer / Raw(bytes(100))
+    for there in range(size):
+        assert parsed(packet, first_length=50 + 14 + 20 + there).why == Drop.TOO_SHORT
+    assert parsed(packet, first_length=50 + 14 + 20 + size).end == "track"
+
+
 def fragment(offset: int, more: int, payload: bytes, protocol: int, family: int) -> Packet:
     if family == 4:
         return IP(**V4, id=77, frag=offset // 8, flags="MF" if more else 0, proto=protocol) / Raw(payload)
