@@ -36,8 +36,10 @@ class _ForgivingCache:
             self._cache.save_overload(signature, data)
 
 
-def keep_on_disk(dispatcher: Any, *, stamp: str | None = None) -> None:
+def keep_on_disk(dispatcher: Any, *, stamp: str | None = None, variant: str = "") -> None:
     """Cache what a dispatcher compiles; `stamp` says in which state of the sources that is valid.
+
+    Code of the same file that is compiled with other options is another `variant`, with files of its own.
 
     Numba's own stamp is the kernel's file: it does not see a change in a kernel of another file that is called or
     inlined. Kernels that call into other files pass the `digest` of all of them.
@@ -47,7 +49,7 @@ def keep_on_disk(dispatcher: Any, *, stamp: str | None = None) -> None:
         inner = dispatcher._cache
         if stamp is not None:
             inner._cache_file = IndexDataCacheFile(
-                cache_path=inner._cache_path, filename_base=inner._impl.filename_base, source_stamp=stamp
+                cache_path=inner._cache_path, filename_base=inner._impl.filename_base + variant, source_stamp=stamp
             )
         dispatcher._cache = _ForgivingCache(inner)
 

@@ -27,7 +27,10 @@ def read_ipv4(memory: Bytes, packet: Row) -> None:
     packet.protocol = load8(memory, at + 9)
     packet.l4 = at + header
     packet.l4_bytes = load16(memory, at + 2) - header
-    if not ends_at(packet, packet.l4 + packet.l4_bytes):
+    is_reserved = (
+        packet.protocol == 0
+    )  # IPv6's hop by hop; with no ports and no VNI its key would be that of a free row
+    if is_reserved or not ends_at(packet, packet.l4 + packet.l4_bytes):
         drop(packet, Drop.BAD_IP_HEADER)
     elif ipv4.is_many(target) or packet.routed == GROUP:
         drop(packet, Drop.BROADCAST)

@@ -93,6 +93,7 @@ BAD = {
     "strict one": (IP(**V4, options=[IPOption_NOP(), IPOption_SSRR(routers=["1.1.1.1"])]) / UDP(), Drop.BAD_IP_HEADER),
     "option without end": (IP(**V4, options=[b"\x07\x28\x04\x00"]) / UDP(), Drop.BAD_IP_HEADER),
     "option of no length": (IP(**V4, options=[b"\x07\x00\x00\x00"]) / UDP(), Drop.BAD_IP_HEADER),
+    "reserved protocol": (IP(**V4, proto=0) / Raw(b"\x99" * 28), Drop.BAD_IP_HEADER),
     "option of one byte at the end": (IP(**V4, options=[b"\x01\x01\x01\x07"]) / UDP(), Drop.BAD_IP_HEADER),
     "UDP cut": (IP(**V4, proto=17) / Raw(b"1234567"), Drop.TOO_SHORT),
     "TCP cut": (IP(**V4, proto=6) / Raw(b"\x99" * 19), Drop.TOO_SHORT),

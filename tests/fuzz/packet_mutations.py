@@ -1,0 +1,189 @@
+"""Packets changed at random, compiled: flips, cuts, lengths, bytes repeated, dropped and spliced, then mended in part.
+
+A mutation that breaks a header's checksum gets no further than that header, so most packets have lengths and header
+checksums put right again afterwards: the outer ones, the inner ones, and those of a packet that an ICMP error quotes.
+"""
+
+import hashlib
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from dataplane.io.in_memory import collect, offer
+from dataplane.jit import CHECKED
+from dataplane.packet.memory import copy, load8, load16, store8, store16
+from kernels.cache import keep_on_disk
+from tests.fakes.compiled_packets import below, inlined, step, sum_up
+from tests.fakes.gateway_chain import STAMP
+
+MOST_BYTES = 9000
+WORDS = np.array(
+    [0, 1, 2, 4, 5, 6, 7, 8, 15, 17, 0x20, 0x3F, 0x40, 44, 0x45, 0x46, 0x4F, 51, 58, 0x60, 0x7F, 0x80, 0xFE, 0xFF]
+)
+"""Bytes at an edge of what some header knows."""
+FIELDS = np.array([0, 1, 2, 4, 6, 7, 8, 9, 12, 16, 20, 22, 24, 25, 26, 32, 33, 40, 41, 42, 44, 48])
+"""Bytes of an IP header and of what follows it, that say how the rest is to be read."""
+
+
+class Seeds(NamedTuple):
+    """What is mutated."""
+
+    data: np.ndarray
+    start: np.ndarray
+    length: np.ndarray
+    port: np.ndarray
+
+
+def seeds_of(seeds):
+    """Return (port, frame) pairs as arrays."""
+    lengths = np.array([len(frame) for _, frame in seeds], dtype=np.int64)
+    return Seeds(
+        data=np.frombuffer(b"".join(frame for _, frame in seeds), dtype=np.uint8).copy(),
+        start=np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int64),
+        length=lengths,
+        port=np.array([port for port, _ in seeds], dtype=np.int64),
+    )
+
+
+@inlined
+def _network_at(frame, length, port):
+    """Return where the IP header of the packet inside is."""
+    if port == 0:
+        return 64
+    return 18 if length > 14 and load16(frame, 12) == 0x8100 else 14
+
+
+@step
+def _change(frame, length, base, seeds, other, chance):
+    """Change a packet in one place; return its new length."""
+    kind = below(chance, 11)
+    if length < 2:
+        kind = 7
+    at = below(chance, length) if below(chance, 2) else min(base + below(chance, 60), length - 1)
+    if below(chance, 8) == 0:
+        at = min(below(chance, 64), length - 1)
+    count = 1 + below(chance, 16)
+    if kind == 0:
+        store8(frame, at, load8(frame, at) ^ 1 << below(chance, 8))
+    elif kind == 1:
+        store8(frame, at, WORDS[below(chance, WORDS.size)])
+    elif kind == 2:
+        length = max(at, 1)
+    elif kind == 3:
+        count = min(count, length - at)
+        copy(frame, at, frame, at + count, length - at - count)
+        length = max(length - count, 1)
+    elif kind == 4:
+        count = min(count * 4, length - at)
+        copy(frame, at + count, frame, at, length - at)
+        length += count
+    elif kind == 5:
+        copy(frame, at + count, frame, at, length - at)
+        for each in range(count):
+            store8(frame, at + each, WORDS[below(chance, WORDS.size)])
+        length += count
+    elif kind == 6:
+        begin = min(at, seeds.length[other] - 1)
+        count = seeds.length[other] - begin
+        copy(frame, at, seeds.data, seeds.start[other] + begin, count)
+        length = at + count
+    elif kind == 7:
+        for each in range(count):
+            store8(frame, length + each, below(chance, 256))
+        length += count
+    elif kind == 8:
+        begin = min(at, seeds.length[other] - 1)
+        count = min(count, seeds.length[other] - begin, length - at)
+        copy(frame, at, seeds.data, seeds.start[other] + begin, count)
+    elif kind == 9 and at + 2 <= length:
+        value = load16(frame, at)
+        edge = below(chance, 5)
+        store16(frame, at, (value + 1, value - 1, 0, 0xFFFF, below(chance, 65536))[edge] & 0xFFFF)
+    elif base + 50 < length:
+        at = base + FIELDS[below(chance, FIELDS.size)]
+        value = WORDS[below(chance, WORDS.size)] if below(chance, 2) else load8(frame, at) ^ 1 << below(chance, 8)
+        store8(frame, at, value)
+    return min(length, MOST_BYTES - 512)
+
+
+@step
+def _mend(frame, length, port, base, chance):
+    """Put lengths and header checksums right, most of them."""
+    if port == 0 and length >= 50:
+        if below(chance, 8):
+            store16(frame, 16, length - 14)
+        if below(chance, 8):
+            store16(frame, 38, length - 34)
+        if below(chance, 16):
+            sum_up(frame, 14, length)
+    if base + 40 > length:
+        return
+    version = load8(frame, base) >> 4
+    if version == 6:
+        if below(chance, 2):
+            store16(frame, base + 4, length - base - 40)
+        return
+    if below(chance, 2):
+        store16(frame, base + 2, length - base)
+    quoted = base + (load8(frame, base) & 15) * 4 + 8
+    if load8(frame, base + 9) == 1 and quoted + 20 <= length and below(chance, 2):
+        sum_up(frame, quoted, length)
+    if below(chance, 16):
+        sum_up(frame, base, length)
+
+
+@step
+def arrive(seeds, one, other, frame, count, calm, chance):
+    """Let the same `count` packets arrive at two sets of ports whose buffers hold different rubbish.
+
+    One in `calm` stays as it is, so that there are connections for the others to fall into. All arrive at one port,
+    as a burst does. Returns the port.
+    """
+    for at in range(0, one.memory.size, 8):
+        rubbish = below(chance, 1 << 53) * 0x9E3779B1
+        for byte in range(8):
+            value = rubbish >> (8 * byte) & 0xFF
+            one.memory[at + byte] = value
+            other.memory[at + byte] = ~value & 0xFF
+    first = below(chance, seeds.start.size)
+    port = seeds.port[first]
+    for _ in range(count):
+        seed = below(chance, seeds.start.size)
+        while seeds.port[seed] != port:
+            seed = below(chance, seeds.start.size)
+        length = seeds.length[seed]
+        copy(frame, 0, seeds.data, seeds.start[seed], length)
+        base = _network_at(frame, length, port)
+        if below(chance, calm):
+            for _ in range(1 << below(chance, 3)):
+                length = _change(frame, length, base, seeds, below(chance, seeds.start.size), chance)
+            if below(chance, 8):
+                _mend(frame, length, port, base, chance)
+        if not offer(one, port, frame, 0, length):
+            break
+        offer(other, port, frame, 0, length)
+    return port
+
+
+@step
+def differ(one, other, here, there, results):
+    """Take all that left by both; count what left in `results` by port; return how many are not the same."""
+    different = 0
+    for port in range(one.ports.size):
+        while True:
+            length = collect(one, port, here)
+            same = collect(other, port, there) == length
+            if length == 0:
+                different += not same
+                break
+            results[port] += 1
+            for at in range(length):
+                same &= here[at] == there[at]
+            different += not same
+    return different
+
+
+_STAMP = STAMP + hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
+for kernel in (arrive, differ):
+    keep_on_disk(kernel, stamp=_STAMP, variant="-checked" if CHECKED else "")
