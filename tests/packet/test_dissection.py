@@ -1,0 +1,134 @@
+"""Thousands of packets that the gateway sends, of all kinds, read by scapy and by Wireshark: neither finds a fault."""
+
+import shutil
+import subprocess
+
+import pytest
+from scapy.layers.inet import ICMP, IP, TCP, UDP, fragment
+from scapy.layers.inet6 import ICMPv6EchoRequest, IPv6, IPv6ExtHdrDestOpt, IPv6ExtHdrFragment
+from scapy.layers.l2 import Ether
+from scapy.layers.vxlan import VXLAN
+from scapy.packet import Padding, Raw
+from scapy.utils import wrpcap
+
+from dataplane.config.addresses import gateway_mac, mac_text
+from tests.fakes.gateway_bench import GatewayBench
+from tests.fakes.gateway_frames import arriving, dissected, inner, tunnelled
+from tests.fakes.gateway_site import CUSTOMER, EXTERNAL, PROVIDER, UNDERLAY
+from tests.fakes.two_tenants import BLUE, FLOATING, HOSTS, LOCAL, MACS, NAT, RED, VLANS, tenants_tables
+
+ROUNDS = 100
+A, B, WORLD, STORAGE = "10.0.0.10", "10.0.0.11", "198.51.100.7", "172.16.5.5"
+NUMBERS = {A: 0x10, B: 0x11, "fd00::10": 0x10}
+CHECKED = ("ip.check_checksum", "udp.check_checksum", "tcp.check_checksum", "ip.defragment:FALSE")
+FAULTS = (
+    "_ws.malformed or ip.checksum.status==0 or udp.checksum.status==0 or tcp.checksum.status==0 "
+    "or icmp.checksum.status==0 or icmpv6.checksum.status==0 "
+    "or (_ws.expert.severity>=0x600000 and not icmp.resp_not_found and not icmpv6.resp_not_found)"
+)
+"""Wireshark's own findings, warnings and worse; but that a ping has no answer in the file."""
+
+pytestmark = pytest.mark.timeout(900)  # the first run compiles
+
+
+def _leaving(number):
+    """Return what a tenant's machines send in one round: sizes, ports and marks change with the number."""
+    body, port, tos = Raw(bytes(number * 13 % 1200)), 20000 + number, number * 5 % 256 & 0xFC | number % 3
+    ip = {"tos": tos, "id": number, "ttl": 2 + number % 200}
+    wide = {"src": "fd00::10", "dst": "fd00::12", "tc": tos, "fl": number}
+    return [
+        IP(src=A, dst=B, **ip) / UDP(sport=port, dport=5001) / body,
+        IP(src=B, dst=A, **ip) / TCP(sport=port, dport=443, flags="S", options=[("MSS", 1400)]),
+        IP(src=B, dst=WORLD, **ip) / UDP(sport=port, dport=5001) / body,
+        IP(src=B, dst=WORLD, **ip) / UDP(sport=port, dport=5002, chksum=0) / body,
+        IP(src=B, dst=WORLD, **ip) / TCP(sport=port, dport=443, flags="S"),
+        IP(src=B, dst=WORLD, **ip) / ICMP(type=8, id=number, seq=1) / body,
+        IP(src=A, dst=WORLD, **ip) / UDP(sport=port, dport=5001) / body,
+        IP(src=A, dst="10.99.3.3", **ip) / UDP(sport=port, dport=5001) / body,
+        IP(src=A, dst=STORAGE, **ip) / UDP(sport=port, dport=2049, chksum=0),
+        *fragment(IP(src=B, dst=WORLD, **ip) / UDP(sport=port, dport=5003) / Raw(bytes(1000)), 600),
+        IPv6(**wide) / UDP(sport=port, dport=5001) / body,
+        IPv6(**wide) / ICMPv6EchoRequest(id=number) / body,
+        IPv6(**wide) / IPv6ExtHdrDestOpt() / TCP(sport=port, dport=443, flags="S"),
+        IPv6(**wide) / IPv6ExtHdrFragment(id=number) / UDP(sport=port, dport=5002) / body,
+    ]  # fmt: skip
+
+
+def _arriving(number, vni):
+    body, port = Raw(bytes(number * 7 % 1400)), 20000 + number
+    nat, floating = str(NAT[vni]), str(FLOATING[vni])
+    quoted = IP(src=nat, dst=WORLD, id=number) / UDP(sport=port, dport=5001) / Raw(bytes(8))
+    return [
+        (EXTERNAL, IP(src=WORLD, dst=nat) / UDP(sport=5001, dport=port) / body),
+        (EXTERNAL, IP(src=WORLD, dst=nat) / TCP(sport=443, dport=port, flags="SA")),
+        (EXTERNAL, IP(src=WORLD, dst=nat) / ICMP(type=0, id=number, seq=1) / body),
+        (EXTERNAL, IP(src="198.51.100.1", dst=nat) / ICMP(type=11) / quoted),
+        (EXTERNAL, IP(src=WORLD, dst=floating) / UDP(sport=port, dport=5005) / body),
+        (CUSTOMER, IP(src="10.99.3.3", dst=A) / UDP(sport=port, dport=5001) / body),
+        (PROVIDER, IP(src=STORAGE, dst="172.31.0.2") / UDP(sport=2049, dport=port, chksum=0)),
+    ]
+
+
+@pytest.fixture(scope="module")
+def frames():
+    """What leaves of all rounds."""
+    bench, left = GatewayBench(LOCAL, tenants_tables()), []
+    for number in range(ROUNDS):
+        for vni in (RED, BLUE):
+            sent = []
+            for packet in _leaving(number):
+                frame = inner(packet, source=MACS[vni] + NUMBERS[packet.src], target=gateway_mac(vni))
+                if packet.dst == B:
+                    frame.dst = mac_text(MACS[vni] + NUMBERS[B])
+                sent.append(tunnelled(frame, vni=vni, host=HOSTS[vni], tos=frame.payload.fields.get("tos", 0)))
+            left += bench.send(UNDERLAY, *sent)
+            for port, packet in _arriving(number, vni):
+                left += bench.send(port, arriving(port, packet, vlan=VLANS[vni]))
+    return left
+
+
+def test_what_leaves_is_of_all_kinds(frames):
+    assert len(frames) > 30 * ROUNDS
+    by_port = {port: sum(out == port for out, _ in frames) for port in range(4)}
+    assert min(by_port.values()) >= ROUNDS
+
+
+def test_scapy_reads_what_leaves_and_would_write_the_same(frames):
+    for _, frame in frames:
+        if is_part(frame):  # of which no checksum can be told
+            packet = Ether(frame)
+            assert Padding not in packet
+            assert bytes(packet) == frame
+        else:
+            dissected(frame)
+
+
+def is_part(frame):
+    """Say whether a frame's innermost packet is a fragment of one."""
+    packet = Ether(frame)
+    packet = packet[VXLAN].payload if VXLAN in packet else packet
+    return IP in packet and bool(packet[IP].flags.MF or packet[IP].frag)
+
+
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
+def test_wireshark_finds_no_fault_in_what_leaves(frames, tmp_path):
+    assert _faults([frame for _, frame in frames], tmp_path) == ""
+
+
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
+def test_wireshark_would_have_found_a_fault(frames, tmp_path):
+    broken = bytearray(next(frame for port, frame in frames if port == EXTERNAL))
+    broken[24] ^= 1  # of the header checksum
+    assert _faults([frames[0][1], bytes(broken)], tmp_path).startswith("2\t")
+
+
+def _faults(frames, folder):
+    """Return a line for each frame that Wireshark has something to say of."""
+    file = folder / "left.pcap"
+    wrpcap(str(file), [Raw(frame) for frame in frames], linktype=1)
+    options = [word for name in CHECKED for word in ("-o", name if ":" in name else f"{name}:TRUE")]
+    fields = [word for name in ("frame.number", "_ws.col.Protocol", "_ws.expert.message") for word in ("-e", name)]
+    command = ["tshark", "-n", "-r", str(file), *options, "-Y", FAULTS, "-T", "fields", *fields]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert not done.returncode, done.stderr
+    return done.stdout
