@@ -16,6 +16,7 @@ from dataplane.engine.graph import arrays_of
 from dataplane.engine.rings import Injector, PuntReader, empty_ring
 from dataplane.engine.sleep import sleepers
 from dataplane.gateway.compile import compile_tables
+from dataplane.gateway.exchange import ControlEnd, empty_exchange, exchange
 from dataplane.gateway.graph import graph_of
 from dataplane.gateway.run import run
 from dataplane.gateway.state import empty_state
@@ -43,10 +44,13 @@ def warm() -> None:
     ports, rings = MemoryPorts(1), (empty_ring(1 << 10), empty_ring(1 << 10))
     tables = compile_tables(_LOCAL, _NETWORK, neighbours={}, generation=1)
     ports.put(0, bytes(60))
+    state, between = empty_state(_LOCAL.limits), empty_exchange()
     run(
-        ports.ports, arrays_of(graph_of(_LOCAL)), tables, empty_state(_LOCAL.limits), make_counters(1), *rings,
+        ports.ports, arrays_of(graph_of(_LOCAL)), tables, state, make_counters(1), *rings,
         np.zeros(BURST, PACKET), np.zeros(CLOCK_BYTES, np.uint8), sleepers([]), 1_000_000, 1,
     )  # fmt: skip
+    ControlEnd(between).tell_all()
+    exchange(tables, state, between, 0)
     PuntReader(rings[0]).read()
     PuntReader(rings[0]).refused()
     Injector(rings[1]).send(bytes(60), 0)

@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from functools import partial
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -23,8 +24,12 @@ from controller.dashboard.gateway_metrics import gateway_text
 from controller.dashboard.http import Answer, HttpServer
 from controller.model.error import EnvironmentFault, HeddleError, InputError, NotFound
 from dataplane.config.network import NetworkConfig
-from dataplane.control.gateway import Gateway
+from dataplane.control.attachment import Attachment
+from dataplane.control.gateway import Gateway, Wanted
 from dataplane.control.link import Options
+from dataplane.control.membership import applying, counters_of, hello_of
+from dataplane.control.pair.duties import ALONE, work_of
+from dataplane.control.pairing import Pairing
 from dataplane.control.supervisor import CannotRun
 from dataplane.control.window import GatewayIsSilent, Window, ask, socket_of
 
@@ -50,8 +55,10 @@ async def _serve(config: GatewayConfig, network: NetworkConfig, network_file: Pa
         running.add_signal_handler(wanted, ended.set)
     running.add_signal_handler(signal.SIGHUP, reread.set)
     options = Options(backend=config.backend, busy_poll=config.busy_poll, cpu=config.cpu)
+    pair = config.partner
+    work = ALONE if pair is None else work_of(config.local, pair, frozenset())
     try:
-        gateway = Gateway(config.local, options, network)
+        gateway = Gateway(config.local, options, Wanted(network=network, work=work), paired=pair is not None)
     except ValueError as error:
         raise InputError(*str(error).splitlines()) from None
     async with contextlib.AsyncExitStack() as stack:
@@ -67,15 +74,42 @@ async def _serve(config: GatewayConfig, network: NetworkConfig, network_file: Pa
         except CannotRun as fault:
             raise EnvironmentFault(f"gateway {config.local.gateway_id}: {fault}") from None
         addresses = await stack.enter_async_context(_edges(config, gateway))
-        working = asyncio.create_task(gateway.run())
-        if network_file is not None:
-            stack.push_async_callback(_cancel, asyncio.create_task(_reload(gateway, network_file, reread)))
+        working = asyncio.create_task(_work(config, gateway, network_file, reread))
         stack.push_async_callback(_cancel, working)
         told = {"ready": True, "gateway_id": config.local.gateway_id, "backend": ready.backend, **addresses}
         print(json.dumps(told), flush=True)
         await _first(working, ended)
         if working.done():
             working.result()
+
+
+async def _work(config: GatewayConfig, gateway: Gateway, network_file: Path | None, reread: asyncio.Event) -> None:
+    """Do all that a gateway does while its data process forwards."""
+    local, pair = config.local, config.partner
+    try:
+        pairing = Pairing(gateway, pair) if pair is not None else None
+    except OSError as error:
+        raise EnvironmentFault(f"gateway {local.gateway_id}: partner.paths: {error.strerror or error}") from None
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(gateway.run())
+            if pairing is not None:
+                tasks.create_task(pairing.run())
+            if network_file is not None:
+                tasks.create_task(_reload(gateway, network_file, reread))
+            if config.controller is not None:
+                attachment = Attachment(
+                    config.controller,
+                    hello_of(local, pair),
+                    applying(gateway),
+                    lambda: counters_of(local, gateway.status(), gateway.wanted.work.active),
+                )
+                tasks.create_task(attachment.run())
+    except* OSError as faults:
+        raise EnvironmentFault(f"gateway {local.gateway_id}: {faults.exceptions[0]}") from None
+    finally:
+        if pairing is not None:
+            await pairing.leave()
 
 
 async def _reload(gateway: Gateway, network_file: Path, reread: asyncio.Event) -> None:
@@ -85,7 +119,8 @@ async def _reload(gateway: Gateway, network_file: Path, reread: asyncio.Event) -
         reread.clear()
         try:
             network = await asyncio.to_thread(load_network, network_file)
-            generation = await gateway.serve(replace(network, generation=gateway.network.generation + 1))
+            newer = replace(network, generation=gateway.wanted.network.generation + 1)
+            generation = await gateway.serve(partial(replace, network=newer))
             await gateway.in_use(generation)
             log.info("%s is served as read anew: generation %d", network_file, generation)
         except (HeddleError, ValueError) as error:

@@ -61,6 +61,8 @@ def run(
         cpu=found.cpu if cpu is None else cpu,
         busy_poll=busy_poll or found.busy_poll,
     )
+    if found.controller is not None and network is not None:
+        raise InputError(f"--network: {config} names a controller, which says what to serve; leave one of them out")
     from controller.cli.gateway import run_gateway
 
     run_gateway(found, network)

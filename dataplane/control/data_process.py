@@ -26,6 +26,7 @@ from dataplane.engine.clock import CLOCK_BYTES
 from dataplane.engine.graph import GraphArrays, arrays_of
 from dataplane.engine.rings import WRITTEN
 from dataplane.engine.sleep import sleepers
+from dataplane.gateway.exchange import exchange
 from dataplane.gateway.graph import graph_of
 from dataplane.gateway.run import run
 from dataplane.gateway.schema import Tables
@@ -55,7 +56,7 @@ class DataProcess:
             start: what to do.
             files: the control and the state segment, the event that ends a sleep, and that of the slow path.
         """
-        self._end, self._options = end, start.options
+        self._end, self._options, self._paired = end, start.options, start.paired
         self._segments = [segment.attach(file) for file in files[:2]]
         self._wake, self._told = files[2:4]
         self._shared: Shared = shared_of(self._segments[0])
@@ -102,6 +103,8 @@ class DataProcess:
                 ports, graph, tables, state, counters, shared.punts, shared.injects, packets, clock, wakers, CALL_NS,
                 sleep_ms,
             )  # fmt: skip
+            if self._paired:
+                exchange(tables, state, shared.exchange, time.monotonic_ns())
             words[Word.CALLS] += 1
             if punted[0] != seen:
                 seen = int(punted[0])

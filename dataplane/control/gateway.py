@@ -10,13 +10,16 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field
+from ipaddress import IPv4Address
 
 from dataplane.config.local import LocalConfig
 from dataplane.config.network import Address, NetworkConfig
 from dataplane.control.link import Options, Ready
+from dataplane.control.pair.duties import ALONE, Work
 from dataplane.control.shared import Word
 from dataplane.control.slow.departure import Ways
-from dataplane.control.slow.directory import Directory, Duty
+from dataplane.control.slow.directory import Directory
 from dataplane.control.slow.slow_path import Send, SlowPath
 from dataplane.control.status import Occupancy, Status, counted
 from dataplane.control.supervisor import Supervisor
@@ -34,23 +37,34 @@ MOST_AT_ONCE = 256
 log = logging.getLogger("heddle.gateway")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What a gateway is to serve."""
+
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+    work: Work = ALONE
+    """Its share of a pair's work."""
+    gateways: tuple[IPv4Address, ...] = ()
+    """VTEPs of other gateways."""
+
+
 class Gateway:
     """A gateway from its start to its end."""
 
-    def __init__(self, local: LocalConfig, options: Options, network: NetworkConfig) -> None:
+    def __init__(self, local: LocalConfig, options: Options, first: Wanted, *, paired: bool = False) -> None:
         """Compile what is served at first; raises ValueError where that is unsound."""
-        self.local, self.network = local, network
-        self.duty = Duty()
+        self.local, self.wanted = local, first
         self._generation = 0
         self._changing = asyncio.Lock()
-        self.supervisor = Supervisor(local, options, log.warning)
+        self.supervisor = Supervisor(local, options, log.warning, paired=paired)
         self._punts = PuntReader(self.supervisor.shared.punts)
         self._injector = Injector(self.supervisor.shared.injects)
-        directory, tables = Directory(local, network, self.duty), self._compiled(network, self.duty, {})
+        directory, tables = self._directory(), self._compiled(first, {})
         self.slow = SlowPath(directory, Ways.of(tables))
         self.slow.configure(directory, Ways.of(tables), time.monotonic_ns())
         self._known = self.slow.neighbours.version
-        self._listeners: list[Callable[[Tables], None]] = []
+        self.tables = tables
+        """The generation that was published last."""
         self.supervisor.publish(tables)
 
     async def start(self) -> Ready:
@@ -71,24 +85,20 @@ class Gateway:
         """End the data process; what is in its rings is sent first."""
         await self.supervisor.stop()
 
-    async def serve(self, network: NetworkConfig, duty: Duty | None = None) -> int:
-        """Serve another network, or another share of a pair's work; return the generation of tables that does.
+    async def serve(self, change: Callable[[Wanted], Wanted]) -> int:
+        """Serve something else than before; return the generation of tables that does.
 
         Packets go by it from the next burst on; `in_use` waits for that. Raises ValueError where it is unsound, and
         nothing has changed then.
         """
         async with self._changing:
-            await self._renew(network, duty or self.duty)
+            await self._renew(change(self.wanted))
             return self._generation
 
     async def in_use(self, generation: int) -> None:
         """Wait until packets go by this generation or a later one."""
         while self.supervisor.shared.words[Word.IN_USE] < generation:
             await asyncio.sleep(GLANCE_S)
-
-    def on_tables(self, listener: Callable[[Tables], None]) -> None:
-        """Have `listener` called with each generation that is published from now on."""
-        self._listeners.append(listener)
 
     def send(self, effects: list[Send]) -> None:
         """Hand frames to the data process; those that find its ring full are counted there."""
@@ -105,7 +115,7 @@ class Gateway:
             pid=self.supervisor.pid(),
             backend=ready.backend if ready else "",
             notices=ready.notices if ready else (),
-            configured=self.network.generation,
+            configured=self.wanted.network.generation,
             generation_offered=self._generation,
             restarts=self.supervisor.restarts,
             tables=_occupancy(state.counts.tolist(), self.local) if state is not None else {},
@@ -114,24 +124,27 @@ class Gateway:
             **counted(self.local, shared),
         )
 
-    async def _renew(self, network: NetworkConfig, duty: Duty) -> None:
+    async def _renew(self, wanted: Wanted) -> None:
         """Compile, in a thread for it may take long, and let both sides go by the result."""
         neighbours, known = self.slow.resolved(), self.slow.neighbours.version
-        tables = await asyncio.to_thread(self._compiled, network, duty, neighbours)
-        self.network, self.duty, self._known = network, duty, known
-        self.slow.configure(Directory(self.local, network, duty), Ways.of(tables), time.monotonic_ns())
+        tables = await asyncio.to_thread(self._compiled, wanted, neighbours)
+        self.wanted, self._known = wanted, known
+        self.slow.configure(self._directory(), Ways.of(tables), time.monotonic_ns())
         self.supervisor.publish(tables)
-        for listener in self._listeners:
-            listener(tables)
+        self.tables = tables
 
-    def _compiled(self, network: NetworkConfig, duty: Duty, neighbours: Mapping[tuple[int, Address], int]) -> Tables:
+    def _directory(self) -> Directory:
+        return Directory(self.local, self.wanted.network, self.wanted.work.duty)
+
+    def _compiled(self, wanted: Wanted, neighbours: Mapping[tuple[int, Address], int]) -> Tables:
         tables = compile_tables(
             self.local,
-            network,
+            wanted.network,
             neighbours=neighbours,
             generation=self._generation + 1,
-            active=duty.serves,
-            taken_vtep=next(iter(duty.taken.values()), None),
+            active=wanted.work.active,
+            partners=wanted.gateways,
+            taken_vtep=wanted.work.taken_vtep,
         )
         self._generation += 1
         return tables
@@ -160,7 +173,7 @@ class Gateway:
             self.send(self.slow.tick(time.monotonic_ns()))
             if self.slow.neighbours.version != self._known:
                 async with self._changing:
-                    await self._renew(self.network, self.duty)
+                    await self._renew(self.wanted)
             await asyncio.sleep(TICK_S)
 
 

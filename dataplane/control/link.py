@@ -38,6 +38,8 @@ class Start:
 
     local: LocalConfig
     options: Options
+    paired: bool
+    """Whether there is a partner to exchange connections with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

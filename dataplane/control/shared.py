@@ -1,4 +1,4 @@
-"""What the control and the data process of a gateway share besides tables: words, counters, and two rings.
+"""What the control and the data process of a gateway share besides tables: words, counters, and rings.
 
 The control process makes the segment and writes the words up to `STOP`'s; the data process writes all others and the
 counters. It outlives a data process: counters go on from where they were, and frames that wait are still there.
@@ -14,6 +14,8 @@ from dataplane.control.segment import Segment, Shape
 from dataplane.engine.counters import PORT_COUNTERS, VPC_COUNTERS, Counters
 from dataplane.engine.reasons import DROPS, PUNTS
 from dataplane.engine.rings import WORDS_BYTES, Ring
+from dataplane.gateway import exchange
+from dataplane.gateway.exchange import Exchange
 from dataplane.jit import Ints
 
 RING_BYTES = 1 << 20
@@ -51,6 +53,8 @@ class Shared(NamedTuple):
     counters: Counters
     punts: Ring
     injects: Ring
+    exchange: Exchange
+    """Records of connections, to and from the partner."""
 
 
 def make_shared(name: str, ports: int) -> Segment:
@@ -68,6 +72,7 @@ def make_shared(name: str, ports: int) -> Segment:
             "punt_data": Shape((RING_BYTES,), byte),
             "inject_words": Shape((WORDS_BYTES,), byte),
             "inject_data": Shape((RING_BYTES,), byte),
+            **{f"exchange_{name}": Shape(*one) for name, one in exchange.layout().items()},
         },
     )
 
@@ -80,4 +85,5 @@ def shared_of(made: Segment) -> Shared:
         counters=Counters(arrays["ports"], arrays["vpcs"], arrays["drops"], arrays["punts"]),
         punts=Ring(arrays["punt_words"], arrays["punt_data"]),
         injects=Ring(arrays["inject_words"], arrays["inject_data"]),
+        exchange=Exchange(*(arrays[f"exchange_{name}"] for name in Exchange._fields)),
     )

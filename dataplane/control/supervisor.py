@@ -19,6 +19,7 @@ from dataplane.control.link import Failed, Offer, Options, Ready, Start
 from dataplane.control.segment import Segment, Shape
 from dataplane.control.shared import Shared, Word, make_shared, shared_of
 from dataplane.engine.counters import count_lost
+from dataplane.gateway.exchange import forget_requests
 from dataplane.gateway.schema import Tables
 from dataplane.gateway.state import State, layout, state_of
 
@@ -54,10 +55,11 @@ class Supervisor:
         *,
         command: Sequence[str] = COMMAND,
         look_s: float = LOOK_S,
+        paired: bool = False,
     ) -> None:
         """Make the shared memory; `tell` gets one line for what an operator should know."""
         self._local, self._options, self._tell = local, options, tell
-        self._command, self._look_s = command, look_s
+        self._command, self._look_s, self._paired = command, look_s, paired
         self._segment = make_shared(local.gateway_id, len(local.interfaces))
         self.shared: Shared = shared_of(self._segment)
         self._tables: Segment | None = None
@@ -161,6 +163,7 @@ class Supervisor:
     async def _begin(self) -> Ready:
         self.shared.words[:] = 0
         count_lost(self.shared.counters)
+        forget_requests(self.shared.exchange)
         if self._state is not None:
             self._state.close()
         shapes = {name: Shape(*one) for name, one in layout(self._local.limits).items()}
@@ -180,7 +183,7 @@ class Supervisor:
         if self._stopping.is_set():
             self._kill()
         files = (self._segment.fd, self._state.fd, self._wake, self.told)
-        link.send(self._socket, Start(local=self._local, options=self._options), files)
+        link.send(self._socket, Start(local=self._local, options=self._options, paired=self._paired), files)
         self._offer()
         try:
             answer = await asyncio.wait_for(self._answer(self._socket), START_PATIENCE_S)

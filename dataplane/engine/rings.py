@@ -22,8 +22,8 @@ WRITTEN, READ, FULL = 0, LINE, 2 * LINE
 """Bytes of the words: each position has a cache line of its own."""
 WORDS_BYTES = 3 * LINE
 SKIP = -1
-LEAST_FRAME_BYTES, MOST_FRAME_BYTES = 14, 9_216
-"""Of a frame no more than this is copied; `length` tells how long it was."""
+LEAST_FRAME_BYTES, MOST_FRAME_BYTES = 14, 9_216 + LINE
+"""Jumbo frames, and a tunnel's headers. Of a frame no more than this is copied; `length` tells how long it was."""
 
 PUNT_FIELDS = (
     "size_bytes",  # of the record

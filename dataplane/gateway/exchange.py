@@ -49,6 +49,11 @@ def empty_exchange() -> Exchange:
     return Exchange(**{name: np.zeros(shape, dtype=dtype) for name, (shape, dtype) in layout().items()})
 
 
+def forget_requests(between: Exchange) -> None:
+    """Have the next data process follow a request to tell all as if it were new; none may be running."""
+    between.words[BEGUN : BEGUN + 8] = 0
+
+
 @kernel
 def exchange(tables: Tables, state: State, between: Exchange, now_ns: int) -> None:
     """Tell the partner what is new, and take in what it told."""

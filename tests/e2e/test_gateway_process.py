@@ -2,164 +2,25 @@
 
 import json
 import os
-import select
 import signal
 import subprocess
-import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
 import yaml
-from scapy.layers.inet import ICMP, IP, UDP
-from scapy.layers.l2 import ARP, Ether
-from scapy.layers.vxlan import VXLAN
-from scapy.packet import Raw
+from scapy.layers.inet import ICMP, IP
+from scapy.layers.l2 import Ether
 
-from dataplane.control.window import ask, socket_of
 from mininet_topos.queues.attach import network_namespace
+from tests.e2e.gateway_process import GATEWAY_MACS, HEDDLE, NETWORK, PATIENCE_S, READY_S, ROUTER, ROUTER_MAC, Running
 from tests.e2e.veth_ports import Wires
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
-
-HEDDLE = (sys.executable, "-m", "controller.cli.main")
-READY_S = 300
-"""Without compiled kernels on disk the first start makes them."""
-PATIENCE_S = 120
-HOST, HOST_MAC, ROUTER, ROUTER_MAC = "192.0.2.5", "02:aa:00:00:00:05", "198.51.100.254", "02:bb:00:00:00:fe"
-GATEWAY_MACS = ("02:00:00:00:00:01", "02:00:00:00:00:02")
-NETWORK = {
-    "vpcs": [
-        {
-            "id": "red",
-            "vni": 77,
-            "subnets": [{"cidr": "10.0.0.0/24", "gateway_ip": "10.0.0.1"}],
-            "endpoints": [{"ip": "10.0.0.5", "mac": "02:10:00:00:00:05", "vtep_ip": HOST}],
-            "nat": {"public_ip": "198.51.100.10"},
-        }
-    ]
-}
-
-
-class Running:
-    """A gateway process on wires 0 (underlay) and 1 (external), and the machines at their other ends."""
-
-    def __init__(self, wires: Wires, folder: Path, backend: str) -> None:
-        self.wires, self.folder = wires, folder
-        self.id = f"gw-{os.getpid()}-{backend}"
-        self.network = folder / "network.yaml"
-        self.serve(NETWORK)
-        config = {
-            "gateway_id": self.id,
-            "runtime_dir": str(folder),
-            "backend": backend,
-            "limits": {"connections": 1 << 14, "mappings": 1 << 12},
-            "interfaces": [
-                {"name": "g0", "side": "underlay", "mac": GATEWAY_MACS[0], "address": "192.0.2.1",
-                 "network": "192.0.2.0/24"},
-                {"name": "g1", "side": "external", "mac": GATEWAY_MACS[1], "address": "198.51.100.1",
-                 "network": "198.51.100.0/24", "router": ROUTER},
-            ],
-        }  # fmt: skip
-        (folder / "gateway.yaml").write_text(yaml.safe_dump(config))
-        inside = ("nsenter", "-t", str(wires.near.pid), "-n")
-        self.errors = folder / "errors"
-        command = [
-            *inside,
-            *HEDDLE,
-            "gateway",
-            "--config",
-            str(folder / "gateway.yaml"),
-            "--network",
-            str(self.network),
-        ]
-        with self.errors.open("w") as errors:
-            self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
-        self.held: list[list[bytes]] = [[], []]
-        assert self.process.stdout is not None
-        assert select.select([self.process.stdout], [], [], READY_S)[0], self.told()
-        self.ready = json.loads(self.process.stdout.readline() or "{}")
-        assert self.ready, self.told()
-
-    def serve(self, network: dict) -> None:
-        self.network.write_text(yaml.safe_dump(network))
-
-    def told(self) -> str:
-        """Return what it wrote to standard error so far."""
-        return self.errors.read_text()
-
-    def look(self) -> None:
-        """Answer what asks for a machine's address, and keep the rest."""
-        for port, (address, mac) in enumerate(((HOST, HOST_MAC), (ROUTER, ROUTER_MAC))):
-            for frame in self.wires.arrived(port):
-                if frame[12:14] != b"\x08\x06":
-                    self.held[port].append(frame)
-                    continue
-                asked = Ether(frame)[ARP]
-                if asked.op == 1 and asked.pdst == address:
-                    answer = ARP(op=2, hwsrc=mac, psrc=address, hwdst=asked.hwsrc, pdst=asked.psrc)
-                    self.wires.send(port, bytes(Ether(src=mac, dst=asked.hwsrc) / answer))
-
-    def send(self, number: int) -> None:
-        """Have the tenant's machine send a numbered packet to the internet."""
-        told = UDP(sport=4000, dport=5000) / Raw(number.to_bytes(4, "big"))
-        inner = Ether(src="02:10:00:00:00:05", dst="02:48:00:00:00:4d") / IP(src="10.0.0.5", dst="203.0.113.9") / told
-        outer = IP(src=HOST, dst="192.0.2.1", flags="DF") / UDP(sport=50000, dport=4789, chksum=0)
-        self.wires.send(0, bytes(Ether(src=HOST_MAC, dst=GATEWAY_MACS[0]) / outer / VXLAN(vni=77, flags=8) / inner))
-
-    def arrived(self) -> list[int]:
-        """Return the numbers of what came out to the internet."""
-        self.look()
-        frames, self.held[1] = self.held[1], []
-        return [int.from_bytes(bytes(Ether(frame)[Raw])[:4], "big") for frame in frames]
-
-    def until(self, true: Callable[[], bool]) -> None:
-        deadline = time.monotonic() + PATIENCE_S
-        while not true():
-            assert self.process.poll() is None, self.told()
-            assert time.monotonic() < deadline, f"waited in vain: {self.told()}"
-            time.sleep(0.01)
-
-    def forwards(self) -> None:
-        """Wait until packets pass: neighbours have to be found first."""
-
-        def one_passed() -> bool:
-            self.send(0)
-            time.sleep(0.02)
-            return bool(self.arrived())
-
-        self.until(one_passed)
-        self.until(lambda: not self.arrived() and self.at_rest())
-
-    def at_rest(self) -> bool:
-        found = self.status()
-        time.sleep(0.05)
-        return found["received"] == found["ended"] == self.status()["received"]
-
-    def status(self) -> dict:
-        return ask(socket_of(self.folder, self.id))
-
-    def show(self, *options: str) -> str:
-        """Return what `heddle gateway show` prints."""
-        command = [*HEDDLE, "gateway", "show", self.id, "--runtime-dir", str(self.folder), *options]
-        return subprocess.run(command, text=True, capture_output=True, timeout=READY_S, check=True).stdout
-
-    def stop(self) -> int:
-        self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(60)
-
-    def close(self) -> None:
-        if self.process.poll() is None:
-            self.process.terminate()
-            try:
-                self.process.wait(30)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-        self.process.communicate()
 
 
 @pytest.fixture

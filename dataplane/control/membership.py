@@ -1,0 +1,59 @@
+"""What a gateway says of itself to the controller, and how it takes what it is told."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from dataplane.config.desired import Desired
+from dataplane.config.local import LocalConfig, Side
+from dataplane.config.pair import PairConfig
+from dataplane.control.gateway import Gateway
+from dataplane.control.status import Status
+
+
+def hello_of(local: LocalConfig, pair: PairConfig | None) -> pb.GatewayHello:
+    """Return who this gateway is."""
+    vteps = [str(one.address) for one in local.interfaces if one.side is Side.UNDERLAY and one.address is not None]
+    return pb.GatewayHello(
+        gateway_id=local.gateway_id,
+        kind="gateway",
+        vtep_ip=vteps[0] if vteps else "",
+        partner=pair.partner_id if pair else "",
+        provider_networks=[
+            pb.ProviderNetwork(network=one.realm.value, cidrs=[str(prefix) for prefix in one.prefixes])
+            for one in local.provider_networks
+        ],
+    )
+
+
+def counters_of(local: LocalConfig, status: Status, active: bool) -> pb.GatewayCounters:
+    """Return what a gateway counts, as the controller is told."""
+    names = ("rx_packets", "rx_bytes", "tx_packets", "tx_bytes")
+    return pb.GatewayCounters(
+        active=active,
+        ports=[
+            pb.PortCounters(
+                name=one.name,
+                side=one.side.value,
+                dropped_packets=status.ports[one.name]["dropped"],
+                **{name: status.ports[one.name][name] for name in names},
+            )
+            for one in local.interfaces
+        ],
+        drops=status.drops,
+        punts=status.punts,
+        connections=status.tables["connections"].used if status.tables else 0,
+        nat_mappings=status.tables["mappings"].used if status.tables else 0,
+    )
+
+
+def applying(gateway: Gateway) -> Callable[[Desired], Awaitable[None]]:
+    """Return what puts a generation of the controller's into force; it returns once packets go by it."""
+
+    async def apply(desired: Desired) -> None:
+        own = {one.address for one in gateway.local.interfaces}
+        others = tuple(vtep for vtep in desired.gateways.values() if vtep not in own)
+        generation = await gateway.serve(lambda wanted: replace(wanted, network=desired.network, gateways=others))
+        await gateway.in_use(generation)
+
+    return apply
