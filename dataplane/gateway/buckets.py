@@ -14,7 +14,7 @@ is all 0 is an empty one. Whoever searches compares the rows' keys:
             if index[slot] >> 32 == hashed >> 32 and (key of row index[slot] & ROW) - 1 is the one: found
 """
 
-from dataplane.jit import Ints, inline, kernel
+from dataplane.jit import Ints, element, inline
 
 SLOTS = 8
 """A cache line; `first_slot` has it as shifts."""
@@ -33,7 +33,7 @@ def first_slot(index: Ints, hashed: int, bucket: int) -> int:
     return (hashed >> (bucket * 24) & ((index.shape[0] >> 3) - 1)) << 3
 
 
-@kernel
+@element
 def put(index: Ints, hashed: int, row: int) -> bool:
     """Put a row under a hash; False where there is no room for it."""
     for bucket in range(2):
@@ -45,7 +45,7 @@ def put(index: Ints, hashed: int, row: int) -> bool:
     return False
 
 
-@kernel
+@element
 def take_out(index: Ints, hashed: int, row: int) -> bool:
     """Take a row out again; False where it was not there."""
     for bucket in range(2):

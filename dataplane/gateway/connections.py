@@ -22,7 +22,7 @@ from dataplane.gateway.journal import note
 from dataplane.gateway.mappings import forget
 from dataplane.gateway.schema import FROM_PARTNER, OUTSIDE, REPLY
 from dataplane.gateway.state import ENDED, OWNERS_BACK, PAIRS_BACK, PAIRS_HELD, UPDATED, State, empty_state
-from dataplane.jit import Row, inline, kernel
+from dataplane.jit import Row, element, inline, kernel
 from dataplane.packet.intrinsics import prefetch
 
 __all__ = ["State", "connect", "empty_state", "end_connection", "find_connection", "release_ended"]
@@ -116,7 +116,7 @@ def _find_owner(state: State, hashed: int, vni: int, hi: int, lo: int) -> int:
     return NOWHERE
 
 
-@kernel
+@element
 def _charge(state: State, limit: int, vni: int, hi: int, lo: int) -> int:
     """Count a connection against an endpoint; return the endpoint's row, or NOWHERE where that is too many."""
     hashed = mixed3(vni, hi, lo)
@@ -138,7 +138,7 @@ def _charge(state: State, limit: int, vni: int, hi: int, lo: int) -> int:
     return owner
 
 
-@kernel
+@element
 def _discharge(state: State, owner: int) -> None:
     """Count one connection less against an endpoint."""
     state.owners[owner, 3] -= 1

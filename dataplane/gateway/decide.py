@@ -24,7 +24,7 @@ from dataplane.gateway.schema import (
 )
 from dataplane.gateway.state import State
 from dataplane.gateway.translate import is_ours, is_roce, take_mappings, translate_source, translate_target
-from dataplane.jit import Row, inline, kernel
+from dataplane.jit import Row, element, inline, kernel
 
 ACCEPTED, NO_CONNECTION = -1, -2
 """Verdicts beside the reasons of `Drop`: make the connection; the packet passes without one."""
@@ -66,7 +66,7 @@ def decide(tables: Tables, state: State, has_identifier: bool) -> int:
     return verdict
 
 
-@kernel
+@element
 def let_go(state: State) -> None:
     """Take back the references to mappings that an accepted draft counts."""
     for side in range(2):
@@ -116,7 +116,7 @@ def _entering(tables: Tables, forward: Row, vpc: int, default: bool) -> int:
     return Drop.DENIED_IN.value
 
 
-@kernel
+@element
 def _leaving(tables: Tables, state: State, forward: Row, back: Row, has_identifier: bool) -> int:
     """Decide about a packet of a VPC's endpoint or of its customer."""
     vni = forward.key & VNI

@@ -1,13 +1,13 @@
 """Security groups and the border firewall: the first rule that matches decides."""
 
 from dataplane.gateway.schema import Tables
-from dataplane.jit import inline, kernel
+from dataplane.jit import element, inline
 from dataplane.packet.transport import ICMP, ICMPV6
 
 NO_RULE, DENY, ALLOW = -1, 0, 1
 
 
-@kernel
+@element
 def _first_match(
     tables: Tables, first: int, count: int, family: int, protocol: int, remote_hi: int, remote_lo: int, port: int
 ) -> int:

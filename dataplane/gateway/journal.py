@@ -10,7 +10,7 @@ import numpy as np
 
 from dataplane.gateway.schema import REPLY
 from dataplane.gateway.state import JOURNAL_HEAD, JOURNAL_LOST, JOURNAL_ON, JOURNAL_TAIL, PAIRS_USED, RESEND_LEFT, State
-from dataplane.jit import Row, inline, kernel
+from dataplane.jit import Row, element, inline
 
 __all__ = ["describe", "note"]
 
@@ -35,7 +35,7 @@ def describe(record: Row, what: int, forward: Row, mapped: Any, idle_ns: int) ->
     record.idle_ns = idle_ns
 
 
-@kernel
+@element
 def note(state: State, what: int, row: int, idle_ns: int) -> None:
     """Write a record of the connection that a row is of."""
     if state.counts[JOURNAL_ON] == 0:

@@ -21,7 +21,7 @@ import numpy as np
 from dataplane.engine.hashing import mixed2, mixed3
 from dataplane.gateway.buckets import ROW, SLOTS, first_slot, give_back, put, take_out, take_row
 from dataplane.gateway.state import BITMAP_WORDS, MAPPINGS_BACK, POOLS_BACK, SEED, State
-from dataplane.jit import Grid, inline, kernel
+from dataplane.jit import Grid, element, inline
 from dataplane.packet.transport import ICMP, TCP, UDP
 
 NO_MAPPING = -1
@@ -47,7 +47,7 @@ def _find_out(state: State, hashed: int, inside: int, key: int, public: int) -> 
     return NO_MAPPING
 
 
-@kernel
+@element
 def mapping_from(state: State, public: int, port: int, protocol: int) -> int:
     """Return the mapping of a public address and port, or NO_MAPPING."""
     hashed = mixed3(public, port, protocol)
@@ -63,7 +63,7 @@ def mapping_from(state: State, public: int, port: int, protocol: int) -> int:
     return NO_MAPPING
 
 
-@kernel
+@element
 def mapping_for(state: State, inside: int, key: int, public: int, first: int, last: int, wanted: int) -> int:
     """Return the mapping of an endpoint's address and port, made where there is none, with one more reference.
 
@@ -116,7 +116,7 @@ def mapping_for(state: State, inside: int, key: int, public: int, first: int, la
     return row
 
 
-@kernel
+@element
 def forget(state: State, row: int) -> None:
     """Take one reference back; the last one ends the mapping and frees its port."""
     mapping = state.mappings[row]
@@ -143,7 +143,7 @@ def _index(state: State, row: int, out: int, back: int) -> bool:
     return True
 
 
-@kernel
+@element
 def _pool_of(state: State, key: int) -> int:
     """Return the ports of a public address and protocol, made where there are none yet, or NO_MAPPING."""
     hashed = mixed2(key, 0)
@@ -178,7 +178,7 @@ def _leave_pool(state: State, pool: int) -> None:
         give_back(state.pools_back, state.counts, POOLS_BACK, pool)
 
 
-@kernel
+@element
 def _free_port(state: State, pool: int, port: int, protocol: int, first: int, last: int, start: int) -> int:
     """Return a free port for an endpoint's port, or NO_MAPPING."""
     if protocol != TCP and protocol != UDP and protocol != ICMP:
@@ -206,7 +206,7 @@ def _free_port(state: State, pool: int, port: int, protocol: int, first: int, la
     return found
 
 
-@kernel
+@element
 def _scan(bits: Grid, pool: int, low: int, high: int, start: int, parity: Any) -> int:
     """Return the first free port from the word of `start` on, round to it, or NO_MAPPING."""
     first_word, words = low >> 6, (high >> 6) - (low >> 6) + 1

@@ -2,7 +2,7 @@
 
 from dataplane.gateway.lookup import row3
 from dataplane.gateway.schema import EMPTY, Tables
-from dataplane.jit import Grid, inline, kernel
+from dataplane.jit import Grid, element, inline
 
 HOST_BITS = 128
 V4_BITS = 96
@@ -19,7 +19,7 @@ def _first_bits(word: int, bits: int) -> int:
     return word & (-1 << (64 - bits))
 
 
-@kernel
+@element
 def _longest_of(routes: Grid, lengths: int, shortest: int, vni: int, hi: int, lo: int) -> int:
     """Return the next hop of the longest route among lengths `shortest` + the bits of `lengths`, or EMPTY."""
     for bit in range(63, -1, -1):

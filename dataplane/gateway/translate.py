@@ -18,7 +18,7 @@ from dataplane.gateway.schema import (
     Tables,
 )
 from dataplane.gateway.state import State
-from dataplane.jit import Row, inline, kernel
+from dataplane.jit import Row, element, inline
 from dataplane.packet.transport import ICMP, TCP, UDP
 
 ACCEPTED = -1
@@ -48,7 +48,7 @@ def _can_be_mended(protocol: int) -> bool:
     return protocol != DCCP and protocol != AUTHENTICATION and protocol != UDP_LITE
 
 
-@kernel
+@element
 def translate_source(tables: Tables, forward: Row, vpc: int, kind: int, has_identifier: bool) -> int:
     """Write what the source becomes outside; a mapping is WANTED where it shares the address. ACCEPTED or why not."""
     protocol = forward.key >> 24 & 0xFF
@@ -71,7 +71,7 @@ def translate_source(tables: Tables, forward: Row, vpc: int, kind: int, has_iden
     return ACCEPTED
 
 
-@kernel
+@element
 def translate_target(tables: Tables, state: State, forward: Row, back: Row) -> int:
     """Write whom a packet to a public address is for, and the way there; ACCEPTED or why not."""
     public, ports, protocol = forward.target_lo & V4, forward.new_ports, forward.key >> 24 & 0xFF
@@ -103,7 +103,7 @@ def translate_target(tables: Tables, state: State, forward: Row, back: Row) -> i
     return ACCEPTED
 
 
-@kernel
+@element
 def take_mappings(tables: Tables, state: State, forward: Row, back: Row) -> int:
     """Count the references to the mappings that a draft uses, and make the one that it wants; ACCEPTED or why not."""
     if forward.mapping == WANTED:

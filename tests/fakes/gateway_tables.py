@@ -7,10 +7,27 @@ from typing import Any
 import numpy as np
 
 from dataplane.config.local import Timeouts
-from dataplane.engine import hashing
+from dataplane.engine.hashing import mixed, mixed2, mixed3
 from dataplane.gateway import schema
+from dataplane.jit import kernel
 
-HASHES: dict[int, Any] = {1: hashing.mixed, 2: hashing.mixed2, 3: hashing.mixed3}
+
+@kernel
+def _hash1(first):
+    return mixed(first)
+
+
+@kernel
+def _hash2(first, second):
+    return mixed2(first, second)
+
+
+@kernel
+def _hash3(first, second, third):
+    return mixed3(first, second, third)
+
+
+HASHES: dict[int, Any] = {1: _hash1, 2: _hash2, 3: _hash3}
 UNDERLAY_PORT, EXTERNAL_PORT, CUSTOMER_PORT, PROVIDER_PORT = range(4)
 PROVIDER_ADDRESS = ip_address("192.0.2.200")
 
