@@ -38,6 +38,8 @@ class Client:
         self.jobs = rpc.JobServiceStub(channel)
         self.fabric = rpc.FabricServiceStub(channel)
         self.telemetry = rpc.TelemetryServiceStub(channel)
+        self.vpcs = rpc.VpcServiceStub(channel)
+        self.gateways = rpc.GatewayServiceStub(channel)
 
 
 @contextmanager

@@ -18,6 +18,8 @@ from controller.cli.agent import agent
 from controller.cli.gateway_options import gateway
 from controller.cli.option import DEFAULT_SERVER, Json, Server
 from controller.cli.recording import telemetry
+from controller.cli.verify_options import verify
+from controller.cli.vpc_options import vpc
 from controller.model.error import HeddleError
 
 # gRPC's core writes lines of its own to standard error where an address is taken or a peer is no gRPC; we say it once.
@@ -36,6 +38,8 @@ job = typer.Typer(help="Ask a running controller for a job's paths.", no_args_is
 app.add_typer(job, name="job")
 app.add_typer(telemetry, name="telemetry")
 app.add_typer(gateway, name="gateway")
+app.add_typer(vpc, name="vpc")
+app.add_typer(verify, name="verify")
 
 
 @contextmanager

@@ -59,21 +59,25 @@ class Replica:
         self.desired: Desired | None = None
         self._growing: Desired | None = None
         self._vpcs: dict[str, Vpc] = {}
+        self._is_behind = False
 
     def apply(self, message: pb.NetworkUpdate) -> Desired | None:
         """Take a message; return the state where a generation became complete.
 
-        Raises Refused where the message is none that `updates` writes; what was there before stays.
+        Raises Refused where the message is none that `updates` writes; what was there before stays, and only a whole is
+        taken from then on: the sender takes it that the refused one is there.
         """
         try:
             return self._applied(message)
         except Refused:
-            self._growing = None
+            self._growing, self._is_behind = None, True
             raise
 
     def _applied(self, message: pb.NetworkUpdate) -> Desired | None:
         if message.whole:
-            self._growing, self._vpcs = Desired(), {}
+            self._growing, self._vpcs, self._is_behind = Desired(), {}, False
+        elif self._is_behind:
+            raise Refused([f"generation {message.generation}: an earlier one was refused; attach anew"])
         elif self._growing is None:
             if self.desired is None:
                 raise Refused([f"generation {message.generation}: a change came before the whole"])

@@ -24,6 +24,7 @@ Apply = Callable[[Desired], Awaitable[None]]
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 2.0
 COUNTERS_S = 1.0
+TABLES_PART_BYTES = 1 << 18
 MOST_WAITING = 64
 """Reports that wait to be sent; counters that find no room are left out, the next ones hold them."""
 
@@ -39,9 +40,15 @@ class Attachment:
         hello: pb.GatewayHello,
         apply: Apply,
         counters: Callable[[], pb.GatewayCounters] | None = None,
+        tables: Callable[[], bytes] | None = None,
     ) -> None:
-        """Take the controller's address (host:port, or unix:/path), who we are, and what to do with a generation."""
+        """Take the controller's address (host:port, or unix:/path), who we are, and what to do with a generation.
+
+        `tables` gives those that are installed now as `dataplane.gateway.archive` packs them, if there are any; it is
+        called in a thread.
+        """
         self._server, self._hello, self._apply, self._counters = server, hello, apply, counters
+        self._tables = tables
         self.generation = 0
         self.attached = False
 
@@ -84,8 +91,7 @@ class Attachment:
         async for update in call:
             self.attached = True
             if update.tables_request:
-                part = pb.TablesPart(request=update.tables_request, last=True, refused="this agent has no tables")
-                await reports.put(pb.GatewayReport(tables=part))
+                await self._send_tables(update.tables_request, reports)
                 continue
             ack = pb.GatewayAck(generation=update.generation)
             try:
@@ -98,6 +104,20 @@ class Attachment:
                 ack.refused = str(refusal).splitlines()[0]
                 log.error("generation %d is refused: %s", update.generation, ack.refused)
             await reports.put(pb.GatewayReport(ack=ack))
+
+    async def _send_tables(self, request: int, reports: asyncio.Queue[pb.GatewayReport]) -> None:
+        """Send the installed tables in parts, or say why there are none."""
+        try:
+            if self._tables is None:
+                raise ValueError("this agent has no tables")
+            data = await asyncio.to_thread(self._tables)
+        except (OSError, ValueError) as error:
+            part = pb.TablesPart(request=request, last=True, refused=str(error) or "it cannot read its tables")
+            await reports.put(pb.GatewayReport(tables=part))
+            return
+        for at in range(0, max(len(data), 1), TABLES_PART_BYTES):
+            piece, last = data[at : at + TABLES_PART_BYTES], at + TABLES_PART_BYTES >= len(data)
+            await reports.put(pb.GatewayReport(tables=pb.TablesPart(request=request, data=piece, last=last)))
 
     async def _tell(self, reports: asyncio.Queue[pb.GatewayReport]) -> None:
         """Report counters once a second."""

@@ -1,0 +1,149 @@
+"""`heddle vpc …`: VpcService and GatewayService from a terminal."""
+
+import json
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from google.protobuf.message import Message
+from rich.table import Table
+
+from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from controller.cli import show as screen
+from controller.cli.client import connected
+from controller.cli.jobs import as_dict
+from controller.config.document import read_document
+from controller.config.network_file import load_network
+from controller.model.error import InUse, NoAdmissiblePlan
+from dataplane.config.wire import border_to, peering_to, vpc_to
+
+
+def apply(server: str, path: Path, *, as_json: bool) -> None:
+    """Apply all that a file holds."""
+    network = load_network(path)
+    has_border = "border" in read_document(path).value
+    applied: dict[str, list[object]] = {"vpcs": [], "peerings": []}
+    with connected(server) as client:
+        for vpc in network.vpcs:
+            with screen.progress(f"{vpc.id}: waiting for gateways"):
+                applied["vpcs"].append(as_dict(client.vpcs.ApplyVpc(vpc_to(vpc))))
+            _say(f"vpc {vpc.id}: VNI {vpc.vni}, {len(vpc.endpoints)} endpoints", as_json)
+        for peering in sorted(network.peerings):
+            applied["peerings"].append(as_dict(client.vpcs.ApplyPeering(peering_to(peering))))
+            _say(f"peering {peering.a} with {peering.b}", as_json)
+        if has_border:
+            client.vpcs.ApplyBorder(border_to(network.border))
+            _say(f"border: {len(network.border)} rules", as_json)
+    if as_json:
+        border = {"border": as_dict(border_to(network.border))["rules"]} if has_border else {}
+        _dump({**applied, **border})
+
+
+def list_vpcs(server: str, tenant: str, *, as_json: bool) -> None:
+    """List VPCs and their peerings."""
+    with connected(server) as client:
+        reply = client.vpcs.ListVpcs(pb.ListVpcsRequest(tenant=tenant))
+    if as_json:
+        _dump(as_dict(reply))
+        return
+    peers: dict[str, list[str]] = {}
+    for peering in reply.peerings:
+        peers.setdefault(peering.vpc_a, []).append(peering.vpc_b)
+        peers.setdefault(peering.vpc_b, []).append(peering.vpc_a)
+    rows = []
+    for vpc in reply.vpcs:
+        outside = [f"NAT {vpc.nat.public_ip}"] if vpc.HasField("nat") else []
+        outside += [f"{each.public_ip} for {each.endpoint_ip}" for each in vpc.floating_ips]
+        outside += [f"VLAN {each.vlan} to {each.customer_cidr}" for each in vpc.direct_connects]
+        subnets = ", ".join(subnet.cidr for subnet in vpc.subnets)
+        counts = str(len(vpc.endpoints)), str(len(vpc.security_rules))
+        near = ", ".join(peers.get(vpc.id, []))
+        rows.append((vpc.id, vpc.tenant, str(vpc.vni), vpc.network, subnets, *counts, near, ", ".join(outside)))
+    names = ("vpc", "tenant", "VNI", "network", "subnets", "endpoints", "rules", "peers", "outside")
+    _table(names, rows, empty="there are no VPCs")
+
+
+def delete(server: str, name: str, *, as_json: bool) -> None:
+    """Delete a VPC."""
+    try:
+        with connected(server) as client:
+            reply = client.vpcs.DeleteVpc(pb.DeleteVpcRequest(id=name))
+    except NoAdmissiblePlan as refused:  # the status has another meaning here: no plan was asked for
+        raise InUse(str(refused)) from None
+    _done(reply, f"vpc {name}: deleted", as_json)
+
+
+def peer(server: str, name: str, other: str, *, as_json: bool) -> None:
+    """Peer two VPCs."""
+    with connected(server) as client:
+        reply = client.vpcs.ApplyPeering(pb.Peering(vpc_a=name, vpc_b=other))
+    _done(reply, f"{name} and {other} are peers", as_json)
+
+
+def unpeer(server: str, name: str, other: str, *, as_json: bool) -> None:
+    """End a peering."""
+    with connected(server) as client:
+        reply = client.vpcs.DeletePeering(pb.Peering(vpc_a=name, vpc_b=other))
+    _done(reply, f"{name} and {other} are no peers any more", as_json)
+
+
+def border(server: str, path: Path | None, *, as_json: bool) -> None:
+    """Show the border's rules, or replace them."""
+    wanted = border_to(load_network(path).border) if path is not None else None
+    with connected(server) as client:
+        reply = client.vpcs.GetBorder(pb.GetBorderRequest()) if wanted is None else client.vpcs.ApplyBorder(wanted)
+    if as_json:
+        _dump(as_dict(reply))
+        return
+    rows = [
+        ("allow" if r.allow else "deny", r.vpc, r.network, r.remote_cidr, r.protocol, f"{r.port_min}-{r.port_max}")
+        for r in reply.rules
+    ]
+    names = ("", "vpc", "network", "addresses", "protocol", "ports")
+    _table(names, rows, empty="no rule: nothing passes the border")
+
+
+def gateways(server: str, *, as_json: bool) -> None:
+    """List gateways and hosts."""
+    with connected(server) as client:
+        reply = client.gateways.ListGateways(pb.ListGatewaysRequest())
+    if as_json:
+        _dump(as_dict(reply))
+        return
+    rows = []
+    for gateway in reply.gateways:
+        hello = gateway.hello
+        state = "attached" if gateway.attached else "AWAY"
+        runs = "newest" if gateway.acknowledged_generation >= reply.generation else str(gateway.acknowledged_generation)
+        told = gateway.counters
+        busy = "active" if told.active else "standby" if gateway.HasField("counters") else ""
+        counts = str(told.connections), str(sum(told.drops.values()))
+        rows.append((hello.gateway_id, hello.kind, hello.vtep_ip, state, busy, runs, *counts, gateway.refused))
+    names = ("gateway", "kind", "VTEP", "session", "role", "generation", "connections", "drops", "refused")
+    _table(names, rows, empty="no gateway has attached")
+
+
+def _table(names: Iterable[str], rows: Iterable[tuple[str, ...]], *, empty: str) -> None:
+    table = Table()
+    for name in names:
+        table.add_column(name, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    screen.console().print(table if table.row_count else empty)
+
+
+def _done(reply: Message, text: str, as_json: bool) -> None:
+    if as_json:
+        _dump(as_dict(reply))
+    else:
+        print(text)
+
+
+def _say(text: str, as_json: bool) -> None:
+    if not as_json:
+        print(text)
+
+
+def _dump(value: object) -> None:
+    json.dump(value, sys.stdout)
+    print()

@@ -1,0 +1,87 @@
+"""`heddle vpc …` as commands: their options. What they do is in `controller.cli.vpc`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from controller.cli.option import DEFAULT_SERVER, Json, Server
+
+vpc = typer.Typer(
+    help="Virtual networks of a running controller: VPCs, peerings, the border, gateways.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+File = Annotated[Path, typer.Argument(metavar="FILE", help="A network file: vpcs, peerings, border.")]
+Vpc = Annotated[str, typer.Argument(metavar="VPC", help="A VPC's id.")]
+Peer = Annotated[str, typer.Argument(metavar="PEER", help="The other VPC's id.")]
+
+
+@vpc.command("apply")
+def apply(file: File, server: Server = DEFAULT_SERVER, as_json: Json = False) -> None:
+    """Create or replace the VPCs of a file, then its peerings, then the border's rules if it has any.
+
+    The whole file is checked first. Each change is answered when every attached gateway has acknowledged it; one
+    that was not in time is kept, and applying the file again waits again. What the file does not name stays.
+    """
+    from controller.cli import vpc as command
+
+    command.apply(server, file, as_json=as_json)
+
+
+@vpc.command("list")
+def list_vpcs(
+    server: Server = DEFAULT_SERVER,
+    tenant: Annotated[str, typer.Option(help="Only this tenant's VPCs.")] = "",
+    as_json: Json = False,
+) -> None:
+    """List VPCs and their peerings."""
+    from controller.cli import vpc as command
+
+    command.list_vpcs(server, tenant, as_json=as_json)
+
+
+@vpc.command("delete")
+def delete(name: Vpc, server: Server = DEFAULT_SERVER, as_json: Json = False) -> None:
+    """Delete a VPC that is not peered and not named by a border rule."""
+    from controller.cli import vpc as command
+
+    command.delete(server, name, as_json=as_json)
+
+
+@vpc.command("peer")
+def peer(name: Vpc, other: Peer, server: Server = DEFAULT_SERVER, as_json: Json = False) -> None:
+    """Let two VPCs reach each other, as far as their security rules allow; refused where their prefixes overlap."""
+    from controller.cli import vpc as command
+
+    command.peer(server, name, other, as_json=as_json)
+
+
+@vpc.command("unpeer")
+def unpeer(name: Vpc, other: Peer, server: Server = DEFAULT_SERVER, as_json: Json = False) -> None:
+    """End a peering; connections across it end with it."""
+    from controller.cli import vpc as command
+
+    command.unpeer(server, name, other, as_json=as_json)
+
+
+@vpc.command("border")
+def border(
+    file: Annotated[
+        Path | None, typer.Argument(metavar="[FILE]", help="A network file; its border replaces all rules.")
+    ] = None,
+    server: Server = DEFAULT_SERVER,
+    as_json: Json = False,
+) -> None:
+    """Show what VPCs may open towards the provider's networks, or replace it. What no rule allows is denied."""
+    from controller.cli import vpc as command
+
+    command.border(server, file, as_json=as_json)
+
+
+@vpc.command("gateways")
+def gateways(server: Server = DEFAULT_SERVER, as_json: Json = False) -> None:
+    """List gateways and hosts: attached or not, which generation they run, what they count."""
+    from controller.cli import vpc as command
+
+    command.gateways(server, as_json=as_json)

@@ -1,0 +1,44 @@
+"""A controller in a thread of its own, for tests of the command line: real gRPC, no switches."""
+
+import asyncio
+import threading
+from contextlib import contextmanager
+
+from controller.app import Application
+from controller.config.service import ServiceConfig
+from tests.unit.planner.cases import fabric_of
+
+
+class ServedController:
+    """`grpc` is its address; `run` runs a coroutine in its loop and returns the result."""
+
+    def __init__(self, grpc, loop):
+        self.grpc = grpc
+        self._loop = loop
+
+    def run(self, coroutine, timeout_s=60):
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(timeout_s)
+
+
+@contextmanager
+def served(**config):
+    anywhere = {"openflow": "127.0.0.1:0", "grpc": "127.0.0.1:0", "http": "127.0.0.1:0"}
+    application = Application(fabric_of(leaves=4), ServiceConfig(**anywhere, **config))
+    ready, told, loop = threading.Event(), {}, asyncio.new_event_loop()
+    done = asyncio.Event()
+
+    async def serve():
+        async with application.started() as addresses:
+            told.update(addresses)
+            ready.set()
+            await done.wait()
+
+    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()), daemon=True)
+    thread.start()
+    assert ready.wait(110)  # the first start after a change compiles kernels
+    try:
+        yield ServedController(told["grpc"], loop)
+    finally:
+        loop.call_soon_threadsafe(done.set)
+        thread.join(60)
+        loop.close()

@@ -1,0 +1,137 @@
+"""`heddle vpc …` and `heddle verify isolation`, on a running controller and a gateway that compiles what it is told."""
+
+import json
+from ipaddress import IPv4Address, ip_network
+
+import pytest
+
+from dataplane.config.local import Interface, LocalConfig, ProviderNetwork, Side
+from dataplane.config.network import Realm
+from tests.fakes.compiling_gateway import CompilingGateway
+from tests.fakes.served_controller import served
+
+NETWORK = """
+vpcs:
+  - id: blue
+    tenant: t1
+    vni: 100
+    subnets: [{cidr: 10.1.0.0/24, gateway_ip: 10.1.0.1}]
+    endpoints: [{ip: 10.1.0.5, mac: "02:00:00:00:00:05", vtep_ip: 10.0.0.1}]
+  - id: red
+    vni: 200
+    subnets: [{cidr: 10.2.0.0/24, gateway_ip: 10.2.0.1}]
+    endpoints: [{ip: 10.2.0.5, mac: "02:00:00:00:00:05", vtep_ip: 10.0.0.2}]
+    security_rules: [{allow: true, direction: in, protocol: tcp, remote_cidr: 10.1.0.0/24, port_min: 80, port_max: 80}]
+peerings: [{vpc_a: blue, vpc_b: red}]
+border: [{allow: true, vpc: blue, network: storage, remote_cidr: 10.200.1.0/24, protocol: tcp}]
+"""
+LOCAL = LocalConfig(
+    gateway_id="gw1",
+    interfaces=(
+        Interface(name="u", side=Side.UNDERLAY, mac=0x0200_0000_0001, address=IPv4Address("10.0.0.100")),
+        Interface(name="p", side=Side.PROVIDER, mac=0x0200_0000_0002, address=IPv4Address("10.200.0.1")),
+    ),
+    provider_networks=(ProviderNetwork(realm=Realm.STORAGE, prefixes=(ip_network("10.200.0.0/16"),)),),
+)
+
+
+@pytest.fixture
+def controller():
+    with served() as found:
+        yield found
+
+
+@pytest.fixture
+def ask(heddle, controller):
+    def run(*arguments):
+        return heddle(*arguments, "--server", controller.grpc)
+
+    return run
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "tenants.yaml"
+    path.write_text(NETWORK)
+    return path
+
+
+def test_a_file_is_applied_listed_changed_and_taken_away(ask, file):
+    status, out, err = ask("vpc", "apply", file)
+    assert (status, err) == (0, "")
+    assert out.splitlines() == [
+        "vpc blue: VNI 100, 1 endpoints",
+        "vpc red: VNI 200, 1 endpoints",
+        "peering blue with red",
+        "border: 1 rules",
+    ]
+    listed = json.loads(ask("vpc", "list", "--json")[1])
+    assert [vpc["id"] for vpc in listed["vpcs"]] == ["blue", "red"]
+    assert listed["peerings"] == [{"vpc_a": "blue", "vpc_b": "red"}]
+    assert json.loads(ask("vpc", "list", "--tenant", "t1", "--json")[1])["vpcs"][0]["id"] == "blue"
+    assert "10.2.0.0/24" in ask("vpc", "list")[1]
+    assert "10.200.1.0/24" in ask("vpc", "border")[1]
+    assert ask("vpc", "delete", "red") == (1, "", "heddle: vpc red is peered with blue; delete its peerings first\n")
+    assert ask("vpc", "unpeer", "red", "blue")[0] == 0
+    assert ask("vpc", "delete", "red")[:2] == (0, "vpc red: deleted\n")
+    status, _, err = ask("vpc", "delete", "red")
+    assert (status, err) == (2, "heddle: id: there is no vpc 'red'\n")
+
+
+def test_json_tells_what_was_applied(ask, file):
+    told = json.loads(ask("vpc", "apply", file, "--json")[1])
+    assert [vpc["vni"] for vpc in told["vpcs"]] == [100, 200]
+    assert told["peerings"] == [{"vpc_a": "blue", "vpc_b": "red"}]
+    assert told["border"][0]["network"] == "storage"
+
+
+def test_a_peering_that_cannot_be_is_one_line_and_exit_status_2(ask, file):
+    ask("vpc", "apply", file)
+    status, out, err = ask("vpc", "peer", "blue", "nobody")
+    assert (status, out) == (2, "")
+    assert err == "heddle: peering blue with nobody: vpc_b: there is no vpc 'nobody'\n"
+
+
+def test_gateways_are_listed_with_what_they_run(ask, file, controller):
+    assert "no gateway has attached" in ask("vpc", "gateways")[1]
+    ask("vpc", "apply", file)
+    gateway = controller.run(_attached(controller, LOCAL))
+    try:
+        controller.run(gateway.applied.wait())
+        told = json.loads(ask("vpc", "gateways", "--json")[1])
+        assert [each["hello"]["gateway_id"] for each in told["gateways"]] == ["gw1"]
+        assert "gw1" in ask("vpc", "gateways")[1]
+    finally:
+        controller.run(gateway.close())
+
+
+async def _attached(controller, local, **options):
+    return CompilingGateway(controller.grpc, local, **options)
+
+
+def _with_a_wrong_route(tables):
+    """Let everything that blue discards go to the storage network."""
+    hop = int((tables.next_hops["kind"] == 5).nonzero()[0][0])  # PROVIDER
+    discard = int((tables.next_hops["kind"] == 0).nonzero()[0][0])
+    tables.routes[tables.routes[:, -1] == discard, -1] = hop
+    return tables
+
+
+@pytest.mark.parametrize(("spoil", "expected"), [(lambda tables: tables, 0), (_with_a_wrong_route, 1)])
+def test_installed_tables_are_verified_through_the_controller(ask, file, controller, spoil, expected):
+    assert ask("verify", "isolation")[0] == 2  # nobody to ask yet
+    ask("vpc", "apply", file)
+    gateway = controller.run(_attached(controller, LOCAL, spoil=spoil))
+    try:
+        controller.run(gateway.applied.wait())
+        ask("vpc", "apply", file)  # answered when the gateway has acknowledged
+        status, out, err = ask("verify", "isolation")
+        assert (status, err) == (expected, ""), out
+        report = json.loads(ask("verify", "isolation", "--json")[1])
+        assert report["sound"] is (expected == 0)
+        assert report["gateways"]["gw1"]["networks"]["business"]["management"] == 0
+        if expected:
+            assert "leak: vpc blue to the provider's storage network" in out
+            assert "no intent leads there" in out
+    finally:
+        controller.run(gateway.close())
