@@ -220,6 +220,8 @@ class Comparison:
         have, want = self._installed, self._intended
         for public in sorted(have.floating_in.keys() | want.floating_in.keys()):
             one, other = have.floating_in.get(public), want.floating_in.get(public)
+            if one is not None and one[0] not in have.vpcs:
+                one = None  # leads nowhere
             if one != other:
                 kind, (vni, endpoint) = ("leak", one) if one else ("missing", other or (0, 0))
                 target = f"{self._names.vpc(vni)}, {shown(endpoint | V4.first)}"

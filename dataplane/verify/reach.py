@@ -163,11 +163,11 @@ class Judge:
 
     def _by_public_address(self, packet: "_Packet") -> Verdict:
         known = self._view.floating_in.get(packet.target & LOW_32)
-        if known is None:
+        vpc = self._view.vpcs.get(known[0]) if known else None
+        if vpc is None:
             return Verdict(Drop.NO_MAPPING)
         if packet.is_roce:
             return Verdict(Drop.ROCE_NOT_TRANSLATED)
-        vpc = self._view.vpcs[known[0]]
         if vpc.way(packet.source).kind != "internet":
             return Verdict(Drop.MARTIAN)
         if not packet.passes(vpc.inward, packet.source, default=False):
