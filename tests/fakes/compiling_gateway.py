@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from typing import Any
 
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from dataplane.control.attachment import Attachment
@@ -13,7 +14,8 @@ class CompilingGateway:
     """`spoil` changes tables before they are "installed"."""
 
     def __init__(self, server, local, spoil=lambda tables: tables):
-        self._local, self._spoil, self.tables = local, spoil, None
+        self._local, self._spoil = local, spoil
+        self.tables: Any = None
         underlay = next(interface for interface in local.interfaces if interface.side.value == "underlay")
         networks = [
             pb.ProviderNetwork(network=each.realm.value, cidrs=map(str, each.prefixes))

@@ -22,8 +22,8 @@ class ServedController:
 
 @contextmanager
 def served(**config):
-    anywhere = {"openflow": "127.0.0.1:0", "grpc": "127.0.0.1:0", "http": "127.0.0.1:0"}
-    application = Application(fabric_of(leaves=4), ServiceConfig(**anywhere, **config))
+    settings = ServiceConfig(openflow="127.0.0.1:0", grpc="127.0.0.1:0", http="127.0.0.1:0", **config)
+    application = Application(fabric_of(leaves=4), settings)
     ready, told, loop = threading.Event(), {}, asyncio.new_event_loop()
     done = asyncio.Event()
 

@@ -135,3 +135,31 @@ def test_installed_tables_are_verified_through_the_controller(ask, file, control
             assert "no intent leads there" in out
     finally:
         controller.run(gateway.close())
+
+
+GATEWAY = """
+gateway_id: gw1
+interfaces:
+  - {name: u0, side: underlay, mac: "02:00:00:00:00:01", address: 10.0.0.100, network: 10.0.0.0/24}
+  - {name: p0, side: provider, mac: "02:00:00:00:00:02", address: 10.200.0.1, network: 10.200.0.0/24}
+provider_networks: [{network: storage, prefixes: [10.200.0.0/16]}]
+"""
+
+
+def test_files_are_verified_offline_and_kept_tables_with_them(heddle, file, tmp_path):
+    config, tables, fewer = tmp_path / "gw.yaml", tmp_path / "tables.npz", tmp_path / "fewer.yaml"
+    config.write_text(GATEWAY)
+    fewer.write_text(NETWORK.replace("peerings: [{vpc_a: blue, vpc_b: red}]", ""))
+    status, out, err = heddle("verify", "isolation", "--config", config, "--network", file, "--save-tables", tables)
+    assert (status, err) == (0, "")
+    assert "exactly the intended paths" in out
+    status, out, _ = heddle("verify", "isolation", "--config", config, "--network", fewer, "--tables", tables)
+    assert status == 1
+    assert "leak: vpc blue to vpc red" in out
+
+
+@pytest.mark.parametrize("options", [("--config", "gw.yaml"), ("--network", "n.yaml"), ("--tables", "t.npz")])
+def test_half_of_an_offline_question_is_one_line_and_exit_status_2(heddle, options):
+    status, out, err = heddle("verify", "isolation", *options)
+    assert (status, out) == (2, "")
+    assert err == "heddle: offline, both --config FILE (the gateway) and --network FILE are needed\n"
