@@ -119,11 +119,11 @@ def _drains(out: TextIO, length: int) -> list[Found]:
     if testpmd.program() is None:
         print("no dpdk-testpmd here (HEDDLE_TESTPMD may name one): without its rows and ratios", file=out)
     print(f"drains, {length} bytes, microseconds of processor time a packet", file=out)
-    print(f"  {'':30} {'median':>8} {'best':>8} {'to ' + BASE:>26}", file=out)
+    print(f"  {'':30} {'median':>8} {'best':>8}   to {BASE}: median of rounds, best to best", file=out)
     rows = drained(length, devices())
     for row in rows:
-        ratio = f"{row.ratio:.2f}" if row.ratio is not None else ""
-        print(f"  {row.device:30} {row.us:8.3f} {row.best_us:8.3f} {ratio:>26}", file=out, flush=True)
+        ratio = f"{row.ratio:8.2f} {row.best_ratio:8.2f}" if row.ratio is not None else ""
+        print(f"  {row.device:30} {row.us:8.3f} {row.best_us:8.3f} {ratio}", file=out, flush=True)
     return [asdict(row) for row in rows]
 
 

@@ -13,7 +13,9 @@ from pathlib import Path
 
 FEATURES = ("tx", "rx", "sg", "tso", "gso", "gro")
 INGRESS, EGRESS, ASIDE = "in", "out", "aside"
-GENERATOR_MAC, INGRESS_MAC, EGRESS_MAC, SINK_MAC = (f"02:00:00:00:00:{number:02x}" for number in range(1, 5))
+GENERATOR_MAC, INGRESS_MAC, EGRESS_MAC, SINK_MAC, SINK_OWN_MAC = (f"02:00:00:00:00:{n:02x}" for n in range(1, 6))
+"""Nothing is for the sink's own MAC, so that its kernel throws all of it away at once, whatever it is: that happens at
+the device's expense."""
 GENERATOR_IP, INGRESS_IP, EGRESS_IP, SINK_IP = "10.99.0.2", "10.99.0.1", "192.168.77.1", "192.168.77.2"
 
 
@@ -56,7 +58,7 @@ class Course:
     def __init__(self, mtu_bytes: int = 1500) -> None:
         self.generator, self.device, self.sink = Space(), Space(), Space()
         _pair(self.generator, "g0", GENERATOR_MAC, self.device, INGRESS, INGRESS_MAC, mtu_bytes)
-        _pair(self.device, EGRESS, EGRESS_MAC, self.sink, "s0", SINK_MAC, mtu_bytes + 100)
+        _pair(self.device, EGRESS, EGRESS_MAC, self.sink, "s0", SINK_OWN_MAC, mtu_bytes + 100)
         self.device.run("ip", "addr", "add", f"{INGRESS_IP}/24", "dev", INGRESS)
         self.device.run("ip", "addr", "add", f"{EGRESS_IP}/24", "dev", EGRESS)
         self.device.run("ip", "neigh", "replace", SINK_IP, "lladdr", SINK_MAC, "dev", EGRESS)

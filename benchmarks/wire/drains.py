@@ -12,13 +12,11 @@ from typing import Any
 
 from benchmarks.wire import testpmd
 from benchmarks.wire.course import Course
-from benchmarks.wire.drain import GENERATOR_CPU, Generator, Ours
+from benchmarks.wire.drain import FRAMES, GENERATOR_CPU, SLOTS, Generator, Ours
 
-ROUNDS, WARM = 9, 2
+ROUNDS, WARM = 31, 3
 BASE = "testpmd net_af_packet"
 """What others are compared with: DPDK on the same kind of ring as our fallback, doing nothing with the packets."""
-SHORT_FRAME_BYTES = 3_800
-"""What one buffer of AF_XDP holds."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +45,10 @@ class Drained:
     best_us: float
     ratio: float | None
     """The median of each round's ratio to BASE in the same round."""
+    best_ratio: float | None
+    """That of the best rounds of both."""
+    soft_share: float
+    """Of that time, what was spent in the kernel's thread for soft interrupts."""
     frames: int
     sent: int
     """By the generator in all measured rounds."""
@@ -59,16 +61,15 @@ def devices() -> tuple[Device, ...]:
 
 def drained(length: int, which: Sequence[Device], rounds: int = ROUNDS) -> list[Drained]:
     """Measure; raises RuntimeError where a frame of ours is neither sent on nor counted as dropped."""
-    frames, slots = (16_000, 16_384) if length < SHORT_FRAME_BYTES else (8_000, 16_384)
     own = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {GENERATOR_CPU})
     try:
         with ExitStack() as stack:
-            running = {device: stack.enter_context(_running(device, length, slots)) for device in which}
+            running = {device: stack.enter_context(_running(device, length, SLOTS)) for device in which}
             found: dict[Device, list[dict[str, Any]]] = {device: [] for device in which}
             for number in range(WARM + rounds):
                 for device, (under_test, generator) in running.items():
-                    figures = under_test.drained(generator, frames)
+                    figures = under_test.drained(generator, FRAMES)
                     demand_whole(device, figures)
                     if number >= WARM:
                         found[device].append(figures)
@@ -91,13 +92,16 @@ def demand_whole(device: Device, figures: dict[str, Any]) -> None:
 
 def _summed_up(device: Device, length: int, found: dict[Device, list[dict[str, Any]]]) -> Drained:
     costs = [figures["cpu_ns"] / figures["frames"] / 1e3 for figures in found[device]]
-    ratio = None
+    ratio = best_ratio = None
     for other in found:
         if other.name == BASE:
             base = [figures["cpu_ns"] / figures["frames"] / 1e3 for figures in found[other]]
             ratio = statistics.median(cost / of for cost, of in zip(costs, base, strict=True))
+            best_ratio = min(costs) / min(base)
     return Drained(
         device=device.name, length=length, us=statistics.median(costs), best_us=min(costs), ratio=ratio,
+        best_ratio=best_ratio,
+        soft_share=sum(each["soft_ns"] for each in found[device]) / sum(each["cpu_ns"] for each in found[device]),
         frames=sum(figures["frames"] for figures in found[device]),
         sent=sum(figures["sent"] for figures in found[device]),
     )  # fmt: skip
