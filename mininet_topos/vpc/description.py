@@ -39,6 +39,8 @@ PROVIDER = IPv4Network("192.0.2.0/24")
 INTERNET_ROUTER, INTERNET_SERVER = IPv4Address("203.0.113.1"), IPv4Address("198.51.100.10")
 STORAGE_SERVER, MANAGEMENT_SERVER = IPv4Address("192.0.2.10"), IPv4Address("192.0.2.200")
 SITE_VLAN, SITE_PREFIX = 10, IPv4Network("172.16.0.0/16")
+SITE_REACHES = ("10.0.0.0/24", "10.0.1.0/24")
+"""Of blue, whose gateway answers for all of it on the VLAN."""
 SITE_ROUTER, SITE_SERVER = IPv4Address("172.16.0.1"), IPv4Address("172.16.0.10")
 FLOATING = IPv4Address("203.0.113.20")
 NAT = {"red": IPv4Address("203.0.113.10"), "blue": IPv4Address("203.0.113.11"), "green": IPv4Address("203.0.113.10")}

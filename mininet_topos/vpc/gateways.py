@@ -1,10 +1,13 @@
 """Gateways of the lab: their config files, their processes, and what a host is told of them."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +54,7 @@ def gateway_config(gateway: str, directory: Path, **more: Any) -> dict[str, Any]
         {"network": "management", "prefixes": [f"{MANAGEMENT_SERVER}/32"]},
     ]
     return {
-        "gateway_id": gateway, 
+        "gateway_id": gateway,
         "interfaces": [{"name": name, "mac": mac_text(mac), **sides[name]} for name, mac in macs.items()],
         "provider_networks": networks, "runtime_dir": str(directory), **more,
     }  # fmt: skip
@@ -99,20 +102,26 @@ class GatewayProcess:
     def stop(self) -> int:
         """End it in order; return its exit status."""
         self._child.terminate()
-        return self._child.wait(STOP_S)
+        return self._ended()
 
     def kill(self) -> None:
         """End both of its processes at once, as a power cut would."""
         for pid in (*_children(self._child.pid), self._child.pid):
-            subprocess.run(["kill", "-9", str(pid)], check=False, stderr=subprocess.DEVNULL)
-        self._child.wait(STOP_S)
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self._ended()
+
+    def _ended(self) -> int:
+        assert self._child.stdout is not None
+        self._child.stdout.close()
+        return self._child.wait(STOP_S)
 
     def _await_ready(self) -> dict[str, Any]:
         assert self._child.stdout is not None
         deadline = time.monotonic() + READY_S
         line = self._child.stdout.readline()
         if not line or time.monotonic() > deadline:
-            self._child.wait(STOP_S)
+            self._ended()
             said = self.log().strip().splitlines() or ["it said nothing"]
             raise EnvironmentFault(f"gateway {self.name}: {said[-1]}")
         told: dict[str, Any] = json.loads(line)

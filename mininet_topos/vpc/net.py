@@ -14,6 +14,7 @@ from mininet_topos.vpc.description import (
     MACHINES,
     NODES,
     SEGMENTS,
+    SITE_REACHES,
     UNDERLAY_MTU_BYTES,
     VPC_MTU_BYTES,
     Attachment,
@@ -48,6 +49,8 @@ class VpcNet:
         for machine in MACHINES:
             self._configure_machine(machine)
         self.run("internet", "ip", "addr", "add", f"{INTERNET_SERVER}/32", "dev", "lo")
+        for prefix in SITE_REACHES:
+            self.run("site", "ip", "route", "add", prefix, "dev", "gateway")
         self.mininet.built = True
 
     def stop(self) -> None:
