@@ -76,6 +76,7 @@ class CopyingMachine(RuleBasedStateMachine):
         nonce = (self.now % 251).to_bytes(16, "big")
         self.sender = Sender(Hello("one", nonce, RECORD), "two", SECRET, self.now)
         self.receiver = Receiver(Hello("two", nonce[::-1], RECORD), "one", SECRET, self.now)
+        self.answered = self.now
         self.out, self.back, self.to_keep = bytearray(), bytearray(), deque[Keep]()
         self.acknowledged: dict[int, int] = {}
         self.lost = self.source.lost
@@ -99,7 +100,11 @@ class CopyingMachine(RuleBasedStateMachine):
 
     @rule(room=st.integers(1, 6))
     def the_sender_works(self, room: int) -> None:
-        self.act(self.sender.pull(self.source.collect, self.now, room * RECORD))
+        try:
+            self.act(self.sender.pull(self.source.collect, self.now, room * RECORD))
+        except BadStream:
+            assert self.now - self.answered > PATIENCE_NS
+            self.connects()
         assert self.sender._sequence - self.sender._taken <= WINDOW + 1
 
     @rule(count=st.integers(1, 400))
@@ -124,8 +129,11 @@ class CopyingMachine(RuleBasedStateMachine):
 
     @rule(count=st.integers(1, 200))
     def answers_arrive(self, count: int) -> None:
+        before = self.sender._taken
         self.act(self.sender.received(bytes(self.back[:count]), self.now))
         del self.back[:count]
+        if self.sender._taken != before:
+            self.answered = self.now
 
     @rule(ms=st.sampled_from([1, 100, 600]))
     def time_passes(self, ms: int) -> None:
@@ -134,9 +142,9 @@ class CopyingMachine(RuleBasedStateMachine):
     @rule()
     def all_that_is_under_way_arrives(self) -> None:
         """After this nothing is missing at the partner."""
-        for _ in range(400):
+        for _ in range(60):
             self.now += 1
-            self.act(self.sender.pull(self.source.collect, self.now, 4 * RECORD))
+            self.the_sender_works(4)
             self.bytes_arrive(1 << 20)
             while self.to_keep:
                 self.records_are_kept()
