@@ -27,7 +27,6 @@ from dataplane.io.interface import Link
 from dataplane.io.layout import Ports
 from dataplane.io.polling import POLL_BYTES, write_poll_rows
 from dataplane.io.settings import PortSettings, RingSizes
-from dataplane.io.tally import count_lost
 from dataplane.jit import Row
 
 AF_XDP, SOL_XDP = 44, 283
@@ -96,8 +95,7 @@ class XskPorts:
             port = int(queue["port"])
             while queue["sent"] and time.monotonic() < deadline:
                 xsk_kernels.reap_and_kick(self.ports, number, port, counters)
-            if left := xsk_kernels.unsent(self.ports, number):
-                count_lost(counters, port, left)
+            xsk_kernels.count_unsent(self.ports, number, port, counters)
 
     def close(self) -> None:
         """Detach the programs, close the sockets, then give the memory back."""

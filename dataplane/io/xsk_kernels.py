@@ -203,12 +203,12 @@ def _reap(ports: Ports, queue: Row) -> None:
 
 
 @kernel
-def unsent(ports: Ports, number: int) -> int:
-    """Return the frames that are still in a tx ring."""
+def count_unsent(ports: Ports, number: int, port: int, counters: Counters) -> None:
+    """Count the frames that are still in a tx ring as lost."""
     queue, memory = ports.queues[number], ports.memory
     position, frames = acquire32(memory, queue.tx_consumer), 0
     for _ in range((queue.tx_written - position) & WORD):
         if native32(memory, queue.tx_at + (position & queue.tx_mask) * 16 + 12) & CONTINUED == 0:
             frames += 1
         position += 1
-    return frames
+    count_lost(counters, port, frames)
