@@ -80,7 +80,11 @@ def send(end: socket.socket, message: Any, files: Sequence[int] = ()) -> None:
 
 def receive(end: socket.socket) -> tuple[Any, list[int]]:
     """Return a message and its files, which are the caller's to close; (None, []) where the other end is gone."""
-    content, files, flags, _ = socket.recv_fds(end, MOST_MESSAGE_BYTES, MOST_FILES)
+    try:
+        content, files, flags, _ = socket.recv_fds(end, MOST_MESSAGE_BYTES, MOST_FILES)
+    except ConnectionResetError:
+        # It ended with a message of ours unread: the kernel tells that first, and then what it had said before.
+        content, files, flags, _ = socket.recv_fds(end, MOST_MESSAGE_BYTES, MOST_FILES)
     if not content:
         return None, []
     if flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC):
