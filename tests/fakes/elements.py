@@ -35,6 +35,7 @@ class Fate(NamedTuple):
     end: str
     """"sent", "dropped", "punted", or the name of the node that takes it next."""
     why: Drop | Punt | None
+    """To be compared by `is`: a number is a reason of both."""
     frame: bytes
     """As it lies there at the end."""
     row: np.void

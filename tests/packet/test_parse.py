@@ -162,27 +162,27 @@ def test_a_chain_is_followed_for_eight_headers_and_no_further(headers: int) -> N
         packet = packet / IPv6ExtHdrDestOpt()
     fate = parsed(packet / UDP())
     assert fate.end == ("track" if headers <= 8 else "dropped")
-    assert headers <= 8 or fate.why == Drop.BAD_IP_HEADER
+    assert headers <= 8 or fate.why is Drop.BAD_IP_HEADER
 
 
 def test_a_chain_that_leaves_the_first_buffer_is_dropped() -> None:
     options = bytes((17, 255, 1, 253)) + bytes(2044)
     packet = IPv6(**V6, nh=60) / Raw(options + bytes(UDP(len=1008)) + bytes(1000))
-    assert parsed(packet, first_length=1000).why == Drop.TOO_SHORT
+    assert parsed(packet, first_length=1000).why is Drop.TOO_SHORT
     assert parsed(packet).end == "track"
 
 
 @pytest.mark.parametrize("cut", range(20, 60))
 def test_options_that_leave_the_first_buffer_are_not_looked_at(cut: int) -> None:
     packet = IP(**V4, options=[b"\x01" * 40]) / UDP() / Raw(bytes(100))
-    assert parsed(packet, first_length=50 + 14 + cut).why == Drop.TOO_SHORT
+    assert parsed(packet, first_length=50 + 14 + cut).why is Drop.TOO_SHORT
 
 
 @pytest.mark.parametrize(("layer", "size"), [(TCP(), 20), (UDP(), 8), (ICMP(), 8)])
 def test_a_transport_header_that_leaves_the_first_buffer_is_not_looked_at(layer: Packet, size: int) -> None:
     packet = IP(**V4) / layer / Raw(bytes(100))
     for there in range(size):
-        assert parsed(packet, first_length=50 + 14 + 20 + there).why == Drop.TOO_SHORT
+        assert parsed(packet, first_length=50 + 14 + 20 + there).why is Drop.TOO_SHORT
     assert parsed(packet, first_length=50 + 14 + 20 + size).end == "track"
 
 
@@ -228,7 +228,7 @@ BAD_FRAGMENTS = {
 @pytest.mark.parametrize("what", BAD_FRAGMENTS)
 @pytest.mark.parametrize("family", [4, 6])
 def test_a_fragment_that_no_sound_sender_makes_is_dropped(what: str, family: int) -> None:
-    assert parsed(fragment(*BAD_FRAGMENTS[what], family)).why == Drop.BAD_FRAGMENT
+    assert parsed(fragment(*BAD_FRAGMENTS[what], family)).why is Drop.BAD_FRAGMENT
 
 
 def discovery(packet: Packet, source: str = "fd00::10", target: str = "ff02::1:ff00:1", limit: int = 255) -> Fate:
@@ -237,25 +237,25 @@ def discovery(packet: Packet, source: str = "fd00::10", target: str = "ff02::1:f
 
 
 def test_neighbour_discovery_goes_to_the_slow_path() -> None:
-    assert discovery(ICMPv6ND_NS(tgt="fd00::1")).why == Punt.NEIGHBOUR
-    assert discovery(ICMPv6ND_NS(tgt="fd00::10"), source="::").why == Punt.NEIGHBOUR  # is the address free?
-    assert discovery(ICMPv6ND_NA(tgt="fd00::10"), target="ff02::1").why == Punt.NEIGHBOUR
-    assert discovery(ICMPv6ND_RS(), source="fe80::5", target="ff02::2").why == Punt.NEIGHBOUR
+    assert discovery(ICMPv6ND_NS(tgt="fd00::1")).why is Punt.NEIGHBOUR
+    assert discovery(ICMPv6ND_NS(tgt="fd00::10"), source="::").why is Punt.NEIGHBOUR  # is the address free?
+    assert discovery(ICMPv6ND_NA(tgt="fd00::10"), target="ff02::1").why is Punt.NEIGHBOUR
+    assert discovery(ICMPv6ND_RS(), source="fe80::5", target="ff02::2").why is Punt.NEIGHBOUR
     probe = inner(IPv6(**V6, hlim=255) / ICMPv6ND_NS(tgt="fd00::11"), target=0x021000000011)
-    assert GATEWAY.one(0, tunnelled(probe), until=kinds.TRACK).why == Punt.NEIGHBOUR
+    assert GATEWAY.one(0, tunnelled(probe), until=kinds.TRACK).why is Punt.NEIGHBOUR
 
 
 def test_discovery_from_beyond_a_router_or_of_another_router_is_dropped() -> None:
-    assert discovery(ICMPv6ND_NS(tgt="fd00::1"), limit=254).why == Drop.BAD_IP_HEADER
-    assert discovery(IPv6ExtHdrFragment(m=1) / ICMPv6ND_NS(tgt="fd00::1")).why == Drop.BAD_IP_HEADER
-    assert discovery(ICMPv6ND_RA()).why == Drop.NOT_FOR_US
-    assert discovery(ICMPv6ND_Redirect()).why == Drop.NOT_FOR_US
+    assert discovery(ICMPv6ND_NS(tgt="fd00::1"), limit=254).why is Drop.BAD_IP_HEADER
+    assert discovery(IPv6ExtHdrFragment(m=1) / ICMPv6ND_NS(tgt="fd00::1")).why is Drop.BAD_IP_HEADER
+    assert discovery(ICMPv6ND_RA()).why is Drop.NOT_FOR_US
+    assert discovery(ICMPv6ND_Redirect()).why is Drop.NOT_FOR_US
 
 
 def test_a_ping_of_the_gateways_link_local_address_goes_to_the_slow_path() -> None:
     packet = IPv6(src="fe80::10", dst="fe80::48:ff:fe00:64")
-    assert parsed(packet / ICMPv6EchoRequest()).why == Punt.FOR_GATEWAY
-    assert parsed(packet / UDP()).why == Drop.MARTIAN
+    assert parsed(packet / ICMPv6EchoRequest()).why is Punt.FOR_GATEWAY
+    assert parsed(packet / UDP()).why is Drop.MARTIAN
 
 
 @given(

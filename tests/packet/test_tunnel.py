@@ -87,11 +87,11 @@ def test_a_frame_to_the_endpoints_own_mac_is_not_touched() -> None:
 
 
 def test_a_frame_to_another_mac_than_the_address_it_is_for_goes_nowhere() -> None:
-    assert through(inner(PACKETS["udp"], target=0x029900000001)).why == Drop.NOT_FOR_US
+    assert through(inner(PACKETS["udp"], target=0x029900000001)).why is Drop.NOT_FOR_US
 
 
 def test_a_frame_to_the_mac_of_a_peers_endpoint_does_not_get_there_without_a_router() -> None:
-    assert through(inner(IP(src="10.0.0.10", dst="10.3.0.10") / UDP(), target=0x023000000010)).why == Drop.NOT_FOR_US
+    assert through(inner(IP(src="10.0.0.10", dst="10.3.0.10") / UDP(), target=0x023000000010)).why is Drop.NOT_FOR_US
 
 
 def test_a_peers_endpoint_gets_the_packet_in_its_own_vpc() -> None:
@@ -136,7 +136,7 @@ def test_a_hop_limit_is_counted_down_and_ends_at_the_gateway(case: tuple[int, by
     for head in (IP(**V4, ttl=ttl), IPv6(**V6, hlim=ttl)):
         fate = through(inner(head / UDP() / Raw(payload)))
         if ttl <= 1:
-            assert fate.why == Punt.TTL_EXPIRED
+            assert fate.why is Punt.TTL_EXPIRED
             assert fate.frame == bytes(inner(head / UDP() / Raw(payload)))
         else:
             found = dissected(fate.frame)[Ether:2].payload
@@ -152,13 +152,13 @@ def test_without_head_room_nothing_is_written_in_front_of_a_frame() -> None:
     frame = tunnelled(inner(PACKETS["udp"]))
     assert GATEWAY.one(0, frame, head_room=0).end == "sent"  # the old outer headers make the room
     tagged = arriving(CUSTOMER, IP(src="10.99.1.1", dst="10.0.0.11") / UDP())
-    assert GATEWAY.one(CUSTOMER, tagged, head_room=45).why == Drop.NO_HEAD_ROOM
+    assert GATEWAY.one(CUSTOMER, tagged, head_room=45).why is Drop.NO_HEAD_ROOM
     assert GATEWAY.one(CUSTOMER, tagged, head_room=46).end == "sent"
 
 
 def test_a_host_whose_mac_is_unknown_is_asked_for() -> None:
     fate = through(inner(IP(src="10.0.0.10", dst="10.0.0.12", ttl=5) / UDP()))
-    assert fate.why == Punt.RESOLVE
+    assert fate.why is Punt.RESOLVE
     assert Ether(fate.frame)[IP].ttl == 4  # it waits for the answer and leaves then
     assert HOST_C not in HOST_MACS
 

@@ -39,7 +39,7 @@ def test_the_mark_of_the_outer_header_reaches_the_inner_one_and_the_next_outer_o
     # The outer DSCP is the underlay's affair and stays there.
     fate = GATEWAY.one(0, tunnelled(inner(packet), tos=8 << 2 | outside))
     if expected is None:
-        assert fate.why == Drop.ECN_MISMATCH
+        assert fate.why is Drop.ECN_MISMATCH
         return
     found = dissected(fate.frame)
     assert found[IP].tos == DSCP | expected
@@ -90,4 +90,4 @@ def test_a_roce_packet_between_endpoints_macs_crosses_byte_for_byte() -> None:
 
 def test_what_carries_no_marks_is_lost_with_a_marked_header_even_to_another_hosts_mac() -> None:
     packet = IP(src="10.0.0.10", dst="10.0.0.11") / UDP() / Raw(b"x")
-    assert GATEWAY.one(0, tunnelled(inner(packet, target=RED_11), tos=CE)).why == Drop.ECN_MISMATCH
+    assert GATEWAY.one(0, tunnelled(inner(packet, target=RED_11), tos=CE)).why is Drop.ECN_MISMATCH
