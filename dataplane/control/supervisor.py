@@ -23,8 +23,10 @@ from dataplane.gateway.exchange import forget_requests
 from dataplane.gateway.schema import Tables
 from dataplane.gateway.state import State, layout, state_of
 
-START_PATIENCE_S = 180.0
-"""A first start without kernels on disk compiles them all."""
+START_PATIENCE_S = 900.0
+"""A first start without kernels on disk compiles them all: a minute or two, on a busy machine several times that."""
+SLOW_START_S = 5.0
+"""After this an operator is told what is being waited for."""
 STOP_PATIENCE_S = 3.0
 LEAST_PAUSE_S, MOST_PAUSE_S = 0.1, 5.0
 WELL_AFTER_S = 10.0
@@ -185,8 +187,12 @@ class Supervisor:
         files = (self._segment.fd, self._state.fd, self._wake, self.told)
         link.send(self._socket, Start(local=self._local, options=self._options, paired=self._paired), files)
         self._offer()
+        answering = asyncio.ensure_future(self._answer(self._socket))
+        await asyncio.wait({answering}, timeout=SLOW_START_S)
+        if not answering.done():
+            self._tell("the data process is being compiled for this machine, once (scripts/setup does so beforehand)")
         try:
-            answer = await asyncio.wait_for(self._answer(self._socket), START_PATIENCE_S)
+            answer = await asyncio.wait_for(answering, START_PATIENCE_S)
         except TimeoutError:
             answer = Failed(reason=f"it was not ready within {START_PATIENCE_S:g} s")
         if isinstance(answer, Ready):

@@ -21,7 +21,7 @@ from dataplane.control.window import ask, socket_of
 from tests.e2e.veth_ports import Wires
 
 HEDDLE = (sys.executable, "-m", "controller.cli.main")
-READY_S = 300
+READY_S = 900
 """Without compiled kernels on disk the first start makes them."""
 PATIENCE_S = 120
 HOST, HOST_MAC, ROUTER, ROUTER_MAC = "192.0.2.5", "02:aa:00:00:00:05", "198.51.100.254", "02:bb:00:00:00:fe"
