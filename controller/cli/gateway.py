@@ -27,7 +27,7 @@ from dataplane.config.network import NetworkConfig
 from dataplane.control.attachment import Attachment
 from dataplane.control.gateway import Gateway, Wanted
 from dataplane.control.link import Options
-from dataplane.control.membership import applying, counters_of, hello_of
+from dataplane.control.membership import applying, counters_of, hello_of, installed_by
 from dataplane.control.pair.duties import ALONE, work_of
 from dataplane.control.pairing import Pairing
 from dataplane.control.supervisor import CannotRun
@@ -103,6 +103,7 @@ async def _work(config: GatewayConfig, gateway: Gateway, network_file: Path | No
                     hello_of(local, pair),
                     applying(gateway),
                     lambda: counters_of(local, gateway.status(), gateway.wanted.work.active),
+                    installed_by(gateway),
                 )
                 tasks.create_task(attachment.run())
     except* OSError as faults:

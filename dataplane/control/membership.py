@@ -8,7 +8,9 @@ from dataplane.config.desired import Desired
 from dataplane.config.local import LocalConfig, Side
 from dataplane.config.pair import PairConfig
 from dataplane.control.gateway import Gateway
+from dataplane.control.shared import Word
 from dataplane.control.status import Status
+from dataplane.gateway.archive import packed
 
 
 def hello_of(local: LocalConfig, pair: PairConfig | None) -> pb.GatewayHello:
@@ -57,3 +59,15 @@ def applying(gateway: Gateway) -> Callable[[Desired], Awaitable[None]]:
         await gateway.in_use(generation)
 
     return apply
+
+
+def installed_by(gateway: Gateway) -> Callable[[], bytes]:
+    """Return what packs the tables that packets go by; it raises ValueError while newer ones are on their way."""
+
+    def pack() -> bytes:
+        tables = gateway.tables
+        if gateway.supervisor.shared.words[Word.IN_USE] != tables.generation[0]:
+            raise ValueError("another generation is being taken into use; ask again")
+        return packed(tables)
+
+    return pack

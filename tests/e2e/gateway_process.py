@@ -70,15 +70,9 @@ class Running:
         path.write_text(yaml.safe_dump(config))
         inside = ("nsenter", "-t", str(wires.near.pid), "-n")
         self.errors = folder / f"errors{number}"
-        command = [
-            *inside,
-            *HEDDLE,
-            "gateway",
-            "--config",
-            str(path),
-            "--network",
-            str(self.network),
-        ]
+        command = [*inside, *HEDDLE, "gateway", "--config", str(path)]
+        if "controller" not in config:
+            command += ["--network", str(self.network)]
         with self.errors.open("w") as errors:
             self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
         self.held: list[list[bytes]] = [[], []]
