@@ -63,6 +63,13 @@ def inline(function: Callable[Parameters, Result]) -> Callable[Parameters, Resul
     return compiled
 
 
+def part(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Paste a function into the one kernel that calls it: a piece of it with a name, and not compiled by itself."""
+    pasted: Callable[Parameters, Result] = numba.njit(inline="always", **_INNER_OPTIONS)(function)
+    pasted.__class__ = _Inner
+    return pasted
+
+
 def element(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Compile a function that works on a whole burst: a call of its own inside a run loop, so that loops stay small."""
     compiled: Callable[Parameters, Result] = numba.njit(**_INNER_OPTIONS)(function)

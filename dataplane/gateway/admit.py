@@ -31,7 +31,7 @@ from dataplane.gateway.quoted import is_error
 from dataplane.gateway.schema import FROM_PARTNER, OUTSIDE, OWN_PER_ENDPOINT, REPLY, Tables
 from dataplane.gateway.state import State
 from dataplane.gateway.track import ACK, FIN, FLAGS_AT, PROVIDER_SIDE, RST, SYN, carry, comes_from_its_side
-from dataplane.jit import Bytes, Row, Rows, element, inline, kernel
+from dataplane.jit import Bytes, Row, Rows, element, inline, kernel, part
 from dataplane.packet.transport import ECHO_REQUEST, ICMP, ICMPV6, TCP, V6_ECHO_REQUEST
 
 QUERIES = 1 << 8 | 1 << 10 | 1 << 13 | 1 << 15 | 1 << 17
@@ -53,7 +53,7 @@ def admit(
                 drop(packet, reason)
 
 
-@element
+@part
 def _admitted(packet: Row, memory: Bytes, tables: Tables, state: State, now_ns: int) -> int:
     """Give a packet its connection and way, new or found; a reason where it has none."""
     row = packet.connection
@@ -97,7 +97,7 @@ def _opens(packet: Row, memory: Bytes, tables: Tables) -> int:
     return ACCEPTED
 
 
-@inline
+@part
 def _open(packet: Row, memory: Bytes, tables: Tables, state: State, now_ns: int) -> int:
     """Make a packet's connection; ACCEPTED, NO_CONNECTION (its next hop is written) or why not."""
     forward = state.draft[0]
@@ -134,7 +134,7 @@ def readmit(tables: Tables, state: State, row: int) -> int:
     draft.target_hi = forward.target_hi
     draft.target_lo = forward.target_lo
     draft.key = forward.key
-    verdict = decide(tables, state, True)
+    verdict = decide(tables, state, np.bool_(True))
     if verdict == ACCEPTED:
         let_go(state)
         if (

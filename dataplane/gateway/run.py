@@ -34,7 +34,7 @@ from dataplane.gateway.track import track
 from dataplane.gateway.underlay import underlay
 from dataplane.io.layout import Ports
 from dataplane.io.ports import bring, copy_out, inject, receive, settle
-from dataplane.jit import Bytes, Rows, element, inline, kernel
+from dataplane.jit import Bytes, Rows, element, inline, kernel, part
 from dataplane.packet.memory import native64
 
 BAD_STATE, PUNT_FULL = int(Drop.BAD_STATE), int(Drop.PUNT_FULL)
@@ -92,7 +92,7 @@ def run(
     return busy
 
 
-@element
+@part
 def walk(packets: Rows, count: int, memory: Bytes, graph: GraphArrays, tables: Tables, state: State, now: int) -> None:
     """Take a burst from where its packets enter to the ends of them all."""
     waiting = 0

@@ -15,6 +15,8 @@ A run loop calls `receive` for a port, lets elements decide, and hands the same 
 - Counters: `receive` counts rx_packets, rx_bytes, bursts, empty_polls; `settle` and `inject` count all the rest.
 """
 
+import numpy as np
+
 from dataplane.engine.burst import DROPPED, TRANSMIT
 from dataplane.engine.counters import Counters
 from dataplane.engine.reasons import Drop
@@ -99,12 +101,12 @@ def inject(ports: Ports, port: int, source: Bytes, at: int, length: int, counter
 
     A `port` that does not exist, or a `length` of 0, is refused without a count.
     """
-    if not bring(ports, port, source, at, length, ports.spare, 0, counters):
+    if not bring(ports, port, source, at, length, ports.spare, np.int64(0), counters):
         return False
     packet = ports.spare[0]
     packet.node = TRANSMIT
     packet.out_port = port
-    settle(ports, ports.spare, 1, counters)
+    settle(ports, ports.spare, np.int64(1), counters)
     return packet.node == TRANSMIT
 
 
