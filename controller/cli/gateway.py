@@ -18,7 +18,6 @@ from rich.table import Table
 from controller.cli import show as screen
 from controller.config.gateway import GatewayConfig
 from controller.config.network_file import load_network
-from controller.config.service import split_address
 from controller.dashboard.exposition import CONTENT_TYPE
 from controller.dashboard.gateway_metrics import gateway_text
 from controller.dashboard.http import Answer, HttpServer
@@ -26,6 +25,7 @@ from controller.model.error import EnvironmentFault, HeddleError, InputError, No
 from dataplane.config.network import NetworkConfig
 from dataplane.control.attachment import Attachment
 from dataplane.control.gateway import Gateway, Wanted
+from dataplane.control.heartbeats import address_of
 from dataplane.control.link import Options
 from dataplane.control.membership import applying, counters_of, hello_of, installed_by
 from dataplane.control.pair.duties import ALONE, work_of
@@ -150,7 +150,7 @@ async def _edges(config: GatewayConfig, gateway: Gateway) -> AsyncIterator[dict[
 
     http = HttpServer({"/metrics": metrics})
     window = Window(socket_of(config.runtime_dir, config.local.gateway_id), lambda: gateway.status().as_json())
-    host, port = split_address(config.metrics)
+    host, port = address_of(config.metrics)
     try:
         bound = await http.start(host, port)
         await window.open()

@@ -1,6 +1,9 @@
 """The config file of `heddle gateway`: one gateway's interfaces, limits and peers, key by key with what each means."""
 
+import fcntl
 import ipaddress
+import socket
+import struct
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Network
 from pathlib import Path
@@ -21,6 +24,7 @@ from dataplane.config.pair import Mode, PairConfig
 from dataplane.config.pair import Path as PairPath
 
 LEAST_KEY_BYTES = 16
+SIOCGIFHWADDR = 0x8927  # netdevice(7)
 _LIMITS, _TIMEOUTS, _SHARE, _PAIR = Limits(), Timeouts(), PortShare(), PairConfig(partner_id="", paths=())
 """Defaults are those of the values that are made of the file."""
 
@@ -317,7 +321,10 @@ def _placed(line: str) -> tuple[str, str]:
 
 def _own_mac(device: str) -> int | None:
     """Return a network device's MAC; None where there is no such device, or it has none."""
-    try:
-        return int(Path("/sys/class/net", device, "address").read_text().strip().replace(":", ""), 16) or None
-    except (OSError, ValueError):
-        return None
+    asked = struct.pack("16s240x", device.encode()[:15])
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as end:
+        try:
+            told = fcntl.ioctl(end.fileno(), SIOCGIFHWADDR, asked)
+        except OSError:
+            return None
+    return int.from_bytes(told[18:24], "big") or None

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.e2e.gateway_process import HEDDLE, NETWORK, READY_S, Running
+from tests.e2e.gateway_process import HEDDLE, HOST, NETWORK, READY_S, Running
 from tests.e2e.veth_ports import Wires
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1800)]
@@ -27,8 +27,10 @@ class Attached:
         self._inside = ["nsenter", "-t", str(wires.near.pid), "-n", *HEDDLE]
         fabric = folder / "fabric.yaml"
         fabric.write_text(yaml.safe_dump(FABRIC))
-        command = [*self._inside, "run", str(fabric), "--openflow", "127.0.0.1:0", "--grpc", "127.0.0.1:0",
-                   "--http", "127.0.0.1:0"]  # fmt: skip
+        config = folder / "controller.yaml"
+        config.write_text(yaml.safe_dump({"vteps": [f"{HOST}/32"]}))
+        command = [*self._inside, "run", str(fabric), "--config", str(config), "--openflow", "127.0.0.1:0",
+                   "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"]  # fmt: skip
         with (folder / "controller").open("w") as errors:
             self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
         assert self.process.stdout is not None
