@@ -19,6 +19,8 @@ A connection of another generation goes through all of this again as if its firs
 again. Where anything is different then but the next hop, it ends.
 """
 
+from typing import Any
+
 import numpy as np
 
 from dataplane.engine.burst import LATER_FRAGMENT, drop
@@ -34,6 +36,8 @@ from dataplane.gateway.track import ACK, FIN, FLAGS_AT, PROVIDER_SIDE, RST, SYN,
 from dataplane.jit import Bytes, Row, Rows, element, inline, kernel, part
 from dataplane.packet.transport import ECHO_REQUEST, ICMP, ICMPV6, TCP, V6_ECHO_REQUEST
 
+HAS_IDENTIFIER: Any = np.bool_(True)
+"""No literal: what is called with a literal is compiled for that literal as well."""
 QUERIES = 1 << 8 | 1 << 10 | 1 << 13 | 1 << 15 | 1 << 17
 """ICMP types that ask: echo, solicitation, timestamp, information, address mask."""
 
@@ -134,7 +138,7 @@ def readmit(tables: Tables, state: State, row: int) -> int:
     draft.target_hi = forward.target_hi
     draft.target_lo = forward.target_lo
     draft.key = forward.key
-    verdict = decide(tables, state, np.bool_(True))
+    verdict = decide(tables, state, HAS_IDENTIFIER)
     if verdict == ACCEPTED:
         let_go(state)
         if (

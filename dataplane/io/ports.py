@@ -15,6 +15,8 @@ A run loop calls `receive` for a port, lets elements decide, and hands the same 
 - Counters: `receive` counts rx_packets, rx_bytes, bursts, empty_polls; `settle` and `inject` count all the rest.
 """
 
+from typing import Any
+
 import numpy as np
 
 from dataplane.engine.burst import DROPPED, TRANSMIT
@@ -28,6 +30,9 @@ from dataplane.packet import memory as fields
 
 BAD_STATE = int(Drop.BAD_STATE)
 TRANSMIT_FULL = int(Drop.TRANSMIT_FULL)
+FIRST: Any = np.int64(0)
+ONE: Any = np.int64(1)
+"""No literals: what is called with a literal is compiled for that literal as well."""
 
 
 @kernel
@@ -101,12 +106,12 @@ def inject(ports: Ports, port: int, source: Bytes, at: int, length: int, counter
 
     A `port` that does not exist, or a `length` of 0, is refused without a count.
     """
-    if not bring(ports, port, source, at, length, ports.spare, np.int64(0), counters):
+    if not bring(ports, port, source, at, length, ports.spare, FIRST, counters):
         return False
     packet = ports.spare[0]
     packet.node = TRANSMIT
     packet.out_port = port
-    settle(ports, ports.spare, np.int64(1), counters)
+    settle(ports, ports.spare, ONE, counters)
     return packet.node == TRANSMIT
 
 
