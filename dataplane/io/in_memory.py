@@ -9,13 +9,13 @@ from dataplane.engine.burst import BURST, PACKET
 from dataplane.engine.reasons import Drop
 from dataplane.io import layout, pool
 from dataplane.io.layout import CHAINED, END, HEADROOM, NEXT, NUMBER, PIECE_AT, PIECE_BYTES, Ports
-from dataplane.jit import Bytes, Row, Rows, inline, kernel
+from dataplane.jit import Bytes, Row, Rows, element, inline, kernel
 from dataplane.packet import memory as fields
 
 TRANSMIT_FULL = int(Drop.TRANSMIT_FULL)
 
 
-@kernel
+@element
 def receive(ports: Ports, port: int, packets: Rows, at_most: int) -> int:
     """See `ports.receive`."""
     own, count = ports.ports[port], 0

@@ -14,7 +14,7 @@ from dataplane.io.layout import (
     POOL_AT,
     Ports,
 )
-from dataplane.jit import Bytes, Row, inline, kernel
+from dataplane.jit import Bytes, Row, element, inline
 from dataplane.packet import memory as fields
 
 
@@ -41,7 +41,7 @@ def start_of(ports: Ports, number: int) -> int:
     return ports.pool[POOL_AT] + number * ports.pool[CHUNK_BYTES]
 
 
-@kernel
+@element
 def give_chain(ports: Ports, handle: int) -> None:
     """Put the buffers of a whole frame back."""
     number = handle & NUMBER
@@ -86,7 +86,7 @@ def close_chain(ports: Ports, packet: Row) -> int:
     return _close_rest(ports, packet, number, packet.length - first)
 
 
-@kernel
+@element
 def _close_rest(ports: Ports, packet: Row, number: int, left: int) -> int:
     pieces, count = ports.pieces, 1
     following = pieces[number, NEXT]
@@ -119,7 +119,7 @@ def describe(ports: Ports, packet: Row, handle: int) -> None:
     packet.frame = handle
 
 
-@kernel
+@element
 def length_of(ports: Ports, handle: int) -> int:
     """Return the bytes of a frame in all its buffers."""
     number, length = handle & NUMBER, 0
@@ -129,7 +129,7 @@ def length_of(ports: Ports, handle: int) -> int:
     return length
 
 
-@kernel
+@element
 def write_frame(ports: Ports, source: Bytes, at: int, length: int) -> int:
     """Copy a frame into free buffers; return its handle, or END where there are too few."""
     room = ports.pool[layout.CHUNK_BYTES] - HEADROOM

@@ -16,7 +16,7 @@ from dataplane.io import pool
 from dataplane.io.layout import CHAINED, IN_RING, LEAST_FRAME_BYTES, NUMBER, Ports
 from dataplane.io.system_calls import MSG_DONTWAIT, sendmmsg
 from dataplane.io.tally import count_end, count_lost
-from dataplane.jit import Row, Rows, inline, kernel
+from dataplane.jit import Row, Rows, element, inline
 from dataplane.packet.checksum import folded, sum_of
 from dataplane.packet.intrinsics import address_of
 from dataplane.packet.memory import acquire32, copy, native32, native64, release32, set_native64, store16
@@ -31,7 +31,7 @@ DOT1Q = 0x8100
 BAD_STATE, TRUNCATED = int(Drop.BAD_STATE), int(Drop.TRUNCATED)
 
 
-@kernel
+@element
 def receive(ports: Ports, port: int, packets: Rows, at_most: int, counters: Counters) -> int:
     """See `ports.receive`. What the kernel could not capture whole is dropped here, and counted."""
     tap, memory, count = ports.taps[port], ports.memory, 0
@@ -83,7 +83,7 @@ def _describe(ports: Ports, packet: Row, at: int, status: int) -> None:
     packet.first_length = packet.length
 
 
-@kernel
+@element
 def _complete_checksum(ports: Ports, packet: Row) -> None:
     """Do what a sender's kernel left to its card; where, says the header in front of the frame (<linux/virtio_net.h>).
 
@@ -98,7 +98,7 @@ def _complete_checksum(ports: Ports, packet: Row) -> None:
     store16(memory, packet.at + start + field, total if total else 0xFFFF)
 
 
-@kernel
+@element
 def settle(ports: Ports, packets: Rows, count: int, counters: Counters) -> None:
     """See `ports.settle`. Slots go back when all was sent."""
     for i in range(count):
@@ -142,7 +142,7 @@ def _fits(ports: Ports, packet: Row) -> bool:
     return pool.fits(ports, packet.frame, packet.at, packet.length)
 
 
-@kernel
+@element
 def send(ports: Ports, port: int, counters: Counters) -> None:
     """Send the messages of a port. A call ends at the first one that is refused; that one is counted and passed by."""
     tap, memory, own, counted = ports.taps[port], ports.memory, ports.ports[port], counters.ports[port]

@@ -21,7 +21,7 @@ from dataplane.io.layout import (
 )
 from dataplane.io.system_calls import MSG_DONTWAIT, errno, recvfrom, sendto
 from dataplane.io.tally import count_lost
-from dataplane.jit import Row, Rows, inline, kernel
+from dataplane.jit import Row, Rows, element, inline, kernel
 from dataplane.packet.memory import acquire32, native32, native64, release32, set_native32, set_native64
 
 NEED_WAKEUP = 1
@@ -35,7 +35,7 @@ MOST_PIECES = 18
 """Descriptors of one frame: what the kernel puts into one buffer of its own (MAX_SKB_FRAGS + 1)."""
 
 
-@kernel
+@element
 def receive(ports: Ports, port: int, packets: Rows, at_most: int, counters: Counters) -> int:
     """See `ports.receive`. Queues of an interface are served in turn."""
     own, count = ports.ports[port], 0
@@ -54,7 +54,7 @@ def receive(ports: Ports, port: int, packets: Rows, at_most: int, counters: Coun
     return count
 
 
-@kernel
+@element
 def _receive_queue(ports: Ports, queue: Row, packets: Rows, count: int, at_most: int) -> int:
     memory, before = ports.memory, native32(ports.memory, queue.rx_consumer)
     ready = (acquire32(memory, queue.rx_producer) - before) & WORD
@@ -154,7 +154,7 @@ def enqueue(ports: Ports, packet: Row, pieces: int) -> int:
     return -1
 
 
-@kernel
+@element
 def flush(ports: Ports, counters: Counters) -> None:
     """Tell the kernel of what was written in this burst, and take back the buffers that it has sent."""
     for port in range(ports.ports.size):
@@ -189,7 +189,7 @@ def reap_and_kick(ports: Ports, number: int, port: int, counters: Counters) -> N
     _reap(ports, queue)
 
 
-@kernel
+@element
 def _reap(ports: Ports, queue: Row) -> None:
     memory = ports.memory
     before = native32(memory, queue.done_consumer)
