@@ -32,7 +32,7 @@ from dataplane.gateway.kinds import ON
 from dataplane.gateway.quoted import is_error
 from dataplane.gateway.schema import FROM_PARTNER, OUTSIDE, OWN_PER_ENDPOINT, REPLY, Tables
 from dataplane.gateway.state import State
-from dataplane.gateway.track import ACK, FIN, FLAGS_AT, PROVIDER_SIDE, RST, SYN, carry, comes_from_its_side
+from dataplane.gateway.track import ACK, FIN, FLAGS_AT, PROVIDER_SIDE, RST, SYN, carry, comes_from_its_side, lead
 from dataplane.jit import Bytes, Row, Rows, element, inline, kernel, part
 from dataplane.packet.transport import ECHO_REQUEST, ICMP, ICMPV6, TCP, V6_ECHO_REQUEST
 
@@ -81,7 +81,10 @@ def _admitted(packet: Row, memory: Bytes, tables: Tables, state: State, now_ns: 
         reason = readmit(tables, state, row)
         if reason >= 0:
             return reason
-    carry(memory, packet, state, row, now_ns)
+    if is_error(memory, packet):
+        lead(packet, state.connections[row], row)
+    else:
+        carry(memory, packet, state, row, now_ns)
     return ACCEPTED
 
 

@@ -75,7 +75,8 @@ def track(
                 drop(packet, reason)
                 continue
             hashed = _hash_of(packet)
-        if is_error(memory, packet):
+        error = is_error(memory, packet)
+        if error:
             row = find_quoted(memory, packet, state)
         else:
             key = key_of(packet.ports, packet.protocol, packet.vni)
@@ -90,8 +91,11 @@ def track(
         elif packet.vni == OUTSIDE and not comes_from_its_side(packet, tables, state.connections[row]):
             drop(packet, Drop.MARTIAN)
         else:
-            carry(memory, packet, state, row, now_ns)
             packet.node = hit
+            if error:
+                lead(packet, state.connections[row], row)
+            else:
+                carry(memory, packet, state, row, now_ns)
 
 
 @inline
@@ -124,15 +128,19 @@ def comes_from_its_side(packet: Row, tables: Tables, connection: Row) -> bool:
 
 
 @inline
-def carry(memory: Bytes, packet: Row, state: State, row: int, now_ns: int) -> None:
-    """Count a packet of a connection and send it the connection's way; an ICMP error about one does not count."""
-    connection = state.connections[row]
-    flags = connection.flags
+def lead(packet: Row, connection: Row, row: int) -> None:
+    """Send a packet a connection's way: all that happens to an ICMP error about one."""
     packet.connection = row
     packet.next_hop = connection.next_hop
-    packet.translation = row if flags & TRANSLATED else NOWHERE
-    if is_error(memory, packet):
-        return
+    packet.translation = row if connection.flags & TRANSLATED else NOWHERE
+
+
+@inline
+def carry(memory: Bytes, packet: Row, state: State, row: int, now_ns: int) -> None:
+    """Count a packet of a connection and send it the connection's way."""
+    connection = state.connections[row]
+    flags = connection.flags
+    lead(packet, connection, row)
     connection.last_seen_ns = now_ns
     connection.packets += 1
     connection.bytes += packet.length
