@@ -22,6 +22,8 @@ from dataplane.control.pair.stream import NONCE_BYTES, BadStream, Hello
 LOOK_S = 0.005
 """How often new records are looked for: part of what a connection may lose when its gateway dies."""
 FIRST_RETRY_S, LAST_RETRY_S = 0.1, 2.0
+LOOK_FOR_LIFE_S = 1.0
+"""How often a connection without data is looked at."""
 CHUNK_BYTES = 1 << 16
 MOST_VISITORS = 4
 """Connections that are listened to at a time; the newest that proves to be the partner's stays."""
@@ -107,7 +109,8 @@ class RecordLinks:
             self._again.clear()
             try:
                 host, port = address_of(self._pair.paths[0].partner)
-                reader, writer = await asyncio.wait_for(asyncio.open_connection(host, port), LAST_RETRY_S)
+                async with asyncio.timeout(LAST_RETRY_S):
+                    reader, writer = await asyncio.open_connection(host, port)
                 try:
                     if await self._tell(reader, writer):
                         pause_s = FIRST_RETRY_S
@@ -184,7 +187,9 @@ class RecordLinks:
         receiver = Receiver(self._hello(), self._pair.partner_id, self._pair.key, time.monotonic_ns())
         while True:
             try:
-                data = await asyncio.wait_for(reader.read(CHUNK_BYTES), 1.0)
+                # Not `wait_for`: until Python 3.12 it forgets a cancellation that comes together with data.
+                async with asyncio.timeout(LOOK_FOR_LIFE_S):
+                    data = await reader.read(CHUNK_BYTES)
             except TimeoutError:
                 receiver.check(time.monotonic_ns())
                 continue

@@ -25,7 +25,7 @@ from dataplane.gateway.state import State, layout, state_of
 
 START_PATIENCE_S = 900.0
 """A first start without kernels on disk compiles them all: a minute or two, on a busy machine several times that."""
-SLOW_START_S = 5.0
+SLOW_START_S = 20.0
 """After this an operator is told what is being waited for."""
 STOP_PATIENCE_S = 3.0
 LEAST_PAUSE_S, MOST_PAUSE_S = 0.1, 5.0
@@ -190,7 +190,9 @@ class Supervisor:
         answering = asyncio.ensure_future(self._answer(self._socket))
         await asyncio.wait({answering}, timeout=SLOW_START_S)
         if not answering.done():
-            self._tell("the data process is being compiled for this machine, once (scripts/setup does so beforehand)")
+            self._tell(
+                "the data process is not ready yet: a first start compiles for minutes; scripts/setup does so before"
+            )
         try:
             answer = await asyncio.wait_for(answering, START_PATIENCE_S)
         except TimeoutError:
