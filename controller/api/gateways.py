@@ -17,7 +17,7 @@ from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
 from controller.api.worker import in_worker
 from controller.brain.networks import Gateway, news_for
 from controller.model.error import BudgetExceeded, HeddleError, InputError, NotFound, Unavailable
-from controller.model.event import GatewayAnswered, GatewayDown, GatewayUp
+from controller.model.event import ForgetGateway, GatewayAnswered, GatewayDown, GatewayUp
 from controller.runtime.gateways import Session, TooManyRequests
 from controller.runtime.loop import Loop
 from dataplane.config.check import NAME, is_unicast
@@ -127,6 +127,12 @@ class GatewayService(rpc.GatewayServiceServicer):
             gateways=[_status(name, gateway, sessions.get(name)) for name, gateway in known],
             generation=networks.generation,
         )
+
+    async def ForgetGateway(self, request: pb.ForgetGatewayRequest, context: Context) -> pb.ForgetGatewayReply:
+        """Remember a gateway no more that is gone for good."""
+        async with told(context):
+            await self._loop.ask(lambda reply: ForgetGateway(reply=reply, gateway_id=request.gateway_id))
+            return pb.ForgetGatewayReply()
 
     async def ReadTables(self, request: pb.ReadTablesRequest, context: Context) -> AsyncIterator[pb.TablesPart]:
         """Let a gateway send the tables that it has installed."""

@@ -16,6 +16,7 @@ from controller.model.event import (
     DeletePeering,
     DeleteVpc,
     Event,
+    ForgetGateway,
     GatewayAnswered,
     GatewayDown,
     GatewayUp,
@@ -113,5 +114,6 @@ _HANDLERS: dict[type, Callable[[State, Any, int], Outcome]] = {
     ApplyBorder: vpcs.apply_border,
     GatewayUp: gateways.gateway_up,
     GatewayDown: gateways.gateway_down,
+    ForgetGateway: gateways.forget_gateway,
     GatewayAnswered: gateways.gateway_answered,
 }

@@ -8,8 +8,9 @@ from controller.brain.networks import Gateway, Networks, Waiting
 from controller.brain.state import State
 from controller.brain.transact import Outcome
 from controller.model.effect import Effect, EndSession, NetworksChanged, Note, Reply
-from controller.model.error import BudgetExceeded, Unavailable
-from controller.model.event import GatewayAnswered, GatewayDown, GatewayUp
+from controller.model.error import BudgetExceeded, InUse, NotFound, Unavailable
+from controller.model.event import ForgetGateway, GatewayAnswered, GatewayDown, GatewayUp
+from dataplane.config.refusal import shown
 
 MOST_NAMED = 10
 
@@ -69,6 +70,22 @@ def gateway_down(state: State, event: GatewayDown, now: int) -> Outcome:
     waiting = tuple(replace(each, missing=each.missing - {name}) for each in networks.waiting)
     state, effects = _settled(replace(state, networks=replace(networks, gateways=gateways, waiting=waiting)))
     return state, (Note(severity="warning", subject=name, text="its session ended; it goes on as it is"), *effects)
+
+
+def forget_gateway(state: State, event: ForgetGateway, now: int) -> Outcome:
+    """Remember a gateway no more, once it is not attached: its address is told to nobody then."""
+    networks, name = state.networks, event.gateway_id
+    known = networks.gateways.get(name)
+    if known is None:
+        return state, (Reply(reply=event.reply, outcome=NotFound(f"gateway_id: there is no gateway {shown(name)}")),)
+    if known.session is not None:
+        attached = InUse(f"gateway {name} is attached; end it first, or it would be known again at once")
+        return state, (Reply(reply=event.reply, outcome=attached),)
+    rest = {other: gateway for other, gateway in networks.gateways.items() if other != name}
+    after = replace(networks, gateways=rest)
+    if not networks.generation:  # nothing was told to anybody yet
+        return confirmed(replace(state, networks=after), event.reply, now, None)
+    return changed(state, after, event.reply, now, None)
 
 
 def gateway_answered(state: State, event: GatewayAnswered, now: int) -> Outcome:

@@ -123,6 +123,16 @@ def gateways(server: str, *, as_json: bool) -> None:
     _table(names, rows, empty="no gateway has attached")
 
 
+def forget(server: str, name: str, *, as_json: bool) -> None:
+    """Forget a gateway."""
+    try:
+        with connected(server) as client:
+            reply = client.gateways.ForgetGateway(pb.ForgetGatewayRequest(gateway_id=name))
+    except NoAdmissiblePlan as refused:  # as above
+        raise InUse(str(refused)) from None
+    _done(reply, f"gateway {name}: forgotten", as_json)
+
+
 def _table(names: Iterable[str], rows: Iterable[tuple[str, ...]], *, empty: str) -> None:
     table = Table()
     for name in names:

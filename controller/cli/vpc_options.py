@@ -85,3 +85,15 @@ def gateways(server: Server = DEFAULT_SERVER, as_json: Json = False) -> None:
     from controller.cli import vpc as command
 
     command.gateways(server, as_json=as_json)
+
+
+@vpc.command("forget")
+def forget(
+    name: Annotated[str, typer.Argument(metavar="GATEWAY", help="Its id; it may not be attached.")],
+    server: Server = DEFAULT_SERVER,
+    as_json: Json = False,
+) -> None:
+    """Forget a gateway that is gone for good: hosts and other gateways are told of it no more."""
+    from controller.cli import vpc as command
+
+    command.forget(server, name, as_json=as_json)

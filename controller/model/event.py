@@ -178,6 +178,14 @@ class GatewayDown:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ForgetGateway:
+    """A gateway that went away will not come back."""
+
+    reply: int
+    gateway_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayAnswered:
     """A gateway runs a generation now, or says in `refused` why it cannot."""
 
@@ -212,6 +220,7 @@ Event = (
     | ApplyBorder
     | GatewayUp
     | GatewayDown
+    | ForgetGateway
     | GatewayAnswered
     | Tick
 )

@@ -21,7 +21,7 @@ from dataplane.control.shared import Shared, Word, make_shared, shared_of
 from dataplane.engine.counters import count_lost
 from dataplane.gateway.exchange import forget_requests
 from dataplane.gateway.schema import Tables
-from dataplane.gateway.state import State, layout, state_of
+from dataplane.gateway.state import SEED, State, layout, state_of
 
 START_PATIENCE_S = 900.0
 """A first start without kernels on disk compiles them all: a minute or two, on a busy machine several times that."""
@@ -170,6 +170,7 @@ class Supervisor:
             self._state.close()
         shapes = {name: Shape(*one) for name, one in layout(self._local.limits).items()}
         self._state = segment.make(f"{self._local.gateway_id}-state", shapes)
+        self._state.arrays["counts"][SEED] = int.from_bytes(os.urandom(8), "little", signed=True)
         self._socket, other = link.pair()
         self._socket.setblocking(False)
         with other:

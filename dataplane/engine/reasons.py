@@ -45,6 +45,7 @@ class Drop(IntEnum):
     BAD_TRANSPORT = 36  # a UDP length or TCP data offset that the packet does not have
     BAD_FRAGMENT = 37  # empty, odd, past 65,535, or cut within the transport header (RFC 1858)
     LOST = 38  # was under way when the data process died; known once it runs again
+    PUNT_LIMITED = 39  # the VPC, or the port, has had its share of the slow path
 
 
 class Punt(IntEnum):
@@ -55,7 +56,7 @@ class Punt(IntEnum):
     FOR_GATEWAY = 2  # to an address of the gateway itself: ping
     TTL_EXPIRED = 3
     TOO_BIG = 4
-    UNREACHABLE = 5  # no route, or denied: to be answered where that is allowed
+    UNREACHABLE = 5  # no route: the sender is told so
     RESOLVE = 6  # the next hop's MAC is wanted
     ICMP_ERROR = 7  # arrived, and quotes a packet of a connection that is translated
 

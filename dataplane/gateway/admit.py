@@ -17,15 +17,17 @@ covers addresses that this gateway does not know how to mend. The gateway's own 
 
 A connection of another generation goes through all of this again as if its first packet came; its mapping is found
 again. Where anything is different then but the next hop, it ends.
-"""
 
-from typing import Any
+A VPC's member, or its customer, that sends to where no route leads, or to an address of a subnet that is nobody's, is
+told so, as by any router (RFC 1812, 4.3.3.1; RFC 4443, 3.1): the slow path does it, which is PUNTED then and not
+dropped. What a rule denies is dropped without a word, and so is all that comes from outside for nobody.
+"""
 
 import numpy as np
 
-from dataplane.engine.burst import LATER_FRAGMENT, drop
+from dataplane.engine.burst import LATER_FRAGMENT, ROUTED, drop, punt
 from dataplane.engine.graph import GraphArrays
-from dataplane.engine.reasons import Drop
+from dataplane.engine.reasons import Drop, Punt
 from dataplane.gateway.connections import NOWHERE, connect, end_connection, find_connection, key_of
 from dataplane.gateway.decide import ACCEPTED, NO_CONNECTION, decide, let_go
 from dataplane.gateway.kinds import ON
@@ -34,12 +36,12 @@ from dataplane.gateway.schema import FROM_PARTNER, OUTSIDE, OWN_PER_ENDPOINT, RE
 from dataplane.gateway.state import State
 from dataplane.gateway.track import ACK, FIN, FLAGS_AT, PROVIDER_SIDE, RST, SYN, carry, comes_from_its_side, lead
 from dataplane.jit import Bytes, Row, Rows, element, inline, kernel, part
-from dataplane.packet.transport import ECHO_REQUEST, ICMP, ICMPV6, TCP, V6_ECHO_REQUEST
+from dataplane.packet.transport import ICMP, ICMPV6, TCP, V6_ECHO_REQUEST
 
-HAS_IDENTIFIER: Any = np.bool_(True)
-"""No literal: what is called with a literal is compiled for that literal as well."""
-QUERIES = 1 << 8 | 1 << 10 | 1 << 13 | 1 << 15 | 1 << 17
-"""ICMP types that ask: echo, solicitation, timestamp, information, address mask."""
+QUERIES = 1 << 8 | 1 << 13 | 1 << 15 | 1 << 17
+"""ICMP types that ask: echo, timestamp, information, address mask; each has an identifier (RFC 792, 950)."""
+UNREACHABLE = -3
+"""A verdict beside `decide`'s and the reasons of `Drop`: the sender is to be told that there is no way."""
 
 
 @element
@@ -51,7 +53,9 @@ def admit(
         packet = packets[i]
         if packet.node == node:
             reason = _admitted(packet, memory, tables, state, now_ns)
-            if reason < 0:
+            if reason == UNREACHABLE:
+                punt(packet, Punt.UNREACHABLE)
+            elif reason < 0:
                 packet.node = graph.next[node, ON]
             else:
                 drop(packet, reason)
@@ -106,18 +110,21 @@ def _opens(packet: Row, memory: Bytes, tables: Tables) -> int:
 
 @part
 def _open(packet: Row, memory: Bytes, tables: Tables, state: State, now_ns: int) -> int:
-    """Make a packet's connection; ACCEPTED, NO_CONNECTION (its next hop is written) or why not."""
+    """Make a packet's connection; ACCEPTED, NO_CONNECTION or UNREACHABLE (its next hop is written) or why not."""
     forward = state.draft[0]
     forward.source_hi = packet.source_hi
     forward.source_lo = packet.source_lo
     forward.target_hi = packet.target_hi
     forward.target_lo = packet.target_lo
     forward.key = key_of(packet.ports, packet.protocol, packet.vni)
-    verdict = decide(tables, state, packet.protocol != ICMP or memory[packet.l4] == ECHO_REQUEST)
+    verdict = decide(tables, state)
     if verdict == NO_CONNECTION:
         packet.next_hop = forward.next_hop
         packet.connection = NOWHERE
         packet.translation = NOWHERE
+    if packet.routed == ROUTED and verdict in (Drop.NO_ROUTE.value, Drop.DISCARD_ROUTE.value):
+        packet.next_hop = forward.next_hop if verdict == Drop.DISCARD_ROUTE.value else NOWHERE
+        return UNREACHABLE
     if verdict != ACCEPTED:
         return verdict
     row = connect(state, tables.own[OWN_PER_ENDPOINT], now_ns)
@@ -141,7 +148,7 @@ def readmit(tables: Tables, state: State, row: int) -> int:
     draft.target_hi = forward.target_hi
     draft.target_lo = forward.target_lo
     draft.key = forward.key
-    verdict = decide(tables, state, HAS_IDENTIFIER)
+    verdict = decide(tables, state)
     if verdict == ACCEPTED:
         let_go(state)
         if (

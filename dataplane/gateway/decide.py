@@ -37,11 +37,8 @@ def family_of(hi: int, lo: int) -> int:
 
 
 @kernel
-def decide(tables: Tables, state: State, has_identifier: bool) -> int:
-    """Complete the draft; return ACCEPTED with its references to mappings counted, NO_CONNECTION or why not.
-
-    `has_identifier` is False of ICMP that is no echo, and so could not be told apart behind one public address.
-    """
+def decide(tables: Tables, state: State) -> int:
+    """Complete the draft; return ACCEPTED with its references to mappings counted, NO_CONNECTION or why not."""
     forward, back = state.draft[0], state.draft[1]
     forward.new_source_hi = forward.source_hi
     forward.new_source_lo = forward.source_lo
@@ -57,7 +54,7 @@ def decide(tables: Tables, state: State, has_identifier: bool) -> int:
     if forward.key & VNI == OUTSIDE:
         verdict = _arriving(tables, state, forward, back)
     else:
-        verdict = _leaving(tables, state, forward, back, has_identifier)
+        verdict = _leaving(tables, state, forward, back)
     if verdict == ACCEPTED:
         verdict = take_mappings(tables, state, forward, back)
     if verdict == ACCEPTED and _answers_itself(forward):
@@ -117,7 +114,7 @@ def _entering(tables: Tables, forward: Row, vpc: int, default: bool) -> int:
 
 
 @element
-def _leaving(tables: Tables, state: State, forward: Row, back: Row, has_identifier: bool) -> int:
+def _leaving(tables: Tables, state: State, forward: Row, back: Row) -> int:
     """Decide about a packet of a VPC's endpoint or of its customer."""
     vni = forward.key & VNI
     vpc = row1(tables.vnis, vni)
@@ -151,7 +148,7 @@ def _leaving(tables: Tables, state: State, forward: Row, back: Row, has_identifi
         return Drop.DENIED_BORDER.value
     if not outside:
         return ACCEPTED
-    verdict = translate_source(tables, forward, vpc, kind, has_identifier)
+    verdict = translate_source(tables, forward, vpc, kind)
     if verdict != ACCEPTED or kind == PROVIDER or not is_ours(tables, forward.target_lo):
         return verdict
     verdict = translate_target(tables, state, forward, back)

@@ -7,6 +7,8 @@ RFC 4787, and RFC 5382 and 5508 where they say the same of TCP and of ICMP ident
   of 0 to 1,023 stays in that range where the share of ports allows, one of 1,024 to 65,535 always.
 - REQ-4, parity: the endpoint's own port where it is free, else one of the same parity, else any.
 - REQ-2, paired pooling: a VPC has one public address.
+- RFC 7857, 9: where it cannot be the endpoint's own port, it is none that anybody could guess (RFC 6056): the search
+  begins where a hash says, of which one word is known to this gateway alone (`state.SEED`).
 - The mapping lives as long as a connection does that uses it (REQ-5, REQ-6: packets either way refresh it).
 
 Protocols without ports have one mapping a public address, under port 0: one endpoint at a time. Of two gateways that
@@ -202,17 +204,20 @@ def _free_port(state: State, pool: int, port: int, protocol: int, first: int, la
     if found < 0:
         found = _scan(state.port_bits, pool, low, high, start, other)
     if found < 0 and high < FIRST_UNPRIVILEGED <= last:  # a low port is better changed to a high one than refused
-        found = _scan(state.port_bits, pool, FIRST_UNPRIVILEGED, last, FIRST_UNPRIVILEGED, same | other)
+        start = FIRST_UNPRIVILEGED + start * 64 % (last - FIRST_UNPRIVILEGED + 1)
+        found = _scan(state.port_bits, pool, FIRST_UNPRIVILEGED, last, start, same | other)
     return found
 
 
 @element
 def _scan(bits: Grid, pool: int, low: int, high: int, start: int, parity: Any) -> int:
-    """Return the first free port from the word of `start` on, round to it, or NO_MAPPING."""
+    """Return the first free port from `start` on, round to it, or NO_MAPPING."""
     first_word, words = low >> 6, (high >> 6) - (low >> 6) + 1
-    for step in range(words):
+    for step in range(words + 1):  # the word of `start` is looked at twice: from it on, and at last as a whole
         word = first_word + ((start >> 6) - first_word + step) % words
         free = ~np.uint64(bits[pool, word]) & np.uint64(parity)
+        if step == 0:
+            free &= _ALL << np.uint64(start & 63)
         if word == low >> 6:
             free &= _ALL << np.uint64(low & 63)
         if word == high >> 6:

@@ -16,14 +16,14 @@ from dataplane.gateway.state import State
 from dataplane.jit import Bytes, Row, element, inline
 from dataplane.packet.checksum import folded, header_is_sound
 from dataplane.packet.memory import load8, load16, load32, load64, store16, store32
-from dataplane.packet.transport import ICMP, ICMPV6, TCP, UDP, checksum_at, is_echo, is_icmp_error
+from dataplane.packet.transport import ICMP, ICMPV6, TCP, UDP, checksum_at, is_icmp_error, is_query
 
 HEADER_BYTES = 8
 """Of ICMP, in front of the quoted packet; and of the quoted packet's payload, at least."""
 IPV6_BYTES = 40
 WORD = 0xFFFF_FFFF
 IPV4_CHECKSUM, IPV4_SOURCE, IPV4_TARGET = 10, 12, 16
-ECHO_IDENTIFIER = 4
+IDENTIFIER = 4
 V4_PREFIX = 0xFFFF_0000_0000
 
 
@@ -40,8 +40,8 @@ def _ports_at(memory: Bytes, at: int, protocol: int) -> int:
     """Return the ports of a quoted packet, as in a packet's row."""
     if protocol in (TCP, UDP):
         return load32(memory, at)
-    if protocol in (ICMP, ICMPV6) and is_echo(load8(memory, at), protocol):
-        return load16(memory, at + ECHO_IDENTIFIER) * 0x10001
+    if protocol in (ICMP, ICMPV6) and is_query(load8(memory, at), protocol):
+        return load16(memory, at + IDENTIFIER) * 0x10001
     return 0
 
 
@@ -122,7 +122,7 @@ def _translate_ports(memory: Bytes, at: int, end: int, protocol: int, ports: int
         if place + 2 > end or (protocol == UDP and load16(memory, place) == 0):
             return change
         return change + _mend(memory, place, addresses + change)
-    if protocol == ICMP and is_echo(load8(memory, at), ICMP):
-        change = _swap16(memory, at + ECHO_IDENTIFIER, ports & 0xFFFF)
+    if protocol == ICMP and is_query(load8(memory, at), ICMP):
+        change = _swap16(memory, at + IDENTIFIER, ports & 0xFFFF)
         return change + _mend(memory, at + checksum_at(ICMP), change)
     return 0

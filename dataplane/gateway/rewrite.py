@@ -16,7 +16,7 @@ from dataplane.gateway.state import State
 from dataplane.jit import Bytes, Row, Rows, element, inline
 from dataplane.packet.checksum import folded
 from dataplane.packet.memory import load8, load16, load32, store16, store32
-from dataplane.packet.transport import ICMP, TCP, UDP, is_echo
+from dataplane.packet.transport import ICMP, TCP, UDP, is_query
 
 WORD = 0xFFFF_FFFF
 CHECKSUM_AT, SOURCE_AT, TARGET_AT = 10, 12, 16
@@ -72,7 +72,7 @@ def translated(memory: Bytes, packet: Row, connection: Row) -> None:
             checksum = mend(memory, l4 + UDP_CHECKSUM_AT, change)
             store16(memory, l4 + UDP_CHECKSUM_AT, checksum if checksum else 0xFFFF)
         store32(memory, l4, ports)
-    elif packet.protocol == ICMP and is_echo(load8(memory, l4), ICMP):
+    elif packet.protocol == ICMP and is_query(load8(memory, l4), ICMP):
         identifier = ports & 0xFFFF
         change = (~load16(memory, l4 + ICMP_IDENTIFIER_AT) & 0xFFFF) + identifier
         store16(memory, l4 + ICMP_CHECKSUM_AT, mend(memory, l4 + ICMP_CHECKSUM_AT, change))

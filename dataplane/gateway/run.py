@@ -11,7 +11,7 @@ calls each element once.
 A call of `run` ends after `call_ns`, or once it slept for want of packets; in between nothing is looked at but packets.
 """
 
-from dataplane.engine.burst import BURST, DROPPED, PUNTED, TRANSMIT
+from dataplane.engine.burst import BURST, DROPPED, PUNTED, TRANSMIT, drop
 from dataplane.engine.clock import now_ns
 from dataplane.engine.counters import Counters
 from dataplane.engine.graph import GraphArrays
@@ -26,6 +26,7 @@ from dataplane.gateway.connections import release_ended
 from dataplane.gateway.forward import forward
 from dataplane.gateway.output import output
 from dataplane.gateway.parse import parse
+from dataplane.gateway.punt_share import may_punt
 from dataplane.gateway.rewrite import rewrite
 from dataplane.gateway.schema import Tables
 from dataplane.gateway.sides import customer, untagged
@@ -34,10 +35,10 @@ from dataplane.gateway.track import track
 from dataplane.gateway.underlay import underlay
 from dataplane.io.layout import Ports
 from dataplane.io.ports import bring, copy_out, inject, receive, settle
-from dataplane.jit import Bytes, Rows, element, inline, kernel, part
+from dataplane.jit import Bytes, Row, Rows, element, inline, kernel, part
 from dataplane.packet.memory import native64
 
-BAD_STATE, PUNT_FULL = int(Drop.BAD_STATE), int(Drop.PUNT_FULL)
+BAD_STATE, PUNT_FULL, PUNT_LIMITED = int(Drop.BAD_STATE), int(Drop.PUNT_FULL), int(Drop.PUNT_LIMITED)
 SLOW_PATH = -1
 """In place of a port: the ring of frames from the slow path."""
 EMPTY_ROUNDS = 64
@@ -77,7 +78,7 @@ def run(
                 count = receive(ports, port, packets, BURST, counters)
             if count:
                 walk(packets, count, ports.memory, graph, tables, state, now)
-                _end(ports, packets, count, counters, punts, now)
+                _end(ports, packets, count, counters, punts, state, now)
                 release_ended(state)
                 done += count
         before, now = now, now_ns(clock)
@@ -141,23 +142,19 @@ def _abandon(packets: Rows, count: int) -> None:
     for i in range(count):
         packet = packets[i]
         if packet.node >= 0:
-            packet.node = DROPPED
-            packet.reason = BAD_STATE
+            drop(packet, BAD_STATE)
 
 
 @element
-def _end(ports: Ports, packets: Rows, count: int, counters: Counters, punts: Ring, now: int) -> None:
+def _end(ports: Ports, packets: Rows, count: int, counters: Counters, punts: Ring, state: State, now: int) -> None:
     """Tell the slow path what is for it, count by VPC, and let the ports send, take back and count."""
     for i in range(count):
         packet = packets[i]
         if packet.node == PUNTED:
-            at = begin_punt(punts, packet, now)
-            if at < 0:
-                packet.node = DROPPED
-                packet.reason = PUNT_FULL
+            if may_punt(state.punt_dues, packet, now):
+                _tell(ports, packet, punts, now)
             else:
-                copy_out(ports, packet, packet.start, punts.data, at + PUNT_HEADER, punted_bytes(packet))
-                publish(punts, at)
+                drop(packet, PUNT_LIMITED)
         if 0 <= packet.vpc < counters.vpcs.size:
             counted = counters.vpcs[packet.vpc]
             if packet.node == TRANSMIT:
@@ -166,6 +163,17 @@ def _end(ports: Ports, packets: Rows, count: int, counters: Counters, punts: Rin
             elif packet.node == DROPPED:
                 counted.dropped += 1
     settle(ports, packets, count, counters)
+
+
+@inline
+def _tell(ports: Ports, packet: Row, punts: Ring, now: int) -> None:
+    """Hand a packet to the slow path; drop it where there is no room."""
+    at = begin_punt(punts, packet, now)
+    if at < 0:
+        drop(packet, PUNT_FULL)
+    else:
+        copy_out(ports, packet, packet.start, punts.data, at + PUNT_HEADER, punted_bytes(packet))
+        publish(punts, at)
 
 
 @element

@@ -75,12 +75,13 @@ PAIRS_BACK, PAIRS_USED, OWNERS_BACK, OWNERS_USED, MAPPINGS_BACK, MAPPINGS_USED, 
 JOURNAL_ON, JOURNAL_HEAD, JOURNAL_TAIL, JOURNAL_LOST, RESEND_LEFT = range(8, 13)
 """A partner listens; records written, read and lost for want of room; pairs still to be told of, all anew."""
 AGED_NS, AGED_NEXT, AGED_ENDED, SEED, PARTNER_REFUSED, PAIRS_HELD = range(13, 19)
-"""When ageing was last at work; the pair it looks at next; connections that it ended; what port choices start from;
-records of the partner that found no room or another connection in their place; pairs that ended in this burst."""
+"""When ageing was last at work; the pair it looks at next; connections that it ended; a secret that port choices start
+from; records of the partner that found no room or another connection in their place; pairs that ended in this burst."""
 RESEND_ALL = 19
 """1 while pairs that are the partner's are told as well: to one that has begun anew."""
 COUNTS = 32
 CACHE_LINE = 64
+PUNT_DUES = 1 << 15
 
 
 class State(NamedTuple):
@@ -116,6 +117,8 @@ class State(NamedTuple):
     draft: Rows
     """Two CONNECTION rows: a connection in the making."""
     counts: Ints
+    punt_dues: Ints
+    """Until when each account's share of the way to the slow path is used up (`punt_share`)."""
 
 
 def layout(limits: Limits) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
@@ -141,6 +144,7 @@ def layout(limits: Limits) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
         "journal": ((JOURNAL_ROWS,), RECORD),
         "draft": ((2,), CONNECTION),
         "counts": ((COUNTS,), word),
+        "punt_dues": ((PUNT_DUES,), word),
     }
 
 

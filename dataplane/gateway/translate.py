@@ -49,7 +49,7 @@ def _can_be_mended(protocol: int) -> bool:
 
 
 @element
-def translate_source(tables: Tables, forward: Row, vpc: int, kind: int, has_identifier: bool) -> int:
+def translate_source(tables: Tables, forward: Row, vpc: int, kind: int) -> int:
     """Write what the source becomes outside; a mapping is WANTED where it shares the address. ACCEPTED or why not."""
     protocol = forward.key >> 24 & 0xFF
     if forward.source_lo >> 32 != 0xFFFF or forward.source_hi != 0 or not _can_be_mended(protocol):
@@ -63,7 +63,7 @@ def translate_source(tables: Tables, forward: Row, vpc: int, kind: int, has_iden
             forward.flags |= TRANSLATED | FLOATING
             return ACCEPTED
         public = tables.vpcs[vpc].nat_source
-    if public == 0 or (protocol == ICMP and not has_identifier):
+    if public == 0:
         return Drop.NO_NAT.value
     forward.new_source_lo = V4_PREFIX | public
     forward.flags |= TRANSLATED

@@ -1,9 +1,9 @@
-"""What a gateway reads of TCP, UDP and ICMP: lengths, ports, and the identifier of an echo.
+"""What a gateway reads of TCP, UDP and ICMP: lengths, ports, and the identifier of a query.
 
 UDP   source port 16 | target port 16 | length 16 | checksum 16
 TCP   source port 16 | target port 16 | sequence 32 | acknowledgement 32 | offset 4 | flags 12 | window 16
       | checksum 16 | urgent 16 | options
-ICMP  type 8 | code 8 | checksum 16 | identifier 16 | sequence number 16       (echo; also ICMPv6)
+ICMP  type 8 | code 8 | checksum 16 | identifier 16 | sequence number 16       (queries; also ICMPv6's echo)
 """
 
 from dataplane.jit import Bytes, inline
@@ -13,6 +13,8 @@ from dataplane.packet.memory import load8, load16, load32
 ICMP, TCP, UDP, ICMPV6 = 1, 6, 17, 58
 UDP_BYTES, TCP_BYTES, ICMP_BYTES = 8, 20, 8
 ECHO_REPLY, UNREACHABLE, REDIRECT, ECHO_REQUEST, TIME_EXCEEDED, PARAMETER_PROBLEM = 0, 3, 5, 8, 11, 12
+TIMESTAMP, MASK_REPLY = 13, 18
+"""The first and the last of ICMP's other queries and their answers (RFC 792, 950)."""
 V6_ECHO_REQUEST, V6_ECHO_REPLY, V6_FIRST_INFORMATIONAL = 128, 129, 128
 ROUTER_SOLICITATION, ROUTER_ADVERTISEMENT, NEIGHBOUR_SOLICITATION, NEIGHBOUR_ADVERTISEMENT, V6_REDIRECT = range(
     133, 138
@@ -24,7 +26,7 @@ TCP_CHECKSUM, UDP_CHECKSUM, ICMP_CHECKSUM = 16, 6, 2
 
 @inline
 def ports_of(memory: Bytes, at: int, count: int, end: int, protocol: int, is_whole: bool) -> int:
-    """Return source port << 16 | target port; of an ICMP echo its identifier twice; of anything else 0.
+    """Return source port << 16 | target port; of an ICMP query its identifier twice; of anything else 0.
 
     Args:
         memory: where the packet lies.
@@ -54,15 +56,15 @@ def ports_of(memory: Bytes, at: int, count: int, end: int, protocol: int, is_who
     if protocol in (ICMP, ICMPV6):
         if count < ICMP_BYTES or at + ICMP_BYTES > end:
             return SHORT
-        return load16(memory, at + 4) * 0x10001 if is_echo(load8(memory, at), protocol) else 0
+        return load16(memory, at + 4) * 0x10001 if is_query(load8(memory, at), protocol) else 0
     return 0
 
 
 @inline
-def is_echo(kind: int, protocol: int) -> bool:
-    """Whether an ICMP or ICMPv6 type is an echo request or reply."""
+def is_query(kind: int, protocol: int) -> bool:
+    """Whether an ICMP type asks for something or answers that, and so has an identifier; of ICMPv6 echoes alone."""
     if protocol == ICMP:
-        return kind in (ECHO_REQUEST, ECHO_REPLY)
+        return kind in (ECHO_REQUEST, ECHO_REPLY) or TIMESTAMP <= kind <= MASK_REPLY
     return kind in (V6_ECHO_REQUEST, V6_ECHO_REPLY)
 
 

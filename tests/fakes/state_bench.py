@@ -28,6 +28,7 @@ GRAPH = arrays_of(
 )
 END = int(np.flatnonzero(GRAPH.kind == 3)[0])
 ROOM = 2048
+QUERIES = {(1, 0), (1, 8), *((1, kind) for kind in range(13, 19)), (58, 128), (58, 129)}
 
 
 @kernel
@@ -85,7 +86,7 @@ def describe(row, packet, at):
     payload = packet[header:]
     if not offset and protocol in (6, 17):
         row["ports"] = int.from_bytes(payload[:4], "big")
-    elif not offset and (protocol, payload[0] if payload else None) in {(1, 0), (1, 8), (58, 128), (58, 129)}:
+    elif not offset and (protocol, payload[0] if payload else None) in QUERIES:
         row["ports"] = int.from_bytes(payload[4:6], "big") * 0x10001
 
 

@@ -2,21 +2,41 @@
 
 import random
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scapy.layers.inet import IP, TCP, UDP
+from scapy.layers.inet import ICMP, IP, TCP, UDP
+from scapy.layers.inet6 import ICMPv6DestUnreach, IPv6
 from scapy.layers.l2 import ARP, Ether
 from scapy.layers.vxlan import VXLAN
-from scapy.packet import Raw
+from scapy.packet import Packet, Raw
 
+from dataplane.control.slow.departure import Ways
+from dataplane.control.slow.directory import Directory
+from dataplane.control.slow.slow_path import SlowPath
+from dataplane.engine.burst import PACKET
 from dataplane.engine.reasons import Drop, Punt
+from dataplane.gateway.punt_share import AT_ONCE, EACH_NS, may_punt
 from dataplane.io.layout import FRAMES, FREE
+from dataplane.jit import Ints, Rows, kernel
 from tests.fakes.gateway_frames import RED_11, arriving, dissected, inner, tunnelled
 from tests.fakes.gateway_loop import GatewayLoop
-from tests.fakes.gateway_site import BLUE, EXTERNAL, HOST_B, LOCAL, PORT_MACS, RED, UNDERLAY, site_tables
+from tests.fakes.gateway_site import (
+    BLUE,
+    CUSTOMER,
+    EXTERNAL,
+    HOST_A,
+    HOST_B,
+    LOCAL,
+    NETWORK,
+    PORT_MACS,
+    RED,
+    UNDERLAY,
+    site_tables,
+)
 
 TABLES = site_tables()
 
@@ -48,8 +68,8 @@ def test_what_leaves_by_nat_and_comes_back_is_translated_both_ways(loop: Gateway
     answer = IP(src="198.51.100.7", dst="203.0.113.10") / UDP(sport=2000, dport=out[UDP].sport) / Raw(b"back")
     back = dissected(loop.through(EXTERNAL, arriving(EXTERNAL, answer))[UNDERLAY][0])
     assert (back[IP].dst, back[VXLAN].vni) == (str(HOST_B), RED)
-    told = back[VXLAN].payload
-    assert (told[IP].dst, told[UDP].dport, bytes(told[Raw])) == ("10.0.0.11", 1000, b"back")
+    within = back[VXLAN].payload
+    assert (within[IP].dst, within[UDP].dport, bytes(within[Raw])) == ("10.0.0.11", 1000, b"back")
 
 
 def test_tenants_with_the_same_addresses_do_not_meet(loop: GatewayLoop) -> None:
@@ -67,9 +87,9 @@ def test_a_question_for_the_slow_path_arrives_there_with_its_tunnel(loop: Gatewa
     )
     frame = tunnelled(asked)
     assert loop.through(UNDERLAY, frame) == {}
-    (told,) = loop.punts.read()
-    assert (told.reason, told.in_port, told.vni, told.frame) == (Punt.ARP, UNDERLAY, RED, frame)
-    assert told.frame[told.inner :] == bytes(asked)
+    (punted,) = loop.punts.read()
+    assert (punted.reason, punted.in_port, punted.vni, punted.frame) == (Punt.ARP, UNDERLAY, RED, frame)
+    assert punted.frame[punted.inner :] == bytes(asked)
 
 
 def test_what_the_slow_path_sends_leaves_as_it_is(loop: GatewayLoop) -> None:
@@ -93,6 +113,86 @@ def test_a_slow_path_that_does_not_read_costs_it_packets_and_nobody_else(loop: G
     assert loop.drops()[Drop.PUNT_FULL] + int(loop.counters.punts[Punt.ARP]) == 640
     assert loop.drops()[Drop.PUNT_FULL] == loop.punts.refused() > 0
     assert loop.through(UNDERLAY, tunnelled(inner(udp("10.0.0.10", "10.0.0.11"), target=RED_11)))
+
+
+def told(loop: GatewayLoop, port: int, frame: bytes) -> list[Packet]:
+    """Return what the sender of a frame gets of the slow path."""
+    ways = Ways.of(loop.tables)
+    path = SlowPath(Directory(LOCAL, NETWORK), ways)
+    path.configure(path._directory, ways, 0)
+    assert loop.through(port, frame) == {}
+    for punted in loop.punts.read():
+        for effect in path.handle(punted, 0):
+            assert loop.injector.send(effect.frame, effect.port)
+    left = loop.through(port)
+    assert list(left) in ([], [port])
+    return [dissected(frame) for frame in left.get(port, [])]
+
+
+@pytest.mark.parametrize(
+    ("target", "code", "why"), [("10.0.0.77", 1, Drop.DISCARD_ROUTE), ("10.3.0.77", 0, Drop.NO_ROUTE)]
+)
+def test_who_sends_to_nobody_or_nowhere_hears_of_it_as_from_any_router(
+    loop: GatewayLoop, target: str, code: int, why: Drop
+) -> None:
+    packet = udp("10.0.0.10", target)
+    (answer,) = told(loop, UNDERLAY, tunnelled(inner(packet)))
+    error = answer[VXLAN].payload
+    assert (error[IP].src, error[IP].dst, error[ICMP].type, error[ICMP].code) == ("10.0.0.1", "10.0.0.10", 3, code)
+    assert bytes(error[ICMP].payload) == bytes(packet)
+    assert loop.drops() == {}
+    assert told(loop, UNDERLAY, tunnelled(inner(packet, target=RED_11))) == []  # a bridge says nothing
+    assert loop.drops() == {why: 1}
+
+
+def test_an_ipv6_sender_hears_as_well(loop: GatewayLoop) -> None:
+    packet = IPv6(src="fd00::10", dst="fd00::77") / UDP(sport=5, dport=6)
+    (answer,) = told(loop, UNDERLAY, tunnelled(inner(packet)))
+    error = answer[VXLAN].payload[ICMPv6DestUnreach]
+    assert (error.code, bytes(error.payload)) == (3, bytes(packet))
+
+
+def test_a_customer_hears_of_it_and_the_internet_does_not(loop: GatewayLoop) -> None:
+    (answer,) = told(loop, CUSTOMER, arriving(CUSTOMER, udp("10.99.1.2", "8.8.8.8")))
+    assert (answer[IP].src, answer[ICMP].type, answer[ICMP].code) == ("10.0.0.1", 3, 0)
+    assert told(loop, EXTERNAL, arriving(EXTERNAL, udp("198.51.100.7", "203.0.113.10"))) == []
+    assert loop.drops() == {Drop.NO_MAPPING: 1}
+
+
+def asks(vni: int, mac: str, host: Any) -> bytes:
+    return tunnelled(
+        Ether(src=mac, dst="ff:ff:ff:ff:ff:ff") / ARP(psrc="10.0.0.10", pdst="10.0.0.1"), vni=vni, host=host
+    )
+
+
+def test_a_flood_for_the_slow_path_takes_it_from_no_other_tenant_and_no_neighbour() -> None:
+    loop = GatewayLoop(LOCAL, TABLES, ring_bytes=1 << 20)
+    flood = tunnelled(inner(IP(src="10.0.0.10", dst="10.0.0.1") / ICMP()))
+    for _ in range(40):
+        loop.through(UNDERLAY, *[flood] * 64)
+    heard = int(loop.counters.punts[Punt.FOR_GATEWAY])
+    assert AT_ONCE <= heard < AT_ONCE + 900  # and some for the time that it took
+    assert loop.drops() == {Drop.PUNT_LIMITED: 40 * 64 - heard}
+    loop.through(UNDERLAY, asks(RED, "02:10:00:00:00:10", HOST_A), asks(BLUE, "02:20:00:00:00:10", HOST_B))
+    loop.through(UNDERLAY, bytes(Ether(src="02:aa:00:00:00:11", dst="ff:ff:ff:ff:ff:ff") / ARP(pdst="192.168.0.1")))
+    assert int(loop.counters.punts[Punt.ARP]) == 3
+
+
+def test_who_had_its_share_of_the_slow_path_gets_more_with_time() -> None:
+    dues = np.zeros(1 << 8, np.int64)
+    row = np.zeros(1, PACKET)
+    row["vpc"], row["reason"] = 3, Punt.TTL_EXPIRED
+    taken = [count_shares(dues, row, now_ns) for now_ns in (10**9, 10**9, 10**9 + 10 * EACH_NS, 10**12)]
+    assert taken == [AT_ONCE, 0, 10, AT_ONCE]
+
+
+@kernel
+def count_shares(dues: Ints, rows: Rows, now_ns: int) -> int:
+    taken = 0
+    for _ in range(2 * AT_ONCE):
+        if may_punt(dues, rows[0], now_ns):
+            taken += 1
+    return taken
 
 
 def test_a_call_ends_after_its_time_though_packets_wait(loop: GatewayLoop) -> None:

@@ -211,7 +211,7 @@ def test_of_a_jumbo_frame_the_first_bytes_are_enough_to_tell_that_it_is_too_big(
     [
         (Punt.TTL_EXPIRED, ICMPv6TimeExceeded(code=0)),
         (Punt.TOO_BIG, ICMPv6PacketTooBig(mtu=1500)),
-        (Punt.UNREACHABLE, ICMPv6DestUnreach(code=1)),
+        (Punt.UNREACHABLE, ICMPv6DestUnreach(code=3)),
     ],
 )
 def test_errors_of_ipv6_quote_what_fits_into_1280_bytes(reason, error):
@@ -221,10 +221,11 @@ def test_errors_of_ipv6_quote_what_fits_into_1280_bytes(reason, error):
     assert ours == back_in_tunnel(Ether(src=RED_MAC, dst=A_MAC) / told, ours, tos=0xC0)
 
 
-def test_what_is_denied_is_told_to_the_tenant_as_prohibited():
+@pytest.mark.parametrize(("hop", "code"), [(-1, 0), (TUNNEL_HOP, 1)])
+def test_a_tenant_is_told_whether_there_is_no_route_or_nobody_at_its_end(hop, code):
     packet = from_a(8)
-    ours = only(slow_path(), Punt.UNREACHABLE, tunnelled(packet))
-    error = IP(src=GATEWAY, dst=A, id=0, flags="DF", tos=0xC0) / ICMP(type=3, code=13) / Raw(bytes(packet[IP]))
+    ours = only(slow_path(), Punt.UNREACHABLE, tunnelled(packet), hop=hop)
+    error = IP(src=GATEWAY, dst=A, id=0, flags="DF", tos=0xC0) / ICMP(type=3, code=code) / Raw(bytes(packet[IP]))
     assert ours == back_in_tunnel(Ether(src=RED_MAC, dst=A_MAC) / error, ours, tos=0xC0)
 
 

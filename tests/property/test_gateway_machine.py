@@ -18,6 +18,7 @@ from controller.model.event import (
     ApplyVpc,
     DeletePeering,
     DeleteVpc,
+    ForgetGateway,
     GatewayAnswered,
     GatewayDown,
     GatewayUp,
@@ -116,6 +117,11 @@ class GatewayMachine(RuleBasedStateMachine):
         place = self.places.pop(name, None)
         if place is not None:
             self.feed(GatewayDown(session=place.session, gateway_id=name))
+
+    @rule(name=PLACES)
+    def forget(self, name):
+        self.ask(lambda reply: ForgetGateway(reply=reply, gateway_id=name))
+        assert (name in self.state.networks.gateways) == (name in self.places)
 
     @rule(name=PLACES, session=st.integers(0, 3))
     def an_old_session_ends_late(self, name, session):

@@ -1,5 +1,8 @@
 """NAT under any order of packets keeps to RFC 4787: one mapping an endpoint, parity, ranges, nobody's port twice."""
 
+import itertools
+import struct
+
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -9,9 +12,10 @@ from dataplane.config.local import Limits
 from dataplane.engine.reasons import Drop
 from dataplane.gateway.ageing import age
 from dataplane.gateway.schema import EXTERNAL
+from dataplane.gateway.state import SEED
 from tests.fakes.gateway_tables import EXTERNAL_PORT, FakeRule, FakeVpc, make_tables
 from tests.fakes.state_bench import Passed, StateBench, hop_of
-from tests.oracles.inet_checksum import echo, faults, read, tcp, udp
+from tests.oracles.inet_checksum import echo, faults, ip, read, tcp, udp
 
 pytestmark = pytest.mark.timeout(900)  # the first to run compiles the kernels
 
@@ -158,6 +162,44 @@ class NatMachine(RuleBasedStateMachine):
         held = {(int(row["key"]) >> 24 & 0xFF, int(row["public_port"])) for row in rows}
         assert held == {(key[0], port) for key, port in self.mapped.items()}
         assert len(rows) == len(self.mapped)
+
+
+@pytest.mark.parametrize(("asks", "answers"), [(8, 0), (13, 14), (15, 16), (17, 18)])
+def test_every_icmp_query_has_its_answer_and_no_other_type_opens_anything(asks, answers):
+    bench = StateBench(make_tables([vpc(5)]), LIMITS)
+    bench.one(query(asks, "10.0.0.2", "8.8.8.8", 1025), 5)
+    passed = bench.one(query(asks, "10.0.0.1", "8.8.8.8", 1025), 5)
+    identifier = read(passed.packet)[1]
+    assert (read(passed.packet)[0], identifier != 1025, faults(passed.packet)) == (PUBLIC, True, [])
+    back = bench.one(query(answers, "8.8.8.8", PUBLIC, identifier), 0, EXTERNAL_PORT)
+    assert back.packet == query(answers, "8.8.8.8", "10.0.0.1", 1025)
+    for kind in set(range(256)) - {8, 13, 15, 17, 3, 4, 5, 11, 12}:
+        assert bench.one(query(kind, "10.0.0.1", "9.9.9.9", 1), 5) == Drop.NO_STATE
+
+
+def query(kind, source, target, identifier):
+    return ip(source, target, 1, struct.pack("!BBHHH", kind, 0, 0, identifier, 1) + bytes(12))
+
+
+def chosen(seed, count):
+    """Return the public ports of so many endpoints that all want one port."""
+    addresses = [f"10.0.{number >> 8}.{number & 255}" for number in range(1, count + 1)]
+    many = FakeVpc(5, endpoints=tuple(addresses), routes={"0.0.0.0/0": EXTERNAL}, nat=PUBLIC)
+    bench = StateBench(make_tables([many]), Limits(connections=1 << 9, mappings=1 << 9, fragments=16))
+    bench.state.counts[SEED] = seed
+    passed = [bench.one(udp(address, 5000, "8.8.8.8", 53), 5) for address in addresses]
+    return [read(each.packet)[1] for each in passed][1:]
+
+
+def test_ports_that_are_chosen_cannot_be_told_without_the_gateways_secret():
+    some, others = chosen(1, 300), chosen(-(1 << 62), 300)
+    assert some == chosen(1, 300)
+    assert len(set(some) & set(others)) < 20
+    assert {port % 2 for port in some} == {0}
+    for ports in (some, others):
+        assert len({port >> 10 for port in ports}) > 55  # of 63: they lie all over the range,
+        assert len({port & 63 for port in ports}) == 32  # and anywhere in the words that are searched
+        assert sum(b > a for a, b in itertools.pairwise(ports)) in range(100, 200)
 
 
 TestNat = NatMachine.TestCase

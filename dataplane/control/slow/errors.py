@@ -27,7 +27,6 @@ class Problem(Enum):
 
     NO_ROUTE = ((_UNREACHABLE_4, 0), (_UNREACHABLE_6, 0))
     HOST = ((_UNREACHABLE_4, 1), (_UNREACHABLE_6, 3))
-    PROHIBITED = ((_UNREACHABLE_4, 13), (_UNREACHABLE_6, 1))
     TOO_BIG = ((_UNREACHABLE_4, 4), (_TOO_BIG_6, 0))
     EXPIRED = ((_EXCEEDED_4, 0), (_EXCEEDED_6, 0))
 

@@ -245,7 +245,8 @@ class SlowPath:
         return self._error(origin, Problem.EXPIRED, now_ns)
 
     def _unreachable(self, punted: Punted, origin: Origin, now_ns: int) -> Result:
-        return self._error(origin, Problem.PROHIBITED, now_ns)
+        # A hop is there where a subnet has the address, and nobody in it.
+        return self._error(origin, Problem.NO_ROUTE if punted.next_hop < 0 else Problem.HOST, now_ns)
 
     def _too_big(self, punted: Punted, origin: Origin, now_ns: int) -> Result:
         hop = self._ways.hop(punted.next_hop)

@@ -168,6 +168,38 @@ async def test_a_host_is_told_of_its_own_vpcs_and_of_the_gateways_alone():
         assert len(host.messages) == 1
 
 
+async def test_a_gateway_that_is_gone_for_good_is_forgotten_by_all_others():
+    async with started() as controller:
+        gone, stays = controller.attach("gw1", "10.0.0.8"), controller.attach("gw2", "10.0.0.9")
+        host = controller.attach("h1", "10.0.0.1", "host")
+        await controller.status(attached("gw1", "gw2", "h1"))
+        await controller.vpcs.ApplyVpc(blue())
+        forgetting = pb.ForgetGatewayRequest(gateway_id="gw1")
+        code, details = await refusal(controller.gateways.ForgetGateway(forgetting))
+        assert (code, "gw1 is attached" in details) == (grpc.StatusCode.FAILED_PRECONDITION, True)
+        await gone.close()
+        await controller.status(attached("gw2", "h1"))
+        before = (await controller.status()).generation
+        await controller.gateways.ForgetGateway(forgetting)
+        await host.until(lambda s: len(s.messages) == 2)
+        for session in (stays, host):
+            assert list(session.replica.desired.gateways) == ["gw2"]
+        reply = await controller.status()
+        assert ([each.hello.gateway_id for each in reply.gateways], reply.generation > before) == (["gw2", "h1"], True)
+        code, details = await refusal(controller.gateways.ForgetGateway(forgetting))
+        assert (code, "'gw1'" in details) == (grpc.StatusCode.NOT_FOUND, True)
+
+
+async def test_before_the_first_word_about_vpcs_a_gateway_is_forgotten_without_a_word():
+    async with started() as controller:
+        gone, stays = controller.attach("gw1", "10.0.0.8"), controller.attach("gw2", "10.0.0.9")
+        await controller.status(attached("gw1", "gw2"))
+        await gone.close()
+        await controller.status(attached("gw2"))
+        await controller.gateways.ForgetGateway(pb.ForgetGatewayRequest(gateway_id="gw1"))
+        assert ((await controller.status()).generation, stays.messages) == (0, [])
+
+
 @pytest.mark.parametrize(
     ("report", "words"),
     [

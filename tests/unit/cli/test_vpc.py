@@ -101,8 +101,13 @@ def test_gateways_are_listed_with_what_they_run(ask, file, controller):
         told = json.loads(ask("vpc", "gateways", "--json")[1])
         assert [each["hello"]["gateway_id"] for each in told["gateways"]] == ["gw1"]
         assert "gw1" in ask("vpc", "gateways")[1]
+        assert ask("vpc", "forget", "gw1")[0] == 1
     finally:
         controller.run(gateway.close())
+    while json.loads(ask("vpc", "gateways", "--json")[1])["gateways"][0]["attached"]:
+        pass
+    assert ask("vpc", "forget", "gw1") == (0, "gateway gw1: forgotten\n", "")
+    assert ask("vpc", "forget", "gw1") == (2, "", "heddle: gateway_id: there is no gateway 'gw1'\n")
 
 
 async def _attached(controller, local, **options):

@@ -12,6 +12,7 @@ from dataplane.config.local import Limits
 from dataplane.control.link import Options
 from dataplane.control.shared import Word
 from dataplane.control.supervisor import CannotRun, Supervisor
+from dataplane.gateway.state import SEED
 from tests.fakes.gateway_site import LOCAL, site_tables
 
 SMALL = replace(LOCAL, limits=Limits(connections=1 << 6, mappings=1 << 6, fragments=1 << 6))
@@ -61,6 +62,22 @@ async def test_a_data_process_gets_the_tables_that_are_published(start: Callable
         watched.publish(generation)
     await watched.uses(29)
     assert watched.told == []
+
+
+async def test_each_state_has_a_secret_of_its_own_for_the_choice_of_ports(start: Callable[[str], Watched]) -> None:
+    watched, secrets = start("crash"), set[int]()
+    await watched.supervisor.start()
+    watching = asyncio.create_task(watched.supervisor.watch())
+
+    def another() -> bool:
+        state = watched.supervisor.state()
+        secrets.update([] if state is None else [int(state.counts[SEED])])
+        return len(secrets) >= 3
+
+    await watched.until(another)
+    assert any(abs(secret) >> 32 for secret in secrets)
+    await watched.supervisor.stop()
+    await watching
 
 
 async def test_one_that_dies_is_named_in_a_line_and_started_again_with_the_newest_tables(

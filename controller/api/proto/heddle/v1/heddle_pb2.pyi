@@ -946,6 +946,16 @@ class GatewayStatus(_message.Message):
     last_seen_unix_ms: int
     def __init__(self, hello: _Optional[_Union[GatewayHello, _Mapping]] = ..., attached: _Optional[bool] = ..., sent_generation: _Optional[int] = ..., acknowledged_generation: _Optional[int] = ..., refused: _Optional[str] = ..., counters: _Optional[_Union[GatewayCounters, _Mapping]] = ..., last_seen_unix_ms: _Optional[int] = ...) -> None: ...
 
+class ForgetGatewayRequest(_message.Message):
+    __slots__ = ("gateway_id",)
+    GATEWAY_ID_FIELD_NUMBER: _ClassVar[int]
+    gateway_id: str
+    def __init__(self, gateway_id: _Optional[str] = ...) -> None: ...
+
+class ForgetGatewayReply(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
 class ReadTablesRequest(_message.Message):
     __slots__ = ("gateway_id",)
     GATEWAY_ID_FIELD_NUMBER: _ClassVar[int]

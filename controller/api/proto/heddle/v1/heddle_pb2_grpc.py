@@ -1399,6 +1399,11 @@ class GatewayServiceStub:
                 request_serializer=heddle_dot_v1_dot_heddle__pb2.ListGatewaysRequest.SerializeToString,
                 response_deserializer=heddle_dot_v1_dot_heddle__pb2.ListGatewaysReply.FromString,
                 _registered_method=True)
+        self.ForgetGateway = channel.unary_unary(
+                '/heddle.v1.GatewayService/ForgetGateway',
+                request_serializer=heddle_dot_v1_dot_heddle__pb2.ForgetGatewayRequest.SerializeToString,
+                response_deserializer=heddle_dot_v1_dot_heddle__pb2.ForgetGatewayReply.FromString,
+                _registered_method=True)
         self.ReadTables = channel.unary_stream(
                 '/heddle.v1.GatewayService/ReadTables',
                 request_serializer=heddle_dot_v1_dot_heddle__pb2.ReadTablesRequest.SerializeToString,
@@ -1426,6 +1431,14 @@ class GatewayServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ForgetGateway(self, request, context):
+        """A gateway that is gone for good is remembered no more: others stop to trust its address, hosts to send to it. NOT_FOUND for one that is
+        not known, FAILED_PRECONDITION while it is attached. Answered like a change of networks.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ReadTables(self, request, context):
         """The tables that a gateway has installed now, as `heddle verify isolation` reads them.
         """
@@ -1445,6 +1458,11 @@ def add_GatewayServiceServicer_to_server(servicer, server):
                     servicer.ListGateways,
                     request_deserializer=heddle_dot_v1_dot_heddle__pb2.ListGatewaysRequest.FromString,
                     response_serializer=heddle_dot_v1_dot_heddle__pb2.ListGatewaysReply.SerializeToString,
+            ),
+            'ForgetGateway': grpc.unary_unary_rpc_method_handler(
+                    servicer.ForgetGateway,
+                    request_deserializer=heddle_dot_v1_dot_heddle__pb2.ForgetGatewayRequest.FromString,
+                    response_serializer=heddle_dot_v1_dot_heddle__pb2.ForgetGatewayReply.SerializeToString,
             ),
             'ReadTables': grpc.unary_stream_rpc_method_handler(
                     servicer.ReadTables,
@@ -1508,6 +1526,33 @@ class GatewayService:
             '/heddle.v1.GatewayService/ListGateways',
             heddle_dot_v1_dot_heddle__pb2.ListGatewaysRequest.SerializeToString,
             heddle_dot_v1_dot_heddle__pb2.ListGatewaysReply.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ForgetGateway(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/heddle.v1.GatewayService/ForgetGateway',
+            heddle_dot_v1_dot_heddle__pb2.ForgetGatewayRequest.SerializeToString,
+            heddle_dot_v1_dot_heddle__pb2.ForgetGatewayReply.FromString,
             options,
             channel_credentials,
             insecure,
