@@ -22,7 +22,7 @@ from benchmarks.in_memory.cases import run as run_ours
 from benchmarks.in_memory.compare import compared
 from benchmarks.wire import testpmd
 from benchmarks.wire.course import SINK_IP
-from benchmarks.wire.drains import BASE, devices, drained
+from benchmarks.wire.drains import BASE, Ratio, devices, drained
 from benchmarks.wire.ours import VNI
 from benchmarks.wire.traffic import FLOWS, TARGET_NET, TARGETS
 
@@ -118,13 +118,18 @@ def _drains(out: TextIO, length: int) -> list[Found]:
     """Drain all devices at one length."""
     if testpmd.program() is None:
         print("no dpdk-testpmd here (HEDDLE_TESTPMD may name one): without its rows and ratios", file=out)
-    print(f"drains, {length} bytes, microseconds of processor time a packet", file=out)
-    print(f"  {'':30} {'median':>8} {'best':>8}   to {BASE}: median of rounds, best to best", file=out)
-    rows = drained(length, devices())
+    print(f"drains, {length} bytes, microseconds of processor time a packet; ratios of the same round each:", file=out)
+    print("median, in brackets where it lies with a confidence of 95 %", file=out)
+    print(f"  {'':30} {'median':>7} {'best':>7} {'Mpps':>6}  {'to ' + BASE:24} to plain forwarding", file=out)
+    rows = drained(length, devices(length))
     for row in rows:
-        ratio = f"{row.ratio:8.2f} {row.best_ratio:8.2f}" if row.ratio is not None else ""
-        print(f"  {row.device:30} {row.us:8.3f} {row.best_us:8.3f} {ratio}", file=out, flush=True)
+        figures = f"{row.us:7.3f} {row.best_us:7.3f} {row.mpps:6.3f}"
+        print(f"  {row.device:30} {figures}  {_text(row.to_base):24} {_text(row.to_plain)}", file=out, flush=True)
     return [asdict(row) for row in rows]
+
+
+def _text(ratio: Ratio | None) -> str:
+    return "" if ratio is None or ratio.low == ratio.high else f"{ratio.median:.2f} [{ratio.low:.2f} {ratio.high:.2f}]"
 
 
 def _stolen_s() -> float:

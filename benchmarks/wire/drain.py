@@ -8,13 +8,24 @@ import json
 import subprocess
 import sys
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from benchmarks.wire.course import Course, pinned
+from benchmarks.wire.processor import DeviceClock
+from benchmarks.wire.watching import Cost, cost, watch
 
 GENERATOR_CPU, DEVICE_CPU = 0, 1
-FRAMES, SLOTS = 4_000, 8_192
-"""What waits for a drain, and the room for it: AF_XDP needs two descriptors for each frame of 4,200 bytes."""
+
+
+def frames_of(length: int) -> int:
+    """Return how many frames wait for a drain: of our AF_PACKET ring's 32 MB each takes 2 KiB, or 8 KiB."""
+    return 16_000 if length <= 1500 else 4_000
+
+
+def slots_of(length: int) -> int:
+    """Return the room for them: AF_XDP needs two descriptors for a frame of 4,200 bytes."""
+    return 32_768 if length <= 1500 else 8_192
 
 
 class Child:
@@ -68,17 +79,66 @@ class Generator(Child):
         return self.answer()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Books:
+    """Where frames went, as the device itself counted."""
+
+    received: int
+    missed: int
+    """It had no room for them, and says so."""
+    transmitted: int
+    dropped: int
+    """And counted, by itself."""
+    why: dict[str, int] = field(default_factory=dict)
+
+
+class UnderTest(Protocol):
+    """A device whose ring can be filled while it does not forward."""
+
+    @property
+    def pid(self) -> int:
+        """The process whose time counts."""
+
+    def begin(self) -> None:
+        """Forward."""
+
+    def end(self) -> Books:
+        """Forward no longer, and tell the books since `begin`."""
+
+
 class Ours(Child):
     """Our own device of one kind."""
 
-    def __init__(self, course: Course, kind: str, backend: str, slots: int = SLOTS) -> None:
+    def __init__(self, course: Course, kind: str, backend: str, slots: int) -> None:
         super().__init__(course.device.entrance, "benchmarks.wire.ours", kind, backend, str(slots), cpu=DEVICE_CPU)
-        self._course = course
 
-    def drained(self, generator: Generator, frames: int = FRAMES) -> dict[str, Any]:
-        """Return what it needed for so many frames."""
-        before = self._course.received()
-        sent = generator.send(frames)
+    def begin(self) -> None:
         self.tell("go")
-        found = self.answer()
-        return {**found, "sunk": self._course.received() - before, "sent": sent["sent"]}
+
+    def end(self) -> Books:
+        self.tell("stop")
+        return Books(**self.answer())
+
+
+@dataclass(frozen=True, slots=True)
+class Drained:
+    """One drain."""
+
+    cost: Cost | None
+    """None where the watcher was held up too often to say."""
+    soft_share: float
+    """Of the processor time, what was spent in the thread for soft interrupts."""
+    sent: int
+    sunk: int
+    books: Books
+
+
+def drained(course: Course, device: UnderTest, clock: DeviceClock, generator: Generator, frames: int) -> Drained:
+    """Fill the device's ring, let it forward, and watch."""
+    sent, before = int(generator.send(frames)["sent"]), course.received()
+    own, soft = clock.own_ns(), clock.soft_ns()
+    device.begin()
+    samples, sunk = watch(lambda: course.received() - before, clock, sent)
+    own, soft = clock.own_ns() - own, clock.soft_ns() - soft
+    books = device.end()
+    return Drained(cost(samples, sunk), soft / max(own + soft, 1), sent, course.received() - before, books)

@@ -8,13 +8,13 @@ import statistics
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any
 
-from benchmarks.wire import testpmd
+from benchmarks.wire import drain, testpmd
 from benchmarks.wire.course import Course
-from benchmarks.wire.drain import FRAMES, GENERATOR_CPU, SLOTS, Generator, Ours
+from benchmarks.wire.drain import DEVICE_CPU, GENERATOR_CPU, Drained, Generator, Ours, UnderTest, frames_of, slots_of
+from benchmarks.wire.processor import DeviceClock
 
-ROUNDS, WARM = 31, 3
+ROUNDS, WARM, TRIES = 61, 3, 10
 BASE = "testpmd net_af_packet"
 """What others are compared with: DPDK on the same kind of ring as our fallback, doing nothing with the packets."""
 
@@ -26,6 +26,15 @@ class Device:
     """forward, encapsulate, gateway; or testpmd's kind of port."""
     backend: str = ""
     """Empty for testpmd."""
+    most_frames: int = 1 << 20
+    """That its ring holds."""
+    longest: int = 9000
+    """Bytes of a frame that it can forward."""
+
+    @property
+    def plain(self) -> str:
+        """The device that forwards and does nothing else in the same way; its own name where it is that."""
+        return f"heddle {self.backend} forward" if self.backend else self.name
 
 
 OURS = tuple(
@@ -33,92 +42,142 @@ OURS = tuple(
     for backend in ("af-xdp", "af-packet")
     for kind in ("forward", "encapsulate", "gateway")
 )
-PEERS = (Device("testpmd net_af_packet", "net_af_packet"),)
+PEERS = (
+    Device("testpmd net_af_packet", "net_af_packet"),
+    Device("testpmd net_af_xdp", "net_af_xdp", most_frames=testpmd.AF_XDP_FRAMES, longest=testpmd.AF_XDP_BYTES),
+)
 
 
 @dataclass(frozen=True)
-class Drained:
+class Ratio:
+    """To another device, of the same round each: the median, and between what it lies with a confidence of 95 %."""
+
+    median: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Row:
     device: str
     length: int
     us: float
     """Microseconds of processor time a packet: the median of the rounds, and the best."""
     best_us: float
-    ratio: float | None
-    """The median of each round's ratio to BASE in the same round."""
-    best_ratio: float | None
-    """That of the best rounds of both."""
+    mpps: float
+    """Million packets a second that one core could forward at that."""
+    to_base: Ratio | None
+    """To BASE."""
+    to_plain: Ratio | None
+    """To plain forwarding on the same kind of port."""
     soft_share: float
     """Of that time, what was spent in the kernel's thread for soft interrupts."""
-    frames: int
+    rounds: int
+    repeated: int
+    """Drains that told nothing and were done again."""
     sent: int
-    """By the generator in all measured rounds."""
+    """By the generator in all measured rounds; all of it was accounted for."""
 
 
-def devices() -> tuple[Device, ...]:
-    """Return all that can be had here."""
-    return (*PEERS, *OURS) if testpmd.program() else OURS
+def devices(length: int) -> tuple[Device, ...]:
+    """Return all that can be had here for frames of a length."""
+    every = (*PEERS, *OURS) if testpmd.program() else OURS
+    return tuple(device for device in every if length <= device.longest)
 
 
-def drained(length: int, which: Sequence[Device], rounds: int = ROUNDS) -> list[Drained]:
-    """Measure; raises RuntimeError where a frame of ours is neither sent on nor counted as dropped."""
+def drained(length: int, which: Sequence[Device], rounds: int = ROUNDS) -> list[Row]:
+    """Measure; raises RuntimeError where a frame is neither sent on nor counted as dropped."""
     own = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {GENERATOR_CPU})
+    repeated = dict.fromkeys(which, 0)
+    found: dict[Device, list[Drained]] = {device: [] for device in which}
     try:
         with ExitStack() as stack:
-            running = {device: stack.enter_context(_running(device, length, SLOTS)) for device in which}
-            found: dict[Device, list[dict[str, Any]]] = {device: [] for device in which}
+            lanes = {device: stack.enter_context(_lane(device, length)) for device in which}
             for number in range(WARM + rounds):
-                for device, (under_test, generator) in running.items():
-                    figures = under_test.drained(generator, FRAMES)
-                    demand_whole(device, figures)
+                for device, lane in lanes.items():
+                    one, tries = _sound(device, lane)
                     if number >= WARM:
-                        found[device].append(figures)
+                        found[device].append(one)
+                        repeated[device] += tries
     finally:
         os.sched_setaffinity(0, own)
-    return [_summed_up(device, length, found) for device in which]
+    costs = {device.name: [_us(one) for one in found[device]] for device in which}
+    return [_summed_up(device, length, costs, found[device], repeated[device]) for device in which]
 
 
-def demand_whole(device: Device, figures: dict[str, Any]) -> None:
-    """Raise RuntimeError where the books do not agree."""
-    if device.backend and figures["frames"] != figures["tx"] + figures["dropped"]:
-        raise RuntimeError(f"{device.name}: {figures}: received is not sent and dropped")
-    if device.backend and figures["sent"] != figures["frames"] + figures["missed"]:
-        raise RuntimeError(f"{device.name}: {figures}: what was sent was neither received nor missed")
-    if device.backend and figures["sunk"] != figures["tx"]:
-        raise RuntimeError(f"{device.name}: {figures}: what left did not arrive")
-    if not figures["frames"]:
-        raise RuntimeError(f"{device.name}: no frame came through")
+@dataclass(frozen=True, slots=True)
+class _Lane:
+    course: Course
+    device: UnderTest
+    clock: DeviceClock
+    generator: Generator
+    frames: int
 
 
-def _summed_up(device: Device, length: int, found: dict[Device, list[dict[str, Any]]]) -> Drained:
-    costs = [figures["cpu_ns"] / figures["frames"] / 1e3 for figures in found[device]]
-    ratio = best_ratio = None
-    for other in found:
-        if other.name == BASE:
-            base = [figures["cpu_ns"] / figures["frames"] / 1e3 for figures in found[other]]
-            ratio = statistics.median(cost / of for cost, of in zip(costs, base, strict=True))
-            best_ratio = min(costs) / min(base)
-    return Drained(
-        device=device.name, length=length, us=statistics.median(costs), best_us=min(costs), ratio=ratio,
-        best_ratio=best_ratio,
-        soft_share=sum(each["soft_ns"] for each in found[device]) / sum(each["cpu_ns"] for each in found[device]),
-        frames=sum(figures["frames"] for figures in found[device]),
-        sent=sum(figures["sent"] for figures in found[device]),
+def _sound(device: Device, lane: _Lane) -> tuple[Drained, int]:
+    """Drain until it tells something; return it and how often it did not."""
+    for tries in range(TRIES):
+        one = drain.drained(lane.course, lane.device, lane.clock, lane.generator, lane.frames)
+        demand_whole(device.name, one)
+        if one.cost is not None:
+            return one, tries
+    raise RuntimeError(f"{device.name}: this machine does not let itself be measured, {TRIES} times in a row")
+
+
+def demand_whole(name: str, one: Drained) -> None:
+    """Raise RuntimeError where the books do not agree: sent, received, transmitted, dropped, arrived."""
+    books = one.books
+    if one.sent != books.received + books.missed:
+        raise RuntimeError(f"{name}: what was sent was neither received nor missed: {one}")
+    if books.received != books.transmitted + books.dropped:
+        raise RuntimeError(f"{name}: what was received was neither sent on nor dropped: {one}")
+    if one.sunk != books.transmitted:
+        raise RuntimeError(f"{name}: what left did not arrive: {one}")
+    if not books.transmitted:
+        raise RuntimeError(f"{name}: no frame came through: {one}")
+
+
+def _us(one: Drained) -> float:
+    assert one.cost is not None
+    return one.cost.ns / 1e3
+
+
+def _summed_up(
+    device: Device, length: int, costs: dict[str, list[float]], found: Sequence[Drained], repeated: int
+) -> Row:
+    mine = costs[device.name]
+    return Row(
+        device=device.name, length=length, us=statistics.median(mine), best_us=min(mine),
+        mpps=1 / statistics.median(mine), to_base=ratio(mine, costs.get(BASE)),
+        to_plain=ratio(mine, costs.get(device.plain)),
+        soft_share=statistics.mean(one.soft_share for one in found), rounds=len(mine), repeated=repeated,
+        sent=sum(one.sent for one in found),
     )  # fmt: skip
 
 
+def ratio(mine: Sequence[float], others: Sequence[float] | None) -> Ratio | None:
+    """Return what the rounds' ratios are, None where there is nothing to compare with."""
+    if others is None:
+        return None
+    each = sorted(one / other for one, other in zip(mine, others, strict=True))
+    outside = max(0, int((len(each) - 1.96 * len(each) ** 0.5) / 2))  # binomial: as many lie under the median as over
+    return Ratio(statistics.median(each), each[outside], each[-1 - outside])
+
+
 @contextmanager
-def _running(device: Device, length: int, slots: int) -> Iterator[tuple[Ours | testpmd.Testpmd, Generator]]:
+def _lane(device: Device, length: int) -> Iterator[_Lane]:
     """Let a device run on a course of its own."""
     with ExitStack() as stack:
-        course = stack.enter_context(Course(max(1500, length + 200)))
+        course = stack.enter_context(Course(max(1500, length + 100)))
         generator = Generator(course, length, tunnel=device.kind == "gateway")
         stack.callback(generator.close)
         under_test: Ours | testpmd.Testpmd
         if device.backend:
-            under_test = Ours(course, device.kind, device.backend, slots)
+            under_test = Ours(course, device.kind, device.backend, slots_of(length))
         else:
-            room = 2048 if length < 2000 else 8192
-            under_test = testpmd.Testpmd(course, device.kind, room, slots)
+            under_test = testpmd.Testpmd(course, device.kind, 2048 if length < 2000 else 8192, slots_of(length))
         stack.callback(under_test.close)
-        yield under_test, generator
+        clock = DeviceClock(under_test.pid, DEVICE_CPU)
+        stack.callback(clock.close)
+        yield _Lane(course, under_test, clock, generator, min(frames_of(length), device.most_frames))

@@ -2,17 +2,23 @@
 
 Endpoints of the VPC `blue` behind the generator's VTEP talk to a public address, which is the floating IP of an
 endpoint of `red` behind the sink's: outer headers off, source checked, connection found, TTL, both addresses and the
-source port translated, checksums mended, outer headers on.
+source port translated, checksums mended, outer headers on. What forwards is the run loop of the real data process, with
+a port towards the outside besides, at which nothing arrives.
 """
 
+from collections.abc import Callable
 from ipaddress import IPv4Address, IPv4Network, ip_address, ip_network
+
+import numpy as np
 
 from benchmarks.wire.course import (
     ASIDE,
+    ASIDE_MAC,
     EGRESS,
     EGRESS_IP,
     EGRESS_MAC,
     GENERATOR_IP,
+    GENERATOR_MAC,
     INGRESS,
     INGRESS_IP,
     INGRESS_MAC,
@@ -32,64 +38,23 @@ from dataplane.config.network import (
     Subnet,
     Vpc,
 )
-from dataplane.engine.burst import BURST, DROPPED
-from dataplane.engine.clock import now_ns
+from dataplane.engine.burst import BURST, PACKET
+from dataplane.engine.clock import CLOCK_BYTES
 from dataplane.engine.counters import Counters
-from dataplane.engine.graph import GraphArrays, arrays_of
-from dataplane.engine.reasons import Drop
-from dataplane.gateway.admit import admit
-from dataplane.gateway.check_source import check_source
+from dataplane.engine.graph import arrays_of
+from dataplane.engine.rings import empty_ring
+from dataplane.engine.sleep import sleepers
 from dataplane.gateway.compile import compile_tables, link_of
-from dataplane.gateway.connections import release_ended
-from dataplane.gateway.forward import forward
 from dataplane.gateway.graph import graph_of
-from dataplane.gateway.output import output
-from dataplane.gateway.parse import parse
-from dataplane.gateway.rewrite import rewrite
-from dataplane.gateway.schema import Tables
-from dataplane.gateway.state import State, empty_state
-from dataplane.gateway.track import track
-from dataplane.gateway.underlay import underlay
-from dataplane.io.layout import Ports
-from dataplane.io.ports import receive, settle
-from dataplane.jit import Bytes, Rows, kernel
+from dataplane.gateway.run import run
+from dataplane.gateway.state import empty_state
+from dataplane.io.layout import KIND, TAP, Ports
 
 RED = 6
-BAD_STATE = int(Drop.BAD_STATE)
 NAT_IP, ASIDE_IP = "203.0.113.1", "203.0.113.254"
-
-
-@kernel
-def gateway(
-    ports: Ports, packets: Rows, graph: GraphArrays, tables: Tables, state: State, rounds: int, clock: Bytes,
-    counters: Counters,
-) -> int:  # fmt: skip
-    """Take what arrives at port 0 through the gateway's elements; return how many frames."""
-    frames, memory = 0, ports.memory
-    for _ in range(rounds):
-        count = receive(ports, 0, packets, BURST, counters)
-        if count == 0:
-            continue
-        now = now_ns(clock)
-        for i in range(count):
-            packets[i].node = 0
-            packets[i].start = packets[i].at
-        underlay(0, packets, count, memory, graph, tables, state, now)
-        parse(2, packets, count, memory, graph, tables, state, now)
-        check_source(3, packets, count, memory, graph, tables, state, now)
-        track(4, packets, count, memory, graph, tables, state, now)
-        admit(5, packets, count, memory, graph, tables, state, now)
-        forward(6, packets, count, memory, graph, tables, state, now)
-        rewrite(7, packets, count, memory, graph, tables, state, now)
-        output(8, packets, count, memory, graph, tables, state, now)
-        for i in range(count):
-            if packets[i].node >= 0:
-                packets[i].node = DROPPED
-                packets[i].reason = BAD_STATE
-        settle(ports, packets, count, counters)
-        release_ended(state)
-        frames += count
-    return frames
+CALL_NS, SLEEP_MS = 1_000_000, 10
+"""As the data process has them."""
+RING_BYTES = 1 << 20
 
 
 def configuration() -> tuple[LocalConfig, NetworkConfig]:
@@ -116,22 +81,29 @@ def configuration() -> tuple[LocalConfig, NetworkConfig]:
                   network=IPv4Network(f"{INGRESS_IP}/24", strict=False), mtu_bytes=mtu),
         Interface(name=EGRESS, side=Side.UNDERLAY, mac=_number(EGRESS_MAC), address=IPv4Address(EGRESS_IP),
                   network=IPv4Network(f"{EGRESS_IP}/24", strict=False), mtu_bytes=mtu),
-        Interface(name=ASIDE, side=Side.EXTERNAL, mac=0x02AA, address=IPv4Address(ASIDE_IP), mtu_bytes=mtu),
+        Interface(name=ASIDE, side=Side.EXTERNAL, mac=_number(ASIDE_MAC), address=IPv4Address(ASIDE_IP), mtu_bytes=mtu),
     )  # fmt: skip
     local = LocalConfig(gateway_id="bench", interfaces=interfaces, limits=Limits(connections=1 << 14))
     return local, NetworkConfig(generation=1, vpcs=(blue, red))
 
 
-def built() -> tuple[GraphArrays, Tables, State]:
-    """Return what the kernel needs."""
+def gateway(ports: Ports, counters: Counters, *, sleeping: bool = False) -> Callable[[], int]:
+    """Return what is called over and over to forward, for about a millisecond each time.
+
+    With `sleeping` a call that finds nothing to do waits for packets in poll(2), else it asks the rings without end.
+    """
     local, network = configuration()
     known: dict[tuple[int, Address], int] = {
-        (link_of(0), IPv4Address(GENERATOR_IP)): 0x02_0000_0000_01,
+        (link_of(0), IPv4Address(GENERATOR_IP)): _number(GENERATOR_MAC),
         (link_of(1), IPv4Address(SINK_IP)): _number(SINK_MAC),
     }
     tables = compile_tables(local, network, neighbours=known, generation=1)
-    graph = arrays_of(graph_of(local))
-    return graph, tables, empty_state(local.limits)
+    graph, state = arrays_of(graph_of(local)), empty_state(local.limits)
+    punts, injects = empty_ring(RING_BYTES), empty_ring(RING_BYTES)
+    packets, clock = np.zeros(BURST, PACKET), np.zeros(CLOCK_BYTES, np.uint8)
+    files = ports.taps["rx_fd"] if ports.pool[KIND] == TAP else ports.queues["fd"]
+    wakers, sleep_ms = sleepers([int(file) for file in files]), SLEEP_MS if sleeping else 0
+    return lambda: run(ports, graph, tables, state, counters, punts, injects, packets, clock, wakers, CALL_NS, sleep_ms)
 
 
 def _endpoints(network: int, count: int, vtep: str) -> tuple[Endpoint, ...]:

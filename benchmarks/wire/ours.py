@@ -1,29 +1,27 @@
 """Our own device: plain forwarding, VXLAN encapsulation with lookup, the whole gateway; a process on one core.
 
-`python -m benchmarks.wire.ours KIND BACKEND [SLOTS]` opens `in` and `out` of its namespace, says `ready`, and at each
-line on its standard input forwards until nothing has come for a while; then it prints a JSON line.
+`python -m benchmarks.wire.ours KIND BACKEND SLOTS` opens `in` and `out` of its namespace and says `ready`. It forwards
+from a line on its standard input to the next one, and then prints a JSON line with its books.
 """
 
 import json
-import os
+import select
 import sys
-import time
 from collections.abc import Callable
+from dataclasses import asdict
 from ipaddress import IPv4Address, IPv4Network, ip_address, ip_network
-from typing import Any
 
 import numpy as np
 
-from benchmarks.wire import gateway
-from benchmarks.wire.course import EGRESS, EGRESS_IP, EGRESS_MAC, INGRESS, SINK_IP, SINK_MAC
-from benchmarks.wire.processor import soft_time_ns
+from benchmarks.wire.course import ASIDE, EGRESS, EGRESS_IP, EGRESS_MAC, INGRESS, SINK_IP, SINK_MAC
+from benchmarks.wire.drain import Books
+from benchmarks.wire.gateway import gateway
 from benchmarks.wire.traffic import TARGET_NET
 from dataplane.config.local import Interface, LocalConfig, Side
 from dataplane.config.network import Address, Endpoint, NetworkConfig, Subnet, Vpc
 from dataplane.engine.burst import BURST, PACKET, drop
-from dataplane.engine.clock import CLOCK_BYTES
-from dataplane.engine.counters import Counters, make_counters
-from dataplane.engine.reasons import Drop
+from dataplane.engine.counters import Counters, imbalance, make_counters
+from dataplane.engine.reasons import Drop, Punt
 from dataplane.gateway.compile import compile_tables, link_of
 from dataplane.gateway.lookup import row3
 from dataplane.gateway.output import leave
@@ -39,7 +37,6 @@ from dataplane.jit import Bytes, Rows, kernel
 VNI, ENDPOINTS = 5, 4096
 ROUNDS = 200
 """Of a call, each a burst at most: what Python does in between is not to be seen."""
-QUIET_S = 0.05
 
 
 @kernel
@@ -101,57 +98,46 @@ def _work(kind: str, ports: Ports, counters: Counters) -> Callable[[], int]:
         tables = tables_for_encapsulation()
         return lambda: encapsulate(ports, packets, VNI, tables, rounds, counters)
     if kind == "gateway":
-        graph, tables, state = gateway.built()
-        clock = np.zeros(CLOCK_BYTES, np.uint8)
-        return lambda: gateway.gateway(ports, packets, graph, tables, state, rounds, clock, counters)
+        return gateway(ports, counters)
     raise SystemExit(f"no kind {kind}")
 
 
 def main() -> None:
-    kind, backend, slots = sys.argv[1], Backend(sys.argv[2]), int(sys.argv[3]) if len(sys.argv) > 3 else 4096
+    kind, backend, slots = sys.argv[1], Backend(sys.argv[2]), int(sys.argv[3])
+    wanted = [PortSettings(interface=INGRESS), PortSettings(interface=EGRESS, receives=kind == "gateway")]
+    if kind == "gateway":
+        wanted.append(PortSettings(interface=ASIDE))
     opened = open_ports(
-        (PortSettings(interface=INGRESS), PortSettings(interface=EGRESS, receives=False)),
-        notify=lambda line: print(line, file=sys.stderr), backend=backend, sizes=RingSizes(receive=slots),
-    )  # fmt: skip
-    counters = make_counters(2)
+        wanted, notify=lambda line: print(line, file=sys.stderr), backend=backend, sizes=RingSizes(receive=slots)
+    )
+    counters = make_counters(len(wanted))
     step = _work(kind, opened.ports, counters)
     step()
     print("ready", flush=True)
-    for _ in sys.stdin:
+    lines = open(0, "rb", buffering=0)  # noqa: SIM115 - no byte of a later line is read ahead: select would not see it
+    while lines.readline():
         for counted in (counters.ports, counters.drops, counters.punts):
             counted[:] = 0
-        found = _measured(step, counters)
+        while not select.select([lines], [], [], 0)[0]:
+            step()
+        lines.readline()
         opened.sample(counters)
-        print(json.dumps({**found, "missed": int(counters.ports["rx_missed"].sum())}), flush=True)
+        print(json.dumps(asdict(_books(counters))), flush=True)
     opened.drain(counters)
     opened.close()
 
 
-def _measured(step: Callable[[], int], counters: Counters) -> dict[str, Any]:
-    """Forward until told or idle; the processor time is that from the first to the last call that had frames."""
-    frames, first, last = 0, 0, 0
-    begun, quiet_since = time.perf_counter(), time.perf_counter()
-    used, cpu = time.thread_time_ns(), min(os.sched_getaffinity(0))
-    soft_ns = soft_time_ns(cpu)
-    while True:
-        soft_before = soft_time_ns(cpu) if not first else 0
-        before = time.thread_time_ns()
-        done = step()
-        if done:
-            if not first:
-                first, soft_ns = before, soft_before
-            last, quiet_since = time.thread_time_ns(), time.perf_counter()
-            frames += done
-        elif time.perf_counter() - quiet_since > QUIET_S and (first or time.perf_counter() - begun > 10):
-            break
-    ports, soft_ns = counters.ports, soft_time_ns(cpu) - soft_ns
-    return {
-        "frames": frames, "cpu_ns": last - first + soft_ns, "soft_ns": soft_ns,
-        "all_cpu_ns": time.thread_time_ns() - used,
-        "tx": int(ports["tx_packets"].sum()), "dropped": int(counters.drops.sum()),
-        "drops": {Drop(i).name: int(n) for i, n in enumerate(counters.drops) if n},
-        "empty_polls": int(ports["empty_polls"].sum()), "bursts": int(ports["bursts"].sum()),
-    }  # fmt: skip
+def _books(counters: Counters) -> Books:
+    """Return them; raises RuntimeError where what was received has not come to one end each."""
+    if imbalance(counters):
+        raise RuntimeError(f"{imbalance(counters)} frames have no end, or more than one")
+    ports = counters.ports
+    return Books(
+        received=int(ports["rx_packets"].sum()), missed=int(ports["rx_missed"].sum()),
+        transmitted=int(ports["tx_packets"].sum()), dropped=int(counters.drops.sum() + counters.punts.sum()),
+        why={Drop(i).name: int(n) for i, n in enumerate(counters.drops) if n}
+        | {f"punted: {Punt(i).name}": int(n) for i, n in enumerate(counters.punts) if n},
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -4,23 +4,38 @@ Where `dpdk-testpmd` is not on the path, HEDDLE_TESTPMD may name it; without eit
 """
 
 import os
+import re
+import select
 import shutil
-import signal
 import subprocess
 import time
-from typing import Any
 
 from benchmarks.wire.course import EGRESS, INGRESS, Course
-from benchmarks.wire.drain import DEVICE_CPU, FRAMES, GENERATOR_CPU, SLOTS, Generator
-from benchmarks.wire.processor import process_time_ns, soft_time_ns
+from benchmarks.wire.drain import DEVICE_CPU, GENERATOR_CPU, Books
 
-QUIET_S = 0.1
-START_S = 15.0
+PROMPT = "testpmd> "
+ANSWER_S = 15.0
+AF_XDP_FRAMES, AF_XDP_BYTES = 2_000, 1_900
+"""What its AF_XDP port takes: a ring of 2,048 frames whatever is asked for, and no frame in more than one piece."""
+_ACCUMULATED = re.compile(
+    r"Accumulated forward statistics"
+    r".*?RX-packets: (\d+) +RX-dropped: (\d+).*?TX-packets: (\d+) +TX-dropped: (\d+)",
+    re.DOTALL,
+)
 
 
 def program() -> str | None:
     """Return the program, None where there is none."""
     return os.environ.get("HEDDLE_TESTPMD") or shutil.which("dpdk-testpmd")
+
+
+def books(said: str) -> Books:
+    """Return what it counted, from what it says when it stops; raises RuntimeError where it says nothing of it."""
+    found = _ACCUMULATED.search(said)
+    if found is None:
+        raise RuntimeError(f"testpmd: no statistics in {said[-200:]!r}")
+    received, missed, transmitted, dropped = (int(figure) for figure in found.groups())
+    return Books(received=received, missed=missed, transmitted=transmitted, dropped=dropped)
 
 
 def _devices(kind: str, frame_bytes: int, slots: int) -> list[str]:
@@ -31,77 +46,71 @@ def _devices(kind: str, frame_bytes: int, slots: int) -> list[str]:
 
 
 class Testpmd:
-    """A testpmd at its prompt; `start` lets it forward."""
+    """A testpmd at its prompt. The thread that forwards has the device's core, its prompt the generator's."""
 
-    def __init__(self, course: Course, kind: str, frame_bytes: int = 2048, slots: int = SLOTS) -> None:
+    def __init__(self, course: Course, kind: str, frame_bytes: int, slots: int) -> None:
         name = program()
         assert name is not None
-        words = [
-            name,
-            "--no-huge",
-            "-m",
-            "1024",
-            "--no-pci",
-            "--no-telemetry",
-            "--file-prefix",
-            f"hb{os.getpid()}_{course.device.pid}",
-        ]
+        words = [name, "--no-huge", "-m", "1024", "--no-pci", "--no-telemetry"]
+        words += ["--file-prefix", f"hb{os.getpid()}_{course.device.pid}"]
         words += ["-l", f"{GENERATOR_CPU},{DEVICE_CPU}", "--main-lcore", str(GENERATOR_CPU)]
         words += [*_devices(kind, frame_bytes, slots), "--", "-i", "--forward-mode=io", "--nb-cores=1"]
         words += ["--no-flush-rx", "--burst=64"]  # what waits is what is measured
         words += ["--total-num-mbufs=65536", f"--mbuf-size={max(2176, frame_bytes + 128)}"]
-        self._course = course
+        self._said, terminal = os.openpty()  # to a pipe it would write by the block, and its prompt out of turn
         self._child = subprocess.Popen(
-            [*course.device.entrance, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True, start_new_session=True,
+            [*course.device.entrance, *words], stdin=subprocess.PIPE, stdout=terminal, stderr=terminal,
+            start_new_session=True, bufsize=0,
         )  # fmt: skip
-        self._await("testpmd> ")
+        os.close(terminal)
+        try:
+            self._prompt()
+        except BaseException:
+            self.close()
+            raise
 
-    def say(self, line: str) -> None:
-        assert self._child.stdin is not None
-        self._child.stdin.write(f"{line}\n")
-        self._child.stdin.flush()
+    @property
+    def pid(self) -> int:
+        return self._child.pid
 
-    def drained(self, generator: Generator, frames: int = FRAMES) -> dict[str, Any]:
-        """Fill its ring, let it forward, and return what that cost: the whole process, until the last frame."""
-        sent, before = generator.send(frames), self._course.received()
-        self.say("start")
-        figures = self._watch(before)
-        self.say("stop")
-        return {**figures, "sent": sent["sent"]}
+    def begin(self) -> None:
+        self._say("start")
+        self._prompt()
 
-    def _watch(self, before: int) -> dict[str, Any]:
-        """Sample frames and processor time while frames come: from the first sample that has some to the last."""
-        samples: list[tuple[int, int]] = []
-        soft_ns, quiet_since = 0, time.perf_counter()
-        while time.perf_counter() - quiet_since < QUIET_S or (not samples and time.perf_counter() - quiet_since < 5):
-            frames, used = self._course.received() - before, process_time_ns(self._child.pid)
-            if frames and (not samples or frames != samples[-1][0]):
-                soft_ns = soft_ns or soft_time_ns(DEVICE_CPU)
-                samples.append((frames, used))
-                quiet_since = time.perf_counter()
-        if len(samples) < 2:
-            return {"frames": 0, "cpu_ns": 0, "sunk": samples[-1][0] if samples else 0}
-        soft_ns = soft_time_ns(DEVICE_CPU) - soft_ns
-        return {
-            "frames": samples[-1][0] - samples[0][0], "cpu_ns": samples[-1][1] - samples[0][1] + soft_ns,
-            "soft_ns": soft_ns, "sunk": samples[-1][0],
-        }  # fmt: skip
+    def end(self) -> Books:
+        self._say("stop")
+        return books(self._prompt())
 
     def close(self) -> None:
-        self.say("quit")
-        try:
-            self._child.wait(10)
-        except subprocess.TimeoutExpired:
-            self._child.send_signal(signal.SIGTERM)
-            self._child.wait(10)
+        """End it, whether it forwards or not."""
+        assert self._child.stdin is not None
+        self._child.stdin.close()
+        deadline = time.monotonic() + ANSWER_S
+        while self._child.poll() is None:
+            if time.monotonic() > deadline:
+                self._child.kill()
+            self._read(0.1)
+        os.close(self._said)
 
-    def _await(self, prompt: str) -> None:
-        """Read what it says until its prompt; raises RuntimeError with its last line where it ends instead."""
-        assert self._child.stdout is not None
-        said, deadline = "", time.monotonic() + START_S
-        while prompt not in said:
-            piece = self._child.stdout.read(1)
-            if not piece or time.monotonic() > deadline:
+    def _say(self, line: str) -> None:
+        assert self._child.stdin is not None
+        self._child.stdin.write(f"{line}\n".encode())
+
+    def _prompt(self) -> str:
+        """Read what it says until its prompt; raises RuntimeError with its last line where it ends or hangs instead.
+
+        All of it is read, always: what nobody reads would stop it in the end.
+        """
+        said, deadline = "", time.monotonic() + ANSWER_S
+        while not said.endswith(PROMPT):
+            said += self._read(0.1)
+            if time.monotonic() > deadline or self._child.poll() is not None:
                 raise RuntimeError(f"testpmd: {said.strip().splitlines()[-1] if said.strip() else 'said nothing'}")
-            said += piece
+        return said
+
+    def _read(self, at_most_s: float) -> str:
+        waiting, _, _ = select.select([self._said], [], [], at_most_s)
+        try:
+            return os.read(self._said, 1 << 16).decode(errors="replace") if waiting else ""
+        except OSError:  # it has ended
+            return ""
