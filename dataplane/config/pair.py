@@ -30,7 +30,7 @@ class PairConfig:
     """Heartbeats go over all of them (UDP), copies of connections over the first (TCP, the same ports)."""
     takes_over: tuple[tuple[str, IPv4Address], ...] = ()
     """By interface: the partner's address there, which is served as well while the partner does not."""
-    interval_ms: int = 100
+    interval_ms: int = 50
     missed: int = 5
     """Heartbeats that do not come until the partner counts as dead."""
     preempt: bool = False

@@ -1,7 +1,8 @@
 """One gateway: its data process, the slow path beside it, and the tables that both go by.
 
 What is served changes in two ways: somebody configures another network (`serve`), or a neighbour's MAC becomes known.
-Either way all tables are compiled anew, as one generation, for the data process and the slow path alike.
+Either way all tables are compiled anew, as one generation, for the data process and the slow path alike. Another share
+of a pair's work (`take_up`) is two words in the tables that are there: it is done at once, whatever is being compiled.
 """
 
 import asyncio
@@ -10,18 +11,18 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Address
 
 from dataplane.config.local import LocalConfig
 from dataplane.config.network import Address, NetworkConfig
 from dataplane.control.link import Options, Ready
-from dataplane.control.pair.duties import ALONE, Work
+from dataplane.control.pair.duties import ALONE, Work, on_duty
 from dataplane.control.shared import Word
 from dataplane.control.slow.departure import Ways
 from dataplane.control.slow.directory import Directory
 from dataplane.control.slow.slow_path import Send, SlowPath
-from dataplane.control.status import Occupancy, Status, counted
+from dataplane.control.status import Occupancy, PairLook, Status, counted
 from dataplane.control.supervisor import Supervisor
 from dataplane.engine.rings import Injector, PuntReader
 from dataplane.gateway import state as words
@@ -59,13 +60,15 @@ class Gateway:
         self.supervisor = Supervisor(local, options, log.warning, paired=paired)
         self._punts = PuntReader(self.supervisor.shared.punts)
         self._injector = Injector(self.supervisor.shared.injects)
-        directory, tables = self._directory(), self._compiled(first, {})
+        tables, directory = self._compiled(first, {}), Directory(local, first.network, first.work.duty)
         self.slow = SlowPath(directory, Ways.of(tables))
         self.slow.configure(directory, Ways.of(tables), time.monotonic_ns())
         self._known = self.slow.neighbours.version
         self.tables = tables
         """The generation that was published last."""
-        self.supervisor.publish(tables)
+        self.look_at_pair: Callable[[], PairLook] | None = None
+        """How its pairing says how the pair stands; None while there is none."""
+        self._publish(tables)
 
     async def start(self) -> Ready:
         """Start forwarding; raises CannotRun."""
@@ -95,6 +98,16 @@ class Gateway:
             await self._renew(change(self.wanted))
             return self._generation
 
+    def take_up(self, work: Work) -> int:
+        """Do another share of a pair's work from now on; return the generation of tables that does.
+
+        Nothing is compiled for that, and nothing is waited for: a network that is being compiled comes later.
+        """
+        self.wanted = replace(self.wanted, work=work)
+        self.slow.take_up(work.duty)
+        self._publish(self.tables)
+        return self._generation
+
     async def in_use(self, generation: int) -> None:
         """Wait until packets go by this generation or a later one."""
         while self.supervisor.shared.words[Word.IN_USE] < generation:
@@ -121,6 +134,7 @@ class Gateway:
             tables=_occupancy(state.counts.tolist(), self.local) if state is not None else {},
             refused={"to_slow_path": self._punts.refused(), "from_slow_path": self._injector.refused()},
             slow_path={outcome.value: count for outcome, count in self.slow.outcomes.items()},
+            pair=self.look_at_pair() if self.look_at_pair else None,
             **counted(self.local, shared),
         )
 
@@ -128,26 +142,19 @@ class Gateway:
         """Compile, in a thread for it may take long, and let both sides go by the result."""
         neighbours, known = self.slow.resolved(), self.slow.neighbours.version
         tables = await asyncio.to_thread(self._compiled, wanted, neighbours)
-        self.wanted, self._known = wanted, known
-        self.slow.configure(self._directory(), Ways.of(tables), time.monotonic_ns())
-        self.supervisor.publish(tables)
-        self.tables = tables
-
-    def _directory(self) -> Directory:
-        return Directory(self.local, self.wanted.network, self.wanted.work.duty)
+        self.wanted, self._known = replace(wanted, work=self.wanted.work), known  # which may have changed meanwhile
+        directory = Directory(self.local, self.wanted.network, self.wanted.work.duty)
+        self.slow.configure(directory, Ways.of(tables), time.monotonic_ns())
+        self._publish(tables)
 
     def _compiled(self, wanted: Wanted, neighbours: Mapping[tuple[int, Address], int]) -> Tables:
-        tables = compile_tables(
-            self.local,
-            wanted.network,
-            neighbours=neighbours,
-            generation=self._generation + 1,
-            active=wanted.work.active,
-            partners=wanted.gateways,
-            taken_vtep=wanted.work.taken_vtep,
-        )
+        return compile_tables(self.local, wanted.network, neighbours=neighbours, generation=0, partners=wanted.gateways)
+
+    def _publish(self, tables: Tables) -> None:
+        """Let packets go by these tables, as the next generation and for the work that is to be done now."""
         self._generation += 1
-        return tables
+        self.tables = on_duty(tables, self.wanted.work, self._generation)
+        self.supervisor.publish(self.tables)
 
     async def _answer(self) -> None:
         """Answer what the data process hands over, as it comes."""

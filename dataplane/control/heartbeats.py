@@ -62,6 +62,8 @@ class Heartbeats:
         except OSError:
             self._close()
             raise
+        self._refusing: set[socket.socket] = set()
+        """Ways on which the newest heartbeat found nobody: the partner's machine is there, its process is not."""
         self._leaving: int | None = None
         """Ticks until the thread ends."""
         self.status = self._look()
@@ -121,10 +123,13 @@ class Heartbeats:
                 # First what came, then the tick: whoever was stopped for a while finds that its partner lives.
                 for key, _ in ready:
                     self._drain(key.fileobj)
+                if len(self._refusing) == len(self._sockets):
+                    self._perform(self._core.told_gone())
                 while not self._orders.empty():
                     self._perform(self._orders.get()())
                 now = time.monotonic()
                 if now >= due:
+                    self._refusing.clear()
                     self._perform(self._core.tick())
                     self._leaving = None if self._leaving is None else self._leaving - 1
                     due = max(due + interval_s, now + interval_s / 2)
@@ -138,14 +143,18 @@ class Heartbeats:
                 data = end.recv(MOST_BYTES + 1)
             except BlockingIOError:
                 return
+            except ConnectionRefusedError:
+                self._refusing.add(end)
+                continue
             except OSError:
-                continue  # the partner's port is closed: ICMP told so
+                continue  # it cannot be reached: ICMP told so, and time will tell
             if end is self._woken:
                 continue
             beat = decode(data, self._pair.key)
             if beat is None:
                 self._refused += 1
             else:
+                self._refusing.clear()
                 self._perform(self._core.heard(beat))
 
     def _perform(self, effects: list[Effect]) -> None:
@@ -153,8 +162,12 @@ class Heartbeats:
             if isinstance(effect, Tell):
                 data = encode(effect.beat, self._pair.key)
                 for each in self._sockets:
-                    with contextlib.suppress(OSError):  # unreachable: not hearing it is all that counts
+                    try:
                         each.send(data)
+                    except ConnectionRefusedError:
+                        self._refusing.add(each)
+                    except OSError:
+                        pass  # unreachable: not hearing it is all that counts
             else:
                 self._report(effect)
 

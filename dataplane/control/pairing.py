@@ -7,25 +7,17 @@ address only once packets for it are forwarded.
 import asyncio
 import logging
 import time
-from dataclasses import replace
-from functools import partial
 
 from dataplane.config.pair import PairConfig
-from dataplane.control.gateway import Gateway, Wanted
-from dataplane.control.heartbeats import Heartbeats, PairStatus
-from dataplane.control.pair.duties import Work, work_of
+from dataplane.control.gateway import Gateway
+from dataplane.control.heartbeats import Heartbeats
+from dataplane.control.pair.duties import work_of
 from dataplane.control.pair.ownership import Announce, Serve
 from dataplane.control.record_links import RecordLinks
+from dataplane.control.status import PairLook
 from dataplane.gateway.exchange import ControlEnd
 
-LOOK_S = 0.05
-"""How often the data process is looked after: a gateway whose own is gone lets its partner take over."""
-
 log = logging.getLogger("heddle.gateway")
-
-
-def _with_work(work: Work, wanted: Wanted) -> Wanted:
-    return replace(wanted, work=work)
 
 
 class Pairing:
@@ -38,13 +30,33 @@ class Pairing:
         self._orders: asyncio.Queue[Serve | Announce] = asyncio.Queue()
         me = gateway.local.gateway_id
         self._heartbeats = Heartbeats(me, pair, time.time_ns(), self._reported)
-        records = ControlEnd(gateway.supervisor.shared.exchange)
-        self._links = RecordLinks(me, pair, records, self._heartbeats.told_copied)
+        self._records = ControlEnd(gateway.supervisor.shared.exchange)
+        self._links = RecordLinks(me, pair, self._records, self._heartbeats.told_copied)
+        gateway.look_at_pair = self.look
 
-    @property
-    def status(self) -> PairStatus:
-        """How the pair stands."""
-        return self._heartbeats.status
+    def look(self) -> PairLook:
+        """Return how the pair stands."""
+        beats, links, counted = self._heartbeats.status, self._links, self._links.counters
+        return PairLook(
+            partner_id=self._pair.partner_id,
+            mode=self._pair.mode.value,
+            serves=tuple(sorted(beats.holds)),
+            partner_serves=tuple(sorted(beats.partner_holds)),
+            hears_partner=beats.hears_partner,
+            has_copy=links.has_copy,
+            partner_has_copy=links.partner_has_copy,
+            takeovers=beats.takeovers,
+            conflicts=beats.conflicts,
+            heartbeats_ignored=beats.ignored,
+            heartbeats_refused=beats.refused,
+            records_sent=counted.sent_records,
+            records_received=counted.received_records,
+            records_refused=self._records.refused(),
+            copies_begun=counted.connections,
+            copies_anew=counted.overflows,
+            stalls=counted.stalls,
+            faults=counted.faults,
+        )
 
     async def run(self) -> None:
         """Take part until cancelled; raises OSError where the address for copies cannot be listened at."""
@@ -69,18 +81,18 @@ class Pairing:
                 self._gateway.send(self._gateway.slow.announcements())
                 continue
             work = work_of(self._gateway.local, self._pair, order.shares)
-            generation = await self._gateway.serve(partial(_with_work, work))
-            await self._gateway.in_use(generation)
+            await self._gateway.in_use(self._gateway.take_up(work))
             log.info("serves %s", ", ".join(sorted(order.shares)) or "nothing: the partner does")
 
     async def _look_after_data_process(self) -> None:
-        well, restarts = None, self._gateway.supervisor.restarts
+        supervisor, well = self._gateway.supervisor, None
+        ends = supervisor.ends
         while True:
-            runs = self._gateway.supervisor.pid() != 0 and self._gateway.supervisor.ready is not None
-            if runs != well:
-                well = runs
-                self._heartbeats.told_health(runs)
-            if self._gateway.supervisor.restarts != restarts:
-                restarts = self._gateway.supervisor.restarts
-                self._links.restart()
-            await asyncio.sleep(LOOK_S)
+            supervisor.changed.clear()
+            if supervisor.ends != ends:
+                ends = supervisor.ends
+                self._links.restart()  # first: what begins anew has no copy, and should ask for nothing
+            if (forwards := supervisor.forwards()) != well:
+                well = forwards
+                self._heartbeats.told_health(forwards)
+            await supervisor.changed.wait()

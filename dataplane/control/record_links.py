@@ -76,7 +76,8 @@ class RecordLinks:
         self.partner_has_copy = False
         self._me, self._pair, self._records = me, pair, records
         self._told_copied = told_copied
-        self._copied = False
+        self.has_copy = False
+        """Whether all that the partner knows is kept here."""
         self._again = asyncio.Event()
         self._visitors: set[asyncio.Task[None]] = set()
         self._current: asyncio.Task[None] | None = None
@@ -96,6 +97,7 @@ class RecordLinks:
 
     def restart(self) -> None:
         """Begin anew in both directions: the data process has lost what it knew."""
+        self._copy_is(False)
         self._again.set()
         for visitor in self._visitors:
             visitor.cancel()
@@ -223,8 +225,8 @@ class RecordLinks:
             await asyncio.sleep(LOOK_S / 5)
 
     def _copy_is(self, complete: bool) -> None:
-        if complete != self._copied:
-            self._copied = complete
+        if complete != self.has_copy:
+            self.has_copy = complete
             self._told_copied(complete)
 
     def _fault(self, direction: str, fault: BadStream) -> None:

@@ -22,6 +22,43 @@ class Occupancy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PairLook:
+    """How one gateway of a pair stands with its partner."""
+
+    partner_id: str
+    mode: str
+    serves: tuple[str, ...]
+    """The shares that it serves, each called by the member whose it is at first."""
+    partner_serves: tuple[str, ...]
+    """Those that the partner says it serves; none while it is not heard."""
+    hears_partner: bool
+    has_copy: bool
+    """Whether it keeps a copy of all connections that the partner knows."""
+    partner_has_copy: bool
+    takeovers: int
+    """Times that it took a share, the first one after its start included."""
+    conflicts: int
+    """Times that both served a share and this one yielded."""
+    heartbeats_ignored: int
+    """Old ones, and those of somebody else."""
+    heartbeats_refused: int
+    """Datagrams that are no heartbeats, or not sealed with our key."""
+    records_sent: int
+    """Records of connections, to the partner."""
+    records_received: int
+    records_refused: int
+    """Of those received: without room, or about a connection that is another one's here."""
+    copies_begun: int
+    """Times that the partner was told all connections from the beginning, over a new link."""
+    copies_anew: int
+    """Times that it was told all again over the same link, for it was too slow and records were lost."""
+    stalls: int
+    """Times that more could have been told, had the partner answered faster."""
+    faults: int
+    """Links that ended because the other end was not the partner, or went silent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
     """One look at a gateway."""
 
@@ -50,6 +87,8 @@ class Status:
     """Frames that found a ring full: `to_slow_path`, `from_slow_path`."""
     slow_path: Mapping[str, int] = field(default_factory=dict)
     """What became of punted packets."""
+    pair: PairLook | None = None
+    """How it stands with the partner, where there is one."""
 
     @property
     def received(self) -> int:

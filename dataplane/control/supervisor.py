@@ -76,8 +76,11 @@ class Supervisor:
         self.told = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         """Can be read when the data process has put something into the ring of punted packets."""
         self._stopping = asyncio.Event()
+        self.changed = asyncio.Event()
+        """Set when a data process has ended or begun to forward; whoever waits for that clears it."""
         self.ready: Ready | None = None
-        self.restarts = 0
+        """What the present data process said when it began to forward; None while there is none that does."""
+        self.restarts = self.ends = 0
 
     def publish(self, tables: Tables) -> None:
         """Let packets go by these tables from now on; the data process takes them between two bursts."""
@@ -92,6 +95,10 @@ class Supervisor:
         """Return the process id of the present data process, 0 while there is none."""
         running = self._process is not None and self._process.returncode is None
         return self._process.pid if self._process is not None and running else 0
+
+    def forwards(self) -> bool:
+        """Return whether there is a data process that forwards."""
+        return self.ready is not None and self.pid() != 0
 
     def state(self) -> State | None:
         """Return the connections of the present data process, to be read; None while there is none."""
@@ -115,6 +122,9 @@ class Supervisor:
         while not self._stopping.is_set():
             since = loop.time()
             why = await self._end() if self.ready is not None else self._last_words
+            self.ends += self.ready is not None
+            self.ready = None
+            self.changed.set()
             if self._stopping.is_set():
                 return
             pause_s = LEAST_PAUSE_S if loop.time() - since > WELL_AFTER_S else min(2 * pause_s, MOST_PAUSE_S)
@@ -125,6 +135,7 @@ class Supervisor:
             self.restarts += 1
             try:
                 self.ready = await self._begun()
+                self.changed.set()
             except CannotRun as fault:
                 self.ready, self._last_words = None, f"cannot start: {fault}"
 

@@ -22,7 +22,7 @@ MOST_BYTES = _HEAD.size + 2 * 256 + SEAL_BYTES
 
 
 class Beat(NamedTuple):
-    """What a member says of itself, ten times a second."""
+    """What a member says of itself at every interval."""
 
     sender: str
     receiver: str

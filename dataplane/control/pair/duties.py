@@ -9,10 +9,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 
+import numpy as np
+
 from dataplane.config.local import LocalConfig, Side
 from dataplane.config.pair import Mode, PairConfig
 from dataplane.control.pair.ownership import Terms
 from dataplane.control.slow.directory import Duty
+from dataplane.gateway.schema import OWN_ACTIVE, OWN_TAKEN_VTEP, Tables
+
+ANNOUNCED_AGAIN_MS = (100, 300, 1000, 3000)
+"""After a takeover; the third is for caches that believe nobody for a second (Linux's `locktime`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +32,14 @@ class Work:
 
 ALONE = Work(active=True, taken_vtep=None, duty=Duty())
 """The work of a gateway without a partner."""
+
+
+def on_duty(tables: Tables, work: Work, generation: int) -> Tables:
+    """Return the same tables for other work: all that a takeover changes in them are two words."""
+    own = tables.own.copy()
+    own[OWN_ACTIVE] = work.active
+    own[OWN_TAKEN_VTEP] = int(work.taken_vtep or 0)
+    return tables._replace(own=own, generation=np.array([generation], dtype=np.int64))
 
 
 def shares_of(me: str, pair: PairConfig) -> frozenset[str]:
@@ -43,6 +57,7 @@ def terms_of(me: str, pair: PairConfig) -> Terms:
         missed=pair.missed,
         preempt=pair.preempt,
         hold_ticks=max(1, pair.hold_s * 1000 // pair.interval_ms),
+        announce_ticks=tuple(sorted({max(1, round(ms / pair.interval_ms)) for ms in ANNOUNCED_AGAIN_MS})),
     )
 
 

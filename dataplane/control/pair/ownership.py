@@ -1,15 +1,15 @@
 """Which member of a pair serves which share of the work: takeover, handover, and what happens when both think they do.
 
 A share is called by the member whose it is at first. In active-standby there is one, of the lower id; in active-active
-each member has its own. Each member tells the other ten times a second what it holds; time is counted in ticks of
-that interval, so a member that did not get to run for a while does not take its partner for dead when it wakes up.
+each member has its own. Each member tells the other at every interval what it holds; time is counted in ticks of that
+interval, so a member that did not get to run for a while does not take its partner for dead when it wakes up.
 
 Rules:
 
-1. Nothing heard for `missed` ticks (5): hold every share. With a tick of 100 ms that is 600 ms after the last sign of
-   life at the most, announcements included.
+1. Nothing heard for `missed` ticks (5): hold every share. With a tick of 50 ms that is 300 ms after the last sign of
+   life at the most. Where the partner's machine says that nobody listens there any more, GONE_TICKS are enough.
 2. A share that neither holds: the member that knows the connections takes it at once, of equals the one whose it is;
-   the other after VACANT_TICKS more. So a gateway that comes back within 500 ms finds that its partner has taken over.
+   the other after VACANT_TICKS more. So a gateway that comes back at once finds that its partner has taken over.
 3. Both hold a share and hear each other: the one whose it is keeps it, which in active-standby means that the higher
    id yields. One that does not hear the other never learns of it; after DEAF_BEATS of its heartbeats that say so, the
    other yields in its place. While nothing gets through at all, both serve: no rule can tell that from a death. Once
@@ -30,8 +30,8 @@ VACANT_TICKS = 3
 DEAF_BEATS = 3
 OFFER_TICKS = 20
 """An offer that nobody takes ends."""
-ANNOUNCE_TICKS = (0, 1, 3, 10, 30)
-"""When after a takeover the addresses are announced: a frame may be lost, a cache may be locked for a second."""
+GONE_TICKS = 2
+"""A heartbeat that was refused counts only where none has come for so long: a refusal can be forged, or be old."""
 
 
 class Tell(NamedTuple):
@@ -63,6 +63,8 @@ class Terms:
     missed: int = 5
     preempt: bool = False
     hold_ticks: int = 300
+    announce_ticks: tuple[int, ...] = (2, 6, 20, 60)
+    """When after a takeover the addresses are announced again: a frame may be lost, a cache may be locked a second."""
 
 
 class Ownership:
@@ -112,6 +114,14 @@ class Ownership:
         self._copied = copied
         self._knows |= self._copied_shares()
 
+    def told_gone(self) -> list[Effect]:
+        """Say that on no way there was anybody to take the last heartbeat."""
+        if self._other is None or self._missed < GONE_TICKS:
+            return []
+        disputed = self.holds & self.partner_holds
+        self._missed, self._other, self._together = self._terms.missed + 1, None, 0
+        return [*self._decide(), *self._won(disputed), *self._tell()]
+
     def give(self, shares: Iterable[str]) -> list[Effect]:
         """Have the partner take these shares, if it is there and well; what it does not take soon stays here."""
         for share in self.holds.intersection(shares):
@@ -131,7 +141,7 @@ class Ownership:
         effects = [*self._decide(), *self._won(disputed)]
         if self._since_claim is not None:
             self._since_claim += 1
-            if self._since_claim in ANNOUNCE_TICKS and self.holds:
+            if self._since_claim in self._terms.announce_ticks and self.holds:
                 effects.append(Announce())
         return [*effects, *self._tell()]
 

@@ -4,6 +4,7 @@ Made anew from the configuration of every generation; a VPC's endpoints are sort
 """
 
 from collections.abc import Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address, ip_address
 from typing import NamedTuple
@@ -95,10 +96,19 @@ class Directory:
         self._vlans = {connect.vlan: vpc.vni for vpc in network.vpcs for connect in vpc.direct_connects}
         self._tenants: dict[int, Tenant] = {}
         self._floating = frozenset(floating.public.packed for vpc in network.vpcs for floating in vpc.floating_ips)
-        public = self._floating.union(vpc.nat.packed for vpc in network.vpcs if vpc.nat)
-        self._held = tuple(
-            self._held_on(number, public if self.duty.public else frozenset()) for number in range(len(self.ports))
-        )
+        self._public = self._floating.union(vpc.nat.packed for vpc in network.vpcs if vpc.nat)
+        self._held = self._held_by_duty()
+
+    def on_duty(self, duty: Duty) -> "Directory":
+        """Return the same addresses for another duty."""
+        made = copy(self)
+        made.duty = duty
+        made._held = made._held_by_duty()
+        return made
+
+    def _held_by_duty(self) -> tuple[frozenset[bytes], ...]:
+        public = self._public if self.duty.public else frozenset[bytes]()
+        return tuple(self._held_on(number, public) for number in range(len(self.ports)))
 
     def _held_on(self, number: int, public: frozenset[bytes]) -> frozenset[bytes]:
         port, found = self.ports[number], set[bytes]()

@@ -14,7 +14,7 @@ from dataplane.config.local import Side
 from dataplane.config.network import Address
 from dataplane.control.slow import arp, discovery
 from dataplane.control.slow.departure import Hop, Parked, Waiting, Ways, frame_out
-from dataplane.control.slow.directory import Directory, Home, neighbour_key
+from dataplane.control.slow.directory import Directory, Duty, Home, neighbour_key
 from dataplane.control.slow.errors import Problem, echo_reply, error_about, may_be_answered
 from dataplane.control.slow.fragment import fragments
 from dataplane.control.slow.frames import ARP, BROADCAST
@@ -97,6 +97,10 @@ class SlowPath:
         self._directory, self._ways = directory, ways
         self.neighbours.need(ways.needed(), now_ns)
         self.waiting.clear()
+
+    def take_up(self, duty: Duty) -> None:
+        """Answer for other addresses from now on; all else is as before."""
+        self._directory = self._directory.on_duty(duty)
 
     def handle(self, punted: Punted, now_ns: int) -> list[Send]:
         """Return what a packet leads to."""
