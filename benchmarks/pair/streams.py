@@ -106,7 +106,7 @@ class Streams:
         self.ends: list[End] = []
         self._selector = selectors.DefaultSelector()
         self._lock = threading.Lock()
-        self._over = threading.Event()
+        self._over, self._quiet = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="streams", daemon=True)
         self._thread.start()
 
@@ -140,6 +140,15 @@ class Streams:
         for end in self.ends:
             end.forget()
 
+    def pause(self) -> None:
+        """Say nothing more until `resume`."""
+        self._quiet.set()
+
+    def resume(self) -> None:
+        """Go on."""
+        self._quiet.clear()
+        self.forget()
+
     def close(self) -> None:
         self._over.set()
         self._thread.join()
@@ -157,7 +166,8 @@ class Streams:
                 if end.ended:
                     self._selector.unregister(end.sock)
             if (now := time.monotonic()) >= due:
-                with self._lock:
-                    for end in self.ends:
-                        end.speak()
+                if not self._quiet.is_set():
+                    with self._lock:
+                        for end in self.ends:
+                            end.speak()
                 due = max(due + TICK_S, now)

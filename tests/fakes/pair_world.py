@@ -57,6 +57,8 @@ class World:
         """By sender: the share of its heartbeats that are lost."""
         self.delay_ms = 5
         self.repeats = 0.0
+        self.refuses = True
+        """Whether a dead member's machine says that nobody listens: it does not where it has no power."""
         self.clean_since = [0, 0]
         """By sender: since when all that it sent has arrived, or will within MOST_DELAY_MS."""
         self._events: list[tuple[int, int, Callable[[], None]]] = []
@@ -132,11 +134,22 @@ class World:
     def _arrive(self, number: int, data: bytes) -> None:
         member = self.members[number]
         if member.core is None:
-            return
-        if member.runs(self.now):
+            self._refuse(1 - number)
+        elif member.runs(self.now):
             self._hear(number, data)
         else:
             member.waiting.append(data)
+
+    def _refuse(self, number: int) -> None:
+        """Tell a member that its heartbeat found nobody, if that gets through."""
+        member = self.members[number]
+        if (
+            self.refuses
+            and member.core is not None
+            and member.runs(self.now)
+            and self.chance.random() >= self.loss[1 - number]
+        ):
+            self._perform(number, member.core.told_gone())
 
     def _perform(self, number: int, effects: list) -> None:
         member = self.members[number]

@@ -52,6 +52,10 @@ class PairMachine(RuleBasedStateMachine):
     def delays_change(self, delay: int, repeats: float) -> None:
         self.world.delay_ms, self.world.repeats = delay, repeats
 
+    @rule(refuses=st.booleans())
+    def dead_members_machines_have_power_or_not(self, refuses: bool) -> None:
+        self.world.refuses = refuses
+
     @rule(member=MEMBER, copied=st.booleans())
     def copies_are_complete_or_not(self, member: int, copied: bool) -> None:
         core = self.world.members[member].core
@@ -96,13 +100,23 @@ def test_in_active_active_each_serves_its_own() -> None:
     assert holdings(settled(active_active=True)) == [{"a"}, {"b"}]
 
 
-def test_a_dead_members_share_is_taken_over_and_announced_within_700_ms() -> None:
+@pytest.mark.parametrize(("refuses", "ms"), [(False, 700), (True, 300)])
+def test_a_dead_members_share_is_taken_over_and_announced(refuses: bool, ms: int) -> None:
     world = settled(active_active=True)
+    world.refuses = refuses
     died = world.now
     world.kill(0)
-    world.run(700)
+    world.run(ms)
     assert holdings(world) == [set(), {"a", "b"}]
-    assert died < world.members[1].announced <= died + 700
+    assert died < world.members[1].announced <= died + ms
+
+
+def test_a_refusal_counts_for_nothing_while_heartbeats_come() -> None:
+    world = settled()
+    for _ in range(50):
+        world.run(37)
+        assert world.core(1).told_gone() == []
+    assert holdings(world) == [{"a"}, set()]
 
 
 def test_a_member_that_comes_back_takes_nothing_by_itself() -> None:

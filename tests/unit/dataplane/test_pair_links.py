@@ -54,6 +54,15 @@ def test_the_lower_id_serves_and_its_death_is_noticed() -> None:
         assert told[:2] == [Serve(frozenset({"a"})), Announce()]
 
 
+def test_a_process_that_is_gone_is_not_waited_for() -> None:
+    # A hundred heartbeats are a minute: more than is waited for here.
+    pair = {me: replace(one, missed=100, interval_ms=600) for me, one in pair_of(paths=2).items()}
+    with member("b", pair["b"]) as (b, _):
+        with member("a", pair["a"]) as (a, _):
+            wait_until(lambda: a.status.hears_partner and b.status.hears_partner)
+        wait_until(lambda: b.status.holds == {"a"})
+
+
 def test_a_gateway_that_ends_in_order_hands_over_before() -> None:
     pair = pair_of(Mode.ACTIVE_ACTIVE)
     with member("a", pair["a"]) as (a, told), member("b", pair["b"]) as (b, _):

@@ -1,0 +1,75 @@
+"""What a gateway of a pair does when its share of the work changes: at once, and with the same tables but for that."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from ipaddress import IPv4Address
+
+import numpy as np
+import pytest
+
+from dataplane.control import gateway as gateways
+from dataplane.control.gateway import Gateway, Wanted
+from dataplane.control.link import Options
+from dataplane.control.pair.duties import Work
+from dataplane.control.slow.directory import Duty
+from dataplane.gateway.compile import compile_tables
+from tests.fakes.gateway_site import EXTERNAL, LOCAL, NETWORK, UNDERLAY
+
+TAKEN_VTEP, TAKEN_WAN = IPv4Address("192.168.0.2"), IPv4Address("203.0.113.3")
+NOTHING = Work(active=False, taken_vtep=None, duty=Duty(public=False))
+ALL_OF_IT = Work(
+    active=True, taken_vtep=TAKEN_VTEP, duty=Duty(taken={UNDERLAY: TAKEN_VTEP, EXTERNAL: TAKEN_WAN})
+)  # fmt: skip
+LESS = replace(NETWORK, generation=NETWORK.generation + 1, vpcs=NETWORK.vpcs[:1], peerings=frozenset())
+
+
+@pytest.fixture
+async def standby() -> AsyncIterator[Gateway]:
+    made = Gateway(LOCAL, Options(), Wanted(network=NETWORK, work=NOTHING), paired=True)
+    yield made
+    await made.stop()
+
+
+async def test_a_takeover_gives_the_tables_that_would_have_been_compiled(standby: Gateway) -> None:
+    generation = standby.take_up(ALL_OF_IT)
+    wanted = compile_tables(
+        LOCAL, NETWORK, neighbours={}, generation=generation, active=True, taken_vtep=TAKEN_VTEP
+    )  # fmt: skip
+    for name, array in wanted._asdict().items():
+        assert np.array_equal(getattr(standby.tables, name), array), name
+
+
+async def test_what_it_answers_for_follows_the_work(standby: Gateway) -> None:
+    before = {(send.port, send.frame[28:32]) for send in standby.slow.announcements()}
+    standby.take_up(ALL_OF_IT)
+    after = {(send.port, send.frame[28:32]) for send in standby.slow.announcements()}
+    new = {(UNDERLAY, TAKEN_VTEP.packed), (EXTERNAL, TAKEN_WAN.packed)}
+    assert before < after
+    assert after >= new
+    assert not before & new
+    standby.take_up(NOTHING)
+    assert {(send.port, send.frame[28:32]) for send in standby.slow.announcements()} == before
+
+
+async def test_a_takeover_waits_for_no_compilation_and_is_not_undone_by_it(
+    standby: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    going_on = threading.Event()
+
+    def slowly(*arguments: object, **named: object) -> object:
+        assert going_on.wait(60)
+        return compile_tables(*arguments, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(gateways, "compile_tables", slowly)
+    changing = asyncio.create_task(standby.serve(lambda wanted: replace(wanted, network=LESS)))
+    await asyncio.sleep(0.05)
+    taken = standby.take_up(ALL_OF_IT)
+    assert not changing.done()
+    going_on.set()
+    assert await changing > taken
+    assert (standby.wanted.network, standby.wanted.work) == (LESS, ALL_OF_IT)
+    wanted = compile_tables(LOCAL, LESS, neighbours={}, generation=0, active=True, taken_vtep=TAKEN_VTEP)
+    assert np.array_equal(standby.tables.own, wanted.own)
+    assert np.array_equal(standby.tables.vpcs, wanted.vpcs)
