@@ -10,6 +10,7 @@ NAMES = {
     "session": "jobs that come and go, links and spines that fail at 16,000 GPUs: time, and flows that had to move",
     "southbound": "10,000 rules to one switch, beside ovs-ofctl; needs Open vSwitch and a source tree",
     "submit": "SubmitJob until every switch has acknowledged, in the lab; needs root and a source tree",
+    "takeover": "one of two gateways is killed under TCP: for how long nothing arrives, and what is lost; needs root",
     "telemetry": "10,000 ports at 1 Hz through a real mosquitto: the collector's share of a core, losses, memory",
 }
 """Every benchmark with what it measures; a module of the same name is its code."""

@@ -6,7 +6,6 @@ either end; TCP's own patience is part of it: a sender tries again after 200, 60
 
 import os
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -143,8 +142,3 @@ def run(out: TextIO, plans: Sequence[Plan] = PLANS) -> Found:
             flush=True,
         )
     return found
-
-
-if __name__ == "__main__":
-    named = [plan for plan in PLANS if any(word in plan.name for word in sys.argv[1:])]
-    run(sys.stdout, named or PLANS)

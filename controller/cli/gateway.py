@@ -189,3 +189,22 @@ def show_gateway(gateway_id: str, runtime_dir: Path, *, as_json: bool) -> None:
     for name, table in found["tables"].items():
         console.print(f"{name.replace('_', ' ')}: {table['used']:,} of {table['room']:,}")
     console.print(f"received and injected {found['received']:,}, sent, dropped and punted {found['ended']:,}")
+    for line in _pair_lines(found["pair"]) if found["pair"] else ():
+        console.print(line)
+
+
+def _pair_lines(pair: dict[str, Any]) -> list[str]:
+    """Say how a pair stands."""
+    mine, its = (", ".join(pair[key]) or "nothing" for key in ("serves", "partner_serves"))
+    heard = f"is heard and serves {its}" if pair["hears_partner"] else "is not heard"
+    copies = [f"{'complete' if pair[key] else 'not complete'} {where}"
+              for key, where in (("has_copy", "here"), ("partner_has_copy", "there"))]  # fmt: skip
+    sent, received, refused = (pair[f"records_{what}"] for what in ("sent", "received", "refused"))
+    return [
+        f"{pair['mode']} with {pair['partner_id']}: serves {mine}; the partner {heard}",
+        f"copies of connections: {copies[0]}, {copies[1]}; records sent {sent:,}, received {received:,}, refused "
+        f"{refused:,}; begun {pair['copies_begun']:,}, anew {pair['copies_anew']:,}, stalls {pair['stalls']:,}, "
+        f"faults {pair['faults']:,}",
+        f"takeovers {pair['takeovers']:,}, conflicts {pair['conflicts']:,}; heartbeats ignored "
+        f"{pair['heartbeats_ignored']:,}, refused {pair['heartbeats_refused']:,}",
+    ]

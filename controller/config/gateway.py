@@ -18,6 +18,7 @@ from controller.config.sample_file import sample
 from controller.config.shape_error import shape_problems
 from controller.model.admission import Problem
 from dataplane.config.check_local import local_problems
+from dataplane.config.check_pair import pair_problems
 from dataplane.config.local import Interface, Limits, LocalConfig, PortShare, ProviderNetwork, Side, Timeouts
 from dataplane.config.network import Realm
 from dataplane.config.pair import Mode, PairConfig
@@ -154,10 +155,8 @@ class PartnerShape(Shape):
     takes_over: list[TakenShape] = Field(
         default_factory=list, description="the partner's addresses that are served while the partner is not"
     )
-    interval_ms: Annotated[int, Field(ge=10, le=60_000)] = Field(
-        default=_PAIR.interval_ms, description="between heartbeats"
-    )
-    missed: Annotated[int, Field(ge=2, le=1_000)] = Field(
+    interval_ms: int = Field(default=_PAIR.interval_ms, description="between heartbeats")
+    missed: int = Field(
         default=_PAIR.missed, description="heartbeats that do not come until the partner counts as dead"
     )
     preempt: bool = Field(
@@ -234,7 +233,7 @@ def load_gateway(path: Path) -> GatewayConfig:
     return GatewayConfig(
         local=local,
         controller=shape.controller,
-        partner=_pair(name, shape),
+        partner=_pair(name, shape, local),
         metrics=shape.metrics,
         runtime_dir=Path(shape.runtime_dir),
         backend=shape.backend,
@@ -281,16 +280,12 @@ def _local(name: str, shape: GatewayShape) -> LocalConfig:
     )
 
 
-def _pair(name: str, shape: GatewayShape) -> PairConfig | None:
-    """Return what is said of the partner; raises InputError for a key that cannot be read or a foreign interface."""
+def _pair(name: str, shape: GatewayShape, local: LocalConfig) -> PairConfig | None:
+    """Return what is said of the partner; raises InputError for a key that cannot be read, and what makes no pair."""
     told = shape.partner
     if told is None:
         return None
-    names = [one.name for one in shape.interfaces]
-    if strange := [i for i, one in enumerate(told.takes_over) if one.interface not in names]:
-        text = f"{shown(told.takes_over[strange[0]].interface)} is none of the interfaces, {', '.join(names)}"
-        raise refusal(name, [Problem(f"partner.takes_over[{strange[0]}].interface", text)])
-    return PairConfig(
+    pair = PairConfig(
         partner_id=told.partner_id,
         mode=Mode(told.mode),
         paths=tuple(PairPath(listen=one.listen, partner=one.partner) for one in told.paths),
@@ -301,6 +296,9 @@ def _pair(name: str, shape: GatewayShape) -> PairConfig | None:
         hold_s=told.hold_s,
         key=_key(name, told.key_file) if told.key_file else b"",
     )
+    if found := [Problem(*line.split(": ", 1)) for line in pair_problems(local, pair)]:
+        raise refusal(name, found)
+    return pair
 
 
 def _key(name: str, file: str) -> bytes:

@@ -32,7 +32,41 @@ OFFERED = Family("heddle_gateway_offered_generation", "gauge", "Tables compiled 
 IN_USE = Family("heddle_gateway_used_generation", "gauge", "Tables that packets go by.")
 RESTARTS = Family("heddle_gateway_restarts_total", "counter", "Starts of the data process after the first.")
 BUSY = Family("heddle_gateway_busy_seconds_total", "counter", "Time in which the data process had packets.")
-FAMILIES = (*PORT.values(), DROPPED, PUNTED, ANSWERED, REFUSED, ROWS, ROOM, CONFIGURED, OFFERED, IN_USE, RESTARTS, BUSY)
+SERVES = Family("heddle_gateway_pair_serves", "gauge", "1 where it serves this share of a pair's work.", ("share",))
+PAIR = {
+    "hears_partner": Family("heddle_gateway_pair_hears_partner", "gauge", "1 while the partner's heartbeats come."),
+    "has_copy": Family(
+        "heddle_gateway_pair_has_copy", "gauge", "1 while all connections of the partner are kept here as well."
+    ),
+    "partner_has_copy": Family(
+        "heddle_gateway_pair_partner_has_copy", "gauge", "1 while the partner keeps all connections as well."
+    ),
+    "takeovers": Family("heddle_gateway_pair_takeovers_total", "counter", "Shares taken, the first included."),
+    "conflicts": Family("heddle_gateway_pair_conflicts_total", "counter", "Shares that both served and it let go."),
+    "copies_begun": Family(
+        "heddle_gateway_pair_copies_begun_total", "counter", "Times that the partner was told all over a new link."
+    ),
+    "copies_anew": Family(
+        "heddle_gateway_pair_copies_anew_total", "counter", "Times that it was told all again, for records were lost."
+    ),
+    "stalls": Family(
+        "heddle_gateway_pair_stalls_total", "counter", "Times that records waited for the partner's answer."
+    ),
+    "faults": Family("heddle_gateway_pair_faults_total", "counter", "Links that ended for the other end was wrong."),
+}
+"""By field of how the pair stands."""
+BEATS = Family(
+    "heddle_gateway_pair_bad_heartbeats_total", "counter", "Heartbeats that were old, or not the partner's.", ("why",)
+)
+RECORDS = Family(
+    "heddle_gateway_pair_records_total", "counter", "Records of connections, by what was done with them.", ("what",)
+)
+PAIRED = (SERVES, *PAIR.values(), BEATS, RECORDS)
+"""Told by gateways with a partner."""
+FAMILIES = (
+    *PORT.values(), DROPPED, PUNTED, ANSWERED, REFUSED, ROWS, ROOM, CONFIGURED, OFFERED, IN_USE, RESTARTS, BUSY,
+    *PAIRED,
+)  # fmt: skip
 
 
 def gateway_text(status: Mapping[str, Any]) -> str:
@@ -53,6 +87,16 @@ def _lines(status: Mapping[str, Any]) -> Iterator[str]:
     ):  # fmt: skip
         yield from lines(family, [("", status[field])])
     yield from lines(BUSY, [("", status["busy_ns"] / 1e9)])
+    if status["pair"] is not None:
+        yield from _paired(status["pair"])
+
+
+def _paired(pair: Mapping[str, Any]) -> Iterator[str]:
+    yield from _by(SERVES, {share: int(share in pair["serves"]) for share in pair["shares"]})
+    for field, family in PAIR.items():
+        yield from lines(family, [("", int(pair[field]))])
+    yield from _by(BEATS, {why: pair[f"heartbeats_{why}"] for why in ("ignored", "refused")})
+    yield from _by(RECORDS, {what: pair[f"records_{what}"] for what in ("sent", "received", "refused")})
 
 
 def _by(family: Family, values: Mapping[str, int]) -> Iterator[str]:

@@ -11,7 +11,7 @@ import time
 from dataplane.config.pair import PairConfig
 from dataplane.control.gateway import Gateway
 from dataplane.control.heartbeats import Heartbeats
-from dataplane.control.pair.duties import work_of
+from dataplane.control.pair.duties import shares_of, work_of
 from dataplane.control.pair.ownership import Announce, Serve
 from dataplane.control.record_links import RecordLinks
 from dataplane.control.status import PairLook
@@ -40,6 +40,7 @@ class Pairing:
         return PairLook(
             partner_id=self._pair.partner_id,
             mode=self._pair.mode.value,
+            shares=tuple(sorted(shares_of(self._gateway.local.gateway_id, self._pair))),
             serves=tuple(sorted(beats.holds)),
             partner_serves=tuple(sorted(beats.partner_holds)),
             hears_partner=beats.hears_partner,

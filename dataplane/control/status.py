@@ -27,8 +27,10 @@ class PairLook:
 
     partner_id: str
     mode: str
+    shares: tuple[str, ...]
+    """What the work of the two is divided in, each called by the member whose it is at first."""
     serves: tuple[str, ...]
-    """The shares that it serves, each called by the member whose it is at first."""
+    """Those that this one serves."""
     partner_serves: tuple[str, ...]
     """Those that the partner says it serves; none while it is not heard."""
     hears_partner: bool

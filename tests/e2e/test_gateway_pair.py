@@ -91,6 +91,22 @@ def first_through(gateway: Running, vtep: str) -> Packet:
     return left[0]
 
 
+def test_how_the_pair_stands_can_be_seen(pair: tuple[Running, Running]) -> None:
+    first, second = pair
+    first.forwards()
+    second.until(lambda: second.status()["pair"]["has_copy"] and first.status()["pair"]["has_copy"])
+    look = second.status()["pair"]
+    assert (look["serves"], look["partner_serves"], look["hears_partner"]) == ([], [first.id], True)
+    first.until(lambda: first.status()["pair"]["partner_has_copy"])
+    said = first.show()
+    assert f"active-standby with {second.id}: serves {first.id}; the partner is heard and serves nothing" in said
+    assert "copies of connections: complete here, complete there" in said
+    assert first.stop() == 0
+    second.until(lambda: not second.status()["pair"]["hears_partner"])
+    assert f"serves {first.id}; the partner is not heard" in second.show()
+    assert second.status()["pair"]["takeovers"] == 1
+
+
 def test_one_that_is_told_to_end_hands_over(pair: tuple[Running, Running]) -> None:
     first, second = pair
     first.forwards()

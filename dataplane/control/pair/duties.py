@@ -5,7 +5,6 @@ active-active each member's own addresses are a share; the public ones go with t
 comes for the other's connections is forwarded by the copies. A member whose addresses are no share keeps them always.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 
@@ -73,22 +72,3 @@ def work_of(local: LocalConfig, pair: PairConfig, held: frozenset[str]) -> Work:
         taken_vtep=vteps[0] if vteps else None,
         duty=Duty(own=me in held or me not in shares, public=min(shares) in held, taken=taken),
     )
-
-
-def pair_problems(local: LocalConfig, pair: PairConfig) -> Iterator[str]:
-    """Yield what is wrong with a partner's configuration, a line each with the place."""
-    if pair.partner_id == local.gateway_id or not pair.partner_id:
-        yield f"partner: id: {pair.partner_id!r} has to be that of the other gateway"
-    if not pair.paths:
-        yield "partner: paths: there has to be one at least"
-    if not 10 <= pair.interval_ms <= 10_000 or not 2 <= pair.missed <= 100:
-        yield f"partner: {pair.missed} heartbeats of {pair.interval_ms} ms: 2 to 100 of 10 to 10,000 ms"
-    by_name = {interface.name: interface for interface in local.interfaces}
-    for name, address in pair.takes_over:
-        if name not in by_name:
-            yield f"partner: takes_over: {name} is none of this gateway's interfaces"
-        elif by_name[name].address == address:
-            yield f"partner: takes_over: {address} on {name} is this gateway's own"
-    underlays = {interface.name for interface in local.interfaces if interface.side is Side.UNDERLAY}
-    if not underlays & {name for name, _ in pair.takes_over}:
-        yield "partner: takes_over: its VTEP, the address on an underlay interface, is missing"

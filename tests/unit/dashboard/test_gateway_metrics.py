@@ -1,15 +1,23 @@
 """What Prometheus is told of a gateway."""
 
 import subprocess
+from dataclasses import replace
 
 import pytest
 
 from controller.dashboard.gateway_metrics import FAMILIES, gateway_text
 from dataplane.control.shared import Word, make_shared, shared_of
-from dataplane.control.status import Occupancy, Status, counted
+from dataplane.control.status import Occupancy, PairLook, Status, counted
 from dataplane.engine.reasons import Drop, Punt
 from tests.fakes.gateway_site import LOCAL
 from tests.unit.dashboard.test_metrics import promtool, samples
+
+PAIR = PairLook(
+    partner_id="gw-2", mode="active-active", shares=("gw-1", "gw-2"), serves=("gw-1",), partner_serves=("gw-2",),
+    hears_partner=True, has_copy=True, partner_has_copy=False, takeovers=3, conflicts=1, heartbeats_ignored=4,
+    heartbeats_refused=5, records_sent=60, records_received=70, records_refused=8, copies_begun=2, copies_anew=1,
+    stalls=9, faults=6,
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -24,7 +32,7 @@ def status() -> Status:
     found = Status(
         gateway_id="gw-1", pid=1, backend="af-xdp", notices=(), configured=4, generation_offered=9, restarts=2,
         tables={"connections": Occupancy(used=3, room=64)}, refused={"to_slow_path": 1},
-        slow_path={"answered_arp": 7}, **counted(LOCAL, shared),
+        slow_path={"answered_arp": 7}, pair=PAIR, **counted(LOCAL, shared),
     )  # fmt: skip
     made.close()
     return found
@@ -41,6 +49,18 @@ def test_packets_are_told_by_port_and_by_reason(status: Status) -> None:
 
 def test_what_came_in_and_what_ended_are_summed(status: Status) -> None:
     assert (status.received, status.ended) == (30, 30)
+
+
+def test_how_a_pair_stands_is_told_and_nothing_of_it_without_a_partner(status: Status) -> None:
+    found = samples(gateway_text(status.as_json()))
+    assert found["heddle_gateway_pair_serves", 'share="gw-1"'] == 1
+    assert found["heddle_gateway_pair_serves", 'share="gw-2"'] == 0
+    assert found["heddle_gateway_pair_partner_has_copy", ""] == 0
+    assert found["heddle_gateway_pair_takeovers_total", ""] == 3
+    assert found["heddle_gateway_pair_records_total", 'what="refused"'] == 8
+    assert found["heddle_gateway_pair_bad_heartbeats_total", 'why="ignored"'] == 4
+    alone = gateway_text(replace(status, pair=None).as_json())
+    assert "_pair_" not in alone
 
 
 def test_every_family_that_is_told_is_in_the_catalogue_and_has_its_prefix(status: Status) -> None:
