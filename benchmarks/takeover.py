@@ -8,7 +8,7 @@ import os
 import statistics
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +33,7 @@ class Plan:
     name: str
     mode: str
     death: Death
-    ways: dict[str, Sequence[str]]
+    ways: Mapping[str, Sequence[str]]
     """By host, the gateways that it sends to."""
     kills: int = KILLS
 

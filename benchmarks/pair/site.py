@@ -11,7 +11,7 @@ Red and blue have the same addresses; green is red's peer; red2 has a floating I
 with a process that holds it. The switches learn MACs as switches do, so a takeover has to be announced to be seen.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, ip_network
 from pathlib import Path
@@ -105,7 +105,7 @@ def network() -> NetworkConfig:
 class Site:
     """All of it; `way_out` says by host which gateways' VTEPs its packets for the gateway go to, in equal parts."""
 
-    def __init__(self, way_out: dict[str, Sequence[str]] | None = None) -> None:
+    def __init__(self, way_out: Mapping[str, Sequence[str]] | None = None) -> None:
         ways = way_out or dict.fromkeys(HOSTS, ("gw1",))
         names = ("switches", "internet", *HOSTS, *GATEWAYS, *(machine.name for machine in MACHINES))
         self.spaces = {name: Space() for name in names}
@@ -135,7 +135,7 @@ class Site:
             for cable in CABLES:
                 self._number(gateway, cable)
 
-    def _make(self, ways: dict[str, Sequence[str]]) -> None:
+    def _make(self, ways: Mapping[str, Sequence[str]]) -> None:
         for space in self.spaces.values():
             space.run("sh", "-c", "echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6", check=False)  # no chatter
             space.run("ip", "link", "set", "lo", "up")
