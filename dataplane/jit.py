@@ -4,7 +4,7 @@ A kernel that Python calls is a `kernel`, and is kept on disk; what kernels call
 kernels of other files of the dataplane: the cache is valid for one state of all of them together.
 
 With `HEDDLE_BOUNDS_CHECK=1` in the environment every access to an array or to a packet's bytes is checked and raises
-IndexError; such code is some times slower and is not kept on disk.
+IndexError, a negative index as well; such code is some times slower and is not kept on disk.
 """
 
 import os
@@ -14,7 +14,9 @@ from typing import Any, ParamSpec, TypeVar
 
 import numba
 import numpy as np
+from numba.core import types
 from numba.core.registry import CPUDispatcher
+from numba.np import arrayobj
 from numpy.typing import NDArray
 
 from kernels.cache import digest, keep_on_disk
@@ -39,6 +41,15 @@ Result = TypeVar("Result")
 _OPTIONS = {"nogil": True, "_nrt": False, "error_model": "numpy", "boundscheck": CHECKED}
 # What only kernels call needs no way in from Python: taking dozens of arrays apart was a third of all compiling.
 _INNER_OPTIONS = {**_OPTIONS, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+
+
+def _as_it_is(context: Any, builder: Any, kind: Any, index: Any, size: Any) -> Any:
+    """Stand for Numba's function that counts a negative index from the end: ours say "none", so they are faults."""
+    return context.cast(builder, index, kind, types.intp)
+
+
+if CHECKED:
+    arrayobj.fix_integer_index = _as_it_is
 
 
 class _Inner(CPUDispatcher):

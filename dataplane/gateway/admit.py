@@ -32,7 +32,7 @@ from dataplane.gateway.connections import NOWHERE, connect, end_connection, find
 from dataplane.gateway.decide import ACCEPTED, NO_CONNECTION, decide, let_go
 from dataplane.gateway.kinds import ON
 from dataplane.gateway.quoted import is_error
-from dataplane.gateway.schema import FROM_PARTNER, OUTSIDE, OWN_PER_ENDPOINT, REPLY, Tables
+from dataplane.gateway.schema import DECIDED, FROM_PARTNER, OUTSIDE, OWN_PER_ENDPOINT, REPLY, Tables
 from dataplane.gateway.state import State
 from dataplane.gateway.track import ACK, FIN, FLAGS_AT, PROVIDER_SIDE, RST, SYN, carry, comes_from_its_side, lead
 from dataplane.jit import Bytes, Row, Rows, element, inline, kernel, part
@@ -135,6 +135,22 @@ def _open(packet: Row, memory: Bytes, tables: Tables, state: State, now_ns: int)
     return ACCEPTED
 
 
+@inline
+def _is_translated_alike(state: State, forward: Row, back: Row) -> bool:
+    """Whether the draft is what a connection is: addresses and ports as it leaves, and the mappings that it holds."""
+    draft = state.draft[0]
+    return (
+        draft.new_source_lo == forward.new_source_lo
+        and draft.new_source_hi == forward.new_source_hi
+        and draft.new_target_lo == forward.new_target_lo
+        and draft.new_target_hi == forward.new_target_hi
+        and draft.new_ports == forward.new_ports
+        and draft.out_vni == forward.out_vni
+        and draft.mapping == forward.mapping
+        and state.draft[1].mapping == back.mapping
+    )
+
+
 @kernel
 def readmit(tables: Tables, state: State, row: int) -> int:
     """Decide about a connection anew, from whichever of its rows; a reason where it ended."""
@@ -150,18 +166,14 @@ def readmit(tables: Tables, state: State, row: int) -> int:
     draft.key = forward.key
     verdict = decide(tables, state)
     if verdict == ACCEPTED:
+        is_same = _is_translated_alike(state, forward, back)
         let_go(state)
-        if (
-            draft.new_source_lo == forward.new_source_lo
-            and draft.new_target_lo == forward.new_target_lo
-            and draft.new_ports == forward.new_ports
-            and draft.out_vni == forward.out_vni
-        ):
+        if is_same:
             forward.next_hop = draft.next_hop
             back.next_hop = state.draft[1].next_hop
             for each in (forward, back):
                 each.generation = tables.generation[0]
-                each.flags &= ~FROM_PARTNER
+                each.flags = each.flags & ~(FROM_PARTNER | DECIDED) | draft.flags
             return ACCEPTED
         verdict = Drop.NO_MAPPING.value
     elif verdict == NO_CONNECTION:

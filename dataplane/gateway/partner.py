@@ -11,7 +11,7 @@ connection's here is refused and counted; so is one for which there is no room.
 from dataplane.gateway.connections import NOWHERE, VNI, connect, end_connection, find_connection
 from dataplane.gateway.journal import describe
 from dataplane.gateway.mappings import NO_MAPPING, forget, mapping_for
-from dataplane.gateway.schema import FROM_PARTNER, OWN_PER_ENDPOINT, REPLY, Tables
+from dataplane.gateway.schema import DECIDED, FROM_PARTNER, OWN_PER_ENDPOINT, REPLY, Tables
 from dataplane.gateway.state import (
     ENDED,
     JOURNAL_HEAD,
@@ -27,6 +27,7 @@ from dataplane.gateway.state import (
 from dataplane.jit import Row, Rows, inline, kernel
 
 V4 = 0xFFFF_FFFF
+ALL_FLAGS = 0xFF
 NO_GENERATION = -1
 
 
@@ -88,7 +89,7 @@ def take_in(tables: Tables, state: State, records: Rows, count: int, now_ns: int
         if record.what == ENDED:
             if row != NOWHERE and state.connections[row].flags & FROM_PARTNER:
                 end_connection(state, row)
-        elif record.what != UPDATED or record.key == 0:
+        elif record.what != UPDATED or not _is_sound(record):
             refused += 1
         elif row == NOWHERE:
             refused += 0 if _make(tables, state, record, now_ns) else 1
@@ -96,6 +97,18 @@ def take_in(tables: Tables, state: State, records: Rows, count: int, now_ns: int
             refused += 1
     state.counts[PARTNER_REFUSED] += refused
     return refused
+
+
+@inline
+def _is_sound(record: Row) -> bool:
+    """Whether the words of a record are within what they stand for, so that no row that is made of them looks free."""
+    return (
+        record.key >> 24 & 0xFF != 0
+        and 0 <= record.new_ports <= V4
+        and 0 <= record.out_vni <= VNI
+        and 0 <= record.mapped <= 3
+        and record.flags & ~ALL_FLAGS == 0
+    )
 
 
 @inline
@@ -113,8 +126,8 @@ def _refresh(state: State, record: Row, row: int, now_ns: int) -> bool:
         connection.flags = news | FROM_PARTNER
         back.flags = news | FROM_PARTNER | REPLY
     else:
-        connection.flags |= news
-        back.flags |= news
+        connection.flags |= news & ~DECIDED
+        back.flags |= news & ~DECIDED
     connection.last_seen_ns = max(connection.last_seen_ns, now_ns - max(record.idle_ns, 0))
     return True
 

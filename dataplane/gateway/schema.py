@@ -150,3 +150,5 @@ REPLY, TRANSLATED, SEEN_REPLY, ESTABLISHED, CLOSING, FROM_PARTNER, FLOATING, BOR
 """Flags of a connection's row: this is the direction of the answers; addresses or ports change; an answer was seen;
 TCP's handshake is done; a FIN or RST was seen; told by the partner, not seen here; by floating IP; to the provider's
 networks. Both rows have the same flags, but for REPLY."""
+DECIDED = TRANSLATED | FLOATING | BORDER
+"""Those that say what was decided; the others say what was seen."""

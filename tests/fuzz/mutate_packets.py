@@ -1,7 +1,11 @@
 """Put mutated packets through two gateways that differ only in the rubbish around each packet; print what came of it.
 
 A program of its own, because bounds are checked (HEDDLE_BOUNDS_CHECK=1) or not for all kernels of a process.
-Arguments: packets, seed. Prints one JSON object.
+Arguments: packets, seed. Prints one JSON object; `missed` names the faults, planted at the end, that nothing found.
+
+Beside packets, what else a data process reads is mutated: frames that the slow path sends or lets in, and the records
+of a partner, which are its own, changed. What is punted goes to the slow path, whose frames are sent. Now and then
+nobody reads the ring of punted packets, or collects what left, so that these fill up. Tables change in between.
 """
 
 import json
@@ -10,112 +14,180 @@ import time
 
 import numpy as np
 
-from dataplane.config.local import Limits
-from dataplane.engine.burst import BURST, PACKET
-from dataplane.engine.counters import make_counters
+from dataplane.control.slow.departure import Ways
+from dataplane.control.slow.directory import Directory
+from dataplane.control.slow.slow_path import SlowPath
 from dataplane.engine.graph import arrays_of
 from dataplane.engine.reasons import Drop, Punt
 from dataplane.gateway.graph import graph_of
-from dataplane.gateway.state import PAIRS_BACK, PAIRS_HELD, PAIRS_USED, empty_state
-from dataplane.io.in_memory import MemoryPorts
-from dataplane.io.layout import FREE
+from dataplane.gateway.state import JOURNAL_LOST, PARTNER_REFUSED, RECORD
 from dataplane.jit import CHECKED
 from tests.fakes.compiled_packets import started
-from tests.fakes.gateway_chain import through
-from tests.fakes.two_tenants import LOCAL, tenants_tables
-from tests.fuzz.packet_mutations import arrive, differ, seeds_of
+from tests.fakes.two_tenants import LOCAL
+from tests.fuzz.changing_tables import GENERATIONS
+from tests.fuzz.mutated_gateway import PORTS, SLOW_PATH, Gateway
+from tests.fuzz.packet_mutations import arrive, differ, seeds_of, throw_in
 from tests.fuzz.packet_seeds import SEEDS
+from tests.fuzz.planted_faults import BREAKABLE, KINDS, broken, found_faults
 
-LIMITS = Limits(connections=512, mappings=128, fragments=64, connections_per_endpoint=128)
-STEP_NS = 5_000_000
-"""Between bursts: connections age as fast as new ones come."""
-RELOAD = 1000
+STEP_NS = 50_000_000
+"""Between bursts: connections age as fast as new ones come. Now and then time stands still, so that shares run out."""
+RELOAD = 120
 """Bursts after which the tables are those of another generation."""
-PORTS, BUFFERS = 4, 256
+EDGES = np.array([0, 1, -1, 3, 0xFF, 0xFFFF, 0xFF_FFFF, 1 << 24, 0xFFFF_FFFF, 1 << 32, 1 << 62, -(1 << 63)])
 
 
-class Gateway:
-    """Elements, state and ports of one of the two."""
+class Search:
+    """Two gateways, and what is done to both."""
 
-    def __init__(self) -> None:
-        self.memory = MemoryPorts(PORTS, buffers=BUFFERS)
-        self.ports = self.memory.ports
-        self.state = empty_state(LIMITS)
-        self.counters = make_counters(PORTS, 3)
-        self.packets = np.zeros(BURST, PACKET)
+    def __init__(self, seed, planted=""):
+        self.planted = planted
+        self.seeds, self.chance, self.numbers = seeds_of(SEEDS), started(seed), np.random.default_rng(seed)
+        self.graph = arrays_of(graph_of(LOCAL))
+        self.one, self.other = Gateway(), Gateway()
+        self.here, self.there = np.zeros(1 << 16, np.uint8), np.zeros(1 << 16, np.uint8)
+        self.left, self.faults, self.slowest_ns = np.zeros(PORTS, np.int64), [], 0
+        self.packets, self.now_ns, self.bursts, self.records = 0, 10**12, 0, 0
+        self.path = SlowPath(Directory(LOCAL, GENERATIONS[0].network), Ways.of(GENERATIONS[0].tables))
 
-    def faults(self, count):
-        """Return what is wrong after a burst."""
-        fates = self.packets["node"][:count]
-        if not ((fates >= -3) & (fates <= -1)).all():
-            yield f"packets without a fate: {fates.tolist()}"
-        ports, drops, punts = self.counters.ports, self.counters.drops, self.counters.punts
-        ended = ports["tx_packets"].sum() + drops.sum() + punts.sum()
-        if ports["rx_packets"].sum() != ended or drops[Drop.BAD_STATE]:
-            yield f"received {ports['rx_packets'].sum()}, ended {ended}, in bad state {drops[Drop.BAD_STATE]}"
+    def go_on(self):
+        """Let one burst arrive, and look at what came of it."""
+        if self.bursts % RELOAD == 0:
+            self.reload()
+        one, other, turns = self.one, self.other, self.bursts % 1024
+        if turns % 16 == 15:
+            throw_in(self.seeds, one.injects, other.injects, self.here, np.int64(8), self.chance)
+            port = SLOW_PATH
+        else:
+            rubbish = np.bool_(not 600 < turns <= 620)  # not over what was not collected yet
+            port = arrive(self.seeds, one.ports, other.ports, rubbish, self.here, np.int64(6), self.chance)
+        started_ns = time.thread_time_ns()
+        count = one.turn(port, self.graph, self.tables, self.now_ns)
+        took_ns = time.thread_time_ns() - started_ns
+        if self.bursts:  # the first one compiles
+            self.slowest_ns = max(self.slowest_ns, took_ns)
+        other.turn(port, self.graph, self.tables, self.now_ns)
+        self.look(count)
+        if not 300 <= turns < 380:
+            self.answer()
+        if turns % 8 == 0:
+            self.exchange()
+        if turns == 700:
+            for gateway in (one, other):
+                gateway.use_up_shares(self.now_ns)
+        self.packets, self.bursts = self.packets + count, self.bursts + 1
+        self.now_ns += 0 if 700 <= turns < 720 or 800 <= turns < 900 else STEP_NS
 
-    def state_faults(self):
-        """Return where tables that have to agree do not."""
-        state = self.state
-        rows = state.connections
-        lives = np.flatnonzero(rows["key"])
-        pairs = state.counts[PAIRS_USED] - state.counts[PAIRS_BACK] - state.counts[PAIRS_HELD]
-        if len(lives) != 2 * pairs or len(lives) != np.count_nonzero(state.slots):
-            yield f"{len(lives)} rows, {pairs} pairs, {np.count_nonzero(state.slots)} slots"
-        named = rows["mapping"][lives]
-        references = np.bincount(named[named >= 0], minlength=len(state.mappings))
-        used = state.mappings["key"] != 0
-        if (references != np.where(used, state.mappings["references"], 0)).any():
-            yield "mappings count references that no connection has"
-        if state.owners[:, 3].sum() != pairs:
-            yield f"{state.owners[:, 3].sum()} connections count against endpoints, {pairs} there are"
+    def reload(self):
+        """Take the next tables."""
+        generation = GENERATIONS[self.bursts // RELOAD % len(GENERATIONS)]
+        self.tables = broken(generation.tables, self.planted) if self.planted else generation.tables
+        self.path.configure(Directory(LOCAL, generation.network), Ways.of(self.tables), self.now_ns)
+        self.look_at_state()
+
+    def look(self, count):
+        """Hold rows, rings and what left against each other."""
+        one, other = self.one, self.other
+        self.faults += [*one.faults(count), *other.faults(count)]
+        if one.packets.tobytes() != other.packets.tobytes():
+            self.faults.append(f"burst {self.bursts}: rows depend on what lies around packets")
+        if one.punts.data.tobytes() != other.punts.data.tobytes():
+            self.faults.append(f"burst {self.bursts}: what is punted depends on what lies around packets")
+        if 600 <= self.bursts % 1024 < 620:
+            return
+        if differ(one.ports, other.ports, self.here, self.there, self.left):
+            self.faults.append(f"burst {self.bursts}: what left depends on what lies around packets")
+        if one.lost_buffers():
+            self.faults.append(f"burst {self.bursts}: {one.lost_buffers()} buffers are lost")
+
+    def look_at_state(self):
+        """Hold the two states against each other, and each against itself."""
+        self.faults += self.one.state_faults()
+        if any(a.tobytes() != b.tobytes() for a, b in zip(self.one.state, self.other.state, strict=True)):
+            self.faults.append(f"burst {self.bursts}: state depends on what lies around packets")
+
+    def answer(self):
+        """Let the slow path work; its frames are sent by both gateways."""
+        effects = [] if self.bursts % 20 else self.path.tick(self.now_ns)
+        for punted in self.one.reader.read():
+            effects += self.path.handle(punted, self.now_ns)
+        self.other.reader.read()
+        for effect in effects:
+            for gateway in (self.one, self.other):
+                gateway.injector.send(effect.frame, effect.port)
+
+    def exchange(self):
+        """Hand both gateways what they told their partner, some of it changed."""
+        told, _ = self.one.partner.collect(64 * RECORD.itemsize)
+        if self.other.partner.collect(64 * RECORD.itemsize)[0] != told:
+            self.faults.append(f"burst {self.bursts}: records depend on what lies around packets")
+        words = np.frombuffer(bytearray(told), np.int64).reshape(-1, RECORD.itemsize // 8)
+        for number in np.flatnonzero(self.numbers.random(len(words)) < 0.7):
+            self.mutate(words[number], words)
+        for row in words:
+            kept = [gateway.partner.keep(row.tobytes()) for gateway in (self.one, self.other)]
+            self.records += kept[0] > 0
+
+    def mutate(self, row, words):
+        """Change a few words of a record."""
+        numbers = self.numbers
+        for _ in range(numbers.integers(1, 4)):
+            at = numbers.integers(len(row))
+            match numbers.integers(4):
+                case 0:
+                    row[at] ^= np.int64(1) << numbers.integers(63)
+                case 1:
+                    row[at] = numbers.choice(EDGES)
+                case 2:
+                    row[at] = words[numbers.integers(len(words)), at]
+                case _:
+                    row[at] ^= numbers.integers(1 << 16)
+
+    def result(self, cpu_s):
+        """Return what came of it, as JSON can hold it."""
+        counters, counts = self.one.counters, self.one.state.counts
+        return {
+            "checked": CHECKED,
+            "packets": int(counters.ports["rx_packets"].sum() + counters.ports["rx_injected"].sum()),
+            "faults": self.faults[:10],
+            "left": self.left.tolist(),
+            "sent": int(counters.ports["tx_packets"].sum()),
+            "drops": {Drop(n).name: int(c) for n, c in enumerate(counters.drops) if c},
+            "punts": {Punt(n).name: int(c) for n, c in enumerate(counters.punts) if c},
+            "slow_path": {str(outcome): count for outcome, count in self.path.outcomes.items()},
+            "records": self.records,
+            "records_refused": int(counts[PARTNER_REFUSED]),
+            "journal_lost": int(counts[JOURNAL_LOST]),
+            "slowest_burst_ns": self.slowest_ns,
+            "cpu_s": cpu_s,
+        }
+
+
+def plant():
+    """Plant faults; return those that nothing found."""
+    missed = [*sorted({*range(KINDS)} - {*found_faults(GENERATIONS[0].tables)})]
+    for name in BREAKABLE:
+        search = Search(1, planted=name)
+        try:
+            for _ in range(RELOAD):
+                search.go_on()
+            missed.append(name)
+        except IndexError:
+            pass
+    return missed
 
 
 def main(cases, seed):
-    seeds, graph, chance = seeds_of(SEEDS), arrays_of(graph_of(LOCAL)), started(seed)
-    generations = [tenants_tables(generation) for generation in (1, 2)]
-    one, other = Gateway(), Gateway()
-    here, there = np.zeros(1 << 16, np.uint8), np.zeros(1 << 16, np.uint8)
-    left, faults, slowest_ns, done, now_ns, bursts = np.zeros(PORTS, np.int64), [], 0, 0, 10**12, 0
-    begun_ns = 0
-    while done < cases and not faults:
-        tables = generations[bursts // RELOAD % 2]
-        port = np.int64(arrive(seeds, one.ports, other.ports, here, np.int64(BURST), np.int64(6), chance))
-        started_ns = time.thread_time_ns()
-        count = through(one.ports, port, one.packets, graph, tables, one.state, one.counters, np.int64(now_ns))
-        took_ns = time.thread_time_ns() - started_ns
-        through(other.ports, port, other.packets, graph, tables, other.state, other.counters, np.int64(now_ns))
-        if bursts:  # the first one compiles
-            slowest_ns = max(slowest_ns, took_ns)
-        else:
-            begun_ns = time.process_time_ns()
-        faults += [*one.faults(count), *other.faults(count)]
-        if one.packets.tobytes() != other.packets.tobytes():
-            faults.append(f"burst {bursts}: rows depend on what lies around packets")
-        if differ(one.ports, other.ports, here, there, left):
-            faults.append(f"burst {bursts}: what left depends on what lies around packets")
-        if one.ports.pool[FREE] != BUFFERS:
-            faults.append(f"burst {bursts}: {BUFFERS - one.ports.pool[FREE]} buffers are lost")
-        if bursts % RELOAD == 0 or done + count >= cases:
-            faults += one.state_faults()
-            if any(a.tobytes() != b.tobytes() for a, b in zip(one.state, other.state, strict=True)):
-                faults.append(f"burst {bursts}: state depends on what lies around packets")
-        done, now_ns, bursts = done + int(count), now_ns + STEP_NS, bursts + 1
-    counters = one.counters
-    print(
-        json.dumps(
-            {
-                "checked": CHECKED,
-                "packets": done,
-                "faults": faults[:10],
-                "left": left.tolist(),
-                "drops": {Drop(n).name: int(c) for n, c in enumerate(counters.drops) if c},
-                "punts": {Punt(n).name: int(c) for n, c in enumerate(counters.punts) if c},
-                "slowest_burst_ns": slowest_ns,
-                "cpu_s": (time.process_time_ns() - begun_ns) / 1e9,
-            }
-        )
-    )
+    search, begun_ns = Search(seed), 0
+    while search.packets < cases and not search.faults:
+        try:
+            search.go_on()
+        except IndexError as fault:
+            search.faults.append(f"burst {search.bursts}: {fault}")
+        begun_ns = begun_ns or time.process_time_ns()
+    search.look_at_state()
+    found = search.result((time.process_time_ns() - begun_ns) / 1e9)
+    print(json.dumps({**found, "missed": plant()}))
 
 
 if __name__ == "__main__":

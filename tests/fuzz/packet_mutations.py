@@ -10,6 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dataplane.engine.burst import BURST
+from dataplane.engine.rings import LEAST_FRAME_BYTES, _write_inject
 from dataplane.io.in_memory import collect, offer
 from dataplane.jit import CHECKED
 from dataplane.packet.memory import copy, load8, load16, store8, store16
@@ -134,13 +136,37 @@ def _mend(frame, length, port, base, chance):
 
 
 @step
-def arrive(seeds, one, other, frame, count, calm, chance):
-    """Let the same `count` packets arrive at two sets of ports whose buffers hold different rubbish.
+def _mutated(seeds, seed, frame, calm, chance):
+    """Write a seed to `frame`, changed but for one in `calm`; return its length."""
+    length, port = seeds.length[seed], seeds.port[seed]
+    copy(frame, 0, seeds.data, seeds.start[seed], length)
+    base = _network_at(frame, length, port)
+    if below(chance, calm):
+        for _ in range(1 << below(chance, 3)):
+            length = _change(frame, length, base, seeds, below(chance, seeds.start.size), chance)
+        if below(chance, 8):
+            _mend(frame, length, port, base, chance)
+    return length
+
+
+@step
+def throw_in(seeds, one, other, frame, count, chance):
+    """Let the slow path of two gateways send, or let in, the same `count` packets, some of them to no port at all."""
+    for _ in range(count):
+        length = max(_mutated(seeds, below(chance, seeds.start.size), frame, np.int64(2), chance), LEAST_FRAME_BYTES)
+        port, entering = below(chance, 6) - 1, below(chance, 2)
+        _write_inject(one, frame[:length], port, entering)
+        _write_inject(other, frame[:length], port, entering)
+
+
+@step
+def arrive(seeds, one, other, fills, frame, calm, chance):
+    """Let the same packets arrive at two sets of ports whose buffers hold different rubbish, new one where it `fills`.
 
     One in `calm` stays as it is, so that there are connections for the others to fall into. All arrive at one port,
     as a burst does. Returns the port.
     """
-    for at in range(0, one.memory.size, 8):
+    for at in range(0, one.memory.size if fills else 0, 8):
         rubbish = below(chance, 1 << 53) * 0x9E3779B1
         for byte in range(8):
             value = rubbish >> (8 * byte) & 0xFF
@@ -148,18 +174,11 @@ def arrive(seeds, one, other, frame, count, calm, chance):
             other.memory[at + byte] = ~value & 0xFF
     first = below(chance, seeds.start.size)
     port = seeds.port[first]
-    for _ in range(count):
+    for _ in range(BURST):
         seed = below(chance, seeds.start.size)
         while seeds.port[seed] != port:
             seed = below(chance, seeds.start.size)
-        length = seeds.length[seed]
-        copy(frame, 0, seeds.data, seeds.start[seed], length)
-        base = _network_at(frame, length, port)
-        if below(chance, calm):
-            for _ in range(1 << below(chance, 3)):
-                length = _change(frame, length, base, seeds, below(chance, seeds.start.size), chance)
-            if below(chance, 8):
-                _mend(frame, length, port, base, chance)
+        length = _mutated(seeds, seed, frame, calm, chance)
         if not offer(one, port, frame, 0, length):
             break
         offer(other, port, frame, 0, length)
@@ -185,5 +204,5 @@ def differ(one, other, here, there, results):
 
 
 _STAMP = STAMP + hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
-for kernel in (arrive, differ):
+for kernel in (arrive, differ, throw_in):
     keep_on_disk(kernel, stamp=_STAMP, variant="-checked" if CHECKED else "")

@@ -4,8 +4,11 @@ from scapy.layers.inet import ICMP, IP, TCP, UDP, IPOption_NOP, IPOption_Router_
 from scapy.layers.inet6 import (
     ICMPv6DestUnreach,
     ICMPv6EchoRequest,
+    ICMPv6ND_NA,
     ICMPv6ND_NS,
+    ICMPv6ND_RS,
     ICMPv6PacketTooBig,
+    ICMPv6TimeExceeded,
     IPv6,
     IPv6ExtHdrDestOpt,
     IPv6ExtHdrFragment,
@@ -13,7 +16,7 @@ from scapy.layers.inet6 import (
     IPv6ExtHdrRouting,
 )
 from scapy.layers.ipsec import AH
-from scapy.layers.l2 import ARP, GRE, Dot1Q, Ether
+from scapy.layers.l2 import ARP, GRE, Dot1AD, Dot1Q, Ether
 from scapy.packet import Raw
 
 from dataplane.config.addresses import gateway_mac, mac_text
@@ -23,22 +26,23 @@ from tests.fakes.gateway_site import (
     CUSTOMER_MAC,
     EXTERNAL,
     HOST_A,
+    HOST_C,
     PORT_MACS,
     PROVIDER,
     ROUTER_MAC,
     STORAGE_MAC,
     UNDERLAY,
 )
-from tests.fakes.two_tenants import BLUE, FLOATING, GREEN, HOSTS, MACS, NAT, RED, VLANS
+from tests.fakes.two_tenants import BLUE, FLOATING, GREEN, HOST_C_MAC, HOSTS, MACS, NAT, RED, VLANS
 
 BODY = Raw(bytes(range(64)))
 WORLD, STORAGE = "198.51.100.7", "172.16.5.5"
 
 
-def _sent(vni, packet, last=0x10, to=None, host=None):
+def _sent(vni, packet, last=0x10, to=None, host=None, tos=0):
     target = gateway_mac(vni) if to is None else MACS[vni] + to
     frame = Ether(src=mac_text(MACS[vni] + last), dst=mac_text(target)) / packet
-    return UNDERLAY, tunnelled(frame, vni=vni, host=host or HOSTS[vni])
+    return UNDERLAY, tunnelled(frame, vni=vni, host=host or HOSTS[vni], tos=tos)
 
 
 def _inside(vni):
@@ -82,6 +86,40 @@ def _inside(vni):
         _sent(vni, IPv6(src="fd00::10", dst="fd00::12") / ICMPv6PacketTooBig(mtu=1280)
               / IPv6(src="fd00::12", dst="fd00::10") / TCP()),
         _sent(vni, IPv6(src="fd00::10", dst="ff02::1:ff00:1", hlim=255) / ICMPv6ND_NS(tgt="fd00::1")),
+        *_rarer(vni, a, out),
+    ]  # fmt: skip
+
+
+def _rarer(vni, a, out):
+    """Return what only some of the code sees: too big, denied, for nobody, marked, tagged, asked in odd ways."""
+    error = IP(src=out, dst=WORLD, flags="DF") / ICMP(type=3, code=3) / IP(src=WORLD, dst=out)
+    wide = IPv6(src="fd00::10", dst="fd00::12")
+    return [
+        _sent(vni, IP(src=out, dst=WORLD, flags="DF") / UDP(sport=40000, dport=53) / Raw(bytes(1500)), last=0x11),
+        _sent(vni, IP(src=out, dst=WORLD) / UDP(sport=40000, dport=53) / Raw(bytes(1500)), last=0x11),
+        _sent(vni, error / UDP(sport=53, dport=40000) / Raw(bytes(1500)), last=0x11),
+        _sent(vni, IP(src=out, dst=WORLD, id=8, flags="DF+MF") / UDP(sport=40000, dport=53, len=3000) / Raw(bytes(16)),
+              last=0x11),
+        _sent(vni, IP(src=out, dst=WORLD, id=8, flags="DF", frag=3, proto=17) / Raw(bytes(1600)), last=0x11),
+        _sent(vni, wide / UDP(sport=1, dport=5002) / Raw(bytes(4300))),
+        _sent(vni, IP(src=out, dst=WORLD) / ICMP(type=13, id=78), last=0x11),
+        _sent(vni, IP(src=a, dst="10.0.0.77") / UDP(sport=1, dport=5002)),
+        _sent(vni, IP(src=a, dst="10.3.0.77") / UDP(sport=1, dport=5002)),
+        _sent(vni, IPv6(src="fd00::10", dst="fd00::77") / UDP(sport=1, dport=5002)),
+        _sent(vni, IP(src=a, dst="10.0.0.12") / UDP(sport=1, dport=5002) / BODY, tos=3),
+        _sent(vni, IP(src=a, dst="10.0.0.12", tos=1) / UDP(sport=1, dport=5002) / BODY, tos=3),
+        _sent(vni, wide / UDP(sport=1, dport=5002) / BODY, tos=3),
+        _sent(vni, IPv6(src="fd00::10", dst="fd00::12", tc=2) / UDP(sport=1, dport=5002) / BODY, tos=3),
+        _sent(vni, Dot1Q(vlan=5) / IP(src=a, dst="10.0.0.12") / UDP()),
+        _sent(vni, Dot1AD(vlan=5) / Dot1Q(vlan=6) / IP(src=a, dst="10.0.0.12") / UDP()),
+        _sent(vni, IP(src=a, dst="10.0.0.12", proto=50) / BODY),
+        _sent(vni, IP(src=a, dst=WORLD, proto=33) / BODY),
+        _sent(vni, IPv6(src="fe80::10", dst=f"fe80::48:{vni >> 16 & 0xFF:x}ff:fe{vni >> 8 & 0xFF:02x}:{vni & 0xFF:x}")
+              / ICMPv6EchoRequest(id=4)),
+        _sent(vni, IPv6(src="fe80::10", dst="ff02::2", hlim=255) / ICMPv6ND_RS()),
+        _sent(vni, IPv6(src="fd00::10", dst="fd00::1", hlim=255) / ICMPv6ND_NA(tgt="fd00::10")),
+        _sent(vni, wide / IPv6ExtHdrFragment(id=10, m=0) / UDP(dport=5002)),
+        _sent(vni, wide / ICMPv6TimeExceeded() / IPv6(src="fd00::12", dst="fd00::10") / ICMPv6EchoRequest(id=4)),
     ]  # fmt: skip
 
 
@@ -110,6 +148,11 @@ def _outside(vni):
         (CUSTOMER, bytes(customer / IP(src="10.99.3.3", dst="10.0.0.10") / UDP(sport=3, dport=3) / BODY)),
         (CUSTOMER, bytes(customer / IP(src="10.99.3.3", dst="10.0.0.10") / TCP(sport=3, dport=80, flags="S"))),
         (CUSTOMER, bytes(customer / ARP(psrc="10.99.0.1", pdst="10.0.0.1"))),
+        (CUSTOMER, bytes(customer / Dot1Q(vlan=5) / IP(src="10.99.3.3", dst="10.0.0.10") / UDP())),
+        (CUSTOMER, bytes(customer / IPv6(src="fd99::1", dst="fd00::10") / UDP(sport=3, dport=3))),
+        (EXTERNAL, bytes(ether / Dot1Q(vlan=5) / IP(src=WORLD, dst=nat) / UDP())),
+        (EXTERNAL, bytes(ether / IP(src=WORLD, dst=nat, flags="DF") / UDP(sport=53, dport=40000) / Raw(bytes(1200)))),
+        (EXTERNAL, bytes(ether / IP(src=WORLD, dst=nat) / ICMP(type=14, id=78))),
         (PROVIDER, bytes(storage / IP(src=STORAGE, dst="172.31.0.2") / UDP(sport=2049, dport=1024) / BODY)),
         (PROVIDER, bytes(storage / IP(src=STORAGE, dst="172.31.0.2") / ICMP(id=1) / BODY)),
     ]
@@ -119,8 +162,11 @@ def _plain():
     """Return what is not for tenants at all."""
     underlay = Ether(src=mac_text(0x02AA00000011), dst=mac_text(PORT_MACS[UNDERLAY]))
     external = Ether(src=mac_text(ROUTER_MAC), dst=mac_text(PORT_MACS[EXTERNAL]))
+    told = Ether(src=mac_text(HOST_C_MAC), dst=mac_text(PORT_MACS[UNDERLAY]))
     return [
         (UNDERLAY, bytes(underlay / ARP(psrc=str(HOST_A), pdst="192.168.0.1"))),
+        (UNDERLAY, bytes(told / ARP(op=2, psrc=str(HOST_C), hwsrc=told.src, pdst="192.168.0.1"))),
+        (EXTERNAL, bytes(external / ARP(op=2, psrc="203.0.113.1", hwsrc=external.src, pdst="203.0.113.2"))),
         (UNDERLAY, bytes(underlay / IP(src=str(HOST_A), dst="192.168.0.1") / ICMP())),
         (EXTERNAL, bytes(external / ARP(psrc="203.0.113.1", pdst=str(NAT[RED])))),
         (EXTERNAL, bytes(external / IPv6(src="2001:db8::1", dst="2001:db8::2") / UDP() / BODY)),

@@ -1,0 +1,61 @@
+"""Generations of a gateway's tables, between which everything changes that can: what is told, allowed and resolved."""
+
+from dataclasses import replace
+from ipaddress import IPv4Address
+from ipaddress import IPv4Network as Net4
+from typing import NamedTuple
+
+from dataplane.config.network import Direction, NetworkConfig, Protocol, SecurityRule
+from dataplane.gateway.compile import compile_tables, link_of
+from dataplane.gateway.schema import Tables
+from tests.fakes.gateway_site import EXTERNAL, HOST_C, ROUTER, UNDERLAY
+from tests.fakes.two_tenants import LOCAL, NEIGHBOURS, NETWORK
+
+
+class Generation(NamedTuple):
+    network: NetworkConfig
+    tables: Tables
+
+
+def _narrow(number, interface):
+    """Return an interface with little room, so that packets are too big for it."""
+    return replace(interface, mtu_bytes=700 + 100 * number)
+
+
+NARROW = replace(LOCAL, interfaces=tuple(_narrow(n, one) for n, one in enumerate(LOCAL.interfaces)))
+UNRESOLVED = {
+    where: mac
+    for where, mac in NEIGHBOURS.items()
+    if where not in ((link_of(UNDERLAY), HOST_C), (link_of(EXTERNAL), ROUTER))
+}
+STAY = SecurityRule(
+    allow=False, direction=Direction.OUT, protocol=Protocol.UDP, remote=Net4("0.0.0.0/0"), port_min=1, port_max=5500
+)
+SHUT = replace(NETWORK, vpcs=tuple(replace(vpc, rules=(STAY, *vpc.rules)) for vpc in NETWORK.vpcs))
+SMALLER = replace(
+    NETWORK,
+    vpcs=tuple(
+        replace(vpc, nat=None, floating_ips=()) if vpc.id == "red" else vpc for vpc in NETWORK.vpcs if vpc.id != "blue"
+    ),
+    peerings=frozenset(),
+    border=(),
+)
+
+
+def _generations():
+    made = [
+        (LOCAL, NETWORK, NEIGHBOURS, {}),
+        (LOCAL, NETWORK, NEIGHBOURS, {}),
+        (LOCAL, SHUT, NEIGHBOURS, {"taken_vtep": IPv4Address("192.168.0.2")}),
+        (LOCAL, NETWORK, UNRESOLVED, {"partners": [IPv4Address("192.168.0.2")]}),
+        (NARROW, NETWORK, NEIGHBOURS, {}),
+        (LOCAL, SMALLER, NEIGHBOURS, {}),
+        (LOCAL, NETWORK, NEIGHBOURS, {}),
+        (LOCAL, NETWORK, NEIGHBOURS, {"active": False}),
+    ]
+    for number, (local, network, neighbours, more) in enumerate(made, start=1):
+        tables = compile_tables(local, network, neighbours=neighbours, generation=number, **more)
+        yield Generation(network, tables)
+
+
+GENERATIONS = list(_generations())

@@ -1,0 +1,114 @@
+"""A gateway as its processes put it together, without processes: ports, rings, records of its partner, and one turn."""
+
+import hashlib
+from pathlib import Path
+
+import numba
+import numpy as np
+
+from dataplane.config.local import Limits
+from dataplane.engine.burst import BURST, PACKET
+from dataplane.engine.counters import imbalance, make_counters
+from dataplane.engine.reasons import Drop
+from dataplane.engine.rings import Injector, PuntReader, empty_ring
+from dataplane.gateway.ageing import age
+from dataplane.gateway.connections import release_ended
+from dataplane.gateway.exchange import ControlEnd, empty_exchange, exchange
+from dataplane.gateway.punt_share import AT_ONCE, EACH_NS
+from dataplane.gateway.run import _end, _enter, walk
+from dataplane.gateway.state import PAIRS_BACK, PAIRS_HELD, PAIRS_USED, empty_state
+from dataplane.io.in_memory import MemoryPorts
+from dataplane.io.layout import FREE
+from dataplane.io.ports import receive
+from dataplane.jit import CHECKED
+from kernels.cache import keep_on_disk
+from tests.fakes.compiled_packets import OPTIONS
+from tests.fakes.gateway_chain import STAMP
+
+LIMITS = Limits(connections=512, mappings=128, fragments=64, connections_per_endpoint=128)
+PORTS, BUFFERS, RING = 4, 256, 64
+SLOW_PATH = -1
+"""In place of a port: what the slow path sends."""
+
+
+@numba.njit(**OPTIONS)
+def turn(ports, port, packets, graph, tables, state, counters, punts, injects, between, now_ns):
+    """Take one burst, or what the slow path sends, to its end, as `gateway.run` does; return how many packets."""
+    age(tables, state, now_ns)
+    if port == SLOW_PATH:
+        count = _enter(ports, injects, packets, counters)
+    else:
+        count = receive(ports, port, packets, BURST, counters)
+    if count:
+        walk(packets, count, ports.memory, graph, tables, state, now_ns)
+        _end(ports, packets, count, counters, punts, state, now_ns)
+        release_ended(state)
+    exchange(tables, state, between, now_ns)
+    return count
+
+
+keep_on_disk(
+    turn,
+    stamp=STAMP + hashlib.sha256(Path(__file__).read_bytes()).hexdigest(),
+    variant="-checked" if CHECKED else "",
+)
+
+
+class Gateway:
+    """Elements, state, ports and rings of one of the two."""
+
+    def __init__(self) -> None:
+        self.memory = MemoryPorts(PORTS, buffers=BUFFERS, ring=RING)
+        self.ports = self.memory.ports
+        self.state = empty_state(LIMITS)
+        self.counters = make_counters(PORTS, 3)
+        self.packets = np.zeros(BURST, PACKET)
+        self.punts, self.injects, self.between = empty_ring(1 << 16), empty_ring(1 << 16), empty_exchange()
+        self.reader, self.injector, self.partner = (
+            PuntReader(self.punts),
+            Injector(self.injects),
+            ControlEnd(self.between),
+        )
+        self.partner.tell_all()
+
+    def turn(self, port, graph, tables, now_ns):
+        """Let the gateway work once; return how many packets."""
+        return int(
+            turn(
+                self.ports, np.int64(port), self.packets, graph, tables, self.state, self.counters, self.punts,
+                self.injects, self.between, np.int64(now_ns),
+            )
+        )  # fmt: skip
+
+    def use_up_shares(self, now_ns):
+        """Let it be as after a flood: nobody has any share of the slow path left."""
+        self.state.punt_dues[:] = now_ns + AT_ONCE * EACH_NS
+
+    def faults(self, count):
+        """Return what is wrong after a burst."""
+        fates = self.packets["node"][:count]
+        if not ((fates >= -3) & (fates <= -1)).all():
+            yield f"packets without a fate: {fates.tolist()}"
+        if imbalance(self.counters) or self.counters.drops[Drop.BAD_STATE]:
+            bad = self.counters.drops[Drop.BAD_STATE]
+            yield f"{imbalance(self.counters)} packets have no end or two, {bad} are in a bad state"
+
+    def lost_buffers(self):
+        """Return how many buffers are nowhere, once all that left was collected."""
+        return int(BUFFERS - self.ports.pool[FREE])
+
+    def state_faults(self):
+        """Return where tables that have to agree do not."""
+        state = self.state
+        rows = state.connections
+        lives = np.flatnonzero(rows["key"])
+        pairs = state.counts[PAIRS_USED] - state.counts[PAIRS_BACK] - state.counts[PAIRS_HELD]
+        if len(lives) != 2 * pairs or len(lives) != np.count_nonzero(state.slots):
+            yield f"{len(lives)} rows, {pairs} pairs, {np.count_nonzero(state.slots)} slots"
+        named = rows["mapping"][lives]
+        references = np.bincount(named[named >= 0], minlength=len(state.mappings))
+        used = state.mappings["key"] != 0
+        if (references != np.where(used, state.mappings["references"], 0)).any():
+            yield "mappings count references that no connection has"
+        if state.owners[:, 3].sum() != pairs:
+            yield f"{state.owners[:, 3].sum()} connections count against endpoints, {pairs} there are"
