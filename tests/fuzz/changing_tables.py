@@ -3,7 +3,7 @@
 from dataclasses import replace
 from ipaddress import IPv4Address
 from ipaddress import IPv4Network as Net4
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dataplane.config.network import Direction, NetworkConfig, Protocol, SecurityRule
 from dataplane.gateway.compile import compile_tables, link_of
@@ -43,7 +43,7 @@ SMALLER = replace(
 
 
 def _generations():
-    made = [
+    made: list[tuple[Any, Any, Any, dict[str, Any]]] = [
         (LOCAL, NETWORK, NEIGHBOURS, {}),
         (LOCAL, NETWORK, NEIGHBOURS, {}),
         (LOCAL, SHUT, NEIGHBOURS, {"taken_vtep": IPv4Address("192.168.0.2")}),
