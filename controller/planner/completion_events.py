@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from controller.planner.heap import sink
 from controller.planner.jit import Flags, Floats, Ints, kernel
 
 SLACK = 1e-9
@@ -74,23 +75,6 @@ class Queue(NamedTuple):
 
 
 @kernel
-def _sink(key: Floats, link: Ints, size: int, place: int) -> None:
-    """Restore the heap order below a place."""
-    share, moved = key[place], link[place]
-    while True:
-        child = 2 * place + 1
-        if child >= size:
-            break
-        if child + 1 < size and key[child + 1] < key[child]:
-            child += 1
-        if key[child] >= share:
-            break
-        key[place], link[place] = key[child], link[child]
-        place = child
-    key[place], link[place] = share, moved
-
-
-@kernel
 def _join(f: int, net: Network) -> None:
     """Make a flow active, still without a rate."""
     net.rate[f], net.held[f] = 0.0, -1
@@ -147,7 +131,7 @@ def _open_links(net: Network, refill: Refill) -> None:
         refill.key[number] = max(0.0, refill.left[number]) / refill.open[number]
         refill.heap[number] = number
     for place in range(links // 2 - 1, -1, -1):
-        _sink(refill.key, refill.heap, links, place)
+        sink(refill.key, refill.heap, links, place)
 
 
 @kernel
@@ -192,7 +176,7 @@ def _fill(net: Network, refill: Refill) -> None:
             size -= 1
             refill.key[0], refill.heap[0] = refill.key[size], refill.heap[size]
         if size > 0:
-            _sink(refill.key, refill.heap, size, 0)
+            sink(refill.key, refill.heap, size, 0)
     for number in range(refill.counts[1]):
         link = refill.links[number]
         net.load[link], refill.local[link] = net.capacity[link] - refill.left[number], -1

@@ -106,16 +106,31 @@ def _copies(start: Ints, end: Ints, leaves: int, colours: int) -> int:
     return 1
 
 
+def _cycle(start: Ints, end: Ints, leaves: int, colours: int) -> tuple[int, int]:
+    """Return how many queue pairs in a row may be coloured as one, and how many colours those then have.
+
+    Copies that divide the colours go one to each of as many classes of colours; copies that are a multiple of them go
+    round all of them: a class, or a round, is as evenly filled as a plan can be, so nothing is lost to rounding.
+    """
+    common = repetition(start, end)
+    for copies in range(common, 1, -1):
+        if common % copies == 0 and colours % copies == 0:
+            return copies, colours // copies
+        if common % copies == 0 and copies % colours == 0:
+            return copies, 1
+    return _copies(start, end, leaves, colours), colours
+
+
 def _uplinks(topology: Topology, shape: TwoTier, start: Ints, end: Ints) -> Ints | None:
     """Return the column of each flow. Uneven uplinks have as many colours as flows fit at the least utilisation."""
     leaves, columns = shape.uplink.shape
     capacity = topology.cable_capacity[shape.uplink[0]]
     if (capacity == capacity[0]).all():
-        copies = _copies(start, end, leaves, columns)
+        copies, colours = _cycle(start, end, leaves, columns)
         if copies == 1:
             return colour_edges(start, end, leaves, columns)
-        colour = colour_edges(start[::copies].copy(), end[::copies].copy(), leaves, columns)
-        return shifted(colour, copies, columns, 1)
+        colour = colour_edges(start[::copies].copy(), end[::copies].copy(), leaves, colours)
+        return shifted(colour, copies, columns, colours if colours < columns else 1)
     degree = largest_degree(start, end, leaves)
     if degree * leaves > MOST_SLOTS:
         return None

@@ -6,27 +6,11 @@ import numpy as np
 
 from controller.planner.clos import Topology
 from controller.planner.expand import Flows
+from controller.planner.heap import sink
 from controller.planner.jit import Flags, Floats, Ints, kernel
 
 INCAST_HEADROOM = 0.95
 """The share of a NIC's rate that several senders together may fill (the contract's "Rate")."""
-
-
-@kernel
-def _sink(key: Floats, link: Ints, size: int, place: int) -> None:
-    """Restore the heap order below a place."""
-    share, moved = key[place], link[place]
-    while True:
-        child = 2 * place + 1
-        if child >= size:
-            break
-        if child + 1 < size and key[child + 1] < key[child]:
-            child += 1
-        if key[child] >= share:
-            break
-        key[place], link[place] = key[child], link[child]
-        place = child
-    key[place], link[place] = share, moved
 
 
 @kernel
@@ -88,7 +72,7 @@ def _fill(places: Ints, capacity: Floats, most: Floats, by_cap: Ints) -> Floats:
     active, left, rates = np.diff(begin), capacity[wanted], np.full(places.shape[0], -1.0)
     key, link, size = left / active, np.arange(wanted.shape[0]), wanted.shape[0]
     for place in range(size // 2 - 1, -1, -1):
-        _sink(key, link, size, place)
+        sink(key, link, size, place)
     next_cap = 0
     while size > 0:
         while next_cap < len(by_cap) and rates[by_cap[next_cap]] >= 0:
@@ -108,7 +92,7 @@ def _fill(places: Ints, capacity: Floats, most: Floats, by_cap: Ints) -> Floats:
             size -= 1
             key[0], link[0] = key[size], link[size]
         if size > 0:
-            _sink(key, link, size, 0)
+            sink(key, link, size, 0)
     for f in range(places.shape[0]):
         if rates[f] < 0:
             rates[f] = most[f]

@@ -1,19 +1,23 @@
 """Compile the planner's kernels once. The planner's one importer of numba."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from kernels.cache import keep_on_disk
+from kernels.cache import digest, keep_on_disk
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Words = NDArray[np.uint64]
 Small = NDArray[np.int32]
+
+PACKAGES = (".", "placement", "session")
+"""The folders with kernels."""
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -22,7 +26,7 @@ Result = TypeVar("Result")
 def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Compile a function on its first call, without the GIL, cached on disk where that is possible.
 
-    Kernels call only kernels of their own file: numba's cache does not see a change in another one.
+    What is on disk is valid for one state of all of the planner's files, for kernels call kernels of other files.
     """
     return _compiled(function)
 
@@ -37,5 +41,5 @@ def bare_kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, 
 
 def _compiled(function: Callable[Parameters, Result], **options: bool) -> Callable[Parameters, Result]:
     compiled: Callable[Parameters, Result] = numba.njit(nogil=True, **options)(function)
-    keep_on_disk(compiled)
+    keep_on_disk(compiled, stamp=digest(Path(__file__).parent, PACKAGES))
     return compiled

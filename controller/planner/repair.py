@@ -7,75 +7,15 @@ links, so a step costs what it looks at and not the size of the fabric. Work is 
 
 import numpy as np
 
+from controller.planner.cells import Cells, best_core, best_path, link_of, put
 from controller.planner.jit import Floats, Ints, kernel
 
 LINGER = 6
 """For how many moves of a walk a flow that has moved stays where it is."""
 
-Cells = tuple[int, int, int, int, int, Ints, Ints, Floats, Floats, Ints]
-"""The fields of `grid.Grid`, in their order."""
 Search = tuple[Ints, Ints, Ints, Ints, Floats, Ints, Ints, Ints, Floats, Ints]
 """source row, target row, column, core and demand per flow; head per link, next and previous per node (node 4 f + step
 is flow f's place on its link of that step); the tournament; the last chain that each flow was in."""
-
-
-@kernel
-def _link(grid: Cells, a: int, b: int, column: int, core: int, step: int) -> int:
-    """Return the link of a path at a step of the four (up, down, core up, core down), -1 where it has none there."""
-    leaves, columns, pods, planes, cores, pod, plane_of = grid[:7]
-    if step == 0:
-        return a * columns + column
-    if step == 1:
-        return (leaves + b) * columns + column
-    if core < 0:
-        return -1
-    first = 2 * leaves * columns + plane_of[column] * cores + core
-    return first + pod[a] * planes * cores if step == 2 else first + (pods + pod[b]) * planes * cores
-
-
-@kernel
-def _best_core(
-    grid: Cells, a: int, b: int, column: int, demand: float, worst: float, best: float
-) -> tuple[int, float, float]:
-    """Return the best core of a column's plane, its fullest link (`worst` or more) and the sum; -1 if none is below."""
-    cores, load, inverse = grid[4], grid[7], grid[8]
-    up, down = _link(grid, a, b, column, 0, 2), _link(grid, a, b, column, 0, 3)
-    chosen, found, total = -1, best, 1e29
-    for c in range(cores):
-        x, y = (load[up + c] + demand) * inverse[up + c], (load[down + c] + demand) * inverse[down + c]
-        full = max(worst, x, y)
-        if full < found or (full == found and x + y < total):
-            chosen, found, total = c, full, x + y
-    return chosen, found, total
-
-
-@kernel
-def _best(grid: Cells, a: int, b: int, demand: float) -> tuple[int, int, float]:
-    """Return column and core of the best path and its fullest link; column -1 where there is none."""
-    leaves, columns, _, _, _, pod, _, load, inverse, _ = grid
-    up, down, across = a * columns, (leaves + b) * columns, pod[a] != pod[b]
-    column, core, best, least = -1, -1, 1e29, 1e29
-    for j in range(columns):
-        x, y = (load[up + j] + demand) * inverse[up + j], (load[down + j] + demand) * inverse[down + j]
-        full, total = max(x, y), x + y
-        if full > best or full > 1e20:
-            continue
-        if not across:
-            if full < best or total < least:
-                column, best, least = j, full, total
-            continue
-        c, worst, more = _best_core(grid, a, b, j, demand, full, best)
-        if c >= 0 and worst < 1e20 and (worst < best or total + more < least):
-            column, core, best, least = j, c, worst, total + more
-    return column, core, best
-
-
-@kernel
-def _put(grid: Cells, a: int, b: int, column: int, core: int, demand: float) -> None:
-    for step in range(4):
-        link = _link(grid, a, b, column, core, step)
-        if link >= 0:
-            grid[7][link] += demand
 
 
 @kernel
@@ -109,7 +49,7 @@ def _move(grid: Cells, search: Search, f: int, to_column: int, to_core: int) -> 
         if j < 0:
             continue
         for step in range(4):
-            link = _link(grid, source[f], target[f], j, c, step)
+            link = link_of(grid, source[f], target[f], j, c, step)
             if link < 0:
                 continue
             node = 4 * f + step
@@ -143,11 +83,11 @@ def _relieve(grid: Cells, search: Search, link: int, limit: float) -> tuple[bool
         rest = (load[link] - demand[f]) * kept
         if demand[f] > 0 and rest < best:
             tries += 1
-            _put(grid, source[f], target[f], column[f], core[f], -demand[f])
+            put(grid, source[f], target[f], column[f], core[f], -demand[f])
             inverse[link] = 1e30
-            j, c, worst = _best(grid, source[f], target[f], demand[f])
+            j, c, worst = best_path(grid, source[f], target[f], demand[f])
             inverse[link] = kept
-            _put(grid, source[f], target[f], column[f], core[f], demand[f])
+            put(grid, source[f], target[f], column[f], core[f], demand[f])
             if j >= 0 and max(worst, rest) < best:
                 best_f, best_j, best_c, best = f, j, c, max(worst, rest)
         node = after[node]
@@ -164,7 +104,7 @@ def _conflict(
     """Return the one link of a path that would pass the limit; -1 where more than one would, or the shunned one."""
     load, inverse, found = grid[7], grid[8], -1
     for step in range(4):
-        link = _link(grid, a, b, column, core, step)
+        link = link_of(grid, a, b, column, core, step)
         if link < 0 or (link != shun and (load[link] + demand) * inverse[link] < limit):
             continue
         if found >= 0 or link == shun or demand * inverse[link] >= limit:
@@ -223,7 +163,7 @@ def _chain(grid: Cells, search: Search, f: int, limit: float, shun: int, tick: i
         _move(grid, search, f, -1, -1)
         kept = inverse[shun]
         inverse[shun] = 1e30
-        j, c, worst = _best(grid, source[f], target[f], demand[f])
+        j, c, worst = best_path(grid, source[f], target[f], demand[f])
         inverse[shun] = kept
         if j >= 0 and worst < limit:
             _move(grid, search, f, j, c)
@@ -244,7 +184,7 @@ def _excess(grid: Cells, search: Search, f: int, column: int, core: int, demand:
     """Return how far a path's links pass the limit in all, with `demand` more on each."""
     load, inverse, total = grid[7], grid[8], 0.0
     for step in range(4):
-        link = _link(grid, search[0][f], search[1][f], column, core, step)
+        link = link_of(grid, search[0][f], search[1][f], column, core, step)
         if link >= 0:
             total += max(0.0, (load[link] + demand) * inverse[link] - limit)
     return total
@@ -261,7 +201,7 @@ def _flip(grid: Cells, search: Search, link: int, a: int, b: int, limit: float, 
         if (column[f] == a or column[f] == b) and (stamp[f] < tick or stamp[f] + LINGER < tick + step):
             other, core_there = a + b - column[f], -1
             if core[f] >= 0:
-                core_there, _, _ = _best_core(grid, source[f], target[f], other, demand[f], 0.0, 1e29)
+                core_there, _, _ = best_core(grid, source[f], target[f], other, demand[f], 0.0, 1e29)
             if core[f] < 0 or core_there >= 0:
                 now = _excess(grid, search, f, column[f], core[f], 0.0, limit)
                 then = _excess(grid, search, f, column[f], core[f], -demand[f], limit)
@@ -295,13 +235,13 @@ def _walk(grid: Cells, search: Search, link: int, a: int, b: int, limit: float, 
         undo[length, 0], undo[length, 1], undo[length, 2] = f, column[f], core[f]
         other, c = a + b - column[f], -1
         if core[f] >= 0:
-            c, _, _ = _best_core(grid, source[f], target[f], other, demand[f], 0.0, 1e29)
+            c, _, _ = best_core(grid, source[f], target[f], other, demand[f], 0.0, 1e29)
         stamp = search[9]
         stamp[f] = tick + length
         length += 1
         _move(grid, search, f, other, c)
         for step in range(4):
-            place = _link(grid, source[f], target[f], other, c, step)
+            place = link_of(grid, source[f], target[f], other, c, step)
             if place >= 0 and grid[7][place] * grid[8][place] >= limit:
                 waiting[count] = place
                 count += 1
@@ -345,7 +285,7 @@ def lower(
     search = (source, target, column, core, demand, head, after, before, tree, np.zeros(flows, np.int64))
     for f in range(flows):
         for step in range(4):
-            link = _link(grid, source[f], target[f], column[f], core[f], step)
+            link = link_of(grid, source[f], target[f], column[f], core[f], step)
             if link >= 0:
                 node = 4 * f + step
                 after[node] = head[link]

@@ -8,26 +8,11 @@ input takes the same walk.
 
 import numpy as np
 
+from controller.planner.cells import Cells, link_of
 from controller.planner.jit import Floats, Ints, kernel
 
-Cells = tuple[int, int, int, int, int, Ints, Ints, Floats, Floats, Ints]
-"""The fields of `grid.Grid`, in their order."""
 LINGER = 5
 """The least number of steps that a flow stays where it was moved to; up to as many again are drawn."""
-
-
-@kernel
-def _link(grid: Cells, a: int, b: int, column: int, core: int, step: int) -> int:
-    """Return the link of a path at a step of the four (up, down, core up, core down), -1 where it has none there."""
-    leaves, columns, pods, planes, cores, pod, plane_of = grid[:7]
-    if step == 0:
-        return a * columns + column
-    if step == 1:
-        return (leaves + b) * columns + column
-    if core < 0:
-        return -1
-    first = 2 * leaves * columns + plane_of[column] * cores + core
-    return first + pod[a] * planes * cores if step == 2 else first + (pods + pod[b]) * planes * cores
 
 
 @kernel
@@ -55,7 +40,7 @@ def _cheapest(grid: Cells, a: int, b: int, stay: int, demand: float, limit: floa
             if not across:
                 column, core, least = j, -1, cost
                 break
-            x, y = _link(grid, a, b, j, c, 2), _link(grid, a, b, j, c, 3)
+            x, y = link_of(grid, a, b, j, c, 2), link_of(grid, a, b, j, c, 3)
             if inverse[x] < 1e20 and inverse[y] < 1e20:
                 whole = cost + _added(grid, x, demand, limit) + _added(grid, y, demand, limit)
                 if whole < least:
@@ -67,7 +52,7 @@ def _cheapest(grid: Cells, a: int, b: int, stay: int, demand: float, limit: floa
 def _enter(grid: Cells, lists: tuple[Ints, Ints, Ints], f: int, a: int, b: int, column: int, core: int) -> None:
     head, after, before = lists
     for step in range(4):
-        link = _link(grid, a, b, column, core, step)
+        link = link_of(grid, a, b, column, core, step)
         if link >= 0:
             node = 4 * f + step
             after[node], before[node] = head[link], -1
@@ -80,7 +65,7 @@ def _enter(grid: Cells, lists: tuple[Ints, Ints, Ints], f: int, a: int, b: int, 
 def _leave(grid: Cells, lists: tuple[Ints, Ints, Ints], f: int, a: int, b: int, column: int, core: int) -> None:
     head, after, before = lists
     for step in range(4):
-        link = _link(grid, a, b, column, core, step)
+        link = link_of(grid, a, b, column, core, step)
         if link >= 0:
             node = 4 * f + step
             if before[node] >= 0:
@@ -107,7 +92,7 @@ def _load(
     """Add a demand along a path; keep the list of links over the limit and return its new length."""
     load, inverse = grid[7], grid[8]
     for step in range(4):
-        link = _link(grid, a, b, column, core, step)
+        link = link_of(grid, a, b, column, core, step)
         if link < 0:
             continue
         load[link] += demand
@@ -155,7 +140,7 @@ def wander(
                 paths -= grid[1] * (1 if grid[5][a] == grid[5][b] else grid[4])
                 j, c, cost = _cheapest(grid, a, b, column[f], d, limit, (draw >> 5) % grid[1])
                 for step in range(4):
-                    link = _link(grid, a, b, column[f], core[f], step)
+                    link = link_of(grid, a, b, column[f], core[f], step)
                     cost += _added(grid, link, -d, limit) if link >= 0 else 0.0
                 if j >= 0 and cost < least:
                     chosen, to_column, to_core, least = f, j, c, cost
