@@ -1,4 +1,4 @@
-"""A host's VTEP agent: what the controller says of the VPCs that live here becomes the kernel's VXLAN.
+"""A host's VTEP agent: what the controller says of the VPCs that live here becomes VXLAN, the kernel's or Open vSwitch's.
 
 Which gateway a VPC's traffic leaves by: of those that are attached each VPC has one, chosen by its VNI so that VPCs
 are shared out evenly; a gateway that goes away for good is no longer named, and one whose partner took its address
@@ -9,26 +9,37 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from ipaddress import IPv4Address
+from typing import Protocol
 
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from dataplane.config.desired import Desired
 from dataplane.control.attachment import Attachment
-from dataplane.vtep.desired import wanted
-from dataplane.vtep.linux import LinuxVtep, VtepFault
+from dataplane.vtep.desired import HostState, wanted
+from dataplane.vtep.linux import VtepFault
 
 CHECK_S = 10.0
-"""How often the kernel's state is compared with what is wanted, so that what others changed is mended."""
+"""How often the host's state is compared with what is wanted, so that what others changed is mended."""
 
 log = logging.getLogger("heddle.vtep")
+
+
+class Driver(Protocol):
+    """What makes VXLAN of a host's state: `dataplane.vtep.linux` or `dataplane.vtep.openvswitch`."""
+
+    def check(self) -> None:
+        """Raise VtepFault where it cannot work here."""
+
+    def apply(self, wanted: HostState, ports: Mapping[tuple[int, int], str]) -> int:
+        """Make it so and return the number of changes; raises VtepFault."""
 
 
 class VtepAgent:
     """Keeps one host's VXLAN as the controller says; `ports` gives the interface of each endpoint by VNI and MAC."""
 
     def __init__(
-        self, server: str, host: str, vtep: IPv4Address, driver: LinuxVtep, ports: Mapping[tuple[int, int], str]
+        self, server: str, host: str, vtep: IPv4Address, driver: Driver, ports: Mapping[tuple[int, int], str]
     ) -> None:
-        """Take the controller's address, this host's id and VTEP address, the kernel's driver, and the endpoints."""
+        """Take the controller's address, this host's id and VTEP address, what makes VXLAN here, and the endpoints."""
         self._vtep, self._driver, self._ports = vtep, driver, ports
         self._desired: Desired | None = None
         hello = pb.GatewayHello(gateway_id=host, kind="host", vtep_ip=str(vtep))
@@ -58,7 +69,7 @@ class VtepAgent:
                 continue
             try:
                 if changed := await self._install(self._desired):
-                    log.warning("somebody else had changed the VXLAN devices: %d entries were mended", changed)
+                    log.warning("%d entries were not as they should be, or an interface came late: mended", changed)
             except ValueError as fault:
                 log.error("%s; trying again", fault)
 

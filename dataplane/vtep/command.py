@@ -7,12 +7,18 @@ import re
 import signal
 import sys
 from ipaddress import IPv4Address
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+if TYPE_CHECKING:
+    from dataplane.vtep.agent import Driver
+
 Server = Annotated[
-    str, typer.Option(metavar="ADDR:PORT", envvar="HEDDLE_SERVER", help="The controller's gRPC address.")
+    str,
+    typer.Option(
+        metavar="ADDRESS", envvar="HEDDLE_SERVER", help="The controller's gRPC address, ADDR:PORT or unix:/PATH."
+    ),
 ]
 Host = Annotated[str, typer.Option(help="This host's id, unique among hosts and gateways.")]
 Vtep = Annotated[str, typer.Option(metavar="IP", help="This host's VTEP: an IPv4 address of its own on the underlay.")]
@@ -21,14 +27,27 @@ Ports = Annotated[
     list[str] | None,
     typer.Option("--port", metavar="VNI/MAC=INTERFACE", help="An endpoint's interface on this host; may be repeated."),
 ]
+Bridge = Annotated[
+    str | None,
+    typer.Option(
+        "--open-vswitch", metavar="BRIDGE", help="Program this bridge of Open vSwitch instead of the kernel's VXLAN."
+    ),
+]
 _PORT = re.compile(r"(\d{1,8})/([0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){5})=(\S{1,15})")
 
 
-def vtep(server: Server, host: Host, vtep: Vtep, underlay_mtu: Mtu = 1500, port: Ports = None) -> None:
-    """Keep this host's VXLAN devices as the controller says, for the VPCs with an endpoint here.
+def vtep(
+    server: Server,
+    host: Host,
+    vtep: Vtep,
+    underlay_mtu: Mtu = 1500,
+    port: Ports = None,
+    open_vswitch: Bridge = None,
+) -> None:
+    """Keep this host's VXLAN as the controller says, for the VPCs with an endpoint here; nothing is learned or flooded.
 
-    Each VPC gets a bridge `hb<VNI>` and a device `hx<VNI>`; nothing is learned or flooded. Endpoints' interfaces are
-    put on the bridge of their VPC. Prints one JSON line when it is ready; SIGINT and SIGTERM end it and leave the
+    Each VPC gets a bridge `hb<VNI>` and a VXLAN device `hx<VNI>` of the kernel, or all of them flows on one bridge of
+    Open vSwitch. Endpoints' interfaces are put on the bridge as they come, and taken off it again. Prints one JSON line when it is ready; SIGINT and SIGTERM end it and leave the
     devices (fail-static). Needs root. Exit status: 0; 1 where it cannot run; 2 for bad options.
 
     heddle vtep --server 10.0.0.9:50051 --host h1 --vtep 192.168.100.1 --port 100/02:00:00:00:00:01=tap-red1
@@ -45,7 +64,7 @@ def vtep(server: Server, host: Host, vtep: Vtep, underlay_mtu: Mtu = 1500, port:
         else:
             ports[int(match[1]), int(match[2].replace(":", ""), 16)] = match[3]
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
-    asyncio.run(_serve(server, host, address, underlay_mtu, ports))
+    asyncio.run(_serve(server, host, address, _driver(address, underlay_mtu, open_vswitch), ports))
 
 
 def _refuse(line: str) -> None:
@@ -53,16 +72,24 @@ def _refuse(line: str) -> None:
     raise SystemExit(2)
 
 
-async def _serve(server: str, host: str, address: IPv4Address, mtu: int, ports: dict[tuple[int, int], str]) -> None:
-    from dataplane.vtep.agent import VtepAgent
+def _driver(address: IPv4Address, mtu: int, bridge: str | None) -> "Driver":
     from dataplane.vtep.linux import LinuxVtep, VtepFault
+    from dataplane.vtep.openvswitch import OpenVSwitchVtep
 
-    driver = LinuxVtep(address, mtu)
+    driver = LinuxVtep(address, mtu) if bridge is None else OpenVSwitchVtep(address, bridge)
     try:
-        driver.installed()
+        driver.check()
     except VtepFault as fault:
         print(f"heddle vtep: {fault}", file=sys.stderr)
         raise SystemExit(1) from None
+    return driver
+
+
+async def _serve(
+    server: str, host: str, address: IPv4Address, driver: "Driver", ports: dict[tuple[int, int], str]
+) -> None:
+    from dataplane.vtep.agent import VtepAgent
+
     running = asyncio.create_task(VtepAgent(server, host, address, driver, ports).run())
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, running.cancel)

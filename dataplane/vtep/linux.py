@@ -28,6 +28,10 @@ class LinuxVtep:
         """Take the host's VTEP address, and the words before a command that bring it into the host's namespace."""
         self._vtep, self._mtu_bytes, self._entrance = vtep, underlay_mtu_bytes - VXLAN_OVERHEAD_BYTES, tuple(entrance)
 
+    def check(self) -> None:
+        """Raise VtepFault where this machine or its kernel cannot be a VTEP."""
+        self.installed()
+
     def installed(self) -> HostState:
         """Return what is there now; local endpoints are not the kernel's to know. Raises VtepFault."""
         vnis = set()
@@ -45,23 +49,20 @@ class LinuxVtep:
     def apply(self, wanted: HostState, ports: Mapping[tuple[int, int], str]) -> int:
         """Make it so and return the number of changes; `ports` gives by (VNI, MAC) the interface of a local endpoint.
 
-        New entries come before old ones go. Raises VtepFault; calling again goes on where it stopped.
+        New entries come before old ones go. An interface that is not there yet is joined by a later call. Raises
+        VtepFault; calling again goes on where it stopped.
         """
         have = self.installed()
         links, bridges = changes(have, wanted, self._vtep, self._mtu_bytes)
-        attached = self._masters()
-        endpoints = [
-            (local.vni, ports[local.vni, local.mac]) for local in wanted.locals if (local.vni, local.mac) in ports
-        ]
-        joins = [(vni, port) for vni, port in endpoints if attached.get(port) != bridge_of(vni)]
+        moves = moved(self._masters(), wanted, ports)
         self._batch("ip", [line for line in links if not line.startswith(("neigh del", "link del"))])
-        self._batch("ip", [f"link set dev {port} master {bridge_of(vni)} up" for vni, port in joins])
+        self._batch("ip", moves)
         self._batch("bridge", bridges)
         self._batch("ip", [line for line in links if line.startswith(("neigh del", "link del"))])
-        return len(links) + len(bridges) + len(joins)
+        return len(links) + len(bridges) + len(moves)
 
     def _masters(self) -> dict[str, str]:
-        return {link["ifname"]: link["master"] for link in self._json("ip", "-j", "link", "show") if "master" in link}
+        return {link["ifname"]: link.get("master", "") for link in self._json("ip", "-j", "link", "show")}
 
     def _json(self, *command: str) -> list[dict[str, Any]]:
         text = self._run(command, "")
@@ -108,6 +109,21 @@ def changes(have: HostState, want: HostState, vtep: IPv4Address, mtu_bytes: int)
         f"neigh del {ip} dev {device_of(vni)}" for vni, ip in sorted(set(told) - kept, key=str) if vni not in gone
     ]
     return links, _bridge_lines(have, want, gone)
+
+
+def moved(masters: Mapping[str, str], want: HostState, ports: Mapping[tuple[int, int], str]) -> list[str]:
+    """Return the lines for `ip -batch` that put endpoints' interfaces on their bridges and take others off ours.
+
+    `masters` gives by interface the bridge that it is on, "" for none.
+    """
+    homes = {ports[each.vni, each.mac]: bridge_of(each.vni) for each in want.locals if (each.vni, each.mac) in ports}
+    lines = []
+    for port in sorted(set(ports.values()) & masters.keys()):
+        if port in homes and masters[port] != homes[port]:
+            lines.append(f"link set dev {port} master {homes[port]} up")
+        elif port not in homes and masters[port] in {bridge_of(vni) for vni, _ in ports}:
+            lines.append(f"link set dev {port} nomaster")
+    return lines
 
 
 def _bridge_lines(have: HostState, want: HostState, gone: frozenset[int]) -> list[str]:

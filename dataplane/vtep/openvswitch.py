@@ -6,6 +6,7 @@ VTEP; what it does not know goes to the VPC's gateway, and from the tunnel to no
 bundle, so that no packet meets half of them. Neighbour discovery of IPv6 is the gateway's to answer.
 """
 
+import json
 import subprocess
 from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Address
@@ -16,6 +17,7 @@ from dataplane.vtep.linux import VXLAN_PORT, VtepFault, mac_text
 OVS_TIMEOUT_S = 30.0
 TUNNEL = "hxflow"
 """The one VXLAN port; its VNI and peer come with each flow."""
+_OFCTL = ("ovs-ofctl", "-O", "OpenFlow14")
 _ANSWER_ARP = (
     "move:NXM_OF_ETH_SRC[]->NXM_OF_ETH_DST[],set_field:{mac}->eth_src,set_field:2->arp_op,"
     "move:NXM_NX_ARP_SHA[]->NXM_NX_ARP_THA[],set_field:{mac}->arp_sha,"
@@ -33,25 +35,47 @@ class OpenVSwitchVtep:
         self._vtep, self._bridge, self._entrance = vtep, bridge, tuple(entrance)
         self._database = () if database is None else (f"--db={database}",)
 
-    def apply(self, wanted: HostState, ports: Mapping[tuple[int, int], str], control: str | None = None) -> int:
-        """Make it so and return the number of flows; `ports` gives by (VNI, MAC) the interface of a local endpoint.
+    def check(self) -> None:
+        """Raise VtepFault where Open vSwitch does not answer or has no such bridge."""
+        if self._bridge not in self._vsctl("list-br").split():
+            raise VtepFault(f"Open vSwitch has no bridge {self._bridge}; make it by `ovs-vsctl add-br {self._bridge}`")
 
-        `control` is the bridge's management socket where it is not in the usual place. Raises VtepFault.
+    def apply(self, wanted: HostState, ports: Mapping[tuple[int, int], str]) -> int:
+        """Make it so and return the number of changes; `ports` gives by (VNI, MAC) the interface of a local endpoint.
+
+        An interface that is not there yet is attached by a later call. Raises VtepFault; what was there goes on then.
         """
         here = {(local.vni, local.mac) for local in wanted.locals}
-        names = {key: name for key, name in ports.items() if key in here}
-        words = ["--may-exist", "add-port", self._bridge, TUNNEL]
-        words += ["--", "set", "interface", TUNNEL, "type=vxlan", f"options:local_ip={self._vtep}"]
-        words += ["options:remote_ip=flow", "options:key=flow", f"options:dst_port={VXLAN_PORT}"]
-        for name in sorted(set(names.values())):
-            words += ["--", "--may-exist", "add-port", self._bridge, name]
-        self._vsctl(*words)
-        numbers = {key: self._port_number(name) for key, name in names.items()}
-        lines = flows(wanted, numbers, self._port_number(TUNNEL))
-        text = "".join(f"{line}\n" for line in lines)
-        target = self._bridge if control is None else control
-        self._run(("ovs-ofctl", "-O", "OpenFlow14", "--bundle", "replace-flows", target, "-"), text)
-        return len(lines)
+        present = self._interfaces()
+        names = {key: name for key, name in ports.items() if key in here and name in present}
+        attached = set(self._vsctl("list-ports", self._bridge).split())
+        new = sorted({TUNNEL, *names.values()} - attached)
+        old = sorted(set(ports.values()) & attached - set(names.values()))
+        if new:
+            self._vsctl(*self._added(new))
+        lines = flows(wanted, {key: self._port_number(name) for key, name in names.items()}, self._port_number(TUNNEL))
+        changed = self._replace("".join(f"{line}\n" for line in lines))
+        if old:
+            self._vsctl(*[word for name in old for word in ("--", "--if-exists", "del-port", self._bridge, name)][1:])
+        return changed + len(new) + len(old)
+
+    def _added(self, names: Sequence[str]) -> list[str]:
+        words = [word for name in names for word in ("--", "--may-exist", "add-port", self._bridge, name)][1:]
+        if TUNNEL in names:
+            words += ["--", "set", "interface", TUNNEL, "type=vxlan", f"options:local_ip={self._vtep}"]
+            words += ["options:remote_ip=flow", "options:key=flow", f"options:dst_port={VXLAN_PORT}"]
+        return words
+
+    def _replace(self, text: str) -> int:
+        """Put flows in place of those that differ, in one bundle; return how many lines that is."""
+        differences = self._run((*_OFCTL, "diff-flows", self._bridge, "/dev/stdin"), text, good=(0, 2))
+        if differences.strip():
+            self._run((*_OFCTL, "--bundle", "replace-flows", self._bridge, "-"), text)
+        return len([line for line in differences.splitlines() if line.startswith(("+", "-"))])
+
+    def _interfaces(self) -> set[str]:
+        found: list[dict[str, str]] = json.loads(self._run(("ip", "-j", "link", "show"), ""))
+        return {link["ifname"] for link in found if "ifname" in link}
 
     def _port_number(self, interface: str) -> int:
         known = ("wait-until", "interface", interface, "ofport>0")
@@ -60,13 +84,13 @@ class OpenVSwitchVtep:
     def _vsctl(self, *words: str) -> str:
         return self._run(("ovs-vsctl", "--timeout=10", *self._database, *words), "")
 
-    def _run(self, command: Sequence[str], text: str) -> str:
+    def _run(self, command: Sequence[str], text: str, good: Sequence[int] = (0,)) -> str:
         words = [*self._entrance, *command]
         try:
             done = subprocess.run(words, input=text, capture_output=True, text=True, timeout=OVS_TIMEOUT_S, check=False)
         except (OSError, subprocess.TimeoutExpired) as fault:
             raise VtepFault(f"{command[0]}: {fault}") from None
-        if done.returncode:
+        if done.returncode not in good:
             said = (done.stderr.strip() or "no reason given").splitlines()[-1]
             raise VtepFault(f"{command[0]}: {said}")
         return done.stdout

@@ -115,6 +115,31 @@ def test_an_endpoint_that_moves_is_followed_and_a_vpc_that_goes_leaves_nothing(t
     assert "hb" not in two.hosts[2].run("ip", "-o", "link").stdout
 
 
+def test_an_endpoint_that_is_removed_is_off_its_bridge_and_speaks_to_nobody(two):
+    two.apply(NETWORK)
+    assert two.machines["red", 1].pings("10.0.0.2")
+    red = NETWORK.vpcs[0]
+    other = Endpoint(ip=ip_address("10.0.0.9"), mac=mac_of(9), vtep=vtep_of(1))
+    left = (*(e for e in red.endpoints if e.vtep != vtep_of(1)), other)
+    two.apply(replace(NETWORK, generation=2, vpcs=(replace(red, endpoints=left), NETWORK.vpcs[1])))
+    assert "master" not in two.hosts[1].run("ip", "link", "show", "red").stdout
+    assert not two.machines["red", 1].pings("10.0.0.2", count=1)
+    assert two.machines["blue", 1].pings("10.0.0.2", count=1)
+    two.apply(NETWORK)
+    assert two.machines["red", 1].pings("10.0.0.2")
+
+
+def test_an_interface_that_comes_late_holds_up_nothing_and_is_joined_by_the_next_call(two):
+    host = two.hosts[1]
+    host.run("ip", "link", "set", "red", "name", "later")
+    two.apply(NETWORK)
+    assert two.machines["blue", 1].pings("10.0.0.2", count=1)
+    host.run("ip", "link", "set", "later", "down")
+    host.run("ip", "link", "set", "later", "name", "red")
+    assert two.apply(NETWORK) == [1, 0]
+    assert two.machines["red", 1].pings("10.0.0.2")
+
+
 def test_a_refusal_of_the_kernel_is_one_line_that_names_the_command(two):
     two.hosts[1].run("ip", "link", "add", "hb100", "type", "bridge")
     with pytest.raises(VtepFault, match="File exists") as fault:

@@ -7,8 +7,8 @@ import pytest
 
 from dataplane.config.network import NetworkConfig
 from dataplane.vtep.desired import wanted
-from dataplane.vtep.linux import LinuxVtep, mac_text
-from dataplane.vtep.openvswitch import TUNNEL, flows
+from dataplane.vtep.linux import LinuxVtep, VtepFault, mac_text
+from dataplane.vtep.openvswitch import TUNNEL, OpenVSwitchVtep, flows
 from tests.e2e.namespaces import Namespace, endpoint, join
 from tests.e2e.ovs_host import OvsHost
 from tests.e2e.test_linux_vtep import GATEWAYS, NETWORK, VNIS, mac_of, vtep_of
@@ -64,13 +64,29 @@ def test_a_host_that_sends_under_another_mac_is_not_heard(both):
     assert not both.machines["red", 1].pings("10.0.0.2", count=1)
 
 
-def test_a_change_replaces_all_flows_at_once_and_only_by_what_is_wanted(both):
+def test_a_change_replaces_flows_at_once_by_what_is_wanted_and_a_second_time_changes_nothing(both):
     both.apply(NETWORK)
+    assert both.apply(NETWORK) == 0
     red = replace(NETWORK.vpcs[0], endpoints=NETWORK.vpcs[0].endpoints[:2])
-    count = both.apply(NetworkConfig(generation=2, vpcs=(red,)))
+    after = NetworkConfig(generation=2, vpcs=(red,))
+    assert both.apply(after) > 0
+    assert both.apply(after) == 0
     told = both.ovs.flows()
-    assert len([line for line in told if "actions" in line]) == count
+    lines = flows(wanted(after, vtep_of(1), GATEWAYS), {(VNIS["red"], mac_of(1)): 1}, 2)
+    assert len([line for line in told if "actions" in line]) == len(lines)
     assert not [line for line in told if f"{VNIS['blue']}" in line or f"0x{VNIS['blue']:x}" in line]
+    assert "blue" not in both.ovs.switch.vsctl("list-ports", "vpc").split()
+
+
+def test_an_interface_that_is_not_there_yet_does_not_hold_up_the_others(both):
+    late = {**PORTS, (VNIS["red"], 0x0200_0000_00AA): "late"}
+    both.ovs.driver().apply(wanted(NETWORK, vtep_of(1), GATEWAYS), late)
+    assert both.machines["red", 1].pings("10.0.0.2")
+
+
+def test_a_bridge_that_is_not_there_is_told_in_one_line(both):
+    with pytest.raises(VtepFault, match="no bridge nosuch"):
+        OpenVSwitchVtep(vtep_of(1), "nosuch", both.ovs.switch.entrance).check()
 
 
 def test_each_mac_of_a_vpc_has_one_way_and_the_tunnel_never_sends_back_into_itself():

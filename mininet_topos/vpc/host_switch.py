@@ -1,0 +1,87 @@
+"""A host whose VTEP is Open vSwitch: its own daemons, in user space, in the host's own network namespace.
+
+Two bridges: `phy` holds the underlay's interface and the VTEP's address, so that Open vSwitch finds its way to other
+VTEPs; `vpc` holds the endpoints and is what a VTEP agent programs. Datapath `netdev` here, for `phy` needs a real
+interface of the host; its taps go with the namespace.
+"""
+
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from ipaddress import IPv4Interface
+from pathlib import Path
+
+from controller.model.error import EnvironmentFault
+from mininet_topos.ovs import SCHEMA
+
+BRIDGE, UNDERLAY_BRIDGE = "vpc", "phy"
+READY_S = 20.0
+
+
+class HostSwitch:
+    """An Open vSwitch of a host; the daemons end with whoever ends the processes of `environment`'s mark, or `stop`."""
+
+    def __init__(self, entrance: Sequence[str], directory: Path, environment: Mapping[str, str]) -> None:
+        """Take the way into the host's namespace, and an existing directory whose path is short enough for sockets."""
+        self._entrance, self.directory = tuple(entrance), directory
+        self.environment = {**environment, **{f"OVS_{kind}DIR": str(directory) for kind in ("RUN", "DB", "LOG")}}
+
+    def start(self, underlay: str, vtep: IPv4Interface) -> None:
+        """Start it with both bridges, and move the VTEP's address to it; raises EnvironmentFault where it refuses."""
+        database = self.directory / "conf.db"
+        self.run("ovsdb-tool", "create", str(database), str(SCHEMA))
+        detached = ("--detach", "--no-chdir", "--pidfile", "--log-file", "-vconsole:off", "-vsyslog:off")
+        self.run("ovsdb-server", str(database), f"--remote=p{self.database}", *detached)
+        self.vsctl("--no-wait", "init")
+        self.run("ovs-vswitchd", self.database, *detached)
+        words: list[str] = []
+        for bridge in (UNDERLAY_BRIDGE, BRIDGE):
+            words += ["--", "add-br", bridge, "--", "set", "bridge", bridge, "datapath_type=netdev"]
+        words += ["--", "set", "bridge", BRIDGE, "fail_mode=secure", "protocols=OpenFlow13,OpenFlow14"]
+        self.vsctl(*words[1:], "--", "add-port", UNDERLAY_BRIDGE, underlay)
+        self.run("ip", "addr", "flush", "dev", underlay)
+        self.run("ip", "addr", "add", str(vtep), "dev", UNDERLAY_BRIDGE)
+        self.run("ip", "link", "set", UNDERLAY_BRIDGE, "up")
+        self.run("ethtool", "-K", UNDERLAY_BRIDGE, "tx", "off")
+
+    @property
+    def database(self) -> str:
+        """Return where the database listens, as ovs-vsctl's --db."""
+        return f"unix:{self.directory}/db.sock"
+
+    @property
+    def entrance(self) -> tuple[str, ...]:
+        """Return the words before a command that is to talk to this Open vSwitch."""
+        return (*self._entrance, "env", *(f"OVS_{kind}DIR={self.directory}" for kind in ("RUN", "DB", "LOG")))
+
+    def vsctl(self, *words: str) -> str:
+        """Run `ovs-vsctl` on it; raises EnvironmentFault with its message."""
+        return self.run("ovs-vsctl", "--timeout=10", f"--db={self.database}", *words)
+
+    def flows(self) -> list[str]:
+        """Return the flows of the VTEP's bridge."""
+        return self.run("ovs-ofctl", "-O", "OpenFlow14", "--no-stats", "dump-flows", BRIDGE).splitlines()
+
+    def stop(self) -> None:
+        """End the daemons and wait for them."""
+        for name in ("ovs-vswitchd", "ovsdb-server"):
+            pidfile = self.directory / f"{name}.pid"
+            if pidfile.exists():
+                pid = int(pidfile.read_text())
+                self.run("kill", str(pid))
+                _await_end(pid)
+
+    def run(self, *command: str) -> str:
+        """Run a command in the host, with this Open vSwitch in its environment; raises EnvironmentFault."""
+        words = [*self._entrance, *command]
+        done = subprocess.run(words, env=self.environment, text=True, capture_output=True, timeout=60, check=False)
+        if done.returncode:
+            said = (done.stderr or done.stdout).strip() or f"status {done.returncode}"
+            raise EnvironmentFault(f"{' '.join(command[:3])}: {said.splitlines()[-1]}")
+        return done.stdout
+
+
+def _await_end(pid: int) -> None:
+    deadline = time.monotonic() + READY_S
+    while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
+        time.sleep(0.01)
