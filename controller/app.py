@@ -19,7 +19,7 @@ from pathlib import Path
 
 from controller.api.server import ApiServer
 from controller.brain.state import Settings, begin
-from controller.config.service import ServiceConfig, split_address
+from controller.config.service import ServiceConfig
 from controller.config.telemetry import broker_of, detector_settings, ports_of
 from controller.dashboard.http import HttpServer
 from controller.dashboard.server import Dashboard
@@ -30,6 +30,7 @@ from controller.model.fabric import Fabric
 from controller.model.placement import Placement
 from controller.model.plan import Infeasible, Plan
 from controller.model.rule import Step, SwitchRules
+from controller.model.server_address import split_address
 from controller.planner.placement.suggest import suggest
 from controller.planner.solve import certified, draft
 from controller.planner.warm import warm
@@ -161,7 +162,7 @@ class Application:
     @asynccontextmanager
     async def started(self) -> AsyncIterator[dict[str, str]]:
         """Run while the context lasts; gives the addresses that clients and switches connect to."""
-        (of_host, of_port), (grpc_host, grpc_port) = map(split_address, (self._config.openflow, self._config.grpc))
+        of_host, of_port = split_address(self._config.openflow)
         # Unix time grows over restarts, which is all that a role's generation must do (ADR 0012)
         settings = SouthboundSettings(generation_id=SystemClock().unix_ms())
         server = OpenFlowServer(of_host, of_port, known=self._known.get, events=Inbound(self.loop), settings=settings)
@@ -182,10 +183,10 @@ class Application:
                 raise EnvironmentFault(
                     f"OpenFlow cannot listen on {where} ({error.strerror}); choose another by --openflow"
                 ) from None
-            grpc_bound = await api.start(grpc_host, grpc_port)
+            grpc = await api.start(self._config.grpc)
             if self.collecting is not None:
                 self.collecting.start()
-            told = {"openflow": f"{bound[0]}:{bound[1]}", "grpc": f"{grpc_host}:{grpc_bound}"}
+            told = {"openflow": f"{bound[0]}:{bound[1]}", "grpc": grpc}
             yield told | await self._start_http(http)
         finally:
             if self.collecting is not None:

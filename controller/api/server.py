@@ -1,5 +1,7 @@
 """The gRPC server: our services, health and reflection."""
 
+import os
+import socket
 from ipaddress import IPv4Network
 
 import grpc
@@ -9,6 +11,7 @@ from grpc_reflection.v1alpha import reflection
 from controller.api import fabric, gateways, jobs, telemetry, vpc
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.model.error import EnvironmentFault
+from controller.model.server_address import UNIX
 from controller.runtime.loop import Loop
 
 MAX_REQUEST_BYTES = 64 << 20
@@ -30,20 +33,40 @@ class ApiServer:
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
         reflection.enable_server_reflection((*_SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME), self._server)
 
-    async def start(self, address: str, port: int) -> int:
-        """Listen and return the port; raises EnvironmentFault where the address is taken."""
+    async def start(self, address: str) -> str:
+        """Listen on ADDR:PORT or unix:/PATH and return where; raises EnvironmentFault where the address is taken.
+
+        A socket is for this user alone (mode 0600); one that a dead controller left is replaced.
+        """
+        if address.startswith(UNIX) and _answers(address.removeprefix(UNIX)):
+            raise EnvironmentFault(f"gRPC cannot listen on {address}: somebody does already; choose another by --grpc")
+        before = os.umask(0o177)
         try:
-            bound: int = self._server.add_insecure_port(f"{address}:{port}")
+            bound: int = self._server.add_insecure_port(address)
         except RuntimeError:
             bound = 0
+        finally:
+            os.umask(before)
         if not bound:
-            raise EnvironmentFault(f"gRPC cannot listen on {address}:{port}; is it in use? choose another by --grpc")
+            raise EnvironmentFault(f"gRPC cannot listen on {address}; is it in use? choose another by --grpc")
         await self._server.start()
         for service in ("", *_SERVICES):
             await self._health.set(service, health_pb2.HealthCheckResponse.SERVING)
-        return bound
+        if address.startswith(UNIX):
+            return address
+        return f"{address.rpartition(':')[0]}:{bound}"
 
     async def close(self) -> None:
         """Say NOT_SERVING, let calls finish for half a second, stop."""
         await self._health.enter_graceful_shutdown()
         await self._server.stop(0.5)
+
+
+def _answers(path: str) -> bool:
+    """Say whether somebody listens at a socket of the file system."""
+    with socket.socket(socket.AF_UNIX) as end:
+        try:
+            end.connect(path)
+        except OSError:
+            return False
+        return True

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from controller.config import load_fabric
 from controller.config.complaint import one_line
-from controller.config.service import split_address
 from controller.model.error import InputError
+from controller.model.server_address import split_address
 from controller.runtime.interpreter import shorten_pauses
 from telemetry.agent.agent import Agent, AgentSettings
 from telemetry.agent.session import Broker

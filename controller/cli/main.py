@@ -134,7 +134,9 @@ def run(
     fabric: Annotated[Path | None, typer.Argument(metavar="FABRIC", help="The fabric file.")] = None,
     config: Annotated[Path | None, typer.Option(help="A config file; see --print-config.")] = None,
     openflow: Annotated[str | None, typer.Option(metavar="ADDR:PORT", help="Where switches connect.")] = None,
-    grpc: Annotated[str | None, typer.Option(metavar="ADDR:PORT", help="Where clients connect.")] = None,
+    grpc: Annotated[
+        str | None, typer.Option(metavar="ADDR:PORT", help="Where clients connect; unix:/PATH for a socket.")
+    ] = None,
     http: Annotated[str | None, typer.Option(metavar="ADDR:PORT", help="Where the page and /metrics are.")] = None,
     print_config: Annotated[bool, typer.Option(help="Print every config key with its default, and end.")] = False,
 ) -> None:

@@ -6,6 +6,7 @@ import typer
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of a table.")]
 Server = Annotated[
-    str, typer.Option("--server", envvar="HEDDLE_SERVER", help="The controller's gRPC address, ADDR:PORT.")
+    str,
+    typer.Option("--server", envvar="HEDDLE_SERVER", help="The controller's gRPC address, ADDR:PORT or unix:/PATH."),
 ]
 DEFAULT_SERVER = "127.0.0.1:50051"

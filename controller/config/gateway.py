@@ -17,6 +17,7 @@ from controller.config.field import Id, Mac, Shape, refuse
 from controller.config.sample_file import sample
 from controller.config.shape_error import shape_problems
 from controller.model.admission import Problem
+from controller.model.server_address import is_address_port, is_socket
 from dataplane.config.check_local import local_problems
 from dataplane.config.check_pair import pair_problems
 from dataplane.config.local import Interface, Limits, LocalConfig, PortShare, ProviderNetwork, Side, Timeouts
@@ -44,8 +45,13 @@ def _parsed(parse: Any, what: str) -> Any:
 
 
 def _address_port(text: str) -> str:
-    host, _, port = text.rpartition(":")
-    if not host or not port.isascii() or not port.isdigit() or int(port) > 65_535:
+    if not is_address_port(text):
+        raise ValueError
+    return text
+
+
+def _server(text: str) -> str:
+    if not is_address_port(text) and not is_socket(text):
         raise ValueError
     return text
 
@@ -54,6 +60,7 @@ Ip4 = Annotated[IPv4Address, _parsed(IPv4Address, "an IPv4 address such as 192.0
 Net4 = Annotated[IPv4Network, _parsed(IPv4Network, "an IPv4 network such as 192.0.2.0/24")]
 Net = Annotated[IPv4Network | IPv6Network, _parsed(ipaddress.ip_network, "a network such as 10.9.0.0/16")]
 AddressPort = Annotated[str, _parsed(_address_port, "ADDR:PORT such as 127.0.0.1:50051")]
+Server = Annotated[str, _parsed(_server, "ADDR:PORT such as 127.0.0.1:50051, or unix:/PATH of a socket")]
 Seconds = Annotated[int, Field(ge=1, le=10_000_000)]
 PortNumber = Annotated[int, Field(ge=1, le=65_535)]
 
@@ -183,8 +190,9 @@ class GatewayShape(Shape):
     nat_ports: PortShareShape = Field(default=PortShareShape(), description="this gateway's share of NAT ports")
     limits: LimitsShape = Field(default=LimitsShape(), description="sizes of the tables that traffic fills")
     timeouts: TimeoutsShape = Field(default=TimeoutsShape(), description="when what is idle ends, seconds")
-    controller: AddressPort | None = Field(
-        default=None, description="the controller's gRPC address; null: --network says what to serve"
+    controller: Server | None = Field(
+        default=None,
+        description="the controller's gRPC address, ADDR:PORT or unix:/PATH; null: --network says what to serve",
     )
     partner: PartnerShape | None = Field(default=None, description="the other gateway of a pair; null: there is none")
     metrics: AddressPort = Field(

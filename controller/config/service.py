@@ -12,6 +12,7 @@ from controller.config.document import read_document
 from controller.config.telemetry import TelemetryConfig, detector_settings
 from controller.model.admission import Problem
 from controller.model.error import InputError
+from controller.model.server_address import is_address_port, is_socket
 from telemetry.thresholds import complaints
 
 
@@ -21,7 +22,9 @@ class ServiceConfig(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     openflow: str = Field(default="127.0.0.1:6653", description="where switches connect (OpenFlow 1.3 over TCP)")
-    grpc: str = Field(default="127.0.0.1:50051", description="where jobs and tools connect (gRPC)")
+    grpc: str = Field(
+        default="127.0.0.1:50051", description="where jobs and tools connect (gRPC); unix:/PATH for a socket"
+    )
     http: str = Field(
         default="127.0.0.1:8080",
         description="where browsers and Prometheus connect (HTTP); where the default is taken, a warning says so",
@@ -70,12 +73,18 @@ class ServiceConfig(BaseModel):
                 raise ValueError(f"{text!r} is no IPv4 address or prefix ({error})") from None
         return texts
 
-    @field_validator("openflow", "grpc", "http")
+    @field_validator("openflow", "http")
     @classmethod
     def _address(cls, text: str) -> str:
-        host, _, port = text.rpartition(":")
-        if not host or not port.isascii() or not port.isdigit() or int(port) > 65_535:
+        if not is_address_port(text):
             raise ValueError("must be ADDR:PORT such as 127.0.0.1:6653, port 0 for any")
+        return text
+
+    @field_validator("grpc")
+    @classmethod
+    def _address_or_socket(cls, text: str) -> str:
+        if not is_address_port(text) and not is_socket(text):
+            raise ValueError("must be ADDR:PORT such as 127.0.0.1:50051, port 0 for any, or unix:/PATH of a socket")
         return text
 
 
@@ -107,12 +116,6 @@ def _refused(name: str, errors: ValidationError) -> InputError:
         text = f"unknown key; the keys are {keys}" if error["type"] == "extra_forbidden" else error["msg"]
         found.append(Problem(key, text.removeprefix("Value error, ")))
     return refusal(name, found)
-
-
-def split_address(text: str) -> tuple[str, int]:
-    """Cut a checked ADDR:PORT in two; brackets around an IPv6 address go."""
-    host, _, port = text.rpartition(":")
-    return host.strip("[]"), int(port)
 
 
 def printed() -> str:

@@ -1,4 +1,4 @@
-"""A host's VTEP agent: what the controller says of the VPCs that live here becomes VXLAN, the kernel's or Open vSwitch's.
+"""A host's VTEP agent: what the controller says of VPCs that live here becomes VXLAN, the kernel's or Open vSwitch's.
 
 Which gateway a VPC's traffic leaves by: of those that are attached each VPC has one, chosen by its VNI so that VPCs
 are shared out evenly; a gateway that goes away for good is no longer named, and one whose partner took its address

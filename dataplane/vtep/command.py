@@ -47,8 +47,9 @@ def vtep(
     """Keep this host's VXLAN as the controller says, for the VPCs with an endpoint here; nothing is learned or flooded.
 
     Each VPC gets a bridge `hb<VNI>` and a VXLAN device `hx<VNI>` of the kernel, or all of them flows on one bridge of
-    Open vSwitch. Endpoints' interfaces are put on the bridge as they come, and taken off it again. Prints one JSON line when it is ready; SIGINT and SIGTERM end it and leave the
-    devices (fail-static). Needs root. Exit status: 0; 1 where it cannot run; 2 for bad options.
+    Open vSwitch. Endpoints' interfaces are put on the bridge as they come, and taken off it again. Prints one JSON
+    line when it is ready; SIGINT and SIGTERM end it and leave everything in place (fail-static). Needs root.
+    Exit status: 0; 1 where it cannot run; 2 for bad options.
 
     heddle vtep --server 10.0.0.9:50051 --host h1 --vtep 192.168.100.1 --port 100/02:00:00:00:00:01=tap-red1
     """
