@@ -36,6 +36,8 @@ HOSTS = {"h1": IPv4Address("192.168.100.1"), "h2": IPv4Address("192.168.100.2"),
 GATEWAYS = {"gw1": IPv4Address("192.168.100.101"), "gw2": IPv4Address("192.168.100.102")}
 UNDERLAY, WAN = IPv4Network("192.168.100.0/24"), IPv4Network("203.0.113.0/24")
 PROVIDER = IPv4Network("192.0.2.0/24")
+PARTNERS = IPv4Network("192.168.101.0/30")
+PARTNER_ADDRESS = {"gw1": IPv4Address("192.168.101.1"), "gw2": IPv4Address("192.168.101.2")}
 INTERNET_ROUTER, INTERNET_SERVER = IPv4Address("203.0.113.1"), IPv4Address("198.51.100.10")
 STORAGE_SERVER, MANAGEMENT_SERVER = IPv4Address("192.0.2.10"), IPv4Address("192.0.2.200")
 SITE_VLAN, SITE_PREFIX = 10, IPv4Network("172.16.0.0/16")
@@ -73,6 +75,12 @@ class Attachment:
     mtu_bytes: int = WAN_MTU_BYTES
 
 
+VTEP_KINDS = {
+    "kernel": dict.fromkeys(HOSTS, "kernel"),
+    "ovs": dict.fromkeys(HOSTS, "ovs"),
+    "mixed": {"h1": "kernel", "h2": "ovs", "h3": "kernel"},
+}
+"""What the hosts' VTEPs may be: the kernel's VXLAN, Open vSwitch, or both in one lab, so that each meets the other."""
 SUBNETS = {
     "red": (("10.0.0.0/24", "10.0.0.254"), ("10.0.1.0/24", "10.0.1.254"), ("fd00:10::/64", "fd00:10::fe")),
     "blue": (("10.0.0.0/24", "10.0.0.254"), ("10.0.1.0/24", "10.0.1.254"), ("fd00:10::/64", "fd00:10::fe")),
@@ -115,6 +123,11 @@ def vpc(name: str) -> Vpc:
         nat=NAT[name], direct_connects=(direct,) if name == "blue" else (),
         floating_ips=(floating,) if name == "red" else (),
     )  # fmt: skip
+
+
+def ports_of(host: str) -> dict[tuple[int, int], str]:
+    """Return by (VNI, MAC) the interface of each machine on a host, as VTEP drivers want it."""
+    return {(VNIS[machine.vpc], machine.mac): machine.name for machine in MACHINES if machine.host == host}
 
 
 def _rules(name: str) -> tuple[SecurityRule, ...]:
@@ -162,6 +175,10 @@ ATTACHMENTS = (
         for number, gateway in enumerate(GATEWAYS, 1)
         for place, segment in enumerate(("underlay", "wan", "customer", "provider"))
     ),
+    *(
+        Attachment(node=gateway, segment="heartbeats", device="heartbeats", addresses=_on(PARTNERS, ip))
+        for gateway, ip in PARTNER_ADDRESS.items()
+    ),
     Attachment(node="internet", segment="wan", device="wan", addresses=_on(WAN, INTERNET_ROUTER)),
     Attachment(
         node="site", segment="customer", device="gateway", vlan=SITE_VLAN,
@@ -174,5 +191,7 @@ ATTACHMENTS = (
         node="management", segment="provider", device="provider", addresses=_on(PROVIDER, MANAGEMENT_SERVER)
     ),
 )  # fmt: skip
-SEGMENTS = ("underlay", "wan", "customer", "provider")
+STRANGERS = {"internet": "203.0.113.2", "storage": "192.0.2.1", "management": "192.0.2.1"}
+"""Nodes that send packets for VPCs' own addresses to gw1, which should let none of them through."""
+SEGMENTS = ("underlay", "wan", "customer", "provider", "heartbeats")
 NODES = tuple(dict.fromkeys(attachment.node for attachment in ATTACHMENTS))

@@ -1,28 +1,22 @@
 """Gateways of the lab: their config files, their processes, and what a host is told of them."""
 
-import json
-import os
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import yaml
 from google.protobuf.json_format import MessageToDict
 
-from controller.model.error import EnvironmentFault
 from dataplane.config.addresses import mac_text
 from dataplane.config.network import NetworkConfig
 from dataplane.config.wire import border_to, peering_to, vpc_to
 from mininet_topos.vpc.description import (
     ATTACHMENTS,
     GATEWAYS,
+    HOSTS,
     INTERNET_ROUTER,
     MANAGEMENT_SERVER,
+    PARTNER_ADDRESS,
     PROVIDER,
     STORAGE_SERVER,
     UNDERLAY,
@@ -31,10 +25,10 @@ from mininet_topos.vpc.description import (
     WAN_MTU_BYTES,
 )
 from mininet_topos.vpc.net import VpcNet
+from mininet_topos.vpc.processes import NodeProcess
 
-_MAIN = "from controller.cli.start import main; main()"
-READY_S, STOP_S = 60.0, 10.0
 WAN_ADDRESS = {"gw1": "203.0.113.2", "gw2": "203.0.113.3"}
+PARTNER_PORT = 4790
 PROVIDER_ADDRESS = {"gw1": "192.0.2.1", "gw2": "192.0.2.2"}
 
 
@@ -74,65 +68,35 @@ def network_file(network: NetworkConfig) -> dict[str, Any]:
     }
 
 
-class GatewayProcess:
-    """A `heddle gateway` in its node; ends with the lab, or by `stop` and `kill`."""
-
-    def __init__(self, net: VpcNet, environment: Mapping[str, str], config: Path, network: Path | None = None) -> None:
-        """Start it, and wait until it forwards; raises EnvironmentFault with its last line."""
-        self.config: dict[str, Any] = yaml.safe_load(config.read_text())
-        self.name = str(self.config["gateway_id"])
-        self._log = config.with_suffix(".log")
-        words = [*net.host(self.name).entrance, sys.executable, "-c", _MAIN, "gateway"]
-        words += ["--config", str(config), *(("--network", str(network)) if network is not None else ())]
-        with self._log.open("ab") as log:
-            self._child = subprocess.Popen(
-                words, env=dict(environment), stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True
-            )
-        self.told = self._await_ready()
-
-    @property
-    def pid(self) -> int:
-        """The control process: the data process is its child."""
-        return self._child.pid
-
-    def log(self) -> str:
-        """Return what it logged."""
-        return self._log.read_text()
-
-    def stop(self) -> int:
-        """End it in order; return its exit status."""
-        self._child.terminate()
-        return self._ended()
-
-    def kill(self) -> None:
-        """End both of its processes at once, as a power cut would."""
-        for pid in (*_children(self._child.pid), self._child.pid):
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        self._ended()
-
-    def _ended(self) -> int:
-        assert self._child.stdout is not None
-        self._child.stdout.close()
-        return self._child.wait(STOP_S)
-
-    def _await_ready(self) -> dict[str, Any]:
-        assert self._child.stdout is not None
-        deadline = time.monotonic() + READY_S
-        line = self._child.stdout.readline()
-        if not line or time.monotonic() > deadline:
-            self._ended()
-            said = self.log().strip().splitlines() or ["it said nothing"]
-            raise EnvironmentFault(f"gateway {self.name}: {said[-1]}")
-        told: dict[str, Any] = json.loads(line)
-        return told
+def partner_config(gateway: str, *, mode: str = "active-standby") -> dict[str, Any]:
+    """Return a gateway's key `partner`: heartbeats and copies go over a segment of their own."""
+    (other,) = GATEWAYS.keys() - {gateway}
+    here, there = (f"{PARTNER_ADDRESS[name]}:{PARTNER_PORT}" for name in (gateway, other))
+    taken = {"underlay": GATEWAYS[other], "wan": WAN_ADDRESS[other], "provider": PROVIDER_ADDRESS[other]}
+    return {
+        "partner_id": other, "mode": mode, "paths": [{"listen": here, "partner": there}],
+        "takes_over": [{"interface": name, "address": str(address)} for name, address in taken.items()],
+    }  # fmt: skip
 
 
-def _children(pid: int) -> list[int]:
-    found = []
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        found += [int(child) for child in task.read_text().split()]
-    return found + [grandchild for child in found for grandchild in _children(child)]
+def controller_fabric() -> dict[str, Any]:
+    """Return the fabric file of the lab's controller: its NICs are the hosts' VTEPs, which endpoints may be behind."""
+    nics = [
+        {"id": host, "nics": [{"id": f"{host}-n0", "ip": str(vtep), "port": f"leaf1:{number}", "gbps": 1}]}
+        for number, (host, vtep) in enumerate(HOSTS.items(), 2)
+    ]
+    return {
+        "version": 1, "name": "vpc-lab", "hosts": nics,
+        "switches": [{"id": "spine1", "role": "spine"}, {"id": "leaf1", "role": "leaf"}],
+        "links": [{"a": "leaf1:1", "b": "spine1:1", "gbps": 1}],
+    }  # fmt: skip
+
+
+def gateway_process(net: VpcNet, environment: Mapping[str, str], config: Path, network: Path | None) -> NodeProcess:
+    """Start a `heddle gateway` in its node; without a network file its config names a controller."""
+    name = str(yaml.safe_load(config.read_text())["gateway_id"])
+    words = ["gateway", "--config", str(config), *(("--network", str(network)) if network is not None else ())]
+    return NodeProcess(f"gateway {name}", net.host(name).entrance, words, environment, config.with_suffix(".log"))
 
 
 def write_yaml(path: Path, content: Mapping[str, Any]) -> Path:

@@ -2,7 +2,9 @@
 
 Two bridges: `phy` holds the underlay's interface and the VTEP's address, so that Open vSwitch finds its way to other
 VTEPs; `vpc` holds the endpoints and is what a VTEP agent programs. Datapath `netdev` here, for `phy` needs a real
-interface of the host; its taps go with the namespace.
+interface of the host; its taps go with the namespace. The kernel sees each frame that Open vSwitch
+reads as well, so it is told to answer no ARP and to take no packet on one interface for what is on another: else it
+would say that the VTEP's address is on the interface below `phy`, and that nobody listens for VXLAN there.
 """
 
 import subprocess
@@ -26,8 +28,10 @@ class HostSwitch:
         self._entrance, self.directory = tuple(entrance), directory
         self.environment = {**environment, **{f"OVS_{kind}DIR": str(directory) for kind in ("RUN", "DB", "LOG")}}
 
-    def start(self, underlay: str, vtep: IPv4Interface) -> None:
+    def start(self, underlay: str, vtep: IPv4Interface, endpoints: Sequence[str] = ()) -> None:
         """Start it with both bridges, and move the VTEP's address to it; raises EnvironmentFault where it refuses."""
+        self.run("sysctl", "-qw", "net.ipv4.conf.all.arp_ignore=1", "net.ipv4.conf.all.rp_filter=1")
+        self.run("sysctl", "-qw", *(f"net.ipv6.conf.{name}.disable_ipv6=1" for name in (underlay, *endpoints)))
         database = self.directory / "conf.db"
         self.run("ovsdb-tool", "create", str(database), str(SCHEMA))
         detached = ("--detach", "--no-chdir", "--pidfile", "--log-file", "-vconsole:off", "-vsyslog:off")

@@ -5,25 +5,30 @@ lab.net.run("red1", "ping", "-c", "1", "10.0.0.2")
 """
 
 from collections.abc import Mapping
-from ipaddress import IPv4Address
+from ipaddress import IPv4Address, IPv4Interface
 from types import TracebackType
 
 from dataplane.config.network import NetworkConfig
+from dataplane.vtep.agent import Driver
 from dataplane.vtep.desired import wanted
 from dataplane.vtep.linux import LinuxVtep
+from dataplane.vtep.openvswitch import OpenVSwitchVtep
 from mininet_topos.fabric_net import require_lab_tools
 from mininet_topos.ovs import OpenVSwitch, require_open_vswitch
 from mininet_topos.registry import LabEntry, LabRegistration
 from mininet_topos.stop_signals import TerminationAsException, stop_deferred
-from mininet_topos.vpc.description import HOSTS, MACHINES, UNDERLAY_MTU_BYTES, VNIS
+from mininet_topos.vpc.description import HOSTS, UNDERLAY, UNDERLAY_MTU_BYTES, VTEP_KINDS, ports_of
+from mininet_topos.vpc.host_switch import BRIDGE, HostSwitch
 from mininet_topos.vpc.net import VpcNet
 
 
 class VpcLab:
-    """Segments, hosts and virtual machines; `program_hosts` makes the hosts VTEPs."""
+    """Segments, hosts and virtual machines; `program_hosts` (or agents, `mininet_topos.vpc.served`) fills VTEPs."""
 
-    def __init__(self) -> None:
-        """Describe the lab; `with` (or `start`) makes it."""
+    def __init__(self, vteps: str = "kernel") -> None:
+        """Describe the lab, its VTEPs by a key of VTEP_KINDS; `with` (or `start`) makes it."""
+        self.vteps = VTEP_KINDS[vteps]
+        self.switches: dict[str, HostSwitch] = {}
         self._registration: LabRegistration | None = None
         self._ovs: OpenVSwitch | None = None
         self._net: VpcNet | None = None
@@ -65,13 +70,26 @@ class VpcLab:
         self._ovs.start()
         self._net = VpcNet(self.entry, self._ovs)
         self._net.start()
+        for host, kind in self.vteps.items():
+            if kind == "ovs":
+                self._start_switch(host)
+
+    def _start_switch(self, host: str) -> None:
+        directory = self.entry.directory / f"ovs-{host}"
+        directory.mkdir()
+        self.switches[host] = HostSwitch(self.net.host(host).entrance, directory, self.entry.environment)
+        address, endpoints = IPv4Interface(f"{HOSTS[host]}/{UNDERLAY.prefixlen}"), sorted(ports_of(host).values())
+        self.switches[host].start("underlay", address, endpoints)
 
     def program_hosts(self, network: NetworkConfig, gateways: Mapping[int, IPv4Address]) -> None:
-        """Give every host's kernel its half of the VPCs; `gateways` says by VNI which VTEP is the way out."""
+        """Give every host its half of the VPCs; `gateways` says by VNI which VTEP is the way out."""
         for host, vtep in HOSTS.items():
-            ports = {(VNIS[m.vpc], m.mac): m.name for m in MACHINES if m.host == host}
-            driver = LinuxVtep(vtep, UNDERLAY_MTU_BYTES, self.net.host(host).entrance)
-            driver.apply(wanted(network, vtep, gateways), ports)
+            driver: Driver
+            if host in self.switches:
+                driver = OpenVSwitchVtep(vtep, BRIDGE, self.switches[host].entrance)
+            else:
+                driver = LinuxVtep(vtep, UNDERLAY_MTU_BYTES, self.net.host(host).entrance)
+            driver.apply(wanted(network, vtep, gateways), ports_of(host))
 
     def stop(self) -> None:
         """Remove everything that the lab made; safe to call at any stage and again."""
@@ -82,6 +100,6 @@ class VpcLab:
                 self._registration.end()
             if self._ovs is not None:
                 self._ovs.stop()
-            self._net, self._ovs, self._registration = None, None, None
+            self._net, self._ovs, self._registration, self.switches = None, None, None, {}
         if self._termination is not None:
             self._termination.end()

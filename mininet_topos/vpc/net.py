@@ -15,6 +15,7 @@ from mininet_topos.vpc.description import (
     NODES,
     SEGMENTS,
     SITE_REACHES,
+    STRANGERS,
     UNDERLAY_MTU_BYTES,
     VPC_MTU_BYTES,
     Attachment,
@@ -51,6 +52,8 @@ class VpcNet:
         self.run("internet", "ip", "addr", "add", f"{INTERNET_SERVER}/32", "dev", "lo")
         for prefix in SITE_REACHES:
             self.run("site", "ip", "route", "add", prefix, "dev", "gateway")
+        for node, router in STRANGERS.items():  # they may try
+            self.run(node, "ip", "route", "add", "10.0.0.0/8", "via", router)
         self.mininet.built = True
 
     def stop(self) -> None:

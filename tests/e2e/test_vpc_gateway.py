@@ -1,6 +1,5 @@
 """A gateway in the lab of virtual networks: who reaches whom, by real packets through kernels that know only VXLAN."""
 
-import os
 from collections.abc import Iterator
 
 import pytest
@@ -8,7 +7,7 @@ import pytest
 from controller.model.error import EnvironmentFault
 from dataplane.control.window import ask, socket_of
 from mininet_topos.vpc.description import GATEWAYS, VNIS, VPC_MTU_BYTES, network
-from mininet_topos.vpc.gateways import GatewayProcess, gateway_config, network_file, write_yaml
+from mininet_topos.vpc.gateways import gateway_config, gateway_process, network_file, write_yaml
 from mininet_topos.vpc.lab import VpcLab
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
@@ -20,8 +19,8 @@ def served() -> Iterator[VpcLab]:
         directory = lab.entry.directory
         config = write_yaml(directory / "gw1.yaml", gateway_config("gw1", directory))
         told = write_yaml(directory / "network.yaml", network_file(network()))
-        environment = {**lab.entry.environment, "PYTHONPATH": os.getcwd()}
-        gateway = GatewayProcess(lab.net, environment, config, told)
+        gateway = gateway_process(lab.net, lab.entry.environment, config, told)
+        gateway.ready()
         lab.program_hosts(network(), dict.fromkeys(VNIS.values(), GATEWAYS["gw1"]))
         yield lab
         assert gateway.stop() == 0

@@ -1,0 +1,108 @@
+"""A long-running `heddle` command in a node of the lab: it says one JSON line when it is ready, and logs to a file."""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from controller.model.error import EnvironmentFault
+
+_MAIN = "from controller.cli.start import main; main()"
+PACKAGE_PARENT = str(Path(__file__).parents[2])
+READY_S, STOP_S = 900.0, 10.0
+"""The first gateway after an installation without `make setup` compiles its kernels, which takes minutes."""
+
+
+class NodeProcess:
+    """A `heddle` command; ends with the lab, or by `stop` and `kill`."""
+
+    def __init__(
+        self, name: str, entrance: Sequence[str], arguments: Sequence[str], environment: Mapping[str, str], log: Path
+    ) -> None:
+        """Start it; `ready` waits for its line."""
+        self.name, self._log, self._said = name, log, b""
+        with log.open("ab") as errors:
+            self._child = subprocess.Popen(
+                [*entrance, sys.executable, "-c", _MAIN, *arguments],
+                env={**environment, "PYTHONPATH": PACKAGE_PARENT, "PYTHONDONTWRITEBYTECODE": "1"},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                start_new_session=True,
+            )
+
+    @property
+    def pid(self) -> int:
+        """Return its process id; a gateway's data process is its child."""
+        return self._child.pid
+
+    @property
+    def is_running(self) -> bool:
+        """Say whether it has not ended."""
+        return self._child.poll() is None
+
+    def ready(self) -> dict[str, Any]:
+        """Wait for the line that says it is ready, and return it; raises EnvironmentFault with its last words."""
+        assert self._child.stdout is not None
+        deadline = time.monotonic() + READY_S
+        while b"\n" not in self._said:
+            rest = deadline - time.monotonic()
+            if rest <= 0 or not select.select([self._child.stdout], [], [], rest)[0]:
+                raise EnvironmentFault(f"{self.name} was not ready within {READY_S:.0f} s: {self._last_words()}")
+            piece = os.read(self._child.stdout.fileno(), 4096)
+            if not piece:
+                self._ended()
+                raise EnvironmentFault(f"{self.name}: {self._last_words()}")
+            self._said += piece
+        told: dict[str, Any] = json.loads(self._said.split(b"\n", 1)[0])
+        return told
+
+    def log(self) -> str:
+        """Return what it logged."""
+        return self._log.read_text(errors="replace")
+
+    def stop(self) -> int:
+        """End it in order; return its exit status."""
+        self._child.terminate()
+        return self._ended()
+
+    def ask_to_stop(self) -> None:
+        """Ask it to end, without waiting; `close` waits."""
+        if self.is_running:
+            self._child.terminate()
+
+    def close(self) -> None:
+        """Wait for its end, which is forced where it takes too long; may be called again."""
+        try:
+            self._ended()
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+    def kill(self) -> None:
+        """End it and its children at once, as a power cut would."""
+        for pid in (*_children(self._child.pid), self._child.pid):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self._ended()
+
+    def _ended(self) -> int:
+        if self._child.stdout is not None:
+            self._child.stdout.close()
+        return self._child.wait(STOP_S)
+
+    def _last_words(self) -> str:
+        return (self.log().strip().splitlines() or ["it said nothing"])[-1]
+
+
+def _children(pid: int) -> list[int]:
+    found = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        found += [int(child) for child in task.read_text().split()]
+    return found + [grandchild for child in found for grandchild in _children(child)]

@@ -1,0 +1,189 @@
+"""The lab of virtual networks in service: a controller, gateways and the hosts' VTEP agents, each its own process.
+
+with ServedLab("mixed") as lab:
+    lab.apply(network())
+    rows = lab.reach()
+
+The controller listens on a socket in the lab's directory, which processes in every network namespace of the machine
+reach without a management network; it is the clients' address as well: `heddle vpc list --server unix:/…`.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+import grpc
+
+from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
+from controller.config.gateway import load_gateway
+from controller.model.error import EnvironmentFault
+from controller.model.server_address import UNIX
+from dataplane.config.addresses import mac_text
+from dataplane.config.network import NetworkConfig
+from dataplane.config.wire import border_to, peering_to, vpc_to
+from dataplane.gateway.archive import unpacked
+from dataplane.gateway.schema import Tables
+from dataplane.verify.report import Report, verify
+from mininet_topos.stop_signals import stop_deferred
+from mininet_topos.vpc.description import GATEWAYS, HOSTS, UNDERLAY_MTU_BYTES, ports_of
+from mininet_topos.vpc.gateways import controller_fabric, gateway_config, gateway_process, partner_config, write_yaml
+from mininet_topos.vpc.host_switch import BRIDGE
+from mininet_topos.vpc.lab import VpcLab
+from mininet_topos.vpc.probes import Prober, Question
+from mininet_topos.vpc.processes import NodeProcess
+from mininet_topos.vpc.reach import Row, compared, nodes, questions
+
+NAT_PORTS = {"gw1": {"first": 1024, "last": 33_023}, "gw2": {"first": 33_024, "last": 65_535}}
+"""Partners' shares must not overlap."""
+ATTACHED_S, CALL_S = 60.0, 30.0
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Services:
+    vpcs: rpc.VpcServiceStub
+    gateways: rpc.GatewayServiceStub
+
+
+class ServedLab:
+    """A lab in which everything is told by the controller."""
+
+    def __init__(self, vteps: str = "mixed", gateways: int = 1, say: Say = lambda line: None) -> None:
+        """Describe it; `with` makes it. `say` is told of each step before it begins."""
+        self.lab, self._say = VpcLab(vteps), say
+        self.gateway_ids = tuple(GATEWAYS)[:gateways]
+        self.processes: dict[str, NodeProcess] = {}
+        """By node: "controller", gateways and hosts."""
+
+    def __enter__(self) -> "ServedLab":
+        self._say("switches, hosts and virtual machines")
+        self.lab.__enter__()
+        try:
+            self._start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """End all processes in order, and the lab; may be called again."""
+        with stop_deferred():
+            try:
+                for process in self.processes.values():
+                    process.ask_to_stop()
+                for process in self.processes.values():
+                    process.close()
+            finally:
+                self.lab.stop()
+
+    @property
+    def directory(self) -> Path:
+        """Return where its files, sockets and logs are."""
+        return self.lab.entry.directory
+
+    @property
+    def server(self) -> str:
+        """Return the controller's address."""
+        return f"{UNIX}{self.directory}/controller.sock"
+
+    def start_controller(self) -> None:
+        """Start the controller and wait until it serves."""
+        fabric = write_yaml(self.directory / "fabric.yaml", controller_fabric())
+        words = ["run", str(fabric), "--grpc", self.server, "--openflow", "127.0.0.1:0", "--http", "127.0.0.1:0"]
+        self._run("controller", (), words).ready()
+
+    def start_gateway(self, name: str) -> None:
+        """Start a gateway; `processes[name].ready()` waits until it forwards."""
+        more = {"controller": self.server}
+        if len(self.gateway_ids) > 1:
+            more |= {"partner": partner_config(name), "nat_ports": NAT_PORTS[name]}
+        config = write_yaml(self.directory / f"{name}.yaml", gateway_config(name, self.directory, **more))
+        self.processes[name] = gateway_process(self.lab.net, self.lab.entry.environment, config, None)
+
+    def start_agent(self, host: str) -> None:
+        """Start a host's VTEP agent."""
+        words = ["vtep", "--server", self.server, "--host", host, "--vtep", str(HOSTS[host])]
+        words += ["--underlay-mtu", str(UNDERLAY_MTU_BYTES)]
+        for (vni, mac), interface in ports_of(host).items():
+            words += ["--port", f"{vni}/{mac_text(mac)}={interface}"]
+        switch = self.lab.switches.get(host)
+        if switch is not None:
+            words += ["--open-vswitch", BRIDGE]
+        self._run(host, switch.entrance if switch is not None else tuple(self.lab.net.host(host).entrance), words)
+
+    def await_attached(self) -> None:
+        """Wait until the controller knows every gateway and every host; raises EnvironmentFault with who is missing."""
+        wanted, deadline = {*self.gateway_ids, *HOSTS}, time.monotonic() + ATTACHED_S
+        with self._services() as services:
+            while True:
+                known = services.gateways.ListGateways(pb.ListGatewaysRequest(), timeout=CALL_S).gateways
+                missing = wanted - {each.hello.gateway_id for each in known if each.attached}
+                if not missing:
+                    return
+                for name in sorted(missing):
+                    if not self.processes[name].is_running:
+                        self.processes[name].ready()  # raises, with its last words
+                if time.monotonic() > deadline:
+                    raise EnvironmentFault(f"{', '.join(sorted(missing))}: not attached within {ATTACHED_S:.0f} s")
+                time.sleep(0.05)
+
+    def apply(self, network: NetworkConfig) -> None:
+        """Tell the controller of VPCs, peerings and the border; returns when gateways and hosts run them."""
+        with self._services() as services:
+            for vpc in network.vpcs:
+                services.vpcs.ApplyVpc(vpc_to(vpc), timeout=CALL_S)
+            for peering in sorted(network.peerings):
+                services.vpcs.ApplyPeering(peering_to(peering), timeout=CALL_S)
+            services.vpcs.ApplyBorder(border_to(network.border), timeout=CALL_S)
+
+    def tables(self, gateway: str) -> Tables:
+        """Return the tables that a gateway has installed, by way of the controller."""
+        with self._services() as services:
+            parts = services.gateways.ReadTables(pb.ReadTablesRequest(gateway_id=gateway), timeout=CALL_S)
+            return unpacked(b"".join(part.data for part in parts))
+
+    def verdict(self, network: NetworkConfig, gateway: str = "gw1") -> Report:
+        """Return what `heddle verify isolation` says of a gateway."""
+        local = load_gateway(self.directory / f"{gateway}.yaml").local
+        partners = [GATEWAYS[name] for name in self.gateway_ids if name != gateway]
+        return verify(self.tables(gateway), local, network, partners)
+
+    def reach(self, asked: list[Question] | None = None, progress: Callable[[float], None] | None = None) -> list[Row]:
+        """Ask who reaches whom by packets, beside what the first gateway's tables say."""
+        with Prober(nodes(self.lab.net)) as prober:
+            answers = prober.ask(questions() if asked is None else asked, progress)
+        return compared(answers, self.tables(self.gateway_ids[0]))
+
+    def _start(self) -> None:
+        self._say("the controller")
+        self.start_controller()
+        self._say(f"{' and '.join(self.gateway_ids)}, and the VTEP agents of {', '.join(HOSTS)}")
+        for name in self.gateway_ids:
+            self.start_gateway(name)
+        for host in HOSTS:
+            self.start_agent(host)
+        for name in (*self.gateway_ids, *HOSTS):
+            self.processes[name].ready()
+        self.await_attached()
+
+    def _run(self, name: str, entrance: tuple[str, ...], words: list[str]) -> NodeProcess:
+        log = self.directory / f"{name}.log"
+        self.processes[name] = NodeProcess(name, entrance, words, self.lab.entry.environment, log)
+        return self.processes[name]
+
+    @contextmanager
+    def _services(self) -> Iterator[_Services]:
+        with grpc.insecure_channel(self.server) as channel:
+            try:
+                yield _Services(rpc.VpcServiceStub(channel), rpc.GatewayServiceStub(channel))
+            except grpc.RpcError as error:
+                raise EnvironmentFault(f"the controller: {error.details() or error.code()}") from None
