@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import grpc
 
@@ -103,7 +104,7 @@ class ServedLab:
 
     def start_gateway(self, name: str) -> None:
         """Start a gateway; `processes[name].ready()` waits until it forwards."""
-        more = {"controller": self.server}
+        more: dict[str, Any] = {"controller": self.server}
         if len(self.gateway_ids) > 1:
             more |= {"partner": partner_config(name), "nat_ports": NAT_PORTS[name]}
         config = write_yaml(self.directory / f"{name}.yaml", gateway_config(name, self.directory, **more))
