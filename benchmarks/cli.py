@@ -51,17 +51,20 @@ def dataplane(
         list[str] | None,
         typer.Option("--only", metavar="PART", help="Measure this part; may be given again. All when left out."),
     ] = None,
-) -> None:
+    load_seconds: Annotated[
+        float, typer.Option(metavar="SECONDS", min=1.0, help="How long the part load lasts for each kind of port.")
+    ] = 10.0,
+) -> None:  # fmt: skip
     """Measure the packet engine and the gateway beside C, NumPy, scapy and DPDK; on veth pairs it needs root.
 
-    Parts: memory, wire-64, wire-1500, wire-4200. HEDDLE_TESTPMD may name dpdk-testpmd where it is not on the path.
-    Exit status: 0; 2 for bad input.
+    Parts: memory, wire-64, wire-1500, wire-4200, latency, load. HEDDLE_TESTPMD may name dpdk-testpmd where it is not
+    on the path. Exit status: 0; 2 for bad input.
     """
     from benchmarks.dataplane import PARTS, run
 
     if unknown := sorted(set(only or ()) - set(PARTS)):
         raise typer.BadParameter(f"no part {unknown[0]!r}; there are {', '.join(PARTS)}", param_hint="--only")
-    _told(lambda out: run(out, only or ()), as_json)
+    _told(lambda out: run(out, only or (), load_seconds), as_json)
 
 
 def _told(run: Callable[[TextIO], dict[str, Any]], as_json: bool) -> None:

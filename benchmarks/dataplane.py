@@ -20,20 +20,31 @@ from benchmarks.in_memory.c_loop import CLoops, compiler
 from benchmarks.in_memory.cases import ENCAPSULATE, NAMES, case, new_rows
 from benchmarks.in_memory.cases import run as run_ours
 from benchmarks.in_memory.compare import compared
-from benchmarks.wire import testpmd
+from benchmarks.wire import latencies, testpmd
 from benchmarks.wire.course import SINK_IP
-from benchmarks.wire.drains import BASE, Ratio, devices, drained
+from benchmarks.wire.devices import drainable
+from benchmarks.wire.drains import BASE, Ratio, drained
+from benchmarks.wire.latencies import RATE
+from benchmarks.wire.loads import RUNS, SHARE, loads
 from benchmarks.wire.ours import VNI
 from benchmarks.wire.traffic import FLOWS, TARGET_NET, TARGETS
 
 LENGTHS = (64, 1500, 4200)
+SHORT = LENGTHS[0]
+LOAD_SECONDS = 10.0
 BATCHES = (64, 1024)
 SCAPY_FRAMES = 200
 Found = dict[str, Any]
 
 
-def run(out: TextIO, parts: Sequence[str] = ()) -> Found:
-    """Measure the parts named, all where none is; without root only what is in memory."""
+def run(out: TextIO, parts: Sequence[str] = (), load_seconds: float = LOAD_SECONDS) -> Found:
+    """Measure the parts named, all where none is; without root only what is in memory.
+
+    Args:
+        out: for tables.
+        parts: keys of PARTS.
+        load_seconds: how long the part `load` lasts, for each kind of port, once what a gateway can do is known.
+    """
     wanted = list(parts) or list(PARTS)
     if os.geteuid() != 0 and not parts:
         print("no root: only what needs no network namespaces is measured", file=out)
@@ -41,10 +52,10 @@ def run(out: TextIO, parts: Sequence[str] = ()) -> Found:
     found: Found = {}
     for name in wanted:
         steal, begun = _stolen_s(), time.monotonic()
-        found[name] = PARTS[name](out)
+        found[name] = load(out, load_seconds) if name == "load" else PARTS[name](out)
         share = (_stolen_s() - steal) / (time.monotonic() - begun) / (os.cpu_count() or 1)
         found[f"{name}_steal_share"] = share
-        print(f"  taken from this machine meanwhile (steal time): {share:.1%}\n", file=out, flush=True)
+        print(f"  taken from this machine meanwhile (steal time): {share:.2%}\n", file=out, flush=True)
     return found
 
 
@@ -121,7 +132,7 @@ def _drains(out: TextIO, length: int) -> list[Found]:
     print(f"drains, {length} bytes, microseconds of processor time a packet; ratios of the same round each:", file=out)
     print("median, in brackets where it lies with a confidence of 95 %", file=out)
     print(f"  {'':30} {'median':>7} {'best':>7} {'Mpps':>6}  {'to ' + BASE:24} to plain forwarding", file=out)
-    rows = drained(length, devices(length))
+    rows = drained(length, drainable(length))
     for row in rows:
         figures = f"{row.us:7.3f} {row.best_us:7.3f} {row.mpps:6.3f}"
         print(f"  {row.device:30} {figures}  {_text(row.to_base):24} {_text(row.to_plain)}", file=out, flush=True)
@@ -130,6 +141,43 @@ def _drains(out: TextIO, length: int) -> list[Found]:
 
 def _text(ratio: Ratio | None) -> str:
     return "" if ratio is None or ratio.low == ratio.high else f"{ratio.median:.2f} [{ratio.low:.2f} {ratio.high:.2f}]"
+
+
+def latency(out: TextIO) -> list[Found]:
+    """Measure how long one frame takes."""
+    print(
+        f"latency, {SHORT} bytes, {RATE:,.0f} packets a second, microseconds through the device: best run of", file=out
+    )
+    print(f"{latencies.RUNS} by its p99, in brackets the p99 of all", file=out)
+    print(f"  {'':40} {'p50':>7} {'p99':>7} {'max':>9} {'lost':>5}", file=out)
+    found = []
+    for row in latencies.latencies(SHORT):
+        best, others = row.best, " ".join(f"{run.p99_us:.0f}" for run in row.runs)
+        figures = f"{best.p50_us:7.1f} {best.p99_us:7.1f} {best.max_us:9.1f} {best.lost:5}"
+        print(f"  {row.device:40} {figures}  [{others}]", file=out, flush=True)
+        found.append({**asdict(row), "best": asdict(best)})
+    return found
+
+
+def load(out: TextIO, seconds: float = LOAD_SECONDS) -> list[Found]:
+    """Find what a gateway forwards, and what it loses of 80 % of that."""
+    print(
+        f"load, {SHORT} bytes, whole gateway: capacity, then {seconds:.0f} s at {SHARE:.0%} of it, best of {RUNS}",
+        file=out,
+    )
+    found = []
+    for row in loads(SHORT, seconds):
+        bound = ", all that the generator could send" if row.is_bound_by_generator else ""
+        ratings = " ".join(f"{one.forwarded_pps / 1e3:,.0f}" for one in row.ratings)
+        print(
+            f"  {row.ratings[0].device}: {row.capacity_pps / 1e3:,.0f} kpps, the least of [{ratings}]{bound}", file=out
+        )
+        for one in row.runs:
+            missed = f"{one.missed:,} for want of room in the ring, {one.dropped:,} dropped {one.why or ''}"
+            told = f"{one.sent:,} sent in {one.seconds:.1f} s, {one.sunk:,} received, {one.lost:,} lost: {missed}"
+            print(f"    {told}", file=out, flush=True)
+        found.append({"capacity_pps": row.capacity_pps, **asdict(row)})
+    return found
 
 
 def _stolen_s() -> float:
@@ -142,4 +190,6 @@ def _stolen_s() -> float:
 PARTS: dict[str, Callable[[TextIO], Any]] = {
     "memory": memory,
     **{f"wire-{length}": partial(_drains, length=length) for length in LENGTHS},
+    "latency": latency,
+    "load": load,
 }

@@ -9,7 +9,8 @@ Each namespace is held by a process of its own and goes with it. Offloads are of
 import os
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 FEATURES = ("tx", "rx", "sg", "tso", "gso", "gro")
@@ -97,6 +98,17 @@ def _pair(a: Space, a_name: str, a_mac: str, b: Space, b_name: str, b_mac: str, 
         space.run("sh", "-c", "echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6", check=False)  # no chatter
         space.run("ethtool", "-K", name, *(word for feature in FEATURES for word in (feature, "off")))
         space.run("ip", "link", "set", name, "up")
+
+
+@contextmanager
+def on_core(cpu: int) -> Iterator[None]:
+    """Stay on one core for a while."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {cpu})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def pinned(cpu: int, words: Sequence[str]) -> list[str]:

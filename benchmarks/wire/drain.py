@@ -18,16 +18,6 @@ from benchmarks.wire.watching import Cost, cost, watch
 GENERATOR_CPU, DEVICE_CPU = 0, 1
 
 
-def frames_of(length: int) -> int:
-    """Return how many frames wait for a drain: of our AF_PACKET ring's 32 MB each takes 2 KiB, or 8 KiB."""
-    return 16_000 if length <= 1500 else 4_000
-
-
-def slots_of(length: int) -> int:
-    """Return the room for them: AF_XDP needs two descriptors for a frame of 4,200 bytes."""
-    return 32_768 if length <= 1500 else 8_192
-
-
 class Child:
     """A module of ours as a process on one core: a line in, a JSON line out."""
 
@@ -90,6 +80,18 @@ class Books:
     dropped: int
     """And counted, by itself."""
     why: dict[str, int] = field(default_factory=dict)
+
+
+def demand_whole(name: str, sent: int, sunk: int, books: Books) -> None:
+    """Raise RuntimeError where the books do not agree: sent, received, transmitted, dropped, arrived at the sink."""
+    if sent != books.received + books.missed:
+        raise RuntimeError(f"{name}: of {sent} sent some were neither received nor missed: {books}")
+    if books.received != books.transmitted + books.dropped:
+        raise RuntimeError(f"{name}: what was received was neither sent on nor dropped: {books}")
+    if sunk != books.transmitted:
+        raise RuntimeError(f"{name}: {sunk} came to the sink, which is not what left: {books}")
+    if not books.transmitted:
+        raise RuntimeError(f"{name}: no frame came through: {books}")
 
 
 class UnderTest(Protocol):

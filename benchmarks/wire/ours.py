@@ -97,15 +97,15 @@ def _work(kind: str, ports: Ports, counters: Counters) -> Callable[[], int]:
     if kind == "encapsulate":
         tables = tables_for_encapsulation()
         return lambda: encapsulate(ports, packets, VNI, tables, rounds, counters)
-    if kind == "gateway":
-        return gateway(ports, counters)
+    if kind.startswith("gateway"):
+        return gateway(ports, counters, sleeping=kind == "gateway-sleeping")
     raise SystemExit(f"no kind {kind}")
 
 
 def main() -> None:
     kind, backend, slots = sys.argv[1], Backend(sys.argv[2]), int(sys.argv[3])
-    wanted = [PortSettings(interface=INGRESS), PortSettings(interface=EGRESS, receives=kind == "gateway")]
-    if kind == "gateway":
+    wanted = [PortSettings(interface=INGRESS), PortSettings(interface=EGRESS, receives=kind.startswith("gateway"))]
+    if kind.startswith("gateway"):
         wanted.append(PortSettings(interface=ASIDE))
     opened = open_ports(
         wanted, notify=lambda line: print(line, file=sys.stderr), backend=backend, sizes=RingSizes(receive=slots)

@@ -74,10 +74,10 @@ class Testpmd:
         return self._child.pid
 
     def begin(self) -> None:
-        self._say("start")
-        self._prompt()
+        self._say("start")  # it forwards before it says so
 
     def end(self) -> Books:
+        self._prompt()
         self._say("stop")
         return books(self._prompt())
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-MARKS = 5
+MARKS = 8
 """Samples of a drain, evenly spread over its frames: each interrupts the device for some microseconds."""
 MOST_UNSURE, LEAST_SEEN = 0.05, 0.5
 """Of the processor time what may be unknown, and of the frames what has to be seen; else the drain tells nothing."""
