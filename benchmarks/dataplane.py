@@ -25,7 +25,7 @@ from benchmarks.wire.course import SINK_IP
 from benchmarks.wire.devices import drainable
 from benchmarks.wire.drains import BASE, Ratio, drained
 from benchmarks.wire.latencies import RATE
-from benchmarks.wire.loads import RUNS, SHARE, loads
+from benchmarks.wire.loads import RUNS, SHARE, SLOTS, loads
 from benchmarks.wire.ours import VNI
 from benchmarks.wire.traffic import FLOWS, TARGET_NET, TARGETS
 

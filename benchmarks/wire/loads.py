@@ -9,8 +9,8 @@ from benchmarks.wire.course import Course, on_core
 from benchmarks.wire.devices import BACKENDS, opened, ours
 from benchmarks.wire.drain import GENERATOR_CPU, Books, Generator, UnderTest, demand_whole
 
-SLOTS = 4_096
-"""As a gateway has them."""
+SLOTS = 16_384
+"""Some 20 ms of frames: what virtual machines are held up for now and then."""
 RATED_S, RATINGS, SHARE, RUNS = 1.0, 9, 0.8, 3
 SETTLE_S = 0.2
 FIRST_FRAMES = 300_000
