@@ -161,10 +161,8 @@ def latency(out: TextIO) -> list[Found]:
 
 def load(out: TextIO, seconds: float = LOAD_SECONDS) -> list[Found]:
     """Find what a gateway forwards, and what it loses of 80 % of that."""
-    print(
-        f"load, {SHORT} bytes, whole gateway: capacity, then {seconds:.0f} s at {SHARE:.0%} of it, best of {RUNS}",
-        file=out,
-    )
+    what = f"capacity, then {seconds:.0f} s at {SHARE:.0%} of it, up to {RUNS} times"
+    print(f"load, {SHORT} bytes, whole gateway, a ring of {SLOTS:,} frames: {what}", file=out)
     found = []
     for row in loads(SHORT, seconds):
         bound = ", all that the generator could send" if row.is_bound_by_generator else ""
