@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,15 +43,19 @@ class Running:
     """A gateway process on wires 0 (underlay) and 1 (external), and the machines at their other ends."""
 
     def __init__(
-        self, wires: Wires, folder: Path, backend: str, *, number: int = 1, more: Mapping[str, Any] | None = None
-    ) -> None:
-        """Start a pair's gateway `number`, 1 or 2, on wires of its own; `more` is for its config file."""
+        self, wires: Wires, folder: Path, backend: str, *, number: int = 1, more: Mapping[str, Any] | None = None,
+        under: Sequence[str] = (),
+    ) -> None:  # fmt: skip
+        """Start a pair's gateway `number`, 1 or 2, on wires of its own.
+
+        `more` is for its config file; `under` is a command that it is started by, `setpriv` for example.
+        """
         self.wires, self.folder, self.ports = wires, folder, (2 * number - 2, 2 * number - 1)
         self.id = f"gw{number}-{os.getpid()}-{backend}"
         self.network = folder / f"network{number}.yaml"
         self.macs = GATEWAY_MACS[2 * number - 2 : 2 * number]
         self.vtep, own = f"192.0.2.{number}", f"198.51.100.{number}"
-        under, out = (wires.names[port] for port in self.ports)
+        inward, out = (wires.names[port] for port in self.ports)
         self.serve(NETWORK)
         config = {
             "gateway_id": self.id,
@@ -59,7 +63,7 @@ class Running:
             "backend": backend,
             "limits": {"connections": 1 << 14, "mappings": 1 << 12},
             "interfaces": [
-                {"name": under, "side": "underlay", "mac": self.macs[0], "address": self.vtep,
+                {"name": inward, "side": "underlay", "mac": self.macs[0], "address": self.vtep,
                  "network": "192.0.2.0/24"},
                 {"name": out, "side": "external", "mac": self.macs[1], "address": own, "network": "198.51.100.0/24",
                  "router": ROUTER},
@@ -68,7 +72,7 @@ class Running:
         }  # fmt: skip
         path = folder / f"gateway{number}.yaml"
         path.write_text(yaml.safe_dump(config))
-        inside = ("nsenter", "-t", str(wires.near.pid), "-n")
+        inside = ("nsenter", "-t", str(wires.near.pid), "-n", *under)
         self.errors = folder / f"errors{number}"
         command = [*inside, *HEDDLE, "gateway", "--config", str(path)]
         if "controller" not in config:

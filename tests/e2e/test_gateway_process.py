@@ -157,6 +157,49 @@ def test_a_data_process_that_is_told_to_end_does_so_within_a_moment(gateway: Run
     assert gateway.stop() == 0
 
 
+NO_BPF = ("--bounding-set=-bpf,-sys_admin,-perfmon", "--inh-caps=-all")
+RAW_ALONE = ("--bounding-set=-all,+net_raw", "--inh-caps=-all")
+
+
+@pytest.mark.parametrize(
+    ("kept", "notices"),
+    [
+        (NO_BPF, ["CAP_BPF; using AF_PACKET rings"]),
+        (RAW_ALONE, ["no AF_XDP on g0: ", "using AF_PACKET rings", "(no CAP_BPF)"]),  # and what else it may not do
+    ],
+    ids=["without CAP_BPF", "with CAP_NET_RAW alone"],
+)
+def test_without_af_xdp_it_falls_back_with_a_notice_and_forwards(
+    wires: Wires, tmp_path: Path, kept: tuple[str, ...], notices: list[str]
+) -> None:
+    gateway = Running(wires, tmp_path, "auto", under=("setpriv", *kept))
+    try:
+        assert gateway.ready["backend"] == "af-packet"
+        gateway.forwards()
+        for notice in notices:
+            assert any(notice in line for line in gateway.told().splitlines()), gateway.told()
+        assert any("AF_PACKET" in notice for notice in gateway.status()["notices"])
+        assert gateway.stop() == 0
+    finally:
+        gateway.close()
+
+
+def test_with_af_xdp_asked_for_and_not_to_be_had_it_is_said_in_one_line(wires: Wires, tmp_path: Path) -> None:
+    gateway = {
+        "gateway_id": "gw-none", "runtime_dir": str(tmp_path), "backend": "af-xdp",
+        "interfaces": [{"name": "g0", "side": "underlay", "address": "192.0.2.1"}],
+    }  # fmt: skip
+    (tmp_path / "gateway.yaml").write_text(yaml.safe_dump(gateway))
+    inside = ("nsenter", "-t", str(wires.near.pid), "-n", "setpriv", *NO_BPF)
+    said = subprocess.run(
+        [*inside, *HEDDLE, "gateway", "--config", str(tmp_path / "gateway.yaml")],
+        text=True, capture_output=True, timeout=READY_S,
+    )  # fmt: skip
+    assert (said.returncode, said.stdout) == (1, "")
+    assert [line for line in said.stderr.splitlines() if "being compiled" not in line] == said.stderr.splitlines()[-1:]
+    assert "no AF_XDP on g0: no CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF" in said.stderr
+
+
 def test_without_privileges_it_is_said_in_one_line(wires: Wires, tmp_path: Path) -> None:
     config = {
         "gateway_id": "gw-none", "runtime_dir": str(tmp_path),

@@ -22,11 +22,13 @@ CALL_NS = 1_000_000
 class GatewayLoop:
     """A gateway without processes: `forward` is one call of the run loop."""
 
-    def __init__(self, local: LocalConfig, tables: Tables, *, ring_bytes: int = 1 << 16, buffers: int = 1024) -> None:
+    def __init__(
+        self, local: LocalConfig, tables: Tables, *, ring_bytes: int = 1 << 16, buffers: int = 1024, ring: int = 256
+    ) -> None:
         self.tables = tables
         self.graph = arrays_of(graph_of(local))
         self.state = empty_state(local.limits)
-        self.io = MemoryPorts(len(local.interfaces), buffers=buffers)
+        self.io = MemoryPorts(len(local.interfaces), buffers=buffers, ring=ring)
         self.counters = make_counters(len(local.interfaces), vpcs=16)
         self._punts, self._injects = empty_ring(ring_bytes), empty_ring(ring_bytes)
         self.punts, self.injector = PuntReader(self._punts), Injector(self._injects)
