@@ -1,5 +1,7 @@
 """What is read off compiled tables about a packet is what the gateway's own kernels do with it."""
 
+from ipaddress import ip_address
+
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
@@ -8,10 +10,10 @@ from dataplane.config.local import Limits, Side
 from dataplane.engine.reasons import Drop
 from dataplane.gateway.compile import compile_tables
 from dataplane.verify.installed import installed
-from dataplane.verify.reach import FromCustomer, FromEndpoint, FromInternet, Judge
+from dataplane.verify.reach import FromCustomer, FromEndpoint, FromInternet, Judge, Source
 from tests.fakes.state_bench import Passed, StateBench
 from tests.oracles.inet_checksum import echo, tcp, udp
-from tests.property.networks import CUSTOMERS, PROVIDERS, PUBLIC, SUBNETS, gateways, ip_address, networks
+from tests.property.networks import CUSTOMERS, PROVIDERS, PUBLIC, SUBNETS, gateways, networks
 
 pytestmark = pytest.mark.timeout(900)  # the first to run compiles the kernels
 
@@ -26,7 +28,9 @@ TARGETS = st.one_of(PLACES, st.sampled_from([*PUBLIC, ip_address("8.8.8.8"), ip_
 @st.composite
 def sources(draw, network):
     """Mostly somebody who is there."""
-    choices = [st.builds(FromInternet, address=st.sampled_from([ip_address("8.8.8.8"), ip_address("203.0.113.77")]))]
+    choices: list[st.SearchStrategy[Source]] = [
+        st.builds(FromInternet, address=st.sampled_from([ip_address("8.8.8.8"), ip_address("203.0.113.77")]))
+    ]
     for vpc in network.vpcs:
         choices += [st.just(FromEndpoint(vni=vpc.vni, vtep=end.vtep, address=end.ip)) for end in vpc.endpoints]
         for connect in vpc.direct_connects:
