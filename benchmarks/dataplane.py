@@ -20,10 +20,10 @@ from benchmarks.in_memory.c_loop import CLoops, compiler
 from benchmarks.in_memory.cases import ENCAPSULATE, NAMES, case, new_rows
 from benchmarks.in_memory.cases import run as run_ours
 from benchmarks.in_memory.compare import compared
-from benchmarks.wire import latencies, testpmd
+from benchmarks.wire import latencies
 from benchmarks.wire.course import SINK_IP
-from benchmarks.wire.devices import drainable
-from benchmarks.wire.drains import BASE, Ratio, drained
+from benchmarks.wire.devices import absent, available
+from benchmarks.wire.drains import BASE, Ratio, measured
 from benchmarks.wire.latencies import RATE
 from benchmarks.wire.loads import RUNS, SHARE, SLOTS, loads
 from benchmarks.wire.ours import VNI
@@ -125,22 +125,29 @@ def _scapy_ns(length: int, right: np.ndarray) -> float:
     return took
 
 
-def _drains(out: TextIO, length: int) -> list[Found]:
-    """Drain all devices at one length."""
-    if testpmd.program() is None:
-        print("no dpdk-testpmd here (HEDDLE_TESTPMD may name one): without its rows and ratios", file=out)
-    print(f"drains, {length} bytes, microseconds of processor time a packet; ratios of the same round each:", file=out)
-    print("median, in brackets where it lies with a confidence of 95 %", file=out)
-    print(f"  {'':30} {'median':>7} {'best':>7} {'Mpps':>6}  {'to ' + BASE:24} to plain forwarding", file=out)
-    rows = drained(length, drainable(length))
+def _wire(out: TextIO, length: int) -> list[Found]:
+    """Measure all devices at one length."""
+    for line in absent():
+        print(line, file=out)
+    print(f"on wires, {length} bytes, microseconds of processor time a packet; ratios are of the same round:", file=out)
+    print("their median, in brackets where it lies with a confidence of 95 %; `whole` is with the delivery", file=out)
+    heads = f"{'median':>7} {'best':>7} {'Mpps':>6} {'to ' + BASE:24} {'to plain forwarding':18} {'whole':>7}"
+    print(f"  {'':32} {heads} to {BASE}", file=out)
+    rows = measured(length, available(length))
     for row in rows:
-        figures = f"{row.us:7.3f} {row.best_us:7.3f} {row.mpps:6.3f}"
-        print(f"  {row.device:30} {figures}  {_text(row.to_base):24} {_text(row.to_plain)}", file=out, flush=True)
+        own = f"{_figure(row.us)} {_figure(row.best_us)} {_figure(row.mpps)[1:]}"
+        ratios = f"{_ratio(row.to_base):24} {_ratio(row.to_plain):18}"
+        whole = f"{_figure(row.whole_us)} {_ratio(row.whole_to_base)}"
+        print(f"  {row.device:32} {own} {ratios} {whole}", file=out, flush=True)
     return [asdict(row) for row in rows]
 
 
-def _text(ratio: Ratio | None) -> str:
-    return "" if ratio is None or ratio.low == ratio.high else f"{ratio.median:.2f} [{ratio.low:.2f} {ratio.high:.2f}]"
+def _figure(value: float | None) -> str:
+    return f"{'' if value is None else format(value, '.3f'):>7}"
+
+
+def _ratio(ratio: Ratio | None) -> str:
+    return "" if ratio is None else f"{ratio.median:.2f} [{ratio.low:.2f} {ratio.high:.2f}]"
 
 
 def latency(out: TextIO) -> list[Found]:
@@ -187,7 +194,7 @@ def _stolen_s() -> float:
 
 PARTS: dict[str, Callable[[TextIO], Any]] = {
     "memory": memory,
-    **{f"wire-{length}": partial(_drains, length=length) for length in LENGTHS},
+    **{f"wire-{length}": partial(_wire, length=length) for length in LENGTHS},
     "latency": latency,
     "load": load,
 }

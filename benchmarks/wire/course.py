@@ -60,6 +60,8 @@ class Space:
 
 class Course:
     def __init__(self, mtu_bytes: int = 1500) -> None:
+        self.mtu_bytes = mtu_bytes
+        """Of the device's way in; that out has room for a tunnel's headers."""
         self.generator, self.device, self.sink = Space(), Space(), Space()
         _pair(self.generator, "g0", GENERATOR_MAC, self.device, INGRESS, INGRESS_MAC, mtu_bytes)
         _pair(self.device, EGRESS, EGRESS_MAC, self.sink, "s0", SINK_OWN_MAC, mtu_bytes + 100)

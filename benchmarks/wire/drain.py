@@ -7,13 +7,14 @@ processor time of its own.
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from benchmarks.wire.course import Course, pinned
 from benchmarks.wire.processor import DeviceClock
-from benchmarks.wire.watching import Cost, cost, watch
+from benchmarks.wire.watching import QUIET_S, cost, watch
 
 GENERATOR_CPU, DEVICE_CPU = 0, 1
 
@@ -59,9 +60,10 @@ class Child:
 class Generator(Child):
     """The sender of one length of frame."""
 
-    def __init__(self, course: Course, length: int, *, tunnel: bool = False) -> None:
-        words = ["g0", str(length), *(["tunnel"] if tunnel else [])]
-        super().__init__(course.generator.entrance, "benchmarks.wire.traffic", *words, cpu=GENERATOR_CPU)
+    def __init__(self, course: Course, length: int, form: str) -> None:
+        super().__init__(
+            course.generator.entrance, "benchmarks.wire.traffic", "g0", str(length), form, cpu=GENERATOR_CPU
+        )
 
     def send(self, count: int, rate: float = 0.0) -> dict[str, Any]:
         """Send, and wait until all has left."""
@@ -95,7 +97,7 @@ def demand_whole(name: str, sent: int, sunk: int, books: Books) -> None:
 
 
 class UnderTest(Protocol):
-    """A device whose ring can be filled while it does not forward."""
+    """A device in user space; all but Open vSwitch can have their rings filled while they do not forward."""
 
     @property
     def pid(self) -> int:
@@ -106,6 +108,9 @@ class UnderTest(Protocol):
 
     def end(self) -> Books:
         """Forward no longer, and tell the books since `begin`."""
+
+    def close(self) -> None:
+        """End."""
 
 
 class Ours(Child):
@@ -123,24 +128,66 @@ class Ours(Child):
 
 
 @dataclass(frozen=True, slots=True)
-class Drained:
-    """One drain."""
+class Measured:
+    """So many frames at once."""
 
-    cost: Cost | None
-    """None where the watcher was held up too often to say."""
+    own_ns: float | None
+    """What a frame cost the device; None where the watcher was held up too often to say."""
+    delivery_ns: float
+    """What it cost the generator's core: to send it, and to bring it as far as the device's ring."""
     soft_share: float
-    """Of the processor time, what was spent in the thread for soft interrupts."""
+    """Of the device's processor time, what was spent in the thread for soft interrupts."""
     sent: int
     sunk: int
-    books: Books
+    books: Books | None
 
 
-def drained(course: Course, device: UnderTest, clock: DeviceClock, generator: Generator, frames: int) -> Drained:
-    """Fill the device's ring, let it forward, and watch."""
-    sent, before = int(generator.send(frames)["sent"]), course.received()
-    own, soft = clock.own_ns(), clock.soft_ns()
-    device.begin()
-    samples, sunk = watch(lambda: course.received() - before, clock, sent)
-    own, soft = clock.own_ns() - own, clock.soft_ns() - soft
-    books = device.end()
-    return Drained(cost(samples, sunk), soft / max(own + soft, 1), sent, course.received() - before, books)
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """A device on its course, with what is needed to measure it."""
+
+    course: Course
+    device: UnderTest | None
+    clock: DeviceClock | None
+    """Neither is there where the kernel forwards."""
+    generator: Generator
+    generator_clock: DeviceClock
+
+    def drained(self, frames: int) -> Measured:
+        """Fill the device's ring, let it forward, and watch."""
+        assert self.device is not None
+        assert self.clock is not None
+        before = self.course.received()
+        sent, delivery_ns = self._send(frames)
+        own, soft = self.clock.own_ns(), self.clock.soft_ns()
+        self.device.begin()
+        samples, sunk = watch(lambda: self.course.received() - before, self.clock, sent)
+        own, soft = self.clock.own_ns() - own, self.clock.soft_ns() - soft
+        books, found = self.device.end(), cost(samples, sunk)
+        sunk = self.course.received() - before
+        return Measured(found.ns if found else None, delivery_ns, soft / max(own + soft, 1), sent, sunk, books)
+
+    def flooded(self, frames: int) -> Measured:
+        """Send to a device that sleeps where there is nothing to do, and ask what all of it cost in the end."""
+        assert self.clock is not None
+        before, own, soft = self.course.received(), self.clock.own_ns(), self.clock.soft_ns()
+        sent, delivery_ns = self._send(frames)
+        sunk, last = self.course.received() - before, -1
+        while sunk != last:
+            time.sleep(QUIET_S)
+            last, sunk = sunk, self.course.received() - before
+        own, soft = self.clock.own_ns() - own, self.clock.soft_ns() - soft
+        each = (own + soft) / sunk if sunk else None
+        return Measured(each, delivery_ns, soft / max(own + soft, 1), sent, sunk, None)
+
+    def passed(self, frames: int) -> Measured:
+        """Send through the kernel, which has forwarded when it has been sent."""
+        before = self.course.received()
+        sent, delivery_ns = self._send(frames)
+        return Measured(0.0, delivery_ns, 0.0, sent, self.course.received() - before, None)
+
+    def _send(self, frames: int) -> tuple[int, float]:
+        """Send so many; return how many left, and the nanoseconds of the generator's core that each cost."""
+        used = self.generator_clock()
+        sent = int(self.generator.send(frames)["sent"])
+        return sent, (self.generator_clock() - used) / max(sent, 1)

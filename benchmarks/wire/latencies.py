@@ -43,8 +43,8 @@ class Latency:
 class Prober(Child):
     """The process that sends a frame and waits for it."""
 
-    def __init__(self, course: Course, length: int, *, tunnel: bool) -> None:
-        words = [course.generator.path, course.sink.path, str(length), *(["tunnel"] if tunnel else [])]
+    def __init__(self, course: Course, length: int, form: str) -> None:
+        words = (course.generator.path, course.sink.path, str(length), form)
         super().__init__((), "benchmarks.wire.prober", *words, cpu=GENERATOR_CPU)
 
     def probe(self, count: int, rate: float) -> list[int]:
@@ -63,7 +63,8 @@ def latencies(length: int, seconds: float = SECONDS) -> Iterator[Latency]:
     ]
     for device in (*peers, *ours):
         with on_core(GENERATOR_CPU), opened(device, length, slots_of(length)) as (course, under_test):
-            prober = Prober(course, length, tunnel=device.takes_tunnels)
+            assert under_test is not None
+            prober = Prober(course, length, device.form)
             try:
                 yield _measured(device, course, under_test, prober, length, round(seconds * RATE))
             finally:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from benchmarks.wire.course import Course, on_core
 from benchmarks.wire.devices import BACKENDS, opened, ours
 from benchmarks.wire.drain import GENERATOR_CPU, Books, Generator, UnderTest, demand_whole
+from benchmarks.wire.traffic import TUNNEL
 
 SLOTS = 16_384
 """Some 20 ms of frames: what virtual machines are held up for now and then."""
@@ -66,7 +67,8 @@ def loads(length: int, seconds: float, backends: Sequence[str] = BACKENDS) -> It
     for backend in backends:
         device = ours("gateway", backend)
         with on_core(GENERATOR_CPU), opened(device, length, SLOTS) as (course, under_test):
-            generator = Generator(course, length, tunnel=True)
+            assert under_test is not None
+            generator = Generator(course, length, TUNNEL)
             try:
                 lane = (device.name, length, course, under_test, generator)
                 first = _run(*lane, count=FIRST_FRAMES, rate=0.0)  # each flow's first packet is in it

@@ -1,6 +1,6 @@
 """One frame at a time through a device, and how long each took: from before it is sent until it has been received.
 
-`python -m benchmarks.wire.prober SENDER_SPACE RECEIVER_SPACE BYTES [tunnel]`, network namespaces as files, says `ready`
+`python -m benchmarks.wire.prober SENDER_SPACE RECEIVER_SPACE BYTES tunnel|MAC`, with namespaces as files, says `ready`
 and then, for each line `COUNT PACKETS_PER_S`, sends so many frames by a raw socket, watches another one without sleep,
 and prints a JSON line. A frame is known again by a number in its last eight bytes.
 """
@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from benchmarks.wire.traffic import frames, tunnelled
+from benchmarks.wire.traffic import shaped
 
 ETH_P_ALL, CLONE_NEWNET = 3, 0x40000000
 PATIENCE_NS = 100_000_000
@@ -68,8 +68,7 @@ def _receive(receiver: socket.socket, room: bytearray, first: int, sent_ns: Sequ
 
 def main() -> None:
     sender_space, receiver_space, length = sys.argv[1], sys.argv[2], int(sys.argv[3])
-    made = tunnelled(length) if "tunnel" in sys.argv[4:] else frames(length)
-    rows = [row.tobytes() for row in made]
+    rows = [row.tobytes() for row in shaped(length, sys.argv[4])]
     sender = _socket(sender_space, "g0", 0)  # protocol 0: it receives nothing
     receiver = _socket(receiver_space, "s0", ETH_P_ALL)
     first = 1
