@@ -23,7 +23,7 @@ class CTables(ctypes.Structure):
         (name, ctypes.c_int64)
         for name in (
             "vnis", "vni_slots", "vpcs", "vteps", "vtep_slots", "endpoints", "endpoint_slots", "hops", "templates",
-            "own", "ports", "port_words", "connections", "slots", "slot_count", "generation",
+            "own", "ports", "port_words", "connections", "connection_count", "slots", "slot_count", "generation",
         )
     ]  # fmt: skip
 
@@ -38,8 +38,7 @@ def built(directory: Path) -> Any:
     if name is None:
         raise RuntimeError("no C compiler here")
     library = directory / "loops.so"
-    words = [f"-DOWN_TAKEN={schema.OWN_TAKEN_VTEP}", f"-DOWN_ACTIVE_WORD={schema.OWN_ACTIVE}"]
-    words += [f"-DTRANSLATED_FLAG={schema.TRANSLATED}"]
+    words = [f"-DOWN_ACTIVE_WORD={schema.OWN_ACTIVE}", f"-DTRANSLATED_FLAG={schema.TRANSLATED}"]
     for macro, kind in (("PACKET", PACKET), ("NEXT_HOP", NEXT_HOP), ("CONNECTION", CONNECTION), ("VPC", VPC)):
         assert kind.names is not None
         words.append(f"-D{macro}_FIELDS=" + "".join(f"int64_t {field};" for field in kind.names))
@@ -82,5 +81,6 @@ def c_tables(tables: Tables, state: State) -> CTables:
     }  # fmt: skip
     return CTables(
         **at, vni_slots=len(tables.vnis), vtep_slots=len(tables.vteps), endpoint_slots=len(tables.endpoints),
-        port_words=tables.ports.shape[1], slot_count=len(state.slots), generation=int(tables.generation[0]),
+        port_words=tables.ports.shape[1], slot_count=len(state.slots),
+        connection_count=len(state.connections), generation=int(tables.generation[0]),
     )  # fmt: skip

@@ -50,7 +50,7 @@ def _port(source: np.ndarray, target: np.ndarray, ports: np.ndarray) -> np.ndarr
     x, y = low * MIX, high * GOLDEN  # the upper words of IPv4 addresses are 0
     x = (x ^ (x >> np.uint64(29))) * GOLDEN
     y = (y ^ (y >> np.uint64(32))) * MIX
-    z = x + y + (ports << 8 | 17).astype(np.uint64) * GOLDEN
+    z = x + y + (ports << 32 | 17 << 24 | VNI).astype(np.uint64) * GOLDEN
     z = (z ^ (z >> np.uint64(32))) * MIX
     return 49152 | ((z ^ (z >> np.uint64(29))) >> np.uint64(1)).astype(np.int64) & 0x3FFF
 

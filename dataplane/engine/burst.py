@@ -33,7 +33,7 @@ PACKET = np.dtype(
             "target_hi",
             "target_lo",
             "ports",  # source port << 16 | destination port; ICMP echo: identifier twice; else 0
-            "hash",  # of addresses, protocol and ports, the same in every process
+            "hash",  # of addresses, protocol, ports and VNI, the same in every process
             "outer_source",  # IPv4 address of the VTEP that it came from, 0 for none
             "outer_ecn",  # ECN field of the outer header, -1 for none
             "connection",  # row, or -1

@@ -2,6 +2,7 @@
 
 from dataplane.engine.burst import GROUP, ROUTED, drop
 from dataplane.engine.reasons import Drop
+from dataplane.gateway.lookup import place
 from dataplane.gateway.schema import PORT_MAC, Tables
 from dataplane.jit import Bytes, Row, inline
 from dataplane.packet.ethernet import ETHERNET_BYTES, is_group, target_mac
@@ -46,7 +47,7 @@ def is_addressed_to_us(memory: Bytes, packet: Row, tables: Tables) -> bool:
     if is_group(memory, packet.at):
         packet.routed = GROUP
         return True
-    if target_mac(memory, packet.at) != tables.ports[packet.in_port, PORT_MAC]:
+    if target_mac(memory, packet.at) != tables.ports[place(packet.in_port), PORT_MAC]:
         drop(packet, Drop.NOT_FOR_US)
         return False
     return True

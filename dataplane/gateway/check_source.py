@@ -7,9 +7,10 @@ from the provider, nothing comes that says it is the gateway or one of the publi
 
 from dataplane.engine.burst import BRIDGED, LATER_FRAGMENT, drop, punt
 from dataplane.engine.graph import GraphArrays
+from dataplane.engine.hashing import mixed3
 from dataplane.engine.reasons import Drop, Punt
 from dataplane.gateway.kinds import CUSTOMER_SIDE, ON
-from dataplane.gateway.lookup import row1, row3
+from dataplane.gateway.lookup import ahead3, place, row1, row3_hashed
 from dataplane.gateway.schema import (
     CUSTOMER_MASK_HI,
     CUSTOMER_MASK_LO,
@@ -40,6 +41,7 @@ def check_source(
 ) -> None:
     """Drop spoofed sources; a ping of the gateway's own or NAT address goes to the slow path, a floating one's on."""
     following = graph.next[node, ON]
+    _look_ahead(node, packets, count, tables)
     for i in range(count):
         packet = packets[i]
         if packet.node != node:
@@ -47,18 +49,31 @@ def check_source(
         packet.node = following
         if packet.outer_source != 0:
             _check_endpoint(memory, packet, tables)
-        elif tables.ports[packet.in_port, PORT_SIDE] == CUSTOMER_SIDE:
+        elif tables.ports[place(packet.in_port), PORT_SIDE] == CUSTOMER_SIDE:
             _check_customer(memory, packet, tables)
         else:
             _check_outsider(memory, packet, tables)
 
 
 @inline
+def _look_ahead(node: int, packets: Rows, count: int, tables: Tables) -> None:
+    """Begin to load where all sources of the burst will be looked for; until then `source_hop` is a source's hash."""
+    for i in range(count):
+        packet = packets[i]
+        if packet.node == node and packet.outer_source != 0:
+            hashed = mixed3(packet.vni, packet.source_hi, packet.source_lo)
+            packet.source_hop = hashed
+            ahead3(tables.endpoints, hashed)
+
+
+@inline
 def _check_endpoint(memory: Bytes, packet: Row, tables: Tables) -> None:
-    row = row3(tables.endpoints, packet.vni, packet.source_hi, packet.source_lo)
-    is_known = row != EMPTY and tables.endpoint_vteps[row] == packet.outer_source
+    hashed = packet.source_hop
+    row = row3_hashed(tables.endpoints, hashed, packet.vni, packet.source_hi, packet.source_lo)
+    packet.source_hop = EMPTY
+    is_known = row >= 0 and tables.endpoint_vteps[place(row)] == packet.outer_source
     if is_known and packet.routed == BRIDGED:
-        is_known = source_mac(memory, packet.at) == tables.next_hops[row].target_mac
+        is_known = source_mac(memory, packet.at) == tables.next_hops[place(row)].target_mac
     if is_known:
         packet.source_hop = row
     else:

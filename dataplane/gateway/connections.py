@@ -14,19 +14,20 @@ Packets of a burst name rows until they are rewritten, so the rows of what ends 
 another connection, until the next burst.
 """
 
-from typing import Any
-
 from dataplane.engine.hashing import mixed3, mixed5
 from dataplane.gateway.buckets import ROW, SLOTS, first_slot, give_back, put, take_out, take_row
 from dataplane.gateway.journal import note
+from dataplane.gateway.lookup import place
 from dataplane.gateway.mappings import forget
 from dataplane.gateway.schema import FROM_PARTNER, OUTSIDE, REPLY
 from dataplane.gateway.state import ENDED, OWNERS_BACK, PAIRS_BACK, PAIRS_HELD, UPDATED, State, empty_state
 from dataplane.jit import Row, element, inline, kernel
-from dataplane.packet.intrinsics import prefetch
+from dataplane.packet.intrinsics import prefetch, prefetch_to_write
 
 __all__ = ["State", "connect", "empty_state", "end_connection", "find_connection", "release_ended"]
 
+SECOND_LINE = 64
+"""Of the cache lines of a row the one with what packets are changed to, and counted."""
 VNI = 0xFF_FFFF
 NOWHERE = -1
 
@@ -53,14 +54,6 @@ def hash_of(row: Row) -> int:
 def find_connection(state: State, source_hi: int, source_lo: int, target_hi: int, target_lo: int, key: int) -> int:
     """Return the row of a packet as it arrives, or NOWHERE."""
     hashed = mixed5(source_hi, source_lo, target_hi, target_lo, key)
-    return find_hashed(state, hashed, source_hi, source_lo, target_hi, target_lo, key)
-
-
-@inline
-def find_hashed(
-    state: State, hashed: int, source_hi: int, source_lo: int, target_hi: int, target_lo: int, key: int
-) -> int:
-    """Return the row of a packet whose hash (`mixed5` of the other arguments) is known, or NOWHERE."""
     for bucket in range(2):
         at = first_slot(state.slots, hashed, bucket)
         for slot in range(at, at + SLOTS):
@@ -83,23 +76,38 @@ def find_hashed(
 @inline
 def look_ahead(state: State, hashed: int) -> None:
     """Begin to load what a search for a hash will read first."""
-    prefetch(state.slots, first_slot(state.slots, hashed, 0))
+    prefetch(state.slots, first_slot(state.slots, hashed, 0), 0)
 
 
 @inline
-def look_further(state: State, hashed: int) -> None:
-    """Begin to load the two lines that packets need of the row that a search for a hash will find most likely."""
-    rows: Any = state.connections
+def look_further(state: State, hashed: int) -> int:
+    """Begin to load the row that a search for a hash will find most likely; return it, or NOWHERE.
+
+    All slots of the bucket are looked at, at once: in which one it is nobody can foretell. The row's key says whether
+    it is the one; where two have the same part of the hash it is neither.
+    """
     at = first_slot(state.slots, hashed, 0)
-    for slot in range(at, at + SLOTS):
-        entry = state.slots[slot]
-        if entry == 0:
-            break
-        if entry >> 32 == hashed >> 32:
-            row = (entry & ROW) - 1
-            prefetch(rows, row)
-            prefetch(rows.new_source_lo, row)
-            break
+    found = 0
+    for offset in range(SLOTS):
+        entry = state.slots[place(at + offset)]
+        found += entry & ROW if entry >> 32 == hashed >> 32 else 0
+    if found == 0 or found > state.connections.shape[0]:
+        return NOWHERE
+    prefetch_to_write(state.connections, found - 1, 0)
+    prefetch_to_write(state.connections, found - 1, SECOND_LINE)
+    return found - 1
+
+
+@inline
+def is_of(row: Row, packet: Row, key: int) -> bool:
+    """Whether a row is that of a packet, whose `key` this is, as it arrived."""
+    return (
+        row.key == key
+        and row.source_lo == packet.source_lo
+        and row.target_lo == packet.target_lo
+        and row.source_hi == packet.source_hi
+        and row.target_hi == packet.target_hi
+    )
 
 
 @inline

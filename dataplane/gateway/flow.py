@@ -1,8 +1,11 @@
 """What reading a packet has in common for both families: where it ends, its mark, its ports and its hash."""
 
+from typing import Any
+
 from dataplane.engine.burst import FIRST_FRAGMENT, LATER_FRAGMENT, NOT_A_FRAGMENT
 from dataplane.engine.hashing import mixed5
 from dataplane.gateway.arrival import fail
+from dataplane.gateway.connections import key_of
 from dataplane.jit import Bytes, Row, inline
 from dataplane.packet.transport import ports_of
 
@@ -26,19 +29,23 @@ def fragment_kind(offset: int, has_more: int) -> int:
 
 
 @inline
-def finish(memory: Bytes, packet: Row) -> None:
+def finish(memory: Bytes, packet: Row, l4: int, l4_bytes: int, protocol: int, fragment: int) -> None:
     """Fill in ports and hash of a packet whose IP header was read, or drop it for its transport header.
 
-    A later fragment has no ports; whoever finds its first one fills them in.
+    A later fragment has no ports; whoever finds its first one fills them in. The last four are fields of the row.
     """
-    if packet.fragment != LATER_FRAGMENT:
+    if fragment != LATER_FRAGMENT:
         end = packet.at + packet.first_length
-        is_whole = packet.fragment == NOT_A_FRAGMENT
-        ports = ports_of(memory, packet.l4, packet.l4_bytes, end, packet.protocol, is_whole)
+        ports = ports_of(memory, l4, l4_bytes, end, protocol, fragment == NOT_A_FRAGMENT)
         if ports < 0:
             fail(packet, ports)
             return
         packet.ports = ports
-    packet.hash = mixed5(
-        packet.source_hi, packet.source_lo, packet.target_hi, packet.target_lo, packet.ports << 8 | packet.protocol
-    )
+    packet.hash = hash_of(packet)
+
+
+@inline
+def hash_of(packet: Row) -> Any:
+    """Return the hash of a packet's flow, under which its connection is found."""
+    key = key_of(packet.ports, packet.protocol, packet.vni)
+    return mixed5(packet.source_hi, packet.source_lo, packet.target_hi, packet.target_lo, key)

@@ -10,6 +10,7 @@ from dataplane.engine.burst import BRIDGED, LATER_FRAGMENT, ROUTED, drop, punt
 from dataplane.engine.graph import GraphArrays
 from dataplane.engine.reasons import Drop, Punt
 from dataplane.gateway.kinds import AS_IT_IS, REWRITTEN
+from dataplane.gateway.lookup import place
 from dataplane.gateway.schema import DISCARD, LOCAL, TUNNEL, Tables
 from dataplane.jit import Bytes, Row, Rows, element, inline
 from dataplane.packet import ipv4, ipv6
@@ -39,7 +40,7 @@ def forward(
             drop(packet, Drop.BAD_STATE)
             continue
         packet.node = rewritten if packet.translation >= 0 else as_it_is
-        _pass_on(memory, packet, tables.next_hops[packet.next_hop])
+        _pass_on(memory, packet, tables.next_hops[place(packet.next_hop)])
 
 
 @inline

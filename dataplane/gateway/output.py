@@ -13,6 +13,7 @@ TTL counted down, the old headers in front.
 from dataplane.engine.burst import BRIDGED, drop, punt, transmit
 from dataplane.engine.graph import GraphArrays
 from dataplane.engine.reasons import Drop, Punt
+from dataplane.gateway.lookup import place
 from dataplane.gateway.schema import CUSTOMER, EXTERNAL, PROVIDER, TUNNEL, Tables
 from dataplane.jit import Bytes, Row, Rows, element, inline
 from dataplane.packet import ethernet, ipv6
@@ -38,7 +39,7 @@ def output(
             if packet.next_hop < 0:
                 drop(packet, Drop.BAD_STATE)
             else:
-                leave(memory, packet, tables.next_hops[packet.next_hop], tables)
+                leave(memory, packet, tables.next_hops[place(packet.next_hop)], tables)
 
 
 @inline

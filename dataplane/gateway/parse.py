@@ -14,6 +14,7 @@ from dataplane.engine.reasons import Drop, Punt
 from dataplane.gateway.kinds import ON
 from dataplane.gateway.parse_ipv4 import read_ipv4
 from dataplane.gateway.parse_ipv6 import read_ipv6
+from dataplane.gateway.parse_plain import read_plain
 from dataplane.gateway.schema import Tables
 from dataplane.jit import Bytes, Row, Rows, element, inline
 from dataplane.packet import ethernet
@@ -43,6 +44,13 @@ def parse(
 @inline
 def read_headers(memory: Bytes, packet: Row) -> None:
     """Fill in a row whose `l3` is known; or let the packet end here."""
+    if not read_plain(memory, packet):
+        read_any(memory, packet)
+
+
+@element
+def read_any(memory: Bytes, packet: Row) -> None:
+    """Do so for a packet of any kind."""
     kind = load16(memory, packet.l3 - 2)
     if kind == ethernet.IPV4:
         read_ipv4(memory, packet)

@@ -4,7 +4,7 @@ from dataplane.engine.burst import GROUP, NOT_A_FRAGMENT, V4_PREFIX, drop
 from dataplane.engine.reasons import Drop
 from dataplane.gateway.arrival import fail
 from dataplane.gateway.flow import ends_at, finish, fragment_kind
-from dataplane.jit import Bytes, Row, inline
+from dataplane.jit import Bytes, Row, element, inline
 from dataplane.packet import ipv4
 from dataplane.packet.ecn import LOST, decapsulated
 from dataplane.packet.faults import SOUND
@@ -21,43 +21,44 @@ def read_ipv4(memory: Bytes, packet: Row) -> None:
         fail(packet, header)
         return
     source, target = load32(memory, at + 12), load32(memory, at + 16)
+    protocol, l4, l4_bytes = load8(memory, at + 9), at + header, load16(memory, at + 2) - header
+    word = load16(memory, at + 6)
+    fragment = fragment_kind(word & ipv4.OFFSET, word & ipv4.MORE_FRAGMENTS)
     packet.family = 4
     packet.source_lo = V4_PREFIX | source
     packet.target_lo = V4_PREFIX | target
-    packet.protocol = load8(memory, at + 9)
-    packet.l4 = at + header
-    packet.l4_bytes = load16(memory, at + 2) - header
-    is_reserved = (
-        packet.protocol == 0
-    )  # IPv6's hop by hop; with no ports and no VNI its key would be that of a free row
-    if is_reserved or not ends_at(packet, packet.l4 + packet.l4_bytes):
+    packet.protocol = protocol
+    packet.l4 = l4
+    packet.l4_bytes = l4_bytes
+    packet.fragment = fragment
+    is_reserved = protocol == 0  # IPv6's hop by hop; with no ports and no VNI its key would be that of a free row
+    if is_reserved or not ends_at(packet, l4 + l4_bytes):
         drop(packet, Drop.BAD_IP_HEADER)
     elif ipv4.is_many(target) or packet.routed == GROUP:
         drop(packet, Drop.BROADCAST)
     elif ipv4.is_no_source(source) or ipv4.is_no_target(target) or source == target:
         drop(packet, Drop.MARTIAN)
-    elif _read_fragment(memory, packet) and _take_mark(memory, packet):
-        finish(memory, packet)
+    elif (fragment == NOT_A_FRAGMENT or _is_sound_fragment(memory, packet)) and (
+        packet.outer_ecn <= 0 or _take_mark(memory, packet)
+    ):
+        finish(memory, packet, l4, l4_bytes, protocol, fragment)
 
 
-@inline
-def _read_fragment(memory: Bytes, packet: Row) -> bool:
+@element
+def _is_sound_fragment(memory: Bytes, packet: Row) -> bool:
+    """Fill in of which packet it is a fragment; false, and a drop, where no sound sender makes such a one."""
     word = load16(memory, packet.l3 + 6)
-    packet.fragment = fragment_kind(word & ipv4.OFFSET, word & ipv4.MORE_FRAGMENTS)
-    if packet.fragment != NOT_A_FRAGMENT:
-        packet.fragment_id = load16(memory, packet.l3 + 4) | packet.protocol << 32
-        fault = ipv4.fragment_fault(word, packet.l4_bytes, TCP_BYTES if packet.protocol == TCP else 0)
-        if fault != SOUND:
-            fail(packet, fault)
-            return False
+    packet.fragment_id = load16(memory, packet.l3 + 4) | packet.protocol << 32
+    fault = ipv4.fragment_fault(word, packet.l4_bytes, TCP_BYTES if packet.protocol == TCP else 0)
+    if fault != SOUND:
+        fail(packet, fault)
+        return False
     return True
 
 
-@inline
+@element
 def _take_mark(memory: Bytes, packet: Row) -> bool:
     """Take over the mark of the outer header; false where the packet is lost for it."""
-    if packet.outer_ecn <= 0:
-        return True
     inner = load8(memory, packet.l3 + 1) & 3
     merged = decapsulated(inner, packet.outer_ecn)
     if merged == LOST:

@@ -4,7 +4,7 @@ from dataplane.engine.burst import GROUP, LATER_FRAGMENT, NOT_A_FRAGMENT, ROUTED
 from dataplane.engine.reasons import Drop, Punt
 from dataplane.gateway.arrival import fail
 from dataplane.gateway.flow import ends_at, finish, fragment_kind
-from dataplane.jit import Bytes, Row, inline
+from dataplane.jit import Bytes, Row, element, inline
 from dataplane.packet import ipv6
 from dataplane.packet.ecn import LOST, decapsulated
 from dataplane.packet.faults import BAD_HEADER, SHORT, SOUND
@@ -21,7 +21,7 @@ from dataplane.packet.transport import (
 )
 
 
-@inline
+@element
 def read_ipv6(memory: Bytes, packet: Row) -> None:
     """Fill in a row whose `l3` is an IPv6 header, by the frame's type; or let the packet end here."""
     at = packet.l3
@@ -43,7 +43,7 @@ def read_ipv6(memory: Bytes, packet: Row) -> None:
         fail(packet, fault)
         return
     packet.l4_bytes = end - packet.l4
-    finish(memory, packet)
+    finish(memory, packet, packet.l4, packet.l4_bytes, packet.protocol, packet.fragment)
     if packet.node >= 0 and not _is_for_slow_path(memory, packet) and _may_be(packet):
         _take_mark(memory, packet)
 

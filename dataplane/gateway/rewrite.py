@@ -10,6 +10,7 @@ from dataplane.engine.burst import LATER_FRAGMENT, drop
 from dataplane.engine.graph import GraphArrays
 from dataplane.engine.reasons import Drop
 from dataplane.gateway.kinds import ON
+from dataplane.gateway.lookup import place
 from dataplane.gateway.quoted import is_error, translate_error
 from dataplane.gateway.schema import Tables
 from dataplane.gateway.state import State
@@ -39,9 +40,9 @@ def rewrite(
                 drop(packet, Drop.BAD_STATE)
                 continue
             if is_error(memory, packet):
-                translate_error(memory, packet, state.connections[packet.translation])
+                translate_error(memory, packet, state.connections[place(packet.translation)])
             else:
-                translated(memory, packet, state.connections[packet.translation])
+                translated(memory, packet, state.connections[place(packet.translation)])
         packet.node = following
 
 

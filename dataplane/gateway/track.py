@@ -13,18 +13,14 @@ What comes from outside and what comes from the provider's networks has the same
 come from the side that its connection leads to.
 """
 
-from typing import Any
-
-import numpy as np
-
 from dataplane.engine.burst import LATER_FRAGMENT, NOT_A_FRAGMENT, drop
 from dataplane.engine.graph import GraphArrays
-from dataplane.engine.hashing import mixed5
 from dataplane.engine.reasons import Drop
 from dataplane.gateway.connections import (
     NOWHERE,
     end_connection,
-    find_hashed,
+    find_connection,
+    is_of,
     key_of,
     look_ahead,
     look_further,
@@ -33,6 +29,7 @@ from dataplane.gateway.connections import (
 from dataplane.gateway.fragments import follow
 from dataplane.gateway.journal import note
 from dataplane.gateway.kinds import HIT, MISS
+from dataplane.gateway.lookup import place
 from dataplane.gateway.quoted import find_quoted, is_error
 from dataplane.gateway.schema import (
     BORDER,
@@ -47,6 +44,7 @@ from dataplane.gateway.schema import (
 )
 from dataplane.gateway.state import UPDATED, State
 from dataplane.jit import Bytes, Row, Rows, element, inline
+from dataplane.packet.memory import load8
 from dataplane.packet.transport import TCP
 
 FIN, SYN, RST, ACK = 1, 2, 4, 16
@@ -64,67 +62,68 @@ def track(
     generation = tables.generation[0]
     release_ended(state)
     _look_ahead(node, packets, count, state)
+    _look_further(node, packets, count, state)
     for i in range(count):
         packet = packets[i]
         if packet.node != node:
             continue
-        hashed = packet.connection
+        row = packet.connection
         if packet.fragment != NOT_A_FRAGMENT:
             reason = follow(memory, packet, tables, state, now_ns)
             if reason >= 0:
                 drop(packet, reason)
                 continue
-            hashed = _hash_of(packet)
+            row = NOWHERE
         error = is_error(memory, packet)
         if error:
             row = find_quoted(memory, packet, state)
         else:
             key = key_of(packet.ports, packet.protocol, packet.vni)
-            row = find_hashed(
-                state, hashed, packet.source_hi, packet.source_lo, packet.target_hi, packet.target_lo, key
-            )
-            if row != NOWHERE and packet.protocol == TCP and state.connections[row].flags & CLOSING:
+            if row < 0 or not is_of(state.connections[place(row)], packet, key):
+                row = _find(packet, state, key)
+            if row != NOWHERE and packet.protocol == TCP and state.connections[place(row)].flags & CLOSING:
                 row = _reopened(memory, packet, state, row)
         packet.connection = row
-        if row == NOWHERE or state.connections[row].generation != generation:
+        if row < 0 or state.connections[place(row)].generation != generation:
             packet.node = miss
-        elif packet.vni == OUTSIDE and not comes_from_its_side(packet, tables, state.connections[row]):
+        elif packet.vni == OUTSIDE and not comes_from_its_side(packet, tables, state.connections[place(row)]):
             drop(packet, Drop.MARTIAN)
         else:
             packet.node = hit
             if error:
-                lead(packet, state.connections[row], row)
+                lead(packet, state.connections[place(row)], row)
             else:
                 carry(memory, packet, state, row, now_ns)
 
 
-@inline
-def _hash_of(packet: Row) -> int:
-    key = key_of(packet.ports, packet.protocol, packet.vni)
-    return mixed5(packet.source_hi, packet.source_lo, packet.target_hi, packet.target_lo, key)
+@element
+def _find(packet: Row, state: State, key: int) -> int:
+    """Return the row of a packet that was not where one would look first."""
+    return find_connection(state, packet.source_hi, packet.source_lo, packet.target_hi, packet.target_lo, key)
 
 
 @inline
 def _look_ahead(node: int, packets: Rows, count: int, state: State) -> None:
-    """Begin to load what all packets of the burst will need: a table of a million rows is in no cache.
+    """Begin to load what all packets of the burst will need: a table of a million rows is in no cache."""
+    for i in range(count):
+        packet = packets[i]
+        if packet.node == node:
+            look_ahead(state, packet.hash)
 
-    Until its row is found a packet's `connection` is its hash.
-    """
+
+@inline
+def _look_further(node: int, packets: Rows, count: int, state: State) -> None:
+    """Write down for each packet the row of its connection, most likely, and begin to load it."""
     for i in range(count):
         packet = packets[i]
         if packet.node == node:
-            packet.connection = _hash_of(packet)
-            look_ahead(state, packet.connection)
-    for i in range(count):
-        packet = packets[i]
-        if packet.node == node:
-            look_further(state, packet.connection)
+            packet.connection = look_further(state, packet.hash)
 
 
 @inline
 def comes_from_its_side(packet: Row, tables: Tables, connection: Row) -> bool:
     """Say whether a packet without a VPC came in where its connection leads out."""
-    return (tables.ports[packet.in_port, 0] == PROVIDER_SIDE) == (connection.flags & BORDER != 0)
+    return (tables.ports[place(packet.in_port), 0] == PROVIDER_SIDE) == (connection.flags & BORDER != 0)
 
 
 @inline
@@ -138,7 +137,7 @@ def lead(packet: Row, connection: Row, row: int) -> None:
 @inline
 def carry(memory: Bytes, packet: Row, state: State, row: int, now_ns: int) -> None:
     """Count a packet of a connection and send it the connection's way."""
-    connection = state.connections[row]
+    connection = state.connections[place(row)]
     flags = connection.flags
     lead(packet, connection, row)
     connection.last_seen_ns = now_ns
@@ -146,15 +145,15 @@ def carry(memory: Bytes, packet: Row, state: State, row: int, now_ns: int) -> No
     connection.bytes += packet.length
     if packet.protocol == TCP:
         if packet.fragment != LATER_FRAGMENT:
-            seen = memory[packet.l4 + FLAGS_AT]
+            seen = load8(memory, packet.l4 + FLAGS_AT)
             if flags & ESTABLISHED == 0 or seen & (FIN | RST | SYN):
-                _follow(state, row, np.int64(seen))
+                _follow(state, row, seen)
     elif flags & (REPLY | SEEN_REPLY) == REPLY:
         _change(state, row, SEEN_REPLY)
 
 
 @element
-def _follow(state: State, row: int, seen: Any) -> None:
+def _follow(state: State, row: int, seen: int) -> None:
     """Follow a TCP connection by the flags of one of its packets."""
     flags = state.connections[row].flags
     found = flags

@@ -5,20 +5,21 @@ served and from a VTEP that has an endpoint of it. What arrives as a fragment is
 ICMP to the VTEP's own address, go to the slow path.
 """
 
-from dataplane.engine.burst import BRIDGED, GROUP, drop, punt
+from dataplane.engine.burst import BRIDGED, GROUP, ROUTED, drop, punt
 from dataplane.engine.graph import GraphArrays
 from dataplane.engine.reasons import Drop, Punt
 from dataplane.gateway.arrival import begin, fail, is_addressed_to_us
 from dataplane.gateway.kinds import ON
-from dataplane.gateway.lookup import row1, row2
-from dataplane.gateway.schema import EMPTY, OWN_ACTIVE, OWN_TAKEN_VTEP, PORT_ADDRESS, Tables
+from dataplane.gateway.lookup import place, row1, row2
+from dataplane.gateway.parse_plain import plain_total
+from dataplane.gateway.schema import EMPTY, OWN_ACTIVE, OWN_TAKEN_VTEP, PORT_ADDRESS, PORT_MAC, Tables
 from dataplane.jit import Bytes, Row, Rows, element, inline
 from dataplane.packet.ethernet import ARP, ETHERNET_BYTES, IPV4, VLAN, is_group, target_mac
 from dataplane.packet.faults import SHORT
-from dataplane.packet.ipv4 import MORE_FRAGMENTS, OFFSET, header_of
+from dataplane.packet.ipv4 import IPV4_BYTES, MORE_FRAGMENTS, OFFSET, header_of
 from dataplane.packet.memory import load8, load16, load32
 from dataplane.packet.transport import ICMP, UDP
-from dataplane.packet.vxlan import VXLAN_PORT, inner_of, vni_of
+from dataplane.packet.vxlan import OUTER_BYTES, UDP_BYTES, VXLAN_BYTES, VXLAN_PORT, has_vni, inner_of, vni_of
 
 
 @element
@@ -38,9 +39,54 @@ def underlay(
         packet = packets[i]
         if packet.node == node:
             packet.node = following
-            begin(packet)
-            if is_addressed_to_us(memory, packet, tables):
-                _open_frame(memory, packet, tables)
+            if not open_plain(memory, packet, tables):
+                open_any(memory, packet, tables)
+
+
+@inline
+def open_plain(memory: Bytes, packet: Row, tables: Tables) -> bool:
+    """Open what nearly all frames are, in one buffer and without IP options; False, with nothing done, for others."""
+    at, length, port = packet.at, packet.length, place(packet.in_port)
+    if packet.first_length != length or length < OUTER_BYTES + ETHERNET_BYTES:
+        return False
+    if target_mac(memory, at) != tables.ports[port, PORT_MAC] or load16(memory, at + 12) != IPV4:
+        return False
+    ip = at + ETHERNET_BYTES
+    udp = ip + IPV4_BYTES
+    total = plain_total(memory, ip, length - ETHERNET_BYTES)
+    source, target, udp_bytes = load32(memory, ip + 12), load32(memory, ip + 16), load16(memory, udp + 4)
+    if target != tables.ports[port, PORT_ADDRESS] or target == 0 or tables.own[OWN_ACTIVE] == 0:
+        return False
+    if load8(memory, ip + 9) != UDP or load16(memory, udp + 2) != VXLAN_PORT or udp_bytes > total - IPV4_BYTES:
+        return False
+    inner, inner_bytes = at + OUTER_BYTES, udp_bytes - UDP_BYTES - VXLAN_BYTES
+    vni = vni_of(memory, udp)
+    vpc = row1(tables.vnis, vni)
+    if inner_bytes < ETHERNET_BYTES or not has_vni(memory, udp):
+        return False
+    if vpc < 0 or row2(tables.vteps, vni, source) == EMPTY:
+        return False
+    is_routed = target_mac(memory, inner) == tables.vpcs[place(vpc)].gateway_mac
+    routed = ROUTED if is_routed else (GROUP if is_group(memory, inner) else BRIDGED)
+    ecn = load8(memory, ip + 1) & 3
+    packet.at = inner
+    packet.length = inner_bytes
+    packet.first_length = inner_bytes
+    begin(packet)
+    packet.vni = vni
+    packet.vpc = vpc
+    packet.outer_source = source
+    packet.outer_ecn = ecn
+    packet.routed = routed
+    return True
+
+
+@element
+def open_any(memory: Bytes, packet: Row, tables: Tables) -> None:
+    """Open a frame of any kind: of what `open_plain` opens it would say the same."""
+    begin(packet)
+    if is_addressed_to_us(memory, packet, tables):
+        _open_frame(memory, packet, tables)
 
 
 @inline
@@ -67,7 +113,7 @@ def _open_packet(memory: Bytes, packet: Row, tables: Tables) -> None:
         fail(packet, header)
         return
     target = load32(memory, at + 16)
-    own = tables.ports[packet.in_port, PORT_ADDRESS]
+    own = tables.ports[place(packet.in_port), PORT_ADDRESS]
     if target == 0 or (target != own and target != tables.own[OWN_TAKEN_VTEP]):
         drop(packet, Drop.NOT_FOR_US)
         return
@@ -114,7 +160,7 @@ def _open_tunnel(memory: Bytes, packet: Row, tables: Tables, udp: int, count: in
     packet.vni = vni
     packet.vpc = vpc
     _move(packet, udp + offset, load16(memory, udp + 4) - offset)
-    if packet.node >= 0 and target_mac(memory, packet.at) != tables.vpcs[vpc].gateway_mac:
+    if packet.node >= 0 and target_mac(memory, packet.at) != tables.vpcs[place(vpc)].gateway_mac:
         packet.routed = GROUP if is_group(memory, packet.at) else BRIDGED
 
 
@@ -135,3 +181,4 @@ def _move(packet: Row, inner: int, length: int) -> None:
     packet.length = length
     packet.at = inner
     packet.l3 = inner + ETHERNET_BYTES
+    packet.l4 = packet.l3

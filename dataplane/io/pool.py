@@ -16,6 +16,17 @@ from dataplane.io.layout import (
 )
 from dataplane.jit import Bytes, Row, element, inline
 from dataplane.packet import memory as fields
+from dataplane.packet.intrinsics import prefetch_to_write
+
+LINE = 64
+"""Of a cache."""
+
+
+@inline
+def look_ahead(memory: Bytes, at: int) -> None:
+    """Begin to load a frame's headers: another core wrote them, and all frames of a burst are wanted at once."""
+    prefetch_to_write(memory, at, 0)
+    prefetch_to_write(memory, at, LINE)
 
 
 @inline

@@ -14,15 +14,18 @@ from dataplane.engine.counters import Counters
 from dataplane.engine.reasons import Drop
 from dataplane.io import pool
 from dataplane.io.layout import CHAINED, IN_RING, LEAST_FRAME_BYTES, NUMBER, Ports
+from dataplane.io.pool import look_ahead
 from dataplane.io.system_calls import MSG_DONTWAIT, sendmmsg
 from dataplane.io.tally import count_end, count_lost
-from dataplane.jit import Row, Rows, element, inline
+from dataplane.jit import Bytes, Row, Rows, element, inline
 from dataplane.packet.checksum import folded, sum_of
-from dataplane.packet.intrinsics import address_of
+from dataplane.packet.intrinsics import address_of, prefetch_to_write
 from dataplane.packet.memory import acquire32, copy, native32, native64, release32, set_native64, store16
 
 USER, CHECKSUM_NOT_READY, VLAN_VALID, VLAN_TPID_VALID = 1, 1 << 3, 1 << 4, 1 << 6
 HEADER_BYTES = 32
+AHEAD = 8
+"""Slots from the one at hand to the one whose loading begins."""
 MESSAGES = 64
 """Frames per call."""
 MESSAGE_BYTES, VECTOR_BYTES = 64, 16
@@ -49,8 +52,18 @@ def receive(ports: Ports, port: int, packets: Rows, at_most: int, counters: Coun
             release32(memory, at, 0)
             continue
         _describe(ports, packets[count], at, status)
+        _look_ahead(memory, tap, packets[count].at - at)
         count += 1
     return count
+
+
+@inline
+def _look_ahead(memory: Bytes, tap: Row, start: int) -> None:
+    """Begin to load the status and the headers of a slot that comes later; its frame begins where this one's does."""
+    slot = tap.slot + AHEAD
+    at = tap.ring_at + (slot if slot < tap.slots else slot - tap.slots) * tap.slot_bytes
+    prefetch_to_write(memory, at, 0)
+    look_ahead(memory, at + start)
 
 
 @inline

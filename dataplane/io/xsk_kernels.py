@@ -19,6 +19,7 @@ from dataplane.io.layout import (
     POOL_AT,
     Ports,
 )
+from dataplane.io.pool import look_ahead
 from dataplane.io.system_calls import MSG_DONTWAIT, errno, recvfrom, sendto
 from dataplane.io.tally import count_lost
 from dataplane.jit import Row, Rows, element, inline, kernel
@@ -64,6 +65,7 @@ def _receive_queue(ports: Ports, queue: Row, packets: Rows, count: int, at_most:
         if pieces == 0:
             break
         _describe(ports, queue, before + taken, pieces, packets[count])
+        look_ahead(memory, packets[count].at)
         taken += pieces
         count += 1
     if taken:

@@ -32,13 +32,21 @@ def sum_of(memory: Bytes, at: int, count: int) -> int:
 
 
 @inline
+def is_all_ones(total: int) -> bool:
+    """Whether a sum of at most 16 words of 32 bits folds to 0xFFFF: that of a header with its own checksum."""
+    total = (total & 0xFFFF_FFFF) + (total >> 32)
+    total = (total & 0xFFFF) + (total >> 16)
+    return total == 0xFFFF or total == 0x1_FFFE  # it is less than 2^17, where these two do
+
+
+@inline
 def header_is_sound(memory: Bytes, at: int, count: int) -> bool:
     """Whether a header of `count` bytes, a multiple of 4 and at least 20, and its own checksum agree."""
     total = native32(memory, at) + native32(memory, at + 4) + native32(memory, at + 8)
     total += native32(memory, at + 12) + native32(memory, at + 16)
     for offset in range(20, count, 4):
         total += native32(memory, at + offset)
-    return folded(total) == 0xFFFF
+    return is_all_ones(total)
 
 
 @inline
@@ -53,4 +61,6 @@ def changed(checksum: int, old: int, new: int) -> int:
 @inline
 def grown(checksum: int, more: int) -> int:
     """Return the checksum of a header in which words that were 0 now add up to `more`, less than 2^31."""
-    return ~folded((~checksum & 0xFFFF) + more) & 0xFFFF
+    total = (~checksum & 0xFFFF) + more
+    total = (total & 0xFFFF) + (total >> 16)
+    return ~(total + (total >> 16)) & 0xFFFF

@@ -75,22 +75,34 @@ def move(typing_context, memory, to, source, at, count):
     return types.void(memory, types.int64, source, types.int64, types.int64), generate
 
 
-@intrinsic
-def prefetch(typing_context, array, index):
-    """Begin to load the cache line of an element of an array of one dimension."""
+def make_prefetch(is_for_writing: bool) -> Any:
+    """Return an intrinsic `prefetch(array, index, offset)`: begin to load a cache line, or take it from other cores.
 
-    def generate(context, builder, signature, arguments):
-        found = context.make_array(signature.args[0])(context, builder, arguments[0])
-        byte = ir.IntType(8).as_pointer()
-        (stride,) = cgutils.unpack_tuple(builder, found.strides)
-        at = builder.gep(builder.bitcast(found.data, byte), [builder.mul(arguments[1], stride)])
-        word = ir.IntType(32)
-        kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
-        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        builder.call(function, [at, word(0), word(3), word(1)])  # to read, to keep, data
-        return context.get_dummy_value()
+    It is that of byte `offset` of an element, counted as they lie in memory; no address is a fault.
+    """
 
-    return types.void(array, types.int64), generate
+    @intrinsic
+    def prefetch(typing_context, array, index, offset):
+        def generate(context, builder, signature, arguments):
+            found = context.make_array(signature.args[0])(context, builder, arguments[0])
+            byte = ir.IntType(8).as_pointer()
+            item = context.get_abi_sizeof(context.get_data_type(signature.args[0].dtype))
+            start = builder.add(builder.mul(arguments[1], ir.IntType(64)(item)), arguments[2])
+            at = builder.gep(builder.bitcast(found.data, byte), [start])
+            word = ir.IntType(32)
+            kind = ir.FunctionType(ir.VoidType(), [byte, word, word, word])
+            function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+            builder.call(function, [at, word(int(is_for_writing)), word(3), word(1)])  # to keep, data
+            return context.get_dummy_value()
+
+        if array.layout != "C":
+            return None
+        return types.void(array, types.int64, types.int64), generate
+
+    return prefetch
+
+
+prefetch, prefetch_to_write = make_prefetch(False), make_prefetch(True)
 
 
 @intrinsic

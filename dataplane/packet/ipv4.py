@@ -11,12 +11,14 @@
 | source, target, options            |
 """
 
-from dataplane.jit import Bytes, inline
+from dataplane.jit import Bytes, element, inline
 from dataplane.packet.checksum import changed, header_is_sound
 from dataplane.packet.faults import BAD_FRAGMENT, BAD_HEADER, SHORT, SOUND
-from dataplane.packet.memory import load8, load16, load32, store16
+from dataplane.packet.memory import load8, load16, load32, store8, store16
 
 IPV4_BYTES = 20
+PLAIN = 0x45
+"""First byte of a header without options."""
 DONT_FRAGMENT, MORE_FRAGMENTS, OFFSET = 0x4000, 0x2000, 0x1FFF
 LARGEST = 65535
 _END, _NOTHING, _LOOSE_ROUTE, _STRICT_ROUTE = 0, 1, 131, 137
@@ -35,15 +37,26 @@ def header_of(memory: Bytes, at: int, there: int, whole: int) -> int:
     if there < IPV4_BYTES:
         return SHORT
     first = load32(memory, at)
+    if first >> 24 != PLAIN:
+        return _long_header_of(memory, at, there, whole)
+    total = first & 0xFFFF
+    if total < IPV4_BYTES or total > whole or not header_is_sound(memory, at, IPV4_BYTES):
+        return BAD_HEADER
+    return IPV4_BYTES
+
+
+@element
+def _long_header_of(memory: Bytes, at: int, there: int, whole: int) -> int:
+    """Do so for a header with options, or that is none."""
+    first = load32(memory, at)
     header = first >> 22 & 0x3C
     total = first & 0xFFFF
     if first >> 28 != 4 or header < IPV4_BYTES or total < header or total > whole:
         return BAD_HEADER
-    if header > IPV4_BYTES:
-        if header > there:
-            return SHORT
-        if not _has_sound_options(memory, at + IPV4_BYTES, at + header):
-            return BAD_HEADER
+    if header > there:
+        return SHORT
+    if not _has_sound_options(memory, at + IPV4_BYTES, at + header):
+        return BAD_HEADER
     return header if header_is_sound(memory, at, header) else BAD_HEADER
 
 
@@ -103,6 +116,13 @@ def is_no_target(address: int) -> bool:
 
 
 @inline
+def is_host(address: int) -> bool:
+    """Whether an address is one that a host may send from and be at: neither of these two, nor multicast."""
+    first = address >> 24
+    return 0 < first < 224 and first != 127
+
+
+@inline
 def is_many(address: int) -> bool:
     """Whether an address is multicast or the broadcast of a link."""
     return address >> 28 == 14 or address == 0xFFFF_FFFF
@@ -111,9 +131,9 @@ def is_many(address: int) -> bool:
 @inline
 def count_down(memory: Bytes, at: int) -> None:
     """Take one from a TTL of at least one."""
-    old = load16(memory, at + 8)
-    store16(memory, at + 8, old - 0x100)
-    store16(memory, at + 10, changed(load16(memory, at + 10), old, old - 0x100))
+    store8(memory, at + 8, load8(memory, at + 8) - 1)
+    total = load16(memory, at + 10) + 0x100  # RFC 1141; a sum of 0xffff is 0 (RFC 1624, 3)
+    store16(memory, at + 10, total + 1 if total >= 0xFFFF else total)
 
 
 @inline

@@ -40,9 +40,15 @@ def inner_of(memory: Bytes, at: int, there: int, count: int) -> int:
     if count < UDP_BYTES + VXLAN_BYTES or there < UDP_BYTES + VXLAN_BYTES:
         return SHORT
     length = load16(memory, at + 4)
-    if length < UDP_BYTES + VXLAN_BYTES or length > count or not load32(memory, at + UDP_BYTES) & HAS_VNI:
+    if length < UDP_BYTES + VXLAN_BYTES or length > count or not has_vni(memory, at):
         return BAD_HEADER
     return UDP_BYTES + VXLAN_BYTES
+
+
+@inline
+def has_vni(memory: Bytes, at: int) -> bool:
+    """Whether the UDP packet at `at` says that it has one."""
+    return load32(memory, at + UDP_BYTES) & HAS_VNI != 0
 
 
 @inline

@@ -9,6 +9,7 @@ from dataplane.engine.burst import BURST, DROPPED, FIRST_FRAGMENT, LATER_FRAGMEN
 from dataplane.engine.graph import Graph, Node, arrays_of
 from dataplane.engine.reasons import Drop
 from dataplane.gateway.admit import admit
+from dataplane.gateway.flow import hash_of
 from dataplane.gateway.rewrite import rewrite
 from dataplane.gateway.state import empty_state
 from dataplane.gateway.track import track
@@ -33,6 +34,8 @@ QUERIES = {(1, 0), (1, 8), *((1, kind) for kind in range(13, 19)), (58, 128), (5
 
 @kernel
 def walk(packets, count, memory, graph, tables, state, now_ns):
+    for i in range(count):
+        packets[i].hash = hash_of(packets[i])
     for node in range(graph.kind.shape[0]):
         if graph.kind[node] == 0:
             track(node, packets, count, memory, graph, tables, state, now_ns)
