@@ -24,7 +24,9 @@ PORT = {
 DROPPED = Family("heddle_gateway_dropped_packets_total", "counter", "Frames dropped, by reason.", ("reason",))
 PUNTED = Family("heddle_gateway_punted_packets_total", "counter", "Frames for the slow path, by reason.", ("reason",))
 ANSWERED = Family("heddle_gateway_slow_path_packets_total", "counter", "What became of those frames.", ("outcome",))
-REFUSED = Family("heddle_gateway_ring_full_total", "counter", "Frames that found a ring full.", ("ring",))
+REFUSED = Family(
+    "heddle_gateway_full_total", "counter", "What found a ring or a table of the slow path full.", ("where",)
+)
 ROWS = Family("heddle_gateway_table_rows", "gauge", "Rows in use of a table that traffic fills.", ("table",))
 ROOM = Family("heddle_gateway_table_size_rows", "gauge", "Rows that the table has.", ("table",))
 CONFIGURED = Family("heddle_gateway_configured_generation", "gauge", "The controller's count of what is to be served.")

@@ -132,7 +132,12 @@ class Gateway:
             generation_offered=self._generation,
             restarts=self.supervisor.restarts,
             tables=_occupancy(state.counts.tolist(), self.local) if state is not None else {},
-            refused={"to_slow_path": self._punts.refused(), "from_slow_path": self._injector.refused()},
+            refused={
+                "to_slow_path": self._punts.refused(),
+                "from_slow_path": self._injector.refused(),
+                "neighbours": self.slow.neighbours.refused,
+                "waiting": self.slow.waiting.dropped,
+            },
             slow_path={outcome.value: count for outcome, count in self.slow.outcomes.items()},
             pair=self.look_at_pair() if self.look_at_pair else None,
             **counted(self.local, shared),

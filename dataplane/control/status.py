@@ -86,7 +86,8 @@ class Status:
     punts: Mapping[str, int]
     tables: Mapping[str, Occupancy] = field(default_factory=dict)
     refused: Mapping[str, int] = field(default_factory=dict)
-    """Frames that found a ring full: `to_slow_path`, `from_slow_path`."""
+    """Frames that found a ring full, `to_slow_path` and `from_slow_path`; `neighbours` that found no room in the slow
+    path's table, and frames that were given up while `waiting` for one."""
     slow_path: Mapping[str, int] = field(default_factory=dict)
     """What became of punted packets."""
     pair: PairLook | None = None

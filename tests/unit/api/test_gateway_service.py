@@ -168,6 +168,54 @@ async def test_a_host_is_told_of_its_own_vpcs_and_of_the_gateways_alone():
         assert len(host.messages) == 1
 
 
+def green(**fields):
+    """Return a VPC with the addresses of `blue`."""
+    return blue(**{"id": "green", "vni": 300, "endpoints": [], **fields})
+
+
+def at(ip="10.1.0.5", vtep="10.0.0.1"):
+    return [pb.Endpoint(ip=ip, mac="02:00:00:00:00:05", vtep_ip=vtep)]
+
+
+OVERLAPPING = [pb.Subnet(cidr="10.2.0.0/16", gateway_ip="10.2.0.1")]
+TO_NOBODY = pb.Border(rules=[pb.BorderRule(allow=True, vpc="x", network="storage", remote_cidr="10.9.0.0/16")])
+REFUSED = [
+    ("ApplyPeering", pb.Peering(vpc_a="red", vpc_b="green"), "overlaps"),
+    ("ApplyVpc", blue(subnets=OVERLAPPING, endpoints=[]), "overlaps"),
+    ("ApplyVpc", green(id="fourth", vni=100), "vni: 100 is used by vpc blue already"),
+    ("ApplyVpc", blue(vni=200), "vni: 200 is used by vpc red already"),
+    ("ApplyVpc", blue(endpoints=at("10.9.0.5")), "endpoints[0].ip: 10.9.0.5 is in no subnet"),
+    ("ApplyVpc", blue(endpoints=[*at(), *at("10.1.1.6")]), "endpoints[1].ip: 10.1.1.6 is in no subnet"),
+    ("ApplyVpc", blue(endpoints=at(vtep="203.0.113.9")), "endpoints[0].vtep_ip: 203.0.113.9 is no VTEP"),
+    ("ApplyVpc", green(endpoints=[*at(), *at("10.1.0.6", "203.0.113.9")]), "endpoints[1].vtep_ip"),
+    ("ApplyBorder", TO_NOBODY, "rules[0].vpc"),
+]
+
+
+async def test_what_is_refused_leaves_the_state_and_every_attached_gateway_as_they_were():
+    async with started() as controller:
+        vpcs, everybody = controller.vpcs, [controller.attach("gw1", "10.0.0.8"), controller.attach("h1", kind="host")]
+        await controller.status(attached("gw1", "h1"))
+        for vpc in (blue(), red(), green()):
+            await vpcs.ApplyVpc(vpc)
+        await vpcs.ApplyPeering(pb.Peering(vpc_a="blue", vpc_b="red"))
+
+        async def everything():
+            reply = await controller.status()
+            state = (await vpcs.ListVpcs(pb.ListVpcsRequest()), await vpcs.GetBorder(pb.GetBorderRequest()))
+            told = [len(session.messages) for session in everybody]
+            return state, reply.generation, [g.acknowledged_generation for g in reply.gateways], told
+
+        await controller.status(lambda r: all(g.acknowledged_generation for g in r.gateways))
+        before = await everything()
+        for method, request, words in REFUSED:
+            code, details = await refusal(getattr(vpcs, method)(request))
+            assert (code, words in details) == (grpc.StatusCode.INVALID_ARGUMENT, True), details
+            assert await everything() == before
+        await vpcs.ApplyVpc(blue(tenant="new"))
+        assert (await everything())[3][0] == before[3][0] + 1
+
+
 async def test_a_gateway_that_is_gone_for_good_is_forgotten_by_all_others():
     async with started() as controller:
         gone, stays = controller.attach("gw1", "10.0.0.8"), controller.attach("gw2", "10.0.0.9")

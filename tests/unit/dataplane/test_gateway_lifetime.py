@@ -139,6 +139,34 @@ def test_an_endpoints_flood_leaves_room_for_the_others():
     assert isinstance(bench.one(udp(A, 77, B, 2), 5), Passed)
 
 
+def test_when_mappings_are_used_up_new_ones_are_refused_and_the_old_go_on():
+    limits = Limits(connections=1 << 6, mappings=1 << 3, fragments=1 << 4, connections_per_endpoint=1 << 6)
+    bench = StateBench(make_tables([red()]), limits)
+    passed = [bench.one(udp(A, port, "8.8.8.8", 53), 5) for port in range(2000, 2016)]
+    assert [isinstance(each, Passed) for each in passed] == [True] * 8 + [False] * 8
+    assert passed[8:] == [Drop.PORTS_EXHAUSTED] * 8
+    assert live(bench) == 8  # what was refused left no connection
+    for port in range(2000, 2008):
+        answer = bench.one(udp("8.8.8.8", 53, "198.51.100.7", port), 0, EXTERNAL_PORT)
+        assert read(answer.packet) == ("8.8.8.8", 53, A, port)
+        assert isinstance(bench.one(udp(A, port, "9.9.9.9", 53), 5), Passed)  # the mapping is there already
+    assert isinstance(bench.one(udp(A, 1, B, 2), 5), Passed)
+    assert pass_time(bench, 400) == 17
+    assert isinstance(bench.one(udp(A, 3000, "8.8.8.8", 53), 5), Passed)
+
+
+def test_when_the_public_addresses_that_can_be_used_at_once_are_used_up_others_wait_for_their_end():
+    limits = Limits(connections=1 << 6, mappings=1 << 3, fragments=1 << 4, connections_per_endpoint=1 << 6)
+    tenants = [FakeVpc(vni, endpoints=(A, B), routes={"0.0.0.0/0": EXTERNAL}, nat=f"198.51.100.{vni}")
+               for vni in range(1, 12)]  # fmt: skip
+    bench = StateBench(make_tables(tenants), limits)
+    fates = [bench.one(udp(A, 2000, "8.8.8.8", 53), vni) for vni in range(1, 12)]
+    assert [isinstance(fate, Passed) for fate in fates] == [True] * 8 + [False] * 3
+    assert set(fates[8:]) == {Drop.PORTS_EXHAUSTED}
+    pass_time(bench, 400)
+    assert isinstance(bench.one(udp(A, 2000, "8.8.8.8", 53), 11), Passed)
+
+
 def test_what_is_refused_for_want_of_room_takes_no_mapping():
     bench = StateBench(make_tables([red()], per_endpoint=1), LIMITS)
     bench.one(udp(A, 1, B, 2), 5)
