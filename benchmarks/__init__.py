@@ -1,7 +1,7 @@
 """Figures, not tests: each module's `run` prints a table and returns what it measured, ready for JSON."""
 
 NAMES = {
-    "dataplane": "the packet engine and the gateway beside C, NumPy, scapy and DPDK; on veth pairs it needs root",
+    "dataplane": "the packet engine and the gateway beside C, NumPy, scapy, DPDK, Open vSwitch and Linux; needs root",
     "fluid": "rates and completion times: how near they come to a packet-level simulator, and how fast they are",
     "incast": "seven and 31 senders into one in the lab, with and without PFC, DCQCN and planned rates; needs root",
     "latency": "from a counter at a switch to the look that saw it, in a lab of 32 hosts at 100 ms; needs root",

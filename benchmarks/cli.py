@@ -55,7 +55,7 @@ def dataplane(
         float, typer.Option(metavar="SECONDS", min=1.0, help="How long the part load lasts for each kind of port.")
     ] = 10.0,
 ) -> None:  # fmt: skip
-    """Measure the packet engine and the gateway beside C, NumPy, scapy and DPDK; on veth pairs it needs root.
+    """Measure the packet engine and the gateway beside C, NumPy, scapy, DPDK, Open vSwitch and Linux; it needs root.
 
     Parts: memory, wire-64, wire-1500, wire-4200, latency, load. HEDDLE_TESTPMD may name dpdk-testpmd where it is not
     on the path. Exit status: 0; 2 for bad input.

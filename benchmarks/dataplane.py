@@ -1,4 +1,4 @@
-"""The packet engine and the VPC gateway: kernels in memory, whole devices on veth pairs, beside C, NumPy, scapy, DPDK.
+"""The packet engine and the VPC gateway: kernels in memory, whole devices on veth pairs, each beside its peers.
 
 On the wires it is processor time that counts, in turns on the same machine: read the ratios first.
 """
