@@ -109,6 +109,11 @@ def living_labs() -> tuple[str, ...]:
         return tuple(path.name for path in _directories(root) if is_held(path / LOCK_NAME))
 
 
+def entry_of(lab_id: str) -> LabEntry:
+    """Return a lab as the registry knows it."""
+    return _read_entry(run_directory() / "labs" / lab_id)
+
+
 def _clear_dead(root: Path) -> tuple[str, ...]:
     cleared = []
     for directory in _directories(root):

@@ -55,11 +55,11 @@ class NodeProcess:
         while b"\n" not in self._said:
             rest = deadline - time.monotonic()
             if rest <= 0 or not select.select([self._child.stdout], [], [], rest)[0]:
-                raise EnvironmentFault(f"{self.name} was not ready within {READY_S:.0f} s: {self._last_words()}")
+                raise EnvironmentFault(f"{self.name} was not ready within {READY_S:.0f} s: {self.last_words()}")
             piece = os.read(self._child.stdout.fileno(), 4096)
             if not piece:
                 self._ended()
-                raise EnvironmentFault(f"{self.name}: {self._last_words()}")
+                raise EnvironmentFault(f"{self.name}: {self.last_words()}")
             self._said += piece
         told: dict[str, Any] = json.loads(self._said.split(b"\n", 1)[0])
         return told
@@ -97,7 +97,8 @@ class NodeProcess:
             self._child.stdout.close()
         return self._child.wait(STOP_S)
 
-    def _last_words(self) -> str:
+    def last_words(self) -> str:
+        """Return the last line that it logged."""
         return (self.log().strip().splitlines() or ["it said nothing"])[-1]
 
 

@@ -57,6 +57,11 @@ class Row:
         """Say whether packets and tables say the same, and nobody else saw the packets."""
         return self.packets == self.tables and not self.stray
 
+    def __str__(self) -> str:
+        asked = f"{self.question.source} to {self.question.target}, {self.question.service.name}"
+        seen = f", seen by {', '.join(sorted(self.stray))}" if self.stray else ""
+        return f"{asked}: packets say {self.packets or 'nobody'}, tables say {self.tables or 'nobody'}{seen}"
+
 
 def nodes(net: VpcNet) -> dict[str, Node]:
     """Return all who ask and answer."""
@@ -83,6 +88,11 @@ def questions(sources: Iterable[str] = tuple(_OWN)) -> list[Question]:
             gates = [ip_address(gate) for _, gate in SUBNETS[_MACHINES[source].vpc]]
             found += [Question(source, gate, SERVICES[0]) for gate in gates if gate.version in families]
     return found
+
+
+def own_addresses(node: str) -> frozenset[str]:
+    """Return a node's addresses as texts."""
+    return frozenset(str(address) for address in _OWN[node])
 
 
 def compared(answers: Mapping[Question, Answer], tables: Tables) -> list[Row]:

@@ -1,0 +1,183 @@
+"""The VPC lab under its controller: what is told reaches hosts and gateways, and what dies stops nothing."""
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from ipaddress import ip_address, ip_interface
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dataplane.config.network import NetworkConfig
+from mininet_topos.vpc.description import MACHINES, network
+from mininet_topos.vpc.gateways import network_file, write_yaml
+from mininet_topos.vpc.probes import SERVICES, Prober, Question
+from mininet_topos.vpc.reach import nodes, questions
+from mininet_topos.vpc.served import ServedLab
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
+PATIENCE_S = 60
+WHOLE = network()
+
+
+def heddle(lab: ServedLab, *words: str) -> Any:
+    command = [sys.executable, "-m", "controller.cli.main", *words, "--server", lab.server, "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def apply(lab: ServedLab, told: NetworkConfig, folder: Path) -> None:
+    heddle(lab, "vpc", "apply", str(write_yaml(folder / "tenants.yaml", network_file(told))))
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[ServedLab]:
+    with ServedLab("mixed") as lab:
+        yield lab
+        for name in lab.processes:
+            assert "Traceback" not in lab.processes[name].log()
+
+
+@pytest.fixture
+def lab(running, tmp_path) -> ServedLab:
+    apply(running, WHOLE, tmp_path)
+    return running
+
+
+def who(lab: ServedLab, source: str, target: str) -> str:
+    """Return who answers a ping, "" for nobody."""
+    question = Question(source, ip_address(target), SERVICES[0])
+    with Prober(nodes(lab.lab.net)) as prober:
+        return prober.ask([question])[question].by
+
+
+@contextmanager
+def nothing_lost(lab: ServedLab, *ways: tuple[str, str]) -> Iterator[None]:
+    """Ping twenty times a second along each way for the block; every echo has to come back."""
+    for source, target in ways:
+        lab.lab.net.run(source, "ping", "-c", "5", "-i", "0.2", target)
+    started = [lab.lab.net.host(source).popen(["ping", "-q", "-i", "0.05", target], stdout=subprocess.PIPE)
+               for source, target in ways]  # fmt: skip
+    said = []
+    try:
+        yield
+        time.sleep(0.5)
+    finally:
+        for ping in started:
+            ping.send_signal(signal.SIGINT)
+            said.append(ping.communicate()[0].decode())
+    for text, way in zip(said, ways, strict=True):
+        sent, received = map(int, re.findall(r"(\d+) (?:packets transmitted|received)", text))
+        assert sent > 10
+        assert sent - received <= 1, f"{way}: {text}"  # the last one may be under way
+
+
+WAYS = (("red1", "10.0.0.2"), ("red2", "10.0.1.3"), ("blue1", "10.0.1.3"), ("green1", "198.51.100.10"))
+"""Between hosts of both kinds, and through the gateway: within a VPC and to the internet."""
+
+
+def everything_agrees(lab: ServedLab) -> bool:
+    return all(row.agrees for row in lab.reach(questions(("red1", "blue2", "green1", "site", "internet"))))
+
+
+def until(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not true():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.1)
+
+
+def without(machine: str) -> NetworkConfig:
+    (gone,) = [m for m in MACHINES if m.name == machine]
+    addresses = {ip_interface(address).ip for address in gone.addresses}
+    red = WHOLE.vpcs[0]
+    left = tuple(endpoint for endpoint in red.endpoints if endpoint.ip not in addresses)
+    return replace(WHOLE, vpcs=(replace(red, endpoints=left, floating_ips=()), *WHOLE.vpcs[1:]))
+
+
+@pytest.mark.parametrize(("machine", "peer", "address"), [("red1", "red2", "10.0.0.1"), ("red2", "red1", "10.0.0.2")])
+def test_an_endpoint_that_is_removed_is_reached_by_nobody_and_one_that_is_added_at_once(
+    lab, tmp_path, machine, peer, address
+):
+    twin = "blue" + machine[-1]
+    apply(lab, without(machine), tmp_path)
+    assert [who(lab, source, address) for source in (peer, "red3", "blue3")] == ["", "", twin]
+    apply(lab, WHOLE, tmp_path)
+    assert [who(lab, source, address) for source in (peer, "red3", "blue3")] == [machine, machine, twin]
+
+
+def test_a_removed_endpoint_may_shout_what_it_likes(lab, tmp_path):
+    apply(lab, without("red2"), tmp_path)
+    assert who(lab, "red2", "10.0.0.1") == ""
+    assert who(lab, "red2", "198.51.100.10") == ""
+    assert who(lab, "red1", "10.0.1.3") == "red3"
+
+
+def test_a_peering_ends_and_begins_by_command(lab):
+    heddle(lab, "vpc", "unpeer", "red", "green")
+    assert who(lab, "red1", "10.9.0.1") == ""
+    heddle(lab, "vpc", "peer", "red", "green")
+    assert who(lab, "red1", "10.9.0.1") == "green1"
+
+
+def test_a_change_of_one_vpc_loses_no_packet_of_any(lab, tmp_path):
+    with nothing_lost(lab, *WAYS):
+        apply(lab, replace(WHOLE, border=()), tmp_path)
+        apply(lab, WHOLE, tmp_path)
+
+
+@pytest.mark.parametrize("host", ["h1", "h2"])
+def test_a_vtep_agent_that_dies_and_comes_back_disturbs_nothing(lab, host):
+    with nothing_lost(lab, *WAYS):
+        lab.processes[host].kill()
+        time.sleep(0.5)
+        lab.start_agent(host)
+        lab.processes[host].ready()
+        lab.await_attached()
+        until(lambda: runs_newest(lab, host))
+    assert everything_agrees(lab)
+
+
+def runs_newest(lab: ServedLab, name: str) -> bool:
+    told = heddle(lab, "vpc", "gateways")
+    return any(
+        each["hello"]["gateway_id"] == name and each["acknowledged_generation"] == told["generation"]
+        for each in told["gateways"]
+    )
+
+
+def test_the_controller_may_die_and_come_back_and_traffic_goes_on(lab, tmp_path):
+    with nothing_lost(lab, *WAYS):
+        lab.processes["controller"].kill()
+        time.sleep(1)
+        assert who(lab, "blue3", "172.16.0.10") == "site"
+        lab.start_controller()
+        lab.await_attached()
+        assert who(lab, "red3", "198.51.100.10") == "internet"
+    apply(lab, WHOLE, tmp_path)
+    assert everything_agrees(lab)
+    assert heddle(lab, "verify", "isolation")["sound"]
+
+
+def test_a_gateway_that_is_killed_knows_everything_again(lab):
+    lab.processes["gw1"].kill()
+    lab.start_gateway("gw1")
+    lab.processes["gw1"].ready()
+    lab.await_attached()
+    until(lambda: runs_newest(lab, "gw1"))
+    assert everything_agrees(lab)
+
+
+def test_flows_that_somebody_takes_from_open_vswitch_are_put_back(lab):
+    lab.lab.switches["h2"].run("ovs-ofctl", "-O", "OpenFlow14", "del-flows", "vpc")
+    assert who(lab, "red2", "10.0.0.1") == ""
+    until(lambda: who(lab, "red2", "10.0.0.1") == "red1")
+    assert "mended" in lab.processes["h2"].log()
