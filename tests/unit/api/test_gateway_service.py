@@ -155,6 +155,20 @@ async def test_a_second_session_of_a_gateway_ends_the_first():
         assert (await controller.status()).gateways[0].attached
 
 
+async def test_nobody_waits_for_a_host_that_a_change_says_nothing_to():
+    async with started() as controller:
+        controller.attach()
+        host = controller.attach("h1", "10.0.0.1", "host")
+        await controller.status(attached("gw1", "h1"))
+        await controller.vpcs.ApplyVpc(blue())
+        await controller.vpcs.ApplyVpc(red())
+        told = len(host.messages)
+        await controller.vpcs.ApplyPeering(pb.Peering(vpc_a="blue", vpc_b="red"))
+        assert await controller.vpcs.ApplyVpc(blue()) == blue()
+        assert len(host.messages) == told
+        await controller.status(lambda r: all(g.acknowledged_generation == r.generation for g in r.gateways))
+
+
 async def test_a_host_is_told_of_its_own_vpcs_and_of_the_gateways_alone():
     async with started() as controller:
         gateway = controller.attach("gw1", "10.0.0.8")
