@@ -15,7 +15,7 @@ LEGEND = (
     f"A name: this one answered, to all of {', '.join(each.name for each in SERVICES)} unless it says less; - nobody."
 )
 _ALL = [service.name for service in SERVICES]
-_NAMES = {**{str(address): name for name, address in OUTSIDE.items()}, str(FLOATING): "floating IP"}
+_NAMES = {**{str(address): name for name, address in OUTSIDE.items()}, str(FLOATING): "floating"}
 
 
 def tables(rows: Iterable[Row]) -> list[Table]:
@@ -32,8 +32,8 @@ def _table(family: str, rows: list[Row]) -> Table:
     places = sorted(set(asked) - set(gates), key=lambda each: (_rank(each), each))
     table = Table(title=f"who answers, {family}", title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.show_edge = False
-    for heading in ("from", *(_NAMES.get(place, place) for place in places), *(["gateways"] if gates else [])):
-        table.add_column(heading, no_wrap=True)
+    for heading in ("from", *(_NAMES.get(place, place) for place in places), *(["gateway"] if gates else [])):
+        table.add_column(heading, no_wrap=heading == "from")
     for source in sorted({row.question.source for row in rows}, key=_order):
         own = [row for row in rows if row.question.source == source]
         cells = [_cell(source, place, [row for row in own if _to(row) == place]) for place in places]
