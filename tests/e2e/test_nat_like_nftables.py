@@ -7,6 +7,7 @@ drops one that comes before its first.
 """
 
 import shutil
+import struct
 
 import pytest
 from scapy.layers.inet import ICMP, IP, TCP, UDP, fragment
@@ -18,6 +19,7 @@ from tests.fakes.gateway_bench import GatewayBench
 from tests.fakes.gateway_frames import arriving, inner, tunnelled
 from tests.fakes.gateway_site import EXTERNAL, HOST_A, HOST_C, UNDERLAY
 from tests.fakes.two_tenants import LOCAL, MACS, RED, tenants_tables
+from tests.oracles.inet_checksum import ones_complement
 
 pytestmark = [
     pytest.mark.e2e,
@@ -113,6 +115,22 @@ def _pings(nat):
     yield nat.outside(IP(src=WORLD, dst=NAT) / ICMP(type=0, id=7000, seq=1) / BODY)
 
 
+def _other_queries(nat):
+    for asks, answers, body in ((13, 14, bytes(12)), (17, 18, bytes(4))):
+        yield nat.inside(IP(src=A, dst=WORLD, proto=1) / _query(asks, 7100, body))
+        yield nat.inside(IP(src=B, dst=WORLD, proto=1) / _query(asks, 7101, body))
+        yield nat.outside(IP(src=WORLD, dst=NAT, proto=1) / _query(answers, 7101, body))
+        yield nat.outside(IP(src=WORLD, dst=NAT, proto=1) / _query(answers, 7100, body))
+    left = nat.inside(IP(src=A, dst=WORLD, proto=1) / _query(13, 7102, bytes(12)))
+    yield nat.outside(about(ROUTER, NAT, left[0], type=11, code=0))
+
+
+def _query(kind, identifier, body):
+    """Return an ICMP query by its bytes: scapy has no identifier for some."""
+    message = struct.pack("!BBHHH", kind, 0, 0, identifier, 1) + body
+    return Raw(message[:2] + ones_complement(message).to_bytes(2, "big") + message[4:])
+
+
 def _errors_about_what_left(nat):
     for packet in (udp(A, WORLD, OUT), tcp(A, WORLD, (40003, 443), "S", 100)):
         left = nat.inside(packet)
@@ -164,8 +182,8 @@ def _fragments(nat):
 
 SCENES = (
     _datagrams, _datagrams_without_checksum, _datagrams_with_a_wrong_checksum, _a_tcp_connection,
-    _a_refused_tcp_connection, _pings, _errors_about_what_left, _errors_about_what_entered, _published_services,
-    _what_nobody_asked_for, _fragments,
+    _a_refused_tcp_connection, _pings, _other_queries, _errors_about_what_left, _errors_about_what_entered,
+    _published_services, _what_nobody_asked_for, _fragments,
 )  # fmt: skip
 
 
