@@ -5,9 +5,13 @@ import io
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from dataplane.gateway.archive import packed, unpacked
 from dataplane.gateway.compile import compile_tables
+from dataplane.gateway.schema import Tables
+from dataplane.verify.report import verify
+from tests.fakes.two_tenants import LOCAL, NETWORK, tenants_tables
 from tests.property.networks import gateways, networks
 
 
@@ -33,3 +37,45 @@ def _file(**arrays):
 def test_what_is_no_file_of_tables_is_refused(data):
     with pytest.raises(ValueError):
         unpacked(data)
+
+
+TABLES = tenants_tables()
+EDGES = st.sampled_from([0, -1, -2, 7, 1 << 20, 1 << 40, (1 << 63) - 1, -(1 << 63)])
+
+
+@st.composite
+def changes(draw):
+    """Return what is done to one table: a word, the shape, the type, or rows are others."""
+    name = draw(st.sampled_from(Tables._fields))
+    kind = draw(st.sampled_from(["word", "flat", "floats", "short", "empty"]))
+    return name, kind, draw(st.integers(0, 1 << 20)), draw(EDGES)
+
+
+def changed(array, kind, at, value):
+    flat = array.reshape(-1).copy()
+    if kind == "word" and flat.size:
+        flat[at % flat.size] = value & 0xFF if flat.dtype == np.uint8 else value
+    other = flat if kind == "flat" else flat.reshape(array.shape)
+    if kind == "floats":
+        return other.astype(np.float64)
+    return other[:-1] if kind == "short" else other[:0] if kind == "empty" else other
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(changes(), min_size=1, max_size=3))
+def test_damaged_tables_are_refused_or_compared_and_break_nothing(damages):
+    arrays = {n: a.view(np.int64) if a.dtype.names else a for n, a in TABLES._asdict().items()}
+    for name, *damage in damages:
+        arrays[name] = changed(arrays[name], *damage)
+    file = io.BytesIO()
+    np.savez(file, **arrays)
+    try:
+        tables = unpacked(file.getvalue())
+        report = verify(tables, LOCAL, NETWORK)
+    except ValueError:
+        return
+    assert report.vpcs <= len(NETWORK.vpcs)
+
+
+def test_all_tables_that_are_compiled_are_sound_to_read():
+    assert verify(unpacked(packed(TABLES)), LOCAL, NETWORK).is_sound
