@@ -6,6 +6,7 @@
        --+---- under (a bridge) ----+------ wan (a bridge) --
                     |               |            |
                    gw1 ====== two cables ====== gw2
+                    +---- man (a bridge) --------+---- controller
 
 Red and blue have the same addresses; green is red's peer; red2 has a floating IP. Everybody is a network namespace
 with a process that holds it. The switches learn MACs as switches do, so a takeover has to be announced to be seen.
@@ -45,6 +46,7 @@ SHARES = {"gw1": {"first": 1024, "last": 32767}, "gw2": {"first": 32768, "last":
 CABLES = ("sync0", "sync1")
 """Between the two gateways, for heartbeats and copies."""
 PORTS = ("under0", "wan0")
+MANAGEMENT = {"controller": "10.78.0.10", "gw1": "10.78.0.1", "gw2": "10.78.0.2"}
 ANYWHERE = ip_network("0.0.0.0/0")
 
 
@@ -107,7 +109,7 @@ class Site:
 
     def __init__(self, way_out: Mapping[str, Sequence[str]] | None = None) -> None:
         ways = way_out or dict.fromkeys(HOSTS, ("gw1",))
-        names = ("switches", "internet", *HOSTS, *GATEWAYS, *(machine.name for machine in MACHINES))
+        names = ("switches", "internet", "controller", *HOSTS, *GATEWAYS, *(machine.name for machine in MACHINES))
         self.spaces = {name: Space() for name in names}
         try:
             self._make(ways)
@@ -139,7 +141,7 @@ class Site:
         for space in self.spaces.values():
             space.run("sh", "-c", "echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6", check=False)  # no chatter
             space.run("ip", "link", "set", "lo", "up")
-        for bridge in ("under", "wan"):
+        for bridge in ("under", "wan", "man"):
             self.spaces["switches"].run(
                 "ip", "link", "add", bridge, "mtu", str(UNDERLAY_MTU_BYTES), "type", "bridge", "mcast_snooping", "0"
             )
@@ -151,6 +153,9 @@ class Site:
             self._join("gw1", cable, "gw2", cable, VPC_MTU_BYTES)
             for gateway in GATEWAYS:
                 self._number(gateway, cable)
+        for node, address in MANAGEMENT.items():
+            self._attach(node, "man0", "man", VPC_MTU_BYTES)
+            self.spaces[node].run("ip", "addr", "add", f"{address}/24", "dev", "man0")
         self._attach("internet", "wan0", "wan", VPC_MTU_BYTES)
         self.spaces["internet"].run("ip", "addr", "add", f"{ROUTER}/{WAN.prefixlen}", "dev", "wan0")
         self.spaces["internet"].run("ip", "addr", "add", f"{SERVER}/32", "dev", "lo")

@@ -97,6 +97,8 @@ class Route:
     address: str
     port: int
     listen: str = "0.0.0.0"
+    answers: bool = True
+    """Whether the server says something as well; of datagrams."""
 
 
 class Streams:
