@@ -55,6 +55,7 @@ class GatewayService(rpc.GatewayServiceServicer):
                         gateway_id=name,
                         vtep=vtep,
                         is_host=hello.kind == "host",
+                        generation=hello.generation,
                     )
                 )
                 async for update in self._told(reports, name, session):

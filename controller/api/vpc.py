@@ -17,7 +17,7 @@ from controller.runtime.loop import Loop
 from dataplane.config.check import Known, vpc_problems
 from dataplane.config.network import Peering, Vpc
 from dataplane.config.refusal import Refused, refuse
-from dataplane.config.wire import border_from, border_to, peering_from, peering_to, vpc_from, vpc_to
+from dataplane.config.wire import MORE_FOLLOWS, border_from, border_to, peering_from, peering_to, vpc_from, vpc_to
 
 Context = Any
 
@@ -40,7 +40,8 @@ class VpcService(rpc.VpcServiceServicer):
         async with told(context):
             known = self._loop.state.networks.vpcs.get(request.id)
             vpc, vteps = await in_worker(_read_vpc, request, known, self._is_vtep)
-            await self._loop.ask(lambda reply: ApplyVpc(reply=reply, vpc=vpc, vteps=vteps))
+            more = _says_more(context)
+            await self._loop.ask(lambda reply: ApplyVpc(reply=reply, vpc=vpc, vteps=vteps, more=more))
             return await in_worker(vpc_to, vpc)
 
     async def DeleteVpc(self, request: pb.DeleteVpcRequest, context: Context) -> pb.DeleteVpcReply:
@@ -57,8 +58,8 @@ class VpcService(rpc.VpcServiceServicer):
     async def ApplyPeering(self, request: pb.Peering, context: Context) -> pb.Peering:
         """Let two VPCs reach each other."""
         async with told(context):
-            peering = peering_from(request)
-            await self._loop.ask(lambda reply: ApplyPeering(reply=reply, peering=peering))
+            peering, more = peering_from(request), _says_more(context)
+            await self._loop.ask(lambda reply: ApplyPeering(reply=reply, peering=peering, more=more))
             return request
 
     async def DeletePeering(self, request: pb.Peering, context: Context) -> pb.DeleteVpcReply:
@@ -72,12 +73,18 @@ class VpcService(rpc.VpcServiceServicer):
         """Replace what VPCs may open towards the provider's networks."""
         async with told(context):
             rules = await in_worker(_refusing, border_from, request)
-            await self._loop.ask(lambda reply: ApplyBorder(reply=reply, rules=rules))
+            more = _says_more(context)
+            await self._loop.ask(lambda reply: ApplyBorder(reply=reply, rules=rules, more=more))
             return border_to(rules)
 
     async def GetBorder(self, request: pb.GetBorderRequest, context: Context) -> pb.Border:
         """Return the border's rules."""
         return border_to(self._loop.state.networks.border)
+
+
+def _says_more(context: Context) -> bool:
+    """Say whether a call is one of several that apply a network, and not the last."""
+    return MORE_FOLLOWS in (context.invocation_metadata() or ())
 
 
 def _refusing(read: Callable[..., Any], *arguments: Any) -> Any:

@@ -13,13 +13,33 @@ from controller.model.event import ForgetGateway, GatewayAnswered, GatewayDown, 
 from dataplane.config.refusal import shown
 
 MOST_NAMED = 10
+_NOTHING_TOLD = (
+    "this controller was started anew, and tells nothing until the whole network is applied (heddle vpc apply)"
+)
 
 
-def changed(state: State, networks: Networks, reply: int, now: int, vteps: Iterable[IPv4Address] | None) -> Outcome:
-    """Make a new generation of changed networks, tell it, and let the caller wait for those that hear of it."""
+def changed(
+    state: State, networks: Networks, reply: int, now: int, vteps: Iterable[IPv4Address] | None, *, more: bool = False
+) -> Outcome:
+    """Make a new generation of changed networks, tell it, and let the caller wait for those that hear of it.
+
+    Where nothing was told since the start and `more` follows, it is told with the last of it: to gateways that outlived
+    a controller half a network is the loss of the other half.
+    """
+    if more and not networks.generation:
+        return replace(state, networks=networks), (Reply(reply=reply, outcome=networks.generation),)
     networks = replace(networks, generation=max(networks.generation + 1, now))
     state, effects = confirmed(replace(state, networks=networks), reply, now, vteps)
     return state, (NetworksChanged(generation=networks.generation), *effects)
+
+
+def unchanged(
+    state: State, reply: int, now: int, vteps: Iterable[IPv4Address] | None, *, more: bool = False
+) -> Outcome:
+    """Let the caller wait for what is wanted already; it is told now where that was still to be done."""
+    if more or state.networks.generation:
+        return confirmed(state, reply, now, vteps)
+    return changed(state, state.networks, reply, now, vteps)
 
 
 def confirmed(state: State, reply: int, now: int, vteps: Iterable[IPv4Address] | None) -> Outcome:
@@ -50,6 +70,10 @@ def gateway_up(state: State, event: GatewayUp, now: int) -> Outcome:
     networks = replace(networks, gateways={**networks.gateways, name: gateway})
     effects: list[Effect] = [Reply(reply=event.reply, outcome=networks.generation)]
     effects.append(Note(severity="info", subject=name, text=f"attached, VTEP {event.vtep}"))
+    if event.generation and not networks.generation:
+        effects.append(
+            Note(severity="warning", subject=name, text=f"runs generation {event.generation}; {_NOTHING_TOLD}")
+        )
     if known is not None and known.session is not None:
         effects.append(EndSession(gateway_id=name, session=known.session))
     is_new_address = not event.is_host and (known is None or known.is_host or known.vtep != event.vtep)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from controller.brain.gateways import changed, confirmed
+from controller.brain.gateways import changed, unchanged
 from controller.brain.state import State
 from controller.brain.transact import Outcome
 from controller.model.admission import quoted
@@ -27,7 +27,7 @@ def apply_vpc(state: State, event: ApplyVpc, now: int) -> Outcome:
     networks, vpc = state.networks, event.vpc
     known = networks.vpcs.get(vpc.id)
     if known is vpc or known == vpc:
-        return confirmed(state, event.reply, now, event.vteps)
+        return unchanged(state, event.reply, now, event.vteps, more=event.more)
     endpoints = networks.endpoints + len(vpc.endpoints) - (len(known.endpoints) if known else 0)
     vpcs = {**networks.vpcs, vpc.id: vpc}
     found = [*_too_many(len(vpcs), endpoints), *claim_problems(vpc, networks.claims)]
@@ -42,7 +42,7 @@ def apply_vpc(state: State, event: ApplyVpc, now: int) -> Outcome:
         claims=_without(networks.claims, known, vpcs) | {claim: vpc.id for claim, _ in claims_of(vpc)},
     )
     touched = event.vteps | networks.vteps.get(vpc.id, frozenset())
-    return changed(state, after, event.reply, now, touched)
+    return changed(state, after, event.reply, now, touched, more=event.more)
 
 
 def delete_vpc(state: State, event: DeleteVpc, now: int) -> Outcome:
@@ -71,13 +71,14 @@ def apply_peering(state: State, event: ApplyPeering, now: int) -> Outcome:
     """Let two VPCs reach each other."""
     networks = state.networks
     if event.peering in networks.peerings:
-        return confirmed(state, event.reply, now, None)
+        return unchanged(state, event.reply, now, None, more=event.more)
     peerings = networks.peerings | {event.peering}
     peers = neighbours_of(peerings)
     found = list(dict.fromkeys(new_peering_problems(event.peering, networks.vpcs, peers)))
     if found:
         return _refuse(state, event.reply, InputError(*found))
-    return changed(state, replace(networks, peerings=peerings, peers=peers), event.reply, now, None)
+    after = replace(networks, peerings=peerings, peers=peers)
+    return changed(state, after, event.reply, now, None, more=event.more)
 
 
 def delete_peering(state: State, event: DeletePeering, now: int) -> Outcome:
@@ -96,11 +97,11 @@ def apply_border(state: State, event: ApplyBorder, now: int) -> Outcome:
     """Replace all that may be opened towards the provider's networks."""
     networks = state.networks
     if networks.border == event.rules:
-        return confirmed(state, event.reply, now, None)
+        return unchanged(state, event.reply, now, None, more=event.more)
     found = list(border_problems(event.rules, networks.vpcs))
     if found:
         return _refuse(state, event.reply, InputError(*found))
-    return changed(state, replace(networks, border=event.rules), event.reply, now, None)
+    return changed(state, replace(networks, border=event.rules), event.reply, now, None, more=event.more)
 
 
 def _refuse(state: State, reply: int, why: HeddleError) -> Outcome:

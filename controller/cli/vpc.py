@@ -15,21 +15,25 @@ from controller.cli.jobs import as_dict
 from controller.config.document import read_document
 from controller.config.network_file import load_network
 from controller.model.error import InUse, NoAdmissiblePlan
-from dataplane.config.wire import border_to, peering_to, vpc_to
+from dataplane.config.wire import MORE_FOLLOWS, border_to, peering_to, vpc_to
 
 
 def apply(server: str, path: Path, *, as_json: bool) -> None:
-    """Apply all that a file holds."""
+    """Apply all that a file holds; a controller that has told gateways nothing yet tells them all of it at once."""
     network = load_network(path)
     has_border = "border" in read_document(path).value
     applied: dict[str, list[object]] = {"vpcs": [], "peerings": []}
+    left = len(network.vpcs) + len(network.peerings) + has_border
     with connected(server) as client:
         for vpc in network.vpcs:
+            left -= 1
             with screen.progress(f"{vpc.id}: waiting for gateways"):
-                applied["vpcs"].append(as_dict(client.vpcs.ApplyVpc(vpc_to(vpc))))
+                applied["vpcs"].append(as_dict(client.vpcs.ApplyVpc(vpc_to(vpc), metadata=_more(left))))
             _say(f"vpc {vpc.id}: VNI {vpc.vni}, {len(vpc.endpoints)} endpoints", as_json)
         for peering in sorted(network.peerings):
-            applied["peerings"].append(as_dict(client.vpcs.ApplyPeering(peering_to(peering))))
+            left -= 1
+            reply = client.vpcs.ApplyPeering(peering_to(peering), metadata=_more(left))
+            applied["peerings"].append(as_dict(reply))
             _say(f"peering {peering.a} with {peering.b}", as_json)
         if has_border:
             client.vpcs.ApplyBorder(border_to(network.border))
@@ -37,6 +41,11 @@ def apply(server: str, path: Path, *, as_json: bool) -> None:
     if as_json:
         border = {"border": as_dict(border_to(network.border))["rules"]} if has_border else {}
         _dump({**applied, **border})
+
+
+def _more(left: int) -> tuple[tuple[str, str], ...]:
+    """Return what a call says that so many others follow."""
+    return (MORE_FOLLOWS,) if left else ()
 
 
 def list_vpcs(server: str, tenant: str, *, as_json: bool) -> None:

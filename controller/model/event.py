@@ -124,6 +124,8 @@ class ApplyVpc:
     reply: int
     vpc: Vpc
     vteps: frozenset[IPv4Address]
+    more: bool = False
+    """More of the same network follows: a controller that has told nothing yet waits for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,6 +142,8 @@ class ApplyPeering:
 
     reply: int
     peering: Peering
+    more: bool = False
+    """More of the same network follows: a controller that has told nothing yet waits for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,6 +160,8 @@ class ApplyBorder:
 
     reply: int
     rules: tuple[BorderRule, ...]
+    more: bool = False
+    """More of the same network follows: a controller that has told nothing yet waits for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,6 +173,8 @@ class GatewayUp:
     gateway_id: str
     vtep: IPv4Address
     is_host: bool = False
+    generation: int = 0
+    """What it runs, by its own word; 0 for nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

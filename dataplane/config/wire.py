@@ -30,6 +30,8 @@ from dataplane.config.network import (
 from dataplane.config.refusal import refuse, shown
 
 Choice = TypeVar("Choice", bound=Enum)
+MORE_FOLLOWS = ("heddle-more", "1")
+"""Metadata of a call to VpcService after which more of the same network comes."""
 _MAC = re.compile(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}")
 _NOWHERE = IPv4Address(0)
 _NOTHING = ip_network("0.0.0.0/32")

@@ -62,11 +62,14 @@ def applying(gateway: Gateway) -> Callable[[Desired], Awaitable[None]]:
 
 
 def installed_by(gateway: Gateway) -> Callable[[], bytes]:
-    """Return what packs the tables that packets go by; it raises ValueError while newer ones are on their way."""
+    """Return what packs the tables that packets go by, from the memory that the data process has of them.
+
+    It raises ValueError while newer ones are on their way.
+    """
 
     def pack() -> bytes:
-        tables = gateway.tables
-        if gateway.supervisor.shared.words[Word.IN_USE] != tables.generation[0]:
+        tables, words = gateway.supervisor.installed(), gateway.supervisor.shared.words
+        if tables is None or words[Word.IN_USE] != tables.generation[0]:
             raise ValueError("another generation is being taken into use; ask again")
         return packed(tables)
 

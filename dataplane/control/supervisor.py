@@ -91,6 +91,11 @@ class Supervisor:
             old.close()
         self._offer()
 
+    def installed(self) -> Tables | None:
+        """Return the tables in the memory that the data process reads; None before the first are published."""
+        arrays = self._tables.arrays if self._tables is not None else {}
+        return Tables(**arrays) if arrays else None  # none: replaced at this very moment
+
     def pid(self) -> int:
         """Return the process id of the present data process, 0 while there is none."""
         running = self._process is not None and self._process.returncode is None

@@ -8,6 +8,7 @@ import pytest
 
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
+from dataplane.config.wire import MORE_FOLLOWS
 from tests.fakes.gateway_session import GatewaySession
 from tests.unit.api.conftest import running
 from tests.unit.api.test_vpc_service import blue, red, refusal
@@ -74,6 +75,28 @@ async def test_a_change_is_answered_when_every_attached_gateway_acknowledged_it(
         assert not applying.done()
         await slow.acknowledge()
         assert await applying == blue()
+
+
+async def test_a_controller_that_was_started_anew_tells_a_network_once_all_of_it_was_applied():
+    async with started() as controller:
+        session = controller.attach(generation=77)
+        await controller.status(attached("gw1"))
+        await controller.vpcs.ApplyVpc(blue(), metadata=(MORE_FOLLOWS,))
+        await controller.vpcs.ApplyVpc(red(), metadata=(MORE_FOLLOWS,))
+        assert session.messages == []
+        await controller.vpcs.ApplyPeering(pb.Peering(vpc_a="blue", vpc_b="red"))
+        assert [[vpc.id for vpc in message.vpcs] for message in session.messages] == [["blue", "red"]]
+        assert len(session.network.peerings) == 1
+        await controller.vpcs.ApplyVpc(blue(tenant="new"), metadata=(MORE_FOLLOWS,))
+        assert len(session.messages) == 2  # once it has told anything, each change is told by itself
+
+
+async def test_what_was_begun_and_not_told_is_told_when_it_is_applied_again():
+    async with started() as controller:
+        session = controller.attach()
+        await controller.vpcs.ApplyVpc(blue(), metadata=(MORE_FOLLOWS,))
+        await controller.vpcs.ApplyVpc(blue())
+        assert [vpc.id for vpc in session.network.vpcs] == ["blue"]
 
 
 async def test_who_does_not_acknowledge_in_time_is_named_and_the_change_is_kept():
