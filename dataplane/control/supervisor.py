@@ -187,24 +187,21 @@ class Supervisor:
         shapes = {name: Shape(*one) for name, one in layout(self._local.limits).items()}
         self._state = segment.make(f"{self._local.gateway_id}-state", shapes)
         self._state.arrays["counts"][SEED] = int.from_bytes(os.urandom(8), "little", signed=True)
-        self._socket, other = link.pair()
-        self._socket.setblocking(False)
-        with other:
-            self._process = await asyncio.create_subprocess_exec(
-                *self._command,
-                str(other.fileno()),
-                pass_fds=(other.fileno(),),
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.DEVNULL,
-                stderr=asyncio.subprocess.PIPE,
-                start_new_session=True,  # an interrupt from the terminal is for us; we end it in order
-            )
-        if self._stopping.is_set():
-            self._kill()
-        files = (self._segment.fd, self._state.fd, self._wake, self.told)
-        link.send(self._socket, Start(local=self._local, options=self._options, paired=self._paired), files)
+        end, other = link.pair()
+        end.setblocking(False)
+        try:
+            with other:
+                self._process = await self._started(other.fileno())
+            if self._stopping.is_set():
+                self._kill()
+            files = (self._segment.fd, self._state.fd, self._wake, self.told)
+            link.send(end, Start(local=self._local, options=self._options, paired=self._paired), files)
+        except BaseException:
+            end.close()
+            raise
+        self._socket = end  # only now: tables that are published have to come after the start
         self._offer()
-        answering = asyncio.ensure_future(self._answer(self._socket))
+        answering = asyncio.ensure_future(self._answer(end))
         await asyncio.wait({answering}, timeout=SLOW_START_S)
         if not answering.done():
             self._tell(
@@ -224,6 +221,18 @@ class Supervisor:
         reason = answer.reason if isinstance(answer, Failed) else await self._how_it_ended()
         self._hang_up()
         raise CannotRun(reason)
+
+    async def _started(self, file: int) -> asyncio.subprocess.Process:
+        """Start a process that is given its end of the socket."""
+        return await asyncio.create_subprocess_exec(
+            *self._command,
+            str(file),
+            pass_fds=(file,),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,  # an interrupt from the terminal is for us; we end it in order
+        )
 
     async def _answer(self, end: socket.socket) -> Any:
         """Wait for the message that a data process sends once; None where it died before."""

@@ -99,10 +99,9 @@ def test_what_is_installed_agrees_with_what_is_wanted_until_it_does_not(controll
 
 def open_to_ssh(control: int) -> None:
     """Change one word in the memory that packets go by: red's first rule, of ports 7000 to 7999, begins at port 22."""
-    held = [
-        fd for fd in Path(f"/proc/{control}/fd").iterdir() if os.readlink(fd).startswith("/memfd:heddle-gw1-tables")
-    ]
-    assert len(held) == 1
+    files = Path(f"/proc/{control}/fd").iterdir()
+    held = [file for file in files if os.readlink(file).startswith("/memfd:heddle-gw1-tables")]
+    assert len({file.stat().st_ino for file in held}) == 1
     tables = segment.attach(os.open(held[0], os.O_RDWR))
     rules = tables.arrays["rules"]
     assert rules["port_min"][0] == FIRST_PORT
