@@ -43,7 +43,7 @@ class GatewayService(rpc.GatewayServiceServicer):
     ) -> AsyncIterator[pb.NetworkUpdate]:
         """Serve one gateway for as long as it stays."""
         async with told(context):
-            hello, vtep = await _greeted(reports)
+            hello = await _greeted(reports)
             name, session = hello.gateway_id, self._loop.gateways.open()
             session.hello = hello
             try:
@@ -53,9 +53,10 @@ class GatewayService(rpc.GatewayServiceServicer):
                         reply=reply,
                         session=session.number,
                         gateway_id=name,
-                        vtep=vtep,
+                        vtep=IPv4Address(hello.vtep_ip),
                         is_host=hello.kind == "host",
                         generation=hello.generation,
+                        host_vtep=IPv4Address(hello.host_vtep_ip) if hello.host_vtep_ip else None,
                     )
                 )
                 async for update in self._told(reports, name, session):
@@ -165,8 +166,8 @@ class GatewayService(rpc.GatewayServiceServicer):
                 session.answers.pop(number, None)
 
 
-async def _greeted(reports: AsyncIterator[pb.GatewayReport]) -> tuple[pb.GatewayHello, IPv4Address]:
-    """Return the first message and its VTEP; raises InputError where it is no hello."""
+async def _greeted(reports: AsyncIterator[pb.GatewayReport]) -> pb.GatewayHello:
+    """Return the first message, its addresses checked; raises InputError where it is no hello."""
     try:
         async with asyncio.timeout(HELLO_TIMEOUT_S):
             first = await anext(aiter(reports), None)
@@ -180,13 +181,19 @@ async def _greeted(reports: AsyncIterator[pb.GatewayReport]) -> tuple[pb.Gateway
     hello.kind = hello.kind or KINDS[0]
     if hello.kind not in KINDS:
         raise InputError(f"hello.kind: {shown(hello.kind)} is none of {', '.join(KINDS)}")
+    _check_vtep("vtep_ip", hello.vtep_ip)
+    if hello.host_vtep_ip:
+        _check_vtep("host_vtep_ip", hello.host_vtep_ip)
+    return hello
+
+
+def _check_vtep(field: str, text: str) -> None:
     try:
-        vtep = IPv4Address(hello.vtep_ip)
+        vtep = IPv4Address(text)
     except ValueError:
-        raise InputError(f"hello.vtep_ip: {shown(hello.vtep_ip)} is no IPv4 address") from None
+        raise InputError(f"hello.{field}: {shown(text)} is no IPv4 address") from None
     if not is_unicast(vtep):
-        raise InputError(f"hello.vtep_ip: {vtep} is no address of a VTEP")
-    return hello, vtep
+        raise InputError(f"hello.{field}: {vtep} is no address of a VTEP")
 
 
 def _status(name: str, gateway: Gateway, session: Session | None) -> pb.GatewayStatus:

@@ -66,7 +66,7 @@ def gateway_up(state: State, event: GatewayUp, now: int) -> Outcome:
     if known is None and len(networks.gateways) >= state.settings.max_gateways:
         full = f"{len(networks.gateways)} gateways and hosts are known already, the most that may be"
         return state, (Reply(reply=event.reply, outcome=BudgetExceeded(full)),)
-    gateway = Gateway(vtep=event.vtep, is_host=event.is_host, session=event.session)
+    gateway = Gateway(vtep=event.vtep, is_host=event.is_host, session=event.session, host_vtep=event.host_vtep)
     networks = replace(networks, gateways={**networks.gateways, name: gateway})
     effects: list[Effect] = [Reply(reply=event.reply, outcome=networks.generation)]
     effects.append(Note(severity="info", subject=name, text=f"attached, VTEP {event.vtep}"))
@@ -76,7 +76,8 @@ def gateway_up(state: State, event: GatewayUp, now: int) -> Outcome:
         )
     if known is not None and known.session is not None:
         effects.append(EndSession(gateway_id=name, session=known.session))
-    is_new_address = not event.is_host and (known is None or known.is_host or known.vtep != event.vtep)
+    addresses = (known.vtep, known.host_vtep) if known is not None and not known.is_host else ()
+    is_new_address = not event.is_host and addresses != (event.vtep, event.host_vtep)
     if is_new_address and networks.generation:  # hosts send what is for nobody of their VPC to a gateway
         networks = replace(networks, generation=max(networks.generation + 1, now))
         effects.append(NetworksChanged(generation=networks.generation))

@@ -6,7 +6,7 @@ and `generation`; all else follows or comes back by itself when gateways attach.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Address
 
 from dataplane.config.desired import Desired, for_host
@@ -24,6 +24,8 @@ class Gateway:
     """In this session."""
     refused: str = ""
     """Why it could not apply the newest generation that it answered; empty where it did."""
+    host_vtep: IPv4Address | None = None
+    """Where hosts send, if not to its VTEP: a standby's own VTEP serves nobody."""
 
     def hears_of(self, vteps: Iterable[IPv4Address] | None) -> bool:
         """Say whether a change that touches these VTEPs (None: no host's) is told to it."""
@@ -87,6 +89,8 @@ def news_for(networks: Networks, name: str, sent: Desired | None) -> Desired | N
     if not known.is_host:
         return newest
     newest = for_host(newest, known.vtep, networks.vteps)
+    ways = {each: networks.gateways[each].host_vtep or vtep for each, vtep in newest.gateways.items()}
+    newest = replace(newest, gateways=ways)
     if sent is not None and (newest.network.vpcs, newest.gateways) == (sent.network.vpcs, sent.gateways):
         return None
     return newest

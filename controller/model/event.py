@@ -175,6 +175,8 @@ class GatewayUp:
     is_host: bool = False
     generation: int = 0
     """What it runs, by its own word; 0 for nothing."""
+    host_vtep: IPv4Address | None = None
+    """Where hosts send, if not to its VTEP."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from dataplane.config.desired import Desired
 from dataplane.config.local import LocalConfig, Side
 from dataplane.config.pair import PairConfig
 from dataplane.control.gateway import Gateway
+from dataplane.control.pair.duties import shares_of
 from dataplane.control.shared import Word
 from dataplane.control.status import Status
 from dataplane.gateway.archive import packed
@@ -21,11 +22,20 @@ def hello_of(local: LocalConfig, pair: PairConfig | None) -> pb.GatewayHello:
         kind="gateway",
         vtep_ip=vteps[0] if vteps else "",
         partner=pair.partner_id if pair else "",
+        host_vtep_ip=_host_vtep(local, pair),
         provider_networks=[
             pb.ProviderNetwork(network=one.realm.value, cidrs=[str(prefix) for prefix in one.prefixes])
             for one in local.provider_networks
         ],
     )
+
+
+def _host_vtep(local: LocalConfig, pair: PairConfig | None) -> str:
+    """Return where hosts send instead of to this gateway's own VTEP; "" where that serves them."""
+    if pair is None or local.gateway_id in shares_of(local.gateway_id, pair):
+        return ""
+    sides = {interface.name: interface.side for interface in local.interfaces}
+    return next((str(address) for name, address in pair.takes_over if sides.get(name) is Side.UNDERLAY), "")
 
 
 def counters_of(local: LocalConfig, status: Status, active: bool) -> pb.GatewayCounters:

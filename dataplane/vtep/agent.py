@@ -1,8 +1,8 @@
 """A host's VTEP agent: what the controller says of VPCs that live here becomes VXLAN, the kernel's or Open vSwitch's.
 
-Which gateway a VPC's traffic leaves by: of those that are attached each VPC has one, chosen by its VNI so that VPCs
-are shared out evenly; a gateway that goes away for good is no longer named, and one whose partner took its address
-over needs nothing here.
+Which gateway a VPC's traffic leaves by: of the VTEPs that gateways serve each VPC has one, chosen by its VNI so that
+VPCs are shared out evenly. The two of an active-standby pair name the same VTEP, which moves between them and needs nothing
+here; a gateway that goes away for good is no longer named.
 """
 
 import asyncio
@@ -76,5 +76,5 @@ class VtepAgent:
 
 def gateways_by_vni(desired: Desired) -> dict[int, IPv4Address]:
     """Return the VTEP of the gateway that each VPC leaves by; nothing for a VPC where there is no gateway."""
-    vteps = [vtep for _, vtep in sorted(desired.gateways.items())]
+    vteps = list(dict.fromkeys(vtep for _, vtep in sorted(desired.gateways.items())))  # a pair may serve one together
     return {vpc.vni: vteps[vpc.vni % len(vteps)] for vpc in desired.network.vpcs} if vteps else {}

@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import grpc
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
 from dataplane.config.wire import MORE_FOLLOWS
+from dataplane.vtep.agent import gateways_by_vni
 from tests.fakes.gateway_session import GatewaySession
 from tests.unit.api.conftest import running
 from tests.unit.api.test_vpc_service import blue, red, refusal
@@ -190,6 +192,23 @@ async def test_nobody_waits_for_a_host_that_a_change_says_nothing_to():
         assert await controller.vpcs.ApplyVpc(blue()) == blue()
         assert len(host.messages) == told
         await controller.status(lambda r: all(g.acknowledged_generation == r.generation for g in r.gateways))
+
+
+async def test_hosts_send_to_the_address_that_a_pair_serves_and_never_to_a_standbys_own():
+    async with started() as controller:
+        controller.attach("gw1", "10.0.0.8")
+        standby = controller.attach("gw2", "10.0.0.9", host_vtep_ip="10.0.0.8")
+        host = controller.attach("h1", "10.0.0.1", "host")
+        await controller.status(attached("gw1", "gw2", "h1"))
+        await controller.vpcs.ApplyVpc(blue())
+        await host.until(lambda s: s.network and s.network.vpcs)
+        told = {name: str(vtep) for name, vtep in host.replica.desired.gateways.items()}
+        assert told == {"gw1": "10.0.0.8", "gw2": "10.0.0.8"}
+        assert str(standby.replica.desired.gateways["gw2"]) == "10.0.0.9"
+        for vni in range(1, 4):
+            network = replace(host.network, vpcs=(replace(host.network.vpcs[0], vni=vni),))
+            ways = gateways_by_vni(replace(host.replica.desired, network=network))
+            assert {str(vtep) for vtep in ways.values()} == {"10.0.0.8"}
 
 
 async def test_a_host_is_told_of_its_own_vpcs_and_of_the_gateways_alone():

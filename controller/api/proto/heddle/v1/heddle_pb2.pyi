@@ -795,20 +795,22 @@ class GatewayReport(_message.Message):
     def __init__(self, hello: _Optional[_Union[GatewayHello, _Mapping]] = ..., ack: _Optional[_Union[GatewayAck, _Mapping]] = ..., counters: _Optional[_Union[GatewayCounters, _Mapping]] = ..., tables: _Optional[_Union[TablesPart, _Mapping]] = ...) -> None: ...
 
 class GatewayHello(_message.Message):
-    __slots__ = ("gateway_id", "kind", "vtep_ip", "partner", "provider_networks", "generation")
+    __slots__ = ("gateway_id", "kind", "vtep_ip", "partner", "provider_networks", "generation", "host_vtep_ip")
     GATEWAY_ID_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     VTEP_IP_FIELD_NUMBER: _ClassVar[int]
     PARTNER_FIELD_NUMBER: _ClassVar[int]
     PROVIDER_NETWORKS_FIELD_NUMBER: _ClassVar[int]
     GENERATION_FIELD_NUMBER: _ClassVar[int]
+    HOST_VTEP_IP_FIELD_NUMBER: _ClassVar[int]
     gateway_id: str
     kind: str
     vtep_ip: str
     partner: str
     provider_networks: _containers.RepeatedCompositeFieldContainer[ProviderNetwork]
     generation: int
-    def __init__(self, gateway_id: _Optional[str] = ..., kind: _Optional[str] = ..., vtep_ip: _Optional[str] = ..., partner: _Optional[str] = ..., provider_networks: _Optional[_Iterable[_Union[ProviderNetwork, _Mapping]]] = ..., generation: _Optional[int] = ...) -> None: ...
+    host_vtep_ip: str
+    def __init__(self, gateway_id: _Optional[str] = ..., kind: _Optional[str] = ..., vtep_ip: _Optional[str] = ..., partner: _Optional[str] = ..., provider_networks: _Optional[_Iterable[_Union[ProviderNetwork, _Mapping]]] = ..., generation: _Optional[int] = ..., host_vtep_ip: _Optional[str] = ...) -> None: ...
 
 class ProviderNetwork(_message.Message):
     __slots__ = ("network", "cidrs")
