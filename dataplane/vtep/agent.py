@@ -1,8 +1,8 @@
 """A host's VTEP agent: what the controller says of VPCs that live here becomes VXLAN, the kernel's or Open vSwitch's.
 
 Which gateway a VPC's traffic leaves by: of the VTEPs that gateways serve each VPC has one, chosen by its VNI so that
-VPCs are shared out evenly. The two of an active-standby pair name the same VTEP, which moves between them and needs nothing
-here; a gateway that goes away for good is no longer named.
+VPCs are shared out evenly. The two of an active-standby pair name the same VTEP, which moves between them and needs
+nothing here; a gateway that goes away for good is no longer named.
 """
 
 import asyncio
