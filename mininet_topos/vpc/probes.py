@@ -100,13 +100,8 @@ class Prober:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def ask(
-        self, questions: Iterable[Question], on_progress: Callable[[float], None] | None = None
-    ) -> dict[Question, Answer]:
-        """Ask everything at once and return what came of it within PATIENCE_S; ends sooner when all is answered.
-
-        `on_progress` is called with the share of the time that is over.
-        """
+    def ask(self, questions: Iterable[Question]) -> dict[Question, Answer]:
+        """Ask everything at once and return what came of it within PATIENCE_S; ends sooner when all is answered."""
         self._first += len(self._asked)  # what is still under way belongs to nobody any more
         self._asked = list(questions)
         self._answers = {question: Answer() for question in self._asked}
@@ -118,8 +113,6 @@ class Prober:
                     self._send_all()
                     sent += 1
                 self._hear(0.05)
-                if on_progress is not None:
-                    on_progress(passed / PATIENCE_S)
                 if all(answer.came for answer in self._answers.values()):
                     break
             self._hear(0.0)

@@ -158,11 +158,11 @@ class ServedLab:
         partners = [GATEWAYS[name] for name in self.gateway_ids if name != gateway]
         return verify(self.tables(gateway), local, network, partners)
 
-    def reach(self, asked: list[Question] | None = None, progress: Callable[[float], None] | None = None) -> list[Row]:
-        """Ask who reaches whom by packets, beside what the first gateway's tables say."""
+    def reach(self, asked: list[Question] | None = None, gateway: str = "gw1") -> list[Row]:
+        """Ask who reaches whom by packets, beside what a gateway's tables say."""
         with Prober(nodes(self.lab.net)) as prober:
-            answers = prober.ask(questions() if asked is None else asked, progress)
-        return compared(answers, self.tables(self.gateway_ids[0]))
+            answers = prober.ask(questions() if asked is None else asked)
+        return compared(answers, self.tables(gateway))
 
     def _start(self) -> None:
         self._say("the controller")
