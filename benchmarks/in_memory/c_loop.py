@@ -23,7 +23,7 @@ class CTables(ctypes.Structure):
         (name, ctypes.c_int64)
         for name in (
             "vnis", "vni_slots", "vpcs", "vteps", "vtep_slots", "endpoints", "endpoint_slots", "hops", "templates",
-            "own", "ports", "port_words", "connections", "connection_count", "slots", "slot_count", "generation",
+            "own", "ports", "port_words", "connections", "slots", "slot_count", "generation",
         )
     ]  # fmt: skip
 
@@ -81,6 +81,5 @@ def c_tables(tables: Tables, state: State) -> CTables:
     }  # fmt: skip
     return CTables(
         **at, vni_slots=len(tables.vnis), vtep_slots=len(tables.vteps), endpoint_slots=len(tables.endpoints),
-        port_words=tables.ports.shape[1], slot_count=len(state.slots),
-        connection_count=len(state.connections), generation=int(tables.generation[0]),
+        port_words=tables.ports.shape[1], slot_count=len(state.slots), generation=int(tables.generation[0]),
     )  # fmt: skip

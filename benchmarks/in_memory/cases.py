@@ -18,6 +18,7 @@ from dataplane.gateway.schema import TRANSLATED, Tables
 from dataplane.gateway.state import State, empty_state
 from dataplane.gateway.track import track
 from dataplane.gateway.underlay import underlay
+from dataplane.io.pool import look_ahead
 from dataplane.jit import Bytes, Ints, Rows, kernel
 from dataplane.packet.memory import copy
 
@@ -69,6 +70,7 @@ def repeat(
                 packet.floor = packet.at - 256
                 packet.in_port = 0
                 packet.outer_ecn = -1
+                look_ahead(memory, packet.at)
                 if kind == TRANSLATE:
                     copy(memory, packet.at, pristine, packet.at, 64)
             if kind == ENCAPSULATE:

@@ -18,7 +18,7 @@ typedef struct {
   const hop_t *hops;
   const uint8_t *templates;
   const int64_t *own, *ports; int64_t port_words;
-  connection_t *connections; int64_t connection_count; const int64_t *slots; int64_t slot_count;
+  connection_t *connections; const int64_t *slots; int64_t slot_count;
   int64_t generation;
 } tables_t;
 
@@ -223,13 +223,14 @@ static inline const int64_t *bucket_of(const tables_t *t, int64_t hashed) {
 // The row that a search will find most likely, or -1; its two lines are asked for.
 static inline int64_t look_further(const tables_t *t, int64_t hashed) {
   const int64_t *slots = bucket_of(t, hashed);
-  int64_t found = 0;
-  for (int n = 0; n < 8; n++) found += slots[n] >> 32 == hashed >> 32 ? slots[n] & 0xFFFFFFFF : 0;
-  if (found == 0 || found > t->connection_count) return -1;
-  const char *row = (const char *)(t->connections + found - 1);
+  int where = 0;
+  for (int n = 0; n < 8; n++) where |= slots[n] >> 32 == hashed >> 32 ? n + 1 : 0;
+  int64_t entry = slots[(where - 1) & 7];
+  if (entry == 0 || entry >> 32 != hashed >> 32) return -1;
+  const char *row = (const char *)(t->connections + (entry & 0xFFFFFFFF) - 1);
   __builtin_prefetch(row, 1, 3);
   __builtin_prefetch(row + 64, 1, 3);
-  return found - 1;
+  return (entry & 0xFFFFFFFF) - 1;
 }
 
 static inline int is_of(const connection_t *c, const packet_t *p, int64_t key) {
@@ -316,6 +317,8 @@ void repeat(int64_t kind, uint8_t *memory, const uint8_t *pristine, const int64_
         p->floor = p->at - 256;
         p->in_port = 0;
         p->outer_ecn = -1;
+        __builtin_prefetch(memory + p->at, 1, 3);
+        __builtin_prefetch(memory + p->at + 64, 1, 3);
         if (kind == 2) memcpy(memory + p->at, pristine + p->at, 64);
       }
       if (kind == 0) encapsulate_burst(memory, packets, 64, vni, t);

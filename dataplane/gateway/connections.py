@@ -83,19 +83,20 @@ def look_ahead(state: State, hashed: int) -> None:
 def look_further(state: State, hashed: int) -> int:
     """Begin to load the row that a search for a hash will find most likely; return it, or NOWHERE.
 
-    All slots of the bucket are looked at, at once: in which one it is nobody can foretell. The row's key says whether
-    it is the one; where two have the same part of the hash it is neither.
+    All slots of the bucket are compared, without a branch: in which one it is nobody can foretell. The row's key says
+    whether it is the one; where two slots have the same part of the hash it may be neither.
     """
     at = first_slot(state.slots, hashed, 0)
-    found = 0
+    where = 0
     for offset in range(SLOTS):
-        entry = state.slots[place(at + offset)]
-        found += entry & ROW if entry >> 32 == hashed >> 32 else 0
-    if found == 0 or found > state.connections.shape[0]:
+        where |= offset + 1 if state.slots[place(at + offset)] >> 32 == hashed >> 32 else 0
+    entry = state.slots[place(at + ((where - 1) & (SLOTS - 1)))]
+    if entry == 0 or entry >> 32 != hashed >> 32:
         return NOWHERE
-    prefetch_to_write(state.connections, found - 1, 0)
-    prefetch_to_write(state.connections, found - 1, SECOND_LINE)
-    return found - 1
+    row = (entry & ROW) - 1
+    prefetch_to_write(state.connections, row, 0)
+    prefetch_to_write(state.connections, row, SECOND_LINE)
+    return row
 
 
 @inline
