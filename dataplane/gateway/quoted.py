@@ -16,7 +16,7 @@ from dataplane.gateway.state import State
 from dataplane.jit import Bytes, Row, element, inline
 from dataplane.packet.checksum import folded, header_is_sound
 from dataplane.packet.memory import load8, load16, load32, load64, store16, store32
-from dataplane.packet.transport import ICMP, ICMPV6, TCP, UDP, checksum_at, is_icmp_error, is_query
+from dataplane.packet.transport import ICMP, ICMPV6, TCP, UDP, checksum_at, is_icmp_error, is_query, query_ports
 
 HEADER_BYTES = 8
 """Of ICMP, in front of the quoted packet; and of the quoted packet's payload, at least."""
@@ -40,8 +40,8 @@ def _ports_at(memory: Bytes, at: int, protocol: int) -> int:
     """Return the ports of a quoted packet, as in a packet's row."""
     if protocol in (TCP, UDP):
         return load32(memory, at)
-    if protocol in (ICMP, ICMPV6) and is_query(load8(memory, at), protocol):
-        return load16(memory, at + IDENTIFIER) * 0x10001
+    if protocol in (ICMP, ICMPV6):
+        return query_ports(memory, at, protocol)
     return 0
 
 
@@ -123,6 +123,6 @@ def _translate_ports(memory: Bytes, at: int, end: int, protocol: int, ports: int
             return change
         return change + _mend(memory, place, addresses + change)
     if protocol == ICMP and is_query(load8(memory, at), ICMP):
-        change = _swap16(memory, at + IDENTIFIER, ports & 0xFFFF)
+        change = _swap16(memory, at + IDENTIFIER, (ports >> 16 | ports) & 0xFFFF)
         return change + _mend(memory, at + checksum_at(ICMP), change)
     return 0

@@ -74,7 +74,7 @@ def translated(memory: Bytes, packet: Row, connection: Row) -> None:
             store16(memory, l4 + UDP_CHECKSUM_AT, checksum if checksum else 0xFFFF)
         store32(memory, l4, ports)
     elif packet.protocol == ICMP and is_query(load8(memory, l4), ICMP):
-        identifier = ports & 0xFFFF
+        identifier = (ports >> 16 | ports) & 0xFFFF  # one of the two is 0
         change = (~load16(memory, l4 + ICMP_IDENTIFIER_AT) & 0xFFFF) + identifier
         store16(memory, l4 + ICMP_CHECKSUM_AT, mend(memory, l4 + ICMP_CHECKSUM_AT, change))
         store16(memory, l4 + ICMP_IDENTIFIER_AT, identifier)

@@ -19,7 +19,7 @@ from dataplane.gateway.schema import (
 )
 from dataplane.gateway.state import State
 from dataplane.jit import Row, element, inline
-from dataplane.packet.transport import ICMP, TCP, UDP
+from dataplane.packet.transport import TCP, UDP
 
 ACCEPTED = -1
 WANTED = -2
@@ -117,10 +117,7 @@ def take_mappings(tables: Tables, state: State, forward: Row, back: Row) -> int:
         if forward.mapping == NO_MAPPING:
             return Drop.PORTS_EXHAUSTED.value
         port = state.mappings[forward.mapping].public_port
-        if forward.key >> 24 & 0xFF == ICMP:
-            forward.new_ports = port << 16 | port
-        else:
-            forward.new_ports = port << 16 | forward.new_ports & 0xFFFF
+        forward.new_ports = port << 16 | forward.new_ports & 0xFFFF
     if back.mapping != NO_MAPPING:
         state.mappings[back.mapping].references += 1
     return ACCEPTED

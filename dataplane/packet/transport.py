@@ -26,7 +26,7 @@ TCP_CHECKSUM, UDP_CHECKSUM, ICMP_CHECKSUM = 16, 6, 2
 
 @inline
 def ports_of(memory: Bytes, at: int, count: int, end: int, protocol: int, is_whole: bool) -> int:
-    """Return source port << 16 | target port; of an ICMP query its identifier twice; of anything else 0.
+    """Return source port << 16 | target port; of an ICMP query what stands for them (`query_ports`); of others 0.
 
     Args:
         memory: where the packet lies.
@@ -56,8 +56,28 @@ def ports_of(memory: Bytes, at: int, count: int, end: int, protocol: int, is_who
     if protocol in (ICMP, ICMPV6):
         if count < ICMP_BYTES or at + ICMP_BYTES > end:
             return SHORT
-        return load16(memory, at + 4) * 0x10001 if is_query(load8(memory, at), protocol) else 0
+        return query_ports(memory, at, protocol)
     return 0
+
+
+@inline
+def query_ports(memory: Bytes, at: int, protocol: int) -> int:
+    """Return an ICMP message's identifier as the source port of who asks, as the target port of the answer; else 0.
+
+    So an answer has the ports of its question the other way round, and another question has not: somebody who pings
+    us with the identifier of our own ping opens a connection of his own.
+    """
+    kind = load8(memory, at)
+    if not is_query(kind, protocol):
+        return 0
+    identifier = load16(memory, at + 4)
+    return identifier << 16 if asks(kind) else identifier
+
+
+@inline
+def asks(kind: int) -> bool:
+    """Whether a query's type is that of a question."""
+    return kind in (ECHO_REQUEST, V6_ECHO_REQUEST) or (TIMESTAMP <= kind <= MASK_REPLY and kind & 1 == 1)
 
 
 @inline

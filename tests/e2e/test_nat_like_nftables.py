@@ -115,6 +115,16 @@ def _pings(nat):
     yield nat.outside(IP(src=WORLD, dst=NAT) / ICMP(type=0, id=7000, seq=1) / BODY)
 
 
+def _a_ping_with_the_identifier_of_another_way_round(nat):
+    yield nat.inside(IP(src=PUBLISHED, dst=WORLD) / ICMP(type=8, id=7201) / BODY)
+    yield nat.outside(IP(src=WORLD, dst=FLOATING) / ICMP(type=8, id=7201) / BODY)
+    yield nat.inside(IP(src=PUBLISHED, dst=WORLD) / ICMP(type=0, id=7201) / BODY)
+    yield nat.outside(IP(src=WORLD, dst=FLOATING) / ICMP(type=0, id=7201) / BODY)
+    yield nat.inside(IP(src=A, dst=WORLD) / ICMP(type=8, id=7202) / BODY)
+    yield nat.outside(IP(src=WORLD, dst=NAT) / ICMP(type=8, id=7202) / BODY)
+    yield nat.outside(IP(src=WORLD, dst=NAT) / ICMP(type=0, id=7202) / BODY)
+
+
 def _other_queries(nat):
     for asks, answers, body in ((13, 14, bytes(12)), (17, 18, bytes(4))):
         yield nat.inside(IP(src=A, dst=WORLD, proto=1) / _query(asks, 7100, body))
@@ -182,8 +192,9 @@ def _fragments(nat):
 
 SCENES = (
     _datagrams, _datagrams_without_checksum, _datagrams_with_a_wrong_checksum, _a_tcp_connection,
-    _a_refused_tcp_connection, _pings, _other_queries, _errors_about_what_left, _errors_about_what_entered,
-    _published_services, _what_nobody_asked_for, _fragments,
+    _a_refused_tcp_connection, _pings, _a_ping_with_the_identifier_of_another_way_round,
+    _other_queries, _errors_about_what_left, _errors_about_what_entered, _published_services,
+    _what_nobody_asked_for, _fragments,
 )  # fmt: skip
 
 

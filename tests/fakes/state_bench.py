@@ -30,6 +30,7 @@ GRAPH = arrays_of(
 END = int(np.flatnonzero(GRAPH.kind == 3)[0])
 ROOM = 2048
 QUERIES = {(1, 0), (1, 8), *((1, kind) for kind in range(13, 19)), (58, 128), (58, 129)}
+QUESTIONS = {(1, 8), (1, 13), (1, 15), (1, 17), (58, 128)}
 
 
 @kernel
@@ -90,7 +91,8 @@ def describe(row, packet, at):
     if not offset and protocol in (6, 17):
         row["ports"] = int.from_bytes(payload[:4], "big")
     elif not offset and (protocol, payload[0] if payload else None) in QUERIES:
-        row["ports"] = int.from_bytes(payload[4:6], "big") * 0x10001
+        identifier = int.from_bytes(payload[4:6], "big")
+        row["ports"] = identifier << 16 if (protocol, payload[0]) in QUESTIONS else identifier
 
 
 class StateBench:

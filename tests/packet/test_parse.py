@@ -47,14 +47,14 @@ def ports(source: int, target: int) -> int:
 READ = {
     "tcp": (IP(**V4) / TCP(sport=70, dport=65535), 6, ports(70, 65535)),
     "udp": (IP(**V4) / UDP(sport=0, dport=1), 17, ports(0, 1)),
-    "ping": (IP(**V4) / ICMP(type=8, id=500), 1, ports(500, 500)),
-    "pong": (IP(**V4) / ICMP(type=0, id=501), 1, ports(501, 501)),
+    "ping": (IP(**V4) / ICMP(type=8, id=500), 1, ports(500, 0)),
+    "pong": (IP(**V4) / ICMP(type=0, id=501), 1, ports(0, 501)),
     "icmp error": (IP(**V4) / ICMP(type=3, code=4) / Raw(b"\x99" * 28), 1, 0),
     "sctp": (IP(**V4, proto=132) / Raw(b"\x99" * 28), 132, 0),
     "without payload": (IP(**V4, proto=200), 200, 0),
     "v6 tcp": (IPv6(**V6) / TCP(sport=70, dport=65535), 6, ports(70, 65535)),
-    "v6 ping": (IPv6(**V6) / ICMPv6EchoRequest(id=500), 58, ports(500, 500)),
-    "v6 pong": (IPv6(**V6) / ICMPv6EchoReply(id=501), 58, ports(501, 501)),
+    "v6 ping": (IPv6(**V6) / ICMPv6EchoRequest(id=500), 58, ports(500, 0)),
+    "v6 pong": (IPv6(**V6) / ICMPv6EchoReply(id=501), 58, ports(0, 501)),
     "v6 icmp error": (IPv6(**V6) / ICMPv6PacketTooBig() / Raw(b"\x99" * 48), 58, 0),
     "v6 without more": (IPv6(**V6, nh=59), 59, 0),
     "v6 chain": (

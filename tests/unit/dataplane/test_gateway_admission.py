@@ -205,6 +205,21 @@ def test_an_echo_reply_that_nobody_asked_for_has_no_state(bench):
     assert bench.one(echo("2001:db8::1", "2001:db8::2", 2, reply=True), 5) == Drop.NO_STATE
 
 
+def test_who_pings_back_with_our_own_identifier_is_no_answer(bench):
+    bench.one(echo("10.0.0.2", "8.8.8.8", 7), 5)
+    assert bench.one(echo("8.8.8.8", "198.51.100.9", 7), 0, EXTERNAL_PORT) == Drop.DENIED_IN
+    answer = bench.one(echo("8.8.8.8", "198.51.100.9", 7, reply=True), 0, EXTERNAL_PORT)
+    assert read(answer.packet)[2] == "10.0.0.2"
+    assert faults(answer.packet) == []
+
+
+def test_two_that_ping_each_other_with_one_identifier_have_a_connection_each(bench):
+    there = bench.one(echo("10.0.0.1", "10.0.0.2", 1), 5)
+    back = bench.one(echo("10.0.0.2", "10.0.0.1", 1), 5)
+    assert {there.hop, back.hop} == {hop_of(bench.tables, 5, "10.0.0.1"), hop_of(bench.tables, 5, "10.0.0.2")}
+    assert int((bench.state.connections["key"] != 0).sum()) == 4
+
+
 def test_an_unknown_vpc_has_nothing(bench):
     assert bench.one(udp("10.0.0.1", 1, "10.0.0.2", 2), 77) == Drop.UNKNOWN_VNI
 
