@@ -11,7 +11,9 @@ from tests.e2e.small_fabrics import spine_leaf
 
 def main() -> None:
     """Start a lab, print its id, and run a flow that takes minutes."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts what is in the background deaf to it
+    # A shell starts what is in the background deaf to the one, nohup deaf to the other.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     queues = QueueSettings() if "queues" in sys.argv else None
     with Lab(spine_leaf(2, 2, 2), queues=queues) as lab:
         lab.ecmp.load()
