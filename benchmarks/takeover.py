@@ -70,6 +70,7 @@ def running(plan: Plan, folder: Path, **partner: Any) -> Iterator[tuple[Gateways
             gateways.until(gateways.in_step, "the pair is in step")
             for route in routes(site):
                 streams.open(route)
+            gateways.until(lambda: all(end.bytes for end in streams.ends), "every connection talks")
             yield gateways, streams
         finally:
             streams.close()

@@ -179,4 +179,4 @@ def test_a_gateway_that_is_killed_knows_everything_again(lab):
 def test_flows_that_somebody_takes_from_open_vswitch_are_put_back(lab):
     lab.lab.switches["h2"].run("ovs-ofctl", "-O", "OpenFlow14", "del-flows", "vpc")
     until(lambda: "mended" in lab.processes["h2"].log())
-    until(lambda: who(lab, "red2", "10.0.0.1") == "red1")
+    assert who(lab, "red2", "10.0.0.1") == "red1"

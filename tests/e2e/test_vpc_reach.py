@@ -93,8 +93,11 @@ def test_the_tables_open_exactly_the_intended_paths(lab):
 
 @pytest.mark.parametrize("source", ["red1", "red2", "blue2"])
 def test_a_packet_of_four_kilobytes_is_routed_whole(lab, source):
-    run = lab.lab.net.run
-    run(source, "ping", "-c", "5", "-i", "0.2", "-W", "2", "-s", str(VPC_MTU_BYTES - 28), "-M", "do", "10.0.1.3")
+    payload_bytes = str(VPC_MTU_BYTES - 28)
+    said = lab.lab.net.run(
+        source, "ping", "-c", "5", "-i", "0.2", "-W", "2", "-s", payload_bytes, "-M", "do", "10.0.1.3"
+    )
+    assert f"{VPC_MTU_BYTES - 20} bytes from 10.0.1.3" in said
 
 
 def test_a_packet_too_big_for_the_way_out_is_answered_with_the_size_that_fits(lab):

@@ -10,14 +10,17 @@ from tests.unit.planner.cases import fabric_of
 
 
 class ServedController:
-    """`grpc` is its address; `run` runs a coroutine in its loop and returns the result."""
+    """`grpc` is its address; `run` runs a coroutine in its loop and returns the result, `begin` lets it run."""
 
-    def __init__(self, grpc, loop):
-        self.grpc = grpc
+    def __init__(self, application, grpc, loop):
+        self.application, self.grpc = application, grpc
         self._loop = loop
 
+    def begin(self, coroutine):
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+
     def run(self, coroutine, timeout_s=60):
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(timeout_s)
+        return self.begin(coroutine).result(timeout_s)
 
 
 @contextmanager
@@ -37,7 +40,7 @@ def served(**config):
     thread.start()
     assert ready.wait(110)  # the first start after a change compiles kernels
     try:
-        yield ServedController(told["grpc"], loop)
+        yield ServedController(application, told["grpc"], loop)
     finally:
         loop.call_soon_threadsafe(done.set)
         thread.join(60)

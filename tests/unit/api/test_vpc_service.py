@@ -131,7 +131,10 @@ async def test_border_rules_are_replaced_as_a_whole_and_name_vpcs_that_are_there
 async def test_a_configured_prefix_of_vteps_is_known():
     async with running(vteps=["203.0.113.0/24"]) as controller:
         endpoint = pb.Endpoint(ip="10.1.0.5", mac="02:00:00:00:00:05", vtep_ip="203.0.113.9")
-        await rpc.VpcServiceStub(controller.channel).ApplyVpc(blue(endpoints=[endpoint]))
+        vpcs = rpc.VpcServiceStub(controller.channel)
+        await vpcs.ApplyVpc(blue(endpoints=[endpoint]))
+        (kept,) = (await vpcs.ListVpcs(pb.ListVpcsRequest())).vpcs
+        assert [each.vtep_ip for each in kept.endpoints] == ["203.0.113.9"]
 
 
 async def test_load_balancers_are_not_served_yet(vpcs):

@@ -1,38 +1,17 @@
-import asyncio
 import json
-import threading
 
 import pytest
 
-from controller.app import Application
-from controller.config.service import ServiceConfig
-from tests.unit.planner.cases import fabric_of
+from tests.fakes.served_controller import served
 
 RING = ("--collective", "RING_ALL_REDUCE", "--bytes", "1000000")
 
 
 @pytest.fixture(scope="module")
 def server():
-    """A controller in a thread of its own; gives its gRPC address. It has no switches: questions need none."""
-    application = Application(
-        fabric_of(leaves=4), ServiceConfig(openflow="127.0.0.1:0", grpc="127.0.0.1:0", http="127.0.0.1:0")
-    )
-    ready, told, loop = threading.Event(), {}, asyncio.new_event_loop()
-    done = asyncio.Event()
-
-    async def serve():
-        async with application.started() as addresses:
-            told.update(addresses)
-            ready.set()
-            await done.wait()
-
-    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()), daemon=True)
-    thread.start()
-    assert ready.wait(110)  # the first start after a change compiles kernels
-    yield told["grpc"]
-    loop.call_soon_threadsafe(done.set)
-    thread.join(60)
-    loop.close()
+    """The gRPC address of a controller without switches: questions need none."""
+    with served() as controller:
+        yield controller.grpc
 
 
 def test_a_place_is_shown_with_its_nics_and_the_reason(heddle, server):

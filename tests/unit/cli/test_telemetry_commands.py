@@ -1,5 +1,6 @@
 import asyncio
 import io
+import itertools
 import json
 import re
 import threading
@@ -8,14 +9,12 @@ import time
 import pytest
 from rich.console import Console
 
-from controller.app import Application
 from controller.cli.events import since_ns
 from controller.cli.rates import PortRates
 from controller.cli.top import table
-from controller.config.service import ServiceConfig
 from controller.model.error import InputError
+from tests.fakes.served_controller import served
 from tests.fakes.telemetry_feed import TelemetryFeed
-from tests.unit.planner.cases import fabric_of
 
 
 def feed_once(feed):
@@ -28,63 +27,37 @@ def feed_once(feed):
     feed.sample("leaf1:1", "h1-n0")
 
 
+async def feed_on(application, ready):
+    """Let the collector's time run twenty times as fast."""
+    feed = TelemetryFeed(application.loop.telemetry, application.loop.state.fabric)
+    feed.grow("leaf2:1", tx_bytes=1)
+    feed.look()
+    feed.look(10, sample=False)
+    for rounds in itertools.count(1):
+        feed.now_ns += 500_000_000
+        feed_once(feed)
+        feed.look(0.5, sample=False)
+        if rounds == 20:  # by then every condition that will be raised is
+            ready.set()
+        await asyncio.sleep(0.05)
+
+
 @pytest.fixture(scope="module")
 def server():
-    """A controller in a thread of its own whose collector's time runs twenty times as fast; gives its gRPC address."""
-    application = Application(
-        fabric_of(leaves=4), ServiceConfig(openflow="127.0.0.1:0", grpc="127.0.0.1:0", http="127.0.0.1:0")
-    )
-    ready, told, loop = threading.Event(), {}, asyncio.new_event_loop()
-    done = asyncio.Event()
-
-    async def serve():
-        async with application.started() as addresses:
-            feed = TelemetryFeed(application.loop.telemetry, application.loop.state.fabric)
-            feed.grow("leaf2:1", tx_bytes=1)
-            feed.look()
-            feed.look(10, sample=False)
-            told.update(addresses)
-            rounds = 0
-            while not done.is_set():
-                feed.now_ns += 500_000_000
-                feed_once(feed)
-                feed.look(0.5, sample=False)
-                rounds += 1
-                if rounds == 20:  # by then every condition that will be raised is
-                    ready.set()
-                await asyncio.sleep(0.05)
-
-    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()), daemon=True)
-    thread.start()
-    assert ready.wait(110)  # the first start after a change compiles kernels
-    yield told["grpc"]
-    loop.call_soon_threadsafe(done.set)
-    thread.join(60)
-    loop.close()
+    """The gRPC address of a controller that hears telemetry."""
+    ready = threading.Event()
+    with served() as controller:
+        feeding = controller.begin(feed_on(controller.application, ready))
+        assert ready.wait(110), feeding
+        yield controller.grpc
+        feeding.cancel()
 
 
 @pytest.fixture(scope="module")
 def deaf():
-    """A controller without a broker."""
-    application = Application(
-        fabric_of(leaves=4), ServiceConfig(openflow="127.0.0.1:0", grpc="127.0.0.1:0", http="127.0.0.1:0")
-    )
-    ready, told, loop = threading.Event(), {}, asyncio.new_event_loop()
-    done = asyncio.Event()
-
-    async def serve():
-        async with application.started() as addresses:
-            told.update(addresses)
-            ready.set()
-            await done.wait()
-
-    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()), daemon=True)
-    thread.start()
-    assert ready.wait(110)
-    yield told["grpc"]
-    loop.call_soon_threadsafe(done.set)
-    thread.join(60)
-    loop.close()
+    """The gRPC address of a controller without a broker."""
+    with served() as controller:
+        yield controller.grpc
 
 
 def test_top_once_shows_the_fullest_port_first_and_marks_the_silent_one(heddle, server):

@@ -62,6 +62,7 @@ def test_a_process_that_is_gone_is_not_waited_for() -> None:
         with member("a", pair["a"]) as (a, _):
             wait_until(lambda: a.status.hears_partner and b.status.hears_partner)
         wait_until(lambda: b.status.holds == {"a"})
+        assert not b.status.hears_partner
 
 
 def test_a_gateway_that_ends_in_order_hands_over_before() -> None:
