@@ -1,6 +1,7 @@
 """IPv6 neighbour discovery (RFC 4861): solicitations read and sent, advertisements read, answered and announced.
 
 ```
+router sought  | 133 | 0 | checksum | reserved (4)       | option 1: source's MAC |
 solicitation   | 135 | 0 | checksum | reserved (4)       | target (16) | option 1: source's MAC |
 advertisement  | 136 | 0 | checksum | R S O reserved (4) | target (16) | option 2: target's MAC |
 ```
@@ -11,7 +12,7 @@ from typing import Final, NamedTuple
 from dataplane.control.slow.frames import ICMPV6, IPV6, checksum, ethernet, icmpv6, ipv6
 from dataplane.control.slow.view import Ip
 
-SOLICITATION, ADVERTISEMENT = 135, 136
+ROUTER_SOLICITATION, SOLICITATION, ADVERTISEMENT = 133, 135, 136
 _SOURCE_MAC, _TARGET_MAC = 1, 2
 ROUTER, SOLICITED, OVERRIDE = 0x80, 0x40, 0x20
 UNSPECIFIED: Final = bytes(16)
@@ -51,6 +52,12 @@ def read_neighbour(ip: Ip) -> Neighbour | None:
     elif kind == ADVERTISEMENT and ip.target[0] == 0xFF and body[4] & SOLICITED:
         return None
     return Neighbour(kind, ip.source, body[8:24], mac, body[4])
+
+
+def seeks_router(ip: Ip) -> bool:
+    """Say whether a packet asks which routers there are, as hosts do when an interface comes up (RFC 4861, 6.3.7)."""
+    whole = ip.protocol == ICMPV6 and ip.ttl == _HOPS and ip.complete
+    return whole and ip.payload[:2] == bytes((ROUTER_SOLICITATION, 0))
 
 
 def _options(data: bytes) -> dict[int, bytes] | None:

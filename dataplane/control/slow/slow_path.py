@@ -49,6 +49,7 @@ class Outcome(StrEnum):
     NOT_OURS = "not_ours"  # asks for an address that the gateway does not answer for
     SPOOFED = "spoofed"  # the asker does not live where it says
     NO_ERROR_ALLOWED = "no_error_allowed"  # ICMP forbids to answer
+    ROUTER_SOUGHT = "router_sought"  # endpoints are given their gateway, none is advertised
     MALFORMED = "malformed"
     RATE_LIMITED = "rate_limited"
     STALE = "stale"  # of a configuration that is no longer there
@@ -166,7 +167,7 @@ class SlowPath:
         ip = origin.ip()
         said = discovery.read_neighbour(ip) if ip else None
         if said is None or not is_one_station(origin.link.source):
-            return Outcome.MALFORMED, []
+            return Outcome.ROUTER_SOUGHT if ip and discovery.seeks_router(ip) else Outcome.MALFORMED, []
         if said.kind == discovery.ADVERTISEMENT:
             return self._told(origin, said.target, said.mac or origin.link.source, now_ns)
         sender = None if said.source == discovery.UNSPECIFIED else said.source

@@ -4,7 +4,7 @@ from ipaddress import IPv4Address
 
 import pytest
 from scapy.layers.inet import ICMP, IP, UDP
-from scapy.layers.inet6 import ICMPv6DestUnreach, ICMPv6ND_NA, ICMPv6ND_NS, ICMPv6NDOptSrcLLAddr, IPv6
+from scapy.layers.inet6 import ICMPv6DestUnreach, ICMPv6ND_NA, ICMPv6ND_NS, ICMPv6ND_RS, ICMPv6NDOptSrcLLAddr, IPv6
 from scapy.layers.l2 import ARP, Dot1Q, Ether
 from scapy.layers.vxlan import VXLAN
 from scapy.packet import Packet, Raw
@@ -201,6 +201,13 @@ def test_a_solicitation_that_came_through_a_router_is_malformed():
     ask = IPv6(src=A_6, dst="ff02::1:ff00:1", hlim=254) / ICMPv6ND_NS(tgt="fd00:1::1")
     frame = tunnelled(Ether(src=A_MAC, dst="33:33:ff:00:00:01") / ask / ICMPv6NDOptSrcLLAddr(lladdr=A_MAC))
     assert outcome(Punt.NEIGHBOUR, frame) == Outcome.MALFORMED
+
+
+def test_who_seeks_a_router_is_counted_and_gets_no_answer():
+    ask = Ether(src=A_MAC, dst="33:33:00:00:00:02") / IPv6(src=A_6, dst="ff02::2", hlim=255) / ICMPv6ND_RS()
+    assert outcome(Punt.NEIGHBOUR, tunnelled(ask)) == Outcome.ROUTER_SOUGHT
+    ask[IPv6].hlim = 254
+    assert outcome(Punt.NEIGHBOUR, tunnelled(ask)) == Outcome.MALFORMED
 
 
 def test_a_tenant_cannot_tell_the_gateway_where_anyone_is():
