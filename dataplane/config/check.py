@@ -17,6 +17,7 @@ from dataplane.config.refusal import shown
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 MULTICAST_MAC = 1 << 40
+MOST_NAMED = 5
 Known = Callable[[IPv4Address], bool]
 Named = tuple[Prefix, str]
 """A prefix and what people call it."""
@@ -96,7 +97,6 @@ def _endpoints(vpc: Vpc, is_vtep: Known | None) -> Iterator[str]:
     finder = _Finder(vpc.subnets)
     of_ip: dict[Address, int] = {}
     of_mac: dict[int, int] = {}
-    vteps: dict[IPv4Address, bool] = {}
     own = gateway_mac(vpc.vni)
     for i, endpoint in enumerate(vpc.endpoints):
         ip, mac, vtep = endpoint.ip, endpoint.mac, endpoint.vtep
@@ -116,10 +116,31 @@ def _endpoints(vpc: Vpc, is_vtep: Known | None) -> Iterator[str]:
         first = of_mac.setdefault(mac, i)
         if first != i and vpc.endpoints[first].vtep != vtep:
             yield f"endpoints[{i}].mac: {mac_text(mac)} is endpoints[{first}]'s already, behind another VTEP"
-        if vtep not in vteps:
-            vteps[vtep] = is_unicast(vtep) and (is_vtep is None or is_vtep(vtep))
-        if not vteps[vtep]:
-            yield f"endpoints[{i}].vtep_ip: {vtep} is no VTEP: neither a NIC of the fabric nor configured (key vteps)"
+    yield from _vteps(vpc, is_vtep)
+
+
+def _vteps(vpc: Vpc, is_vtep: Known | None) -> Iterator[str]:
+    """Each VTEP is judged once, and those that nobody knows are one line: all of a file's are wrong at once."""
+    behind: dict[IPv4Address, list[int]] = {}
+    for i, endpoint in enumerate(vpc.endpoints):
+        behind.setdefault(endpoint.vtep, []).append(i)
+    unknown = []
+    for vtep, places in behind.items():
+        if not is_unicast(vtep):
+            yield f"endpoints[{places[0]}].vtep_ip: {vtep} is no VTEP: no host has such an address"
+        elif is_vtep is not None and not is_vtep(vtep):
+            unknown.append(vtep)
+    if unknown:
+        first, *others = unknown
+        count = sum(len(behind[vtep]) for vtep in unknown)
+        named = ", ".join(map(str, others[:MOST_NAMED]))
+        named += f" and {len(others) - MOST_NAMED} more" if len(others) > MOST_NAMED else ""
+        yield (
+            f"endpoints[{behind[first][0]}].vtep_ip: {first} is no VTEP that this controller knows"
+            + (f", nor are {named}" if others else "")
+            + f" ({count} endpoint{'s' if count > 1 else ''}): neither a NIC of its fabric nor in its config key `vteps` "
+            "(heddle run --config); or name the hosts' own controller by --server"
+        )
 
 
 def _rule(place: str, remote: Prefix, low: int, high: int) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 import json
 from ipaddress import IPv4Address, ip_network
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ from dataplane.config.network import Realm
 from tests.fakes.compiling_gateway import CompilingGateway
 from tests.fakes.served_controller import served
 
+EXAMPLE = Path(__file__).parents[3] / "examples" / "vpc.yaml"
 NETWORK = """
 vpcs:
   - id: blue
@@ -90,6 +92,30 @@ def test_a_peering_that_cannot_be_is_one_line_and_exit_status_2(ask, file):
     status, out, err = ask("vpc", "peer", "blue", "nobody")
     assert (status, out) == (2, "")
     assert err == "heddle: peering blue with nobody: vpc_b: there is no vpc 'nobody'\n"
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_vteps_of_another_fabric_are_one_line_that_says_what_to_do(ask, options):
+    status, out, err = ask("vpc", "apply", str(EXAMPLE), *options)
+    assert (status, out) == (2, "")
+    (line,) = err.splitlines()
+    assert line.startswith("heddle: vpc red: endpoints[0].vtep_ip: 192.168.100.1 is no VTEP that this controller knows")
+    assert "its config key `vteps`" in line
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_each_problem_that_a_controller_finds_is_a_line(ask, tmp_path, options):
+    path = tmp_path / "more.yaml"
+    connect = "direct_connects: [{vlan: 7, customer_cidr: 172.30.0.0/16, next_hop_ip: 192.168.0.1}]"
+    path.write_text(f"vpcs:\n  - {{id: one, vni: 300, {connect}}}\n")
+    ask("vpc", "apply", str(path))
+    path.write_text(f"vpcs:\n  - {{id: two, vni: 300, {connect}}}\n")
+    assert ask("vpc", "apply", str(path), *options) == (
+        2,
+        "",
+        "heddle: vpc two: vni: 300 is used by vpc one already\n"
+        "heddle: vpc two: direct_connects[0].vlan: 7 is used by vpc one already\n",
+    )
 
 
 def test_gateways_are_listed_with_what_they_run(ask, file, controller):

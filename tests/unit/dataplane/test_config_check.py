@@ -115,6 +115,24 @@ ALONE = [
 ]
 
 
+def test_vteps_that_nobody_knows_are_one_line_that_says_what_to_do():
+    strange = [
+        endpoint(f"10.0.0.{host}", mac=host, vtep=IPv4Address(f"198.51.100.{host % 8}")) for host in range(10, 30)
+    ]
+    (line,) = vpc_problems(vpc(endpoints=(endpoint(), *strange)), {VTEP}.__contains__)
+    assert line.startswith("vpc blue: endpoints[1].vtep_ip: 198.51.100.2 is no VTEP that this controller knows")
+    assert "nor are 198.51.100.3, " in line
+    assert " and 2 more (20 endpoints)" in line
+    assert "vteps" in line
+    assert "--server" in line
+
+
+def test_an_address_that_no_host_has_is_no_vtep():
+    strange = endpoint(vtep=IPv4Address("224.0.0.1"))
+    (line,) = vpc_problems(vpc(endpoints=(strange,)))
+    assert line == "vpc blue: endpoints[0].vtep_ip: 224.0.0.1 is no VTEP: no host has such an address"
+
+
 @pytest.mark.parametrize(("fields", "words"), ALONE)
 def test_a_vpc_that_is_not_sound_in_itself_is_refused_in_one_line(fields, words):
     lines = list(vpc_problems(vpc(**fields), {VTEP, IPv4Address("192.0.2.2")}.__contains__))
