@@ -135,10 +135,11 @@ def _vteps(vpc: Vpc, is_vtep: Known | None) -> Iterator[str]:
         count = sum(len(behind[vtep]) for vtep in unknown)
         named = ", ".join(map(str, others[:MOST_NAMED]))
         named += f" and {len(others) - MOST_NAMED} more" if len(others) > MOST_NAMED else ""
+        where = f"endpoints[{behind[first][0]}].vtep_ip: {first} is no VTEP that this controller knows"
+        others_too = f", nor are {named}" if others else ""
+        how_many = f"{count} endpoint{'s' if count > 1 else ''}"
         yield (
-            f"endpoints[{behind[first][0]}].vtep_ip: {first} is no VTEP that this controller knows"
-            + (f", nor are {named}" if others else "")
-            + f" ({count} endpoint{'s' if count > 1 else ''}): neither a NIC of its fabric nor in its config key `vteps` "
+            f"{where}{others_too} ({how_many}): neither a NIC of its fabric nor in its config key `vteps` "
             "(heddle run --config); or name the hosts' own controller by --server"
         )
 
