@@ -9,6 +9,7 @@ import numpy as np
 
 from controller.planner.clos import MOST_HOPS, NO_LINK, Live, Topology
 from controller.planner.jit import Flags, Floats, Ints, kernel
+from controller.planner.on_link import depart, join, smallest_to_leave
 from controller.planner.segments import Segments
 
 FAR = 1e30
@@ -119,11 +120,7 @@ def _enter(net: Net, lists: Lists, f: int, u: int, w: int) -> None:
         link = _link(net, u, w, step)
         if link < 0:
             continue
-        node = 4 * f + step
-        after[node], before[node] = head[link], -1
-        if head[link] >= 0:
-            before[head[link]] = node
-        head[link] = node
+        join(head, after, before, link, 4 * f + step)
 
 
 @kernel
@@ -133,13 +130,7 @@ def _leave(net: Net, lists: Lists, f: int, u: int, w: int) -> None:
         link = _link(net, u, w, step)
         if link < 0:
             continue
-        node = 4 * f + step
-        if before[node] >= 0:
-            after[before[node]] = after[node]
-        else:
-            head[link] = after[node]
-        if after[node] >= 0:
-            before[after[node]] = before[node]
+        depart(head, after, before, link, 4 * f + step)
 
 
 @kernel
@@ -159,17 +150,10 @@ def _victim(
     net: Net, lists: Lists, link: int, demand: float, limit: float, demands: Floats, stamp: Ints, tick: int
 ) -> int:
     """Return the smallest flow whose leaving brings a link with `demand` more below the limit, or -1."""
-    head, after, _ = lists
     load, inverse = net[7], net[8]
-    found, size = -1, 1e30
-    node = head[link]
-    while node >= 0:
-        g = node >> 2
-        small = stamp[g] != tick and demands[g] < size and demands[g] <= demand
-        if small and (load[link] + demand - demands[g]) * inverse[link] < limit:
-            found, size = g, demands[g]
-        node = after[node]
-    return found
+    return smallest_to_leave(
+        lists[0][link], lists[1], demands, stamp, tick, demand, load[link] + demand, inverse[link], limit
+    )
 
 
 @kernel

@@ -9,6 +9,7 @@ import numpy as np
 
 from controller.planner.cells import Cells, best_core, best_path, link_of, put
 from controller.planner.jit import Floats, Ints, kernel
+from controller.planner.on_link import depart, join, smallest_to_leave
 
 LINGER = 6
 """For how many moves of a walk a flow that has moved stays where it is."""
@@ -54,18 +55,10 @@ def _move(grid: Cells, search: Search, f: int, to_column: int, to_core: int) -> 
                 continue
             node = 4 * f + step
             if adding:
-                after[node], before[node] = head[link], -1
-                if head[link] >= 0:
-                    before[head[link]] = node
-                head[link] = node
+                join(head, after, before, link, node)
                 load[link] += demand[f]
             else:
-                if before[node] >= 0:
-                    after[before[node]] = after[node]
-                else:
-                    head[link] = after[node]
-                if after[node] >= 0:
-                    before[after[node]] = before[node]
+                depart(head, after, before, link, node)
                 load[link] -= demand[f]
             _replay(tree, link, load[link] * inverse[link])
     column[f], core[f] = to_column, to_core
@@ -117,14 +110,7 @@ def _conflict(
 def _victim(grid: Cells, search: Search, link: int, demand: float, limit: float, tick: int) -> int:
     """Return the smallest flow whose leaving brings a link with `demand` more below the limit, or -1."""
     load, inverse, demands, head, after, stamp = grid[7], grid[8], search[4], search[5], search[6], search[9]
-    found, size, node = -1, 1e30, head[link]
-    while node >= 0:
-        g = node >> 2
-        small = stamp[g] != tick and demands[g] < size and demands[g] <= demand
-        if small and (load[link] + demand - demands[g]) * inverse[link] < limit:
-            found, size = g, demands[g]
-        node = after[node]
-    return found
+    return smallest_to_leave(head[link], after, demands, stamp, tick, demand, load[link] + demand, inverse[link], limit)
 
 
 @kernel

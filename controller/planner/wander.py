@@ -10,6 +10,7 @@ import numpy as np
 
 from controller.planner.cells import Cells, link_of
 from controller.planner.jit import Floats, Ints, kernel
+from controller.planner.on_link import depart, join
 
 LINGER = 5
 """The least number of steps that a flow stays where it was moved to; up to as many again are drawn."""
@@ -54,11 +55,7 @@ def _enter(grid: Cells, lists: tuple[Ints, Ints, Ints], f: int, a: int, b: int, 
     for step in range(4):
         link = link_of(grid, a, b, column, core, step)
         if link >= 0:
-            node = 4 * f + step
-            after[node], before[node] = head[link], -1
-            if head[link] >= 0:
-                before[head[link]] = node
-            head[link] = node
+            join(head, after, before, link, 4 * f + step)
 
 
 @kernel
@@ -67,13 +64,7 @@ def _leave(grid: Cells, lists: tuple[Ints, Ints, Ints], f: int, a: int, b: int, 
     for step in range(4):
         link = link_of(grid, a, b, column, core, step)
         if link >= 0:
-            node = 4 * f + step
-            if before[node] >= 0:
-                after[before[node]] = after[node]
-            else:
-                head[link] = after[node]
-            if after[node] >= 0:
-                before[after[node]] = before[node]
+            depart(head, after, before, link, 4 * f + step)
 
 
 @kernel
