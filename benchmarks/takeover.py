@@ -79,17 +79,19 @@ def running(plan: Plan, folder: Path, **partner: Any) -> Iterator[tuple[Gateways
         site.close()
 
 
-def kill(gateways: Gateways, streams: Streams, death: Death) -> Found:
-    """Kill whoever serves, measure, and have it back."""
-    time.sleep(CALM_S)
+def kill(
+    gateways: Gateways, streams: Streams, death: Death, *, calm_s: float = CALM_S, watched_s: float = WATCHED_S
+) -> Found:
+    """Kill whoever serves, measure, and have it back; `calm_s` twice before, `watched_s` after it, at the least."""
+    time.sleep(calm_s)
     streams.forget()
-    time.sleep(CALM_S)
+    time.sleep(calm_s)
     calm = max(end.silence_ns() for end in streams.ends)
     victim = gateways.serving()
     streams.forget()
     begun = time.monotonic()
     gateways.die(victim, death)
-    time.sleep(WATCHED_S)
+    time.sleep(watched_s)
     while any(time.monotonic_ns() - end.last_ns > CALM_S * 1e9 and not end.ended for end in streams.ends):
         if time.monotonic() - begun > LONGEST_S:
             break

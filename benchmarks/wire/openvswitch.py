@@ -4,10 +4,10 @@ One bridge has the way out and the VTEP's address, the other one encapsulates wh
 """
 
 import os
+import select
 import shutil
 import signal
 import tempfile
-import time
 from pathlib import Path
 
 from benchmarks.wire.course import EGRESS, EGRESS_IP, INGRESS, SINK_IP, SINK_MAC, Course, pinned
@@ -80,10 +80,9 @@ class OpenVSwitch:
         for name in ("ovs-vswitchd.pid", "ovsdb-server.pid"):
             file = self._directory / name
             if file.exists():
-                pid, deadline = int(file.read_text()), time.monotonic() + END_S
+                ended = os.pidfd_open(pid := int(file.read_text()))  # a status that nobody takes is not waited for
                 os.kill(pid, signal.SIGTERM)
-                while Path(f"/proc/{pid}").exists():
-                    if time.monotonic() > deadline:
-                        os.kill(pid, signal.SIGKILL)
-                    time.sleep(0.01)
+                if not select.select([ended], [], [], END_S)[0]:
+                    os.kill(pid, signal.SIGKILL)
+                os.close(ended)
         self._folder.cleanup()

@@ -7,9 +7,11 @@ reads as well, so it is told to answer no ARP and to take no packet on one inter
 would say that the VTEP's address is on the interface below `phy`, and that nobody listens for VXLAN there.
 """
 
+import os
+import select
 import subprocess
-import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from ipaddress import IPv4Interface
 from pathlib import Path
 
@@ -86,6 +88,10 @@ class HostSwitch:
 
 
 def _await_end(pid: int) -> None:
-    deadline = time.monotonic() + READY_S
-    while Path(f"/proc/{pid}").exists() and time.monotonic() < deadline:
-        time.sleep(0.01)
+    """Wait until a daemon has ended; whoever adopted it may take its time, or for ever, to take its status."""
+    with suppress(ProcessLookupError):
+        ended = os.pidfd_open(pid)
+        try:
+            select.select([ended], [], [], READY_S)
+        finally:
+            os.close(ended)

@@ -22,6 +22,7 @@ from tests.fakes.telemetry_listener import listening
 
 pytestmark = [
     pytest.mark.e2e,
+    pytest.mark.alone,
     pytest.mark.skipif(why_unavailable() is not None, reason=f"no queue model here: {why_unavailable()}"),
     pytest.mark.skipif(not Path(PROGRAM).exists(), reason="Debian's mosquitto is not installed (scripts/setup all)"),
 ]

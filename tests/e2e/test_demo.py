@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from mininet_topos.queues.model import why_unavailable
+from tests.e2e.traces_of_labs import assert_settings_as_before, free_settings, settings_held_under
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.usefixtures("own_registry")]
 
 ROOT = Path(__file__).parents[2]
 
@@ -23,13 +24,12 @@ class Demo:
     """A demo in a process of its own, with a run directory of its own."""
 
     def __init__(self, folder: Path, *arguments: str) -> None:
-        self.run_directory, self.report = folder / "run", folder / "report"
+        self.run_directory, self.report = Path(os.environ["HEDDLE_RUN_DIR"]), folder / "report"
         command = [sys.executable, "-m", "controller.cli.main", "demo", "--report", str(self.report), *arguments]
         self.mark = f"HEDDLE_RUN_DIR={self.run_directory}"
         self.process = subprocess.Popen(
             command,
             cwd=ROOT,
-            env={**os.environ, "HEDDLE_RUN_DIR": str(self.run_directory)},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -61,20 +61,7 @@ class Demo:
             return False
 
 
-def system_settings() -> dict[str, str]:
-    """Return what labs change of the system, but for what another lab on this machine holds at this moment."""
-    book = Path("/run/heddle/settings.json")
-    held = json.loads(book.read_text()) if book.exists() else {}
-    names = ("rmem_default", "wmem_default")
-    found = {f"net.core.{name}": Path(f"/proc/sys/net/core/{name}").read_text() for name in names}
-    return {name: value for name, value in found.items() if name not in held}
-
-
-def settings_held_by(folder: Path) -> str:
-    book = Path("/run/heddle/settings.json")
-    return book.read_text() if book.exists() and str(folder) in book.read_text() else ""
-
-
+@pytest.mark.alone
 def test_a_short_demo_reaches_the_table_with_every_planned_packet_on_its_path(tmp_path):
     demo = Demo(tmp_path, "--workloads", "permutation", "--seeds", "1", "--seconds", "0.6")
     lab_id = demo.lab_id()
@@ -92,21 +79,18 @@ def test_a_short_demo_reaches_the_table_with_every_planned_packet_on_its_path(tm
 
 
 def test_an_interrupt_while_flows_run_leaves_nothing_and_no_report(tmp_path):
-    settings = system_settings()
+    settings = free_settings()
     demo = Demo(tmp_path, "--workloads", "ring", "--modes", "ecmp,e-ecmp", "--seconds", "2")
     lab_id = demo.lab_id()
     assert demo.process.stderr is not None
     demo.process.stderr.readline()  # the first run has ended, the second is under way
     demo.process.send_signal(signal.SIGINT)
-    demo.process.communicate(timeout=30)
+    demo.process.communicate(timeout=60)
     assert demo.process.returncode == 130
     assert demo.leftovers(lab_id) == []
     assert not demo.report.exists()
-    assert settings_held_by(tmp_path) == ""
-    after = system_settings()
-    assert {name: value for name, value in settings.items() if name in after} == {
-        name: value for name, value in after.items() if name in settings
-    }
+    assert settings_held_under(demo.run_directory) == []
+    assert_settings_as_before(settings)
 
 
 def test_an_interrupt_while_the_controller_starts_leaves_nothing(tmp_path):
@@ -114,7 +98,7 @@ def test_an_interrupt_while_the_controller_starts_leaves_nothing(tmp_path):
     lab_id = demo.lab_id()
     demo.await_file(demo.run_directory / "labs" / lab_id / "controller.log")
     demo.process.send_signal(signal.SIGTERM)
-    demo.process.communicate(timeout=30)
+    demo.process.communicate(timeout=60)
     assert demo.process.returncode != 0
     assert demo.leftovers(lab_id) == []
 
@@ -124,7 +108,7 @@ def test_a_controller_does_not_outlive_a_killed_demo(tmp_path):
     log = demo.run_directory / "labs" / demo.lab_id() / "controller.log"
     demo.await_file(log)
     demo.process.kill()
-    demo.process.communicate(timeout=30)
+    demo.process.communicate(timeout=60)
     again = Demo(tmp_path, "--workloads", "ring", "--modes", "ecmp", "--seconds", "0.2")
     lab_id = again.lab_id()
     again.process.communicate(timeout=60)
@@ -132,6 +116,7 @@ def test_a_controller_does_not_outlive_a_killed_demo(tmp_path):
     assert again.leftovers(lab_id) == []
 
 
+@pytest.mark.alone
 @pytest.mark.skipif(why_unavailable() is not None, reason=f"no queue model here: {why_unavailable()}")
 def test_an_incast_pauses_senders_under_ecmp_and_spares_the_bystander_where_it_is_planned(tmp_path):
     demo = Demo(tmp_path, "--workloads", "incast", "--modes", "ecmp,planned", "--seeds", "1", "--seconds", "1.5")

@@ -17,6 +17,7 @@ from tests.e2e.small_fabrics import spine_leaf
 
 pytestmark = [
     pytest.mark.e2e,
+    pytest.mark.alone,
     pytest.mark.skipif(why_unavailable() is not None, reason=f"no queue model here: {why_unavailable()}"),
 ]
 LINE_BPS = 20_000_000

@@ -1,6 +1,5 @@
 """A lab leaves nothing behind, however it ends, and disturbs no other."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -13,7 +12,7 @@ from mininet_topos.flow_run import FlowRequest
 from mininet_topos.lab import Lab
 from mininet_topos.registry import clear_dead_labs
 from tests.e2e.small_fabrics import clos3, spine_leaf
-from tests.e2e.traces_of_labs import NOTHING, traces_of
+from tests.e2e.traces_of_labs import NOTHING, assert_settings_as_before, free_settings, traces_of
 
 pytestmark = pytest.mark.e2e
 
@@ -53,7 +52,7 @@ def test_a_signal_in_the_middle_of_a_run_leaves_nothing(number):
     assert traces_of(lab_id) == NOTHING
 
 
-def test_what_a_killed_lab_left_is_cleared_by_the_next_start_and_nothing_else():
+def test_what_a_killed_lab_left_is_cleared_by_the_next_start_and_nothing_else(own_registry):
     with Lab(spine_leaf(1, 1, 2)) as neighbour:
         process, lab_id = start_lab_process()
         process.kill()
@@ -105,13 +104,11 @@ def test_a_lab_that_fails_half_way_up_leaves_nothing(monkeypatch):
 
 
 def test_settings_of_the_machine_are_those_of_before_when_the_last_lab_is_gone():
-    names = ("rmem_default", "wmem_default")
-    before = [Path(f"/proc/sys/net/core/{name}").read_text() for name in names]
+    before = free_settings()
     limits = Path("/proc/sys/fs/file-max").read_text()
     with Lab(spine_leaf(1, 1, 2)):
         assert Path("/proc/sys/net/core/wmem_default").read_text().strip() == "33554432"
-    if not os.path.exists("/run/heddle/settings.json"):  # else another lab holds them
-        assert [Path(f"/proc/sys/net/core/{name}").read_text() for name in names] == before
+    assert_settings_as_before(before)
     assert Path("/proc/sys/fs/file-max").read_text() == limits
 
 

@@ -33,6 +33,7 @@ from tests.e2e.traces_of_labs import NOTHING, traces_of
 
 pytestmark = [
     pytest.mark.e2e,
+    pytest.mark.alone,
     pytest.mark.skipif(why_unavailable() is not None, reason=f"no queue model here: {why_unavailable()}"),
 ]
 
@@ -68,16 +69,16 @@ def load(
 
 @pytest.mark.parametrize("share", [0.5, 0.9])
 def test_nothing_is_marked_below_the_line_rate(marking, share):
-    marks = []
-    for _ in range(UNDISTURBED_TRIES):  # a machine that stalls hands the port a bunch of frames, which it rightly marks
+    tries = []
+    for _ in range(UNDISTURBED_TRIES):  # a machine that stalls sends too little, or a bunch, which it rightly marks
         queue, receiver = load(marking, share)
-        assert queue["packets"] == receiver["rx"] > 300
+        assert queue["packets"] == receiver["rx"]
         assert queue["ecn_marked_packets"] == receiver["ce"]
         assert queue["dropped_packets"] == 0
-        marks.append(receiver["ce"])
-        if not marks[-1]:
+        tries.append((receiver["ce"], receiver["rx"] > 300))
+        if tries[-1] == (0, True):
             break
-    assert marks[-1] == 0, marks
+    assert tries[-1] == (0, True), tries
 
 
 @pytest.mark.parametrize(("share", "seconds", "least_part"), [(1.02, 3.0, 0.2), (1.2, 1.5, 0.4)])

@@ -5,12 +5,11 @@ import select
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from mininet_topos.registry import clear_dead_labs
-from tests.e2e.traces_of_labs import NOTHING, traces_of
+from tests.e2e.traces_of_labs import NOTHING, lab_directories, traces_of
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 HEDDLE = (sys.executable, "-m", "controller.cli.main", "lab")
@@ -79,17 +78,17 @@ def test_an_interrupt_while_it_is_being_built_leaves_nothing(number):
 def await_lab_of(pid: int) -> str:
     """Return the id of the lab that a process makes, once its directory says so."""
     for _ in range(PATIENCE_S * 20):
-        for path in Path("/run/heddle/labs").glob("*/owner.json"):
+        for path in lab_directories():
             try:
-                if json.loads(path.read_text())["pid"] == pid:
-                    return path.parent.name
+                if json.loads((path / "owner.json").read_text())["pid"] == pid:
+                    return path.name
             except (OSError, ValueError):
                 continue
         select.select([], [], [], 0.05)
     raise AssertionError("no lab came")
 
 
-def test_what_a_killed_lab_left_is_cleared_by_the_next_start():
+def test_what_a_killed_lab_left_is_cleared_by_the_next_start(own_registry):
     process = start("--json", "--vtep", "kernel")
     try:
         lab = told(process)["lab"]

@@ -75,7 +75,7 @@ def test_an_outer_header_is_put_in_front_of_a_frame_of_any_size(jumbo_wires, bac
     frame, outer = frame_of(length), frame_of(64)[:50]
     with gateway_on(jumbo_wires, backend) as gateway:
         jumbo_wires.send(0, frame)
-        wait_for(lambda: gateway.receive(0) == 1)
+        gateway.receive_all(0, 1)
         packet = gateway.packets[0]
         assert packet["at"] - packet["floor"] >= 128
         for name, change in (("at", -50), ("length", 50), ("first_length", 50)):
@@ -120,7 +120,7 @@ def test_dropped_and_punted_frames_are_counted_and_their_buffers_come_back(wires
         for turn in range(40):
             for mark in range(10):
                 wires.send(0, frame_of(100, mark))
-            wait_for(lambda: gateway.receive(0) == 10)
+            gateway.receive_all(0, 10)
             gateway.packets["node"][:10] = DROPPED if turn % 2 else PUNTED
             gateway.packets["reason"][:10] = Drop.NO_ROUTE if turn % 2 else Punt.ARP
             gateway.settle(10)
@@ -151,12 +151,13 @@ def test_a_far_end_that_is_down_costs_frames_that_are_counted_and_no_buffer(wire
         wires.far.run("ip", "link", "set", "f1", "down")
         for mark in range(200):
             wires.send(0, frame_of(64, mark))
-        wait_for(lambda: gateway.forward(1, -1) + gateway.counters.ports["rx_packets"][0] >= 200)
+        gateway.forward_first(200, 1, -1)
         assert gateway.counters.drops[Drop.TRANSMIT_FAILED] == gateway.counters.ports["tx_failed"][1] == 200
         assert gateway.counters.ports["tx_packets"][1] == 0
         assert gateway.books_balance()
         assert gateway.lost_buffers() == 0
         wires.far.run("ip", "link", "set", "f1", "up")
+        wires.wait_until_up()
         wires.send(0, frame_of(64, 7))
         assert collect(gateway, wires, 1, 1, -1) == [[], [frame_of(64, 7)]]
 
@@ -167,13 +168,14 @@ def test_an_interface_that_is_down_fills_up_and_no_buffer_is_lost(wires, backend
         wires.near.run("ip", "link", "set", "g1", "down")
         for mark in range(200):
             wires.send(0, frame_of(64, mark))
-        wait_for(lambda: gateway.forward(1, -1) + gateway.counters.ports["rx_packets"][0] >= 200)
+        gateway.forward_first(200, 1, -1)
         waiting = int(gateway.ports.queues["sent"].sum())
         refused = gateway.counters.drops[Drop.TRANSMIT_FULL] + gateway.counters.drops[Drop.TRANSMIT_FAILED]
         assert refused == 200 - waiting
         assert gateway.books_balance()
         assert gateway.lost_buffers() == 0
         wires.near.run("ip", "link", "set", "g1", "up")
+        wires.wait_until_up()
         assert collect(gateway, wires, waiting, 1, 0) == [[], [frame_of(64, mark) for mark in range(waiting)]]
         wires.send(0, frame_of(64, 999))
         assert collect(gateway, wires, 1, 1, 0) == [[], [frame_of(64, 999)]]
@@ -186,7 +188,7 @@ def test_what_still_waits_when_ports_are_closed_is_counted_as_lost(wires, backen
         wires.near.run("ip", "link", "set", "g1", "down")
         for mark in range(20):
             wires.send(0, frame_of(64, mark))
-        wait_for(lambda: gateway.forward(1, -1) + gateway.counters.ports["rx_packets"][0] >= 20)
+        gateway.forward_first(20, 1, -1)
         gateway.open.drain(gateway.counters)
         assert gateway.counters.drops[Drop.TRANSMIT_FAILED] == 20
         assert gateway.books_balance()
@@ -197,7 +199,7 @@ def test_vlan_tags_are_in_the_frame_by_whatever_way_they_came(wires):
         wires.send(0, TAGGED)
         with aside_in_a_tag(wires, 0x6007):
             wires.send(0, frame_of(80))
-        wait_for(lambda: gateway.receive(0) == 2)
+        gateway.receive_all(0, 2)
         assert [gateway.content(0), gateway.content(1)] == [TAGGED, TAGGED]
         gateway.packets["node"][:2], gateway.packets["out_port"][:2] = -2, 1
         gateway.settle(2)
@@ -211,7 +213,7 @@ def test_af_xdp_sees_tags_once_the_sender_leaves_them_in_the_frame(wires):
         wires.send(0, TAGGED)
         with aside_in_a_tag(wires, 0x6007):
             wires.send(0, frame_of(80))
-        wait_for(lambda: gateway.receive(0) == 2)
+        gateway.receive_all(0, 2)
         assert [gateway.content(0), gateway.content(1)] == [TAGGED, TAGGED]
         gateway.packets["node"][:2] = DROPPED
         gateway.settle(2)
@@ -289,11 +291,15 @@ def test_a_frame_that_the_kernel_cannot_hand_over_whole_is_truncated_and_counted
 def test_linux_does_not_answer_what_arrives_at_an_af_packet_port(wires):
     wires.near.run("ip", "addr", "add", "10.8.0.2/24", "dev", "g0")
     wires.far.run("ip", "addr", "add", "10.8.0.1/24", "dev", "f0")
-    ping = ("sh", "-c", "ping -c 1 -W 1 10.8.0.2 >/dev/null && echo yes || echo no")
-    assert wires.far.run(*ping) == "yes\n"
+    wires.wait_until_up()
+    assert pinged(wires, wait_s=10) == "yes\n"
     with gateway_on(wires, Backend.AF_PACKET) as gateway:
-        assert wires.far.run(*ping) == "no\n"
+        assert pinged(wires, wait_s=1) == "no\n"
         assert gateway.receive(0) > 0
+
+
+def pinged(wires, wait_s: int) -> str:
+    return wires.far.run("sh", "-c", f"ping -c 1 -W {wait_s} 10.8.0.2 >/dev/null && echo yes || echo no")
 
 
 @BACKENDS
@@ -344,10 +350,18 @@ def test_processes_of_a_fanout_group_share_what_arrives_by_flow(wires):
         frames = [udp_flow(port) for port in range(64)]
         for frame in frames * 2:
             wires.send(0, frame)
-        taken = [gateway.forward(1, -1) for gateway in gateways]
+        taken, arrived = [0, 0], []
+
+        def all_crossed() -> bool:
+            for number, gateway in enumerate(gateways):
+                taken[number] += gateway.forward(1, -1)
+            arrived.extend(wires.arrived(1))
+            return len(arrived) >= 128
+
+        wait_for(all_crossed)
         assert sum(taken) == 128
         assert all(count and count % 2 == 0 for count in taken)
-        assert sorted(wires.arrived(1)) == sorted(frames * 2)
+        assert sorted(arrived) == sorted(frames * 2)
     finally:
         for gateway in gateways:
             gateway.close()

@@ -74,11 +74,16 @@ def test_nothing_is_left_behind_by_a_process_that_is_killed(wires, backend):
     process.send_signal(signal.SIGKILL)
     process.communicate()
     wait_for(lambda: not programs_on(wires, "g0"))
-    assert wires.near.run("ip", "-details", "addr") == before
+    wait_for(lambda: wires.near.run("ip", "-details", "addr") == before)
     assert "1 received" in wires.far.run("ping", "-c", "1", "-W", "5", "10.8.0.2")
     with gateway_on(wires, backend) as gateway:
         wires.send(0, frame_of(64))
         wait_for(lambda: gateway.forward(1, -1) == 1)
+
+
+def any_arrived(wires, arrived: list[bytes]) -> bool:
+    arrived += wires.arrived(1)
+    return bool(arrived)
 
 
 @BACKENDS
@@ -87,7 +92,9 @@ def test_ports_can_be_closed_and_opened_again_at_once(wires, backend):
         with gateway_on(wires, backend) as gateway:
             wires.send(0, frame_of(64, turn))
             wait_for(partial(gateway.forward, 1, -1))
-        assert wires.arrived(1) == [frame_of(64, turn)]
+        arrived: list[bytes] = []
+        wait_for(partial(any_arrived, wires, arrived))
+        assert arrived == [frame_of(64, turn)]
     assert not programs_on(wires, "g0")
 
 

@@ -13,6 +13,7 @@ from dataplane.control.window import ask, socket_of
 from mininet_topos.vpc.description import VPC_MTU_BYTES, network
 from mininet_topos.vpc.reach import Row
 from mininet_topos.vpc.served import ServedLab
+from tests.e2e.nic_pair import wait_for
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1200)]
 
@@ -74,7 +75,14 @@ def lab(request) -> Iterator[ServedLab]:
 
 @pytest.fixture(scope="module")
 def rows(lab) -> list[Row]:
-    return lab.reach()
+    """Ask everything; what nobody answered is asked once more, for on a busy machine an answer may come too late."""
+    first = lab.reach()
+    again = {row.question: row for row in lab.reach([row.question for row in first if missing(row)])}
+    return [again.get(row.question, row) for row in first]
+
+
+def missing(row: Row) -> bool:
+    return not row.packets and not row.stray and bool(row.tables)
 
 
 def test_exactly_those_reach_each_other_who_should(rows):
@@ -108,6 +116,9 @@ def test_a_packet_too_big_for_the_way_out_is_answered_with_the_size_that_fits(la
         assert "mtu 1500" in run(source, "ip", "route", "get", INTERNET)
 
 
-def test_what_was_received_was_sent_punted_or_counted_as_dropped(lab):
-    found = ask(socket_of(lab.directory, "gw1"))
-    assert found["received"] == found["ended"] > 0
+def test_what_was_received_was_sent_punted_or_counted_as_dropped(lab, rows):
+    def books_agree() -> bool:
+        found = ask(socket_of(lab.directory, "gw1"))
+        return found["received"] == found["ended"] > 0
+
+    wait_for(books_agree)  # a packet may be under way at any moment

@@ -14,8 +14,34 @@ def traces_of(lab_id: str) -> dict[str, list[str]]:
     return {
         "interfaces": [name for _, name in socket.if_nameindex() if name.startswith(f"hd{lab_id}")],
         "processes": [name for name in os.listdir("/proc") if name.isdigit() and _bears(name, lab_id)],
-        "files": [str(path) for path in Path("/run/heddle/labs").glob(lab_id)],
+        "files": [str(path) for path in lab_directories() if path.name == lab_id],
         "settings": [name for name, entry in _ledger().items() if f"/{lab_id}" in "".join(entry["holders"])],
+    }
+
+
+def lab_directories() -> list[Path]:
+    """Return where labs of this process's registry keep their files."""
+    return list((Path(os.environ.get("HEDDLE_RUN_DIR") or "/run/heddle") / "labs").glob("*"))
+
+
+def settings_held_under(folder: Path) -> list[str]:
+    """Return the settings that are held for labs that keep their state under a folder."""
+    return [name for name, entry in _ledger().items() if str(folder) in "".join(entry["holders"])]
+
+
+def free_settings() -> dict[str, str]:
+    """Return what labs change of the system, but for what a lab of somebody else holds at this moment."""
+    before = _ledger()
+    found = {name: Path("/proc/sys", name).read_text() for name in SETTINGS}
+    held = {name.replace(".", "/") for name in (*before, *_ledger())}
+    return {name: value for name, value in found.items() if name not in held}
+
+
+def assert_settings_as_before(before: dict[str, str]) -> None:
+    """Hold what is free now against `free_settings` of an earlier moment: only what was free both times can be told."""
+    after = free_settings()
+    assert {name: after[name] for name in before if name in after} == {
+        name: value for name, value in before.items() if name in after
     }
 
 
@@ -37,8 +63,10 @@ def _bears(process: str, lab_id: str) -> bool:
 
 
 def _ledger() -> dict:
-    path = Path("/run/heddle/settings.json")
-    return json.loads(path.read_text()) if path.exists() else {}
+    try:
+        return json.loads(Path("/run/heddle/settings.json").read_text())
+    except FileNotFoundError:  # nobody holds any
+        return {}
 
 
 NOTHING: dict[str, list[str]] = {"interfaces": [], "processes": [], "files": [], "settings": []}

@@ -124,8 +124,28 @@ class Gateway:
             total += count
         return total
 
+    def forward_first(self, count: int, *to: int) -> None:
+        """Forward until so many frames have come in at port 0: the kernel may hand them over in parts."""
+
+        def all_came() -> bool:
+            self.forward(*to)
+            return bool(self.counters.ports["rx_packets"][0] >= count)
+
+        wait_for(all_came)
+
     def receive(self, port: int) -> int:
         return receive(self.ports, port, self.packets, BURST, self.counters)
+
+    def receive_all(self, port: int, count: int) -> None:
+        """Wait until so many frames are in the first rows, in however many parts they come."""
+        held = 0
+
+        def all_came() -> bool:
+            nonlocal held
+            held += receive(self.ports, port, self.packets[held:], count - held, self.counters)
+            return held == count
+
+        wait_for(all_came)
 
     def settle(self, count: int) -> None:
         settle(self.ports, self.packets, count, self.counters)
