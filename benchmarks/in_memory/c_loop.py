@@ -12,7 +12,7 @@ import numpy as np
 from dataplane.engine.burst import PACKET
 from dataplane.gateway import schema
 from dataplane.gateway.schema import CONNECTION, NEXT_HOP, VPC, Tables
-from dataplane.gateway.state import State
+from dataplane.gateway.state import SEED, State
 
 SOURCE = Path(__file__).with_name("loops.c")
 FLAGS = ("-O3", "-march=native", "-fno-strict-aliasing", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC")
@@ -24,6 +24,7 @@ class CTables(ctypes.Structure):
         for name in (
             "vnis", "vni_slots", "vpcs", "vteps", "vtep_slots", "endpoints", "endpoint_slots", "hops", "templates",
             "own", "ports", "port_words", "connections", "slots", "slot_count", "generation",
+            "seed",
         )
     ]  # fmt: skip
 
@@ -82,4 +83,5 @@ def c_tables(tables: Tables, state: State) -> CTables:
     return CTables(
         **at, vni_slots=len(tables.vnis), vtep_slots=len(tables.vteps), endpoint_slots=len(tables.endpoints),
         port_words=tables.ports.shape[1], slot_count=len(state.slots), generation=int(tables.generation[0]),
+        seed=int(state.counts[SEED]),
     )  # fmt: skip

@@ -152,4 +152,4 @@ def _connect_all(plain: np.ndarray, tables: Tables, state: State) -> None:
         draft["flags"], draft["mapping"], draft["next_hop"] = TRANSLATED, -1, 0
         draft["generation"], draft["out_vni"] = int(tables.generation[0]), 0
         state.draft[1]["mapping"] = -1
-        connect(state, FLOWS, NOW_NS)
+        connect(state, FLOWS, 100, NOW_NS)

@@ -19,7 +19,7 @@ typedef struct {
   const uint8_t *templates;
   const int64_t *own, *ports; int64_t port_words;
   connection_t *connections; const int64_t *slots; int64_t slot_count;
-  int64_t generation;
+  int64_t generation, seed;
 } tables_t;
 
 static inline uint16_t load16(const uint8_t *p) { uint16_t v; memcpy(&v, p, 2); return __builtin_bswap16(v); }
@@ -42,8 +42,9 @@ static inline int64_t mixed2(int64_t a, int64_t b) {
   x = (x ^ (x >> 32)) * GOLDEN;
   return (int64_t)((x ^ (x >> 29)) >> 1);
 }
-static inline int64_t mixed5(int64_t a, int64_t b, int64_t c, int64_t d, int64_t e) {
-  uint64_t x = ((uint64_t)a * GOLDEN) ^ ((uint64_t)b * MIX), y = ((uint64_t)c * MIX) ^ ((uint64_t)d * GOLDEN);
+static inline int64_t mixed5(int64_t a, int64_t b, int64_t c, int64_t d, int64_t e, int64_t seed) {
+  uint64_t x = ((uint64_t)a * GOLDEN) ^ ((uint64_t)b * MIX) ^ (uint64_t)seed;
+  uint64_t y = ((uint64_t)c * MIX) ^ ((uint64_t)d * GOLDEN) ^ (uint64_t)seed;
   x = (x ^ (x >> 29)) * GOLDEN;
   y = (y ^ (y >> 32)) * MIX;
   uint64_t z = x + y + (uint64_t)e * GOLDEN;
@@ -104,7 +105,7 @@ static inline int is_sound(const uint8_t *p, int64_t count, int64_t protocol) {
   return protocol == 6 && count >= 20 && 20 <= header && header <= count;
 }
 
-static inline void read_headers(uint8_t *memory, packet_t *p) {
+static inline void read_headers(uint8_t *memory, packet_t *p, int64_t seed) {
   int64_t at = p->l3, length = p->length, whole = p->at + length - at;
   const uint8_t *ip = memory + at;
   if (p->first_length != length || whole < 28) { drop(p, OTHER); return; }
@@ -123,7 +124,8 @@ static inline void read_headers(uint8_t *memory, packet_t *p) {
   p->length = p->first_length = at + total - p->at;
   p->fragment = 0;
   p->ports = ports;
-  p->hash = mixed5(0, 0xFFFF00000000ll | source, 0, 0xFFFF00000000ll | target, ports << 32 | protocol << 24 | p->vni);
+  int64_t key = ports << 32 | protocol << 24 | p->vni;
+  p->hash = mixed5(0, 0xFFFF00000000ll | source, 0, 0xFFFF00000000ll | target, key, seed);
 }
 
 static inline void leave(uint8_t *memory, packet_t *p, const hop_t *hop, const uint8_t *templates) {
@@ -165,7 +167,7 @@ void encapsulate_burst(uint8_t *memory, packet_t *packets, int64_t count, int64_
     p->node = 0;
     p->routed = 1;
     p->vni = vni;
-    read_headers(memory, p);
+    read_headers(memory, p, 0);
     if (p->node) continue;
     int64_t row = row3(t->endpoints, t->endpoint_slots, vni, p->target_hi, p->target_lo);
     if (row == -1) drop(p, 10);
@@ -213,7 +215,7 @@ void decapsulate_burst(uint8_t *memory, packet_t *packets, int64_t count, int64_
     open_frame(memory, p, t);
   }
   for (int64_t i = 0; i < count; i++)
-    if (packets[i].node == 0) read_headers(memory, packets + i);
+    if (packets[i].node == 0) read_headers(memory, packets + i, t->seed);
 }
 
 static inline const int64_t *bucket_of(const tables_t *t, int64_t hashed) {
@@ -239,7 +241,7 @@ static inline int is_of(const connection_t *c, const packet_t *p, int64_t key) {
 }
 
 __attribute__((noinline)) static int64_t find(const tables_t *t, const packet_t *p, int64_t key) {
-  int64_t hashed = mixed5(p->source_hi, p->source_lo, p->target_hi, p->target_lo, key);
+  int64_t hashed = mixed5(p->source_hi, p->source_lo, p->target_hi, p->target_lo, key, t->seed);
   for (int bucket = 0; bucket < 2; bucket++) {
     const int64_t *slots = t->slots + (hashed >> (bucket * 24) & (t->slot_count / 8 - 1)) * 8;
     for (int n = 0; n < 8 && slots[n]; n++) {
@@ -263,7 +265,7 @@ void translate_burst(uint8_t *memory, packet_t *packets, int64_t count, int64_t 
     p->node = 0;
     p->routed = 1;
     p->vni = vni;
-    read_headers(memory, p);
+    read_headers(memory, p, t->seed);
   }
   for (int64_t i = 0; i < count; i++)
     if (packets[i].node == 0) __builtin_prefetch(bucket_of(t, packets[i].hash), 0, 3);

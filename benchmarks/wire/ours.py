@@ -48,7 +48,7 @@ def encapsulate_burst(memory: Bytes, packets: Rows, count: int, vni: int, tables
         packet.node = 0
         packet.routed = 1
         packet.vni = vni
-        read_headers(memory, packet)
+        read_headers(memory, packet, 0)
         if packet.node == 0:
             row = row3(tables.endpoints, vni, packet.target_hi, packet.target_lo)
             if row == EMPTY:

@@ -119,6 +119,10 @@ class LimitsShape(Shape):
         default=_LIMITS.connections_per_endpoint,
         description="so that one endpoint's flood leaves room for the others",
     )
+    vpc_percent: int = Field(
+        default=_LIMITS.vpc_percent,
+        description="how much of each of these tables a VPC may fill that is alone; 100: all of it",
+    )
 
 
 class TimeoutsShape(Shape):

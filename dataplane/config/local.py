@@ -63,6 +63,9 @@ class Limits:
     fragments: int = 1 << 12
     connections_per_endpoint: int = 1 << 16
     """So that one endpoint's flood leaves room for the others."""
+    vpc_percent: int = 50
+    """How much of each table one VPC may fill if it is alone; where n want more than there is, each gets as much, and
+    for s % a part of 100 - s in 100 + (n - 1) s of it stays free for others. 100: as much as there is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

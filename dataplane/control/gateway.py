@@ -195,4 +195,5 @@ def _occupancy(counts: list[int], local: LocalConfig) -> Mapping[str, Occupancy]
         "mappings": (words.MAPPINGS_USED, words.MAPPINGS_BACK, local.limits.mappings),
         "endpoints_with_connections": (words.OWNERS_USED, words.OWNERS_BACK, local.limits.connections),
     }
-    return {name: Occupancy(used=counts[ever] - counts[back], room=room) for name, (ever, back, room) in used.items()}
+    found = {name: Occupancy(used=counts[ever] - counts[back], room=room) for name, (ever, back, room) in used.items()}
+    return {**found, "fragments": Occupancy(used=counts[words.FRAGMENTS_HELD], room=local.limits.fragments)}

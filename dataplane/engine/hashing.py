@@ -39,10 +39,13 @@ def mixed3(first: int, second: int, third: int) -> Any:
 
 
 @inline
-def mixed5(first: int, second: int, third: int, fourth: int, fifth: int) -> Any:
-    """Return a hash of five words, the key of a connection."""
-    x = (np.uint64(first) * GOLDEN) ^ (np.uint64(second) * MIX)
-    y = (np.uint64(third) * MIX) ^ (np.uint64(fourth) * GOLDEN)
+def mixed5(first: int, second: int, third: int, fourth: int, fifth: int, seed: int) -> Any:
+    """Return a hash of five words, the key of a connection, that nobody can foretell who does not know the seed.
+
+    The seed goes in before what is multiplied, so that words chosen to collide under one collide under no other.
+    """
+    x = (np.uint64(first) * GOLDEN) ^ (np.uint64(second) * MIX) ^ np.uint64(seed)
+    y = (np.uint64(third) * MIX) ^ (np.uint64(fourth) * GOLDEN) ^ np.uint64(seed)
     x = (x ^ (x >> _29)) * GOLDEN
     y = (y ^ (y >> _32)) * MIX
     z = x + y + np.uint64(fifth) * GOLDEN

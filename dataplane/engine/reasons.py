@@ -46,6 +46,9 @@ class Drop(IntEnum):
     BAD_FRAGMENT = 37  # empty, odd, past 65,535, or cut within the transport header (RFC 1858)
     LOST = 38  # was under way when the data process died; known once it runs again
     PUNT_LIMITED = 39  # the VPC, or the port, has had its share of the slow path
+    CONNECTIONS_LIMITED = 40  # the VPC has its share of the connections
+    PORTS_LIMITED = 41  # of the NAT mappings, or of the ports of a public address that others have as well
+    FRAGMENTS_LIMITED = 42  # of the packets whose fragments are remembered
 
 
 class Punt(IntEnum):

@@ -28,11 +28,11 @@ import numpy as np
 from dataplane.engine.burst import LATER_FRAGMENT, ROUTED, drop, punt
 from dataplane.engine.graph import GraphArrays
 from dataplane.engine.reasons import Drop, Punt
-from dataplane.gateway.connections import NOWHERE, connect, end_connection, find_connection, key_of
+from dataplane.gateway.connections import LIMITED, NOWHERE, connect, end_connection, find_connection, key_of
 from dataplane.gateway.decide import ACCEPTED, NO_CONNECTION, decide, let_go
 from dataplane.gateway.kinds import ON
 from dataplane.gateway.quoted import is_error
-from dataplane.gateway.schema import DECIDED, FROM_PARTNER, OUTSIDE, OWN_PER_ENDPOINT, REPLY, Tables
+from dataplane.gateway.schema import DECIDED, FROM_PARTNER, OUTSIDE, OWN_PER_ENDPOINT, OWN_VPC_PERCENT, REPLY, Tables
 from dataplane.gateway.state import State
 from dataplane.gateway.track import ACK, FIN, FLAGS_AT, PROVIDER_SIDE, RST, SYN, carry, comes_from_its_side, lead
 from dataplane.jit import Bytes, Row, Rows, element, inline, kernel, part
@@ -127,10 +127,10 @@ def _open(packet: Row, memory: Bytes, tables: Tables, state: State, now_ns: int)
         return UNREACHABLE
     if verdict != ACCEPTED:
         return verdict
-    row = connect(state, tables.own[OWN_PER_ENDPOINT], now_ns)
-    if row == NOWHERE:
+    row = connect(state, tables.own[OWN_PER_ENDPOINT], tables.own[OWN_VPC_PERCENT], now_ns)
+    if row < 0:
         let_go(state)
-        return Drop.CONNECTIONS_FULL.value
+        return Drop.CONNECTIONS_LIMITED.value if row == LIMITED else Drop.CONNECTIONS_FULL.value
     packet.connection = row
     return ACCEPTED
 

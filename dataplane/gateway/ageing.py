@@ -2,15 +2,18 @@
 
 A round over all rows ever used takes ROUND_NS, however often the data process calls: each call looks at as many as the
 time since the last one is worth, AT_ONCE at most. So a connection lives its time-out and a round more at most.
+Packets whose fragments did not all come go the same way, so that they count against nobody any more.
 A look also tells the partner of connections that had packets since the last one.
 """
 
 from dataplane.gateway.connections import end_connection
+from dataplane.gateway.fragments import forget_fragment
 from dataplane.gateway.journal import note
 from dataplane.gateway.schema import (
     CLOSING,
     ESTABLISHED,
     FROM_PARTNER,
+    OWN_FRAGMENT_TIMEOUT_S,
     OWN_ICMP_TIMEOUT_S,
     OWN_OTHER_TIMEOUT_S,
     OWN_TCP_TIMEOUT_S,
@@ -20,8 +23,19 @@ from dataplane.gateway.schema import (
     SEEN_REPLY,
     Tables,
 )
-from dataplane.gateway.state import AGED_ENDED, AGED_NEXT, AGED_NS, JOURNAL_ON, PAIRS_USED, UPDATED, State
-from dataplane.jit import Row, inline, kernel
+from dataplane.gateway.state import (
+    AGED_ENDED,
+    AGED_NEXT,
+    AGED_NS,
+    FRAGMENTS_AGED_NS,
+    FRAGMENTS_HELD,
+    FRAGMENTS_NEXT,
+    JOURNAL_ON,
+    PAIRS_USED,
+    UPDATED,
+    State,
+)
+from dataplane.jit import Row, element, inline, kernel
 from dataplane.packet.transport import ICMP, ICMPV6, TCP, UDP
 
 SECOND_NS = 1_000_000_000
@@ -46,6 +60,7 @@ def timeout_s(tables: Tables, protocol: int, flags: int) -> int:
 def age(tables: Tables, state: State, now_ns: int) -> int:
     """Look at the pairs that are due, between two bursts; return how many connections ended."""
     counts = state.counts
+    _age_fragments(tables, state, now_ns)
     used = counts[PAIRS_USED]
     elapsed_ns = min(now_ns - counts[AGED_NS], ROUND_NS)
     if used == 0 or elapsed_ns < 0:
@@ -63,6 +78,26 @@ def age(tables: Tables, state: State, now_ns: int) -> int:
             ended += _look(tables, state, 2 * pair, now_ns)
     counts[AGED_ENDED] += ended
     return ended
+
+
+@element
+def _age_fragments(tables: Tables, state: State, now_ns: int) -> None:
+    """Look at the rows of fragments that are due."""
+    counts, size = state.counts, state.fragments.shape[0]
+    elapsed_ns = min(now_ns - counts[FRAGMENTS_AGED_NS], ROUND_NS)
+    if counts[FRAGMENTS_HELD] == 0 or elapsed_ns < 0:
+        counts[FRAGMENTS_AGED_NS] = now_ns
+        return
+    due = elapsed_ns * size // ROUND_NS
+    if due == 0:
+        return
+    counts[FRAGMENTS_AGED_NS] = now_ns
+    oldest_ns = now_ns - tables.own[OWN_FRAGMENT_TIMEOUT_S] * SECOND_NS
+    for _ in range(min(due, AT_ONCE)):
+        slot = counts[FRAGMENTS_NEXT]
+        counts[FRAGMENTS_NEXT] = slot + 1 if slot + 1 < size else 0
+        if state.fragments[slot].vni != 0 and state.fragments[slot].seen_ns < oldest_ns:
+            forget_fragment(state, slot)
 
 
 @inline

@@ -14,6 +14,7 @@ What is decided here, beyond what the configuration says outright:
 - Of the underlay all ports are used; of the other sides the first of each.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Address
 
@@ -105,12 +106,14 @@ def _vpcs(local: LocalConfig, network: NetworkConfig, rules: Rules, lengths: Seq
     """Return VPC rows."""
     found = np.zeros(len(network.vpcs), dtype=schema.VPC)
     share = local.nat_ports
+    users = Counter(vpc.nat for vpc in network.vpcs)
     rows = []
     for vpc, masks in zip(network.vpcs, lengths, strict=True):
         inward, outward, border = rules.of(vpc)
         nat = (int(vpc.nat), share.first, share.last) if vpc.nat is not None else (0, 0, 0)
         realm = REALMS.index(vpc.realm)
-        rows.append((vpc.vni, gateway_mac(vpc.vni), *masks, *inward, *outward, *nat, *border, realm))
+        shared = vpc.nat is not None and users[vpc.nat] > 1
+        rows.append((vpc.vni, gateway_mac(vpc.vni), *masks, *inward, *outward, *nat, *border, realm, shared))
     if rows:
         found[:] = rows
     return found
@@ -140,5 +143,6 @@ def _own(local: LocalConfig, site: Site, active: bool, taken_vtep: IPv4Address |
     found[schema.OWN_OTHER_TIMEOUT_S] = timeouts.other_s
     found[schema.OWN_FRAGMENT_TIMEOUT_S] = timeouts.fragment_s
     found[schema.OWN_PER_ENDPOINT] = local.limits.connections_per_endpoint
+    found[schema.OWN_VPC_PERCENT] = local.limits.vpc_percent
     found[schema.OWN_NAT_FIRST], found[schema.OWN_NAT_LAST] = local.nat_ports.first, local.nat_ports.last
     return found

@@ -7,8 +7,8 @@ addresses have different keys, and nothing is ever found without one. Of a gener
 alone, which holds for `generation` and no other.
 
 Limits: a connection is refused where no pair of rows is free, where the endpoint that it counts against has its share
-already (who opened it; the one that it is opened to where that comes from outside), or where both buckets of a key
-are full (`buckets`). Nothing that lives is ever pushed out.
+already (who opened it; the one that it is opened to where that comes from outside), where that one's VPC has its share
+(`shares`), or where both buckets of a key are full (`buckets`). Nothing that lives is ever pushed out.
 
 Packets of a burst name rows until they are rewritten, so the rows of what ends stay as they are, and are not given to
 another connection, until the next burst.
@@ -20,11 +20,22 @@ from dataplane.gateway.journal import note
 from dataplane.gateway.lookup import place
 from dataplane.gateway.mappings import forget
 from dataplane.gateway.schema import FROM_PARTNER, OUTSIDE, REPLY
-from dataplane.gateway.state import ENDED, OWNERS_BACK, PAIRS_BACK, PAIRS_HELD, UPDATED, State, empty_state
+from dataplane.gateway.shares import CONNECTIONS, LIMITED, charge, discharge
+from dataplane.gateway.state import (
+    ENDED,
+    OWNERS_BACK,
+    PAIRS_BACK,
+    PAIRS_HELD,
+    PAIRS_USED,
+    SEED,
+    UPDATED,
+    State,
+    empty_state,
+)
 from dataplane.jit import Row, element, inline, kernel
 from dataplane.packet.intrinsics import prefetch, prefetch_to_write
 
-__all__ = ["State", "connect", "empty_state", "end_connection", "find_connection", "release_ended"]
+__all__ = ["LIMITED", "State", "connect", "empty_state", "end_connection", "find_connection", "release_ended"]
 
 SECOND_LINE = 64
 """Of the cache lines of a row the one with what packets are changed to, and counted."""
@@ -45,15 +56,15 @@ def swapped(ports: int) -> int:
 
 
 @inline
-def hash_of(row: Row) -> int:
+def hash_of(row: Row, seed: int) -> int:
     """Return the hash under which a row of a connection is found."""
-    return mixed5(row.source_hi, row.source_lo, row.target_hi, row.target_lo, row.key)
+    return mixed5(row.source_hi, row.source_lo, row.target_hi, row.target_lo, row.key, seed)
 
 
 @inline
 def find_connection(state: State, source_hi: int, source_lo: int, target_hi: int, target_lo: int, key: int) -> int:
     """Return the row of a packet as it arrives, or NOWHERE."""
-    hashed = mixed5(source_hi, source_lo, target_hi, target_lo, key)
+    hashed = mixed5(source_hi, source_lo, target_hi, target_lo, key, state.counts[SEED])
     for bucket in range(2):
         at = first_slot(state.slots, hashed, bucket)
         for slot in range(at, at + SLOTS):
@@ -126,9 +137,26 @@ def _find_owner(state: State, hashed: int, vni: int, hi: int, lo: int) -> int:
 
 
 @element
-def _charge(state: State, limit: int, vni: int, hi: int, lo: int) -> int:
-    """Count a connection against an endpoint; return the endpoint's row, or NOWHERE where that is too many."""
-    hashed = mixed3(vni, hi, lo)
+def _charge(state: State, limit: int, percent: int, vni: int, hi: int, lo: int) -> int:
+    """Count a connection against an endpoint and its VPC; return the endpoint's row.
+
+    Or NOWHERE where that is too many for the endpoint, LIMITED where it is for the VPC.
+    """
+    free = state.pairs.shape[0] - state.counts[PAIRS_USED] + state.counts[PAIRS_BACK]
+    account = charge(state, CONNECTIONS, vni, free, percent)
+    if account < 0:
+        return account
+    owner = _charge_endpoint(state, limit, vni, hi, lo)
+    if owner == NOWHERE:
+        discharge(state, account)
+    else:
+        state.owners[owner, 4] = account
+    return owner
+
+
+@inline
+def _charge_endpoint(state: State, limit: int, vni: int, hi: int, lo: int) -> int:
+    hashed = mixed3(vni ^ state.counts[SEED], hi, lo)
     owner = _find_owner(state, hashed, vni, hi, lo)
     if owner == NOWHERE:
         owner = take_row(state.owners_back, state.counts, OWNERS_BACK)
@@ -149,10 +177,12 @@ def _charge(state: State, limit: int, vni: int, hi: int, lo: int) -> int:
 
 @element
 def _discharge(state: State, owner: int) -> None:
-    """Count one connection less against an endpoint."""
+    """Count one connection less against an endpoint and its VPC."""
+    discharge(state, state.owners[owner, 4])
     state.owners[owner, 3] -= 1
     if state.owners[owner, 3] == 0:
-        hashed = mixed3(state.owners[owner, 0], state.owners[owner, 1], state.owners[owner, 2])
+        vni = state.owners[owner, 0] ^ state.counts[SEED]
+        hashed = mixed3(vni, state.owners[owner, 1], state.owners[owner, 2])
         take_out(state.owner_index, hashed, owner)
         give_back(state.owners_back, state.counts, OWNERS_BACK, owner)
 
@@ -203,8 +233,10 @@ def _copy(to: Row, draft: Row, pair: int, owner: int, now_ns: int) -> None:
 
 
 @kernel
-def connect(state: State, limit: int, now_ns: int) -> int:
-    """Make the connection in the draft, whose first row is given; return that row, or NOWHERE where it is refused.
+def connect(state: State, limit: int, percent: int, now_ns: int) -> int:
+    """Make the connection in the draft, whose first row is given; return that row.
+
+    Or NOWHERE where there is no room or the endpoint has its `limit`, LIMITED where its VPC has its share (`shares`).
 
     The mappings that the draft names are the connection's from then on: the caller counted the references, and takes
     them back where it is refused. Where the answers' key is already one of an older generation's, that one ends.
@@ -217,23 +249,23 @@ def connect(state: State, limit: int, now_ns: int) -> int:
             return NOWHERE
         end_connection(state, other)
     if forward.key & VNI == OUTSIDE:
-        owner = _charge(state, limit, forward.out_vni, forward.new_target_hi, forward.new_target_lo)
+        owner = _charge(state, limit, percent, forward.out_vni, forward.new_target_hi, forward.new_target_lo)
     else:
-        owner = _charge(state, limit, forward.key & VNI, forward.source_hi, forward.source_lo)
-    if owner == NOWHERE:
-        return NOWHERE
+        owner = _charge(state, limit, percent, forward.key & VNI, forward.source_hi, forward.source_lo)
+    if owner < 0:
+        return owner
     pair = take_row(state.pairs, state.counts, PAIRS_BACK)
     if pair == NOWHERE:
         _discharge(state, owner)
         return NOWHERE
-    row = 2 * pair
+    row, seed = 2 * pair, state.counts[SEED]
     _copy(state.connections[row], forward, row + 1, owner, now_ns)
     _copy(state.connections[row + 1], back, row, owner, now_ns)
-    if not put(state.slots, hash_of(forward), row):
+    if not put(state.slots, hash_of(forward, seed), row):
         _undo(state, pair, owner)
         return NOWHERE
-    if not put(state.slots, hash_of(back), row + 1):
-        take_out(state.slots, hash_of(forward), row)
+    if not put(state.slots, hash_of(back, seed), row + 1):
+        take_out(state.slots, hash_of(forward, seed), row)
         _undo(state, pair, owner)
         return NOWHERE
     note(state, UPDATED, row, 0)
@@ -256,7 +288,7 @@ def end_connection(state: State, row: int) -> None:
     pair = row >> 1
     for side in range(2 * pair, 2 * pair + 2):
         each = state.connections[side]
-        take_out(state.slots, hash_of(each), side)
+        take_out(state.slots, hash_of(each, state.counts[SEED]), side)
         if each.mapping >= 0:
             forget(state, each.mapping)
         each.mapping = NOWHERE

@@ -29,10 +29,11 @@ def fragment_kind(offset: int, has_more: int) -> int:
 
 
 @inline
-def finish(memory: Bytes, packet: Row, l4: int, l4_bytes: int, protocol: int, fragment: int) -> None:
+def finish(memory: Bytes, packet: Row, l4: int, l4_bytes: int, protocol: int, fragment: int, seed: int) -> None:
     """Fill in ports and hash of a packet whose IP header was read, or drop it for its transport header.
 
-    A later fragment has no ports; whoever finds its first one fills them in. The last four are fields of the row.
+    A later fragment has no ports; whoever finds its first one fills them in. `l4` to `fragment` are fields of the row;
+    `seed` is that of the hash.
     """
     if fragment != LATER_FRAGMENT:
         end = packet.at + packet.first_length
@@ -41,11 +42,11 @@ def finish(memory: Bytes, packet: Row, l4: int, l4_bytes: int, protocol: int, fr
             fail(packet, ports)
             return
         packet.ports = ports
-    packet.hash = hash_of(packet)
+    packet.hash = hash_of(packet, seed)
 
 
 @inline
-def hash_of(packet: Row) -> Any:
+def hash_of(packet: Row, seed: int) -> Any:
     """Return the hash of a packet's flow, under which its connection is found."""
     key = key_of(packet.ports, packet.protocol, packet.vni)
-    return mixed5(packet.source_hi, packet.source_lo, packet.target_hi, packet.target_lo, key)
+    return mixed5(packet.source_hi, packet.source_lo, packet.target_hi, packet.target_lo, key, seed)

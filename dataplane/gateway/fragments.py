@@ -5,16 +5,19 @@ gets its ports, protocol and hash from there, and then finds the same connection
 dropped: nothing is held back, so nothing can be made to fill up. A later one that overlaps the first could change the
 ports that were judged, and is dropped (RFC 3128; RFC 5722).
 
-Rows lie in buckets of eight, two for each key; one whose time is over is free. Where all 16 are taken the packet is
-dropped and counted: packets that are under way keep their rows.
+Rows lie in buckets of eight, two for each key. A row is free again when as many bytes came as the packet has, or when
+its time is over. Where all 16 are taken, or the VPC has its share of all rows (`shares`), the packet is dropped and
+counted: packets that are under way keep their rows.
 """
 
 from dataplane.engine.burst import FIRST_FRAGMENT
 from dataplane.engine.hashing import mixed5
 from dataplane.engine.reasons import Drop
-from dataplane.gateway.schema import OWN_FRAGMENT_TIMEOUT_S, Tables
-from dataplane.gateway.state import State
+from dataplane.gateway.schema import OWN_FRAGMENT_TIMEOUT_S, OWN_VPC_PERCENT, Tables
+from dataplane.gateway.shares import FRAGMENTS, LIMITED, charge, discharge
+from dataplane.gateway.state import FRAGMENTS_HELD, SEED, State
 from dataplane.jit import Bytes, Row, element, inline
+from dataplane.packet.ipv4 import MORE_FRAGMENTS
 from dataplane.packet.memory import load16
 
 SLOTS = 8
@@ -46,18 +49,21 @@ def _is_of(row: Row, packet: Row) -> bool:
 
 @inline
 def _find(state: State, packet: Row, oldest_ns: int, wants_free: bool) -> int:
-    """Return the row of a packet's first fragment; else a free one where that is wanted; else NONE."""
+    """Return the row of a packet's first fragment; else, where that is wanted, one of the emptier bucket; else NONE."""
     tail = packet.fragment_id ^ packet.vni << 40
-    hashed = mixed5(packet.source_hi, packet.source_lo, packet.target_hi, packet.target_lo, tail)
+    seed = state.counts[SEED]
+    hashed = mixed5(packet.source_hi, packet.source_lo, packet.target_hi, packet.target_lo, tail, seed)
     buckets = state.fragments.shape[0] // SLOTS
-    free = NONE
+    free, most = NONE, 0
     for bucket in range(2):
         at = (hashed >> (bucket * 24) & (buckets - 1)) * SLOTS
+        room = 0
         for slot in range(at, at + SLOTS):
             row = state.fragments[slot]
             if row.vni == 0 or row.seen_ns < oldest_ns:
-                if free == NONE:
-                    free = slot
+                room += 1
+                if room > most:
+                    free, most = slot, room
             elif _is_of(row, packet):
                 return slot
     return free if wants_free else NONE
@@ -73,6 +79,9 @@ def follow(memory: Bytes, packet: Row, tables: Tables, state: State, now_ns: int
         return Drop.FRAGMENTS_FULL.value if is_first else Drop.FRAGMENT_WITHOUT_FIRST.value
     row = state.fragments[slot]
     if is_first:
+        reason = _take(packet, tables, state, row, oldest_ns)
+        if reason != FOLLOWED:
+            return reason
         row.source_hi = packet.source_hi
         row.source_lo = packet.source_lo
         row.target_hi = packet.target_hi
@@ -90,4 +99,45 @@ def follow(memory: Bytes, packet: Row, tables: Tables, state: State, now_ns: int
     packet.protocol = row.protocol
     packet.ports = row.ports
     packet.hash = row.hash
+    row.come_bytes += packet.l4_bytes
+    if not _has_more(memory, packet):
+        row.whole_bytes = _offset_of(memory, packet) + packet.l4_bytes
+    if 0 < row.whole_bytes <= row.come_bytes:
+        forget_fragment(state, slot)
     return FOLLOWED
+
+
+@inline
+def _take(packet: Row, tables: Tables, state: State, row: Row, oldest_ns: int) -> int:
+    """Make a row the packet's, if it is not yet, and count it; FOLLOWED or why not."""
+    if row.vni != 0 and row.seen_ns >= oldest_ns:
+        return FOLLOWED
+    if row.vni != 0:
+        discharge(state, row.account)
+        state.counts[FRAGMENTS_HELD] -= 1
+        row.vni = 0
+    free = state.fragments.shape[0] - state.counts[FRAGMENTS_HELD]
+    account = charge(state, FRAGMENTS, packet.vni, free, tables.own[OWN_VPC_PERCENT])
+    if account < 0:
+        return Drop.FRAGMENTS_LIMITED.value if account == LIMITED else Drop.FRAGMENTS_FULL.value
+    row.account = account
+    row.come_bytes = packet.l4_bytes
+    row.whole_bytes = 0
+    state.counts[FRAGMENTS_HELD] += 1
+    return FOLLOWED
+
+
+@inline
+def _has_more(memory: Bytes, packet: Row) -> bool:
+    """Whether a later fragment is not the last one."""
+    if packet.family == 4:
+        return load16(memory, packet.l3 + 6) & MORE_FRAGMENTS != 0
+    return load16(memory, packet.l4 - 6) & 1 != 0
+
+
+@inline
+def forget_fragment(state: State, slot: int) -> None:
+    """Make a row free again."""
+    discharge(state, state.fragments[slot].account)
+    state.fragments[slot].vni = 0
+    state.counts[FRAGMENTS_HELD] -= 1

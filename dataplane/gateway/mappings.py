@@ -22,11 +22,13 @@ import numpy as np
 
 from dataplane.engine.hashing import mixed2, mixed3
 from dataplane.gateway.buckets import ROW, SLOTS, first_slot, give_back, put, take_out, take_row
-from dataplane.gateway.state import BITMAP_WORDS, MAPPINGS_BACK, POOLS_BACK, SEED, State
+from dataplane.gateway.shares import MAPPINGS, charge, discharge
+from dataplane.gateway.state import BITMAP_WORDS, MAPPINGS_BACK, MAPPINGS_USED, POOLS_BACK, SEED, State
 from dataplane.jit import Grid, element, inline
 from dataplane.packet.transport import ICMP, TCP, UDP
 
 NO_MAPPING = -1
+VNI = 0xFF_FFFF
 ROCE_PORT = 4791
 FIRST_UNPRIVILEGED = 1024
 LAST_PORT = 65535
@@ -52,7 +54,7 @@ def _find_out(state: State, hashed: int, inside: int, key: int, public: int) -> 
 @element
 def mapping_from(state: State, public: int, port: int, protocol: int) -> int:
     """Return the mapping of a public address and port, or NO_MAPPING."""
-    hashed = mixed3(public, port, protocol)
+    hashed = mixed3(public ^ state.counts[SEED], port, protocol)
     for bucket in range(2):
         at = first_slot(state.mapping_in, hashed, bucket)
         for slot in range(at, at + SLOTS):
@@ -66,7 +68,9 @@ def mapping_from(state: State, public: int, port: int, protocol: int) -> int:
 
 
 @element
-def mapping_for(state: State, inside: int, key: int, public: int, first: int, last: int, wanted: int) -> int:
+def mapping_for(
+    state: State, inside: int, key: int, public: int, first: int, last: int, wanted: int, percent: int, of_ports: int
+) -> int:
     """Return the mapping of an endpoint's address and port, made where there is none, with one more reference.
 
     Args:
@@ -77,11 +81,13 @@ def mapping_for(state: State, inside: int, key: int, public: int, first: int, la
         first: of the ports that may be given.
         last: of them.
         wanted: the public port that it must have (a partner gave it), or -1.
+        percent: the VPC's share of the mappings (`shares`).
+        of_ports: its share of the ports of the public address.
 
     Returns:
-        A row, or NO_MAPPING: ports or rows are used up, or the wanted port is another's.
+        A row. NO_MAPPING: ports or rows are used up, or the wanted port is another's; LIMITED: the VPC has its share.
     """
-    hashed = mixed3(inside, key, public)
+    hashed = mixed3(inside ^ state.counts[SEED], key, public)
     found = _find_out(state, hashed, inside, key, public)
     if found != NO_MAPPING:
         if wanted >= 0 and state.mappings[found].public_port != wanted:
@@ -97,14 +103,30 @@ def mapping_for(state: State, inside: int, key: int, public: int, first: int, la
         port = _free_port(state, pool, key >> 32, protocol, first, last, hashed)
     elif _bit(state.port_bits, pool, wanted):
         port = NO_MAPPING
-    row = NO_MAPPING
-    if port >= 0:
-        row = take_row(state.mappings_back, state.counts, MAPPINGS_BACK)
-    if row != NO_MAPPING and not _index(state, row, hashed, mixed3(public, port, protocol)):
-        give_back(state.mappings_back, state.counts, MAPPINGS_BACK, row)
-        row = NO_MAPPING
-    if row == NO_MAPPING:
+    if port < 0:
         _leave_pool(state, pool)
+        return NO_MAPPING
+    account, port_account = _charge(state, key & VNI, pool, last - first + 1, percent, of_ports)
+    row = account if account < 0 else _made(state, hashed, pool, inside, key, public, port)
+    if row >= 0:
+        state.mappings[row].account = account
+        state.mappings[row].port_account = port_account
+        return row
+    if account >= 0:
+        discharge(state, account)
+        discharge(state, port_account)
+    _leave_pool(state, pool)
+    return row
+
+
+@inline
+def _made(state: State, hashed: int, pool: int, inside: int, key: int, public: int, port: int) -> int:
+    """Return a new mapping with a port of its pool, or NO_MAPPING where there is no room."""
+    row = take_row(state.mappings_back, state.counts, MAPPINGS_BACK)
+    if row == NO_MAPPING:
+        return NO_MAPPING
+    if not _index(state, row, hashed, mixed3(public ^ state.counts[SEED], port, key >> 24 & 0xFF)):
+        give_back(state.mappings_back, state.counts, MAPPINGS_BACK, row)
         return NO_MAPPING
     mapping = state.mappings[row]
     mapping.inside = inside
@@ -118,6 +140,20 @@ def mapping_for(state: State, inside: int, key: int, public: int, first: int, la
     return row
 
 
+@inline
+def _charge(state: State, vni: int, pool: int, ports: int, percent: int, of_ports: int) -> tuple[int, int]:
+    """Count a mapping and its port against a VPC; return both accounts, or in place of the first why not."""
+    free = state.mappings.shape[0] - state.counts[MAPPINGS_USED] + state.counts[MAPPINGS_BACK]
+    account = charge(state, MAPPINGS, vni, free, percent)
+    if account < 0:
+        return account, account
+    port_account = charge(state, state.pools[pool, 0], vni, ports - state.pools[pool, 1], of_ports)
+    if port_account < 0:
+        discharge(state, account)
+        return port_account, port_account
+    return account, port_account
+
+
 @element
 def forget(state: State, row: int) -> None:
     """Take one reference back; the last one ends the mapping and frees its port."""
@@ -126,8 +162,11 @@ def forget(state: State, row: int) -> None:
     if mapping.references > 0:
         return
     protocol = mapping.key >> 24 & 0xFF
-    take_out(state.mapping_out, mixed3(mapping.inside, mapping.key, mapping.public), row)
-    take_out(state.mapping_in, mixed3(mapping.public, mapping.public_port, protocol), row)
+    seed = state.counts[SEED]
+    take_out(state.mapping_out, mixed3(mapping.inside ^ seed, mapping.key, mapping.public), row)
+    take_out(state.mapping_in, mixed3(mapping.public ^ seed, mapping.public_port, protocol), row)
+    discharge(state, mapping.account)
+    discharge(state, mapping.port_account)
     _clear_bit(state.port_bits, mapping.pool, mapping.public_port)
     state.pools[mapping.pool, 1] -= 1
     _leave_pool(state, mapping.pool)

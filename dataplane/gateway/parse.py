@@ -16,6 +16,7 @@ from dataplane.gateway.parse_ipv4 import read_ipv4
 from dataplane.gateway.parse_ipv6 import read_ipv6
 from dataplane.gateway.parse_plain import read_plain
 from dataplane.gateway.schema import Tables
+from dataplane.gateway.state import SEED, State
 from dataplane.jit import Bytes, Row, Rows, element, inline
 from dataplane.packet import ethernet
 from dataplane.packet.memory import load16
@@ -29,33 +30,33 @@ def parse(
     memory: Bytes,
     graph: GraphArrays,
     tables: Tables,
-    state: object,
+    state: State,
     now_ns: int,
 ) -> None:
     """Fill in what the headers say; ARP and neighbour discovery go to the slow path."""
-    following = graph.next[node, ON]
+    following, seed = graph.next[node, ON], state.counts[SEED]
     for i in range(count):
         packet = packets[i]
         if packet.node == node:
             packet.node = following
-            read_headers(memory, packet)
+            read_headers(memory, packet, seed)
 
 
 @inline
-def read_headers(memory: Bytes, packet: Row) -> None:
+def read_headers(memory: Bytes, packet: Row, seed: int) -> None:
     """Fill in a row whose `l3` is known; or let the packet end here."""
-    if not read_plain(memory, packet):
-        read_any(memory, packet)
+    if not read_plain(memory, packet, seed):
+        read_any(memory, packet, seed)
 
 
 @element
-def read_any(memory: Bytes, packet: Row) -> None:
+def read_any(memory: Bytes, packet: Row, seed: int) -> None:
     """Do so for a packet of any kind."""
     kind = load16(memory, packet.l3 - 2)
     if kind == ethernet.IPV4:
-        read_ipv4(memory, packet)
+        read_ipv4(memory, packet, seed)
     elif kind == ethernet.IPV6:
-        read_ipv6(memory, packet)
+        read_ipv6(memory, packet, seed)
     elif kind == ethernet.ARP:
         punt(packet, Punt.ARP)
     elif kind in (ethernet.VLAN, ethernet.SERVICE_VLAN):

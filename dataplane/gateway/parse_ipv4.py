@@ -13,7 +13,7 @@ from dataplane.packet.transport import TCP, TCP_BYTES
 
 
 @inline
-def read_ipv4(memory: Bytes, packet: Row) -> None:
+def read_ipv4(memory: Bytes, packet: Row, seed: int) -> None:
     """Fill in a row whose `l3` is an IPv4 header, by the frame's type; or let the packet end here."""
     at = packet.l3
     header = ipv4.header_of(memory, at, packet.at + packet.first_length - at, packet.at + packet.length - at)
@@ -41,7 +41,7 @@ def read_ipv4(memory: Bytes, packet: Row) -> None:
     elif (fragment == NOT_A_FRAGMENT or _is_sound_fragment(memory, packet)) and (
         packet.outer_ecn <= 0 or _take_mark(memory, packet)
     ):
-        finish(memory, packet, l4, l4_bytes, protocol, fragment)
+        finish(memory, packet, l4, l4_bytes, protocol, fragment, seed)
 
 
 @element

@@ -22,7 +22,7 @@ from dataplane.packet.transport import (
 
 
 @element
-def read_ipv6(memory: Bytes, packet: Row) -> None:
+def read_ipv6(memory: Bytes, packet: Row, seed: int) -> None:
     """Fill in a row whose `l3` is an IPv6 header, by the frame's type; or let the packet end here."""
     at = packet.l3
     fault = ipv6.header_fault(memory, at, packet.at + packet.first_length - at, packet.at + packet.length - at)
@@ -43,7 +43,7 @@ def read_ipv6(memory: Bytes, packet: Row) -> None:
         fail(packet, fault)
         return
     packet.l4_bytes = end - packet.l4
-    finish(memory, packet, packet.l4, packet.l4_bytes, packet.protocol, packet.fragment)
+    finish(memory, packet, packet.l4, packet.l4_bytes, packet.protocol, packet.fragment, seed)
     if packet.node >= 0 and not _is_for_slow_path(memory, packet) and _may_be(packet):
         _take_mark(memory, packet)
 

@@ -34,7 +34,7 @@ def plain_total(memory: Bytes, at: int, whole: int) -> int:
 
 
 @inline
-def read_plain(memory: Bytes, packet: Row) -> bool:
+def read_plain(memory: Bytes, packet: Row, seed: int) -> bool:
     """Fill in a row whose `l3` is known; False, with nothing done, where the packet is not plain."""
     at, length = packet.l3, packet.length
     whole = packet.at + length - at
@@ -60,7 +60,7 @@ def read_plain(memory: Bytes, packet: Row) -> bool:
     packet.first_length = at + total - packet.at
     packet.fragment = NOT_A_FRAGMENT
     packet.ports = ports
-    packet.hash = mixed5(0, V4_PREFIX | source, 0, V4_PREFIX | target, key_of(ports, protocol, packet.vni))
+    packet.hash = mixed5(0, V4_PREFIX | source, 0, V4_PREFIX | target, key_of(ports, protocol, packet.vni), seed)
     return True
 
 

@@ -5,13 +5,15 @@
 generation, so that the first packet that comes here is admitted anew, and finds its mapping.
 
 A connection that packets came for here is nobody else's to end. A record about a key or a public port that is another
-connection's here is refused and counted; so is one for which there is no room.
+connection's here is refused and counted; so is one for which there is no room. A VPC's share (`shares`) is the
+partner's business: what it told counts against it, and is never refused for it.
 """
 
 from dataplane.gateway.connections import NOWHERE, VNI, connect, end_connection, find_connection
 from dataplane.gateway.journal import describe
 from dataplane.gateway.mappings import NO_MAPPING, forget, mapping_for
 from dataplane.gateway.schema import DECIDED, FROM_PARTNER, OWN_PER_ENDPOINT, REPLY, Tables
+from dataplane.gateway.shares import WHOLE_PERCENT as ALL
 from dataplane.gateway.state import (
     ENDED,
     JOURNAL_HEAD,
@@ -153,8 +155,8 @@ def _make(tables: Tables, state: State, record: Row, now_ns: int) -> bool:
     back.next_hop = NOWHERE
     if not _take_mappings(state, record, forward, back):
         return False
-    row = connect(state, tables.own[OWN_PER_ENDPOINT], now_ns - max(record.idle_ns, 0))
-    if row == NOWHERE:
+    row = connect(state, tables.own[OWN_PER_ENDPOINT], ALL, now_ns - max(record.idle_ns, 0))
+    if row < 0:
         if forward.mapping != NO_MAPPING:
             forget(state, forward.mapping)
         if back.mapping != NO_MAPPING:
@@ -172,14 +174,14 @@ def _take_mappings(state: State, record: Row, forward: Row, back: Row) -> bool:
     if record.mapped & 1:
         key = (record.key >> 48 & 0xFFFF) << 32 | low
         public, port = record.new_source_lo & V4, record.new_ports >> 16 & 0xFFFF
-        forward.mapping = mapping_for(state, record.source_lo & V4, key, public, 0, 0, port)
-        if forward.mapping == NO_MAPPING:
+        forward.mapping = mapping_for(state, record.source_lo & V4, key, public, 0, 0, port, ALL, ALL)
+        if forward.mapping < 0:
             return False
     if record.mapped & 2:
         key = (record.new_ports & 0xFFFF) << 32 | low & ~VNI | record.out_vni
         public, port = record.target_lo & V4, record.key >> 32 & 0xFFFF
-        back.mapping = mapping_for(state, record.new_target_lo & V4, key, public, 0, 0, port)
-        if back.mapping == NO_MAPPING:
+        back.mapping = mapping_for(state, record.new_target_lo & V4, key, public, 0, 0, port, ALL, ALL)
+        if back.mapping < 0:
             if forward.mapping != NO_MAPPING:
                 forget(state, forward.mapping)
             return False

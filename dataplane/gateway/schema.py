@@ -39,6 +39,7 @@ VPC = _row(
     "border",  # rows of `rules` that the border firewall goes through, for what the VPC opens
     "border_count",
     "realm",
+    "nat_shared",  # 1 where the NAT address is another VPC's as well
 )
 NEXT_HOP = _row(
     "kind",
@@ -116,6 +117,8 @@ OWN_TAKEN_VTEP = 10
 """The partner's VTEP address while this gateway does its work, 0 at other times: it is served like the own one."""
 OWN_NAT_FIRST, OWN_NAT_LAST = 11, 12
 """The ports of this gateway's share, for what is translated to its own address on the provider port."""
+OWN_VPC_PERCENT = 13
+"""How much of a table that traffic fills one VPC alone may have (`shares`)."""
 OWN_WORDS = 16
 
 CONNECTION = _row(

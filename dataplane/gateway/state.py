@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dataplane.config.limit import MOST_VPCS
 from dataplane.config.local import Limits
 from dataplane.gateway.buckets import index_slots
 from dataplane.gateway.schema import CONNECTION
@@ -27,6 +28,8 @@ MAPPING = _row(
     "public_port",
     "references",  # rows of connections whose source it translates
     "pool",
+    "account",  # what it counts against (`shares`): its VPC's mappings
+    "port_account",  # and its VPC's ports of the public address
 )
 """A NAT mapping: an endpoint's address and port, and what they are outside, towards everyone (RFC 4787, REQ-1)."""
 
@@ -42,6 +45,9 @@ FRAGMENT = _row(
     "hash",
     "first_bytes",  # what the first one carried behind its IP header, so that none overlaps it
     "seen_ns",
+    "come_bytes",  # of all parts together
+    "whole_bytes",  # once the last one came, else 0
+    "account",  # what it counts against (`shares`)
 )
 """A packet whose first fragment was seen."""
 
@@ -75,10 +81,13 @@ PAIRS_BACK, PAIRS_USED, OWNERS_BACK, OWNERS_USED, MAPPINGS_BACK, MAPPINGS_USED, 
 JOURNAL_ON, JOURNAL_HEAD, JOURNAL_TAIL, JOURNAL_LOST, RESEND_LEFT = range(8, 13)
 """A partner listens; records written, read and lost for want of room; pairs still to be told of, all anew."""
 AGED_NS, AGED_NEXT, AGED_ENDED, SEED, PARTNER_REFUSED, PAIRS_HELD = range(13, 19)
-"""When ageing was last at work; the pair it looks at next; connections that it ended; a secret that port choices start
-from; records of the partner that found no room or another connection in their place; pairs that ended in this burst."""
+"""When ageing was last at work; the pair it looks at next; connections that it ended; a secret that hashes and port
+choices start from, which never changes; records of the partner that found no room or another connection in their place;
+pairs that ended in this burst."""
 RESEND_ALL = 19
 """1 while pairs that are the partner's are told as well: to one that has begun anew."""
+ACCOUNTS_BACK, ACCOUNTS_USED, FRAGMENTS_HELD, FRAGMENTS_AGED_NS, FRAGMENTS_NEXT = range(20, 25)
+"""Accounts as above; packets whose fragments are remembered; when ageing last looked at these, and at which next."""
 COUNTS = 32
 CACHE_LINE = 64
 PUNT_DUES = 1 << 15
@@ -94,7 +103,7 @@ class State(NamedTuple):
     pairs: Ints
     """Pairs given back; from the other end on those that ended in this burst."""
     owners: Grid
-    """Rows: VNI, address hi, lo, connections that count against this endpoint."""
+    """Rows: VNI, address hi, lo, connections that count against this endpoint; the account of its VPC's (`shares`)."""
     owner_index: Ints
     owners_back: Ints
     mappings: Rows
@@ -119,17 +128,23 @@ class State(NamedTuple):
     counts: Ints
     punt_dues: Ints
     """Until when each account's share of the way to the slow path is used up (`punt_share`)."""
+    accounts: Grid
+    """Rows: about, VNI, count (`shares`)."""
+    account_index: Ints
+    accounts_back: Ints
 
 
 def layout(limits: Limits) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
     """Return shape and type of each of the arrays, by name in the order of `State`."""
     word = np.dtype(np.int64)
     pools = max(limits.mappings // MAPPINGS_PER_POOL, 8)
+    most = min(limits.connections, MOST_VPCS) + 2 * min(limits.mappings, 2 * MOST_VPCS)
+    accounts = 1 << (most + min(limits.fragments, MOST_VPCS)).bit_length()
     return {
         "connections": ((2 * limits.connections,), CONNECTION),
         "slots": ((index_slots(2 * limits.connections),), word),
         "pairs": ((limits.connections,), word),
-        "owners": ((limits.connections, 4), word),
+        "owners": ((limits.connections, 5), word),
         "owner_index": ((index_slots(limits.connections),), word),
         "owners_back": ((limits.connections,), word),
         "mappings": ((limits.mappings,), MAPPING),
@@ -145,6 +160,9 @@ def layout(limits: Limits) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
         "draft": ((2,), CONNECTION),
         "counts": ((COUNTS,), word),
         "punt_dues": ((PUNT_DUES,), word),
+        "accounts": ((accounts, 3), word),
+        "account_index": ((index_slots(accounts),), word),
+        "accounts_back": ((accounts,), word),
     }
 
 

@@ -13,10 +13,12 @@ from dataplane.gateway.schema import (
     FLOATING,
     OWN_NAT_FIRST,
     OWN_NAT_LAST,
+    OWN_VPC_PERCENT,
     PROVIDER,
     TRANSLATED,
     Tables,
 )
+from dataplane.gateway.shares import LIMITED, WHOLE_PERCENT
 from dataplane.gateway.state import State
 from dataplane.jit import Row, element, inline
 from dataplane.packet.transport import TCP, UDP
@@ -109,13 +111,17 @@ def take_mappings(tables: Tables, state: State, forward: Row, back: Row) -> int:
     if forward.mapping == WANTED:
         key = (forward.key >> 48 & 0xFFFF) << 32 | forward.key & V4
         public = forward.new_source_lo & V4
-        first, last = tables.own[OWN_NAT_FIRST], tables.own[OWN_NAT_LAST]
+        first, last, percent = tables.own[OWN_NAT_FIRST], tables.own[OWN_NAT_LAST], tables.own[OWN_VPC_PERCENT]
+        of_ports = percent
         if not forward.flags & BORDER:
             vpc = tables.vpcs[row1(tables.vnis, forward.key & VNI)]
             first, last = vpc.nat_first, vpc.nat_last
-        forward.mapping = mapping_for(state, forward.source_lo & V4, key, public, first, last, -1)
-        if forward.mapping == NO_MAPPING:
-            return Drop.PORTS_EXHAUSTED.value
+            of_ports = percent if vpc.nat_shared else WHOLE_PERCENT
+        mapping = mapping_for(state, forward.source_lo & V4, key, public, first, last, -1, percent, of_ports)
+        if mapping < 0:
+            forward.mapping = NO_MAPPING
+            return Drop.PORTS_LIMITED.value if mapping == LIMITED else Drop.PORTS_EXHAUSTED.value
+        forward.mapping = mapping
         port = state.mappings[forward.mapping].public_port
         forward.new_ports = port << 16 | forward.new_ports & 0xFFFF
     if back.mapping != NO_MAPPING:

@@ -9,7 +9,7 @@ import numba
 import numpy as np
 
 import dataplane
-from dataplane.config.local import LocalConfig
+from dataplane.config.local import Limits, LocalConfig
 from dataplane.engine.burst import DROPPED, PACKET, PUNTED, TRANSMIT
 from dataplane.engine.graph import arrays_of
 from dataplane.engine.reasons import Drop, Punt
@@ -21,6 +21,7 @@ from dataplane.gateway.output import output
 from dataplane.gateway.parse import parse
 from dataplane.gateway.schema import PEER, Tables
 from dataplane.gateway.sides import customer, untagged
+from dataplane.gateway.state import empty_state
 from dataplane.gateway.underlay import underlay
 from dataplane.jit import CHECKED, PACKAGES
 from kernels.cache import digest, keep_on_disk
@@ -71,6 +72,7 @@ class Elements:
         self.tables = tables
         self.graph = arrays_of(graph_of(local))
         self.memory = np.zeros(64 * STRIDE, dtype=np.uint8)
+        self._state = empty_state(Limits(connections=2, mappings=2, fragments=2))
         self._hop_of = hop_of or self.route
 
     def send(
@@ -119,7 +121,7 @@ class Elements:
                     self._track(packets, packet, node)
             elif kind not in (kinds.ADMIT, kinds.REWRITE):
                 one_element(
-                    kind, node, packets, len(packets), self.memory, self.graph, self.tables, np.int64(0), np.int64(0)
+                    kind, node, packets, len(packets), self.memory, self.graph, self.tables, self._state, np.int64(0)
                 )
 
     def _track(self, packets: np.ndarray, packet: np.void, node: int) -> None:

@@ -143,7 +143,7 @@ class _Builder:
         return found, [signed(word) for word in lengths]
 
 
-def _own(per_endpoint):
+def _own(per_endpoint, vpc_percent):
     times = Timeouts()
     own = np.zeros(schema.OWN_WORDS, dtype=np.int64)
     own[schema.OWN_ACTIVE] = 1
@@ -152,10 +152,11 @@ def _own(per_endpoint):
     own[schema.OWN_ICMP_TIMEOUT_S], own[schema.OWN_OTHER_TIMEOUT_S] = times.icmp_s, times.other_s
     own[schema.OWN_FRAGMENT_TIMEOUT_S], own[schema.OWN_PER_ENDPOINT] = times.fragment_s, per_endpoint
     own[schema.OWN_NAT_FIRST], own[schema.OWN_NAT_LAST] = 1024, 65535
+    own[schema.OWN_VPC_PERCENT] = vpc_percent
     return own
 
 
-def make_tables(vpcs, *, generation=1, per_endpoint=1 << 16):
+def make_tables(vpcs, *, generation=1, per_endpoint=1 << 16, vpc_percent=100):
     """Return `Tables` of some FakeVpcs; ports are numbered like sides."""
     build = _Builder(list(vpcs))
     endpoints, routes = build.endpoints(), {}
@@ -167,7 +168,7 @@ def make_tables(vpcs, *, generation=1, per_endpoint=1 << 16):
         rows[number] = (
             *(vpc.vni, 0x0248_0000_0000 | vpc.vni, *lengths, *build.slice(vpc.rules_in), *build.slice(vpc.rules_out)),
             *(int(ip_address(vpc.nat)) if vpc.nat else 0, *(vpc.nat_ports if vpc.nat else (0, 0))),
-            *(*build.slice(vpc.border), 0),
+            *(*build.slice(vpc.border), 0, vpc.nat is not None and sum(vpc.nat == each.nat for each in build.vpcs) > 1),
         )
         if vpc.nat:
             nat.setdefault((int(ip_address(vpc.nat)),), number)
@@ -177,7 +178,7 @@ def make_tables(vpcs, *, generation=1, per_endpoint=1 << 16):
     addresses = (int(ip_address("192.0.2.1")), int(ip_address("198.51.100.1")), 0, int(PROVIDER_ADDRESS))
     return schema.Tables(
         generation=np.array([generation], dtype=np.int64),
-        own=_own(per_endpoint),
+        own=_own(per_endpoint, vpc_percent),
         vnis=_index([(vpc.vni,) for vpc in build.vpcs], range(len(build.vpcs))),
         vpcs=rows,
         vteps=_empty(2),

@@ -11,7 +11,7 @@ from dataplane.engine.reasons import Drop
 from dataplane.gateway.admit import admit
 from dataplane.gateway.flow import hash_of
 from dataplane.gateway.rewrite import rewrite
-from dataplane.gateway.state import empty_state
+from dataplane.gateway.state import SEED, empty_state
 from dataplane.gateway.track import track
 from dataplane.jit import kernel
 from tests.fakes.gateway_tables import UNDERLAY_PORT, wide, words
@@ -36,7 +36,7 @@ QUESTIONS = {(1, 8), (1, 13), (1, 15), (1, 17), (58, 128)}
 @kernel
 def walk(packets, count, memory, graph, tables, state, now_ns):
     for i in range(count):
-        packets[i].hash = hash_of(packets[i])
+        packets[i].hash = hash_of(packets[i], state.counts[SEED])
     for node in range(graph.kind.shape[0]):
         if graph.kind[node] == 0:
             track(node, packets, count, memory, graph, tables, state, now_ns)

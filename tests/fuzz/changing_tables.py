@@ -22,6 +22,11 @@ def _narrow(number, interface):
     return replace(interface, mtu_bytes=700 + 100 * number)
 
 
+def _sharing(local, vpc_percent):
+    """Return a gateway on which a VPC may have so much of the tables that traffic fills."""
+    return replace(local, limits=replace(local.limits, vpc_percent=vpc_percent))
+
+
 NARROW = replace(LOCAL, interfaces=tuple(_narrow(n, one) for n, one in enumerate(LOCAL.interfaces)))
 UNRESOLVED = {
     where: mac
@@ -44,13 +49,13 @@ SMALLER = replace(
 
 def _generations():
     made: list[tuple[Any, Any, Any, dict[str, Any]]] = [
-        (LOCAL, NETWORK, NEIGHBOURS, {}),
+        (_sharing(LOCAL, 100), NETWORK, NEIGHBOURS, {}),
         (LOCAL, NETWORK, NEIGHBOURS, {}),
         (LOCAL, SHUT, NEIGHBOURS, {"taken_vtep": IPv4Address("192.168.0.2")}),
         (LOCAL, NETWORK, UNRESOLVED, {"partners": [IPv4Address("192.168.0.2")]}),
         (NARROW, NETWORK, NEIGHBOURS, {}),
-        (LOCAL, SMALLER, NEIGHBOURS, {}),
-        (LOCAL, NETWORK, NEIGHBOURS, {}),
+        (_sharing(LOCAL, 100), SMALLER, NEIGHBOURS, {}),
+        (_sharing(LOCAL, 4), NETWORK, NEIGHBOURS, {}),
         (LOCAL, NETWORK, NEIGHBOURS, {"active": False}),
     ]
     for number, (local, network, neighbours, more) in enumerate(made, start=1):

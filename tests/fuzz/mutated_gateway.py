@@ -16,7 +16,8 @@ from dataplane.gateway.connections import release_ended
 from dataplane.gateway.exchange import ControlEnd, empty_exchange, exchange
 from dataplane.gateway.punt_share import AT_ONCE, EACH_NS
 from dataplane.gateway.run import _end, _enter, walk
-from dataplane.gateway.state import PAIRS_BACK, PAIRS_HELD, PAIRS_USED, empty_state
+from dataplane.gateway.shares import CONNECTIONS, FRAGMENTS, MAPPINGS
+from dataplane.gateway.state import FRAGMENTS_HELD, PAIRS_BACK, PAIRS_HELD, PAIRS_USED, empty_state
 from dataplane.io.in_memory import MemoryPorts
 from dataplane.io.layout import FREE
 from dataplane.io.ports import receive
@@ -25,7 +26,7 @@ from kernels.cache import keep_on_disk
 from tests.fakes.compiled_packets import OPTIONS
 from tests.fakes.gateway_chain import STAMP
 
-LIMITS = Limits(connections=512, mappings=128, fragments=64, connections_per_endpoint=128)
+LIMITS = Limits(connections=512, mappings=128, fragments=32, connections_per_endpoint=128)
 PORTS, BUFFERS, RING = 4, 256, 64
 SLOW_PATH = -1
 """In place of a port: what the slow path sends."""
@@ -110,5 +111,12 @@ class Gateway:
         used = state.mappings["key"] != 0
         if (references != np.where(used, state.mappings["references"], 0)).any():
             yield "mappings count references that no connection has"
+        about, counted = state.accounts[:, 0], state.accounts[:, 2]
+        kept = int((state.fragments["vni"] != 0).sum())
+        told = [int(counted[about == which].sum()) for which in (CONNECTIONS, MAPPINGS, FRAGMENTS)]
+        if told != [pairs, int(used.sum()), kept] or counted[about > FRAGMENTS].sum() != used.sum():
+            yield f"VPCs' accounts say {told}; there are {pairs} connections, {used.sum()} mappings, {kept} fragments"
+        if state.counts[FRAGMENTS_HELD] != kept:
+            yield f"{state.counts[FRAGMENTS_HELD]} fragmented packets are counted, {kept} there are"
         if state.owners[:, 3].sum() != pairs:
             yield f"{state.owners[:, 3].sum()} connections count against endpoints, {pairs} there are"

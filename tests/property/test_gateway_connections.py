@@ -73,7 +73,7 @@ class ConnectionMachine(RuleBasedStateMachine):
         draft["key"], draft["new_ports"], draft["out_vni"] = key_word(ports, protocol, vni), ports, vni
         draft["flags"], draft["generation"], draft["mapping"] = 0, 1, -1
         self.state.draft[1]["mapping"] = -1
-        row = connect(self.state, SHARE, self.now_ns)
+        row = connect(self.state, SHARE, 100, self.now_ns)
         mine = sum(other[0] == source and other[4] == vni for other in self.model)
         if len(self.model) + self.held >= ROOM or mine >= SHARE:
             assert row == NOWHERE

@@ -40,9 +40,9 @@ def read_both(memory, packets):
     begin(packets[1])
     packets[0].routed = packets[1].routed = packets[2].routed
     packets[0].outer_ecn = packets[1].outer_ecn = packets[2].outer_ecn
-    is_plain = read_plain(memory, packets[0])
+    is_plain = read_plain(memory, packets[0], 7)
     if is_plain:
-        read_any(memory, packets[1])
+        read_any(memory, packets[1], 7)
     return is_plain
 
 

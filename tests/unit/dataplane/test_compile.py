@@ -184,6 +184,8 @@ def test_vnis_vteps_and_public_addresses_are_found_where_they_belong(site, netwo
     for row, vpc in enumerate(network.vpcs):
         nat = (int(vpc.nat), 1024, 33_000) if vpc.nat else (0, 0, 0)
         assert tables.vpcs[["nat_source", "nat_first", "nat_last"]][row].item() == nat
+        is_shared = vpc.nat is not None and [other.nat for other in network.vpcs].count(vpc.nat) > 1
+        assert tables.vpcs["nat_shared"][row] == is_shared
         assert REALMS[tables.vpcs["realm"][row]] is vpc.realm
 
 

@@ -1,0 +1,157 @@
+"""One VPC's flood leaves room for all others, in each of the tables that fill by traffic; what lives goes on."""
+
+import pytest
+
+from dataplane.config.local import Limits
+from dataplane.engine.reasons import Drop
+from dataplane.gateway.schema import EXTERNAL, PROVIDER
+from dataplane.gateway.state import ACCOUNTS_BACK, ACCOUNTS_USED, FRAGMENTS_AGED_NS
+from tests.fakes.gateway_tables import EXTERNAL_PORT, FakeRule, FakeVpc, make_tables
+from tests.fakes.state_bench import Passed, StateBench
+from tests.oracles.inet_checksum import ipv4, udp
+from tests.unit.dataplane.test_gateway_lifetime import pass_time
+
+pytestmark = pytest.mark.timeout(900)  # the first to run compiles the kernels
+
+A, B = "10.0.0.1", "10.0.0.2"
+LIMITS = Limits(connections=64, mappings=64, fragments=64, connections_per_endpoint=64)
+SHARED, OWN = "198.51.100.7", "198.51.100.8"
+
+
+def tenant(vni, nat=SHARED):
+    storage = (FakeRule(remote="172.20.0.0/16"),)
+    return FakeVpc(
+        vni, endpoints=(A, B), routes={"0.0.0.0/0": EXTERNAL, "172.20.0.0/16": PROVIDER}, nat=nat, border=storage
+    )
+
+
+def site(percent=50, **limits):
+    tables = make_tables([tenant(1), tenant(2), tenant(3, OWN), tenant(4)], vpc_percent=percent)
+    return StateBench(tables, Limits(**{name: getattr(LIMITS, name) for name in LIMITS.__slots__} | limits))
+
+
+def admitted(fates):
+    return sum(isinstance(fate, Passed) for fate in fates)
+
+
+def accounts(bench):
+    counts = bench.state.counts
+    return int(counts[ACCOUNTS_USED] - counts[ACCOUNTS_BACK])
+
+
+def inside(bench, vni, ports):
+    """Open connections that need no mapping."""
+    return [bench.one(udp(A, port, B, 2), vni) for port in ports]
+
+
+def first_of(vni_or_number, identification):
+    """Return the first fragment of a packet, and its last."""
+    payload = udp(A, 5000, B, 53, bytes(200))[20:]
+    return (
+        ipv4(A, B, 17, payload[:80], identification=identification, more=True),
+        ipv4(A, B, 17, payload[80:], identification=identification, offset=80),
+    )
+
+
+@pytest.mark.parametrize(("percent", "most"), [(50, 32), (25, 16), (80, 52), (100, 64)])
+def test_one_vpc_alone_has_its_share_of_the_connections_and_no_more(percent, most):
+    bench = site(percent)
+    fates = inside(bench, 1, range(1, 101))
+    assert admitted(fates) == most
+    refused = {fate for fate in fates if not isinstance(fate, Passed)}
+    assert refused == {Drop.CONNECTIONS_FULL if percent == 100 else Drop.CONNECTIONS_LIMITED}
+    assert admitted(inside(bench, 1, range(1, most + 1))) == most  # what lives goes on
+
+
+def test_however_many_vpcs_flood_the_next_one_finds_room_for_connections():
+    bench = site()
+    had = [admitted(inside(bench, vni, range(1, 101))) for vni in (1, 2, 3)]
+    assert had[0] > had[1] > had[2] >= 8
+    assert admitted(inside(bench, 4, range(1, 5))) == 4
+
+
+def test_connections_that_ended_count_no_more():
+    bench = site()
+    inside(bench, 1, range(1, 101))
+    assert pass_time(bench, 400) == 32
+    assert accounts(bench) == 0
+    assert admitted(inside(bench, 1, range(1, 101))) == 32
+
+
+def test_connections_from_outside_count_against_whom_they_are_for():
+    tables = make_tables(
+        [
+            FakeVpc(1, endpoints=(A,), routes={"0.0.0.0/0": EXTERNAL}, floating={OWN: A}, rules_in=(FakeRule(),)),
+            tenant(2),
+        ],
+        vpc_percent=50,
+    )
+    bench = StateBench(tables, LIMITS)
+    fates = [bench.one(udp("8.8.8.8", port, OWN, 53), 0, EXTERNAL_PORT) for port in range(1, 101)]
+    assert (admitted(fates), fates[-1]) == (32, Drop.CONNECTIONS_LIMITED)
+    assert admitted(inside(bench, 2, range(1, 5))) == 4
+
+
+def test_one_vpcs_mappings_leave_room_for_the_others():
+    bench = site(connections=256, connections_per_endpoint=256)
+    fates = [bench.one(udp(A, port, "8.8.8.8", 53), 3) for port in range(2000, 2100)]
+    assert (admitted(fates), fates[-1]) == (32, Drop.PORTS_LIMITED)
+    assert isinstance(bench.one(udp(A, 2000, "9.9.9.9", 53), 3), Passed)  # the mapping is there already
+    assert admitted([bench.one(udp(A, port, "8.8.8.8", 53), 1) for port in range(2000, 2008)]) == 8
+    pass_time(bench, 400)
+    assert accounts(bench) == 0
+
+
+@pytest.mark.parametrize(("target", "mine", "others"), [("8.8.8.8", 1, 2), ("172.20.0.9", 3, 1)])
+def test_ports_of_an_address_that_vpcs_share_are_shared_out(target, mine, others):
+    bench = site(connections=256, connections_per_endpoint=256, mappings=256)
+    for row in bench.tables.vpcs:
+        row["nat_last"] = 1024 + 39
+    bench.tables.own[12] = 1024 + 39
+    fates = [bench.one(udp(A, port, target, 53), mine) for port in range(2000, 2100)]
+    assert (admitted(fates), fates[-1]) == (20, Drop.PORTS_LIMITED)
+    assert admitted([bench.one(udp(A, port, target, 53), others) for port in range(2000, 2005)]) == 5
+
+
+def test_ports_of_an_address_of_its_own_are_all_a_vpcs():
+    bench = site(connections=256, connections_per_endpoint=256, mappings=256)
+    bench.tables.vpcs[2]["nat_last"] = 1024 + 39
+    fates = [bench.one(udp(A, port, "8.8.8.8", 53), 3) for port in range(2000, 2100)]
+    assert (admitted(fates), fates[-1]) == (40, Drop.PORTS_EXHAUSTED)
+
+
+def test_one_vpcs_first_fragments_leave_room_for_the_others():
+    bench = site(fragments=256, connections_per_endpoint=64)
+    fates = [bench.one(first_of(1, number)[0], 1) for number in range(1000)]
+    assert (admitted(fates), set(fates[400:])) == (128, {Drop.FRAGMENTS_LIMITED})
+    assert admitted([bench.one(first_of(2, number)[0], 2) for number in range(1000)]) >= 32
+    assert admitted([bench.one(first_of(4, number)[0], 4) for number in range(4)]) == 4
+
+
+def test_fragments_from_outside_have_a_share_as_well():
+    bench = site(fragments=256)
+    payload = udp("8.8.8.8", 5000, SHARED, 53, bytes(200))[20:]
+    fates = [
+        bench.one(ipv4("8.8.8.8", SHARED, 17, payload[:80], identification=number, more=True), 0, EXTERNAL_PORT)
+        for number in range(1000)
+    ]
+    assert fates.count(Drop.FRAGMENTS_LIMITED) == 1000 - 128
+    assert admitted([bench.one(first_of(1, number)[0], 1) for number in range(8)]) == 8
+
+
+def test_packets_that_came_whole_count_no_more():
+    bench = site(fragments=16)
+    for number in range(500):
+        first, last = first_of(1, number)
+        assert admitted([bench.one(first, 1), bench.one(last, 1)]) == 2
+    assert bench.one(first_of(1, 7)[1], 1) == Drop.FRAGMENT_WITHOUT_FIRST
+
+
+def test_packets_that_never_came_whole_count_no_more_after_their_time():
+    bench = site(fragments=64)
+    [bench.one(first_of(1, number)[0], 1) for number in range(200)]
+    bench.now_ns += 31 * 10**9
+    bench.state.counts[FRAGMENTS_AGED_NS] = bench.now_ns - 4 * 10**9
+    assert pass_time(bench, 400) > 0
+    assert not bench.state.fragments["vni"].any()
+    assert accounts(bench) == 0
