@@ -1,11 +1,12 @@
 """`make bench`: run the benchmarks one after the other, print their tables and, with --json, one JSON object.
 
-python -m benchmarks [--json] [NAME ...] [--only PART]
+python -m benchmarks [--json] [NAME ...] [--only PART] [--load-seconds SECONDS]
 """
 
 import argparse
 import importlib
 import json
+import math
 import sys
 from collections.abc import Sequence
 
@@ -17,13 +18,22 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"any of {', '.join(NAMES)}; all when left out")
     parser.add_argument("--json", action="store_true", help="print one JSON object on standard output at the end")
     parser.add_argument("--only", action="append", metavar="PART", help="of dataplane: this part; may be given again")
+    parser.add_argument(
+        "--load-seconds",
+        type=float,
+        metavar="SECONDS",
+        help="of dataplane: how long its part load lasts",
+    )
     options = parser.parse_args(arguments)
     unknown = sorted(set(options.names) - set(NAMES))
     if unknown:
         parser.error(f"no benchmark {unknown[0]!r}; there are {', '.join(NAMES)}")
+    for option in ("only", "load_seconds"):
+        if getattr(options, option) is not None and options.names != ["dataplane"]:
+            parser.error(f"--{option.replace('_', '-')} is for dataplane alone")
+    if options.load_seconds is not None and not 0 < options.load_seconds < math.inf:
+        parser.error(f"--load-seconds: {options.load_seconds:g} is no time")
     if options.only:
-        if options.names != ["dataplane"]:
-            parser.error("--only is for the parts of dataplane alone")
         from benchmarks.dataplane import PARTS
 
         if missing := sorted(set(options.only) - set(PARTS)):
@@ -32,12 +42,17 @@ def main(arguments: Sequence[str]) -> int:
     found = {}
     for name in options.names or NAMES:
         print(f"\n== {name}", file=out, flush=True)
-        parts = [options.only] if options.only else []
-        found[name] = importlib.import_module(f"benchmarks.{name}").run(out, *parts)
+        found[name] = importlib.import_module(f"benchmarks.{name}").run(out, **_said(options))
     if options.json:
         json.dump(found, sys.stdout, indent=1)
         print()
     return 0
+
+
+def _said(options: argparse.Namespace) -> dict[str, object]:
+    """Return what a benchmark of that name alone is told."""
+    words = {"parts": options.only, "load_seconds": options.load_seconds}
+    return {name: value for name, value in words.items() if value is not None}
 
 
 if __name__ == "__main__":

@@ -217,3 +217,20 @@ def test_a_part_that_is_not_there_is_refused(capsys):
     with pytest.raises(SystemExit):
         main(["plan", "--only", "memory"])
     assert "dataplane alone" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "soon"])
+def test_a_load_that_lasts_no_time_is_refused(capsys, seconds):
+    with pytest.raises(SystemExit):
+        main(["dataplane", f"--load-seconds={seconds}"])
+    assert "--load-seconds" in capsys.readouterr().err
+
+
+def test_how_long_the_load_lasts_is_for_the_benchmark_that_has_one(capsys, monkeypatch):
+    told = []
+    monkeypatch.setattr("benchmarks.dataplane.run", lambda out, parts=(), load_seconds=60: told.append(load_seconds))
+    assert main(["dataplane", "--load-seconds", "7.5"]) == 0
+    assert told == [7.5]
+    with pytest.raises(SystemExit):
+        main(["plan", "--load-seconds", "7.5"])
+    assert "dataplane alone" in capsys.readouterr().err
