@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dataplane.vtep.claims import endpoint_of
+
 if TYPE_CHECKING:
     from dataplane.vtep.agent import Driver
 
@@ -33,7 +35,7 @@ Bridge = Annotated[
         "--open-vswitch", metavar="BRIDGE", help="Program this bridge of Open vSwitch instead of the kernel's VXLAN."
     ),
 ]
-_PORT = re.compile(r"(\d{1,8})/([0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){5})=(\S{1,15})")
+_INTERFACE = re.compile(r"\S{1,15}")
 
 
 def vtep(
@@ -47,8 +49,9 @@ def vtep(
     """Keep this host's VXLAN as the controller says, for the VPCs with an endpoint here; nothing is learned or flooded.
 
     Each VPC gets a bridge `hb<VNI>` and a VXLAN device `hx<VNI>` of the kernel, or all of them flows on one bridge of
-    Open vSwitch. Endpoints' interfaces are put on the bridge as they come, and taken off it again. Prints one JSON
-    line when it is ready; SIGINT and SIGTERM end it and leave everything in place (fail-static). Needs root.
+    Open vSwitch. Endpoints' interfaces are put on the bridge as they come, and taken off it again: those that --port
+    names, and those whose alias says whose they are (ip link set INTERFACE alias heddle:VNI/MAC). Prints one JSON line
+    when it is ready; SIGINT and SIGTERM end it and leave everything in place (fail-static). Needs root.
     Exit status: 0; 1 where it cannot run; 2 for bad options.
 
     heddle vtep --server 10.0.0.9:50051 --host h1 --vtep 192.168.100.1 --port 100/02:00:00:00:00:01=tap-red1
@@ -59,11 +62,12 @@ def vtep(
         _refuse(f"--vtep: {vtep!r} is no IPv4 address such as 192.168.100.1")
     ports = {}
     for text in port or ():
-        match = _PORT.fullmatch(text)
-        if match is None:
+        told, _, interface = text.partition("=")
+        endpoint = endpoint_of(told)
+        if endpoint is None or not _INTERFACE.fullmatch(interface):
             _refuse(f"--port: {text!r} is not VNI/MAC=INTERFACE, such as 100/02:00:00:00:00:01=tap-red1")
         else:
-            ports[int(match[1]), int(match[2].replace(":", ""), 16)] = match[3]
+            ports[endpoint] = interface
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
     asyncio.run(_serve(server, host, address, _driver(address, underlay_mtu, open_vswitch), ports))
 

@@ -53,16 +53,18 @@ class LinuxVtep:
         VtepFault; calling again goes on where it stopped.
         """
         have = self.installed()
+        masters = {link["ifname"]: link.get("master", "") for link in self.links()}
         links, bridges = changes(have, wanted, self._vtep, self._mtu_bytes)
-        moves = moved(self._masters(), wanted, ports)
+        moves = moved(masters, wanted, ports)
         self._batch("ip", [line for line in links if not line.startswith(("neigh del", "link del"))])
         self._batch("ip", moves)
         self._batch("bridge", bridges)
         self._batch("ip", [line for line in links if line.startswith(("neigh del", "link del"))])
         return len(links) + len(bridges) + len(moves)
 
-    def _masters(self) -> dict[str, str]:
-        return {link["ifname"]: link.get("master", "") for link in self._json("ip", "-j", "link", "show")}
+    def links(self) -> list[dict[str, Any]]:
+        """Return the interfaces that there are, as iproute2 tells them; raises VtepFault."""
+        return self._json("ip", "-j", "link", "show")
 
     def _json(self, *command: str) -> list[dict[str, Any]]:
         text = self._run(command, "")
@@ -112,16 +114,18 @@ def changes(have: HostState, want: HostState, vtep: IPv4Address, mtu_bytes: int)
 
 
 def moved(masters: Mapping[str, str], want: HostState, ports: Mapping[tuple[int, int], str]) -> list[str]:
-    """Return the lines for `ip -batch` that put endpoints' interfaces on their bridges and take others off ours.
+    """Return the lines for `ip -batch` that put endpoints' interfaces on their bridges and take all others off them.
 
     `masters` gives by interface the bridge that it is on, "" for none.
     """
+    ours = {bridge_of(vni): device_of(vni) for vni in want.vnis | {vni for vni, _ in ports}}
     homes = {ports[each.vni, each.mac]: bridge_of(each.vni) for each in want.locals if (each.vni, each.mac) in ports}
     lines = []
-    for port in sorted(set(ports.values()) & masters.keys()):
-        if port in homes and masters[port] != homes[port]:
-            lines.append(f"link set dev {port} master {homes[port]} up")
-        elif port not in homes and masters[port] in {bridge_of(vni) for vni, _ in ports}:
+    for port, master in sorted(masters.items()):
+        if port in homes:
+            if master != homes[port]:
+                lines.append(f"link set dev {port} master {homes[port]} up")
+        elif master in ours and port != ours[master]:
             lines.append(f"link set dev {port} nomaster")
     return lines
 

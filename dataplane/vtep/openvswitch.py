@@ -10,6 +10,7 @@ import json
 import subprocess
 from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Address
+from typing import Any
 
 from dataplane.vtep.desired import ANY_MAC, HostState
 from dataplane.vtep.linux import VXLAN_PORT, VtepFault, mac_text
@@ -17,6 +18,8 @@ from dataplane.vtep.linux import VXLAN_PORT, VtepFault, mac_text
 OVS_TIMEOUT_S = 30.0
 TUNNEL = "hxflow"
 """The one VXLAN port; its VNI and peer come with each flow."""
+MARK = "heddle"
+"""What says of an interface which bridge an agent put it on."""
 _OFCTL = ("ovs-ofctl", "-O", "OpenFlow14")
 _ANSWER_ARP = (
     "move:NXM_OF_ETH_SRC[]->NXM_OF_ETH_DST[],set_field:{mac}->eth_src,set_field:2->arp_op,"
@@ -46,11 +49,11 @@ class OpenVSwitchVtep:
         An interface that is not there yet is attached by a later call. Raises VtepFault; what was there goes on then.
         """
         here = {(local.vni, local.mac) for local in wanted.locals}
-        present = self._interfaces()
+        present = {link["ifname"] for link in self.links()}
         names = {key: name for key, name in ports.items() if key in here and name in present}
         attached = set(self._vsctl("list-ports", self._bridge).split())
         new = sorted({TUNNEL, *names.values()} - attached)
-        old = sorted(set(ports.values()) & attached - set(names.values()))
+        old = sorted((set(ports.values()) | self._brought()) & attached - set(names.values()) - {TUNNEL})
         if new:
             self._vsctl(*self._added(new))
         lines = flows(wanted, {key: self._port_number(name) for key, name in names.items()}, self._port_number(TUNNEL))
@@ -60,7 +63,12 @@ class OpenVSwitchVtep:
         return changed + len(new) + len(old)
 
     def _added(self, names: Sequence[str]) -> list[str]:
-        words = [word for name in names for word in ("--", "--may-exist", "add-port", self._bridge, name)][1:]
+        mark = f"external_ids:{MARK}={self._bridge}"
+        words = [
+            word
+            for name in names
+            for word in ("--", "--may-exist", "add-port", self._bridge, name, "--", "set", "interface", name, mark)
+        ][1:]
         if TUNNEL in names:
             words += ["--", "set", "interface", TUNNEL, "type=vxlan", f"options:local_ip={self._vtep}"]
             words += ["options:remote_ip=flow", "options:key=flow", f"options:dst_port={VXLAN_PORT}"]
@@ -73,9 +81,15 @@ class OpenVSwitchVtep:
             self._run((*_OFCTL, "--bundle", "replace-flows", self._bridge, "-"), text)
         return len([line for line in differences.splitlines() if line.startswith(("+", "-"))])
 
-    def _interfaces(self) -> set[str]:
-        found: list[dict[str, str]] = json.loads(self._run(("ip", "-j", "link", "show"), ""))
-        return {link["ifname"] for link in found if "ifname" in link}
+    def _brought(self) -> set[str]:
+        """Return the interfaces that an agent put on the bridge, those as well that are gone since."""
+        mark = f"external_ids:{MARK}={self._bridge}"
+        return set(self._vsctl("--bare", "--columns=name", "find", "interface", mark).split())
+
+    def links(self) -> list[dict[str, Any]]:
+        """Return the interfaces that there are, as iproute2 tells them; raises VtepFault."""
+        found: list[dict[str, Any]] = json.loads(self._run(("ip", "-j", "link", "show"), ""))
+        return [link for link in found if "ifname" in link]
 
     def _port_number(self, interface: str) -> int:
         known = ("wait-until", "interface", interface, "ofport>0")

@@ -5,8 +5,8 @@ from ipaddress import IPv4Address, ip_address
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dataplane.vtep.desired import ANY_MAC, Forward, HostState, Neighbour
-from dataplane.vtep.linux import changes, device_of
+from dataplane.vtep.desired import ANY_MAC, Forward, HostState, Local, Neighbour
+from dataplane.vtep.linux import changes, device_of, moved
 
 VTEP = IPv4Address("192.168.9.1")
 VNIS, MACS = (5, 70000), (ANY_MAC, 0x020000000001, 0x020000000002)
@@ -107,3 +107,13 @@ def test_the_lines_turn_one_state_into_the_other(have, want):
 @given(states())
 def test_what_is_as_wanted_needs_no_line(state):
     assert changes(state, state, VTEP, 1450) == ([], [])
+
+
+def test_what_is_on_a_vpcs_bridge_and_not_wanted_there_is_taken_off():
+    want = HostState(vnis=frozenset({5}), locals=frozenset({Local(5, ip_address("10.0.0.1"), MACS[1])}))
+    masters = {"red": "", "stranger": "hb5", "other": "hb6", "up": "br0", "hx5": "hb5"}
+    assert moved(masters, want, {(5, MACS[1]): "red"}) == [
+        "link set dev red master hb5 up",
+        "link set dev stranger nomaster",
+    ]
+    assert moved({"red": "hb5", "hx5": "hb5"}, want, {(5, MACS[1]): "red"}) == []

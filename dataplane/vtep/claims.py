@@ -1,0 +1,47 @@
+"""Which interface is whose, said by the interfaces: `ip link set tap-red1 alias heddle:100/02:00:00:00:00:01`.
+
+Whoever makes an endpoint's interface (a hypervisor, a container runtime) writes VNI and MAC into its alias, so an agent
+needs not be told beforehand what will come. What its options name is as they say, whatever an alias claims. Of two
+interfaces that claim one endpoint the first by name has it.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from dataplane.config.limit import HIGHEST_VNI
+
+Endpoint = tuple[int, int]
+"""VNI and MAC."""
+SIGN = "heddle:"
+_ENDPOINT = re.compile(r"(\d{1,8})/([0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){5})")
+
+
+def endpoint_of(text: str) -> Endpoint | None:
+    """Read `VNI/MAC`; None where it is none."""
+    match = _ENDPOINT.fullmatch(text)
+    if match is None or not 1 <= int(match[1]) <= HIGHEST_VNI:
+        return None
+    return int(match[1]), int(match[2].replace(":", ""), 16)
+
+
+def claimed(links: Iterable[Mapping[str, Any]], told: Mapping[Endpoint, str]) -> tuple[dict[Endpoint, str], list[str]]:
+    """Return the interface of each endpoint, and a line for each claim that counts for nothing.
+
+    Args:
+        links: what `ip -j link show` says.
+        told: interfaces by endpoint that the agent's options name.
+    """
+    found, ignored = dict(told), []
+    for name, alias in sorted((link.get("ifname", ""), link.get("ifalias", "")) for link in links):
+        if not alias.startswith(SIGN):
+            continue
+        endpoint = endpoint_of(alias.removeprefix(SIGN))
+        if endpoint is None:
+            ignored.append(f"{name}: alias {alias[:60]!r} is not {SIGN}VNI/MAC, such as {SIGN}100/02:00:00:00:00:01")
+        elif found.setdefault(endpoint, name) != name:
+            ignored.append(f"{name}: its endpoint {alias.removeprefix(SIGN)} is {found[endpoint]}'s already")
+        elif name in told.values() and told.get(endpoint) != name:
+            del found[endpoint]
+            ignored.append(f"{name}: is another endpoint's by option --port")
+    return found, ignored
