@@ -54,6 +54,7 @@ def warm() -> None:
     PuntReader(rings[0]).read()
     PuntReader(rings[0]).refused()
     Injector(rings[1]).send(bytes(60), 0)
+    Injector(rings[1]).withdraw()
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 """What the control and the data process of a gateway share besides tables: words, counters, and rings.
 
 The control process makes the segment and writes the words up to `STOP`'s; the data process writes all others and the
-counters. It outlives a data process: counters go on from where they were, and frames that wait are still there.
+counters. It outlives a data process: counters go on from where they were. What waited for one to send it, the next
+does not send.
 """
 
 from enum import IntEnum

@@ -6,7 +6,8 @@ A record is a number of lines of 64 bytes: a header of int64 words, the first of
 frame. It never goes round the end: where too little is left there, a SKIP stands in its place. So a ring is made at
 least twice as large as its largest record.
 
-What finds no room is counted (`FULL`) and refused: nobody waits.
+What finds no room is counted (`FULL`) and refused: nobody waits. The writer can take back what was not read yet
+(`withdraw`): the reader passes it over and counts it.
 """
 
 from typing import NamedTuple
@@ -20,6 +21,8 @@ from dataplane.packet.memory import acquire64, copy, native64, release64, set_na
 LINE = 64
 WRITTEN, READ, FULL = 0, LINE, 2 * LINE
 """Bytes of the words: each position has a cache line of its own."""
+VOID, WITHDRAWN = WRITTEN + 8, READ + 8
+"""Of the writer: records before this position are not to be read. Of the reader: how many it passed over for that."""
 WORDS_BYTES = 3 * LINE
 SKIP = -1
 LEAST_FRAME_BYTES, MOST_FRAME_BYTES = 14, 9_216 + LINE
@@ -92,15 +95,20 @@ def publish(ring: Ring, at: int) -> None:
 
 @inline
 def front(ring: Ring) -> int:
-    """Return where the oldest record that was not read begins, or -1."""
+    """Return where the oldest record begins that was not read and not withdrawn, or -1."""
     capacity = ring.data.size
     read = native64(ring.words, READ)
     written = acquire64(ring.words, WRITTEN)
     while read != written:
         at = read & (capacity - 1)
-        if native64(ring.data, at) != SKIP:
+        size = native64(ring.data, at)
+        if size == SKIP:
+            size = capacity - at
+        elif read >= acquire64(ring.words, VOID):
             return at
-        read += capacity - at
+        else:
+            release64(ring.words, WITHDRAWN, native64(ring.words, WITHDRAWN) + 1)
+        read += size
         release64(ring.words, READ, read)
     return -1
 
@@ -174,8 +182,14 @@ def _write_inject(ring: Ring, frame: Bytes, port: int, entering: int) -> bool:
 
 
 @kernel
-def _full(ring: Ring) -> int:
-    return acquire64(ring.words, FULL)
+def _word(ring: Ring, at: int) -> int:
+    return acquire64(ring.words, at)
+
+
+@kernel
+def withdraw(ring: Ring) -> None:
+    """Have nobody read what is in a ring now; for its writer."""
+    release64(ring.words, VOID, native64(ring.words, WRITTEN))
 
 
 class Punted(NamedTuple):
@@ -222,7 +236,7 @@ class PuntReader:
 
     def refused(self) -> int:
         """Return how many packets found the ring full."""
-        return int(_full(self._ring))
+        return int(_word(self._ring, FULL))
 
 
 class Injector:
@@ -239,9 +253,17 @@ class Injector:
         """Let a frame go through the graph as if it had arrived at a port; False where the ring is full."""
         return self._write(frame, port, 1)
 
+    def withdraw(self) -> None:
+        """Take back what has not been sent yet: it is true no longer."""
+        withdraw(self._ring)
+
+    def withdrawn(self) -> int:
+        """Return how many frames were taken back; each is counted when it would have been sent."""
+        return int(_word(self._ring, WITHDRAWN))
+
     def refused(self) -> int:
         """Return how many frames found the ring full."""
-        return int(_full(self._ring))
+        return int(_word(self._ring, FULL))
 
     def _write(self, frame: bytes, port: int, entering: int) -> bool:
         if not LEAST_FRAME_BYTES <= len(frame) <= MOST_FRAME_BYTES:

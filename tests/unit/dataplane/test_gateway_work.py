@@ -14,7 +14,9 @@ from dataplane.control.gateway import Gateway, Wanted
 from dataplane.control.link import Options
 from dataplane.control.pair.duties import Work
 from dataplane.control.slow.directory import Duty
+from dataplane.engine.rings import INJECT_HEADER, Ring, consume, front
 from dataplane.gateway.compile import compile_tables
+from dataplane.jit import kernel
 from tests.fakes.gateway_site import EXTERNAL, LOCAL, NETWORK, UNDERLAY
 
 TAKEN_VTEP, TAKEN_WAN = IPv4Address("192.168.0.2"), IPv4Address("203.0.113.3")
@@ -23,6 +25,24 @@ ALL_OF_IT = Work(
     active=True, taken_vtep=TAKEN_VTEP, duty=Duty(taken={UNDERLAY: TAKEN_VTEP, EXTERNAL: TAKEN_WAN})
 )  # fmt: skip
 LESS = replace(NETWORK, generation=NETWORK.generation + 1, vpcs=NETWORK.vpcs[:1], peerings=frozenset())
+
+
+@kernel
+def _oldest(ring: Ring, taken: bool) -> int:
+    at = front(ring)
+    if taken and at >= 0:
+        consume(ring, at)
+    return at
+
+
+def left_in(ring: Ring) -> set[tuple[int, bytes]]:
+    """Return what a data process would send now, by port, and take it out."""
+    found = set()
+    while (at := _oldest(ring, False)) >= 0:
+        count, port = ring.data[at + 8 : at + 24].view(np.int64).tolist()
+        found.add((port, ring.data[at + INJECT_HEADER : at + INJECT_HEADER + count].tobytes()))
+        _oldest(ring, True)
+    return found
 
 
 @pytest.fixture
@@ -73,3 +93,13 @@ async def test_a_takeover_waits_for_no_compilation_and_is_not_undone_by_it(
     wanted = compile_tables(LOCAL, LESS, neighbours={}, generation=0, active=True, taken_vtep=TAKEN_VTEP)
     assert np.array_equal(standby.tables.own, wanted.own)
     assert np.array_equal(standby.tables.vpcs, wanted.vpcs)
+
+
+async def test_what_was_to_be_told_for_work_that_was_given_up_is_not_sent(standby: Gateway) -> None:
+    waiting = standby.supervisor.shared.injects
+    standby.take_up(ALL_OF_IT)
+    standby.send(standby.slow.announcements())  # a data process that hangs does not send them
+    standby.take_up(NOTHING)
+    standby.send(standby.slow.announcements())
+    assert left_in(waiting) == {(send.port, send.frame) for send in standby.slow.announcements()}
+    assert standby.status().refused["withdrawn"] > 0

@@ -111,6 +111,19 @@ def test_a_frame_that_cannot_be_one_is_refused_with_its_size() -> None:
     assert injector.send(bytes(MOST_FRAME_BYTES), 0)
 
 
+def test_what_is_withdrawn_is_never_read_and_counted_and_what_comes_later_is() -> None:
+    ring = empty_ring(1024)
+    injector = Injector(ring)
+    for number in range(3):
+        assert injector.send(bytes([number]) * 200, number)
+    assert take(ring) == (bytes(200), 0, 0)
+    injector.withdraw()
+    assert injector.send(b"x" * 100, 7)  # round the ring's end
+    assert take(ring) == (b"x" * 100, 7, 0)
+    assert take(ring) is None
+    assert injector.withdrawn() == 2
+
+
 def test_a_ring_is_a_power_of_two() -> None:
     for wrong in (0, 64, 1000):
         with pytest.raises(ValueError, match=str(wrong)):
@@ -120,16 +133,23 @@ def test_a_ring_is_a_power_of_two() -> None:
 @settings(max_examples=60, deadline=None)
 @given(
     steps=st.lists(
-        st.one_of(st.integers(14, 700), st.just(None)), min_size=1, max_size=120
-    ),  # the size of a frame to write, or a read
+        st.one_of(st.integers(14, 700), st.none(), st.just(0)), min_size=1, max_size=120
+    ),  # the size of a frame to write; a read; 0 withdraws
     capacity=st.sampled_from([1024, 4096]),
 )
 def test_what_is_written_is_read_in_order_whatever_the_steps(steps: list[int | None], capacity: int) -> None:
     ring, expected = empty_ring(capacity), deque[tuple[bytes, int, int]]()
-    injector, refused = Injector(ring), 0
+    injector, refused, withdrawn, void = Injector(ring), 0, 0, list[tuple[bytes, int, int]]()
     for number, step in enumerate(steps):
         if step is None:
             assert take(ring) == (expected.popleft() if expected else None)
+            void.clear()
+            continue
+        if step == 0:
+            injector.withdraw()
+            withdrawn += len(expected)
+            void += expected
+            expected.clear()
             continue
         frame = bytes([number % 256]) * step
         written = injector.enter(frame, number) if number % 2 else injector.send(frame, number)
@@ -138,11 +158,11 @@ def test_what_is_written_is_read_in_order_whatever_the_steps(steps: list[int | N
         else:
             # Refused only where it could not have been placed: what is skipped at the ring's end, now or in front of a
             # record that is still there, is less than the record that did not fit there.
-            sizes = [-(-(INJECT_HEADER + len(one[0])) // LINE) * LINE for one in expected]
+            sizes = [-(-(INJECT_HEADER + len(one[0])) // LINE) * LINE for one in [*void, *expected]]
             size = -(-(INJECT_HEADER + step) // LINE) * LINE
             assert sum(sizes) + size + max([*sizes, size]) > capacity
             refused += 1
     while expected:
         assert take(ring) == expected.popleft()
     assert take(ring) is None
-    assert injector.refused() == refused
+    assert (injector.refused(), injector.withdrawn()) == (refused, withdrawn)
