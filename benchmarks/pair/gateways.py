@@ -27,6 +27,7 @@ class Death(StrEnum):
 
     BOTH = "both"  # kill -9 of control and data process at once
     DATA = "data"  # kill -9 of the data process
+    HANG = "hang"  # the data process is stopped, and goes on when the gateway is to be back
     CONTROL = "control"  # kill -9 of the control process
     TERM = "term"  # SIGTERM: it hands over
     POWER = "power"  # kill -9 of both, and no cable answers any more: nothing tells the partner
@@ -116,13 +117,17 @@ class Gateways:
             process.send_signal(signal.SIGTERM)
             return
         if death is not Death.CONTROL:
-            os.kill(data, signal.SIGKILL)
-        if death is not Death.DATA:
+            os.kill(data, signal.SIGSTOP if death is Death.HANG else signal.SIGKILL)
+        if death not in (Death.DATA, Death.HANG):
             process.kill()
 
     def recover(self, name: str, death: Death) -> None:
         """Have one back that died so, and wait until the pair is in step again."""
-        if death is not Death.DATA:
+        if death is Death.HANG:
+            with suppress(ProcessLookupError):  # its supervisor may have ended it meanwhile
+                if (data := self.status(name)["pid"]) != 0:
+                    os.kill(data, signal.SIGCONT)
+        elif death is not Death.DATA:
             process = self._running[name]
             process.wait(PATIENCE_S)
             assert process.stdout is not None

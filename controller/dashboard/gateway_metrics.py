@@ -33,6 +33,7 @@ CONFIGURED = Family("heddle_gateway_configured_generation", "gauge", "The contro
 OFFERED = Family("heddle_gateway_offered_generation", "gauge", "Tables compiled so far.")
 IN_USE = Family("heddle_gateway_used_generation", "gauge", "Tables that packets go by.")
 RESTARTS = Family("heddle_gateway_restarts_total", "counter", "Starts of the data process after the first.")
+HANGS = Family("heddle_gateway_hangs_total", "counter", "Times that the data process did nothing for a while.")
 BUSY = Family("heddle_gateway_busy_seconds_total", "counter", "Time in which the data process had packets.")
 SERVES = Family("heddle_gateway_pair_serves", "gauge", "1 where it serves this share of a pair's work.", ("share",))
 PAIR = {
@@ -66,7 +67,7 @@ RECORDS = Family(
 PAIRED = (SERVES, *PAIR.values(), BEATS, RECORDS)
 """Told by gateways with a partner."""
 FAMILIES = (
-    *PORT.values(), DROPPED, PUNTED, ANSWERED, REFUSED, ROWS, ROOM, CONFIGURED, OFFERED, IN_USE, RESTARTS, BUSY,
+    *PORT.values(), DROPPED, PUNTED, ANSWERED, REFUSED, ROWS, ROOM, CONFIGURED, OFFERED, IN_USE, RESTARTS, HANGS, BUSY,
     *PAIRED,
 )  # fmt: skip
 
@@ -85,7 +86,7 @@ def _lines(status: Mapping[str, Any]) -> Iterator[str]:
     yield from _by(ROOM, {name: table["room"] for name, table in status["tables"].items()})
     for family, field in (
         (CONFIGURED, "configured"), (OFFERED, "generation_offered"), (IN_USE, "generation_in_use"),
-        (RESTARTS, "restarts"),
+        (RESTARTS, "restarts"), (HANGS, "hangs"),
     ):  # fmt: skip
         yield from lines(family, [("", status[field])])
     yield from lines(BUSY, [("", status["busy_ns"] / 1e9)])

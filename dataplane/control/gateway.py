@@ -101,10 +101,13 @@ class Gateway:
     def take_up(self, work: Work) -> int:
         """Do another share of a pair's work from now on; return the generation of tables that does.
 
-        Nothing is compiled for that, and nothing is waited for: a network that is being compiled comes later.
+        Nothing is compiled for that, and nothing is waited for: a network that is being compiled comes later. What was
+        to be sent for other work is taken back: a data process that hangs meanwhile would draw to itself what the
+        partner serves by then.
         """
         self.wanted = replace(self.wanted, work=work)
         self.slow.take_up(work.duty)
+        self._injector.withdraw()
         self._publish(self.tables)
         return self._generation
 
@@ -131,10 +134,12 @@ class Gateway:
             configured=self.wanted.network.generation,
             generation_offered=self._generation,
             restarts=self.supervisor.restarts,
+            hangs=self.supervisor.hung,
             tables=_occupancy(state.counts.tolist(), self.local) if state is not None else {},
             refused={
                 "to_slow_path": self._punts.refused(),
                 "from_slow_path": self._injector.refused(),
+                "withdrawn": self._injector.withdrawn(),
                 "neighbours": self.slow.neighbours.refused,
                 "waiting": self.slow.waiting.dropped,
             },

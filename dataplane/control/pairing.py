@@ -86,14 +86,22 @@ class Pairing:
             log.info("serves %s", ", ".join(sorted(order.shares)) or "nothing: the partner does")
 
     async def _look_after_data_process(self) -> None:
+        """Tell the partner when it should serve in our place.
+
+        One that hangs may go on in a moment, so it is not worth a connection: the partner has to know them all.
+        """
         supervisor, well = self._gateway.supervisor, None
-        ends = supervisor.ends
+        ends, given_up = supervisor.ends, False
         while True:
             supervisor.changed.clear()
             if supervisor.ends != ends:
                 ends = supervisor.ends
                 self._links.restart()  # first: what begins anew has no copy, and should ask for nothing
-            if (forwards := supervisor.forwards()) != well:
-                well = forwards
-                self._heartbeats.told_health(forwards)
+            if supervisor.hangs and not given_up and self._links.partner_has_copy:
+                log.warning("the data process does nothing: the partner is asked to take over")
+                given_up = True
+            given_up = given_up and supervisor.hangs
+            if (is_well := supervisor.forwards() and not given_up) != well:
+                well = is_well
+                self._heartbeats.told_health(is_well)
             await supervisor.changed.wait()

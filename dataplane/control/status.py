@@ -77,6 +77,8 @@ class Status:
     generation_in_use: int
     restarts: int
     """Of the data process, unasked."""
+    hangs: int
+    """Times that it did nothing for a third of a second, though there was time for it."""
     busy_ns: int
     """Time in which there were packets."""
     ports: Mapping[str, Mapping[str, int]]
@@ -86,8 +88,9 @@ class Status:
     punts: Mapping[str, int]
     tables: Mapping[str, Occupancy] = field(default_factory=dict)
     refused: Mapping[str, int] = field(default_factory=dict)
-    """Frames that found a ring full, `to_slow_path` and `from_slow_path`; `neighbours` that found no room in the slow
-    path's table, and frames that were given up while `waiting` for one."""
+    """Frames that found a ring full, `to_slow_path` and `from_slow_path`; frames from there that were `withdrawn`, for
+    they were not sent while they were true; `neighbours` that found no room in the slow path's table, and frames that
+    were given up while `waiting` for one."""
     slow_path: Mapping[str, int] = field(default_factory=dict)
     """What became of punted packets."""
     pair: PairLook | None = None

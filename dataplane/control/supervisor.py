@@ -16,9 +16,11 @@ from typing import Any
 from dataplane.config.local import LocalConfig
 from dataplane.control import link, segment
 from dataplane.control.link import Failed, Offer, Options, Ready, Start
+from dataplane.control.liveness import STUCK_LOOKS, Liveness
 from dataplane.control.segment import Segment, Shape
 from dataplane.control.shared import Shared, Word, make_shared, shared_of
 from dataplane.engine.counters import count_lost
+from dataplane.engine.rings import withdraw
 from dataplane.gateway.exchange import forget_requests
 from dataplane.gateway.schema import Tables
 from dataplane.gateway.state import SEED, State, layout, state_of
@@ -31,9 +33,8 @@ STOP_PATIENCE_S = 3.0
 LEAST_PAUSE_S, MOST_PAUSE_S = 0.1, 5.0
 WELL_AFTER_S = 10.0
 """A data process that ran for so long begins with the shortest pause again."""
-LOOK_S = 0.5
-STALLED_LOOKS = 8
-"""A data process whose loop did not return between so many looks is ended and started again."""
+LOOK_S = 0.05
+"""How often to look whether the loop of the data process returns (`liveness`)."""
 COMMAND = (sys.executable, "-m", "dataplane.control.data_process")
 
 
@@ -77,10 +78,14 @@ class Supervisor:
         """Can be read when the data process has put something into the ring of punted packets."""
         self._stopping = asyncio.Event()
         self.changed = asyncio.Event()
-        """Set when a data process has ended or begun to forward; whoever waits for that clears it."""
+        """Set when a data process has ended, begun to forward, hangs or hangs no more; who waits for that clears it."""
         self.ready: Ready | None = None
         """What the present data process said when it began to forward; None while there is none that does."""
         self.restarts = self.ends = 0
+        self.hangs = False
+        """Whether the present data process does nothing, though it should have had the time; it may go on by itself."""
+        self.hung = 0
+        """How often that was so."""
 
     def publish(self, tables: Tables) -> None:
         """Let packets go by these tables from now on; the data process takes them between two bursts."""
@@ -182,6 +187,7 @@ class Supervisor:
         self.shared.words[:] = 0
         count_lost(self.shared.counters)
         forget_requests(self.shared.exchange)
+        withdraw(self.shared.injects)  # made for the one before, it may be true no longer
         if self._state is not None:
             self._state.close()
         shapes = {name: Shape(*one) for name, one in layout(self._local.limits).items()}
@@ -261,23 +267,30 @@ class Supervisor:
         """Wait until the data process has ended or hangs; return what happened."""
         if self._process is None:
             return "was never started"
-        calls, unchanged = -1, 0
+        loop = asyncio.get_running_loop()
+        liveness = Liveness(self._look_s, loop.time())
         ended = asyncio.ensure_future(self._process.wait())
         try:
             while True:
                 done, _ = await asyncio.wait({ended}, timeout=self._look_s)
                 if done:
                     return await self._how_it_ended()
-                now = int(self.shared.words[Word.CALLS])
-                unchanged = unchanged + 1 if now == calls else 0
-                calls = now
-                if unchanged >= STALLED_LOOKS:
+                liveness.look(int(self.shared.words[Word.CALLS]), loop.time())
+                self._hangs_is(liveness.hangs)
+                if liveness.is_stuck:
                     self._kill()
                     await ended
-                    return f"did nothing for {STALLED_LOOKS * self._look_s:g} s and was ended"
+                    return f"did nothing for {STUCK_LOOKS * self._look_s:g} s and was ended"
         finally:
+            self._hangs_is(False)
             ended.cancel()
             self._hang_up()
+
+    def _hangs_is(self, hangs: bool) -> None:
+        if hangs != self.hangs:
+            self.hangs = hangs
+            self.hung += hangs
+            self.changed.set()
 
     async def _how_it_ended(self) -> str:
         """Return how the present process ended, in words, with the last line that it wrote."""

@@ -30,7 +30,7 @@ def status() -> Status:
     shared.counters.punts[Punt.ARP] = 7
     shared.words[Word.BUSY_NS] = 1_500_000_000
     found = Status(
-        gateway_id="gw-1", pid=1, backend="af-xdp", notices=(), configured=4, generation_offered=9, restarts=2,
+        gateway_id="gw-1", pid=1, backend="af-xdp", notices=(), configured=4, generation_offered=9, restarts=2, hangs=1,
         tables={"connections": Occupancy(used=3, room=64)}, refused={"to_slow_path": 1},
         slow_path={"answered_arp": 7}, pair=PAIR, **counted(LOCAL, shared),
     )  # fmt: skip

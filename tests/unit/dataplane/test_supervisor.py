@@ -1,6 +1,8 @@
 """The supervisor: a data process gets its tables, is started again where it dies, and ends when it is told to."""
 
 import asyncio
+import os
+import signal
 import sys
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
@@ -12,12 +14,19 @@ from dataplane.config.local import Limits
 from dataplane.control.link import Options
 from dataplane.control.shared import Word
 from dataplane.control.supervisor import CannotRun, Supervisor
+from dataplane.engine.rings import Injector, Ring, front
 from dataplane.gateway.state import SEED
+from dataplane.jit import kernel
 from tests.fakes.gateway_site import LOCAL, site_tables
 
 SMALL = replace(LOCAL, limits=Limits(connections=1 << 6, mappings=1 << 6, fragments=1 << 6))
 TABLES = site_tables()
 PATIENCE_S = 60
+
+
+@kernel
+def nothing_left(ring: Ring) -> bool:
+    return front(ring) < 0
 
 
 class Watched:
@@ -103,6 +112,32 @@ async def test_the_pause_before_a_restart_grows(start: Callable[[str], Watched])
     await watching
     pauses = [float(line.split()[-2]) for line in watched.told]
     assert pauses[:3] == sorted(set(pauses[:3]))
+
+
+async def test_what_waited_for_one_that_ended_is_not_for_the_next(start: Callable[[str], Watched]) -> None:
+    watched = start("crash")
+    injector = Injector(watched.supervisor.shared.injects)
+    injector.send(bytes(60), 0)
+    await watched.supervisor.start()
+    assert nothing_left(watched.supervisor.shared.injects)
+    assert injector.withdrawn() == 1
+
+
+async def test_one_that_stops_for_a_while_hangs_until_it_goes_on(start: Callable[[str], Watched]) -> None:
+    watched = start("well")
+    supervisor = watched.supervisor
+    await supervisor.start()
+    watching = asyncio.create_task(supervisor.watch())
+    await watched.until(lambda: supervisor.shared.words[Word.CALLS] > 0)
+    supervisor.changed.clear()
+    os.kill(supervisor.pid(), signal.SIGSTOP)
+    await watched.until(lambda: supervisor.hangs)
+    assert supervisor.changed.is_set()
+    os.kill(supervisor.pid(), signal.SIGCONT)
+    await watched.until(lambda: not supervisor.hangs)
+    assert (supervisor.hung, supervisor.restarts, watched.told) == (1, 0, [])
+    await supervisor.stop()
+    await watching
 
 
 async def test_one_that_does_nothing_any_more_is_ended_and_started_again(start: Callable[[str], Watched]) -> None:
