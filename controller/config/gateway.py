@@ -28,6 +28,7 @@ from dataplane.config.pair import Path as PairPath
 LEAST_KEY_BYTES = 16
 SIOCGIFHWADDR = 0x8927  # netdevice(7)
 _LIMITS, _TIMEOUTS, _SHARE, _PAIR = Limits(), Timeouts(), PortShare(), PairConfig(partner_id="", paths=())
+_LOCAL = LocalConfig(gateway_id="", interfaces=())
 """Defaults are those of the values that are made of the file."""
 
 
@@ -212,6 +213,11 @@ class GatewayShape(Shape):
     cpu: Annotated[int, Field(ge=0, le=4_095)] | None = Field(
         default=None, description="the core for packets; null: any"
     )
+    receive_frames: int = Field(
+        default=_LOCAL.receive_frames,
+        description="frames that can wait in each receive queue while the gateway does not get to run, a power of two; "
+        "each takes 2 KiB of memory, 4 where an MTU is above 1770 (AF_PACKET: 2 to 16, at most 32 MiB an interface)",
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="the least severity that is logged to standard error"
     )
@@ -289,6 +295,7 @@ def _local(name: str, shape: GatewayShape) -> LocalConfig:
         nat_ports=PortShare(first=shape.nat_ports.first, last=shape.nat_ports.last),
         limits=Limits(**shape.limits.model_dump()),
         timeouts=Timeouts(**shape.timeouts.model_dump()),
+        receive_frames=shape.receive_frames,
     )
 
 

@@ -8,6 +8,7 @@ from dataplane.config.local import Limits, LocalConfig, Side, Timeouts
 MOST_INTERFACES = 16
 LEAST_MTU_BYTES, MOST_MTU_BYTES = 576, 65_535
 MOST_TABLE_ROWS = 1 << 24
+LEAST_RECEIVE_FRAMES, MOST_RECEIVE_FRAMES = 1 << 8, 1 << 16
 MULTICAST = 1 << 40
 
 
@@ -37,6 +38,9 @@ def _all(local: LocalConfig) -> Iterator[str]:
     for name in Timeouts.__slots__:
         if getattr(local.timeouts, name) < 1:
             yield f"timeouts.{name}: {getattr(local.timeouts, name)} is less than 1"
+    frames = local.receive_frames
+    if not LEAST_RECEIVE_FRAMES <= frames <= MOST_RECEIVE_FRAMES or frames & (frames - 1):
+        yield f"receive_frames: {frames} is no power of two from {LEAST_RECEIVE_FRAMES} to {MOST_RECEIVE_FRAMES}"
 
 
 def _interfaces(local: LocalConfig) -> Iterator[str]:

@@ -86,3 +86,5 @@ class LocalConfig:
     nat_ports: PortShare = field(default_factory=PortShare)
     limits: Limits = field(default_factory=Limits)
     timeouts: Timeouts = field(default_factory=Timeouts)
+    receive_frames: int = 1 << 14
+    """That can wait in each receive queue while the gateway does not get to run; a power of two."""

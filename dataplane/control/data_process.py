@@ -34,7 +34,7 @@ from dataplane.gateway.state import State, state_of
 from dataplane.io.fault import PortFault
 from dataplane.io.layout import KIND, TAP
 from dataplane.io.opening import Backend, OpenPorts, open_ports
-from dataplane.io.settings import PortSettings
+from dataplane.io.settings import PortSettings, RingSizes
 
 CALL_NS = 1_000_000
 """A call of the run loop takes about so long, at most; then control words and signals are looked at."""
@@ -69,6 +69,7 @@ class DataProcess:
             [PortSettings(interface=one.name) for one in start.local.interfaces],
             notify=self._notices.append,
             backend=Backend(start.options.backend),
+            sizes=RingSizes(receive=start.local.receive_frames),
         )
 
     def stop(self, signum: int, frame: FrameType | None) -> None:

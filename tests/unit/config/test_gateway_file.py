@@ -64,6 +64,7 @@ def test_everything_can_be_said(tmp_path: Path) -> None:
         },
         "busy_poll": True,
         "cpu": 1,
+        "receive_frames": 4096,
     }  # fmt: skip
     found = load_gateway(written(tmp_path, {**SOUND, **more}))
     assert found.local.provider_networks[0].realm is Realm.STORAGE
@@ -76,6 +77,7 @@ def test_everything_can_be_said(tmp_path: Path) -> None:
     assert (found.partner.mode, found.partner.key) == (Mode.ACTIVE_ACTIVE, b"a secret of many letters")
     assert found.partner.takes_over == (("u0", IPv4Address("192.0.2.2")),)
     assert (found.controller, found.busy_poll, found.cpu) == ("127.0.0.1:50051", True, 1)
+    assert found.local.receive_frames == 4096
 
 
 def test_the_printed_file_is_sound_once_it_names_real_interfaces(tmp_path: Path) -> None:
@@ -87,7 +89,8 @@ def test_the_printed_file_is_sound_once_it_names_real_interfaces(tmp_path: Path)
 def test_the_printed_file_documents_every_key() -> None:
     described = printed().replace("# ", "").replace("- ", "")
     for key in ("gateway_id", "side", "mtu_bytes", "provider_networks", "prefixes", "connections", "udp_s", "partner",
-                "paths", "listen", "takes_over", "key_file", "metrics", "backend", "cpu"):  # fmt: skip
+                "paths", "listen", "takes_over", "key_file", "metrics", "backend", "cpu",
+                "receive_frames"):  # fmt: skip
         assert f"{key}:" in described, key
 
 
@@ -106,6 +109,8 @@ def test_the_printed_file_documents_every_key() -> None:
          "gw.yaml: interfaces[0].name: there is no network device 'nowhere0' here; `ip link` lists them"),
         ({"limits": {"connections": 1000}},
          "gw.yaml: limits.connections: 1000 is no power of two from 2 to 16777216"),
+        ({"receive_frames": 5000}, "gw.yaml: receive_frames: 5000 is no power of two from 256 to 65536"),
+        ({"receive_frames": 1 << 17}, "gw.yaml: receive_frames: 131072 is no power of two from 256 to 65536"),
         ({"nat_ports": {"first": 5, "last": 4}},
          "gw.yaml: nat_ports: 5 to 4 is no range of ports within 1 to 65535"),
         ({"metrics": "localhost"}, "gw.yaml: metrics: 'localhost' is not ADDR:PORT such as 127.0.0.1:50051"),
