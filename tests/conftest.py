@@ -1,7 +1,30 @@
 """Settings of every test."""
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # No deadline: how long an example takes depends on who else uses the machine, and Numba compiles in the first one.
 settings.register_profile("heddle", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("heddle")
+
+COMPILED = {
+    "tests.fakes.elements": "elements",
+    "tests.fakes.state_bench": "state",
+    "tests.fakes.gateway_bench": "gateway",
+    "tests.fakes.tenant_traffic": "gateway",
+    "tests.fakes.gateway_loop": "loop",
+}
+"""Modules whose kernels take long to compile in a fresh tree, and whose tests go to one worker together."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Have each of those compiled by one worker (`--dist loadgroup`): two that begin at once would both do it all."""
+    groups: dict[object, list[str]] = {}
+    for item in items:
+        module = getattr(item, "module", None)
+        if module not in groups:
+            used = {getattr(thing, "__module__", None) for thing in vars(module).values()} if module else set()
+            groups[module] = sorted({group for name, group in COMPILED.items() if name in used})
+        for group in groups[module][:1]:
+            item.add_marker(pytest.mark.xdist_group(group))

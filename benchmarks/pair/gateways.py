@@ -84,12 +84,21 @@ class Gateways:
         return self._running[name].pid
 
     def serving(self, share: str = "gw1") -> str:
-        """Return which of the two serves a share."""
-        for name in GATEWAYS:
-            with suppress(GatewayIsSilent):
-                if share in self.status(name)["pair"]["serves"]:
-                    return name
-        raise RuntimeError(f"nobody serves the share of {share}")
+        """Return which of the two serves a share; while it changes hands nobody does, and that is waited for."""
+        found: list[str] = []
+
+        def somebody() -> bool:
+            found.extend(name for name in GATEWAYS if self.serves(name, share))
+            return bool(found)
+
+        self.until(somebody, f"somebody serves the share of {share}")
+        return found[0]
+
+    def serves(self, name: str, share: str = "gw1") -> bool:
+        """Say whether one serves a share at this moment."""
+        with suppress(GatewayIsSilent):
+            return bool(share in self.status(name)["pair"]["serves"])
+        return False
 
     def until(self, true: Callable[[], bool], what: str) -> None:
         """Wait; raises RuntimeError with what was waited for."""

@@ -164,7 +164,7 @@ class Running:
 
     def stop(self) -> int:
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(60)
+        return self.process.wait(PATIENCE_S)
 
     def close(self) -> None:
         if self.process.poll() is None:

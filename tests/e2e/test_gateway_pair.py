@@ -13,7 +13,7 @@ from scapy.packet import Packet
 
 from tests.e2e.gateway_process import PATIENCE_S, Running
 from tests.e2e.veth_ports import Wires
-from tests.fakes.pair_ports import free_ports
+from tests.fakes.free_ports import free_ports
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 MOST_GAP_S = 10.0

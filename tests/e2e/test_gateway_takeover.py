@@ -56,8 +56,8 @@ def balanced(gateways: Gateways, name: str) -> bool:
 @pytest.mark.parametrize("mode", ["active-standby", "active-active"])
 def test_what_is_taken_back_by_preference_loses_nothing_either(tmp_path: Path, mode: str) -> None:
     with running(plan(mode), tmp_path, preempt=True, hold_s=1) as (gateways, streams):
-        gateways.until(lambda: gateways.serving() == "gw1", "gw1 serves its own share")
+        gateways.until(lambda: gateways.serves("gw1"), "gw1 serves its own share")
         for _ in range(2):
             assert kill(gateways, streams, Death.BOTH, **BRIEFLY)["victim"] == "gw1"
-            gateways.until(lambda: gateways.serving() == "gw1", "gw1 serves again")
+            gateways.until(lambda: gateways.serves("gw1"), "gw1 serves again")
             assert_they_go_on(gateways, streams)

@@ -9,13 +9,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.fakes.free_ports import free_ports
+
 START_S = 10.0
 PROGRAM = shutil.which("mosquitto") or "/usr/sbin/mosquitto"
 
 
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return int(taken.getsockname()[1])
+    return free_ports(1)[0]
 
 
 class Mosquitto:

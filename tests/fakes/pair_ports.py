@@ -1,26 +1,7 @@
 """Two gateways' configurations of each other on the loopback, on ports that nobody else has."""
 
-import socket
-from contextlib import ExitStack
-
 from dataplane.config.pair import Mode, PairConfig, Path
-
-
-def free_ports(count: int) -> list[int]:
-    """Return ports that are free for UDP and for TCP."""
-    found: list[int] = []
-    with ExitStack() as held:
-        while len(found) < count:
-            udp = held.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
-            tcp = held.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
-            udp.bind(("127.0.0.1", 0))
-            port = udp.getsockname()[1]
-            try:
-                tcp.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            found.append(port)
-    return found
+from tests.fakes.free_ports import free_ports
 
 
 def pair_of(mode: Mode = Mode.ACTIVE_STANDBY, paths: int = 1, key: bytes = b"key") -> dict[str, PairConfig]:

@@ -23,7 +23,7 @@ class RecordedEvents:
         """Return the arguments of every event of this name."""
         return [event[1:] for event in self.all if event[0] == name]
 
-    async def heard(self, *wanted: object, timeout_s: float = 10.0) -> tuple[Any, ...]:
+    async def heard(self, *wanted: object, timeout_s: float = 30.0) -> tuple[Any, ...]:
         """Wait for the next event that begins with `wanted`, take it out of `all`, and return it whole."""
         async with asyncio.timeout(timeout_s):
             while True:

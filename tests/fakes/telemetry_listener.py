@@ -8,7 +8,7 @@ from controller.api.proto.heddle.v1 import heddle_pb2
 from telemetry.collector.bus import Broker, BusLost, MqttBus
 from telemetry.topic import parse, subscriptions
 
-PATIENCE_S = 20
+PATIENCE_S = 60
 
 
 class Heard:

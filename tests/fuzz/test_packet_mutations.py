@@ -37,7 +37,7 @@ def found():
     return json.loads(done.stdout)
 
 
-pytestmark = pytest.mark.timeout(COMPILING_S + CASES // 1000 + 60)
+pytestmark = [pytest.mark.timeout(COMPILING_S + CASES // 1000 + 60), pytest.mark.xdist_group("mutations")]
 
 
 def test_mutated_packets_break_nothing(found):

@@ -18,6 +18,7 @@ from benchmarks.methods import FIRST_FIT, METHODS, NETWORKX, OURS
 from benchmarks.plot import check_file, draw
 from controller.model.error import EnvironmentFault, InputError
 
+pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("bench")]  # the first run compiles others' methods
 PNG = b"\x89PNG\r\n\x1a\n"
 PROCESS = {"flows": 8_192, "solve_ms": 1.0, "process_s": 1.0, "output_mb": 4.0, "peak_rss_mb": 180.0}
 START = {"first_process_s": 1.4, "next_process_s": 1.0}

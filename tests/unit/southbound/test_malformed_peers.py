@@ -86,7 +86,7 @@ async def test_messages_may_come_in_any_pieces(southbound):
 async def test_many_messages_may_come_in_one_piece(southbound):
     switch = await southbound.up(2)
     switch.send(b"".join(message(2, b"x", xid) for xid in range(500)))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while switch.received[3] < 500:
             await asyncio.sleep(0.01)
 
@@ -129,7 +129,7 @@ async def test_replies_that_nobody_asked_for_are_counted_and_dropped(southbound)
     switch = await southbound.up(2)
     switch.send(message(21, xid=0x1234) + message(25, bytes(16)) + message(27, bytes(24)))
     session = southbound.server.sessions()["leaf2"]
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while session.tally.strays < 3:
             await asyncio.sleep(0.01)
     await southbound.server.install([Step({"leaf2": ()})])

@@ -107,7 +107,7 @@ async def test_the_next_step_waits_for_the_barriers_of_all_switches_of_the_last(
     slow.withheld.add(BARRIER_REQUEST)
     steps = [Step({"leaf1": adds(CLASSIFY), "leaf2": adds(CLASSIFY)}), Step({"leaf2": adds(GROUP)})]
     installing = asyncio.create_task(southbound.server.install(steps))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while not slow.received[BARRIER_REQUEST]:
             await asyncio.sleep(0.01)
     await southbound.server.install([Step({"leaf2": ()})])
@@ -259,7 +259,7 @@ async def test_of_many_doubles_at_once_one_is_up_in_the_end(southbound):
     for _ in range(5):
         await southbound.connected(FakeSwitch(1))
     await southbound.events.heard("switch_up", "leaf1")
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         while len(southbound.server.refusals) < 4:
             await asyncio.sleep(0.01)
     await southbound.server.install([Step({"leaf1": ()})])
@@ -305,7 +305,7 @@ async def test_a_flood_is_held_back_until_the_next_period_and_then_read(southbou
     switch = await southbound.up(1)
     switch.send(message(21, xid=0x7777) * 450)
     session = southbound.server.sessions()["leaf1"]
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while session.tally.strays < 450:
             await asyncio.sleep(0.01)
     assert session.transport.traffic.times_held >= 4

@@ -18,7 +18,7 @@ from tests.fakes.bus import FakeBus
 from tests.fakes.mosquitto import mosquitto
 from tests.unit.telemetry.test_observer import LEAF1, observer
 
-PATIENCE_S = 20
+PATIENCE_S = 60
 REFUSALS = {*Refusal, *Notice}
 
 

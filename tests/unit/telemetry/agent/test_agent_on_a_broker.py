@@ -189,13 +189,16 @@ async def test_a_port_that_is_no_name_is_left_out_of_its_message():
 
 
 async def test_a_fault_of_ours_ends_the_agent_and_is_seen():
+    asked = asyncio.Event()
+
     class Broken(Counting):
         async def read(self, now_unix_ns):
+            asked.set()
             raise ZeroDivisionError
 
     with mosquitto() as broker, pytest.raises(ZeroDivisionError):
-        async with running(broker.port, Broken()):
-            await asyncio.sleep(0.2)
+        async with running(broker.port, Broken()), asyncio.timeout(60):
+            await asked.wait()
 
 
 async def test_a_wrong_password_is_told_and_the_right_one_lets_in(caplog):
