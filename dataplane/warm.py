@@ -9,7 +9,7 @@ import numpy as np
 
 from dataplane.config.local import Interface, Limits, LocalConfig, Side
 from dataplane.config.network import Endpoint, NetworkConfig, Subnet, Vpc
-from dataplane.engine.burst import BURST, PACKET
+from dataplane.engine.burst import new_rows
 from dataplane.engine.clock import CLOCK_BYTES
 from dataplane.engine.counters import make_counters
 from dataplane.engine.graph import arrays_of
@@ -47,7 +47,7 @@ def warm() -> None:
     state, between = empty_state(_LOCAL.limits), empty_exchange()
     run(
         ports.ports, arrays_of(graph_of(_LOCAL)), tables, state, make_counters(1), *rings,
-        np.zeros(BURST, PACKET), np.zeros(CLOCK_BYTES, np.uint8), sleepers([]), 1_000_000, 1,
+        new_rows(), np.zeros(CLOCK_BYTES, np.uint8), sleepers([]), 1_000_000, 1,
     )  # fmt: skip
     ControlEnd(between).tell_all()
     exchange(tables, state, between, 0)

@@ -38,7 +38,7 @@ from dataplane.config.network import (
     Subnet,
     Vpc,
 )
-from dataplane.engine.burst import BURST, PACKET
+from dataplane.engine.burst import new_rows
 from dataplane.engine.clock import CLOCK_BYTES
 from dataplane.engine.counters import Counters
 from dataplane.engine.graph import arrays_of
@@ -100,7 +100,7 @@ def gateway(ports: Ports, counters: Counters, *, sleeping: bool = False) -> Call
     tables = compile_tables(local, network, neighbours=known, generation=1)
     graph, state = arrays_of(graph_of(local)), empty_state(local.limits)
     punts, injects = empty_ring(RING_BYTES), empty_ring(RING_BYTES)
-    packets, clock = np.zeros(BURST, PACKET), np.zeros(CLOCK_BYTES, np.uint8)
+    packets, clock = new_rows(), np.zeros(CLOCK_BYTES, np.uint8)
     files = ports.taps["rx_fd"] if ports.pool[KIND] == TAP else ports.queues["fd"]
     wakers, sleep_ms = sleepers([int(file) for file in files]), SLEEP_MS if sleeping else 0
     return lambda: run(ports, graph, tables, state, counters, punts, injects, packets, clock, wakers, CALL_NS, sleep_ms)

@@ -19,7 +19,7 @@ from benchmarks.wire.gateway import gateway
 from benchmarks.wire.traffic import TARGET_NET
 from dataplane.config.local import Interface, LocalConfig, Side
 from dataplane.config.network import Address, Endpoint, NetworkConfig, Subnet, Vpc
-from dataplane.engine.burst import BURST, PACKET, drop
+from dataplane.engine.burst import BURST, drop, new_rows
 from dataplane.engine.counters import Counters, imbalance, make_counters
 from dataplane.engine.reasons import Drop, Punt
 from dataplane.gateway.compile import compile_tables, link_of
@@ -90,7 +90,7 @@ def tables_for_encapsulation() -> Tables:
 
 
 def _work(kind: str, ports: Ports, counters: Counters) -> Callable[[], int]:
-    packets, rounds = np.zeros(BURST, PACKET), ROUNDS
+    packets, rounds = new_rows(), ROUNDS
     if kind == "forward":
         to = np.array([1, -1])
         return lambda: forward(ports, packets, to, rounds, counters)

@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmarks.wire.course import GENERATOR_IP, GENERATOR_MAC, INGRESS_IP, INGRESS_MAC
 from dataplane.config.addresses import gateway_mac
-from dataplane.engine.burst import BURST, PACKET, TRANSMIT
+from dataplane.engine.burst import BURST, TRANSMIT, new_rows
 from dataplane.engine.clock import CLOCK_BYTES, now_ns
 from dataplane.engine.counters import Counters, make_counters
 from dataplane.io.layout import Ports
@@ -118,7 +118,7 @@ def main() -> None:
         (PortSettings(interface=interface, receives=False),),
         notify=lambda line: print(line, file=sys.stderr), backend=Backend.AUTO, sizes=RingSizes(transmit=4096),
     )  # fmt: skip
-    counters, packets, scratch = make_counters(1), np.zeros(BURST, PACKET), np.zeros(CLOCK_BYTES, np.uint8)
+    counters, packets, scratch = make_counters(1), new_rows(), np.zeros(CLOCK_BYTES, np.uint8)
     rows = shaped(length, sys.argv[3])
     source, words = rows.reshape(-1), (rows.shape[1], FLOWS)
     send(opened.ports, packets, source, *words, 0, 0, scratch, counters)

@@ -21,7 +21,7 @@ from dataplane.control import link, segment
 from dataplane.control.link import Failed, Offer, Ready, Start
 from dataplane.control.segment import Segment
 from dataplane.control.shared import Shared, Word, shared_of
-from dataplane.engine.burst import BURST, PACKET
+from dataplane.engine.burst import new_rows
 from dataplane.engine.clock import CLOCK_BYTES
 from dataplane.engine.graph import GraphArrays, arrays_of
 from dataplane.engine.rings import WRITTEN
@@ -91,7 +91,7 @@ class DataProcess:
     def _loop(self, tables: Tables) -> None:
         shared, ports, graph, state = self._shared, self._ports.ports, self._graph, self._state
         words, counters = shared.words, shared.counters
-        packets, clock = np.zeros(BURST, PACKET), np.zeros(CLOCK_BYTES, np.uint8)
+        packets, clock = new_rows(), np.zeros(CLOCK_BYTES, np.uint8)
         wakers = sleepers([self._wake, *_files_of(ports)])
         sleep_ms = 0 if self._options.busy_poll else SLEEP_MS
         punted = shared.punts.words[WRITTEN : WRITTEN + 8].view(np.int64)

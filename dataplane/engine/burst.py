@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from dataplane.jit import Row, inline
+from dataplane.cache_lines import zeros_at_a_line
+from dataplane.jit import Row, Rows, inline
 
 BURST = 64
 """Packets that are taken from a port at once, at most."""
@@ -47,6 +48,12 @@ PACKET = np.dtype(
     ]
 )
 """A row. All fields are int64; offsets are from the first byte of the memory that all ports share."""
+
+
+def new_rows(count: int = BURST) -> Rows:
+    """Return rows for a burst; each is four lines of a cache."""
+    return zeros_at_a_line((count,), PACKET)
+
 
 DROPPED, TRANSMIT, PUNTED = -1, -2, -3
 """Fates: what `node` says of a packet that no element takes any more. A burst ends with each packet at one."""

@@ -14,7 +14,8 @@ is all 0 is an empty one. Whoever searches compares the rows' keys:
             if index[slot] >> 32 == hashed >> 32 and (key of row index[slot] & ROW) - 1 is the one: found
 """
 
-from dataplane.jit import Ints, element, inline
+from dataplane.jit import CHECKED, Ints, element, inline
+from dataplane.packet.intrinsics import first_of_eight
 
 SLOTS = 8
 """A cache line; `first_slot` has it as shifts."""
@@ -31,6 +32,16 @@ def index_slots(rows: int) -> int:
 def first_slot(index: Ints, hashed: int, bucket: int) -> int:
     """Return the first slot of a key's first (0) or second (1) bucket."""
     return (hashed >> (bucket * 24) & ((index.shape[0] >> 3) - 1)) << 3
+
+
+@inline
+def likely_slot(index: Ints, hashed: int) -> int:
+    """Return the first slot of a key's first bucket that has its part of the hash, or -1."""
+    at = first_slot(index, hashed, 0)
+    if CHECKED and not 0 <= at <= index.shape[0] - SLOTS:
+        raise IndexError("a bucket beyond its index")
+    place = first_of_eight(index, at, hashed)
+    return at + place if place < SLOTS else -1
 
 
 @element

@@ -20,6 +20,7 @@ from ipaddress import IPv4Address
 
 import numpy as np
 
+from dataplane.cache_lines import at_a_line
 from dataplane.config.addresses import gateway_mac
 from dataplane.config.check_local import local_problems
 from dataplane.config.local import LocalConfig
@@ -69,7 +70,7 @@ def compile_tables(
     rules = Rules(local, network)
     routes = Routes()
     outside = Outside(site, network.vpcs)
-    return Tables(
+    found = Tables(
         generation=np.array([generation], dtype=np.int64),
         own=_own(local, site, active, taken_vtep),
         vnis=indexed(grid([(vpc.vni,) for vpc in network.vpcs], 1), np.arange(len(network.vpcs))),
@@ -89,6 +90,7 @@ def compile_tables(
         customers=outside.customers(),
         ports=grid([site.port_row(port) for port in range(len(local.interfaces))], 4),
     )
+    return Tables(*(at_a_line(array) for array in found))
 
 
 def _routed(routes: Routes, hops: Hops, site: Site, network: NetworkConfig) -> list[list[int]]:

@@ -15,7 +15,7 @@ another connection, until the next burst.
 """
 
 from dataplane.engine.hashing import mixed3, mixed5
-from dataplane.gateway.buckets import ROW, SLOTS, first_slot, give_back, put, take_out, take_row
+from dataplane.gateway.buckets import ROW, SLOTS, first_slot, give_back, likely_slot, put, take_out, take_row
 from dataplane.gateway.journal import note
 from dataplane.gateway.lookup import place
 from dataplane.gateway.mappings import forget
@@ -94,15 +94,11 @@ def look_ahead(state: State, hashed: int) -> None:
 def look_further(state: State, hashed: int) -> int:
     """Begin to load the row that a search for a hash will find most likely; return it, or NOWHERE.
 
-    All slots of the bucket are compared, without a branch: in which one it is nobody can foretell. The row's key says
-    whether it is the one; where two slots have the same part of the hash it may be neither.
+    Its key says whether it is the one: where two slots have the same part of the hash it may be neither.
     """
-    at = first_slot(state.slots, hashed, 0)
-    where = 0
-    for offset in range(SLOTS):
-        where |= offset + 1 if state.slots[place(at + offset)] >> 32 == hashed >> 32 else 0
-    entry = state.slots[place(at + ((where - 1) & (SLOTS - 1)))]
-    if entry == 0 or entry >> 32 != hashed >> 32:
+    slot = likely_slot(state.slots, hashed)
+    entry = state.slots[place(slot)] if slot >= 0 else 0
+    if entry == 0:
         return NOWHERE
     row = (entry & ROW) - 1
     prefetch_to_write(state.connections, row, 0)

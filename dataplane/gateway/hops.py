@@ -102,7 +102,7 @@ class Hops:
     ) -> int:
         """Return the row of these fields, in NEXT_HOP's order, made where there is none."""
         mtu = mtu or self._site.inner_mtu_bytes
-        fields = (kind, port, mtu, target, mac, vni, vpc, vlan, 0, 0, address, resolved, realm, address_hi)
+        fields = (kind, port, mtu, target, mac, 0, 0, resolved, vni, vpc, vlan, address, realm, address_hi, 0, 0)
         return self.endpoints + self._others.setdefault(fields, len(self._others))
 
     def rows(self) -> Rows:

@@ -47,15 +47,17 @@ NEXT_HOP = _row(
     "mtu_bytes",  # of the IP packet that the VPC sees
     "target_mac",  # of the inner frame to an endpoint; of the frame itself elsewhere; 0 while not known
     "source_mac",
+    "template",  # first byte of the outer header in `templates`, and its bytes; 0 bytes for none
+    "template_bytes",
+    "resolved",  # until here what nearly all packets need: a cache line
     "vni",  # that an encapsulated packet carries; of the peer, where routing goes on there
     "vpc",  # row of that VPC in this generation
     "vlan",  # of the customer port, 0 for none
-    "template",  # first byte of the outer header in `templates`, and its bytes; 0 bytes for none
-    "template_bytes",
     "address",  # IPv4 address whose MAC is wanted on the port while `resolved` is 0
-    "resolved",
     "realm",  # of the network behind a provider's hop
     "address_hi",  # 0; else `address` is the low word of an IPv6 address and this the high one
+    "spare_0",
+    "spare_1",
 )
 RULE = _row("allow", "protocol", "remote_hi", "remote_lo", "mask_hi", "mask_lo", "port_min", "port_max", "family")
 """Addresses as in a packet's row: IPv4 under ::ffff:0:0/96. A `protocol` of 0 is any; ICMP is also ICMPv6. `family`,

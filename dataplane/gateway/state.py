@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dataplane.cache_lines import zeros_at_a_line
 from dataplane.config.limit import MOST_VPCS
 from dataplane.config.local import Limits
 from dataplane.gateway.buckets import index_slots
@@ -89,7 +90,6 @@ RESEND_ALL = 19
 ACCOUNTS_BACK, ACCOUNTS_USED, FRAGMENTS_HELD, FRAGMENTS_AGED_NS, FRAGMENTS_NEXT = range(20, 25)
 """Accounts as above; packets whose fragments are remembered; when ageing last looked at these, and at which next."""
 COUNTS = 32
-CACHE_LINE = 64
 PUNT_DUES = 1 << 15
 
 
@@ -172,13 +172,5 @@ def state_of(arrays: Mapping[str, NDArray[Any]]) -> State:
 
 
 def empty_state(limits: Limits) -> State:
-    """Return the state of a gateway that saw nothing, in memory of its own."""
-    return state_of({name: _aligned_zeros(shape, dtype) for name, (shape, dtype) in layout(limits).items()})
-
-
-def _aligned_zeros(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return zeros that begin at a cache line: rows and buckets are made to fit."""
-    size = int(np.prod(shape)) * dtype.itemsize
-    raw = np.zeros(size + CACHE_LINE, dtype=np.uint8)
-    start = -raw.ctypes.data % CACHE_LINE
-    return raw[start : start + size].view(dtype).reshape(shape)
+    """Return the state of a gateway that saw nothing, in memory of its own: rows and buckets are made to fit lines."""
+    return state_of({name: zeros_at_a_line(shape, dtype) for name, (shape, dtype) in layout(limits).items()})

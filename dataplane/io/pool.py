@@ -16,10 +16,12 @@ from dataplane.io.layout import (
 )
 from dataplane.jit import Bytes, Row, element, inline
 from dataplane.packet import memory as fields
-from dataplane.packet.intrinsics import prefetch_to_write
+from dataplane.packet.intrinsics import prefetch, prefetch_to_write
 
 LINE = 64
 """Of a cache."""
+MOST_AHEAD_BYTES = 1024
+"""Of a piece: behind them the processor has seen where the reading goes, and is ahead by itself."""
 
 
 @inline
@@ -30,6 +32,13 @@ def look_ahead(memory: Bytes, at: int) -> None:
 
 
 @inline
+def look_inside(memory: Bytes, at: int, done: int, length: int) -> None:
+    """Begin to load what is behind the first `done` bytes of a piece: the kernel copies all of it when it is sent."""
+    for line in range(done, min(length, MOST_AHEAD_BYTES), LINE):
+        prefetch(memory, at, line)
+
+
+@inline
 def take(ports: Ports) -> int:
     """Return the number of a free buffer, or END."""
     left = ports.pool[FREE]
@@ -37,6 +46,17 @@ def take(ports: Ports) -> int:
         return END
     ports.pool[FREE] = left - 1
     return ports.free[left - 1]
+
+
+@inline
+def take_run(ports: Ports, count: int) -> int:
+    """Take so many buffers, of which there are enough; return the first of their entries in `free`.
+
+    In the order in which they were given back: what lies side by side is used one after the other, ever again, and
+    the addresses of pages are looked up ahead.
+    """
+    ports.pool[FREE] -= count
+    return ports.pool[FREE]
 
 
 @inline

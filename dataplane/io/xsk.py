@@ -117,7 +117,7 @@ class XskPorts:
         return Ports(
             memory=self._arena.memory,
             pool=words,
-            free=np.arange(frames, dtype=np.int64)[::-1].copy(),
+            free=np.arange(frames, dtype=np.int64),
             pieces=np.full((frames, 3), layout.END, np.int64),
             ports=ports,
             queues=np.zeros(sockets, layout.QUEUE),

@@ -19,7 +19,7 @@ from dataplane.io.layout import (
     POOL_AT,
     Ports,
 )
-from dataplane.io.pool import look_ahead
+from dataplane.io.pool import LINE, look_ahead, look_inside
 from dataplane.io.system_calls import MSG_DONTWAIT, errno, recvfrom, sendto
 from dataplane.io.tally import count_lost
 from dataplane.jit import Row, Rows, element, inline, kernel
@@ -66,6 +66,7 @@ def _receive_queue(ports: Ports, queue: Row, packets: Rows, count: int, at_most:
             break
         _describe(ports, queue, before + taken, pieces, packets[count])
         look_ahead(memory, packets[count].at)
+        look_inside(memory, packets[count].at, 2 * LINE, packets[count].first_length)
         taken += pieces
         count += 1
     if taken:
@@ -110,6 +111,7 @@ def _describe(ports: Ports, queue: Row, position: int, pieces: int, packet: Row)
             ports.pieces[follower, NEXT] = END
             ports.pieces[follower, PIECE_AT] = ports.pool[POOL_AT] + address
             ports.pieces[follower, PIECE_BYTES] = native32(memory, at + 8)
+            look_inside(memory, ports.pieces[follower, PIECE_AT], 0, ports.pieces[follower, PIECE_BYTES])
             packet.length += native32(memory, at + 8)
             number = follower
 
@@ -122,8 +124,9 @@ def refill(ports: Ports, number: int) -> None:
     if count > 0:
         produced = native32(memory, queue.fill_producer)
         count = min(count, queue.fill_mask + 1 - ((produced - acquire32(memory, queue.fill_consumer)) & WORD))
+        first = pool.take_run(ports, count)
         for i in range(count):
-            address = pool.take(ports) << ports.pool[CHUNK_SHIFT]
+            address = ports.free[first + i] << ports.pool[CHUNK_SHIFT]
             set_native64(memory, queue.fill_at + ((produced + i) & queue.fill_mask) * 8, address)
         release32(memory, queue.fill_producer, produced + count)
         queue.posted += count

@@ -106,6 +106,28 @@ prefetch, prefetch_to_write = make_prefetch(False), make_prefetch(True)
 
 
 @intrinsic
+def first_of_eight(typing_context, words, at, key):
+    """Return the place of the first of the eight words from `at` on with the upper half of `key`; 8 for none.
+
+    All are compared at once: in which one it is, no processor can foretell.
+    """
+
+    def generate(context, builder, signature, arguments):
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        wide, word, narrow = ir.VectorType(ir.IntType(64), 8), ir.IntType(64), ir.IntType(16)
+        eight = builder.load(builder.bitcast(builder.gep(array.data, [arguments[1]]), wide.as_pointer()), align=8)
+        keys = ir.Constant(wide, ir.Undefined)
+        for place in range(8):
+            keys = builder.insert_element(keys, arguments[2], ir.IntType(32)(place))
+        limit = ir.Constant(wide, [word(1 << 32)] * 8)
+        equal = builder.icmp_unsigned("<", builder.xor(eight, keys), limit)
+        bits = builder.zext(builder.bitcast(equal, ir.IntType(8)), narrow)
+        return builder.zext(builder.cttz(builder.or_(bits, narrow(1 << 8)), ir.IntType(1)(1)), word)
+
+    return types.int64(words, types.int64, types.int64), generate
+
+
+@intrinsic
 def address_of(typing_context, memory, at):
     """Return the address of byte `at` of an array of bytes, for a system call."""
 
