@@ -17,7 +17,7 @@ import numpy as np
 
 from benchmarks.in_memory import numpy_way
 from benchmarks.in_memory.c_loop import CLoops, compiler
-from benchmarks.in_memory.cases import ENCAPSULATE, NAMES, case, new_rows
+from benchmarks.in_memory.cases import ENCAPSULATE, NAMES, case
 from benchmarks.in_memory.cases import run as run_ours
 from benchmarks.in_memory.compare import compared
 from benchmarks.wire import latencies
@@ -28,6 +28,7 @@ from benchmarks.wire.latencies import RATE
 from benchmarks.wire.loads import RUNS, SHARE, SLOTS, loads
 from benchmarks.wire.ours import VNI
 from benchmarks.wire.traffic import FLOWS, TARGET_NET, TARGETS
+from dataplane.engine.burst import new_rows
 
 LENGTHS = (64, 1500, 4200)
 SHORT = LENGTHS[0]

@@ -9,7 +9,7 @@ from benchmarks.wire.course import INGRESS_MAC, SINK_IP
 from benchmarks.wire.ours import VNI, encapsulate_burst, tables_for_encapsulation
 from benchmarks.wire.traffic import FLOWS, frame_head, frames
 from dataplane.config.local import Limits
-from dataplane.engine.burst import BURST, PACKET
+from dataplane.engine.burst import BURST
 from dataplane.engine.graph import Graph, GraphArrays, Node, arrays_of
 from dataplane.gateway.connections import connect
 from dataplane.gateway.parse import parse
@@ -106,10 +106,6 @@ def case(kind: int, length: int) -> Case:
 def run(case: Case, packets: np.ndarray, rounds: int) -> None:
     """Run our kernels over a case."""
     repeat(case.kind, *case.frames, packets, rounds, VNI, case.graph, case.tables, case.state, NOW_NS)
-
-
-def new_rows() -> np.ndarray:
-    return np.zeros(BURST, PACKET)
 
 
 def _laid_out(rows: np.ndarray) -> Memory:
