@@ -26,7 +26,7 @@ from dataplane.engine.clock import CLOCK_BYTES
 from dataplane.engine.graph import GraphArrays, arrays_of
 from dataplane.engine.rings import WRITTEN
 from dataplane.engine.sleep import sleepers
-from dataplane.gateway.exchange import exchange
+from dataplane.gateway.exchange import OUT_WRITTEN, exchange
 from dataplane.gateway.graph import graph_of
 from dataplane.gateway.run import run
 from dataplane.gateway.schema import Tables
@@ -95,7 +95,8 @@ class DataProcess:
         wakers = sleepers([self._wake, *_files_of(ports)])
         sleep_ms = 0 if self._options.busy_poll else SLEEP_MS
         punted = shared.punts.words[WRITTEN : WRITTEN + 8].view(np.int64)
-        seen, taken, ready, sampled = int(punted[0]), 1, False, time.monotonic()
+        copied = shared.exchange.words[OUT_WRITTEN : OUT_WRITTEN + 8].view(np.int64)
+        seen, taken, ready, sampled = int(punted[0] + copied[0]), 1, False, time.monotonic()
         while not self._stopping and not words[Word.STOP]:
             words[Word.BUSY_NS] += run(
                 ports, graph, tables, state, counters, shared.punts, shared.injects, packets, clock, wakers, CALL_NS,
@@ -104,8 +105,8 @@ class DataProcess:
             if self._paired:
                 exchange(tables, state, shared.exchange, time.monotonic_ns())
             words[Word.CALLS] += 1
-            if punted[0] != seen:
-                seen = int(punted[0])
+            if punted[0] + copied[0] != seen:  # both only grow
+                seen = int(punted[0] + copied[0])
                 os.eventfd_write(self._told, 1)
             if not ready:
                 link.send(self._end, Ready(backend=self._backend(), notices=tuple(self._notices)))

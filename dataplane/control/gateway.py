@@ -66,6 +66,8 @@ class Gateway:
         self._known = self.slow.neighbours.version
         self.tables = tables
         """The generation that was published last."""
+        self.news = asyncio.Event()
+        """Set whenever the data process has said something; whoever waits for that clears it."""
         self.look_at_pair: Callable[[], PairLook] | None = None
         """How its pairing says how the pair stands; None while there is none."""
         self._publish(tables)
@@ -175,6 +177,7 @@ class Gateway:
             while True:
                 await arrived.wait()
                 arrived.clear()
+                self.news.set()
                 with suppress(BlockingIOError):
                     os.eventfd_read(told)
                 while punted := self._punts.read(MOST_AT_ONCE):

@@ -31,7 +31,7 @@ class Pairing:
         me = gateway.local.gateway_id
         self._heartbeats = Heartbeats(me, pair, time.time_ns(), self._reported)
         self._records = ControlEnd(gateway.supervisor.shared.exchange)
-        self._links = RecordLinks(me, pair, self._records, self._heartbeats.told_copied)
+        self._links = RecordLinks(me, pair, self._records, self._heartbeats.told_copied, gateway.news)
         gateway.look_at_pair = self.look
 
     def look(self) -> PairLook:

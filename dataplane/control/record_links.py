@@ -20,7 +20,7 @@ from dataplane.control.pair.copying import Collected, Keep, Receiver, Sender, Te
 from dataplane.control.pair.stream import NONCE_BYTES, BadStream, Hello
 
 LOOK_S = 0.005
-"""How often new records are looked for: part of what a connection may lose when its gateway dies."""
+"""How often new records are looked for where nobody says that there are some."""
 FIRST_RETRY_S, LAST_RETRY_S = 0.1, 2.0
 LOOK_FOR_LIFE_S = 1.0
 """How often a connection without data is looked at."""
@@ -67,15 +67,25 @@ class RecordCounters:
 
 
 class RecordLinks:
-    """Both directions. `told_copied` hears whether all that the partner has is kept here."""
+    """Both directions. `told_copied` hears whether all that the partner has is kept here.
+
+    `news` is set by others when there are records: an answer may come by the partner, and find its connection only if
+    the copy was faster.
+    """
 
     def __init__(
-        self, me: str, pair: PairConfig, records: Records, told_copied: Callable[[bool], None] = lambda copied: None
+        self,
+        me: str,
+        pair: PairConfig,
+        records: Records,
+        told_copied: Callable[[bool], None] = lambda copied: None,
+        news: asyncio.Event | None = None,
     ) -> None:
         self.counters = RecordCounters()
         self.partner_has_copy = False
         self._me, self._pair, self._records = me, pair, records
         self._told_copied = told_copied
+        self._news = news or asyncio.Event()
         self.has_copy = False
         """Whether all that the partner knows is kept here."""
         self._again = asyncio.Event()
@@ -132,10 +142,14 @@ class RecordLinks:
         _write(writer, sender.begin())
         anew, welcomed, told, stalls = self._records.told_anew(), False, 0, 0
         answers = asyncio.ensure_future(reader.read(CHUNK_BYTES))
+        news = asyncio.ensure_future(self._news.wait())
         try:
             while not self._again.is_set():
-                done, _ = await asyncio.wait({answers}, timeout=LOOK_S)
-                if done:
+                await asyncio.wait({answers, news}, timeout=LOOK_S, return_when=asyncio.FIRST_COMPLETED)
+                if news.done():
+                    self._news.clear()
+                    news = asyncio.ensure_future(self._news.wait())
+                if answers.done():
                     if not (data := answers.result()):
                         return welcomed
                     answers = asyncio.ensure_future(reader.read(CHUNK_BYTES))
@@ -156,9 +170,10 @@ class RecordLinks:
         except ConnectionError:
             pass
         finally:
-            answers.cancel()
-            with contextlib.suppress(asyncio.CancelledError, OSError):
-                await answers
+            for waiting in (answers, news):
+                waiting.cancel()
+                with contextlib.suppress(asyncio.CancelledError, OSError):
+                    await waiting
         return welcomed
 
     def _collect(self, at_most_bytes: int) -> Collected:

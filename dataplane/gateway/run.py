@@ -30,7 +30,7 @@ from dataplane.gateway.punt_share import may_punt
 from dataplane.gateway.rewrite import rewrite
 from dataplane.gateway.schema import Tables
 from dataplane.gateway.sides import customer, untagged
-from dataplane.gateway.state import State
+from dataplane.gateway.state import JOURNAL_HEAD, State
 from dataplane.gateway.track import track
 from dataplane.gateway.underlay import underlay
 from dataplane.io.layout import Ports
@@ -67,7 +67,7 @@ def run(
         sleep_ms: how long to wait where there is nothing to do; 0 not to wait.
     """
     begun = now_ns(clock)
-    now, busy, empty = begun, 0, 0
+    now, busy, empty, told = begun, 0, 0, state.counts[JOURNAL_HEAD]
     age(tables, state, now)
     while now - begun < call_ns:
         done = 0
@@ -88,7 +88,8 @@ def run(
             continue
         empty += 1
         if sleep_ms and empty >= EMPTY_ROUNDS:
-            sleep(sleepers, sleep_ms)
+            if state.counts[JOURNAL_HEAD] == told:  # else the partner is told first: the answer may come by it
+                sleep(sleepers, sleep_ms)
             break
     return busy
 
