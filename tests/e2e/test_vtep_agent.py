@@ -57,13 +57,25 @@ class TwoHosts:
         self.processes: list[subprocess.Popen[str]] = []
         self.machines: dict[str, Namespace] = {}
         self.ovs: OvsHost | None = None
+        try:
+            self._make(kind)
+        except BaseException:
+            self.close()
+            raise
+
+    def _make(self, kind: str) -> None:
+        folder = self.folder
         join(self.spaces["h1"], "underlay", self.spaces["h2"], "underlay", 1600)
         if kind == "ovs":
             self.ovs = OvsHost(self.spaces["h1"], VTEPS["h1"], "underlay")
         else:
             self.spaces["h1"].run("ip", "addr", "add", f"{VTEPS['h1']}/24", "dev", "underlay")
         self.spaces["h2"].run("ip", "addr", "add", f"{VTEPS['h2']}/24", "dev", "underlay")
-        files = {"fabric": FABRIC, "config": {"vteps": ["192.168.9.0/24"]}, "tenants": TENANTS}
+        files = {
+            "fabric": FABRIC,
+            "config": {"vteps": ["192.168.9.0/24"], "gateway_timeout_ms": 60_000},
+            "tenants": TENANTS,
+        }
         for name, content in files.items():
             (folder / f"{name}.yaml").write_text(yaml.safe_dump(content))
         closed = "127.0.0.1:0"
