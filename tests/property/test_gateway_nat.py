@@ -55,6 +55,7 @@ class NatMachine(RuleBasedStateMachine):
         self.bench = StateBench(make_tables([vpc(5, OPEN), vpc(6)]), LIMITS)
         self.mapped = {}  # (protocol, vni, address, port) -> public port
         self.open = {}  # (protocol, vni, address, port, far) -> nothing
+        self.spoke = set()  # (mapping, mapping): who of the inside has spoken to whom there
 
     def public_ports(self, protocol):
         return {port for (other, *_), port in self.mapped.items() if other == protocol}
@@ -129,6 +130,10 @@ class NatMachine(RuleBasedStateMachine):
         if not holder:
             assert fate == Drop.NO_MAPPING
             return
+        mapping = (17, vni, address, port)
+        if holder[0][1] != 5 and (holder[0], mapping) in self.spoke:
+            assert read(fate.packet) == (PUBLIC, self.mapped[mapping], *holder[0][2:])  # an answer
+            return
         if holder[0][1] != 5:
             assert fate == Drop.DENIED_IN
             return
@@ -140,10 +145,10 @@ class NatMachine(RuleBasedStateMachine):
             return
         source, seen, *rest = read(fate.packet)
         assert (source, tuple(rest), faults(fate.packet)) == (PUBLIC, holder[0][2:], [])
-        mapping = (17, vni, address, port)
         if mapping not in self.mapped:
             self.check_new(17, port, seen)
         assert self.mapped.setdefault(mapping, seen) == seen
+        self.spoke.add((mapping, holder[0]))
         back = self.bench.one(udp(holder[0][2], holder[0][3], PUBLIC, seen), 5)
         assert read(back.packet) == (PUBLIC, public, address, port)
 
@@ -154,6 +159,7 @@ class NatMachine(RuleBasedStateMachine):
             age(self.bench.tables, self.bench.state, self.bench.now_ns)
         self.mapped.clear()
         self.open.clear()
+        self.spoke.clear()
 
     @invariant()
     def the_state_holds_the_models_mappings(self):
