@@ -67,16 +67,16 @@ class VtepAgent:
             tasks.create_task(self._mend())
 
     async def _apply(self, desired: Desired) -> None:
-        await self._install(desired)
-        self._desired = desired
+        async with self._at_work:
+            await self._install(desired)
+            self._desired = desired
 
     async def _install(self, desired: Desired) -> int:
         want = wanted(desired.network, self._vtep, gateways_by_vni(desired))
-        async with self._at_work:
-            try:
-                return await asyncio.to_thread(self._make, want)
-            except VtepFault as fault:
-                raise ValueError(str(fault)) from None
+        try:
+            return await asyncio.to_thread(self._make, want)
+        except VtepFault as fault:
+            raise ValueError(str(fault)) from None
 
     def _make(self, want: HostState) -> int:
         ports, ignored = claimed(self._driver.links(), self._ports)
@@ -97,10 +97,11 @@ class VtepAgent:
                 await asyncio.sleep(LEAST_S)
 
     async def _look(self, heard: bool) -> None:
-        if self._desired is None:
-            return
         try:
-            changed = await self._install(self._desired)
+            async with self._at_work:  # what is wanted may change until it is our turn
+                if self._desired is None:
+                    return
+                changed = await self._install(self._desired)
         except ValueError as fault:
             log.error("%s; trying again", fault)
             return
