@@ -22,7 +22,7 @@ import numpy as np
 
 from dataplane.engine.hashing import mixed2, mixed3
 from dataplane.gateway.buckets import ROW, SLOTS, first_slot, give_back, put, take_out, take_row
-from dataplane.gateway.shares import MAPPINGS, charge, discharge
+from dataplane.gateway.shares import MAPPINGS, PORTS, charge, discharge
 from dataplane.gateway.state import BITMAP_WORDS, MAPPINGS_BACK, MAPPINGS_USED, POOLS_BACK, SEED, State
 from dataplane.jit import Grid, element, inline
 from dataplane.packet.transport import ICMP, TCP, UDP
@@ -147,7 +147,7 @@ def _charge(state: State, vni: int, pool: int, ports: int, percent: int, of_port
     account = charge(state, MAPPINGS, vni, free, percent)
     if account < 0:
         return account, account
-    port_account = charge(state, state.pools[pool, 0], vni, ports - state.pools[pool, 1], of_ports)
+    port_account = charge(state, PORTS + state.pools[pool, 0], vni, ports - state.pools[pool, 1], of_ports)
     if port_account < 0:
         discharge(state, account)
         return port_account, port_account

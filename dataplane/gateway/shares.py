@@ -6,7 +6,8 @@ a share of s %, the multiple being s / (100 - s), one VPC alone may fill s % of 
 of what is left, however many there are that want all. What lives is never pushed out for it.
 
 An account is a row (about, VNI, count): about CONNECTIONS, MAPPINGS or FRAGMENTS, or the ports of a public address, by
-`address << 8 | protocol`. It is there while it counts something. What comes from no VPC has the account of OUTSIDE.
+PORTS + (`address << 8 | protocol`), which is none of the others whatever address a partner names. It is there while it
+counts something. What comes from no VPC has the account of OUTSIDE.
 """
 
 from dataplane.engine.hashing import mixed2
@@ -14,7 +15,7 @@ from dataplane.gateway.buckets import ROW, SLOTS, first_slot, give_back, put, ta
 from dataplane.gateway.state import ACCOUNTS_BACK, SEED, State
 from dataplane.jit import element, inline
 
-CONNECTIONS, MAPPINGS, FRAGMENTS = range(3)
+CONNECTIONS, MAPPINGS, FRAGMENTS, PORTS = range(4)
 NO_ACCOUNT, LIMITED = -1, -2
 """In place of an account: there is no row for it; the VPC has its share."""
 WHOLE_PERCENT = 100

@@ -10,6 +10,7 @@ from dataplane.engine.reasons import Drop
 from dataplane.gateway.ageing import age
 from dataplane.gateway.partner import begin_telling, collect, take_in
 from dataplane.gateway.schema import ESTABLISHED, EXTERNAL, FROM_PARTNER, REPLY
+from dataplane.gateway.shares import CONNECTIONS, FRAGMENTS, MAPPINGS
 from dataplane.gateway.state import PARTNER_REFUSED, RECORD
 from tests.fakes.gateway_tables import EXTERNAL_PORT, FakeVpc, make_tables
 from tests.fakes.state_bench import Passed, StateBench
@@ -72,6 +73,20 @@ def test_a_mapping_of_the_partner_is_the_same_towards_everyone():
     tell(left, right)
     assert read(right.one(udp(A, 5000, "9.9.9.9", 53), 5).packet)[1] == public
     assert read(right.one(udp(B, public, "9.9.9.9", 53), 5).packet)[1] != public
+
+
+@pytest.mark.parametrize("protocol", [0, 1, 2, 17])
+def test_a_partner_that_names_no_public_address_touches_no_other_account(protocol):
+    left, right = pair()
+    left.one(udp(A, 5000, FAR, 53), 5)
+    records = np.zeros(8, dtype=RECORD)
+    assert collect(left.state, records, left.now_ns) == 1
+    records[0]["new_source_lo"] = 0
+    records[0]["key"] = int(records[0]["key"]) & ~(0xFF << 24) | protocol << 24
+    taken = 1 - take_in(right.tables, right.state, records, 1, right.now_ns)
+    about, counted = right.state.accounts[:, 0], right.state.accounts[:, 2]
+    assert taken == (protocol != 0)
+    assert [int(counted[about == which].sum()) for which in (CONNECTIONS, MAPPINGS, FRAGMENTS)] == [taken, taken, 0]
 
 
 def test_what_ends_here_ends_there_but_for_what_came_there_since():
