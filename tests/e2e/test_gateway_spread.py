@@ -15,6 +15,7 @@ from benchmarks.pair.streams import Route, Streams
 from benchmarks.takeover import EACH, Plan, kill, running
 from dataplane.config.addresses import gateway_mac
 from dataplane.vtep.linux import device_of, mac_text
+from tests.e2e.live_streams import assert_they_go_on
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
@@ -57,16 +58,10 @@ def arrived(gateways: Gateways) -> dict[str, int]:
     return {name: gateways.status(name)["ports"]["under0"]["rx_packets"] for name in GATEWAYS}
 
 
-def all_talk(streams: Streams) -> None:
+def assert_all_talk(gateways: Gateways, streams: Streams) -> None:
     """See every connection go on for a while, with every byte right."""
-    before = [end.bytes for end in streams.ends]
-    deadline = time.monotonic() + 60
-    time.sleep(WATCHED_S)
-    while any(end.bytes == had and not end.ended for end, had in zip(streams.ends, before, strict=True)):
-        assert time.monotonic() < deadline, [end.name for end in streams.ends]
-        time.sleep(0.05)
-    assert {end.name: end.ended for end in streams.ends if end.ended} == {}
-    assert {end.name: end.wrong for end in streams.ends if end.wrong} == {}
+    time.sleep(WATCHED_S)  # for harm to come about
+    assert_they_go_on(gateways, streams)
 
 
 def test_a_connection_goes_on_at_whichever_gateway_its_packets_arrive(pair):
@@ -74,7 +69,7 @@ def test_a_connection_goes_on_at_whichever_gateway_its_packets_arrive(pair):
     for host, way in (("host1", "gw2"), ("host2", "gw1"), ("host1", "gw1"), ("host2", "gw2"), ("host1", "gw2")):
         before = arrived(gateways)
         send(gateways.site, host, way)
-        all_talk(streams)
+        assert_all_talk(gateways, streams)
         assert arrived(gateways)[way] > before[way]
 
 
@@ -82,13 +77,13 @@ def test_flows_that_hosts_spread_over_both_gateways_by_their_hash_are_served_by_
     gateways, streams = pair
     for host in HOSTS:
         send(gateways.site, host, *SPREAD[host])
-    all_talk(streams)
+    assert_all_talk(gateways, streams)
     before, pid = arrived(gateways), gateways.site.pid
     for number in range(NEW):
         who = ("red1", "green1")[number % 2]
         streams.open(Route(name=f"{who} new {number}", client=pid(who), server=pid("internet"),
                            address=str(SERVER), port=7100 + number))  # fmt: skip
-    all_talk(streams)
+    assert_all_talk(gateways, streams)
     after = arrived(gateways)
     assert all(after[name] - before[name] > 50 for name in GATEWAYS), (before, after)
 
@@ -97,7 +92,7 @@ def test_connections_of_hosts_that_spread_outlive_one_of_the_two(pair):
     gateways, streams = pair
     for host in HOSTS:
         send(gateways.site, host, *SPREAD[host])
-    all_talk(streams)
+    assert_all_talk(gateways, streams)
     kill(gateways, streams, Death.BOTH)
     gateways.until(lambda: both_serve(gateways), "each serves its own share")
-    all_talk(streams)
+    assert_all_talk(gateways, streams)

@@ -14,10 +14,10 @@ from dataplane.control.gateway import Gateway, Wanted
 from dataplane.control.link import Options
 from dataplane.control.pair.duties import Work
 from dataplane.control.slow.directory import Duty
-from dataplane.engine.rings import INJECT_HEADER, Ring, consume, front
+from dataplane.engine.rings import INJECT_HEADER, Ring
 from dataplane.gateway.compile import compile_tables
-from dataplane.jit import kernel
 from tests.fakes.gateway_site import EXTERNAL, LOCAL, NETWORK, UNDERLAY
+from tests.fakes.ring_reader import oldest
 
 TAKEN_VTEP, TAKEN_WAN = IPv4Address("192.168.0.2"), IPv4Address("203.0.113.3")
 NOTHING = Work(active=False, taken_vtep=None, duty=Duty(public=False))
@@ -27,21 +27,13 @@ ALL_OF_IT = Work(
 LESS = replace(NETWORK, generation=NETWORK.generation + 1, vpcs=NETWORK.vpcs[:1], peerings=frozenset())
 
 
-@kernel
-def _oldest(ring: Ring, taken: bool) -> int:
-    at = front(ring)
-    if taken and at >= 0:
-        consume(ring, at)
-    return at
-
-
 def left_in(ring: Ring) -> set[tuple[int, bytes]]:
     """Return what a data process would send now, by port, and take it out."""
     found = set()
-    while (at := _oldest(ring, False)) >= 0:
+    while (at := oldest(ring, False)) >= 0:
         count, port = ring.data[at + 8 : at + 24].view(np.int64).tolist()
         found.add((port, ring.data[at + INJECT_HEADER : at + INJECT_HEADER + count].tobytes()))
-        _oldest(ring, True)
+        oldest(ring, True)
     return found
 
 

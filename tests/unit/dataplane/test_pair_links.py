@@ -98,6 +98,7 @@ def test_noise_on_the_port_is_refused_and_counted() -> None:
             noise.send(bytes(size))
         wait_until(lambda: a.status.refused == 5)
         wait_until(lambda: a.status.holds == {"a"})
+        assert not a.status.hears_partner
 
 
 def test_an_address_that_is_taken_is_told_at_once() -> None:

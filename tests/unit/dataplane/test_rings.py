@@ -19,14 +19,13 @@ from dataplane.engine.rings import (
     PuntReader,
     Ring,
     begin_punt,
-    consume,
     empty_ring,
-    front,
     publish,
     punted_bytes,
 )
 from dataplane.jit import Bytes, Rows, kernel
 from dataplane.packet.memory import copy, native64
+from tests.fakes.ring_reader import oldest
 
 
 @kernel
@@ -37,14 +36,6 @@ def _punt(ring: Ring, memory: Bytes, packets: Rows, now_ns: int) -> bool:
     copy(ring.data, at + PUNT_HEADER, memory, packets[0].start, punted_bytes(packets[0]))
     publish(ring, at)
     return True
-
-
-@kernel
-def _oldest(ring: Ring, taken: bool) -> int:
-    at = front(ring)
-    if taken and at >= 0:
-        consume(ring, at)
-    return at
 
 
 @kernel
@@ -61,12 +52,12 @@ def packet(**fields: int) -> Any:
 
 def take(ring: Ring) -> tuple[bytes, int, int] | None:
     """Return the oldest injected frame, its port and whether it enters the graph."""
-    at = _oldest(ring, False)
+    at = oldest(ring, False)
     if at < 0:
         return None
     count, port, entering = (_word(ring, at + 8 * i) for i in (1, 2, 3))
     frame = ring.data[at + INJECT_HEADER : at + INJECT_HEADER + count].tobytes()
-    _oldest(ring, True)
+    oldest(ring, True)
     return frame, port, entering
 
 
