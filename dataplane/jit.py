@@ -30,9 +30,6 @@ Row = Any
 Rows = NDArray[np.void]
 
 CHECKED = os.environ.get("HEDDLE_BOUNDS_CHECK", "") == "1"
-PACKAGES = (".", "packet", "engine", "io", "gateway")
-"""The folders with kernels."""
-
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
@@ -63,7 +60,7 @@ def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Resul
     """Compile a function that Python calls, at its first call for each set of argument types."""
     compiled: Callable[Parameters, Result] = numba.njit(**_OPTIONS)(function)
     if not CHECKED:
-        keep_on_disk(compiled, stamp=digest(Path(__file__).parent, PACKAGES))
+        keep_on_disk(compiled, stamp=digest(Path(__file__).parent))
     return compiled
 
 

@@ -4,7 +4,6 @@ A cache directory that is read-only, or files in it that are torn, cost the time
 """
 
 import hashlib
-from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -55,10 +54,9 @@ def keep_on_disk(dispatcher: Any, *, stamp: str | None = None, variant: str = ""
 
 
 @cache
-def digest(root: Path, packages: Iterable[str] = (".",)) -> str:
-    """Return a digest of all Python files in these folders of `root`, by content."""
+def digest(root: Path) -> str:
+    """Return a SHA-256 hex digest of every Python file below `root`, by relative path and content."""
     whole = hashlib.sha256()
-    for package in packages:
-        for file in sorted((root / package).glob("*.py")):
-            whole.update(file.name.encode() + b"\0" + file.read_bytes())
+    for file in sorted(root.rglob("*.py")):
+        whole.update(f"{file.relative_to(root).as_posix()}\0".encode() + file.read_bytes())
     return whole.hexdigest()

@@ -16,9 +16,6 @@ Flags = NDArray[np.bool_]
 Words = NDArray[np.uint64]
 Small = NDArray[np.int32]
 
-PACKAGES = (".", "placement", "session")
-"""The folders with kernels."""
-
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
@@ -41,5 +38,5 @@ def bare_kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, 
 
 def _compiled(function: Callable[Parameters, Result], **options: bool) -> Callable[Parameters, Result]:
     compiled: Callable[Parameters, Result] = numba.njit(nogil=True, **options)(function)
-    keep_on_disk(compiled, stamp=digest(Path(__file__).parent, PACKAGES))
+    keep_on_disk(compiled, stamp=digest(Path(__file__).parent))
     return compiled

@@ -23,7 +23,7 @@ from dataplane.gateway.schema import PEER, Tables
 from dataplane.gateway.sides import customer, untagged
 from dataplane.gateway.state import empty_state
 from dataplane.gateway.underlay import underlay
-from dataplane.jit import CHECKED, PACKAGES
+from dataplane.jit import CHECKED
 from kernels.cache import digest, keep_on_disk
 
 STRIDE, HEAD_ROOM = 16384, 256
@@ -61,7 +61,7 @@ def one_element(kind, node, packets, count, memory, graph, tables, state, now_ns
 
 
 if not CHECKED:
-    stamp = digest(Path(dataplane.__file__).parent, PACKAGES) + hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
+    stamp = digest(Path(dataplane.__file__).parent) + hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
     keep_on_disk(one_element, stamp=stamp)
 
 

@@ -11,7 +11,7 @@ from dataplane.gateway.ageing import age
 from dataplane.gateway.connections import release_ended
 from dataplane.gateway.run import walk
 from dataplane.io.ports import receive, settle
-from dataplane.jit import CHECKED, PACKAGES
+from dataplane.jit import CHECKED
 from kernels.cache import digest, keep_on_disk
 
 
@@ -26,5 +26,5 @@ def through(ports, port, packets, graph, tables, state, counters, now_ns):
     return count
 
 
-STAMP = digest(Path(dataplane.__file__).parent, PACKAGES) + hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
+STAMP = digest(Path(dataplane.__file__).parent) + hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
 keep_on_disk(through, stamp=STAMP, variant="-checked" if CHECKED else "")
