@@ -18,8 +18,8 @@ from controller.model.health import Health
 from controller.planner.clos import MOST_HOPS, NO_LINK, Live, Topology, topology_of
 from controller.planner.completion import completion_times
 from controller.planner.expand import Flows, expand
-from controller.planner.fluid import completion_ns, max_min_rates, planned_rates
-from controller.planner.loads import link_loads, link_places
+from controller.planner.proof.fluid import completion_ns, max_min_rates, planned_rates
+from controller.planner.proof.loads import link_loads, link_places
 from controller.planner.route import Router
 from controller.planner.warm import warm
 from tests.oracles.packet_simulator import Run

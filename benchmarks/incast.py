@@ -8,13 +8,13 @@ its frames, as NICs that pace do. Needs root.
 from dataclasses import dataclass, replace
 from typing import TextIO
 
-from mininet_topos.flow_run import FlowRequest, RunResult
 from mininet_topos.lab import Lab
-from mininet_topos.nic_settings import NicSettings
+from mininet_topos.measure.flow_run import FlowRequest, RunResult
+from mininet_topos.measure.starts import start_offset_ns, start_phases
+from mininet_topos.nic.settings import NicSettings
 from mininet_topos.queues.settings import DATA_PRIORITY, FULL_FRAME_BYTES, QueueSettings
-from mininet_topos.starts import start_offset_ns, start_phases
 from telemetry.counter_page import CounterSnapshot
-from tests.e2e.small_fabrics import spine_leaf
+from tests.support.small_fabrics import spine_leaf
 
 SECONDS = 4.0
 PLANNED_SHARE = 0.95

@@ -25,19 +25,19 @@ import numpy as np
 from benchmarks.incast import ACK_EVERY, ACK_TIMEOUT_NS, Incast, Mode, requests
 from controller.config.telemetry import ports_of
 from controller.model.fabric import Fabric
+from mininet_topos.host.priorities import TELEMETRY_NICENESS, prefer
 from mininet_topos.lab import Lab
-from mininet_topos.nic_settings import NicSettings
-from mininet_topos.priority import TELEMETRY_NICENESS, prefer
+from mininet_topos.nic.settings import NicSettings
 from mininet_topos.queues.settings import QueueSettings
 from telemetry.collector.bus import Broker, MqttBus
 from telemetry.collector.collector import Collector
-from telemetry.decode import TIMESTAMP
+from telemetry.detection.ports import PortTable
+from telemetry.detection.thresholds import DetectorSettings
 from telemetry.observer import Look, Observer
-from telemetry.ports import PortTable
-from telemetry.thresholds import DetectorSettings
+from telemetry.samples.decode import TIMESTAMP
 from telemetry.warm import warm
-from tests.e2e.small_fabrics import spine_leaf
-from tests.fakes.mosquitto import mosquitto
+from tests.support.mosquitto import mosquitto
+from tests.support.small_fabrics import spine_leaf
 
 SHAPE = Incast("31 to 1, 10 Mbit/s", 4, 8, 32, 10_000_000)
 MODE = Mode("PFC and DCQCN", pfc=True, dcqcn=True)

@@ -30,9 +30,9 @@ from benchmarks.planning_cases import permutation as permutation_job
 from benchmarks.quality import own_bound
 from controller.model.health import Health
 from controller.model.plan import Infeasible
-from controller.planner.bound import lower_bound
-from controller.planner.fluid import max_min_rates
 from controller.planner.jit import Floats
+from controller.planner.proof.bound import lower_bound
+from controller.planner.proof.fluid import max_min_rates
 from controller.planner.solve import draft
 from controller.planner.warm import warm
 

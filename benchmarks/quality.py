@@ -18,11 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.planning_cases import FAMILIES, Case, cases
-from controller.planner.bound import lower_bound
 from controller.planner.clos import Live, Topology, topology_of
-from controller.planner.ecmp import ecmp_figures
 from controller.planner.expand import Flows, expand
-from controller.planner.loads import heaviest_phases
+from controller.planner.proof.bound import lower_bound
+from controller.planner.proof.ecmp import ecmp_figures
+from controller.planner.proof.loads import heaviest_phases
 from controller.planner.route import Router
 from controller.planner.warm import warm
 

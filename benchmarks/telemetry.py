@@ -32,14 +32,14 @@ from controller.runtime.telemetry import Telemetry
 from controller.store.history import SqliteHistory
 from telemetry.collector.bus import Broker, BusLost, MqttBus
 from telemetry.collector.collector import Collector, Readers
-from telemetry.counters import PRIORITIES
+from telemetry.detection.ports import Port, PortTable
+from telemetry.detection.thresholds import DetectorSettings
 from telemetry.observer import Look, Observer
-from telemetry.ports import Port, PortTable
-from telemetry.thresholds import DetectorSettings
-from telemetry.topic import Source, ports_topic
+from telemetry.samples.counters import PRIORITIES
+from telemetry.samples.topic import Source, ports_topic
 from telemetry.warm import warm
-from tests.e2e.small_fabrics import spine_leaf
-from tests.fakes.mosquitto import mosquitto
+from tests.support.mosquitto import mosquitto
+from tests.support.small_fabrics import spine_leaf
 
 SWITCHES, PORTS = 125, 80
 PERIOD_S, RATE_BPS = 1.0, 100 * 10**9

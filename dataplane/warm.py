@@ -15,12 +15,12 @@ from dataplane.engine.counters import make_counters
 from dataplane.engine.graph import arrays_of
 from dataplane.engine.rings import Injector, PuntReader, empty_ring
 from dataplane.engine.sleep import sleepers
-from dataplane.gateway.compile import compile_tables
-from dataplane.gateway.exchange import ControlEnd, empty_exchange, exchange
+from dataplane.gateway.compiler.compile import compile_tables
 from dataplane.gateway.graph import graph_of
+from dataplane.gateway.memory.exchange import ControlEnd, empty_exchange, exchange
+from dataplane.gateway.memory.state import empty_state
 from dataplane.gateway.run import run
-from dataplane.gateway.state import empty_state
-from dataplane.io.in_memory import MemoryPorts
+from dataplane.io.frames.in_memory import MemoryPorts
 
 _LOCAL = LocalConfig(
     gateway_id="warm",

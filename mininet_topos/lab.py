@@ -19,19 +19,19 @@ from typing import TypeVar
 
 from controller.model.error import EnvironmentFault
 from controller.model.fabric import Fabric
-from mininet_topos.child import Child
-from mininet_topos.ecmp import EcmpRules
-from mininet_topos.fabric_net import FabricNet, require_lab_tools
-from mininet_topos.flow_run import FiveTuple, FlowChange, FlowRequest, RunResult
-from mininet_topos.nic_settings import NicSettings
-from mininet_topos.ovs import Datapath, OpenVSwitch, require_open_vswitch
-from mininet_topos.path_trace import PathTracer
-from mininet_topos.priority import prefer
+from mininet_topos.host.child import Child
+from mininet_topos.host.priorities import prefer
+from mininet_topos.host.registry import LabRegistration
+from mininet_topos.host.signals import TerminationAsException, stop_deferred
+from mininet_topos.measure.flow_run import FiveTuple, FlowChange, FlowRequest, RunResult
+from mininet_topos.measure.runner import FlowRunner
+from mininet_topos.nic.settings import NicSettings
 from mininet_topos.queues.model import DAEMON_COMMAND, QueueModel
 from mininet_topos.queues.settings import QueueSettings
-from mininet_topos.registry import LabRegistration
-from mininet_topos.runner import FlowRunner
-from mininet_topos.stop_signals import TerminationAsException, stop_deferred
+from mininet_topos.switches.ecmp import EcmpRules
+from mininet_topos.switches.fabric_net import FabricNet, require_lab_tools
+from mininet_topos.switches.ovs import Datapath, OpenVSwitch, require_open_vswitch
+from mininet_topos.switches.path_trace import PathTracer
 
 T = TypeVar("T")
 
@@ -183,7 +183,7 @@ class Lab:
         entry = self._registration.entry
         self._ovs = OpenVSwitch(entry, self._datapath)
         self._ovs.start()
-        capture = self._child("the capture", [sys.executable, "-m", "mininet_topos.capture"])
+        capture = self._child("the capture", [sys.executable, "-m", "mininet_topos.measure.capture"])
         daemon = None if self._queue_settings is None else self._child("the queue daemon", list(DAEMON_COMMAND))
         self._net = FabricNet(self.fabric, entry, self._ovs, self._static_arp, self._queue_settings)
         self._net.start()

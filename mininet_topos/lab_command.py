@@ -59,7 +59,7 @@ def execute(
 
     Example: heddle lab exec red1 ping -c 3 10.0.0.2
     """
-    from mininet_topos.inside import way_into
+    from mininet_topos.host.inside import way_into
 
     entrance, environment = way_into(lab_id, node)
     try:

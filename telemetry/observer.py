@@ -8,14 +8,14 @@ stream is replayed offline.
 from dataclasses import dataclass
 
 from telemetry.complaint import UNKNOWN, Complaint, Complaints
-from telemetry.decode import Reader
-from telemetry.detector import Detector
-from telemetry.ports import PortTable
-from telemetry.sample import Refusal, Rejected
-from telemetry.signal import Signal
-from telemetry.thresholds import DetectorSettings
-from telemetry.topic import OFFLINE, ONLINE, Source, Topic, parse
-from telemetry.window import Period, Snapshot, Window, settings_for
+from telemetry.detection.detector import Detector
+from telemetry.detection.ports import PortTable
+from telemetry.detection.signal import Signal
+from telemetry.detection.thresholds import DetectorSettings
+from telemetry.detection.window import Period, Snapshot, Window, settings_for
+from telemetry.samples.decode import Reader
+from telemetry.samples.sample import Refusal, Rejected
+from telemetry.samples.topic import OFFLINE, ONLINE, Source, Topic, parse
 
 MAX_AGENTS = 4_096
 UNKNOWN_COUNTER = "unknown_nic_counter"

@@ -1,8 +1,8 @@
 """Compile the decoder's kernels before anyone waits: `python -m telemetry.warm` by set-up, `warm` at a start."""
 
-from telemetry.counters import NIC_COUNTERS
-from telemetry.decode import Reader
-from telemetry.sample import PortSample, QueueSample, encode
+from telemetry.samples.counters import NIC_COUNTERS
+from telemetry.samples.decode import Reader
+from telemetry.samples.sample import PortSample, QueueSample, encode
 
 
 def warm() -> None:

@@ -8,11 +8,11 @@ settings.register_profile("heddle", deadline=None, print_blob=True, suppress_hea
 settings.load_profile("heddle")
 
 COMPILED = {
-    "tests.fakes.elements": "elements",
-    "tests.fakes.state_bench": "state",
-    "tests.fakes.gateway_bench": "gateway",
-    "tests.fakes.tenant_traffic": "gateway",
-    "tests.fakes.gateway_loop": "loop",
+    "tests.fakes.gateway.elements": "elements",
+    "tests.fakes.gateway.state_bench": "state",
+    "tests.fakes.gateway.gateway_bench": "gateway",
+    "tests.fakes.gateway.tenant_traffic": "gateway",
+    "tests.fakes.gateway.gateway_loop": "loop",
 }
 """Modules whose kernels take long to compile in a fresh tree, and whose tests go to one worker together."""
 

@@ -11,14 +11,14 @@ from benchmarks.wire.traffic import FLOWS, frame_head, frames
 from dataplane.config.local import Limits
 from dataplane.engine.burst import BURST
 from dataplane.engine.graph import Graph, GraphArrays, Node, arrays_of
-from dataplane.gateway.connections import connect
-from dataplane.gateway.parse import parse
-from dataplane.gateway.rewrite import rewrite
-from dataplane.gateway.schema import TRANSLATED, Tables
-from dataplane.gateway.state import State, empty_state
-from dataplane.gateway.track import track
-from dataplane.gateway.underlay import underlay
-from dataplane.io.pool import look_ahead
+from dataplane.gateway.elements.parse import parse
+from dataplane.gateway.elements.rewrite import rewrite
+from dataplane.gateway.elements.track import track
+from dataplane.gateway.elements.underlay import underlay
+from dataplane.gateway.memory.connections import connect
+from dataplane.gateway.memory.state import State, empty_state
+from dataplane.gateway.tables.schema import TRANSLATED, Tables
+from dataplane.io.frames.pool import look_ahead
 from dataplane.jit import Bytes, Ints, Rows, kernel
 from dataplane.packet.memory import copy
 

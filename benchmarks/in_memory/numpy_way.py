@@ -5,7 +5,7 @@ import numpy as np
 from benchmarks.in_memory.cases import Case
 from benchmarks.wire.ours import VNI
 from dataplane.engine.burst import V4_PREFIX
-from dataplane.gateway.schema import Tables
+from dataplane.gateway.tables.schema import Tables
 from dataplane.packet.vxlan import OUTER_BYTES
 
 GOLDEN, MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)

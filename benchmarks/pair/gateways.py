@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from benchmarks.pair.site import GATEWAYS, Site, gateway_config, network
-from dataplane.control.window import GatewayIsSilent, ask, socket_of
+from dataplane.control.status_socket import GatewayIsSilent, ask, socket_of
 from mininet_topos.vpc.gateways import network_file, write_yaml
 
 HEDDLE = (sys.executable, "-m", "controller.cli.main")

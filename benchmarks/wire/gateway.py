@@ -44,11 +44,11 @@ from dataplane.engine.counters import Counters
 from dataplane.engine.graph import arrays_of
 from dataplane.engine.rings import empty_ring
 from dataplane.engine.sleep import sleepers
-from dataplane.gateway.compile import compile_tables, link_of
+from dataplane.gateway.compiler.compile import compile_tables, link_of
 from dataplane.gateway.graph import graph_of
+from dataplane.gateway.memory.state import empty_state
 from dataplane.gateway.run import run
-from dataplane.gateway.state import empty_state
-from dataplane.io.layout import KIND, TAP, Ports
+from dataplane.io.frames.layout import KIND, TAP, Ports
 
 RED = 6
 NAT_IP, ASIDE_IP = "203.0.113.1", "203.0.113.254"

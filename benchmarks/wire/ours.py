@@ -22,13 +22,13 @@ from dataplane.config.network import Address, Endpoint, NetworkConfig, Subnet, V
 from dataplane.engine.burst import BURST, drop, new_rows
 from dataplane.engine.counters import Counters, imbalance, make_counters
 from dataplane.engine.reasons import Drop, Punt
-from dataplane.gateway.compile import compile_tables, link_of
-from dataplane.gateway.lookup import row3
-from dataplane.gateway.output import leave
-from dataplane.gateway.parse import read_headers
-from dataplane.gateway.schema import EMPTY, Tables
+from dataplane.gateway.compiler.compile import compile_tables, link_of
+from dataplane.gateway.elements.output import leave
+from dataplane.gateway.elements.parse import read_headers
+from dataplane.gateway.tables.lookup import row3
+from dataplane.gateway.tables.schema import EMPTY, Tables
 from dataplane.io.forward import forward
-from dataplane.io.layout import Ports
+from dataplane.io.frames.layout import Ports
 from dataplane.io.opening import Backend, open_ports
 from dataplane.io.ports import receive, settle
 from dataplane.io.settings import PortSettings, RingSizes

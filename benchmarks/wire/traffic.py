@@ -19,7 +19,7 @@ from dataplane.config.addresses import gateway_mac
 from dataplane.engine.burst import BURST, TRANSMIT, new_rows
 from dataplane.engine.clock import CLOCK_BYTES, now_ns
 from dataplane.engine.counters import Counters, make_counters
-from dataplane.io.layout import Ports
+from dataplane.io.frames.layout import Ports
 from dataplane.io.opening import Backend, open_ports
 from dataplane.io.ports import bring, settle
 from dataplane.io.settings import PortSettings, RingSizes

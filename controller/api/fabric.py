@@ -10,9 +10,9 @@ from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
 from controller.api.topology import topology_to
 from controller.api.worker import in_worker
-from controller.brain.view import explain
 from controller.runtime.loop import TOPOLOGY, Loop
-from telemetry.window import Snapshot
+from controller.views.view import explain
+from telemetry.detection.window import Snapshot
 
 Context = Any
 

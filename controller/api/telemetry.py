@@ -11,8 +11,6 @@ from controller.api.errors import told
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
 from controller.api.worker import in_worker
-from controller.brain.congestion import Congested, congestion
-from controller.brain.measured import pfc_queues
 from controller.brain.state import State
 from controller.model.admission import quoted
 from controller.model.error import NotFound
@@ -20,8 +18,10 @@ from controller.model.log_event import LogEvent
 from controller.runtime.loop import Loop
 from controller.runtime.telemetry import EVENTS, TelemetryTick
 from controller.runtime.watch import MAX_WATCHERS, TooManyWatchers
-from telemetry.counters import NIC_COUNTERS, PORT_COUNTERS, QUEUE_COUNTERS, nic_column, queue_columns
-from telemetry.window import Snapshot
+from controller.views.congestion import Congested, congestion
+from controller.views.measured import pfc_queues
+from telemetry.detection.window import Snapshot
+from telemetry.samples.counters import NIC_COUNTERS, PORT_COUNTERS, QUEUE_COUNTERS, nic_column, queue_columns
 
 MAX_PAST_EVENTS = 10_000
 PORTS_AT_ONCE = 256

@@ -1,12 +1,12 @@
 """The topology message, read off a state."""
 
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.brain.measured import link_utilisation
 from controller.brain.state import State
-from controller.brain.view import link_loads_bps
 from controller.model.address import ip_text, mac_text
 from controller.model.fabric import Cable, Nic
-from telemetry.window import Snapshot
+from controller.views.measured import link_utilisation
+from controller.views.view import link_loads_bps
+from telemetry.detection.window import Snapshot
 
 
 def topology_to(state: State, snapshot: Snapshot | None = None) -> pb.Topology:

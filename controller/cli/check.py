@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TextIO
 
-from controller.config.complaint import MOST_LINES, one_line
-from controller.config.document import Document, read_document
 from controller.config.load import check_jobs_shape, fabric_of, jobs_of
+from controller.config.text.complaint import MOST_LINES, one_line
+from controller.config.text.document import Document, read_document
 from controller.model.admission import flow_plans
 from controller.model.connectivity import CutOff, cut_off
 from controller.model.error import InputError

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TextIO
 
 from controller.cli import show
-from controller.config.complaint import one_line
 from controller.config.foreign import FORMATS, Imported, Options, import_fabric
+from controller.config.text.complaint import one_line
 from controller.config.write import fabric_document, fabric_text
 from controller.model.connectivity import cut_off
 from controller.model.error import InputError

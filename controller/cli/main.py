@@ -14,11 +14,8 @@ from typing import Annotated
 
 import typer
 
-from controller.cli.agent import agent
-from controller.cli.gateway_options import gateway
 from controller.cli.option import DEFAULT_SERVER, Json, Server
-from controller.cli.recording import telemetry
-from controller.cli.verify_options import verify
+from controller.cli.telemetry.options import telemetry
 from controller.cli.vpc_options import vpc
 from controller.model.error import HeddleError
 
@@ -37,9 +34,7 @@ app = typer.Typer(
 job = typer.Typer(help="Ask a running controller for a job's paths.", no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(job, name="job")
 app.add_typer(telemetry, name="telemetry")
-app.add_typer(gateway, name="gateway")
 app.add_typer(vpc, name="vpc")
-app.add_typer(verify, name="verify")
 
 
 @contextmanager
@@ -148,9 +143,6 @@ def run(
     from controller.cli.run import run_controller
 
     run_controller(fabric, config, openflow=openflow, grpc=grpc, http=http, print_config=print_config)
-
-
-app.command("agent")(agent)
 
 
 @job.command("submit")
@@ -308,7 +300,7 @@ def top(
     Rates are between two samples of a port. A port whose agent is silent is dim and marked stale. Needs a
     controller with a broker (config key telemetry.broker).
     """
-    from controller.cli import top as command
+    from controller.cli.telemetry import top as command
 
     command.top(server, ports or [], sort=sort, interval_s=interval, once=once, as_json=as_json)
 

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from controller.api.plan_json import job_pieces
-from controller.brain.offline import Offline, offline
 from controller.brain.state import begin
 from controller.cli import show
 from controller.config import load_fabric, load_jobs
@@ -17,8 +16,9 @@ from controller.model.plan import Infeasible
 from controller.model.steering import layout_of
 from controller.planner.solve import certified, draft
 from controller.planner.warm import prepare
-from controller.rules.imbalance import imbalances
 from controller.rules.listing import group_rows, rows
+from controller.rules.underlay.imbalance import imbalances
+from controller.views.offline import Offline, offline
 
 
 def run_plan(fabric_path: Path, jobs_path: Path, *, as_json: bool, rules: bool) -> None:

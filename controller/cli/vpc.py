@@ -12,8 +12,8 @@ from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.cli import show as screen
 from controller.cli.client import connected
 from controller.cli.jobs import as_dict
-from controller.config.document import read_document
 from controller.config.network_file import load_network
+from controller.config.text.document import read_document
 from controller.model.error import InUse, NoAdmissiblePlan
 from dataplane.config.wire import MORE_FOLLOWS, border_to, peering_to, vpc_to
 

@@ -7,8 +7,8 @@ the contract; loops count from 0.
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from controller.config.complaint import shown
 from controller.config.fabric_file import GenerateShape
+from controller.config.text.complaint import shown
 from controller.model.admission import Problem
 from controller.model.fabric import Cable, Nic, PortRef, Role, Switch
 from controller.model.limit import MOST_CABLES, MOST_NICS, MOST_PORT_NUMBER, MOST_SWITCHES

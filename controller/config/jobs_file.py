@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidatorFunctionWrapHandler, WrapValidator
 
-from controller.config.complaint import shown
-from controller.config.field import Shape, Uint32, Uint64, Version, refuse
+from controller.config.text.complaint import shown
+from controller.config.text.field import Shape, Uint32, Uint64, Version, refuse
 from controller.model.job import Collective, CollectiveKind, FlowDemand, Incast, JobRequest, RankPair, Steering
 
 

@@ -8,14 +8,14 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
-from controller.config.complaint import refusal, shown
-from controller.config.document import Document, parse_document, read_document
 from controller.config.fabric_file import FabricShape
-from controller.config.field import Shape
 from controller.config.generate import Parts, generate, generate_problems
 from controller.config.jobs_file import JobShape, JobsShape, request_of
 from controller.config.merge import Merge
-from controller.config.shape_error import shape_problems as pydantic_problems
+from controller.config.text.complaint import refusal, shown
+from controller.config.text.document import Document, parse_document, read_document
+from controller.config.text.field import Shape
+from controller.config.text.shape_error import shape_problems as pydantic_problems
 from controller.model.admission import Problem, flow_plans, problems, shape_problems, too_many_flow_plans
 from controller.model.connectivity import leaves_are_joined
 from controller.model.fabric import Fabric

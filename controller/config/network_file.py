@@ -10,8 +10,8 @@ from typing import Any
 from google.protobuf.json_format import ParseDict, ParseError
 
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.config.complaint import refusal, shown
-from controller.config.document import read_document
+from controller.config.text.complaint import refusal, shown
+from controller.config.text.document import read_document
 from controller.model.admission import Problem
 from controller.model.suggest import did_you_mean
 from dataplane.config.check import network_problems

@@ -7,13 +7,13 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from controller.config.complaint import refusal
-from controller.config.document import read_document
 from controller.config.telemetry import TelemetryConfig, detector_settings
+from controller.config.text.complaint import refusal
+from controller.config.text.document import read_document
 from controller.model.admission import Problem
 from controller.model.error import InputError
 from controller.model.server_address import is_address_port, is_socket
-from telemetry.thresholds import complaints
+from telemetry.detection.thresholds import complaints
 
 
 class ServiceConfig(BaseModel):

@@ -1,6 +1,6 @@
 """The `telemetry` section of the config file of `heddle run`, and what it means for the collector.
 
-The thresholds' keys, defaults and reasons are those of `telemetry.thresholds`: they are not written down twice.
+The keys, defaults and reasons of the thresholds are those of `telemetry.detection.thresholds`.
 """
 
 import dataclasses
@@ -12,9 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
 from controller.model.error import InputError
 from controller.model.fabric import Fabric
 from telemetry.collector.bus import Broker
-from telemetry.ports import Port, PortTable
-from telemetry.thresholds import DetectorSettings, reasons
-from telemetry.topic import Source
+from telemetry.detection.ports import Port, PortTable
+from telemetry.detection.thresholds import DetectorSettings, reasons
+from telemetry.samples.topic import Source
 
 MQTT_PORT = 1883
 MAX_PASSWORD_BYTES = 4_096
@@ -67,7 +67,7 @@ else:
 
 
 def detector_settings(config: TelemetryConfig) -> DetectorSettings:
-    """Return the thresholds that a config asks for; they may be out of range (see telemetry.thresholds.complaints)."""
+    """Return the thresholds that a config asks for; they may be out of range (see `thresholds.complaints`)."""
     values: dict[str, Any] = {field.name: getattr(config, field.name) for field in dataclasses.fields(DetectorSettings)}
     return DetectorSettings(**values)
 

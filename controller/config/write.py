@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-from controller.config.complaint import one_line
 from controller.config.fabric_file import GenerateShape
+from controller.config.text.complaint import one_line
 from controller.model.address import ip_text, mac_text
 from controller.model.fabric import Cable, Fabric, Nic, Switch
 

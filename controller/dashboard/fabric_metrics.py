@@ -14,11 +14,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.brain.measured import link_utilisation
 from controller.dashboard.exposition import Family, label_text, lines
 from controller.model.fabric import Fabric
-from telemetry.counters import NIC_COUNTERS, PRIORITIES, QUEUE_COUNTERS, nic_column, port_column, queue_columns
-from telemetry.window import SECOND_NS, Snapshot
+from controller.views.measured import link_utilisation
+from telemetry.detection.window import SECOND_NS, Snapshot
+from telemetry.samples.counters import NIC_COUNTERS, PRIORITIES, QUEUE_COUNTERS, nic_column, port_column, queue_columns
 
 MAX_SERIES = 500_000
 Ints = NDArray[np.int64]

@@ -8,7 +8,7 @@ from controller.brain.state import State
 from controller.dashboard import fabric_metrics
 from controller.dashboard.exposition import Family, label_text, lines
 from controller.runtime.telemetry import Telemetry
-from telemetry.signal import Kind
+from telemetry.detection.signal import Kind
 
 JOB_STATES = ("planned", "running", "degraded")
 

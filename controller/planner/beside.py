@@ -7,11 +7,11 @@ import numpy as np
 from controller.model.job import JobRequest
 from controller.planner.clos import Topology
 from controller.planner.expand import Flows
-from controller.planner.incast import confined
+from controller.planner.incast.incast import confined
 from controller.planner.jit import Floats, Ints
-from controller.planner.loads import link_loads
-from controller.planner.pins import Streams, bundles, given_paths
 from controller.planner.placed import Paths
+from controller.planner.ports.pins import Streams, bundles, given_paths
+from controller.planner.proof.loads import link_loads
 from controller.planner.route import Router
 
 

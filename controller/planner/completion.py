@@ -11,9 +11,9 @@ import numpy as np
 from controller.planner.clos import Topology
 from controller.planner.completion_events import Network, Queue, Refill, run_events
 from controller.planner.expand import Flows
-from controller.planner.fluid import layers_of, max_min_rates
 from controller.planner.jit import Floats, Ints
-from controller.planner.loads import link_places
+from controller.planner.proof.fluid import layers_of, max_min_rates
+from controller.planner.proof.loads import link_places
 
 MOST_FILLINGS = 100_000_000
 """How often flows may be given a new rate in one simulation: a few minutes of work."""

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from controller.planner.heap import sink
 from controller.planner.jit import Flags, Floats, Ints, kernel
+from controller.planner.search.heap import sink
 
 SLACK = 1e-9
 """What a full link may have left, and equal rates may differ by, relative to themselves."""

@@ -9,8 +9,8 @@ from controller.model.job import JobRequest
 from controller.model.plan import ALWAYS, FlowPlan
 from controller.planner.clos import Topology
 from controller.planner.expand import Flows
+from controller.planner.incast.turns import Turns
 from controller.planner.jit import Ints
-from controller.planner.turns import Turns
 
 
 class FlowTable(Sequence[FlowPlan]):

@@ -11,7 +11,7 @@ from controller.planner.clos import MOST_HOPS, NO_LINK, Topology
 from controller.planner.expand import Flows, expand, joined
 from controller.planner.flow_table import FlowTable, join_hops
 from controller.planner.jit import Ints
-from controller.planner.pins import Streams
+from controller.planner.ports.pins import Streams
 
 Placed = tuple[JobRequest, JobFlows]
 """A job that runs already, with the flows it was told to use."""

@@ -12,16 +12,16 @@ from functools import cached_property
 import numpy as np
 
 from controller.model.health import Health
-from controller.planner.balance import balanced_paths
-from controller.planner.bound import lower_bound
 from controller.planner.clos import MOST_HOPS, NO_LINK, Live, Topology
-from controller.planner.equal import Coloured, coloured_paths
+from controller.planner.exact.equal import Coloured, coloured_paths
+from controller.planner.exact.shape import Shape, shape_of
 from controller.planner.expand import Flows
 from controller.planner.jit import Floats, Ints
-from controller.planner.loads import heaviest_phases
-from controller.planner.regular import regular_paths
-from controller.planner.segments import Segments, segments_of
-from controller.planner.shape import Shape, shape_of
+from controller.planner.proof.bound import lower_bound
+from controller.planner.proof.loads import heaviest_phases
+from controller.planner.search.balance import balanced_paths
+from controller.planner.search.regular import regular_paths
+from controller.planner.search.segments import Segments, segments_of
 
 MOST_SETS_AGAIN = 64
 """With more sets than this each is routed once only: the work must stay linear."""

@@ -14,28 +14,28 @@ from controller.model.health import Health
 from controller.model.job import JobRequest
 from controller.model.plan import Infeasible, JobFlows, Plan, Stream
 from controller.planner.beside import base_loads, paths_beside, priorities
-from controller.planner.certificate import certify, own_utilisation
 from controller.planner.clos import Live, Topology, topology_of
 from controller.planner.expand import Flows, expand, joined, repeats
 from controller.planner.flow_table import FlowTable, path_links
-from controller.planner.fluid import completion_ns, planned_rates
-from controller.planner.incast_notes import incast_notes
+from controller.planner.incast.notes import incast_notes
+from controller.planner.incast.turns import Turns
+from controller.planner.incast.windows import admitted
 from controller.planner.jit import Floats, Ints
-from controller.planner.link_loads import LinkLoads
-from controller.planner.loads import link_loads, utilisation
-from controller.planner.pins import (
+from controller.planner.placed import Paths, Placed, joined_paths, no_paths, paths_of
+from controller.planner.ports.pins import (
     Streams,
     refuse_taken_tuples,
     streams_to_guard,
     tuple_keys,
 )
-from controller.planner.placed import Paths, Placed, joined_paths, no_paths, paths_of
+from controller.planner.ports.reverse import only_answers, ways_back
+from controller.planner.ports.steering import PortTable, port_table_of, ports_of
+from controller.planner.proof.certificate import certify, own_utilisation
+from controller.planner.proof.fluid import completion_ns, planned_rates
+from controller.planner.proof.link_loads import LinkLoads
+from controller.planner.proof.loads import link_loads, utilisation
 from controller.planner.refusal import dead_nic, no_path, too_full
-from controller.planner.reverse import only_answers, ways_back
 from controller.planner.route import Router
-from controller.planner.steering import PortTable, port_table_of, ports_of
-from controller.planner.turns import Turns
-from controller.planner.windows import admitted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

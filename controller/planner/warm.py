@@ -16,13 +16,13 @@ from controller.model.health import Health
 from controller.model.job import Collective, CollectiveKind, FlowDemand, Incast, JobRequest, RankPair
 from controller.planner.clos import Live, topology_of
 from controller.planner.completion import completion_times
-from controller.planner.grid import grid_of
+from controller.planner.exact.shape import shape_of
+from controller.planner.ports.steering import port_table_of
+from controller.planner.search.grid import grid_of
+from controller.planner.search.wander import wander
 from controller.planner.session.engine import Movable, Moves
 from controller.planner.session.session import Session
-from controller.planner.shape import shape_of
 from controller.planner.solve import solve
-from controller.planner.steering import port_table_of
-from controller.planner.wander import wander
 
 GBPS = 1_000_000_000
 

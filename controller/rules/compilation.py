@@ -8,9 +8,9 @@ from controller.model.fabric import Cable, Fabric
 from controller.model.health import Health
 from controller.model.rule import Cookie, CookieKind, FlowRule, Pin
 from controller.model.steering import SteeringLayout
-from controller.rules.aggregate import Labelled, Run, aggregate, relabelled, runs_of
 from controller.rules.pins import pin_rules
-from controller.rules.reach import Reach
+from controller.rules.underlay.aggregate import Labelled, Run, aggregate, relabelled, runs_of
+from controller.rules.underlay.reach import Reach
 
 T = TypeVar("T")
 

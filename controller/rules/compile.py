@@ -25,10 +25,7 @@ from controller.model.rule import (
     SwitchRules,
 )
 from controller.model.steering import SteeringLayout
-from controller.rules.ascent import from_above_rules, guard_rules, up_rules
 from controller.rules.compilation import Compilation, underlay
-from controller.rules.descent import down_rules, has_parallel_cables
-from controller.rules.groups import down_groups, up_groups
 from controller.rules.pins import EXACT_ADDRESS, pin_rules
 from controller.rules.pipeline import (
     ARP_PRIORITY,
@@ -40,6 +37,9 @@ from controller.rules.pipeline import (
     ROCE_PRIORITY,
     Table,
 )
+from controller.rules.underlay.ascent import from_above_rules, guard_rules, up_rules
+from controller.rules.underlay.descent import down_rules, has_parallel_cables
+from controller.rules.underlay.groups import down_groups, up_groups
 
 __all__ = ["compile_fabric", "compile_switch", "count_rules", "pin_rules"]
 

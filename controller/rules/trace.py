@@ -21,7 +21,7 @@ from controller.model.rule import (
     ToGroup,
 )
 from controller.rules.listing import action_text, match_row
-from controller.rules.reach import is_live
+from controller.rules.underlay.reach import is_live
 
 FULL = -1
 """As a mask: every bit counts."""

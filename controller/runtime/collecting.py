@@ -8,9 +8,9 @@ import contextlib
 import logging
 from collections.abc import Iterator
 
-from controller.brain.telling import signal_events
 from controller.model.log_event import LogEvent
 from controller.runtime.telemetry import Telemetry
+from controller.views.signal_events import signal_events
 from telemetry.collector.bus import Bus
 from telemetry.collector.collector import Collector, Readers
 from telemetry.observer import Look, Observer

@@ -14,8 +14,8 @@ from controller.model.effect import Note
 from controller.model.error import Unavailable
 from controller.model.log_event import NOTE, LogEvent
 from controller.runtime.watch import Newest, Watchers
-from telemetry.signal import Signal
-from telemetry.window import Snapshot
+from telemetry.detection.signal import Signal
+from telemetry.detection.window import Snapshot
 
 MAX_RECENT = 1_000
 EVENTS = "events"

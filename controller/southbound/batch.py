@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from controller.model.rule import Change, FlowRule
-from controller.southbound.decode import ErrorReply
+from controller.southbound.codec.decode import ErrorReply
 
 
 class Batch:

@@ -12,9 +12,9 @@ from itertools import islice
 from controller.model.rule import Change, Step
 from controller.runtime.ports import InstallError
 from controller.southbound.batch import Batch
+from controller.southbound.codec.templates import encoded
 from controller.southbound.pending import RequestRefused, SessionClosed
 from controller.southbound.session import Session
-from controller.southbound.templates import encoded
 
 MESSAGES_PER_TURN = 2000
 

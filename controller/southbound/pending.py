@@ -8,9 +8,9 @@ import asyncio
 from dataclasses import dataclass, field
 from struct import Struct
 
-from controller.southbound.check import Malformed
-from controller.southbound.decode import ErrorReply
-from controller.southbound.wire import MAX_XID, MessageType, MultipartType, type_name
+from controller.southbound.codec.check import Malformed
+from controller.southbound.codec.decode import ErrorReply
+from controller.southbound.codec.wire import MAX_XID, MessageType, MultipartType, type_name
 
 MAX_MULTIPART_BYTES = 64 << 20
 PART_OVERHEAD_BYTES = 256

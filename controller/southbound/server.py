@@ -11,8 +11,8 @@ from typing import Protocol
 
 from controller.model.rule import FlowRule, Step, SwitchRules
 from controller.runtime.ports import InstallError
-from controller.southbound import encode
-from controller.southbound.decode import Features, Port
+from controller.southbound.codec import encode
+from controller.southbound.codec.decode import Features, Port
 from controller.southbound.install import Installer
 from controller.southbound.pending import RequestRefused, SessionClosed
 from controller.southbound.session import Refused, Session, State

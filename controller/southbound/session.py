@@ -14,14 +14,14 @@ from enum import Enum
 from typing import ClassVar, Protocol
 
 from controller.model.rule import SwitchRules
-from controller.southbound import decode, readback, wire
 from controller.southbound.batch import Batch
-from controller.southbound.check import Malformed
+from controller.southbound.codec import decode, readback, wire
+from controller.southbound.codec.check import Malformed
+from controller.southbound.codec.wire import ControllerRole, MessageType, MultipartType
 from controller.southbound.liveness import Liveness, Verdict
 from controller.southbound.pending import PendingRequests, RequestRefused, SessionClosed
 from controller.southbound.settings import SouthboundSettings
 from controller.southbound.transport import MessageTransport
-from controller.southbound.wire import ControllerRole, MessageType, MultipartType
 
 _LOG = logging.getLogger("heddle.southbound")
 

@@ -9,8 +9,8 @@ import logging
 from dataclasses import dataclass
 from typing import Protocol
 
-from controller.southbound.check import Malformed, check, check_header
-from controller.southbound.wire import HEADER, HEADER_BYTES
+from controller.southbound.codec.check import Malformed, check, check_header
+from controller.southbound.codec.wire import HEADER, HEADER_BYTES
 
 _LOG = logging.getLogger("heddle.southbound")
 

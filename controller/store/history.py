@@ -17,7 +17,7 @@ from pathlib import Path
 from controller.model.log_event import LogEvent
 from controller.store.database import Database, Retention, read_events
 from controller.store.seconds import Bucket, Seconds
-from telemetry.window import Snapshot
+from telemetry.detection.window import Snapshot
 
 MAX_SNAPSHOTS = 4
 MAX_EVENTS = 10_000

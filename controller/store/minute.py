@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from controller.store.seconds import Bucket
-from telemetry.counters import PORT_COUNTERS, PRIORITIES, QUEUE_COUNTERS
+from telemetry.samples.counters import PORT_COUNTERS, PRIORITIES, QUEUE_COUNTERS
 
 Ints = NDArray[np.int64]
 MINUTE_S = 60

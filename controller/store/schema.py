@@ -10,7 +10,7 @@ rolled.until_s    the seconds before it are in their minute and hour; those from
 
 from dataclasses import dataclass
 
-from telemetry.counters import PORT_COUNTERS, QUEUE_COUNTERS
+from telemetry.samples.counters import PORT_COUNTERS, QUEUE_COUNTERS
 
 VERSION = 1
 LEVELS_S = (1, 60, 3_600)

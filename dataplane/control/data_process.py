@@ -26,13 +26,13 @@ from dataplane.engine.clock import CLOCK_BYTES
 from dataplane.engine.graph import GraphArrays, arrays_of
 from dataplane.engine.rings import WRITTEN
 from dataplane.engine.sleep import sleepers
-from dataplane.gateway.exchange import OUT_WRITTEN, exchange
 from dataplane.gateway.graph import graph_of
+from dataplane.gateway.memory.exchange import OUT_WRITTEN, exchange
+from dataplane.gateway.memory.state import State, state_of
 from dataplane.gateway.run import run
-from dataplane.gateway.schema import Tables
-from dataplane.gateway.state import State, state_of
+from dataplane.gateway.tables.schema import Tables
 from dataplane.io.fault import PortFault
-from dataplane.io.layout import KIND, TAP
+from dataplane.io.frames.layout import KIND, TAP
 from dataplane.io.opening import Backend, OpenPorts, open_ports
 from dataplane.io.settings import PortSettings, RingSizes
 

@@ -16,6 +16,7 @@ from ipaddress import IPv4Address
 
 from dataplane.config.local import LocalConfig
 from dataplane.config.network import Address, NetworkConfig
+from dataplane.control.launcher import Supervisor
 from dataplane.control.link import Options, Ready
 from dataplane.control.pair.duties import ALONE, Work, on_duty
 from dataplane.control.shared import Word
@@ -23,11 +24,10 @@ from dataplane.control.slow.departure import Ways
 from dataplane.control.slow.directory import Directory
 from dataplane.control.slow.slow_path import Send, SlowPath
 from dataplane.control.status import Occupancy, PairLook, Status, counted
-from dataplane.control.supervisor import Supervisor
 from dataplane.engine.rings import Injector, PuntReader
-from dataplane.gateway import state as words
-from dataplane.gateway.compile import compile_tables
-from dataplane.gateway.schema import Tables
+from dataplane.gateway.compiler.compile import compile_tables
+from dataplane.gateway.memory import state as words
+from dataplane.gateway.tables.schema import Tables
 
 TICK_S = 0.1
 """How often neighbours are looked after."""

@@ -15,7 +15,7 @@ from dataplane.control.pair.duties import shares_of, work_of
 from dataplane.control.pair.ownership import Announce, Serve
 from dataplane.control.record_links import RecordLinks
 from dataplane.control.status import PairLook
-from dataplane.gateway.exchange import ControlEnd
+from dataplane.gateway.memory.exchange import ControlEnd
 
 log = logging.getLogger("heddle.gateway")
 

@@ -15,8 +15,8 @@ from dataplane.control.segment import Segment, Shape
 from dataplane.engine.counters import PORT_COUNTERS, VPC_COUNTERS, Counters
 from dataplane.engine.reasons import DROPS, PUNTS
 from dataplane.engine.rings import WORDS_BYTES, Ring
-from dataplane.gateway import exchange
-from dataplane.gateway.exchange import Exchange
+from dataplane.gateway.memory import exchange
+from dataplane.gateway.memory.exchange import Exchange
 from dataplane.jit import Ints
 
 RING_BYTES = 1 << 20

@@ -3,7 +3,7 @@
 from dataplane.config.local import LocalConfig
 from dataplane.engine.graph import Graph, Node
 from dataplane.gateway.kinds import NAMES
-from dataplane.gateway.schema import SIDES
+from dataplane.gateway.tables.schema import SIDES
 
 _AHEAD = {
     "parse": ("check_source",),

@@ -19,21 +19,21 @@ from dataplane.engine.reasons import Drop
 from dataplane.engine.rings import INJECT_HEADER, PUNT_HEADER, Ring, begin_punt, consume, front, publish, punted_bytes
 from dataplane.engine.sleep import sleep
 from dataplane.gateway import kinds
-from dataplane.gateway.admit import admit
-from dataplane.gateway.ageing import age
-from dataplane.gateway.check_source import check_source
-from dataplane.gateway.connections import release_ended
-from dataplane.gateway.forward import forward
-from dataplane.gateway.output import output
-from dataplane.gateway.parse import parse
-from dataplane.gateway.punt_share import may_punt
-from dataplane.gateway.rewrite import rewrite
-from dataplane.gateway.schema import Tables
-from dataplane.gateway.sides import customer, untagged
-from dataplane.gateway.state import JOURNAL_HEAD, State
-from dataplane.gateway.track import track
-from dataplane.gateway.underlay import underlay
-from dataplane.io.layout import Ports
+from dataplane.gateway.elements.admit import admit
+from dataplane.gateway.elements.check_source import check_source
+from dataplane.gateway.elements.forward import forward
+from dataplane.gateway.elements.output import output
+from dataplane.gateway.elements.parse import parse
+from dataplane.gateway.elements.rewrite import rewrite
+from dataplane.gateway.elements.sides import customer, untagged
+from dataplane.gateway.elements.track import track
+from dataplane.gateway.elements.underlay import underlay
+from dataplane.gateway.memory.ageing import age
+from dataplane.gateway.memory.connections import release_ended
+from dataplane.gateway.memory.punt_share import may_punt
+from dataplane.gateway.memory.state import JOURNAL_HEAD, State
+from dataplane.gateway.tables.schema import Tables
+from dataplane.io.frames.layout import Ports
 from dataplane.io.ports import bring, copy_out, inject, receive, settle
 from dataplane.jit import Bytes, Row, Rows, element, inline, kernel, part
 from dataplane.packet.memory import native64

@@ -2,7 +2,7 @@
 
 from dataplane.engine.burst import BURST, TRANSMIT
 from dataplane.engine.counters import Counters
-from dataplane.io.layout import Ports
+from dataplane.io.frames.layout import Ports
 from dataplane.io.ports import receive, settle
 from dataplane.jit import Ints, Rows, kernel
 

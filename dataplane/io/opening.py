@@ -5,12 +5,12 @@ from enum import StrEnum
 from typing import Protocol
 
 from dataplane.engine.counters import Counters
+from dataplane.io.af_packet.ring import TapPorts
+from dataplane.io.af_xdp.xsk import XskPorts
 from dataplane.io.fault import BackendMissing, PortFault
+from dataplane.io.frames.layout import Ports
 from dataplane.io.interface import RECEIVING, Link, look_at, switch_off_offloads
-from dataplane.io.layout import Ports
 from dataplane.io.settings import PortSettings, RingSizes
-from dataplane.io.tap import TapPorts
-from dataplane.io.xsk import XskPorts
 
 MOST_FRAME_BYTES = 9_216 + 22
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from dataplane.io.fault import PortFault
-from dataplane.io.in_memory import MemoryPorts
+from dataplane.io.frames.in_memory import MemoryPorts
 
 MAGIC, MAGIC_NS = 0xA1B2C3D4, 0xA1B23C4D
 VERSION = (2, 4)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dataplane.io.layout import POLL_AT, POLL_FDS, Ports
+from dataplane.io.frames.layout import POLL_AT, POLL_FDS, Ports
 from dataplane.io.system_calls import POLLIN, poll
 from dataplane.jit import kernel
 from dataplane.packet.intrinsics import address_of

@@ -22,8 +22,10 @@ import numpy as np
 from dataplane.engine.burst import DROPPED, TRANSMIT
 from dataplane.engine.counters import Counters
 from dataplane.engine.reasons import Drop
-from dataplane.io import in_memory, pool, tap_kernels, xsk_kernels
-from dataplane.io.layout import END, KIND, NEXT, PIECE_AT, PIECE_BYTES, TAP, XSK, Ports
+from dataplane.io.af_packet import ring_kernels as tap_kernels
+from dataplane.io.af_xdp import xsk_kernels
+from dataplane.io.frames import in_memory, pool
+from dataplane.io.frames.layout import END, KIND, NEXT, PIECE_AT, PIECE_BYTES, TAP, XSK, Ports
 from dataplane.io.tally import count_end
 from dataplane.jit import Bytes, Row, Rows, inline, kernel
 from dataplane.packet import memory as fields

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from dataplane.gateway import schema
-from dataplane.gateway.schema import Tables
+from dataplane.gateway.tables import schema
+from dataplane.gateway.tables.schema import Tables
 from dataplane.jit import Ints, Row
 from dataplane.verify.search import entries, row_of, unsigned128
 from dataplane.verify.view import (

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from dataplane.config.network import Address
 from dataplane.engine.reasons import Drop
-from dataplane.gateway.schema import Tables
+from dataplane.gateway.tables.schema import Tables
 from dataplane.verify.installed import installed
 from dataplane.verify.intended import number
 from dataplane.verify.traffic import ICMP, ROCE_PORT, UDP

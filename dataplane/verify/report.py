@@ -6,7 +6,7 @@ from ipaddress import IPv4Address
 
 from dataplane.config.local import LocalConfig
 from dataplane.config.network import NetworkConfig
-from dataplane.gateway.schema import Tables
+from dataplane.gateway.tables.schema import Tables
 from dataplane.verify.compare import MOST_FINDINGS, Comparison, Finding, Names
 from dataplane.verify.installed import installed
 from dataplane.verify.intended import REALMS, intended

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dataplane.gateway.schema import EMPTY
+from dataplane.gateway.tables.schema import EMPTY
 from dataplane.jit import Grid, Ints
 
 Words = NDArray[np.uint64]

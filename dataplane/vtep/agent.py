@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from dataplane.config.desired import Desired
-from dataplane.control.attachment import Attachment
+from dataplane.control.session.attachment import Attachment
 from dataplane.vtep.claims import claimed
 from dataplane.vtep.desired import HostState, wanted
 from dataplane.vtep.link_news import LinkNews

@@ -12,7 +12,7 @@ from controller.model.error import HeddleError
 
 if TYPE_CHECKING:
     from mininet_topos.demo.options import DemoOptions
-    from mininet_topos.demo.results import DemoResult
+    from mininet_topos.demo.results.values import DemoResult
 
 
 def demo(
@@ -74,12 +74,12 @@ def _run(options: "DemoOptions", as_json: bool) -> None:
 
     from mininet_topos.demo.progress import DemoProgress
     from mininet_topos.demo.report.folder import check_folder, write_report
+    from mininet_topos.demo.results.table import WIDTH, print_result
     from mininet_topos.demo.session import run_demo
-    from mininet_topos.demo.table import WIDTH, print_result
     from mininet_topos.demo.turn import measuring_turn
-    from mininet_topos.fabric_net import require_lab_tools
-    from mininet_topos.ovs import require_open_vswitch
-    from mininet_topos.registry import run_directory
+    from mininet_topos.host.registry import run_directory
+    from mininet_topos.switches.fabric_net import require_lab_tools
+    from mininet_topos.switches.ovs import require_open_vswitch
 
     # A shell starts what it puts in the background with SIGINT ignored; a lab must end on it all the same.
     signal.signal(signal.SIGINT, signal.default_int_handler)

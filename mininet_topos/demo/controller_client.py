@@ -11,7 +11,7 @@ from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
 from controller.model.error import HeddleError, Unavailable
 from controller.model.job import Collective, JobRequest
-from mininet_topos.demo.assemble import PlanAnswer
+from mininet_topos.demo.results.assemble import PlanAnswer
 
 CALL_TIMEOUT_S = 30.0
 SWITCHES_TIMEOUT_S = 20.0

@@ -10,7 +10,7 @@ from controller.config import load_fabric, parse_fabric
 from controller.model.connectivity import cut_off
 from controller.model.error import InputError, NoAdmissiblePlan
 from controller.model.fabric import Fabric, Role
-from mininet_topos.demo.results import MODES
+from mininet_topos.demo.results.values import MODES
 from mininet_topos.demo.workloads import PAYLOAD_BYTES, WORKLOADS, Workload, build_workloads, compute_nics
 
 DEFAULT_SPINES, DEFAULT_LEAVES, DEFAULT_HOSTS = 2, 4, 8

@@ -13,20 +13,20 @@ from itertools import takewhile
 
 from controller.model.error import EnvironmentFault
 from controller.model.fabric import Fabric
-from mininet_topos import flow_run
-from mininet_topos.demo.assemble import PlanAnswer, assemble
-from mininet_topos.demo.congestion import congestion_of
 from mininet_topos.demo.controller_client import ControllerClient, connected, plan_answer
 from mininet_topos.demo.controller_process import running_controller
 from mininet_topos.demo.ladder import RateTooHigh, at_a_rate_that_holds, full_load
 from mininet_topos.demo.options import DemoOptions
 from mininet_topos.demo.progress import DemoProgress
 from mininet_topos.demo.queue_pairs import HEADROOM, QueuePair, hashed_pairs, planned_pairs, with_rates, with_shares
-from mininet_topos.demo.results import MODE_TITLES, Congestion, DemoResult, FabricSketch, RunResult
+from mininet_topos.demo.results.assemble import PlanAnswer, assemble
+from mininet_topos.demo.results.congestion import congestion_of
+from mininet_topos.demo.results.values import MODE_TITLES, Congestion, DemoResult, FabricSketch, RunResult
 from mininet_topos.demo.sampling import CounterSampler
 from mininet_topos.demo.workloads import INCAST, Workload
 from mininet_topos.lab import Lab
-from mininet_topos.nic_settings import NicSettings
+from mininet_topos.measure import flow_run
+from mininet_topos.nic.settings import NicSettings
 from mininet_topos.queues.model import why_unavailable
 from mininet_topos.queues.settings import QueueSettings
 

@@ -9,7 +9,7 @@ import sys
 from contextlib import suppress
 from typing import Any
 
-from mininet_topos.lines import LineReader, write_line
+from mininet_topos.host.json_lines import LineReader, write_line
 from mininet_topos.nic.control import new_nic, new_snapshot, serve
 
 

@@ -22,7 +22,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from mininet_topos.lines import LineReader, write_line
+from mininet_topos.host.json_lines import LineReader, write_line
 from mininet_topos.nic.dcqcn import DcqcnSettings
 from mininet_topos.nic.device import Nic
 from mininet_topos.nic.snapshot import Snapshot

@@ -4,15 +4,15 @@ import socket
 import time
 from typing import Any
 
-from mininet_topos import roce
+from mininet_topos.nic import roce
 from mininet_topos.nic.dcqcn import DcqcnSettings
+from mininet_topos.nic.pacer import Pacer
 from mininet_topos.nic.pause import PauseClock
+from mininet_topos.nic.queue_pair import Answer
 from mininet_topos.nic.receiver import ReceiveQueue
 from mininet_topos.nic.sender import SendQueue
+from mininet_topos.nic.sockets import open_roce_socket, open_silent_listener, socket_drops
 from mininet_topos.nic.tally import Tally
-from mininet_topos.nic_socket import open_roce_socket, open_silent_listener, socket_drops
-from mininet_topos.pacer import Pacer
-from mininet_topos.queue_pair import Answer
 from mininet_topos.queues.pause_frame import pause_frame, read_pause_frame
 
 RECEIVE_BATCH = 64

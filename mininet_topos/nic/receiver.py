@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from mininet_topos import roce
+from mininet_topos.nic import roce
 from mininet_topos.nic.dcqcn import DcqcnSettings, NotificationPoint
-from mininet_topos.queue_pair import Answer, Responder
-from mininet_topos.roce import PSN_HALF, PSN_MASK
+from mininet_topos.nic.queue_pair import Answer, Responder
+from mininet_topos.nic.roce import PSN_HALF, PSN_MASK
 
 
 class ReceiveQueue:

@@ -6,11 +6,11 @@ where that is lower, the plan's admission window, and the pause of the queue pai
 
 from typing import Any
 
-from mininet_topos import roce
+from mininet_topos.nic import roce
 from mininet_topos.nic.admission import AdmissionWindow
 from mininet_topos.nic.dcqcn import DcqcnSettings, ReactionPoint
-from mininet_topos.pacer import Pacer
-from mininet_topos.queue_pair import Requester, Transfer
+from mininet_topos.nic.pacer import Pacer
+from mininet_topos.nic.queue_pair import Requester, Transfer
 
 OPCODES = {"write": roce.WRITE_OPCODES, "send": roce.SEND_OPCODES}
 

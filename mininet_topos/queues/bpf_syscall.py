@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from controller.model.error import EnvironmentFault
-from dataplane.io import bpf
+from dataplane.io.af_xdp import bpf
 from dataplane.io.fault import BpfRefused
 from mininet_topos.queues.bpf_object import MapDefinition
 

@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from controller.model.error import EnvironmentFault
-from mininet_topos.lines import LineReader, write_line
+from mininet_topos.host.json_lines import LineReader, write_line
 from mininet_topos.queues.attach import QueueModelPrograms
 from mininet_topos.queues.description import LabPorts, from_wire
 from mininet_topos.queues.gate import FrameSender, Gates

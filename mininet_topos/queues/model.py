@@ -7,13 +7,13 @@ from typing import Any
 
 from controller.model.error import EnvironmentFault
 from controller.model.fabric import PortRef
-from mininet_topos.child import Child
-from mininet_topos.fabric_net import FabricNet
-from mininet_topos.priority import prefer
+from mininet_topos.host.child import Child
+from mininet_topos.host.priorities import prefer
 from mininet_topos.queues.attach import QueueModelPrograms
 from mininet_topos.queues.description import LabPorts, NicEnd, SwitchPort, to_wire
 from mininet_topos.queues.settings import REFERENCE_RATE_BPS, QueueSettings
-from mininet_topos.shaping import QueueCounters
+from mininet_topos.switches.fabric_net import FabricNet
+from mininet_topos.switches.shaping import QueueCounters
 from telemetry.counter_page import CounterPageReader, CounterSnapshot
 
 PAGE_FILE = "counters"

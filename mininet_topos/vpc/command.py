@@ -17,7 +17,7 @@ from controller.config.network_file import load_network
 from controller.model.error import EnvironmentFault, InputError
 from dataplane.config.network import NetworkConfig
 from dataplane.verify.report import Report
-from mininet_topos.inside import entrance_of, write_nodes
+from mininet_topos.host.inside import entrance_of, write_nodes
 from mininet_topos.vpc.description import MACHINES, NODES, VTEP_KINDS, network
 from mininet_topos.vpc.reach import Row
 from mininet_topos.vpc.served import ServedLab

@@ -16,7 +16,7 @@ from ipaddress import IPv4Interface
 from pathlib import Path
 
 from controller.model.error import EnvironmentFault
-from mininet_topos.ovs import SCHEMA
+from mininet_topos.switches.ovs import SCHEMA
 
 BRIDGE, UNDERLAY_BRIDGE = "vpc", "phy"
 READY_S = 20.0

@@ -13,10 +13,10 @@ from dataplane.vtep.agent import Driver
 from dataplane.vtep.desired import wanted
 from dataplane.vtep.linux import LinuxVtep
 from dataplane.vtep.openvswitch import OpenVSwitchVtep
-from mininet_topos.fabric_net import require_lab_tools
-from mininet_topos.ovs import OpenVSwitch, require_open_vswitch
-from mininet_topos.registry import LabEntry, LabRegistration
-from mininet_topos.stop_signals import TerminationAsException, stop_deferred
+from mininet_topos.host.registry import LabEntry, LabRegistration
+from mininet_topos.host.signals import TerminationAsException, stop_deferred
+from mininet_topos.switches.fabric_net import require_lab_tools
+from mininet_topos.switches.ovs import OpenVSwitch, require_open_vswitch
 from mininet_topos.vpc.description import HOSTS, UNDERLAY, UNDERLAY_MTU_BYTES, VTEP_KINDS, ports_of
 from mininet_topos.vpc.host_switch import BRIDGE, HostSwitch
 from mininet_topos.vpc.net import VpcNet

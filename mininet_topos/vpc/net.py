@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from controller.model.error import EnvironmentFault
 from dataplane.vtep.linux import mac_text
-from mininet_topos.mininet_nodes import LabHost, new_mininet
-from mininet_topos.ovs import OpenVSwitch
-from mininet_topos.registry import LabEntry
+from mininet_topos.host.registry import LabEntry
+from mininet_topos.switches.mininet_nodes import LabHost, new_mininet
+from mininet_topos.switches.ovs import OpenVSwitch
 from mininet_topos.vpc.description import (
     ATTACHMENTS,
     INTERNET_SERVER,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address, ip_interface
 
 from dataplane.config.network import Address
-from dataplane.gateway.schema import Tables
+from dataplane.gateway.tables.schema import Tables
 from dataplane.verify.installed import installed
 from dataplane.verify.reach import FromCustomer, FromEndpoint, FromInternet, FromProvider, Judge, Source, Verdict
 from mininet_topos.vpc.description import (

@@ -16,7 +16,7 @@ from telemetry.agent.session import Broker, Session, cancelled, raise_first
 from telemetry.agent.source import CounterSource, DeviceSamples, SourceFault, is_sound
 from telemetry.agent.stamp import Stamps
 from telemetry.complaint import Complaints
-from telemetry.topic import Source, nics_topic, ports_topic, status_topic
+from telemetry.samples.topic import Source, nics_topic, ports_topic, status_topic
 
 log = logging.getLogger(__name__)
 

@@ -8,8 +8,8 @@ counted for the whole NIC (`np_ecn_marked_roce_packets`), so they stand among `n
 import re
 from collections.abc import Iterable, Mapping
 
-from telemetry.counters import NIC_COUNTERS, PRIORITIES
-from telemetry.sample import MAX_NIC_COUNTERS, PortSample, QueueSample
+from telemetry.samples.counters import NIC_COUNTERS, PRIORITIES
+from telemetry.samples.sample import MAX_NIC_COUNTERS, PortSample, QueueSample
 
 # For each of a port's counters, names of which the first that is there counts. On the wire (`_phy`) before RDMA alone
 # before what the kernel's network stack has seen, which misses RDMA.

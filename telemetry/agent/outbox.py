@@ -7,7 +7,7 @@ slow, a port's waiting sample is replaced and counted; memory is bounded by the 
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
-from telemetry.sample import MAX_PORTS, PortSample
+from telemetry.samples.sample import MAX_PORTS, PortSample
 
 MOST_PORTS = 16_384
 

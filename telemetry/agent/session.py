@@ -22,8 +22,8 @@ from paho.mqtt import client as mqtt
 from telemetry.agent.outbox import Outbox
 from telemetry.agent.pace import Backoff
 from telemetry.complaint import Complaints
-from telemetry.sample import MAX_PAYLOAD_BYTES, PortSample, encode
-from telemetry.topic import OFFLINE, ONLINE
+from telemetry.samples.sample import MAX_PAYLOAD_BYTES, PortSample, encode
+from telemetry.samples.topic import OFFLINE, ONLINE
 
 log = logging.getLogger(__name__)
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from telemetry.sample import PortSample
-from telemetry.topic import Source
+from telemetry.samples.sample import PortSample
+from telemetry.samples.topic import Source
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}(:[0-9]{1,5})?\Z")
 _TOP = 1 << 63

@@ -8,7 +8,7 @@ it was away as the gap.
 from collections.abc import Iterable
 from dataclasses import replace
 
-from telemetry.sample import PortSample
+from telemetry.samples.sample import PortSample
 
 
 class Stamps:

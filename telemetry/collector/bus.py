@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 
 import aiomqtt
 
-from telemetry.sample import MAX_PAYLOAD_BYTES
+from telemetry.samples.sample import MAX_PAYLOAD_BYTES
 
 KEEPALIVE_S = 10
 CONNECT_S = 5.0

@@ -19,10 +19,10 @@ from dataclasses import asdict, dataclass
 
 from telemetry.cadence import Cadence
 from telemetry.collector.bus import Bus, BusLost, Message
+from telemetry.detection.signal import Signal
+from telemetry.detection.window import Snapshot
 from telemetry.observer import Look, Observer
-from telemetry.signal import Signal
-from telemetry.topic import subscriptions
-from telemetry.window import Snapshot
+from telemetry.samples.topic import subscriptions
 
 MAX_PENDING_MESSAGES = 16_384
 MAX_PENDING_BYTES = 128 << 20

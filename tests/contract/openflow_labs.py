@@ -7,9 +7,9 @@ from abc import ABC, abstractmethod
 
 from controller.southbound.server import OpenFlowServer
 from controller.southbound.settings import SouthboundSettings
-from tests.fakes.openflow_switch import FakeSwitch
-from tests.fakes.private_ovs import PrivateOvs
-from tests.fakes.southbound_events import RecordedEvents
+from tests.fakes.openflow.openflow_switch import FakeSwitch
+from tests.support.private_ovs import PrivateOvs
+from tests.support.southbound_events import RecordedEvents
 
 SETTINGS = SouthboundSettings(generation_id=7)
 PORTS = 4

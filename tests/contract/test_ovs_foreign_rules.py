@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from controller.model.rule import Change, ChangeOp, FlowRule, GroupRule, OpaqueAction, OpaqueMatch, Output, Step
-from controller.southbound import readback, wire
+from controller.southbound.codec import readback, wire
 from tests.oracles import os_ken_codec
 
 pytestmark = pytest.mark.e2e

@@ -6,8 +6,8 @@ from dataclasses import replace
 from fractions import Fraction
 
 from controller.model.fabric import Cable, Fabric, Nic, PortRef, Role, Switch
-from mininet_topos.demo.maxmin import max_min_shares, utilisation
-from mininet_topos.demo.results import (
+from mininet_topos.demo.results.maxmin import max_min_shares, utilisation
+from mininet_topos.demo.results.values import (
     DemoResult,
     FabricSketch,
     FlowResult,

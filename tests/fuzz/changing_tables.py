@@ -6,10 +6,10 @@ from ipaddress import IPv4Network as Net4
 from typing import Any, NamedTuple
 
 from dataplane.config.network import Direction, NetworkConfig, Protocol, SecurityRule
-from dataplane.gateway.compile import compile_tables, link_of
-from dataplane.gateway.schema import Tables
-from tests.fakes.gateway_site import EXTERNAL, HOST_C, ROUTER, UNDERLAY
-from tests.fakes.two_tenants import LOCAL, NEIGHBOURS, NETWORK
+from dataplane.gateway.compiler.compile import compile_tables, link_of
+from dataplane.gateway.tables.schema import Tables
+from tests.fakes.gateway.gateway_site import EXTERNAL, HOST_C, ROUTER, UNDERLAY
+from tests.fakes.gateway.two_tenants import LOCAL, NEIGHBOURS, NETWORK
 
 
 class Generation(NamedTuple):

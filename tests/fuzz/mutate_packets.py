@@ -20,10 +20,10 @@ from dataplane.control.slow.slow_path import SlowPath
 from dataplane.engine.graph import arrays_of
 from dataplane.engine.reasons import Drop, Punt
 from dataplane.gateway.graph import graph_of
-from dataplane.gateway.state import JOURNAL_LOST, PARTNER_REFUSED, RECORD
+from dataplane.gateway.memory.state import JOURNAL_LOST, PARTNER_REFUSED, RECORD
 from dataplane.jit import CHECKED
-from tests.fakes.compiled_packets import started
-from tests.fakes.two_tenants import LOCAL
+from tests.fakes.gateway.compiled_packets import started
+from tests.fakes.gateway.two_tenants import LOCAL
 from tests.fuzz.changing_tables import GENERATIONS
 from tests.fuzz.mutated_gateway import PORTS, SLOW_PATH, Gateway
 from tests.fuzz.packet_mutations import arrive, differ, seeds_of, throw_in

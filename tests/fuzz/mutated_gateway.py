@@ -11,20 +11,20 @@ from dataplane.engine.burst import BURST, PACKET
 from dataplane.engine.counters import imbalance, make_counters
 from dataplane.engine.reasons import Drop
 from dataplane.engine.rings import Injector, PuntReader, empty_ring
-from dataplane.gateway.ageing import age
-from dataplane.gateway.connections import release_ended
-from dataplane.gateway.exchange import ControlEnd, empty_exchange, exchange
-from dataplane.gateway.punt_share import AT_ONCE, EACH_NS
+from dataplane.gateway.memory.ageing import age
+from dataplane.gateway.memory.connections import release_ended
+from dataplane.gateway.memory.exchange import ControlEnd, empty_exchange, exchange
+from dataplane.gateway.memory.punt_share import AT_ONCE, EACH_NS
+from dataplane.gateway.memory.shares import CONNECTIONS, FRAGMENTS, MAPPINGS
+from dataplane.gateway.memory.state import FRAGMENTS_HELD, PAIRS_BACK, PAIRS_HELD, PAIRS_USED, empty_state
 from dataplane.gateway.run import _end, _enter, walk
-from dataplane.gateway.shares import CONNECTIONS, FRAGMENTS, MAPPINGS
-from dataplane.gateway.state import FRAGMENTS_HELD, PAIRS_BACK, PAIRS_HELD, PAIRS_USED, empty_state
-from dataplane.io.in_memory import MemoryPorts
-from dataplane.io.layout import FREE
+from dataplane.io.frames.in_memory import MemoryPorts
+from dataplane.io.frames.layout import FREE
 from dataplane.io.ports import receive
 from dataplane.jit import CHECKED
 from kernels.cache import keep_on_disk
-from tests.fakes.compiled_packets import OPTIONS
-from tests.fakes.gateway_chain import STAMP
+from tests.fakes.gateway.compiled_packets import OPTIONS
+from tests.fakes.gateway.gateway_chain import STAMP
 
 LIMITS = Limits(connections=512, mappings=128, fragments=32, connections_per_endpoint=128)
 PORTS, BUFFERS, RING = 4, 256, 64

@@ -12,12 +12,12 @@ import numpy as np
 
 from dataplane.engine.burst import BURST
 from dataplane.engine.rings import LEAST_FRAME_BYTES, _write_inject
-from dataplane.io.in_memory import collect, offer
+from dataplane.io.frames.in_memory import collect, offer
 from dataplane.jit import CHECKED
 from dataplane.packet.memory import copy, load8, load16, store8, store16
 from kernels.cache import keep_on_disk
-from tests.fakes.compiled_packets import below, inlined, step, sum_up
-from tests.fakes.gateway_chain import STAMP
+from tests.fakes.gateway.compiled_packets import below, inlined, step, sum_up
+from tests.fakes.gateway.gateway_chain import STAMP
 
 MOST_BYTES = 9000
 WORDS = np.array(

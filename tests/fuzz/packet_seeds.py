@@ -20,8 +20,8 @@ from scapy.layers.l2 import ARP, GRE, Dot1AD, Dot1Q, Ether
 from scapy.packet import Raw
 
 from dataplane.config.addresses import gateway_mac, mac_text
-from tests.fakes.gateway_frames import tunnelled
-from tests.fakes.gateway_site import (
+from tests.fakes.gateway.gateway_frames import tunnelled
+from tests.fakes.gateway.gateway_site import (
     CUSTOMER,
     CUSTOMER_MAC,
     EXTERNAL,
@@ -33,7 +33,7 @@ from tests.fakes.gateway_site import (
     STORAGE_MAC,
     UNDERLAY,
 )
-from tests.fakes.two_tenants import BLUE, FLOATING, GREEN, HOST_C_MAC, HOSTS, MACS, NAT, RED, VLANS
+from tests.fakes.gateway.two_tenants import BLUE, FLOATING, GREEN, HOST_C_MAC, HOSTS, MACS, NAT, RED, VLANS
 
 BODY = Raw(bytes(range(64)))
 WORLD, STORAGE = "198.51.100.7", "172.16.5.5"

@@ -1,7 +1,7 @@
 """Well-formed batches of every kind, as seeds of mutations."""
 
-from telemetry.counters import NIC_COUNTERS
-from telemetry.sample import PortSample, QueueSample, encode
+from telemetry.samples.counters import NIC_COUNTERS
+from telemetry.samples.sample import PortSample, QueueSample, encode
 
 TIME_NS = 1_790_000_000 * 10**9
 SWITCH, HOST = "leaf1", "h1"

@@ -21,7 +21,7 @@ from scapy.packet import Packet, Raw
 
 from dataplane.control.slow.slow_path import Outcome
 from dataplane.engine.reasons import Punt
-from tests.fakes.slow_network import (
+from tests.fakes.gateway.slow_network import (
     A_6,
     A_MAC,
     B_6,

@@ -11,13 +11,13 @@ import time
 import pytest
 
 from controller.api.proto.heddle.v1 import heddle_pb2
-from telemetry.counters import NIC_COUNTERS
-from telemetry.decode import Reader, samples_of
+from telemetry.detection.ports import Port, PortTable
+from telemetry.detection.thresholds import DetectorSettings
 from telemetry.observer import Observer
-from telemetry.ports import Port, PortTable
-from telemetry.sample import Rejected, encode
-from telemetry.thresholds import DetectorSettings
-from telemetry.topic import Source, nics_topic, ports_topic
+from telemetry.samples.counters import NIC_COUNTERS
+from telemetry.samples.decode import Reader, samples_of
+from telemetry.samples.sample import Rejected, encode
+from telemetry.samples.topic import Source, nics_topic, ports_topic
 from tests.fuzz.telemetry_seeds import HOST, SEEDS, SWITCH, TIME_NS
 
 CASES = int(os.environ.get("HEDDLE_FUZZ_CASES", "6000"))

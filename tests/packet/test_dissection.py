@@ -12,10 +12,10 @@ from scapy.packet import Padding, Raw
 from scapy.utils import wrpcap
 
 from dataplane.config.addresses import gateway_mac, mac_text
-from tests.fakes.gateway_bench import GatewayBench
-from tests.fakes.gateway_frames import arriving, dissected, inner, tunnelled
-from tests.fakes.gateway_site import CUSTOMER, EXTERNAL, PROVIDER, UNDERLAY
-from tests.fakes.two_tenants import BLUE, FLOATING, HOSTS, LOCAL, MACS, NAT, RED, VLANS, tenants_tables
+from tests.fakes.gateway.gateway_bench import GatewayBench
+from tests.fakes.gateway.gateway_frames import arriving, dissected, inner, tunnelled
+from tests.fakes.gateway.gateway_site import CUSTOMER, EXTERNAL, PROVIDER, UNDERLAY
+from tests.fakes.gateway.two_tenants import BLUE, FLOATING, HOSTS, LOCAL, MACS, NAT, RED, VLANS, tenants_tables
 
 ROUNDS = 100
 A, B, WORLD, STORAGE = "10.0.0.10", "10.0.0.11", "198.51.100.7", "172.16.5.5"

@@ -10,12 +10,22 @@ from scapy.packet import Packet, Raw
 from dataplane.config.addresses import gateway_mac, mac_text
 from dataplane.engine.reasons import Drop, Punt
 from dataplane.gateway import kinds
-from dataplane.gateway.schema import EXTERNAL as EXTERNAL_HOP
-from dataplane.gateway.schema import PEER
-from dataplane.gateway.schema import PROVIDER as PROVIDER_HOP
-from tests.fakes.elements import Elements, Fate
-from tests.fakes.gateway_frames import NEXT_MACS, RED_11, arriving, dissected, inner, tunnelled
-from tests.fakes.gateway_site import CUSTOMER, EXTERNAL, LOCAL, PORT_MACS, PROVIDER, RED, UNDERLAY, VLAN, site_tables
+from dataplane.gateway.tables.schema import EXTERNAL as EXTERNAL_HOP
+from dataplane.gateway.tables.schema import PEER
+from dataplane.gateway.tables.schema import PROVIDER as PROVIDER_HOP
+from tests.fakes.gateway.elements import Elements, Fate
+from tests.fakes.gateway.gateway_frames import NEXT_MACS, RED_11, arriving, dissected, inner, tunnelled
+from tests.fakes.gateway.gateway_site import (
+    CUSTOMER,
+    EXTERNAL,
+    LOCAL,
+    PORT_MACS,
+    PROVIDER,
+    RED,
+    UNDERLAY,
+    VLAN,
+    site_tables,
+)
 
 TABLES = site_tables()
 GATEWAY = Elements(LOCAL, TABLES)

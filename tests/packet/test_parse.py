@@ -27,9 +27,9 @@ from scapy.packet import Packet, Raw
 from dataplane.engine.burst import FIRST_FRAGMENT, LATER_FRAGMENT
 from dataplane.engine.reasons import Drop, Punt
 from dataplane.gateway import kinds
-from tests.fakes.elements import Elements, Fate
-from tests.fakes.gateway_frames import inner, tunnelled
-from tests.fakes.gateway_site import LOCAL, site_tables
+from tests.fakes.gateway.elements import Elements, Fate
+from tests.fakes.gateway.gateway_frames import inner, tunnelled
+from tests.fakes.gateway.gateway_site import LOCAL, site_tables
 
 GATEWAY = Elements(LOCAL, site_tables())
 V4 = {"src": "10.0.0.10", "dst": "10.0.0.11"}

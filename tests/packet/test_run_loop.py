@@ -19,12 +19,12 @@ from dataplane.control.slow.directory import Directory
 from dataplane.control.slow.slow_path import SlowPath
 from dataplane.engine.burst import PACKET
 from dataplane.engine.reasons import Drop, Punt
-from dataplane.gateway.punt_share import AT_ONCE, EACH_NS, may_punt
-from dataplane.io.layout import FRAMES, FREE
+from dataplane.gateway.memory.punt_share import AT_ONCE, EACH_NS, may_punt
+from dataplane.io.frames.layout import FRAMES, FREE
 from dataplane.jit import Ints, Rows, kernel
-from tests.fakes.gateway_frames import RED_11, arriving, dissected, inner, tunnelled
-from tests.fakes.gateway_loop import GatewayLoop
-from tests.fakes.gateway_site import (
+from tests.fakes.gateway.gateway_frames import RED_11, arriving, dissected, inner, tunnelled
+from tests.fakes.gateway.gateway_loop import GatewayLoop
+from tests.fakes.gateway.gateway_site import (
     BLUE,
     CUSTOMER,
     EXTERNAL,

@@ -19,12 +19,12 @@ from dataplane.control.slow.departure import Ways
 from dataplane.control.slow.directory import Directory
 from dataplane.control.slow.slow_path import Outcome, SlowPath
 from dataplane.engine.rings import PUNT_HEADER, PuntReader, Ring, begin_punt, empty_ring, publish, punted_bytes
-from dataplane.gateway.compile import compile_tables, link_of
+from dataplane.gateway.compiler.compile import compile_tables, link_of
 from dataplane.jit import Bytes, Rows, kernel
 from dataplane.packet.memory import copy
-from tests.fakes.elements import Elements
-from tests.fakes.gateway_frames import RED_10, RED_11, arriving, dissected, inner, tunnelled
-from tests.fakes.gateway_site import (
+from tests.fakes.gateway.elements import Elements
+from tests.fakes.gateway.gateway_frames import RED_10, RED_11, arriving, dissected, inner, tunnelled
+from tests.fakes.gateway.gateway_site import (
     CUSTOMER,
     EXTERNAL,
     HOST_A,

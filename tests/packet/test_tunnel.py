@@ -14,9 +14,9 @@ from scapy.packet import Packet, Raw
 from dataplane.config.addresses import gateway_mac, mac_text
 from dataplane.engine.reasons import Drop, Punt
 from dataplane.gateway import kinds
-from tests.fakes.elements import Elements, Fate
-from tests.fakes.gateway_frames import RED_11, arriving, dissected, inner, tunnelled
-from tests.fakes.gateway_site import (
+from tests.fakes.gateway.elements import Elements, Fate
+from tests.fakes.gateway.gateway_frames import RED_11, arriving, dissected, inner, tunnelled
+from tests.fakes.gateway.gateway_site import (
     CUSTOMER,
     GREEN,
     HOST_A,

@@ -9,10 +9,10 @@ from scapy.packet import Raw
 
 from dataplane.config.addresses import mac_text
 from dataplane.engine.reasons import Drop
-from mininet_topos import roce
-from tests.fakes.elements import Elements
-from tests.fakes.gateway_frames import RED_10, RED_11, dissected, inner, tunnelled
-from tests.fakes.gateway_site import LOCAL, site_tables
+from mininet_topos.nic import roce
+from tests.fakes.gateway.elements import Elements
+from tests.fakes.gateway.gateway_frames import RED_10, RED_11, dissected, inner, tunnelled
+from tests.fakes.gateway.gateway_site import LOCAL, site_tables
 
 GATEWAY = Elements(LOCAL, site_tables())
 NOT_ECT, ECT_1, ECT_0, CE = range(4)

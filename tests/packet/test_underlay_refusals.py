@@ -13,9 +13,20 @@ from scapy.packet import Packet, Raw
 from dataplane.config.addresses import mac_text
 from dataplane.engine.reasons import Drop, Punt
 from dataplane.gateway import kinds
-from tests.fakes.elements import Elements, Fate
-from tests.fakes.gateway_frames import RED_11, inner, tunnelled
-from tests.fakes.gateway_site import BLUE, GREEN, HOST_A, HOST_B, HOST_C, LOCAL, PORT_MACS, RED, VTEP, site_tables
+from tests.fakes.gateway.elements import Elements, Fate
+from tests.fakes.gateway.gateway_frames import RED_11, inner, tunnelled
+from tests.fakes.gateway.gateway_site import (
+    BLUE,
+    GREEN,
+    HOST_A,
+    HOST_B,
+    HOST_C,
+    LOCAL,
+    PORT_MACS,
+    RED,
+    VTEP,
+    site_tables,
+)
 
 GATEWAY = Elements(LOCAL, site_tables())
 PARTNER = IPv4Address("192.168.0.2")

@@ -7,10 +7,10 @@ like are hosts. Leaves are the switches that say so or have hosts; the tiers abo
 import re
 from typing import Any
 
-from controller.config.complaint import place as key_path
-from controller.config.complaint import shown
-from controller.config.document import parse_document
 from controller.config.foreign.draft import Draft, DraftLink, DraftPlug, Options
+from controller.config.text.complaint import place as key_path
+from controller.config.text.complaint import shown
+from controller.config.text.document import parse_document
 
 _TOPOLOGY = re.compile(r"""^\s*(\{\s*)?["']?topology["']?\s*:""", re.MULTILINE)
 _HOST_KINDS = {"linux", "ext-container", "k8s-kind", "generic_vm", "vr-linux", "keysight_ixia-c-one", "host"}

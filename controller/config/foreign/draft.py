@@ -7,8 +7,8 @@ every format (`tiers`, `build`). Limits are counted while a draft grows, so that
 from dataclasses import dataclass, field
 from typing import NamedTuple, NoReturn
 
-from controller.config.complaint import one_line, shown
 from controller.config.fabric_file import GenerateShape
+from controller.config.text.complaint import one_line, shown
 from controller.model.error import InputError
 from controller.model.fabric import Fabric
 from controller.model.limit import MOST_CABLE_BPS, MOST_CABLES, MOST_NIC_BPS, MOST_NICS, MOST_SWITCHES

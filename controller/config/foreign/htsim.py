@@ -10,10 +10,10 @@ speeds) is drawn.
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from controller.config.complaint import shown
 from controller.config.fabric_file import GenerateShape
 from controller.config.foreign.draft import Draft, DraftLink, DraftPlug, Options, check_rate
 from controller.config.generate import generate_problems
+from controller.config.text.complaint import shown
 from controller.model.limit import MOST_CABLE_BPS, MOST_CABLES, MOST_NIC_BPS, MOST_NICS, MOST_SWITCHES
 
 _HEAD_KEYS = {"nodes", "tiers", "podsize"}

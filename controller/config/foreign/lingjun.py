@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from controller.config.complaint import shown
 from controller.config.foreign.draft import Draft, DraftLink, DraftPlug, Options
+from controller.config.text.complaint import shown
 from controller.model.limit import MOST_SWITCHES
 
 _COLUMNS = ("ip", "DSW", "PSW", "ASW")

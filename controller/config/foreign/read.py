@@ -5,13 +5,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from controller.config.complaint import one_line
-from controller.config.document import MOST_BYTES
 from controller.config.fabric_file import GenerateShape
 from controller.config.foreign import containerlab, htsim, lingjun, simai
 from controller.config.foreign.build import Names, build
 from controller.config.foreign.draft import Draft, Imported, Options, refuse
 from controller.config.generate import generate
+from controller.config.text.complaint import one_line
+from controller.config.text.document import MOST_BYTES
 from controller.model.connectivity import leaves_are_joined
 from controller.model.fabric import Fabric
 

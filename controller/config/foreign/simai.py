@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from controller.config.complaint import shown
 from controller.config.foreign.draft import Draft, DraftLink, DraftPlug, Options
+from controller.config.text.complaint import shown
 from controller.model.limit import MOST_CABLES, MOST_NICS, MOST_SWITCHES
 
 _HEAD = re.compile(r"\s*[0-9]+(\s+[0-9]+){4}\s+[A-Za-z][^\s]*\s*\Z")

@@ -3,8 +3,8 @@
 from collections import deque
 from collections.abc import Mapping
 
-from controller.config.complaint import shown
 from controller.config.foreign.draft import Draft, DraftLink
+from controller.config.text.complaint import shown
 from controller.model.fabric import Role
 
 _HIGHEST = 2

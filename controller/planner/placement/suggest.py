@@ -16,10 +16,10 @@ from controller.model.limit import MOST_FLOW_PLANS
 from controller.model.placement import MOST_SUGGESTIONS, Placement, Shape, placement_problems
 from controller.model.plan import Infeasible
 from controller.planner.clos import Live, Topology, topology_of
-from controller.planner.forecast import Forecast
 from controller.planner.placed import Placed
 from controller.planner.placement.blocks import zones_of
 from controller.planner.placement.choose import Candidate, compact, turned, wider
+from controller.planner.placement.forecast import Forecast
 from controller.planner.placement.free import COMPUTE, gpus_of
 from controller.planner.placement.reason import reason_of, too_few
 

@@ -1,8 +1,8 @@
-"""The lower bound of a session, kept up to date: what crosses each leaf and each pod, and how many flows of which size.
+"""Keep a session's lower bound up to date: what crosses each leaf and each pod, and the flows by size.
 
 For each cut: all that crosses it over what is alive of it; with m even links, ceil(n / m) of the n flows of at least
 some size on one of them; the two that must meet where m + 1 cross; the largest flow over the widest link. These are
-the cut, pigeonhole and largest-flow bounds of `controller.planner.bound`, in time that does not grow with the flows.
+the cut, pigeonhole and largest-flow bounds of `planner.proof.bound`, in time that does not grow with the flows.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from controller.planner.clos import Topology
 from controller.planner.expand import Flows
 from controller.planner.jit import Flags, Floats, Ints, kernel
-from controller.planner.loads import heaviest_phases
+from controller.planner.proof.loads import heaviest_phases
 
 MOST_SIZES = 64
 """Demands told apart; flows of further ones count for their cut's load only, which keeps the bound sound."""

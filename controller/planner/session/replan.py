@@ -7,8 +7,8 @@ import numpy as np
 from controller.planner.clos import MOST_HOPS, NO_LINK, Live, Topology
 from controller.planner.expand import Flows, joined
 from controller.planner.jit import Flags, Ints
-from controller.planner.loads import link_loads
-from controller.planner.pins import Streams, bundles, given_paths
+from controller.planner.ports.pins import Streams, bundles, given_paths
+from controller.planner.proof.loads import link_loads
 from controller.planner.route import Router
 from controller.planner.session.delta import SessionJob, by_role, packed
 

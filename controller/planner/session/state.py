@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from controller.planner.clos import NO_LINK, Live, Topology
+from controller.planner.exact.shape import ThreeTier, shape_of
 from controller.planner.expand import Flows
 from controller.planner.jit import Flags, Floats, Ints, Small
 from controller.planner.session.chains import (
@@ -37,7 +38,6 @@ from controller.planner.session.chains import (
 from controller.planner.session.cuts import Cuts
 from controller.planner.session.seats import MOST_FRONT, MOST_TRAIL, Seats
 from controller.planner.session.table import State
-from controller.planner.shape import ThreeTier, shape_of
 
 SPARE_LOG = 1 << 16
 """Log rows beyond those that the flows at hand need themselves: the most that chains may change in one event."""

@@ -14,7 +14,7 @@ from dataplane.config.local import LocalConfig, Side
 from dataplane.config.pair import Mode, PairConfig
 from dataplane.control.pair.ownership import Terms
 from dataplane.control.slow.directory import Duty
-from dataplane.gateway.schema import OWN_ACTIVE, OWN_TAKEN_VTEP, Tables
+from dataplane.gateway.tables.schema import OWN_ACTIVE, OWN_TAKEN_VTEP, Tables
 
 ANNOUNCED_AGAIN_MS = (100, 300, 1000, 3000)
 """After a takeover; the third is for caches that believe nobody for a second (Linux's `locktime`)."""

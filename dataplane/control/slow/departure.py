@@ -10,7 +10,7 @@ from typing import NamedTuple
 from dataplane.control.slow.frames import IPV4, ethernet, vxlan
 from dataplane.control.slow.neighbours import Place
 from dataplane.control.slow.view import Link
-from dataplane.gateway.schema import CUSTOMER, EXTERNAL, PROVIDER, TUNNEL, Tables
+from dataplane.gateway.tables.schema import CUSTOMER, EXTERNAL, PROVIDER, TUNNEL, Tables
 from dataplane.jit import Bytes, Rows
 
 _SENDING = (TUNNEL, EXTERNAL, CUSTOMER, PROVIDER)

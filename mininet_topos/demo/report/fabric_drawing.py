@@ -7,7 +7,7 @@ where flows must share.
 from collections.abc import Mapping
 
 from mininet_topos.demo.report.markup import Markup, tag
-from mininet_topos.demo.results import FabricSketch, LinkResult
+from mininet_topos.demo.results.values import FabricSketch, LinkResult
 
 WIDTH = 380.0
 LAYER_HEIGHT = 92.0

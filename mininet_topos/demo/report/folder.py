@@ -8,7 +8,7 @@ from pathlib import Path
 from controller.model.error import EnvironmentFault
 from mininet_topos.demo.report.page import report_page
 from mininet_topos.demo.report.picture import picture
-from mininet_topos.demo.results import DemoResult
+from mininet_topos.demo.results.values import DemoResult
 
 
 def check_folder(folder: Path) -> None:

@@ -8,8 +8,7 @@ from mininet_topos.demo.report.headline import Tile, tiles
 from mininet_topos.demo.report.markup import Markup, join, tag
 from mininet_topos.demo.report.tables import certificates_table, congestion_table, parameters_table, runs_table
 from mininet_topos.demo.report.time_series import SERIES, series_chart
-from mininet_topos.demo.results import MODE_TITLES, DemoResult, RunResult
-from mininet_topos.demo.summary import (
+from mininet_topos.demo.results.summary import (
     CONGESTION_LEGEND,
     LEGEND,
     congested,
@@ -19,6 +18,7 @@ from mininet_topos.demo.summary import (
     summary_lines,
     title_of,
 )
+from mininet_topos.demo.results.values import MODE_TITLES, DemoResult, RunResult
 
 
 def style_sheet() -> str:

@@ -4,8 +4,8 @@ from mininet_topos.demo.report import charts
 from mininet_topos.demo.report.fabric_drawing import LEGEND, WIDTH, draw_fabric
 from mininet_topos.demo.report.markup import Markup, tag
 from mininet_topos.demo.report.page import style_sheet
-from mininet_topos.demo.results import MODE_TITLES, DemoResult, RunResult
-from mininet_topos.demo.summary import rate_text, ratio
+from mininet_topos.demo.results.summary import rate_text, ratio
+from mininet_topos.demo.results.values import MODE_TITLES, DemoResult, RunResult
 
 COLUMN, TOP, SIDE = WIDTH + 24.0, 84.0, 24.0
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Sequence
 
 from mininet_topos.demo.report.markup import Markup, tag
-from mininet_topos.demo.results import MODE_TITLES, DemoResult, RunResult
-from mininet_topos.demo.summary import ratio
+from mininet_topos.demo.results.summary import ratio
+from mininet_topos.demo.results.values import MODE_TITLES, DemoResult, RunResult
 
 RUN_HEADINGS = (
     "workload",

@@ -23,8 +23,8 @@ from telemetry.counter_page import (
     CounterSnapshot,
     TornRead,
 )
-from telemetry.sample import PortSample, QueueSample
-from telemetry.topic import Source
+from telemetry.samples.sample import PortSample, QueueSample
+from telemetry.samples.topic import Source
 
 MOST_NICS = 4_096
 MOST_FILE_BYTES = 1 << 20

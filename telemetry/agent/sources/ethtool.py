@@ -19,8 +19,8 @@ from pathlib import Path
 from telemetry.agent.nic_counters import nic_sample
 from telemetry.agent.restart import Restarts
 from telemetry.agent.source import DeviceSamples, SourceFault
-from telemetry.sample import PortSample
-from telemetry.topic import Source
+from telemetry.samples.sample import PortSample
+from telemetry.samples.topic import Source
 
 SIOCETHTOOL = 0x8946
 ETHTOOL_GSTRINGS, ETHTOOL_GSTATS, ETHTOOL_GSSET_INFO = 0x1B, 0x1D, 0x37

@@ -21,9 +21,9 @@ from redis.exceptions import RedisError
 
 from telemetry.agent.restart import Restarts
 from telemetry.agent.source import DeviceSamples, SourceFault
-from telemetry.counters import PRIORITIES
-from telemetry.sample import MAX_PORTS, PortSample, QueueSample
-from telemetry.topic import Source
+from telemetry.samples.counters import PRIORITIES
+from telemetry.samples.sample import MAX_PORTS, PortSample, QueueSample
+from telemetry.samples.topic import Source
 
 COUNTERS_DB = 2
 TIMEOUT_S = 1.0

@@ -10,8 +10,8 @@ from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
 from controller.app import Application
 from controller.config.service import ServiceConfig
-from tests.fakes.openflow_switch import FakeSwitch
-from tests.fakes.telemetry_feed import TelemetryFeed
+from tests.fakes.openflow.openflow_switch import FakeSwitch
+from tests.fakes.telemetry.telemetry_feed import TelemetryFeed
 from tests.unit.brain.driver import small_fabric
 
 

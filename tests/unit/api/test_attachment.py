@@ -4,7 +4,7 @@ import asyncio
 from contextlib import asynccontextmanager
 
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from dataplane.control.attachment import Attachment
+from dataplane.control.session.attachment import Attachment
 from tests.unit.api.test_gateway_service import attached, started
 from tests.unit.api.test_vpc_service import blue, red
 

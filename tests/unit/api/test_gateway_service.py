@@ -11,7 +11,7 @@ from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
 from dataplane.config.wire import MORE_FOLLOWS
 from dataplane.vtep.agent import gateways_by_vni
-from tests.fakes.gateway_session import GatewaySession
+from tests.fakes.gateway.gateway_session import GatewaySession
 from tests.unit.api.conftest import running
 from tests.unit.api.test_vpc_service import blue, red, refusal
 

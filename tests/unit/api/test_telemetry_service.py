@@ -7,7 +7,7 @@ import pytest
 
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.model.effect import Note
-from tests.fakes.telemetry_feed import START_NS, S
+from tests.fakes.telemetry.telemetry_feed import START_NS, S
 from tests.unit.api.conftest import running
 from tests.unit.api.test_job_service import message
 

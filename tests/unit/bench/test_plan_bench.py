@@ -155,7 +155,7 @@ def test_every_benchmark_is_a_command():
 
 
 def test_a_benchmark_that_needs_the_source_tree_says_so(monkeypatch):
-    monkeypatch.setitem(sys.modules, "tests.fakes.private_ovs", None)
+    monkeypatch.setitem(sys.modules, "tests.support.private_ovs", None)
     monkeypatch.delitem(sys.modules, "benchmarks.southbound", raising=False)
     ran = CliRunner().invoke(bench, ["southbound"])
     assert isinstance(ran.exception, EnvironmentFault)

@@ -1,8 +1,8 @@
 """Who feels a condition, and where a tree of pauses starts."""
 
-from controller.brain.congestion import congestion
 from controller.model.event import Submit
-from telemetry.signal import Kind, Signal
+from controller.views.congestion import congestion
+from telemetry.detection.signal import Kind, Signal
 from tests.unit.brain.driver import Driver, shift_job, small_fabric
 
 PAUSED, PAUSING = (True, False), (False, True)

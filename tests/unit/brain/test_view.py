@@ -1,7 +1,7 @@
-from controller.brain.view import link_loads_bps
 from controller.model.event import Submit
 from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest
 from controller.model.plan import JobPlan
+from controller.views.view import link_loads_bps
 from tests.unit.brain.driver import Driver, small_fabric
 
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from telemetry.counter_page import PORT_FIELDS, QUEUE_FIELDS, CounterPageWriter
-from tests.fakes.mosquitto import PROGRAM, free_port, mosquitto
-from tests.fakes.telemetry_listener import listening
+from tests.fakes.telemetry.telemetry_listener import listening
+from tests.support.mosquitto import PROGRAM, free_port, mosquitto
 
 HEDDLE = [sys.executable, "-m", "controller.cli.main"]
 needs_broker = pytest.mark.skipif(
@@ -69,8 +69,8 @@ def test_what_cannot_be_is_refused_in_one_line(arguments, said, monkeypatch, cap
 
 @pytest.mark.parametrize("line", ["Ethernet0", "Ethernet0 x", "Ethernet0 0", "Ethernet0 1 2", "Ethernet0 99999"])
 def test_a_line_of_the_port_map_that_cannot_be_is_named(tmp_path, line):
-    from controller.cli.agent_sources import mapped
     from controller.model.error import InputError
+    from telemetry.agent.options import mapped
 
     path = tmp_path / "ports"
     path.write_text(f"# SONiC's ports\nEthernet4 7  # the second\n\n{line}\n")
@@ -79,7 +79,7 @@ def test_a_line_of_the_port_map_that_cannot_be_is_named(tmp_path, line):
 
 
 def test_a_port_map_says_our_numbers(tmp_path):
-    from controller.cli.agent_sources import mapped
+    from telemetry.agent.options import mapped
 
     path = tmp_path / "ports"
     path.write_text("Ethernet0 1\nEthernet4 2\n")

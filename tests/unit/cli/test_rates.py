@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.cli.rates import SORT_KEYS, Board, between, natural
+from controller.cli.telemetry.rates import SORT_KEYS, Board, between, natural
 
 S = 1_000_000_000
 

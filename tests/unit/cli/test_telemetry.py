@@ -7,10 +7,10 @@ import threading
 import aiomqtt
 import pytest
 
-from telemetry.recording import MAGIC, Recorded, frame, read
-from telemetry.sample import encode
-from telemetry.topic import ports_topic, status_topic
-from tests.fakes.mosquitto import mosquitto
+from telemetry.samples.recording import MAGIC, Recorded, frame, read
+from telemetry.samples.sample import encode
+from telemetry.samples.topic import ports_topic, status_topic
+from tests.support.mosquitto import mosquitto
 from tests.unit.telemetry.builders import START, S, queue, sample
 
 TOPIC = ports_topic("lab", "leaf1")

@@ -10,11 +10,11 @@ import pytest
 from rich.console import Console
 
 from controller.cli.events import since_ns
-from controller.cli.rates import PortRates
-from controller.cli.top import table
+from controller.cli.telemetry.rates import PortRates
+from controller.cli.telemetry.top import table
 from controller.model.error import InputError
-from tests.fakes.served_controller import served
-from tests.fakes.telemetry_feed import TelemetryFeed
+from tests.fakes.telemetry.telemetry_feed import TelemetryFeed
+from tests.support.served_controller import served
 
 
 def feed_once(feed):

@@ -8,8 +8,8 @@ import pytest
 from controller.cli.check import run_check
 from controller.config import load_fabric, load_jobs, parse_fabric, parse_jobs
 from controller.config.fabric_file import FabricShape, GenerateShape, LinkShape, NicShape, SwitchShape
-from controller.config.field import Shape
 from controller.config.jobs_file import CollectiveShape, FlowShape, JobShape
+from controller.config.text.field import Shape
 from tests.unit.config.lab import GENERATE
 
 EXAMPLES = Path(__file__).parents[3] / "examples"

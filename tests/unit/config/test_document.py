@@ -2,7 +2,7 @@ import pytest
 import yaml
 
 from controller.config import load_fabric, parse_fabric
-from controller.config.document import parse_document, read_document
+from controller.config.text.document import parse_document, read_document
 from controller.model.error import InputError
 from tests.unit.config.lab import GENERATE, fabric, refused
 
@@ -110,7 +110,7 @@ def test_a_byte_order_mark_is_no_part_of_the_first_key(tmp_path):
 
 
 def test_a_file_past_the_size_limit_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("controller.config.document.MOST_BYTES", 2**20)
+    monkeypatch.setattr("controller.config.text.document.MOST_BYTES", 2**20)
     path = tmp_path / "big.yaml"
     path.write_bytes(b"#" * (2**20 + 1))
     with pytest.raises(InputError, match="larger than 1 MiB, the most that is read"):
@@ -137,5 +137,5 @@ def test_at_most_twenty_problems_are_told_and_the_rest_counted():
 
 
 def test_the_pure_python_loader_reads_the_same(monkeypatch):
-    monkeypatch.setattr("controller.config.document._LOADER", yaml.SafeLoader)
+    monkeypatch.setattr("controller.config.text.document._LOADER", yaml.SafeLoader)
     assert parse_fabric(GENERATE, "fabric.yaml") == fabric()

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from controller.config.document import parse_document
+from controller.config.text.document import parse_document
 from tests.unit.config.foreign_files import LAB, imported, joined, refused, roles
 
 

@@ -5,7 +5,7 @@ import pytest
 from controller.config.service import ServiceConfig, load_service
 from controller.config.telemetry import TelemetryConfig, broker_of, detector_settings, ports_of
 from controller.model.error import InputError
-from telemetry.thresholds import DetectorSettings
+from telemetry.detection.thresholds import DetectorSettings
 from tests.unit.brain.driver import small_fabric
 
 

@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
-from controller.dashboard.gateway_metrics import FAMILIES, gateway_text
 from dataplane.control.shared import Word, make_shared, shared_of
 from dataplane.control.status import Occupancy, PairLook, Status, counted
 from dataplane.engine.reasons import Drop, Punt
-from tests.fakes.gateway_site import LOCAL
+from dataplane.service.metrics import FAMILIES, gateway_text
+from tests.fakes.gateway.gateway_site import LOCAL
 from tests.unit.dashboard.test_metrics import promtool, samples
 
 PAIR = PairLook(

@@ -10,12 +10,12 @@ import pytest
 
 from controller.brain.state import begin
 from controller.dashboard import fabric_metrics, metrics
-from controller.dashboard.catalogue import markdown
 from controller.dashboard.exposition import label_text
 from controller.dashboard.fabric_metrics import fabric_lines
 from controller.model.effect import Note
 from controller.runtime.telemetry import Telemetry
-from tests.fakes.telemetry_feed import START_NS, S, TelemetryFeed
+from tests.fakes.telemetry.telemetry_feed import START_NS, S, TelemetryFeed
+from tests.support.metrics_catalogue import markdown
 from tests.unit.brain.driver import small_fabric
 
 ROOT = Path(__file__).parents[3]
@@ -117,7 +117,7 @@ def test_every_family_that_is_told_is_in_the_catalogue_once(fed):
 
 def test_the_page_of_metrics_is_current():
     page = (ROOT / "docs" / "metrics.md").read_text()
-    assert page == markdown(), "run: python -m controller.dashboard.catalogue > docs/metrics.md"
+    assert page == markdown(), "run: python -m tests.support.metrics_catalogue > docs/metrics.md"
 
 
 def test_conditions_and_what_the_collector_dropped_are_told_by_kind(fed):

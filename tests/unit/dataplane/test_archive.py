@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dataplane.gateway.archive import packed, unpacked
-from dataplane.gateway.compile import compile_tables
-from dataplane.gateway.schema import Tables
+from dataplane.gateway.compiler.archive import packed, unpacked
+from dataplane.gateway.compiler.compile import compile_tables
+from dataplane.gateway.tables.schema import Tables
 from dataplane.verify.report import verify
-from tests.fakes.two_tenants import LOCAL, NETWORK, tenants_tables
-from tests.property.networks import gateways, networks
+from tests.fakes.gateway.two_tenants import LOCAL, NETWORK, tenants_tables
+from tests.property.gateway.networks import gateways, networks
 
 
 @settings(max_examples=20, deadline=None)

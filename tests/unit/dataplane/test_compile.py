@@ -12,11 +12,11 @@ from scapy.layers.vxlan import VXLAN
 
 from dataplane.config.local import Interface, LocalConfig, ProviderNetwork, Side
 from dataplane.config.network import Direction, NetworkConfig, Protocol, Realm
-from dataplane.gateway import schema
-from dataplane.gateway.compile import compile_tables, link_of
-from dataplane.gateway.index import indexed
+from dataplane.gateway.compiler.compile import compile_tables, link_of
+from dataplane.gateway.compiler.index import indexed
+from dataplane.gateway.tables import schema
 from tests.oracles.table_lookup import find, find_endpoint, find_route, signed, wide
-from tests.property.networks import CUSTOMERS, PROVIDERS, PUBLIC, SUBNETS, gateways, networks, prefixes_of
+from tests.property.gateway.networks import CUSTOMERS, PROVIDERS, PUBLIC, SUBNETS, gateways, networks, prefixes_of
 
 REALMS = list(Realm)
 SOME = settings(max_examples=50, deadline=None)

@@ -29,7 +29,7 @@ from dataplane.config.network import (
     Subnet,
     Vpc,
 )
-from tests.property.networks import networks, prefixes_of
+from tests.property.gateway.networks import networks, prefixes_of
 
 VTEP = IPv4Address("192.0.2.1")
 

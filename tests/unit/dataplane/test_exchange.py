@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from dataplane.config.local import Limits
-from dataplane.gateway.compile import compile_tables
-from dataplane.gateway.exchange import ROWS, ControlEnd, empty_exchange, exchange
-from dataplane.gateway.schema import ESTABLISHED, FROM_PARTNER, SEEN_REPLY
-from dataplane.gateway.state import ENDED, RECORD, UPDATED, empty_state
-from tests.fakes.slow_network import RED, local_config, network_config
+from dataplane.gateway.compiler.compile import compile_tables
+from dataplane.gateway.memory.exchange import ROWS, ControlEnd, empty_exchange, exchange
+from dataplane.gateway.memory.state import ENDED, RECORD, UPDATED, empty_state
+from dataplane.gateway.tables.schema import ESTABLISHED, FROM_PARTNER, SEEN_REPLY
+from tests.fakes.gateway.slow_network import RED, local_config, network_config
 
 pytestmark = pytest.mark.timeout(900)  # the first to run compiles the kernels
 

@@ -4,9 +4,9 @@ import pytest
 
 from dataplane.config.local import Limits
 from dataplane.engine.reasons import Drop
-from dataplane.gateway import schema
-from dataplane.gateway.schema import CUSTOMER, DISCARD, EXTERNAL, LOCAL, PEER, PROVIDER
-from tests.fakes.gateway_tables import (
+from dataplane.gateway.tables import schema
+from dataplane.gateway.tables.schema import CUSTOMER, DISCARD, EXTERNAL, LOCAL, PEER, PROVIDER
+from tests.fakes.gateway.gateway_tables import (
     CUSTOMER_PORT,
     EXTERNAL_PORT,
     PROVIDER_ADDRESS,
@@ -15,7 +15,7 @@ from tests.fakes.gateway_tables import (
     FakeVpc,
     make_tables,
 )
-from tests.fakes.state_bench import Passed, Sent, StateBench, hop_of
+from tests.fakes.gateway.state_bench import Passed, Sent, StateBench, hop_of
 from tests.oracles.inet_checksum import echo, faults, read, tcp, udp
 
 pytestmark = pytest.mark.timeout(900)  # the first to run compiles the kernels

@@ -7,9 +7,9 @@ import pytest
 
 from dataplane.config.local import Limits
 from dataplane.engine.reasons import Drop
-from dataplane.gateway.schema import EXTERNAL
-from tests.fakes.gateway_tables import EXTERNAL_PORT, FakeVpc, make_tables
-from tests.fakes.state_bench import Passed, StateBench
+from dataplane.gateway.tables.schema import EXTERNAL
+from tests.fakes.gateway.gateway_tables import EXTERNAL_PORT, FakeVpc, make_tables
+from tests.fakes.gateway.state_bench import Passed, StateBench
 from tests.oracles.inet_checksum import faults, ip, ipv4, udp
 
 pytestmark = pytest.mark.timeout(900)  # the first to run compiles the kernels

@@ -4,11 +4,11 @@ import pytest
 
 from dataplane.config.local import Limits
 from dataplane.engine.reasons import Drop
-from dataplane.gateway.ageing import age
-from dataplane.gateway.schema import CLOSING, ESTABLISHED, EXTERNAL, SEEN_REPLY
-from dataplane.gateway.state import PAIRS_BACK, PAIRS_HELD, PAIRS_USED
-from tests.fakes.gateway_tables import EXTERNAL_PORT, FakeRule, FakeVpc, make_tables
-from tests.fakes.state_bench import Passed, Sent, StateBench, hop_of
+from dataplane.gateway.memory.ageing import age
+from dataplane.gateway.memory.state import PAIRS_BACK, PAIRS_HELD, PAIRS_USED
+from dataplane.gateway.tables.schema import CLOSING, ESTABLISHED, EXTERNAL, SEEN_REPLY
+from tests.fakes.gateway.gateway_tables import EXTERNAL_PORT, FakeRule, FakeVpc, make_tables
+from tests.fakes.gateway.state_bench import Passed, Sent, StateBench, hop_of
 from tests.oracles.inet_checksum import echo, read, tcp, udp
 
 pytestmark = pytest.mark.timeout(900)  # the first to run compiles the kernels

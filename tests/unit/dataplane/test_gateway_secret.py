@@ -5,9 +5,9 @@ import pytest
 
 from dataplane.config.local import Limits
 from dataplane.engine.hashing import mixed5
-from dataplane.gateway.buckets import SLOTS, first_slot
-from dataplane.gateway.connections import State, connect, find_connection
-from dataplane.gateway.state import SEED, empty_state
+from dataplane.gateway.memory.buckets import SLOTS, first_slot
+from dataplane.gateway.memory.connections import State, connect, find_connection
+from dataplane.gateway.memory.state import SEED, empty_state
 from dataplane.jit import kernel
 
 pytestmark = pytest.mark.timeout(900)  # the first to run compiles the kernels

@@ -4,10 +4,10 @@ import pytest
 
 from dataplane.config.local import Limits
 from dataplane.engine.reasons import Drop
-from dataplane.gateway.schema import EXTERNAL, PROVIDER
-from dataplane.gateway.state import ACCOUNTS_BACK, ACCOUNTS_USED, FRAGMENTS_AGED_NS
-from tests.fakes.gateway_tables import EXTERNAL_PORT, FakeRule, FakeVpc, make_tables
-from tests.fakes.state_bench import Passed, StateBench
+from dataplane.gateway.memory.state import ACCOUNTS_BACK, ACCOUNTS_USED, FRAGMENTS_AGED_NS
+from dataplane.gateway.tables.schema import EXTERNAL, PROVIDER
+from tests.fakes.gateway.gateway_tables import EXTERNAL_PORT, FakeRule, FakeVpc, make_tables
+from tests.fakes.gateway.state_bench import Passed, StateBench
 from tests.oracles.inet_checksum import ipv4, udp
 from tests.unit.dataplane.test_gateway_lifetime import pass_time
 

@@ -15,9 +15,9 @@ from dataplane.control.link import Options
 from dataplane.control.pair.duties import Work
 from dataplane.control.slow.directory import Duty
 from dataplane.engine.rings import INJECT_HEADER, Ring
-from dataplane.gateway.compile import compile_tables
-from tests.fakes.gateway_site import EXTERNAL, LOCAL, NETWORK, UNDERLAY
-from tests.fakes.ring_reader import oldest
+from dataplane.gateway.compiler.compile import compile_tables
+from tests.fakes.gateway.gateway_site import EXTERNAL, LOCAL, NETWORK, UNDERLAY
+from tests.fakes.gateway.ring_reader import oldest
 
 TAKEN_VTEP, TAKEN_WAN = IPv4Address("192.168.0.2"), IPv4Address("203.0.113.3")
 NOTHING = Work(active=False, taken_vtep=None, duty=Duty(public=False))

@@ -18,8 +18,8 @@ from dataplane.control.heartbeats import Heartbeats, address_of
 from dataplane.control.pair.duties import shares_of, work_of
 from dataplane.control.pair.ownership import Announce, Serve
 from dataplane.control.record_links import RecordLinks
-from tests.fakes.pair_ports import pair_of
-from tests.fakes.slow_network import EXTERNAL, OTHER_VTEP, UNDERLAY, VTEP, local_config
+from tests.fakes.gateway.pair_ports import pair_of
+from tests.fakes.gateway.slow_network import EXTERNAL, OTHER_VTEP, UNDERLAY, VTEP, local_config
 
 PATIENCE_S = 30.0
 BOOTS = itertools.count(1)

@@ -25,7 +25,7 @@ from dataplane.engine.rings import (
 )
 from dataplane.jit import Bytes, Rows, kernel
 from dataplane.packet.memory import copy, native64
-from tests.fakes.ring_reader import oldest
+from tests.fakes.gateway.ring_reader import oldest
 
 
 @kernel

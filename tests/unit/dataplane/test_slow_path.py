@@ -14,7 +14,7 @@ from dataplane.control.slow.directory import Duty
 from dataplane.control.slow.slow_path import Allowance, Outcome, SlowPath
 from dataplane.control.slow.tokens import Buckets
 from dataplane.engine.reasons import Punt
-from tests.fakes.slow_network import (
+from tests.fakes.gateway.slow_network import (
     A_6,
     A_MAC,
     B_MAC,

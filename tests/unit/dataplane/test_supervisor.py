@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from dataplane.config.local import Limits
+from dataplane.control.launcher import CannotRun, Supervisor
 from dataplane.control.link import Options
 from dataplane.control.shared import Word
-from dataplane.control.supervisor import CannotRun, Supervisor
 from dataplane.engine.rings import Injector, Ring, front
-from dataplane.gateway.state import SEED
+from dataplane.gateway.memory.state import SEED
 from dataplane.jit import kernel
-from tests.fakes.gateway_site import LOCAL, site_tables
+from tests.fakes.gateway.gateway_site import LOCAL, site_tables
 
 SMALL = replace(LOCAL, limits=Limits(connections=1 << 6, mappings=1 << 6, fragments=1 << 6))
 TABLES = site_tables()
@@ -34,7 +34,7 @@ class Watched:
 
     def __init__(self, mode: str) -> None:
         self.told: list[str] = []
-        command = (sys.executable, "-m", "tests.fakes.data_process", mode)
+        command = (sys.executable, "-m", "tests.fakes.gateway.data_process", mode)
         self.supervisor = Supervisor(SMALL, Options(), self.told.append, command=command, look_s=0.05)
         self.publish(1)
 

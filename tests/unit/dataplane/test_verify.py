@@ -24,15 +24,15 @@ from dataplane.config.network import (
     Vpc,
 )
 from dataplane.engine.reasons import Drop
-from dataplane.gateway import schema
-from dataplane.gateway.compile import compile_tables
-from dataplane.gateway.index import indexed
+from dataplane.gateway.compiler.compile import compile_tables
+from dataplane.gateway.compiler.index import indexed
+from dataplane.gateway.tables import schema
 from dataplane.verify.installed import installed
 from dataplane.verify.intended import intended
 from dataplane.verify.reach import FromCustomer, FromEndpoint, FromInternet, FromProvider, Judge, reachable
 from dataplane.verify.report import verify
 from dataplane.verify.search import entries
-from tests.property.networks import CUSTOMERS, PROVIDERS, PUBLIC, SUBNETS, VTEPS, gateways, networks
+from tests.property.gateway.networks import CUSTOMERS, PROVIDERS, PUBLIC, SUBNETS, VTEPS, gateways, networks
 
 H1, H2 = IPv4Address("192.0.2.1"), IPv4Address("192.0.2.2")
 LOCAL = LocalConfig(

@@ -14,7 +14,7 @@ from dataplane.config.network import NetworkConfig, Protocol, Realm
 from dataplane.config.refusal import MOST_LINES, Refused
 from dataplane.config.updates import Replica, updates
 from dataplane.config.wire import border_from, border_to, peering_from, peering_to, vpc_from, vpc_to
-from tests.property.networks import VTEPS, networks
+from tests.property.gateway.networks import VTEPS, networks
 
 
 @settings(max_examples=60, deadline=None)

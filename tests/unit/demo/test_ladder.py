@@ -9,7 +9,7 @@ from controller.model.error import InputError
 from mininet_topos.demo.ladder import RateTooHigh, at_a_rate_that_holds, spread
 from mininet_topos.demo.options import LADDER_GBPS, build_options
 from mininet_topos.demo.queue_pairs import hashed_pairs
-from mininet_topos.demo.summary import summary_lines
+from mininet_topos.demo.results.summary import summary_lines
 from mininet_topos.demo.workloads import rotation
 from tests.fakes.demo_results import demo_result, path, spine_leaf
 

@@ -12,8 +12,8 @@ from mininet_topos.demo.report.folder import check_folder, write_report
 from mininet_topos.demo.report.markup import Markup, tag
 from mininet_topos.demo.report.page import report_page
 from mininet_topos.demo.report.picture import picture, typical_workload
-from mininet_topos.demo.results import SCHEMA
-from mininet_topos.demo.summary import ratio
+from mininet_topos.demo.results.summary import ratio
+from mininet_topos.demo.results.values import SCHEMA
 from tests.fakes.demo_results import demo_result, spine_leaf, with_invalid_run
 
 RESULT = demo_result()

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from mininet_topos.demo.summary import integrity_text, rate_text, ratio, scale_note, summary_lines
+from mininet_topos.demo.results.summary import integrity_text, rate_text, ratio, scale_note, summary_lines
 from tests.fakes.demo_results import demo_result, find, with_invalid_run
 
 RESULT = demo_result()

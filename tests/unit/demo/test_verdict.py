@@ -1,4 +1,4 @@
-from mininet_topos.demo.verdict import check_links, shortened
+from mininet_topos.demo.results.verdict import check_links, shortened
 
 PATH = ("h1>leaf1:3", "leaf1:1>spine1:1", "spine1:2>leaf2:1", "leaf2:3>h2")
 

@@ -7,10 +7,10 @@ import subprocess
 import pytest
 
 from controller.model.error import EnvironmentFault
-from mininet_topos import ovs
+from mininet_topos.host.registry import living_labs
 from mininet_topos.lab import Lab
-from mininet_topos.registry import living_labs
-from tests.e2e.small_fabrics import spine_leaf
+from mininet_topos.switches import ovs
+from tests.support.small_fabrics import spine_leaf
 
 
 @pytest.fixture(autouse=True)

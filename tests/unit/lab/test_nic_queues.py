@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from mininet_topos import roce
+from mininet_topos.nic import roce
 from mininet_topos.nic.dcqcn import DcqcnSettings
+from mininet_topos.nic.pacer import Pacer
+from mininet_topos.nic.queue_pair import Answer
 from mininet_topos.nic.receiver import ReceiveQueue
 from mininet_topos.nic.sender import SendQueue
-from mininet_topos.pacer import Pacer
-from mininet_topos.queue_pair import Answer
 
 MS = 1_000_000
 LINE_BPS = 20_000_000

@@ -11,10 +11,10 @@ from controller.planner.clos import topology_of
 from controller.planner.completion import completion_times, path_outcome
 from controller.planner.expand import expand
 from controller.planner.flow_table import FlowTable
-from controller.planner.fluid import completion_ns
-from controller.planner.loads import link_places
+from controller.planner.proof.fluid import completion_ns
+from controller.planner.proof.loads import link_places
 from controller.planner.solve import solve
-from tests.property.planning import fabric_file, job_files, shapes
+from tests.property.planner.planning import fabric_file, job_files, shapes
 from tests.unit.planner.cases import custom, fabric_of, job_of
 
 GBPS = 10**9

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.planner.clos import topology_of
-from controller.planner.colouring import colour_edges
-from controller.planner.deadlock import deadlock_free
-from controller.planner.ecmp import _CRC_TABLE, crc32_of_tuple
+from controller.planner.exact.colouring import colour_edges
+from controller.planner.proof.deadlock import deadlock_free
+from controller.planner.proof.ecmp import _CRC_TABLE, crc32_of_tuple
 from tests.unit.planner.cases import fabric_of
 
 

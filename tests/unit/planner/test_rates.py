@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controller.planner.fluid import max_min_rates
+from controller.planner.proof.fluid import max_min_rates
 from tests.oracles.plan_checker import max_min
 from tests.unit.planner.cases import custom, fabric_of, flows_of, job_of, plan_of
 

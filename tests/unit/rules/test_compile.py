@@ -16,9 +16,9 @@ from controller.model.rule import (
 )
 from controller.model.steering import Stage, layout_of
 from controller.rules.compile import compile_fabric, compile_switch, count_rules
-from controller.rules.imbalance import imbalances
 from controller.rules.pipeline import GUARD_PRIORITY, Table
 from controller.rules.trace import Outcome, Packet, Tracer
+from controller.rules.underlay.imbalance import imbalances
 from tests.unit.rules.builders import FIRST_IP, clos3, spine_leaf
 
 

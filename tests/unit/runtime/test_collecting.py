@@ -8,13 +8,13 @@ import aiomqtt
 from controller.config.telemetry import TelemetryConfig, ports_of
 from controller.runtime.collecting import Collecting
 from controller.runtime.telemetry import Telemetry
+from telemetry.detection.signal import Kind
+from telemetry.detection.thresholds import DetectorSettings
 from telemetry.observer import Observer
-from telemetry.sample import PortSample, QueueSample, encode
-from telemetry.signal import Kind
-from telemetry.thresholds import DetectorSettings
-from telemetry.topic import ports_topic, status_topic
-from tests.fakes.bus import FakeBus
-from tests.fakes.mosquitto import mosquitto
+from telemetry.samples.sample import PortSample, QueueSample, encode
+from telemetry.samples.topic import ports_topic, status_topic
+from tests.fakes.telemetry.bus import FakeBus
+from tests.support.mosquitto import mosquitto
 from tests.unit.api.conftest import running
 from tests.unit.brain.driver import small_fabric
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from controller.southbound.check import Malformed, check
-from tests.fakes.malformed_openflow import MALFORMED, apply, bucket, flow_stats, group_desc
-from tests.fakes.openflow_switch import HELLO, message
+from controller.southbound.codec.check import Malformed, check
+from tests.fakes.openflow.malformed_openflow import MALFORMED, apply, bucket, flow_stats, group_desc
+from tests.fakes.openflow.openflow_switch import HELLO, message
 
 
 @pytest.mark.parametrize("name", MALFORMED)

@@ -18,7 +18,7 @@ from controller.model.rule import (
     SwitchRules,
     ToGroup,
 )
-from tests.fakes.openflow_switch import (
+from tests.fakes.openflow.openflow_switch import (
     BARRIER_REQUEST,
     ECHO_REQUEST,
     EVERYTHING,

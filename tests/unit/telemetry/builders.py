@@ -1,10 +1,10 @@
 """Small fabrics' ports, and samples of them."""
 
-from telemetry.decode import Reader
-from telemetry.ports import Port, PortTable
-from telemetry.sample import PortSample, QueueSample, Rejected, encode
-from telemetry.topic import Source
-from telemetry.window import Window, WindowSettings
+from telemetry.detection.ports import Port, PortTable
+from telemetry.detection.window import Window, WindowSettings
+from telemetry.samples.decode import Reader
+from telemetry.samples.sample import PortSample, QueueSample, Rejected, encode
+from telemetry.samples.topic import Source
 
 S = 1_000_000_000
 START = 1_790_000_000 * S

@@ -11,11 +11,11 @@ import pytest
 from telemetry.collector import collector as module
 from telemetry.collector.bus import Broker, BusLost, MqttBus
 from telemetry.collector.collector import Collector
-from telemetry.sample import PortSample, Refusal, encode
-from telemetry.topic import ports_topic, status_topic, subscriptions
-from telemetry.window import Notice
-from tests.fakes.bus import FakeBus
-from tests.fakes.mosquitto import mosquitto
+from telemetry.detection.window import Notice
+from telemetry.samples.sample import PortSample, Refusal, encode
+from telemetry.samples.topic import ports_topic, status_topic, subscriptions
+from tests.fakes.telemetry.bus import FakeBus
+from tests.support.mosquitto import mosquitto
 from tests.unit.telemetry.test_observer import LEAF1, observer
 
 PATIENCE_S = 60

@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.api.proto.heddle.v1 import heddle_pb2
-from telemetry import sample as limits
-from telemetry.counters import NIC_COUNTERS, PORT_COUNTERS, QUEUE_COUNTERS, QUEUE_GAUGES
-from telemetry.decode import Reader, decode
-from telemetry.sample import PortSample, QueueSample, Refusal, Rejected, encode
+from telemetry.samples import sample as limits
+from telemetry.samples.counters import NIC_COUNTERS, PORT_COUNTERS, QUEUE_COUNTERS, QUEUE_GAUGES
+from telemetry.samples.decode import Reader, decode
+from telemetry.samples.sample import PortSample, QueueSample, Refusal, Rejected, encode
 
 WORDS = st.one_of(st.integers(0, 300), st.integers(0, 2**64 - 1))
 NAMES = st.from_regex(r"\A[A-Za-z0-9][A-Za-z0-9._-]{0,20}(:[1-9][0-9]{0,4})?\Z")

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from telemetry.detection.ports import Port, PortTable
+from telemetry.detection.signal import Kind
+from telemetry.detection.thresholds import DetectorSettings
 from telemetry.observer import Observer
-from telemetry.ports import Port, PortTable
-from telemetry.sample import MAX_PAYLOAD_BYTES, encode
-from telemetry.signal import Kind
-from telemetry.thresholds import DetectorSettings
-from telemetry.topic import Source, nics_topic, ports_topic, status_topic
+from telemetry.samples.sample import MAX_PAYLOAD_BYTES, encode
+from telemetry.samples.topic import Source, nics_topic, ports_topic, status_topic
 from tests.unit.telemetry.builders import START, S, queue, sample
 
 LEAF1 = ports_topic("lab", "leaf1")

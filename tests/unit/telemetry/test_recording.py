@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry.recording import MAGIC, NoRecording, Recorded, Torn, frame, read
-from telemetry.sample import MAX_PAYLOAD_BYTES
+from telemetry.samples.recording import MAGIC, NoRecording, Recorded, Torn, frame, read
+from telemetry.samples.sample import MAX_PAYLOAD_BYTES
 
 MESSAGES = st.lists(
     st.builds(Recorded, st.integers(0, 2**64 - 1), st.text(max_size=40).filter(str.isascii), st.binary(max_size=50)),

@@ -6,8 +6,8 @@ import pytest
 from dataplane.engine.burst import BURST, DROPPED, PACKET, PUNTED, TRANSMIT
 from dataplane.engine.counters import make_counters
 from dataplane.engine.reasons import Drop, Punt
-from dataplane.io.in_memory import MemoryPorts
-from dataplane.io.layout import FREE
+from dataplane.io.frames.in_memory import MemoryPorts
+from dataplane.io.frames.layout import FREE
 from dataplane.io.ports import bring, copy_out, inject, receive, settle
 
 

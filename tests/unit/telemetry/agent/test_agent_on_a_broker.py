@@ -19,10 +19,10 @@ from telemetry.agent import session
 from telemetry.agent.agent import Agent, AgentSettings
 from telemetry.agent.session import Broker, payloads
 from telemetry.agent.source import DeviceSamples, SourceFault
-from telemetry.sample import MAX_PAYLOAD_BYTES, PortSample
-from telemetry.topic import Source
-from tests.fakes.mosquitto import PROGRAM, mosquitto
-from tests.fakes.telemetry_listener import listening
+from telemetry.samples.sample import MAX_PAYLOAD_BYTES, PortSample
+from telemetry.samples.topic import Source
+from tests.fakes.telemetry.telemetry_listener import listening
+from tests.support.mosquitto import PROGRAM, mosquitto
 
 pytestmark = pytest.mark.skipif(
     not Path(PROGRAM).exists(), reason="Debian's mosquitto is not installed (scripts/setup all)"

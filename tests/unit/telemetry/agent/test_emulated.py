@@ -9,7 +9,7 @@ import pytest
 from telemetry.agent.source import SourceFault, is_sound
 from telemetry.agent.sources.emulated import EmulatedNics, EmulatedSwitches
 from telemetry.counter_page import PORT_FIELDS, QUEUE_FIELDS, CounterPageWriter
-from telemetry.topic import Source
+from telemetry.samples.topic import Source
 
 NAMES = ("leaf1:1", "leaf1:2", "spine1:1")
 

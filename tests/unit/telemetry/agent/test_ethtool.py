@@ -10,7 +10,7 @@ import pytest
 from telemetry.agent.source import SourceFault
 from telemetry.agent.sources import ethtool
 from telemetry.agent.sources.ethtool import HostNics, driver_counters
-from tests.fakes.sys_tree import SysTree
+from tests.fakes.telemetry.sys_tree import SysTree
 
 
 @pytest.fixture

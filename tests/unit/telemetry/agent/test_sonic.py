@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from controller.cli.agent_sources import by_lanes
+from telemetry.agent.options import by_lanes
 from telemetry.agent.source import SourceFault
 from telemetry.agent.sources.sonic import SLOW_PERIOD_NS, SonicSwitch
-from telemetry.topic import Source
-from tests.fakes.redis_server import PROGRAM, SonicCounters, redis_server
+from telemetry.samples.topic import Source
+from tests.support.redis_server import PROGRAM, SonicCounters, redis_server
 
 S = 1_000_000_000
 NOW = 1_790_000_000 * S

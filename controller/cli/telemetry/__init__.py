@@ -1,0 +1,1 @@
+"""`heddle telemetry …` and `heddle top`: record, replay and show the telemetry stream."""

@@ -1,0 +1,118 @@
+"""The types of single keys that the fabric and jobs files share, and the base of their pydantic models.
+
+Strict: a text is never taken for a number, nor `true` for 1. Each type turns what YAML gave into the
+model's own form (a rate into bits per second, a port into a `PortRef`) or says what belongs there.
+"""
+
+import ipaddress
+import math
+import re
+from collections.abc import Callable
+from typing import Annotated, NoReturn
+
+from pydantic import BaseModel, ConfigDict, Field, PlainValidator
+from pydantic_core import PydanticCustomError
+
+from controller.config.text.complaint import shown
+from controller.model.fabric import PortRef
+from controller.model.limit import MOST_CABLE_BPS, MOST_NIC_BPS, MOST_PORT_NUMBER
+
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}\Z")
+_PORT = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,62}):([1-9][0-9]{0,4})\Z")
+_MAC = re.compile(r"[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}\Z")
+
+
+class Shape(BaseModel):
+    """A mapping of a file: unknown keys and values of another type are refused."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, hide_input_in_errors=True)
+
+
+def refuse(text: str) -> NoReturn:
+    """Refuse the value at hand with a text of ours."""
+    raise PydanticCustomError("heddle", "{text}", {"text": text})
+
+
+def _text(value: object, example: str) -> str:
+    if not isinstance(value, str):
+        hint = "" if value is None or isinstance(value, list | dict) else "; put it in quotes"
+        refuse(f"must be a text such as {example}, is {shown(value)}{hint}")
+    return value
+
+
+def _id(value: object) -> str:
+    text = _text(value, '"leaf1"')
+    if not _ID.match(text):
+        refuse(
+            f"{shown(text)} is no id: a letter or digit, then up to 62 letters, digits, dots, underscores or hyphens"
+        )
+    return text
+
+
+def _port(value: object) -> PortRef:
+    text = _text(value, '"leaf1:33"')
+    found = _PORT.match(text)
+    if not found or int(found[2]) > MOST_PORT_NUMBER:
+        refuse(f'{shown(text)} is no switch port: write "switch:number", number from 1 to {MOST_PORT_NUMBER}')
+    return PortRef(found[1], int(found[2]))
+
+
+def _ip(value: object) -> int:
+    text = _text(value, '"10.0.0.1"')
+    try:
+        ip = int(ipaddress.IPv4Address(text))
+    except ValueError:
+        refuse(f"{shown(text)} is no IPv4 address such as 10.0.0.1")
+    if not 1 <= ip >> 24 <= 223 or ip >> 24 == 127:
+        refuse(
+            f"{text} is no address of a host: it must be unicast, from 1.0.0.0 to 223.255.255.255 without 127.0.0.0/8"
+        )
+    return ip
+
+
+def _mac(value: object) -> int:
+    text = _text(value, '"02:00:00:00:00:01"')
+    if not _MAC.match(text):
+        refuse(f"{shown(text)} is no MAC address such as 02:00:00:00:00:01")
+    mac = int(text.replace(":", ""), 16)
+    if mac == 0 or mac >> 40 & 1:
+        refuse(f"{text} is no MAC address of a NIC: it must be unicast (the first octet even) and not zero")
+    return mac
+
+
+def _version(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value != 1:
+        refuse(f"must be 1, is {shown(value)}: this program reads version 1 of the file")
+    return value
+
+
+def _rate(most_bps: int) -> Callable[[object], int]:
+    most = most_bps // 10**9
+
+    def bits_per_second(value: object) -> int:
+        """Return Gbit/s as whole bits per second."""
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            refuse(f"must be a number of Gbit/s, is {shown(value)}")
+        if isinstance(value, float) and not math.isfinite(value):
+            refuse(f"must be a finite number of Gbit/s, is {shown(value)}")
+        if value <= 0:
+            refuse(f"must be more than 0 Gbit/s, is {shown(value)}; write the rate, such as 100 or 0.02")
+        if value > most:
+            refuse(f"at most {most:,} Gbit/s, is {shown(value)}")
+        rate_bps = round(value * 10**9)
+        if rate_bps == 0:
+            refuse(f"must be at least 1 bit/s (0.000000001), is {shown(value)}")
+        return rate_bps
+
+    return bits_per_second
+
+
+Id = Annotated[str, PlainValidator(_id)]
+Port = Annotated[PortRef, PlainValidator(_port)]
+Ip = Annotated[int, PlainValidator(_ip)]
+Mac = Annotated[int, PlainValidator(_mac)]
+NicRate = Annotated[int, PlainValidator(_rate(MOST_NIC_BPS))]
+CableRate = Annotated[int, PlainValidator(_rate(MOST_CABLE_BPS))]
+Uint32 = Annotated[int, Field(ge=0, le=2**32 - 1)]
+Uint64 = Annotated[int, Field(ge=0, le=2**64 - 1)]
+Version = Annotated[int, PlainValidator(_version)]

@@ -1,0 +1,306 @@
+"""The search for few top switches, as kernels: what `controller.planner.incast.incast` asks for.
+
+A set of flows into one leaf is led over as few tops as the room on every link allows. Which tops is a set cover, so
+the choice is greedy (Chvatal, A greedy heuristic for the set-covering problem, 1979). A path is two segments that
+meet (`controller.planner.search.segments`).
+"""
+
+import numpy as np
+
+from controller.planner.jit import Flags, Floats, Ints, kernel
+
+Net = tuple[Ints, Ints, Ints, Ints, Ints, Flags, Ints, int]
+"""start, first, second, top, middle, below, below_row of `Segments`, number of cables."""
+
+
+@kernel
+def _link(net: Net, u: int, w: int, step: int) -> int:
+    """Return the link of a path at a step of the four, -1 where it has none there."""
+    first, second, cables = net[1], net[2], net[7]
+    if step == 0:
+        return first[u]
+    if step == 1:
+        return second[u]
+    if step == 2:
+        return second[w] + cables if second[w] >= 0 else -1
+    return first[w] + cables
+
+
+@kernel
+def _turns_early(net: Net, u: int, w: int, a: int, b: int) -> bool:
+    """Say whether segments u (of leaf a) and w (of leaf b) make a path that turns as early as the fabric allows."""
+    middle, below, below_row = net[4], net[5], net[6]
+    if middle[u] >= 0 and (middle[u] == middle[w] or below[below_row[middle[u]], b]):
+        return False
+    return middle[w] < 0 or not below[below_row[middle[w]], a]
+
+
+@kernel
+def _begin_of(net: Net, leaf: int, t: int) -> int:
+    """Return the first of a leaf's segments whose top is not before switch t."""
+    start, top = net[0], net[3]
+    low, high = start[leaf], start[leaf + 1]
+    while low < high:
+        half = (low + high) // 2
+        if top[half] < t:
+            low = half + 1
+        else:
+            high = half
+    return low
+
+
+@kernel
+def _roomiest(net: Net, room: Floats, a: int, b: int, t: int, demand: float) -> tuple[int, int]:
+    """Return the path from leaf a to leaf b over top t with most room, as two segments; -1 where it fits on none."""
+    start, top = net[0], net[3]
+    best_u, best_w, best = -1, -1, demand
+    u, begin = _begin_of(net, a, t), _begin_of(net, b, t)
+    while u < start[a + 1] and top[u] == t:
+        w = begin
+        while w < start[b + 1] and top[w] == t:
+            if _turns_early(net, u, w, a, b):
+                least = 1e30
+                for step in range(4):
+                    link = _link(net, u, w, step)
+                    if link >= 0:
+                        least = min(least, room[link])
+                if least >= demand and (best_u < 0 or least > best):
+                    best_u, best_w, best = u, w, least
+            w += 1
+        u += 1
+    return best_u, best_w
+
+
+@kernel
+def _cover(
+    net: Net, room: Floats, source: Ints, b: int, demand: Floats, waiting: Ints, t: int, seg_u: Ints, seg_w: Ints
+) -> float:  # fmt: skip
+    """Put as many waiting flows as fit on paths over top t; return what they ask for together."""
+    covered = 0.0
+    for i in range(waiting.shape[0]):
+        f = waiting[i]
+        seg_u[i], seg_w[i] = _roomiest(net, room, source[f], b, t, demand[f])
+        if seg_u[i] >= 0:
+            covered += demand[f]
+            for step in range(4):
+                link = _link(net, seg_u[i], seg_w[i], step)
+                if link >= 0:
+                    room[link] -= demand[f]
+    return covered
+
+
+@kernel
+def _uncover(net: Net, room: Floats, demand: Floats, waiting: Ints, seg_u: Ints, seg_w: Ints) -> None:
+    for i in range(waiting.shape[0]):
+        if seg_u[i] >= 0:
+            for step in range(4):
+                link = _link(net, seg_u[i], seg_w[i], step)
+                if link >= 0:
+                    room[link] += demand[waiting[i]]
+
+
+@kernel
+def _settle(net: Net, hops: Ints, waiting: Ints, seg_u: Ints, seg_w: Ints) -> Ints:
+    """Write the covered flows' new paths; return who still waits."""
+    left, count = np.empty(waiting.shape[0], np.int64), 0
+    for i in range(waiting.shape[0]):
+        if seg_u[i] < 0:
+            left[count] = waiting[i]
+            count += 1
+            continue
+        column = 0
+        hops[waiting[i], :] = -1
+        for step in range(4):
+            link = _link(net, seg_u[i], seg_w[i], step)
+            if link >= 0:
+                hops[waiting[i], column] = link
+                column += 1
+    return left[:count].copy()
+
+
+@kernel
+def _charge(room: Floats, hops: Ints, rows: Ints, demand: Floats, sign: float) -> None:
+    """Give back (sign 1) or take (-1) the room that flows use."""
+    for f in rows:
+        for column in range(hops.shape[1]):
+            if hops[f, column] >= 0:
+                room[hops[f, column]] += sign * demand[f]
+
+
+@kernel
+def _tops_of(net: Net, room: Floats, b: int) -> tuple[Ints, Floats]:
+    """Return the tops above a leaf and how much could come down from each at most."""
+    start, first, second, top, cables = net[0], net[1], net[2], net[3], net[7]
+    size = start[b + 1] - start[b]
+    tops, space, count = np.empty(size, np.int64), np.zeros(size), 0
+    for w in range(start[b], start[b + 1]):
+        if count == 0 or tops[count - 1] != top[w]:
+            tops[count] = top[w]
+            count += 1
+        least = room[first[w] + cables]
+        if second[w] >= 0:
+            least = min(least, room[second[w] + cables])
+        space[count - 1] += max(0.0, least)
+    return tops[:count].copy(), space[:count].copy()
+
+
+@kernel
+def _fewest(space: Floats, chosen: Flags, amount: float) -> int:
+    """Return how many more tops an amount needs at least."""
+    free = np.sort(space[~chosen])
+    for t in range(space.shape[0]):
+        if chosen[t]:
+            amount -= space[t]
+    count = 0
+    while amount > 0 and count < free.shape[0]:
+        count += 1
+        amount -= free[free.shape[0] - count]
+    return count if amount <= 0 else space.shape[0] + 1
+
+
+@kernel
+def _next_candidate(space: Floats, tried: Flags, amount: float, shy: Floats, tops: Ints, best: float) -> int:
+    """Return the top to try next: one that may take all and is least used by bystanders, else one with most space."""
+    found = -1
+    for t in range(tops.shape[0]):
+        if tried[t] or space[t] <= best:
+            continue
+        if found < 0:
+            found = t
+        elif (space[t] >= amount) != (space[found] >= amount):
+            found = t if space[t] >= amount else found
+        elif space[t] >= amount:
+            found = t if shy[tops[t]] < shy[tops[found]] else found
+        elif space[t] > space[found]:
+            found = t
+    return found
+
+
+@kernel
+def _gather(
+    net: Net, room: Floats, source: Ints, b: int, demand: Floats, hops: Ints, rows: Ints, held: Ints, most: int,
+    shy: Floats, tries: int,
+) -> tuple[int, float, int, Ints]:  # fmt: skip
+    """Lead the flows `rows` to leaf b over few tops besides those `held`, `most` together.
+
+    Returns how many tops that took, how much bystanders use those, the tries that are left, and the flows that found
+    no room: they have their old hops still, and no room is charged for them.
+    """
+    tops, space = _tops_of(net, room, b)
+    chosen, used, shyness = np.zeros(tops.shape[0], np.bool_), 0, 0.0
+    for t in held:
+        used += 1
+        shyness += shy[t]
+        place = np.searchsorted(tops, t)
+        if place < tops.shape[0] and tops[place] == t:
+            chosen[place] = True
+    waiting = rows[np.argsort(-demand[rows], kind="mergesort")]
+    if used + _fewest(space, chosen, demand[rows].sum()) > most:
+        return most + 1, shyness, tries, waiting
+    seg_u, seg_w = np.empty(rows.shape[0], np.int64), np.empty(rows.shape[0], np.int64)
+    for t in range(tops.shape[0]):
+        if chosen[t] and waiting.shape[0]:
+            tries -= waiting.shape[0]
+            _cover(net, room, source, b, demand, waiting, tops[t], seg_u, seg_w)
+            waiting = _settle(net, hops, waiting, seg_u, seg_w)
+    while waiting.shape[0] and used < most and tries > 0:
+        tried, best, winner, amount = chosen.copy(), 0.0, -1, demand[waiting].sum()
+        for _ in range(16):
+            t = _next_candidate(space, tried, amount, shy, tops, best)
+            if t < 0 or best >= amount:
+                break
+            tried[t] = True
+            tries -= waiting.shape[0]
+            covered = _cover(net, room, source, b, demand, waiting, tops[t], seg_u, seg_w)
+            _uncover(net, room, demand, waiting, seg_u, seg_w)
+            if covered > best:
+                best, winner = covered, t
+        if winner < 0:
+            break
+        _cover(net, room, source, b, demand, waiting, tops[winner], seg_u, seg_w)
+        waiting = _settle(net, hops, waiting, seg_u, seg_w)
+        chosen[winner] = True
+        used += 1
+        shyness += shy[tops[winner]]
+    return used, shyness, tries, waiting
+
+
+@kernel
+def top_of_paths(hops: Ints, upper: Ints) -> Ints:
+    """Return the highest switch of each path, -1 for one inside a leaf."""
+    cables, tops = upper.shape[0], np.full(hops.shape[0], -1, np.int64)
+    for f in range(hops.shape[0]):
+        for column in range(hops.shape[1]):
+            if 0 <= hops[f, column] < cables:
+                tops[f] = upper[hops[f, column]]
+    return tops
+
+
+@kernel
+def confine(
+    net: Net, room: Floats, source: Ints, target: Ints, demand: Floats, hops: Ints, upper: Ints, free: Flags,
+    rows: Ints, begin: Ints, shy: Floats, tries: int, failures: int,
+) -> int:  # fmt: skip
+    """Confine incast after incast: i has the flows rows[begin[i]:begin[i + 1]], of which the `free` ones may move.
+
+    Gives up after so many `failures` in a row: in an all-to-all every incast is like the next. Returns the tries left.
+    """
+    failed = 0
+    for i in range(begin.shape[0] - 1):
+        members = rows[begin[i] : begin[i + 1]]
+        moving, staying = members[free[members]], members[~free[members]]
+        if moving.shape[0] == 0:
+            continue
+        if tries <= 0 or failed == failures:
+            break
+        tops = np.unique(top_of_paths(hops[members], upper))
+        held = np.unique(top_of_paths(hops[staying], upper))
+        tops, held = tops[tops >= 0], held[held >= 0]
+        before, before_shy = tops.shape[0], shy[tops].sum()
+        if before <= 1 and before_shy == 0.0:
+            continue
+        known = hops[moving].copy()
+        _charge(room, hops, moving, demand, 1.0)
+        used, shyness, tries, waiting = _gather(
+            net, room, source, target[moving[0]], demand, hops, moving, held, before, shy, tries
+        )
+        if waiting.shape[0] == 0 and (used < before or (used == before and shyness < before_shy)):
+            failed = 0
+            continue
+        failed += 1
+        _charge(room, hops, moving, demand, 1.0)
+        _charge(room, hops, waiting, demand, -1.0)
+        for j in range(moving.shape[0]):
+            hops[moving[j], :] = known[j]
+        _charge(room, hops, moving, demand, -1.0)
+    return tries
+
+
+@kernel
+def crowded(src_nic: Ints, dst_nic: Ints, entering: Floats, limit: Floats) -> Flags:
+    """Return which NICs are asked for more than their limit by two senders or more."""
+    sender, crowded = np.full(limit.shape[0], -1), np.zeros(limit.shape[0], np.bool_)
+    for f in range(dst_nic.shape[0]):
+        into = dst_nic[f]
+        if sender[into] < 0:
+            sender[into] = src_nic[f]
+        elif sender[into] != src_nic[f]:
+            crowded[into] = entering[into] > limit[into]
+    return crowded
+
+
+@kernel
+def grouped(rows: Ints, group: Ints, groups: int) -> tuple[Ints, Ints]:
+    """Sort rows by their group (-1: left out), in order inside each; return them and where each group begins."""
+    begin = np.zeros(groups + 1, np.int64)
+    for number in group:
+        if number >= 0:
+            begin[number + 1] += 1
+    for number in range(groups):
+        begin[number + 1] += begin[number]
+    cursor, found = begin[:-1].copy(), np.empty(begin[groups], np.int64)
+    for i in range(rows.shape[0]):
+        if group[i] >= 0:
+            found[cursor[group[i]]] = rows[i]
+            cursor[group[i]] += 1
+    return found, begin

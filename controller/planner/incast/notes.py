@@ -1,0 +1,99 @@
+"""What is said of incasts: who shares which receiver how, and why."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from controller.model.job import Incast, JobRequest
+from controller.planner.clos import Topology
+from controller.planner.incast.confinement import top_of_paths
+from controller.planner.incast.incast import crowded_nics
+from controller.planner.incast.turns import Turns
+from controller.planner.incast.windows import MOST_UNSYNCHRONISED, PORT_BUFFER_BYTES
+from controller.planner.jit import Ints
+from controller.planner.placed import Paths
+
+MOST_NAMED = 3
+"""A job of more incasts is told their number only."""
+
+
+NO_ROOM = "for their paths leave no room for turns"
+
+
+def incast_notes(
+    topology: Topology, jobs: Sequence[JobRequest], whole: Paths, rates: Ints, turns: Turns | None
+) -> dict[int, tuple[str, ...]]:
+    """Return, per job number, a line for each incast that the job takes part in; jobs without any are left out."""
+    flows = whole.flows
+    if np.array_equal(rates, flows.demand_bps):
+        return {}
+    into = np.flatnonzero(crowded_nics(topology, flows)[flows.dst_nic])
+    notes: dict[int, tuple[str, ...]] = {}
+    taking_part = np.unique(flows.job[into]).tolist() if len(into) else []
+    for number in taking_part:
+        mine = into[flows.job[into] == number]
+        receivers = np.flatnonzero(np.bincount(flows.dst_nic[mine])).tolist()
+        if len(receivers) > MOST_NAMED:
+            some = turns is not None and bool(turns.slots[mine].any())
+            how = "some senders in turns" if some else "each sender at its rate"
+            if not some and jobs[number].incast == Incast.WINDOWS:
+                how += f", {NO_ROOM}"
+            notes[number] = (f"incasts into {len(receivers)} NICs: 0.95 of each one's rate is shared, {how}",)
+            continue
+        notes[number] = tuple(
+            _note(topology, jobs[number], whole, rates, turns, mine[flows.dst_nic[mine] == receiver])
+            for receiver in receivers
+        )
+    return notes
+
+
+def _note(
+    topology: Topology, job: JobRequest, whole: Paths, rates: Ints, turns: Turns | None, mine: Ints
+) -> str:  # fmt: skip
+    """Describe one receiver's incast; `mine` are the job's rows of it."""
+    flows, receiver = whole.flows, int(whole.flows.dst_nic[mine[0]])
+    senders = len(np.unique(flows.src_nic[flows.dst_nic == receiver]))
+    head = f"incast of {senders} senders into {topology.nic_ids[receiver]}: "
+    waiting = mine[turns.slots[mine] > 0] if turns is not None else mine[:0]
+    if turns is None or not len(waiting):
+        how = f"each sends at {_rates(flows.src_nic[mine], rates[mine])} (0.95 of its rate shared)"
+        if job.incast == Incast.WINDOWS:
+            how += f", {NO_ROOM}"
+    else:
+        first = turns.window(int(waiting[0]))
+        who = "they" if len(waiting) == len(mine) else f"{len(np.unique(flows.src_nic[waiting]))} of them"
+        why = "the job asks for it"
+        if job.incast != Incast.WINDOWS:
+            size = PORT_BUFFER_BYTES >> 20
+            why = f"packets of more than {MOST_UNSYNCHRONISED} at once could be more than a port's {size} MiB"
+        how = (
+            f"{who} take turns in {first.slots} slots of {_time(first.slot_ns)}, "
+            f"at {_rates(flows.src_nic[waiting], rates[waiting])} each, because {why}"
+        )
+    tops = np.unique(top_of_paths(whole.hops[mine], topology.upper))
+    count = int((tops >= 0).sum())
+    name = "top switch" if (topology.tier == 1).any() else "spine"
+    return head + how + (f", over {count} {_plural(name, count)}" if count else "")
+
+
+def _plural(name: str, count: int) -> str:
+    return name if count == 1 else f"{name}es" if name.endswith("ch") else f"{name}s"
+
+
+def _rates(senders: Ints, rates: Ints) -> str:
+    """Write the rates of senders, a range where they differ by more than a hundredth."""
+    _, which = np.unique(senders, return_inverse=True)
+    total = np.bincount(which, weights=rates)
+    least, most = float(total.min()), float(total.max())
+    return _rate(least) if most <= 1.01 * least else f"{_rate(least)} to {_rate(most)}"
+
+
+def _rate(bps: float) -> str:
+    for unit, size in (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)):
+        if bps >= size:
+            return f"{bps / size:.3g} {unit}"
+    return f"{bps:.3g} bit/s"
+
+
+def _time(ns: int) -> str:
+    return f"{ns // 1_000_000} ms" if ns >= 1_000_000 else f"{ns // 1_000} us"

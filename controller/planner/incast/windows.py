@@ -1,0 +1,272 @@
+"""Admission windows: senders of one incast take turns, so that the receiver is full and never over-full.
+
+Rates are the default. Turns are planned for a job that asks for them, and where so many senders share a receiver that
+paced packets of all of them, should they meet, are more than its switch port can hold. Turns are taken among the
+senders of one job's phase into one NIC, inside the share of the receiver that their rates sum up to: jobs share by
+rate. In its turn a sender may be as much faster as others are silent, as far as the room that other flows leave on
+its path goes; senders whose path has none go on at their rate. All arithmetic is on the rates already planned, so no
+link and no NIC is asked for more in any slot than it gives.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from controller.model.job import Incast, JobRequest
+from controller.planner.clos import Topology
+from controller.planner.expand import Flows
+from controller.planner.incast.confinement import grouped
+from controller.planner.incast.incast import crowded_nics
+from controller.planner.incast.turns import Turns
+from controller.planner.jit import Flags, Floats, Ints, kernel
+from controller.planner.proof.loads import heaviest_phases, layers_of
+
+MTU_BYTES = 4_096
+PORT_BUFFER_BYTES = 1 << 20
+"""What one lossless port of a shallow-buffered switch holds before it pauses its neighbours, conservatively."""
+MOST_UNSYNCHRONISED = PORT_BUFFER_BYTES // MTU_BYTES
+"""So many paced senders may have a packet arrive at the same moment; with more of them turns are planned unasked."""
+LEAST_SLOT_NS = 100_000
+"""Hosts' clocks have to agree within a tenth of a slot: 10 us, which PTP keeps easily and NTP does not."""
+LONGEST_SLOT_NS = 1_000_000_000
+PACKETS_PER_SLOT = 16
+"""A turn is at least so many packets, so that what is lost around its edges stays small."""
+MOST_SLOTS = 4_096
+WORTH_IT = 0.95
+"""Turns that nobody asked for must give so much of the throughput that rates would."""
+
+
+def admitted(
+    topology: Topology, jobs: Sequence[JobRequest], flows: Flows, hops: Ints, rates: Ints
+) -> tuple[Ints, Turns | None]:
+    """Return the rates of flows in their turns, and the turns; the same `rates` and None where nobody takes turns."""
+    if len(jobs) == 0 or np.array_equal(rates, flows.demand_bps):
+        return rates, None  # an incast would have lowered some
+    rows, classes, forced = _candidates(topology, jobs, flows, rates)
+    if not len(rows):
+        return rates, None
+    places = np.column_stack((flows.src_nic + topology.first_nic_link, hops))
+    links = topology.first_nic_link + topology.nics
+    busy = heaviest_phases(flows, places, links, rates)
+    turning = heaviest_phases(flows.rows(rows), places[rows], links, rates[rows])
+    slack = np.maximum(topology.capacity[:links].astype(np.float64) - busy, 0.0)
+    by_class, begin = grouped(rows, classes, int(classes.max()) + 1)
+    table = np.zeros((3, len(flows)), dtype=np.int64)
+    faster = rates.copy()
+    _take_turns(
+        np.ascontiguousarray(places), flows.src_nic, rates, by_class, begin, forced, slack, turning, topology.nics,
+        table, faster,
+    )  # fmt: skip
+    if not table[1].any():
+        return rates, None
+    return faster, Turns(slot=table[0], slots=table[1], slot_ns=table[2])
+
+
+def _candidates(
+    topology: Topology, jobs: Sequence[JobRequest], flows: Flows, rates: Ints
+) -> tuple[Ints, Ints, Flags]:  # fmt: skip
+    """Return the rows that may take turns, their class (one job's phase into one NIC), and which classes must."""
+    none = np.empty(0, dtype=np.int64)
+    wish = np.array([job.incast for job in jobs], dtype=np.int64)
+    many = np.bincount(flows.dst_nic, minlength=topology.nics) > MOST_UNSYNCHRONISED
+    if not (wish == Incast.WINDOWS).any() and not (many.any() and (wish == Incast.UNSPECIFIED).any()):
+        return none, none, none.astype(np.bool_)
+    full, asked = crowded_nics(topology, flows), wish[flows.job]
+    may = full[flows.dst_nic] & ((asked == Incast.WINDOWS) | ((asked == Incast.UNSPECIFIED) & many[flows.dst_nic]))
+    if not _some_are_quick(topology, flows, rates, may):
+        return none, none, none.astype(np.bool_)
+    rows = np.flatnonzero(full[flows.dst_nic])
+    classes = _classes(topology, flows, rows)
+    count = int(classes.max(initial=-1)) + 1
+    by_class, begin = grouped(rows, classes, count)
+    senders = _first_of_sender(flows.src_nic, by_class, begin, topology.nics)
+    crowd = heaviest_phases(flows.rows(senders), flows.dst_nic[senders][:, None], topology.nics, np.ones(len(senders)))
+    chosen = may[rows] & ((asked[rows] == Incast.WINDOWS) | (crowd[flows.dst_nic[rows]] > MOST_UNSYNCHRONISED))
+    forced = np.zeros(count, dtype=np.bool_)
+    forced[classes[asked[rows] == Incast.WINDOWS]] = True
+    return rows[chosen], classes[chosen], forced
+
+
+def _some_are_quick(topology: Topology, flows: Flows, rates: Ints, may: Flags) -> bool:
+    """Say whether any NIC has room to send twice as fast in a turn: in an all-to-all none has."""
+    busy = heaviest_phases(flows, flows.src_nic[:, None], topology.nics, rates)
+    turning = heaviest_phases(flows, np.where(may, flows.src_nic, -1)[:, None], topology.nics, rates)
+    return bool(((turning > 0) & (topology.nic_capacity - busy >= turning)).any())
+
+
+def _classes(topology: Topology, flows: Flows, rows: Ints) -> Ints:
+    """Number the pairs of a layer and a receiver."""
+    layers = layers_of(flows)
+    if len(layers.job) == 1:
+        return flows.dst_nic[rows]  # numbers without a flow do no harm
+    key = layers.of_flow[rows] * topology.nics + flows.dst_nic[rows]
+    return np.unique(key, return_inverse=True)[1].astype(np.int64)
+
+
+@kernel
+def _first_of_sender(src_nic: Ints, rows: Ints, begin: Ints, nics: int) -> Ints:
+    """Return the first flow of each sender in each class."""
+    seen, found, count = np.full(nics, -1, np.int64), np.empty(rows.shape[0], np.int64), 0
+    for group in range(begin.shape[0] - 1):
+        for i in range(begin[group], begin[group + 1]):
+            if seen[src_nic[rows[i]]] != group:
+                seen[src_nic[rows[i]]] = group
+                found[count] = rows[i]
+                count += 1
+    return found[:count].copy()
+
+
+@kernel
+def _by_sender(src_nic: Ints, rows: Ints, number: Ints) -> tuple[Ints, Ints]:
+    """Sort a class's flows by sender; return them and where each sender's begin. `number` is scratch, all -1."""
+    count = 0
+    for f in rows:
+        if number[src_nic[f]] < 0:
+            number[src_nic[f]] = count
+            count += 1
+    begin = np.zeros(count + 1, np.int64)
+    for f in rows:
+        begin[number[src_nic[f]] + 1] += 1
+    for i in range(count):
+        begin[i + 1] += begin[i]
+    cursor, found = begin[:-1].copy(), np.empty(rows.shape[0], np.int64)
+    for f in rows:
+        found[cursor[number[src_nic[f]]]] = f
+        cursor[number[src_nic[f]]] += 1
+    for f in rows:
+        number[src_nic[f]] = -1
+    return found, begin
+
+
+@kernel
+def _add(total: Floats, places: Ints, rates: Ints, rows: Ints, sign: float) -> None:
+    for f in rows:
+        for column in range(places.shape[1]):
+            if places[f, column] >= 0:
+                total[places[f, column]] += sign * rates[f]
+
+
+@kernel
+def _factor(room: Floats, total: Floats, places: Ints, rows: Ints, most: float) -> float:
+    """Return how much faster flows may get that put `total` on their links, where each link has `room`."""
+    for f in rows:
+        for column in range(places.shape[1]):
+            link = places[f, column]
+            if link >= 0 and total[link] > 0:
+                most = min(most, room[link] / total[link])
+    return most
+
+
+@kernel
+def _slot_count(quickness: Floats, most_slots: int) -> int:
+    """Return into how many slots to divide the senders that can get that much quicker; 1 where it wins nothing.
+
+    As few as possible send at a time; of equals the fewest slots, which are the fullest.
+    """
+    order = np.sort(quickness)
+    best, fewest, senders = 1, order.shape[0], order.shape[0]
+    below = 0
+    for slots in range(2, min(senders, most_slots) + 1):
+        while below < senders and order[below] < slots * (1 - 1e-9):
+            below += 1
+        turning = senders - below
+        if turning < slots:
+            break
+        at_once = below + (turning + slots - 1) // slots
+        if at_once < fewest:
+            best, fewest = slots, at_once
+    return best
+
+
+@kernel
+def _slots_of(means: Floats, slots: int) -> Ints:
+    """Divide senders among slots evenly by their mean rates: the largest first, each to the emptiest slot."""
+    slot, filled = np.empty(means.shape[0], np.int64), np.zeros(slots)
+    order = np.argsort(-means, kind="mergesort")
+    even = means.max() - means.min() <= 1e-6 * means.max()
+    for i in range(order.shape[0]):
+        place = i % slots if even else np.argmin(filled)
+        slot[order[i]] = place
+        filled[place] += means[order[i]]
+    return slot
+
+
+@kernel
+def _slot_ns(rate: float) -> int:
+    """Return a slot's length, a power of ten, for the slowest sender's rate in its turn; 0 where it is too long."""
+    least, length = PACKETS_PER_SLOT * MTU_BYTES * 8e9 / max(rate, 1.0), LEAST_SLOT_NS
+    while length < least and length <= LONGEST_SLOT_NS:
+        length *= 10
+    return length if length <= LONGEST_SLOT_NS else 0
+
+
+@kernel
+def _take_turns(
+    places: Ints, src_nic: Ints, rates: Ints, rows: Ints, begin: Ints, forced: Flags, slack: Floats, turning: Floats,
+    nics: int, table: Ints, faster: Ints,
+) -> None:  # fmt: skip
+    """Plan the turns of class after class into `table` (slot, slots, slot_ns) and `faster` (rates in a turn)."""
+    number = np.full(nics, -1, np.int64)
+    mine, used, room = np.zeros(slack.shape[0]), np.zeros(slack.shape[0]), np.zeros(slack.shape[0])
+    for group in range(begin.shape[0] - 1):
+        if begin[group + 1] - begin[group] < 2:
+            continue
+        members, first = _by_sender(src_nic, rows[begin[group] : begin[group + 1]], number)
+        senders = first.shape[0] - 1
+        _add(mine, places, rates, members, 1.0)
+        for f in members:
+            for column in range(places.shape[1]):
+                link = places[f, column]
+                if link >= 0:  # each class has its part of what is left, by what it sends there
+                    room[link] = mine[link] + slack[link] * mine[link] / max(turning[link], 1.0)
+        quickness, means = np.empty(senders), np.zeros(senders)
+        for i in range(senders):
+            part = members[first[i] : first[i + 1]]
+            _add(used, places, rates, part, 1.0)
+            quickness[i] = _factor(room, used, places, part, 1e9)
+            _add(used, places, rates, part, -1.0)
+            means[i] = rates[part].sum()
+        slots = _slot_count(quickness, MOST_SLOTS)
+        if slots > 1:
+            _turns_of_class(
+                places, rates, members, first, quickness, means, slots, room, used, forced[group], table, faster
+            )
+        _add(mine, places, rates, members, -1.0)
+
+
+@kernel
+def _turns_of_class(
+    places: Ints, rates: Ints, members: Ints, first: Ints, quickness: Floats, means: Floats, slots: int, room: Floats,
+    used: Floats, forced: bool, table: Ints, faster: Ints,
+) -> None:  # fmt: skip
+    """Give the quick senders of a class their slots and rates; the others send always, and their room is theirs."""
+    turns = np.flatnonzero((quickness >= slots * (1 - 1e-9)) & (means > 0))
+    if turns.shape[0] < slots:
+        return
+    takes_turns = np.zeros(means.shape[0], np.bool_)
+    takes_turns[turns] = True
+    for i in range(means.shape[0]):
+        if not takes_turns[i]:
+            _add(room, places, rates, members[first[i] : first[i + 1]], -1.0)
+    whole, slot = means[turns].sum(), _slots_of(means[turns], slots)
+    order, factor, slowest, mean = np.argsort(slot, kind="mergesort"), np.ones(slots), 1e30, 0.0
+    begin = np.searchsorted(slot[order], np.arange(slots + 1))
+    for s in range(slots):
+        here = turns[order[begin[s] : begin[s + 1]]]
+        for i in here:
+            _add(used, places, rates, members[first[i] : first[i + 1]], 1.0)
+        most = min(float(slots), whole / means[here].sum())
+        for i in here:
+            most = _factor(room, used, places, members[first[i] : first[i + 1]], most)
+        for i in here:
+            _add(used, places, rates, members[first[i] : first[i + 1]], -1.0)
+            slowest = min(slowest, means[i] * max(1.0, most))
+        factor[s] = max(1.0, most)
+        mean += means[here].sum() * factor[s] / slots
+    length = _slot_ns(slowest)
+    if length == 0 or (mean < WORTH_IT * whole and not forced):
+        return
+    for j in range(turns.shape[0]):
+        for f in members[first[turns[j]] : first[turns[j] + 1]]:
+            table[0, f], table[1, f], table[2, f] = slot[j], slots, length
+            faster[f] = np.int64(rates[f] * factor[slot[j]])

@@ -1,0 +1,79 @@
+"""What the planner would make of one job or another beside those that run: loads only, cheap enough to ask often.
+
+Paths are those of `solve`, so what is said of them is what a submission of the same job would get; ports, rates and
+the certificate are left out.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from controller.model.fabric import Fabric
+from controller.model.health import Health
+from controller.model.job import JobRequest
+from controller.model.plan import Infeasible
+from controller.planner.beside import base_loads, paths_beside, priorities
+from controller.planner.clos import Live, topology_of
+from controller.planner.expand import expand, joined
+from controller.planner.jit import Floats
+from controller.planner.placed import Placed, joined_paths, no_paths, paths_of
+from controller.planner.ports.pins import refuse_taken_tuples
+from controller.planner.proof.certificate import own_utilisation
+from controller.planner.proof.loads import link_loads, utilisation
+from controller.planner.refusal import dead_nic, no_path, too_full
+from controller.planner.route import Router
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Predicted:
+    """How full links would be with a job: of all of them, and of those between switches that the job itself uses."""
+
+    max_link_utilisation: float
+    own_max_link_utilisation: float
+
+
+class Forecast:
+    """The running jobs, prepared once for every question; `loads_bps` is what they put on each directed link."""
+
+    def __init__(self, fabric: Fabric, *, health: Health, kept: Sequence[Placed] = ()) -> None:
+        """Read the running jobs' paths and add up their loads."""
+        self._topology = topology = topology_of(fabric)
+        self.live = Live.of(topology, health)
+        self._router = Router(topology=topology, live=self.live)
+        self._jobs = [request for request, _ in kept]
+        parts = [paths_of(topology, number, job) for number, job in enumerate(kept)]
+        self._old = joined_paths(parts or [no_paths(expand(topology, ()))], topology)
+        self._running = self._old.streams(topology)
+        self._base = base_loads(topology, priorities(self._jobs), self._old)
+        self.loads_bps: Floats = sum((load for _, load in self._base), np.zeros(len(topology.capacity)))
+
+    def of(self, request: JobRequest) -> Predicted | Infeasible:
+        """Return what a job would meet; raises as `solve` does."""
+        topology, live, jobs = self._topology, self.live, [*self._jobs, request]
+        job_ids = [job.job_id for job in jobs]
+        new = expand(topology, (request,), first_job=len(self._jobs))
+        refuse_taken_tuples(topology, job_ids, joined((self._old.flows, new)))
+        if (why := dead_nic(topology, live, job_ids, new)) is not None:
+            return Infeasible(why=why)
+        _, hops = paths_beside(self._router, jobs, self._base, self._old, self._running, new)
+        if (why := no_path(topology, live, job_ids, new, hops)) is not None:
+            return Infeasible(why=why)
+        used = utilisation(topology, self.loads_bps + link_loads(topology, new, hops))
+        if (why := self._pushed_over(used)) is not None:
+            return Infeasible(why=why)
+        return Predicted(
+            max_link_utilisation=float(used[: topology.first_nic_link].max(initial=0.0)),
+            own_max_link_utilisation=own_utilisation(topology, hops, used)[0],
+        )
+
+    def _pushed_over(self, used: Floats) -> str | None:
+        """Name a running job that would pass the utilisation it asked for and does not yet."""
+        before = utilisation(self._topology, self.loads_bps)
+        for number, job in enumerate(self._jobs):
+            if job.require_utilisation > 0:
+                hops = self._old.hops[self._old.flows.job == number]
+                full, link = own_utilisation(self._topology, hops, used)
+                if own_utilisation(self._topology, hops, before)[0] <= job.require_utilisation < full:
+                    return too_full(job.job_id, job.require_utilisation, full, link, 0.0)
+        return None

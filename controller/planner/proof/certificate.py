@@ -1,0 +1,48 @@
+"""How good a plan is, measured on all its flows, and the bound that proves it."""
+
+import numpy as np
+
+from controller.model.plan import Certificate
+from controller.planner.clos import Live, Topology
+from controller.planner.expand import Flows
+from controller.planner.jit import Floats, Ints
+from controller.planner.proof.bound import lower_bound
+from controller.planner.proof.deadlock import deadlock_free
+from controller.planner.proof.ecmp import ecmp_figures
+from controller.planner.search.segments import Segments
+
+
+def certify(
+    topology: Topology, live: Live, segments: Segments, flows: Flows, paths: tuple[Ints, Ints], used: Floats
+) -> Certificate:  # fmt: skip
+    """Return the certificate of a plan with these paths, out and back.
+
+    `used` is the utilisation of every directed link. Of links or NICs that are equally full the first in the fabric's
+    order is named; none where nothing flows.
+    """
+    switch_links, nic_links = used[: topology.first_nic_link], used[topology.first_nic_link :]
+    bound = lower_bound(topology, live, flows)
+    ecmp, e_ecmp = ecmp_figures(topology, live, segments, flows)
+    worst, worst_nic = float(switch_links.max(initial=0.0)), float(nic_links.max(initial=0.0))
+    return Certificate(
+        max_link_utilisation=worst,
+        lower_bound=bound.value,
+        lower_bound_kind=bound.kind,
+        ecmp_max_link_utilisation=ecmp,
+        e_ecmp_max_link_utilisation=e_ecmp,
+        bottleneck_link=topology.link_ids[int(switch_links.argmax())] if worst > 0 else "",
+        deadlock_free=deadlock_free(topology, paths),
+        max_nic_utilisation=worst_nic,
+        bottleneck_nic=topology.nic_ids[int(nic_links.argmax()) % topology.nics] if worst_nic > 0 else "",
+    )
+
+
+def own_utilisation(topology: Topology, hops: Ints, used: Floats) -> tuple[float, str]:
+    """Return the fullest switch-to-switch link among those that some flows use, and its id."""
+    crossed = np.zeros(topology.first_nic_link + 1, dtype=np.bool_)
+    crossed[hops] = True
+    links = np.flatnonzero(crossed[:-1])  # what pads the rows, -1, marks the last
+    if not len(links):
+        return 0.0, ""
+    fullest = int(links[used[links].argmax()])
+    return float(used[fullest]), topology.link_ids[fullest]

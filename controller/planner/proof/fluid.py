@@ -1,0 +1,283 @@
+"""Max-min fair rates by progressive filling, and the rates that a plan gives its flows."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from controller.planner.clos import Topology
+from controller.planner.expand import Flows
+from controller.planner.jit import Flags, Floats, Ints, kernel
+from controller.planner.search.heap import sink
+
+INCAST_HEADROOM = 0.95
+"""The share of a NIC's rate that several senders together may fill (the contract's "Rate")."""
+
+
+@kernel
+def _wanted_links(places: Ints, capacity: Floats, most: Floats) -> tuple[Ints, Ints, Ints]:
+    """Return what can ever be full: the links whose flows may ask for more than there is.
+
+    The links by number, then each flow's as places in that list: where a flow's begin, and the places.
+    """
+    flows, width, links = places.shape[0], places.shape[1], capacity.shape[0]
+    asked, number = np.zeros(links), np.full(links, -1)
+    for f in range(flows):
+        for column in range(width):
+            if places[f, column] >= 0:
+                asked[places[f, column]] += most[f]
+    wanted, count = np.empty(links, np.int64), 0
+    for link in range(links):
+        if asked[link] > capacity[link]:
+            wanted[count], number[link] = link, count
+            count += 1
+    start, crossed, end = np.zeros(flows + 1, np.int64), np.empty(flows * width, np.int64), 0
+    for f in range(flows):
+        for column in range(width):
+            if places[f, column] >= 0 and number[places[f, column]] >= 0:
+                crossed[end] = number[places[f, column]]
+                end += 1
+        start[f + 1] = end
+    return wanted[:count], start, crossed[:end]
+
+
+@kernel
+def _flows_of_links(start: Ints, crossed: Ints, links: int) -> tuple[Ints, Ints]:
+    """Turn the links of each flow into the flows of each link: where each link's begin, and the flows."""
+    begin = np.zeros(links + 1, np.int64)
+    for place in range(crossed.shape[0]):
+        begin[crossed[place] + 1] += 1
+    for link in range(links):
+        begin[link + 1] += begin[link]
+    cursor, members = begin[:-1].copy(), np.empty(begin[links], np.int64)
+    for f in range(start.shape[0] - 1):
+        for place in range(start[f], start[f + 1]):
+            members[cursor[crossed[place]]] = f
+            cursor[crossed[place]] += 1
+    return begin, members
+
+
+@kernel
+def _freeze(f: int, rate: float, start: Ints, crossed: Ints, rates: Floats, left: Floats, active: Ints) -> None:
+    rates[f] = rate
+    for place in range(start[f], start[f + 1]):
+        left[crossed[place]] -= rate
+        active[crossed[place]] -= 1
+
+
+@kernel
+def _fill(places: Ints, capacity: Floats, most: Floats, by_cap: Ints) -> Floats:
+    """Freeze flows at a full link's share or at their own `most` (`by_cap` sorts them by it), the lower first."""
+    wanted, start, crossed = _wanted_links(places, capacity, most)
+    begin, members = _flows_of_links(start, crossed, wanted.shape[0])
+    active, left, rates = np.diff(begin), capacity[wanted], np.full(places.shape[0], -1.0)
+    key, link, size = left / active, np.arange(wanted.shape[0]), wanted.shape[0]
+    for place in range(size // 2 - 1, -1, -1):
+        sink(key, link, size, place)
+    next_cap = 0
+    while size > 0:
+        while next_cap < len(by_cap) and rates[by_cap[next_cap]] >= 0:
+            next_cap += 1
+        if next_cap < len(by_cap) and most[by_cap[next_cap]] <= key[0]:
+            _freeze(by_cap[next_cap], most[by_cap[next_cap]], start, crossed, rates, left, active)
+            continue
+        top = link[0]
+        share = max(0.0, left[top] / active[top]) if active[top] > 0 else 0.0
+        if active[top] > 0 and share > key[0] * (1 + 1e-12):
+            key[0] = share
+        else:
+            if active[top] > 0:
+                for i in range(begin[top], begin[top + 1]):
+                    if rates[members[i]] < 0:
+                        _freeze(members[i], share, start, crossed, rates, left, active)
+            size -= 1
+            key[0], link[0] = key[size], link[size]
+        if size > 0:
+            sink(key, link, size, 0)
+    for f in range(places.shape[0]):
+        if rates[f] < 0:
+            rates[f] = most[f]
+    return rates
+
+
+def max_min_rates(places: Ints, capacity: Floats, most: Floats) -> Floats:
+    """Return the max-min fair rate of each flow over its links (rows of `places`, -1: none), none above `most`.
+
+    A link's fair share only grows while others freeze, so a heap of shares may be stale: a link is looked at again
+    when it comes out on top (progressive filling, Bertsekas and Gallager, Data Networks, 6.5.2).
+    """
+    # Equal demands, the usual case, are sorted as they stand; sorting would cost as much as the filling.
+    if (most[1:] >= most[:-1]).all():
+        return _fill(places, capacity, most, np.arange(len(most), dtype=np.int64))
+    return _fill(places, capacity, most, np.argsort(most, kind="stable"))
+
+
+def planned_rates(topology: Topology, flows: Flows, hops: Ints, loads: Floats) -> Ints:
+    """Return the rate in bits per second at which each flow may send: the contract's paragraph "Rate".
+
+    Flows on links with room send what they ask for. Where a NIC's senders, or a link's flows, ask for too much, the
+    flows are given max-min shares, phase by phase: a job's phase meets the heaviest phase of every other job.
+    """
+    rates = flows.demand_bps.copy()
+    first, paths = topology.first_nic_link, np.ascontiguousarray(hops)
+    tight = _tight_links(flows.src_nic, paths, flows.dst_nic, first, topology.capacity, loads)
+    if not tight.any():
+        return rates
+    touched = _touched(flows.src_nic, paths, flows.dst_nic, first, tight)
+    part = _Part.of(topology, flows, paths, touched)
+    layer, job_of_layer, heavy = layers_of(flows.job[touched], flows.phase[touched], part.demand_bps)
+    # All heaviest phases meet each other, so one filling serves them all; every other phase has one of its own.
+    solved, first_members = np.empty(len(touched), dtype=np.int64), np.flatnonzero(heavy[layer])
+    solved[first_members] = part.rows(first_members).shares(topology)
+    for number in np.flatnonzero(~heavy).tolist():
+        mine, others = layer == number, heavy & (job_of_layer != job_of_layer[number])
+        members = np.flatnonzero(mine | others[layer])
+        rows = mine[members]
+        solved[members[rows]] = part.rows(members).shares(topology)[rows]
+    rates[touched] = np.minimum(solved, rates[touched])
+    return rates
+
+
+@kernel
+def _tight_links(src_nic: Ints, hops: Ints, dst_nic: Ints, first_nic_link: int, capacity: Ints, loads: Floats) -> Flags:
+    """Return which links may have to be shared: over 1, or a NIC asked for more than its headroom by several.
+
+    Demands are rounded to whole bits: n flows that exactly fill a link may pass it by n / 2 bit/s.
+    """
+    links, nics = capacity.shape[0], (capacity.shape[0] - first_nic_link) // 2
+    entering, over = first_nic_link + nics, 0
+    crossing, sender = np.full(links, -1), np.full(nics, -1)
+    for link in range(links):
+        if loads[link] > capacity[link]:
+            crossing[link] = 0
+            over += 1
+    tight = np.zeros(links, np.bool_)
+    for f in range(src_nic.shape[0]):
+        into = dst_nic[f]
+        if sender[into] < 0:
+            sender[into] = src_nic[f]
+        elif sender[into] != src_nic[f]:
+            tight[entering + into] = loads[entering + into] > INCAST_HEADROOM * capacity[entering + into]
+        if over:
+            for link in (first_nic_link + src_nic[f], entering + into):
+                if crossing[link] >= 0:
+                    crossing[link] += 1
+            for column in range(hops.shape[1]):
+                if hops[f, column] >= 0 and crossing[hops[f, column]] >= 0:
+                    crossing[hops[f, column]] += 1
+    for link in range(links if over else 0):
+        if crossing[link] >= 0 and loads[link] > capacity[link] + crossing[link] / 2:
+            tight[link] = True
+    return tight
+
+
+@kernel
+def _touched(src_nic: Ints, hops: Ints, dst_nic: Ints, first_nic_link: int, tight: Flags) -> Ints:
+    """Return the rows of the flows that cross a tight link."""
+    entering = first_nic_link + (tight.shape[0] - first_nic_link) // 2
+    found, count = np.empty(src_nic.shape[0], np.int64), 0
+    for f in range(src_nic.shape[0]):
+        touched = tight[first_nic_link + src_nic[f]] or tight[entering + dst_nic[f]]
+        for column in range(hops.shape[1]):
+            touched = touched or (hops[f, column] >= 0 and tight[hops[f, column]])
+        if touched:
+            found[count] = f
+            count += 1
+    return found[:count].copy()
+
+
+@kernel
+def _crowded_nics(src_nic: Ints, dst_nic: Ints, demand_bps: Ints, nic_capacity: Ints) -> Flags:
+    """Return which NICs are asked for more than their headroom by two senders or more."""
+    asked, sender = np.zeros(nic_capacity.shape[0]), np.full(nic_capacity.shape[0], -1)
+    crowded = np.zeros(nic_capacity.shape[0], np.bool_)
+    for f in range(dst_nic.shape[0]):
+        into = dst_nic[f]
+        asked[into] += demand_bps[f]
+        if sender[into] < 0:
+            sender[into] = src_nic[f]
+        elif sender[into] != src_nic[f]:
+            crowded[into] = True
+    for nic in range(nic_capacity.shape[0]):
+        crowded[nic] = crowded[nic] and asked[nic] > INCAST_HEADROOM * nic_capacity[nic]
+    return crowded
+
+
+def layers_of(job: Ints, phase: Ints, demand_bps: Ints) -> tuple[Ints, Ints, Flags]:
+    """Return each flow's layer (a phase of a job), the job of each, and which are the heaviest of their jobs."""
+    begins = np.ones(len(job), dtype=np.bool_)
+    begins[1:] = (job[1:] != job[:-1]) | (phase[1:] != phase[:-1])
+    # A job's flows come phase by phase, or nearly so: runs are few where flows are many.
+    run, first = np.cumsum(begins) - 1, np.flatnonzero(begins)
+    layers, of_run = np.unique(np.column_stack((job[first], phase[first])), axis=0, return_inverse=True)
+    layer = of_run.reshape(-1)[run]
+    weight = np.bincount(layer, weights=demand_bps)
+    order = np.lexsort((layers[:, 1], -weight, layers[:, 0]))
+    jobs = layers[order, 0]
+    heavy = np.zeros(len(layers), dtype=np.bool_)
+    heavy[order[np.concatenate(([True], jobs[1:] != jobs[:-1]))[: len(jobs)]]] = True
+    return layer, layers[:, 0], heavy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Part:
+    """Some flows with all their links, NIC links included."""
+
+    src_nic: Ints
+    dst_nic: Ints
+    demand_bps: Ints
+    places: Ints
+
+    @staticmethod
+    def of(topology: Topology, flows: Flows, hops: Ints, rows: Ints) -> "_Part":
+        source, target, first = flows.src_nic[rows], flows.dst_nic[rows], topology.first_nic_link
+        places = np.empty((len(rows), hops.shape[1] + 2), dtype=np.int64)
+        places[:, 0], places[:, 1:-1], places[:, -1] = source + first, hops[rows], target + first + topology.nics
+        return _Part(src_nic=source, dst_nic=target, demand_bps=flows.demand_bps[rows], places=places)
+
+    def rows(self, chosen: Ints) -> "_Part":
+        if len(chosen) == len(self.src_nic):
+            return self
+        return _Part(
+            src_nic=self.src_nic[chosen], dst_nic=self.dst_nic[chosen], demand_bps=self.demand_bps[chosen],
+            places=self.places[chosen],
+        )  # fmt: skip
+
+    def shares(self, topology: Topology) -> Ints:
+        """Return the max-min shares of these flows, all active at once."""
+        capacity = topology.capacity.astype(np.float64)
+        crowded = _crowded_nics(self.src_nic, self.dst_nic, self.demand_bps, topology.nic_capacity)
+        capacity[topology.first_nic_link + topology.nics :] *= np.where(crowded, INCAST_HEADROOM, 1.0)
+        rates = max_min_rates(self.places, capacity, self.demand_bps.astype(np.float64))
+        return np.floor(rates + 1e-6).astype(np.int64)
+
+
+@kernel
+def _slowest_of_runs(phase: Ints, size_bytes: Floats, rates: Floats) -> tuple[Ints, Floats]:
+    """Return, for every run of flows of one phase, the phase and the time in ns that its slowest flow takes."""
+    phases, slowest, runs = np.empty(phase.shape[0], np.int64), np.zeros(phase.shape[0]), 0
+    for f in range(phase.shape[0]):
+        if f == 0 or phase[f] != phase[f - 1]:
+            phases[runs] = phase[f]
+            runs += 1
+        if size_bytes[f] > 0:
+            time_ns = size_bytes[f] * 8e9 / rates[f] if rates[f] > 0 else np.inf
+            slowest[runs - 1] = max(slowest[runs - 1], time_ns)
+    return phases[:runs].copy(), slowest[:runs].copy()
+
+
+def completion_ns(flows: Flows, rates: Ints, slots: Ints | None = None) -> int:
+    """Return how long one iteration of a job takes: the sum over phases of its slowest flow's time at its rate.
+
+    That is the fluid model's time: a phase's rates are max-min shares beside every other job at its heaviest, senders
+    keep to them, and so no flow is ever held up by another or speeds up when another ends. A flow that is admitted in
+    one of n `slots` in turn sends an n-th of its rate on average. 0 where no flow says how many bytes it carries, or
+    one has no rate. Dependencies inside a collective are not modelled.
+    """
+    mean_rates = rates.astype(np.float64) if slots is None else rates / np.maximum(slots, 1)
+    phase, time_ns = _slowest_of_runs(flows.phase, flows.size_bytes, mean_rates)
+    if not np.isfinite(time_ns).all():
+        return 0
+    phases, index = np.unique(phase, return_inverse=True)
+    slowest = np.zeros(len(phases))
+    np.maximum.at(slowest, index, time_ns)
+    return round(float(slowest.sum()))

@@ -1,0 +1,1 @@
+"""Search for paths where no exact method applies: mixed demands, failures, residual load, drawn fabrics."""

@@ -1,0 +1,139 @@
+"""Choose paths on a fabric that was built regular, whatever has failed since and whatever is on it already."""
+
+import numpy as np
+
+from controller.planner.clos import NO_LINK, Live, Topology
+from controller.planner.exact.shape import Shape
+from controller.planner.exact.slots import least_level, slotted
+from controller.planner.jit import Floats, Ints
+from controller.planner.search.grid import FAR, Grid, grid_of, hops_of
+from controller.planner.search.repair import lower
+from controller.planner.search.spread import put_all, spread
+from controller.planner.search.wander import wander
+
+CHAIN = 48
+"""The longest chain of ejections."""
+ATTEMPTS = 8
+"""How often chains are looked for from one link before it counts as a dead end."""
+CLOSE = 0.01
+"""A result that is closer to its goal is good enough for one way to begin."""
+SAME_SIZE = 0.9
+"""Flows of at least this share of the largest are coloured with it."""
+SMALLEST = 0.06
+"""As a share of the widest link: smaller flows are left to the search."""
+MOST_SIZES = 64
+HALVINGS = 4
+"""How many walks with set-backs are tried, with these limits each."""
+MOST_STEPS = 20_000
+MOST_PATHS_WALKED = 8_000_000
+MOST_PATHS_SEEN = 40_000_000
+"""What the search after the first placement may look at."""
+
+
+def regular_paths(
+    topology: Topology, live: Live, shape: Shape, leaves: Ints, source: Ints, target: Ints, demand: Ints, base: Floats
+) -> Ints | None:
+    """Route flows between `leaves` (given as switches) over what is left beside `base`; return their hops.
+
+    None where the grid has no path for some flow: a drawn one may.
+    """
+    row = np.full(len(topology.switch_ids), NO_LINK, dtype=np.int64)
+    row[leaves] = np.arange(len(leaves))
+    start, end, wanted = row[source], row[target], demand.astype(np.float64)
+    grid = grid_of(topology, live, shape, base)
+    goal = _goal(grid, start, end, demand)
+    column, core = np.full(len(start), -1, dtype=np.int64), np.full(len(start), -1, dtype=np.int64)
+    if demand[0] > 0 and (demand == demand[0]).all():
+        column, core, level = slotted(grid, start, end, int(demand[0]))
+        if (column >= 0).all():
+            return hops_of(grid, start, end, column, core)
+        goal = max(goal, level)
+        worst = _searched(grid, start, end, wanted, column, core, goal)
+        if goal < worst < np.inf:
+            _wandered(grid, start, end, wanted, column, core, goal, worst)
+        return hops_of(grid, start, end, column, core) if worst < np.inf else None
+    worst = _searched(grid, start, end, wanted, column, core, goal)
+    if worst > goal * (1 + CLOSE) and worst < np.inf:
+        other_column, other_core = _by_size(grid, start, end, demand, goal)
+        other = _searched(grid, start, end, wanted, other_column, other_core, goal)
+        if other < worst:
+            column, core, worst = other_column, other_core, other
+        if worst > goal * (1 + CLOSE):
+            _wandered(grid, start, end, wanted, column, core, goal, worst)
+    return hops_of(grid, start, end, column, core) if worst < np.inf else None
+
+
+def _wandered(
+    grid: Grid, start: Ints, end: Ints, demand: Floats, column: Ints, core: Ints, goal: float, worst: float
+) -> None:
+    """Halve what lies between the plan and its goal, the walk below the middle or not; write the paths it finds."""
+    # Where all demands are multiples of one grain there may be no other value in between.
+    limit, grain = goal, float(np.gcd.reduce(demand.astype(np.int64))) * float(grid.inverse.min())
+    for _ in range(HALVINGS):
+        now = grid._replace(load=grid.load.copy())
+        put_all(now, start, end, demand, column, core)
+        to_column, to_core = column.copy(), core.copy()
+        if wander(now, start, end, demand, to_column, to_core, limit * (1 + 1e-9), MOST_STEPS, MOST_PATHS_WALKED):
+            goal = limit
+        else:
+            column[:], core[:] = to_column, to_core
+            worst = float((now.load * now.inverse).max())
+        if worst <= max(goal * (1 + CLOSE), goal + grain * (1 + 1e-9)):
+            return
+        limit = (goal + worst) / 2
+
+
+def _searched(grid: Grid, start: Ints, end: Ints, demand: Floats, column: Ints, core: Ints, goal: float) -> float:
+    """Place the flows that have no column yet, search from there; return the fullest link, infinity for no path."""
+    grid = grid._replace(load=grid.load.copy())
+    put_all(grid, start, end, demand, column, core)
+    waiting = np.flatnonzero(column < 0)
+    order = waiting[np.argsort(-demand[waiting], kind="stable")]
+    if spread(grid, start, end, demand, order, column, core):
+        return np.inf
+    return lower(grid, start, end, demand, column, core, goal, MOST_PATHS_SEEN, CHAIN, ATTEMPTS)
+
+
+def _by_size(grid: Grid, start: Ints, end: Ints, demand: Ints, goal: float) -> tuple[Ints, Ints]:
+    """Colour the larger flows first, size by size in what the larger left of the goal; the rest has column -1.
+
+    Flows larger than half a link that share one are the worst a plan can do, and chains of ejections seldom part them.
+    """
+    grid = grid._replace(load=grid.load.copy())
+    column, core = np.full(len(start), -1, dtype=np.int64), np.full(len(start), -1, dtype=np.int64)
+    order = np.argsort(-demand, kind="stable")
+    widest, begin = 1 / grid.inverse.min(), 0
+    for _ in range(MOST_SIZES):
+        if begin == len(order) or demand[order[begin]] < SMALLEST * goal * widest:
+            break
+        unit = demand[order[begin]]
+        least = min(unit * SAME_SIZE, unit) if 2 * unit < goal * widest else goal * widest / 2
+        stop = begin + int(np.searchsorted(-demand[order[begin:]], -least, side="right"))
+        some = order[begin:stop]
+        column[some], core[some], _ = slotted(grid, start[some], end[some], int(unit), goal * (1 + 1e-9))
+        put_all(grid, start[some], end[some], demand[some].astype(np.float64), column[some], core[some])
+        begin = stop
+    return column, core
+
+
+def _goal(grid: Grid, start: Ints, end: Ints, demand: Ints) -> float:
+    """Return what no plan can beat: the fullest leaf or pod, others' load counted, the fullest link as it is.
+
+    Every link takes whole multiples of what divides all demands, beside what is on it already.
+    """
+    half, first, width = grid.leaves * grid.columns, grid.cores_begin, grid.planes * grid.cores
+    sides = [(0, half, grid.columns, start), (half, first, grid.columns, end)]
+    apart = np.ones(len(start), dtype=np.bool_)
+    if grid.cores:
+        middle, pod_a, pod_b = first + grid.pods * width, grid.pod[start], grid.pod[end]
+        sides += [(first, middle, width, pod_a), (middle, len(grid.load), width, pod_b)]
+        apart = pod_a != pod_b
+    best = float((grid.load * np.where(grid.inverse < FAR, grid.inverse, 0.0)).max())
+    grain = int(np.gcd.reduce(demand))
+    for begin, stop, wide, rows in sides:
+        crossing = slice(None) if begin < first else apart
+        load, inverse = (part[begin:stop].reshape(-1, wide) for part in (grid.load, grid.inverse))
+        total = np.bincount(rows[crossing], weights=demand[crossing].astype(np.float64), minlength=len(load))
+        level = least_level(load, inverse, np.rint(total / max(grain, 1)).astype(np.int64), float(max(grain, 1)))
+        best = max(best, level) if level < FAR else best
+    return best

@@ -1,0 +1,222 @@
+"""Rules of a switch for what goes up: port bits choose for RoCE, low address bits for the rest, exceptions in front."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from controller.model.fabric import Switch
+from controller.model.rule import (
+    ETH_ARP,
+    ETH_IPV4,
+    IP_UDP,
+    Action,
+    CookieKind,
+    FlowRule,
+    GotoTable,
+    Masked,
+    Match,
+    Output,
+    ToGroup,
+)
+from controller.model.steering import PortField, stage_up
+from controller.rules.compilation import Compilation, underlay, weights_of
+from controller.rules.pipeline import (
+    GUARD_PRIORITY,
+    OVERRIDE_PRIORITY,
+    RESPLIT_PRIORITY,
+    SPREAD_PRIORITY,
+    STEER_PRIORITY,
+    Table,
+    prefix_priority,
+)
+from controller.rules.underlay.aggregate import ADDRESS_BITS, Labelled, mask_of
+from controller.rules.underlay.groups import up_group_id
+from controller.rules.underlay.split import PortBlock, port_blocks, shared_out
+
+USUAL = 0
+"""The label of destinations that every usable choice leads to; exceptions are numbered from 1."""
+
+
+class _Usable(NamedTuple):
+    """Which choices lead anywhere, and to which leaves only some of those do."""
+
+    anywhere: int
+    labels: tuple[int | None, ...]
+    exceptions: tuple[int, ...]
+
+
+class _Ascent(NamedTuple):
+    """What the upward rules of a switch depend on; switches that agree in a part of it share the rules of that part."""
+
+    actions: tuple[Action, ...]
+    weights: tuple[int, ...]
+    port_field: PortField
+    spread_shift: int
+    usable: _Usable
+    turn: int
+
+
+def up_rules(compilation: Compilation, switch: Switch) -> tuple[FlowRule, ...]:
+    """Return the rules by which a switch chooses among its cables upwards (none where it has none)."""
+    cables = compilation.fabric.up_choices[switch.id]
+    if not cables:
+        return ()
+    ascent = _Ascent(
+        actions=_actions(tuple(cable.lower.number for cable in cables)),
+        weights=weights_of(cables),
+        port_field=compilation.layout.fields[stage_up(switch.role)],
+        spread_shift=0 if switch.role.tier == 0 else compilation.spread_shift,
+        usable=_usable(compilation, switch),
+        turn=compilation.turn[switch.id],
+    )
+    steering = (ascent.actions, ascent.weights, ascent.port_field)
+    spread = (ascent.actions, ascent.spread_shift, ascent.usable.anywhere)
+    return (
+        tuple(_exception_rules(compilation, ascent))
+        + compilation.rules_once(("steering", steering), lambda: _steering_rules(ascent))
+        + compilation.rules_once(("spread", spread), lambda: _spread_rules(ascent))
+    )
+
+
+def from_above_rules(table: Table, priority: int, ports: tuple[int, ...]) -> tuple[FlowRule, ...]:
+    """Return the guard of an upward table: what came from above stays below."""
+    return tuple(
+        FlowRule(table=table, priority=priority, match=Match(in_port=port), cookie=underlay(CookieKind.MISS))
+        for port in ports
+    )
+
+
+def guard_rules(ports: tuple[int, ...]) -> tuple[FlowRule, ...]:
+    """Return the guards of both upward doors of a switch in the middle."""
+    return tuple(
+        rule
+        for table in (Table.OVERRIDES, Table.SPREAD_OVERRIDES)
+        for rule in from_above_rules(table, GUARD_PRIORITY, ports)
+    )
+
+
+def _actions(ports: tuple[int, ...]) -> tuple[Action, ...]:
+    if len(ports) == 1:
+        return (Output(ports[0]),)
+    return tuple(ToGroup(up_group_id(i)) for i in range(len(ports)))
+
+
+def _usable(compilation: Compilation, switch: Switch) -> _Usable:
+    every = (1 << len(compilation.fabric.up_choices[switch.id])) - 1
+    reach, leaves = compilation.reach, len(compilation.fabric.leaves)
+    wanted = compilation.once("wanted", lambda: sum(1 << number for number in compilation.destinations))
+    above = wanted & ~reach.below[switch.id]
+    usual = compilation.once(("usual", leaves), lambda: (USUAL,) * leaves)
+    lacking = 0
+    for reached in reach.by_choice[switch.id]:
+        lacking |= above & ~reached
+    if not lacking:
+        return _Usable(every, usual, ())
+    masks = {n: reach.up_choices_to(switch.id, n) for n in compilation.destinations if lacking >> n & 1}
+    # A leaf that no choice lacks shows that every choice leads somewhere.
+    anywhere = every if above & ~lacking else 0
+    for mask in masks.values():
+        anywhere |= mask
+    labels: list[int | None] = list(usual)
+    number_of: dict[int, int] = {}
+    for leaf, mask in masks.items():
+        if mask not in (0, anywhere):
+            labels[leaf] = number_of.setdefault(mask, len(number_of) + 1)
+    return _Usable(anywhere or every, tuple(labels), tuple(number_of))
+
+
+def _exception_rules(compilation: Compilation, ascent: _Ascent) -> Iterator[FlowRule]:
+    if ascent.usable.exceptions:
+        prefixes = compilation.prefixes(ascent.usable.labels, USUAL)
+        yield from _override_rules(ascent, prefixes)
+        yield from _spread_override_rules(ascent, prefixes)
+    for block in shared_out(ascent.weights, ascent.port_field, ascent.usable.anywhere, ascent.turn):
+        yield _steer(Table.STEERING, RESPLIT_PRIORITY, None, block, ascent, CookieKind.OVERRIDE)
+
+
+def _steering_rules(ascent: _Ascent) -> Iterator[FlowRule]:
+    for block in port_blocks(ascent.weights, ascent.port_field):
+        yield _steer(Table.STEERING, STEER_PRIORITY, None, block, ascent, CookieKind.STEER)
+
+
+def _steer(
+    table: Table, priority: int, destination: Masked | None, block: PortBlock, ascent: _Ascent, kind: CookieKind
+) -> FlowRule:
+    return FlowRule(
+        table=table,
+        priority=priority,
+        match=Match(
+            eth_type=ETH_IPV4, ip_proto=IP_UDP if block.masked else None, ipv4_dst=destination, udp_src=block.masked
+        ),
+        actions=(ascent.actions[block.choice],),
+        cookie=underlay(kind),
+    )
+
+
+def _override_rules(ascent: _Ascent, prefixes: tuple[Labelled, ...]) -> Iterator[FlowRule]:
+    """Per excepted prefix, the blocks that must go elsewhere; the other blocks fall through.
+
+    They must not fall into the exception of a shorter prefix around this one, so there they are told to go on.
+    """
+    excepted = {(prefix.value, prefix.length) for prefix in prefixes if prefix.label != USUAL}
+    for prefix in prefixes:
+        priority = prefix_priority(OVERRIDE_PRIORITY, prefix.length)
+        if prefix.label == USUAL or _is_inside(prefix, excepted):
+            match = Match(eth_type=ETH_IPV4, ipv4_dst=prefix.masked)
+            yield _go_on(Table.OVERRIDES, Table.STEERING, priority, match)
+        if prefix.label != USUAL:
+            usable = ascent.usable.exceptions[prefix.label - 1]
+            for block in shared_out(ascent.weights, ascent.port_field, usable, ascent.turn):
+                yield _steer(Table.OVERRIDES, priority + 1, prefix.masked, block, ascent, CookieKind.OVERRIDE)
+
+
+def _is_inside(prefix: Labelled, others: set[tuple[int, int]]) -> bool:
+    return any((prefix.value & mask_of(length), length) in others for length in range(prefix.length))
+
+
+def _go_on(table: Table, onward: Table, priority: int, match: Match) -> FlowRule:
+    actions = (GotoTable(onward),)
+    return FlowRule(table=table, priority=priority, match=match, actions=actions, cookie=underlay(CookieKind.OVERRIDE))
+
+
+def _spread_override_rules(ascent: _Ascent, prefixes: tuple[Labelled, ...]) -> Iterator[FlowRule]:
+    for prefix in prefixes:
+        priority = prefix_priority(OVERRIDE_PRIORITY, prefix.length)
+        for match in _to(prefix.masked):
+            if prefix.label == USUAL:
+                yield _go_on(Table.SPREAD_OVERRIDES, Table.SPREAD, priority, match)
+            else:
+                usable = _listed(ascent.usable.exceptions[prefix.label - 1], len(ascent.actions))
+                action = ascent.actions[usable[(ascent.turn + prefix.value) % len(usable)]]
+                cookie = underlay(CookieKind.OVERRIDE)
+                table = Table.SPREAD_OVERRIDES
+                yield FlowRule(table=table, priority=priority, match=match, actions=(action,), cookie=cookie)
+
+
+def _spread_rules(ascent: _Ascent) -> Iterator[FlowRule]:
+    """Map every value of the low address bits to a choice that leads somewhere."""
+    count = len(ascent.actions)
+    bits = (count - 1).bit_length()
+    shift = min(ascent.spread_shift, ADDRESS_BITS - bits)
+    usable = _listed(ascent.usable.anywhere, count)
+    for value in range(1 << bits):
+        choice = value % count
+        if choice not in usable:
+            choice = usable[value % len(usable)]
+        destination = Masked(value << shift, (1 << bits) - 1 << shift) if bits else None
+        for match in _to(destination):
+            yield FlowRule(
+                table=Table.SPREAD,
+                priority=SPREAD_PRIORITY,
+                match=match,
+                actions=(ascent.actions[choice],),
+                cookie=underlay(CookieKind.STATIC),
+            )
+
+
+def _to(destination: Masked | None) -> tuple[Match, Match]:
+    """Return the matches on an address for IPv4 and for ARP."""
+    return (Match(eth_type=ETH_IPV4, ipv4_dst=destination), Match(eth_type=ETH_ARP, arp_tpa=destination))
+
+
+def _listed(mask: int, count: int) -> list[int]:
+    return [i for i in range(count) if mask >> i & 1]

@@ -1,0 +1,62 @@
+"""Signals of the detector as lines of the event log.
+
+A line per condition; but of ports that fall silent, or speak again, at the same look a line per switch or host: where
+an agent dies, nobody wants to read as many lines as it had ports.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from controller.model.log_event import LogEvent
+from telemetry.detection.ports import PortTable
+from telemetry.detection.signal import Kind, Signal
+
+_SEVERITY = {Kind.CONGESTION: "warning", Kind.PAUSING: "warning", Kind.SILENT: "warning"}
+_MEASURED = {
+    Kind.CONGESTION: "{:.1%} of packets are marked",
+    Kind.PAUSING: "paused by PFC for {:.1%} of the time, or as many frames as that takes",
+    Kind.STORM: "paused for {:.0%} of the time and sends nothing",
+    Kind.DROP: "{:.0f} packets dropped in one period",
+    Kind.SILENT: "no fresh sample for {:.1f} s",
+}
+_THRESHOLD = {Kind.DROP: "{:.0f} packets", Kind.SILENT: "{:.1f} s"}
+
+
+MOST_NAMED = 4
+"""So many ports are named in a line on some of a switch's ports."""
+
+
+def signal_events(signals: Iterable[Signal], ports: PortTable, now_unix_ns: int) -> Iterator[LogEvent]:
+    """Write what one look of the detector raised and cleared; `now_unix_ns` is when it looked."""
+    silences: dict[tuple[str, bool, int], list[Signal]] = {}
+    for signal in signals:
+        if signal.kind is not Kind.SILENT:
+            yield signal_event(signal, now_unix_ns)
+        else:
+            _, owner, count = ports.owner_of(signal.port)
+            silences.setdefault((owner, signal.raised, count), []).append(signal)
+    for (owner, raised, count), those in silences.items():
+        longest = max(those, key=lambda signal: signal.value if raised else -signal.since_unix_ns)
+        event = signal_event(longest, now_unix_ns)
+        names = ", ".join(signal.port for signal in those)
+        which = f" ({names})" if len(those) < count and len(those) <= MOST_NAMED else ""
+        text = f"{len(those)} of {count} ports{which}: {event.text}"
+        yield replace(event, subject=owner, text=text)
+
+
+def signal_event(signal: Signal, now_unix_ns: int) -> LogEvent:
+    """Write a condition that was raised or cleared; `now_unix_ns` is when the detector looked."""
+    threshold = _THRESHOLD.get(signal.kind, "{:.1%}").format(signal.threshold)
+    measured = _MEASURED[signal.kind].format(signal.value)
+    if signal.raised:
+        severity, text = _SEVERITY.get(signal.kind, "error"), f"{measured} (threshold {threshold})"
+    else:
+        lasted = max(0, now_unix_ns - signal.since_unix_ns) / 1e9
+        severity, text = "info", f"over after {lasted:.1f} s; now at most {threshold}"
+    return LogEvent(
+        timestamp_unix_ns=now_unix_ns,
+        severity=severity,
+        kind=f"{signal.kind}_{'raised' if signal.raised else 'cleared'}",
+        subject=signal.subject,
+        text=text,
+    )

@@ -1,0 +1,1 @@
+"""The gRPC session of a gateway or host with its controller."""

@@ -1,0 +1,86 @@
+"""What a gateway says of itself to the controller, and how it takes what it is told."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from dataplane.config.desired import Desired
+from dataplane.config.local import LocalConfig, Side
+from dataplane.config.pair import PairConfig
+from dataplane.control.gateway import Gateway
+from dataplane.control.pair.duties import shares_of
+from dataplane.control.shared import Word
+from dataplane.control.status import Status
+from dataplane.gateway.compiler.archive import packed
+
+
+def hello_of(local: LocalConfig, pair: PairConfig | None) -> pb.GatewayHello:
+    """Return who this gateway is."""
+    vteps = [str(one.address) for one in local.interfaces if one.side is Side.UNDERLAY and one.address is not None]
+    return pb.GatewayHello(
+        gateway_id=local.gateway_id,
+        kind="gateway",
+        vtep_ip=vteps[0] if vteps else "",
+        partner=pair.partner_id if pair else "",
+        host_vtep_ip=_host_vtep(local, pair),
+        provider_networks=[
+            pb.ProviderNetwork(network=one.realm.value, cidrs=[str(prefix) for prefix in one.prefixes])
+            for one in local.provider_networks
+        ],
+    )
+
+
+def _host_vtep(local: LocalConfig, pair: PairConfig | None) -> str:
+    """Return where hosts send instead of to this gateway's own VTEP; "" where that serves them."""
+    if pair is None or local.gateway_id in shares_of(local.gateway_id, pair):
+        return ""
+    sides = {interface.name: interface.side for interface in local.interfaces}
+    return next((str(address) for name, address in pair.takes_over if sides.get(name) is Side.UNDERLAY), "")
+
+
+def counters_of(local: LocalConfig, status: Status, active: bool) -> pb.GatewayCounters:
+    """Return what a gateway counts, as the controller is told."""
+    names = ("rx_packets", "rx_bytes", "tx_packets", "tx_bytes")
+    return pb.GatewayCounters(
+        active=active,
+        ports=[
+            pb.PortCounters(
+                name=one.name,
+                side=one.side.value,
+                dropped_packets=status.ports[one.name]["dropped"],
+                **{name: status.ports[one.name][name] for name in names},
+            )
+            for one in local.interfaces
+        ],
+        drops=status.drops,
+        punts=status.punts,
+        connections=status.tables["connections"].used if status.tables else 0,
+        nat_mappings=status.tables["mappings"].used if status.tables else 0,
+    )
+
+
+def applying(gateway: Gateway) -> Callable[[Desired], Awaitable[None]]:
+    """Return what puts a generation of the controller's into force; it returns once packets go by it."""
+
+    async def apply(desired: Desired) -> None:
+        own = {one.address for one in gateway.local.interfaces}
+        others = tuple(vtep for vtep in desired.gateways.values() if vtep not in own)
+        generation = await gateway.serve(lambda wanted: replace(wanted, network=desired.network, gateways=others))
+        await gateway.in_use(generation)
+
+    return apply
+
+
+def installed_by(gateway: Gateway) -> Callable[[], bytes]:
+    """Return what packs the tables that packets go by, from the memory that the data process has of them.
+
+    It raises ValueError while newer ones are on their way.
+    """
+
+    def pack() -> bytes:
+        tables, words = gateway.supervisor.installed(), gateway.supervisor.shared.words
+        if tables is None or words[Word.IN_USE] != tables.generation[0]:
+            raise ValueError("another generation is being taken into use; ask again")
+        return packed(tables)
+
+    return pack

@@ -1,0 +1,1 @@
+"""Compile a gateway's configuration into the tables of one generation. Pure."""

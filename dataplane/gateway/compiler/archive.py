@@ -1,0 +1,83 @@
+"""Tables as one file: how a gateway sends those that it has installed, and how they are read back elsewhere."""
+
+import io
+import zipfile
+
+import numpy as np
+
+from dataplane.config.network import Realm
+from dataplane.gateway.tables.schema import EMPTY, NEXT_HOP, OWN_WORDS, RULE, VPC, Tables
+from dataplane.jit import Ints
+from dataplane.packet.vxlan import OUTER_BYTES
+
+MOST_BYTES = 1 << 30
+_ROWS = {"vpcs": VPC, "next_hops": NEXT_HOP, "rules": RULE}
+_SEARCHED = {"vnis": (2, "vpcs"), "vteps": (3, ""), "endpoints": (4, "next_hops"), "routes": (4, "next_hops"),
+             "floating_in": (2, "floating"), "floating_out": (3, "floating"), "nat_in": (2, "vpcs"),
+             "vlans": (2, "customers")}  # fmt: skip
+"""Hash tables: their columns, and the table whose rows the last one names."""
+_COLUMNS = {"floating": 4, "customers": 6, "ports": 4}
+
+
+def packed(tables: Tables) -> bytes:
+    """Return tables as bytes, compressed."""
+    file = io.BytesIO()
+    arrays = {name: array.view(np.int64) if name in _ROWS else array for name, array in tables._asdict().items()}
+    np.savez_compressed(file, **arrays)
+    return file.getvalue()
+
+
+def unpacked(data: bytes) -> Tables:
+    """Return the tables that bytes hold; raises ValueError where they hold none of this version, or damaged ones."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            if sum(entry.file_size for entry in archive.infolist()) > MOST_BYTES:
+                raise ValueError(f"tables of more than {MOST_BYTES >> 20} MiB")
+        with np.load(io.BytesIO(data), allow_pickle=False) as found:
+            arrays = {name: found[name] for name in found.files}
+    except (OSError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise ValueError(f"no tables: {error}") from None
+    if set(arrays) != set(Tables._fields):
+        raise ValueError("tables of another version: their names differ")
+    for name, array in arrays.items():
+        if array.dtype != (np.uint8 if name == "templates" else np.int64):
+            raise ValueError(f"tables of another version: {name} is of another type")
+    for name, row in _ROWS.items():
+        width = len(row.names or ())
+        if arrays[name].size % width:
+            raise ValueError(f"tables of another version: {name} has other columns")
+        arrays[name] = arrays[name].reshape(-1).view(row)
+    tables = Tables(**arrays)
+    _check(tables)
+    return tables
+
+
+def _check(tables: Tables) -> None:
+    """Raise ValueError where a search in tables would lead out of one."""
+    columns = {**{name: width for name, (width, _) in _SEARCHED.items()}, **_COLUMNS}
+    for name, array in tables._asdict().items():
+        if array.shape[1:] != ((columns[name],) if name in columns else ()):
+            raise ValueError(f"tables of another version: {name} has other columns")
+    for name, (_, to) in _SEARCHED.items():
+        grid = getattr(tables, name)
+        if not grid.size or len(grid) & (len(grid) - 1):
+            raise ValueError(f"damaged tables: {name} has {len(grid)} slots, no power of two")
+        _within(name, grid[:, -1], EMPTY, len(getattr(tables, to)) if to else 1)
+    vpcs, hops = tables.vpcs, tables.next_hops
+    for rules in ("rules_in", "rules_out", "border"):
+        counts = vpcs[f"{rules}_count"]
+        _within("vpcs", counts, 0, len(tables.rules) + 1)
+        _within("vpcs", vpcs[rules], 0, len(tables.rules) - counts + 1)
+    _within("vpcs", vpcs["realm"], 0, len(Realm))
+    _within("next_hops", hops["realm"], 0, len(Realm))
+    _within("next_hops", hops["template"], 0, len(tables.templates) + 1)
+    _within("next_hops", hops["template_bytes"], 0, len(tables.templates) - hops["template"] + 1)
+    if not set(hops["template_bytes"].tolist()) <= {0, OUTER_BYTES}:
+        raise ValueError("damaged tables: next_hops names outer headers of other lengths")
+    if len(tables.endpoint_vteps) != len(hops) or tables.own.shape != (OWN_WORDS,) or tables.generation.shape != (1,):
+        raise ValueError("damaged tables: endpoint_vteps, own or generation is of another length")
+
+
+def _within(name: str, values: Ints, low: int, end: Ints | int) -> None:
+    if ((values < low) | (values >= end)).any():
+        raise ValueError(f"damaged tables: {name} leads to a row that is not there")

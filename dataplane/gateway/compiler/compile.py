@@ -1,0 +1,150 @@
+"""Compile what a gateway is told to the tables that its data process reads. Pure: the same input, the same arrays.
+
+What is decided here, beyond what the configuration says outright:
+
+- Each VPC's own addresses come first: its subnets (an address in them that is nobody's is discarded, never sent on),
+  its customers' networks and its peers' subnets hide prefixes of the provider that lie within them.
+- The gateway's addresses in a VPC are routes of full length, kind LOCAL; with an IPv6 subnet also the link-local one.
+- A border rule becomes one row for each of its network's prefixes that it touches, so that a row speaks of nothing
+  outside of its network; prefixes of different networks do not overlap (`config.check_local`).
+- The way to a VTEP, router or customer is `neighbours[link, address]`, where a link is `link_of(port, vlan)`; while it
+  is not there, `resolved` is 0. Towards the internet and the provider's networks a neighbour on the port's own network
+  has a route of its own; the rest goes by the router. Without a router the hop's `address` is 0: the packet's own
+  target is wanted.
+- Of the underlay all ports are used; of the other sides the first of each.
+"""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from ipaddress import IPv4Address
+
+import numpy as np
+
+from dataplane.cache_lines import at_a_line
+from dataplane.config.addresses import gateway_mac
+from dataplane.config.check_local import local_problems
+from dataplane.config.local import LocalConfig
+from dataplane.config.network import Address, NetworkConfig, Vpc
+from dataplane.gateway.compiler.hops import REALMS, Hops
+from dataplane.gateway.compiler.index import indexed
+from dataplane.gateway.compiler.outside import Outside, grid
+from dataplane.gateway.compiler.routes import Routes, route_vpc
+from dataplane.gateway.compiler.rules import Rules
+from dataplane.gateway.compiler.site import Site, link_of
+from dataplane.gateway.tables import schema
+from dataplane.gateway.tables.schema import Tables
+from dataplane.jit import Grid, Ints, Rows
+
+__all__ = ["compile_tables", "link_of"]
+
+
+def compile_tables(
+    local: LocalConfig,
+    network: NetworkConfig,
+    *,
+    neighbours: Mapping[tuple[int, Address], int],
+    generation: int,
+    active: bool = True,
+    partners: Sequence[IPv4Address] = (),
+    taken_vtep: IPv4Address | None = None,
+) -> Tables:
+    """Return one generation of tables.
+
+    Args:
+        local: the gateway itself.
+        network: what it serves; sound (`config.check`), as the controller tells nothing else.
+        neighbours: MACs by link and address.
+        generation: what the data process will say that it runs.
+        active: whether this gateway of a pair serves.
+        partners: VTEPs of other gateways, from which packets of every VNI may come.
+        taken_vtep: the partner's, while this gateway does its work.
+
+    Raises:
+        ValueError: `local` is no gateway; one line for each reason.
+    """
+    problems = local_problems(local)
+    if problems:
+        raise ValueError("\n".join(problems))
+    site = Site(local, neighbours)
+    hops = Hops(site, network.vpcs)
+    rules = Rules(local, network)
+    routes = Routes()
+    outside = Outside(site, network.vpcs)
+    found = Tables(
+        generation=np.array([generation], dtype=np.int64),
+        own=_own(local, site, active, taken_vtep),
+        vnis=indexed(grid([(vpc.vni,) for vpc in network.vpcs], 1), np.arange(len(network.vpcs))),
+        vpcs=_vpcs(local, network, rules, _routed(routes, hops, site, network)),
+        vteps=_vteps(hops, network.vpcs, partners),
+        endpoints=indexed(hops.endpoint_keys(), np.arange(hops.endpoints)),
+        routes=routes.table(),
+        next_hops=hops.rows(),
+        templates=hops.templates,
+        endpoint_vteps=hops.endpoint_vteps(),
+        rules=rules.rows(),
+        floating_in=outside.floating_in(),
+        floating_out=outside.floating_out(),
+        floating=outside.floating(),
+        nat_in=outside.nat_in(),
+        vlans=outside.vlans(),
+        customers=outside.customers(),
+        ports=grid([site.port_row(port) for port in range(len(local.interfaces))], 4),
+    )
+    return Tables(*(at_a_line(array) for array in found))
+
+
+def _routed(routes: Routes, hops: Hops, site: Site, network: NetworkConfig) -> list[list[int]]:
+    """Add all routes; return the masks of prefix lengths by row of a VPC."""
+    row_of = {vpc.id: row for row, vpc in enumerate(network.vpcs)}
+    peers: list[list[int]] = [[] for _ in network.vpcs]
+    for peering in sorted(network.peerings):
+        a, b = row_of[peering.a], row_of[peering.b]
+        peers[a].append(b)
+        peers[b].append(a)
+    return [route_vpc(routes, hops, site, row, network.vpcs, peers[row]) for row in range(len(network.vpcs))]
+
+
+def _vpcs(local: LocalConfig, network: NetworkConfig, rules: Rules, lengths: Sequence[Sequence[int]]) -> Rows:
+    """Return VPC rows."""
+    found = np.zeros(len(network.vpcs), dtype=schema.VPC)
+    share = local.nat_ports
+    users = Counter(vpc.nat for vpc in network.vpcs)
+    rows = []
+    for vpc, masks in zip(network.vpcs, lengths, strict=True):
+        inward, outward, border = rules.of(vpc)
+        nat = (int(vpc.nat), share.first, share.last) if vpc.nat is not None else (0, 0, 0)
+        realm = REALMS.index(vpc.realm)
+        shared = vpc.nat is not None and users[vpc.nat] > 1
+        rows.append((vpc.vni, gateway_mac(vpc.vni), *masks, *inward, *outward, *nat, *border, realm, shared))
+    if rows:
+        found[:] = rows
+    return found
+
+
+def _vteps(hops: Hops, vpcs: Sequence[Vpc], partners: Sequence[IPv4Address]) -> Grid:
+    """Return `Tables.vteps`."""
+    others = grid([(vpc.vni, int(partner)) for vpc in vpcs for partner in partners], 2)
+    keys = np.concatenate([hops.vtep_keys(), others])
+    return indexed(keys, np.zeros(len(keys), dtype=np.int64))
+
+
+def _own(local: LocalConfig, site: Site, active: bool, taken_vtep: IPv4Address | None) -> Ints:
+    """Return `Tables.own`."""
+    timeouts = local.timeouts
+    found = np.zeros(schema.OWN_WORDS, dtype=np.int64)
+    found[schema.OWN_VTEP] = int(site.vtep)
+    found[schema.OWN_ACTIVE] = active
+    found[schema.OWN_TAKEN_VTEP] = int(taken_vtep or 0)
+    found[schema.OWN_NAT_FIRST] = local.nat_ports.first
+    found[schema.OWN_NAT_LAST] = local.nat_ports.last
+    found[schema.OWN_UDP_TIMEOUT_S] = timeouts.udp_s
+    found[schema.OWN_UDP_UNANSWERED_S] = timeouts.udp_unanswered_s
+    found[schema.OWN_TCP_TIMEOUT_S] = timeouts.tcp_established_s
+    found[schema.OWN_TCP_TRANSITORY_S] = timeouts.tcp_transitory_s
+    found[schema.OWN_ICMP_TIMEOUT_S] = timeouts.icmp_s
+    found[schema.OWN_OTHER_TIMEOUT_S] = timeouts.other_s
+    found[schema.OWN_FRAGMENT_TIMEOUT_S] = timeouts.fragment_s
+    found[schema.OWN_PER_ENDPOINT] = local.limits.connections_per_endpoint
+    found[schema.OWN_VPC_PERCENT] = local.limits.vpc_percent
+    found[schema.OWN_NAT_FIRST], found[schema.OWN_NAT_LAST] = local.nat_ports.first, local.nat_ports.last
+    return found

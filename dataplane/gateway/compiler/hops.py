@@ -1,0 +1,179 @@
+"""The rows of `next_hops` and the outer headers they name: first one row an endpoint, in the order of the VPCs.
+
+    0               14                        34          42           50
+    +---------------+-------------------------+-----------+------------+
+    | Ethernet      | IPv4: DF, TTL 64,       | UDP: 4789 | VXLAN: I,  |    one for each VNI and VTEP,
+    | MACs, 0x0800  | length 0, its checksum  | rest 0    | VNI        |    TEMPLATE_STRIDE bytes apart
+    +---------------+-------------------------+-----------+------------+
+
+RFC 7348, 5. DF: a VTEP must not fragment (4.3). The checksum is that of a header whose total length is 0.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dataplane.config.addresses import gateway_mac, wide
+from dataplane.config.network import Realm, Vpc
+from dataplane.gateway.compiler.site import Site, Way, address_words
+from dataplane.gateway.tables import schema
+from dataplane.jit import Bytes, Grid, Ints, Rows
+
+TEMPLATE_BYTES = 50
+TEMPLATE_STRIDE = 64
+VXLAN_PORT = 4789
+TTL = 64
+REALMS = tuple(Realm)
+"""A realm's number is its place."""
+
+
+class Hops:
+    """All next hops of one generation; equal ones share a row."""
+
+    def __init__(self, site: Site, vpcs: Sequence[Vpc]) -> None:
+        self._site = site
+        self.counts = np.array([len(vpc.endpoints) for vpc in vpcs], dtype=np.int64)
+        self.vnis = np.repeat(np.array([vpc.vni for vpc in vpcs], dtype=np.int64), self.counts)
+        self.endpoints = len(self.vnis)
+        self.macs = np.array([endpoint.mac for vpc in vpcs for endpoint in vpc.endpoints], dtype=np.int64)
+        self.vteps = np.array([int(endpoint.vtep) for vpc in vpcs for endpoint in vpc.endpoints], dtype=np.int64)
+        self._hi, self._lo = words_of([wide(endpoint.ip) for vpc in vpcs for endpoint in vpc.endpoints])
+        pairs = self.vnis << 32 | self.vteps
+        self._pairs, self._pair_of = np.unique(pairs, return_inverse=True)
+        self._ways = {
+            endpoint.vtep: site.to_vtep(endpoint.vtep)
+            for endpoint in {e.vtep: e for vpc in vpcs for e in vpc.endpoints}.values()
+        }
+        self._others: dict[tuple[int, ...], int] = {}
+        self.templates = self._templates()
+
+    def endpoint_keys(self) -> Grid:
+        """Return VNI and address of every endpoint, by row."""
+        return np.stack([self.vnis, self._hi, self._lo], axis=1)
+
+    def vtep_keys(self) -> Grid:
+        """Return VNI and VTEP, each pair once."""
+        return np.stack([self._pairs >> 32, self._pairs & 0xFFFF_FFFF], axis=1)
+
+    def local(self, row: int, vni: int) -> int:
+        """Return the row of a VPC's own gateway addresses."""
+        return self._row(schema.LOCAL, vni=vni, vpc=row, mac=gateway_mac(vni))
+
+    def discard(self) -> int:
+        """Return the row of nowhere."""
+        return self._row(schema.DISCARD)
+
+    def peer(self, row: int, vni: int) -> int:
+        """Return the row of another VPC."""
+        return self._row(schema.PEER, vni=vni, vpc=row)
+
+    def way(self, kind: int, way: Way, *, vlan: int = 0, realm: int = 0) -> int:
+        """Return the row of a machine beyond a port that is no underlay."""
+        high, low = address_words(way.address)
+        interface = self._site.interfaces[way.port]
+        return self._row(
+            kind,
+            port=way.port,
+            mtu=interface.mtu_bytes,
+            target=way.mac,
+            mac=interface.mac,
+            vlan=vlan,
+            address=low,
+            resolved=int(way.mac != 0),
+            realm=realm,
+            address_hi=high,
+        )
+
+    def _row(
+        self,
+        kind: int,
+        *,
+        port: int = -1,
+        mtu: int = 0,
+        target: int = 0,
+        mac: int = 0,
+        vni: int = 0,
+        vpc: int = -1,
+        vlan: int = 0,
+        address: int = 0,
+        resolved: int = 1,
+        realm: int = 0,
+        address_hi: int = 0,
+    ) -> int:
+        """Return the row of these fields, in NEXT_HOP's order, made where there is none."""
+        mtu = mtu or self._site.inner_mtu_bytes
+        fields = (kind, port, mtu, target, mac, 0, 0, resolved, vni, vpc, vlan, address, realm, address_hi, 0, 0)
+        return self.endpoints + self._others.setdefault(fields, len(self._others))
+
+    def rows(self) -> Rows:
+        """Return NEXT_HOP rows."""
+        found = np.zeros(self.endpoints + len(self._others), dtype=schema.NEXT_HOP)
+        tunnels = found[: self.endpoints]
+        ports, mtus, addresses, resolved = self._of_ways()
+        tunnels["kind"] = schema.TUNNEL
+        tunnels["port"] = ports[self._pair_of]
+        tunnels["mtu_bytes"] = mtus[self._pair_of]
+        tunnels["target_mac"] = self.macs
+        tunnels["source_mac"] = gateway_mac(0) | self.vnis
+        tunnels["vni"] = self.vnis
+        tunnels["vpc"] = np.repeat(np.arange(len(self.counts)), self.counts)
+        tunnels["template"] = self._pair_of * TEMPLATE_STRIDE
+        tunnels["template_bytes"] = TEMPLATE_BYTES
+        tunnels["address"] = addresses[self._pair_of]
+        tunnels["resolved"] = resolved[self._pair_of]
+        if self._others:
+            found[self.endpoints :] = list(self._others)
+        return found
+
+    def endpoint_vteps(self) -> Ints:
+        """Return `Tables.endpoint_vteps`."""
+        return np.concatenate([self.vteps, np.zeros(len(self._others), dtype=np.int64)])
+
+    def _ways_of_pairs(self) -> list[Way]:
+        by_number = {int(vtep): way for vtep, way in self._ways.items()}
+        return [by_number[vtep] for vtep in (self._pairs & 0xFFFF_FFFF).tolist()]
+
+    def _of_ways(self) -> tuple[Ints, Ints, Ints, Ints]:
+        """Return port, MTU inside, address and whether it is resolved, by pair of VNI and VTEP."""
+        ways = self._ways_of_pairs()
+        mtus = [interface.mtu_bytes - TEMPLATE_BYTES for interface in self._site.interfaces]
+        columns = [(way.port, mtus[way.port], address_words(way.address)[1], int(way.mac != 0)) for way in ways]
+        grid = np.array(columns, dtype=np.int64).reshape(-1, 4)
+        return grid[:, 0], grid[:, 1], grid[:, 2], grid[:, 3]
+
+    def _templates(self) -> Bytes:
+        """Return the outer headers of all pairs of VNI and VTEP."""
+        heads = {int(vtep): self._head(int(vtep), way) for vtep, way in self._ways.items()}
+        found = np.zeros((len(self._pairs), TEMPLATE_STRIDE), dtype=np.uint8)
+        if heads:
+            order = {vtep: row for row, vtep in enumerate(heads)}
+            rows = [order[vtep] for vtep in (self._pairs & 0xFFFF_FFFF).tolist()]
+            found[:, :TEMPLATE_BYTES] = np.frombuffer(b"".join(heads.values()), np.uint8).reshape(-1, 50)[rows]
+        vnis = self._pairs >> 32
+        for byte, shift in ((46, 16), (47, 8), (48, 0)):
+            found[:, byte] = vnis >> shift & 0xFF
+        return found.reshape(-1)
+
+    def _head(self, vtep: int, way: Way) -> bytes:
+        """Return the 50 bytes in front of an inner frame to a VTEP, but for the VNI."""
+        macs = way.mac.to_bytes(6, "big") + self._site.interfaces[way.port].mac.to_bytes(6, "big")
+        start = bytes((0x45, 0, 0, 0, 0, 0, 0x40, 0, TTL, 17))
+        ends = self._site.vtep.packed + vtep.to_bytes(4, "big")
+        ip = start + ones_complement(start + ends).to_bytes(2, "big") + ends
+        udp = bytes(2) + VXLAN_PORT.to_bytes(2, "big") + bytes(4)
+        return macs + b"\x08\x00" + ip + udp + bytes((0x08, 0, 0, 0, 0, 0, 0, 0))
+
+
+def ones_complement(header: bytes) -> int:
+    """Return the Internet checksum of an even number of bytes (RFC 1071)."""
+    total = sum(int.from_bytes(header[at : at + 2], "big") for at in range(0, len(header), 2))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return total ^ 0xFFFF
+
+
+def words_of(numbers: Sequence[int]) -> tuple[Ints, Ints]:
+    """Return the high and the low words of numbers of 128 bits, as bit patterns."""
+    low = (1 << 64) - 1
+    high = np.array([number >> 64 for number in numbers], dtype=np.uint64)
+    return high.view(np.int64), np.array([number & low for number in numbers], dtype=np.uint64).view(np.int64)

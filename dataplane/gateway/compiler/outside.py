@@ -1,0 +1,66 @@
+"""What comes from outside of the VPCs: public addresses, and customers' VLANs."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from dataplane.config.addresses import wide, wide_length
+from dataplane.config.network import Vpc
+from dataplane.gateway.compiler.hops import words_of
+from dataplane.gateway.compiler.index import indexed
+from dataplane.gateway.compiler.rules import FULL
+from dataplane.gateway.compiler.site import Site
+from dataplane.jit import Grid
+
+VLAN_BITS = 12
+
+
+class Outside:
+    """The tables that a packet from the internet or from a customer is looked up in."""
+
+    def __init__(self, site: Site, vpcs: Sequence[Vpc]) -> None:
+        self._customer = site.customer
+        self._floating = [
+            (int(floating.public), int(floating.endpoint), vpc.vni, row)
+            for row, vpc in enumerate(vpcs)
+            for floating in vpc.floating_ips
+        ]
+        self._nat = [(int(vpc.nat), row) for row, vpc in enumerate(vpcs) if vpc.nat is not None]
+        self._connects = [(row, vpc, connect) for row, vpc in enumerate(vpcs) for connect in vpc.direct_connects]
+
+    def floating(self) -> Grid:
+        """Return `Tables.floating`."""
+        return grid(self._floating, 4)
+
+    def floating_in(self) -> Grid:
+        """Return the index by public address."""
+        return indexed(self.floating()[:, :1], np.arange(len(self._floating)))
+
+    def floating_out(self) -> Grid:
+        """Return the index by VNI and endpoint."""
+        return indexed(self.floating()[:, [2, 1]], np.arange(len(self._floating)))
+
+    def nat_in(self) -> Grid:
+        """Return the index of NAT gateways' addresses: the first VPC of those that share one."""
+        rows = grid(self._nat, 2)
+        return indexed(rows[:, :1], rows[:, 1])
+
+    def vlans(self) -> Grid:
+        """Return the index of customers by port and VLAN; empty without a customer port."""
+        if self._customer is None:
+            return indexed(grid([], 1), np.arange(0))
+        keys = grid([(self._customer << VLAN_BITS | connect.vlan,) for _, _, connect in self._connects], 1)
+        return indexed(keys, np.arange(len(self._connects)))
+
+    def customers(self) -> Grid:
+        """Return `Tables.customers`."""
+        prefixes = [connect.customer for _, _, connect in self._connects]
+        networks = words_of([wide(prefix.network_address) for prefix in prefixes])
+        masks = words_of([FULL << (128 - wide_length(prefix)) & FULL for prefix in prefixes])
+        vpcs = grid([(vpc.vni, row) for row, vpc, _ in self._connects], 2)
+        return np.concatenate([vpcs, np.stack([*networks, *masks], axis=1)], axis=1)
+
+
+def grid(rows: Sequence[Sequence[int]], columns: int) -> Grid:
+    """Return rows as an array, of the right shape also where there are none."""
+    return np.array(rows, dtype=np.int64).reshape(-1, columns)

@@ -1,0 +1,121 @@
+"""The routes of every VPC, all in one table."""
+
+from collections.abc import Sequence
+from ipaddress import IPv4Network
+
+import numpy as np
+
+from dataplane.config.addresses import contains, gateway_mac, link_local, wide, wide_length
+from dataplane.config.network import Address, Prefix, Vpc
+from dataplane.gateway.compiler.hops import REALMS, Hops, words_of
+from dataplane.gateway.compiler.index import indexed
+from dataplane.gateway.compiler.site import Site, signed
+from dataplane.gateway.tables import schema
+from dataplane.jit import Grid
+
+HOST_BITS = 128
+LENGTH_SHIFT = 8
+EVERYWHERE = IPv4Network("0.0.0.0/0")
+
+
+class Routes:
+    """Collects routes; of two for one prefix of one VPC the first counts."""
+
+    def __init__(self) -> None:
+        self._vnis: list[int] = []
+        self._lengths: list[int] = []
+        self._prefixes: list[int] = []
+        self._hops: list[int] = []
+
+    def prefix(self, vni: int, prefix: Prefix, hop: int) -> tuple[int, int]:
+        """Add a route to a prefix; return the family and its bit in the VPC's row."""
+        self._add(vni, wide_length(prefix), wide(prefix.network_address), hop)
+        return prefix.version, 1 << prefix.prefixlen
+
+    def host(self, vni: int, address: Address, hop: int) -> tuple[int, int]:
+        """Add a route to one address."""
+        self._add(vni, HOST_BITS, wide(address), hop)
+        return address.version, 1 << address.max_prefixlen
+
+    def _add(self, vni: int, length: int, prefix: int, hop: int) -> None:
+        self._vnis.append(vni)
+        self._lengths.append(length)
+        self._prefixes.append(prefix)
+        self._hops.append(hop)
+
+    def table(self) -> Grid:
+        """Return `Tables.routes`."""
+        first = np.array(self._vnis, dtype=np.int64) << LENGTH_SHIFT | np.array(self._lengths, dtype=np.int64)
+        return indexed(np.stack([first, *words_of(self._prefixes)], axis=1), np.array(self._hops, dtype=np.int64))
+
+
+def route_vpc(routes: Routes, hops: Hops, site: Site, row: int, vpcs: Sequence[Vpc], peers: Sequence[int]) -> list[int]:
+    """Add the routes of the VPC in a row, whose peers are in rows `peers`.
+
+    Returns:
+        The masks of prefix lengths of its row: IPv4; IPv6 below 64; IPv6 from 64 on.
+    """
+    vpc = vpcs[row]
+    found = [*_own(routes, hops, row, vpc), *_customers(routes, hops, site, vpc)]
+    for peer in peers:
+        hop = hops.peer(peer, vpcs[peer].vni)
+        found += [routes.prefix(vpc.vni, subnet.prefix, hop) for subnet in vpcs[peer].subnets]
+    taken = [subnet.prefix for each in (row, *peers) for subnet in vpcs[each].subnets]
+    taken += [connect.customer for connect in vpc.direct_connects]
+    found += _provider(routes, hops, site, vpc, taken)
+    found += _external(routes, hops, site, vpc, taken)
+    masks = {4: 0, 6: 0}
+    for version, bit in found:
+        masks[version] |= bit
+    return [masks[4], signed(masks[6]), signed(masks[6] >> 64)]  # length 128 has no bit: it is always looked up
+
+
+def _own(routes: Routes, hops: Hops, row: int, vpc: Vpc) -> list[tuple[int, int]]:
+    """Route to the gateway's own addresses, and to nowhere what is nobody's."""
+    here = hops.local(row, vpc.vni)
+    found = [routes.host(vpc.vni, subnet.gateway, here) for subnet in vpc.subnets]
+    if any(subnet.prefix.version == 6 for subnet in vpc.subnets):
+        found.append(routes.host(vpc.vni, link_local(gateway_mac(vpc.vni)), here))
+    return found + [routes.prefix(vpc.vni, subnet.prefix, hops.discard()) for subnet in vpc.subnets]
+
+
+def _customers(routes: Routes, hops: Hops, site: Site, vpc: Vpc) -> list[tuple[int, int]]:
+    if site.customer is None:
+        return []
+    found = []
+    for connect in vpc.direct_connects:
+        way = site.to(site.customer, connect.next_hop, connect.vlan)
+        hop = hops.way(schema.CUSTOMER, way, vlan=connect.vlan)
+        found.append(routes.prefix(vpc.vni, connect.customer, hop))
+    return found
+
+
+def _provider(routes: Routes, hops: Hops, site: Site, vpc: Vpc, taken: Sequence[Prefix]) -> list[tuple[int, int]]:
+    """Route to the provider's networks, past the border firewall."""
+    if site.provider is None:
+        return []
+    found = []
+    for network in site.providers:
+        realm = REALMS.index(network.realm)
+        for prefix in network.prefixes:
+            if any(contains(mine, prefix) for mine in taken):
+                continue
+            for address, way in site.on_link(site.provider):
+                if address in prefix and not any(address in mine for mine in taken):
+                    found.append(routes.host(vpc.vni, address, hops.way(schema.PROVIDER, way, realm=realm)))
+            hop = hops.way(schema.PROVIDER, site.to_router(site.provider), realm=realm)
+            found.append(routes.prefix(vpc.vni, prefix, hop))
+    return found
+
+
+def _external(routes: Routes, hops: Hops, site: Site, vpc: Vpc, taken: Sequence[Prefix]) -> list[tuple[int, int]]:
+    """Route to the internet, where the VPC has a public address to go there with."""
+    if site.external is None or not (vpc.nat or vpc.floating_ips):
+        return []
+    kept = [*taken, *(prefix for network in site.providers for prefix in network.prefixes)]
+    found = []
+    for address, way in site.on_link(site.external):
+        if not any(address in prefix for prefix in kept):
+            found.append(routes.host(vpc.vni, address, hops.way(schema.EXTERNAL, way)))
+    hop = hops.way(schema.EXTERNAL, site.to_router(site.external))
+    return [*found, routes.prefix(vpc.vni, EVERYWHERE, hop)]

@@ -1,0 +1,94 @@
+"""The rows of security groups and of the border firewall, each VPC's in one piece for each direction."""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from dataplane.config.addresses import contains, wide, wide_length
+from dataplane.config.local import LocalConfig
+from dataplane.config.network import BorderRule, Direction, NetworkConfig, Prefix, Protocol, Realm, SecurityRule, Vpc
+from dataplane.gateway.compiler.hops import words_of
+from dataplane.gateway.tables import schema
+from dataplane.jit import Rows
+
+LAST_PORT = 65_535
+FULL = (1 << 128) - 1
+
+
+class Slice(NamedTuple):
+    """Rows of `Tables.rules`."""
+
+    first: int
+    rows: int
+
+
+class Slices(NamedTuple):
+    """What a VPC's packets are held against."""
+
+    inward: Slice
+    outward: Slice
+    border: Slice
+
+
+class Rules:
+    """Collects the rules of a generation; VPCs of which no border rule speaks by name share the border's rows."""
+
+    def __init__(self, local: LocalConfig, network: NetworkConfig) -> None:
+        self._rules: list[tuple[bool, Protocol, Prefix, int, int]] = []
+        self._prefixes: dict[Realm, list[Prefix]] = {realm: [] for realm in Realm}
+        for provider in local.provider_networks:
+            self._prefixes[provider.realm] += provider.prefixes
+        named = {rule.vpc for rule in network.border}
+        shared = self._border(network.border, "*")
+        self._of: dict[str, Slices] = {}
+        for vpc in network.vpcs:
+            border = self._border(network.border, vpc.id) if vpc.id in named else shared
+            self._of[vpc.id] = Slices(
+                self._group(vpc.rules, Direction.IN), self._group(vpc.rules, Direction.OUT), border
+            )
+
+    def of(self, vpc: Vpc) -> Slices:
+        """Return where a VPC's rules are."""
+        return self._of[vpc.id]
+
+    def _group(self, rules: Sequence[SecurityRule], direction: Direction) -> Slice:
+        return self._add(
+            (rule.allow, rule.protocol, rule.remote, rule.port_min, rule.port_max)
+            for rule in rules
+            if rule.direction is direction
+        )
+
+    def _border(self, rules: Sequence[BorderRule], vpc: str) -> Slice:
+        return self._add(
+            (rule.allow, rule.protocol, common, rule.port_min, rule.port_max)
+            for rule in rules
+            if rule.vpc in ("*", vpc)
+            for prefix in self._prefixes[rule.realm]
+            for common in _intersection(rule.remote, prefix)
+        )
+
+    def _add(self, rules: Iterable[tuple[bool, Protocol, Prefix, int, int]]) -> Slice:
+        first = len(self._rules)
+        self._rules += rules
+        return Slice(first, len(self._rules) - first)
+
+    def rows(self) -> Rows:
+        """Return RULE rows."""
+        found = np.zeros(len(self._rules), dtype=schema.RULE)
+        masks = [FULL << (128 - wide_length(prefix)) & FULL for _, _, prefix, _, _ in self._rules]
+        found["remote_hi"], found["remote_lo"] = words_of([wide(rule[2].network_address) for rule in self._rules])
+        found["mask_hi"], found["mask_lo"] = words_of(masks)
+        found["allow"] = [rule[0] for rule in self._rules]
+        found["protocol"] = [rule[1] for rule in self._rules]
+        found["port_min"] = [0 if rule[1] is Protocol.ICMP else rule[3] for rule in self._rules]
+        found["port_max"] = [LAST_PORT if rule[1] is Protocol.ICMP else rule[4] for rule in self._rules]
+        found["family"] = [rule[2].version for rule in self._rules]
+        return found
+
+
+def _intersection(one: Prefix, other: Prefix) -> tuple[Prefix, ...]:
+    """Return what two prefixes have in common: the longer of them, or nothing."""
+    if contains(one, other):
+        return (other,)
+    return (one,) if contains(other, one) else ()

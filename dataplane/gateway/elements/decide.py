@@ -1,0 +1,194 @@
+"""What becomes of a packet that opens a connection: its next hop, rules of both sides, its translation.
+
+The first row of the draft has the packet's key; `decide` writes the rest of it, and what only the second row says.
+"""
+
+from dataplane.engine.reasons import Drop
+from dataplane.gateway.elements.filter import allowed
+from dataplane.gateway.elements.routing import longest
+from dataplane.gateway.elements.translate import is_ours, is_roce, take_mappings, translate_source, translate_target
+from dataplane.gateway.memory.connections import VNI, swapped
+from dataplane.gateway.memory.mappings import NO_MAPPING, forget
+from dataplane.gateway.memory.state import State
+from dataplane.gateway.tables.lookup import row1, row3
+from dataplane.gateway.tables.schema import (
+    BORDER,
+    CUSTOMER,
+    DISCARD,
+    EMPTY,
+    EXTERNAL,
+    LOCAL,
+    OUTSIDE,
+    PEER,
+    PROVIDER,
+    TUNNEL,
+    Tables,
+)
+from dataplane.jit import Row, element, inline, kernel
+
+ACCEPTED, NO_CONNECTION = -1, -2
+"""Verdicts beside the reasons of `Drop`: make the connection; the packet passes without one."""
+
+
+@inline
+def family_of(hi: int, lo: int) -> int:
+    """Return 4 for an address under ::ffff:0:0/96, which IPv6 packets do not have, else 6."""
+    return 4 if hi == 0 and lo >> 32 == 0xFFFF else 6
+
+
+@kernel
+def decide(tables: Tables, state: State) -> int:
+    """Complete the draft; return ACCEPTED with its references to mappings counted, NO_CONNECTION or why not."""
+    forward, back = state.draft[0], state.draft[1]
+    forward.new_source_hi = forward.source_hi
+    forward.new_source_lo = forward.source_lo
+    forward.new_target_hi = forward.target_hi
+    forward.new_target_lo = forward.target_lo
+    forward.new_ports = forward.key >> 32 & 0xFFFF_FFFF
+    forward.flags = 0
+    forward.mapping = NO_MAPPING
+    back.mapping = NO_MAPPING
+    forward.next_hop = EMPTY
+    back.next_hop = EMPTY
+    forward.generation = tables.generation[0]
+    if forward.key & VNI == OUTSIDE:
+        verdict = _arriving(tables, state, forward, back)
+    else:
+        verdict = _leaving(tables, state, forward, back)
+    if verdict == ACCEPTED:
+        verdict = take_mappings(tables, state, forward, back)
+    if verdict == ACCEPTED and _answers_itself(forward):
+        let_go(state)
+        return Drop.MARTIAN.value
+    return verdict
+
+
+@element
+def let_go(state: State) -> None:
+    """Take back the references to mappings that an accepted draft counts."""
+    for side in range(2):
+        if state.draft[side].mapping != NO_MAPPING:
+            forget(state, state.draft[side].mapping)
+            state.draft[side].mapping = NO_MAPPING
+
+
+@inline
+def _answers_itself(forward: Row) -> bool:
+    """Say whether answers would have the packet's own key: an endpoint speaks to itself, by its public address say."""
+    return (
+        forward.new_target_lo == forward.source_lo
+        and forward.new_target_hi == forward.source_hi
+        and forward.new_source_lo == forward.target_lo
+        and forward.new_source_hi == forward.target_hi
+        and forward.out_vni == forward.key & VNI
+        and swapped(forward.new_ports) == forward.key >> 32 & 0xFFFF_FFFF
+    )
+
+
+@inline
+def _arriving(tables: Tables, state: State, forward: Row, back: Row) -> int:
+    """Decide about a packet from outside: to whom it is translated, and whether that VPC lets it in."""
+    if family_of(forward.source_hi, forward.source_lo) != 4:
+        return Drop.NO_MAPPING.value
+    if is_ours(tables, forward.source_lo):
+        return Drop.MARTIAN.value
+    verdict = translate_target(tables, state, forward, back)
+    if verdict != ACCEPTED:
+        return verdict
+    vpc = row1(tables.vnis, forward.out_vni)
+    back.next_hop = longest(tables, vpc, forward.source_hi, forward.source_lo, 4)
+    if back.next_hop == EMPTY or tables.next_hops[back.next_hop].kind != EXTERNAL:
+        return Drop.MARTIAN.value
+    return _entering(tables, forward, vpc, False)
+
+
+@inline
+def _entering(tables: Tables, forward: Row, vpc: int, default: bool) -> int:
+    """Ask the rules of the VPC that a packet goes into."""
+    row = tables.vpcs[vpc]
+    hi, lo = forward.new_source_hi, forward.new_source_lo
+    family, protocol, port = family_of(hi, lo), forward.key >> 24 & 0xFF, forward.new_ports & 0xFFFF
+    if allowed(tables, row.rules_in, row.rules_in_count, default, family, protocol, hi, lo, port):
+        return ACCEPTED
+    return Drop.DENIED_IN.value
+
+
+@element
+def _leaving(tables: Tables, state: State, forward: Row, back: Row) -> int:
+    """Decide about a packet of a VPC's endpoint or of its customer."""
+    vni = forward.key & VNI
+    vpc = row1(tables.vnis, vni)
+    if vpc == EMPTY:
+        return Drop.UNKNOWN_VNI.value
+    family = family_of(forward.target_hi, forward.target_lo)
+    inside = True
+    back.next_hop = row3(tables.endpoints, vni, forward.source_hi, forward.source_lo)
+    if back.next_hop == EMPTY:
+        inside = False
+        back.next_hop = longest(tables, vpc, forward.source_hi, forward.source_lo, family)
+        if back.next_hop == EMPTY or tables.next_hops[back.next_hop].kind != CUSTOMER:
+            return Drop.SPOOFED_SOURCE.value
+    kind = _find_way(tables, forward, vpc, vni, family)
+    if kind < 0:
+        return Drop.NO_ROUTE.value
+    if kind == LOCAL:
+        return NO_CONNECTION
+    if kind == DISCARD:
+        return Drop.DISCARD_ROUTE.value
+    if not inside and (kind != TUNNEL or forward.out_vni != vni):
+        return Drop.NO_ROUTE.value
+    outside = kind in (EXTERNAL, PROVIDER)
+    if outside and is_roce(forward):
+        return Drop.ROCE_NOT_TRANSLATED.value
+    if inside and not _may_leave(tables, forward, vpc, family):
+        return Drop.DENIED_OUT.value
+    if kind == TUNNEL:
+        return _entering(tables, forward, row1(tables.vnis, forward.out_vni), inside and forward.out_vni == vni)
+    if kind == PROVIDER and not _may_pass_border(tables, forward, vpc, family):
+        return Drop.DENIED_BORDER.value
+    if not outside:
+        return ACCEPTED
+    verdict = translate_source(tables, forward, vpc, kind)
+    if verdict != ACCEPTED or kind == PROVIDER or not is_ours(tables, forward.target_lo):
+        return verdict
+    verdict = translate_target(tables, state, forward, back)
+    if verdict != ACCEPTED:
+        return verdict
+    return _entering(tables, forward, row1(tables.vnis, forward.out_vni), False)
+
+
+@inline
+def _find_way(tables: Tables, forward: Row, vpc: int, vni: int, family: int) -> int:
+    """Write next hop and VPC of the target; return the hop's kind, or -1 where there is none."""
+    forward.out_vni = vni
+    hop = row3(tables.endpoints, vni, forward.target_hi, forward.target_lo)
+    if hop == EMPTY:
+        hop = longest(tables, vpc, forward.target_hi, forward.target_lo, family)
+    if hop != EMPTY and tables.next_hops[hop].kind == PEER:
+        forward.out_vni = tables.next_hops[hop].vni
+        hop = row3(tables.endpoints, forward.out_vni, forward.target_hi, forward.target_lo)
+    if hop == EMPTY:
+        return -1
+    forward.next_hop = hop
+    kind = tables.next_hops[hop].kind
+    if kind in (EXTERNAL, PROVIDER):
+        forward.out_vni = OUTSIDE
+    if kind == PROVIDER:
+        forward.flags |= BORDER
+    return kind
+
+
+@inline
+def _may_leave(tables: Tables, forward: Row, vpc: int, family: int) -> bool:
+    row, key = tables.vpcs[vpc], forward.key
+    hi, lo = forward.target_hi, forward.target_lo
+    return allowed(
+        tables, row.rules_out, row.rules_out_count, True, family, key >> 24 & 0xFF, hi, lo, key >> 32 & 0xFFFF
+    )
+
+
+@inline
+def _may_pass_border(tables: Tables, forward: Row, vpc: int, family: int) -> bool:
+    row, key = tables.vpcs[vpc], forward.key
+    hi, lo = forward.target_hi, forward.target_lo
+    return allowed(tables, row.border, row.border_count, False, family, key >> 24 & 0xFF, hi, lo, key >> 32 & 0xFFFF)

@@ -1,0 +1,143 @@
+"""Fragments: the first one of a packet has the ports, and the later ones follow it.
+
+The first is remembered under VNI, addresses, identification and protocol, for the time-out of `Tables.own`; a later one
+gets its ports, protocol and hash from there, and then finds the same connection. One that comes before its first is
+dropped: nothing is held back, so nothing can be made to fill up. A later one that overlaps the first could change the
+ports that were judged, and is dropped (RFC 3128; RFC 5722).
+
+Rows lie in buckets of eight, two for each key. A row is free again when as many bytes came as the packet has, or when
+its time is over. Where all 16 are taken, or the VPC has its share of all rows (`shares`), the packet is dropped and
+counted: packets that are under way keep their rows.
+"""
+
+from dataplane.engine.burst import FIRST_FRAGMENT
+from dataplane.engine.hashing import mixed5
+from dataplane.engine.reasons import Drop
+from dataplane.gateway.memory.shares import FRAGMENTS, LIMITED, charge, discharge
+from dataplane.gateway.memory.state import FRAGMENTS_HELD, SEED, State
+from dataplane.gateway.tables.schema import OWN_FRAGMENT_TIMEOUT_S, OWN_VPC_PERCENT, Tables
+from dataplane.jit import Bytes, Row, element, inline
+from dataplane.packet.ipv4 import MORE_FRAGMENTS
+from dataplane.packet.memory import load16
+
+SLOTS = 8
+SECOND_NS = 1_000_000_000
+NONE = -1
+IPV4_OFFSET, IPV6_OFFSET = 0x1FFF, 0xFFF8
+FOLLOWED = -1
+
+
+@inline
+def _offset_of(memory: Bytes, packet: Row) -> int:
+    """Return the byte at which a later fragment goes on; IPv6's header lies in front of what `l4` says."""
+    if packet.family == 4:
+        return (load16(memory, packet.l3 + 6) & IPV4_OFFSET) * 8
+    return load16(memory, packet.l4 - 6) & IPV6_OFFSET
+
+
+@inline
+def _is_of(row: Row, packet: Row) -> bool:
+    return (
+        row.vni == packet.vni + 1
+        and row.identification == packet.fragment_id
+        and row.source_lo == packet.source_lo
+        and row.target_lo == packet.target_lo
+        and row.source_hi == packet.source_hi
+        and row.target_hi == packet.target_hi
+    )
+
+
+@inline
+def _find(state: State, packet: Row, oldest_ns: int, wants_free: bool) -> int:
+    """Return the row of a packet's first fragment; else, where that is wanted, one of the emptier bucket; else NONE."""
+    tail = packet.fragment_id ^ packet.vni << 40
+    seed = state.counts[SEED]
+    hashed = mixed5(packet.source_hi, packet.source_lo, packet.target_hi, packet.target_lo, tail, seed)
+    buckets = state.fragments.shape[0] // SLOTS
+    free, most = NONE, 0
+    for bucket in range(2):
+        at = (hashed >> (bucket * 24) & (buckets - 1)) * SLOTS
+        room = 0
+        for slot in range(at, at + SLOTS):
+            row = state.fragments[slot]
+            if row.vni == 0 or row.seen_ns < oldest_ns:
+                room += 1
+                if room > most:
+                    free, most = slot, room
+            elif _is_of(row, packet):
+                return slot
+    return free if wants_free else NONE
+
+
+@element
+def follow(memory: Bytes, packet: Row, tables: Tables, state: State, now_ns: int) -> int:
+    """Remember a first fragment, or give a later one what its first had; FOLLOWED or why not."""
+    oldest_ns = now_ns - tables.own[OWN_FRAGMENT_TIMEOUT_S] * SECOND_NS
+    is_first = packet.fragment == FIRST_FRAGMENT
+    slot = _find(state, packet, oldest_ns, is_first)
+    if slot == NONE:
+        return Drop.FRAGMENTS_FULL.value if is_first else Drop.FRAGMENT_WITHOUT_FIRST.value
+    row = state.fragments[slot]
+    if is_first:
+        reason = _take(packet, tables, state, row, oldest_ns)
+        if reason != FOLLOWED:
+            return reason
+        row.source_hi = packet.source_hi
+        row.source_lo = packet.source_lo
+        row.target_hi = packet.target_hi
+        row.target_lo = packet.target_lo
+        row.identification = packet.fragment_id
+        row.vni = packet.vni + 1
+        row.protocol = packet.protocol
+        row.ports = packet.ports
+        row.hash = packet.hash
+        row.first_bytes = packet.l4_bytes
+        row.seen_ns = now_ns
+        return FOLLOWED
+    if _offset_of(memory, packet) < row.first_bytes:
+        return Drop.BAD_FRAGMENT.value
+    packet.protocol = row.protocol
+    packet.ports = row.ports
+    packet.hash = row.hash
+    row.come_bytes += packet.l4_bytes
+    if not _has_more(memory, packet):
+        row.whole_bytes = _offset_of(memory, packet) + packet.l4_bytes
+    if 0 < row.whole_bytes <= row.come_bytes:
+        forget_fragment(state, slot)
+    return FOLLOWED
+
+
+@inline
+def _take(packet: Row, tables: Tables, state: State, row: Row, oldest_ns: int) -> int:
+    """Make a row the packet's, if it is not yet, and count it; FOLLOWED or why not."""
+    if row.vni != 0 and row.seen_ns >= oldest_ns:
+        return FOLLOWED
+    if row.vni != 0:
+        discharge(state, row.account)
+        state.counts[FRAGMENTS_HELD] -= 1
+        row.vni = 0
+    free = state.fragments.shape[0] - state.counts[FRAGMENTS_HELD]
+    account = charge(state, FRAGMENTS, packet.vni, free, tables.own[OWN_VPC_PERCENT])
+    if account < 0:
+        return Drop.FRAGMENTS_LIMITED.value if account == LIMITED else Drop.FRAGMENTS_FULL.value
+    row.account = account
+    row.come_bytes = packet.l4_bytes
+    row.whole_bytes = 0
+    state.counts[FRAGMENTS_HELD] += 1
+    return FOLLOWED
+
+
+@inline
+def _has_more(memory: Bytes, packet: Row) -> bool:
+    """Whether a later fragment is not the last one."""
+    if packet.family == 4:
+        return load16(memory, packet.l3 + 6) & MORE_FRAGMENTS != 0
+    return load16(memory, packet.l4 - 6) & 1 != 0
+
+
+@inline
+def forget_fragment(state: State, slot: int) -> None:
+    """Make a row free again."""
+    discharge(state, state.fragments[slot].account)
+    state.fragments[slot].vni = 0
+    state.counts[FRAGMENTS_HELD] -= 1

@@ -1,0 +1,72 @@
+"""Read what nearly all packets are, in one go: whole UDP or TCP over IPv4 without options, in one buffer, not marked.
+
+Whatever is not plain is left as it is, for `parse.read_any`, which has the last word on what is sound: of a plain
+packet both say the same.
+"""
+
+from dataplane.engine.burst import GROUP, NOT_A_FRAGMENT, V4_PREFIX
+from dataplane.engine.hashing import mixed5
+from dataplane.gateway.memory.connections import key_of
+from dataplane.jit import Bytes, Row, inline
+from dataplane.packet import ethernet, ipv4
+from dataplane.packet.checksum import is_all_ones
+from dataplane.packet.memory import load8, load16, load32, load64
+from dataplane.packet.transport import TCP, TCP_BYTES, UDP, UDP_BYTES
+
+WORD = 0xFFFF_FFFF
+
+
+@inline
+def plain_total(memory: Bytes, at: int, whole: int) -> int:
+    """Return the total length of a sound IPv4 header without options, of no fragment; 0 for any other.
+
+    Args:
+        memory: where the packet lies.
+        at: first byte of the header, of which all 20 are there.
+        whole: bytes from there on.
+    """
+    first, second = load64(memory, at), load64(memory, at + 8)
+    total = first >> 32 & 0xFFFF
+    if first >> 56 != ipv4.PLAIN or first & (ipv4.MORE_FRAGMENTS | ipv4.OFFSET) or total > whole:
+        return 0
+    high, low = (first >> 32 & WORD) + (second >> 32 & WORD), (first & WORD) + (second & WORD)
+    return total if is_all_ones(high + low + load32(memory, at + 16)) else 0
+
+
+@inline
+def read_plain(memory: Bytes, packet: Row, seed: int) -> bool:
+    """Fill in a row whose `l3` is known; False, with nothing done, where the packet is not plain."""
+    at, length = packet.l3, packet.length
+    whole = packet.at + length - at
+    if packet.first_length != length or whole < ipv4.IPV4_BYTES + UDP_BYTES:
+        return False
+    if load16(memory, at - 2) != ethernet.IPV4 or packet.routed == GROUP or packet.outer_ecn > 0:
+        return False
+    total = plain_total(memory, at, whole)
+    source, target, protocol = load32(memory, at + 12), load32(memory, at + 16), load8(memory, at + 9)
+    if not ipv4.is_host(source) or not ipv4.is_host(target) or source == target:
+        return False
+    l4, l4_bytes = at + ipv4.IPV4_BYTES, total - ipv4.IPV4_BYTES
+    if not _is_sound(memory, l4, l4_bytes, protocol):
+        return False
+    ports = load32(memory, l4)
+    packet.family = 4
+    packet.source_lo = V4_PREFIX | source
+    packet.target_lo = V4_PREFIX | target
+    packet.protocol = protocol
+    packet.l4 = l4
+    packet.l4_bytes = l4_bytes
+    packet.length = at + total - packet.at
+    packet.first_length = at + total - packet.at
+    packet.fragment = NOT_A_FRAGMENT
+    packet.ports = ports
+    packet.hash = mixed5(0, V4_PREFIX | source, 0, V4_PREFIX | target, key_of(ports, protocol, packet.vni), seed)
+    return True
+
+
+@inline
+def _is_sound(memory: Bytes, at: int, count: int, protocol: int) -> bool:
+    """Whether a transport header is that of UDP or TCP and fits into its `count` bytes."""
+    if protocol == UDP:
+        return UDP_BYTES <= load16(memory, at + 4) <= count
+    return protocol == TCP and count >= TCP_BYTES and TCP_BYTES <= load8(memory, at + 12) >> 2 & 0x3C <= count

@@ -1,0 +1,92 @@
+"""The entries of the other sides: whose a frame is that comes from the internet, a customer or the provider.
+
+External and provider frames are untagged and in no VPC: `vni` stays OUTSIDE until a connection or a public address
+says more. A customer's frame is in the VPC that its VLAN is connected to.
+"""
+
+from dataplane.engine.burst import drop
+from dataplane.engine.graph import GraphArrays
+from dataplane.engine.reasons import Drop
+from dataplane.gateway.elements.arrival import begin, is_addressed_to_us
+from dataplane.gateway.kinds import ON
+from dataplane.gateway.tables.lookup import row1
+from dataplane.gateway.tables.schema import CUSTOMER_VNI, CUSTOMER_VPC, EMPTY, OWN_ACTIVE, Tables
+from dataplane.jit import Bytes, Row, Rows, element, inline
+from dataplane.packet.ethernet import ARP, TAGGED_BYTES, VLAN, VLAN_MASK
+from dataplane.packet.memory import load16
+
+
+@element
+def untagged(
+    node: int,
+    packets: Rows,
+    count: int,
+    memory: Bytes,
+    graph: GraphArrays,
+    tables: Tables,
+    state: object,
+    now_ns: int,
+) -> None:
+    """Let in what comes from the internet or from the provider's networks."""
+    following = graph.next[node, ON]
+    for i in range(count):
+        packet = packets[i]
+        if packet.node == node:
+            packet.node = following
+            begin(packet)
+            if is_addressed_to_us(memory, packet, tables):
+                _refuse_on_standby(memory, packet, tables)
+
+
+@element
+def customer(
+    node: int,
+    packets: Rows,
+    count: int,
+    memory: Bytes,
+    graph: GraphArrays,
+    tables: Tables,
+    state: object,
+    now_ns: int,
+) -> None:
+    """Let in what a customer's router sends on a VLAN that is connected to a VPC."""
+    following = graph.next[node, ON]
+    for i in range(count):
+        packet = packets[i]
+        if packet.node == node:
+            packet.node = following
+            begin(packet)
+            if is_addressed_to_us(memory, packet, tables):
+                _open_tag(memory, packet, tables)
+
+
+@inline
+def _open_tag(memory: Bytes, packet: Row, tables: Tables) -> None:
+    if load16(memory, packet.at + 12) != VLAN:
+        drop(packet, Drop.UNKNOWN_VLAN)
+        return
+    if packet.first_length < TAGGED_BYTES:
+        drop(packet, Drop.TOO_SHORT)
+        return
+    row = customer_of(memory, packet, tables)
+    if row == EMPTY:
+        drop(packet, Drop.UNKNOWN_VLAN)
+        return
+    packet.vni = tables.customers[row, CUSTOMER_VNI]
+    packet.vpc = tables.customers[row, CUSTOMER_VPC]
+    packet.l3 = packet.at + TAGGED_BYTES
+    _refuse_on_standby(memory, packet, tables)
+
+
+@inline
+def customer_of(memory: Bytes, packet: Row, tables: Tables) -> int:
+    """Return the row of `tables.customers` that a tagged frame belongs to, or EMPTY."""
+    vlan = load16(memory, packet.at + 14) & VLAN_MASK
+    return row1(tables.vlans, packet.in_port << 12 | vlan)
+
+
+@inline
+def _refuse_on_standby(memory: Bytes, packet: Row, tables: Tables) -> None:
+    """Drop what a gateway that is not at work has no answer for; ARP it does."""
+    if tables.own[OWN_ACTIVE] == 0 and load16(memory, packet.l3 - 2) != ARP:
+        drop(packet, Drop.STANDBY)

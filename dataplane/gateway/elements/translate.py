@@ -1,0 +1,129 @@
+"""Which addresses and ports a connection gets: floating IPs both ways, NAT out and, by its mappings, in.
+
+A mapping is taken last, when nothing else can refuse the connection any more: what is refused changes nothing.
+"""
+
+from dataplane.engine.burst import V4_PREFIX
+from dataplane.engine.reasons import Drop
+from dataplane.gateway.memory.mappings import NO_MAPPING, ROCE_PORT, mapping_for, mapping_from
+from dataplane.gateway.memory.shares import LIMITED, WHOLE_PERCENT
+from dataplane.gateway.memory.state import State
+from dataplane.gateway.tables.lookup import row1, row2, row3
+from dataplane.gateway.tables.schema import (
+    BORDER,
+    EMPTY,
+    FLOATING,
+    OWN_NAT_FIRST,
+    OWN_NAT_LAST,
+    OWN_VPC_PERCENT,
+    PROVIDER,
+    TRANSLATED,
+    Tables,
+)
+from dataplane.jit import Row, element, inline
+from dataplane.packet.transport import TCP, UDP
+
+ACCEPTED = -1
+WANTED = -2
+"""In place of a mapping: one has to be found or made."""
+VNI = 0xFF_FFFF
+V4 = 0xFFFF_FFFF
+DCCP, AUTHENTICATION, UDP_LITE = 33, 51, 136
+
+
+@inline
+def is_roce(forward: Row) -> bool:
+    """Say whether either port is RoCEv2's: an answer has it as its destination."""
+    ports = forward.key >> 32
+    return forward.key >> 24 & 0xFF == UDP and (ports & 0xFFFF == ROCE_PORT or ports >> 16 & 0xFFFF == ROCE_PORT)
+
+
+@inline
+def is_ours(tables: Tables, address: int) -> bool:
+    """Say whether an address is public and of this gateway's VPCs."""
+    return row1(tables.floating_in, address & V4) != EMPTY or row1(tables.nat_in, address & V4) != EMPTY
+
+
+@inline
+def _can_be_mended(protocol: int) -> bool:
+    """Say whether new addresses leave a packet sound: a checksum over them is none, or one that is written anew."""
+    return protocol != DCCP and protocol != AUTHENTICATION and protocol != UDP_LITE
+
+
+@element
+def translate_source(tables: Tables, forward: Row, vpc: int, kind: int) -> int:
+    """Write what the source becomes outside; a mapping is WANTED where it shares the address. ACCEPTED or why not."""
+    protocol = forward.key >> 24 & 0xFF
+    if forward.source_lo >> 32 != 0xFFFF or forward.source_hi != 0 or not _can_be_mended(protocol):
+        return Drop.NO_NAT.value
+    if kind == PROVIDER:
+        public = tables.ports[tables.next_hops[forward.next_hop].port, 2]
+    else:
+        floating = row2(tables.floating_out, forward.key & VNI, forward.source_lo & V4)
+        if floating != EMPTY:
+            forward.new_source_lo = V4_PREFIX | tables.floating[floating, 0]
+            forward.flags |= TRANSLATED | FLOATING
+            return ACCEPTED
+        public = tables.vpcs[vpc].nat_source
+    if public == 0:
+        return Drop.NO_NAT.value
+    forward.new_source_lo = V4_PREFIX | public
+    forward.flags |= TRANSLATED
+    forward.mapping = WANTED
+    return ACCEPTED
+
+
+@element
+def translate_target(tables: Tables, state: State, forward: Row, back: Row) -> int:
+    """Write whom a packet to a public address is for, and the way there; ACCEPTED or why not."""
+    public, ports, protocol = forward.target_lo & V4, forward.new_ports, forward.key >> 24 & 0xFF
+    floating = row1(tables.floating_in, public)
+    if floating != EMPTY:
+        inside, port = tables.floating[floating, 1], ports & 0xFFFF
+        forward.out_vni = tables.floating[floating, 2]
+        forward.flags |= FLOATING
+    else:
+        mapping = NO_MAPPING
+        if protocol in (TCP, UDP) and row1(tables.nat_in, public) != EMPTY:
+            mapping = mapping_from(state, public, ports & 0xFFFF, protocol)
+        if mapping == NO_MAPPING:
+            return Drop.NO_MAPPING.value
+        inside, port = state.mappings[mapping].inside, state.mappings[mapping].key >> 32 & 0xFFFF
+        forward.out_vni = state.mappings[mapping].key & VNI
+        back.mapping = mapping
+    vpc = row1(tables.vnis, forward.out_vni)
+    if vpc == EMPTY or (floating == EMPTY and tables.vpcs[vpc].nat_source != public):
+        return Drop.NO_MAPPING.value
+    forward.next_hop = row3(tables.endpoints, forward.out_vni, 0, V4_PREFIX | inside)
+    if forward.next_hop == EMPTY or not _can_be_mended(protocol):
+        return Drop.NO_MAPPING.value
+    if is_roce(forward) or (protocol == UDP and port == ROCE_PORT):
+        return Drop.ROCE_NOT_TRANSLATED.value
+    forward.new_target_lo = V4_PREFIX | inside
+    forward.new_ports = ports & ~0xFFFF | port
+    forward.flags |= TRANSLATED
+    return ACCEPTED
+
+
+@element
+def take_mappings(tables: Tables, state: State, forward: Row, back: Row) -> int:
+    """Count the references to the mappings that a draft uses, and make the one that it wants; ACCEPTED or why not."""
+    if forward.mapping == WANTED:
+        key = (forward.key >> 48 & 0xFFFF) << 32 | forward.key & V4
+        public = forward.new_source_lo & V4
+        first, last, percent = tables.own[OWN_NAT_FIRST], tables.own[OWN_NAT_LAST], tables.own[OWN_VPC_PERCENT]
+        of_ports = percent
+        if not forward.flags & BORDER:
+            vpc = tables.vpcs[row1(tables.vnis, forward.key & VNI)]
+            first, last = vpc.nat_first, vpc.nat_last
+            of_ports = percent if vpc.nat_shared else WHOLE_PERCENT
+        mapping = mapping_for(state, forward.source_lo & V4, key, public, first, last, -1, percent, of_ports)
+        if mapping < 0:
+            forward.mapping = NO_MAPPING
+            return Drop.PORTS_LIMITED.value if mapping == LIMITED else Drop.PORTS_EXHAUSTED.value
+        forward.mapping = mapping
+        port = state.mappings[forward.mapping].public_port
+        forward.new_ports = port << 16 | forward.new_ports & 0xFFFF
+    if back.mapping != NO_MAPPING:
+        state.mappings[back.mapping].references += 1
+    return ACCEPTED

@@ -1,0 +1,184 @@
+"""The entry of the underlay: VXLAN packets of known VTEPs, without their outer headers.
+
+A frame has to be for the port's MAC, an IPv4 packet for the gateway's VTEP, UDP to port 4789, with a VNI that is
+served and from a VTEP that has an endpoint of it. What arrives as a fragment is refused (RFC 7348, 4.3). ARP, and
+ICMP to the VTEP's own address, go to the slow path.
+"""
+
+from dataplane.engine.burst import BRIDGED, GROUP, ROUTED, drop, punt
+from dataplane.engine.graph import GraphArrays
+from dataplane.engine.reasons import Drop, Punt
+from dataplane.gateway.elements.arrival import begin, fail, is_addressed_to_us
+from dataplane.gateway.elements.parse_plain import plain_total
+from dataplane.gateway.kinds import ON
+from dataplane.gateway.tables.lookup import place, row1, row2
+from dataplane.gateway.tables.schema import EMPTY, OWN_ACTIVE, OWN_TAKEN_VTEP, PORT_ADDRESS, PORT_MAC, Tables
+from dataplane.jit import Bytes, Row, Rows, element, inline
+from dataplane.packet.ethernet import ARP, ETHERNET_BYTES, IPV4, VLAN, is_group, target_mac
+from dataplane.packet.faults import SHORT
+from dataplane.packet.ipv4 import IPV4_BYTES, MORE_FRAGMENTS, OFFSET, header_of
+from dataplane.packet.memory import load8, load16, load32
+from dataplane.packet.transport import ICMP, UDP
+from dataplane.packet.vxlan import OUTER_BYTES, UDP_BYTES, VXLAN_BYTES, VXLAN_PORT, has_vni, inner_of, vni_of
+
+
+@element
+def underlay(
+    node: int,
+    packets: Rows,
+    count: int,
+    memory: Bytes,
+    graph: GraphArrays,
+    tables: Tables,
+    state: object,
+    now_ns: int,
+) -> None:
+    """Take the outer headers off; afterwards `at` is the inner frame and `vni` and `vpc` say whose it is."""
+    following = graph.next[node, ON]
+    for i in range(count):
+        packet = packets[i]
+        if packet.node == node:
+            packet.node = following
+            if not open_plain(memory, packet, tables):
+                open_any(memory, packet, tables)
+
+
+@inline
+def open_plain(memory: Bytes, packet: Row, tables: Tables) -> bool:
+    """Open what nearly all frames are, in one buffer and without IP options; False, with nothing done, for others."""
+    at, length, port = packet.at, packet.length, place(packet.in_port)
+    if packet.first_length != length or length < OUTER_BYTES + ETHERNET_BYTES:
+        return False
+    if target_mac(memory, at) != tables.ports[port, PORT_MAC] or load16(memory, at + 12) != IPV4:
+        return False
+    ip = at + ETHERNET_BYTES
+    udp = ip + IPV4_BYTES
+    total = plain_total(memory, ip, length - ETHERNET_BYTES)
+    source, target, udp_bytes = load32(memory, ip + 12), load32(memory, ip + 16), load16(memory, udp + 4)
+    if target != tables.ports[port, PORT_ADDRESS] or target == 0 or tables.own[OWN_ACTIVE] == 0:
+        return False
+    if load8(memory, ip + 9) != UDP or load16(memory, udp + 2) != VXLAN_PORT or udp_bytes > total - IPV4_BYTES:
+        return False
+    inner, inner_bytes = at + OUTER_BYTES, udp_bytes - UDP_BYTES - VXLAN_BYTES
+    vni = vni_of(memory, udp)
+    vpc = row1(tables.vnis, vni)
+    if inner_bytes < ETHERNET_BYTES or not has_vni(memory, udp):
+        return False
+    if vpc < 0 or row2(tables.vteps, vni, source) == EMPTY:
+        return False
+    is_routed = target_mac(memory, inner) == tables.vpcs[place(vpc)].gateway_mac
+    routed = ROUTED if is_routed else (GROUP if is_group(memory, inner) else BRIDGED)
+    ecn = load8(memory, ip + 1) & 3
+    packet.at = inner
+    packet.length = inner_bytes
+    packet.first_length = inner_bytes
+    begin(packet)
+    packet.vni = vni
+    packet.vpc = vpc
+    packet.outer_source = source
+    packet.outer_ecn = ecn
+    packet.routed = routed
+    return True
+
+
+@element
+def open_any(memory: Bytes, packet: Row, tables: Tables) -> None:
+    """Open a frame of any kind: of what `open_plain` opens it would say the same."""
+    begin(packet)
+    if is_addressed_to_us(memory, packet, tables):
+        _open_frame(memory, packet, tables)
+
+
+@inline
+def _open_frame(memory: Bytes, packet: Row, tables: Tables) -> None:
+    kind = load16(memory, packet.at + 12)
+    if kind == ARP:
+        punt(packet, Punt.ARP)
+    elif packet.routed == GROUP:
+        drop(packet, Drop.BROADCAST)
+    elif kind == VLAN:
+        drop(packet, Drop.UNKNOWN_VLAN)
+    elif kind != IPV4:
+        drop(packet, Drop.NOT_IP)
+    else:
+        _open_packet(memory, packet, tables)
+
+
+@inline
+def _open_packet(memory: Bytes, packet: Row, tables: Tables) -> None:
+    """Check the outer IPv4 header, and find the UDP header behind it."""
+    at = packet.l3
+    header = header_of(memory, at, packet.first_length - ETHERNET_BYTES, packet.length - ETHERNET_BYTES)
+    if header < 0:
+        fail(packet, header)
+        return
+    target = load32(memory, at + 16)
+    own = tables.ports[place(packet.in_port), PORT_ADDRESS]
+    if target == 0 or (target != own and target != tables.own[OWN_TAKEN_VTEP]):
+        drop(packet, Drop.NOT_FOR_US)
+        return
+    protocol = load8(memory, at + 9)
+    is_fragment = load16(memory, at + 6) & (MORE_FRAGMENTS | OFFSET) != 0
+    udp = at + header
+    there = packet.at + packet.first_length - udp
+    count = load16(memory, at + 2) - header
+    if protocol == ICMP and not is_fragment:
+        punt(packet, Punt.FOR_GATEWAY)
+    elif protocol != UDP:
+        drop(packet, Drop.NOT_FOR_US)
+    elif is_fragment:
+        drop(packet, Drop.BAD_VXLAN)
+    elif count < 8 or there < 8:
+        drop(packet, Drop.TOO_SHORT)
+    elif load16(memory, udp + 2) != VXLAN_PORT:
+        drop(packet, Drop.NOT_FOR_US)
+    elif tables.own[OWN_ACTIVE] == 0:
+        drop(packet, Drop.STANDBY)
+    else:
+        _open_tunnel(memory, packet, tables, udp, count)
+
+
+@inline
+def _open_tunnel(memory: Bytes, packet: Row, tables: Tables, udp: int, count: int) -> None:
+    """Check the VXLAN header and where it comes from, and move the row to the inner frame."""
+    there = packet.at + packet.first_length - udp
+    offset = inner_of(memory, udp, there, count)
+    if offset < 0:
+        drop(packet, Drop.TOO_SHORT if offset == SHORT else Drop.BAD_VXLAN)
+        return
+    vni = vni_of(memory, udp)
+    vpc = row1(tables.vnis, vni)
+    if vpc == EMPTY:
+        drop(packet, Drop.UNKNOWN_VNI)
+        return
+    source = load32(memory, packet.l3 + 12)
+    if row2(tables.vteps, vni, source) == EMPTY:
+        drop(packet, Drop.UNKNOWN_VTEP)
+        return
+    packet.outer_source = source
+    packet.outer_ecn = load8(memory, packet.l3 + 1) & 3
+    packet.vni = vni
+    packet.vpc = vpc
+    _move(packet, udp + offset, load16(memory, udp + 4) - offset)
+    if packet.node >= 0 and target_mac(memory, packet.at) != tables.vpcs[place(vpc)].gateway_mac:
+        packet.routed = GROUP if is_group(memory, packet.at) else BRIDGED
+
+
+@inline
+def _move(packet: Row, inner: int, length: int) -> None:
+    """Let the row speak of `length` bytes from `inner` on; of a frame in several buffers they have to be all."""
+    taken = inner - packet.at
+    if length < ETHERNET_BYTES or packet.first_length - taken < ETHERNET_BYTES:
+        drop(packet, Drop.TOO_SHORT)
+        return
+    if packet.length == packet.first_length:
+        packet.first_length = length
+    elif packet.length - taken == length:
+        packet.first_length -= taken
+    else:
+        drop(packet, Drop.BAD_VXLAN)
+        return
+    packet.length = length
+    packet.at = inner
+    packet.l3 = inner + ETHERNET_BYTES
+    packet.l4 = packet.l3

@@ -1,0 +1,121 @@
+"""End connections that were idle for too long, a few with each call.
+
+A round over all rows ever used takes ROUND_NS, however often the data process calls: each call looks at as many as the
+time since the last one is worth, AT_ONCE at most. So a connection lives its time-out and a round more at most.
+Packets whose fragments did not all come go the same way, so that they count against nobody any more.
+A look also tells the partner of connections that had packets since the last one.
+"""
+
+from dataplane.gateway.elements.fragments import forget_fragment
+from dataplane.gateway.memory.connections import end_connection
+from dataplane.gateway.memory.journal import note
+from dataplane.gateway.memory.state import (
+    AGED_ENDED,
+    AGED_NEXT,
+    AGED_NS,
+    FRAGMENTS_AGED_NS,
+    FRAGMENTS_HELD,
+    FRAGMENTS_NEXT,
+    JOURNAL_ON,
+    PAIRS_USED,
+    UPDATED,
+    State,
+)
+from dataplane.gateway.tables.schema import (
+    CLOSING,
+    ESTABLISHED,
+    FROM_PARTNER,
+    OWN_FRAGMENT_TIMEOUT_S,
+    OWN_ICMP_TIMEOUT_S,
+    OWN_OTHER_TIMEOUT_S,
+    OWN_TCP_TIMEOUT_S,
+    OWN_TCP_TRANSITORY_S,
+    OWN_UDP_TIMEOUT_S,
+    OWN_UDP_UNANSWERED_S,
+    SEEN_REPLY,
+    Tables,
+)
+from dataplane.jit import Row, element, inline, kernel
+from dataplane.packet.transport import ICMP, ICMPV6, TCP, UDP
+
+SECOND_NS = 1_000_000_000
+ROUND_NS = 4 * SECOND_NS
+AT_ONCE = 256
+
+
+@inline
+def timeout_s(tables: Tables, protocol: int, flags: int) -> int:
+    """Return how long a connection may be idle."""
+    if protocol == TCP:
+        lasting = flags & (ESTABLISHED | CLOSING) == ESTABLISHED
+        return tables.own[OWN_TCP_TIMEOUT_S if lasting else OWN_TCP_TRANSITORY_S]
+    if protocol == UDP:
+        return tables.own[OWN_UDP_TIMEOUT_S if flags & SEEN_REPLY else OWN_UDP_UNANSWERED_S]
+    if protocol in (ICMP, ICMPV6):
+        return tables.own[OWN_ICMP_TIMEOUT_S]
+    return tables.own[OWN_OTHER_TIMEOUT_S]
+
+
+@kernel
+def age(tables: Tables, state: State, now_ns: int) -> int:
+    """Look at the pairs that are due, between two bursts; return how many connections ended."""
+    counts = state.counts
+    _age_fragments(tables, state, now_ns)
+    used = counts[PAIRS_USED]
+    elapsed_ns = min(now_ns - counts[AGED_NS], ROUND_NS)
+    if used == 0 or elapsed_ns < 0:
+        counts[AGED_NS] = now_ns
+        return 0
+    due = elapsed_ns * used // ROUND_NS
+    if due == 0:
+        return 0
+    counts[AGED_NS] = now_ns
+    ended = 0
+    for _ in range(min(due, AT_ONCE)):
+        pair = counts[AGED_NEXT]
+        counts[AGED_NEXT] = pair + 1 if pair + 1 < used else 0
+        if pair < used and state.connections[2 * pair].key != 0:
+            ended += _look(tables, state, 2 * pair, now_ns)
+    counts[AGED_ENDED] += ended
+    return ended
+
+
+@element
+def _age_fragments(tables: Tables, state: State, now_ns: int) -> None:
+    """Look at the rows of fragments that are due."""
+    counts, size = state.counts, state.fragments.shape[0]
+    elapsed_ns = min(now_ns - counts[FRAGMENTS_AGED_NS], ROUND_NS)
+    if counts[FRAGMENTS_HELD] == 0 or elapsed_ns < 0:
+        counts[FRAGMENTS_AGED_NS] = now_ns
+        return
+    due = elapsed_ns * size // ROUND_NS
+    if due == 0:
+        return
+    counts[FRAGMENTS_AGED_NS] = now_ns
+    oldest_ns = now_ns - tables.own[OWN_FRAGMENT_TIMEOUT_S] * SECOND_NS
+    for _ in range(min(due, AT_ONCE)):
+        slot = counts[FRAGMENTS_NEXT]
+        counts[FRAGMENTS_NEXT] = slot + 1 if slot + 1 < size else 0
+        if state.fragments[slot].vni != 0 and state.fragments[slot].seen_ns < oldest_ns:
+            forget_fragment(state, slot)
+
+
+@inline
+def _look(tables: Tables, state: State, row: int, now_ns: int) -> int:
+    """Look at one connection; return 1 where it ends."""
+    forward, back = state.connections[row], state.connections[row + 1]
+    idle_ns = now_ns - max(forward.last_seen_ns, back.last_seen_ns)
+    if idle_ns > timeout_s(tables, forward.key >> 24 & 0xFF, forward.flags) * SECOND_NS:
+        end_connection(state, row)
+        return 1
+    if state.counts[JOURNAL_ON] and forward.flags & FROM_PARTNER == 0:
+        _tell(state, forward, back, row, idle_ns)
+    return 0
+
+
+@inline
+def _tell(state: State, forward: Row, back: Row, row: int, idle_ns: int) -> None:
+    if forward.packets != forward.seen_packets or back.packets != back.seen_packets:
+        forward.seen_packets = forward.packets
+        back.seen_packets = back.packets
+        note(state, UPDATED, row, idle_ns)

@@ -1,0 +1,303 @@
+"""The table of connections: find, make, end.
+
+A connection is a pair of rows (`schema.CONNECTION`), 2 n and 2 n + 1, that never move: the direction of who opened it
+and that of the answers. Each row's key is a packet as it arrives, so that a translated connection is found from either
+side by the same search. Keys carry the VNI (OUTSIDE for what does not come from a VPC): two tenants with the same
+addresses have different keys, and nothing is ever found without one. Of a generation's tables a row names `next_hop`
+alone, which holds for `generation` and no other.
+
+Limits: a connection is refused where no pair of rows is free, where the endpoint that it counts against has its share
+already (who opened it; the one that it is opened to where that comes from outside), where that one's VPC has its share
+(`shares`), or where both buckets of a key are full (`buckets`). Nothing that lives is ever pushed out.
+
+Packets of a burst name rows until they are rewritten, so the rows of what ends stay as they are, and are not given to
+another connection, until the next burst.
+"""
+
+from dataplane.engine.hashing import mixed3, mixed5
+from dataplane.gateway.memory.buckets import ROW, SLOTS, first_slot, give_back, likely_slot, put, take_out, take_row
+from dataplane.gateway.memory.journal import note
+from dataplane.gateway.memory.mappings import forget
+from dataplane.gateway.memory.shares import CONNECTIONS, LIMITED, charge, discharge
+from dataplane.gateway.memory.state import (
+    ENDED,
+    OWNERS_BACK,
+    PAIRS_BACK,
+    PAIRS_HELD,
+    PAIRS_USED,
+    SEED,
+    UPDATED,
+    State,
+    empty_state,
+)
+from dataplane.gateway.tables.lookup import place
+from dataplane.gateway.tables.schema import FROM_PARTNER, OUTSIDE, REPLY
+from dataplane.jit import Row, element, inline, kernel
+from dataplane.packet.intrinsics import prefetch, prefetch_to_write
+
+__all__ = ["LIMITED", "State", "connect", "empty_state", "end_connection", "find_connection", "release_ended"]
+
+SECOND_LINE = 64
+"""Of the cache lines of a row the one with what packets are changed to, and counted."""
+VNI = 0xFF_FFFF
+NOWHERE = -1
+
+
+@inline
+def key_of(ports: int, protocol: int, vni: int) -> int:
+    """Return `key` of a row."""
+    return ports << 32 | protocol << 24 | vni
+
+
+@inline
+def swapped(ports: int) -> int:
+    """Return the ports of an answer."""
+    return (ports & 0xFFFF) << 16 | ports >> 16 & 0xFFFF
+
+
+@inline
+def hash_of(row: Row, seed: int) -> int:
+    """Return the hash under which a row of a connection is found."""
+    return mixed5(row.source_hi, row.source_lo, row.target_hi, row.target_lo, row.key, seed)
+
+
+@inline
+def find_connection(state: State, source_hi: int, source_lo: int, target_hi: int, target_lo: int, key: int) -> int:
+    """Return the row of a packet as it arrives, or NOWHERE."""
+    hashed = mixed5(source_hi, source_lo, target_hi, target_lo, key, state.counts[SEED])
+    for bucket in range(2):
+        at = first_slot(state.slots, hashed, bucket)
+        for slot in range(at, at + SLOTS):
+            entry = state.slots[slot]
+            if entry == 0:
+                break
+            if entry >> 32 == hashed >> 32:
+                row = state.connections[(entry & ROW) - 1]
+                if (
+                    row.key == key
+                    and row.source_lo == source_lo
+                    and row.target_lo == target_lo
+                    and row.source_hi == source_hi
+                    and row.target_hi == target_hi
+                ):
+                    return (entry & ROW) - 1
+    return NOWHERE
+
+
+@inline
+def look_ahead(state: State, hashed: int) -> None:
+    """Begin to load what a search for a hash will read first."""
+    prefetch(state.slots, first_slot(state.slots, hashed, 0), 0)
+
+
+@inline
+def look_further(state: State, hashed: int) -> int:
+    """Begin to load the row that a search for a hash will find most likely; return it, or NOWHERE.
+
+    Its key says whether it is the one: where two slots have the same part of the hash it may be neither.
+    """
+    slot = likely_slot(state.slots, hashed)
+    entry = state.slots[place(slot)] if slot >= 0 else 0
+    if entry == 0:
+        return NOWHERE
+    row = (entry & ROW) - 1
+    prefetch_to_write(state.connections, row, 0)
+    prefetch_to_write(state.connections, row, SECOND_LINE)
+    return row
+
+
+@inline
+def is_of(row: Row, packet: Row, key: int) -> bool:
+    """Whether a row is that of a packet, whose `key` this is, as it arrived."""
+    return (
+        row.key == key
+        and row.source_lo == packet.source_lo
+        and row.target_lo == packet.target_lo
+        and row.source_hi == packet.source_hi
+        and row.target_hi == packet.target_hi
+    )
+
+
+@inline
+def _find_owner(state: State, hashed: int, vni: int, hi: int, lo: int) -> int:
+    for bucket in range(2):
+        at = first_slot(state.owner_index, hashed, bucket)
+        for slot in range(at, at + SLOTS):
+            entry = state.owner_index[slot]
+            if entry == 0:
+                break
+            row = (entry & ROW) - 1
+            if state.owners[row, 0] == vni and state.owners[row, 1] == hi and state.owners[row, 2] == lo:
+                return row
+    return NOWHERE
+
+
+@element
+def _charge(state: State, limit: int, percent: int, vni: int, hi: int, lo: int) -> int:
+    """Count a connection against an endpoint and its VPC; return the endpoint's row.
+
+    Or NOWHERE where that is too many for the endpoint, LIMITED where it is for the VPC.
+    """
+    free = state.pairs.shape[0] - state.counts[PAIRS_USED] + state.counts[PAIRS_BACK]
+    account = charge(state, CONNECTIONS, vni, free, percent)
+    if account < 0:
+        return account
+    owner = _charge_endpoint(state, limit, vni, hi, lo)
+    if owner == NOWHERE:
+        discharge(state, account)
+    else:
+        state.owners[owner, 4] = account
+    return owner
+
+
+@inline
+def _charge_endpoint(state: State, limit: int, vni: int, hi: int, lo: int) -> int:
+    hashed = mixed3(vni ^ state.counts[SEED], hi, lo)
+    owner = _find_owner(state, hashed, vni, hi, lo)
+    if owner == NOWHERE:
+        owner = take_row(state.owners_back, state.counts, OWNERS_BACK)
+        if owner == NOWHERE:
+            return NOWHERE
+        if not put(state.owner_index, hashed, owner):
+            give_back(state.owners_back, state.counts, OWNERS_BACK, owner)
+            return NOWHERE
+        state.owners[owner, 0] = vni
+        state.owners[owner, 1] = hi
+        state.owners[owner, 2] = lo
+        state.owners[owner, 3] = 0
+    if state.owners[owner, 3] >= max(limit, 1):
+        return NOWHERE
+    state.owners[owner, 3] += 1
+    return owner
+
+
+@element
+def _discharge(state: State, owner: int) -> None:
+    """Count one connection less against an endpoint and its VPC."""
+    discharge(state, state.owners[owner, 4])
+    state.owners[owner, 3] -= 1
+    if state.owners[owner, 3] == 0:
+        vni = state.owners[owner, 0] ^ state.counts[SEED]
+        hashed = mixed3(vni, state.owners[owner, 1], state.owners[owner, 2])
+        take_out(state.owner_index, hashed, owner)
+        give_back(state.owners_back, state.counts, OWNERS_BACK, owner)
+
+
+@inline
+def _complete_draft(state: State) -> None:
+    """Write the second row of the draft, the answers, from the first."""
+    forward, back = state.draft[0], state.draft[1]
+    key = forward.key
+    back.source_hi = forward.new_target_hi
+    back.source_lo = forward.new_target_lo
+    back.target_hi = forward.new_source_hi
+    back.target_lo = forward.new_source_lo
+    back.key = key_of(swapped(forward.new_ports), key >> 24 & 0xFF, forward.out_vni)
+    back.new_source_hi = forward.target_hi
+    back.new_source_lo = forward.target_lo
+    back.new_target_hi = forward.source_hi
+    back.new_target_lo = forward.source_lo
+    back.new_ports = swapped(key >> 32 & 0xFFFF_FFFF)
+    back.out_vni = key & VNI
+    back.flags = forward.flags | REPLY
+    back.generation = forward.generation
+
+
+@inline
+def _copy(to: Row, draft: Row, pair: int, owner: int, now_ns: int) -> None:
+    to.source_hi = draft.source_hi
+    to.source_lo = draft.source_lo
+    to.target_hi = draft.target_hi
+    to.target_lo = draft.target_lo
+    to.key = draft.key
+    to.new_source_hi = draft.new_source_hi
+    to.new_source_lo = draft.new_source_lo
+    to.new_target_hi = draft.new_target_hi
+    to.new_target_lo = draft.new_target_lo
+    to.new_ports = draft.new_ports
+    to.flags = draft.flags
+    to.pair = pair
+    to.mapping = draft.mapping
+    to.next_hop = draft.next_hop
+    to.generation = draft.generation
+    to.out_vni = draft.out_vni
+    to.last_seen_ns = now_ns
+    to.packets = 0
+    to.bytes = 0
+    to.seen_packets = 0
+    to.owner = owner
+
+
+@kernel
+def connect(state: State, limit: int, percent: int, now_ns: int) -> int:
+    """Make the connection in the draft, whose first row is given; return that row.
+
+    Or NOWHERE where there is no room or the endpoint has its `limit`, LIMITED where its VPC has its share (`shares`).
+
+    The mappings that the draft names are the connection's from then on: the caller counted the references, and takes
+    them back where it is refused. Where the answers' key is already one of an older generation's, that one ends.
+    """
+    _complete_draft(state)
+    forward, back = state.draft[0], state.draft[1]
+    other = find_connection(state, back.source_hi, back.source_lo, back.target_hi, back.target_lo, back.key)
+    if other != NOWHERE:
+        if state.connections[other].generation == forward.generation:
+            return NOWHERE
+        end_connection(state, other)
+    if forward.key & VNI == OUTSIDE:
+        owner = _charge(state, limit, percent, forward.out_vni, forward.new_target_hi, forward.new_target_lo)
+    else:
+        owner = _charge(state, limit, percent, forward.key & VNI, forward.source_hi, forward.source_lo)
+    if owner < 0:
+        return owner
+    pair = take_row(state.pairs, state.counts, PAIRS_BACK)
+    if pair == NOWHERE:
+        _discharge(state, owner)
+        return NOWHERE
+    row, seed = 2 * pair, state.counts[SEED]
+    _copy(state.connections[row], forward, row + 1, owner, now_ns)
+    _copy(state.connections[row + 1], back, row, owner, now_ns)
+    if not put(state.slots, hash_of(forward, seed), row):
+        _undo(state, pair, owner)
+        return NOWHERE
+    if not put(state.slots, hash_of(back, seed), row + 1):
+        take_out(state.slots, hash_of(forward, seed), row)
+        _undo(state, pair, owner)
+        return NOWHERE
+    note(state, UPDATED, row, 0)
+    return row
+
+
+@inline
+def _undo(state: State, pair: int, owner: int) -> None:
+    state.connections[2 * pair].key = 0
+    state.connections[2 * pair + 1].key = 0
+    give_back(state.pairs, state.counts, PAIRS_BACK, pair)
+    _discharge(state, owner)
+
+
+@kernel
+def end_connection(state: State, row: int) -> None:
+    """End the connection that a row is of: its rows, its references to mappings, its place in its owner's share."""
+    if state.connections[row].flags & FROM_PARTNER == 0:
+        note(state, ENDED, row, 0)
+    pair = row >> 1
+    for side in range(2 * pair, 2 * pair + 2):
+        each = state.connections[side]
+        take_out(state.slots, hash_of(each, state.counts[SEED]), side)
+        if each.mapping >= 0:
+            forget(state, each.mapping)
+        each.mapping = NOWHERE
+        each.key = 0
+    _discharge(state, state.connections[row].owner)
+    state.counts[PAIRS_HELD] += 1
+    state.pairs[state.pairs.shape[0] - state.counts[PAIRS_HELD]] = pair
+
+
+@inline
+def release_ended(state: State) -> None:
+    """Let pairs that ended be taken again: when no packet is under way that names their rows."""
+    while state.counts[PAIRS_HELD] > 0:
+        pair = state.pairs[state.pairs.shape[0] - state.counts[PAIRS_HELD]]
+        state.counts[PAIRS_HELD] -= 1
+        give_back(state.pairs, state.counts, PAIRS_BACK, pair)

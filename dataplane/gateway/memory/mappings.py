@@ -1,0 +1,292 @@
+"""NAT mappings: which public port is whose, so that an endpoint's port is the same towards everyone.
+
+RFC 4787, and RFC 5382 and 5508 where they say the same of TCP and of ICMP identifiers:
+
+- REQ-1, endpoint-independent mapping: found by the endpoint's address and port, whoever the remote is.
+- REQ-3, no port overloading: a bit for each port of each public address and protocol, whichever VPCs share it; a port
+  of 0 to 1,023 stays in that range where the share of ports allows, one of 1,024 to 65,535 always.
+- REQ-4, parity: the endpoint's own port where it is free, else one of the same parity, else any.
+- REQ-2, paired pooling: a VPC has one public address.
+- RFC 7857, 9: where it cannot be the endpoint's own port, it is none that anybody could guess (RFC 6056): the search
+  begins where a hash says, of which one word is known to this gateway alone (`state.SEED`).
+- The mapping lives as long as a connection does that uses it (REQ-5, REQ-6: packets either way refresh it).
+
+Protocols without ports have one mapping a public address, under port 0: one endpoint at a time. Of two gateways that
+share the ports the one with the port 1,024 gives it. UDP port 4791 is never given: an answer to it would look like
+RoCEv2, which is not translated.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from dataplane.engine.hashing import mixed2, mixed3
+from dataplane.gateway.memory.buckets import ROW, SLOTS, first_slot, give_back, put, take_out, take_row
+from dataplane.gateway.memory.shares import MAPPINGS, PORTS, charge, discharge
+from dataplane.gateway.memory.state import BITMAP_WORDS, MAPPINGS_BACK, MAPPINGS_USED, POOLS_BACK, SEED, State
+from dataplane.jit import Grid, element, inline
+from dataplane.packet.transport import ICMP, TCP, UDP
+
+NO_MAPPING = -1
+VNI = 0xFF_FFFF
+ROCE_PORT = 4791
+FIRST_UNPRIVILEGED = 1024
+LAST_PORT = 65535
+EVEN_BITS, ODD_BITS = np.uint64(0x5555_5555_5555_5555), np.uint64(0xAAAA_AAAA_AAAA_AAAA)
+_0, _1 = np.uint64(0), np.uint64(1)
+_ALL = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
+
+
+@inline
+def _find_out(state: State, hashed: int, inside: int, key: int, public: int) -> int:
+    for bucket in range(2):
+        at = first_slot(state.mapping_out, hashed, bucket)
+        for slot in range(at, at + SLOTS):
+            entry = state.mapping_out[slot]
+            if entry == 0:
+                break
+            row = state.mappings[(entry & ROW) - 1]
+            if row.inside == inside and row.key == key and row.public == public:
+                return (entry & ROW) - 1
+    return NO_MAPPING
+
+
+@element
+def mapping_from(state: State, public: int, port: int, protocol: int) -> int:
+    """Return the mapping of a public address and port, or NO_MAPPING."""
+    hashed = mixed3(public ^ state.counts[SEED], port, protocol)
+    for bucket in range(2):
+        at = first_slot(state.mapping_in, hashed, bucket)
+        for slot in range(at, at + SLOTS):
+            entry = state.mapping_in[slot]
+            if entry == 0:
+                break
+            row = state.mappings[(entry & ROW) - 1]
+            if row.public == public and row.public_port == port and row.key >> 24 & 0xFF == protocol:
+                return (entry & ROW) - 1
+    return NO_MAPPING
+
+
+@element
+def mapping_for(
+    state: State, inside: int, key: int, public: int, first: int, last: int, wanted: int, percent: int, of_ports: int
+) -> int:
+    """Return the mapping of an endpoint's address and port, made where there is none, with one more reference.
+
+    Args:
+        state: the mappings.
+        inside: the endpoint's IPv4 address.
+        key: port or ICMP identifier << 32 | protocol << 24 | VNI.
+        public: the address outside.
+        first: of the ports that may be given.
+        last: of them.
+        wanted: the public port that it must have (a partner gave it), or -1.
+        percent: the VPC's share of the mappings (`shares`).
+        of_ports: its share of the ports of the public address.
+
+    Returns:
+        A row. NO_MAPPING: ports or rows are used up, or the wanted port is another's; LIMITED: the VPC has its share.
+    """
+    hashed = mixed3(inside ^ state.counts[SEED], key, public)
+    found = _find_out(state, hashed, inside, key, public)
+    if found != NO_MAPPING:
+        if wanted >= 0 and state.mappings[found].public_port != wanted:
+            return NO_MAPPING
+        state.mappings[found].references += 1
+        return found
+    protocol = key >> 24 & 0xFF
+    pool = _pool_of(state, public << 8 | protocol)
+    if pool == NO_MAPPING:
+        return NO_MAPPING
+    port = wanted
+    if wanted < 0:
+        port = _free_port(state, pool, key >> 32, protocol, first, last, hashed)
+    elif _bit(state.port_bits, pool, wanted):
+        port = NO_MAPPING
+    if port < 0:
+        _leave_pool(state, pool)
+        return NO_MAPPING
+    account, port_account = _charge(state, key & VNI, pool, last - first + 1, percent, of_ports)
+    row = account if account < 0 else _made(state, hashed, pool, inside, key, public, port)
+    if row >= 0:
+        state.mappings[row].account = account
+        state.mappings[row].port_account = port_account
+        return row
+    if account >= 0:
+        discharge(state, account)
+        discharge(state, port_account)
+    _leave_pool(state, pool)
+    return row
+
+
+@inline
+def _made(state: State, hashed: int, pool: int, inside: int, key: int, public: int, port: int) -> int:
+    """Return a new mapping with a port of its pool, or NO_MAPPING where there is no room."""
+    row = take_row(state.mappings_back, state.counts, MAPPINGS_BACK)
+    if row == NO_MAPPING:
+        return NO_MAPPING
+    if not _index(state, row, hashed, mixed3(public ^ state.counts[SEED], port, key >> 24 & 0xFF)):
+        give_back(state.mappings_back, state.counts, MAPPINGS_BACK, row)
+        return NO_MAPPING
+    mapping = state.mappings[row]
+    mapping.inside = inside
+    mapping.key = key
+    mapping.public = public
+    mapping.public_port = port
+    mapping.references = 1
+    mapping.pool = pool
+    _set_bit(state.port_bits, pool, port)
+    state.pools[pool, 1] += 1
+    return row
+
+
+@inline
+def _charge(state: State, vni: int, pool: int, ports: int, percent: int, of_ports: int) -> tuple[int, int]:
+    """Count a mapping and its port against a VPC; return both accounts, or in place of the first why not."""
+    free = state.mappings.shape[0] - state.counts[MAPPINGS_USED] + state.counts[MAPPINGS_BACK]
+    account = charge(state, MAPPINGS, vni, free, percent)
+    if account < 0:
+        return account, account
+    port_account = charge(state, PORTS + state.pools[pool, 0], vni, ports - state.pools[pool, 1], of_ports)
+    if port_account < 0:
+        discharge(state, account)
+        return port_account, port_account
+    return account, port_account
+
+
+@element
+def forget(state: State, row: int) -> None:
+    """Take one reference back; the last one ends the mapping and frees its port."""
+    mapping = state.mappings[row]
+    mapping.references -= 1
+    if mapping.references > 0:
+        return
+    protocol = mapping.key >> 24 & 0xFF
+    seed = state.counts[SEED]
+    take_out(state.mapping_out, mixed3(mapping.inside ^ seed, mapping.key, mapping.public), row)
+    take_out(state.mapping_in, mixed3(mapping.public ^ seed, mapping.public_port, protocol), row)
+    discharge(state, mapping.account)
+    discharge(state, mapping.port_account)
+    _clear_bit(state.port_bits, mapping.pool, mapping.public_port)
+    state.pools[mapping.pool, 1] -= 1
+    _leave_pool(state, mapping.pool)
+    mapping.key = 0
+    give_back(state.mappings_back, state.counts, MAPPINGS_BACK, row)
+
+
+@inline
+def _index(state: State, row: int, out: int, back: int) -> bool:
+    if not put(state.mapping_out, out, row):
+        return False
+    if not put(state.mapping_in, back, row):
+        take_out(state.mapping_out, out, row)
+        return False
+    return True
+
+
+@element
+def _pool_of(state: State, key: int) -> int:
+    """Return the ports of a public address and protocol, made where there are none yet, or NO_MAPPING."""
+    hashed = mixed2(key, 0)
+    for bucket in range(2):
+        at = first_slot(state.pool_index, hashed, bucket)
+        for slot in range(at, at + SLOTS):
+            entry = state.pool_index[slot]
+            if entry == 0:
+                break
+            if state.pools[(entry & ROW) - 1, 0] == key:
+                return (entry & ROW) - 1
+    pool = take_row(state.pools_back, state.counts, POOLS_BACK)
+    if pool == NO_MAPPING:
+        return NO_MAPPING
+    if not put(state.pool_index, hashed, pool):
+        give_back(state.pools_back, state.counts, POOLS_BACK, pool)
+        return NO_MAPPING
+    state.pools[pool, 0] = key
+    state.pools[pool, 1] = 0
+    for word in range(BITMAP_WORDS):
+        state.port_bits[pool, word] = 0
+    if key & 0xFF == UDP:
+        _set_bit(state.port_bits, pool, ROCE_PORT)
+    return pool
+
+
+@inline
+def _leave_pool(state: State, pool: int) -> None:
+    """Free a pool of which no port is in use."""
+    if state.pools[pool, 1] == 0:
+        take_out(state.pool_index, mixed2(state.pools[pool, 0], 0), pool)
+        give_back(state.pools_back, state.counts, POOLS_BACK, pool)
+
+
+@element
+def _free_port(state: State, pool: int, port: int, protocol: int, first: int, last: int, start: int) -> int:
+    """Return a free port for an endpoint's port, or NO_MAPPING."""
+    if protocol != TCP and protocol != UDP and protocol != ICMP:
+        free = first <= FIRST_UNPRIVILEGED <= last and not _bit(state.port_bits, pool, 0)
+        return 0 if free else NO_MAPPING
+    if state.pools[pool, 1] >= last - first + 1:
+        return NO_MAPPING
+    low, high = first, last
+    if protocol != ICMP:
+        if port < FIRST_UNPRIVILEGED and first < FIRST_UNPRIVILEGED:
+            low, high = max(first, 1), min(last, FIRST_UNPRIVILEGED - 1)
+        else:
+            low = max(first, FIRST_UNPRIVILEGED)
+    if high > LAST_PORT or low > high:
+        return NO_MAPPING
+    if low <= port <= high and not _bit(state.port_bits, pool, port):
+        return port
+    start = low + (mixed2(start, state.counts[SEED]) >> 8) % (high - low + 1)
+    same, other = (ODD_BITS, EVEN_BITS) if port & 1 else (EVEN_BITS, ODD_BITS)
+    found = _scan(state.port_bits, pool, low, high, start, same)
+    if found < 0:
+        found = _scan(state.port_bits, pool, low, high, start, other)
+    if found < 0 and high < FIRST_UNPRIVILEGED <= last:  # a low port is better changed to a high one than refused
+        start = FIRST_UNPRIVILEGED + start * 64 % (last - FIRST_UNPRIVILEGED + 1)
+        found = _scan(state.port_bits, pool, FIRST_UNPRIVILEGED, last, start, same | other)
+    return found
+
+
+@element
+def _scan(bits: Grid, pool: int, low: int, high: int, start: int, parity: Any) -> int:
+    """Return the first free port from `start` on, round to it, or NO_MAPPING."""
+    first_word, words = low >> 6, (high >> 6) - (low >> 6) + 1
+    for step in range(words + 1):  # the word of `start` is looked at twice: from it on, and at last as a whole
+        word = first_word + ((start >> 6) - first_word + step) % words
+        free = ~np.uint64(bits[pool, word]) & np.uint64(parity)
+        if step == 0:
+            free &= _ALL << np.uint64(start & 63)
+        if word == low >> 6:
+            free &= _ALL << np.uint64(low & 63)
+        if word == high >> 6:
+            free &= _ALL >> np.uint64(63 - (high & 63))
+        if free != _0:
+            return word << 6 | _lowest(free)
+    return NO_MAPPING
+
+
+@inline
+def _lowest(word: Any) -> Any:
+    """Return the number of the lowest bit of an unsigned word that is set."""
+    left, bit = np.uint64(word), np.int64(0)
+    for width in (32, 16, 8, 4, 2, 1):
+        if left & ((_1 << np.uint64(width)) - _1) == _0:
+            left >>= np.uint64(width)
+            bit += width
+    return bit
+
+
+@inline
+def _bit(bits: Grid, pool: int, port: int) -> bool:
+    return bits[pool, port >> 6] >> (port & 63) & 1 != 0
+
+
+@inline
+def _set_bit(bits: Grid, pool: int, port: int) -> None:
+    bits[pool, port >> 6] |= 1 << (port & 63)
+
+
+@inline
+def _clear_bit(bits: Grid, pool: int, port: int) -> None:
+    bits[pool, port >> 6] &= ~(1 << (port & 63))

@@ -1,0 +1,188 @@
+"""What one gateway of a pair tells the other of its connections, so that either can go on with both's.
+
+`collect` hands over what happened since the last look: new connections, what TCP reached, packets seen (each round of
+`ageing`), ends. `take_in` makes the partner's connections here: FROM_PARTNER, with their NAT mappings and of no
+generation, so that the first packet that comes here is admitted anew, and finds its mapping.
+
+A connection that packets came for here is nobody else's to end. A record about a key or a public port that is another
+connection's here is refused and counted; so is one for which there is no room. A VPC's share (`shares`) is the
+partner's business: what it told counts against it, and is never refused for it.
+"""
+
+from dataplane.gateway.memory.connections import NOWHERE, VNI, connect, end_connection, find_connection
+from dataplane.gateway.memory.journal import describe
+from dataplane.gateway.memory.mappings import NO_MAPPING, forget, mapping_for
+from dataplane.gateway.memory.shares import WHOLE_PERCENT as ALL
+from dataplane.gateway.memory.state import (
+    ENDED,
+    JOURNAL_HEAD,
+    JOURNAL_ON,
+    JOURNAL_TAIL,
+    PAIRS_USED,
+    PARTNER_REFUSED,
+    RESEND_ALL,
+    RESEND_LEFT,
+    UPDATED,
+    State,
+)
+from dataplane.gateway.tables.schema import DECIDED, FROM_PARTNER, OWN_PER_ENDPOINT, REPLY, Tables
+from dataplane.jit import Row, Rows, inline, kernel
+
+V4 = 0xFFFF_FFFF
+ALL_FLAGS = 0xFF
+NO_GENERATION = -1
+
+
+@kernel
+def begin_telling(state: State) -> None:
+    """Begin to tell a partner, from all connections that there are on.
+
+    Also those that it told itself: it may have died since, and would miss them if this one died as well.
+    """
+    state.counts[JOURNAL_ON] = 1
+    state.counts[RESEND_ALL] = 1
+    state.counts[JOURNAL_TAIL] = state.counts[JOURNAL_HEAD]
+    state.counts[RESEND_LEFT] = state.counts[PAIRS_USED]
+
+
+@kernel
+def stop_telling(state: State) -> None:
+    """Tell no partner any more."""
+    state.counts[JOURNAL_ON] = 0
+    state.counts[RESEND_LEFT] = 0
+
+
+@kernel
+def collect(state: State, records: Rows, now_ns: int) -> int:
+    """Write what a partner is to be told next into RECORD rows; return how many. Between two bursts.
+
+    Fewer than there are rows: that is all for now.
+    """
+    counts, found = state.counts, 0
+    while found < records.shape[0] and counts[JOURNAL_TAIL] < counts[JOURNAL_HEAD]:
+        record = state.journal[counts[JOURNAL_TAIL] & (state.journal.shape[0] - 1)]
+        describe(records[found], record.what, record, record.mapped, record.idle_ns)
+        records[found].flags = record.flags
+        counts[JOURNAL_TAIL] += 1
+        found += 1
+    while found < records.shape[0] and counts[RESEND_LEFT] > 0:
+        counts[RESEND_LEFT] -= 1
+        forward = state.connections[2 * counts[RESEND_LEFT]]
+        if forward.key == 0 or (forward.flags & FROM_PARTNER and not counts[RESEND_ALL]):
+            continue
+        back = state.connections[forward.pair]
+        idle_ns = now_ns - max(forward.last_seen_ns, back.last_seen_ns)
+        mapped = (1 if forward.mapping >= 0 else 0) | (2 if back.mapping >= 0 else 0)
+        describe(records[found], UPDATED, forward, mapped, idle_ns)
+        records[found].flags = forward.flags & ~FROM_PARTNER
+        found += 1
+    if counts[RESEND_LEFT] == 0:
+        counts[RESEND_ALL] = 0
+    return found
+
+
+@kernel
+def take_in(tables: Tables, state: State, records: Rows, count: int, now_ns: int) -> int:
+    """Take in `count` of a partner's records, between two bursts; return how many were refused."""
+    refused = 0
+    for number in range(count):
+        record = records[number]
+        row = find_connection(state, record.source_hi, record.source_lo, record.target_hi, record.target_lo, record.key)
+        if record.what == ENDED:
+            if row != NOWHERE and state.connections[row].flags & FROM_PARTNER:
+                end_connection(state, row)
+        elif record.what != UPDATED or not _is_sound(record):
+            refused += 1
+        elif row == NOWHERE:
+            refused += 0 if _make(tables, state, record, now_ns) else 1
+        elif not _refresh(state, record, row, now_ns):
+            refused += 1
+    state.counts[PARTNER_REFUSED] += refused
+    return refused
+
+
+@inline
+def _is_sound(record: Row) -> bool:
+    """Whether the words of a record are within what they stand for, so that no row that is made of them looks free."""
+    return (
+        record.key >> 24 & 0xFF != 0
+        and 0 <= record.new_ports <= V4
+        and 0 <= record.out_vni <= VNI
+        and 0 <= record.mapped <= 3
+        and record.flags & ~ALL_FLAGS == 0
+    )
+
+
+@inline
+def _refresh(state: State, record: Row, row: int, now_ns: int) -> bool:
+    """Take over what a partner saw of a connection that both know; False where they are two different ones."""
+    connection = state.connections[row]
+    if connection.flags & REPLY or connection.new_ports != record.new_ports or connection.out_vni != record.out_vni:
+        return False
+    if connection.new_source_lo != record.new_source_lo or connection.new_target_lo != record.new_target_lo:
+        return False
+    back = state.connections[connection.pair]
+    news = record.flags & ~(REPLY | FROM_PARTNER)
+    if connection.flags & FROM_PARTNER:
+        # The partner's word alone: also that it began anew after it had been closing.
+        connection.flags = news | FROM_PARTNER
+        back.flags = news | FROM_PARTNER | REPLY
+    else:
+        connection.flags |= news & ~DECIDED
+        back.flags |= news & ~DECIDED
+    connection.last_seen_ns = max(connection.last_seen_ns, now_ns - max(record.idle_ns, 0))
+    return True
+
+
+@inline
+def _make(tables: Tables, state: State, record: Row, now_ns: int) -> bool:
+    """Make a partner's connection; False where there is no room for it or for one of its mappings."""
+    forward, back = state.draft[0], state.draft[1]
+    forward.source_hi = record.source_hi
+    forward.source_lo = record.source_lo
+    forward.target_hi = record.target_hi
+    forward.target_lo = record.target_lo
+    forward.key = record.key
+    forward.new_source_hi = record.new_source_hi
+    forward.new_source_lo = record.new_source_lo
+    forward.new_target_hi = record.new_target_hi
+    forward.new_target_lo = record.new_target_lo
+    forward.new_ports = record.new_ports
+    forward.flags = record.flags & ~REPLY | FROM_PARTNER
+    forward.out_vni = record.out_vni
+    forward.generation = NO_GENERATION
+    forward.next_hop = NOWHERE
+    back.next_hop = NOWHERE
+    if not _take_mappings(state, record, forward, back):
+        return False
+    row = connect(state, tables.own[OWN_PER_ENDPOINT], ALL, now_ns - max(record.idle_ns, 0))
+    if row < 0:
+        if forward.mapping != NO_MAPPING:
+            forget(state, forward.mapping)
+        if back.mapping != NO_MAPPING:
+            forget(state, back.mapping)
+        return False
+    return True
+
+
+@inline
+def _take_mappings(state: State, record: Row, forward: Row, back: Row) -> bool:
+    """Take the public ports that a partner's connection has; False where one is another's."""
+    forward.mapping = NO_MAPPING
+    back.mapping = NO_MAPPING
+    low = record.key & V4
+    if record.mapped & 1:
+        key = (record.key >> 48 & 0xFFFF) << 32 | low
+        public, port = record.new_source_lo & V4, record.new_ports >> 16 & 0xFFFF
+        forward.mapping = mapping_for(state, record.source_lo & V4, key, public, 0, 0, port, ALL, ALL)
+        if forward.mapping < 0:
+            return False
+    if record.mapped & 2:
+        key = (record.new_ports & 0xFFFF) << 32 | low & ~VNI | record.out_vni
+        public, port = record.target_lo & V4, record.key >> 32 & 0xFFFF
+        back.mapping = mapping_for(state, record.new_target_lo & V4, key, public, 0, 0, port, ALL, ALL)
+        if back.mapping < 0:
+            if forward.mapping != NO_MAPPING:
+                forget(state, forward.mapping)
+            return False
+    return True

@@ -1,0 +1,1 @@
+"""The tables of one generation: their schema, and how kernels look rows up."""

@@ -1,0 +1,69 @@
+"""Find rows in the tables of a generation: open addressing as `engine.hashing` says, keys of one to three words.
+
+A search ends at a slot that is EMPTY, or after as many steps as there are slots, so that a table without an empty
+slot costs time and no more.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from dataplane.engine.hashing import mixed, mixed2, mixed3
+from dataplane.gateway.tables.schema import EMPTY
+from dataplane.jit import Grid, inline
+from dataplane.packet.intrinsics import prefetch
+
+
+@inline
+def place(row: int) -> Any:
+    """Return a row that is known not to be negative as an index, without the instructions that count from the end."""
+    return np.uint64(row)
+
+
+@inline
+def row1(grid: Grid, first: int) -> int:
+    """Return the row of a key of one word, or EMPTY."""
+    slots = grid.shape[0]
+    slot = mixed(first) & (slots - 1)
+    for _ in range(slots):
+        if grid[slot, 1] == EMPTY or grid[slot, 0] == first:
+            return grid[slot, 1]
+        slot = (slot + 1) & (slots - 1)
+    return EMPTY
+
+
+@inline
+def row2(grid: Grid, first: int, second: int) -> int:
+    """Return the row of a key of two words, or EMPTY."""
+    slots = grid.shape[0]
+    slot = mixed2(first, second) & (slots - 1)
+    for _ in range(slots):
+        if grid[slot, 2] == EMPTY or (grid[slot, 0] == first and grid[slot, 1] == second):
+            return grid[slot, 2]
+        slot = (slot + 1) & (slots - 1)
+    return EMPTY
+
+
+@inline
+def row3(grid: Grid, first: int, second: int, third: int) -> int:
+    """Return the row of a key of three words, or EMPTY."""
+    return row3_hashed(grid, mixed3(first, second, third), first, second, third)
+
+
+@inline
+def ahead3(grid: Grid, hashed: int) -> None:
+    """Begin to load where a search for a key of three words begins."""
+    prefetch(grid, (hashed & (grid.shape[0] - 1)) * grid.shape[1], 0)
+
+
+@inline
+def row3_hashed(grid: Grid, hashed: int, first: int, second: int, third: int) -> int:
+    """Return the row of a key of three words whose hash is known (`mixed3`), or EMPTY."""
+    slots = grid.shape[0]
+    slot = hashed & (slots - 1)
+    for _ in range(slots):
+        found = grid[slot, 0] == first and grid[slot, 1] == second and grid[slot, 2] == third
+        if found or grid[slot, 3] == EMPTY:
+            return grid[slot, 3]
+        slot = (slot + 1) & (slots - 1)
+    return EMPTY

@@ -1,0 +1,185 @@
+"""The rings of AF_PACKET sockets from compiled code: TPACKET_V2 in, sendmmsg out.
+
+See Documentation/networking/packet_mmap.rst of Linux. A slot of the ring:
+
+    status 32 | length 32 | captured 32 | mac 16 | net 16 | seconds 32 | ns 32 | vlan tci 16 | vlan tpid 16 | ...
+    | sockaddr_ll | head room | struct virtio_net_hdr 10 | frame |
+    ^ floor                                              ^ mac
+
+A frame is sent from its slot, headers put in front of it included; then the slot goes back to the kernel.
+"""
+
+from dataplane.engine.burst import DROPPED, TRANSMIT
+from dataplane.engine.counters import Counters
+from dataplane.engine.reasons import Drop
+from dataplane.io.frames import pool
+from dataplane.io.frames.layout import CHAINED, IN_RING, LEAST_FRAME_BYTES, NUMBER, Ports
+from dataplane.io.frames.pool import look_ahead
+from dataplane.io.system_calls import MSG_DONTWAIT, sendmmsg
+from dataplane.io.tally import count_end, count_lost
+from dataplane.jit import Bytes, Row, Rows, element, inline
+from dataplane.packet.checksum import folded, sum_of
+from dataplane.packet.intrinsics import address_of, prefetch_to_write
+from dataplane.packet.memory import acquire32, copy, native32, native64, release32, set_native64, store16
+
+USER, CHECKSUM_NOT_READY, VLAN_VALID, VLAN_TPID_VALID = 1, 1 << 3, 1 << 4, 1 << 6
+HEADER_BYTES = 32
+AHEAD = 8
+"""Slots from the one at hand to the one whose loading begins."""
+MESSAGES = 64
+"""Frames per call."""
+MESSAGE_BYTES, VECTOR_BYTES = 64, 16
+VIRTIO_BYTES = 10
+DOT1Q = 0x8100
+BAD_STATE, TRUNCATED = int(Drop.BAD_STATE), int(Drop.TRUNCATED)
+
+
+@element
+def receive(ports: Ports, port: int, packets: Rows, at_most: int, counters: Counters) -> int:
+    """See `ports.receive`. What the kernel could not capture whole is dropped here, and counted."""
+    tap, memory, count = ports.taps[port], ports.memory, 0
+    looked_at = 0
+    while count < at_most and looked_at < tap.slots:
+        at = tap.ring_at + tap.slot * tap.slot_bytes
+        status = acquire32(memory, at)
+        if status & USER == 0:
+            break
+        looked_at += 1
+        tap.slot = tap.slot + 1 if tap.slot + 1 < tap.slots else 0
+        length, captured = native32(memory, at + 4), native32(memory, at + 8)
+        if captured < length:
+            _drop_truncated(port, length, counters)
+            release32(memory, at, 0)
+            continue
+        _describe(ports, packets[count], at, status)
+        _look_ahead(memory, tap, packets[count].at - at)
+        count += 1
+    return count
+
+
+@inline
+def _look_ahead(memory: Bytes, tap: Row, start: int) -> None:
+    """Begin to load the status and the headers of a slot that comes later; its frame begins where this one's does."""
+    slot = tap.slot + AHEAD
+    at = tap.ring_at + (slot if slot < tap.slots else slot - tap.slots) * tap.slot_bytes
+    prefetch_to_write(memory, at, 0)
+    look_ahead(memory, at + start)
+
+
+@inline
+def _drop_truncated(port: int, length: int, counters: Counters) -> None:
+    counted = counters.ports[port]
+    counted.rx_packets += 1
+    counted.rx_bytes += length
+    counted.dropped += 1
+    counters.drops[TRUNCATED] += 1
+
+
+@inline
+def _describe(ports: Ports, packet: Row, at: int, status: int) -> None:
+    """Fill in a packet's row, and make of the slot what was on the wire: checksum filled in, VLAN tag in its place."""
+    memory = ports.memory
+    packet.floor = at + HEADER_BYTES
+    packet.at = at + (native32(memory, at + 12) & 0xFFFF)
+    packet.length = native32(memory, at + 4)
+    packet.frame = IN_RING | at
+    if status & CHECKSUM_NOT_READY:
+        _complete_checksum(ports, packet)
+    if status & VLAN_VALID:
+        tag = native32(memory, at + 24)
+        kind = tag >> 16 if status & VLAN_TPID_VALID else DOT1Q
+        copy(memory, packet.at - 4, memory, packet.at, 12)
+        packet.at -= 4
+        packet.length += 4
+        store16(memory, packet.at + 12, kind)
+        store16(memory, packet.at + 14, tag & 0xFFFF)
+    packet.first_length = packet.length
+
+
+@element
+def _complete_checksum(ports: Ports, packet: Row) -> None:
+    """Do what a sender's kernel left to its card; where, says the header in front of the frame (<linux/virtio_net.h>).
+
+    flags 8 | gso type 8 | header length 16 | gso size 16 | checksum from 16 | checksum at, from there 16
+    """
+    memory, header = ports.memory, packet.at - VIRTIO_BYTES
+    words = native32(memory, header + 6)
+    start, field = words & 0xFFFF, words >> 16
+    if start + field + 2 > packet.length:
+        return
+    total = folded(sum_of(memory, packet.at + start, packet.length - start)) ^ 0xFFFF
+    store16(memory, packet.at + start + field, total if total else 0xFFFF)
+
+
+@element
+def settle(ports: Ports, packets: Rows, count: int, counters: Counters) -> None:
+    """See `ports.settle`. Slots go back when all was sent."""
+    for i in range(count):
+        packet = packets[i]
+        if packet.node == TRANSMIT:
+            if _enqueue(ports, packet, counters):
+                continue
+            packet.node = DROPPED
+            packet.reason = BAD_STATE
+        count_end(packet, counters)
+    for port in range(ports.ports.size):
+        if ports.ports[port].pending:
+            send(ports, port, counters)
+    for i in range(count):
+        give_back(ports, packets[i].frame)
+
+
+@inline
+def _enqueue(ports: Ports, packet: Row, counters: Counters) -> bool:
+    """Write the row of a message; False where the packet's row makes no sense."""
+    if not 0 <= packet.out_port < ports.ports.size or not _fits(ports, packet):
+        return False
+    port, tap, memory = ports.ports[packet.out_port], ports.taps[packet.out_port], ports.memory
+    if port.pending == MESSAGES:
+        send(ports, packet.out_port, counters)
+    vector = tap.vectors_at + port.pending * VECTOR_BYTES
+    set_native64(memory, vector, address_of(memory, packet.at))
+    set_native64(memory, vector + 8, packet.length)
+    port.pending += 1
+    return True
+
+
+@inline
+def _fits(ports: Ports, packet: Row) -> bool:
+    if packet.length < LEAST_FRAME_BYTES or packet.length > packet.first_length or packet.frame & CHAINED:
+        return False
+    if packet.frame & IN_RING:
+        slot_bytes = ports.taps[packet.in_port].slot_bytes
+        start = packet.frame & NUMBER
+        return packet.at >= start + HEADER_BYTES and packet.at + packet.length <= start + slot_bytes
+    return pool.fits(ports, packet.frame, packet.at, packet.length)
+
+
+@element
+def send(ports: Ports, port: int, counters: Counters) -> None:
+    """Send the messages of a port. A call ends at the first one that is refused; that one is counted and passed by."""
+    tap, memory, own, counted = ports.taps[port], ports.memory, ports.ports[port], counters.ports[port]
+    count, done = own.pending, 0
+    own.pending = 0
+    while done < count:
+        sent = sendmmsg(
+            tap.tx_fd, address_of(memory, tap.messages_at + done * MESSAGE_BYTES), count - done, MSG_DONTWAIT
+        )
+        if sent <= 0:
+            counted.tx_packets += 1
+            count_lost(counters, port, 1)
+            done += 1
+            continue
+        for message in range(done, done + sent):
+            counted.tx_bytes += native64(memory, tap.vectors_at + message * VECTOR_BYTES + 8)
+        counted.tx_packets += sent
+        done += sent
+
+
+@inline
+def give_back(ports: Ports, handle: int) -> None:
+    """Give a slot to the kernel, or a buffer to the pool."""
+    if handle & IN_RING:
+        release32(ports.memory, handle & NUMBER, 0)
+    else:
+        pool.give_chain(ports, handle)

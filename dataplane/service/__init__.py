@@ -1,0 +1,1 @@
+"""The `heddle gateway` and `heddle verify` programs: configuration file, commands and metrics."""

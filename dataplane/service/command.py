@@ -1,0 +1,215 @@
+"""`heddle gateway`: one VPC gateway as a service, and a look into a running one."""
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from functools import partial
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from controller.cli import show as screen
+from controller.config.network_file import load_network
+from controller.dashboard.exposition import CONTENT_TYPE
+from controller.dashboard.http import Answer, HttpServer
+from controller.model.error import EnvironmentFault, HeddleError, InputError, NotFound
+from dataplane.config.network import NetworkConfig
+from dataplane.control.gateway import Gateway, Wanted
+from dataplane.control.heartbeats import address_of
+from dataplane.control.launcher import CannotRun
+from dataplane.control.link import Options
+from dataplane.control.pair.duties import ALONE, work_of
+from dataplane.control.pairing import Pairing
+from dataplane.control.session.attachment import Attachment
+from dataplane.control.session.membership import applying, counters_of, hello_of, installed_by
+from dataplane.control.status_socket import GatewayIsSilent, Window, ask, socket_of
+from dataplane.service.gateway_file import GatewayConfig
+from dataplane.service.metrics import gateway_text
+
+log = logging.getLogger("heddle.gateway")
+
+
+def run_gateway(config: GatewayConfig, network_file: Path | None) -> None:
+    """Run until SIGINT or SIGTERM; raises HeddleError where it cannot start.
+
+    SIGHUP reads the network file anew; one that is unsound changes nothing and is told on standard error.
+    """
+    network = NetworkConfig() if network_file is None else load_network(network_file)
+    logging.basicConfig(
+        stream=sys.stderr, level=config.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    asyncio.run(_serve(config, network, network_file))
+    # All is closed and told. The interpreter would take half a second to put compiled code away, memory page by page.
+    logging.shutdown()
+    sys.stdout.flush()
+    os._exit(0)
+
+
+async def _serve(config: GatewayConfig, network: NetworkConfig, network_file: Path | None) -> None:
+    ended, reread = asyncio.Event(), asyncio.Event()
+    running = asyncio.get_running_loop()
+    for wanted in (signal.SIGINT, signal.SIGTERM):
+        running.add_signal_handler(wanted, ended.set)
+    running.add_signal_handler(signal.SIGHUP, reread.set)
+    options = Options(backend=config.backend, busy_poll=config.busy_poll, cpu=config.cpu)
+    pair = config.partner
+    work = ALONE if pair is None else work_of(config.local, pair, frozenset())
+    try:
+        gateway = Gateway(config.local, options, Wanted(network=network, work=work), paired=pair is not None)
+    except ValueError as error:
+        raise InputError(*str(error).splitlines()) from None
+    async with contextlib.AsyncExitStack() as stack:
+        stack.push_async_callback(gateway.stop)
+        starting = asyncio.create_task(gateway.start())
+        await _first(starting, ended)
+        if not starting.done():
+            starting.cancel()
+            await asyncio.gather(starting, return_exceptions=True)
+            return
+        try:
+            ready = starting.result()
+        except CannotRun as fault:
+            raise EnvironmentFault(f"gateway {config.local.gateway_id}: {fault}") from None
+        addresses = await stack.enter_async_context(_edges(config, gateway))
+        working = asyncio.create_task(_work(config, gateway, network_file, reread))
+        stack.push_async_callback(_cancel, working)
+        told = {"ready": True, "gateway_id": config.local.gateway_id, "backend": ready.backend, **addresses}
+        print(json.dumps(told), flush=True)
+        await _first(working, ended)
+        if working.done():
+            working.result()
+
+
+async def _work(config: GatewayConfig, gateway: Gateway, network_file: Path | None, reread: asyncio.Event) -> None:
+    """Do all that a gateway does while its data process forwards."""
+    local, pair = config.local, config.partner
+    try:
+        pairing = Pairing(gateway, pair) if pair is not None else None
+    except OSError as error:
+        raise EnvironmentFault(f"gateway {local.gateway_id}: partner.paths: {error.strerror or error}") from None
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(gateway.run())
+            if pairing is not None:
+                tasks.create_task(pairing.run())
+            if network_file is not None:
+                tasks.create_task(_reload(gateway, network_file, reread))
+            if config.controller is not None:
+                attachment = Attachment(
+                    config.controller,
+                    hello_of(local, pair),
+                    applying(gateway),
+                    lambda: counters_of(local, gateway.status(), gateway.wanted.work.active),
+                    installed_by(gateway),
+                )
+                tasks.create_task(attachment.run())
+    except* OSError as faults:
+        raise EnvironmentFault(f"gateway {local.gateway_id}: {faults.exceptions[0]}") from None
+    finally:
+        if pairing is not None:
+            await pairing.leave()
+
+
+async def _reload(gateway: Gateway, network_file: Path, reread: asyncio.Event) -> None:
+    """Serve what the network file says whenever it is to be read anew."""
+    while True:
+        await reread.wait()
+        reread.clear()
+        try:
+            network = await asyncio.to_thread(load_network, network_file)
+            newer = replace(network, generation=gateway.wanted.network.generation + 1)
+            generation = await gateway.serve(partial(replace, network=newer))
+            await gateway.in_use(generation)
+            log.info("%s is served as read anew: generation %d", network_file, generation)
+        except (HeddleError, ValueError) as error:
+            for line in str(error).splitlines():
+                log.error("%s; what was served before goes on", line)
+
+
+async def _first(task: "asyncio.Task[Any]", ended: asyncio.Event) -> None:
+    """Wait until the task or the service has come to its end."""
+    waiting = asyncio.create_task(ended.wait())
+    await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    await _cancel(waiting)
+
+
+async def _cancel(task: "asyncio.Task[Any]") -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+
+
+@contextlib.asynccontextmanager
+async def _edges(config: GatewayConfig, gateway: Gateway) -> AsyncIterator[dict[str, str]]:
+    """Open the metrics and the window for `show`; return their addresses."""
+
+    async def metrics() -> Answer:
+        return Answer(HTTPStatus.OK, CONTENT_TYPE, gateway_text(gateway.status().as_json()))
+
+    http = HttpServer({"/metrics": metrics})
+    window = Window(socket_of(config.runtime_dir, config.local.gateway_id), lambda: gateway.status().as_json())
+    host, port = address_of(config.metrics)
+    try:
+        bound = await http.start(host, port)
+        await window.open()
+    except OSError as error:
+        await http.close()
+        raise EnvironmentFault(f"gateway {config.local.gateway_id}: {error.strerror or error}") from None
+    try:
+        yield {"metrics": f"{host}:{bound}", "window": str(socket_of(config.runtime_dir, config.local.gateway_id))}
+    finally:
+        await window.close()
+        await http.close()
+
+
+def show_gateway(gateway_id: str, runtime_dir: Path, *, as_json: bool) -> None:
+    """Print what a running gateway counts; raises NotFound where it does not answer."""
+    try:
+        found = ask(socket_of(runtime_dir, gateway_id))
+    except GatewayIsSilent as silent:
+        raise NotFound(str(silent)) from None
+    if as_json:
+        print(json.dumps(found))
+        return
+    console = screen.console()
+    generations = f"generation {found['generation_in_use']} of {found['generation_offered']}"
+    backend = found["backend"] or "no data process"
+    ports = Table(title=f"{found['gateway_id']}: {backend}, {generations}, {found['restarts']} restarts")
+    names = ("rx_packets", "rx_injected", "rx_missed", "tx_packets", "tx_failed", "dropped", "punted")
+    for name in ("port", *names):
+        ports.add_column(name.replace("_", " "), justify="left" if name == "port" else "right")
+    for port, row in found["ports"].items():
+        ports.add_row(port, *(f"{row[name]:,}" for name in names))
+    console.print(ports)
+    for title, rows in (("dropped", found["drops"]), ("punted", found["punts"]), ("slow path", found["slow_path"])):
+        for name, count in rows.items():
+            console.print(f"{title}: {name.replace('_', ' ')} {count:,}")
+    for name, table in found["tables"].items():
+        console.print(f"{name.replace('_', ' ')}: {table['used']:,} of {table['room']:,}")
+    console.print(f"received and injected {found['received']:,}, sent, dropped and punted {found['ended']:,}")
+    for line in _pair_lines(found["pair"]) if found["pair"] else ():
+        console.print(line)
+
+
+def _pair_lines(pair: dict[str, Any]) -> list[str]:
+    """Say how a pair stands."""
+    mine, its = (", ".join(pair[key]) or "nothing" for key in ("serves", "partner_serves"))
+    heard = f"is heard and serves {its}" if pair["hears_partner"] else "is not heard"
+    copies = [f"{'complete' if pair[key] else 'not complete'} {where}"
+              for key, where in (("has_copy", "here"), ("partner_has_copy", "there"))]  # fmt: skip
+    sent, received, refused = (pair[f"records_{what}"] for what in ("sent", "received", "refused"))
+    return [
+        f"{pair['mode']} with {pair['partner_id']}: serves {mine}; the partner {heard}",
+        f"copies of connections: {copies[0]}, {copies[1]}; records sent {sent:,}, received {received:,}, refused "
+        f"{refused:,}; begun {pair['copies_begun']:,}, anew {pair['copies_anew']:,}, stalls {pair['stalls']:,}, "
+        f"faults {pair['faults']:,}",
+        f"takeovers {pair['takeovers']:,}, conflicts {pair['conflicts']:,}; heartbeats ignored "
+        f"{pair['heartbeats_ignored']:,}, refused {pair['heartbeats_refused']:,}",
+    ]

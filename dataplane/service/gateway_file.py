@@ -1,0 +1,347 @@
+"""The config file of `heddle gateway`: one gateway's interfaces, limits and peers, key by key with what each means."""
+
+import fcntl
+import ipaddress
+import socket
+import struct
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv4Network, IPv6Network
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, PlainValidator, ValidationError
+
+from controller.config.text.complaint import refusal, shown
+from controller.config.text.document import read_document
+from controller.config.text.field import Id, Mac, Shape, refuse
+from controller.config.text.sample_file import sample
+from controller.config.text.shape_error import shape_problems
+from controller.model.admission import Problem
+from controller.model.server_address import is_address_port, is_socket
+from dataplane.config.check_local import local_problems
+from dataplane.config.check_pair import pair_problems
+from dataplane.config.local import Interface, Limits, LocalConfig, PortShare, ProviderNetwork, Side, Timeouts
+from dataplane.config.network import Realm
+from dataplane.config.pair import Mode, PairConfig
+from dataplane.config.pair import Path as PairPath
+
+LEAST_KEY_BYTES = 16
+SIOCGIFHWADDR = 0x8927  # netdevice(7)
+_LIMITS, _TIMEOUTS, _SHARE, _PAIR = Limits(), Timeouts(), PortShare(), PairConfig(partner_id="", paths=())
+_LOCAL = LocalConfig(gateway_id="", interfaces=())
+"""Defaults are those of the values that are made of the file."""
+
+
+def _parsed(parse: Any, what: str) -> Any:
+    def value(given: object) -> Any:
+        if not isinstance(given, str):
+            refuse(f"must be {what}, is {shown(given)}; put it in quotes")
+        try:
+            return parse(given)
+        except ValueError as error:
+            why = f" ({error})" if "host bits" in str(error) else ""
+            refuse(f"{shown(given)} is not {what}{why}")
+
+    return PlainValidator(value)
+
+
+def _address_port(text: str) -> str:
+    if not is_address_port(text):
+        raise ValueError
+    return text
+
+
+def _server(text: str) -> str:
+    if not is_address_port(text) and not is_socket(text):
+        raise ValueError
+    return text
+
+
+Ip4 = Annotated[IPv4Address, _parsed(IPv4Address, "an IPv4 address such as 192.0.2.1")]
+Net4 = Annotated[IPv4Network, _parsed(IPv4Network, "an IPv4 network such as 192.0.2.0/24")]
+Net = Annotated[IPv4Network | IPv6Network, _parsed(ipaddress.ip_network, "a network such as 10.9.0.0/16")]
+AddressPort = Annotated[str, _parsed(_address_port, "ADDR:PORT such as 127.0.0.1:50051")]
+Server = Annotated[str, _parsed(_server, "ADDR:PORT such as 127.0.0.1:50051, or unix:/PATH of a socket")]
+Seconds = Annotated[int, Field(ge=1, le=10_000_000)]
+PortNumber = Annotated[int, Field(ge=1, le=65_535)]
+
+
+class InterfaceShape(Shape):
+    """One of `interfaces`."""
+
+    name: Annotated[str, Field(min_length=1, max_length=15)] = Field(
+        description="the network device, whose frames the gateway takes from the kernel", examples=["eth1"]
+    )
+    side: Literal["underlay", "external", "customer", "provider"] = Field(
+        description="what it leads to: underlay (hosts, by VXLAN), external (the internet), customer (802.1Q towards "
+        "customers' routers) or provider (the provider's own networks, behind the border firewall)",
+        examples=["underlay"],
+    )
+    mac: Mac | None = Field(default=None, description="the MAC it answers with; null: the device's own")
+    address: Ip4 | None = Field(
+        default=None,
+        description="underlay: the gateway's VTEP; external and provider: its own address there; customer: none",
+        examples=["192.0.2.1"],
+    )
+    network: Net4 | None = Field(
+        default=None, description="the prefix whose addresses are reached directly", examples=["192.0.2.0/24"]
+    )
+    router: Ip4 | None = Field(default=None, description="next hop for everything else", examples=["192.0.2.254"])
+    mtu_bytes: Annotated[int, Field(ge=576, le=9_198)] = Field(
+        default=1500, description="of IP packets; VXLAN's 50 bytes are taken from the underlay's"
+    )
+
+
+class ProviderNetworkShape(Shape):
+    """One of `provider_networks`."""
+
+    network: Literal["compute", "storage", "business", "management"] = Field(
+        description="which of the four networks", examples=["storage"]
+    )
+    prefixes: Annotated[list[Net], Field(min_length=1)] = Field(
+        description="its prefixes", examples=[["10.200.0.0/16"]]
+    )
+
+
+class PortShareShape(Shape):
+    """`nat_ports`."""
+
+    first: PortNumber = Field(default=_SHARE.first, description="the least port that source NAT may use")
+    last: PortNumber = Field(default=_SHARE.last, description="the last; partners' shares must not overlap")
+
+
+class LimitsShape(Shape):
+    """`limits`."""
+
+    connections: int = Field(default=_LIMITS.connections, description="connections at a time; a power of two")
+    mappings: int = Field(default=_LIMITS.mappings, description="NAT mappings at a time; a power of two")
+    fragments: int = Field(default=_LIMITS.fragments, description="fragmented packets at a time; a power of two")
+    connections_per_endpoint: int = Field(
+        default=_LIMITS.connections_per_endpoint,
+        description="so that one endpoint's flood leaves room for the others",
+    )
+    vpc_percent: int = Field(
+        default=_LIMITS.vpc_percent,
+        description="how much of each of these tables a VPC may fill that is alone; 100: all of it",
+    )
+
+
+class TimeoutsShape(Shape):
+    """`timeouts`."""
+
+    udp_s: Seconds = Field(default=_TIMEOUTS.udp_s, description="idle UDP (RFC 4787, REQ-5)")
+    udp_unanswered_s: Seconds = Field(default=_TIMEOUTS.udp_unanswered_s, description="UDP without an answer so far")
+    tcp_established_s: Seconds = Field(default=_TIMEOUTS.tcp_established_s, description="idle TCP (RFC 5382, REQ-5)")
+    tcp_transitory_s: Seconds = Field(default=_TIMEOUTS.tcp_transitory_s, description="TCP while opening or closing")
+    icmp_s: Seconds = Field(default=_TIMEOUTS.icmp_s, description="ICMP (RFC 5508, REQ-2)")
+    other_s: Seconds = Field(default=_TIMEOUTS.other_s, description="other protocols")
+    fragment_s: Seconds = Field(default=_TIMEOUTS.fragment_s, description="fragments after their first")
+
+
+class PathShape(Shape):
+    """A way to the partner."""
+
+    listen: AddressPort = Field(description="ADDR:PORT of this gateway, UDP and TCP", examples=["10.0.0.1:4790"])
+    partner: AddressPort = Field(description="ADDR:PORT of the partner", examples=["10.0.0.2:4790"])
+
+
+class TakenShape(Shape):
+    """One of `takes_over`."""
+
+    interface: str = Field(description="on which interface", examples=["eth1"])
+    address: Ip4 = Field(description="the partner's address there", examples=["192.0.2.2"])
+
+
+class PartnerShape(Shape):
+    """`partner`: the other gateway of a pair."""
+
+    partner_id: Id = Field(description="the partner's gateway_id", examples=["gw2"])
+    mode: Literal["active-standby", "active-active"] = Field(
+        default="active-standby",
+        description="active-standby: the lower gateway_id serves; active-active: each serves its own VTEP",
+    )
+    paths: Annotated[list[PathShape], Field(min_length=1)] = Field(
+        description="ways to the partner; two, so that a broken network does not look like a death. Heartbeats go over "
+        "all of them, copies of connections over the first"
+    )
+    takes_over: list[TakenShape] = Field(
+        default_factory=list, description="the partner's addresses that are served while the partner is not"
+    )
+    interval_ms: int = Field(default=_PAIR.interval_ms, description="between heartbeats")
+    missed: int = Field(
+        default=_PAIR.missed, description="heartbeats that do not come until the partner counts as dead"
+    )
+    preempt: bool = Field(
+        default=_PAIR.preempt, description="take over again by itself once it is back and has all connections"
+    )
+    hold_s: Annotated[int, Field(ge=0, le=86_400)] = Field(
+        default=_PAIR.hold_s, description="how long it must have heard its partner without a break before"
+    )
+    key_file: str | None = Field(
+        default=None, description="a file with a secret that both share, to seal what they tell each other"
+    )
+
+
+class GatewayShape(Shape):
+    """A whole gateway file."""
+
+    gateway_id: Id = Field(description="the gateway's name, which the controller knows it by", examples=["gw1"])
+    interfaces: Annotated[list[InterfaceShape], Field(min_length=1)] = Field(
+        description="the network devices that the gateway owns while it runs, one of them of the underlay"
+    )
+    provider_networks: list[ProviderNetworkShape] = Field(
+        default_factory=list, description="what is behind the interface of side provider"
+    )
+    nat_ports: PortShareShape = Field(default=PortShareShape(), description="this gateway's share of NAT ports")
+    limits: LimitsShape = Field(default=LimitsShape(), description="sizes of the tables that traffic fills")
+    timeouts: TimeoutsShape = Field(default=TimeoutsShape(), description="when what is idle ends, seconds")
+    controller: Server | None = Field(
+        default=None,
+        description="the controller's gRPC address, ADDR:PORT or unix:/PATH; null: --network says what to serve",
+    )
+    partner: PartnerShape | None = Field(default=None, description="the other gateway of a pair; null: there is none")
+    metrics: AddressPort = Field(
+        default="127.0.0.1:0", description="where Prometheus asks (HTTP, /metrics); port 0: any free one"
+    )
+    runtime_dir: str = Field(
+        default="/run/heddle", description="where the socket for `heddle gateway show` lies", min_length=1
+    )
+    backend: Literal["auto", "af-xdp", "af-packet"] = Field(
+        default="auto", description="AF_XDP, AF_PACKET rings, or the first of them that works here"
+    )
+    busy_poll: bool = Field(default=False, description="never sleep: less latency, for a core of its own")
+    cpu: Annotated[int, Field(ge=0, le=4_095)] | None = Field(
+        default=None, description="the core for packets; null: any"
+    )
+    receive_frames: int = Field(
+        default=_LOCAL.receive_frames,
+        description="frames that can wait in each receive queue while the gateway does not get to run, a power of two; "
+        "each takes 2 KiB of memory, 4 where an MTU is above 1770 (AF_PACKET: 2 to 16, at most 32 MiB an interface)",
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="the least severity that is logged to standard error"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayConfig:
+    """What a gateway file says."""
+
+    local: LocalConfig
+    controller: str | None
+    partner: PairConfig | None
+    metrics: str
+    runtime_dir: Path
+    backend: str
+    busy_poll: bool
+    cpu: int | None
+    log_level: str
+
+
+def load_gateway(path: Path) -> GatewayConfig:
+    """Read a gateway file; raises InputError with all problems found."""
+    name, values = read_document(path)
+    try:
+        shape = GatewayShape.model_validate(values)
+    except ValidationError as error:
+        raise refusal(name, shape_problems(error, GatewayShape)) from None
+    local = _local(name, shape)
+    if found := [Problem(*_placed(line)) for line in local_problems(local)]:
+        raise refusal(name, found)
+    return GatewayConfig(
+        local=local,
+        controller=shape.controller,
+        partner=_pair(name, shape, local),
+        metrics=shape.metrics,
+        runtime_dir=Path(shape.runtime_dir),
+        backend=shape.backend,
+        busy_poll=shape.busy_poll,
+        cpu=shape.cpu,
+        log_level=shape.log_level,
+    )
+
+
+def printed() -> str:
+    """Return a gateway file with every key, what it means, and its default or an example."""
+    return sample("The config file of `heddle gateway --config FILE`, with every key at its default.", GatewayShape)
+
+
+def _local(name: str, shape: GatewayShape) -> LocalConfig:
+    """Return what the data process is told; raises InputError where a device is not there."""
+    missing = [
+        Problem(f"interfaces[{i}].name", f"there is no network device {shown(one.name)} here; `ip link` lists them")
+        for i, one in enumerate(shape.interfaces)
+        if one.mac is None and _own_mac(one.name) is None
+    ]
+    if missing:
+        raise refusal(name, missing)
+    return LocalConfig(
+        gateway_id=shape.gateway_id,
+        interfaces=tuple(
+            Interface(
+                name=one.name,
+                side=Side(one.side),
+                mac=one.mac or _own_mac(one.name) or 0,
+                address=one.address,
+                network=one.network,
+                router=one.router,
+                mtu_bytes=one.mtu_bytes,
+            )
+            for one in shape.interfaces
+        ),
+        provider_networks=tuple(
+            ProviderNetwork(realm=Realm(one.network), prefixes=tuple(one.prefixes)) for one in shape.provider_networks
+        ),
+        nat_ports=PortShare(first=shape.nat_ports.first, last=shape.nat_ports.last),
+        limits=Limits(**shape.limits.model_dump()),
+        timeouts=Timeouts(**shape.timeouts.model_dump()),
+        receive_frames=shape.receive_frames,
+    )
+
+
+def _pair(name: str, shape: GatewayShape, local: LocalConfig) -> PairConfig | None:
+    """Return what is said of the partner; raises InputError for a key that cannot be read, and what makes no pair."""
+    told = shape.partner
+    if told is None:
+        return None
+    pair = PairConfig(
+        partner_id=told.partner_id,
+        mode=Mode(told.mode),
+        paths=tuple(PairPath(listen=one.listen, partner=one.partner) for one in told.paths),
+        takes_over=tuple((one.interface, one.address) for one in told.takes_over),
+        interval_ms=told.interval_ms,
+        missed=told.missed,
+        preempt=told.preempt,
+        hold_s=told.hold_s,
+        key=_key(name, told.key_file) if told.key_file else b"",
+    )
+    if found := [Problem(*line.split(": ", 1)) for line in pair_problems(local, pair)]:
+        raise refusal(name, found)
+    return pair
+
+
+def _key(name: str, file: str) -> bytes:
+    try:
+        key = Path(file).read_bytes().strip()
+    except OSError as error:
+        raise refusal(name, [Problem("partner.key_file", f"{shown(file)}: {error.strerror}")]) from None
+    if len(key) < LEAST_KEY_BYTES:
+        raise refusal(name, [Problem("partner.key_file", f"a secret of {len(key)} bytes; {LEAST_KEY_BYTES} at least")])
+    return key
+
+
+def _placed(line: str) -> tuple[str, str]:
+    """Cut a problem of the whole (`gateway ID: place: text`) in its place and its text."""
+    place, _, text = line.split(": ", 1)[-1].partition(": ")
+    return place, text
+
+
+def _own_mac(device: str) -> int | None:
+    """Return a network device's MAC; None where there is no such device, or it has none."""
+    asked = struct.pack("16s240x", device.encode()[:15])
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as end:
+        try:
+            told = fcntl.ioctl(end.fileno(), SIOCGIFHWADDR, asked)
+        except OSError:
+            return None
+    return int.from_bytes(told[18:24], "big") or None

@@ -1,0 +1,80 @@
+"""`heddle gateway` as a command: its options. What they do is in `dataplane.service.command`."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from controller.cli.option import Json
+from controller.model.error import InputError
+
+gateway = typer.Typer(
+    help="Run one VPC gateway, or look into a running one.", invoke_without_command=True, rich_markup_mode=None
+)
+Config = Annotated[Path | None, typer.Option(metavar="FILE", help="The gateway file; see --print-config.")]
+Network = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="What to serve without a controller: vpcs, peerings, border.")
+]
+Backend = Annotated[str | None, typer.Option(help="auto, af-xdp or af-packet, over what the file says.")]
+BusyPoll = Annotated[bool, typer.Option("--busy-poll", help="Never sleep: less latency, for a core of its own.")]
+Cpu = Annotated[int | None, typer.Option(min=0, help="The core for packets.")]
+RuntimeDir = Annotated[Path, typer.Option(metavar="DIR", help="Where the gateway's socket lies.")]
+
+
+@gateway.callback()
+def run(
+    context: typer.Context,
+    config: Config = None,
+    network: Network = None,
+    backend: Backend = None,
+    busy_poll: BusyPoll = False,
+    cpu: Cpu = None,
+    print_config: Annotated[bool, typer.Option(help="Print every config key with its meaning, and end.")] = False,
+) -> None:
+    """Run one VPC gateway: VXLAN, routing, security groups, NAT, floating IPs, peering, the border.
+
+    Takes over the interfaces of its config file while it runs. Prints one JSON line when it is ready; logs go to
+    standard error. SIGINT and SIGTERM end it; SIGHUP reads the network file anew, without a lost packet. Needs
+    CAP_NET_RAW; with CAP_NET_ADMIN and CAP_BPF it is faster (AF_XDP).
+
+    Exit status: 0; 2 for a malformed file; 1 where it cannot run here, in one line.
+
+    Example: heddle gateway --config gw1.yaml --network tenants.yaml
+    """
+    if context.invoked_subcommand is not None:
+        return
+    from dataplane.service.gateway_file import load_gateway, printed
+
+    if print_config:
+        sys.stdout.write(printed())
+        return
+    if config is None:
+        raise InputError("--config FILE is missing (--print-config shows what belongs there)")
+    found = load_gateway(config)
+    if backend not in (None, "auto", "af-xdp", "af-packet"):
+        raise InputError(f"--backend: {backend!r} is none of auto, af-xdp, af-packet")
+    found = replace(
+        found,
+        backend=backend or found.backend,
+        cpu=found.cpu if cpu is None else cpu,
+        busy_poll=busy_poll or found.busy_poll,
+    )
+    if found.controller is not None and network is not None:
+        raise InputError(f"--network: {config} names a controller, which says what to serve; leave one of them out")
+    from dataplane.service.command import run_gateway
+
+    run_gateway(found, network)
+
+
+@gateway.command()
+def show(
+    gateway_id: Annotated[str, typer.Argument(metavar="NAME", help="The gateway's id.")],
+    runtime_dir: RuntimeDir = Path("/run/heddle"),
+    as_json: Json = False,
+) -> None:
+    """Print what a running gateway of this machine counts: packets by port and reason, tables, generations."""
+    from dataplane.service.command import show_gateway
+
+    show_gateway(gateway_id, runtime_dir, as_json=as_json)

@@ -1,0 +1,154 @@
+"""`heddle verify isolation`: the tables of gateways against what was wanted of them."""
+
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict
+from ipaddress import IPv4Address, ip_network
+from pathlib import Path
+
+from rich.table import Table
+
+from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from controller.cli import show as screen
+from controller.cli.client import Client, connected
+from controller.config.network_file import load_network
+from controller.model.error import HeddleError, InputError, NotFound, Unavailable
+from dataplane.config.local import Interface, LocalConfig, ProviderNetwork, Side
+from dataplane.config.network import NetworkConfig, Realm
+from dataplane.config.wire import border_from, peering_from, vpc_from
+from dataplane.gateway.compiler.archive import packed, unpacked
+from dataplane.gateway.compiler.compile import compile_tables
+from dataplane.gateway.tables.schema import PORT_ADDRESS, PORT_MAC, PORT_MTU, PORT_SIDE, SIDES, Tables
+from dataplane.verify.report import Report, verify
+
+ATTEMPTS = 5
+"""How often a generation may change while it is read."""
+
+
+def offline(
+    config: Path | None, network: Path | None, tables: Path | None, save: Path | None, *, as_json: bool
+) -> bool:
+    """Verify a gateway file with a network file; say whether all is as wanted."""
+    if config is None or network is None:
+        raise InputError("offline, both --config FILE (the gateway) and --network FILE are needed")
+    from dataplane.service.gateway_file import load_gateway
+
+    local, wanted = load_gateway(config).local, load_network(network)
+    if tables is None:
+        held = compile_tables(local, wanted, neighbours={}, generation=1)
+    else:
+        held = _read(tables.read_bytes(), str(tables))
+    _save(held, save)
+    return _tell({local.gateway_id: _verified(held, local, wanted, (), str(tables or config))}, as_json)
+
+
+def online(server: str, only: list[str], save: Path | None, *, as_json: bool) -> bool:
+    """Verify attached gateways; say whether all is as wanted."""
+    reports = {}
+    with connected(server) as client:
+        known = client.gateways.ListGateways(pb.ListGatewaysRequest()).gateways
+        attached = [each.hello.gateway_id for each in known if each.attached and each.hello.kind != "host"]
+        names = only or attached
+        if not names:
+            raise NotFound("no gateway is attached; offline, use --config and --network")
+        if save is not None and len(names) != 1:
+            raise InputError("--save-tables: name one gateway by --gateway")
+        for name in names:
+            with screen.progress(f"{name}: reading its tables"):
+                tables, status, network, partners = _installed(client, name)
+            _save(tables, save)
+            local = _local_of(status.hello, tables)
+            reports[name] = _verified(tables, local, network, partners, name)
+    return _tell(reports, as_json)
+
+
+def _installed(client: Client, name: str) -> tuple[Tables, pb.GatewayStatus, NetworkConfig, tuple[IPv4Address, ...]]:
+    """Return a gateway's tables and what was wanted of them, of one generation; raises Unavailable."""
+    for _ in range(ATTEMPTS):
+        before = client.gateways.ListGateways(pb.ListGatewaysRequest())
+        status = next((each for each in before.gateways if each.hello.gateway_id == name), None)
+        if status is None:
+            raise NotFound(f"no gateway {name!r} is known")
+        vpcs, border = client.vpcs.ListVpcs(pb.ListVpcsRequest()), client.vpcs.GetBorder(pb.GetBorderRequest())
+        parts = client.gateways.ReadTables(pb.ReadTablesRequest(gateway_id=name))
+        data = b"".join(part.data for part in parts)
+        after = client.gateways.ListGateways(pb.ListGatewaysRequest())
+        if before.generation == after.generation == status.acknowledged_generation:
+            network = NetworkConfig(
+                generation=after.generation,
+                vpcs=tuple(map(vpc_from, vpcs.vpcs)),
+                peerings=frozenset(map(peering_from, vpcs.peerings)),
+                border=border_from(border),
+            )
+            vteps = {each.hello.gateway_id: each.hello.vtep_ip for each in after.gateways}
+            partner = vteps.get(status.hello.partner, "")
+            return _read(data, name), status, network, (IPv4Address(partner),) if partner else ()
+    raise Unavailable(f"{name} does not run the newest generation, or that changes all the time; try again")
+
+
+def _local_of(hello: pb.GatewayHello, tables: Tables) -> LocalConfig:
+    """Return what is known of a gateway from afar: its ports by its tables, its provider's networks by its hello."""
+    interfaces = tuple(
+        Interface(
+            name=f"port {port}",
+            side=Side(SIDES[int(row[PORT_SIDE])]),
+            mac=int(row[PORT_MAC]),
+            address=IPv4Address(int(row[PORT_ADDRESS])),
+            mtu_bytes=int(row[PORT_MTU]),
+        )
+        for port, row in enumerate(tables.ports)
+    )
+    networks = tuple(
+        ProviderNetwork(realm=Realm(each.network), prefixes=tuple(ip_network(cidr) for cidr in each.cidrs))
+        for each in hello.provider_networks
+    )
+    return LocalConfig(gateway_id=hello.gateway_id, interfaces=interfaces, provider_networks=networks)
+
+
+def _verified(
+    tables: Tables, local: LocalConfig, network: NetworkConfig, partners: tuple[IPv4Address, ...], name: str
+) -> Report:
+    try:
+        return verify(tables, local, network, partners)
+    except (ValueError, IndexError, KeyError) as error:
+        raise HeddleError(f"{name}: its tables lead nowhere: {error!r}") from None
+
+
+def _read(data: bytes, name: str) -> Tables:
+    try:
+        return unpacked(data)
+    except ValueError as error:
+        raise InputError(f"{name}: {error}") from None
+
+
+def _save(tables: Tables, path: Path | None) -> None:
+    if path is not None:
+        path.write_bytes(packed(tables))
+
+
+def _tell(reports: Mapping[str, Report], as_json: bool) -> bool:
+    """Print what was found; return whether all is as wanted."""
+    sound = all(report.is_sound for report in reports.values())
+    if as_json:
+        json.dump({"sound": sound, "gateways": {name: asdict(report) for name, report in reports.items()}}, sys.stdout)
+        print()
+        return sound
+    for name, report in reports.items():
+        verdict = "exactly the intended paths" if report.is_sound else f"{_count(report)} PATHS DIFFER"
+        print(f"{name}: {report.vpcs} VPCs, {report.endpoints} endpoints, {report.pairs} classes of pairs: {verdict}")
+        for finding in report.findings:
+            print(f"  {finding}")
+        if report.left_out:
+            print(f"  … and {report.left_out} more")
+        table = Table(title="open from (row) to (column), classes of pairs", title_justify="left")
+        for column in ("", *report.networks):
+            table.add_column(column)
+        for source, row in report.networks.items():
+            table.add_row(source, *(str(count) if count else "closed" for count in row.values()))
+        screen.console().print(table)
+    return sound
+
+
+def _count(report: Report) -> int:
+    return len(report.findings) + report.left_out

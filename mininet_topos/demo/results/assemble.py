@@ -1,0 +1,244 @@
+"""One run's result from what the lab counted and what was expected: pure bookkeeping."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from controller.model.fabric import Fabric
+from mininet_topos.demo.queue_pairs import QueuePair, capacities, demands
+from mininet_topos.demo.results.values import (
+    Congestion,
+    FlowResult,
+    Integrity,
+    LinkResult,
+    Prediction,
+    QueuePairResult,
+    RunResult,
+    is_switch_link,
+)
+from mininet_topos.demo.results.verdict import check_links, shortened
+from mininet_topos.demo.workloads import Workload
+from mininet_topos.measure import flow_run
+
+WIRE_OVERHEAD_BYTES = 58
+"""Ethernet 14, IPv4 20, UDP 8, BTH 12 and ICRC 4 of every data packet; the first of a message has 16 more."""
+
+LATE_SHARE, LATE_NS, LATE_FRAMES = 0.01, 20_000_000, 12
+"""A queue pair may take this share, this time and this many frame times of its slowest link longer than its pace
+explains: the way there and back, a packet or two in line, and the machine's own scheduling."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanAnswer:
+    """What the controller said of a planned run."""
+
+    certificate: Mapping[str, Any]
+    predicted_completion_ns: int
+
+
+def assemble(
+    fabric: Fabric,
+    workload: Workload,
+    mode: str,
+    pairs: Sequence[QueuePair],
+    found: flow_run.RunResult,
+    plan: PlanAnswer | None,
+    congestion: Congestion | None = None,
+) -> RunResult:
+    """Return the result of one run's first attempt; `congestion` where switches and NICs could slow senders."""
+    measured = {flow.request.flow_id: flow for flow in found.flows}
+    results = [_pair_result(fabric, pair, measured[pair.flow_id], found) for pair in pairs]
+    return RunResult(
+        workload=workload.name,
+        kind=workload.kind,
+        seed=workload.seed,
+        mode=mode,
+        attempts=1,
+        flows=_flows(fabric, workload, pairs, results),
+        links=_links(fabric, pairs, results, found),
+        predicted=_prediction(fabric, workload, pairs, plan),
+        integrity=integrity_of(found, results, capacities(fabric), paced=congestion is None),
+        completion_ns=found.duration_ns,
+        certificate=None if plan is None else dict(plan.certificate),
+        congestion=congestion,
+    )
+
+
+def _pair_result(
+    fabric: Fabric, pair: QueuePair, measured: flow_run.FlowResult, found: flow_run.RunResult
+) -> QueuePairResult:
+    nics = fabric.nic_by_id
+    stream = flow_run.FiveTuple(nics[pair.src_nic].ip, nics[pair.dst_nic].ip, pair.udp_source_port)
+    seen = found.capture.links_of(stream)
+    end = found.duration_ns if measured.completed_ns is None else measured.completed_ns
+    return QueuePairResult(
+        flow_id=pair.flow_id,
+        udp_source_port=pair.udp_source_port,
+        reverse_udp_source_port=pair.reverse_udp_source_port,
+        links=pair.links,
+        share_bps=int(pair.share_bps),
+        planned_rate_bps=pair.planned_rate_bps,
+        pace_bps=pair.pace_bps,
+        payload_bytes=measured.acked_bytes,
+        tx_packets=measured.tx_packets,
+        rx_packets=measured.rx_packets,
+        retransmitted_packets=measured.retransmitted_packets,
+        duration_ns=max(1, end),
+        finished=measured.completed_ns is not None,
+        faults=check_links(pair.links, seen, measured.tx_packets, measured.rx_packets),
+    )
+
+
+def _flows(
+    fabric: Fabric,
+    workload: Workload,
+    pairs: Sequence[QueuePair],
+    results: Sequence[QueuePairResult],
+) -> tuple[FlowResult, ...]:
+    of_flow: dict[int, list[QueuePairResult]] = {}
+    for pair, result in zip(pairs, results, strict=True):
+        of_flow.setdefault(pair.flow, []).append(result)
+    found = []
+    for index, (flow, demand) in enumerate(zip(workload.flows, demands(fabric, workload), strict=True)):
+        mine = of_flow[index]
+        duration = max(pair.duration_ns for pair in mine)
+        payload = sum(pair.payload_bytes for pair in mine)
+        found.append(
+            FlowResult(
+                src_rank=flow.src_rank,
+                dst_rank=flow.dst_rank,
+                src_nic=flow.src_nic,
+                dst_nic=flow.dst_nic,
+                payload_bytes=payload,
+                duration_ns=duration,
+                goodput_bps=payload * 8e9 / duration,
+                demand_bps=demand,
+                queue_pairs=tuple(mine),
+            )
+        )
+    return tuple(found)
+
+
+def _links(
+    fabric: Fabric, pairs: Sequence[QueuePair], results: Sequence[QueuePairResult], found: flow_run.RunResult
+) -> tuple[LinkResult, ...]:
+    """Return every link that was to carry something or did: its load is the sum of its queue pairs' own rates."""
+    nics = fabric.nic_by_id
+    tallies = {link: _Tally() for link in capacities(fabric)}
+    for pair, result in zip(pairs, results, strict=True):
+        stream = flow_run.FiveTuple(nics[pair.src_nic].ip, nics[pair.dst_nic].ip, pair.udp_source_port)
+        for link in pair.links:
+            tallies[link].expect(pair)
+        for link, packets in found.capture.links_of(stream).items():
+            tallies[link].count(result, packets)
+    return tuple(
+        LinkResult(
+            id=link,
+            capacity_bps=capacity,
+            packets=tally.packets,
+            wire_bytes=round(tally.wire_bytes),
+            queue_pairs=tally.queue_pairs,
+            offered_utilisation=tally.offered_bps / capacity,
+            predicted_utilisation=tally.predicted_bps / capacity,
+            measured_utilisation=tally.measured_bps / capacity,
+        )
+        for link, capacity in capacities(fabric).items()
+        for tally in (tallies[link],)
+        if tally.queue_pairs or tally.packets
+    )
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What adds up on one link."""
+
+    packets: int = 0
+    queue_pairs: int = 0
+    wire_bytes: float = 0.0
+    offered_bps: float = 0.0
+    predicted_bps: float = 0.0
+    measured_bps: float = 0.0
+
+    def expect(self, pair: QueuePair) -> None:
+        self.queue_pairs += 1
+        self.offered_bps += pair.demand_bps
+        self.predicted_bps += float(pair.share_bps)
+
+    def count(self, result: QueuePairResult, packets: int) -> None:
+        unique = max(1, result.tx_packets - result.retransmitted_packets)
+        frame_bytes = result.payload_bytes / unique + WIRE_OVERHEAD_BYTES
+        self.packets += packets
+        self.wire_bytes += packets * frame_bytes
+        self.measured_bps += packets * frame_bytes * 8e9 / result.duration_ns
+
+
+def _prediction(fabric: Fabric, workload: Workload, pairs: Sequence[QueuePair], plan: PlanAnswer | None) -> Prediction:
+    """Predict by the fluid model: a flow takes as long as the slowest of its queue pairs."""
+    nanoseconds: dict[int, float] = {}
+    for pair in pairs:
+        rate = float(pair.share_bps) if pair.planned_rate_bps is None else float(pair.planned_rate_bps)
+        nanoseconds[pair.flow] = max(nanoseconds.get(pair.flow, 0.0), pair.size_bytes * 8e9 / rate)
+    goodputs = [flow.size_bytes * 8e9 / nanoseconds[index] for index, flow in enumerate(workload.flows)]
+    completion_ns = round(max(nanoseconds.values()))
+    offered = offered_load(fabric, pairs)
+    return Prediction(
+        source="max-min" if plan is None else "certificate",
+        max_link_utilisation=offered if plan is None else float(plan.certificate["max_link_utilisation"]),
+        completion_ns=completion_ns if plan is None else plan.predicted_completion_ns,
+        sum_goodput_bps=sum(goodputs),
+        worst_goodput_bps=min(goodputs),
+    )
+
+
+def offered_load(fabric: Fabric, pairs: Sequence[QueuePair]) -> float:
+    """Return the largest sum of demands over capacity of any link between switches."""
+    load: dict[str, int] = {}
+    for pair in pairs:
+        for link in pair.links:
+            load[link] = load.get(link, 0) + pair.demand_bps
+    capacity = capacities(fabric)
+    return max((bits / capacity[link] for link, bits in load.items() if is_switch_link(link)), default=0.0)
+
+
+def integrity_of(
+    found: flow_run.RunResult,
+    results: Sequence[QueuePairResult],
+    capacity_bps: Mapping[str, int],
+    *,
+    paced: bool = True,
+) -> Integrity:
+    """Return the run's books with a line for everything that forbids comparing it.
+
+    Only `paced` queue pairs can be late: what marks and pauses slow down has no time to keep.
+    """
+    books = found.integrity
+    unfinished = sum(flow.completed_ns is None for flow in found.flows)
+    late = paced and sum(result.finished and is_late(result, capacity_bps) for result in results)
+    problems = (
+        (books.unaccounted, "packets are missing that no queue counted as dropped (this machine was overloaded)"),
+        (books.switch_socket_drops, "packets were lost in Open vSwitch's sockets (this machine was overloaded)"),
+        (books.nic_socket_drops, "packets were lost in the NICs' sockets (this machine was overloaded)"),
+        (books.foreign_packets, "packets reached a NIC that they were not for"),
+        (books.icrc_errors, "packets arrived damaged"),
+        (found.capture.ring_drops, "packets passed the capture uncounted (this machine was overloaded)"),
+        (unfinished, "queue pairs did not finish in time"),
+        (late, "queue pairs fell behind a pace that their links have room for (this machine was overloaded)"),
+    )
+    return Integrity(
+        tx_packets=books.tx_packets,
+        rx_packets=books.rx_packets,
+        dropped_packets=books.queue_drops,
+        problems=shortened([f"{count} {text}" for count, text in problems if count]),
+    )
+
+
+def is_late(result: QueuePairResult, capacity_bps: Mapping[str, int]) -> bool:
+    """Say whether a queue pair took longer than its pace explains.
+
+    Paces are max-min shares: the links have room for them all. What is slower was held up by this machine.
+    """
+    packets = max(1, result.tx_packets - result.retransmitted_packets)
+    wire_bits = (result.payload_bytes + packets * WIRE_OVERHEAD_BYTES) * 8
+    frame_ns = wire_bits / packets * 1e9 / min(capacity_bps[link] for link in result.links)
+    allowed_ns = LATE_NS + LATE_FRAMES * frame_ns
+    return result.duration_ns > wire_bits / result.pace_bps * 1e9 * (1 + LATE_SHARE) + allowed_ns

@@ -1,0 +1,86 @@
+"""What marks, pauses and drops came to in one run: from snapshots of the counter page, without a clock."""
+
+from collections.abc import Iterable, Sequence
+
+from controller.model.fabric import Fabric
+from mininet_topos.demo.results.values import Congestion, CongestionSeries
+from mininet_topos.demo.workloads import Workload
+from mininet_topos.measure.flow_run import NicCounters
+from mininet_topos.queues.settings import DATA_PRIORITY
+from telemetry.counter_page import QUEUE_FIELDS, CounterSnapshot
+
+INTERVAL_NS = 100_000_000
+"""The distance between two points of a time series, at least."""
+
+
+def congestion_of(
+    fabric: Fabric,
+    workload: Workload,
+    snapshots: Sequence[CounterSnapshot],
+    start_unix_ns: int,
+    nics: Iterable[NicCounters],
+) -> Congestion:
+    """Return the totals from the last snapshot before the start to the last of all, and how they came about.
+
+    The last flow of the workload is the bystander; `snapshots` are in order and at least one.
+    """
+    before = [snapshot for snapshot in snapshots if snapshot.timestamp_unix_ns <= start_unix_ns]
+    first = before[-1] if before else snapshots[0]
+    points = [first, *(one for one in snapshots if one.timestamp_unix_ns > max(start_unix_ns, first.timestamp_unix_ns))]
+    counters = list(nics)
+    grown = points[-1].since(first)
+    return Congestion(
+        bystander=len(workload.flows) - 1,
+        marked_packets=total(grown, "ecn_marked_packets"),
+        cnps=sum(nic.np_cnp_sent for nic in counters),
+        pfc_frames=total(grown, "pfc_tx_frames"),
+        switch_paused_ns=total(grown, "paused_ns"),
+        nic_paused_ns=1000 * sum(nic.counters.get(f"rx_prio{DATA_PRIORITY}_pause_duration", 0) for nic in counters),
+        dropped_packets=total(grown, "dropped_packets"),
+        series=_series(fabric, workload, points, start_unix_ns),
+    )
+
+
+def total(snapshot: CounterSnapshot, field: str) -> int:
+    """Return the sum of one counter over all ports and priorities."""
+    return int(snapshot.queues[:, :, QUEUE_FIELDS.index(field)].sum())
+
+
+def _series(
+    fabric: Fabric, workload: Workload, snapshots: Sequence[CounterSnapshot], start_unix_ns: int
+) -> CongestionSeries:
+    nics = fabric.nic_by_id
+    receiver, bystander = (str(nics[workload.flows[place].dst_nic].port) for place in (0, -1))
+    steps = [(earlier, later, later.since(earlier)) for earlier, later in _apart(snapshots)]
+
+    def counted(field: str) -> tuple[int, ...]:
+        return tuple(total(grown, field) for _, _, grown in steps)
+
+    def rate_bps(port: str) -> tuple[int, ...]:
+        return tuple(
+            grown.queue(port, DATA_PRIORITY)["bytes"]
+            * 8
+            * 10**9
+            // (later.timestamp_unix_ns - earlier.timestamp_unix_ns)
+            for earlier, later, grown in steps
+        )
+
+    depth = QUEUE_FIELDS.index("depth_bytes")
+    return CongestionSeries(
+        times_ns=tuple(later.timestamp_unix_ns - start_unix_ns for _, later, _ in steps),
+        receiver_bps=rate_bps(receiver),
+        bystander_bps=rate_bps(bystander),
+        marked_packets=counted("ecn_marked_packets"),
+        pfc_frames=counted("pfc_tx_frames"),
+        dropped_packets=counted("dropped_packets"),
+        depth_bytes=tuple(int(later.queues[:, :, depth].max()) for _, later, _ in steps),
+    )
+
+
+def _apart(snapshots: Sequence[CounterSnapshot]) -> Iterable[tuple[CounterSnapshot, CounterSnapshot]]:
+    """Return pairs of snapshots, each beginning where the one before ends, at least an interval long."""
+    earlier = snapshots[0]
+    for later in snapshots[1:]:
+        if later.timestamp_unix_ns - earlier.timestamp_unix_ns >= INTERVAL_NS:
+            yield earlier, later
+            earlier = later

@@ -1,0 +1,195 @@
+"""What the runs come to: ratios between modes, and the sentences under the table. Only valid runs are compared."""
+
+import math
+from collections.abc import Callable, Sequence
+from statistics import geometric_mean, median
+
+from mininet_topos.demo.results.values import MODE_TITLES, DemoResult, RunResult
+
+AS_GOOD = 1.03
+"""Below this ratio the demo says that the other mode does just as well."""
+
+PLAIN_RATE_BPS = 100_000_000_000
+
+
+LEGEND = (
+    "sum, worst: goodput in Mbit/s, payload bits over the run's start to the last acknowledgement (of the last queue"
+    " pair, where a flow has several). %line: the worst flow's goodput over what its NICs allow in wire bits: line"
+    " rate, or its part of it where a NIC has several flows; headers and room for acknowledgements leave 98 % at most."
+    " time: predicted/measured, by max-min fairness on the traced paths (hashed) or by the certificate (planned),"
+    " neither counting headers. max link: offered/measured load of the busiest link between switches; above 1 its"
+    " flows must share it. paths: flows whose packets were counted on exactly their links."
+)
+
+CONGESTION_LEGEND = (
+    "Many to one: the bystander's goodput in Mbit/s, in per cent of what it asks for, and its completion; many: the"
+    " completion of the last of the others. marked: packets that switches marked (ECN); PFC: pause frames of"
+    " switches, ends of pauses included; pause: of switch ports and NICs, added up; drops: by queues."
+)
+
+
+def title_of(result: DemoResult) -> str:
+    """Return what was run, in one line."""
+    sketch = result.fabric
+    tiers = [sum(1 for _, tier in sketch.switches if tier == wanted) for wanted in (2, 1, 0)]
+    names = [f"{count} {name}" for count, name in zip(tiers, ("spines", "aggs", "leaves"), strict=True) if count]
+    rate = int(result.parameters["line_rate_bps"]) / 1e6
+    seeds = ", ".join(str(seed) for seed in dict.fromkeys(run.seed for run in result.runs))
+    return f"heddle demo: {', '.join(names)}, {len(sketch.nics)} NICs at {rate:g} Mbit/s; seeds {seeds}"
+
+
+def ratio(result: DemoResult, workload: str, mode: str, against: str) -> float | None:
+    """Return sum goodput of one mode over another's under a workload; None where either is missing or invalid."""
+    ours, theirs = result.run(workload, mode), result.run(workload, against)
+    if ours is None or theirs is None or not (ours.valid and theirs.valid) or theirs.sum_goodput_bps <= 0:
+        return None
+    return ours.sum_goodput_bps / theirs.sum_goodput_bps
+
+
+def completion_ratio(result: DemoResult, workload: str, mode: str, against: str) -> float | None:
+    """Return how many times sooner one mode completes than another; None where either is missing or invalid."""
+    ours, theirs = result.run(workload, mode), result.run(workload, against)
+    if ours is None or theirs is None or not (ours.valid and theirs.valid) or ours.completion_ns <= 0:
+        return None
+    return theirs.completion_ns / ours.completion_ns
+
+
+def summary_lines(result: DemoResult) -> list[str]:
+    """Return the sentences under the table, in the order they are printed."""
+    return [
+        *_rate_lines(result),
+        *(line for against in ("ecmp", "e-ecmp") for line in _speed_up_lines(result, against)),
+        *(_incast_line(result, workload) for workload in congested(result)),
+        *_planned_lines(result),
+        *_path_lines(result),
+        *_integrity_lines(result),
+    ]
+
+
+def _rate_lines(result: DemoResult) -> list[str]:
+    """Say that, and why, the line rate is lower than the demo begins with."""
+    return [
+        f"line rate: all runs are at {rate_text(result.parameters['line_rate_bps'])}, for this machine does not carry"
+        f" {rate_text(one.line_rate_bps)} ({one.run}: {one.problem})"
+        for one in result.rates_given_up
+    ]
+
+
+def _speed_up_lines(result: DemoResult, against: str) -> list[str]:
+    found = []
+    for kind in dict.fromkeys(run.kind for run in result.runs if run.congestion is None):
+        names = [name for name in result.workloads if any(r.workload == name and r.kind == kind for r in result.runs)]
+        goodput = _known(names, lambda name: ratio(result, name, "planned", against))
+        sooner = _known(names, lambda name: completion_ratio(result, name, "planned", against))
+        if goodput and sooner:
+            found.append(_speed_up(kind, MODE_TITLES[against], goodput, sooner))
+    return found
+
+
+def congested(result: DemoResult) -> tuple[str, ...]:
+    """Return the workloads whose senders marks and pauses could slow: their rates are not those of paths alone."""
+    return tuple(dict.fromkeys(run.workload for run in result.runs if run.congestion))
+
+
+def _incast_line(result: DemoResult, workload: str) -> str:
+    """Say of every valid run of an incast how the bystander fared and what it took."""
+    runs = [run for mode in MODE_TITLES if (run := result.run(workload, mode)) is not None and run.valid]
+    parts = [
+        f"{MODE_TITLES[run.mode]} {run.bystander.share_of_demand:.0%} in {run.bystander.duration_ns / 1e9:.2f} s"
+        f" ({run.congestion.pfc_frames:,} PFC frames)"
+        for run in runs
+        if run.bystander is not None and run.congestion is not None
+    ]
+    return f"{workload}: the bystander got of what it asks for: {', '.join(parts) or 'no valid run'}"
+
+
+def _known(names: Sequence[str], of: Callable[[str], float | None]) -> list[float]:
+    return [value for name in names if (value := of(name)) is not None]
+
+
+def _speed_up(kind: str, against: str, goodput: Sequence[float], sooner: Sequence[float]) -> str:
+    if max(*goodput, *sooner, 0.0) < AS_GOOD:
+        return f"{kind}: {against} does just as well ({geometric_mean(goodput):.2f}x the goodput)"
+    if len(goodput) == 1:
+        return f"{kind}: planned against {against}: {goodput[0]:.2f}x the goodput, done {sooner[0]:.2f}x faster"
+    return (
+        f"{kind} ({len(goodput)} seeds): planned against {against}: {geometric_mean(goodput):.2f}x the goodput"
+        f" (geometric mean; median {median(goodput):.2f}x, {min(goodput):.2f}x to {max(goodput):.2f}x),"
+        f" done {geometric_mean(sooner):.2f}x faster"
+    )
+
+
+def _planned_lines(result: DemoResult) -> list[str]:
+    """Say what planned permutations reach: they are what a plan can place without any conflict."""
+    runs = [run for run in result.runs if run.mode == "planned" and run.kind == "permutation" and run.valid]
+    if not runs:
+        return []
+    share, lost = min(run.worst.share_of_demand for run in runs), sum(run.lost_packets for run in runs)
+    seeds = ", ".join(str(run.seed) for run in runs)
+    return [
+        f"planned permutations (seeds {seeds}): every flow at {share:.1%} of line rate or more, {lost} packets lost"
+    ]
+
+
+def _path_lines(result: DemoResult) -> list[str]:
+    found = []
+    for mode, kind_of_path in (("planned", "planned"), ("ecmp", "traced"), ("e-ecmp", "traced")):
+        runs = [run for run in result.runs if run.mode == mode]
+        if runs:
+            exact, flows = sum(run.exact_flows for run in runs), sum(len(run.flows) for run in runs)
+            title = MODE_TITLES[mode]
+            found.append(f"paths, {title}: {exact}/{flows} flows counted on exactly the {kind_of_path} links")
+    return found
+
+
+def _integrity_lines(result: DemoResult) -> list[str]:
+    invalid = [run for run in result.runs if not run.valid]
+    repeated = [run for run in result.runs if run.attempts > 1]
+    books = [run.integrity for run in result.runs]
+    totals = integrity_text(
+        sum(book.tx_packets for book in books),
+        sum(book.rx_packets for book in books),
+        sum(book.dropped_packets for book in books),
+    )
+    found = [f"integrity: {len(books) - len(invalid)}/{len(books)} runs valid; {totals}"]
+    for run in invalid:
+        why = "; ".join(run.integrity.problems)
+        found.append(f"INVALID, not compared: {run.workload}, {MODE_TITLES[run.mode]}: {why}")
+    if repeated:
+        names = ", ".join(f"{run.workload} {MODE_TITLES[run.mode]}" for run in repeated)
+        found.append(f"repeated once because the first attempt was invalid: {names}")
+    return found
+
+
+def integrity_text(tx_packets: int, rx_packets: int, dropped_packets: int) -> str:
+    """Return the books as one equation that holds or does not."""
+    sign = "=" if tx_packets == rx_packets + dropped_packets else "≠"
+    return f"NIC tx {tx_packets:,} {sign} NIC rx {rx_packets:,} + counted drops {dropped_packets:,}"
+
+
+def run_integrity(run: RunResult) -> str:
+    """Return the integrity line of one run."""
+    text = integrity_text(run.integrity.tx_packets, run.integrity.rx_packets, run.integrity.dropped_packets)
+    return f"{text}: {'valid' if run.valid else 'INVALID: ' + '; '.join(run.integrity.problems)}"
+
+
+def scale_note(rate_bps: int) -> str:
+    """Say what the emulated rate stands for."""
+    factor = PLAIN_RATE_BPS / rate_bps
+    return (
+        f"Scale: this is an emulation; {rate_text(rate_bps)} stands for 100 Gbit/s (1:{factor:,.0f} in rate)."
+        " Paths, ports, packets and switch rules are real; latencies are not those of hardware."
+    )
+
+
+def rate_text(rate_bps: float) -> str:
+    """Write a rate for people."""
+    for unit, size in (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)):
+        if rate_bps >= size:
+            value = rate_bps / size
+            return (
+                f"{value:.3g} {unit}"
+                if value < 1000 and not math.isclose(value, round(value))
+                else f"{value:.0f} {unit}"
+            )
+    return f"{rate_bps:.0f} bit/s"

@@ -1,0 +1,342 @@
+"""Runs a set of flows on a lab's NICs and gathers every count: NICs, links, queues, sockets."""
+
+import os
+import re
+import subprocess
+import time
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from controller.model.address import ip_text, mac_text
+from controller.model.fabric import Nic
+from controller.model.plan import ALWAYS, DATA_DSCP
+from mininet_topos.host.child import Child
+from mininet_topos.host.json_lines import wait_readable
+from mininet_topos.measure.flow_run import (
+    Capture,
+    FiveTuple,
+    FlowChange,
+    FlowRequest,
+    FlowResult,
+    Integrity,
+    NicCounters,
+    RunResult,
+    admission_of,
+)  # fmt: skip
+from mininet_topos.nic.roce import PSN_MASK
+from mininet_topos.nic.settings import NicSettings
+from mininet_topos.switches import shaping
+from mininet_topos.switches.fabric_net import FabricNet
+
+ECT0 = 2
+FIRST_QPN = 0x100
+PROGRESS_S = 0.25
+WARM_UP_S = 2.0
+SETTLE_STEP_S = 0.05
+SETTLE_STEPS = 40
+QUIET_STEPS = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Counters:
+    """What the root namespace has counted so far."""
+
+    queue_drops: Mapping[str, int]
+    socket_drops: int
+    vswitchd_cpu_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Execution:
+    """A run that is over and waits to be read."""
+
+    requests: Sequence[FlowRequest]
+    qpns: Mapping[str, tuple[int, int]]
+    start_ns: int
+    before: _Counters
+
+
+class FlowRunner:
+    """Drives the NICs of one lab; one run at a time."""
+
+    def __init__(
+        self,
+        net: FabricNet,
+        nics: Mapping[str, Child],
+        capture: Child,
+        settings: NicSettings,
+        read_queues: Callable[[], Mapping[str, shaping.QueueCounters]] | None = None,
+    ) -> None:
+        """Tell the capture which interface is which link; `read_queues` is None for: the links' plain queues."""
+        self._net, self._nics, self._capture, self._settings = net, nics, capture, settings
+        self._next_qpn = FIRST_QPN
+        self._open: Mapping[str, tuple[FlowRequest, tuple[int, int]]] = {}
+        self._egress_link = _egress_links(net)
+        self._read_queues = read_queues or partial(shaping.read_counters, self._egress_link)
+        capture.ask(op="configure", incoming=_ingress_links(net), outgoing=_nic_links(net))
+        capture.answer()
+
+    def run(
+        self, requests: Sequence[FlowRequest], timeout_s: float, on_progress: Callable[[float], None] | None
+    ) -> RunResult:
+        """Run the flows; see `Lab.run_flows`."""
+        if len({request.flow_id for request in requests}) < len(requests):
+            raise ValueError("two flows of a run have the same id")
+        if self._settings.warm_up:
+            brief = [replace(request, size_bytes=1, start_offset_ns=0, window=ALWAYS) for request in requests]
+            self._execute(brief, WARM_UP_S, None)
+        return self._collect(self._execute(requests, timeout_s, on_progress))
+
+    def modify(self, flow_id: str, change: FlowChange) -> None:
+        """Change a flow of the present run; see `Lab.modify_flow`."""
+        request, (qpn, peer_qpn) = self._open[flow_id]
+        for nic, number, values in (
+            (request.src_nic, qpn, change.for_requester()),
+            (request.dst_nic, peer_qpn, change.for_responder()),
+        ):
+            if values:
+                self._nics[nic].ask(op="modify", qpn=number, **values)
+                self._nics[nic].answer()
+
+    def _execute(
+        self, requests: Sequence[FlowRequest], timeout_s: float, on_progress: Callable[[float], None] | None
+    ) -> "_Execution":
+        qpns = {request.flow_id: self._take_qpns() for request in requests}
+        self._open = {request.flow_id: (request, qpns[request.flow_id]) for request in requests}
+        self._prepare(requests, qpns)
+        before = self._counters()
+        start_ns = time.monotonic_ns() + 50_000_000 + 3_000_000 * len(self._nics)
+        self._ask_all(op="run", start_ns=start_ns)
+        self._await_completion({request.src_nic for request in requests}, start_ns, timeout_s, on_progress)
+        self._ask_all(op="stop")
+        self._settle(before)
+        return _Execution(requests=requests, qpns=qpns, start_ns=start_ns, before=before)
+
+    def _take_qpns(self) -> tuple[int, int]:
+        """Return numbers for a flow's two ends, never used before in this lab, so that stragglers find nobody."""
+        self._next_qpn += 2
+        return self._next_qpn - 2, self._next_qpn - 1
+
+    def _prepare(self, requests: Sequence[FlowRequest], qpns: Mapping[str, tuple[int, int]]) -> None:
+        self._ask_all(op="reset")
+        ends: dict[str, dict[str, list[dict[str, Any]]]] = {
+            nic: {"requesters": [], "responders": []} for nic in self._nics
+        }
+        for request in requests:
+            requester, responder = self._describe(request, *qpns[request.flow_id])
+            ends[request.src_nic]["requesters"].append(requester)
+            ends[request.dst_nic]["responders"].append(responder)
+        for nic, child in self._nics.items():
+            child.events.clear()
+            child.ask(op="open", **ends[nic])
+        for child in self._nics.values():
+            child.answer()
+        self._capture.ask(op="reset")
+        self._capture.answer()
+
+    def _describe(self, request: FlowRequest, qpn: int, peer_qpn: int) -> tuple[dict[str, Any], dict[str, Any]]:
+        settings, nics = self._settings, self._net.fabric.nic_by_id
+        first_psn = zlib.crc32(f"{settings.seed}/{request.flow_id}".encode()) & PSN_MASK
+        common = {"first_psn": first_psn, "traffic_class": DATA_DSCP << 2 | ECT0}
+        requester = {
+            **common,
+            **_peer(nics[request.dst_nic], peer_qpn),
+            "qpn": qpn,
+            "udp_source_port": request.udp_source_port,
+            "rate_bps": request.rate_bps,
+            "size_bytes": request.size_bytes,
+            "start_offset_ns": request.start_offset_ns,
+            "admission": admission_of(request.window),
+            "operation": request.operation,
+            "mtu_bytes": settings.mtu_bytes,
+            "message_bytes": settings.message_bytes,
+            "window": settings.window,
+            "ack_every": settings.ack_every_at(request.rate_bps),
+            "timeout_ns": settings.ack_timeout_ns,
+        }
+        responder = {
+            **common,
+            **_peer(nics[request.src_nic], qpn),
+            "qpn": peer_qpn,
+            "udp_source_port": request.reverse_udp_source_port,
+        }
+        return requester, responder
+
+    def _ask_all(self, **request: Any) -> dict[str, dict[str, Any]]:
+        for child in self._nics.values():
+            child.ask(**request)
+        return {nic: child.answer() for nic, child in self._nics.items()}
+
+    def _await_completion(
+        self, senders: set[str], start_ns: int, timeout_s: float, on_progress: Callable[[float], None] | None
+    ) -> None:
+        """Wait until every sending NIC has said that it is complete."""
+        deadline = start_ns / 1e9 + timeout_s
+        waiting = {self._nics[nic].fd: self._nics[nic] for nic in senders if not self._nics[nic].events}
+        while waiting and (rest := deadline - time.monotonic()) > 0:
+            for fd in wait_readable(waiting, min(rest, PROGRESS_S)):
+                waiting[fd].poll_events()
+                if waiting[fd].events:
+                    del waiting[fd]
+            if on_progress is not None:
+                on_progress(max(0.0, time.monotonic() - start_ns / 1e9))
+                waiting = {fd: child for fd, child in waiting.items() if not child.events}  # it may have asked NICs
+
+    def _settle(self, before: _Counters) -> None:
+        """Wait until what is under way has arrived: the balance is even, or nothing has moved for a while."""
+        last, quiet = None, 0
+        for _ in range(SETTLE_STEPS):
+            counts = self._ask_all(op="counts").values()
+            tx = sum(count["tx_vport_rdma_unicast_packets"] for count in counts)
+            rx = sum(count["rx_vport_rdma_unicast_packets"] for count in counts)
+            if tx == rx + _grown(self._counters().queue_drops, before.queue_drops):
+                return
+            quiet = quiet + 1 if (tx, rx) == last else 0
+            if quiet == QUIET_STEPS and not self._backlog():
+                return
+            last = (tx, rx)
+            time.sleep(SETTLE_STEP_S)
+
+    def _backlog(self) -> bool:
+        queues = self._read_queues()
+        return any(queue.backlog_bytes for queue in queues.values())
+
+    def _counters(self) -> _Counters:
+        queues = self._read_queues()
+        drops = {link: queues[interface].dropped_packets for interface, link in self._egress_link.items()}
+        return _Counters(
+            queue_drops=drops,
+            socket_drops=_socket_drops(self._egress_link),
+            vswitchd_cpu_ns=_cpu_ns(self._net.ovs.pid),
+        )
+
+    def _collect(self, execution: "_Execution") -> RunResult:
+        qpns, start_ns, before = execution.qpns, execution.start_ns, execution.before
+        reports = self._ask_all(op="report")
+        after = self._counters()
+        self._capture.ask(op="report")
+        capture = _read_capture(self._capture.answer())
+        sent = {(nic, entry["qpn"]): entry for nic, report in reports.items() for entry in report["requesters"]}
+        received = {(nic, entry["qpn"]): entry for nic, report in reports.items() for entry in report["responders"]}
+        flows = tuple(
+            _flow_result(
+                request,
+                sent[request.src_nic, qpns[request.flow_id][0]],
+                received[request.dst_nic, qpns[request.flow_id][1]],
+                start_ns,
+            )
+            for request in execution.requests
+        )
+        nics = {nic: _nic_counters(report) for nic, report in reports.items()}
+        queue_drops = {link: drops - before.queue_drops[link] for link, drops in after.queue_drops.items()}
+        ends = [flow.completed_ns for flow in flows]
+        last = time.monotonic_ns() - start_ns if None in ends else max((end for end in ends if end), default=0)
+        return RunResult(
+            flows=flows,
+            nics=nics,
+            capture=capture,
+            queue_drops={link: drops for link, drops in queue_drops.items() if drops},
+            integrity=_balance(nics.values(), sum(queue_drops.values()), after.socket_drops - before.socket_drops),
+            duration_ns=last,
+            vswitchd_cpu_ns=after.vswitchd_cpu_ns - before.vswitchd_cpu_ns,
+        )
+
+
+def _nic_counters(report: Mapping[str, Any]) -> NicCounters:
+    names = NicCounters.__dataclass_fields__.keys() - {"counters"}
+    counters = {
+        name: value for name, value in report.items() if isinstance(value, int) and name not in ("ok", "cpu_ns")
+    }
+    return NicCounters(**{name: report[name] for name in names}, counters=counters)
+
+
+def _peer(nic: Nic, qpn: int) -> dict[str, Any]:
+    return {"peer_ip": ip_text(nic.ip), "peer_mac": mac_text(nic.mac), "peer_qpn": qpn}
+
+
+def _flow_result(request: FlowRequest, sent: Mapping[str, Any], got: Mapping[str, Any], start_ns: int) -> FlowResult:
+    def since_start(moment: int | None) -> int | None:
+        return None if moment is None else moment - start_ns
+
+    return FlowResult(
+        request=request,
+        acked_bytes=sent["acked_bytes"],
+        delivered_bytes=got["delivered_bytes"],
+        first_tx_ns=since_start(sent["first_tx_ns"]),
+        last_rx_ns=since_start(got["last_rx_ns"]),
+        completed_ns=since_start(sent["completed_ns"]),
+        packets=sent["packets"],
+        tx_packets=sent["tx_packets"],
+        rx_packets=got["rx_packets"],
+        retransmitted_packets=sent["retransmitted_packets"],
+        packet_seq_err=sent["packet_seq_err"],
+        local_ack_timeout_err=sent["local_ack_timeout_err"],
+        out_of_sequence=got["out_of_sequence"],
+        duplicate_request=got["duplicate_request"],
+        np_ecn_marked_roce_packets=got["np_ecn_marked_roce_packets"],
+        np_cnp_sent=got["np_cnp_sent"],
+        rp_cnp_handled=sent["rp_cnp_handled"],
+    )
+
+
+def _balance(nics: Iterable[NicCounters], queue_drops: int, switch_socket_drops: int) -> Integrity:
+    nics = list(nics)
+    return Integrity(
+        tx_packets=sum(nic.tx_packets for nic in nics),
+        rx_packets=sum(nic.rx_packets for nic in nics),
+        queue_drops=queue_drops,
+        switch_socket_drops=switch_socket_drops,
+        nic_socket_drops=sum(nic.socket_drops for nic in nics),
+        foreign_packets=sum(nic.rx_foreign_packets for nic in nics),
+        icrc_errors=sum(nic.rx_icrc_encapsulated for nic in nics),
+    )
+
+
+def _grown(after: Mapping[str, int], before: Mapping[str, int]) -> int:
+    return sum(after.values()) - sum(before.values())
+
+
+def _read_capture(report: Mapping[str, Any]) -> Capture:
+    found: dict[str, dict[str, dict[FiveTuple, int]]] = {"data": {}, "acks": {}}
+    for kind, links in found.items():
+        for link, src_ip, dst_ip, port, packets in report[kind]:
+            links.setdefault(link, {})[FiveTuple(src_ip, dst_ip, port)] = packets
+    return Capture(data=found["data"], acks=found["acks"], ring_drops=report["ring_drops"])
+
+
+def _socket_drops(interfaces: Iterable[str]) -> int:
+    """Return the frames that Open vSwitch's receive sockets on these interfaces dropped, as the kernel diagnoses it."""
+    listing = subprocess.run(
+        ["ss", "-0", "-a", "-n", "-m", "-O", "-H"], text=True, capture_output=True, check=True
+    ).stdout
+    wanted = set(interfaces)
+    found = re.findall(r"\*:(\S+).*,d(\d+)\)", listing)
+    return sum(int(drops) for interface, drops in found if interface in wanted)
+
+
+def _cpu_ns(pid: int) -> int:
+    """Return the processor time that a process has used."""
+    with open(f"/proc/{pid}/stat") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) * 10**9 // os.sysconf("SC_CLK_TCK")
+
+
+def _egress_links(net: FabricNet) -> dict[str, str]:
+    """Return the directed link that each switch port's interface sends onto."""
+    found = {net.interface_of[cable.lower]: cable.up_link for cable in net.fabric.cables}
+    found |= {net.interface_of[cable.upper]: cable.down_link for cable in net.fabric.cables}
+    return found | _nic_links(net)
+
+
+def _nic_links(net: FabricNet) -> dict[str, str]:
+    return {net.interface_of[nic.port]: nic.down_link for nic in net.fabric.nics}
+
+
+def _ingress_links(net: FabricNet) -> dict[str, str]:
+    """Return the directed link that each switch port's interface receives from."""
+    found = {net.interface_of[cable.upper]: cable.up_link for cable in net.fabric.cables}
+    found |= {net.interface_of[cable.lower]: cable.down_link for cable in net.fabric.cables}
+    return found | {net.interface_of[nic.port]: nic.up_link for nic in net.fabric.nics}

@@ -1,0 +1,62 @@
+"""The sockets of a NIC: raw frames in and out, and a listener that keeps the kernel from answering RoCE."""
+
+import ctypes
+import socket
+import struct
+
+from mininet_topos.nic.roce import ROCE_PORT
+
+ETH_P_ALL = 3
+SOL_PACKET, PACKET_STATISTICS, PACKET_IGNORE_OUTGOING = 263, 6, 23
+SO_ATTACH_FILTER, SO_SNDBUFFORCE, SO_RCVBUFFORCE = 26, 32, 33
+BUFFER_BYTES = 16 << 20
+
+Instruction = tuple[int, int, int, int]
+
+ROCE_TO_HERE: tuple[Instruction, ...] = (
+    (0x28, 0, 0, 12),  # load the ethertype
+    (0x15, 8, 0, 0x8808),  # MAC control, of which priority flow control is one: take
+    (0x15, 0, 8, 0x0800),  # not IPv4: refuse
+    (0x30, 0, 0, 23),  # load the protocol
+    (0x15, 0, 6, 17),  # not UDP: refuse
+    (0x28, 0, 0, 20),  # load flags and fragment offset
+    (0x45, 4, 0, 0x1FFF),  # a later fragment: refuse
+    (0xB1, 0, 0, 14),  # X = length of the IP header
+    (0x48, 0, 0, 16),  # load the UDP destination port
+    (0x15, 0, 1, ROCE_PORT),
+    (0x06, 0, 0, 0x40000),  # take the whole frame
+    (0x06, 0, 0, 0),
+)
+NOTHING: tuple[Instruction, ...] = ((0x06, 0, 0, 0),)
+
+
+def attach_filter(sock: socket.socket, program: tuple[Instruction, ...]) -> None:
+    """Attach a classic BPF program of (code, jump if true, jump if false, operand)."""
+    code = b"".join(struct.pack("=HBBI", *instruction) for instruction in program)
+    buffer = ctypes.create_string_buffer(code, len(code))
+    sock.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, struct.pack("@HP", len(program), ctypes.addressof(buffer)))
+
+
+def open_roce_socket(device: str) -> socket.socket:
+    """Open a non-blocking raw socket on `device` that sees arriving RoCEv2 and MAC control frames only."""
+    sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+    attach_filter(sock, ROCE_TO_HERE)
+    sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, BUFFER_BYTES)
+    sock.setsockopt(socket.SOL_SOCKET, SO_SNDBUFFORCE, BUFFER_BYTES)
+    sock.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
+    sock.bind((device, ETH_P_ALL))
+    sock.setblocking(False)
+    return sock
+
+
+def open_silent_listener(ip: str) -> socket.socket:
+    """Hold UDP port 4791 so that the kernel sends no ICMP port unreachable, and let a filter drop all that comes."""
+    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    attach_filter(sock, NOTHING)
+    sock.bind((ip, ROCE_PORT))
+    return sock
+
+
+def socket_drops(sock: socket.socket) -> int:
+    """Return the frames that found the socket's buffer full since the last call."""
+    return int(struct.unpack("=II", sock.getsockopt(SOL_PACKET, PACKET_STATISTICS, 8))[1])

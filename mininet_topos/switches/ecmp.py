@@ -1,0 +1,97 @@
+"""The peer that planned paths are measured against: what plain switches do, equal-cost multipath.
+
+Each switch that has a choice hashes the 5-tuple (addresses, protocol, ports), with a seed of its own so
+that no tier repeats the choice of the one below (no polarisation). Open vSwitch takes hash and seed in
+OpenFlow 1.5 select groups only: in 1.3 the selection method is lost in silence and the default hash
+ignores UDP ports. So the bridges speak 1.5 too, but only while these rules are being loaded or cleared.
+"""
+
+import zlib
+from collections.abc import Sequence
+from math import gcd
+
+from controller.model.address import ip_text
+from controller.model.fabric import Cable
+from mininet_topos.switches.fabric_net import FabricNet
+
+HASH_FIELDS = "ip_src,ip_dst,nw_proto,tcp_src,tcp_dst,udp_src,udp_dst"
+UP_GROUP = 1
+FIRST_DOWN_GROUP = 2
+LOCAL_PRIORITY, DOWN_PRIORITY, UP_PRIORITY = 200, 100, 10
+
+
+class EcmpRules:
+    """Static hash routing on all switches of a lab, for while no controller is connected."""
+
+    def __init__(self, net: FabricNet, seed: int = 0) -> None:
+        """Remember the network; `seed` varies all switches' hashes together."""
+        self._net, self._seed = net, seed
+
+    def load(self) -> None:
+        """Replace whatever rules the switches hold by hash routing."""
+        self._speak("OpenFlow13,OpenFlow15")
+        for switch, bridge in self._net.bridge_of.items():
+            groups, flows = self.rules(switch)
+            added = [f"group add {group}" for group in groups] + [f"flow add {flow}" for flow in flows]
+            self._bundle(bridge, added)
+        self._speak("OpenFlow13")
+
+    def clear(self) -> None:
+        """Remove every rule and group from every switch."""
+        self._speak("OpenFlow13,OpenFlow15")
+        for bridge in self._net.bridge_of.values():
+            self._bundle(bridge, [])
+        self._speak("OpenFlow13")
+
+    def _bundle(self, bridge: str, added: list[str]) -> None:
+        """Empty a switch and fill it anew in one transaction."""
+        lines = ["flow delete", "group delete", *added]
+        self._net.ovs.ofctl("-O", "OpenFlow15", "bundle", bridge, "-", text="\n".join(lines))
+
+    def rules(self, switch: str) -> tuple[list[str], list[str]]:
+        """Return one switch's groups and flows in the syntax of `ovs-ofctl`."""
+        fabric = self._net.fabric
+        groups: list[str] = []
+        flows = ["priority=65535,dl_type=0x8808,actions=drop"]
+        for nic in fabric.nics_of_leaf.get(switch, ()):
+            flows += _both(LOCAL_PRIORITY, nic.ip, f"output:{nic.port.number}", nic.port.number)
+        for number, down in enumerate(fabric.down_groups.get(switch, ()), start=FIRST_DOWN_GROUP):
+            ports = [cable.upper.number for cable in down.cables]
+            action = f"output:{ports[0]}" if len(ports) == 1 else f"group:{number}"
+            if len(ports) > 1:
+                groups.append(self._group(switch, number, down.cables, ports))
+            for nic in (nic for leaf in down.leaves for nic in fabric.nics_of_leaf.get(leaf, ())):
+                flows += _both(DOWN_PRIORITY, nic.ip, action, ports[0])
+        up = fabric.up_choices[switch]
+        if up:
+            ports = [cable.lower.number for cable in up]
+            groups.append(self._group(switch, UP_GROUP, up, ports))
+            flows.append(f"priority={UP_PRIORITY},ip,actions=group:{UP_GROUP}")
+            flows.append(f"priority={UP_PRIORITY},arp,actions=output:{ports[0]}")
+        return groups, flows
+
+    def _group(self, switch: str, number: int, cables: Sequence[Cable], ports: Sequence[int]) -> str:
+        seed = zlib.crc32(f"{self._seed}/{switch}/{number}".encode())
+        unit = gcd(*(cable.capacity_bps for cable in cables))
+        buckets = "".join(
+            f",bucket=bucket_id:{port},weight:{cable.capacity_bps // unit},watch_port:{port},actions=output:{port}"
+            for cable, port in zip(cables, ports, strict=True)
+        )
+        method = f"selection_method=hash,selection_method_param={seed},fields({HASH_FIELDS})"
+        return f"group_id={number},type=select,{method}{buckets}"
+
+    def _speak(self, protocols: str) -> None:
+        words = (
+            word
+            for bridge in self._net.bridge_of.values()
+            for word in ("--", "set", "bridge", bridge, f"protocols={protocols}")
+        )
+        self._net.ovs.vsctl(*words)
+
+
+def _both(priority: int, ip: int, action: str, port: int) -> list[str]:
+    """Return the rules that bring IP packets for an address by `action`, and ARP requests for it out of `port`."""
+    return [
+        f"priority={priority},ip,nw_dst={ip_text(ip)},actions={action}",
+        f"priority={priority},arp,arp_tpa={ip_text(ip)},actions=output:{port}",
+    ]

@@ -1,0 +1,255 @@
+"""A Mininet network from a fabric: the same ids, the same port numbers, real links.
+
+Bridges and interfaces in the root namespace have short names unique to the lab; `FabricNet` maps them to the
+fabric's. Order of the build, each step one batch: shells, veth pairs, bridges, then all hosts at once.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+from controller.model.address import ip_text, mac_text
+from controller.model.error import EnvironmentFault, InputError
+from controller.model.fabric import Fabric, Nic, PortRef
+from mininet_topos.host.registry import LabEntry
+from mininet_topos.nic.pacer import catch_up_time_ns
+from mininet_topos.queues.classes import give_classes
+from mininet_topos.queues.settings import QueueSettings
+from mininet_topos.switches import shaping
+from mininet_topos.switches.mininet_nodes import LabHost, new_mininet
+from mininet_topos.switches.ovs import OpenVSwitch
+
+STATIC_ARP_ABOVE_HOSTS = 16
+LONGEST_INTERFACE_NAME = 15
+LAB_TOOLS = ("mnexec", "nsenter", "ip", "tc", "ss", "ethtool")
+OFFLOADS = "tx off rx off sg off tso off gso off gro off"
+
+
+class FabricNet:
+    """The switches, hosts and links of one lab.
+
+    `interface_of[port]` is the root namespace's interface of a switch port; `device_of[nic id]` the device
+    in its host's namespace. `mininet` is the network itself: its hosts and switches go by the fabric's ids.
+    """
+
+    def __init__(
+        self,
+        fabric: Fabric,
+        entry: LabEntry,
+        ovs: OpenVSwitch,
+        static_arp: bool | None = None,
+        queues: QueueSettings | None = None,
+    ) -> None:
+        """Name everything; `start` makes it. Static ARP is None for: where there are more than 16 hosts.
+
+        `queues` gives switch ports the classes of the queue model in place of one plain queue.
+        """
+        self.fabric, self.ovs, self._entry, self._queues = fabric, ovs, entry, queues
+        self.bridge_of = {
+            switch.id: f"{entry.prefix}s{number}" for number, switch in enumerate(fabric.switches, start=1)
+        }
+        self.nics_of_host = _nics_of_host(fabric)
+        self.device_of = {
+            nic.id: f"eth{number}" for nics in self.nics_of_host.values() for number, nic in enumerate(nics)
+        }
+        self.interface_of: dict[PortRef, str] = {port: self._interface(port) for port in _ports(fabric)}
+        self._static_arp = len(self.nics_of_host) > STATIC_ARP_ABOVE_HOSTS if static_arp is None else static_arp
+        self.mininet = new_mininet()
+
+    def start(self) -> None:
+        """Make hosts, links and bridges; raises EnvironmentFault where the machine refuses."""
+        for host in self.nics_of_host:
+            self.mininet.addHost(host, entry=self._entry, ip=None)
+        for switch in self.fabric.switches:
+            bridge = self.mininet.addSwitch(
+                switch.id, bridge=self.bridge_of[switch.id], ovs=self.ovs, dpid=f"{switch.datapath_id:016x}"
+            )
+            self.mininet.nameToNode[bridge.name] = bridge  # Mininet's prompt looks nodes up by their own name
+        self._describe_links()
+        self._make_links()
+        self._configure_hosts()
+        self.mininet.built = True
+        self.mininet.start()
+        self._await_hosts()
+        self._check_port_numbers()
+
+    def stop(self) -> None:
+        """Let go of the hosts' shells; bridges, interfaces and namespaces go with the lab's registration."""
+        for host in self.mininet.hosts:
+            host.terminate()
+
+    def host(self, host: str) -> LabHost:
+        """Return the Mininet host: `.cmd(...)` runs a command in it, `.popen(...)` starts one."""
+        return self.mininet[host]
+
+    def nic_command(self, nic: Nic, *command: str) -> list[str]:
+        """Return a command line that runs in the namespace of the NIC's host."""
+        return [*self.host(nic.host).entrance, *command]
+
+    def connect_controller(self, port: int, address: str = "127.0.0.1") -> None:
+        """Point every switch at the controller, with reconnection at least every second."""
+        words = []
+        for number, bridge in enumerate(self.bridge_of.values()):
+            words += ["--", f"--id=@c{number}", "create", "controller", f'target="tcp:{address}:{port}"']
+            words += ["max_backoff=1000", "inactivity_probe=5000", "connection_mode=out-of-band"]
+            words += ["--", "set", "bridge", bridge, f"controller=@c{number}"]
+        self.ovs.vsctl(*words)
+
+    def disconnect_controller(self) -> None:
+        """Take the controller away; the rules stay (fail mode secure)."""
+        self.ovs.vsctl(*(word for bridge in self.bridge_of.values() for word in ("--", "del-controller", bridge)))
+
+    def connected_switches(self) -> frozenset[str]:
+        """Return the ids of the switches that have a controller at this moment."""
+        table = json.loads(self.ovs.vsctl("--format=json", "--columns=_uuid,is_connected", "list", "controller"))
+        alive = {row[0][1] for row in table["data"] if row[1] is True}
+        bridges = json.loads(self.ovs.vsctl("--format=json", "--columns=name,controller", "list", "bridge"))
+        held = {name for name, controller in bridges["data"] if controller[0] == "uuid" and controller[1] in alive}
+        return frozenset(switch for switch, bridge in self.bridge_of.items() if bridge in held)
+
+    def set_cable(self, cable_id: str, up: bool) -> None:
+        """Pull a cable (`Cable.id`, or either directed link id of it) or plug it in again."""
+        interface = self.interface_of[self.fabric.cable_by_link[cable_id].lower]
+        _ip_batch([f"link set dev {interface} {'up' if up else 'down'}"])
+
+    def egresses(self) -> list[shaping.Egress]:
+        """Return the shaped switch ports of the root namespace."""
+        return [self._egress(self.interface_of[port], bps) for port, bps in _rates(self.fabric)]
+
+    def _egress(self, interface: str, rate_bps: int) -> shaping.Egress:
+        """Return a shaped link; where switches mark and pause it bursts no more than it must, for they would too."""
+        fastest_bps = max(nic.capacity_bps for nic in self.fabric.nics)
+        make_up_ns = catch_up_time_ns(shaping.QUEUE_BYTES, fastest_bps) if self._queues is None else 0
+        return shaping.Egress(interface=interface, rate_bps=rate_bps, make_up_ns=make_up_ns)
+
+    def _interface(self, port: PortRef) -> str:
+        name = f"{self.bridge_of[port.switch]}p{port.number}"
+        if len(name) > LONGEST_INTERFACE_NAME:
+            raise InputError(f"port {port}: the lab has no interface name for a port number this high")
+        return name
+
+    def _describe_links(self) -> None:
+        """Tell Mininet which port is joined to which, under the real interface names."""
+        for cable in self.fabric.cables:
+            self.mininet.addLink(
+                self.mininet[cable.lower.switch], self.mininet[cable.upper.switch],
+                port1=cable.lower.number, port2=cable.upper.number,
+                intfName1=self.interface_of[cable.lower], intfName2=self.interface_of[cable.upper],
+            )  # fmt: skip
+        for nic in self.fabric.nics:
+            self.mininet.addLink(
+                self.mininet[nic.port.switch], self.mininet[nic.host], port1=nic.port.number,
+                intfName1=self.interface_of[nic.port], intfName2=self.device_of[nic.id], addr2=mac_text(nic.mac),
+            )  # fmt: skip
+
+    def _make_links(self) -> None:
+        """Make all veth pairs, without IPv6 (its chatter would be counted), shape them and bring them up."""
+        common = f"mtu {shaping.MTU_BYTES} group {self._entry.link_group}"
+        batch = [
+            f"link add {self.interface_of[cable.lower]} {common} "
+            f"type veth peer name {self.interface_of[cable.upper]} {common}"
+            for cable in self.fabric.cables
+        ]
+        batch += [
+            f"link add {self.interface_of[nic.port]} {common} type veth peer name {self.device_of[nic.id]} "
+            f"mtu {shaping.MTU_BYTES} address {mac_text(nic.mac)} netns {self.mininet[nic.host].pid}"
+            for nic in self.fabric.nics
+        ]
+        _ip_batch(batch)
+        for interface in self.interface_of.values():
+            switch_off_ipv6 = Path(f"/proc/sys/net/ipv6/conf/{interface}/disable_ipv6")
+            if switch_off_ipv6.exists():
+                switch_off_ipv6.write_text("1")
+        self._shape()
+        _ip_batch([f"link set group {self._entry.link_group} up"])
+
+    def _shape(self) -> None:
+        egresses = self.egresses()
+        if self._queues is None:
+            shaping.shape_switch_ports(egresses)
+        else:
+            give_classes([(egress.interface, egress.rate_bps) for egress in egresses], self._queues)
+
+    def _configure_hosts(self) -> None:
+        """Hand every host its script; they run side by side while the bridges are made."""
+        neighbours = self._neighbour_commands() if self._static_arp else {}
+        for number, (host, nics) in enumerate(self.nics_of_host.items()):
+            script = self._entry.directory / f"host{number}.sh"
+            script.write_text(self._host_script(nics, neighbours))
+            self.mininet[host].sendCmd(f". {script}")
+
+    def _await_hosts(self) -> None:
+        for host in self.nics_of_host:
+            complaint = self.mininet[host].waitOutput().strip()
+            if complaint:
+                raise EnvironmentFault(f"host {host} could not be set up: {complaint.splitlines()[0]}")
+
+    def _host_script(self, nics: tuple[Nic, ...], neighbours: Mapping[str, str]) -> str:
+        """Write the shell commands that configure one host's devices inside its namespace."""
+        lines = [f"echo 1 2>/dev/null > /proc/sys/net/ipv6/conf/{scope}/disable_ipv6" for scope in ("all", "default")]
+        settings = {"arp_ignore": 1, "arp_announce": 2, "rp_filter": 0}
+        lines += [f"echo {value} > /proc/sys/net/ipv4/conf/all/{name}" for name, value in settings.items()]
+        batch = ["link set dev lo up"]
+        queues: list[str] = []
+        own = {nic.id for nic in nics}
+        for metric, nic in enumerate(nics, start=1):
+            device = self.device_of[nic.id]
+            batch += [f"link set dev {device} up", f"addr add {ip_text(nic.ip)}/32 dev {device}"]
+            batch += [f"route add default dev {device} src {ip_text(nic.ip)} metric {metric}"]
+            batch += [f"neigh replace {entry} dev {device}" for other, entry in neighbours.items() if other not in own]
+            lines.append(f"ethtool -K {device} {OFFLOADS} >/dev/null 2>&1")
+            queues += self._egress(device, nic.capacity_bps).nic_commands
+        lines += ["ip -batch - <<'END'", *batch, "END", "tc -batch - <<'END'", *queues, "END"]
+        return "\n".join(lines) + "\n"
+
+    def _neighbour_commands(self) -> dict[str, str]:
+        return {nic.id: f"{ip_text(nic.ip)} lladdr {mac_text(nic.mac)} nud permanent" for nic in self.fabric.nics}
+
+    def _check_port_numbers(self) -> None:
+        """Make sure that Open vSwitch gave each port the number that the fabric says."""
+        table = json.loads(self.ovs.vsctl("--format=json", "--columns=name,ofport", "list", "interface"))
+        given = dict(table["data"])
+        for port, interface in self.interface_of.items():
+            if given.get(interface) != port.number:
+                log = self.ovs.directory / "ovs-vswitchd.log"
+                raise EnvironmentFault(
+                    f"Open vSwitch could not make port {port} (it has {given.get(interface)}): see {log}"
+                )
+
+
+def require_lab_tools() -> None:
+    """Raise EnvironmentFault, naming the remedy, where this process cannot make namespaces and links."""
+    if os.geteuid() != 0:
+        raise EnvironmentFault("the lab makes network namespaces, which takes root: run it with sudo")
+    for tool in LAB_TOOLS:
+        if shutil.which(tool) is None:
+            raise EnvironmentFault(f"{tool} is not installed: run `make setup`")
+    attempt = subprocess.run(["mnexec", "-n", "true"], capture_output=True, text=True, check=False)
+    if attempt.returncode != 0:
+        why = attempt.stderr.strip() or f"status {attempt.returncode}"
+        raise EnvironmentFault(f"network namespaces are not allowed here ({why}): run outside of this container")
+
+
+def _ip_batch(commands: list[str]) -> None:
+    done = subprocess.run(["ip", "-batch", "-"], input="\n".join(commands), text=True, capture_output=True, check=False)
+    if done.returncode != 0:
+        raise EnvironmentFault(f"ip refused to make the lab's links: {done.stderr.strip().splitlines()[0]}")
+
+
+def _nics_of_host(fabric: Fabric) -> dict[str, tuple[Nic, ...]]:
+    found: dict[str, list[Nic]] = {}
+    for nic in fabric.nics:
+        found.setdefault(nic.host, []).append(nic)
+    return {host: tuple(nics) for host, nics in found.items()}
+
+
+def _rates(fabric: Fabric) -> list[tuple[PortRef, int]]:
+    found = [(port, cable.capacity_bps) for cable in fabric.cables for port in (cable.lower, cable.upper)]
+    return found + [(nic.port, nic.capacity_bps) for nic in fabric.nics]
+
+
+def _ports(fabric: Fabric) -> list[PortRef]:
+    return [port for port, _ in _rates(fabric)]

@@ -1,0 +1,174 @@
+"""A private Open vSwitch: its own database, daemon, sockets and logs in the lab's directory.
+
+The datapath is the kernel's where the openvswitch module is there and nobody uses it, else Open
+vSwitch's own userspace datapath. For the latter the lab asks for type `dummy`: it is the netdev datapath in all but
+this, that its internal ports are not tap devices. With type `netdev` every instance on a machine
+wants a tap of the one name `ovs-netdev`, so a second lab (or any other userspace Open vSwitch) fails to
+start, and a killed daemon leaves its taps behind, for they are persistent.
+"""
+
+import os
+import resource
+import shutil
+import socket
+import subprocess
+import time
+from enum import StrEnum
+from pathlib import Path
+
+from controller.model.error import EnvironmentFault
+from mininet_topos.host.locks import try_lock
+from mininet_topos.host.priorities import prefer
+from mininet_topos.host.registry import SYSTEM_DATAPATH_NOTE, LabEntry
+from mininet_topos.host.sysctl import BOOK_DIRECTORY, LAB_SETTINGS, hold_settings
+from mininet_topos.switches.unixctl import Unixctl
+
+SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
+START_TIMEOUT_S = 10.0
+STATISTICS_MS = 3_600_000
+KEEP_MEMORY = {
+    "MALLOC_TOP_PAD_": str(16 << 20),
+    "MALLOC_TRIM_THRESHOLD_": str(64 << 20),
+    "GLIBC_TUNABLES": "glibc.malloc.tcache_count=127",
+}
+"""The switch daemon takes and frees 32 buffers of the largest frame for every port whenever it looks. By its defaults
+glibc gives these 300 KB back to the kernel each time and faults them in anew, page by page: half of the daemon's
+processor time. What its buffers are described by fits the thread's cache, if that may hold as many."""
+
+
+class Datapath(StrEnum):
+    """Which datapath a lab's switches run on."""
+
+    AUTO = "auto"
+    USERSPACE = "userspace"
+    SYSTEM = "system"
+
+
+class OpenVSwitch:
+    """The daemons of one lab; they end with the lab's registration (their environment bears its mark)."""
+
+    def __init__(self, entry: LabEntry, datapath: Datapath = Datapath.AUTO) -> None:
+        """Prepare; `start` makes it."""
+        self._entry = entry
+        self.directory = entry.directory / "ovs"
+        self.environment = {
+            **entry.environment,
+            "OVS_RUNDIR": str(self.directory),
+            "OVS_DBDIR": str(self.directory),
+            "OVS_LOGDIR": str(self.directory),
+            **KEEP_MEMORY,
+        }
+        self._wanted = datapath
+        self._system_lock: int | None = None
+        self.datapath = Datapath.USERSPACE
+        self.pid = 0
+        self._control: Unixctl | None = None
+
+    @property
+    def datapath_type(self) -> str:
+        """Return the `datapath_type` that bridges of this lab are made with."""
+        return "system" if self.datapath is Datapath.SYSTEM else "dummy"
+
+    def start(self) -> None:
+        """Start both daemons, with the socket buffers that a lab needs.
+
+        Raises EnvironmentFault where they do not come up.
+        """
+        self.directory.mkdir()
+        hold_settings(self._entry.directory, LAB_SETTINGS)
+        self.datapath = self._choose()
+        self._run("ovsdb-tool", "create", str(self.directory / "conf.db"), str(SCHEMA))
+        self._daemon("ovsdb-server", str(self.directory / "conf.db"), f"--remote=punix:{self._database}")
+        # Statistics of all interfaces would go to the database by the thread that forwards; nobody reads them there.
+        seldom = f"other_config:stats-update-interval={STATISTICS_MS}"
+        self.vsctl("--no-wait", "init", "--", "set", "Open_vSwitch", ".", seldom)
+        self._daemon("ovs-vswitchd", f"unix:{self._database}", "--enable-dummy")
+        self.pid = int(self._await_file("ovs-vswitchd.pid").read_text())
+        _, most_files = resource.prlimit(self.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(self.pid, resource.RLIMIT_NOFILE, (most_files, most_files))
+        prefer(self.pid)
+        self._control = Unixctl(self._await_file(f"ovs-vswitchd.{self.pid}.ctl"))
+
+    def stop(self) -> None:
+        """Let another lab have the kernel's datapath; the daemons themselves are ended by the registration."""
+        if self._control is not None:
+            self._control.close()
+        if self._system_lock is not None:
+            os.close(self._system_lock)
+            self._system_lock = None
+
+    def vsctl(self, *arguments: str) -> str:
+        """Run `ovs-vsctl` on this instance; raises EnvironmentFault with its message."""
+        return self._run("ovs-vsctl", *arguments)
+
+    def ofctl(self, *arguments: str, text: str = "") -> str:
+        """Run `ovs-ofctl` on this instance with `text` as its input; raises EnvironmentFault with its message."""
+        return self._run("ovs-ofctl", *arguments, text=text)
+
+    def appctl(self, command: str, *arguments: str) -> str:
+        """Ask the switch daemon, without a fork."""
+        if self._control is None:
+            raise EnvironmentFault("the lab's Open vSwitch is not running")
+        return self._control.call(command, *arguments)
+
+    @property
+    def _database(self) -> Path:
+        return self.directory / "db.sock"
+
+    def _daemon(self, *command: str) -> None:
+        name = Path(command[0]).name
+        log = f"--log-file={self.directory / f'{name}.log'}"
+        self._run(*command, "--pidfile", "--detach", "--no-chdir", log, "-vconsole:off", "-vsyslog:off")
+
+    def _run(self, *command: str, text: str = "") -> str:
+        done = subprocess.run(
+            command, input=text, env=self.environment, text=True, capture_output=True, check=False, timeout=60
+        )
+        if done.returncode != 0:
+            raise EnvironmentFault(f"{' '.join(command[:3])} failed: {done.stderr.strip() or done.stdout.strip()}")
+        return done.stdout
+
+    def _await_file(self, name: str) -> Path:
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while not (self.directory / name).exists():
+            if time.monotonic() > deadline:
+                raise EnvironmentFault(f"Open vSwitch did not come up: see {self.directory}")
+            time.sleep(0.005)
+        return self.directory / name
+
+    def _choose(self) -> Datapath:
+        if self._wanted is Datapath.USERSPACE:
+            return Datapath.USERSPACE
+        if _kernel_datapath_free() and self._take_system_lock():
+            return Datapath.SYSTEM
+        if self._wanted is Datapath.SYSTEM:
+            raise EnvironmentFault(
+                "the kernel's openvswitch datapath is missing or in use: choose the userspace datapath"
+            )
+        return Datapath.USERSPACE
+
+    def _take_system_lock(self) -> bool:
+        self._system_lock = try_lock(BOOK_DIRECTORY / "system-datapath.lock")
+        if self._system_lock is None:
+            return False
+        (self._entry.directory / SYSTEM_DATAPATH_NOTE).touch()
+        return True
+
+
+def require_open_vswitch() -> None:
+    """Raise EnvironmentFault, naming the remedy, where Open vSwitch is not installed."""
+    missing = [
+        tool for tool in ("ovs-vswitchd", "ovsdb-server", "ovs-vsctl", "ovs-ofctl") if shutil.which(tool) is None
+    ]
+    if missing or not SCHEMA.exists():
+        raise EnvironmentFault("Open vSwitch is not installed: run `make setup`")
+
+
+def _kernel_datapath_free() -> bool:
+    """Say whether the kernel offers a datapath and no daemon holds it."""
+    if any(name == "ovs-system" for _, name in socket.if_nameindex()):
+        return False
+    if Path("/sys/module/openvswitch").exists():
+        return True
+    modprobe = shutil.which("modprobe")
+    return modprobe is not None and subprocess.run([modprobe, "openvswitch"], capture_output=True).returncode == 0

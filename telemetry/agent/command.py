@@ -1,0 +1,70 @@
+"""`heddle agent` as a command: its options. What they mean is in `telemetry.agent.options`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Fabric = Annotated[
+    str, typer.Option(metavar="NAME|FILE", help="The fabric's name, or its file, which says whose a NIC is.")
+]
+Source = Annotated[str, typer.Option(help="emulated (a lab), sonic (COUNTERS_DB) or ethtool (a host's NICs).")]
+Broker = Annotated[str, typer.Option(metavar="HOST:PORT", envvar="HEDDLE_BROKER", help="The MQTT broker.")]
+Period = Annotated[str | None, typer.Option(help="How often to read. [default: 100ms for a lab, else 1s]")]
+Id = Annotated[str | None, typer.Option("--id", help="This agent's id. [default: its switch, host or source]")]
+Switches = Annotated[list[str] | None, typer.Option(help="A switch; of a lab any number, all if none is named.")]
+Hosts = Annotated[list[str] | None, typer.Option(help="A host; of a lab any number, all if none is named.")]
+Lab = Annotated[Path | None, typer.Option(metavar="DIR", help="emulated: the running lab's directory.")]
+Redis = Annotated[str, typer.Option(metavar="URL", help="sonic: where its Redis is; database 2 unless said.")]
+Lanes = Annotated[int, typer.Option(min=1, max=64, help="sonic: Ethernet0 is port 1, Ethernet<LANES> is port 2.")]
+PortMap = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="sonic: instead of --lanes, a line `Ethernet0 1` per port.")
+]
+Nics = Annotated[
+    list[str] | None, typer.Option(metavar="NIC=DEVICE", help="ethtool: a NIC's id and its network device.")
+]
+User = Annotated[str | None, typer.Option(help="Who we are to the broker.")]
+PasswordFile = Annotated[Path | None, typer.Option(metavar="FILE", help="Holds the password of --user.")]
+TlsCa = Annotated[Path | None, typer.Option(metavar="FILE", help="Speak TLS, with a broker of this CA.")]
+TlsCert = Annotated[Path | None, typer.Option(metavar="FILE", help="Our certificate for TLS.")]
+TlsKey = Annotated[Path | None, typer.Option(metavar="FILE", help="The certificate's key.")]
+
+
+def agent(
+    fabric: Fabric,
+    source: Source,
+    broker: Broker = "127.0.0.1:1883",
+    period: Period = None,
+    agent_id: Id = None,
+    switch: Switches = None,
+    host: Hosts = None,
+    lab: Lab = None,
+    redis: Redis = "unix:///var/run/redis/redis.sock",
+    lanes: Lanes = 4,
+    port_map: PortMap = None,
+    nic: Nics = None,
+    user: User = None,
+    password_file: PasswordFile = None,
+    tls_ca: TlsCa = None,
+    tls_cert: TlsCert = None,
+    tls_key: TlsKey = None,
+) -> None:
+    """Publish the counters of switches or NICs to an MQTT broker, as often as --period says.
+
+    Counters are cumulative; while the broker is away the newest sample of each port is kept. Prints one JSON line when
+    it is ready; logs go to standard error. SIGINT and SIGTERM end it. Exit status: 0; 2 for bad options.
+
+    One agent for a lab:  heddle agent --fabric fabric.yaml --source emulated --lab DIR
+
+    On a SONiC switch:  heddle agent --fabric pod1 --source sonic --switch leaf1 --broker 10.0.0.9:1883
+
+    On a host:  heddle agent --fabric pod1 --source ethtool --host h1 --nic h1-n0=eth2 --nic h1-n1=eth3
+    """
+    from telemetry.agent.options import AgentOptions, run_agent
+
+    options = AgentOptions(
+        fabric=fabric, source=source, broker=broker, period=period, agent=agent_id, switches=switch or (),
+        hosts=host or (), lab=lab, redis=redis, lanes=lanes, port_map=port_map, nics=nic or (), user=user,
+        password_file=password_file, tls_ca=tls_ca, tls_cert=tls_cert, tls_key=tls_key,
+    )  # fmt: skip
+    run_agent(options)

@@ -1,0 +1,216 @@
+"""What the options of `heddle agent` mean: checked, made into sources and a broker, and run."""
+
+import asyncio
+import json
+import logging
+import re
+import signal
+import ssl
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from controller.config import load_fabric
+from controller.config.text.complaint import one_line
+from controller.model.error import InputError
+from controller.model.server_address import split_address
+from controller.runtime.interpreter import shorten_pauses
+from telemetry.agent.agent import Agent, AgentSettings
+from telemetry.agent.session import Broker
+from telemetry.agent.source import CounterSource
+from telemetry.agent.sources.emulated import EmulatedNics, EmulatedSwitches
+from telemetry.agent.sources.ethtool import HostNics
+from telemetry.agent.sources.sonic import SonicSwitch
+
+LEAST_PERIOD_NS, MOST_PERIOD_NS = 10_000_000, 3_600_000_000_000
+MOST_SECRET_BYTES = 4_096
+MOST_PORT_MAP_BYTES = 1 << 20
+MOST_PORT = 65_534
+
+_PERIOD = re.compile(r"(\d+(?:\.\d+)?)(ms|s)\Z", re.ASCII)
+_UNIT_NS = {"ms": 1_000_000, "s": 1_000_000_000}
+# A lab's counters are as fresh as they are read; SONiC refreshes its own once a second.
+_DEFAULT_PERIOD = {"emulated": "100ms", "sonic": "1s", "ethtool": "1s"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentOptions:
+    """What the command line says, unchecked."""
+
+    fabric: str
+    source: str
+    broker: str
+    period: str | None = None
+    agent: str | None = None
+    user: str | None = None
+    password_file: Path | None = None
+    tls_ca: Path | None = None
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    lab: Path | None = None
+    switches: Sequence[str] = ()
+    hosts: Sequence[str] = ()
+    redis: str = ""
+    port_map: Path | None = None
+    lanes: int = 0
+    nics: Sequence[str] = ()
+
+
+def run_agent(options: AgentOptions) -> None:
+    """Run until SIGINT or SIGTERM; raises HeddleError where it cannot start."""
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    build = _SOURCES.get(options.source)
+    if build is None:
+        raise InputError(f"--source {one_line(options.source)}: must be one of {', '.join(_SOURCES)}")
+    fabric, host_of = _fabric(options.fabric)
+    broker = _broker(options)
+    name = options.agent or _default_name(options)
+    try:
+        settings = AgentSettings(
+            fabric=fabric, agent=name, period_ns=_period_ns(options.period or _DEFAULT_PERIOD[options.source])
+        )
+    except ValueError as fault:
+        raise InputError(f"--fabric or --id: {fault}") from None
+    asyncio.run(_serve(settings, broker, lambda: build(options, host_of)))
+
+
+async def _serve(settings: AgentSettings, broker: Broker, build: Callable[[], Sequence[CounterSource]]) -> None:
+    ended = asyncio.Event()
+    running = asyncio.get_running_loop()
+    for wanted in (signal.SIGINT, signal.SIGTERM):
+        running.add_signal_handler(wanted, ended.set)
+    sources = build()
+    agent = Agent(settings, broker, sources)
+    ready = {"ready": True, "agent": settings.agent, "fabric": settings.fabric, "broker": str(broker)}
+    shorten_pauses()
+    print(json.dumps({**ready, "sources": [source.name for source in sources]}), flush=True)
+    await agent.run(ended)
+    logging.getLogger(__name__).info("ended: %s", json.dumps(agent.counts()))
+
+
+def _emulated(options: AgentOptions, host_of: dict[str, str]) -> Sequence[CounterSource]:
+    if options.lab is None:
+        raise InputError("--source emulated needs --lab DIR: the lab's directory, with the files of its counters")
+    sources: list[CounterSource] = []
+    if options.switches or not options.hosts:
+        sources.append(EmulatedSwitches(options.lab / "counters", options.switches))
+    if options.hosts or not options.switches:
+        period_ns = _period_ns(options.period or _DEFAULT_PERIOD["emulated"])
+        sources.append(EmulatedNics(options.lab / "nic", host_of, options.hosts, period_ns))
+    return sources
+
+
+def _sonic(options: AgentOptions, host_of: dict[str, str]) -> Sequence[CounterSource]:
+    if len(options.switches) != 1:
+        raise InputError("--source sonic needs one --switch NAME: the id of this switch in the fabric")
+    if not options.redis.startswith(("redis://", "rediss://", "unix://")):
+        raise InputError("--redis: must be a URL such as unix:///var/run/redis/redis.sock or redis://10.0.0.1:6379")
+    number_of = mapped(options.port_map) if options.port_map else by_lanes(options.lanes)
+    try:
+        return [SonicSwitch(options.switches[0], options.redis, number_of)]
+    except ValueError as fault:
+        raise InputError(f"--redis: {fault}") from None
+
+
+def _ethtool(options: AgentOptions, host_of: dict[str, str]) -> Sequence[CounterSource]:
+    if len(options.hosts) != 1:
+        raise InputError("--source ethtool needs one --host NAME: the id of this host in the fabric")
+    device_of = {}
+    for text in options.nics:
+        nic, _, device = text.partition("=")
+        if not nic or not device or nic in device_of:
+            raise InputError(f"--nic {one_line(text)}: must be NIC=DEVICE such as h1-n0=eth2, each NIC once")
+        device_of[nic] = device
+    if not device_of:
+        raise InputError("--source ethtool needs --nic NIC=DEVICE: the fabric's id of a NIC, and its network device")
+    return [HostNics(options.hosts[0], device_of)]
+
+
+_SOURCES = {"emulated": _emulated, "sonic": _sonic, "ethtool": _ethtool}
+
+
+def by_lanes(lanes: int) -> Callable[[str], int | None]:
+    """Return SONiC's usual naming: EthernetN begins at lane N, and ports have `lanes` lanes each."""
+
+    def number_of(alias: str) -> int | None:
+        digits = alias.removeprefix("Ethernet")
+        if digits == alias or not digits.isascii() or not digits.isdigit() or len(digits) > 6 or int(digits) % lanes:
+            return None
+        return int(digits) // lanes + 1
+
+    return number_of
+
+
+def mapped(path: Path) -> Callable[[str], int | None]:
+    """Read a file with a line `Ethernet0 1` per port; # begins a comment."""
+    numbers: dict[str, int] = {}
+    for at, line in enumerate(_text(path, "--port-map", MOST_PORT_MAP_BYTES).splitlines(), 1):
+        words = line.partition("#")[0].split()
+        if not words:
+            continue
+        if len(words) != 2 or not words[1].isascii() or not words[1].isdigit() or not 0 < int(words[1]) <= MOST_PORT:
+            raise InputError(f"{path}:{at}: must be a SONiC port and its number, such as: Ethernet0 1")
+        if words[0] in numbers or int(words[1]) in numbers.values():
+            raise InputError(f"{path}:{at}: port or number is given twice")
+        numbers[words[0]] = int(words[1])
+    return numbers.get
+
+
+def _fabric(text: str) -> tuple[str, dict[str, str]]:
+    """Return the fabric's name, and the host of each NIC where a fabric file says it."""
+    if "/" not in text and not text.endswith((".yaml", ".yml", ".json")):
+        return text, {}
+    fabric = load_fabric(Path(text))
+    return fabric.name, {nic.id: nic.host for nic in fabric.nics}
+
+
+def _default_name(options: AgentOptions) -> str:
+    devices = [*options.switches, *options.hosts]
+    return devices[0] if len(devices) == 1 else options.source
+
+
+def _period_ns(text: str) -> int:
+    read = _PERIOD.match(text) if len(text) < 20 else None
+    period_ns = round(float(read[1]) * _UNIT_NS[read[2]]) if read else 0
+    if not LEAST_PERIOD_NS <= period_ns <= MOST_PERIOD_NS:
+        raise InputError(f"--period {one_line(text)}: must be from 10ms to 3600s, such as 100ms or 1s")
+    return period_ns
+
+
+def _broker(options: AgentOptions) -> Broker:
+    host, _, port = options.broker.rpartition(":")
+    if not host or not port.isascii() or not port.isdigit() or len(port) > 5 or not 0 < int(port) < 65_536:
+        raise InputError(f"--broker {one_line(options.broker)}: must be HOST:PORT such as 127.0.0.1:1883")
+    if (options.user is None) != (options.password_file is None):
+        raise InputError("--user and --password-file: give both or none")
+    if options.tls_ca is None and (options.tls_cert or options.tls_key):
+        raise InputError("--tls-cert and --tls-key need --tls-ca as well")
+    password = None
+    if options.password_file:
+        password = _text(options.password_file, "--password-file", MOST_SECRET_BYTES).rstrip("\n")
+    host, number = split_address(options.broker)
+    return Broker(host=host, port=number, user=options.user, password=password, tls=_tls(options))
+
+
+def _tls(options: AgentOptions) -> ssl.SSLContext | None:
+    if options.tls_ca is None:
+        return None
+    try:
+        context = ssl.create_default_context(cafile=options.tls_ca)
+        if options.tls_cert:
+            context.load_cert_chain(options.tls_cert, options.tls_key)
+    except (OSError, ssl.SSLError) as fault:
+        raise InputError(f"--tls-ca, --tls-cert or --tls-key: {fault.strerror or fault}") from None
+    return context
+
+
+def _text(path: Path, option: str, most_bytes: int) -> str:
+    try:
+        with path.open("rb") as file:
+            raw = file.read(most_bytes + 1)
+        if len(raw) > most_bytes:
+            raise InputError(f"{option} {path}: more than {most_bytes:,} bytes")
+        return raw.decode()
+    except (OSError, UnicodeDecodeError) as fault:
+        raise InputError(f"{option} {path}: {getattr(fault, 'strerror', None) or 'not UTF-8 text'}") from None

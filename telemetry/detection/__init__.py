@@ -1,0 +1,1 @@
+"""Detect conditions from samples: rolling windows, growth per period, thresholds, signals. Pure."""

@@ -1,0 +1,188 @@
+"""A look at every port with news, and all its priorities: which conditions are raised, which are cleared.
+
+Consumes the window's `Period`; answers signals, in order of kind, port and priority. Each kind, port and priority is
+a small machine of its own; all that have news take their step at once, as operations on arrays:
+
+             over, n-th in a row                        under, m-th in a row
+    QUIET ────────────────────────► RAISED      RAISED ────────────────────────► QUIET
+      ▲ │ over: run + 1                           ▲ │ under: run + 1
+      └─┘ else: run = 0                           └─┘ else: run = 0
+
+`over` and `under` are two thresholds with a gap between; n and m come from `thresholds`. A port without fresh data
+takes no step: nothing is raised, nothing cleared, no run goes on or breaks. So a step is a sample of the
+port, however often the collector looks, and a look costs what is new. Only `silent` looks at staleness
+itself: over is a port that was heard and is stale, under a fresh one. Same periods, same signals: no clock, no chance.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from telemetry.detection.ports import PortTable
+from telemetry.detection.signal import Kind, Signal
+from telemetry.detection.thresholds import DetectorSettings
+from telemetry.detection.window import Period
+from telemetry.samples.counters import PRIORITIES, port_column, queue_columns
+
+Flags = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Words = NDArray[np.uint64]
+
+KINDS = tuple(Kind)
+WHOLE_PORT = PRIORITIES  # the ninth column of the detector's arrays
+
+
+class Fresh(NamedTuple):
+    """The ports with news, row by row: what each counter grew by (rows, COLUMNS), in how much time (rows,)."""
+
+    delta: Words
+    interval_ns: Ints
+
+    def queues(self, name: str) -> Words:
+        """Return what a queue counter grew by: (rows, 8)."""
+        return self.delta[:, queue_columns(name)]
+
+    def port(self, name: str) -> Words:
+        """Return what a port's counter grew by: (rows,)."""
+        return self.delta[:, port_column(name)]
+
+
+class Measured(NamedTuple):
+    """One condition of the ports with news: what was measured, and where that is over and under.
+
+    (rows, 9), or (rows, 1) where only whole ports have the condition.
+    """
+
+    value: Floats
+    over: Flags
+    under: Flags
+
+
+class Detector:
+    """The machines' states. `step` is called once per look by the window's owner."""
+
+    def __init__(self, ports: PortTable, settings: DetectorSettings, *, stale_after_ns: int) -> None:
+        self.ports, self.settings, self.stale_after_ns = ports, settings, stale_after_ns
+        shape = (len(KINDS), len(ports), PRIORITIES + 1)
+        self.raised = np.zeros(shape, dtype=np.bool_)
+        self.since_ns = np.zeros(shape, dtype=np.int64)
+        self.value = np.zeros(shape, dtype=np.float32)
+        self._run = np.zeros(shape, dtype=np.int16)
+        self._measures: dict[Kind, Callable[[Fresh], Measured]] = {
+            Kind.CONGESTION: self._congestion,
+            Kind.PAUSING: self._pausing,
+            Kind.STORM: self._storm,
+            Kind.DROP: self._drop,
+        }
+
+    def step(self, period: Period) -> tuple[Signal, ...]:
+        """Look at one period; return what it raised and cleared."""
+        signals: list[Signal] = []
+        rows = np.flatnonzero(period.fresh)
+        if rows.size:
+            fresh = Fresh(period.delta[rows], period.interval_ns[rows])
+            for kind, measure in self._measures.items():
+                signals += self._step(kind, rows, measure(fresh), period)
+        known = np.flatnonzero(period.fresh | period.stale)
+        if known.size:
+            signals += self._step(Kind.SILENT, known, _silent(period, known), period)
+        return tuple(signals)
+
+    def active(self, period: Period) -> tuple[Signal, ...]:
+        """Return every condition that is raised, those of stale ports marked so."""
+        return tuple(
+            self._signal(number, int(row), int(column), period)
+            for number in range(len(KINDS))
+            for row, column in np.argwhere(self.raised[number])
+        )
+
+    def _step(self, kind: Kind, rows: Ints, measured: Measured, period: Period) -> list[Signal]:
+        number, first = KINDS.index(kind), PRIORITIES + 1 - measured.value.shape[1]
+        raised, run = self.raised[number][rows, first:], self._run[number][rows, first:]
+        run = np.where(np.where(raised, measured.under, measured.over), run + 1, 0)
+        raise_after, clear_after = self.settings.periods(kind)
+        changed = run >= np.where(raised, clear_after, raise_after)
+        run[changed] = 0
+        self._run[number][rows, first:] = run
+        self.value[number][rows, first:] = measured.value
+        if not changed.any():
+            return []
+        at, columns = np.nonzero(changed)
+        ports, columns = rows[at], columns + first
+        self.raised[number, ports, columns] ^= True
+        begun = self.raised[number, ports, columns]
+        self.since_ns[number, ports[begun], columns[begun]] = period.now_ns
+        return [self._signal(number, int(row), int(column), period) for row, column in zip(ports, columns, strict=True)]
+
+    def _signal(self, number: int, row: int, column: int, period: Period) -> Signal:
+        kind, raised = KINDS[number], bool(self.raised[number, row, column])
+        high, low = self.settings.thresholds(kind, self.stale_after_ns)
+        return Signal(
+            kind=kind,
+            port=self.ports.names[row],
+            priority=None if column == WHOLE_PORT else column,
+            raised=raised,
+            value=float(self.value[number, row, column]),
+            threshold=high if raised else low,
+            since_unix_ns=int(self.since_ns[number, row, column]),
+            sampled_unix_ns=int(period.timestamp_ns[row]),
+            stale=bool(period.stale[row]),
+        )
+
+    def _congestion(self, fresh: Fresh) -> Measured:
+        settings = self.settings
+        marked, packets = fresh.queues("ecn_marked_packets"), fresh.queues("packets")
+        # A source that counts no packets per queue: the port's, which are no fewer.
+        sent = np.maximum(np.where(packets > 0, packets, fresh.port("tx_packets")[:, None]), marked)
+        share = marked / np.maximum(sent, 1)
+        over = (share >= settings.congestion_raise_share) & (sent >= settings.congestion_min_packets)
+        return _queues(share, over, share <= settings.congestion_clear_share)
+
+    def _pausing(self, fresh: Fresh) -> Measured:
+        settings = self.settings
+        share = _paused_share(fresh)
+        frames = fresh.queues("pfc_rx_frames") + fresh.queues("pfc_tx_frames")
+        per_s = frames * 1e9 / np.maximum(fresh.interval_ns, 1)[:, None]
+        over = (share >= settings.pausing_raise_share) | (per_s >= settings.pausing_raise_frames_per_s)
+        under = (share <= settings.pausing_clear_share) & (per_s <= settings.pausing_clear_frames_per_s)
+        # One number to show: where frames alone decide, what share of time would have been as far over its threshold.
+        as_share = per_s / settings.pausing_raise_frames_per_s * settings.pausing_raise_share
+        return _queues(np.where(share > 0, share, as_share), over, under)
+
+    def _storm(self, fresh: Fresh) -> Measured:
+        settings = self.settings
+        share, still = _paused_share(fresh), fresh.queues("packets") == 0
+        return _queues(
+            share, (share >= settings.storm_raise_share) & still, (share <= settings.storm_clear_share) | ~still
+        )
+
+    def _drop(self, fresh: Fresh) -> Measured:
+        dropped, drops = fresh.queues("dropped_packets"), fresh.port("drops")
+        of_queues = dropped.sum(axis=1, dtype=np.uint64)
+        # The port's counter may hold the queues' too: the whole port is meant only for what is beyond them.
+        beyond = np.where(drops > of_queues, drops - of_queues, 0)
+        value = np.column_stack((dropped, beyond)).astype(np.float64)
+        return Measured(value, value >= self.settings.drop_raise_packets, value <= self.settings.drop_clear_packets)
+
+
+def _paused_share(fresh: Fresh) -> Floats:
+    """Return how much of the time each queue stood still, 0 to 1: (ports, 8)."""
+    interval = np.maximum(fresh.interval_ns, 1)[:, None]
+    share: Floats = np.minimum(fresh.queues("paused_ns") / interval, 1.0)
+    return share
+
+
+def _queues(value: Floats, over: Flags, under: Flags) -> Measured:
+    """Put a condition of queues into nine columns; the whole port's stays quiet."""
+    rows = value.shape[0]
+    false = np.zeros((rows, 1), dtype=np.bool_)
+    return Measured(np.column_stack((value, np.zeros(rows))), np.hstack((over, false)), np.hstack((under, ~false)))
+
+
+def _silent(period: Period, rows: Ints) -> Measured:
+    """Say of the ports that are fresh or stale for how long they have been silent."""
+    since = (period.now_ns - period.timestamp_ns[rows]) / 1e9
+    return Measured(since[:, None], period.stale[rows, None], period.fresh[rows, None])

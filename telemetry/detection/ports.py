@@ -1,0 +1,67 @@
+"""The ports that a window has room for: their names, whose they are, and how fast they are."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from telemetry.samples.topic import Source
+
+
+class Port(NamedTuple):
+    """A switch port `SWITCH:NUMBER` of a switch, or a NIC id of a host; `rate_bps` bounds what it can carry."""
+
+    name: str
+    source: Source
+    owner: str
+    rate_bps: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """Which rows a message's names are: positions in the message, and the row of each; `unknown` names are left out."""
+
+    positions: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    unknown: int
+
+
+class PortTable:
+    """Every port of a fabric, in a fixed order: the row of the window's arrays. Never changes."""
+
+    def __init__(self, ports: Iterable[Port]) -> None:
+        self.ports = tuple(ports)
+        self.names = tuple(port.name for port in self.ports)
+        self.rates_bps = np.array([port.rate_bps for port in self.ports], dtype=np.float64)
+        self._rows: dict[tuple[Source, str], dict[str, int]] = {}
+        self._row_by_name: dict[str, int] = {}
+        for row, port in enumerate(self.ports):
+            if port.name in self._row_by_name:
+                raise ValueError(f"port {port.name} is given twice")
+            self._row_by_name[port.name] = row
+            self._rows.setdefault((port.source, port.owner), {})[port.name] = row
+
+    def __len__(self) -> int:
+        return len(self.ports)
+
+    def row(self, name: str) -> int | None:
+        """Return a port's row."""
+        return self._row_by_name.get(name)
+
+    def owner_of(self, name: str) -> tuple[Source, str, int]:
+        """Return whose a port is, and how many ports that switch or host has; raises KeyError."""
+        port = self.ports[self._row_by_name[name]]
+        return port.source, port.owner, len(self._rows[port.source, port.owner])
+
+    def knows(self, source: Source, owner: str) -> bool:
+        """Say whether a switch or host has any port here."""
+        return (source, owner) in self._rows
+
+    def find(self, source: Source, owner: str, names: tuple[str, ...]) -> Lookup:
+        """Return the rows of those names that are ports of this switch or host: one cannot speak for another."""
+        rows = self._rows.get((source, owner), {})
+        found = np.array([rows.get(name, -1) for name in names], dtype=np.int64)
+        positions = np.flatnonzero(found >= 0)
+        return Lookup(positions, found[positions], len(names) - positions.size)

@@ -1,0 +1,111 @@
+"""When the detector raises and clears a condition: every threshold, and why it is what it is."""
+
+import math
+import re
+from dataclasses import dataclass
+
+from telemetry.detection.signal import Kind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DetectorSettings:
+    """The thresholds: a condition is raised after periods in a row over one, cleared after some under another.
+
+    period_ms: how often agents sample and the detector looks. A second is what switch operating systems poll ports at.
+    raise_periods: periods in a row over a threshold that raise a condition. A burst of a collective fills one,
+        a congested path many.
+    clear_periods: periods in a row under a threshold that clear one. More than raise it, so that what comes and goes is
+        one condition.
+    congestion_raise_share: the share of a queue's packets with an ECN mark that is congestion. WRED marks 0 to 20 %
+        between its two depths; 5 % is the queue of a link that is over its rate, and below saturation none is marked.
+    congestion_clear_share: the share that is none any more: what a queue marks that only just touches the lower depth.
+    congestion_min_packets: fewer packets in a period say nothing: one mark in 20 would be over the threshold.
+    pausing_raise_share: the share of time that a queue stands still because of PFC. A fabric whose paths are planned
+        well is never paused.
+    pausing_clear_share: the share that is none any more: what is left while the last frames of a burst drain.
+    pausing_raise_frames_per_s: PFC frames a second, sent or received, for devices that count frames but no time. XOFF
+        and XON come in pairs, so ten are five pauses.
+    pausing_clear_frames_per_s: frames a second that are none any more: less than one pause in two seconds.
+    storm_raise_share: the share of time paused, with nothing sent, that is a storm: a receiver that never resumes. An
+        incast pauses as much, but sends between.
+    storm_clear_share: the share that is none any more; any packet sent clears as well.
+    storm_ms: for how long. PFC watchdogs detect in 100 to 5,000 ms; RoCE's first retransmission timeout is around 4 s,
+        so one second leaves time to act.
+    drop_raise_packets: packets dropped in a period. A lossless class must lose none.
+    drop_clear_packets: packets dropped in a period that are none any more.
+    drop_raise_periods: periods in a row. Loss is never noise, so the first counts.
+    silent_clear_periods: fresh periods in a row after which a port that was silent speaks again. The first sample after
+        a silence has no predecessor, so one more.
+    """
+
+    period_ms: int = 1_000
+    raise_periods: int = 3
+    clear_periods: int = 5
+    congestion_raise_share: float = 0.05
+    congestion_clear_share: float = 0.01
+    congestion_min_packets: int = 20
+    pausing_raise_share: float = 0.01
+    pausing_clear_share: float = 0.001
+    pausing_raise_frames_per_s: float = 10.0
+    pausing_clear_frames_per_s: float = 1.0
+    storm_raise_share: float = 0.9
+    storm_clear_share: float = 0.5
+    storm_ms: int = 1_000
+    drop_raise_packets: int = 1
+    drop_clear_packets: int = 0
+    drop_raise_periods: int = 1
+    silent_clear_periods: int = 2
+
+    def periods(self, kind: Kind) -> tuple[int, int]:
+        """Return how many periods in a row raise and clear a condition."""
+        storm = max(2, math.ceil(self.storm_ms / self.period_ms))
+        return {
+            Kind.STORM: (storm, storm),
+            Kind.DROP: (self.drop_raise_periods, self.clear_periods),
+            Kind.SILENT: (1, self.silent_clear_periods),
+        }.get(kind, (self.raise_periods, self.clear_periods))
+
+    def thresholds(self, kind: Kind, stale_after_ns: int) -> tuple[float, float]:
+        """Return the value that raises a condition and the one that clears it."""
+        return {
+            Kind.CONGESTION: (self.congestion_raise_share, self.congestion_clear_share),
+            Kind.PAUSING: (self.pausing_raise_share, self.pausing_clear_share),
+            Kind.STORM: (self.storm_raise_share, self.storm_clear_share),
+            Kind.DROP: (float(self.drop_raise_packets), float(self.drop_clear_packets)),
+            Kind.SILENT: (stale_after_ns / 1e9, stale_after_ns / 1e9),
+        }[kind]
+
+
+def reasons() -> dict[str, str]:
+    """Return what stands in the docstring of DetectorSettings, by field."""
+    _, _, listed = (DetectorSettings.__doc__ or "").partition("\n\n")
+    entries = re.findall(r"^    (\w+): (.*(?:\n {8}.*)*)", listed, re.MULTILINE)
+    return {name: " ".join(text.split()) for name, text in entries}
+
+
+def complaints(settings: DetectorSettings) -> dict[str, str]:
+    """Return what is wrong with settings, by field; empty where they are sound."""
+    found = {}
+    for kind in ("congestion", "pausing", "storm"):
+        high, low = getattr(settings, f"{kind}_raise_share"), getattr(settings, f"{kind}_clear_share")
+        if not 0 < high <= 1:
+            found[f"{kind}_raise_share"] = "must be over 0 and at most 1"
+        if not 0 <= low <= high:
+            found[f"{kind}_clear_share"] = f"must be between 0 and {kind}_raise_share ({high:g})"
+    if not 0 < settings.pausing_raise_frames_per_s <= 1e9:
+        found["pausing_raise_frames_per_s"] = "must be over 0 and at most 1e9"
+    if not 0 <= settings.pausing_clear_frames_per_s <= settings.pausing_raise_frames_per_s:
+        found["pausing_clear_frames_per_s"] = "must be between 0 and pausing_raise_frames_per_s"
+    if not 0 <= settings.drop_clear_packets < settings.drop_raise_packets:
+        found["drop_clear_packets"] = "must be at least 0 and under drop_raise_packets"
+    for name in ("raise_periods", "clear_periods", "drop_raise_periods", "silent_clear_periods"):
+        if not 1 <= getattr(settings, name) <= 1_000:
+            found[name] = "must be between 1 and 1000"
+    for name, least, most in (
+        ("period_ms", 10, 60_000),
+        ("storm_ms", 100, 60_000),
+        ("congestion_min_packets", 1, 10**9),
+    ):
+        if not least <= getattr(settings, name) <= most:
+            found[name] = f"must be between {least} and {most}"
+    return found

@@ -1,0 +1,1 @@
+"""Samples of counters as values and bytes: encode, decode, topics, recordings."""

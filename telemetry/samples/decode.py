@@ -1,0 +1,399 @@
+"""Read the bytes of a PortSampleBatch into arrays, and refuse whatever is not one: a value, never an exception.
+
+protobuf's own parser would do, but an object per queue and an attribute per counter cost ten times what these loops
+do, and hold the interpreter's lock meanwhile. The wire format is protobuf's (https://protobuf.dev/programming-guides/encoding):
+
+    message  = field*            field = tag value, tag = varint of (number << 3 | kind)
+    kind 0   varint              kind 2   length, then so many bytes
+    kind 1   eight bytes         kind 5   four bytes; 3, 4 (groups) and 6, 7 are refused
+
+Stricter than protobuf where that is safe: a known field of another kind, a varint past 64 bits, a name outside the
+contract's pattern, a priority past 7 or given twice, a port given twice are refused. Unknown fields are passed over,
+as the contract may grow. Work is linear in the number of bytes, which is bounded first. Tests hold all of it to
+protobuf's own parser.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from telemetry.samples.counters import (
+    COLUMNS,
+    NIC_AT,
+    NIC_COUNTERS,
+    PORT_COUNTERS,
+    PRIORITIES,
+    QUEUE_COUNTERS,
+    QUEUES_AT,
+)
+from telemetry.samples.jit import kernel
+from telemetry.samples.sample import (
+    MAX_COUNTER_NAME_BYTES,
+    MAX_NIC_COUNTERS,
+    MAX_PAYLOAD_BYTES,
+    MAX_PORTS,
+    PortSample,
+    QueueSample,
+    Refusal,
+    Rejected,
+)
+
+Bytes = NDArray[np.uint8]
+Ints = NDArray[np.int64]
+Words = NDArray[np.uint64]
+Flags = NDArray[np.bool_]
+
+TIMESTAMP, SEQUENCE, BOOT_ID = range(3)
+_QUEUE_FIELDS = 11
+
+_TEXTS = (
+    "",
+    "ends inside a field",
+    "a varint is longer than 64 bits",
+    "a field has another type than the contract gives it",
+    "a field has a number or a kind that protobuf does not know",
+    f"more than {MAX_PORTS} ports",
+    "a port has no name of the form ID or SWITCH:NUMBER",
+    "a queue has a priority past 7",
+    "a priority is given twice",
+    "a sample has no timestamp",
+    "a NIC counter has no name of 1 to 64 letters, digits, '_', '.' or '-'",
+    f"more than {MAX_NIC_COUNTERS} NIC counters in one sample",
+    "a port is given twice",
+)
+_OK, _TORN, _LONG, _KIND, _TAG, _PORTS, _NAME, _PRIORITY, _TWICE, _TIME, _COUNTER, _COUNTERS, _PORT_TWICE = range(13)
+
+
+class Rows(NamedTuple):
+    """Where samples are read to, one row per port. `Reader` has one of these and fills it anew for each message.
+
+    names (ports, 2): where a name begins and ends in the payload; heads (ports, 3): timestamp, sequence, boot id;
+    values, present (ports, COLUMNS): cumulative counters and whether the sample speaks of them; gauges (ports, 8, 2):
+    depth and largest depth in bytes.
+    """
+
+    names: Ints
+    heads: Words
+    values: Words
+    present: Flags
+    gauges: Words
+
+
+class Tables(NamedTuple):
+    """What the kernels must know of the columns: given as arguments, since compiled code outlives constants."""
+
+    nic_names: Bytes
+    nic_lengths: Ints
+    layout: Ints  # queues_at, counters per queue, nic_at, port counters, the most NIC counters of a sample
+
+
+class Batch(NamedTuple):
+    """What a message held: names of the ports in order, the rows' first `len(names)` entries, unknown NIC counters.
+
+    The arrays are the reader's own: they hold until its next message.
+    """
+
+    names: tuple[str, ...]
+    rows: Rows
+    unknown_counters: int
+
+
+@kernel
+def _varint(data: Bytes, at: int, end: int) -> tuple[np.uint64, int]:
+    """Return value and position behind it; position -1 where the bytes end first, -2 for more than 64 bits."""
+    value = np.uint64(0)
+    shift = np.uint64(0)
+    for step in range(10):
+        if at >= end:
+            return value, -1
+        byte = np.uint64(data[at])
+        at += 1
+        if step == 9 and byte > np.uint64(1):
+            return value, -2
+        value |= (byte & np.uint64(0x7F)) << shift
+        if byte < np.uint64(0x80):
+            return value, at
+        shift += np.uint64(7)
+    return value, -2
+
+
+@kernel
+def _field(data: Bytes, at: int, end: int) -> tuple[int, int, np.uint64, int, int]:
+    """Return number, kind, value (varints only), begin and end of what a field holds; number -code where it is none."""
+    zero = np.uint64(0)
+    began = at
+    tag, at = _varint(data, at, end)
+    if at < 0:
+        return -(_TORN if at == -1 else _LONG), 0, zero, 0, 0
+    if at - began > 5:  # protobuf takes no longer form of a number of 32 bits, though its value may be right
+        return -_TAG, 0, zero, 0, 0
+    kind: Any = np.int64(tag & np.uint64(7))
+    if tag > np.uint64(0xFFFFFFFF) or tag < np.uint64(8):
+        return -_TAG, 0, zero, 0, 0
+    number: Any = np.int64(tag >> np.uint64(3))
+    if kind == 0:
+        value, after = _varint(data, at, end)
+        if after < 0:
+            return -(_TORN if after == -1 else _LONG), 0, zero, 0, 0
+        return number, kind, value, at, after
+    if kind == 2:
+        began = at
+        length, at = _varint(data, at, end)
+        if at < 0:
+            return -(_TORN if at == -1 else _LONG), 0, zero, 0, 0
+        if at - began > 5:
+            return -_TAG, 0, zero, 0, 0
+        if length > np.uint64(end - at):
+            return -_TORN, 0, zero, 0, 0
+        return number, kind, zero, at, at + np.int64(length)  # type: ignore[return-value]
+    size = 8 if kind == 1 else 4
+    if kind != 1 and kind != 5:
+        return -_TAG, 0, zero, 0, 0
+    if end - at < size:
+        return -_TORN, 0, zero, 0, 0
+    return number, kind, zero, at, at + size
+
+
+@kernel
+def _is_alphanumeric(byte: int) -> bool:
+    return 48 <= byte <= 57 or 65 <= byte <= 90 or 97 <= byte <= 122
+
+
+@kernel
+def _is_name(data: Bytes, begin: int, end: int) -> bool:
+    """Say whether bytes are an id, or an id with a colon and a number of one to five digits that begins with none."""
+    at = begin
+    while at < end and (_is_alphanumeric(data[at]) or (at > begin and data[at] in (45, 46, 95))):
+        at += 1
+    if at == begin or at - begin > 63:
+        return False
+    if at == end:
+        return True
+    digits = end - at - 1
+    if data[at] != 58 or digits < 1 or digits > 5 or data[at + 1] == 48:
+        return False
+    for digit in range(at + 1, end):  # noqa: SIM110 (numba has no generators inside a call)
+        if not 48 <= data[digit] <= 57:
+            return False
+    return True
+
+
+@kernel
+def _nic_counter(data: Bytes, begin: int, end: int, tables: Tables) -> int:
+    """Return which NIC counter a name is: its number, -1 for one we do not keep, -2 for what is no name."""
+    length = end - begin
+    if length < 1 or length > tables.nic_names.shape[1]:
+        return -2
+    for at in range(begin, end):
+        if not (_is_alphanumeric(data[at]) or data[at] in (45, 46, 95)):
+            return -2
+    for counter in range(tables.nic_lengths.size):
+        if tables.nic_lengths[counter] != length:
+            continue
+        same = True
+        for at in range(length):
+            if tables.nic_names[counter, at] != data[begin + at]:
+                same = False
+                break
+        if same:
+            return counter
+    return -1
+
+
+@kernel
+def _nic_entry(data: Bytes, at: int, end: int, row: int, rows: Rows, tables: Tables) -> int:
+    """Read one entry of nic_counters; return 0, -1 where its name is not one we keep, or a code."""
+    begin = stop = at
+    value = np.uint64(0)
+    while at < end:
+        number, kind, word, start, at = _field(data, at, end)
+        if number < 0:
+            return -number
+        if number == 1:
+            if kind != 2:
+                return _KIND
+            begin, stop = start, at
+        elif number == 2:
+            if kind != 0:
+                return _KIND
+            value = word
+        else:
+            return _TAG  # an entry of a map never grows; protobuf does not take such a one for an entry either
+    counter = _nic_counter(data, begin, stop, tables)
+    if counter == -2:
+        return _COUNTER
+    if counter == -1:
+        return -1
+    column = tables.layout[2] + counter
+    rows.values[row, column] = value
+    rows.present[row, column] = True
+    return 0
+
+
+@kernel
+def _queue(data: Bytes, at: int, end: int, row: int, rows: Rows, tables: Tables, found: Words) -> int:
+    """Read one QueueSample into its columns; return a code."""
+    found[:] = np.uint64(0)
+    while at < end:
+        number, kind, word, _, at = _field(data, at, end)
+        if number < 0:
+            return -number
+        if number < found.size:
+            if kind != 0:
+                return _KIND
+            found[number] = word
+    if found[1] > np.uint64(7):
+        return _PRIORITY
+    priority = np.int64(found[1])
+    column = tables.layout[0] + priority * tables.layout[1]
+    if rows.present[row, column]:
+        return _TWICE
+    for i in range(4):  # marks, pause frames in and out, time paused: fields 2 to 5
+        rows.values[row, column + i] = found[2 + i]
+    for i in range(3):  # packets, bytes, dropped: fields 8 to 10
+        rows.values[row, column + 4 + i] = found[8 + i]
+    rows.present[row, column : column + tables.layout[1]] = True
+    rows.gauges[row, priority, 0] = found[6]
+    rows.gauges[row, priority, 1] = found[7]
+    return _OK
+
+
+@kernel
+def _sample(data: Bytes, at: int, end: int, row: int, rows: Rows, tables: Tables, found: Words) -> tuple[int, int]:
+    """Read one PortSample into a row; return a code and the number of NIC counters that are not kept."""
+    rows.names[row, :] = 0
+    rows.heads[row, :] = np.uint64(0)
+    rows.values[row, :] = np.uint64(0)
+    rows.present[row, :] = False
+    rows.present[row, : tables.layout[3]] = True
+    rows.gauges[row, :, :] = np.uint64(0)
+    unknown = entries = 0
+    while at < end:
+        number, kind, word, start, at = _field(data, at, end)
+        if number < 0:
+            return -number, unknown
+        if number > 11:
+            continue
+        if (kind != 2) if number in (1, 9, 11) else (kind != 0):
+            return _KIND, unknown
+        code = _OK
+        if number == 1:
+            rows.names[row, 0], rows.names[row, 1] = start, at
+        elif number == 9:
+            code = _queue(data, start, at, row, rows, tables, found)
+        elif number == 11:
+            entries += 1
+            code = _nic_entry(data, start, at, row, rows, tables)
+            if code == -1:
+                unknown += 1
+                code = _OK
+            if entries > tables.layout[4]:
+                return _COUNTERS, unknown
+        elif number == 2 or number == 3:
+            rows.heads[row, number - 2] = word
+        elif number == 10:
+            rows.heads[row, 2] = word
+        else:
+            rows.values[row, number - 4] = word
+        if code != _OK:
+            return code, unknown
+    if not _is_name(data, rows.names[row, 0], rows.names[row, 1]):
+        return _NAME, unknown
+    return (_TIME if rows.heads[row, 0] == np.uint64(0) else _OK), unknown
+
+
+@kernel
+def _batch(data: Bytes, rows: Rows, tables: Tables, found: Words) -> tuple[int, int, int, int]:
+    """Read a whole message; return a code, the rows read, the position reached, and NIC counters that are not kept."""
+    at = count = unknown = 0
+    while at < data.size:
+        number, kind, _, start, after = _field(data, at, data.size)
+        if number < 0:
+            return -number, count, at, unknown
+        if number == 1:
+            if kind != 2:
+                return _KIND, count, at, unknown
+            if count == rows.names.shape[0]:
+                return _PORTS, count, at, unknown
+            code, more = _sample(data, start, after, count, rows, tables, found)
+            unknown += more
+            if code != _OK:
+                return code, count, at, unknown
+            count += 1
+        at = after
+    return _OK, count, at, unknown
+
+
+def _tables() -> Tables:
+    names = np.zeros((len(NIC_COUNTERS), MAX_COUNTER_NAME_BYTES), dtype=np.uint8)
+    for row, name in enumerate(NIC_COUNTERS):
+        names[row, : len(name)] = np.frombuffer(name.encode(), dtype=np.uint8)
+    lengths = np.array([len(name) for name in NIC_COUNTERS], dtype=np.int64)
+    layout = [QUEUES_AT, len(QUEUE_COUNTERS), NIC_AT, len(PORT_COUNTERS), MAX_NIC_COUNTERS]
+    return Tables(names, lengths, np.array(layout, dtype=np.int64))
+
+
+class Reader:
+    """Reads one message after another into the same arrays, so that memory does not depend on traffic."""
+
+    def __init__(self) -> None:
+        self._tables = _tables()
+        self._found = np.zeros(_QUEUE_FIELDS, dtype=np.uint64)
+        self._rows = Rows(
+            names=np.zeros((MAX_PORTS, 2), dtype=np.int64),
+            heads=np.zeros((MAX_PORTS, 3), dtype=np.uint64),
+            values=np.zeros((MAX_PORTS, COLUMNS), dtype=np.uint64),
+            present=np.zeros((MAX_PORTS, COLUMNS), dtype=np.bool_),
+            gauges=np.zeros((MAX_PORTS, PRIORITIES, 2), dtype=np.uint64),
+        )
+
+    def read(self, payload: bytes) -> Batch | Rejected:
+        """Read one message; its arrays hold until the next call."""
+        if len(payload) > MAX_PAYLOAD_BYTES:
+            return Rejected(Refusal.OVERSIZED, f"{len(payload)} bytes, and at most {MAX_PAYLOAD_BYTES} are read")
+        rows = self._rows
+        if not payload:
+            return Batch((), rows, 0)
+        data = np.frombuffer(payload, dtype=np.uint8)
+        code, count, at, unknown = _batch(data, rows, self._tables, self._found)
+        if code != _OK:
+            return Rejected(Refusal.MALFORMED, f"sample {count + 1}, in the field at byte {at}: {_TEXTS[code]}")
+        names = tuple([payload[begin:end].decode("ascii") for begin, end in rows.names[:count].tolist()])
+        if len(set(names)) != count:
+            return Rejected(Refusal.MALFORMED, _TEXTS[_PORT_TWICE])
+        return Batch(names, rows, unknown)
+
+
+def samples_of(batch: Batch) -> tuple[PortSample, ...]:
+    """Return what a batch holds as values: for people and tests, not for every message."""
+    return tuple(_port_sample(batch, row) for row in range(len(batch.names)))
+
+
+def _port_sample(batch: Batch, row: int) -> PortSample:
+    rows = batch.rows
+    values, present = rows.values[row].tolist(), rows.present[row]
+    width = len(QUEUE_COUNTERS)
+    queues = []
+    for priority in range(PRIORITIES):
+        first = QUEUES_AT + priority * width
+        if present[first]:
+            counters = dict(zip(QUEUE_COUNTERS, values[first : first + width], strict=True))
+            depth, most = rows.gauges[row, priority].tolist()
+            queues.append(QueueSample(priority=priority, depth_bytes=depth, max_depth_bytes=most, **counters))
+    timestamp, sequence, boot_id = rows.heads[row].tolist()
+    return PortSample(
+        port=batch.names[row],
+        timestamp_unix_ns=timestamp,
+        sequence=sequence,
+        queues=tuple(queues),
+        boot_id=boot_id,
+        nic_counters={name: values[NIC_AT + i] for i, name in enumerate(NIC_COUNTERS) if present[NIC_AT + i]},
+        **dict(zip(PORT_COUNTERS, values, strict=False)),
+    )
+
+
+def decode(payload: bytes) -> tuple[PortSample, ...] | Rejected:
+    """Read one message to values."""
+    batch = Reader().read(payload)
+    return batch if isinstance(batch, Rejected) else samples_of(batch)

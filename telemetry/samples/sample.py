@@ -1,0 +1,96 @@
+"""A sample of one port's cumulative counters, as agents write it: values, and the contract's bytes of them.
+
+What travels is the contract's `PortSampleBatch` (see `controller/api/proto`). Counters are what the device says,
+never rates: so a lost message costs resolution, not truth. `telemetry.samples.decode` reads the bytes.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from controller.api.proto.heddle.v1 import heddle_pb2
+from telemetry.samples.counters import PORT_COUNTERS, QUEUE_COUNTERS, QUEUE_GAUGES
+
+# 1,024 ports of 8 queues with every counter at its largest are 0.96 MiB.
+MAX_PAYLOAD_BYTES = 1 << 20
+MAX_PORTS = 1_024
+MAX_NIC_COUNTERS = 256
+MAX_NAME_BYTES = 69  # an id of 63, a colon, a port number of five digits
+MAX_COUNTER_NAME_BYTES = 64
+
+
+class Refusal(StrEnum):
+    """Why a message or a row of it is dropped; the name that it is counted under."""
+
+    TOPIC = "topic"
+    OVERSIZED = "oversized"
+    MALFORMED = "malformed"
+    UNKNOWN_SOURCE = "unknown_source"
+    UNKNOWN_PORT = "unknown_port"
+    FUTURE_TIMESTAMP = "future_timestamp"
+    REPLAYED_TIMESTAMP = "replayed_timestamp"
+    FUTURE_SEQUENCE = "future_sequence"
+    REPLAYED_SEQUENCE = "replayed_sequence"
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A message that is not read: what kind of fault, and a line for the log."""
+
+    kind: Refusal
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueSample:
+    """One priority of a port: cumulative counters, and the depth now and at most."""
+
+    priority: int
+    ecn_marked_packets: int = 0
+    pfc_rx_frames: int = 0
+    pfc_tx_frames: int = 0
+    paused_ns: int = 0
+    depth_bytes: int = 0
+    max_depth_bytes: int = 0
+    packets: int = 0
+    bytes: int = 0
+    dropped_packets: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PortSample:
+    """One port or NIC at one moment; `boot_id` changes when the counters start again."""
+
+    port: str
+    timestamp_unix_ns: int
+    sequence: int = 0
+    tx_bytes: int = 0
+    rx_bytes: int = 0
+    tx_packets: int = 0
+    rx_packets: int = 0
+    drops: int = 0
+    queues: tuple[QueueSample, ...] = ()
+    boot_id: int = 0
+    nic_counters: Mapping[str, int] = field(default_factory=dict)
+
+
+def encode(samples: Iterable[PortSample]) -> bytes:
+    """Write samples as the bytes of a PortSampleBatch; raises ValueError for a number that no uint64 holds."""
+    batch = heddle_pb2.PortSampleBatch()
+    for sample in samples:
+        _add(batch, sample)
+    return batch.SerializeToString(deterministic=True)
+
+
+def _add(batch: heddle_pb2.PortSampleBatch, sample: PortSample) -> None:
+    written = batch.samples.add(
+        port=sample.port,
+        timestamp_unix_ns=sample.timestamp_unix_ns,
+        sequence=sample.sequence,
+        boot_id=sample.boot_id,
+        nic_counters=dict(sample.nic_counters),
+        **{name: getattr(sample, name) for name in PORT_COUNTERS},
+    )
+    for queue in sample.queues:
+        values = {name: getattr(queue, name) for name in QUEUE_COUNTERS + QUEUE_GAUGES}
+        written.queues.add(priority=queue.priority, **values)

@@ -1,0 +1,107 @@
+"""A pair that a controller programs: killed gateways know all again, a controller that forgot takes nothing away, and
+what is installed is held against what is wanted."""
+
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from benchmarks.pair.gateways import Death, Gateways
+from benchmarks.pair.site import FIRST_PORT, Site, network
+from benchmarks.pair.streams import Streams
+from benchmarks.takeover import kill, routes
+from dataplane.control import segment
+from mininet_topos.vpc.gateways import network_file
+from tests.support.live_streams import assert_they_go_on
+from tests.support.site_controller import ADDRESS, SiteController
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500)]
+CONTENT = network_file(network())
+
+
+class Controlled:
+    """A site whose pair is attached, with connections through it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.site = Site()
+        self.controller = SiteController(self.site, folder)
+        self.controller.apply(CONTENT)
+        self.gateways = Gateways(self.site, folder, {"controller": ADDRESS})
+        self.streams = Streams()
+        self.gateways.until(self.gateways.in_step, "the pair is in step")
+        self.attached()
+        for route in routes(self.site):
+            self.streams.open(route)
+
+    def attached(self) -> None:
+        """Wait until both have a session and go by what is wanted."""
+        self.gateways.until(lambda: self.controller.attached() == {"gw1", "gw2"}, "both are attached")
+        self.controller.apply(CONTENT)
+
+    def unharmed(self) -> None:
+        time.sleep(1)  # for harm to come about
+        assert_they_go_on(self.gateways, self.streams)
+
+    def close(self) -> None:
+        self.streams.close()
+        self.gateways.close()
+        self.controller.kill()
+        self.site.close()
+
+
+@pytest.fixture
+def controlled(tmp_path: Path) -> Iterator[Controlled]:
+    made = Controlled(tmp_path)
+    yield made
+    made.close()
+
+
+def test_a_killed_gateway_is_told_all_again_and_its_connections_go_on(controlled: Controlled) -> None:
+    for _ in range(2):
+        victim = kill(controlled.gateways, controlled.streams, Death.BOTH, calm_s=0.1, watched_s=0.7)["victim"]
+        controlled.attached()
+        assert controlled.gateways.status(victim)["configured"] > 0
+        controlled.unharmed()
+
+
+def test_a_controller_that_was_started_anew_takes_nothing_away(controlled: Controlled) -> None:
+    before = {name: controlled.gateways.status(name)["configured"] for name in ("gw1", "gw2")}
+    controlled.controller.kill()
+    controlled.unharmed()
+    controlled.controller.start()
+    controlled.gateways.until(lambda: controlled.controller.attached() == {"gw1", "gw2"}, "both are attached")
+    controlled.unharmed()
+    assert {name: controlled.gateways.status(name)["configured"] for name in ("gw1", "gw2")} == before
+    controlled.controller.apply(CONTENT)
+    controlled.unharmed()
+    assert all(controlled.gateways.status(name)["configured"] > before[name] for name in before)
+
+
+def test_what_is_installed_agrees_with_what_is_wanted_until_it_does_not(controlled: Controlled) -> None:
+    agreed = controlled.controller.heddle("verify", "isolation")
+    assert agreed["sound"]
+    assert set(agreed["gateways"]) == {"gw1", "gw2"}
+    assert all(report["endpoints"] == 4 for report in agreed["gateways"].values())
+    open_to_ssh(controlled.gateways.pid("gw1"))
+    said = controlled.controller.run("verify", "isolation")
+    assert said.returncode == 1
+    found = json.loads(said.stdout)["gateways"]
+    assert not found["gw2"]["findings"]
+    named = [str(finding) for finding in found["gw1"]["findings"]]
+    assert named
+    assert all("leak" in finding and "red" in finding for finding in named), named
+
+
+def open_to_ssh(control: int) -> None:
+    """Change one word in the memory that packets go by: red's first rule, of ports 7000 to 7999, begins at port 22."""
+    files = Path(f"/proc/{control}/fd").iterdir()
+    held = [file for file in files if os.readlink(file).startswith("/memfd:heddle-gw1-tables")]
+    assert len({file.stat().st_ino for file in held}) == 1
+    tables = segment.attach(os.open(held[0], os.O_RDWR))
+    rules = tables.arrays["rules"]
+    assert rules["port_min"][0] == FIRST_PORT
+    rules["port_min"][0] = 22
+    tables.close()

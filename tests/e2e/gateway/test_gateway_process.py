@@ -1,0 +1,272 @@
+"""`heddle gateway` on veth pairs: it forwards, reloads without a lost packet, comes back from a crash, and ends."""
+
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+import yaml
+from scapy.layers.inet import ICMP, IP
+from scapy.layers.l2 import Ether
+
+from mininet_topos.queues.attach import network_namespace
+from tests.support.gateway_process import (
+    GATEWAY_MACS,
+    HEDDLE,
+    NETWORK,
+    PATIENCE_S,
+    READY_S,
+    ROUTER,
+    ROUTER_MAC,
+    Running,
+)
+from tests.support.veth_ports import Wires
+
+MOST_STOP_S = 0.5
+"""Ten times what is promised."""
+UNDISTURBED_TRIES = 4
+"""Of one that a stall of the whole machine would make late."""
+UNDER_WAY = 500
+"""Packets that may be in the gateway at once: far fewer than its rings hold, so that none finds them full."""
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+
+
+@pytest.fixture
+def wires() -> Iterator[Wires]:
+    wires = Wires()
+    yield wires
+    wires.close()
+
+
+@pytest.fixture(params=["af-xdp", "af-packet"])
+def gateway(request: pytest.FixtureRequest, wires: Wires, tmp_path: Path) -> Iterator[Running]:
+    running = Running(wires, tmp_path, request.param)
+    yield running
+    running.close()
+
+
+def test_it_forwards_counts_and_ends(gateway: Running) -> None:
+    assert gateway.ready["ready"] is True
+    gateway.forwards()
+    for number in range(500):
+        gateway.send(number)
+    seen: list[int] = []
+    gateway.until(lambda: len(seen_by(gateway, seen)) >= 500)
+    assert seen == list(range(500))
+    gateway.until(gateway.at_rest)
+    found = json.loads(gateway.show("--json"))
+    assert "connections: 1 of 16,384" in gateway.show()
+    assert found["tables"]["connections"]["used"] == 1
+    assert not set(found["drops"]) - {"no_neighbour"}
+    assert gateway.stop() == 0
+    assert "ended" not in gateway.told()
+    assert is_gone(found["pid"])
+
+
+def seen_by(gateway: Running, seen: list[int]) -> list[int]:
+    seen += gateway.arrived()
+    return seen
+
+
+def reloaded(gateway: Running, times: int) -> bool:
+    return gateway.told().count("is served as read anew") >= times
+
+
+def test_a_reload_under_traffic_loses_nothing(gateway: Running) -> None:
+    gateway.forwards()
+    sent, stop = [0], threading.Event()
+    seen: list[int] = []
+
+    def keep_sending() -> None:
+        while not stop.is_set():
+            if sent[0] - len(seen) >= UNDER_WAY:
+                time.sleep(0.001)
+                continue
+            sent[0] += 1
+            gateway.send(sent[0])
+
+    def passes_until_reread(times: int) -> bool:
+        seen_by(gateway, seen)
+        return reloaded(gateway, times)
+
+    thread = threading.Thread(target=keep_sending)
+    thread.start()
+    try:
+        for reload in range(1, 6):
+            vpc = {**NETWORK["vpcs"][0], "security_rules": [{"allow": True, "direction": "out", "protocol": "any",
+                   "remote_cidr": f"203.0.{reload}.0/24"}]}  # fmt: skip
+            gateway.serve({"vpcs": [vpc]})
+            gateway.process.send_signal(signal.SIGHUP)
+            gateway.until(partial(passes_until_reread, reload))
+    finally:
+        stop.set()
+        thread.join()
+    gateway.until(lambda: len(seen_by(gateway, seen)) >= sent[0])
+    assert seen == list(range(1, sent[0] + 1))
+    assert gateway.stop() == 0
+
+
+def test_a_network_file_that_is_unsound_changes_nothing(gateway: Running) -> None:
+    gateway.forwards()
+    gateway.serve({"vpcs": [{**NETWORK["vpcs"][0], "vni": 0}]})
+    gateway.process.send_signal(signal.SIGHUP)
+    gateway.until(lambda: "what was served before goes on" in gateway.told())
+    assert "vni: 0 is not within" in gateway.told()
+    gateway.forwards()
+    assert gateway.stop() == 0
+
+
+def test_a_data_process_that_is_killed_comes_back_and_the_books_agree(gateway: Running) -> None:
+    gateway.forwards()
+    old = gateway.status()["pid"]
+    os.kill(old, signal.SIGKILL)
+    gateway.until(lambda: gateway.status()["pid"] not in (0, old) and gateway.status()["generation_in_use"] > 0)
+    gateway.forwards()
+    assert gateway.status()["restarts"] == 1
+    gateway.until(gateway.at_rest)
+    assert gateway.told().count("the data process was ended by SIGKILL; started again in") == 1
+    assert gateway.stop() == 0
+
+
+def test_when_the_control_process_is_killed_nothing_is_left(gateway: Running) -> None:
+    pid = gateway.status()["pid"]
+    gateway.process.kill()
+    gateway.process.wait(60)
+    deadline = time.monotonic() + PATIENCE_S
+    while not is_gone(pid):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_it_answers_ping_and_tells_its_metrics(gateway: Running) -> None:
+    gateway.forwards()
+    gateway.wires.near.run("ip", "link", "set", "lo", "up")
+    with network_namespace(gateway.wires.near.pid):
+        page = urllib.request.urlopen(f"http://{gateway.ready['metrics']}/metrics", timeout=60).read().decode()
+    assert 'heddle_gateway_received_packets_total{port="g0"}' in page
+    ping = Ether(src=ROUTER_MAC, dst=GATEWAY_MACS[1]) / IP(src=ROUTER, dst="198.51.100.1") / ICMP(id=7, seq=1)
+    gateway.wires.send(1, bytes(ping))
+
+    def answered() -> bool:
+        gateway.look()
+        return any(ICMP in Ether(frame) and Ether(frame)[ICMP].type == 0 for frame in gateway.held[1])
+
+    gateway.until(answered)
+    assert gateway.stop() == 0
+
+
+def test_a_data_process_that_is_told_to_end_does_so_within_a_moment(gateway: Running) -> None:
+    took: list[float] = []
+    while not took or (took[-1] > MOST_STOP_S and len(took) < UNDISTURBED_TRIES):
+        gateway.forwards()
+        pid = gateway.status()["pid"]
+        since = time.monotonic()
+        os.kill(pid, signal.SIGTERM)
+        gateway.until(partial(is_gone, pid))
+        took.append(time.monotonic() - since)
+        gateway.until(partial(came_back, gateway, len(took)))
+    assert took[-1] <= MOST_STOP_S, "it should take 50 ms at most"
+    gateway.forwards()
+    assert gateway.stop() == 0
+
+
+def is_gone(pid: int) -> bool:
+    """Say whether a process has ended; its status may still wait for whoever adopted it."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+def came_back(gateway: Running, times: int) -> bool:
+    return gateway.told().count("the data process ended with status 0; started again in") == times
+
+
+NO_BPF = ("--bounding-set=-bpf,-sys_admin,-perfmon", "--inh-caps=-all")
+RAW_ALONE = ("--bounding-set=-all,+net_raw", "--inh-caps=-all")
+
+
+@pytest.mark.parametrize(
+    ("kept", "notices"),
+    [
+        (NO_BPF, ["CAP_BPF; using AF_PACKET rings"]),
+        (RAW_ALONE, ["no AF_XDP on g0: ", "using AF_PACKET rings", "(no CAP_BPF)"]),  # and what else it may not do
+    ],
+    ids=["without CAP_BPF", "with CAP_NET_RAW alone"],
+)
+def test_without_af_xdp_it_falls_back_with_a_notice_and_forwards(
+    wires: Wires, tmp_path: Path, kept: tuple[str, ...], notices: list[str]
+) -> None:
+    gateway = Running(wires, tmp_path, "auto", under=("setpriv", *kept))
+    try:
+        assert gateway.ready["backend"] == "af-packet"
+        gateway.forwards()
+        for notice in notices:
+            assert any(notice in line for line in gateway.told().splitlines()), gateway.told()
+        assert any("AF_PACKET" in notice for notice in gateway.status()["notices"])
+        assert gateway.stop() == 0
+    finally:
+        gateway.close()
+
+
+def test_with_af_xdp_asked_for_and_not_to_be_had_it_is_said_in_one_line(wires: Wires, tmp_path: Path) -> None:
+    gateway = {
+        "gateway_id": "gw-none", "runtime_dir": str(tmp_path), "backend": "af-xdp",
+        "interfaces": [{"name": "g0", "side": "underlay", "address": "192.0.2.1"}],
+    }  # fmt: skip
+    (tmp_path / "gateway.yaml").write_text(yaml.safe_dump(gateway))
+    inside = ("nsenter", "-t", str(wires.near.pid), "-n", "setpriv", *NO_BPF)
+    said = subprocess.run(
+        [*inside, *HEDDLE, "gateway", "--config", str(tmp_path / "gateway.yaml")],
+        text=True, capture_output=True, timeout=READY_S,
+    )  # fmt: skip
+    assert (said.returncode, said.stdout) == (1, "")
+    assert [line for line in said.stderr.splitlines() if "being compiled" not in line] == said.stderr.splitlines()[-1:]
+    assert "no AF_XDP on g0: no CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF" in said.stderr
+
+
+def test_without_privileges_it_is_said_in_one_line(wires: Wires, tmp_path: Path) -> None:
+    config = {
+        "gateway_id": "gw-none", "runtime_dir": str(tmp_path),
+        "interfaces": [{"name": "g0", "side": "underlay", "address": "192.0.2.1"}],
+    }  # fmt: skip
+    (tmp_path / "gateway.yaml").write_text(yaml.safe_dump(config))
+    inside = ("nsenter", "-t", str(wires.near.pid), "-n", "setpriv", "--bounding-set=-all", "--inh-caps=-all")
+    said = subprocess.run(
+        [*inside, *HEDDLE, "gateway", "--config", str(tmp_path / "gateway.yaml")],
+        text=True, capture_output=True, timeout=READY_S,
+    )  # fmt: skip
+    assert (said.returncode, said.stdout) == (1, "")
+    assert [line for line in said.stderr.splitlines() if "not ready yet" not in line] == said.stderr.splitlines()[-1:]
+    assert "CAP_NET_RAW" in said.stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "why"),
+    [
+        ({"interfaces": [{"name": "nowhere0", "side": "underlay", "address": "192.0.2.1"}]}, 2, "nowhere0"),
+        ({"interfaces": [{"name": "nowhere0", "side": "underlay", "address": "192.0.2.1", "mac": GATEWAY_MACS[0]}]},
+         1, "nowhere0"),
+        ({"backnd": "auto"}, 2, "backnd: unknown key, did you mean backend?"),
+    ],
+)  # fmt: skip
+def test_what_cannot_run_is_said_in_one_line(tmp_path: Path, change: dict, status: int, why: str) -> None:
+    config = {
+        "gateway_id": "gw-none", "runtime_dir": str(tmp_path),
+        "interfaces": [{"name": "lo", "side": "underlay", "address": "192.0.2.1", "mac": GATEWAY_MACS[0]}], **change,
+    }  # fmt: skip
+    (tmp_path / "gateway.yaml").write_text(yaml.safe_dump(config))
+    said = subprocess.run(
+        ["unshare", "--net", *HEDDLE, "gateway", "--config", str(tmp_path / "gateway.yaml")],
+        text=True, capture_output=True, timeout=READY_S,
+    )  # fmt: skip
+    assert (said.returncode, said.stdout) == (status, "")
+    assert len(said.stderr.splitlines()) == 1
+    assert why in said.stderr

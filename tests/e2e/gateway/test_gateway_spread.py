@@ -1,0 +1,98 @@
+"""Hosts that spread over both gateways of an active-active pair: either serves every connection, at any time.
+
+The gateway's MAC has an entry of its own in the host's table then: one VTEP, or a nexthop group of both, among which
+the kernel chooses by the hash of the inner flow (equal-cost multipath; ip-nexthop(8), `fdb`).
+"""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from benchmarks.pair.gateways import Death, Gateways
+from benchmarks.pair.site import GATEWAYS, HOSTS, MACHINES, SERVER, VNIS, Site
+from benchmarks.pair.streams import Route, Streams
+from benchmarks.takeover import EACH, Plan, kill, running
+from dataplane.config.addresses import gateway_mac
+from dataplane.vtep.linux import device_of, mac_text
+from tests.support.live_streams import assert_they_go_on
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
+
+SPREAD = {"host1": ("gw1", "gw2"), "host2": ("gw1", "gw2")}
+WATCHED_S = 1.0
+NEW = 12
+"""Connections that are opened while hosts spread: by chance all would go by one gateway once in 2,000 times."""
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Gateways, Streams]]:
+    plan = Plan(name="spread", mode="active-active", death=Death.BOTH, ways=EACH)
+    with running(plan, tmp_path_factory.mktemp("pair"), preempt=True, hold_s=1) as (gateways, streams):
+        gateways.until(lambda: both_serve(gateways), "each serves its own share")
+        yield gateways, streams
+
+
+def both_serve(gateways: Gateways) -> bool:
+    return all(gateways.serving(name) == name for name in GATEWAYS)
+
+
+def send(site: Site, host: str, *gateways: str) -> None:
+    """Have a host send what is for its VPCs' gateways to one of the two, or to both by the flow's hash."""
+    space = site.spaces[host]
+    for number, (gateway, vtep) in enumerate(GATEWAYS.items(), 1):
+        assert gateway in GATEWAYS
+        space.run("ip", "nexthop", "replace", "id", str(number), "via", str(vtep), "fdb")
+    space.run("ip", "nexthop", "replace", "id", "10", "group", "1/2", "fdb")
+    way = ("dst", str(GATEWAYS[gateways[0]])) if len(gateways) == 1 else ("nhid", "10")
+    for vni in {VNIS[machine.vpc] for machine in MACHINES if machine.host == host}:
+        entry = (mac_text(gateway_mac(vni)), "dev", device_of(vni), "self", "permanent")
+        space.run(
+            "bridge", "fdb", "del", *entry[:4], check=False
+        )  # a group takes the place of no address, nor it of one
+        space.run("bridge", "fdb", "add", *entry[:3], *way, *entry[3:])
+
+
+def arrived(gateways: Gateways) -> dict[str, int]:
+    """Return how many packets each gateway had from hosts."""
+    return {name: gateways.status(name)["ports"]["under0"]["rx_packets"] for name in GATEWAYS}
+
+
+def assert_all_talk(gateways: Gateways, streams: Streams) -> None:
+    """See every connection go on for a while, with every byte right."""
+    time.sleep(WATCHED_S)  # for harm to come about
+    assert_they_go_on(gateways, streams)
+
+
+def test_a_connection_goes_on_at_whichever_gateway_its_packets_arrive(pair):
+    gateways, streams = pair
+    for host, way in (("host1", "gw2"), ("host2", "gw1"), ("host1", "gw1"), ("host2", "gw2"), ("host1", "gw2")):
+        before = arrived(gateways)
+        send(gateways.site, host, way)
+        assert_all_talk(gateways, streams)
+        assert arrived(gateways)[way] > before[way]
+
+
+def test_flows_that_hosts_spread_over_both_gateways_by_their_hash_are_served_by_either(pair):
+    gateways, streams = pair
+    for host in HOSTS:
+        send(gateways.site, host, *SPREAD[host])
+    assert_all_talk(gateways, streams)
+    before, pid = arrived(gateways), gateways.site.pid
+    for number in range(NEW):
+        who = ("red1", "green1")[number % 2]
+        streams.open(Route(name=f"{who} new {number}", client=pid(who), server=pid("internet"),
+                           address=str(SERVER), port=7100 + number))  # fmt: skip
+    assert_all_talk(gateways, streams)
+    after = arrived(gateways)
+    assert all(after[name] - before[name] > 50 for name in GATEWAYS), (before, after)
+
+
+def test_connections_of_hosts_that_spread_outlive_one_of_the_two(pair):
+    gateways, streams = pair
+    for host in HOSTS:
+        send(gateways.site, host, *SPREAD[host])
+    assert_all_talk(gateways, streams)
+    kill(gateways, streams, Death.BOTH)
+    gateways.until(lambda: both_serve(gateways), "each serves its own share")
+    assert_all_talk(gateways, streams)

@@ -1,0 +1,63 @@
+"""One of two gateways dies in every way while TCP connections run through it; not one ends, not one byte is wrong."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from benchmarks.pair.gateways import Death, Gateways
+from benchmarks.pair.streams import Streams
+from benchmarks.takeover import EACH, ONE, Plan, kill, running
+from tests.support.live_streams import assert_they_go_on, assert_unharmed
+
+MOST_GAP_MS = 10_000
+"""Ten times what is promised."""
+BRIEFLY = {"calm_s": 0.1, "watched_s": 0.7}
+"""No gap is measured here, and a kill is over only when every end has heard something again."""
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
+
+
+def plan(mode: str, death: Death = Death.BOTH) -> Plan:
+    return Plan(name=mode, mode=mode, death=death, ways=ONE if mode == "active-standby" else EACH)
+
+
+@pytest.fixture(scope="module", params=["active-standby", "active-active"])
+def pair(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Gateways, Streams]]:
+    with running(plan(request.param), tmp_path_factory.mktemp("pair")) as made:
+        yield made
+
+
+@pytest.mark.parametrize("death", Death)
+def test_connections_outlive_it(pair: tuple[Gateways, Streams], death: Death) -> None:
+    gateways, streams = pair
+    found = kill(gateways, streams, death, **BRIEFLY)
+    assert_they_go_on(gateways, streams)
+    print(f"{death.value} of {found['victim']}: {found['gap_ms']:.0f} ms without a byte at most")
+    assert found["gap_ms"] < MOST_GAP_MS
+
+
+def test_the_books_of_both_agree_once_all_is_quiet(pair: tuple[Gateways, Streams]) -> None:
+    gateways, streams = pair
+    assert_unharmed(streams)
+    streams.pause()
+    try:
+        gateways.until(lambda: all(balanced(gateways, name) for name in ("gw1", "gw2")), "the books agree")
+    finally:
+        streams.resume()
+
+
+def balanced(gateways: Gateways, name: str) -> bool:
+    found = gateways.status(name)
+    return bool(found["received"] == found["ended"])
+
+
+@pytest.mark.parametrize("mode", ["active-standby", "active-active"])
+def test_what_is_taken_back_by_preference_loses_nothing_either(tmp_path: Path, mode: str) -> None:
+    with running(plan(mode), tmp_path, preempt=True, hold_s=1) as (gateways, streams):
+        gateways.until(lambda: gateways.serves("gw1"), "gw1 serves its own share")
+        for _ in range(2):
+            assert kill(gateways, streams, Death.BOTH, **BRIEFLY)["victim"] == "gw1"
+            gateways.until(lambda: gateways.serves("gw1"), "gw1 serves again")
+            assert_they_go_on(gateways, streams)

@@ -1,0 +1,181 @@
+"""How real ports are opened and refused, how they end, and that nothing of them outlives their process."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from dataplane.io.af_xdp import bpf
+from dataplane.io.fault import BpfRefused, PortFault
+from dataplane.io.interface import SENDING, look_at, switch_off_offloads
+from dataplane.io.opening import Backend, open_ports
+from dataplane.io.settings import PortSettings
+from mininet_topos.queues.attach import network_namespace
+from tests.support.nic_pair import wait_for
+from tests.support.veth_ports import Gateway, Wires, frame_of, gateway_on
+
+pytestmark = pytest.mark.e2e
+
+ROOT = Path(__file__).parents[3]
+BACKENDS = pytest.mark.parametrize("backend", [Backend.AF_XDP, Backend.AF_PACKET])
+CHILD = """
+import sys
+from dataplane.io.fault import PortFault
+from dataplane.io.opening import Backend, open_ports
+from dataplane.io.settings import PortSettings
+try:
+    wanted = [PortSettings(interface=name) for name in sys.argv[2:]]
+    ports = open_ports(wanted, backend=Backend(sys.argv[1]), notify=lambda line: print("notice:", line, flush=True))
+except PortFault as fault:
+    sys.exit(f"fault: {fault}")
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def wires():
+    wires = Wires()
+    yield wires
+    wires.close()
+
+
+def child(wires, backend, *before: str) -> subprocess.Popen:
+    """Start a process with ports in the near namespace; `before` is put in front of its command."""
+    inside = ["nsenter", "-t", str(wires.near.pid), "-n", *before, sys.executable, "-c", CHILD, backend, *wires.names]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen(
+        inside, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    )
+
+
+def programs_on(wires, name: str) -> bool:
+    """Whether a frame to this interface meets a program (`ip` tells of XDP) or a packet socket (/proc tells)."""
+    told = json.loads(wires.near.run("ip", "-json", "-details", "link", "show", "dev", name))[0]
+    sockets = wires.near.run("cat", "/proc/self/net/packet").splitlines()[1:]
+    return "xdp" in told or bool(sockets)
+
+
+@BACKENDS
+def test_nothing_is_left_behind_by_a_process_that_is_killed(wires, backend):
+    wires.near.run("ip", "addr", "add", "10.8.0.2/24", "dev", "g0")
+    wires.far.run("ip", "addr", "add", "10.8.0.1/24", "dev", "f0")
+    wires.wait_until_up()
+    before = wires.near.run("ip", "-details", "addr")
+    process = child(wires, backend)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    assert programs_on(wires, "g0")
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    wait_for(lambda: not programs_on(wires, "g0"))
+    wait_for(lambda: wires.near.run("ip", "-details", "addr") == before)
+    assert "1 received" in wires.far.run("ping", "-c", "1", "-W", "5", "10.8.0.2")
+    with gateway_on(wires, backend) as gateway:
+        wires.send(0, frame_of(64))
+        wait_for(lambda: gateway.forward(1, -1) == 1)
+
+
+def any_arrived(wires, arrived: list[bytes]) -> bool:
+    arrived += wires.arrived(1)
+    return bool(arrived)
+
+
+@BACKENDS
+def test_ports_can_be_closed_and_opened_again_at_once(wires, backend):
+    for turn in range(5):
+        with gateway_on(wires, backend) as gateway:
+            wires.send(0, frame_of(64, turn))
+            wait_for(partial(gateway.forward, 1, -1))
+        arrived: list[bytes] = []
+        wait_for(partial(any_arrived, wires, arrived))
+        assert arrived == [frame_of(64, turn)]
+    assert not programs_on(wires, "g0")
+
+
+def test_the_choice_falls_on_af_xdp_where_it_is_to_be_had(wires):
+    with gateway_on(wires, Backend.AUTO) as gateway:
+        assert gateway.notices == []
+        assert gateway.ports.queues.size == 2
+
+
+def test_where_af_xdp_is_taken_the_rings_of_af_packet_do_with_a_notice(wires):
+    with gateway_on(wires, Backend.AF_XDP), gateway_on(wires, Backend.AUTO) as second:
+        assert second.notices == [
+            "no AF_XDP on g0: another XDP program or AF_XDP socket has it; "
+            "using AF_PACKET rings, at about two thirds of the speed"
+        ]
+
+
+def test_af_xdp_that_was_asked_for_and_is_taken_is_refused(wires):
+    with gateway_on(wires, Backend.AF_XDP), pytest.raises(PortFault, match="g0: another XDP program"):
+        Gateway(wires, Backend.AF_XDP)
+
+
+def test_without_the_privilege_to_use_bpf_packet_rings_do_with_notices(wires):
+    keep = "-all,+net_raw,+ipc_lock"
+    process = child(wires, "auto", "setpriv", f"--bounding-set={keep}", f"--inh-caps={keep}")
+    lines = process.communicate("")[0].splitlines()
+    assert lines[-1] == "ready"
+    assert "notice: no AF_XDP on g0: no CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF; using AF_PACKET rings" in lines[2]
+    assert all("Linux sees what arrives as well (no CAP_BPF)" in line for line in lines[3:5])
+
+
+def test_without_the_privilege_for_packet_sockets_one_line_says_so(wires):
+    process = child(wires, "auto", "setpriv", "--bounding-set=-all", "--inh-caps=-all")
+    said, fault = process.communicate("")
+    assert process.returncode == 1
+    assert fault == "fault: packet sockets need CAP_NET_RAW: run as root or give the process that capability\n"
+    assert "ready" not in said
+
+
+@pytest.mark.parametrize(
+    ("settings", "line"),
+    [
+        ([], "no interface is given"),
+        ([PortSettings(interface="g7")], "g7: there is no such interface in this network namespace"),
+        ([PortSettings(interface="lo")], "lo: an MTU of 65536; frames of up to 9216 bytes"),
+        ([PortSettings(interface="g0", queues=(3,))], "g0: queue 3 of 1"),
+    ],
+)
+def test_what_cannot_be_a_port_is_refused_in_one_line(wires, settings, line):
+    wires.near.run("ip", "link", "set", "lo", "up")
+    with network_namespace(wires.near.pid), pytest.raises(PortFault, match=line):
+        open_ports(settings, notify=lambda _line: None)
+
+
+@BACKENDS
+def test_an_interface_that_is_down_is_refused(wires, backend):
+    wires.near.run("ip", "link", "set", "g1", "down")
+    with pytest.raises(PortFault, match="g1 is down; `ip link set g1 up`"):
+        Gateway(wires, backend)
+    assert not programs_on(wires, "g0")
+
+
+def test_offloads_are_switched_off(wires):
+    with network_namespace(wires.far.pid):
+        assert switch_off_offloads("f0", SENDING) == ()
+    told = wires.far.run("ethtool", "-k", "f0")
+    for feature in ("tx-checksumming", "tx-tcp-segmentation", "generic-segmentation-offload", "tx-vlan-offload"):
+        assert f"{feature}: off" in told
+    with gateway_on(wires, Backend.AF_XDP):
+        assert "generic-receive-offload: off" in wires.near.run("ethtool", "-k", "g0")
+
+
+def test_an_interface_is_told_as_it_is(wires):
+    wires.near.run("ip", "link", "set", "g1", "mtu", "4200", "down")
+    with network_namespace(wires.near.pid):
+        first, second = look_at("g0"), look_at("g1")
+    assert (first.mtu_bytes, first.up, first.queues, first.frame_bytes) == (1500, True, 1, 1522)
+    assert (second.mtu_bytes, second.up) == (4200, False)
+
+
+def test_a_program_that_the_verifier_refuses_is_told_with_its_reason():
+    with pytest.raises(BpfRefused) as refused:
+        bpf.load_program("bad", bpf._instruction(0x95), kind=bpf.BPF_PROG_TYPE_XDP)
+    assert "R0" in refused.value.verdict

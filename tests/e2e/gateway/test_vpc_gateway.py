@@ -1,0 +1,91 @@
+"""A gateway in the lab of virtual networks: who reaches whom, by real packets through kernels that know only VXLAN."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from controller.model.error import EnvironmentFault
+from dataplane.control.status_socket import ask, socket_of
+from mininet_topos.vpc.description import GATEWAYS, VNIS, VPC_MTU_BYTES, network
+from mininet_topos.vpc.gateways import gateway_config, gateway_process, network_file, write_yaml
+from mininet_topos.vpc.lab import VpcLab
+from tests.support.nic_pair import wait_for
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
+
+
+@pytest.fixture(scope="module")
+def served() -> Iterator[VpcLab]:
+    with VpcLab() as lab:
+        directory = lab.entry.directory
+        config = write_yaml(directory / "gw1.yaml", gateway_config("gw1", directory))
+        told = write_yaml(directory / "network.yaml", network_file(network()))
+        gateway = gateway_process(lab.net, lab.entry.environment, config, told)
+        gateway.ready()
+        lab.program_hosts(network(), dict.fromkeys(VNIS.values(), GATEWAYS["gw1"]))
+        yield lab
+        assert gateway.stop() == 0
+        assert "Traceback" not in gateway.log()
+
+
+def pings(lab: VpcLab, source: str, *words: str) -> bool:
+    """Say whether an echo comes back; the first ones may be lost while neighbours are asked for."""
+    try:
+        lab.net.run(source, "ping", "-c", "5", "-i", "0.2", "-W", "2", *words)
+    except EnvironmentFault:
+        return False
+    return True
+
+
+REACHED = {
+    "its gateway": ("red1", "10.0.0.254"),
+    "its gateway by IPv6": ("red1", "fd00:10::fe"),
+    "another subnet of its VPC": ("red1", "10.0.1.3"),
+    "the other tenant does as well": ("blue1", "10.0.1.3"),
+    "a peer that allows it": ("red1", "10.9.0.1"),
+    "and back": ("green1", "10.0.0.1"),
+    "the internet, by NAT": ("red1", "198.51.100.10"),
+    "the internet, by an address that two VPCs share": ("green1", "198.51.100.10"),
+    "the internet, by a floating IP": ("red2", "198.51.100.10"),
+    "its own site": ("blue1", "172.16.0.10"),
+    "a VPC from its site": ("site", "10.0.0.1"),
+}
+REFUSED = {
+    "a VPC that is no peer": ("blue1", "10.9.0.1"),
+    "another tenant's site": ("red1", "172.16.0.10"),
+    "the storage network, but for what the border allows": ("red1", "192.0.2.10"),
+    "the management network": ("red1", "192.0.2.200"),
+    "a floating IP, but for what its rules allow": ("internet", "203.0.113.20"),
+    "a peer by a family that no rule allows": ("red1", "fd00:9::1"),
+}
+
+
+@pytest.mark.parametrize(("source", "target"), REACHED.values(), ids=REACHED)
+def test_it_reaches(served, source, target):
+    assert pings(served, source, target)
+
+
+@pytest.mark.parametrize(("source", "target"), REFUSED.values(), ids=REFUSED)
+def test_it_does_not_reach(served, source, target):
+    assert not pings(served, source, target)
+
+
+def test_a_packet_of_four_kilobytes_is_routed_whole(served):
+    assert pings(served, "red1", "-s", str(VPC_MTU_BYTES - 28), "-M", "do", "10.0.1.3")
+
+
+def test_a_packet_too_big_for_the_way_out_is_answered_with_the_size_that_fits(served):
+    with pytest.raises(EnvironmentFault):
+        served.net.run("red1", "ping", "-c", "2", "-W", "2", "-s", "2000", "-M", "do", "198.51.100.10")
+    route = served.net.run("red1", "ip", "route", "get", "198.51.100.10")
+    assert "mtu 1500" in route
+
+
+def test_what_was_received_was_sent_punted_or_counted_as_dropped(served):
+    assert pings(served, "red1", "10.0.1.3")
+
+    def books_agree() -> bool:
+        found = ask(socket_of(served.entry.directory, "gw1"))
+        return found["received"] == found["ended"] > 0
+
+    wait_for(books_agree)  # a packet may be under way at any moment

@@ -1,0 +1,134 @@
+"""The demo as a user starts it, short, and broken off."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from mininet_topos.queues.model import why_unavailable
+from tests.support.traces_of_labs import assert_settings_as_before, free_settings, settings_held_under
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.usefixtures("own_registry")]
+
+ROOT = Path(__file__).parents[3]
+
+
+class Demo:
+    """A demo in a process of its own, with a run directory of its own."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        self.run_directory, self.report = Path(os.environ["HEDDLE_RUN_DIR"]), folder / "report"
+        command = [sys.executable, "-m", "controller.cli.main", "demo", "--report", str(self.report), *arguments]
+        self.mark = f"HEDDLE_RUN_DIR={self.run_directory}"
+        self.process = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def lab_id(self) -> str:
+        """Wait for the lab to have an id."""
+        while self.process.poll() is None:
+            with suppress(OSError, StopIteration):
+                return next((self.run_directory / "labs").iterdir()).name
+            time.sleep(0.01)
+        raise AssertionError(self.process.communicate())
+
+    def await_file(self, path: Path) -> None:
+        while not path.exists():
+            assert self.process.poll() is None, self.process.communicate()
+            time.sleep(0.01)
+
+    def leftovers(self, lab_id: str) -> list[str]:
+        """Return processes, interfaces and directories of the demo that are still there."""
+        processes = [name for name in os.listdir("/proc") if name.isdigit() and self._ours(name)]
+        interfaces = [name for _, name in socket.if_nameindex() if name.startswith(f"hd{lab_id}")]
+        return processes + interfaces + [path.name for path in (self.run_directory / "labs").iterdir()]
+
+    def _ours(self, process: str) -> bool:
+        try:
+            return self.mark.encode() in Path(f"/proc/{process}/environ").read_bytes().split(b"\0")
+        except OSError:
+            return False
+
+
+@pytest.mark.alone
+def test_a_short_demo_reaches_the_table_with_every_planned_packet_on_its_path(tmp_path):
+    demo = Demo(tmp_path, "--workloads", "permutation", "--seeds", "1", "--seconds", "0.6")
+    lab_id = demo.lab_id()
+    out, err = demo.process.communicate()
+    assert demo.process.returncode == 0, err
+    assert "permutation 1" in out
+    found = json.loads((demo.report / "results.json").read_text())
+    (planned,) = [run for run in found["runs"] if run["mode"] == "planned"]
+    assert planned["valid"]
+    assert planned["flows_on_exact_links"] == 8
+    assert planned["lost_packets"] == 0
+    assert planned["certificate"]["max_link_utilisation"] == planned["certificate"]["lower_bound"] == 1.0
+    assert [run["mode"] for run in found["runs"]] == ["ecmp", "e-ecmp", "planned"]
+    assert demo.leftovers(lab_id) == []
+
+
+def test_an_interrupt_while_flows_run_leaves_nothing_and_no_report(tmp_path):
+    settings = free_settings()
+    demo = Demo(tmp_path, "--workloads", "ring", "--modes", "ecmp,e-ecmp", "--seconds", "2")
+    lab_id = demo.lab_id()
+    assert demo.process.stderr is not None
+    demo.process.stderr.readline()  # the first run has ended, the second is under way
+    demo.process.send_signal(signal.SIGINT)
+    demo.process.communicate(timeout=60)
+    assert demo.process.returncode == 130
+    assert demo.leftovers(lab_id) == []
+    assert not demo.report.exists()
+    assert settings_held_under(demo.run_directory) == []
+    assert_settings_as_before(settings)
+
+
+def test_an_interrupt_while_the_controller_starts_leaves_nothing(tmp_path):
+    demo = Demo(tmp_path, "--workloads", "ring", "--modes", "planned", "--seconds", "2")
+    lab_id = demo.lab_id()
+    demo.await_file(demo.run_directory / "labs" / lab_id / "controller.log")
+    demo.process.send_signal(signal.SIGTERM)
+    demo.process.communicate(timeout=60)
+    assert demo.process.returncode != 0
+    assert demo.leftovers(lab_id) == []
+
+
+def test_a_controller_does_not_outlive_a_killed_demo(tmp_path):
+    demo = Demo(tmp_path, "--workloads", "ring", "--modes", "planned", "--seconds", "5")
+    log = demo.run_directory / "labs" / demo.lab_id() / "controller.log"
+    demo.await_file(log)
+    demo.process.kill()
+    demo.process.communicate(timeout=60)
+    again = Demo(tmp_path, "--workloads", "ring", "--modes", "ecmp", "--seconds", "0.2")
+    lab_id = again.lab_id()
+    again.process.communicate(timeout=60)
+    assert again.process.returncode == 0
+    assert again.leftovers(lab_id) == []
+
+
+@pytest.mark.alone
+@pytest.mark.skipif(why_unavailable() is not None, reason=f"no queue model here: {why_unavailable()}")
+def test_an_incast_pauses_senders_under_ecmp_and_spares_the_bystander_where_it_is_planned(tmp_path):
+    demo = Demo(tmp_path, "--workloads", "incast", "--modes", "ecmp,planned", "--seeds", "1", "--seconds", "1.5")
+    lab_id = demo.lab_id()
+    _, err = demo.process.communicate()
+    assert demo.process.returncode == 0, err
+    ecmp, planned = json.loads((demo.report / "results.json").read_text())["runs"]
+    assert (ecmp["mode"], planned["mode"]) == ("ecmp", "planned")
+    assert ecmp["valid"]
+    assert ecmp["congestion"]["dropped_packets"] == planned["congestion"]["dropped_packets"] == 0
+    assert ecmp["congestion"]["pfc_frames"] > 5 * planned["congestion"]["pfc_frames"]
+    assert planned["flows"][-1]["goodput_bps"] > ecmp["flows"][-1]["goodput_bps"]
+    assert planned["flows_on_exact_links"] == 8
+    assert "Many to one" in (demo.report / "report.html").read_text()
+    assert demo.leftovers(lab_id) == []

@@ -1,0 +1,303 @@
+"""Two real NIC processes over a wire that marks and pauses: what they do is seen in frames and in their counters."""
+
+import json
+import random
+import shutil
+import subprocess
+import threading
+from collections.abc import Iterator
+from functools import partial
+from itertools import pairwise
+
+import pytest
+from scapy.contrib.roce import BTH
+from scapy.layers.l2 import Ether
+
+from mininet_topos.nic import roce
+from mininet_topos.queues.pause_frame import pause_frame
+from tests.support.nic_pair import LINE_BPS, NicPair, pcap, wait_for
+
+pytestmark = pytest.mark.e2e
+
+SWITCH = bytes.fromhex("02ff00000001")
+DATA = tuple(roce.DATA)
+
+
+@pytest.fixture
+def pair(tmp_path) -> Iterator[NicPair]:
+    pair = NicPair(tmp_path)
+    yield pair
+    pair.close()
+
+
+def mark(frame: bytearray) -> bool:
+    """Mark a frame that is ECN-capable, as a switch under load does."""
+    if frame[15] & roce.ECN_MASK:
+        frame[15] |= roce.CONGESTION_EXPERIENCED
+    return True
+
+
+def pass_on(_frame: bytearray) -> bool:
+    return True
+
+
+def psns(frames: list[bytes]) -> list[int]:
+    return [int.from_bytes(frame[51:54], "big") for frame in frames]
+
+
+def has_sent(pair, packets) -> bool:
+    """Say whether the first NIC has put more than so many data packets on the wire."""
+    return len(pair.wire.of(0, *DATA)) > packets
+
+
+def test_marks_lower_the_rate_and_without_them_it_returns(pair):
+    pair.wire.rule = mark
+    pair.start({"size_bytes": 6_000_000})
+    wait_for(lambda: pair.report(0)["requesters"][0]["rate_bps"] < LINE_BPS / 3)
+    pair.wire.rule = pass_on
+    wait_for(lambda: pair.report(0)["requesters"][0]["rate_bps"] == LINE_BPS)
+    pair.finish()
+    sender, receiver = pair.report(0), pair.report(1)
+    marked = [frame for frame in pair.wire.of(0, *DATA) if frame[15] & 3 == 3]
+    assert receiver["np_ecn_marked_roce_packets"] == len(marked)
+    assert sender["rp_cnp_handled"] == receiver["np_cnp_sent"] == len(pair.wire.of(1, roce.CNP)) > 1
+    assert (sender["requesters"][0]["retransmitted_packets"], receiver["out_of_sequence"]) == (0, 0)
+    assert receiver["responders"][0]["delivered_bytes"] == 6_000_000
+
+
+def test_cnps_take_the_plans_way_back_at_their_own_priority(pair):
+    pair.wire.rule = mark
+    pair.start({"size_bytes": 400_000})
+    pair.finish()
+    packets = [roce.parse(bytearray(frame), len(frame)) for frame in pair.wire.of(1, roce.CNP)]
+    assert {(p.udp_source_port, roce.priority(p.traffic_class), p.destination_qp) for p in packets if p} == {
+        (0xD000, 6, 0x100)
+    }
+    # One per packet at most: on a slow machine packets come an interval apart (the interval has tests of its own).
+    assert 0 < len(packets) <= len(pair.wire.of(0, *DATA))
+
+
+def test_a_nic_without_dcqcn_neither_sends_nor_heeds_cnps(tmp_path):
+    pair = NicPair(tmp_path, dcqcn=False)
+    try:
+        pair.wire.rule = mark
+        pair.start({"size_bytes": 200_000})
+        writer = roce.FrameWriter(
+            roce.Route(SWITCH, bytes.fromhex("020000000001"), 0x0A000002, 0x0A000001, 0xD000, 0x100, 0)
+        )
+        pair.wire.say(0, bytes(writer.congestion_notification()))
+        pair.finish()
+        sender, receiver = pair.report(0), pair.report(1)
+    finally:
+        pair.close()
+    assert (sender["rp_cnp_handled"], sender["rp_cnp_ignored"], sender["requesters"][0]["rate_bps"]) == (0, 1, LINE_BPS)
+    assert (receiver["np_cnp_sent"], receiver["np_ecn_marked_roce_packets"]) == (0, 49)
+
+
+def test_a_pause_stops_data_until_xon(pair):
+    pair.start({"size_bytes": 2_000_000, "window": 512})
+    wait_for(lambda: len(pair.wire.of(0, *DATA)) > 20)
+    hold = threading.Event()
+
+    def keep_paused() -> None:
+        while not hold.wait(0.2):
+            pair.wire.say(0, pause_frame(SWITCH, {3: 0xFFFF}))
+
+    refresher = threading.Thread(target=keep_paused, daemon=True)
+    pair.wire.say(0, pause_frame(SWITCH, {3: 0xFFFF}))
+    refresher.start()
+    wait_for(lambda: pair.report(0)["rx_prio3_pause"] >= 1)
+    stopped = pair.report(0)["tx_data_packets"]
+    wait_for(lambda: pair.report(0)["rx_prio3_pause_duration"] > 500_000)
+    still = pair.report(0)["tx_data_packets"]
+    hold.set()
+    refresher.join()
+    pair.wire.say(0, pause_frame(SWITCH, {3: 0}))
+    pair.finish()
+    after = pair.report(0)
+    assert still == stopped
+    assert after["rx_prio3_pause_transition"] == 1
+    assert (after["requesters"][0]["retransmitted_packets"], after["requesters"][0]["local_ack_timeout_err"]) == (0, 0)
+    paused = after["rx_prio3_pause_duration"]
+    assert pair.report(0)["rx_prio3_pause_duration"] == paused
+
+
+def test_a_pause_ends_by_itself_after_its_quanta(pair):
+    pair.wire.say(0, pause_frame(SWITCH, {3: 5000}))
+    wait_for(lambda: pair.report(0)["rx_prio3_pause"] == 1)
+    pair.start({"size_bytes": 20_000})
+    pair.finish()
+    assert pair.report(0)["rx_prio3_pause_duration"] == 5000 * 512 * 10**6 // LINE_BPS
+
+
+def test_a_pause_of_another_priority_changes_nothing(pair):
+    pair.wire.say(0, pause_frame(SWITCH, {2: 0xFFFF, 4: 0xFFFF}))
+    wait_for(lambda: pair.report(0)["rx_prio4_pause"] == 1)
+    pair.start({"size_bytes": 100_000})
+    wait_for(lambda: pair.report(0)["requesters"][0]["completed_ns"])
+    assert pair.report(0)["rx_prio3_pause"] == 0
+
+
+def test_cnps_go_on_while_acknowledgements_are_paused(pair):
+    pair.wire.say(1, pause_frame(SWITCH, {3: 0xFFFF}))
+    wait_for(lambda: pair.report(1)["rx_prio3_pause"] == 1)
+    pair.wire.rule = mark
+    pair.start({"size_bytes": 300_000})
+    wait_for(lambda: len(pair.wire.of(1, roce.CNP)) >= 3)
+    held = len(pair.wire.of(1, roce.RC_ACKNOWLEDGE))
+    pair.wire.say(1, pause_frame(SWITCH, {3: 0}))
+    pair.finish()
+    assert held == 0
+    assert len(pair.wire.of(1, roce.RC_ACKNOWLEDGE)) > 0
+    assert pair.report(0)["requesters"][0]["retransmitted_packets"] == 0
+
+
+def test_a_port_that_changes_under_way_loses_and_reorders_nothing(pair):
+    pair.start({"size_bytes": 1_500_000})
+    for number, port in enumerate((0xC111, 0xC222, 0xC333), start=1):
+        wait_for(partial(has_sent, pair, 80 * number))
+        pair.ask(0, op="modify", qpn=0x100, udp_source_port=port)
+    pair.finish()
+    frames = pair.wire.of(0, *DATA)
+    ports = [int.from_bytes(frame[34:36], "big") for frame in frames]
+    sender, receiver = pair.report(0)["requesters"][0], pair.report(1)["responders"][0]
+    assert list(dict.fromkeys(ports)) == [0xC000, 0xC111, 0xC222, 0xC333]
+    assert sum(a != b for a, b in pairwise(ports)) == 3
+    assert psns(frames) == [0xFFFFFA + n & 0xFFFFFF for n in range(len(frames))]
+    assert (sender["retransmitted_packets"], receiver["out_of_sequence"], receiver["duplicate_request"]) == (0, 0, 0)
+    assert (receiver["delivered_bytes"], sender["udp_source_port"]) == (1_500_000, 0xC333)
+
+
+def test_a_responders_port_changes_for_its_next_answer(pair):
+    pair.start({"size_bytes": 800_000})
+    wait_for(lambda: len(pair.wire.of(1, roce.RC_ACKNOWLEDGE)) > 4)
+    pair.ask(1, op="modify", qpn=0x200, udp_source_port=0xE001)
+    pair.finish()
+    ports = [int.from_bytes(frame[34:36], "big") for frame in pair.wire.of(1, roce.RC_ACKNOWLEDGE)]
+    assert list(dict.fromkeys(ports)) == [0xD000, 0xE001]
+
+
+def test_queue_pairs_that_want_the_whole_line_get_equal_shares(pair):
+    pair.start(*({"size_bytes": 10_000_000} for _ in range(4)), {"size_bytes": 10_000_000, "rate_bps": 1_000_000})
+    wait_for(lambda: len(pair.wire.of(0, *DATA)) > 800)
+    sent = [queue["tx_packets"] for queue in pair.report(0)["requesters"]]
+    assert max(sent[:4]) - min(sent[:4]) <= 2
+    assert 0 < sent[4] < min(sent[:4]) / 2
+
+
+def test_a_lost_packet_is_sent_again_from_there(pair):
+    lost = []
+
+    def lose(frame: bytearray) -> bool:
+        if frame[42] in roce.DATA and not lost and len(pair.wire.frames) > 30:
+            lost.append(psns([bytes(frame)])[0])
+            return False
+        return True
+
+    pair.wire.rule = lose
+    pair.start({"size_bytes": 500_000, "operation": "send"})
+    pair.finish()
+    sender, receiver = pair.report(0), pair.report(1)
+    assert psns(pair.wire.of(0, *DATA)).count(lost[0]) == 2
+    assert sender["packet_seq_err"] == 1
+    assert receiver["out_of_sequence"] > 0
+    assert receiver["responders"][0]["delivered_bytes"] == 500_000
+
+
+def test_scapy_finds_our_check_right_on_every_kind_of_packet(pair):
+    lost = []
+
+    def mark_and_lose_one(frame: bytearray) -> bool:
+        mark(frame)
+        if frame[42] in roce.DATA and not lost and len(pair.wire.frames) > 30:
+            lost.append(frame)
+            return False
+        return True
+
+    pair.wire.rule = mark_and_lose_one
+    pair.start({"size_bytes": 270_001}, {"size_bytes": 270_001, "operation": "send"}, {"size_bytes": 100},
+               {"size_bytes": 100, "operation": "send"})  # fmt: skip
+    pair.finish()
+    frames = [frame for _, _, frame in pair.wire.frames]
+    assert {frame[42] for frame in frames} == {*roce.DATA, roce.RC_ACKNOWLEDGE, roce.CNP}
+    assert any(frame[42] == roce.RC_ACKNOWLEDGE and frame[54] == roce.NAK_SEQUENCE_ERROR for frame in frames)
+    for frame in frames:
+        packet = Ether(frame)
+        packet[BTH].icrc = None
+        assert bytes(packet) == frame
+
+
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
+def test_tshark_reads_notifications_and_pauses_without_complaint(pair, tmp_path):
+    pair.wire.rule = mark
+    pair.start({"size_bytes": 100_000})
+    pair.finish()
+    file = tmp_path / "frames.pcap"
+    file.write_bytes(pcap([*pair.wire.of(1, roce.CNP), pause_frame(SWITCH, {3: 0xFFFF})]))
+    columns = ["-e", "infiniband.bth.opcode", "-e", "macc.opcode", "-e", "_ws.malformed"]
+    command = ["tshark", "-r", str(file), "-T", "fields", *columns]
+    done = subprocess.run(command, text=True, capture_output=True, check=True)
+    *notifications, pause = [line.split("\t") for line in done.stdout.splitlines()]
+    assert {fields[0] for fields in notifications} == {"129"}
+    assert int(pause[1], 0) == 0x0101
+    assert "".join(fields[2] for fields in [*notifications, pause]) == ""
+
+
+def test_the_counters_in_the_file_grow_for_ever_while_those_of_a_run_begin_anew(pair):
+    pair.start({"size_bytes": 100_000})
+    pair.finish()
+    wait_for(lambda: pair.snapshot(0)["counters"]["tx_data_packets"] == 25)
+    first = pair.snapshot(0)
+    pair.ask(0, op="reset")
+    pair.ask(1, op="reset")
+    pair.start({"size_bytes": 100_000})
+    pair.finish()
+    wait_for(lambda: pair.snapshot(0)["counters"]["tx_data_packets"] == 50)
+    second = pair.snapshot(0)
+    assert pair.report(0)["tx_data_packets"] == 25
+    assert (first["nic"], first["boot_id"]) == ("n0", second["boot_id"])
+    assert second["sequence"] > first["sequence"]
+    assert second["timestamp_unix_ns"] > first["timestamp_unix_ns"]
+    assert all(second["counters"][name] >= value for name, value in first["counters"].items())
+    assert second["counters"]["tx_prio3_packets"] == 50
+    assert json.dumps(second["requesters"])
+
+
+def test_a_pause_can_be_sent_by_the_nic_itself(pair):
+    pair.ask(0, op="pause", priority=3, quanta=7)
+    wait_for(lambda: pair.report(1)["rx_prio3_pause"] == 1)
+    assert pair.report(0)["tx_prio3_pause"] == 1
+    assert pair.report(1)["rx_prio3_pause_duration"] <= 7 * 512 * 10**6 // LINE_BPS
+
+
+def test_an_unknown_queue_pair_cannot_be_changed(pair):
+    pair.children[0].ask(op="modify", qpn=5, rate_bps=1)
+    with pytest.raises(Exception, match="no queue pair 5 is open"):
+        pair.children[0].answer()
+
+
+def test_whatever_happens_at_once_everything_arrives_in_order_exactly_once(pair):
+    """Losses, repetitions, marks, pauses, moves and new rates together, on queue pairs of both kinds."""
+    chance = random.Random(7)
+
+    def mistreat(frame: bytearray) -> bool:
+        if chance.random() < 0.2:
+            mark(frame)
+        if chance.random() < 0.02:
+            pair.wire.say(0 if frame[5] == 1 else 1, bytes(frame))  # once more
+        return chance.random() > 0.02
+
+    pair.wire.rule = mistreat
+    flow = {"size_bytes": 700_000, "timeout_ns": 100_000_000, "window": 32, "message_bytes": 40_000}
+    pair.start(flow, {**flow, "operation": "send"}, {**flow, "rate_bps": 3_000_000})
+    for step in range(12):
+        wait_for(partial(has_sent, pair, 40 * step))
+        pair.wire.say(step % 2, pause_frame(SWITCH, {3: chance.choice((0, 300, 2000))}))
+        pair.ask(0, op="modify", qpn=0x100 + step % 3, udp_source_port=0xC800 + step, rate_bps=2_000_000 * (1 + step))
+    pair.finish()
+    sender, receiver = pair.report(0), pair.report(1)
+    assert [queue["delivered_bytes"] for queue in receiver["responders"]] == [700_000] * 3
+    assert [queue["acked_bytes"] for queue in sender["requesters"]] == [700_000] * 3
+    assert sum(queue["retransmitted_packets"] for queue in sender["requesters"]) > 0
+    assert sender["rp_cnp_handled"] > 0
+    assert sender["rx_prio3_pause"] + receiver["rx_prio3_pause"] == 12

@@ -1,0 +1,38 @@
+"""A gateway without packets: attaches by the real session, compiles what it is told, sends its tables when asked."""
+
+import asyncio
+import contextlib
+from typing import Any
+
+from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from dataplane.control.session.attachment import Attachment
+from dataplane.gateway.compiler.archive import packed
+from dataplane.gateway.compiler.compile import compile_tables
+
+
+class CompilingGateway:
+    """`spoil` changes tables before they are "installed"."""
+
+    def __init__(self, server, local, spoil=lambda tables: tables):
+        self._local, self._spoil = local, spoil
+        self.tables: Any = None
+        underlay = next(interface for interface in local.interfaces if interface.side.value == "underlay")
+        networks = [
+            pb.ProviderNetwork(network=each.realm.value, cidrs=map(str, each.prefixes))
+            for each in local.provider_networks
+        ]
+        hello = pb.GatewayHello(gateway_id=local.gateway_id, vtep_ip=str(underlay.address), provider_networks=networks)
+        self.applied = asyncio.Event()
+        self._attachment = Attachment(server, hello, self._apply, tables=lambda: packed(self.tables))
+        self._task = asyncio.create_task(self._attachment.run())
+
+    async def _apply(self, desired):
+        generation = desired.network.generation
+        tables = compile_tables(self._local, desired.network, neighbours={}, generation=generation)
+        self.tables = self._spoil(tables)
+        self.applied.set()
+
+    async def close(self):
+        self._task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._task

@@ -1,0 +1,30 @@
+"""A burst between memory ports through all of a gateway's elements, as its run loop takes it there."""
+
+import hashlib
+from pathlib import Path
+
+import numba
+
+import dataplane
+from dataplane.engine.burst import BURST
+from dataplane.gateway.memory.ageing import age
+from dataplane.gateway.memory.connections import release_ended
+from dataplane.gateway.run import walk
+from dataplane.io.ports import receive, settle
+from dataplane.jit import CHECKED
+from kernels.cache import digest, keep_on_disk
+
+
+@numba.njit(nogil=True, _nrt=False, error_model="numpy", boundscheck=CHECKED)
+def through(ports, port, packets, graph, tables, state, counters, now_ns):
+    """Take one burst from a port to its end; return how many packets."""
+    age(tables, state, now_ns)
+    count = receive(ports, port, packets, BURST, counters)
+    walk(packets, count, ports.memory, graph, tables, state, now_ns)
+    settle(ports, packets, count, counters)
+    release_ended(state)
+    return count
+
+
+STAMP = digest(Path(dataplane.__file__).parent) + hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
+keep_on_disk(through, stamp=STAMP, variant="-checked" if CHECKED else "")

@@ -1,0 +1,73 @@
+"""The whole data path of a gateway on ports in memory: frames in, frames out, and what was counted."""
+
+import numpy as np
+
+from dataplane.config.local import LocalConfig
+from dataplane.engine.burst import BURST, PACKET
+from dataplane.engine.clock import CLOCK_BYTES
+from dataplane.engine.counters import make_counters
+from dataplane.engine.graph import arrays_of
+from dataplane.engine.reasons import Drop
+from dataplane.engine.rings import Injector, PuntReader, empty_ring
+from dataplane.engine.sleep import sleepers
+from dataplane.gateway.graph import graph_of
+from dataplane.gateway.memory.state import empty_state
+from dataplane.gateway.run import run
+from dataplane.gateway.tables.schema import Tables
+from dataplane.io.frames.in_memory import MemoryPorts
+
+CALL_NS = 1_000_000
+
+
+class GatewayLoop:
+    """A gateway without processes: `forward` is one call of the run loop."""
+
+    def __init__(
+        self, local: LocalConfig, tables: Tables, *, ring_bytes: int = 1 << 16, buffers: int = 1024, ring: int = 256
+    ) -> None:
+        self.tables = tables
+        self.graph = arrays_of(graph_of(local))
+        self.state = empty_state(local.limits)
+        self.io = MemoryPorts(len(local.interfaces), buffers=buffers, ring=ring)
+        self.counters = make_counters(len(local.interfaces), vpcs=16)
+        self._punts, self._injects = empty_ring(ring_bytes), empty_ring(ring_bytes)
+        self.punts, self.injector = PuntReader(self._punts), Injector(self._injects)
+        self._packets, self._clock = np.zeros(BURST, PACKET), np.zeros(CLOCK_BYTES, np.uint8)
+        self._sleepers = sleepers([])
+
+    def forward(self, call_ns: int = CALL_NS, sleep_ms: int = 1) -> int:
+        """Let the loop run until it finds nothing more to do; return the time that it had packets."""
+        return run(
+            self.io.ports,
+            self.graph,
+            self.tables,
+            self.state,
+            self.counters,
+            self._punts,
+            self._injects,
+            self._packets,
+            self._clock,
+            self._sleepers,
+            call_ns,
+            sleep_ms,
+        )
+
+    def through(self, port: int, *frames: bytes) -> dict[int, list[bytes]]:
+        """Let frames arrive at a port; return what left, by port."""
+        for frame in frames:
+            assert self.io.put(port, frame)
+        self.forward(call_ns=1_000_000_000)
+        return {out: left for out in range(len(self.counters.ports)) if (left := self.io.take(out))}
+
+    def drops(self) -> dict[Drop, int]:
+        """Return how many packets were dropped, by reason."""
+        return {reason: int(self.counters.drops[reason]) for reason in Drop if self.counters.drops[reason]}
+
+    def received(self) -> int:
+        """Return how many frames came in, from ports and the slow path."""
+        return int(self.counters.ports["rx_packets"].sum() + self.counters.ports["rx_injected"].sum())
+
+    def ended(self) -> int:
+        """Return how many were transmitted, dropped or punted."""
+        sent = int(self.counters.ports["tx_packets"].sum())
+        return sent + int(self.counters.drops.sum()) + int(self.counters.punts.sum())

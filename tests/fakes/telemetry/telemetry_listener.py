@@ -1,0 +1,63 @@
+"""What a test hears on a broker, over every restart of it."""
+
+import asyncio
+import time
+from contextlib import asynccontextmanager, suppress
+
+from controller.api.proto.heddle.v1 import heddle_pb2
+from telemetry.collector.bus import Broker, BusLost, MqttBus
+from telemetry.samples.topic import parse, subscriptions
+
+PATIENCE_S = 60
+
+
+class Heard:
+    """Messages in the order in which they came; `connected` is set while we listen."""
+
+    def __init__(self) -> None:
+        self.connected = asyncio.Event()
+        self.statuses: list[tuple[str, bytes]] = []
+        self.samples: list[heddle_pb2.PortSample] = []
+        self.topics: set[str] = set()
+
+    def __call__(self, message) -> None:
+        topic = parse(message.topic)
+        assert topic is not None
+        if topic.source == "agent":
+            self.statuses.append((topic.name, message.payload))
+            return
+        self.topics.add(message.topic)
+        self.samples.extend(heddle_pb2.PortSampleBatch.FromString(message.payload).samples)
+
+    def of(self, port: str) -> list[heddle_pb2.PortSample]:
+        return [sample for sample in self.samples if sample.port == port]
+
+    async def until(self, holds) -> None:
+        end = time.monotonic() + PATIENCE_S
+        while not holds():
+            assert time.monotonic() < end, f"not within {PATIENCE_S} s; heard {len(self.samples)}, {self.statuses}"
+            await asyncio.sleep(0.01)
+
+
+@asynccontextmanager
+async def listening(port: int, fabric: str = "lab", **who):
+    """Listen to a fabric's topics at a broker, connecting again as often as it is needed."""
+    heard = Heard()
+    bus = MqttBus(Broker(host="127.0.0.1", port=port, **who))
+
+    async def listen() -> None:
+        while True:
+            with suppress(BusLost):
+                await bus.listen(subscriptions(fabric), heard, heard.connected)
+            heard.connected.clear()
+            await asyncio.sleep(0.02)
+
+    task = asyncio.create_task(listen())
+    try:
+        async with asyncio.timeout(PATIENCE_S):
+            await heard.connected.wait()
+        yield heard
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task

@@ -1,0 +1,230 @@
+"""A pair under losses, reordering, repetition, deaths, stops and broken data processes.
+
+Never is nobody there for more than a second where somebody could be; never do two serve for longer than documented
+while they hear each other.
+"""
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from dataplane.control.pair.ownership import DEAF_BEATS, Ownership, Tell, Terms
+from tests.fakes.gateway.pair_world import INTERVAL_MS, MOST_DELAY_MS, World
+
+MOST_NONE_MS = 1000
+MOST_TWO_MS = (DEAF_BEATS + 1) * INTERVAL_MS + 2 * MOST_DELAY_MS
+MEMBER = st.sampled_from([0, 1])
+
+
+class PairMachine(RuleBasedStateMachine):
+    @initialize(seed=st.integers(0, 1 << 32), active_active=st.booleans(), preempt=st.booleans())
+    def begin(self, seed: int, active_active: bool, preempt: bool) -> None:
+        self.world = World(seed, active_active=active_active, preempt=preempt)
+        self.world.start(0)
+        self.world.start(1)
+
+    @rule(ms=st.sampled_from([10, 50, 130, 300, 600, 1500, 4000]))
+    def time_passes(self, ms: int) -> None:
+        self.world.run(ms)
+
+    @rule(member=MEMBER)
+    def a_member_dies(self, member: int) -> None:
+        self.world.kill(member)
+
+    @rule(member=MEMBER)
+    def a_member_starts(self, member: int) -> None:
+        self.world.start(member)
+
+    @rule(member=MEMBER, ms=st.sampled_from([50, 150, 400, 700, 3000]))
+    def a_member_is_stopped(self, member: int, ms: int) -> None:
+        self.world.stop(member, ms)
+
+    @rule(member=MEMBER, well=st.booleans())
+    def a_data_process_breaks_or_is_back(self, member: int, well: bool) -> None:
+        self.world.health(member, well)
+
+    @rule(member=MEMBER, loss=st.sampled_from([0.0, 0.0, 0.3, 0.8, 1.0]))
+    def the_network_changes(self, member: int, loss: float) -> None:
+        self.world.loss[member] = loss
+
+    @rule(delay=st.sampled_from([1, 5, MOST_DELAY_MS]), repeats=st.sampled_from([0.0, 0.5]))
+    def delays_change(self, delay: int, repeats: float) -> None:
+        self.world.delay_ms, self.world.repeats = delay, repeats
+
+    @rule(refuses=st.booleans())
+    def dead_members_machines_have_power_or_not(self, refuses: bool) -> None:
+        self.world.refuses = refuses
+
+    @rule(member=MEMBER, copied=st.booleans())
+    def copies_are_complete_or_not(self, member: int, copied: bool) -> None:
+        core = self.world.members[member].core
+        if core:
+            core.told_copied(copied)
+
+    @rule(member=MEMBER)
+    def an_operator_gives_all_away(self, member: int) -> None:
+        core = self.world.members[member].core
+        if core and self.world.members[member].runs(self.world.now):
+            self.world._perform(member, core.give(core.holds))
+
+    @invariant()
+    def somebody_serves_within_a_second_and_two_never_for_long(self) -> None:
+        assert self.world.longest_none <= MOST_NONE_MS
+        assert self.world.longest_two <= MOST_TWO_MS
+
+
+TestPair = PairMachine.TestCase
+TestPair.settings = settings(
+    max_examples=60, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+
+
+def settled(**options: bool) -> World:
+    world = World(1, **options)
+    world.start(0)
+    world.start(1)
+    world.run(2000)
+    return world
+
+
+def holdings(world: World) -> list[frozenset[str]]:
+    return [member.served for member in world.members]
+
+
+def test_in_active_standby_the_lower_id_serves() -> None:
+    assert holdings(settled()) == [{"a"}, set()]
+
+
+def test_in_active_active_each_serves_its_own() -> None:
+    assert holdings(settled(active_active=True)) == [{"a"}, {"b"}]
+
+
+@pytest.mark.parametrize(("refuses", "ms"), [(False, 700), (True, 300)])
+def test_a_dead_members_share_is_taken_over_and_announced(refuses: bool, ms: int) -> None:
+    world = settled(active_active=True)
+    world.refuses = refuses
+    died = world.now
+    world.kill(0)
+    world.run(ms)
+    assert holdings(world) == [set(), {"a", "b"}]
+    assert died < world.members[1].announced <= died + ms
+
+
+def test_a_refusal_counts_for_nothing_while_heartbeats_come() -> None:
+    world = settled()
+    for _ in range(50):
+        world.run(37)
+        assert world.core(1).told_gone() == []
+    assert holdings(world) == [{"a"}, set()]
+
+
+def test_a_member_that_comes_back_takes_nothing_by_itself() -> None:
+    world = settled()
+    world.kill(0)
+    world.run(3000)
+    world.start(0)
+    world.core(0).told_copied(True)
+    world.run(60_000)
+    assert holdings(world) == [set(), {"a"}]
+
+
+def test_a_member_that_was_away_for_a_moment_finds_its_partner_at_work() -> None:
+    world = settled()
+    world.kill(0)
+    world.core(1).told_copied(True)
+    world.run(200)
+    world.start(0)
+    world.run(1000)
+    assert holdings(world) == [set(), {"a"}]
+    assert world.longest_none <= 600
+
+
+def test_with_preemption_a_share_goes_back_once_after_the_hold_time_and_without_a_gap() -> None:
+    world = settled(preempt=True)
+    world.kill(0)
+    world.run(3000)
+    world.start(0)
+    world.run(10_000)
+    assert holdings(world) == [set(), {"a"}]  # it does not know the connections yet
+    world.core(0).told_copied(True)
+    world.longest_none = 0
+    world.run(5000)
+    assert holdings(world) == [{"a"}, set()]
+    assert world.longest_none == 0
+    assert world.core(0).takeovers == 1
+
+
+def test_a_partner_that_comes_and_goes_moves_no_share() -> None:
+    world = settled(preempt=True)
+    world.kill(0)
+    world.run(3000)
+    for _ in range(20):
+        world.start(0)
+        world.core(0).told_copied(True)
+        world.run(1500)
+        world.kill(0)
+        world.run(1500)
+    assert world.core(1).takeovers == 1
+
+
+def test_an_operator_moves_a_share_without_a_gap() -> None:
+    world = settled()
+    world.longest_none = 0
+    world._perform(0, world.core(0).give({"a"}))
+    world.run(1000)
+    assert holdings(world) == [set(), {"a"}]
+    assert world.longest_none == 0
+
+
+def test_a_broken_data_process_hands_over_at_once() -> None:
+    world = settled()
+    world.longest_none = 0
+    world.health(0, False)
+    world.run(500)
+    assert holdings(world) == [set(), {"a"}]
+    assert world.longest_none <= 2 * INTERVAL_MS
+
+
+@pytest.mark.parametrize("active_active", [False, True])
+def test_after_a_split_each_keeps_its_own_and_tells_the_neighbourhood(active_active: bool) -> None:
+    world = settled(active_active=active_active)
+    before = holdings(world)
+    world.loss = [1.0, 1.0]
+    world.run(5000)
+    assert holdings(world) == [world.shares, world.shares]
+    world.loss = [0.0, 0.0]
+    healed = world.now
+    world.run(1000)
+    assert holdings(world) == before
+    assert world.members[0].announced > healed
+    assert world.longest_two <= MOST_TWO_MS
+
+
+@pytest.mark.parametrize("deaf", [0, 1])
+def test_when_one_hears_nothing_one_serves_all_the_same(deaf: int) -> None:
+    world = settled(active_active=True)
+    world.loss[1 - deaf] = 1.0
+    world.run(5000)
+    served = holdings(world)
+    assert served[0] | served[1] == world.shares
+    assert not served[0] & served[1]
+
+
+def test_a_member_that_was_stopped_does_not_take_its_partner_for_dead() -> None:
+    world = settled()
+    world.stop(1, 5000)
+    world.run(10_000)
+    assert holdings(world) == [{"a"}, set()]
+    assert world.core(1).takeovers == 0
+
+
+def test_old_repeated_and_foreign_heartbeats_are_ignored_and_counted() -> None:
+    one, two = (
+        Ownership(Terms(me=me, partner=it, shares=frozenset("a")), boot=1) for me, it in (("a", "b"), ("b", "a"))
+    )
+    first, second = (effect.beat for _ in range(2) for effect in one.tick() if isinstance(effect, Tell))
+    two.heard(second)
+    for beat in (first, second, first._replace(sender="c"), second._replace(sequence=99, receiver="c")):
+        assert two.heard(beat) == []
+    assert two.ignored == 4

@@ -1,0 +1,134 @@
+"""Two tenants with the same addresses, a million packets of every trick: not one crosses. And the proof can fail."""
+
+from dataclasses import replace
+from ipaddress import IPv4Network
+
+import numpy as np
+import pytest
+
+from dataplane.config.local import Limits
+from dataplane.config.network import Direction, SecurityRule
+from dataplane.engine.burst import BURST, PACKET
+from dataplane.engine.counters import make_counters
+from dataplane.engine.graph import arrays_of
+from dataplane.gateway.compiler.index import indexed
+from dataplane.gateway.graph import graph_of
+from dataplane.gateway.memory.state import empty_state
+from dataplane.io.frames.in_memory import MemoryPorts
+from tests.fakes.gateway import tenant_traffic as traffic
+from tests.fakes.gateway.compiled_packets import started
+from tests.fakes.gateway.gateway_chain import through
+from tests.fakes.gateway.gateway_tables import wide, words
+from tests.fakes.gateway.tenant_traffic import SCENES, crowd, judge
+from tests.fakes.gateway.two_tenants import BLUE, GREEN, HOSTS, LOCAL, NETWORK, RED, tenants_tables
+
+PACKETS = 1_000_000
+LIMITS = Limits(connections=1 << 13, mappings=1 << 11, fragments=1 << 9)
+STEP_NS = 200_000_000
+STRANGERS = SecurityRule(allow=False, direction=Direction.IN, remote=IPv4Network("203.0.113.0/24"))
+APART = replace(NETWORK, vpcs=tuple(replace(vpc, rules=(STRANGERS, *vpc.rules)) for vpc in NETWORK.vpcs))
+"""What is published to the world is so to the other tenant: here not, so that nothing at all may pass."""
+SPOOFED = ("spoofed VNI", "spoofed VTEP", "spoofed VNI and VTEP", "spoofed inner source", "ARP under a spoofed VNI")
+
+
+class Books:
+    """What came of packets, by scene, tenant and port: 4 underlay, external, customer, provider, and punted."""
+
+    def __init__(self) -> None:
+        self.passed = np.zeros((len(SCENES), 3, 5), np.int64)
+        self.crossed = np.zeros(len(SCENES), np.int64)
+        self.seen = np.zeros(len(SCENES) + 1, np.int64)
+        self.counters = make_counters(4, 3)
+
+    def passed_in(self, scene):
+        return self.passed[SCENES.index(scene)]
+
+
+def run(tables, packets, seed=1):
+    """Put packets through a gateway; three bursts of four come from the underlay."""
+    books, chance, now_ns, done = Books(), started(seed), 10**12, 0
+    memory, state, graph = MemoryPorts(4, buffers=256), empty_state(LIMITS), arrays_of(graph_of(LOCAL))
+    rows, frame = np.zeros(BURST, PACKET), np.zeros(1 << 16, np.uint8)
+    scenes, senders = np.zeros(BURST, np.int64), np.zeros(BURST, np.int64)
+    turn = 0
+    while done < packets:
+        port = np.int64((0, 0, 0, 1, 0, 0, 2, 0, 0, 0, 1, 3)[turn % 12])
+        count = np.int64(min(BURST, packets - done))
+        assert crowd(memory.ports, frame, scenes, senders, port, count, chance) == count
+        assert through(memory.ports, port, rows, graph, tables, state, books.counters, np.int64(now_ns)) == count
+        judge(memory.ports, rows, count, scenes, senders, frame, books.passed, books.crossed, books.seen)
+        turn, done, now_ns = turn + 1, done + int(count), now_ns + STEP_NS
+    return books
+
+
+@pytest.fixture(scope="module")
+def books():
+    return run(tenants_tables(network=APART), PACKETS)
+
+
+pytestmark = pytest.mark.timeout(900)  # the first run compiles
+
+
+def test_of_a_million_packets_none_crosses(books):
+    assert books.seen[:-1].sum() == PACKETS
+    assert dict(zip(SCENES, books.crossed.tolist(), strict=True)) == dict.fromkeys(SCENES, 0)
+    assert books.seen[-1] > PACKETS // 20  # payloads that were looked at
+
+
+def test_every_packet_has_one_end(books):
+    counters = books.counters
+    assert counters.ports["rx_packets"].sum() == PACKETS
+    assert counters.ports["tx_packets"].sum() + counters.drops.sum() + counters.punts.sum() == PACKETS
+    assert books.passed[:, :, :4].sum() == counters.ports["tx_packets"].sum()
+
+
+@pytest.mark.parametrize("scene", SPOOFED)
+def test_nothing_passes_that_pretends_to_be_another(books, scene):
+    assert books.seen[SCENES.index(scene)] > PACKETS // 40
+    assert not books.passed_in(scene).any()
+
+
+@pytest.mark.parametrize("tenant", [traffic.RED_T, traffic.BLUE_T])
+def test_both_tenants_are_served_in_both_directions_on_all_sides(books, tenant):
+    assert books.passed_in("to an endpoint")[tenant, 0] > PACKETS // 200
+    assert books.passed_in("to the world")[tenant, 1] > PACKETS // 200
+    assert books.passed_in("to the customer")[tenant, 2] > PACKETS // 200
+    assert books.passed_in("to the storage")[tenant, 3] > PACKETS // 1000
+    for scene in ("from the world", "from the customer", "from the storage"):
+        assert books.passed_in(scene)[tenant, 0] > 100
+
+
+def test_only_peers_reach_each_other(books):
+    assert books.passed_in("to an endpoint")[traffic.GREEN_T, 0] > PACKETS // 1000
+
+
+def _endpoint_row(tables, vni, address):
+    key = (vni, *words(wide(address)))
+    return next(row for row in tables.endpoints if tuple(row[:3]) == key and row[3] >= 0)
+
+
+def _in_the_wrong_network(tables):
+    """One endpoint's key of red leads to blue's."""
+    _endpoint_row(tables, RED, "10.0.0.11")[3] = _endpoint_row(tables, BLUE, "10.0.0.11")[3]
+    return tables
+
+
+def _at_any_vtep(tables):
+    """Blue's addresses are believed of red's host."""
+    everywhere = [(vni, int(host)) for vni in (RED, BLUE, GREEN) for host in HOSTS.values()]
+    tables = tables._replace(vteps=indexed(np.array(everywhere), np.zeros(len(everywhere), np.int64)))
+    tables.endpoint_vteps[_endpoint_row(tables, BLUE, "10.0.0.10")[3]] = int(HOSTS[RED])
+    return tables
+
+
+def _translated_for_another(tables):
+    """A floating address of blue's is red's."""
+    row = tables.floating[tables.floating[:, 2] == BLUE][0]
+    red = tables.floating[tables.floating[:, 2] == RED][0]
+    tables.floating[tables.floating[:, 2] == BLUE] = (row[0], *red[1:])
+    return tables
+
+
+@pytest.mark.parametrize("plant", [_in_the_wrong_network, _at_any_vtep, _translated_for_another])
+def test_a_fault_in_the_tables_lets_packets_cross(plant):
+    assert run(plant(tenants_tables(network=APART)), 60_000).crossed.sum() > 0

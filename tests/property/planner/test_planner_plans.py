@@ -1,0 +1,170 @@
+"""Plans of random jobs on random fabrics hold against a second reading of the contract."""
+
+import json
+
+import networkx
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from controller.config.load import parse_fabric, parse_jobs
+from controller.model.health import Health
+from controller.model.plan import Infeasible, Plan
+from controller.planner.solve import solve
+from tests.oracles.plan_checker import Network, check, expected_flows, heaviest
+from tests.property.planner.planning import (
+    clos3_shapes,
+    fabric_file,
+    job_files,
+    permutation_job,
+    plan_as_json,
+    planned,
+    sick_fabrics,
+    solved,
+    spine_leaf_shapes,
+)
+
+
+@given(data=st.data(), fabric=sick_fabrics())
+@settings(max_examples=150)
+def test_a_plan_is_what_the_contract_says(data, fabric):
+    jobs = data.draw(job_files(fabric))
+    plan = solved(fabric, jobs)
+    if isinstance(plan, Infeasible):
+        assert some_pair_is_apart(fabric, jobs), plan.why
+    else:
+        assert check(fabric, jobs, plan_as_json(plan)) == []
+
+
+def some_pair_is_apart(fabric, jobs) -> bool:
+    """Say whether a flow's leaves are joined by no way up and then down."""
+    network = Network(fabric)
+    states = networkx.DiGraph()
+    for link in network.alive:
+        a, b = network.ends[link]
+        if network.rises(link):
+            states.add_edge((a, "up"), (b, "up"))
+        else:
+            states.add_edges_from([((a, "up"), (b, "down")), ((a, "down"), (b, "down"))])
+    for flow in expected_flows(network, jobs).values():
+        source, target = network.leaf(flow["src"]), network.leaf(flow["dst"])
+        start, end = (source, "up"), (target, "down")
+        if source != target and not (start in states and end in states and networkx.has_path(states, start, end)):
+            return True
+    return False
+
+
+@given(data=st.data(), fabric=sick_fabrics())
+@settings(max_examples=30)
+def test_the_same_input_gives_the_same_plan(data, fabric):
+    jobs = data.draw(job_files(fabric))
+    once, again = solved(fabric, jobs), solved(fabric, jobs)
+    if isinstance(once, Plan) and isinstance(again, Plan):
+        assert plan_as_json(once) == plan_as_json(again)
+    else:
+        assert once == again
+
+
+@given(data=st.data(), shape=spine_leaf_shapes(most_spines=9), q=st.sampled_from([1, 2, 4, 8]))
+@settings(max_examples=60)
+def test_a_permutation_on_two_tiers_meets_its_lower_bound(data, shape, q):
+    targets = data.draw(st.permutations(range(shape["leaves"] * shape["hosts_per_leaf"])))
+    assume(any(i != j for i, j in enumerate(targets)))
+    plan = planned(fabric_file(**shape), {"version": 1, "jobs": [permutation_job(targets, qps_per_flow=q)]})
+    assert plan.certificate.max_link_utilisation == plan.certificate.lower_bound
+
+
+@given(data=st.data(), shape=clos3_shapes(), q=st.sampled_from([1, 2, 4]))
+@settings(max_examples=60)
+def test_a_permutation_on_three_tiers_meets_its_lower_bound_where_an_agg_has_a_core_uplink_per_leaf(data, shape, q):
+    assume(shape["spines"] // shape["aggs_per_pod"] >= shape["leaves"])
+    targets = data.draw(st.permutations(range(shape["pods"] * shape["leaves"] * shape["hosts_per_leaf"])))
+    assume(any(i != j for i, j in enumerate(targets)))
+    plan = planned(fabric_file(**shape), {"version": 1, "jobs": [permutation_job(targets, qps_per_flow=q)]})
+    assert plan.certificate.max_link_utilisation == plan.certificate.lower_bound
+
+
+@given(data=st.data(), shape=clos3_shapes())
+@settings(max_examples=60)
+def test_a_permutation_on_lean_three_tiers_is_at_most_one_flow_above_its_bound(data, shape):
+    targets = data.draw(st.permutations(range(shape["pods"] * shape["leaves"] * shape["hosts_per_leaf"])))
+    assume(any(i != j for i, j in enumerate(targets)))
+    plan = planned(fabric_file(**shape), {"version": 1, "jobs": [permutation_job(targets)]})
+    assert plan.certificate.max_link_utilisation <= plan.certificate.lower_bound + 1
+
+
+@pytest.mark.parametrize("kind", ["RING_ALL_REDUCE", "ALL_TO_ALL"])
+@given(data=st.data(), shape=spine_leaf_shapes())
+@settings(max_examples=30)
+def test_phases_of_equal_demands_meet_their_lower_bound(kind, data, shape):
+    nics = sorted(Network(fabric_file(**shape)).nics)
+    ranks = data.draw(st.permutations(nics))
+    jobs = [
+        {
+            "job_id": "two-phases",
+            "ranks": ranks,
+            "collectives": [{"kind": kind, "bytes": 1}, {"kind": "GATHER", "bytes": 1, "phase": 1}],
+        }
+    ]
+    plan = planned(fabric_file(**shape), {"version": 1, "jobs": jobs})
+    assert plan.certificate.max_link_utilisation == plan.certificate.lower_bound
+
+
+@given(data=st.data(), fabric=sick_fabrics())
+@settings(max_examples=40)
+def test_kept_jobs_stay_where_they_are_and_the_plan_speaks_of_all(data, fabric):
+    jobs = data.draw(job_files(fabric))
+    network = parse_fabric(json.dumps(fabric), "fabric.yaml")
+    requests = parse_jobs(json.dumps(jobs), "jobs.yaml", network)
+    kept = []
+    for request in requests:
+        plan = solve(network, [request], health=network.failed, kept=kept)
+        if isinstance(plan, Infeasible):
+            return
+        for (_, before), after in zip(kept, plan.jobs, strict=False):
+            assert [(f.links, f.udp_source_port) for f in before.flows] == [
+                (f.links, f.udp_source_port) for f in after.flows
+            ]
+        assert check(fabric, {"version": 1, "jobs": jobs["jobs"][: len(plan.jobs)]}, plan_as_json(plan)) == []
+        kept = list(zip(requests, plan.jobs, strict=False))
+
+
+@given(data=st.data(), fabric=sick_fabrics())
+@settings(max_examples=30)
+def test_the_highest_priority_fares_as_if_it_were_alone(data, fabric):
+    jobs = data.draw(job_files(fabric))["jobs"]
+    most = max(job["priority"] for job in jobs)
+    best = [job for job in jobs if job["priority"] == most]
+    every, alone = solved(fabric, {"version": 1, "jobs": jobs}), solved(fabric, {"version": 1, "jobs": best})
+    if isinstance(every, Plan) and isinstance(alone, Plan):
+        told = [job for job in plan_as_json(every)["jobs"] if job["job_id"] in {one["job_id"] for one in best}]
+        loads = heaviest(
+            [{**flow, "job": job["job_id"]} for job in told for flow in job["flows"]], lambda flow: flow["links"][1:-1]
+        )
+        network = Network(fabric)
+        worst = max((load / network.capacity[link] for link, load in loads.items()), default=0)
+        assert worst == pytest.approx(alone.certificate.max_link_utilisation, rel=1e-9)
+
+
+def test_a_high_priority_newcomer_is_no_worse_off_for_low_priority_jobs_that_run():
+    data = fabric_file(kind="spine_leaf", spines=2, leaves=2, hosts_per_leaf=2)
+    fabric = parse_fabric(json.dumps(data), "fabric.yaml")
+    low, high = parse_jobs(
+        json.dumps(
+            {
+                "version": 1,
+                "jobs": [
+                    {**permutation_job([2, 3, 0, 1], job_id="low"), "priority": 0},
+                    {**permutation_job([3, 2, 1, 0], job_id="high"), "priority": 7},
+                ],
+            }
+        ),
+        "jobs.yaml",
+        fabric,
+    )
+    first = solve(fabric, [low], health=Health())
+    assert isinstance(first, Plan)
+    plan = solve(fabric, [high], health=Health(), kept=[(low, first.jobs[0])])
+    assert isinstance(plan, Plan)
+    links = [link for flow in plan.jobs[1].flows for link in flow.links[1:-1]]
+    assert len(links) == len(set(links))

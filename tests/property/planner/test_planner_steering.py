@@ -1,0 +1,72 @@
+"""Planned ports, sent through the compiled rules by an interpreter that knows nothing of either, take planned paths."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from controller.model.fabric import Fabric
+from controller.model.health import Health
+from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest
+from controller.model.plan import FlowPlan, Plan
+from controller.model.steering import layout_of
+from controller.planner.ports.steering import path_of_port, port_of_path
+from controller.planner.solve import solve
+from controller.rules.compile import WHOLE, compile_fabric
+from controller.rules.listing import group_rows, rows
+from tests.oracles.openflow_interpreter import Network, roce
+from tests.unit.rules.strategies import fabrics, failures, irregular
+
+
+def plan_of(fabric: Fabric, health: Health, pairs: list[tuple[int, int]]) -> Plan | None:
+    flows = tuple(FlowDemand(src_rank=a, dst_rank=b) for a, b in pairs)
+    collective = Collective(kind=CollectiveKind.CUSTOM, flows=flows, qps_per_flow=2)
+    request = JobRequest(job_id="job", ranks=tuple(nic.id for nic in fabric.nics), collectives=(collective,))
+    plan = solve(fabric, [request], health=health)
+    return plan if isinstance(plan, Plan) else None
+
+
+def walked(fabric: Fabric, network: Network, source: str, target: str, port: int) -> tuple[str, ...]:
+    """Return the links a packet takes, from its source NIC to where it ends."""
+    start, end = fabric.nic_by_id[source], fabric.nic_by_id[target]
+    journey = network.send(source, roce(start.ip, end.ip, port))
+    wires = {cable.lower: cable.up_link for cable in fabric.cables}
+    wires |= {cable.upper: cable.down_link for cable in fabric.cables}
+    wires |= {nic.port: nic.down_link for nic in fabric.nics}
+    return (start.up_link, *(wires[switch, port] for switch, port in journey.hops))  # type: ignore[index]
+
+
+def check_flow(fabric: Fabric, network: Network, flow: FlowPlan) -> None:
+    assert walked(fabric, network, flow.src_nic, flow.dst_nic, flow.udp_source_port) == flow.links
+    back = walked(fabric, network, flow.dst_nic, flow.src_nic, flow.reverse_udp_source_port)
+    assert back == flow.reverse_links
+
+
+def some_pairs(fabric: Fabric) -> st.SearchStrategy[list[tuple[int, int]]]:
+    rank = st.integers(0, len(fabric.nics) - 1)
+    return st.lists(st.tuples(rank, rank).filter(lambda pair: pair[0] != pair[1]), min_size=1, max_size=12)
+
+
+@given(data=st.data(), fabric=st.one_of(fabrics(), irregular()).filter(lambda fabric: len(fabric.nics) > 1))
+@settings(max_examples=80)
+def test_every_planned_port_steers_along_its_path(data, fabric):
+    health = data.draw(st.one_of(st.just(WHOLE), failures(fabric)))
+    plan = plan_of(fabric, health, data.draw(some_pairs(fabric)))
+    if plan is None:
+        return
+    compiled = compile_fabric(fabric, layout_of(fabric), health)
+    network = Network(
+        fabric, rows(fabric, compiled), group_rows(fabric, compiled), health.down_cables, health.down_switches
+    )
+    for flow in plan.jobs[0].flows:
+        check_flow(fabric, network, flow)
+
+
+@given(data=st.data(), fabric=fabrics().filter(lambda fabric: len(fabric.nics) > 1))
+@settings(max_examples=40)
+def test_port_and_path_are_inverse_in_a_healthy_fabric(data, fabric):
+    layout = layout_of(fabric)
+    plan = plan_of(fabric, Health(), data.draw(some_pairs(fabric)))
+    assert plan is not None
+    for flow in plan.jobs[0].flows:
+        assert path_of_port(fabric, layout, flow.src_nic, flow.dst_nic, flow.udp_source_port) == flow.links
+        spare = flow.udp_source_port & ((1 << layout.spare_bits) - 1)
+        assert port_of_path(fabric, layout, flow.links, spare) == flow.udp_source_port

@@ -1,0 +1,70 @@
+"""Jobs come and go in any order, steered, pinned or with ports of their own: each stream stays on its planned links."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from controller.model.event import Release, Submit
+from controller.model.fabric import Fabric
+from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest, Steering
+from controller.rules.listing import group_rows, rows
+from tests.oracles.openflow_interpreter import Network
+from tests.property.planner.test_planner_steering import walked
+from tests.unit.brain.driver import Driver, small_fabric
+
+FABRIC = small_fabric(spines=3, leaves=2, hosts_per_leaf=1)
+PORTS = st.sampled_from([0, 0, 49153, 53249, 57345, 60000])
+FLOWS = st.lists(
+    st.builds(
+        lambda forth, rate, port: FlowDemand(
+            src_rank=0 if forth else 1, dst_rank=1 if forth else 0, rate_bps=rate, udp_source_port=port
+        ),
+        st.booleans(),
+        st.sampled_from([10**6, 10**8]),
+        PORTS,
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+@st.composite
+def requests(draw) -> JobRequest:
+    flows = tuple(draw(FLOWS))
+    queue_pairs = 1 if any(flow.udp_source_port for flow in flows) else draw(st.integers(1, 4))
+    one = Collective(kind=CollectiveKind.CUSTOM, flows=flows, qps_per_flow=queue_pairs)
+    return JobRequest(
+        job_id=draw(st.sampled_from("abcd")),
+        ranks=("h1-n0", "h2-n0"),
+        collectives=(one,),
+        priority=draw(st.integers(0, 1)),
+        steering=draw(st.sampled_from(Steering)),
+    )
+
+
+def off_path(fabric: Fabric, driver: Driver) -> list[tuple[str, str, int]]:
+    """Return the streams that leave the links their job was told."""
+    network = Network(fabric, rows(fabric, driver.held), group_rows(fabric, driver.held))
+    found = []
+    for job in driver.state.jobs.values():
+        for flow in job.flows.flows:
+            ways = (
+                ("data", flow.src_nic, flow.dst_nic, flow.udp_source_port, flow.links),
+                ("answers", flow.dst_nic, flow.src_nic, flow.reverse_udp_source_port, flow.reverse_links),
+            )
+            for what, source, target, port, links in ways:
+                if walked(fabric, network, source, target, port) != links:
+                    found.append((what, flow.flow_id, port))
+    return found
+
+
+@given(events=st.lists(st.one_of(requests(), st.sampled_from("abcd")), min_size=2, max_size=8))
+@settings(deadline=None)
+def test_no_job_is_led_off_its_path_by_those_that_come_and_go(events):
+    driver = Driver(FABRIC)
+    driver.connect_all()
+    for reply, event in enumerate(events):
+        driver.feed(
+            Release(reply=reply, job_id=event) if isinstance(event, str) else Submit(reply=reply, request=event)
+        )
+        assert driver.differing() == []
+        assert off_path(FABRIC, driver) == []

@@ -1,0 +1,141 @@
+"""The detector as a state machine: its arrays against one small machine per queue, and what stale data may not do."""
+
+import math
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from telemetry.detection.detector import Detector
+from telemetry.detection.signal import Kind
+from telemetry.detection.thresholds import DetectorSettings
+from tests.oracles.telemetry_ports import Machine
+from tests.unit.telemetry.builders import START, Fed, S, queue, sample, table
+
+PORTS, PRIORITIES = 3, (0, 3)
+STALE_S = 3
+GROWTHS = st.fixed_dictionaries(
+    {
+        "packets": st.sampled_from([0, 5, 100, 1_000]),
+        "ecn_marked_packets": st.sampled_from([0, 0, 1, 4, 100]),
+        "paused_ns": st.sampled_from([0, 0, 500_000, 5_000_000, 600_000_000, 950_000_000]),
+        "pfc_rx_frames": st.sampled_from([0, 0, 1, 4, 30]),
+        "dropped_packets": st.sampled_from([0, 0, 0, 2]),
+    }
+)
+
+
+def conditions(grown, seconds, s):
+    """Say of one queue's period what is over and what is under, by kind."""
+    sent = max(grown["packets"] or 0, grown["ecn_marked_packets"])
+    share = grown["ecn_marked_packets"] / max(sent, 1)
+    paused = min(grown["paused_ns"] / 1e9 / seconds, 1.0)
+    frames = grown["pfc_rx_frames"] / seconds
+    still = grown["packets"] == 0
+    return {
+        Kind.CONGESTION: (
+            share >= s.congestion_raise_share and sent >= s.congestion_min_packets,
+            share <= s.congestion_clear_share,
+        ),
+        Kind.PAUSING: (
+            paused >= s.pausing_raise_share or frames >= s.pausing_raise_frames_per_s,
+            paused <= s.pausing_clear_share and frames <= s.pausing_clear_frames_per_s,
+        ),
+        Kind.STORM: (paused >= s.storm_raise_share and still, paused <= s.storm_clear_share or not still),
+        Kind.DROP: (
+            grown["dropped_packets"] >= s.drop_raise_packets,
+            grown["dropped_packets"] <= s.drop_clear_packets,
+        ),
+    }
+
+
+class DetectorMachine(RuleBasedStateMachine):
+    """Ports sample or stay silent, a second at a time."""
+
+    @initialize(
+        raise_periods=st.integers(1, 4), clear_periods=st.integers(1, 4), storm_ms=st.sampled_from([100, 3_000])
+    )
+    def start(self, raise_periods, clear_periods, storm_ms):
+        self.settings = DetectorSettings(raise_periods=raise_periods, clear_periods=clear_periods, storm_ms=storm_ms)
+        self.feds = [Fed(table(PORTS), stale_after_ns=STALE_S * S) for _ in range(2)]
+        self.detectors = [Detector(fed.window.ports, self.settings, stale_after_ns=STALE_S * S) for fed in self.feds]
+        storm = max(2, math.ceil(storm_ms / 1_000))
+        after = {
+            Kind.CONGESTION: (raise_periods, clear_periods),
+            Kind.PAUSING: (raise_periods, clear_periods),
+            Kind.STORM: (storm, storm),
+            Kind.DROP: (1, clear_periods),
+        }
+        self.machines: dict[tuple[Kind, str, int | None], Machine] = {
+            (kind, f"leaf1:{port}", priority): Machine(*periods)
+            for kind, periods in after.items()
+            for port in range(1, PORTS + 1)
+            for priority in PRIORITIES
+        }
+        for port in range(1, PORTS + 1):
+            self.machines[Kind.SILENT, f"leaf1:{port}", None] = Machine(1, self.settings.silent_clear_periods)
+        self.now = 0
+        self.counters = {}
+        self.last = {}
+        self.sequence = {}
+
+    @rule(data=st.data(), who=st.sets(st.integers(1, PORTS)))
+    def second(self, data, who):
+        self.now += 1
+        grown = {}
+        for port in sorted(who):
+            name = f"leaf1:{port}"
+            queues = []
+            for priority in PRIORITIES:
+                more = data.draw(GROWTHS)
+                known = self.counters.setdefault((name, priority), dict.fromkeys(more, 0))
+                for counter, value in more.items():
+                    known[counter] += value
+                grown[name, priority] = more
+                queues.append(queue(priority, **known))
+            self.sequence[name] = self.sequence.get(name, 0) + 1
+            for fed in self.feds:
+                fed.store(sample(name, at=self.now, sequence=self.sequence[name], queues=queues))
+        self.judge({f"leaf1:{port}" for port in who}, grown)
+
+    @rule(seconds=st.integers(1, 6))
+    def nothing_comes(self, seconds):
+        for _ in range(seconds):
+            self.now += 1
+            self.judge(set(), {})
+
+    def judge(self, who, grown):
+        expected: set[tuple[Kind, str, int | None, bool]] = set()
+        for name in sorted(self.last.keys() | who):
+            before = self.last.get(name, self.now)
+            fresh = name in who and name in self.last
+            stale = name not in who and self.now - before > STALE_S
+            if fresh or stale:
+                turned = self.machines[Kind.SILENT, name, None].step(stale, fresh)
+                expected |= {(Kind.SILENT, name, None, turned)} if turned is not None else set()
+            if fresh:
+                for priority in PRIORITIES:
+                    told = conditions(grown[name, priority], self.now - before, self.settings)
+                    for kind, (over, under) in told.items():
+                        turned = self.machines[kind, name, priority].step(over, under)
+                        expected |= {(kind, name, priority, turned)} if turned is not None else set()
+        self.last |= dict.fromkeys(who, self.now)
+        looks = []
+        for fed, detector in zip(self.feds, self.detectors, strict=True):
+            period = fed.window.roll(START + self.now * S)
+            looks.append((detector.step(period), detector.active(period)))
+        assert looks[0] == looks[1]
+        signals, self.active = looks[0]
+        assert {(s.kind, s.port, s.priority, s.raised) for s in signals} == expected
+        assert all(s.kind is Kind.SILENT or s.port in who for s in signals)
+
+    @invariant()
+    def what_is_active_is_what_is_raised(self):
+        if getattr(self, "active", None) is not None:
+            raised = {key for key, machine in self.machines.items() if machine.raised}
+            assert {(s.kind, s.port, s.priority) for s in self.active} == raised
+            assert all(s.stale == (self.now - self.last[s.port] > STALE_S) for s in self.active)
+
+
+TestDetectorMachine = DetectorMachine.TestCase
+TestDetectorMachine.settings = settings(max_examples=12, stateful_step_count=25)

@@ -1,0 +1,78 @@
+"""A mosquitto of one's own: on a free port of loopback, in a directory of its own, ended by its process id."""
+
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.support.free_ports import free_ports
+
+START_S = 10.0
+PROGRAM = shutil.which("mosquitto") or "/usr/sbin/mosquitto"
+
+
+def free_port() -> int:
+    return free_ports(1)[0]
+
+
+class Mosquitto:
+    """A broker that can be killed and started again on the same port."""
+
+    def __init__(self, directory: Path, port: int, password_file: Path | None = None, lines: str = "") -> None:
+        self.port = port
+        self._config = directory / "mosquitto.conf"
+        who = f"allow_anonymous false\npassword_file {password_file}" if password_file else "allow_anonymous true"
+        self._config.write_text(
+            f"listener {port} 127.0.0.1\n{who}\npersistence false\nset_tcp_nodelay true\n"
+            f"{lines}max_queued_messages 10000\nlog_dest file {directory / 'log'}\n"
+        )
+        self._process: subprocess.Popen[bytes] | None = None
+        self.start()
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    def start(self) -> None:
+        self._process = subprocess.Popen([PROGRAM, "-c", str(self._config)], stderr=subprocess.DEVNULL)
+        end = time.monotonic() + START_S
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
+            except OSError:
+                assert time.monotonic() < end, "mosquitto did not start"
+                assert self._process.poll() is None, "mosquitto ended"
+                time.sleep(0.02)
+            else:
+                return
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(START_S)
+            self._process = None
+
+
+@contextmanager
+def mosquitto(users: dict[str, str] | None = None, lines: str = "") -> Iterator[Mosquitto]:
+    """Run a broker while the context lasts; `users` are names and passwords (else anyone), `lines` for its config."""
+    directory = Path(tempfile.mkdtemp(prefix="heddle-mosquitto-"))
+    password_file = None
+    if users:
+        password_file = directory / "passwords"
+        password_file.touch(mode=0o644)
+        for name, password in users.items():
+            subprocess.run(["mosquitto_passwd", "-b", str(password_file), name, password], check=True)
+        password_file.chmod(0o644)
+    directory.chmod(0o777)  # mosquitto gives up root for a user of its own
+    broker = Mosquitto(directory, free_port(), password_file, lines)
+    try:
+        yield broker
+    finally:
+        broker.kill()
+        shutil.rmtree(directory, ignore_errors=True)
