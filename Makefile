@@ -31,6 +31,7 @@ check: ## Lint, format, types, import contracts, generated code
 	.venv/bin/lint-imports
 	scripts/generate-proto --check
 	scripts/build-bpf --check
+	scripts/check-language
 
 format: ## Mend what the linter can mend by itself
 	@scripts/setup all

@@ -78,14 +78,14 @@ def _simple(name: str) -> Callable[[bool], None]:
     """Return the command of a benchmark without options of its own."""
 
     def command(as_json: Json = False) -> None:
-        from controller.model.error import EnvironmentFault
+        from controller.model.error import PrerequisiteError
 
         try:
             run = importlib.import_module(f"benchmarks.{name}").run
         except ModuleNotFoundError as missing:
             if missing.name is None or missing.name.split(".")[0] != "tests":
                 raise
-            raise EnvironmentFault(
+            raise PrerequisiteError(
                 f"heddle bench {name} uses the tests' tools: run it in Heddle's source tree"
             ) from None
         _told(run, as_json)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from benchmarks.planning_cases import permutation, two_tiers
 from controller.model.health import Health
-from controller.planner.clos import MOST_HOPS, NO_LINK, Live, Topology, topology_of
+from controller.planner.clos import MAX_HOPS, NO_LINK, Live, Topology, topology_of
 from controller.planner.completion import completion_times
 from controller.planner.expand import Flows, expand
 from controller.planner.proof.fluid import completion_ns, max_min_rates, planned_rates
@@ -128,7 +128,7 @@ def _hashed(topology: Topology, flows: Flows) -> Ints:
     cable[topology.lower, topology.upper] = np.arange(topology.cables)
     spine = np.random.default_rng(2).choice(np.unique(topology.upper), len(flows))
     source, target = topology.nic_leaf[flows.src_nic], topology.nic_leaf[flows.dst_nic]
-    hops = np.full((len(flows), MOST_HOPS), NO_LINK, dtype=np.int64)
+    hops = np.full((len(flows), MAX_HOPS), NO_LINK, dtype=np.int64)
     apart = source != target
     hops[apart, 0] = cable[source, spine][apart]
     hops[apart, 1] = cable[target, spine][apart] + topology.cables

@@ -16,8 +16,8 @@ SIZES = {
     1_048_576: "equal-q8",
 }
 """About how many flows, and the family: one queue pair per host, eight where hosts would get too many."""
-MOST_FLOWS = {OURS: 1 << 20, FIRST_FIT: 1 << 20, GREEDY: 1 << 20, ANNEALING: 1 << 20, NETWORKX: 1 << 13}
-QUICK_MOST_FLOWS = {**MOST_FLOWS, NETWORKX: 1 << 10}
+MAX_FLOWS = {OURS: 1 << 20, FIRST_FIT: 1 << 20, GREEDY: 1 << 20, ANNEALING: 1 << 20, NETWORKX: 1 << 13}
+QUICK_MAX_FLOWS = {**MAX_FLOWS, NETWORKX: 1 << 10}
 FROM, TO = 8_192, 131_072
 """Between these sizes the growth of the time per flow is told."""
 
@@ -32,7 +32,7 @@ def growth(sizes: Iterable[int], seed: int, say: Callable[[str], None], *, quick
     points: list[dict[str, Any]] = []
     for size in sizes:
         say(f"growth: {size:,} flows")
-        feasible = QUICK_MOST_FLOWS if quick else MOST_FLOWS
+        feasible = QUICK_MAX_FLOWS if quick else MAX_FLOWS
         methods = tuple(name for name, most in feasible.items() if size <= most)
         wish = Wish(family=SIZES[size], flows=size, methods=methods, seed=seed, enough_s=0.2 if quick else 2.0)
         case, *rows = measured(wish)

@@ -36,7 +36,7 @@ from controller.planner.proof.fluid import max_min_rates
 from controller.planner.solve import draft
 from controller.planner.warm import warm
 
-MOST_RUNS = 5
+MAX_RUNS = 5
 STATUS = Path("/proc/self/status")
 
 
@@ -170,14 +170,14 @@ def _best(wish: Wish, method: Method, problem: Problem) -> tuple[Answer, float]:
         started = time.process_time()
         answer = method.paths(fresh, wish.seed)
         times.append(time.process_time() - started)
-        if sum(times) > wish.enough_s or len(times) == MOST_RUNS or not method.timed:
+        if sum(times) > wish.enough_s or len(times) == MAX_RUNS or not method.timed:
             return answer, min(times)
 
 
 def _draft_s(wish: Wish, case: Case) -> float:
     """Return the best time of the whole of planning: jobs expanded, paths, ports and rates."""
     times: list[float] = []
-    while not times or (sum(times) < wish.enough_s and len(times) < MOST_RUNS):
+    while not times or (sum(times) < wish.enough_s and len(times) < MAX_RUNS):
         started = time.process_time()
         drafted = draft(case.fabric, case.jobs, health=case.health)
         times.append(time.process_time() - started)

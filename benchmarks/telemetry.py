@@ -30,7 +30,7 @@ from controller.dashboard.metrics import metrics_text
 from controller.runtime.interpreter import shorten_pauses
 from controller.runtime.telemetry import Telemetry
 from controller.store.history import SqliteHistory
-from telemetry.collector.bus import Broker, BusLost, MqttBus
+from telemetry.collector.bus import Broker, BusConnectionError, MqttBus
 from telemetry.collector.collector import Collector, Readers
 from telemetry.detection.ports import Port, PortTable
 from telemetry.detection.thresholds import DetectorSettings
@@ -196,7 +196,7 @@ async def collect(port: int, told: Connection, history: Path | None) -> dict[str
 def run_collector(port: int, told: Connection, history: Path | None) -> None:
     try:
         told.send(asyncio.run(collect(port, told, history)))
-    except BusLost as lost:
+    except BusConnectionError as lost:
         told.send({"failed": str(lost)})
 
 

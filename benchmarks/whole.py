@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.planning_cases import NIC_BPS
-from controller.model.limit import MOST_FLOW_PLANS
+from controller.model.limit import MAX_FLOW_PLANS
 
 ROOT = Path(__file__).resolve().parents[1]
 HEDDLE = "from controller.cli.start import main; main()"
@@ -32,7 +32,7 @@ class Ran(NamedTuple):
 
 def full_scale(flows: int, seed: int, *, runs: int) -> dict[str, Any]:
     """Plan a permutation over 8 queue pairs per flow from files, and write the plan as JSON."""
-    assert flows <= MOST_FLOW_PLANS
+    assert flows <= MAX_FLOW_PLANS
     hosts = max(64, flows // QUEUE_PAIRS)
     uplinks = 64 if hosts >= 2048 else 8
     with tempfile.TemporaryDirectory() as folder:

@@ -24,7 +24,7 @@ from controller.config.telemetry import broker_of, detector_settings, ports_of
 from controller.dashboard.http import HttpServer
 from controller.dashboard.server import Dashboard
 from controller.model.effect import Place, Solve
-from controller.model.error import EnvironmentFault, HeddleError
+from controller.model.error import HeddleError, PrerequisiteError
 from controller.model.event import PortStatus, SwitchDown, SwitchUp
 from controller.model.fabric import Fabric
 from controller.model.placement import Placement
@@ -132,7 +132,7 @@ def place_beside(fabric: Fabric, question: Place) -> tuple[Placement, ...] | Inf
 
 
 def _history(config: ServiceConfig) -> SqliteHistory | None:
-    """Open the history, where there is to be one; raises EnvironmentFault."""
+    """Open the history, where there is to be one; raises PrerequisiteError."""
     retention = Retention(max_bytes=config.history_megabytes << 20)
     return SqliteHistory(Path(config.history), retention) if config.history else None
 
@@ -180,7 +180,7 @@ class Application:
                 bound = await server.start()
             except OSError as error:
                 where = self._config.openflow
-                raise EnvironmentFault(
+                raise PrerequisiteError(
                     f"OpenFlow cannot listen on {where} ({error.strerror}); choose another by --openflow"
                 ) from None
             grpc = await api.start(self._config.grpc)
@@ -220,7 +220,7 @@ class Application:
         except OSError as error:
             text = f"HTTP cannot listen on {self._config.http} ({error.strerror}); choose another by --http"
             if "http" in self._config.model_fields_set:
-                raise EnvironmentFault(text) from None
+                raise PrerequisiteError(text) from None
             _LOG.warning("%s", text)
             return {}
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
-from controller.model.error import EnvironmentFault
+from controller.model.error import PrerequisiteError
 from controller.model.fabric import Fabric
 from mininet_topos.host.child import Child
 from mininet_topos.host.priorities import prefer
@@ -76,7 +76,7 @@ class Lab:
         self.stop()
 
     def start(self) -> None:
-        """Make everything; raises EnvironmentFault with the remedy where this machine cannot, leaving nothing."""
+        """Make everything; raises PrerequisiteError with the remedy where this machine cannot, leaving nothing."""
         require_lab_tools()
         require_open_vswitch()
         self._termination = TerminationAsException()
@@ -129,7 +129,7 @@ class Lab:
 
     @property
     def queues(self) -> QueueModel:
-        """Return the queues of the switch ports; raises EnvironmentFault in a lab that was made without."""
+        """Return the queues of the switch ports; raises PrerequisiteError in a lab that was made without."""
         return self._up(self._queues)
 
     def connect_controller(self, port: int, address: str = "127.0.0.1") -> None:
@@ -218,5 +218,5 @@ class Lab:
 
     def _up(self, part: T | None) -> T:
         if part is None:
-            raise EnvironmentFault("the lab is not running")
+            raise PrerequisiteError("the lab is not running")
         return part

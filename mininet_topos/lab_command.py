@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from controller.model.error import EnvironmentFault
+from controller.model.error import PrerequisiteError
 
 lab = typer.Typer(
     help="Labs on this machine: real packets between network namespaces. Need root.",
@@ -65,4 +65,4 @@ def execute(
     try:
         os.execvpe(entrance[0], [*entrance, *command], environment)
     except OSError as error:
-        raise EnvironmentFault(f"{entrance[0]}: {error.strerror}") from None
+        raise PrerequisiteError(f"{entrance[0]}: {error.strerror}") from None

@@ -5,8 +5,8 @@ first), so that a round of an agent is one look and agents that are spread over 
 is new, so many small ones cost little more than a large one. Time is an argument.
 """
 
-SETTLE_SHARE, MOST_SETTLE_NS = 0.05, 10_000_000
-SPREAD_SHARE, MOST_SPREAD_NS = 0.25, 250_000_000
+SETTLE_SHARE, MAX_SETTLE_NS = 0.05, 10_000_000
+SPREAD_SHARE, MAX_SPREAD_NS = 0.25, 250_000_000
 
 
 class Cadence:
@@ -14,8 +14,8 @@ class Cadence:
 
     def __init__(self, period_ns: int, now_ns: int) -> None:
         self.period_ns = period_ns
-        self.settle_ns = min(round(period_ns * SETTLE_SHARE), MOST_SETTLE_NS)
-        self.spread_ns = min(round(period_ns * SPREAD_SHARE), MOST_SPREAD_NS)
+        self.settle_ns = min(round(period_ns * SETTLE_SHARE), MAX_SETTLE_NS)
+        self.spread_ns = min(round(period_ns * SPREAD_SHARE), MAX_SPREAD_NS)
         self._looked_ns = now_ns
         self._first_ns: int | None = None
         self._newest_ns = now_ns

@@ -31,8 +31,8 @@ QUEUE_FIELDS = (
     "depth_bytes", "max_depth_bytes",
 )  # fmt: skip
 LEVEL_FIELDS = ("depth_bytes", "max_depth_bytes")
-MOST_PORTS = 8192
-MOST_NAME_BYTES = 255
+MAX_PAGE_PORTS = 8192
+MAX_NAME_BYTES = 255
 READ_TRIES = 200
 _HEADER = struct.Struct("<8sIIQIIQQI")
 _SEQUENCE_WORD, _TIMESTAMP_WORD = 4, 5
@@ -45,7 +45,7 @@ class CounterPageError(ValueError):
     """The file is no counter page, a damaged one, or of another version."""
 
 
-class TornRead(CounterPageError):
+class TornReadError(CounterPageError):
     """The writer was at work at every try: it is being written without a pause, or its writer died in the middle."""
 
 
@@ -144,7 +144,7 @@ class CounterPageReader:
         self._words, self._ports, self._queues = _views(self._memory, start, len(self.names))
 
     def read(self, tries: int = READ_TRIES) -> CounterSnapshot:
-        """Return a copy of all counters of one moment; raises TornRead after `tries` attempts."""
+        """Return a copy of all counters of one moment; raises TornReadError after `tries` attempts."""
         words = self._words
         for _ in range(tries):
             sequence = int(words[_SEQUENCE_WORD])
@@ -156,7 +156,7 @@ class CounterPageReader:
                         ports=ports, queues=queues,
                     )  # fmt: skip
             os.sched_yield()
-        raise TornRead(f"the counter page was being written at each of {tries} tries")
+        raise TornReadError(f"the counter page was being written at each of {tries} tries")
 
     def close(self) -> None:
         """Unmap the page."""
@@ -165,13 +165,13 @@ class CounterPageReader:
 
 
 def _check_names(names: Sequence[str]) -> None:
-    if not 0 < len(names) <= MOST_PORTS:
-        raise CounterPageError(f"a counter page holds 1 to {MOST_PORTS} ports, not {len(names)}")
+    if not 0 < len(names) <= MAX_PAGE_PORTS:
+        raise CounterPageError(f"a counter page holds 1 to {MAX_PAGE_PORTS} ports, not {len(names)}")
     if len(set(names)) < len(names):
         raise CounterPageError("two ports of a counter page have the same name")
     for name in names:
-        if not name or "\0" in name or len(name.encode()) > MOST_NAME_BYTES:
-            raise CounterPageError(f"{name[:40]!r} is no port name: 1 to {MOST_NAME_BYTES} bytes without a zero")
+        if not name or "\0" in name or len(name.encode()) > MAX_NAME_BYTES:
+            raise CounterPageError(f"{name[:40]!r} is no port name: 1 to {MAX_NAME_BYTES} bytes without a zero")
 
 
 def _name_blob(names: Sequence[str]) -> bytes:
@@ -197,7 +197,7 @@ def _read_header(memory: mmap.mmap, size: int) -> tuple[int, tuple[str, ...], in
         raise CounterPageError("not a counter page")
     if version != VERSION or priorities != PRIORITIES:
         raise CounterPageError(f"a counter page of version {version}, and this reads version {VERSION}")
-    if not 0 < ports <= MOST_PORTS or blob_bytes > size - _HEADER.size:
+    if not 0 < ports <= MAX_PAGE_PORTS or blob_bytes > size - _HEADER.size:
         raise CounterPageError("a damaged counter page: its sizes do not fit the file")
     blob = memory[_HEADER.size : _HEADER.size + blob_bytes]
     try:

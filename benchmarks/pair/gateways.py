@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from benchmarks.pair.site import GATEWAYS, Site, gateway_config, network
-from dataplane.control.status_socket import GatewayIsSilent, ask, socket_of
+from dataplane.control.status_socket import StatusSocketError, ask, socket_of
 from mininet_topos.vpc.gateways import network_file, write_yaml
 
 HEDDLE = (sys.executable, "-m", "controller.cli.main")
@@ -76,7 +76,7 @@ class Gateways:
         return (self.folder / f"{name}.log").read_text()
 
     def status(self, name: str) -> dict[str, Any]:
-        """Return what `heddle gateway show` tells; raises GatewayIsSilent."""
+        """Return what `heddle gateway show` tells; raises StatusSocketError."""
         return ask(socket_of(self.folder, name))
 
     def pid(self, name: str) -> int:
@@ -96,7 +96,7 @@ class Gateways:
 
     def serves(self, name: str, share: str = "gw1") -> bool:
         """Say whether one serves a share at this moment."""
-        with suppress(GatewayIsSilent):
+        with suppress(StatusSocketError):
             return bool(share in self.status(name)["pair"]["serves"])
         return False
 
@@ -104,7 +104,7 @@ class Gateways:
         """Wait; raises RuntimeError with what was waited for."""
         deadline = time.monotonic() + PATIENCE_S
         while True:
-            with suppress(GatewayIsSilent):
+            with suppress(StatusSocketError):
                 if true():
                     return
             if time.monotonic() > deadline:

@@ -18,7 +18,7 @@ TICK_S = 0.005
 WORDS = 32
 """Numbers that an end sends at each tick."""
 CONNECT_S = 20.0
-_MOST_BYTES = 1 << 16
+_MAX_BYTES = 1 << 16
 
 
 class End:
@@ -57,7 +57,7 @@ class End:
     def hear(self) -> None:
         """Take what has arrived, and check it."""
         try:
-            data = self.sock.recv(_MOST_BYTES)
+            data = self.sock.recv(_MAX_BYTES)
         except BlockingIOError:
             return
         except OSError as error:

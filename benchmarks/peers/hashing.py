@@ -8,7 +8,7 @@ least 4 (the queue pair scaling of Gangidi et al., "RDMA over Ethernet for Distr
 import numpy as np
 
 from benchmarks.peers.problem import Answer, Problem, Ways
-from controller.planner.clos import MOST_HOPS, NO_LINK
+from controller.planner.clos import MAX_HOPS, NO_LINK
 from controller.planner.jit import Ints, kernel
 
 SEEDS = 16
@@ -118,7 +118,7 @@ def _median(problem: Problem, seed: int, *, spread: bool) -> Answer:
     def drawn(number: int) -> Answer:
         draw = np.random.Generator(np.random.PCG64([seed, number, int(spread)]))
         ports = draw.integers(FIRST_PORT, LAST_PORT + 1, len(row))
-        hops = np.full((len(row), MOST_HOPS), NO_LINK, dtype=np.int64)
+        hops = np.full((len(row), MAX_HOPS), NO_LINK, dtype=np.int64)
         _hashed(problem.ways, _crc_table(), source, target, counts, src_ip, dst_ip, ports, hops)
         return Answer(row=row, demand=demand, hops=hops)
 

@@ -13,7 +13,7 @@ import numpy as np
 from controller.model.fabric import Fabric
 from controller.model.health import Health
 from controller.model.job import JobRequest
-from controller.planner.clos import MOST_HOPS, NO_LINK, Live, Topology, topology_of
+from controller.planner.clos import MAX_HOPS, NO_LINK, Live, Topology, topology_of
 from controller.planner.expand import Flows, expand
 from controller.planner.jit import Floats, Ints
 
@@ -112,7 +112,7 @@ def problem_of(
 
 def no_hops(problem: Problem) -> Ints:
     """Return a table for a path per flow, empty so far."""
-    return np.full((len(problem.flows), MOST_HOPS), NO_LINK, dtype=np.int64)
+    return np.full((len(problem.flows), MAX_HOPS), NO_LINK, dtype=np.int64)
 
 
 def _ways(topology: Topology, live: Live, leaves: Ints) -> Ways:

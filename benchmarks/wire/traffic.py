@@ -26,7 +26,7 @@ from dataplane.io.settings import PortSettings, RingSizes
 from dataplane.jit import Bytes, Rows, kernel
 
 SOURCES, TARGETS, FLOWS = 4096, 64, 4096
-TUNNEL, MOST_LATE = "tunnel", 256
+TUNNEL, MAX_LATE = "tunnel", 256
 BLUE = 5
 """The VNI of what is sent in tunnels."""
 SOURCE_NET, TARGET_NET = 0x0A000000, 0x0A010000
@@ -85,7 +85,7 @@ def send(
 ) -> int:  # fmt: skip
     """Send `count` frames, `gap_ns` apart (0: as fast as it goes); return how many left this process.
 
-    What it is late by is made up for by no more than MOST_LATE frames: after a stall of the sender a burst of what was
+    What it is late by is made up for by no more than MAX_LATE frames: after a stall of the sender a burst of what was
     due meanwhile would be another load than the one asked for.
     """
     before = counters.ports[0].tx_packets
@@ -95,9 +95,9 @@ def send(
         most = min(BURST, count - sent)
         if gap_ns > 0:
             due = (now_ns(scratch) - start) // gap_ns + 1 - sent
-            if due > MOST_LATE:
-                start += (due - MOST_LATE) * gap_ns
-                due = MOST_LATE
+            if due > MAX_LATE:
+                start += (due - MAX_LATE) * gap_ns
+                due = MAX_LATE
             most = min(most, due)
             if most <= 0:
                 continue

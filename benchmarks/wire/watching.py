@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 MARKS = 8
 """Samples of a drain, evenly spread over its frames: each interrupts the device for some microseconds."""
-MOST_UNSURE, LEAST_SEEN = 0.05, 0.5
+MAX_UNSURE, LEAST_SEEN = 0.05, 0.5
 """Of the processor time what may be unknown, and of the frames what has to be seen; else the drain tells nothing."""
 QUIET_S, START_S = 0.1, 5.0
 
@@ -64,7 +64,7 @@ def cost(samples: Sequence[Sample], frames: int) -> Cost | None:
     if seen < LEAST_SEEN * frames or took <= 0:
         return None
     unsure = (first.apart_ns + last.apart_ns) / 2 / took
-    return Cost(took / seen, seen, unsure) if unsure <= MOST_UNSURE else None
+    return Cost(took / seen, seen, unsure) if unsure <= MAX_UNSURE else None
 
 
 def watch(received: Callable[[], int], clock: Callable[[], int], expected: int) -> tuple[list[Sample], int]:

@@ -16,9 +16,9 @@ from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
 from controller.api.worker import in_worker
 from controller.brain.networks import Gateway, news_for
-from controller.model.error import BudgetExceeded, HeddleError, InputError, NotFound, Unavailable
+from controller.model.error import BudgetExceededError, HeddleError, InputError, NotFoundError, UnavailableError
 from controller.model.event import ForgetGateway, GatewayAnswered, GatewayDown, GatewayUp
-from controller.runtime.gateways import Session, TooManyRequests
+from controller.runtime.gateways import Session, TooManyRequestsError
 from controller.runtime.loop import Loop
 from dataplane.config.check import NAME, is_unicast
 from dataplane.config.desired import Desired
@@ -28,7 +28,7 @@ from dataplane.config.updates import updates
 Context = Any
 HELLO_TIMEOUT_S = 10.0
 TABLES_TIMEOUT_S = 60.0
-MOST_REFUSAL = 1_000
+MAX_REFUSAL = 1_000
 KINDS = ("gateway", "host")
 
 
@@ -89,7 +89,7 @@ class GatewayService(rpc.GatewayServiceServicer):
                     self._up_to_date(name, session, sent)
                 await session.wake.wait()
             if session.ended:
-                raise Unavailable(f"gateway {name}: {session.ended}")
+                raise UnavailableError(f"gateway {name}: {session.ended}")
             reading.result()
         finally:
             reading.cancel()
@@ -127,10 +127,10 @@ class GatewayService(rpc.GatewayServiceServicer):
             session=session.number,
             gateway_id=name,
             generation=ack.generation,
-            refused=shown(ack.refused[:MOST_REFUSAL])[1:-1] if ack.refused else "",
+            refused=shown(ack.refused[:MAX_REFUSAL])[1:-1] if ack.refused else "",
         )
         if not self._loop.post(answered):
-            raise BudgetExceeded("the controller's inbox is full; attach again")
+            raise BudgetExceededError("the controller's inbox is full; attach again")
 
     async def ListGateways(self, request: pb.ListGatewaysRequest, context: Context) -> pb.ListGatewaysReply:
         """Return the gateways and hosts that are known, by id in order."""
@@ -153,9 +153,9 @@ class GatewayService(rpc.GatewayServiceServicer):
             try:
                 session, number, answers = self._loop.gateways.ask_tables(request.gateway_id)
             except KeyError:
-                raise NotFound(f"gateway_id: no gateway {shown(request.gateway_id)} is attached") from None
-            except TooManyRequests as error:
-                raise BudgetExceeded(str(error)) from None
+                raise NotFoundError(f"gateway_id: no gateway {shown(request.gateway_id)} is attached") from None
+            except TooManyRequestsError as error:
+                raise BudgetExceededError(str(error)) from None
             try:
                 last = False
                 while not last:
@@ -229,11 +229,11 @@ async def _next_part(answers: "asyncio.Queue[pb.TablesPart | None]", name: str) 
         async with asyncio.timeout(TABLES_TIMEOUT_S):
             part = await answers.get()
     except TimeoutError:
-        raise Unavailable(f"gateway {name} does not send its tables") from None
+        raise UnavailableError(f"gateway {name} does not send its tables") from None
     if part is None:
-        raise Unavailable(f"gateway {name} went away")
+        raise UnavailableError(f"gateway {name} went away")
     if part.refused:
-        raise HeddleError(f"gateway {name}: {shown(part.refused[:MOST_REFUSAL])[1:-1]}")
+        raise HeddleError(f"gateway {name}: {shown(part.refused[:MAX_REFUSAL])[1:-1]}")
     return part
 
 

@@ -10,7 +10,7 @@ from grpc_reflection.v1alpha import reflection
 
 from controller.api import fabric, gateways, jobs, telemetry, vpc
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.model.error import EnvironmentFault
+from controller.model.error import PrerequisiteError
 from controller.model.server_address import UNIX
 from controller.runtime.loop import Loop
 
@@ -34,12 +34,12 @@ class ApiServer:
         reflection.enable_server_reflection((*_SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME), self._server)
 
     async def start(self, address: str) -> str:
-        """Listen on ADDR:PORT or unix:/PATH and return where; raises EnvironmentFault where the address is taken.
+        """Listen on ADDR:PORT or unix:/PATH and return where; raises PrerequisiteError where the address is taken.
 
         A socket is for this user alone (mode 0600); one that a dead controller left is replaced.
         """
         if address.startswith(UNIX) and _answers(address.removeprefix(UNIX)):
-            raise EnvironmentFault(f"gRPC cannot listen on {address}: somebody does already; choose another by --grpc")
+            raise PrerequisiteError(f"gRPC cannot listen on {address}: somebody does already; choose another by --grpc")
         before = os.umask(0o177)
         try:
             bound: int = self._server.add_insecure_port(address)
@@ -48,7 +48,7 @@ class ApiServer:
         finally:
             os.umask(before)
         if not bound:
-            raise EnvironmentFault(f"gRPC cannot listen on {address}; is it in use? choose another by --grpc")
+            raise PrerequisiteError(f"gRPC cannot listen on {address}; is it in use? choose another by --grpc")
         await self._server.start()
         for service in ("", *_SERVICES):
             await self._health.set(service, health_pb2.HealthCheckResponse.SERVING)

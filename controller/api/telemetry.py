@@ -13,11 +13,11 @@ from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
 from controller.api.worker import in_worker
 from controller.brain.state import State
 from controller.model.admission import quoted
-from controller.model.error import NotFound
+from controller.model.error import NotFoundError
 from controller.model.log_event import LogEvent
 from controller.runtime.loop import Loop
 from controller.runtime.telemetry import EVENTS, TelemetryTick
-from controller.runtime.watch import MAX_WATCHERS, TooManyWatchers
+from controller.runtime.watch import MAX_WATCHERS, TooManyWatchersError
 from controller.views.congestion import Congested, congestion
 from controller.views.measured import pfc_queues
 from telemetry.detection.window import Snapshot
@@ -43,7 +43,7 @@ class TelemetryService(rpc.TelemetryServiceServicer):
         async with told(context):
             telemetry = self._telemetry.required()
             if telemetry.port_readers >= MAX_WATCHERS:
-                raise TooManyWatchers(f"{MAX_WATCHERS} watchers are open already")
+                raise TooManyWatchersError(f"{MAX_WATCHERS} watchers are open already")
             telemetry.port_readers += 1
             try:
                 number, tick = await telemetry.ticks.after(0)
@@ -88,13 +88,15 @@ class TelemetryService(rpc.TelemetryServiceServicer):
 
 
 def _rows(snapshot: Snapshot, names: Sequence[str]) -> Ints:
-    """Return the rows of named ports, of all where none is named; raises NotFound."""
+    """Return the rows of named ports, of all where none is named; raises NotFoundError."""
     if not names:
         return np.arange(len(snapshot.names), dtype=np.int64)
     row_by_name = {name: row for row, name in enumerate(snapshot.names)}
     for name in names:
         if name not in row_by_name:
-            raise NotFound(f"ports: no port or NIC {quoted(name)}; ports are named SWITCH:NUMBER, NICs by their ids")
+            raise NotFoundError(
+                f"ports: no port or NIC {quoted(name)}; ports are named SWITCH:NUMBER, NICs by their ids"
+            )
     return np.array(sorted({row_by_name[name] for name in names}), dtype=np.int64)
 
 

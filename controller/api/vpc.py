@@ -16,7 +16,7 @@ from controller.model.fabric import Fabric
 from controller.runtime.loop import Loop
 from dataplane.config.check import Known, vpc_problems
 from dataplane.config.network import Peering, Vpc
-from dataplane.config.refusal import Refused, refuse
+from dataplane.config.refusal import ConfigError, refuse
 from dataplane.config.wire import MORE_FOLLOWS, border_from, border_to, peering_from, peering_to, vpc_from, vpc_to
 
 Context = Any
@@ -88,10 +88,10 @@ def _says_more(context: Context) -> bool:
 
 
 def _refusing(read: Callable[..., Any], *arguments: Any) -> Any:
-    """Call what refuses by Refused; raises InputError."""
+    """Call what refuses by ConfigError; raises InputError."""
     try:
         return read(*arguments)
-    except Refused as refused:
+    except ConfigError as refused:
         raise InputError(*refused.problems) from None
 
 

@@ -8,11 +8,11 @@ from controller.brain.networks import Gateway, Networks, Waiting
 from controller.brain.state import State
 from controller.brain.transact import Outcome
 from controller.model.effect import Effect, EndSession, NetworksChanged, Note, Reply
-from controller.model.error import BudgetExceeded, InUse, NotFound, Unavailable
+from controller.model.error import BudgetExceededError, InUseError, NotFoundError, UnavailableError
 from controller.model.event import ForgetGateway, GatewayAnswered, GatewayDown, GatewayUp
 from dataplane.config.refusal import shown
 
-MOST_NAMED = 10
+MAX_NAMED = 10
 _NOTHING_TOLD = (
     "this controller was started anew, and tells nothing until the whole network is applied (heddle vpc apply)"
 )
@@ -65,7 +65,7 @@ def gateway_up(state: State, event: GatewayUp, now: int) -> Outcome:
     known = networks.gateways.get(name)
     if known is None and len(networks.gateways) >= state.settings.max_gateways:
         full = f"{len(networks.gateways)} gateways and hosts are known already, the most that may be"
-        return state, (Reply(reply=event.reply, outcome=BudgetExceeded(full)),)
+        return state, (Reply(reply=event.reply, outcome=BudgetExceededError(full)),)
     gateway = Gateway(vtep=event.vtep, is_host=event.is_host, session=event.session, host_vtep=event.host_vtep)
     networks = replace(networks, gateways={**networks.gateways, name: gateway})
     effects: list[Effect] = [Reply(reply=event.reply, outcome=networks.generation)]
@@ -102,9 +102,11 @@ def forget_gateway(state: State, event: ForgetGateway, now: int) -> Outcome:
     networks, name = state.networks, event.gateway_id
     known = networks.gateways.get(name)
     if known is None:
-        return state, (Reply(reply=event.reply, outcome=NotFound(f"gateway_id: there is no gateway {shown(name)}")),)
+        return state, (
+            Reply(reply=event.reply, outcome=NotFoundError(f"gateway_id: there is no gateway {shown(name)}")),
+        )
     if known.session is not None:
-        attached = InUse(f"gateway {name} is attached; end it first, or it would be known again at once")
+        attached = InUseError(f"gateway {name} is attached; end it first, or it would be known again at once")
         return state, (Reply(reply=event.reply, outcome=attached),)
     rest = {other: gateway for other, gateway in networks.gateways.items() if other != name}
     after = replace(networks, gateways=rest)
@@ -165,11 +167,13 @@ def _settled(state: State) -> Outcome:
     return replace(state, networks=replace(networks, waiting=left)), effects
 
 
-def _late(waiting: Waiting) -> Unavailable:
+def _late(waiting: Waiting) -> UnavailableError:
     names = sorted(waiting.missing)
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return _kept(f"not acknowledged in time by {', '.join(names[:MOST_NAMED])}{more}")
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    return _kept(f"not acknowledged in time by {', '.join(names[:MAX_NAMED])}{more}")
 
 
-def _kept(why: str) -> Unavailable:
-    return Unavailable(f"the change is kept (generation not everywhere yet): {why}; the same call again waits again")
+def _kept(why: str) -> UnavailableError:
+    return UnavailableError(
+        f"the change is kept (generation not everywhere yet): {why}; the same call again waits again"
+    )

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from controller.brain.state import State
-from controller.model.error import BudgetExceeded
+from controller.model.error import BudgetExceededError
 from controller.model.job import JobRequest
 from controller.model.plan import FlowPlan, JobFlows, Stream
 from controller.model.rule import FlowRule, Pin
@@ -56,12 +56,12 @@ def rule_counts(state: State, added: Mapping[str, int]) -> dict[str, int]:
     return counts
 
 
-def budget_passed(state: State, more: Mapping[str, tuple[FlowRule, ...]]) -> BudgetExceeded | None:
+def budget_passed(state: State, more: Mapping[str, tuple[FlowRule, ...]]) -> BudgetExceededError | None:
     """Return the refusal where a switch would hold more rules than its budget."""
     counts = rule_counts(state, {switch: len(rules) for switch, rules in more.items()})
     for switch in state.fabric.switches:
         if switch.rule_budget is not None and counts[switch.id] > switch.rule_budget:
-            return BudgetExceeded(
+            return BudgetExceededError(
                 f"switch {switch.id} would hold {counts[switch.id]} rules, its rule_budget is {switch.rule_budget}; "
                 "let the job choose its source ports (steering SOURCE_PORT) or raise the budget"
             )

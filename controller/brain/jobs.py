@@ -11,13 +11,13 @@ from controller.brain.transact import Outcome, enqueue, install, path_switches, 
 from controller.model.admission import problems, quoted
 from controller.model.effect import Announce, Effect, Note, Reply, Solve
 from controller.model.error import (
-    AlreadyExists,
-    BudgetExceeded,
+    AlreadyExistsError,
+    BudgetExceededError,
     HeddleError,
     InputError,
-    NoAdmissiblePlan,
-    NotFound,
-    Unavailable,
+    NoAdmissiblePlanError,
+    NotFoundError,
+    UnavailableError,
 )
 from controller.model.event import Release, Renew, Solved, Submit, Tick
 from controller.model.job import JobRequest
@@ -47,16 +47,16 @@ def _refusal(state: State, request: JobRequest) -> HeddleError | None:
     if request.lease_ms > state.settings.max_lease_ms:
         return InputError(f"lease_ms: {request.lease_ms} is more than the {state.settings.max_lease_ms} allowed here")
     if len(state.queue) >= state.settings.max_waiting:
-        return BudgetExceeded(f"{len(state.queue)} requests are waiting already; try again when some are answered")
+        return BudgetExceededError(f"{len(state.queue)} requests are waiting already; try again when some are answered")
     if len(state.jobs) >= state.settings.max_jobs and request.job_id not in state.jobs:
-        return BudgetExceeded(f"{len(state.jobs)} jobs hold paths already; release one first")
+        return BudgetExceededError(f"{len(state.jobs)} jobs hold paths already; release one first")
     return None
 
 
 def _same_or_taken(known: Job, request: JobRequest) -> JobPlan | HeddleError:
     if known.request == request:
         return known.told()
-    return AlreadyExists(
+    return AlreadyExistsError(
         f"job_id: {request.job_id} is in use with a different request; release it or choose another id"
     )
 
@@ -67,7 +67,7 @@ def _join_waiting(state: State, event: Submit) -> Outcome | None:
         if work.preview or work.request.job_id != event.request.job_id:
             continue
         if work.request != event.request:
-            taken = AlreadyExists(f"job_id: {event.request.job_id} is being planned with a different request")
+            taken = AlreadyExistsError(f"job_id: {event.request.job_id} is being planned with a different request")
             return state, (Reply(reply=event.reply, outcome=taken),)
         joined = replace(work, replies=(*work.replies, event.reply))
         if state.active is not None and state.active.work is work:
@@ -119,14 +119,16 @@ def _plan_again(state: State, work: PlanWork, attempts: int) -> Outcome:
     """Drop a plan for a fabric that is no more."""
     if attempts < MAX_ATTEMPTS:
         return start_plan(state, work, attempts + 1)
-    error = Unavailable(f"links changed during each of {attempts} attempts to plan this; retry when they are steady")
+    error = UnavailableError(
+        f"links changed during each of {attempts} attempts to plan this; retry when they are steady"
+    )
     return replace(state, active=None), tuple(Reply(reply=r, outcome=error) for r in work.replies)
 
 
 def _as_error(outcome: Infeasible | HeddleError) -> HeddleError:
     if isinstance(outcome, HeddleError):
         return outcome
-    return BudgetExceeded(outcome.why) if outcome.budget else NoAdmissiblePlan(outcome.why)
+    return BudgetExceededError(outcome.why) if outcome.budget else NoAdmissiblePlanError(outcome.why)
 
 
 def _job_of(state: State, work: PlanWork, plan: Plan, solve_ns: int, now: int) -> Job:
@@ -159,7 +161,7 @@ def _install_job(state: State, work: PlanWork, job: Job, plan: Plan) -> Outcome:
     needed = path_switches(chain(job.flows.link_loads_bps, job.flows.reverse_links))
     absent = sorted(switch for switch in needed if not state.switches[switch].connected)
     if absent:
-        gone = Unavailable(
+        gone = UnavailableError(
             f"switch {absent[0]} is not connected ({len(absent)} in all on this job's paths); retry when it is"
         )
         return replace(state, active=None), tuple(Reply(reply=r, outcome=gone) for r in work.replies)
@@ -194,7 +196,7 @@ def failed_job(state: State, work: PlanWork, switch: str, reason: str) -> Outcom
     jobs = {job_id: known for job_id, known in state.jobs.items() if known is not job}
     touched = job.pin_rules.keys() if job else frozenset()
     state = replace(state, jobs=jobs, dirty=state.dirty | touched)
-    error = Unavailable(f"switch {switch} did not acknowledge the plan ({reason}); nothing is left of it, retry")
+    error = UnavailableError(f"switch {switch} did not acknowledge the plan ({reason}); nothing is left of it, retry")
     replies: tuple[Effect, ...] = tuple(Reply(reply=r, outcome=error) for r in work.replies)
     return state, (*replies, *_last_word(job, f"switch {switch} did not acknowledge it")) if job else replies
 
@@ -217,9 +219,9 @@ def renew(state: State, event: Renew, now: int) -> Outcome:
     return replace(state, jobs={**state.jobs, event.job_id: job}), (Reply(reply=event.reply, outcome=job.told()),)
 
 
-def no_job(job_id: str) -> NotFound:
+def no_job(job_id: str) -> NotFoundError:
     """Return the refusal of a job id that nobody holds."""
-    return NotFound(f"job_id: no job {quoted(job_id)} holds paths here; `heddle job list` names those that do")
+    return NotFoundError(f"job_id: no job {quoted(job_id)} holds paths here; `heddle job list` names those that do")
 
 
 def release(state: State, event: Release, now: int) -> Outcome:

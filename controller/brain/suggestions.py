@@ -8,7 +8,7 @@ from dataclasses import replace
 from controller.brain.state import State, SuggestWork
 from controller.brain.transact import Outcome, take_token
 from controller.model.effect import Place, Reply
-from controller.model.error import BudgetExceeded, HeddleError, InputError, NoAdmissiblePlan
+from controller.model.error import BudgetExceededError, HeddleError, InputError, NoAdmissiblePlanError
 from controller.model.event import Suggest, Suggested
 from controller.model.placement import placement_problems
 from controller.model.plan import Infeasible
@@ -21,7 +21,7 @@ def suggest(state: State, event: Suggest, now: int) -> Outcome:
         refusal = InputError(*(f"{problem.path}: {problem.text}" for problem in problems))
     elif len(state.suggestions) >= state.settings.max_suggestions_waiting:
         waiting = f"{len(state.suggestions)} suggestions are waiting already"
-        refusal = BudgetExceeded(f"{waiting}; try again when some are answered")
+        refusal = BudgetExceededError(f"{waiting}; try again when some are answered")
     if refusal is not None:
         return state, (Reply(reply=event.reply, outcome=refusal),)
     waiting_now = (*state.suggestions, SuggestWork(reply=event.reply, shape=event.shape))
@@ -34,7 +34,7 @@ def suggested(state: State, event: Suggested, now: int) -> Outcome:
     if not state.suggestions or state.suggestions[0].token != event.token:
         return state, ()
     done, *left = state.suggestions
-    outcome = NoAdmissiblePlan(event.outcome.why) if isinstance(event.outcome, Infeasible) else event.outcome
+    outcome = NoAdmissiblePlanError(event.outcome.why) if isinstance(event.outcome, Infeasible) else event.outcome
     state, effects = _start(replace(state, suggestions=tuple(left)))
     return state, (Reply(reply=done.reply, outcome=outcome), *effects)
 

@@ -8,7 +8,7 @@ from controller.brain.state import State
 from controller.brain.transact import Outcome
 from controller.model.admission import quoted
 from controller.model.effect import Reply
-from controller.model.error import HeddleError, InputError, InUse, NotFound
+from controller.model.error import HeddleError, InputError, InUseError, NotFoundError
 from controller.model.event import ApplyBorder, ApplyPeering, ApplyVpc, DeletePeering, DeleteVpc
 from dataplane.config import limit
 from dataplane.config.check import (
@@ -50,12 +50,12 @@ def delete_vpc(state: State, event: DeleteVpc, now: int) -> Outcome:
     networks, name = state.networks, event.vpc_id
     known = networks.vpcs.get(name)
     if known is None:
-        return _refuse(state, event.reply, NotFound(f"id: there is no vpc {quoted(name)}"))
+        return _refuse(state, event.reply, NotFoundError(f"id: there is no vpc {quoted(name)}"))
     if networks.peers.get(name):
         peers = ", ".join(sorted(networks.peers[name]))
-        return _refuse(state, event.reply, InUse(f"vpc {name} is peered with {peers}; delete its peerings first"))
+        return _refuse(state, event.reply, InUseError(f"vpc {name} is peered with {peers}; delete its peerings first"))
     if any(rule.vpc == name for rule in networks.border):
-        return _refuse(state, event.reply, InUse(f"vpc {name} is named by a border rule; take it out first"))
+        return _refuse(state, event.reply, InUseError(f"vpc {name} is named by a border rule; take it out first"))
     vpcs = {other: vpc for other, vpc in networks.vpcs.items() if other != name}
     after = replace(
         networks,
@@ -86,7 +86,7 @@ def delete_peering(state: State, event: DeletePeering, now: int) -> Outcome:
     networks, peering = state.networks, event.peering
     if peering not in networks.peerings:
         return _refuse(
-            state, event.reply, NotFound(f"{quoted(peering.a)} and {quoted(peering.b)} are no peers of each other")
+            state, event.reply, NotFoundError(f"{quoted(peering.a)} and {quoted(peering.b)} are no peers of each other")
         )
     peerings = networks.peerings - {peering}
     after = replace(networks, peerings=peerings, peers=neighbours_of(peerings))
@@ -110,10 +110,10 @@ def _refuse(state: State, reply: int, why: HeddleError) -> Outcome:
 
 def _too_many(vpcs: int, endpoints: int) -> list[str]:
     found = []
-    if vpcs > limit.MOST_VPCS:
-        found.append(f"vpcs: {limit.MOST_VPCS} are there already, the most that may be")
-    if endpoints > limit.MOST_ENDPOINTS:
-        found.append(f"endpoints: {endpoints} of all VPCs; at most {limit.MOST_ENDPOINTS}")
+    if vpcs > limit.MAX_VPCS:
+        found.append(f"vpcs: {limit.MAX_VPCS} are there already, the most that may be")
+    if endpoints > limit.MAX_ENDPOINTS:
+        found.append(f"endpoints: {endpoints} of all VPCs; at most {limit.MAX_ENDPOINTS}")
     return found
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TextIO
 
 from controller.config.load import check_jobs_shape, fabric_of, jobs_of
-from controller.config.text.complaint import MOST_LINES, one_line
+from controller.config.text.complaint import MAX_LINES, one_line
 from controller.config.text.document import Document, read_document
 from controller.model.admission import flow_plans
 from controller.model.connectivity import CutOff, cut_off
@@ -143,10 +143,10 @@ def _lines(finding: Finding) -> list[str]:
     lines = [f"{finding.file}: sound: {counted}{f' ({finding.note})' if finding.note else ''}"]
     lines += [
         f"{finding.file}: host {one.host} is cut off: NIC {one.nic} does not reach all others, {one.why}"
-        for one in finding.cut_off[:MOST_LINES]
+        for one in finding.cut_off[:MAX_LINES]
     ]
-    if len(finding.cut_off) > MOST_LINES:
-        lines.append(f"{finding.file}: (+{len(finding.cut_off) - MOST_LINES} more)")
+    if len(finding.cut_off) > MAX_LINES:
+        lines.append(f"{finding.file}: (+{len(finding.cut_off) - MAX_LINES} more)")
     return lines
 
 

@@ -9,13 +9,13 @@ from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
 from controller.model.address import parse_ip, parse_mac
 from controller.model.error import (
-    AlreadyExists,
-    BudgetExceeded,
+    AlreadyExistsError,
+    BudgetExceededError,
     HeddleError,
     InputError,
-    NoAdmissiblePlan,
-    NotFound,
-    Unavailable,
+    NoAdmissiblePlanError,
+    NotFoundError,
+    UnavailableError,
 )
 from controller.model.fabric import Cable, Fabric, Nic, PortRef, Role, Switch
 
@@ -23,11 +23,11 @@ CONNECT_TIMEOUT_S = 5.0
 MAX_ANSWER_BYTES = 256 << 20
 _ERRORS: dict[grpc.StatusCode, type[HeddleError]] = {
     grpc.StatusCode.INVALID_ARGUMENT: InputError,
-    grpc.StatusCode.NOT_FOUND: NotFound,
-    grpc.StatusCode.ALREADY_EXISTS: AlreadyExists,
-    grpc.StatusCode.RESOURCE_EXHAUSTED: BudgetExceeded,
-    grpc.StatusCode.FAILED_PRECONDITION: NoAdmissiblePlan,
-    grpc.StatusCode.UNAVAILABLE: Unavailable,
+    grpc.StatusCode.NOT_FOUND: NotFoundError,
+    grpc.StatusCode.ALREADY_EXISTS: AlreadyExistsError,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: BudgetExceededError,
+    grpc.StatusCode.FAILED_PRECONDITION: NoAdmissiblePlanError,
+    grpc.StatusCode.UNAVAILABLE: UnavailableError,
 }
 
 
@@ -50,7 +50,7 @@ def connected(server: str) -> Iterator[Client]:
         try:
             grpc.channel_ready_future(channel).result(timeout=CONNECT_TIMEOUT_S)
         except grpc.FutureTimeoutError:
-            raise Unavailable(
+            raise UnavailableError(
                 f"no controller answers at {server}; start one with `heddle run FABRIC` or name it by --server"
             ) from None
         try:

@@ -14,7 +14,7 @@ from controller.config.write import fabric_document, fabric_text
 from controller.model.connectivity import cut_off
 from controller.model.error import InputError
 from controller.model.fabric import Role
-from controller.model.limit import MOST_CABLE_BPS, MOST_NIC_BPS
+from controller.model.limit import MAX_CABLE_BPS, MAX_NIC_BPS
 
 
 def options_of(
@@ -23,8 +23,8 @@ def options_of(
     """Check what the command line says; raises InputError."""
     if format_name is not None and format_name not in FORMATS:
         raise InputError(f"--format {one_line(format_name)}: must be one of {', '.join(FORMATS)}")
-    nic_bps = _bits_per_second("--gbps", gbps, MOST_NIC_BPS)
-    uplink_bps = None if uplink_gbps is None else _bits_per_second("--uplink-gbps", uplink_gbps, MOST_CABLE_BPS)
+    nic_bps = _bits_per_second("--gbps", gbps, MAX_NIC_BPS)
+    uplink_bps = None if uplink_gbps is None else _bits_per_second("--uplink-gbps", uplink_gbps, MAX_CABLE_BPS)
     return Options(nic_bps, uplink_bps, aggs_per_pod, cores)
 
 

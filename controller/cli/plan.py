@@ -10,7 +10,7 @@ from controller.api.plan_json import job_pieces
 from controller.brain.state import begin
 from controller.cli import show
 from controller.config import load_fabric, load_jobs
-from controller.model.error import HeddleError, NoAdmissiblePlan
+from controller.model.error import HeddleError, NoAdmissiblePlanError
 from controller.model.fabric import Fabric
 from controller.model.plan import Infeasible
 from controller.model.steering import layout_of
@@ -32,7 +32,7 @@ def run_plan(fabric_path: Path, jobs_path: Path, *, as_json: bool, rules: bool) 
         solve_ns = time.perf_counter_ns() - started
         plan = drafted if isinstance(drafted, Infeasible) else certified(drafted)
         if isinstance(plan, Infeasible):
-            raise NoAdmissiblePlan(plan.why)
+            raise NoAdmissiblePlanError(plan.why)
         answer = offline(begin(fabric), requests, plan, solve_ns)
         if isinstance(answer, HeddleError):
             raise answer

@@ -18,7 +18,7 @@ from controller.model.suggest import did_you_mean
 
 _WITH_PAIRS = (CollectiveKind.SEND_RECV, CollectiveKind.CUSTOM)
 KINDS = tuple(kind.name for kind in CollectiveKind if kind not in _WITH_PAIRS)
-MOST_NICS_SHOWN = 16
+MAX_NICS_SHOWN = 16
 
 
 def run_suggest(server: str, shape: Shape, *, as_json: bool) -> None:
@@ -48,8 +48,8 @@ def _print(placements: Sequence[pb.Placement]) -> None:
         numeric = name not in ("NICs in rank order", "why")
         table.add_column(name, justify="right" if numeric else "left", overflow="fold")
     for number, place in enumerate(placements, start=1):
-        more = len(place.nics) - MOST_NICS_SHOWN
-        nics = " ".join(place.nics[:MOST_NICS_SHOWN]) + (f" … and {more} more" if more > 0 else "")
+        more = len(place.nics) - MAX_NICS_SHOWN
+        nics = " ".join(place.nics[:MAX_NICS_SHOWN]) + (f" … and {more} more" if more > 0 else "")
         own, whole = f"{place.own_max_link_utilisation:.3f}", f"{place.max_link_utilisation:.3f}"
         table.add_row(str(number), str(place.leaves_used), own, whole, nics, place.reason)
     screen.console().print(table)

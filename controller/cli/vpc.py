@@ -14,7 +14,7 @@ from controller.cli.client import connected
 from controller.cli.jobs import as_dict
 from controller.config.network_file import load_network
 from controller.config.text.document import read_document
-from controller.model.error import InUse, NoAdmissiblePlan
+from controller.model.error import InUseError, NoAdmissiblePlanError
 from dataplane.config.wire import MORE_FOLLOWS, border_to, peering_to, vpc_to
 
 
@@ -77,8 +77,8 @@ def delete(server: str, name: str, *, as_json: bool) -> None:
     try:
         with connected(server) as client:
             reply = client.vpcs.DeleteVpc(pb.DeleteVpcRequest(id=name))
-    except NoAdmissiblePlan as refused:  # the status has another meaning here: no plan was asked for
-        raise InUse(str(refused)) from None
+    except NoAdmissiblePlanError as refused:  # the status has another meaning here: no plan was asked for
+        raise InUseError(str(refused)) from None
     _done(reply, f"vpc {name}: deleted", as_json)
 
 
@@ -137,8 +137,8 @@ def forget(server: str, name: str, *, as_json: bool) -> None:
     try:
         with connected(server) as client:
             reply = client.gateways.ForgetGateway(pb.ForgetGatewayRequest(gateway_id=name))
-    except NoAdmissiblePlan as refused:  # as above
-        raise InUse(str(refused)) from None
+    except NoAdmissiblePlanError as refused:  # as above
+        raise InUseError(str(refused)) from None
     _done(reply, f"gateway {name}: forgotten", as_json)
 
 

@@ -11,7 +11,7 @@ from controller.config.fabric_file import GenerateShape
 from controller.config.text.complaint import shown
 from controller.model.admission import Problem
 from controller.model.fabric import Cable, Nic, PortRef, Role, Switch
-from controller.model.limit import MOST_CABLES, MOST_NICS, MOST_PORT_NUMBER, MOST_SWITCHES
+from controller.model.limit import MAX_CABLES, MAX_NICS, MAX_PORT_NUMBER, MAX_SWITCHES
 
 FIRST_IP = 10 << 24
 FIRST_MAC = 0x02_00_00_00_00_00
@@ -106,10 +106,10 @@ def sizes_of(shape: GenerateShape) -> Sizes:
 def _size_problems(sizes: Sizes) -> list[Problem]:
     """Return the first limit that is passed: what passes one often passes several."""
     limits = (
-        (sizes.switches, MOST_SWITCHES, "switches"),
-        (sizes.nics, MOST_NICS, "NICs"),
-        (sizes.cables, MOST_CABLES, "switch-to-switch links"),
-        (sizes.most_ports, MOST_PORT_NUMBER, "ports on one switch"),
+        (sizes.switches, MAX_SWITCHES, "switches"),
+        (sizes.nics, MAX_NICS, "NICs"),
+        (sizes.cables, MAX_CABLES, "switch-to-switch links"),
+        (sizes.most_ports, MAX_PORT_NUMBER, "ports on one switch"),
     )
     for count, most, what in limits:
         if count > most:

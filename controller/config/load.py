@@ -21,10 +21,10 @@ from controller.model.connectivity import leaves_are_joined
 from controller.model.fabric import Fabric
 from controller.model.health import Health
 from controller.model.job import JobRequest
-from controller.model.limit import MOST_CABLES, MOST_FLOW_PLANS, MOST_NICS, MOST_SWITCHES
+from controller.model.limit import MAX_CABLES, MAX_FLOW_PLANS, MAX_NICS, MAX_SWITCHES
 from controller.model.suggest import did_you_mean
 
-MOST_COUNTED = 10_000
+MAX_COUNTED = 10_000
 """Of one job's problems no more than these are counted for the line `(+N more)`."""
 
 _NO_SPINE = "no spine: NICs are on several leaves and no switch joins any two of them; draw one above, and links to it"
@@ -81,8 +81,8 @@ def jobs_of(document: Document, fabric: Fabric) -> tuple[JobRequest, ...]:
     requests = [request_of(job, everyone if job.ranks is None else tuple(job.ranks)) for job in shape.jobs]
     found = _twice(shape.jobs)
     for index, request in enumerate(requests):
-        found += _under(f"jobs[{index}]", problems(request, fabric, MOST_COUNTED))
-    if not found and _more_flow_plans_than(MOST_FLOW_PLANS, requests, fabric):
+        found += _under(f"jobs[{index}]", problems(request, fabric, MAX_COUNTED))
+    if not found and _more_flow_plans_than(MAX_FLOW_PLANS, requests, fabric):
         found.append(Problem("jobs", too_many_flow_plans("all jobs together ask for")))
     if found:
         raise refusal(document.name, found)
@@ -96,7 +96,7 @@ def check_jobs_shape(document: Document) -> int:
     for index, job in enumerate(shape.jobs):
         known = None if job.ranks is None else len(job.ranks)
         request = request_of(job, tuple(job.ranks or ()))
-        found += _under(f"jobs[{index}]", shape_problems(request, known, MOST_COUNTED))
+        found += _under(f"jobs[{index}]", shape_problems(request, known, MAX_COUNTED))
     if found:
         raise refusal(document.name, found)
     return len(shape.jobs)
@@ -120,9 +120,9 @@ def _drawn_size_problems(value: dict[str, object]) -> list[Problem]:
     hosts = value.get("hosts")
     nics = (host.get("nics") for host in hosts if isinstance(host, dict)) if isinstance(hosts, list) else ()
     counts = (
-        ("switches", _length(value.get("switches")), MOST_SWITCHES, "switches"),
-        ("links", _length(value.get("links")), MOST_CABLES, "switch-to-switch links"),
-        ("hosts", sum(map(_length, nics)), MOST_NICS, "NICs"),
+        ("switches", _length(value.get("switches")), MAX_SWITCHES, "switches"),
+        ("links", _length(value.get("links")), MAX_CABLES, "switch-to-switch links"),
+        ("hosts", sum(map(_length, nics)), MAX_NICS, "NICs"),
     )
     return [
         Problem(path, f"the file draws {count} {what}, at most {most} are allowed")
@@ -166,7 +166,7 @@ def _twice(jobs: list[JobShape]) -> list[Problem]:
 
 
 def _under(path: str, found: Iterable[Problem]) -> list[Problem]:
-    return [Problem(f"{path}.{problem.path}", problem.text) for problem in islice(found, MOST_COUNTED)]
+    return [Problem(f"{path}.{problem.path}", problem.text) for problem in islice(found, MAX_COUNTED)]
 
 
 def _more_flow_plans_than(most: int, requests: Iterable[JobRequest], fabric: Fabric) -> bool:

@@ -12,10 +12,10 @@ from controller.config.generate import Parts
 from controller.model.address import ip_text, mac_text
 from controller.model.admission import Problem
 from controller.model.fabric import Cable, Nic, PortRef, Role, Switch
-from controller.model.limit import MOST_CABLES, MOST_NICS, MOST_SWITCHES
+from controller.model.limit import MAX_CABLES, MAX_NICS, MAX_SWITCHES
 from controller.model.suggest import did_you_mean
 
-_MOST_DATAPATH_ID = 2**64 - 1
+_MAX_DATAPATH_ID = 2**64 - 1
 _MAC_PREFIX = 0x0200 << 32
 """A NIC without a mac gets 02:00 and its address: 10.0.0.1 gives 02:00:0a:00:00:01."""
 
@@ -73,7 +73,7 @@ class Merge:
             number = numbers.get(one.id)
             if number is None:
                 number = largest = largest + 1
-                if number > _MOST_DATAPATH_ID:
+                if number > _MAX_DATAPATH_ID:
                     self._refuse(f"{path}.datapath_id", "missing, and the largest number there is has been taken")
             before = self._switches.get(one.id)
             if before is not None and before.role != one.role:
@@ -166,9 +166,9 @@ class Merge:
 
     def _check_limits(self, parts: Parts) -> None:
         limits = (
-            ("switches", len(parts.switches), MOST_SWITCHES, "switches"),
-            ("links", len(parts.cables), MOST_CABLES, "switch-to-switch links"),
-            ("hosts", len(parts.nics), MOST_NICS, "NICs"),
+            ("switches", len(parts.switches), MAX_SWITCHES, "switches"),
+            ("links", len(parts.cables), MAX_CABLES, "switch-to-switch links"),
+            ("hosts", len(parts.nics), MAX_NICS, "NICs"),
         )
         for path, count, most, what in limits:
             if count > most:

@@ -16,7 +16,7 @@ from controller.model.admission import Problem
 from controller.model.suggest import did_you_mean
 from dataplane.config.check import network_problems
 from dataplane.config.network import NetworkConfig
-from dataplane.config.refusal import Refused
+from dataplane.config.refusal import ConfigError
 from dataplane.config.wire import border_from, peering_from, vpc_from
 
 KEYS = ("vpcs", "peerings", "border")
@@ -47,7 +47,7 @@ def load_network(path: Path) -> NetworkConfig:
             peerings=frozenset(peering_from(peering) for peering in messages["peerings"]),
             border=border_from(pb.Border(rules=messages["border"])),
         )
-    except Refused as refused:
+    except ConfigError as refused:
         raise refusal(name, [Problem("", line) for line in refused.problems]) from None
     if found := [Problem("", line) for line in network_problems(network)]:
         raise refusal(name, found)

@@ -10,8 +10,8 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from http import HTTPStatus
 from typing import NamedTuple
 
-MOST_HEAD_BYTES = 16 << 10
-MOST_CONNECTIONS = 64
+MAX_HEAD_BYTES = 16 << 10
+MAX_CONNECTIONS = 64
 PATIENCE_S = 10.0
 
 
@@ -37,7 +37,7 @@ class HttpServer:
 
     async def start(self, host: str, port: int) -> int:
         """Listen and return the port; raises OSError where the address is taken."""
-        self._server = await asyncio.start_server(self._connected, host, port, limit=MOST_HEAD_BYTES)
+        self._server = await asyncio.start_server(self._connected, host, port, limit=MAX_HEAD_BYTES)
         bound: int = self._server.sockets[0].getsockname()[1]
         return bound
 
@@ -52,7 +52,7 @@ class HttpServer:
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
-        if task is None or len(self._connections) >= MOST_CONNECTIONS:
+        if task is None or len(self._connections) >= MAX_CONNECTIONS:
             writer.close()
             return
         self._connections.add(task)

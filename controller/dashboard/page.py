@@ -6,7 +6,7 @@ from html import escape
 from controller.brain.state import State
 
 CONTENT_TYPE = "text/html; charset=utf-8"
-MOST_ROWS = 1_000
+MAX_ROWS = 1_000
 _STYLE = "body{font:15px sans-serif;margin:2em}td,th{text-align:left;padding:.2em 1em .2em 0}"
 
 
@@ -35,6 +35,6 @@ def page_text(state: State) -> str:
 
 def _table(title: str, heads: tuple[str, ...], rows: Sequence[tuple[object, ...]]) -> str:
     head = "".join(f"<th>{name}" for name in heads)
-    body = "".join("<tr>" + "".join(f"<td>{escape(str(cell))}" for cell in row) for row in rows[:MOST_ROWS])
-    more = f"<p>and {len(rows) - MOST_ROWS} more" if len(rows) > MOST_ROWS else ""
+    body = "".join("<tr>" + "".join(f"<td>{escape(str(cell))}" for cell in row) for row in rows[:MAX_ROWS])
+    more = f"<p>and {len(rows) - MAX_ROWS} more" if len(rows) > MAX_ROWS else ""
     return f"<h2>{title} ({len(rows)})</h2><table><tr>{head}{body}</table>{more}"

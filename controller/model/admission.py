@@ -16,16 +16,16 @@ from controller.model.job import Collective, CollectiveKind, FlowDemand, Incast,
 from controller.model.limit import (
     HIGHEST_FIXED_PORT,
     LOWEST_FIXED_PORT,
-    MOST_FLOW_PLANS,
-    MOST_GPU_MILLI,
-    MOST_LEASE_MS,
-    MOST_NIC_BPS,
-    MOST_PRIORITY,
-    MOST_QPS_PER_FLOW,
+    MAX_FLOW_PLANS,
+    MAX_GPU_MILLI,
+    MAX_LEASE_MS,
+    MAX_NIC_BPS,
+    MAX_PRIORITY,
+    MAX_QPS_PER_FLOW,
 )
 from controller.model.suggest import did_you_mean
 
-MOST_PROBLEMS = 20
+MAX_PROBLEMS = 20
 """Looking stops there: a request of a million wrong ranks is refused for the first of them."""
 LONGEST_TENANT = 128
 _JOB_ID = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._-]{0,127}\Z")
@@ -40,22 +40,22 @@ class Problem(NamedTuple):
     text: str
 
 
-def problems(request: JobRequest, fabric: Fabric, most: int = MOST_PROBLEMS) -> tuple[Problem, ...]:
+def problems(request: JobRequest, fabric: Fabric, most: int = MAX_PROBLEMS) -> tuple[Problem, ...]:
     """Return what keeps the request from being planned in this fabric, the first `most`; empty where it is sound."""
     found = list(islice(_all_problems(request, fabric), most))
-    if not found and flow_plans(request, fabric, MOST_FLOW_PLANS) > MOST_FLOW_PLANS:
+    if not found and flow_plans(request, fabric, MAX_FLOW_PLANS) > MAX_FLOW_PLANS:
         found.append(Problem("collectives", too_many_flow_plans("the job asks for")))
     return tuple(found)
 
 
-def shape_problems(request: JobRequest, rank_count: int | None, most: int = MOST_PROBLEMS) -> tuple[Problem, ...]:
+def shape_problems(request: JobRequest, rank_count: int | None, most: int = MAX_PROBLEMS) -> tuple[Problem, ...]:
     """Return what is wrong whatever the fabric; `rank_count` None where the ranks are not known yet."""
     return tuple(islice(_shape_problems(request, rank_count), most))
 
 
 def too_many_flow_plans(who: str) -> str:
     """Return the refusal of more flow plans than the program takes on."""
-    return f"{who} more than {MOST_FLOW_PLANS:,} flow plans, the most there may be: fewer ranks, pairs or queue pairs"
+    return f"{who} more than {MAX_FLOW_PLANS:,} flow plans, the most there may be: fewer ranks, pairs or queue pairs"
 
 
 def _all_problems(request: JobRequest, fabric: Fabric) -> Iterator[Problem]:
@@ -96,9 +96,9 @@ def _head_problems(request: JobRequest) -> Iterator[Problem]:
         yield Problem("job_id", f"{quoted(request.job_id)} is no job id: {rule}")
     if len(request.tenant) > LONGEST_TENANT or not request.tenant.isprintable():
         yield Problem("tenant", f"must be at most {LONGEST_TENANT} printable characters")
-    yield from _range_problem("priority", request.priority, 0, MOST_PRIORITY)
-    yield from _range_problem("lease_ms", request.lease_ms, 0, MOST_LEASE_MS)
-    yield from _range_problem("gpu_milli", request.gpu_milli, 0, MOST_GPU_MILLI)
+    yield from _range_problem("priority", request.priority, 0, MAX_PRIORITY)
+    yield from _range_problem("lease_ms", request.lease_ms, 0, MAX_LEASE_MS)
+    yield from _range_problem("gpu_milli", request.gpu_milli, 0, MAX_GPU_MILLI)
     if request.steering not in tuple(Steering):
         yield Problem("steering", "must be SOURCE_PORT or PIN")
     if request.incast not in tuple(Incast):
@@ -120,7 +120,7 @@ def _collective_problems(one: Collective, rank_count: int | None) -> Iterator[Pr
     if one.kind is not CollectiveKind.CUSTOM and one.size_bytes <= 0:
         yield Problem("bytes", f"must be more than 0 for {one.kind.name}, is {one.size_bytes}")
     yield from _range_problem("bytes", one.size_bytes, min(0, one.size_bytes), 2**64 - 1)
-    yield from _range_problem("qps_per_flow", one.qps_per_flow, 1, MOST_QPS_PER_FLOW)
+    yield from _range_problem("qps_per_flow", one.qps_per_flow, 1, MAX_QPS_PER_FLOW)
     yield from _range_problem("phase", one.phase, 0, 2**32 - 1)
     yield from _member_problems(one, rank_count)
     yield from _pair_problems(one, rank_count)
@@ -194,11 +194,11 @@ def _flow_problems(one: Collective, rank_count: int | None) -> Iterator[Problem]
         yield Problem("qps_per_flow", f"must be 1 where a flow has a fixed udp_source_port, is {one.qps_per_flow}")
     sound = _ends_are_sound(one.flows, rank_count)
     for index, flow in enumerate(one.flows):
-        if sound and 0 <= flow.rate_bps <= MOST_NIC_BPS and not flow.udp_source_port:
+        if sound and 0 <= flow.rate_bps <= MAX_NIC_BPS and not flow.udp_source_port:
             continue
         path = f"flows[{index}]"
         yield from _ends_problems(path, flow.src_rank, flow.dst_rank, rank_count)
-        yield from _range_problem(f"{path}.rate_bps", flow.rate_bps, 0, MOST_NIC_BPS)
+        yield from _range_problem(f"{path}.rate_bps", flow.rate_bps, 0, MAX_NIC_BPS)
         if flow.udp_source_port and not LOWEST_FIXED_PORT <= flow.udp_source_port <= HIGHEST_FIXED_PORT:
             ports = f"{LOWEST_FIXED_PORT} to {HIGHEST_FIXED_PORT}, or 0 for the controller's choice"
             yield Problem(f"{path}.udp_source_port", f"must be from {ports}, is {flow.udp_source_port}")

@@ -2,13 +2,13 @@
 
     HeddleError
     ├── InputError          malformed, unknown or past a limit: exit 2, INVALID_ARGUMENT
-    ├── NotFound            no such job or flow: exit 2, NOT_FOUND
-    ├── AlreadyExists       the id or the pinned tuple is taken: exit 1, ALREADY_EXISTS
-    ├── BudgetExceeded      a switch's rule budget or a quota: exit 3, RESOURCE_EXHAUSTED
-    ├── NoAdmissiblePlan    sound input, no plan: exit 3, FAILED_PRECONDITION
-    ├── InUse               something else still needs it: exit 1, FAILED_PRECONDITION
+    ├── NotFoundError            no such job or flow: exit 2, NOT_FOUND
+    ├── AlreadyExistsError       the id or the pinned tuple is taken: exit 1, ALREADY_EXISTS
+    ├── BudgetExceededError      a switch's rule budget or a quota: exit 3, RESOURCE_EXHAUSTED
+    ├── NoAdmissiblePlanError    sound input, no plan: exit 3, FAILED_PRECONDITION
+    ├── InUseError               something else still needs it: exit 1, FAILED_PRECONDITION
     ├── Unavailable         a switch or the controller does not answer: exit 1, UNAVAILABLE
-    └── EnvironmentFault    this machine lacks something: exit 1; the message says what to run
+    └── PrerequisiteError    this machine lacks something: exit 1; the message says what to run
 
 "No admissible plan" is a value (`Infeasible`) inside the core; it becomes an error only where it is told.
 """
@@ -30,35 +30,35 @@ class InputError(HeddleError):
         self.problems = problems
 
 
-class NotFound(HeddleError):
+class NotFoundError(HeddleError):
     """What was asked for does not exist."""
 
     exit_status = 2
 
 
-class AlreadyExists(HeddleError):
+class AlreadyExistsError(HeddleError):
     """The id or the pinned tuple is in use with something else."""
 
 
-class BudgetExceeded(HeddleError):
+class BudgetExceededError(HeddleError):
     """A switch's rule budget or a tenant's quota would be passed."""
 
     exit_status = 3
 
 
-class NoAdmissiblePlan(HeddleError):
+class NoAdmissiblePlanError(HeddleError):
     """Sound input for which no admissible plan exists."""
 
     exit_status = 3
 
 
-class InUse(HeddleError):
+class InUseError(HeddleError):
     """What should go is still needed by something else."""
 
 
-class Unavailable(HeddleError):
+class UnavailableError(HeddleError):
     """A switch or the controller did not answer in time."""
 
 
-class EnvironmentFault(HeddleError):
+class PrerequisiteError(HeddleError):
     """This machine lacks something the program needs; the message names the remedy."""

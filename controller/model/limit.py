@@ -1,17 +1,17 @@
 """The sizes that the program takes on, one place for files, gRPC API and tests. docs/files.md tells them."""
 
-MOST_SWITCHES = 20_000
-MOST_NICS = 1_000_000
-MOST_CABLES = 4_000_000
-MOST_FLOW_PLANS = 2_000_000
-MOST_PORT_NUMBER = 0xFEFF
+MAX_SWITCHES = 20_000
+MAX_NICS = 1_000_000
+MAX_CABLES = 4_000_000
+MAX_FLOW_PLANS = 2_000_000
+MAX_PORT_NUMBER = 0xFEFF
 """OpenFlow 1.3 has 32-bit ports, Open vSwitch hands out 1..0xfeff (ofp-port ranges of lib/ofp-util)."""
-MOST_NIC_BPS = 4 * 10**12
+MAX_NIC_BPS = 4 * 10**12
 """So that the demands of all flow plans together stay below 2^63."""
-MOST_CABLE_BPS = 10**15
-MOST_LEASE_MS = 2**63 - 1
-MOST_GPU_MILLI = 1_000_000
-MOST_QPS_PER_FLOW = 16
-MOST_PRIORITY = 7
+MAX_CABLE_BPS = 10**15
+MAX_LEASE_MS = 2**63 - 1
+MAX_GPU_MILLI = 1_000_000
+MAX_QPS_PER_FLOW = 16
+MAX_PRIORITY = 7
 LOWEST_FIXED_PORT = 49152
 HIGHEST_FIXED_PORT = 65535

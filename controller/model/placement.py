@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 from controller.model.admission import Problem, shape_problems
 from controller.model.job import Collective, JobRequest
-from controller.model.limit import MOST_GPU_MILLI
+from controller.model.limit import MAX_GPU_MILLI
 
 WHOLE_GPU_MILLI = 1000
-MOST_RANKS = 1_000_000
+MAX_RANKS = 1_000_000
 SUGGESTIONS_UNLESS_TOLD = 3
-MOST_SUGGESTIONS = 16
+MAX_SUGGESTIONS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class Shape:
     @property
     def most(self) -> int:
         """Return how many suggestions to give at most."""
-        return min(self.max_suggestions or SUGGESTIONS_UNLESS_TOLD, MOST_SUGGESTIONS)
+        return min(self.max_suggestions or SUGGESTIONS_UNLESS_TOLD, MAX_SUGGESTIONS)
 
     def on(self, nics: tuple[str, ...]) -> JobRequest:
         """Return the job on these NICs, in rank order, as it may be submitted under a name of its own."""
@@ -64,10 +64,10 @@ def placement_problems(shape: Shape) -> tuple[Problem, ...]:
 def _problems(shape: Shape) -> Iterator[Problem]:
     if shape.ranks < 1:
         yield Problem("ranks", f"must be at least 1, is {shape.ranks}: how many ranks look for a place")
-    if shape.ranks > MOST_RANKS:
-        yield Problem("ranks", f"must be at most {MOST_RANKS:,}, is {shape.ranks}")
-    if not 0 <= shape.gpu_milli <= MOST_GPU_MILLI:
-        yield Problem("gpu_milli", f"must be from 0 to {MOST_GPU_MILLI}, is {shape.gpu_milli}")
+    if shape.ranks > MAX_RANKS:
+        yield Problem("ranks", f"must be at most {MAX_RANKS:,}, is {shape.ranks}")
+    if not 0 <= shape.gpu_milli <= MAX_GPU_MILLI:
+        yield Problem("gpu_milli", f"must be from 0 to {MAX_GPU_MILLI}, is {shape.gpu_milli}")
     if not 0 <= shape.max_suggestions < 2**32:
         yield Problem("max_suggestions", f"must be from 0 to {2**32 - 1}, is {shape.max_suggestions}")
     whoever = JobRequest(job_id="suggestion", ranks=(), collectives=shape.collectives)

@@ -4,7 +4,7 @@ A socket needs no network: processes in other network namespaces of one machine 
 """
 
 UNIX = "unix:"
-MOST_PATH_BYTES = 107
+MAX_PATH_BYTES = 107
 """A socket's path has 108 bytes, the last of them zero (unix(7))."""
 
 
@@ -17,7 +17,7 @@ def is_address_port(text: str) -> bool:
 def is_socket(text: str) -> bool:
     """Say whether a text is unix:/PATH, absolute and short enough for the kernel."""
     path = text.removeprefix(UNIX)
-    return text.startswith(UNIX) and path.startswith("/") and "\0" not in path and len(path.encode()) <= MOST_PATH_BYTES
+    return text.startswith(UNIX) and path.startswith("/") and "\0" not in path and len(path.encode()) <= MAX_PATH_BYTES
 
 
 def split_address(text: str) -> tuple[str, int]:

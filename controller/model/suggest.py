@@ -7,8 +7,8 @@ import difflib
 from collections.abc import Iterable
 from itertools import islice
 
-MOST_CANDIDATES = 2_000
-MOST_NAMES = 100_000
+MAX_CANDIDATES = 2_000
+MAX_NAMES = 100_000
 LONGEST_WORD = 200
 
 
@@ -17,10 +17,10 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     if len(word) > LONGEST_WORD:
         return None
     candidates: list[str] = []
-    for name in islice(known, MOST_NAMES):
+    for name in islice(known, MAX_NAMES):
         if abs(len(name) - len(word)) <= 2 or name.startswith(word):
             candidates.append(name)
-            if len(candidates) > MOST_CANDIDATES:
+            if len(candidates) > MAX_CANDIDATES:
                 return None
     found = difflib.get_close_matches(word, candidates, n=1, cutoff=0.6)
     return found[0] if found else None

@@ -16,7 +16,7 @@ from controller.model.health import Health
 from controller.planner.jit import Flags, Ints, kernel
 
 NO_LINK = -1
-MOST_HOPS = 4
+MAX_HOPS = 4
 """A path goes up at most two tiers and down two."""
 
 
@@ -87,7 +87,7 @@ class Topology:
     @cached_property
     def reach_when_whole(self) -> Flags | None:
         """Return `Live.reach` of the fabric with everything up."""
-        return _reach(self, np.ones(self.cables, dtype=np.bool_), MOST_REACH // 50)
+        return _reach(self, np.ones(self.cables, dtype=np.bool_), MAX_REACH // 50)
 
     def mirrored(self, hops: Ints) -> Ints:
         """Return the same paths walked from the destination: rows of links, padded at the end."""
@@ -128,7 +128,7 @@ def topology_of(fabric: Fabric) -> Topology:
     return topology
 
 
-MOST_REACH = 200_000_000
+MAX_REACH = 200_000_000
 """The largest table of cables times leaves that is worth filling to sharpen a bound; half that work is a second."""
 
 
@@ -165,7 +165,7 @@ class Live:
         """
         if self.whole:
             return self.topology.reach_when_whole
-        return _reach(self.topology, self.links[: self.topology.cables], MOST_REACH)
+        return _reach(self.topology, self.links[: self.topology.cables], MAX_REACH)
 
 
 def _reach(topology: Topology, alive: Flags, most: int) -> Flags | None:

@@ -15,7 +15,7 @@ from controller.planner.jit import Floats, Ints
 from controller.planner.proof.fluid import layers_of, max_min_rates
 from controller.planner.proof.loads import link_places
 
-MOST_FILLINGS = 100_000_000
+MAX_FILLINGS = 100_000_000
 """How often flows may be given a new rate in one simulation: a few minutes of work."""
 
 
@@ -43,7 +43,7 @@ def completion_times(
     most_bps: Floats | None = None,
     slots: Ints | None = None,
     tolerance: float = 0.0,
-    most_fillings: int = MOST_FILLINGS,
+    most_fillings: int = MAX_FILLINGS,
 ) -> Completions:
     """Simulate flows over given links and return when each is done.
 

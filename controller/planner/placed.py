@@ -7,7 +7,7 @@ import numpy as np
 
 from controller.model.job import JobRequest
 from controller.model.plan import JobFlows
-from controller.planner.clos import MOST_HOPS, NO_LINK, Topology
+from controller.planner.clos import MAX_HOPS, NO_LINK, Topology
 from controller.planner.expand import Flows, expand, joined
 from controller.planner.flow_table import FlowTable, join_hops
 from controller.planner.jit import Ints
@@ -58,7 +58,7 @@ def paths_of(topology: Topology, number: int, placed: Placed) -> Paths:
 
 def _hops_of(topology: Topology, paths: Sequence[Sequence[str]]) -> Ints:
     """Return the switch-to-switch links of paths given by link ids, a row each."""
-    hops = np.full((len(paths), MOST_HOPS), NO_LINK, dtype=np.int64)
+    hops = np.full((len(paths), MAX_HOPS), NO_LINK, dtype=np.int64)
     for row, links in enumerate(paths):
         inner = [topology.link_index[link] for link in links[1:-1]]
         hops[row, : len(inner)] = inner
@@ -82,5 +82,5 @@ def joined_paths(parts: Sequence[Paths], topology: Topology) -> Paths:
 
 def no_paths(flows: Flows) -> Paths:
     """Return the paths of no flow at all, the columns like those of `flows`."""
-    ports, hops = flows.job[:0], np.empty((0, MOST_HOPS), dtype=np.int64)
+    ports, hops = flows.job[:0], np.empty((0, MAX_HOPS), dtype=np.int64)
     return Paths(flows=flows.rows(slice(0)), hops=hops, ports=ports, reverse_hops=hops, reverse_ports=ports)

@@ -6,8 +6,8 @@ from controller.planner.clos import Live, Topology
 from controller.planner.expand import Flows
 from controller.planner.jit import Flags, Ints
 
-MOST_NAMED = 3
-MOST_FLOWS_NAMED = 5
+MAX_NAMED = 3
+MAX_FLOWS_NAMED = 5
 
 
 def flow_id(job_ids: list[str], flows: Flows, row: int) -> str:
@@ -49,11 +49,11 @@ def no_path(topology: Topology, live: Live, job_ids: list[str], flows: Flows, ho
 
 
 def _told_flows(job_ids: list[str], flows: Flows, rows: Ints) -> str:
-    named = [flow_id(job_ids, flows, int(row)) for row in rows[: MOST_FLOWS_NAMED + 1]]
-    return f"{len(rows)} flow(s) have no path, {_listed(named, len(rows), MOST_FLOWS_NAMED)}"
+    named = [flow_id(job_ids, flows, int(row)) for row in rows[: MAX_FLOWS_NAMED + 1]]
+    return f"{len(rows)} flow(s) have no path, {_listed(named, len(rows), MAX_FLOWS_NAMED)}"
 
 
-def _listed(names: list[str], count: int | None = None, most: int = MOST_NAMED) -> str:
+def _listed(names: list[str], count: int | None = None, most: int = MAX_NAMED) -> str:
     """Write the first names, and how many more there are."""
     more = (len(names) if count is None else count) - most
     return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from controller.model.health import Health
-from controller.planner.clos import MOST_HOPS, NO_LINK, Live, Topology
+from controller.planner.clos import MAX_HOPS, NO_LINK, Live, Topology
 from controller.planner.exact.equal import Coloured, coloured_paths
 from controller.planner.exact.shape import Shape, shape_of
 from controller.planner.expand import Flows
@@ -23,7 +23,7 @@ from controller.planner.search.balance import balanced_paths
 from controller.planner.search.regular import regular_paths
 from controller.planner.search.segments import Segments, segments_of
 
-MOST_SETS_AGAIN = 64
+MAX_SETS_AGAIN = 64
 """With more sets than this each is routed once only: the work must stay linear."""
 ROUNDS_AGAIN = 2
 
@@ -66,7 +66,7 @@ class Router:
         `bundle` is -1 for a flow that goes its own way.
         """
         if not len(flows):
-            return np.empty((0, MOST_HOPS), dtype=np.int64)
+            return np.empty((0, MAX_HOPS), dtype=np.int64)
         links = 2 * self.topology.cables
         if not self.live.whole:
             # Load there is left over from jobs that wait for their new paths: it must not hide the live maximum.
@@ -74,7 +74,7 @@ class Router:
         placed, bundled = np.zeros(links), bool((bundle >= 0).any())
         everybody = (priority == priority[0]).all()
         levels = [int(priority[0])] if everybody else sorted(set(priority.tolist()), reverse=True)
-        hops = np.full((0 if everybody else len(flows), MOST_HOPS), NO_LINK, dtype=np.int64)
+        hops = np.full((0 if everybody else len(flows), MAX_HOPS), NO_LINK, dtype=np.int64)
         for level in levels:
             rows = np.arange(len(flows)) if everybody else np.flatnonzero(priority == level)
             part = flows if everybody else flows.rows(rows)
@@ -105,12 +105,12 @@ class Router:
         batches = _batches(flows)
         if len(batches) == 1:
             return self._batch(flows, base, bundle, given)
-        hops = np.full((len(flows), MOST_HOPS), NO_LINK, dtype=np.int64)
+        hops = np.full((len(flows), MAX_HOPS), NO_LINK, dtype=np.int64)
         loads: list[Floats] = []
         for batch in batches:
             hops[batch] = self._batch(flows.rows(batch), base + sum(loads, np.zeros(len(base))), bundle[batch], given)
             loads.append(heaviest_phases(flows.rows(batch), hops[batch], len(base)))
-        if len(batches) <= MOST_SETS_AGAIN:
+        if len(batches) <= MAX_SETS_AGAIN:
             self._again(flows, hops, batches, loads, base, bundle, given)
         return hops
 
@@ -135,7 +135,7 @@ class Router:
         layers = _layers(flows)
         if len(layers) == 1:
             return self._bundled(flows, base, bundle, given)
-        hops = np.full((len(flows), MOST_HOPS), NO_LINK, dtype=np.int64)
+        hops = np.full((len(flows), MAX_HOPS), NO_LINK, dtype=np.int64)
         for layer in layers:
             hops[layer] = self._bundled(flows.rows(layer), base, bundle[layer], given)
         return hops
@@ -152,11 +152,11 @@ class Router:
         demand = np.zeros(len(first), dtype=np.int64)
         np.add.at(demand, member, flows.demand_bps)
         known = np.array([int(key[row]) in given for row in first.tolist()], dtype=np.bool_)
-        hops = np.full((len(first), MOST_HOPS), NO_LINK, dtype=np.int64)
+        hops = np.full((len(first), MAX_HOPS), NO_LINK, dtype=np.int64)
         for item in np.flatnonzero(known).tolist():
             hops[item] = given[int(key[first[item]])]
         taken = base.copy()
-        for column in range(MOST_HOPS):
+        for column in range(MAX_HOPS):
             on = known & (hops[:, column] >= 0)
             np.add.at(taken, hops[on, column], demand[on])
         hops[~known] = self._layer(flows.rows(first[~known]), demand[~known], taken)
@@ -168,13 +168,13 @@ class Router:
         topology = self.topology
         source, target = topology.nic_leaf[flows.src_nic], topology.nic_leaf[flows.dst_nic]
         if not (source != target).any():
-            return np.full((len(flows), MOST_HOPS), NO_LINK, dtype=np.int64)
+            return np.full((len(flows), MAX_HOPS), NO_LINK, dtype=np.int64)
         equal = bool((demand == demand[0]).all())
         coloured = self._coloured(source, target) if equal else None
         if coloured is not None and coloured.optimal and not base.any():
             return coloured.hops
         apart = np.flatnonzero(source != target)
-        hops = np.full((len(flows), MOST_HOPS), NO_LINK, dtype=np.int64)
+        hops = np.full((len(flows), MAX_HOPS), NO_LINK, dtype=np.int64)
         demand, source, target = demand[apart], source[apart], target[apart]
 
         shape, leaves = self._built_shape

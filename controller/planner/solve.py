@@ -66,7 +66,7 @@ def solve(
 
     The same input gives the same plan; work is limited in steps. `solve_ns`, `install_ns`, `flows_moved` and the
     rule counts of the certificate are left to whoever knows them. Raises InputError for a rank that is no NIC and
-    AlreadyExists where a (source, destination, port) is pinned twice. Where the new flows' paths are chosen already, as
+    AlreadyExistsError where a (source, destination, port) is pinned twice. Where the new flows' paths are chosen already, as
     by a session, `hops` has a row for each.
     """
     drafted = draft(fabric, requests, health=health, kept=kept, hops=hops)

@@ -4,12 +4,12 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 
-MOST_TABLE_REQUESTS = 4
+MAX_TABLE_REQUESTS = 4
 """Of one gateway at a time; each is some ten megabytes on their way."""
-MOST_PARTS_WAITING = 64
+MAX_PARTS_WAITING = 64
 
 
-class TooManyRequests(Exception):
+class TooManyRequestsError(Exception):
     """The gateway is asked for its tables too often at a time."""
 
 
@@ -78,12 +78,12 @@ class Gateways:
             session.wake.set()
 
     def ask_tables(self, gateway_id: str) -> tuple[Session, int, asyncio.Queue[Any]]:
-        """Ask a gateway for its tables; raises KeyError where it is not attached, TooManyRequests."""
+        """Ask a gateway for its tables; raises KeyError where it is not attached, TooManyRequestsError."""
         session = self.by_id[gateway_id]
-        if len(session.answers) >= MOST_TABLE_REQUESTS:
-            raise TooManyRequests(f"gateway {gateway_id} is sending its tables {MOST_TABLE_REQUESTS} times already")
+        if len(session.answers) >= MAX_TABLE_REQUESTS:
+            raise TooManyRequestsError(f"gateway {gateway_id} is sending its tables {MAX_TABLE_REQUESTS} times already")
         request, self._next_request = self._next_request, self._next_request + 1
-        answers: asyncio.Queue[Any] = asyncio.Queue(MOST_PARTS_WAITING)
+        answers: asyncio.Queue[Any] = asyncio.Queue(MAX_PARTS_WAITING)
         session.answers[request] = answers
         session.asked.append(request)
         session.wake.set()

@@ -26,7 +26,7 @@ from controller.model.effect import (
     Solve,
     TopologyChanged,
 )
-from controller.model.error import BudgetExceeded, HeddleError
+from controller.model.error import BudgetExceededError, HeddleError
 from controller.model.event import Event, Installed, InstallFailed, RulesRead, Solved, Suggested, Tick
 from controller.model.plan import JobPlan
 from controller.runtime.gateways import Gateways
@@ -88,7 +88,7 @@ class Loop:
         self._answers[reply] = answer
         try:
             if not self.post(make(reply)):
-                raise BudgetExceeded("the controller's inbox is full; try again in a moment")
+                raise BudgetExceededError("the controller's inbox is full; try again in a moment")
             return await answer
         finally:
             del self._answers[reply]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from controller.model.effect import Note
-from controller.model.error import Unavailable
+from controller.model.error import UnavailableError
 from controller.model.log_event import NOTE, LogEvent
 from controller.runtime.watch import Newest, Watchers
 from telemetry.detection.signal import Signal
@@ -87,14 +87,14 @@ class Telemetry:
     def required(self) -> "Telemetry":
         """Return this; raises Unavailable where no collector runs."""
         if not self.configured:
-            raise Unavailable(HOW_TO_CONFIGURE)
+            raise UnavailableError(HOW_TO_CONFIGURE)
         return self
 
     def newest(self) -> TelemetryTick:
         """Return the newest tick; raises Unavailable while there is none."""
         tick = self.required().ticks.value
         if tick is None:
-            raise Unavailable("telemetry has just started and knows nothing yet; try again in a few seconds")
+            raise UnavailableError("telemetry has just started and knows nothing yet; try again in a few seconds")
         return tick
 
     def recent(self) -> tuple[LogEvent, ...]:

@@ -10,7 +10,7 @@ MAX_WAITING = 256
 MAX_WATCHERS = 1024
 
 
-class TooManyWatchers(Exception):
+class TooManyWatchersError(Exception):
     """The limit on watchers is reached."""
 
 
@@ -45,9 +45,9 @@ class Watchers(Generic[News]):
         self._count = 0
 
     def open(self, key: str) -> Watch[News]:
-        """Start a reader; raises TooManyWatchers past the limit."""
+        """Start a reader; raises TooManyWatchersError past the limit."""
         if self._count >= MAX_WATCHERS:
-            raise TooManyWatchers(f"{MAX_WATCHERS} watchers are open already")
+            raise TooManyWatchersError(f"{MAX_WATCHERS} watchers are open already")
         watch: Watch[News] = Watch()
         self._by_key.setdefault(key, set()).add(watch)
         self._count += 1

@@ -13,7 +13,7 @@ from controller.model.rule import Change, Step
 from controller.runtime.ports import InstallError
 from controller.southbound.batch import Batch
 from controller.southbound.codec.templates import encoded
-from controller.southbound.pending import RequestRefused, SessionClosed
+from controller.southbound.pending import RequestRejectedError, SessionClosedError
 from controller.southbound.session import Session
 
 MESSAGES_PER_TURN = 2000
@@ -46,7 +46,7 @@ class Installer:
         try:
             await self._write(session, batch)
             await session.barrier()
-        except (SessionClosed, RequestRefused) as why:
+        except (SessionClosedError, RequestRejectedError) as why:
             batch.fail(str(why))
         except TimeoutError:
             batch.fail("no answer to a barrier in time")

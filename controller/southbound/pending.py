@@ -8,7 +8,7 @@ import asyncio
 from dataclasses import dataclass, field
 from struct import Struct
 
-from controller.southbound.codec.check import Malformed
+from controller.southbound.codec.check import MalformedMessageError
 from controller.southbound.codec.decode import ErrorReply
 from controller.southbound.codec.wire import MAX_XID, MessageType, MultipartType, type_name
 
@@ -19,11 +19,11 @@ _MULTIPART = Struct("!HH").unpack_from
 _MORE = 1
 
 
-class SessionClosed(Exception):
+class SessionClosedError(Exception):
     """The session ended while something waited for it."""
 
 
-class RequestRefused(Exception):
+class RequestRejectedError(Exception):
     """The switch answered a request with an error."""
 
     def __init__(self, error: ErrorReply) -> None:
@@ -71,7 +71,7 @@ class PendingRequests:
         if request is None or request.future.done():
             return False
         if kind != request.kind:
-            raise Malformed(f"{type_name(kind)} in answer to a request for {request.kind.name}")
+            raise MalformedMessageError(f"{type_name(kind)} in answer to a request for {request.kind.name}")
         request.parts.append(message)
         if kind == MessageType.MULTIPART_REPLY and self._more_to_come(request, message):
             return True
@@ -81,10 +81,12 @@ class PendingRequests:
     def _more_to_come(self, request: _Request, message: bytes) -> bool:
         body, flags = _MULTIPART(message, 8)
         if body != request.body:
-            raise Malformed(f"MULTIPART_REPLY: body type {body} in answer to a request for {request.body!r}", 8)
+            raise MalformedMessageError(
+                f"MULTIPART_REPLY: body type {body} in answer to a request for {request.body!r}", 8
+            )
         request.size_bytes += len(message) + PART_OVERHEAD_BYTES
         if request.size_bytes > MAX_MULTIPART_BYTES:
-            raise Malformed(f"MULTIPART_REPLY: more than {MAX_MULTIPART_BYTES} bytes")
+            raise MalformedMessageError(f"MULTIPART_REPLY: more than {MAX_MULTIPART_BYTES} bytes")
         return bool(flags & _MORE)
 
     def refuse(self, xid: int, error: ErrorReply) -> bool:
@@ -92,13 +94,13 @@ class PendingRequests:
         request = self._requests.get(xid)
         if request is None or request.future.done():
             return False
-        request.future.set_exception(RequestRefused(error))
+        request.future.set_exception(RequestRejectedError(error))
         return True
 
     def close(self, reason: str) -> None:
         """Tell everybody who waits that nothing will come."""
         for request in self._requests.values():
             if not request.future.done():
-                request.future.set_exception(SessionClosed(reason))
+                request.future.set_exception(SessionClosedError(reason))
                 request.future.exception()  # retrieved: whoever waited may be gone already
         self._requests.clear()

@@ -14,8 +14,8 @@ from controller.runtime.ports import InstallError
 from controller.southbound.codec import encode
 from controller.southbound.codec.decode import Features, Port
 from controller.southbound.install import Installer
-from controller.southbound.pending import RequestRefused, SessionClosed
-from controller.southbound.session import Refused, Session, State
+from controller.southbound.pending import RequestRejectedError, SessionClosedError
+from controller.southbound.session import Session, SessionRejectedError, State
 from controller.southbound.settings import SouthboundSettings
 
 _LOG = logging.getLogger("heddle.southbound")
@@ -100,7 +100,7 @@ class OpenFlowServer:
         session = self._session_of(switch_id)
         try:
             return await session.read_rules()
-        except (SessionClosed, RequestRefused, TimeoutError) as why:
+        except (SessionClosedError, RequestRejectedError, TimeoutError) as why:
             raise InstallError(switch_id, f"its rules could not be read: {why or 'no answer'}") from why
 
     async def flow_statistics(self, switch_id: str) -> list[tuple[FlowRule, int, int]]:
@@ -108,7 +108,7 @@ class OpenFlowServer:
         session = self._session_of(switch_id)
         try:
             return [(rule, packets, octets) for rule, packets, octets in await session.read_flows()]
-        except (SessionClosed, RequestRefused, TimeoutError) as why:
+        except (SessionClosedError, RequestRejectedError, TimeoutError) as why:
             raise InstallError(switch_id, f"its counters could not be read: {why or 'no answer'}") from why
 
     def sessions(self) -> Mapping[str, Session]:
@@ -126,22 +126,22 @@ class OpenFlowServer:
     # what sessions tell
 
     def connected(self, session: Session) -> None:
-        """Take a connection, or raise Refused where there are too many."""
+        """Take a connection, or raise SessionRejectedError where there are too many."""
         if len(self._connections) >= self._settings.max_connections:
-            raise Refused(f"{self._settings.max_connections} connections are open: no more are taken")
+            raise SessionRejectedError(f"{self._settings.max_connections} connections are open: no more are taken")
         self._connections.add(session)
 
     async def admit(self, session: Session, features: Features) -> str:
-        """Name the switch, or raise Refused. A connected switch of the same datapath id is probed first."""
+        """Name the switch, or raise SessionRejectedError. A connected switch of the same datapath id is probed first."""
         datapath_id = features.datapath_id
         switch_id = self._known(datapath_id)
         if switch_id is None:
-            raise Refused(f"datapath id {datapath_id:#x} is none of this fabric's switches")
+            raise SessionRejectedError(f"datapath id {datapath_id:#x} is none of this fabric's switches")
         if features.auxiliary_id:
-            raise Refused("auxiliary connections are not used")
+            raise SessionRejectedError("auxiliary connections are not used")
         while (older := self._claims.get(datapath_id)) is not None:
             if await older.answers_within(self._settings.probe_timeout_s):
-                raise Refused(f"datapath id {datapath_id:#x} is in use by {older.peer}, which answers")
+                raise SessionRejectedError(f"datapath id {datapath_id:#x} is in use by {older.peer}, which answers")
             older.close(f"{session.peer} came with the same datapath id, and this session did not answer a probe")
         self._claims[datapath_id] = session
         return switch_id

@@ -16,10 +16,10 @@ from typing import ClassVar, Protocol
 from controller.model.rule import SwitchRules
 from controller.southbound.batch import Batch
 from controller.southbound.codec import decode, readback, wire
-from controller.southbound.codec.check import Malformed
+from controller.southbound.codec.check import MalformedMessageError
 from controller.southbound.codec.wire import ControllerRole, MessageType, MultipartType
 from controller.southbound.liveness import Liveness, Verdict
-from controller.southbound.pending import PendingRequests, RequestRefused, SessionClosed
+from controller.southbound.pending import PendingRequests, RequestRejectedError, SessionClosedError
 from controller.southbound.settings import SouthboundSettings
 from controller.southbound.transport import MessageTransport
 
@@ -38,7 +38,7 @@ class State(Enum):
     CLOSED = "closed"
 
 
-class Refused(Exception):
+class SessionRejectedError(Exception):
     """This switch is not wanted here; the text says why."""
 
 
@@ -55,10 +55,10 @@ class Owner(Protocol):
     """Whoever holds the sessions together."""
 
     def connected(self, session: "Session") -> None:
-        """A connection stands; raises Refused where it is one too many."""
+        """A connection stands; raises SessionRejectedError where it is one too many."""
 
     async def admit(self, session: "Session", features: decode.Features) -> str:
-        """Return the switch's id, or raise Refused."""
+        """Return the switch's id, or raise SessionRejectedError."""
 
     def ready(self, session: "Session", installed: SwitchRules) -> None:
         """The handshake is over."""
@@ -117,7 +117,7 @@ class Session:
         self.peer = peer
         try:
             self._owner.connected(self)
-        except Refused as why:
+        except SessionRejectedError as why:
             self.close(str(why))
             return
         self.transport.write(wire.HELLO)
@@ -127,7 +127,7 @@ class Session:
     def received(self, kind: int, xid: int, message: bytes) -> None:
         """Handle one checked message."""
         if self.state is State.HELLO and kind not in (MessageType.HELLO, MessageType.ERROR):
-            raise Malformed(f"{wire.type_name(kind)} before HELLO")
+            raise MalformedMessageError(f"{wire.type_name(kind)} before HELLO")
         handle = self._HANDLERS.get(kind)
         if handle is not None:
             handle(self, xid, message)
@@ -160,11 +160,11 @@ class Session:
             self._owner.ready(self, installed)
         except TimeoutError:
             self.close(f"the handshake took too long: still waiting for {self._phase}")
-        except Refused as why:
+        except SessionRejectedError as why:
             self.close(str(why))
-        except (Malformed, RequestRefused) as why:
+        except (MalformedMessageError, RequestRejectedError) as why:
             self.close(f"{self._phase}: {why}")
-        except SessionClosed:
+        except SessionClosedError:
             pass
         except Exception as fault:
             _LOG.exception("a fault of the controller in a handshake")
@@ -194,21 +194,21 @@ class Session:
         request = wire.role_request(ControllerRole.MASTER, generation)
         try:
             await self._ask_one(request, MessageType.ROLE_REPLY)
-        except RequestRefused as refusal:
+        except RequestRejectedError as refusal:
             if (refusal.error.type, refusal.error.code) != decode.ROLE_STALE:
                 raise
             question = wire.role_request(ControllerRole.NOCHANGE, 0)
             seen = decode.role(await self._ask_one(question, MessageType.ROLE_REPLY)).generation_id
-            raise Refused(
+            raise SessionRejectedError(
                 f"the switch has obeyed generation {seen} and ours is {generation}: a newer controller has taken over"
             ) from refusal
 
     # requests
 
     async def _ask(self, request: bytes, kind: MessageType, body: MultipartType | None = None) -> list[bytes]:
-        """Send a request and return its reply's messages; raises SessionClosed, RequestRefused, TimeoutError."""
+        """Send a request and return its reply's messages; raises SessionClosedError, RequestRejectedError, TimeoutError."""
         if not self.transport.open:
-            raise SessionClosed("the switch is not connected")
+            raise SessionClosedError("the switch is not connected")
         xid = self._pending.reserve(1)
         answer = self._pending.open(xid, kind, body)
         self.transport.write(wire.with_xid(request, xid))
@@ -230,7 +230,7 @@ class Session:
         try:
             async with asyncio.timeout(seconds):
                 await self._ask(wire.ECHO_REQUEST, MessageType.ECHO_REPLY)
-        except (TimeoutError, SessionClosed, RequestRefused):
+        except (TimeoutError, SessionClosedError, RequestRejectedError):
             return False
         return True
 
@@ -263,7 +263,7 @@ class Session:
 
     def _on_hello(self, _: int, message: bytes) -> None:
         if self.state is not State.HELLO:
-            raise Malformed("a second HELLO")
+            raise MalformedMessageError("a second HELLO")
         if not decode.hello_offers_our_version(message):
             self.close(f"its Hello (version {message[0]}) does not offer OpenFlow 1.3", farewell=wire.INCOMPATIBLE)
             return

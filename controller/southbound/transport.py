@@ -9,7 +9,7 @@ import logging
 from dataclasses import dataclass
 from typing import Protocol
 
-from controller.southbound.codec.check import Malformed, check, check_header
+from controller.southbound.codec.check import MalformedMessageError, check, check_header
 from controller.southbound.codec.wire import HEADER, HEADER_BYTES
 
 _LOG = logging.getLogger("heddle.southbound")
@@ -163,7 +163,7 @@ class MessageTransport(asyncio.Protocol):
         assert callable(call)
         try:
             call(*arguments)
-        except Malformed as fault:
+        except MalformedMessageError as fault:
             self.close(f"malformed: {fault.reason}")
         except Exception as fault:
             _LOG.exception("a fault of the controller while a message was handled")

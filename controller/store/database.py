@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from controller.model.error import EnvironmentFault
+from controller.model.error import PrerequisiteError
 from controller.model.log_event import LogEvent
 from controller.store import schema
 from controller.store.rollups import Rollups
@@ -130,7 +130,7 @@ def _opened(path: Path, retention: Retention) -> sqlite3.Connection:
     try:
         return _connected(path, retention)
     except sqlite3.OperationalError as error:
-        raise EnvironmentFault(f"history: {path} cannot be written ({error}); name another file") from None
+        raise PrerequisiteError(f"history: {path} cannot be written ({error}); name another file") from None
     except sqlite3.DatabaseError as error:
         _move_aside(path, error)
         return _connected(path, retention)

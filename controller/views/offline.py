@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from controller.brain.intent import budget_passed, pin_rules_of, rule_counts
 from controller.brain.state import Job, State, wanted
-from controller.model.error import BudgetExceeded
+from controller.model.error import BudgetExceededError
 from controller.model.job import JobRequest
 from controller.model.plan import JobPlan, Plan
 from controller.model.rule import SwitchRules
@@ -19,7 +19,7 @@ class Offline:
     rules: Mapping[str, SwitchRules]
 
 
-def offline(state: State, requests: Sequence[JobRequest], plan: Plan, solve_ns: int) -> Offline | BudgetExceeded:
+def offline(state: State, requests: Sequence[JobRequest], plan: Plan, solve_ns: int) -> Offline | BudgetExceededError:
     """Put a plan for `requests` on the given (fresh) state; returns the refusal where a rule budget is passed."""
     flows_of = {flows.job_id: flows for flows in plan.jobs}
     for number, request in enumerate(requests, start=1):

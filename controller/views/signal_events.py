@@ -22,7 +22,7 @@ _MEASURED = {
 _THRESHOLD = {Kind.DROP: "{:.0f} packets", Kind.SILENT: "{:.1f} s"}
 
 
-MOST_NAMED = 4
+MAX_NAMED = 4
 """So many ports are named in a line on some of a switch's ports."""
 
 
@@ -39,7 +39,7 @@ def signal_events(signals: Iterable[Signal], ports: PortTable, now_unix_ns: int)
         longest = max(those, key=lambda signal: signal.value if raised else -signal.since_unix_ns)
         event = signal_event(longest, now_unix_ns)
         names = ", ".join(signal.port for signal in those)
-        which = f" ({names})" if len(those) < count and len(those) <= MOST_NAMED else ""
+        which = f" ({names})" if len(those) < count and len(those) <= MAX_NAMED else ""
         text = f"{len(those)} of {count} ports{which}: {event.text}"
         yield replace(event, subject=owner, text=text)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from controller.brain.state import Job, State, wanted
 from controller.model.address import ip_text
 from controller.model.admission import quoted
-from controller.model.error import NotFound
+from controller.model.error import NotFoundError
 from controller.model.plan import FlowPlan
 from controller.model.rule import SwitchRules
 from controller.rules.trace import Packet, Trace, trace
@@ -35,7 +35,7 @@ def link_loads_bps(state: State) -> dict[str, int]:
 
 
 def explain(state: State, flow_id: str) -> Explained:
-    """Follow a flow through the rules its switches should hold; raises NotFound."""
+    """Follow a flow through the rules its switches should hold; raises NotFoundError."""
     job, flow = _find(state, flow_id)
     nics = state.fabric.nic_by_id
     packet = Packet.roce(src_ip=nics[flow.src_nic].ip, dst_ip=nics[flow.dst_nic].ip, udp_src=flow.udp_source_port)
@@ -54,7 +54,9 @@ def _find(state: State, flow_id: str) -> tuple[Job, FlowPlan]:
             for flow in job.flows.flows:
                 if flow.flow_id == flow_id:
                     return job, flow
-    raise NotFound(f"flow_id: no flow {quoted(flow_id)}; flows are named JOB/COLLECTIVE/SRC_RANK-DST_RANK/QUEUE_PAIR")
+    raise NotFoundError(
+        f"flow_id: no flow {quoted(flow_id)}; flows are named JOB/COLLECTIVE/SRC_RANK-DST_RANK/QUEUE_PAIR"
+    )
 
 
 class _Wanted(Mapping[str, SwitchRules]):

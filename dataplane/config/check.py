@@ -17,7 +17,7 @@ from dataplane.config.refusal import shown
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 MULTICAST_MAC = 1 << 40
-MOST_NAMED = 5
+MAX_NAMED = 5
 Known = Callable[[IPv4Address], bool]
 Named = tuple[Prefix, str]
 """A prefix and what people call it."""
@@ -66,11 +66,11 @@ def _vpc_lines(vpc: Vpc, is_vtep: Known | None) -> Iterator[str]:
 
 def _counts(vpc: Vpc) -> Iterator[str]:
     for name, count, most in (
-        ("subnets", len(vpc.subnets), limit.MOST_SUBNETS),
-        ("endpoints", len(vpc.endpoints), limit.MOST_ENDPOINTS_OF_A_VPC),
-        ("security_rules", len(vpc.rules), limit.MOST_RULES),
-        ("direct_connects", len(vpc.direct_connects), limit.MOST_DIRECT_CONNECTS),
-        ("floating_ips", len(vpc.floating_ips), limit.MOST_FLOATING_IPS),
+        ("subnets", len(vpc.subnets), limit.MAX_SUBNETS),
+        ("endpoints", len(vpc.endpoints), limit.MAX_ENDPOINTS_OF_A_VPC),
+        ("security_rules", len(vpc.rules), limit.MAX_RULES),
+        ("direct_connects", len(vpc.direct_connects), limit.MAX_DIRECT_CONNECTS),
+        ("floating_ips", len(vpc.floating_ips), limit.MAX_FLOATING_IPS),
     ):
         if count > most:
             yield f"{name}: {count}; at most {most}"
@@ -133,8 +133,8 @@ def _vteps(vpc: Vpc, is_vtep: Known | None) -> Iterator[str]:
     if unknown:
         first, *others = unknown
         count = sum(len(behind[vtep]) for vtep in unknown)
-        named = ", ".join(map(str, others[:MOST_NAMED]))
-        named += f" and {len(others) - MOST_NAMED} more" if len(others) > MOST_NAMED else ""
+        named = ", ".join(map(str, others[:MAX_NAMED]))
+        named += f" and {len(others) - MAX_NAMED} more" if len(others) > MAX_NAMED else ""
         where = f"endpoints[{behind[first][0]}].vtep_ip: {first} is no VTEP that this controller knows"
         others_too = f", nor are {named}" if others else ""
         how_many = f"{count} endpoint{'s' if count > 1 else ''}"
@@ -248,8 +248,8 @@ def new_peering_problems(peering: Peering, by_id: Mapping[str, Vpc], peers: Neig
     for field, vpc in (("vpc_a", peering.a), ("vpc_b", peering.b)):
         if vpc not in by_id:
             yield f"{name}: {field}: there is no vpc {shown(vpc)}"
-        elif len(list(peers.get(vpc, ()))) > limit.MOST_PEERINGS_OF_A_VPC:
-            yield f"{name}: {field}: {vpc} has {limit.MOST_PEERINGS_OF_A_VPC} peerings already, the most that may be"
+        elif len(list(peers.get(vpc, ()))) > limit.MAX_PEERINGS_OF_A_VPC:
+            yield f"{name}: {field}: {vpc} has {limit.MAX_PEERINGS_OF_A_VPC} peerings already, the most that may be"
     if peering.a == peering.b:
         yield f"{name}: vpc_b: a VPC is not its own peer"
     if peering.a == peering.b or peering.a not in by_id or peering.b not in by_id:
@@ -282,8 +282,8 @@ def _around(centre: str, by_id: Mapping[str, Vpc], peers: Neighbours) -> Iterato
 def border_problems(rules: Sequence[BorderRule], vpcs: Iterable[str]) -> Iterator[str]:
     """Check the border's rules."""
     known = {"*", *vpcs}
-    if len(rules) > limit.MOST_BORDER_RULES:
-        yield f"border: rules: {len(rules)}; at most {limit.MOST_BORDER_RULES}"
+    if len(rules) > limit.MAX_BORDER_RULES:
+        yield f"border: rules: {len(rules)}; at most {limit.MAX_BORDER_RULES}"
         return
     for i, rule in enumerate(rules):
         if rule.vpc not in known:

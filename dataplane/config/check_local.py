@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from dataplane.config.addresses import overlap
 from dataplane.config.local import Limits, LocalConfig, Side, Timeouts
 
-MOST_INTERFACES = 16
-LEAST_MTU_BYTES, MOST_MTU_BYTES = 576, 65_535
-MOST_TABLE_ROWS = 1 << 24
-LEAST_RECEIVE_FRAMES, MOST_RECEIVE_FRAMES = 1 << 8, 1 << 16
+MAX_INTERFACES = 16
+LEAST_MTU_BYTES, MAX_MTU_BYTES = 576, 65_535
+MAX_TABLE_ROWS = 1 << 24
+LEAST_RECEIVE_FRAMES, MAX_RECEIVE_FRAMES = 1 << 8, 1 << 16
 MULTICAST = 1 << 40
 
 
@@ -28,9 +28,9 @@ def _all(local: LocalConfig) -> Iterator[str]:
     for name in Limits.__slots__:
         rows = getattr(local.limits, name)
         if name not in ("connections_per_endpoint", "vpc_percent") and (
-            rows < 2 or rows & (rows - 1) or rows > MOST_TABLE_ROWS
+            rows < 2 or rows & (rows - 1) or rows > MAX_TABLE_ROWS
         ):
-            yield f"limits.{name}: {rows} is no power of two from 2 to {MOST_TABLE_ROWS}"
+            yield f"limits.{name}: {rows} is no power of two from 2 to {MAX_TABLE_ROWS}"
     if local.limits.connections_per_endpoint < 1:
         yield f"limits.connections_per_endpoint: {local.limits.connections_per_endpoint} is less than 1"
     if not 1 <= local.limits.vpc_percent <= 100:
@@ -39,13 +39,13 @@ def _all(local: LocalConfig) -> Iterator[str]:
         if getattr(local.timeouts, name) < 1:
             yield f"timeouts.{name}: {getattr(local.timeouts, name)} is less than 1"
     frames = local.receive_frames
-    if not LEAST_RECEIVE_FRAMES <= frames <= MOST_RECEIVE_FRAMES or frames & (frames - 1):
-        yield f"receive_frames: {frames} is no power of two from {LEAST_RECEIVE_FRAMES} to {MOST_RECEIVE_FRAMES}"
+    if not LEAST_RECEIVE_FRAMES <= frames <= MAX_RECEIVE_FRAMES or frames & (frames - 1):
+        yield f"receive_frames: {frames} is no power of two from {LEAST_RECEIVE_FRAMES} to {MAX_RECEIVE_FRAMES}"
 
 
 def _interfaces(local: LocalConfig) -> Iterator[str]:
-    if len(local.interfaces) > MOST_INTERFACES:
-        yield f"interfaces: {len(local.interfaces)}; at most {MOST_INTERFACES}"
+    if len(local.interfaces) > MAX_INTERFACES:
+        yield f"interfaces: {len(local.interfaces)}; at most {MAX_INTERFACES}"
     names = [interface.name for interface in local.interfaces]
     for name in {name for name in names if names.count(name) > 1}:
         yield f"interfaces: {name} is there twice"
@@ -58,8 +58,8 @@ def _interfaces(local: LocalConfig) -> Iterator[str]:
             yield f"{place}: address: one is needed on the {interface.side} side"
         if not 0 < interface.mac < 1 << 48 or interface.mac & MULTICAST:
             yield f"{place}: mac: {interface.mac:#x} is no unicast MAC"
-        if not LEAST_MTU_BYTES <= interface.mtu_bytes <= MOST_MTU_BYTES:
-            yield f"{place}: mtu_bytes: {interface.mtu_bytes} is not within {LEAST_MTU_BYTES} to {MOST_MTU_BYTES}"
+        if not LEAST_MTU_BYTES <= interface.mtu_bytes <= MAX_MTU_BYTES:
+            yield f"{place}: mtu_bytes: {interface.mtu_bytes} is not within {LEAST_MTU_BYTES} to {MAX_MTU_BYTES}"
         if interface.network and interface.router and interface.router not in interface.network:
             yield f"{place}: router: {interface.router} is not in {interface.network}"
 

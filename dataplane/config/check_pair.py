@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataplane.config.local import LocalConfig, PortShare, Side
 from dataplane.config.pair import Mode, PairConfig
 
-LEAST_INTERVAL_MS, MOST_INTERVAL_MS = 10, 10_000
-LEAST_MISSED, MOST_MISSED = 2, 100
+LEAST_INTERVAL_MS, MAX_INTERVAL_MS = 10, 10_000
+LEAST_MISSED, MAX_MISSED = 2, 100
 
 
 def pair_problems(local: LocalConfig, pair: PairConfig) -> Iterator[str]:
@@ -18,10 +18,10 @@ def pair_problems(local: LocalConfig, pair: PairConfig) -> Iterator[str]:
     for number, path in enumerate(pair.paths):
         if path.listen == path.partner:
             yield f"partner.paths[{number}]: {path.listen} is both ends of it"
-    if not LEAST_INTERVAL_MS <= pair.interval_ms <= MOST_INTERVAL_MS:
-        yield f"partner.interval_ms: {pair.interval_ms} is not within {LEAST_INTERVAL_MS} to {MOST_INTERVAL_MS:,}"
-    if not LEAST_MISSED <= pair.missed <= MOST_MISSED:
-        yield f"partner.missed: {pair.missed} is not within {LEAST_MISSED} to {MOST_MISSED}"
+    if not LEAST_INTERVAL_MS <= pair.interval_ms <= MAX_INTERVAL_MS:
+        yield f"partner.interval_ms: {pair.interval_ms} is not within {LEAST_INTERVAL_MS} to {MAX_INTERVAL_MS:,}"
+    if not LEAST_MISSED <= pair.missed <= MAX_MISSED:
+        yield f"partner.missed: {pair.missed} is not within {LEAST_MISSED} to {MAX_MISSED}"
     yield from _taken(local, pair)
     if pair.mode is Mode.ACTIVE_ACTIVE and local.nat_ports == PortShare():
         yield (

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable
 
-MOST_LINES = 20
+MAX_LINES = 20
 LONGEST_SHOWN = 60
 
 
-class Refused(ValueError):
+class ConfigError(ValueError):
     """What was told is malformed, unknown, used twice or past a limit. `problems` holds one line each."""
 
     def __init__(self, problems: Iterable[str]) -> None:
@@ -15,12 +15,12 @@ class Refused(ValueError):
 
 
 def refuse(problems: Iterable[str]) -> None:
-    """Raise Refused with the first problems, if there are any; what is left is counted."""
+    """Raise ConfigError with the first problems, if there are any; what is left is counted."""
     found = list(problems)
-    if len(found) > MOST_LINES:
-        found = [*found[:MOST_LINES], f"and {len(found) - MOST_LINES} more problems"]
+    if len(found) > MAX_LINES:
+        found = [*found[:MAX_LINES], f"and {len(found) - MAX_LINES} more problems"]
     if found:
-        raise Refused(found)
+        raise ConfigError(found)
 
 
 def shown(text: object) -> str:

@@ -11,12 +11,12 @@ from ipaddress import IPv4Address
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from dataplane.config.desired import Desired
 from dataplane.config.network import NetworkConfig, Vpc
-from dataplane.config.refusal import Refused, refuse
+from dataplane.config.refusal import ConfigError, refuse
 from dataplane.config.wire import border_from, border_to, peering_from, peering_to, vpc_from, vpc_to
 
-MOST_UPDATE_BYTES = 1 << 20
+MAX_UPDATE_BYTES = 1 << 20
 """A message is closed once it is larger; a VPC of its own may be larger still."""
-MOST_MESSAGE_BYTES = 64 << 20
+MAX_MESSAGE_BYTES = 64 << 20
 """What the receiver's channel has to take."""
 
 
@@ -43,7 +43,7 @@ def updates(before: Desired | None, after: Desired) -> Iterator[pb.NetworkUpdate
         if had.get(vpc.id) is vpc or had.get(vpc.id) == vpc:
             continue
         written = vpc_to(vpc)
-        if message.vpcs and size + written.ByteSize() > MOST_UPDATE_BYTES:
+        if message.vpcs and size + written.ByteSize() > MAX_UPDATE_BYTES:
             message.more = True
             yield message
             message, size = pb.NetworkUpdate(generation=new.generation), 0
@@ -64,12 +64,12 @@ class Replica:
     def apply(self, message: pb.NetworkUpdate) -> Desired | None:
         """Take a message; return the state where a generation became complete.
 
-        Raises Refused where the message is none that `updates` writes; what was there before stays, and only a whole is
+        Raises ConfigError where the message is none that `updates` writes; what was there before stays, and only a whole is
         taken from then on: the sender takes it that the refused one is there.
         """
         try:
             return self._applied(message)
-        except Refused:
+        except ConfigError:
             self._growing, self._is_behind = None, True
             raise
 
@@ -77,10 +77,10 @@ class Replica:
         if message.whole:
             self._growing, self._vpcs, self._is_behind = Desired(), {}, False
         elif self._is_behind:
-            raise Refused([f"generation {message.generation}: an earlier one was refused; attach anew"])
+            raise ConfigError([f"generation {message.generation}: an earlier one was refused; attach anew"])
         elif self._growing is None:
             if self.desired is None:
-                raise Refused([f"generation {message.generation}: a change came before the whole"])
+                raise ConfigError([f"generation {message.generation}: a change came before the whole"])
             self._growing, self._vpcs = self.desired, {vpc.id: vpc for vpc in self.desired.network.vpcs}
         for vpc in message.deleted_vpcs:
             self._vpcs.pop(vpc, None)
@@ -107,7 +107,7 @@ def _with_lists(desired: Desired, message: pb.NetworkUpdate) -> Desired:
     try:
         gateways = {each.gateway_id: IPv4Address(each.vtep_ip) for each in message.gateways.gateways}
     except ValueError as error:
-        raise Refused([f"gateways: {error}"]) from None
+        raise ConfigError([f"gateways: {error}"]) from None
     return Desired(network=network, gateways=gateways)
 
 

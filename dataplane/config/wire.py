@@ -106,7 +106,7 @@ class _Reader:
 
 
 def vpc_from(message: pb.Vpc) -> Vpc:
-    """Read a VPC; raises Refused."""
+    """Read a VPC; raises ConfigError."""
     read = _Reader(f"vpc {message.id or '?'}")
     vpc = Vpc(
         id=message.id,
@@ -210,7 +210,7 @@ def peering_to(peering: Peering) -> pb.Peering:
 
 
 def border_from(message: pb.Border) -> tuple[BorderRule, ...]:
-    """Read the border's rules; raises Refused."""
+    """Read the border's rules; raises ConfigError."""
     read = _Reader("border")
     found = []
     for i, rule in enumerate(message.rules):

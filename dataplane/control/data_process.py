@@ -31,7 +31,7 @@ from dataplane.gateway.memory.exchange import OUT_WRITTEN, exchange
 from dataplane.gateway.memory.state import State, state_of
 from dataplane.gateway.run import run
 from dataplane.gateway.tables.schema import Tables
-from dataplane.io.fault import PortFault
+from dataplane.io.fault import PortError
 from dataplane.io.frames.layout import KIND, TAP
 from dataplane.io.opening import Backend, OpenPorts, open_ports
 from dataplane.io.settings import PortSettings, RingSizes
@@ -49,7 +49,7 @@ class DataProcess:
     """One life of it."""
 
     def __init__(self, end: socket.socket, start: Start, files: list[int]) -> None:
-        """Map what is shared and open the ports; raises PortFault.
+        """Map what is shared and open the ports; raises PortError.
 
         Args:
             end: of the socket to the control process.
@@ -159,7 +159,7 @@ def main() -> int:
         return 1
     try:
         process = DataProcess(end, start, files)
-    except PortFault as fault:
+    except PortError as fault:
         link.send(end, Failed(reason=str(fault)))
         return 1
     for wanted in (signal.SIGTERM, signal.SIGINT):

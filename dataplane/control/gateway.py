@@ -32,7 +32,7 @@ from dataplane.gateway.tables.schema import Tables
 TICK_S = 0.1
 """How often neighbours are looked after."""
 GLANCE_S = 0.001
-MOST_AT_ONCE = 256
+MAX_AT_ONCE = 256
 """Punted packets that are answered before anything else has its turn."""
 
 log = logging.getLogger("heddle.gateway")
@@ -73,7 +73,7 @@ class Gateway:
         self._publish(tables)
 
     async def start(self) -> Ready:
-        """Start forwarding; raises CannotRun."""
+        """Start forwarding; raises DataProcessError."""
         ready = await self.supervisor.start()
         for notice in ready.notices:
             log.warning(notice)
@@ -180,7 +180,7 @@ class Gateway:
                 self.news.set()
                 with suppress(BlockingIOError):
                     os.eventfd_read(told)
-                while punted := self._punts.read(MOST_AT_ONCE):
+                while punted := self._punts.read(MAX_AT_ONCE):
                     now_ns = time.monotonic_ns()
                     self.send([effect for packet in punted for effect in self.slow.handle(packet, now_ns)])
                     await asyncio.sleep(0)

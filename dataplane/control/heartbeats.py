@@ -14,11 +14,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dataplane.config.pair import PairConfig
-from dataplane.control.pair.beat import MOST_BYTES, decode, encode
+from dataplane.control.pair.beat import MAX_BYTES, decode, encode
 from dataplane.control.pair.duties import terms_of
 from dataplane.control.pair.ownership import Announce, Effect, Ownership, Serve, Tell
 
-_MOST_AT_ONCE = 64
+_MAX_AT_ONCE = 64
 LEAVING_TICKS = 5
 
 
@@ -138,9 +138,9 @@ class Heartbeats:
     def _drain(self, end: object) -> None:
         if not isinstance(end, socket.socket):
             return
-        for _ in range(_MOST_AT_ONCE):
+        for _ in range(_MAX_AT_ONCE):
             try:
-                data = end.recv(MOST_BYTES + 1)
+                data = end.recv(MAX_BYTES + 1)
             except BlockingIOError:
                 return
             except ConnectionRefusedError:

@@ -30,7 +30,7 @@ START_PATIENCE_S = 900.0
 SLOW_START_S = 20.0
 """After this an operator is told what is being waited for."""
 STOP_PATIENCE_S = 3.0
-LEAST_PAUSE_S, MOST_PAUSE_S = 0.1, 5.0
+LEAST_PAUSE_S, MAX_PAUSE_S = 0.1, 5.0
 WELL_AFTER_S = 10.0
 """A data process that ran for so long begins with the shortest pause again."""
 LOOK_S = 0.05
@@ -43,7 +43,7 @@ def _done(arrived: asyncio.Future[None]) -> None:
         arrived.set_result(None)
 
 
-class CannotRun(Exception):
+class DataProcessError(Exception):
     """The data process cannot run on this machine as it was told; one line says why."""
 
 
@@ -121,7 +121,7 @@ class Supervisor:
                 os.eventfd_write(self._wake, 1)
 
     async def start(self) -> Ready:
-        """Start the data process for the first time; raises CannotRun. Tables have to be published before."""
+        """Start the data process for the first time; raises DataProcessError. Tables have to be published before."""
         self.ready = await self._begun()
         return self.ready
 
@@ -137,7 +137,7 @@ class Supervisor:
             self.changed.set()
             if self._stopping.is_set():
                 return
-            pause_s = LEAST_PAUSE_S if loop.time() - since > WELL_AFTER_S else min(2 * pause_s, MOST_PAUSE_S)
+            pause_s = LEAST_PAUSE_S if loop.time() - since > WELL_AFTER_S else min(2 * pause_s, MAX_PAUSE_S)
             self._tell(f"the data process {why}; started again in {pause_s:g} s")
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), pause_s)
@@ -146,7 +146,7 @@ class Supervisor:
             try:
                 self.ready = await self._begun()
                 self.changed.set()
-            except CannotRun as fault:
+            except DataProcessError as fault:
                 self.ready, self._last_words = None, f"cannot start: {fault}"
 
     async def stop(self) -> None:
@@ -172,16 +172,16 @@ class Supervisor:
                 os.close(event)
 
     async def _begun(self) -> Ready:
-        """Start a process and wait until it forwards; raises CannotRun."""
+        """Start a process and wait until it forwards; raises DataProcessError."""
         async with self._beginning:
             if self._stopping.is_set():
-                raise CannotRun("it was stopped")
+                raise DataProcessError("it was stopped")
             if self._tables is None:
-                raise CannotRun("no tables were published")
+                raise DataProcessError("no tables were published")
             try:
                 return await self._begin()
             except OSError as fault:
-                raise CannotRun(fault.strerror or str(fault)) from None
+                raise DataProcessError(fault.strerror or str(fault)) from None
 
     async def _begin(self) -> Ready:
         self.shared.words[:] = 0
@@ -226,7 +226,7 @@ class Supervisor:
         await self._process.wait()
         reason = answer.reason if isinstance(answer, Failed) else await self._how_it_ended()
         self._hang_up()
-        raise CannotRun(reason)
+        raise DataProcessError(reason)
 
     async def _started(self, file: int) -> asyncio.subprocess.Process:
         """Start a process that is given its end of the socket."""

@@ -12,8 +12,8 @@ from typing import Any
 
 from dataplane.config.local import LocalConfig
 
-MOST_MESSAGE_BYTES = 1 << 20
-MOST_FILES = 4
+MAX_MESSAGE_BYTES = 1 << 20
+MAX_FILES = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,18 +73,18 @@ def pair() -> tuple[socket.socket, socket.socket]:
 def send(end: socket.socket, message: Any, files: Sequence[int] = ()) -> None:
     """Send a message; raises OSError where the other end is gone."""
     content = pickle.dumps(message)
-    if len(content) > MOST_MESSAGE_BYTES:
-        raise ValueError(f"a message of {len(content)} bytes; at most {MOST_MESSAGE_BYTES}")
+    if len(content) > MAX_MESSAGE_BYTES:
+        raise ValueError(f"a message of {len(content)} bytes; at most {MAX_MESSAGE_BYTES}")
     socket.send_fds(end, [content], files)
 
 
 def receive(end: socket.socket) -> tuple[Any, list[int]]:
     """Return a message and its files, which are the caller's to close; (None, []) where the other end is gone."""
     try:
-        content, files, flags, _ = socket.recv_fds(end, MOST_MESSAGE_BYTES, MOST_FILES)
+        content, files, flags, _ = socket.recv_fds(end, MAX_MESSAGE_BYTES, MAX_FILES)
     except ConnectionResetError:
         # It ended with a message of ours unread: the kernel tells that first, and then what it had said before.
-        content, files, flags, _ = socket.recv_fds(end, MOST_MESSAGE_BYTES, MOST_FILES)
+        content, files, flags, _ = socket.recv_fds(end, MAX_MESSAGE_BYTES, MAX_FILES)
     if not content:
         return None, []
     if flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC):

@@ -17,7 +17,7 @@ from typing import Protocol
 from dataplane.config.pair import PairConfig
 from dataplane.control.heartbeats import address_of
 from dataplane.control.pair.copying import Collected, Keep, Receiver, Sender, TellAll, Write
-from dataplane.control.pair.stream import NONCE_BYTES, BadStream, Hello
+from dataplane.control.pair.stream import NONCE_BYTES, Hello, RecordStreamError
 
 LOOK_S = 0.005
 """How often new records are looked for where nobody says that there are some."""
@@ -25,7 +25,7 @@ FIRST_RETRY_S, LAST_RETRY_S = 0.1, 2.0
 LOOK_FOR_LIFE_S = 1.0
 """How often a connection without data is looked at."""
 CHUNK_BYTES = 1 << 16
-MOST_VISITORS = 4
+MAX_VISITORS = 4
 """Connections that are listened to at a time; the newest that proves to be the partner's stays."""
 
 log = logging.getLogger(__name__)
@@ -131,7 +131,7 @@ class RecordLinks:
                     writer.transport.abort()
             except (OSError, TimeoutError):
                 pass  # it is away; heartbeats tell of that
-            except BadStream as fault:
+            except RecordStreamError as fault:
                 self._fault("to", fault)
             await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))
             pause_s = min(2 * pause_s, LAST_RETRY_S)
@@ -181,7 +181,7 @@ class RecordLinks:
 
     async def _visit(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
-        if task is None or len(self._visitors) >= MOST_VISITORS:
+        if task is None or len(self._visitors) >= MAX_VISITORS:
             writer.transport.abort()
             return
         self._visitors.add(task)
@@ -189,7 +189,7 @@ class RecordLinks:
             await self._listen(reader, writer, task)
         except (OSError, asyncio.CancelledError):
             pass
-        except BadStream as fault:
+        except RecordStreamError as fault:
             self._fault("from", fault)
         finally:
             self._visitors.discard(task)
@@ -244,7 +244,7 @@ class RecordLinks:
             self.has_copy = complete
             self._told_copied(complete)
 
-    def _fault(self, direction: str, fault: BadStream) -> None:
+    def _fault(self, direction: str, fault: RecordStreamError) -> None:
         self.counters.faults += 1
         log.warning("copies %s %s: %s", direction, self._pair.partner_id, fault)
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 ALIGNMENT = 64
-MOST_DESCRIPTION_BYTES = 1 << 20
+MAX_DESCRIPTION_BYTES = 1 << 20
 _LENGTH_BYTES = 8
 
 Array = NDArray[Any]
@@ -82,7 +82,7 @@ def attach(fd: int) -> Segment:
         raise SegmentError("too short for a segment")
     memory = mmap.mmap(fd, size)
     length = int.from_bytes(memory[:_LENGTH_BYTES], "little")
-    if length > min(size - _LENGTH_BYTES, MOST_DESCRIPTION_BYTES):
+    if length > min(size - _LENGTH_BYTES, MAX_DESCRIPTION_BYTES):
         raise SegmentError("a damaged segment: its description is longer than the file")
     start = _aligned(_LENGTH_BYTES + length)
     try:

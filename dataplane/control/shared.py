@@ -20,7 +20,7 @@ from dataplane.gateway.memory.exchange import Exchange
 from dataplane.jit import Ints
 
 RING_BYTES = 1 << 20
-MOST_VPCS = 1 << 14
+MAX_VPCS = 1 << 14
 """VPCs that are counted one by one."""
 
 
@@ -66,7 +66,7 @@ def make_shared(name: str, ports: int) -> Segment:
         {
             "words": Shape((WORDS,), word),
             "ports": Shape((ports,), PORT_COUNTERS),
-            "vpcs": Shape((MOST_VPCS,), VPC_COUNTERS),
+            "vpcs": Shape((MAX_VPCS,), VPC_COUNTERS),
             "drops": Shape((DROPS,), word),
             "punts": Shape((PUNTS,), word),
             "punt_words": Shape((WORDS_BYTES,), byte),

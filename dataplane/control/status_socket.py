@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 PATIENCE_S = 5.0
-MOST_ANSWER_BYTES = 16 << 20
+MAX_ANSWER_BYTES = 16 << 20
 _SHOW = b"show\n"
 
 
-class GatewayIsSilent(Exception):
+class StatusSocketError(Exception):
     """There is no such gateway, or it does not answer; one line says which."""
 
 
@@ -78,26 +78,26 @@ def _answers(path: Path) -> bool:
 
 
 def ask(path: Path) -> dict[str, Any]:
-    """Return the status of the gateway whose socket this is; raises GatewayIsSilent."""
+    """Return the status of the gateway whose socket this is; raises StatusSocketError."""
     with socket.socket(socket.AF_UNIX) as end:
         end.settimeout(PATIENCE_S)
         answer = bytearray()
         try:
             end.connect(str(path))
             end.sendall(_SHOW)
-            while (piece := end.recv(1 << 16)) and len(answer) <= MOST_ANSWER_BYTES:
+            while (piece := end.recv(1 << 16)) and len(answer) <= MAX_ANSWER_BYTES:
                 answer += piece
         except FileNotFoundError:
             running = ", ".join(sorted(one.stem for one in path.parent.glob("*.sock"))) or "none"
-            raise GatewayIsSilent(
+            raise StatusSocketError(
                 f"no gateway {path.stem} runs here (there is no {path}); running: {running}"
             ) from None
         except OSError as error:
-            raise GatewayIsSilent(f"gateway {path.stem} does not answer at {path}: {error}") from None
+            raise StatusSocketError(f"gateway {path.stem} does not answer at {path}: {error}") from None
     try:
         found = json.loads(answer)
     except ValueError:
         found = None
     if not isinstance(found, dict):
-        raise GatewayIsSilent(f"gateway {path.stem} did not say anything sensible at {path}")
+        raise StatusSocketError(f"gateway {path.stem} did not say anything sensible at {path}")
     return found

@@ -15,7 +15,7 @@ from dataplane.jit import Grid, Ints
 
 OUTCOMES = 8
 NO_NODE = -1
-MOST_NODES = 64
+MAX_NODES = 64
 
 
 class GraphArrays(NamedTuple):
@@ -79,8 +79,8 @@ def arrays_of(graph: Graph) -> GraphArrays:
     nodes = {node.name: node for node in graph.nodes}
     if len(nodes) != len(graph.nodes):
         raise ValueError("two nodes have the same name")
-    if len(nodes) > MOST_NODES:
-        raise ValueError(f"{len(nodes)} nodes; at most {MOST_NODES}")
+    if len(nodes) > MAX_NODES:
+        raise ValueError(f"{len(nodes)} nodes; at most {MAX_NODES}")
     for name, target in [(node.name, to) for node in graph.nodes for to in node.to] + [("", e) for e in graph.entries]:
         if target not in nodes:
             raise ValueError(f"{name or 'an entry'} leads to {target}, which is no node")

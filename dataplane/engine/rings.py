@@ -25,7 +25,7 @@ VOID, WITHDRAWN = WRITTEN + 8, READ + 8
 """Of the writer: records before this position are not to be read. Of the reader: how many it passed over for that."""
 WORDS_BYTES = 3 * LINE
 SKIP = -1
-LEAST_FRAME_BYTES, MOST_FRAME_BYTES = 14, 9_216 + LINE
+LEAST_FRAME_BYTES, MAX_FRAME_BYTES = 14, 9_216 + LINE
 """Jumbo frames, and a tunnel's headers. Of a frame no more than this is copied; `length` tells how long it was."""
 
 PUNT_FIELDS = (
@@ -152,8 +152,8 @@ def begin_punt(ring: Ring, packet: Row, now_ns: int) -> int:
 
 @inline
 def punted_bytes(packet: Row) -> int:
-    """Return how much of a packet is told: all from `start` on, but no more than MOST_FRAME_BYTES."""
-    return min(packet.length + packet.at - packet.start, MOST_FRAME_BYTES)
+    """Return how much of a packet is told: all from `start` on, but no more than MAX_FRAME_BYTES."""
+    return min(packet.length + packet.at - packet.start, MAX_FRAME_BYTES)
 
 
 @kernel
@@ -211,7 +211,7 @@ class Punted(NamedTuple):
     family: int
     protocol: int
     length: int
-    """Bytes that arrived; `frame` holds MOST_FRAME_BYTES of them at most."""
+    """Bytes that arrived; `frame` holds MAX_FRAME_BYTES of them at most."""
     time_ns: int
     frame: bytes
 
@@ -266,7 +266,7 @@ class Injector:
         return int(_word(self._ring, FULL))
 
     def _write(self, frame: bytes, port: int, entering: int) -> bool:
-        if not LEAST_FRAME_BYTES <= len(frame) <= MOST_FRAME_BYTES:
-            raise ValueError(f"a frame of {len(frame)} bytes; {LEAST_FRAME_BYTES} to {MOST_FRAME_BYTES} can be sent")
+        if not LEAST_FRAME_BYTES <= len(frame) <= MAX_FRAME_BYTES:
+            raise ValueError(f"a frame of {len(frame)} bytes; {LEAST_FRAME_BYTES} to {MAX_FRAME_BYTES} can be sent")
         # An array of its own: kernels take only those that may be written to.
         return bool(_write_inject(self._ring, np.frombuffer(bytearray(frame), np.uint8), port, entering))

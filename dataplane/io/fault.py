@@ -3,11 +3,11 @@
 import errno
 
 
-class PortFault(Exception):
+class PortError(Exception):
     """A port cannot be opened or used; the text is for a person."""
 
 
-class BpfRefused(Exception):
+class BpfError(Exception):
     """The kernel refused a command of bpf(2); whoever wanted it knows what to say and do about it."""
 
     def __init__(self, code: int, verdict: str = "") -> None:
@@ -22,5 +22,5 @@ class BpfRefused(Exception):
         return self.code == errno.EPERM
 
 
-class BackendMissing(PortFault):
+class BackendMissingError(PortError):
     """This kind of port is not to be had here, for this reason; another kind may be."""

@@ -14,7 +14,7 @@ import socket
 import struct
 from dataclasses import dataclass
 
-from dataplane.io.fault import PortFault
+from dataplane.io.fault import PortError
 
 SIOCGIFFLAGS, SIOCGIFMTU, SIOCETHTOOL = 0x8913, 0x8921, 0x8946
 IFF_UP, IFF_RUNNING = 1, 0x40
@@ -24,7 +24,7 @@ ETH_FLAG_TXVLAN, ETH_FLAG_RXVLAN, ETH_FLAG_LRO = 1 << 7, 1 << 8, 1 << 15
 SWITCHES = {"tx": (0x16, 0x17), "tso": (0x1E, 0x1F), "gso": (0x23, 0x24), "gro": (0x2B, 0x2C)}
 """ethtool's commands that get and set an offload."""
 SENDING, RECEIVING = ("tx", "tso", "gso"), ("gro",)
-MOST_QUEUES = 64
+MAX_QUEUES = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,11 +45,11 @@ class Link:
 
 
 def look_at(name: str) -> Link:
-    """Return what there is to know of an interface of this network namespace; raises PortFault where it is none."""
+    """Return what there is to know of an interface of this network namespace; raises PortError where it is none."""
     try:
         index = socket.if_nametoindex(name)
     except OSError:
-        raise PortFault(f"{name}: there is no such interface in this network namespace; see `ip link`") from None
+        raise PortError(f"{name}: there is no such interface in this network namespace; see `ip link`") from None
     flags = struct.unpack("=H", _ask(name, SIOCGIFFLAGS, b"")[:2])[0]
     mtu_bytes = struct.unpack("=i", _ask(name, SIOCGIFMTU, b"")[:4])[0]
     return Link(name=name, index=index, mtu_bytes=mtu_bytes, queues=_queues(name), up=bool(flags & IFF_UP))
@@ -74,7 +74,7 @@ def _queues(name: str) -> int:
         return 1
     words = struct.unpack("=9I", channels.raw)
     # struct ethtool_channels: command, max rx, tx, other, combined, then the same as they are now
-    return min(max(words[5] + words[8], 1), MOST_QUEUES)
+    return min(max(words[5] + words[8], 1), MAX_QUEUES)
 
 
 def _ethtool(name: str, command: int, value: int) -> int | None:
@@ -84,7 +84,7 @@ def _ethtool(name: str, command: int, value: int) -> int | None:
         _ask(name, SIOCETHTOOL, struct.pack("@P", ctypes.addressof(request)))
     except OSError as fault:
         if fault.errno == errno.EPERM:
-            raise PortFault(f"{name}: offloads cannot be switched off: {os.strerror(errno.EPERM)}") from None
+            raise PortError(f"{name}: offloads cannot be switched off: {os.strerror(errno.EPERM)}") from None
         return None
     return int(struct.unpack("=II", request.raw)[1])
 

@@ -7,12 +7,12 @@ from typing import Protocol
 from dataplane.engine.counters import Counters
 from dataplane.io.af_packet.ring import TapPorts
 from dataplane.io.af_xdp.xsk import XskPorts
-from dataplane.io.fault import BackendMissing, PortFault
+from dataplane.io.fault import BackendMissingError, PortError
 from dataplane.io.frames.layout import Ports
 from dataplane.io.interface import RECEIVING, Link, look_at, switch_off_offloads
 from dataplane.io.settings import PortSettings, RingSizes
 
-MOST_FRAME_BYTES = 9_216 + 22
+MAX_FRAME_BYTES = 9_216 + 22
 
 
 class Backend(StrEnum):
@@ -48,11 +48,11 @@ def open_ports(
     """Open ports in the network namespace of this thread.
 
     Raises:
-        PortFault: with one line: no such interface, it is down, no privileges, or the backend asked for is missing.
+        PortError: with one line: no such interface, it is down, no privileges, or the backend asked for is missing.
     """
     sizes = sizes or RingSizes()
     if not settings:
-        raise PortFault("no interface is given")
+        raise PortError("no interface is given")
     links = [_ready(wanted) for wanted in settings]
     for wanted, link in zip(settings, links, strict=True):
         if wanted.receives and (left := _stop_gluing(link)):
@@ -60,7 +60,7 @@ def open_ports(
     if backend != Backend.AF_PACKET:
         try:
             return XskPorts(settings, links, sizes)
-        except BackendMissing as missing:
+        except BackendMissingError as missing:
             if backend == Backend.AF_XDP:
                 raise
             notify(f"{missing}; using AF_PACKET rings, at about two thirds of the speed")
@@ -73,14 +73,14 @@ def open_ports(
 def _ready(wanted: PortSettings) -> Link:
     link = look_at(wanted.interface)
     if not link.up:
-        raise PortFault(f"{link.name} is down; `ip link set {link.name} up`")
-    if link.frame_bytes > MOST_FRAME_BYTES:
-        raise PortFault(f"{link.name}: an MTU of {link.mtu_bytes}; frames of up to 9216 bytes can be forwarded")
+        raise PortError(f"{link.name} is down; `ip link set {link.name} up`")
+    if link.frame_bytes > MAX_FRAME_BYTES:
+        raise PortError(f"{link.name}: an MTU of {link.mtu_bytes}; frames of up to 9216 bytes can be forwarded")
     return link
 
 
 def _stop_gluing(link: Link) -> tuple[str, ...]:
     try:
         return switch_off_offloads(link.name, RECEIVING)
-    except PortFault:
+    except PortError:
         return RECEIVING

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from dataplane.io.fault import PortFault
+from dataplane.io.fault import PortError
 from dataplane.io.frames.in_memory import MemoryPorts
 
 MAGIC, MAGIC_NS = 0xA1B2C3D4, 0xA1B23C4D
@@ -33,25 +33,25 @@ class Captured:
 
 
 def read_pcap(path: Path) -> Iterator[Captured]:
-    """Return the frames of a file, one by one; raises PortFault where it is no capture of whole Ethernet frames."""
+    """Return the frames of a file, one by one; raises PortError where it is no capture of whole Ethernet frames."""
     with _opened(path) as file:
         order, unit_ns = _read_head(path, file)
         number = 0
         while head := file.read(_PACKET_BYTES):
             number += 1
             if len(head) < _PACKET_BYTES:
-                raise PortFault(f"{path}: ends inside the header of frame {number}")
+                raise PortError(f"{path}: ends inside the header of frame {number}")
             seconds, part, captured, length = struct.unpack(order + _PACKET, head)
             if captured != length or captured > LONGEST:
-                raise PortFault(f"{path}: frame {number} has {captured} of {length} bytes; capture whole frames (-s 0)")
+                raise PortError(f"{path}: frame {number} has {captured} of {length} bytes; capture whole frames (-s 0)")
             frame = file.read(captured)
             if len(frame) < captured:
-                raise PortFault(f"{path}: ends inside frame {number}")
+                raise PortError(f"{path}: ends inside frame {number}")
             yield Captured(seconds * 1_000_000_000 + part * unit_ns, frame)
 
 
 def write_pcap(path: Path, frames: Iterable[Captured]) -> None:
-    """Write frames to a file; raises PortFault where it cannot be written."""
+    """Write frames to a file; raises PortError where it cannot be written."""
     try:
         with path.open("wb") as file:
             file.write(struct.pack("=" + _HEAD, MAGIC, *VERSION, 0, 0, LONGEST, ETHERNET))
@@ -60,7 +60,7 @@ def write_pcap(path: Path, frames: Iterable[Captured]) -> None:
                 size = len(one.frame)
                 file.write(struct.pack("=" + _PACKET, seconds, part_ns // 1000, size, size) + one.frame)
     except OSError as fault:
-        raise PortFault(f"{path}: {fault.strerror}") from None
+        raise PortError(f"{path}: {fault.strerror}") from None
 
 
 class PcapPorts(MemoryPorts):
@@ -104,7 +104,7 @@ def _opened(path: Path) -> BinaryIO:
     try:
         return path.open("rb")
     except OSError as fault:
-        raise PortFault(f"{path}: {fault.strerror}") from None
+        raise PortError(f"{path}: {fault.strerror}") from None
 
 
 def _read_head(path: Path, file: BinaryIO) -> tuple[str, int]:
@@ -115,6 +115,6 @@ def _read_head(path: Path, file: BinaryIO) -> tuple[str, int]:
             magic, *_, link_type = struct.unpack(order + _HEAD, head)
             if magic in (MAGIC, MAGIC_NS):
                 if link_type & 0xFFFF != ETHERNET:
-                    raise PortFault(f"{path}: link type {link_type & 0xFFFF}; Ethernet (1) can be read")
+                    raise PortError(f"{path}: link type {link_type & 0xFFFF}; Ethernet (1) can be read")
                 return order, 1 if magic == MAGIC_NS else 1000
-    raise PortFault(f"{path}: no capture in pcap's format; convert pcapng with `tshark -F pcap`")
+    raise PortError(f"{path}: no capture in pcap's format; convert pcapng with `tshark -F pcap`")

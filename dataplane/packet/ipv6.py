@@ -19,7 +19,7 @@ from dataplane.packet.memory import load8, load16, load32, store8, store16
 
 IPV6_BYTES, FRAGMENT_BYTES = 40, 8
 HOP_BY_HOP, ROUTING, FRAGMENT, AUTHENTICATION, NO_NEXT, OPTIONS, MOBILITY = 0, 43, 44, 51, 59, 60, 135
-MOST_HEADERS = 8
+MAX_HEADERS = 8
 """Of a chain. RFC 8200, 4.1 knows seven; a longer chain is an attack (RFC 8504, 5.3)."""
 OFFSET, MORE = 0xFFF8, 1
 _MAPPED = 0xFFFF

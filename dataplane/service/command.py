@@ -20,17 +20,17 @@ from controller.cli import show as screen
 from controller.config.network_file import load_network
 from controller.dashboard.exposition import CONTENT_TYPE
 from controller.dashboard.http import Answer, HttpServer
-from controller.model.error import EnvironmentFault, HeddleError, InputError, NotFound
+from controller.model.error import HeddleError, InputError, NotFoundError, PrerequisiteError
 from dataplane.config.network import NetworkConfig
 from dataplane.control.gateway import Gateway, Wanted
 from dataplane.control.heartbeats import address_of
-from dataplane.control.launcher import CannotRun
+from dataplane.control.launcher import DataProcessError
 from dataplane.control.link import Options
 from dataplane.control.pair.duties import ALONE, work_of
 from dataplane.control.pairing import Pairing
 from dataplane.control.session.attachment import Attachment
 from dataplane.control.session.membership import applying, counters_of, hello_of, installed_by
-from dataplane.control.status_socket import GatewayIsSilent, Window, ask, socket_of
+from dataplane.control.status_socket import StatusSocketError, Window, ask, socket_of
 from dataplane.service.gateway_file import GatewayConfig
 from dataplane.service.metrics import gateway_text
 
@@ -76,8 +76,8 @@ async def _serve(config: GatewayConfig, network: NetworkConfig, network_file: Pa
             return
         try:
             ready = starting.result()
-        except CannotRun as fault:
-            raise EnvironmentFault(f"gateway {config.local.gateway_id}: {fault}") from None
+        except DataProcessError as fault:
+            raise PrerequisiteError(f"gateway {config.local.gateway_id}: {fault}") from None
         addresses = await stack.enter_async_context(_edges(config, gateway))
         working = asyncio.create_task(_work(config, gateway, network_file, reread))
         stack.push_async_callback(_cancel, working)
@@ -94,7 +94,7 @@ async def _work(config: GatewayConfig, gateway: Gateway, network_file: Path | No
     try:
         pairing = Pairing(gateway, pair) if pair is not None else None
     except OSError as error:
-        raise EnvironmentFault(f"gateway {local.gateway_id}: partner.paths: {error.strerror or error}") from None
+        raise PrerequisiteError(f"gateway {local.gateway_id}: partner.paths: {error.strerror or error}") from None
     try:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(gateway.run())
@@ -112,7 +112,7 @@ async def _work(config: GatewayConfig, gateway: Gateway, network_file: Path | No
                 )
                 tasks.create_task(attachment.run())
     except* OSError as faults:
-        raise EnvironmentFault(f"gateway {local.gateway_id}: {faults.exceptions[0]}") from None
+        raise PrerequisiteError(f"gateway {local.gateway_id}: {faults.exceptions[0]}") from None
     finally:
         if pairing is not None:
             await pairing.leave()
@@ -161,7 +161,7 @@ async def _edges(config: GatewayConfig, gateway: Gateway) -> AsyncIterator[dict[
         await window.open()
     except OSError as error:
         await http.close()
-        raise EnvironmentFault(f"gateway {config.local.gateway_id}: {error.strerror or error}") from None
+        raise PrerequisiteError(f"gateway {config.local.gateway_id}: {error.strerror or error}") from None
     try:
         yield {"metrics": f"{host}:{bound}", "window": str(socket_of(config.runtime_dir, config.local.gateway_id))}
     finally:
@@ -170,11 +170,11 @@ async def _edges(config: GatewayConfig, gateway: Gateway) -> AsyncIterator[dict[
 
 
 def show_gateway(gateway_id: str, runtime_dir: Path, *, as_json: bool) -> None:
-    """Print what a running gateway counts; raises NotFound where it does not answer."""
+    """Print what a running gateway counts; raises NotFoundError where it does not answer."""
     try:
         found = ask(socket_of(runtime_dir, gateway_id))
-    except GatewayIsSilent as silent:
-        raise NotFound(str(silent)) from None
+    except StatusSocketError as silent:
+        raise NotFoundError(str(silent)) from None
     if as_json:
         print(json.dumps(found))
         return

@@ -13,7 +13,7 @@ from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.cli import show as screen
 from controller.cli.client import Client, connected
 from controller.config.network_file import load_network
-from controller.model.error import HeddleError, InputError, NotFound, Unavailable
+from controller.model.error import HeddleError, InputError, NotFoundError, UnavailableError
 from dataplane.config.local import Interface, LocalConfig, ProviderNetwork, Side
 from dataplane.config.network import NetworkConfig, Realm
 from dataplane.config.wire import border_from, peering_from, vpc_from
@@ -51,7 +51,7 @@ def online(server: str, only: list[str], save: Path | None, *, as_json: bool) ->
         attached = [each.hello.gateway_id for each in known if each.attached and each.hello.kind != "host"]
         names = only or attached
         if not names:
-            raise NotFound("no gateway is attached; offline, use --config and --network")
+            raise NotFoundError("no gateway is attached; offline, use --config and --network")
         if save is not None and len(names) != 1:
             raise InputError("--save-tables: name one gateway by --gateway")
         for name in names:
@@ -69,7 +69,7 @@ def _installed(client: Client, name: str) -> tuple[Tables, pb.GatewayStatus, Net
         before = client.gateways.ListGateways(pb.ListGatewaysRequest())
         status = next((each for each in before.gateways if each.hello.gateway_id == name), None)
         if status is None:
-            raise NotFound(f"no gateway {name!r} is known")
+            raise NotFoundError(f"no gateway {name!r} is known")
         vpcs, border = client.vpcs.ListVpcs(pb.ListVpcsRequest()), client.vpcs.GetBorder(pb.GetBorderRequest())
         parts = client.gateways.ReadTables(pb.ReadTablesRequest(gateway_id=name))
         data = b"".join(part.data for part in parts)
@@ -84,7 +84,7 @@ def _installed(client: Client, name: str) -> tuple[Tables, pb.GatewayStatus, Net
             vteps = {each.hello.gateway_id: each.hello.vtep_ip for each in after.gateways}
             partner = vteps.get(status.hello.partner, "")
             return _read(data, name), status, network, (IPv4Address(partner),) if partner else ()
-    raise Unavailable(f"{name} does not run the newest generation, or that changes all the time; try again")
+    raise UnavailableError(f"{name} does not run the newest generation, or that changes all the time; try again")
 
 
 def _local_of(hello: pb.GatewayHello, tables: Tables) -> LocalConfig:

@@ -12,7 +12,7 @@ from dataplane.verify.groups import Group, atoms, grouped
 from dataplane.verify.traffic import Traffic, spans_of
 from dataplane.verify.view import Rule, Span, View, VpcView, Way, family_of, shown, span_text
 
-MOST_FINDINGS = 1_000
+MAX_FINDINGS = 1_000
 V4 = Span(0xFFFF << 32, 96)
 
 

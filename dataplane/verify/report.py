@@ -7,7 +7,7 @@ from ipaddress import IPv4Address
 from dataplane.config.local import LocalConfig
 from dataplane.config.network import NetworkConfig
 from dataplane.gateway.tables.schema import Tables
-from dataplane.verify.compare import MOST_FINDINGS, Comparison, Finding, Names
+from dataplane.verify.compare import MAX_FINDINGS, Comparison, Finding, Names
 from dataplane.verify.installed import installed
 from dataplane.verify.intended import REALMS, intended
 
@@ -18,7 +18,7 @@ class Report:
 
     findings: tuple[Finding, ...]
     left_out: int
-    """Findings beyond the first MOST_FINDINGS."""
+    """Findings beyond the first MAX_FINDINGS."""
     vpcs: int
     endpoints: int
     pairs: int
@@ -43,7 +43,7 @@ def verify(tables: Tables, local: LocalConfig, network: NetworkConfig, partners:
     found: list[Finding] = []
     left_out = 0
     for finding in comparison.findings():
-        if len(found) < MOST_FINDINGS:
+        if len(found) < MAX_FINDINGS:
             found.append(finding)
         else:
             left_out += 1

@@ -21,7 +21,7 @@ from dataplane.control.session.attachment import Attachment
 from dataplane.vtep.claims import claimed
 from dataplane.vtep.desired import HostState, wanted
 from dataplane.vtep.link_news import LinkNews
-from dataplane.vtep.linux import VtepFault
+from dataplane.vtep.linux import VtepError
 
 SETTLE_S = 0.2
 """After word of an interface: whoever made it is not done with it yet."""
@@ -37,13 +37,13 @@ class Driver(Protocol):
     """What makes VXLAN of a host's state: `dataplane.vtep.linux` or `dataplane.vtep.openvswitch`."""
 
     def check(self) -> None:
-        """Raise VtepFault where it cannot work here."""
+        """Raise VtepError where it cannot work here."""
 
     def links(self) -> list[dict[str, Any]]:
-        """Return the host's interfaces, as `ip -j link show` does; raises VtepFault."""
+        """Return the host's interfaces, as `ip -j link show` does; raises VtepError."""
 
     def apply(self, wanted: HostState, ports: Mapping[tuple[int, int], str]) -> int:
-        """Make it so and return the number of changes; raises VtepFault."""
+        """Make it so and return the number of changes; raises VtepError."""
 
 
 class VtepAgent:
@@ -75,7 +75,7 @@ class VtepAgent:
         want = wanted(desired.network, self._vtep, gateways_by_vni(desired))
         try:
             return await asyncio.to_thread(self._make, want)
-        except VtepFault as fault:
+        except VtepError as fault:
             raise ValueError(str(fault)) from None
 
     def _make(self, want: HostState) -> int:

@@ -78,13 +78,13 @@ def _refuse(line: str) -> None:
 
 
 def _driver(address: IPv4Address, mtu: int, bridge: str | None) -> "Driver":
-    from dataplane.vtep.linux import LinuxVtep, VtepFault
+    from dataplane.vtep.linux import LinuxVtep, VtepError
     from dataplane.vtep.openvswitch import OpenVSwitchVtep
 
     driver = LinuxVtep(address, mtu) if bridge is None else OpenVSwitchVtep(address, bridge)
     try:
         driver.check()
-    except VtepFault as fault:
+    except VtepError as fault:
         print(f"heddle vtep: {fault}", file=sys.stderr)
         raise SystemExit(1) from None
     return driver

@@ -9,7 +9,7 @@ import errno
 import socket
 
 RTMGRP_LINK = 1
-MOST_BYTES = 1 << 16
+MAX_BYTES = 1 << 16
 
 
 class LinkNews:
@@ -29,7 +29,7 @@ class LinkNews:
         with contextlib.suppress(BlockingIOError):
             while True:
                 try:
-                    self._socket.recv(MOST_BYTES)
+                    self._socket.recv(MAX_BYTES)
                 except OSError as lost:
                     if lost.errno != errno.ENOBUFS:
                         raise

@@ -17,7 +17,7 @@ VXLAN_PORT = 4789
 TIMEOUT_S = 30.0
 
 
-class VtepFault(Exception):
+class VtepError(Exception):
     """The machine refused; the message says what and why."""
 
 
@@ -29,11 +29,11 @@ class LinuxVtep:
         self._vtep, self._mtu_bytes, self._entrance = vtep, underlay_mtu_bytes - VXLAN_OVERHEAD_BYTES, tuple(entrance)
 
     def check(self) -> None:
-        """Raise VtepFault where this machine or its kernel cannot be a VTEP."""
+        """Raise VtepError where this machine or its kernel cannot be a VTEP."""
         self.installed()
 
     def installed(self) -> HostState:
-        """Return what is there now; local endpoints are not the kernel's to know. Raises VtepFault."""
+        """Return what is there now; local endpoints are not the kernel's to know. Raises VtepError."""
         vnis = set()
         for link in self._json("ip", "-j", "-d", "link", "show", "type", "vxlan"):
             data = link.get("linkinfo", {}).get("info_data", {})
@@ -50,7 +50,7 @@ class LinuxVtep:
         """Make it so and return the number of changes; `ports` gives by (VNI, MAC) the interface of a local endpoint.
 
         New entries come before old ones go. An interface that is not there yet is joined by a later call. Raises
-        VtepFault; calling again goes on where it stopped.
+        VtepError; calling again goes on where it stopped.
         """
         have = self.installed()
         masters = {link["ifname"]: link.get("master", "") for link in self.links()}
@@ -63,7 +63,7 @@ class LinuxVtep:
         return len(links) + len(bridges) + len(moves)
 
     def links(self) -> list[dict[str, Any]]:
-        """Return the interfaces that there are, as iproute2 tells them; raises VtepFault."""
+        """Return the interfaces that there are, as iproute2 tells them; raises VtepError."""
         return self._json("ip", "-j", "link", "show")
 
     def _json(self, *command: str) -> list[dict[str, Any]]:
@@ -81,10 +81,10 @@ class LinuxVtep:
         try:
             done = subprocess.run(words, input=text, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
         except (OSError, subprocess.TimeoutExpired) as fault:
-            raise VtepFault(f"{' '.join(command)}: {fault}") from None
+            raise VtepError(f"{' '.join(command)}: {fault}") from None
         if done.returncode:
             said = (done.stderr.strip() or "no reason given").splitlines()[0]
-            raise VtepFault(f"{' '.join(command)}: {said}")
+            raise VtepError(f"{' '.join(command)}: {said}")
         return done.stdout
 
 

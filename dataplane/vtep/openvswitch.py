@@ -13,7 +13,7 @@ from ipaddress import IPv4Address
 from typing import Any
 
 from dataplane.vtep.desired import ANY_MAC, HostState
-from dataplane.vtep.linux import VXLAN_PORT, VtepFault, mac_text
+from dataplane.vtep.linux import VXLAN_PORT, VtepError, mac_text
 
 OVS_TIMEOUT_S = 30.0
 TUNNEL = "hxflow"
@@ -39,14 +39,14 @@ class OpenVSwitchVtep:
         self._database = () if database is None else (f"--db={database}",)
 
     def check(self) -> None:
-        """Raise VtepFault where Open vSwitch does not answer or has no such bridge."""
+        """Raise VtepError where Open vSwitch does not answer or has no such bridge."""
         if self._bridge not in self._vsctl("list-br").split():
-            raise VtepFault(f"Open vSwitch has no bridge {self._bridge}; make it by `ovs-vsctl add-br {self._bridge}`")
+            raise VtepError(f"Open vSwitch has no bridge {self._bridge}; make it by `ovs-vsctl add-br {self._bridge}`")
 
     def apply(self, wanted: HostState, ports: Mapping[tuple[int, int], str]) -> int:
         """Make it so and return the number of changes; `ports` gives by (VNI, MAC) the interface of a local endpoint.
 
-        An interface that is not there yet is attached by a later call. Raises VtepFault; what was there goes on then.
+        An interface that is not there yet is attached by a later call. Raises VtepError; what was there goes on then.
         """
         here = {(local.vni, local.mac) for local in wanted.locals}
         present = {link["ifname"] for link in self.links()}
@@ -87,7 +87,7 @@ class OpenVSwitchVtep:
         return set(self._vsctl("--bare", "--columns=name", "find", "interface", mark).split())
 
     def links(self) -> list[dict[str, Any]]:
-        """Return the interfaces that there are, as iproute2 tells them; raises VtepFault."""
+        """Return the interfaces that there are, as iproute2 tells them; raises VtepError."""
         found: list[dict[str, Any]] = json.loads(self._run(("ip", "-j", "link", "show"), ""))
         return [link for link in found if "ifname" in link]
 
@@ -103,10 +103,10 @@ class OpenVSwitchVtep:
         try:
             done = subprocess.run(words, input=text, capture_output=True, text=True, timeout=OVS_TIMEOUT_S, check=False)
         except (OSError, subprocess.TimeoutExpired) as fault:
-            raise VtepFault(f"{command[0]}: {fault}") from None
+            raise VtepError(f"{command[0]}: {fault}") from None
         if done.returncode not in good:
             said = (done.stderr.strip() or "no reason given").splitlines()[-1]
-            raise VtepFault(f"{command[0]}: {said}")
+            raise VtepError(f"{command[0]}: {said}")
         return done.stdout
 
 

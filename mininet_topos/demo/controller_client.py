@@ -9,7 +9,7 @@ import grpc
 
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
-from controller.model.error import HeddleError, Unavailable
+from controller.model.error import HeddleError, UnavailableError
 from controller.model.job import Collective, JobRequest
 from mininet_topos.demo.results.assemble import PlanAnswer
 
@@ -37,7 +37,7 @@ class ControllerClient:
             if ready >= switches:
                 return
             if time.monotonic() > deadline:
-                raise Unavailable(f"{ready} of {switches} switches were ready after {SWITCHES_TIMEOUT_S:.0f} s")
+                raise UnavailableError(f"{ready} of {switches} switches were ready after {SWITCHES_TIMEOUT_S:.0f} s")
             time.sleep(POLL_S)
 
     def submit(self, job: JobRequest) -> pb.JobPlan:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from controller.model.error import EnvironmentFault
+from controller.model.error import PrerequisiteError
 
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 2.0
@@ -22,7 +22,7 @@ def running_controller(fabric_text: str, directory: Path, environment: Mapping[s
     """Run a controller on loopback, on ports of its own choice; give its addresses by name.
 
     It ends with the `with` block, with this process however that ends, and with the lab whose mark is in
-    `environment`. Its log stays in `directory` for as long as that does. Raises EnvironmentFault where it does not
+    `environment`. Its log stays in `directory` for as long as that does. Raises PrerequisiteError where it does not
     start.
     """
     fabric_file, log = directory / "fabric.yaml", directory / "controller.log"
@@ -52,10 +52,10 @@ def _addresses(process: "subprocess.Popen[bytes]", log: Path) -> dict[str, str]:
     while b"\n" not in text:
         rest = deadline - time.monotonic()
         if rest <= 0 or not select.select([process.stdout], [], [], rest)[0]:
-            raise EnvironmentFault(f"the controller was not ready within {START_TIMEOUT_S:.0f} s{_last_words(log)}")
+            raise PrerequisiteError(f"the controller was not ready within {START_TIMEOUT_S:.0f} s{_last_words(log)}")
         chunk = os.read(process.stdout.fileno(), 4096)
         if not chunk:
-            raise EnvironmentFault(f"the controller did not start (status {process.wait()}){_last_words(log)}")
+            raise PrerequisiteError(f"the controller did not start (status {process.wait()}){_last_words(log)}")
         text += chunk
     found: dict[str, str] = json.loads(text.split(b"\n", 1)[0])
     return found

@@ -18,7 +18,7 @@ from mininet_topos.lab import Lab
 PORTS_TRIED = 32
 
 
-class RateTooHigh(Exception):
+class RateTooHighError(Exception):
     """A run was invalid twice at a rate that is not the last: `run` says which, `problem` why."""
 
     def __init__(self, run: str, problem: str) -> None:
@@ -32,13 +32,13 @@ def at_a_rate_that_holds(
 ) -> DemoResult:
     """Return the result at the first rate that holds, with those that did not.
 
-    `measure` is told whether it may raise RateTooHigh: there is a lower rate.
+    `measure` is told whether it may raise RateTooHighError: there is a lower rate.
     """
     given_up: list[GivenUpRate] = []
     for at in (options, *options.slower[:-1]) if options.slower else ():
         try:
             return replace(measure(at, True), rates_given_up=tuple(given_up))
-        except RateTooHigh as fault:
+        except RateTooHighError as fault:
             given_up.append(GivenUpRate(line_rate_bps=at.line_rate_bps, run=fault.run, problem=fault.problem))
             say(f"this machine does not carry {rate_text(at.line_rate_bps)}: everything anew at the next lower rate")
     return replace(measure((options, *options.slower)[-1], False), rates_given_up=tuple(given_up))

@@ -8,7 +8,7 @@ from typing import Any
 
 from controller.config import load_fabric, parse_fabric
 from controller.model.connectivity import cut_off
-from controller.model.error import InputError, NoAdmissiblePlan
+from controller.model.error import InputError, NoAdmissiblePlanError
 from controller.model.fabric import Fabric, Role
 from mininet_topos.demo.results.values import MODES
 from mininet_topos.demo.workloads import PAYLOAD_BYTES, WORKLOADS, Workload, build_workloads, compute_nics
@@ -18,10 +18,10 @@ LADDER_GBPS = (0.02, 0.016, 0.012, 0.008)
 """The rates of a generated fabric for which none was given, in the order they are tried; see `ladder`."""
 
 DEFAULT_GBPS = LADDER_GBPS[0]
-MOST_HOP_PACKETS_PER_S = 50_000
+MAX_HOP_PACKETS_PER_S = 50_000
 """What software switches on one core forward with a margin to their own loss; a packet counts at every switch."""
 
-MOST_FLOWS = 1_000
+MAX_FLOWS = 1_000
 LEAST_FLOW_BPS = 50_000
 """Below this the smallest flow, a packet on each of four queue pairs, takes longer than people wait."""
 
@@ -108,9 +108,9 @@ def seeds_of(text: str) -> tuple[int, ...]:
 
 
 def check_reach(fabric: Fabric) -> None:
-    """Raise NoAdmissiblePlan where a NIC does not reach all others."""
+    """Raise NoAdmissiblePlanError where a NIC does not reach all others."""
     for one in cut_off(fabric, fabric.failed):
-        raise NoAdmissiblePlan(f"host {one.host} is cut off: NIC {one.nic} does not reach all others, {one.why}")
+        raise NoAdmissiblePlanError(f"host {one.host} is cut off: NIC {one.nic} does not reach all others, {one.why}")
 
 
 def check_load(fabric: Fabric, kinds: Sequence[str]) -> None:
@@ -118,11 +118,11 @@ def check_load(fabric: Fabric, kinds: Sequence[str]) -> None:
     nics = compute_nics(fabric)
     switches_on_path = 5 if any(switch.role is Role.AGG for switch in fabric.switches) else 3
     packets = sum(nic.capacity_bps for nic in nics) / (8 * PAYLOAD_BYTES) * switches_on_path
-    if packets > MOST_HOP_PACKETS_PER_S:
-        fitting = min(nic.capacity_bps for nic in nics) * MOST_HOP_PACKETS_PER_S / packets / 1e9
+    if packets > MAX_HOP_PACKETS_PER_S:
+        fitting = min(nic.capacity_bps for nic in nics) * MAX_HOP_PACKETS_PER_S / packets / 1e9
         raise InputError(
             f"{len(nics)} NICs at this rate are {packets:,.0f} packets per second through software switches,"
-            f" which carry {MOST_HOP_PACKETS_PER_S:,}: give fewer hosts, or NICs of at most {_floor(fitting):g} Gbit/s"
+            f" which carry {MAX_HOP_PACKETS_PER_S:,}: give fewer hosts, or NICs of at most {_floor(fitting):g} Gbit/s"
         )
     rate = min(nic.capacity_bps for nic in nics) // (len(nics) - 1 if "all-to-all" in kinds else 1)
     if rate < LEAST_FLOW_BPS:
@@ -131,9 +131,9 @@ def check_load(fabric: Fabric, kinds: Sequence[str]) -> None:
             f" {LEAST_FLOW_BPS:,}"
         )
     flows = len(nics) * (len(nics) - 1)
-    if "all-to-all" in kinds and flows > MOST_FLOWS:
+    if "all-to-all" in kinds and flows > MAX_FLOWS:
         raise InputError(
-            f"an all-to-all of {len(nics)} NICs has {flows:,} flows, more than {MOST_FLOWS:,}: give fewer hosts"
+            f"an all-to-all of {len(nics)} NICs has {flows:,} flows, more than {MAX_FLOWS:,}: give fewer hosts"
         )
 
 

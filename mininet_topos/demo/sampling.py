@@ -6,7 +6,7 @@ from contextlib import suppress
 from types import TracebackType
 
 from mininet_topos.queues.model import QueueModel
-from telemetry.counter_page import CounterSnapshot, TornRead
+from telemetry.counter_page import CounterSnapshot, TornReadError
 
 PERIOD_S = 0.05
 PATIENCE_S = 2.0
@@ -45,5 +45,5 @@ class CounterSampler:
 
     def _sample(self) -> None:
         while not self._over.wait(PERIOD_S):
-            with suppress(TornRead):
+            with suppress(TornReadError):
                 self.snapshots.append(self._queues.latest())

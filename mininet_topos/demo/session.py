@@ -11,11 +11,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import takewhile
 
-from controller.model.error import EnvironmentFault
+from controller.model.error import PrerequisiteError
 from controller.model.fabric import Fabric
 from mininet_topos.demo.controller_client import ControllerClient, connected, plan_answer
 from mininet_topos.demo.controller_process import running_controller
-from mininet_topos.demo.ladder import RateTooHigh, at_a_rate_that_holds, full_load
+from mininet_topos.demo.ladder import RateTooHighError, at_a_rate_that_holds, full_load
 from mininet_topos.demo.options import DemoOptions
 from mininet_topos.demo.progress import DemoProgress
 from mininet_topos.demo.queue_pairs import HEADROOM, QueuePair, hashed_pairs, planned_pairs, with_rates, with_shares
@@ -73,7 +73,7 @@ def run_demo(options: DemoOptions, progress: DemoProgress) -> DemoResult:
 
 
 def _measure_all(options: DemoOptions, progress: DemoProgress, *, may_give_up: bool) -> DemoResult:
-    """Build the labs, run everything, remove them, and return what was found; may raise RateTooHigh where it may."""
+    """Build the labs, run everything, remove them, and return what was found; may raise RateTooHighError where it may."""
     workloads = options.workloads
     progress.expect(_expected_s(options, workloads))
     runs: list[RunResult] = []
@@ -94,7 +94,7 @@ def _measure_all(options: DemoOptions, progress: DemoProgress, *, may_give_up: b
             runs += [*session.hashed(group), *session.planned(group)]
             machine = _machine(lab)
     if not runs:
-        raise EnvironmentFault(f"nothing can be run here. {notes[-1]}")
+        raise PrerequisiteError(f"nothing can be run here. {notes[-1]}")
     return DemoResult(
         started_unix_ms=0,
         elapsed_ns=0,
@@ -138,7 +138,7 @@ class _Session:
         self._paced = with_rates if lossless else with_shares
 
     def calibrate(self) -> None:
-        """Run full load before anything is compared, judged like any run; raises RateTooHigh where it fails twice."""
+        """Run full load before anything is compared, judged like any run; raises RateTooHighError where it fails twice."""
         self._progress.begin("measuring what this machine carries")
         self._lab.ecmp.load()
         workload, pairs = full_load(self._lab, self._options.seconds)
@@ -147,7 +147,7 @@ class _Session:
         problems = [result.integrity.problems[0] for result in takewhile(lambda result: not result.valid, results)]
         self._progress.end(_expected_calibration_s(self._options))
         if len(problems) == CALIBRATIONS:
-            raise RateTooHigh("full load before the first run", problems[-1])
+            raise RateTooHighError("full load before the first run", problems[-1])
 
     def hashed(self, workloads: tuple[Workload, ...]) -> Iterator[RunResult]:
         """Run every workload under the hashed modes, on static rules and with no controller."""
@@ -192,7 +192,7 @@ class _Session:
             self._progress.say(f"  invalid, running it again: {result.integrity.problems[0]}")
             result = replace(self._attempt(run), attempts=2)
         if not result.valid and self._may_give_up:
-            raise RateTooHigh(f"{run.workload.name}, {MODE_TITLES[run.mode]}", result.integrity.problems[0])
+            raise RateTooHighError(f"{run.workload.name}, {MODE_TITLES[run.mode]}", result.integrity.problems[0])
         self._done += 1
         return result
 

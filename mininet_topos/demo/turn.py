@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from controller.model.error import EnvironmentFault
+from controller.model.error import PrerequisiteError
 
 POLL_S = 0.5
 
 
 @contextmanager
 def measuring_turn(lock: Path, wait_s: float, say: Callable[[str], None]) -> Iterator[None]:
-    """Hold the turn, after waiting for it at most `wait_s`; raises EnvironmentFault where it does not come."""
+    """Hold the turn, after waiting for it at most `wait_s`; raises PrerequisiteError where it does not come."""
     lock.parent.mkdir(parents=True, exist_ok=True)
     fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
@@ -38,7 +38,7 @@ def _take(fd: int, wait_s: float, say: Callable[[str], None]) -> None:
         except BlockingIOError:
             holder = os.pread(fd, 32, 0).decode(errors="replace").strip() or "unknown"
         if time.monotonic() >= deadline:
-            raise EnvironmentFault(
+            raise PrerequisiteError(
                 f"another demo is measuring on this machine (process {holder}): start again when it has ended,"
                 " or let this one wait with --wait SECONDS"
             )

@@ -5,7 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from controller.model.error import EnvironmentFault
+from controller.model.error import PrerequisiteError
 from mininet_topos.host.json_lines import LineReader, read_one, write_line
 
 ANSWER_TIMEOUT_S = 20.0
@@ -41,25 +41,25 @@ class Child:
         return self._reader.fd
 
     def ask(self, **request: Any) -> None:
-        """Send a request without waiting; raises EnvironmentFault where the child has ended."""
+        """Send a request without waiting; raises PrerequisiteError where the child has ended."""
         assert self._process.stdin is not None
         try:
             write_line(self._process.stdin, request)
         except BrokenPipeError:
-            raise EnvironmentFault(f"{self.name} ended unexpectedly (status {self._process.wait()})") from None
+            raise PrerequisiteError(f"{self.name} ended unexpectedly (status {self._process.wait()})") from None
 
     def answer(self) -> dict[str, Any]:
         """Return the answer to the oldest request; events that come first are kept in `events`."""
         while True:
             message = read_one(self._reader, self._waiting, ANSWER_TIMEOUT_S)
             if message is None and self._reader.closed:
-                raise EnvironmentFault(f"{self.name} ended unexpectedly (status {self._process.wait()})")
+                raise PrerequisiteError(f"{self.name} ended unexpectedly (status {self._process.wait()})")
             if message is None:
-                raise EnvironmentFault(f"{self.name} does not answer")
+                raise PrerequisiteError(f"{self.name} does not answer")
             if "event" in message:
                 self.events.append(message)
             elif not message.get("ok"):
-                raise EnvironmentFault(f"{self.name}: {message.get('error')}")
+                raise PrerequisiteError(f"{self.name}: {message.get('error')}")
             else:
                 return message
 
@@ -67,7 +67,7 @@ class Child:
         """Take what the child has said by now; call when `fd` is readable and no answer is due."""
         self._waiting += self._reader.read()
         if self._reader.closed:
-            raise EnvironmentFault(f"{self.name} ended unexpectedly (status {self._process.wait()})")
+            raise PrerequisiteError(f"{self.name} ended unexpectedly (status {self._process.wait()})")
         self.events += self._waiting
         self._waiting = []
 

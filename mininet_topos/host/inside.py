@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 
-from controller.model.error import InputError, NotFound
+from controller.model.error import InputError, NotFoundError
 from mininet_topos.host.registry import LabEntry, entry_of, living_labs
 
 _FILE = "nodes.json"
@@ -19,14 +19,16 @@ def write_nodes(entry: LabEntry, pids: Mapping[str, int]) -> None:
 def way_into(lab_id: str | None, node: str) -> tuple[list[str], dict[str, str]]:
     """Return the words before a command that is to run in a node, and its environment.
 
-    Raises NotFound where there is no such lab, InputError where it has no such node or several labs are there.
+    Raises NotFoundError where there is no such lab, InputError where it has no such node or several labs are there.
     """
     labs = {each: entry_of(each) for each in living_labs()}
     found = {each: entry for each, entry in labs.items() if (entry.directory / _FILE).exists()}
     if lab_id is not None:
         found = {each: entry for each, entry in found.items() if each == lab_id}
     if not found:
-        raise NotFound(f"no lab {lab_id} runs here" if lab_id else "no lab runs here; start one with `heddle lab vpc`")
+        raise NotFoundError(
+            f"no lab {lab_id} runs here" if lab_id else "no lab runs here; start one with `heddle lab vpc`"
+        )
     if len(found) > 1:
         raise InputError(f"several labs run here, name one by --lab: {', '.join(sorted(found))}")
     (entry,) = found.values()

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from controller.model.error import EnvironmentFault
+from controller.model.error import PrerequisiteError
 from mininet_topos.queues.bpf_object import OBJECT_FILE, BpfObject, read_object
 from mininet_topos.queues.bpf_syscall import create_map, load_program, memory_of, update
 from mininet_topos.queues.classes import frame_limit
@@ -32,7 +32,7 @@ QUEUE_WORDS = (
 NONE = UNBOUNDED = 0xFFFFFFFF
 CERTAIN = 1 << 16
 CLONE_NEWNET = 0x40000000
-MOST_PORTS = 8190
+MAX_PORTS = 8190
 
 QueueTable = npt.NDArray[Any]
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -42,9 +42,9 @@ class QueueModelPrograms:
     """The loaded programs and maps of one lab; `queues[slot, priority][word]` is the kernel's own memory."""
 
     def __init__(self, ports: LabPorts, settings: QueueSettings) -> None:
-        """Load everything; raises EnvironmentFault with a line that says what the kernel lacks."""
-        if len(ports.ports) > MOST_PORTS:
-            raise EnvironmentFault(f"the queue model has room for {MOST_PORTS} ports, not {len(ports.ports)}")
+        """Load everything; raises PrerequisiteError with a line that says what the kernel lacks."""
+        if len(ports.ports) > MAX_PORTS:
+            raise PrerequisiteError(f"the queue model has room for {MAX_PORTS} ports, not {len(ports.ports)}")
         image = read_shipped_object()
         count = len(ports.ports) * PRIORITIES
         entries = {"ports": len(ports.ports) + len(ports.nics), "limits": count, "queues": count}
@@ -62,7 +62,7 @@ class QueueModelPrograms:
         self.queues: QueueTable = np.frombuffer(memory, layout, count=count).reshape(-1, PRIORITIES)
 
     def attach(self, ports: LabPorts) -> None:
-        """Attach the programs at both ends of every link; raises EnvironmentFault."""
+        """Attach the programs at both ends of every link; raises PrerequisiteError."""
         route = RouteSocket()
         for slot, port in enumerate(ports.ports):
             index = socket.if_nametoindex(port.interface)
@@ -98,11 +98,11 @@ class QueueModelPrograms:
 
 
 def read_shipped_object() -> BpfObject:
-    """Return the compiled queue model that comes with this package; raises EnvironmentFault where it is missing."""
+    """Return the compiled queue model that comes with this package; raises PrerequisiteError where it is missing."""
     try:
         return read_object(OBJECT_FILE.read_bytes())
     except (OSError, ValueError) as fault:
-        raise EnvironmentFault(f"the compiled queue model cannot be read ({fault}): install Heddle again") from None
+        raise PrerequisiteError(f"the compiled queue model cannot be read ({fault}): install Heddle again") from None
 
 
 def limit_value(port: SwitchPort, priority: int, settings: QueueSettings) -> bytes:
@@ -142,7 +142,7 @@ def network_namespace(pid: int) -> Iterator[None]:
 
 def _enter(namespace: int) -> None:
     if _libc.setns(namespace, CLONE_NEWNET) != 0:
-        raise EnvironmentFault(f"a host's namespace cannot be entered: {os.strerror(ctypes.get_errno())}")
+        raise PrerequisiteError(f"a host's namespace cannot be entered: {os.strerror(ctypes.get_errno())}")
 
 
 def _port_value(slot: int, port: SwitchPort) -> bytes:

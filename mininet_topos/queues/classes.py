@@ -11,7 +11,7 @@ Classes have a small rate of their own and borrow the rest: HTB serves borrowers
 import subprocess
 from collections.abc import Iterable
 
-from controller.model.error import EnvironmentFault
+from controller.model.error import PrerequisiteError
 from mininet_topos.queues.settings import GATED_FRAME_BYTES, LARGEST_FRAME_BYTES, QueueSettings
 
 ROOT_MAJOR = 1
@@ -65,8 +65,8 @@ def frame_limit(priority: int, settings: QueueSettings) -> int:
 
 
 def give_classes(ports: Iterable[tuple[str, int]], settings: QueueSettings) -> None:
-    """Give interfaces of this namespace, each with its rate, their classes; raises EnvironmentFault."""
+    """Give interfaces of this namespace, each with its rate, their classes; raises PrerequisiteError."""
     batch = "\n".join(command for name, rate in ports for command in class_commands(name, rate, settings))
     done = subprocess.run(["tc", "-batch", "-"], input=batch, text=True, capture_output=True, check=False)
     if done.returncode != 0:
-        raise EnvironmentFault(f"tc refused to give the links their classes: {done.stderr.strip().splitlines()[0]}")
+        raise PrerequisiteError(f"tc refused to give the links their classes: {done.stderr.strip().splitlines()[0]}")

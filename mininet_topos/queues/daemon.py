@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from controller.model.error import EnvironmentFault
+from controller.model.error import PrerequisiteError
 from mininet_topos.host.json_lines import LineReader, write_line
 from mininet_topos.queues.attach import QueueModelPrograms
 from mininet_topos.queues.description import LabPorts, from_wire
@@ -109,7 +109,7 @@ class QueueDaemon:
     """The loop."""
 
     def __init__(self, message: Mapping[str, Any]) -> None:
-        """Load, attach and make the counter page; raises EnvironmentFault."""
+        """Load, attach and make the counter page; raises PrerequisiteError."""
         ports, self._settings = from_wire(message)
         programs = QueueModelPrograms(ports, self._settings)
         programs.attach(ports)
@@ -200,7 +200,7 @@ def main() -> None:
         return
     try:
         daemon = QueueDaemon(commands[0])
-    except (EnvironmentFault, OSError) as fault:
+    except (PrerequisiteError, OSError) as fault:
         write_line(sys.stdout.buffer, {"ok": False, "error": str(fault)})
         return
     gc.collect()

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from controller.model.error import EnvironmentFault
+from controller.model.error import PrerequisiteError
 from controller.model.fabric import PortRef
 from mininet_topos.host.child import Child
 from mininet_topos.host.priorities import prefer
@@ -30,7 +30,7 @@ class QueueModel:
 
     @classmethod
     def start(cls, net: FabricNet, settings: QueueSettings, directory: Path, child: Child) -> "QueueModel":
-        """Attach the queues to a lab's links and run them; raises EnvironmentFault with the reason in one line.
+        """Attach the queues to a lab's links and run them; raises PrerequisiteError with the reason in one line.
 
         `child` runs `DAEMON_COMMAND`; started early, it comes up while the links are made.
         """
@@ -109,6 +109,6 @@ def why_unavailable() -> str | None:
     port = SwitchPort(name="probe", interface="", switch=1, peer=None, rate_bps=REFERENCE_RATE_BPS)
     try:
         QueueModelPrograms(LabPorts(ports=(port,), nics=()), QueueSettings()).close()
-    except EnvironmentFault as fault:
+    except PrerequisiteError as fault:
         return str(fault)
     return None

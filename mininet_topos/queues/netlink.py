@@ -12,7 +12,7 @@ import socket
 import struct
 from contextlib import suppress
 
-from controller.model.error import EnvironmentFault
+from controller.model.error import PrerequisiteError
 
 RTM_NEWQDISC, RTM_NEWTFILTER = 36, 44
 NLM_F_REQUEST, NLM_F_ACK, NLM_F_EXCL, NLM_F_CREATE = 0x1, 0x4, 0x200, 0x400
@@ -90,13 +90,13 @@ class RouteSocket:
         return refused
 
     def request(self, message: bytes, purpose: str) -> None:
-        """Send a message and wait for its acknowledgement; raises EnvironmentFault with the kernel's reason."""
+        """Send a message and wait for its acknowledgement; raises PrerequisiteError with the kernel's reason."""
         self._socket.send(message)
         answer = self._socket.recv(RECEIVE_BYTES)
         _, kind, _, _, _ = _HEADER.unpack_from(answer)
         error = struct.unpack_from("=i", answer, _HEADER.size)[0] if kind == NLMSG_ERROR else 0
         if error:
-            raise EnvironmentFault(f"the kernel does not {purpose}: {os.strerror(-error)}")
+            raise PrerequisiteError(f"the kernel does not {purpose}: {os.strerror(-error)}")
 
 
 def _message(kind: int, flags: int, body: bytes) -> bytes:

@@ -11,12 +11,12 @@ import numpy.typing as npt
 
 from mininet_topos.queues.description import LabPorts
 from mininet_topos.queues.pause import NO_SIGNALS, Backpressure, Longs, ReceivedPauses
-from mininet_topos.queues.pause_frame import MOST_QUANTA, quanta_ns
+from mininet_topos.queues.pause_frame import MAX_QUANTA, quanta_ns
 from mininet_topos.queues.residue import Residue
 from mininet_topos.queues.settings import PRIORITIES, QueueSettings
 from telemetry.counter_page import PORT_FIELDS, QUEUE_FIELDS, Counters
 
-MOST_QUIET_NS = 10**9
+MAX_QUIET_NS = 10**9
 NO_BYTES: Longs = np.zeros(0, np.int64)
 
 
@@ -50,7 +50,7 @@ class Switches:
         self._backpressure = Backpressure(
             self._xoff,
             self._per_place([limit.xon_bytes for limit in limits]),
-            self._per_place([quanta_ns(MOST_QUANTA, rate) // 2 for rate in self._rates]),
+            self._per_place([quanta_ns(MAX_QUANTA, rate) // 2 for rate in self._rates]),
         )
         shape = (len(ports.ports), PRIORITIES)
         self._received = ReceivedPauses(len(ports.ports) * PRIORITIES)
@@ -77,7 +77,7 @@ class Switches:
         """
         inside = self._inside_gated() if self._gated else NO_BYTES
         signals = self._backpressure.signals(inside, now_ns) if self._gated else NO_SIGNALS
-        for places, quanta in ((signals.pause, MOST_QUANTA), (signals.refresh, MOST_QUANTA), (signals.resume, 0)):
+        for places, quanta in ((signals.pause, MAX_QUANTA), (signals.refresh, MAX_QUANTA), (signals.resume, 0)):
             for place in places:
                 slot, priority = self._at(place)
                 self._kernel.send_pause(slot, {priority: quanta})
@@ -86,7 +86,7 @@ class Switches:
             self._kernel.set_gate(place // PRIORITIES, place % PRIORITIES, False)
         if self._backpressure.pausing.any() or self._received.any_paused:
             return 0
-        return int(((self._xoff - inside) * self._byte_ns).min(initial=MOST_QUIET_NS)) // 2
+        return int(((self._xoff - inside) * self._byte_ns).min(initial=MAX_QUIET_NS)) // 2
 
     def let_all_go_on(self, now_ns: int) -> None:
         """Open every gate, and tell every neighbour that is paused to go on."""

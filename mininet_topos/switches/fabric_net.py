@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from controller.model.address import ip_text, mac_text
-from controller.model.error import EnvironmentFault, InputError
+from controller.model.error import InputError, PrerequisiteError
 from controller.model.fabric import Fabric, Nic, PortRef
 from mininet_topos.host.registry import LabEntry
 from mininet_topos.nic.pacer import catch_up_time_ns
@@ -60,7 +60,7 @@ class FabricNet:
         self.mininet = new_mininet()
 
     def start(self) -> None:
-        """Make hosts, links and bridges; raises EnvironmentFault where the machine refuses."""
+        """Make hosts, links and bridges; raises PrerequisiteError where the machine refuses."""
         for host in self.nics_of_host:
             self.mininet.addHost(host, entry=self._entry, ip=None)
         for switch in self.fabric.switches:
@@ -185,7 +185,7 @@ class FabricNet:
         for host in self.nics_of_host:
             complaint = self.mininet[host].waitOutput().strip()
             if complaint:
-                raise EnvironmentFault(f"host {host} could not be set up: {complaint.splitlines()[0]}")
+                raise PrerequisiteError(f"host {host} could not be set up: {complaint.splitlines()[0]}")
 
     def _host_script(self, nics: tuple[Nic, ...], neighbours: Mapping[str, str]) -> str:
         """Write the shell commands that configure one host's devices inside its namespace."""
@@ -215,28 +215,28 @@ class FabricNet:
         for port, interface in self.interface_of.items():
             if given.get(interface) != port.number:
                 log = self.ovs.directory / "ovs-vswitchd.log"
-                raise EnvironmentFault(
+                raise PrerequisiteError(
                     f"Open vSwitch could not make port {port} (it has {given.get(interface)}): see {log}"
                 )
 
 
 def require_lab_tools() -> None:
-    """Raise EnvironmentFault, naming the remedy, where this process cannot make namespaces and links."""
+    """Raise PrerequisiteError, naming the remedy, where this process cannot make namespaces and links."""
     if os.geteuid() != 0:
-        raise EnvironmentFault("the lab makes network namespaces, which takes root: run it with sudo")
+        raise PrerequisiteError("the lab makes network namespaces, which takes root: run it with sudo")
     for tool in LAB_TOOLS:
         if shutil.which(tool) is None:
-            raise EnvironmentFault(f"{tool} is not installed: run `make setup`")
+            raise PrerequisiteError(f"{tool} is not installed: run `make setup`")
     attempt = subprocess.run(["mnexec", "-n", "true"], capture_output=True, text=True, check=False)
     if attempt.returncode != 0:
         why = attempt.stderr.strip() or f"status {attempt.returncode}"
-        raise EnvironmentFault(f"network namespaces are not allowed here ({why}): run outside of this container")
+        raise PrerequisiteError(f"network namespaces are not allowed here ({why}): run outside of this container")
 
 
 def _ip_batch(commands: list[str]) -> None:
     done = subprocess.run(["ip", "-batch", "-"], input="\n".join(commands), text=True, capture_output=True, check=False)
     if done.returncode != 0:
-        raise EnvironmentFault(f"ip refused to make the lab's links: {done.stderr.strip().splitlines()[0]}")
+        raise PrerequisiteError(f"ip refused to make the lab's links: {done.stderr.strip().splitlines()[0]}")
 
 
 def _nics_of_host(fabric: Fabric) -> dict[str, tuple[Nic, ...]]:

@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Sequence
 from typing import Any
 
-from controller.model.error import EnvironmentFault
+from controller.model.error import PrerequisiteError
 from mininet_topos.host.registry import LabEntry
 from mininet_topos.switches.ovs import OpenVSwitch
 
@@ -18,7 +18,7 @@ try:
     from mininet.net import Mininet
     from mininet.node import Node, OVSSwitch
 except ImportError as missing:
-    raise EnvironmentFault("Mininet is not installed: run `make setup`") from missing
+    raise PrerequisiteError("Mininet is not installed: run `make setup`") from missing
 
 Mininet.inited = True  # else the first network changes fourteen system settings for good
 

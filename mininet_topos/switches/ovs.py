@@ -16,7 +16,7 @@ import time
 from enum import StrEnum
 from pathlib import Path
 
-from controller.model.error import EnvironmentFault
+from controller.model.error import PrerequisiteError
 from mininet_topos.host.locks import try_lock
 from mininet_topos.host.priorities import prefer
 from mininet_topos.host.registry import SYSTEM_DATAPATH_NOTE, LabEntry
@@ -72,7 +72,7 @@ class OpenVSwitch:
     def start(self) -> None:
         """Start both daemons, with the socket buffers that a lab needs.
 
-        Raises EnvironmentFault where they do not come up.
+        Raises PrerequisiteError where they do not come up.
         """
         self.directory.mkdir()
         hold_settings(self._entry.directory, LAB_SETTINGS)
@@ -98,17 +98,17 @@ class OpenVSwitch:
             self._system_lock = None
 
     def vsctl(self, *arguments: str) -> str:
-        """Run `ovs-vsctl` on this instance; raises EnvironmentFault with its message."""
+        """Run `ovs-vsctl` on this instance; raises PrerequisiteError with its message."""
         return self._run("ovs-vsctl", *arguments)
 
     def ofctl(self, *arguments: str, text: str = "") -> str:
-        """Run `ovs-ofctl` on this instance with `text` as its input; raises EnvironmentFault with its message."""
+        """Run `ovs-ofctl` on this instance with `text` as its input; raises PrerequisiteError with its message."""
         return self._run("ovs-ofctl", *arguments, text=text)
 
     def appctl(self, command: str, *arguments: str) -> str:
         """Ask the switch daemon, without a fork."""
         if self._control is None:
-            raise EnvironmentFault("the lab's Open vSwitch is not running")
+            raise PrerequisiteError("the lab's Open vSwitch is not running")
         return self._control.call(command, *arguments)
 
     @property
@@ -125,14 +125,14 @@ class OpenVSwitch:
             command, input=text, env=self.environment, text=True, capture_output=True, check=False, timeout=60
         )
         if done.returncode != 0:
-            raise EnvironmentFault(f"{' '.join(command[:3])} failed: {done.stderr.strip() or done.stdout.strip()}")
+            raise PrerequisiteError(f"{' '.join(command[:3])} failed: {done.stderr.strip() or done.stdout.strip()}")
         return done.stdout
 
     def _await_file(self, name: str) -> Path:
         deadline = time.monotonic() + START_TIMEOUT_S
         while not (self.directory / name).exists():
             if time.monotonic() > deadline:
-                raise EnvironmentFault(f"Open vSwitch did not come up: see {self.directory}")
+                raise PrerequisiteError(f"Open vSwitch did not come up: see {self.directory}")
             time.sleep(0.005)
         return self.directory / name
 
@@ -142,7 +142,7 @@ class OpenVSwitch:
         if _kernel_datapath_free() and self._take_system_lock():
             return Datapath.SYSTEM
         if self._wanted is Datapath.SYSTEM:
-            raise EnvironmentFault(
+            raise PrerequisiteError(
                 "the kernel's openvswitch datapath is missing or in use: choose the userspace datapath"
             )
         return Datapath.USERSPACE
@@ -156,12 +156,12 @@ class OpenVSwitch:
 
 
 def require_open_vswitch() -> None:
-    """Raise EnvironmentFault, naming the remedy, where Open vSwitch is not installed."""
+    """Raise PrerequisiteError, naming the remedy, where Open vSwitch is not installed."""
     missing = [
         tool for tool in ("ovs-vswitchd", "ovsdb-server", "ovs-vsctl", "ovs-ofctl") if shutil.which(tool) is None
     ]
     if missing or not SCHEMA.exists():
-        raise EnvironmentFault("Open vSwitch is not installed: run `make setup`")
+        raise PrerequisiteError("Open vSwitch is not installed: run `make setup`")
 
 
 def _kernel_datapath_free() -> bool:

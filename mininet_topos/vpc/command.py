@@ -14,7 +14,7 @@ from typing import Any
 from rich.console import Console
 
 from controller.config.network_file import load_network
-from controller.model.error import EnvironmentFault, InputError
+from controller.model.error import InputError, PrerequisiteError
 from dataplane.config.network import NetworkConfig
 from dataplane.verify.report import Report
 from mininet_topos.host.inside import entrance_of, write_nodes
@@ -24,7 +24,7 @@ from mininet_topos.vpc.served import ServedLab
 from mininet_topos.vpc.table import LEGEND, PIPED_WIDTH, as_json, tables
 
 LOOK_S = 0.5
-MOST_DIFFERENCES = 20
+MAX_DIFFERENCES = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,10 +129,10 @@ def summary(rows: list[Row], report: Report, seconds: Mapping[str, float]) -> li
         f" {reached} reached somebody, {len(rows) - reached} nobody",
         f"packets and the gateway's tables {'DIFFER' if differing else 'agree'}"
         + (f" in {len(differing)} of them" if differing else " in all of them"),
-        *(f"  {row}" for row in differing[:MOST_DIFFERENCES]),
+        *(f"  {row}" for row in differing[:MAX_DIFFERENCES]),
         f"verify isolation: {report.vpcs} VPCs, {report.endpoints} endpoints: "
         + ("exactly the intended paths" if report.is_sound else f"{len(report.findings)} PATHS DIFFER"),
-        *(f"  {finding}" for finding in report.findings[:MOST_DIFFERENCES]),
+        *(f"  {finding}" for finding in report.findings[:MAX_DIFFERENCES]),
     ]
     return lines
 
@@ -158,7 +158,7 @@ def _run_in(lab: ServedLab, node: str, command: list[str], quiet: bool) -> None:
     try:
         done = subprocess.run([*entrance, *command], env=environment, stdout=sys.stderr if quiet else None, check=False)
     except OSError as error:
-        raise EnvironmentFault(f"--run: {error}") from None
+        raise PrerequisiteError(f"--run: {error}") from None
     if done.returncode:
         print(f"heddle: {node} {' '.join(command)}: exit status {done.returncode}", file=sys.stderr)
 

@@ -15,7 +15,7 @@ from contextlib import suppress
 from ipaddress import IPv4Interface
 from pathlib import Path
 
-from controller.model.error import EnvironmentFault
+from controller.model.error import PrerequisiteError
 from mininet_topos.switches.ovs import SCHEMA
 
 BRIDGE, UNDERLAY_BRIDGE = "vpc", "phy"
@@ -31,7 +31,7 @@ class HostSwitch:
         self.environment = {**environment, **{f"OVS_{kind}DIR": str(directory) for kind in ("RUN", "DB", "LOG")}}
 
     def start(self, underlay: str, vtep: IPv4Interface, endpoints: Sequence[str] = ()) -> None:
-        """Start it with both bridges, and move the VTEP's address to it; raises EnvironmentFault where it refuses."""
+        """Start it with both bridges, and move the VTEP's address to it; raises PrerequisiteError where it refuses."""
         self.run("sysctl", "-qw", "net.ipv4.conf.all.arp_ignore=1", "net.ipv4.conf.all.rp_filter=1")
         self.run("sysctl", "-qw", *(f"net.ipv6.conf.{name}.disable_ipv6=1" for name in (underlay, *endpoints)))
         database = self.directory / "conf.db"
@@ -61,7 +61,7 @@ class HostSwitch:
         return (*self._entrance, "env", *(f"OVS_{kind}DIR={self.directory}" for kind in ("RUN", "DB", "LOG")))
 
     def vsctl(self, *words: str) -> str:
-        """Run `ovs-vsctl` on it; raises EnvironmentFault with its message."""
+        """Run `ovs-vsctl` on it; raises PrerequisiteError with its message."""
         return self.run("ovs-vsctl", "--timeout=10", f"--db={self.database}", *words)
 
     def flows(self) -> list[str]:
@@ -78,12 +78,12 @@ class HostSwitch:
                 _await_end(pid)
 
     def run(self, *command: str) -> str:
-        """Run a command in the host, with this Open vSwitch in its environment; raises EnvironmentFault."""
+        """Run a command in the host, with this Open vSwitch in its environment; raises PrerequisiteError."""
         words = [*self._entrance, *command]
         done = subprocess.run(words, env=self.environment, text=True, capture_output=True, timeout=60, check=False)
         if done.returncode:
             said = (done.stderr or done.stdout).strip() or f"status {done.returncode}"
-            raise EnvironmentFault(f"{' '.join(command[:3])}: {said.splitlines()[-1]}")
+            raise PrerequisiteError(f"{' '.join(command[:3])}: {said.splitlines()[-1]}")
         return done.stdout
 
 

@@ -60,7 +60,7 @@ class VpcLab:
         return self._registration.entry
 
     def start(self) -> None:
-        """Make everything; raises EnvironmentFault with the remedy where this machine cannot, leaving nothing."""
+        """Make everything; raises PrerequisiteError with the remedy where this machine cannot, leaving nothing."""
         require_lab_tools()
         require_open_vswitch()
         self._termination = TerminationAsException()

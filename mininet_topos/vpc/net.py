@@ -3,7 +3,7 @@
 import subprocess
 from collections.abc import Sequence
 
-from controller.model.error import EnvironmentFault
+from controller.model.error import PrerequisiteError
 from dataplane.vtep.linux import mac_text
 from mininet_topos.host.registry import LabEntry
 from mininet_topos.switches.mininet_nodes import LabHost, new_mininet
@@ -40,7 +40,7 @@ class VpcNet:
         self.mininet = new_mininet()
 
     def start(self) -> None:
-        """Make bridges, hosts and links; raises EnvironmentFault where the machine refuses."""
+        """Make bridges, hosts and links; raises PrerequisiteError where the machine refuses."""
         for name in (*NODES, *(machine.name for machine in MACHINES)):
             self.mininet.addHost(name, entry=self._entry, ip=None)
         self._make_links()
@@ -66,12 +66,12 @@ class VpcNet:
         return self.mininet[name]
 
     def run(self, node: str, *command: str, given: str | None = None) -> str:
-        """Run a command in a node to its end and return what it printed; raises EnvironmentFault."""
+        """Run a command in a node to its end and return what it printed; raises PrerequisiteError."""
         words = [*self.host(node).entrance, *command]
         done = subprocess.run(words, input=given, capture_output=True, text=True, timeout=60, check=False)
         if done.returncode:
             said = (done.stderr or done.stdout).strip() or f"status {done.returncode}"
-            raise EnvironmentFault(f"{node}: {' '.join(command)}: {said.splitlines()[0]}")
+            raise PrerequisiteError(f"{node}: {' '.join(command)}: {said.splitlines()[0]}")
         return done.stdout
 
     def _make_links(self) -> None:
@@ -128,4 +128,4 @@ class VpcNet:
 def _run(words: Sequence[str], text: str = "") -> None:
     done = subprocess.run(words, input=text, text=True, capture_output=True, check=False)
     if done.returncode:
-        raise EnvironmentFault(f"{words[0]} refused to make the lab: {done.stderr.strip().splitlines()[0]}")
+        raise PrerequisiteError(f"{words[0]} refused to make the lab: {done.stderr.strip().splitlines()[0]}")

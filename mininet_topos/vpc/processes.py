@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from controller.model.error import EnvironmentFault
+from controller.model.error import PrerequisiteError
 
 _MAIN = "from controller.cli.start import main; main()"
 PACKAGE_PARENT = str(Path(__file__).parents[2])
@@ -49,17 +49,17 @@ class NodeProcess:
         return self._child.poll() is None
 
     def ready(self) -> dict[str, Any]:
-        """Wait for the line that says it is ready, and return it; raises EnvironmentFault with its last words."""
+        """Wait for the line that says it is ready, and return it; raises PrerequisiteError with its last words."""
         assert self._child.stdout is not None
         deadline = time.monotonic() + READY_S
         while b"\n" not in self._said:
             rest = deadline - time.monotonic()
             if rest <= 0 or not select.select([self._child.stdout], [], [], rest)[0]:
-                raise EnvironmentFault(f"{self.name} was not ready within {READY_S:.0f} s: {self.last_words()}")
+                raise PrerequisiteError(f"{self.name} was not ready within {READY_S:.0f} s: {self.last_words()}")
             piece = os.read(self._child.stdout.fileno(), 4096)
             if not piece:
                 self._ended()
-                raise EnvironmentFault(f"{self.name}: {self.last_words()}")
+                raise PrerequisiteError(f"{self.name}: {self.last_words()}")
             self._said += piece
         told: dict[str, Any] = json.loads(self._said.split(b"\n", 1)[0])
         return told

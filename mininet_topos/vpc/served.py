@@ -20,7 +20,7 @@ import grpc
 
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
-from controller.model.error import EnvironmentFault
+from controller.model.error import PrerequisiteError
 from controller.model.server_address import UNIX
 from dataplane.config.addresses import mac_text
 from dataplane.config.network import NetworkConfig
@@ -122,7 +122,7 @@ class ServedLab:
         self._run(host, switch.entrance if switch is not None else tuple(self.lab.net.host(host).entrance), words)
 
     def await_attached(self) -> None:
-        """Wait until the controller knows every gateway and every host; raises EnvironmentFault with who is missing."""
+        """Wait until the controller knows every gateway and every host; raises PrerequisiteError with who is missing."""
         wanted, deadline = {*self.gateway_ids, *HOSTS}, time.monotonic() + ATTACHED_S
         with self._services() as services:
             while True:
@@ -134,7 +134,7 @@ class ServedLab:
                     if not self.processes[name].is_running:
                         self.processes[name].ready()  # raises, with its last words
                 if time.monotonic() > deadline:
-                    raise EnvironmentFault(f"{', '.join(sorted(missing))}: not attached within {ATTACHED_S:.0f} s")
+                    raise PrerequisiteError(f"{', '.join(sorted(missing))}: not attached within {ATTACHED_S:.0f} s")
                 time.sleep(0.05)
 
     def apply(self, network: NetworkConfig) -> None:
@@ -187,4 +187,4 @@ class ServedLab:
             try:
                 yield _Services(rpc.VpcServiceStub(channel), rpc.GatewayServiceStub(channel))
             except grpc.RpcError as error:
-                raise EnvironmentFault(f"the controller: {error.details() or error.code()}") from None
+                raise PrerequisiteError(f"the controller: {error.details() or error.code()}") from None

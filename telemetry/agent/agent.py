@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from telemetry.agent.outbox import Outbox
 from telemetry.agent.pace import next_tick_ns
 from telemetry.agent.session import Broker, Session, cancelled, raise_first
-from telemetry.agent.source import CounterSource, DeviceSamples, SourceFault, is_sound
+from telemetry.agent.source import CounterSource, DeviceSamples, SourceError, is_sound
 from telemetry.agent.stamp import Stamps
 from telemetry.complaint import Complaints
 from telemetry.samples.topic import Source, nics_topic, ports_topic, status_topic
@@ -87,7 +87,7 @@ class Agent:
         while True:
             try:
                 self._offer(source, await source.read(time.time_ns()), time.time_ns())
-            except SourceFault as fault:
+            except SourceError as fault:
                 self._complain(source, fault)
             due_ns, number = next_tick_ns(start_ns, period_ns, time.monotonic_ns())
             self.missed_ticks += number - expected
@@ -99,15 +99,15 @@ class Agent:
             try:
                 topic = _TOPIC_OF[device.kind](self._settings.fabric, device.device)
             except ValueError as fault:
-                raise SourceFault(str(fault)) from None
+                raise SourceError(str(fault)) from None
             sound = [sample for sample in device.samples if is_sound(sample)]
             if len(sound) < len(device.samples):
                 wrong = next(sample for sample in device.samples if not is_sound(sample))
-                self._complain(source, SourceFault(f"port {wrong.port[:70]!r} is no port name, or its time no time"))
+                self._complain(source, SourceError(f"port {wrong.port[:70]!r} is no port name, or its time no time"))
             self._outbox.offer(topic, self._stamps.stamp(sound, now_unix_ns))
         self._session.offered()
 
-    def _complain(self, source: CounterSource, fault: SourceFault) -> None:
+    def _complain(self, source: CounterSource, fault: SourceError) -> None:
         self.faults += 1
         self._complaints.add("source_fault", source.name, str(fault))
         for complaint in self._complaints.due(time.monotonic_ns()):

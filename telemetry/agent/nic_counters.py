@@ -23,7 +23,7 @@ _DROPS = ("rx_discards_phy", "tx_discards_phy", "out_of_buffer")
 _DROPS_OF_ANY = ("rx_dropped", "tx_dropped")
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}\Z")
 _MICROSECOND_NS = 1_000
-_MOST = (1 << 64) - 1
+_MAX = (1 << 64) - 1
 
 
 def nic_sample(
@@ -65,4 +65,4 @@ def _first(counters: Mapping[str, int], names: Iterable[str]) -> int:
 
 
 def _fit(value: int) -> int:
-    return min(max(value, 0), _MOST)
+    return min(max(value, 0), _MAX)

@@ -23,10 +23,10 @@ from telemetry.agent.sources.emulated import EmulatedNics, EmulatedSwitches
 from telemetry.agent.sources.ethtool import HostNics
 from telemetry.agent.sources.sonic import SonicSwitch
 
-LEAST_PERIOD_NS, MOST_PERIOD_NS = 10_000_000, 3_600_000_000_000
-MOST_SECRET_BYTES = 4_096
-MOST_PORT_MAP_BYTES = 1 << 20
-MOST_PORT = 65_534
+LEAST_PERIOD_NS, MAX_PERIOD_NS = 10_000_000, 3_600_000_000_000
+MAX_SECRET_BYTES = 4_096
+MAX_PORT_MAP_BYTES = 1 << 20
+MAX_PORT = 65_534
 
 _PERIOD = re.compile(r"(\d+(?:\.\d+)?)(ms|s)\Z", re.ASCII)
 _UNIT_NS = {"ms": 1_000_000, "s": 1_000_000_000}
@@ -145,11 +145,11 @@ def by_lanes(lanes: int) -> Callable[[str], int | None]:
 def mapped(path: Path) -> Callable[[str], int | None]:
     """Read a file with a line `Ethernet0 1` per port; # begins a comment."""
     numbers: dict[str, int] = {}
-    for at, line in enumerate(_text(path, "--port-map", MOST_PORT_MAP_BYTES).splitlines(), 1):
+    for at, line in enumerate(_text(path, "--port-map", MAX_PORT_MAP_BYTES).splitlines(), 1):
         words = line.partition("#")[0].split()
         if not words:
             continue
-        if len(words) != 2 or not words[1].isascii() or not words[1].isdigit() or not 0 < int(words[1]) <= MOST_PORT:
+        if len(words) != 2 or not words[1].isascii() or not words[1].isdigit() or not 0 < int(words[1]) <= MAX_PORT:
             raise InputError(f"{path}:{at}: must be a SONiC port and its number, such as: Ethernet0 1")
         if words[0] in numbers or int(words[1]) in numbers.values():
             raise InputError(f"{path}:{at}: port or number is given twice")
@@ -173,7 +173,7 @@ def _default_name(options: AgentOptions) -> str:
 def _period_ns(text: str) -> int:
     read = _PERIOD.match(text) if len(text) < 20 else None
     period_ns = round(float(read[1]) * _UNIT_NS[read[2]]) if read else 0
-    if not LEAST_PERIOD_NS <= period_ns <= MOST_PERIOD_NS:
+    if not LEAST_PERIOD_NS <= period_ns <= MAX_PERIOD_NS:
         raise InputError(f"--period {one_line(text)}: must be from 10ms to 3600s, such as 100ms or 1s")
     return period_ns
 
@@ -188,7 +188,7 @@ def _broker(options: AgentOptions) -> Broker:
         raise InputError("--tls-cert and --tls-key need --tls-ca as well")
     password = None
     if options.password_file:
-        password = _text(options.password_file, "--password-file", MOST_SECRET_BYTES).rstrip("\n")
+        password = _text(options.password_file, "--password-file", MAX_SECRET_BYTES).rstrip("\n")
     host, number = split_address(options.broker)
     return Broker(host=host, port=number, user=options.user, password=password, tls=_tls(options))
 

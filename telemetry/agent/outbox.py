@@ -9,13 +9,13 @@ from itertools import islice
 
 from telemetry.samples.sample import MAX_PORTS, PortSample
 
-MOST_PORTS = 16_384
+MAX_PENDING_PORTS = 16_384
 
 
 class Outbox:
     """Samples by topic and port; `replaced` and `refused` count what was not, and will not be, published."""
 
-    def __init__(self, most_ports: int = MOST_PORTS) -> None:
+    def __init__(self, most_ports: int = MAX_PENDING_PORTS) -> None:
         self._waiting: dict[str, dict[str, PortSample]] = {}
         self._count = 0
         self._most_ports = most_ports

@@ -17,7 +17,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}(:[0-9]{1,5})?\Z")
 _TOP = 1 << 63
 
 
-class SourceFault(Exception):
+class SourceError(Exception):
     """The origin cannot be read now: why, in one line. The agent says so and asks again at the next period."""
 
 
@@ -41,7 +41,7 @@ class CounterSource(Protocol):
     reads_per_period: int
 
     async def read(self, now_unix_ns: int) -> Sequence[DeviceSamples]:
-        """Return the counters of now; raises SourceFault. Ends within a second or so, or stays cancellable."""
+        """Return the counters of now; raises SourceError. Ends within a second or so, or stays cancellable."""
         ...
 
     async def close(self) -> None:

@@ -19,7 +19,7 @@ _REFUSED = 128
 _QUIET = logging.getLogger("heddle.telemetry.mqtt")
 
 
-class BusLost(Exception):
+class BusConnectionError(Exception):
     """The broker is away, refuses us, or does not answer; the text says which."""
 
 
@@ -41,7 +41,7 @@ class Bus(Protocol):
     """Something to subscribe to."""
 
     async def listen(self, subscriptions: Sequence[tuple[str, int]], inlet: Inlet, connected: asyncio.Event) -> None:
-        """Connect, subscribe, set `connected` and hand over messages until the bus is lost; raises BusLost."""
+        """Connect, subscribe, set `connected` and hand over messages until the bus is lost; raises BusConnectionError."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,14 +66,14 @@ class MqttBus:
         async with self.connection(inlet) as client:
             granted = await client.subscribe(list(subscriptions))
             if any((code if isinstance(code, int) else code.value) >= _REFUSED for code in granted):
-                raise BusLost("the broker refuses the subscription: its access rules must let us read")
+                raise BusConnectionError("the broker refuses the subscription: its access rules must let us read")
             connected.set()
             async for _ in client.messages:
                 pass  # the inlet has had it already
 
     @asynccontextmanager
     async def connection(self, inlet: Inlet | None = None) -> AsyncIterator[aiomqtt.Client]:
-        """Give a connected client; raises BusLost for whatever MQTT or the network say, also later."""
+        """Give a connected client; raises BusConnectionError for whatever MQTT or the network say, also later."""
         broker = self.broker
         try:
             async with aiomqtt.Client(
@@ -90,7 +90,7 @@ class MqttBus:
             ) as client:
                 yield client
         except (aiomqtt.MqttError, OSError) as lost:
-            raise BusLost(str(lost) or type(lost).__name__) from None
+            raise BusConnectionError(str(lost) or type(lost).__name__) from None
 
 
 def _tls(ca_file: Path | None) -> ssl.SSLContext | None:

@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 
 from telemetry.cadence import Cadence
-from telemetry.collector.bus import Bus, BusLost, Message
+from telemetry.collector.bus import Bus, BusConnectionError, Message
 from telemetry.detection.signal import Signal
 from telemetry.detection.window import Snapshot
 from telemetry.observer import Look, Observer
@@ -26,7 +26,7 @@ from telemetry.samples.topic import subscriptions
 
 MAX_PENDING_MESSAGES = 16_384
 MAX_PENDING_BYTES = 128 << 20
-LEAST_WAIT_S, MOST_WAIT_S = 0.1, 2.0
+LEAST_WAIT_S, MAX_WAIT_S = 0.1, 2.0
 Readers = tuple[Snapshot, tuple[Signal, ...]]
 """What readers get once a period: a copy of the windows and every condition that is raised."""
 _LOG = logging.getLogger("heddle.telemetry")
@@ -102,7 +102,7 @@ class Collector:
             try:
                 await self._bus.listen(subscriptions(self._observer.fabric), self.receive, self.connected)
                 reason = "the broker ended the connection"
-            except BusLost as lost:
+            except BusConnectionError as lost:
                 reason = str(lost)
                 if (task := asyncio.current_task()) is not None and task.cancelling():
                     raise asyncio.CancelledError from lost  # a client may lose the bus while it is being cancelled
@@ -114,7 +114,7 @@ class Collector:
             elif wait_s == LEAST_WAIT_S:
                 _LOG.warning("telemetry: no broker (%s); trying on", reason)
             await asyncio.sleep(wait_s * (0.5 + 0.5 * self._jitter()))
-            wait_s = min(2 * wait_s, MOST_WAIT_S)
+            wait_s = min(2 * wait_s, MAX_WAIT_S)
 
     async def _serve(self) -> None:
         """Whenever it is time, give the worker what came and let it look."""

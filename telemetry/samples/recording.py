@@ -30,7 +30,7 @@ class Recorded(NamedTuple):
     payload: bytes
 
 
-class NoRecording(ValueError):
+class RecordingError(ValueError):
     """A file that does not begin as a recording does."""
 
 
@@ -50,9 +50,9 @@ def frame(message: Recorded) -> bytes:
 
 
 def read(file: BinaryIO) -> Iterator[Recorded | Torn]:
-    """Read a recording message by message; a Torn comes last where its end is not whole. Raises NoRecording."""
+    """Read a recording message by message; a Torn comes last where its end is not whole. Raises RecordingError."""
     if file.read(len(MAGIC)) != MAGIC:
-        raise NoRecording("it does not begin as a recording of `heddle telemetry record` does")
+        raise RecordingError("it does not begin as a recording of `heddle telemetry record` does")
     at = len(MAGIC)
     while head := file.read(_OUTER.size):
         message = _frame_of(file, head)

@@ -19,7 +19,7 @@ from kernels.cache import keep_on_disk
 from tests.fakes.gateway.compiled_packets import below, inlined, step, sum_up
 from tests.fakes.gateway.gateway_chain import STAMP
 
-MOST_BYTES = 9000
+MAX_BYTES = 9000
 WORDS = np.array(
     [0, 1, 2, 4, 5, 6, 7, 8, 15, 17, 0x20, 0x3F, 0x40, 44, 0x45, 0x46, 0x4F, 51, 58, 0x60, 0x7F, 0x80, 0xFE, 0xFF]
 )
@@ -106,7 +106,7 @@ def _change(frame, length, base, seeds, other, chance):
         at = base + FIELDS[below(chance, FIELDS.size)]
         value = WORDS[below(chance, WORDS.size)] if below(chance, 2) else load8(frame, at) ^ 1 << below(chance, 8)
         store8(frame, at, value)
-    return min(length, MOST_BYTES - 512)
+    return min(length, MAX_BYTES - 512)
 
 
 @step

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from controller.southbound.codec import decode, readback
-from controller.southbound.codec.check import Malformed, check
+from controller.southbound.codec.check import MalformedMessageError, check
 from tests.fuzz.openflow_seeds import SEEDS
 
 CASES = int(os.environ.get("HEDDLE_FUZZ_CASES", "6000"))
@@ -32,7 +32,7 @@ def accepted(message):
     """Check and decode as a session does; say whether the check let it pass."""
     try:
         check(message)
-    except Malformed:
+    except MalformedMessageError:
         return False
     kind = message[1]
     reader = MULTIPART.get(int.from_bytes(message[8:10], "big")) if kind == 19 else SINGLE.get(kind)

@@ -14,13 +14,13 @@ from typing import BinaryIO
 from controller.api.proto.heddle.v1 import heddle_pb2
 from controller.config import load_fabric
 from controller.config.telemetry import TelemetryConfig, broker_of, ports_of
-from controller.model.error import EnvironmentFault, InputError
-from telemetry.collector.bus import Broker, BusLost, Message, MqttBus
+from controller.model.error import InputError, PrerequisiteError
+from telemetry.collector.bus import Broker, BusConnectionError, Message, MqttBus
 from telemetry.detection.ports import PortTable
 from telemetry.detection.thresholds import DetectorSettings, complaints
 from telemetry.observer import Look, Observer
 from telemetry.samples.decode import Reader
-from telemetry.samples.recording import MAGIC, NoRecording, Recorded, frame, ports_in, read
+from telemetry.samples.recording import MAGIC, Recorded, RecordingError, frame, ports_in, read
 from telemetry.samples.sample import MAX_PAYLOAD_BYTES, Rejected
 from telemetry.samples.topic import Source, parse, subscriptions
 
@@ -99,8 +99,8 @@ async def _record(broker: Broker, fabric: str, writer: _Writer, seconds: float |
     if listening in done:
         try:
             listening.result()
-        except BusLost as lost:
-            raise EnvironmentFault(f"the broker at {broker.host}:{broker.port} is lost: {lost}") from None
+        except BusConnectionError as lost:
+            raise PrerequisiteError(f"the broker at {broker.host}:{broker.port} is lost: {lost}") from None
 
 
 async def _publish(path: Path, broker: Broker, speed: float, keep_times: bool) -> int:
@@ -116,8 +116,8 @@ async def _publish(path: Path, broker: Broker, speed: float, keep_times: bool) -
                 payload = message.payload if keep_times or status else _now(message)
                 await client.publish(message.topic, payload, qos=int(status), retain=status)
                 count += 1
-    except BusLost as lost:
-        raise EnvironmentFault(f"the broker at {broker.host}:{broker.port} is lost: {lost}") from None
+    except BusConnectionError as lost:
+        raise PrerequisiteError(f"the broker at {broker.host}:{broker.port} is lost: {lost}") from None
     return count
 
 
@@ -206,8 +206,8 @@ def _messages(path: Path, *, warn: bool = True) -> Iterator[Recorded]:
                     yield message
                 elif warn:
                     print(f"heddle: {path}: torn at byte {message.at_byte}; read up to there", file=sys.stderr)
-    except (NoRecording, IsADirectoryError) as wrong:
-        raise InputError(f"{path}: {wrong if isinstance(wrong, NoRecording) else 'is a directory'}") from None
+    except (RecordingError, IsADirectoryError) as wrong:
+        raise InputError(f"{path}: {wrong if isinstance(wrong, RecordingError) else 'is a directory'}") from None
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
 

@@ -17,7 +17,7 @@ from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.cli import show as screen
 from controller.cli.client import Client, connected
 from controller.cli.telemetry.rates import SORT_KEYS, Board, PortRates
-from controller.model.error import InputError, Unavailable
+from controller.model.error import InputError, UnavailableError
 
 ONCE_S = 6.0
 """How long `--once` waits for the second sample of every port: agents sample every second or faster."""
@@ -76,7 +76,7 @@ def top(server: str, ports: Sequence[str], *, sort: str, interval_s: float, once
         _wait(reader)
         rows = reader.rows(sort)
         if once and not rows:
-            raise Unavailable(f"no sample came within {ONCE_S:g} s; does an agent run? (heddle agent)")
+            raise UnavailableError(f"no sample came within {ONCE_S:g} s; does an agent run? (heddle agent)")
         if as_json:
             _print_json(rows)
             while not once:

@@ -12,7 +12,7 @@ from controller.config.foreign.draft import Draft
 from controller.config.foreign.tiers import roles_of
 from controller.config.generate import FIRST_IP
 from controller.model.fabric import Cable, Fabric, Nic, PortRef, Role, Switch
-from controller.model.limit import MOST_PORT_NUMBER
+from controller.model.limit import MAX_PORT_NUMBER
 
 _FOREIGN = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST_ID = 63
@@ -50,8 +50,8 @@ class _Ports:
 
     def next_of(self, switch: str, switch_id: str, place: str) -> PortRef:
         number = self._used[switch] = self._used[switch] + 1
-        if number > MOST_PORT_NUMBER:
-            self._draft.refuse(place, f"switch {switch_id} has more than {MOST_PORT_NUMBER} ports")
+        if number > MAX_PORT_NUMBER:
+            self._draft.refuse(place, f"switch {switch_id} has more than {MAX_PORT_NUMBER} ports")
         return PortRef(switch_id, number)
 
 

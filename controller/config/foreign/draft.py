@@ -11,7 +11,7 @@ from controller.config.fabric_file import GenerateShape
 from controller.config.text.complaint import one_line, shown
 from controller.model.error import InputError
 from controller.model.fabric import Fabric
-from controller.model.limit import MOST_CABLE_BPS, MOST_CABLES, MOST_NIC_BPS, MOST_NICS, MOST_SWITCHES
+from controller.model.limit import MAX_CABLE_BPS, MAX_CABLES, MAX_NIC_BPS, MAX_NICS, MAX_SWITCHES
 
 
 class Options(NamedTuple):
@@ -85,22 +85,22 @@ class Draft:
     def add_switch(self, name: str, place: str, tier: int | None = None) -> None:
         """Take down a switch."""
         self.switches[name] = DraftSwitch(place, tier)
-        if len(self.switches) > MOST_SWITCHES:
-            self.refuse(place, f"more than {MOST_SWITCHES:,} switches, the most a fabric may have")
+        if len(self.switches) > MAX_SWITCHES:
+            self.refuse(place, f"more than {MAX_SWITCHES:,} switches, the most a fabric may have")
 
     def add_plug(self, plug: DraftPlug) -> None:
         """Take down a NIC."""
-        check_rate(self.source, plug.place, plug.rate_bps, MOST_NIC_BPS)
+        check_rate(self.source, plug.place, plug.rate_bps, MAX_NIC_BPS)
         self.plugs.append(plug)
-        if len(self.plugs) > MOST_NICS:
-            self.refuse(plug.place, f"more than {MOST_NICS:,} NICs, the most a fabric may have")
+        if len(self.plugs) > MAX_NICS:
+            self.refuse(plug.place, f"more than {MAX_NICS:,} NICs, the most a fabric may have")
 
     def add_link(self, link: DraftLink) -> None:
         """Take down a cable between switches."""
-        check_rate(self.source, link.place, link.rate_bps, MOST_CABLE_BPS)
+        check_rate(self.source, link.place, link.rate_bps, MAX_CABLE_BPS)
         self.links.append(link)
-        if len(self.links) > MOST_CABLES:
-            self.refuse(link.place, f"more than {MOST_CABLES:,} links between switches, the most a fabric may have")
+        if len(self.links) > MAX_CABLES:
+            self.refuse(link.place, f"more than {MAX_CABLES:,} links between switches, the most a fabric may have")
 
     def leave_out(self, what: str, place: str, count: int = 1) -> None:
         """Count what a fabric file cannot say, or need not."""

@@ -14,7 +14,7 @@ from controller.config.fabric_file import GenerateShape
 from controller.config.foreign.draft import Draft, DraftLink, DraftPlug, Options, check_rate
 from controller.config.generate import generate_problems
 from controller.config.text.complaint import shown
-from controller.model.limit import MOST_CABLE_BPS, MOST_CABLES, MOST_NIC_BPS, MOST_NICS, MOST_SWITCHES
+from controller.model.limit import MAX_CABLE_BPS, MAX_CABLES, MAX_NIC_BPS, MAX_NICS, MAX_SWITCHES
 
 _HEAD_KEYS = {"nodes", "tiers", "podsize"}
 _TIER_KEYS = {
@@ -113,15 +113,15 @@ def _tier(draft: Draft, place: str, values: dict[str, float], lowest: bool, top:
             draft.refuse(place, f"the tier that begins here has no {key}")
     radix_down, radix_up, bundle = (int(values.get(key, 0)) for key in ("radix_down", "radix_up", "bundle"))
     downlink_bps = round(values["downlink_speed_gbps"] * 10**9)
-    check_rate(draft.source, place, downlink_bps, MOST_NIC_BPS if lowest else MOST_CABLE_BPS)
+    check_rate(draft.source, place, downlink_bps, MAX_NIC_BPS if lowest else MAX_CABLE_BPS)
     return _Tier(place, downlink_bps, radix_down, radix_up, bundle or 1)
 
 
 def _sizes(draft: Draft, head: dict[str, int], tiers: list[_Tier]) -> _Sizes:
     """Count the switches of each kind; every division must come out even, as the simulator demands."""
     nodes, pod = head["nodes"], head["podsize"]
-    if nodes > MOST_NICS:
-        draft.refuse("", f"{nodes:,} nodes, at most {MOST_NICS:,} NICs are allowed")
+    if nodes > MAX_NICS:
+        draft.refuse("", f"{nodes:,} nodes, at most {MAX_NICS:,} NICs are allowed")
     pods = _even(draft, "", nodes, pod, "nodes", "podsize") if len(tiers) == 3 else 1
     leaves = _even(draft, tiers[0].place, nodes // pods, tiers[0].radix_down, "nodes of a pod", "radix_down of tier 0")
     ups = leaves * tiers[0].radix_up
@@ -137,8 +137,8 @@ def _sizes(draft: Draft, head: dict[str, int], tiers: list[_Tier]) -> _Sizes:
         told = f"{cores} cores x bundle {tiers[2].bundle}"
         draft.refuse(tiers[2].place, f"{told} is not a pod's {uppers * tiers[1].radix_up} uplinks")
     switches, cables = pods * (leaves + uppers) + cores, nodes + pods * leaves * tiers[0].radix_up + ups
-    if switches > MOST_SWITCHES or cables > MOST_CABLES:
-        draft.refuse("", f"{switches:,} switches and {cables:,} links, at most {MOST_SWITCHES:,} and {MOST_CABLES:,}")
+    if switches > MAX_SWITCHES or cables > MAX_CABLES:
+        draft.refuse("", f"{switches:,} switches and {cables:,} links, at most {MAX_SWITCHES:,} and {MAX_CABLES:,}")
     return _Sizes(pods, leaves, uppers, cores)
 
 

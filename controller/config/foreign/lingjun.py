@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from controller.config.foreign.draft import Draft, DraftLink, DraftPlug, Options
 from controller.config.text.complaint import shown
-from controller.model.limit import MOST_SWITCHES
+from controller.model.limit import MAX_SWITCHES
 
 _COLUMNS = ("ip", "DSW", "PSW", "ASW")
 _HOST_NAME = 12
@@ -40,8 +40,8 @@ def read(text: str, draft: Draft, options: Options) -> None:
     cores = options.aggs_per_pod if options.cores is None else options.cores
     if cores % options.aggs_per_pod:
         draft.refuse("", f"{cores} cores must be a multiple of {options.aggs_per_pod} aggs per pod")
-    if max(cores, options.aggs_per_pod) > MOST_SWITCHES:
-        draft.refuse("", f"at most {MOST_SWITCHES:,} switches are allowed")
+    if max(cores, options.aggs_per_pod) > MAX_SWITCHES:
+        draft.refuse("", f"at most {MAX_SWITCHES:,} switches are allowed")
     rows = list(_rows(text, draft))
     if not rows:
         draft.refuse("", "no hosts: there is no row after the first line")

@@ -14,13 +14,13 @@ from typing import NamedTuple
 
 from controller.config.foreign.draft import Draft, DraftLink, DraftPlug, Options
 from controller.config.text.complaint import shown
-from controller.model.limit import MOST_CABLES, MOST_NICS, MOST_SWITCHES
+from controller.model.limit import MAX_CABLES, MAX_NICS, MAX_SWITCHES
 
 _HEAD = re.compile(r"\s*[0-9]+(\s+[0-9]+){4}\s+[A-Za-z][^\s]*\s*\Z")
 _RATE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?)(|[kKMGT])(?:bps|b/s)\Z")
 _UNIT = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _LONGEST_NUMBER = 12
-_MOST_GPUS = MOST_NICS
+_MAX_GPUS = MAX_NICS
 
 
 class _Head(NamedTuple):
@@ -130,10 +130,10 @@ def _head(draft: Draft, place: str, words: list[str]) -> _Head:
         draft.refuse(place, "the first line must hold nodes, GPUs per server, NVSwitches, switches, links, GPU type")
     head = _Head(*map(int, words[:5]))
     limits = (
-        (head.switches, MOST_SWITCHES, "switches"),
-        (head.gpus, _MOST_GPUS, "GPUs"),
-        (head.nvswitches, _MOST_GPUS, "NVSwitches"),
-        (head.links, MOST_CABLES + 3 * _MOST_GPUS, "links"),
+        (head.switches, MAX_SWITCHES, "switches"),
+        (head.gpus, _MAX_GPUS, "GPUs"),
+        (head.nvswitches, _MAX_GPUS, "NVSwitches"),
+        (head.links, MAX_CABLES + 3 * _MAX_GPUS, "links"),
     )
     for count, most, what in limits:
         if count > most:

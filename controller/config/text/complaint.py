@@ -1,7 +1,7 @@
 """Problems of a file as lines of text: `FILE: key.path[3].gpbs: unknown key, did you mean gbps?`
 
 Every problem is one line whatever a file holds: control characters are written as escapes, long values
-are cut. At most `MOST_LINES` are told, then how many more there are.
+are cut. At most `MAX_LINES` are told, then how many more there are.
 """
 
 import re
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from controller.model.admission import Problem
 from controller.model.error import InputError
 
-MOST_LINES = 20
+MAX_LINES = 20
 LONGEST_VALUE = 60
 LONGEST_LINE = 1_000
 LONGEST_PATH = 200
@@ -67,7 +67,7 @@ def _magnitude(value: int) -> str:
 
 def refusal(name: str, problems: Sequence[Problem]) -> InputError:
     """Make one error of all problems of the file `name`, at most 20 of them word by word."""
-    lines = [one_line(f"{name}: {p.path}: {p.text}" if p.path else f"{name}: {p.text}") for p in problems[:MOST_LINES]]
-    if len(problems) > MOST_LINES:
-        lines.append(one_line(f"{name}: (+{len(problems) - MOST_LINES} more)"))
+    lines = [one_line(f"{name}: {p.path}: {p.text}" if p.path else f"{name}: {p.text}") for p in problems[:MAX_LINES]]
+    if len(problems) > MAX_LINES:
+        lines.append(one_line(f"{name}: (+{len(problems) - MAX_LINES} more)"))
     return InputError(*lines)

@@ -15,9 +15,9 @@ import yaml
 from controller.config.text.complaint import one_line, place, refusal, shown
 from controller.model.admission import Problem
 
-MOST_BYTES = 256 * 1024 * 1024
+MAX_BYTES = 256 * 1024 * 1024
 DEEPEST = 64
-MOST_ALIASED = 2_000_000
+MAX_ALIASED = 2_000_000
 """How many values aliases may add to those that are written out."""
 LONGEST_NUMBER = 1_000
 """A plain scalar longer than this is text: reading numbers takes time that grows with the square of their length."""
@@ -37,7 +37,7 @@ class Document(NamedTuple):
     value: dict[str, object]
 
 
-class _Fault(Exception):
+class _DocumentError(Exception):
     """A problem of the text; `path` is where reading stood."""
 
     def __init__(self, text: str, mark: Any = None) -> None:
@@ -51,12 +51,12 @@ def read_document(path: Path | str) -> Document:
     name = str(path)
     try:
         with open(path, "rb") as file:
-            content = file.read(MOST_BYTES + 1)
+            content = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise refusal(name, [Problem("", f"cannot be read: {why}")]) from None
-    if len(content) > MOST_BYTES:
-        raise refusal(name, [Problem("", f"larger than {MOST_BYTES // 2**20} MiB, the most that is read")])
+    if len(content) > MAX_BYTES:
+        raise refusal(name, [Problem("", f"larger than {MAX_BYTES // 2**20} MiB, the most that is read")])
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -70,7 +70,7 @@ def parse_document(text: str, name: str) -> Document:
     builder = _Builder()
     try:
         value = builder.read(text)
-    except _Fault as fault:
+    except _DocumentError as fault:
         where = f" (line {fault.mark.line + 1}, column {fault.mark.column + 1})" if fault.mark else ""
         raise refusal(name, [Problem(builder.path(), fault.text + where)]) from None
     except yaml.YAMLError as error:
@@ -144,7 +144,7 @@ class _Builder:
             elif kind is yaml.DocumentStartEvent:
                 documents += 1
                 if documents > 1:
-                    raise _Fault("a second document begins here; only one is read", event.start_mark)
+                    raise _DocumentError("a second document begins here; only one is read", event.start_mark)
         return self._result
 
     def _scalar(self, event: Any) -> None:
@@ -164,7 +164,7 @@ class _Builder:
         try:
             return _tagged(tag, text)
         except (ValueError, KeyError, TypeError, IndexError, OverflowError, yaml.YAMLError):
-            raise _Fault(f"tag {shown(tag)} does not belong here; leave it out", event.start_mark) from None
+            raise _DocumentError(f"tag {shown(tag)} does not belong here; leave it out", event.start_mark) from None
 
     def _name_key(self, frame: _Frame, event: Any) -> None:
         if event.value == "<<" and event.implicit[0] and event.tag is None:
@@ -172,20 +172,20 @@ class _Builder:
             return
         key = self._scalar_value(event)
         if not isinstance(key, str):
-            raise _Fault(f"the key {shown(key)} is not a text; put it in quotes", event.start_mark)
+            raise _DocumentError(f"the key {shown(key)} is not a text; put it in quotes", event.start_mark)
         if event.anchor is not None:
             self._anchors[event.anchor] = (key, 1)
         frame.key = key
         if key in frame.value:
-            raise _Fault("the same key twice; keep one of them", event.start_mark)
+            raise _DocumentError("the same key twice; keep one of them", event.start_mark)
 
     def _open(self, value: Any, event: Any) -> None:
         if self._stack and self._stack[-1].key is _NO_KEY and type(self._stack[-1].value) is dict:
-            raise _Fault("a key must be a text, not a list or mapping", event.start_mark)
+            raise _DocumentError("a key must be a text, not a list or mapping", event.start_mark)
         if event.tag is not None and event.tag not in ("!", _TAG + "map", _TAG + "seq"):
-            raise _Fault(f"tag {shown(event.tag)} does not belong here; leave it out", event.start_mark)
+            raise _DocumentError(f"tag {shown(event.tag)} does not belong here; leave it out", event.start_mark)
         if len(self._stack) >= DEEPEST:
-            raise _Fault(f"nested more than {DEEPEST} deep", event.start_mark)
+            raise _DocumentError(f"nested more than {DEEPEST} deep", event.start_mark)
         self._stack.append(_Frame(value, event.anchor))
 
     def _close(self) -> None:
@@ -199,13 +199,13 @@ class _Builder:
 
     def _alias(self, event: Any) -> None:
         if event.anchor not in self._anchors:
-            raise _Fault(f"alias {shown('*' + event.anchor)} has no anchor before it", event.start_mark)
+            raise _DocumentError(f"alias {shown('*' + event.anchor)} has no anchor before it", event.start_mark)
         value, size = self._anchors[event.anchor]
         self._aliased += size
-        if self._aliased > MOST_ALIASED:
-            raise _Fault(f"aliases add more than {MOST_ALIASED:,} values; write them out", event.start_mark)
+        if self._aliased > MAX_ALIASED:
+            raise _DocumentError(f"aliases add more than {MAX_ALIASED:,} values; write them out", event.start_mark)
         if self._stack and self._stack[-1].key is _NO_KEY and type(self._stack[-1].value) is dict:
-            raise _Fault("a key must be written out, not an alias", event.start_mark)
+            raise _DocumentError("a key must be written out, not an alias", event.start_mark)
         self._put(value, size)
 
     def _put(self, value: object, size: int) -> None:
@@ -228,7 +228,7 @@ def _mappings_to_merge(value: object) -> list[dict[str, object]]:
     values = value if isinstance(value, list) else [value]
     mappings = [one for one in values if isinstance(one, dict)]
     if len(mappings) < len(values):
-        raise _Fault("<< merges a mapping, or a list of mappings")
+        raise _DocumentError("<< merges a mapping, or a list of mappings")
     return mappings
 
 

@@ -15,7 +15,7 @@ from pydantic_core import PydanticCustomError
 
 from controller.config.text.complaint import shown
 from controller.model.fabric import PortRef
-from controller.model.limit import MOST_CABLE_BPS, MOST_NIC_BPS, MOST_PORT_NUMBER
+from controller.model.limit import MAX_CABLE_BPS, MAX_NIC_BPS, MAX_PORT_NUMBER
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}\Z")
 _PORT = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,62}):([1-9][0-9]{0,4})\Z")
@@ -52,8 +52,8 @@ def _id(value: object) -> str:
 def _port(value: object) -> PortRef:
     text = _text(value, '"leaf1:33"')
     found = _PORT.match(text)
-    if not found or int(found[2]) > MOST_PORT_NUMBER:
-        refuse(f'{shown(text)} is no switch port: write "switch:number", number from 1 to {MOST_PORT_NUMBER}')
+    if not found or int(found[2]) > MAX_PORT_NUMBER:
+        refuse(f'{shown(text)} is no switch port: write "switch:number", number from 1 to {MAX_PORT_NUMBER}')
     return PortRef(found[1], int(found[2]))
 
 
@@ -111,8 +111,8 @@ Id = Annotated[str, PlainValidator(_id)]
 Port = Annotated[PortRef, PlainValidator(_port)]
 Ip = Annotated[int, PlainValidator(_ip)]
 Mac = Annotated[int, PlainValidator(_mac)]
-NicRate = Annotated[int, PlainValidator(_rate(MOST_NIC_BPS))]
-CableRate = Annotated[int, PlainValidator(_rate(MOST_CABLE_BPS))]
+NicRate = Annotated[int, PlainValidator(_rate(MAX_NIC_BPS))]
+CableRate = Annotated[int, PlainValidator(_rate(MAX_CABLE_BPS))]
 Uint32 = Annotated[int, Field(ge=0, le=2**32 - 1)]
 Uint64 = Annotated[int, Field(ge=0, le=2**64 - 1)]
 Version = Annotated[int, PlainValidator(_version)]

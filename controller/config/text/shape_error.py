@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from controller.config.text.complaint import MOST_LINES, place, shown
+from controller.config.text.complaint import MAX_LINES, place, shown
 from controller.model.admission import Problem
 from controller.model.suggest import did_you_mean, nearest
 
@@ -33,7 +33,7 @@ def shape_problems(error: ValidationError, root: type[BaseModel]) -> list[Proble
     mistyped = _mistyped(found, root)
     told = [one for one in found if not (one["type"] == "missing" and one["loc"] in mistyped)]
     return [
-        Problem(place(one["loc"]), _text_of(one, root)) if i < MOST_LINES else Problem("", "")
+        Problem(place(one["loc"]), _text_of(one, root)) if i < MAX_LINES else Problem("", "")
         for i, one in enumerate(told)
     ]
 
@@ -43,7 +43,7 @@ def _mistyped(found: Sequence[ErrorDetails], root: type[BaseModel]) -> set[Path]
     missing = {one["loc"] for one in found if one["type"] == "missing"}
     if not missing:
         return set()
-    unknown = [one["loc"] for one in found if one["type"] == "extra_forbidden"][:MOST_LINES]
+    unknown = [one["loc"] for one in found if one["type"] == "extra_forbidden"][:MAX_LINES]
     return {
         (*path[:-1], key)
         for path in unknown

@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from controller.planner.clos import MOST_HOPS, NO_LINK, Topology
+from controller.planner.clos import MAX_HOPS, NO_LINK, Topology
 from controller.planner.exact.colouring import colour_edges, colour_nested, largest_degree, repetition, shifted
 from controller.planner.exact.shape import Shape, ThreeTier, TwoTier
 from controller.planner.jit import Ints, kernel
 
-MOST_SLOTS = 20_000_000
+MAX_SLOTS = 20_000_000
 """Over uneven uplinks every leaf has a colour per flow of the fullest leaf; more than this take another way."""
 
 
@@ -84,7 +84,7 @@ def coloured_paths(topology: Topology, shape: Shape, leaves: Ints, source: Ints,
     start, end, flow = (np.empty(len(source), dtype=np.int64) for _ in range(3))
     count = _between_leaves(row, source, target, start, end, flow)
     start, end, flow = start[:count], end[:count], flow[:count]
-    hops = np.full((len(source), MOST_HOPS), NO_LINK, dtype=np.int64)
+    hops = np.full((len(source), MAX_HOPS), NO_LINK, dtype=np.int64)
     if isinstance(shape, TwoTier):
         colour = _uplinks(topology, shape, start, end)
         if colour is None:
@@ -132,7 +132,7 @@ def _uplinks(topology: Topology, shape: TwoTier, start: Ints, end: Ints) -> Ints
         colour = colour_edges(start[::copies].copy(), end[::copies].copy(), leaves, colours)
         return shifted(colour, copies, columns, colours if colours < columns else 1)
     degree = largest_degree(start, end, leaves)
-    if degree * leaves > MOST_SLOTS:
+    if degree * leaves > MAX_SLOTS:
         return None
     slots = np.zeros(columns, dtype=np.int64)
     for _ in range(degree):

@@ -22,11 +22,11 @@ from controller.planner.proof.fluid import INCAST_HEADROOM
 from controller.planner.proof.loads import heaviest_phases, layers_of
 from controller.planner.route import Router
 
-MOST_TRIES = 4_000_000
+MAX_TRIES = 4_000_000
 """So often in all a flow is tried on a top: some tenths of a second."""
-MOST_FAILURES = 16
+MAX_FAILURES = 16
 """After so many incasts in a row that stay as they are the rest of their set does too: one is like the next."""
-MOST_SETS = 64
+MAX_SETS = 64
 """So many sets of flows that meet (the jobs of one phase of a priority; each phase of another job) are looked at."""
 
 
@@ -55,15 +55,15 @@ def confined(
     everyone = crowded_nics(topology, joined((old.flows, new)))
     if not everyone.any() or not (everyone[new.dst_nic] & (hops[:, 0] >= 0)).any():
         return hops
-    if everyone.sum() > MOST_FAILURES and everyone[new.dst_nic].all() and everyone[old.flows.dst_nic].all():
+    if everyone.sum() > MAX_FAILURES and everyone[new.dst_nic].all() and everyone[old.flows.dst_nic].all():
         return hops  # everyone receives from many, as in an all-to-all: there is no bystander to spare
     whole = _Whole(topology, jobs, old, new, hops)
-    segments, tries = router.segments, MOST_TRIES
+    segments, tries = router.segments, MAX_TRIES
     net = (
         segments.start, segments.first, segments.second, segments.top, segments.middle, segments.below,
         segments.below_row, topology.cables,
     )  # fmt: skip
-    for part in islice(_sets(whole, len(old.flows)), MOST_SETS):
+    for part in islice(_sets(whole, len(old.flows)), MAX_SETS):
         # Lower jobs may take room, but they do not make an incast of what would be none without them.
         betters = np.flatnonzero(whole.priority >= part.level)
         alone = len(betters) < len(whole.flows)
@@ -79,7 +79,7 @@ def confined(
         tries = confine(
             net, whole.room(part), topology.nic_leaf[whole.flows.src_nic], topology.nic_leaf[whole.flows.dst_nic],
             whole.flows.demand_bps.astype(np.float64), whole.hops, topology.upper, free, rows, begin, shy, tries,
-            MOST_FAILURES,
+            MAX_FAILURES,
         )  # fmt: skip
     moved = whole.hops[len(old.flows) :]
     return hops if np.array_equal(moved, hops) else moved

@@ -9,11 +9,11 @@ from controller.planner.clos import Topology
 from controller.planner.incast.confinement import top_of_paths
 from controller.planner.incast.incast import crowded_nics
 from controller.planner.incast.turns import Turns
-from controller.planner.incast.windows import MOST_UNSYNCHRONISED, PORT_BUFFER_BYTES
+from controller.planner.incast.windows import MAX_UNSYNCHRONISED, PORT_BUFFER_BYTES
 from controller.planner.jit import Ints
 from controller.planner.placed import Paths
 
-MOST_NAMED = 3
+MAX_NAMED = 3
 """A job of more incasts is told their number only."""
 
 
@@ -33,7 +33,7 @@ def incast_notes(
     for number in taking_part:
         mine = into[flows.job[into] == number]
         receivers = np.flatnonzero(np.bincount(flows.dst_nic[mine])).tolist()
-        if len(receivers) > MOST_NAMED:
+        if len(receivers) > MAX_NAMED:
             some = turns is not None and bool(turns.slots[mine].any())
             how = "some senders in turns" if some else "each sender at its rate"
             if not some and jobs[number].incast == Incast.WINDOWS:
@@ -65,7 +65,7 @@ def _note(
         why = "the job asks for it"
         if job.incast != Incast.WINDOWS:
             size = PORT_BUFFER_BYTES >> 20
-            why = f"packets of more than {MOST_UNSYNCHRONISED} at once could be more than a port's {size} MiB"
+            why = f"packets of more than {MAX_UNSYNCHRONISED} at once could be more than a port's {size} MiB"
         how = (
             f"{who} take turns in {first.slots} slots of {_time(first.slot_ns)}, "
             f"at {_rates(flows.src_nic[waiting], rates[waiting])} each, because {why}"

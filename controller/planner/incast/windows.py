@@ -24,14 +24,14 @@ from controller.planner.proof.loads import heaviest_phases, layers_of
 MTU_BYTES = 4_096
 PORT_BUFFER_BYTES = 1 << 20
 """What one lossless port of a shallow-buffered switch holds before it pauses its neighbours, conservatively."""
-MOST_UNSYNCHRONISED = PORT_BUFFER_BYTES // MTU_BYTES
+MAX_UNSYNCHRONISED = PORT_BUFFER_BYTES // MTU_BYTES
 """So many paced senders may have a packet arrive at the same moment; with more of them turns are planned unasked."""
 LEAST_SLOT_NS = 100_000
 """Hosts' clocks have to agree within a tenth of a slot: 10 us, which PTP keeps easily and NTP does not."""
 LONGEST_SLOT_NS = 1_000_000_000
 PACKETS_PER_SLOT = 16
 """A turn is at least so many packets, so that what is lost around its edges stays small."""
-MOST_SLOTS = 4_096
+MAX_SLOTS = 4_096
 WORTH_IT = 0.95
 """Turns that nobody asked for must give so much of the throughput that rates would."""
 
@@ -68,7 +68,7 @@ def _candidates(
     """Return the rows that may take turns, their class (one job's phase into one NIC), and which classes must."""
     none = np.empty(0, dtype=np.int64)
     wish = np.array([job.incast for job in jobs], dtype=np.int64)
-    many = np.bincount(flows.dst_nic, minlength=topology.nics) > MOST_UNSYNCHRONISED
+    many = np.bincount(flows.dst_nic, minlength=topology.nics) > MAX_UNSYNCHRONISED
     if not (wish == Incast.WINDOWS).any() and not (many.any() and (wish == Incast.UNSPECIFIED).any()):
         return none, none, none.astype(np.bool_)
     full, asked = crowded_nics(topology, flows), wish[flows.job]
@@ -81,7 +81,7 @@ def _candidates(
     by_class, begin = grouped(rows, classes, count)
     senders = _first_of_sender(flows.src_nic, by_class, begin, topology.nics)
     crowd = heaviest_phases(flows.rows(senders), flows.dst_nic[senders][:, None], topology.nics, np.ones(len(senders)))
-    chosen = may[rows] & ((asked[rows] == Incast.WINDOWS) | (crowd[flows.dst_nic[rows]] > MOST_UNSYNCHRONISED))
+    chosen = may[rows] & ((asked[rows] == Incast.WINDOWS) | (crowd[flows.dst_nic[rows]] > MAX_UNSYNCHRONISED))
     forced = np.zeros(count, dtype=np.bool_)
     forced[classes[asked[rows] == Incast.WINDOWS]] = True
     return rows[chosen], classes[chosen], forced
@@ -226,7 +226,7 @@ def _take_turns(
             quickness[i] = _factor(room, used, places, part, 1e9)
             _add(used, places, rates, part, -1.0)
             means[i] = rates[part].sum()
-        slots = _slot_count(quickness, MOST_SLOTS)
+        slots = _slot_count(quickness, MAX_SLOTS)
         if slots > 1:
             _turns_of_class(
                 places, rates, members, first, quickness, means, slots, room, used, forced[group], table, faster

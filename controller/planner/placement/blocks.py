@@ -17,7 +17,7 @@ from controller.planner.clos import Live, Topology
 from controller.planner.jit import Flags, Floats, Ints
 from controller.planner.placement.free import Gpus, taken_from
 
-MOST_ZONES = 4
+MAX_ZONES = 4
 """So many parts of a fabric that has fallen apart are looked at, those first whose leaves reach the most."""
 
 
@@ -226,7 +226,7 @@ def _mutual_reach(topology: Topology, live: Live) -> list[Flags]:
     reach = _leaf_reach(topology, live)
     parts: list[Flags] = []
     left = list(reach)
-    while left and len(parts) < MOST_ZONES:
+    while left and len(parts) < MAX_ZONES:
         asked = sum(1 << leaf for leaf in left)
         # Leaves that reach the same ones stay or go together; those that reach the most come first.
         kinds: dict[int, list[int]] = {}

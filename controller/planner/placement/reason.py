@@ -8,7 +8,7 @@ from controller.model.placement import WHOLE_GPU_MILLI, Shape
 from controller.planner.placement.blocks import Zone
 from controller.planner.placement.choose import Candidate
 
-MOST_NAMED = 3
+MAX_NAMED = 3
 
 
 def reason_of(candidate: Candidate, own_utilisation: float, shape: Shape) -> str:
@@ -40,11 +40,11 @@ def too_few(shape: Shape, zones: Sequence[Zone], out_of_use: Sequence[str], runn
     causes = []
     remedies = []
     if taken:
-        named = ", ".join(f"{job} ({ranks})" for job, ranks in taken.most_common(MOST_NAMED))
+        named = ", ".join(f"{job} ({ranks})" for job, ranks in taken.most_common(MAX_NAMED))
         causes.append(f"{_count(sum(taken.values()), 'rank')} of running jobs hold GPUs: {named}{_more(len(taken))}")
         remedies.append("release a job")
     if out_of_use:
-        named = ", ".join(out_of_use[:MOST_NAMED])
+        named = ", ".join(out_of_use[:MAX_NAMED])
         lost = len(out_of_use)
         causes.append(f"{_count(lost, 'NIC')} out of use: {named}{_more(lost)}")
         remedies.append("bring NICs back")
@@ -62,7 +62,7 @@ def too_few(shape: Shape, zones: Sequence[Zone], out_of_use: Sequence[str], runn
 
 
 def _more(count: int) -> str:
-    return f" and {count - MOST_NAMED} more" if count > MOST_NAMED else ""
+    return f" and {count - MAX_NAMED} more" if count > MAX_NAMED else ""
 
 
 def _count(number: int, noun: str, several: str = "") -> str:

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from itertools import islice
 
 from controller.model.admission import flow_plans, too_many_flow_plans
-from controller.model.error import AlreadyExists, InputError
+from controller.model.error import AlreadyExistsError, InputError
 from controller.model.fabric import Fabric
 from controller.model.health import Health
 from controller.model.job import CollectiveKind
-from controller.model.limit import MOST_FLOW_PLANS
-from controller.model.placement import MOST_SUGGESTIONS, Placement, Shape, placement_problems
+from controller.model.limit import MAX_FLOW_PLANS
+from controller.model.placement import MAX_SUGGESTIONS, Placement, Shape, placement_problems
 from controller.model.plan import Infeasible
 from controller.planner.clos import Live, Topology, topology_of
 from controller.planner.placed import Placed
@@ -23,7 +23,7 @@ from controller.planner.placement.forecast import Forecast
 from controller.planner.placement.free import COMPUTE, gpus_of
 from controller.planner.placement.reason import reason_of, too_few
 
-MOST_WORK = 1_000_000
+MAX_WORK = 1_000_000
 """Ranks and flow plans over all candidates together; at least one candidate is always judged."""
 FULL = 1.0
 _RINGS = (CollectiveKind.RING_ALL_REDUCE, CollectiveKind.ALL_GATHER, CollectiveKind.REDUCE_SCATTER)
@@ -64,7 +64,7 @@ def suggest(
     places = compact(zones, shape.ranks, shape.share_milli)
     first = judge.all(_with_turns(topology, shape, places), 2 * shape.most)
     if min((round(100 * one.own) for one in first), default=101) > 100 * FULL:
-        first += judge.all(wider(zones, shape.ranks, shape.share_milli), MOST_SUGGESTIONS)
+        first += judge.all(wider(zones, shape.ranks, shape.share_milli), MAX_SUGGESTIONS)
     if not first:
         return judge.refusal
     return _told(fabric, sorted(first, key=lambda one: one.rank), shape)
@@ -82,11 +82,11 @@ class _Judge:
     def all(self, candidates: Iterator[Candidate], most: int) -> list[_Judged]:
         """Judge the first `most` that are new, as far as the work is bounded; those without a plan are left out."""
         found, asked = [], 0
-        for candidate in islice(candidates, 4 * MOST_SUGGESTIONS):
+        for candidate in islice(candidates, 4 * MAX_SUGGESTIONS):
             if not self._is_new(candidate):
                 continue
             work = len(candidate.nics) + self._flow_plans(candidate)
-            if asked == min(most, MOST_SUGGESTIONS) or (self._work and self._work + work > MOST_WORK):
+            if asked == min(most, MAX_SUGGESTIONS) or (self._work and self._work + work > MAX_WORK):
                 break
             self._work, asked = self._work + work, asked + 1
             if (judged := self._judged(candidate)) is not None:
@@ -99,15 +99,15 @@ class _Judge:
         return not known
 
     def _flow_plans(self, candidate: Candidate) -> int:
-        plans = flow_plans(self._shape.on(_names(self._fabric, candidate)), self._fabric, MOST_FLOW_PLANS)
-        if plans > MOST_FLOW_PLANS:
+        plans = flow_plans(self._shape.on(_names(self._fabric, candidate)), self._fabric, MAX_FLOW_PLANS)
+        if plans > MAX_FLOW_PLANS:
             raise InputError(f"collectives: {too_many_flow_plans('the job asks for')}")
         return plans
 
     def _judged(self, candidate: Candidate) -> _Judged | None:
         try:
             found = self._forecast.of(self._shape.on(_names(self._fabric, candidate)))
-        except AlreadyExists as taken:
+        except AlreadyExistsError as taken:
             found = Infeasible(why=str(taken))
         if isinstance(found, Infeasible):
             self.refusal = found

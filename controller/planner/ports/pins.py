@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from controller.model.error import AlreadyExists
+from controller.model.error import AlreadyExistsError
 from controller.planner.clos import Topology
 from controller.planner.expand import Flows
 from controller.planner.jit import Flags, Ints
@@ -56,7 +56,7 @@ class Streams:
 
 
 def refuse_taken_tuples(topology: Topology, job_ids: list[str], flows: Flows) -> None:
-    """Raise AlreadyExists where two flows are pinned to one (source, destination, port)."""
+    """Raise AlreadyExistsError where two flows are pinned to one (source, destination, port)."""
     fixed = np.flatnonzero(flows.fixed_port > 0)
     keys = tuple_keys(topology, flows.src_nic[fixed], flows.dst_nic[fixed], flows.fixed_port[fixed])
     order = np.argsort(keys, kind="stable")
@@ -65,7 +65,7 @@ def refuse_taken_tuples(topology: Topology, job_ids: list[str], flows: Flows) ->
         return
     one, other = fixed[order[same[0]]], fixed[order[same[0] + 1]]
     source, target = topology.nic_ids[flows.src_nic[other]], topology.nic_ids[flows.dst_nic[other]]
-    raise AlreadyExists(
+    raise AlreadyExistsError(
         f"job {job_ids[flows.job[other]]}: {source} to {target} from UDP source port {flows.fixed_port[other]} is "
         f"already pinned by job {job_ids[flows.job[one]]}; choose another udp_source_port"
     )

@@ -7,7 +7,7 @@ the largest utilisation over 16 seeds. E-ECMP is the same with every flow spread
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.planner.clos import MOST_HOPS, NO_LINK, Live, Topology
+from controller.planner.clos import MAX_HOPS, NO_LINK, Live, Topology
 from controller.planner.expand import Flows
 from controller.planner.jit import Flags, Floats, Ints, kernel
 from controller.planner.proof.loads import heaviest_phases, layers_of
@@ -244,7 +244,7 @@ def _median(
     capacity = np.where(topology.cable_capacity > 0, topology.cable_capacity, 1).astype(np.float64)
     capacity, load = np.concatenate((capacity, capacity)), np.empty(2 * len(capacity))
     spread = None if layers_of(flows).one_per_job else flows.rows(row)
-    hops = np.full((len(row), MOST_HOPS), NO_LINK, dtype=np.int64)
+    hops = np.full((len(row), MAX_HOPS), NO_LINK, dtype=np.int64)
     worst = []
     for seed in range(SEEDS):
         ports = np.random.Generator(np.random.PCG64([seed, salt])).integers(FIRST_PORT, LAST_PORT + 1, len(row))

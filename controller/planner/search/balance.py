@@ -7,7 +7,7 @@ segments that meet (`controller.planner.search.segments`); kernels walk all path
 
 import numpy as np
 
-from controller.planner.clos import MOST_HOPS, NO_LINK, Live, Topology
+from controller.planner.clos import MAX_HOPS, NO_LINK, Live, Topology
 from controller.planner.jit import Flags, Floats, Ints, kernel
 from controller.planner.search.on_link import depart, join, smallest_to_leave
 from controller.planner.search.segments import Segments
@@ -16,7 +16,7 @@ FAR = 1e30
 """Utilisation of a link of no capacity."""
 CHAIN = 48
 """The longest chain of ejections."""
-MOST_LINKS_SEEN = 200_000_000
+MAX_LINKS_SEEN = 200_000_000
 """Each step of the search looks at every link once: this bounds steps times links."""
 
 
@@ -325,14 +325,14 @@ def balanced_paths(
     seg_u, seg_w = np.full(len(source), NO_LINK, dtype=np.int64), np.full(len(source), NO_LINK, dtype=np.int64)
     order = np.argsort(-demand, kind="stable")
     if greedy(net, source, target, wanted, order, seg_u, seg_w) == 0:
-        steps = min(2000 + len(source), MOST_LINKS_SEEN // max(2 * cables, 1))
+        steps = min(2000 + len(source), MAX_LINKS_SEEN // max(2 * cables, 1))
         improve(net, source, target, wanted, seg_u, seg_w, goal, steps, CHAIN)
     return _hops(segments, cables, seg_u, seg_w)
 
 
 def _hops(segments: Segments, cables: int, seg_u: Ints, seg_w: Ints) -> Ints:
     """Write paths of two segments as rows of links, padded at the end."""
-    hops = np.full((len(seg_u), MOST_HOPS), NO_LINK, dtype=np.int64)
+    hops = np.full((len(seg_u), MAX_HOPS), NO_LINK, dtype=np.int64)
     known = np.flatnonzero(seg_u >= 0)
     up, down = seg_u[known], seg_w[known]
     down_two = segments.second[down]

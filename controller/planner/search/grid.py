@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from controller.planner.clos import MOST_HOPS, NO_LINK, Live, Topology
+from controller.planner.clos import MAX_HOPS, NO_LINK, Live, Topology
 from controller.planner.exact.shape import Shape, TwoTier
 from controller.planner.jit import Floats, Ints
 
@@ -64,7 +64,7 @@ def grid_of(topology: Topology, live: Live, shape: Shape, base: Floats) -> Grid:
 
 def hops_of(grid: Grid, start: Ints, end: Ints, column: Ints, core: Ints) -> Ints:
     """Write paths given by column and core as rows of links; a flow without a column keeps a row of -1."""
-    hops = np.full((len(start), MOST_HOPS), NO_LINK, dtype=np.int64)
+    hops = np.full((len(start), MAX_HOPS), NO_LINK, dtype=np.int64)
     size, first = grid.leaves * grid.columns, grid.cores_begin
     known, across = column >= 0, (column >= 0) & (core >= 0)
     up, down = grid.link[start * grid.columns + column], grid.link[size + end * grid.columns + column]

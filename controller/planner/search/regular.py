@@ -21,12 +21,12 @@ SAME_SIZE = 0.9
 """Flows of at least this share of the largest are coloured with it."""
 SMALLEST = 0.06
 """As a share of the widest link: smaller flows are left to the search."""
-MOST_SIZES = 64
+MAX_SIZES = 64
 HALVINGS = 4
 """How many walks with set-backs are tried, with these limits each."""
-MOST_STEPS = 20_000
-MOST_PATHS_WALKED = 8_000_000
-MOST_PATHS_SEEN = 40_000_000
+MAX_STEPS = 20_000
+MAX_PATHS_WALKED = 8_000_000
+MAX_PATHS_SEEN = 40_000_000
 """What the search after the first placement may look at."""
 
 
@@ -73,7 +73,7 @@ def _wandered(
         now = grid._replace(load=grid.load.copy())
         put_all(now, start, end, demand, column, core)
         to_column, to_core = column.copy(), core.copy()
-        if wander(now, start, end, demand, to_column, to_core, limit * (1 + 1e-9), MOST_STEPS, MOST_PATHS_WALKED):
+        if wander(now, start, end, demand, to_column, to_core, limit * (1 + 1e-9), MAX_STEPS, MAX_PATHS_WALKED):
             goal = limit
         else:
             column[:], core[:] = to_column, to_core
@@ -91,7 +91,7 @@ def _searched(grid: Grid, start: Ints, end: Ints, demand: Floats, column: Ints, 
     order = waiting[np.argsort(-demand[waiting], kind="stable")]
     if spread(grid, start, end, demand, order, column, core):
         return np.inf
-    return lower(grid, start, end, demand, column, core, goal, MOST_PATHS_SEEN, CHAIN, ATTEMPTS)
+    return lower(grid, start, end, demand, column, core, goal, MAX_PATHS_SEEN, CHAIN, ATTEMPTS)
 
 
 def _by_size(grid: Grid, start: Ints, end: Ints, demand: Ints, goal: float) -> tuple[Ints, Ints]:
@@ -103,7 +103,7 @@ def _by_size(grid: Grid, start: Ints, end: Ints, demand: Ints, goal: float) -> t
     column, core = np.full(len(start), -1, dtype=np.int64), np.full(len(start), -1, dtype=np.int64)
     order = np.argsort(-demand, kind="stable")
     widest, begin = 1 / grid.inverse.min(), 0
-    for _ in range(MOST_SIZES):
+    for _ in range(MAX_SIZES):
         if begin == len(order) or demand[order[begin]] < SMALLEST * goal * widest:
             break
         unit = demand[order[begin]]

@@ -12,7 +12,7 @@ from controller.planner.expand import Flows
 from controller.planner.jit import Flags, Floats, Ints, kernel
 from controller.planner.proof.loads import heaviest_phases
 
-MOST_SIZES = 64
+MAX_SIZES = 64
 """Demands told apart; flows of further ones count for their cut's load only, which keeps the bound sound."""
 
 
@@ -71,12 +71,12 @@ class Cuts:
         size = 2 * (self._leaves + pods)
         self.bound: Floats = np.zeros(size)
         self._load: Floats = np.zeros(size)
-        self._count: Ints = np.zeros((size, MOST_SIZES), dtype=np.int64)
+        self._count: Ints = np.zeros((size, MAX_SIZES), dtype=np.int64)
         self._capacity: Floats = np.zeros(size)
         self._links: Ints = np.zeros(size, dtype=np.int64)
         self._widest: Floats = np.zeros(size)
-        self._sizes: Floats = np.zeros(MOST_SIZES)
-        self._users: Ints = np.zeros(MOST_SIZES, dtype=np.int64)
+        self._sizes: Floats = np.zeros(MAX_SIZES)
+        self._users: Ints = np.zeros(MAX_SIZES, dtype=np.int64)
         self._order: Ints = np.empty(0, dtype=np.int64)
         self._cut_of_cable = self._cuts_of_cables(leaf_row)
         every = np.arange(topology.cables, dtype=np.int64)
@@ -130,7 +130,7 @@ class Cuts:
             self._load += sign * heaviest_phases(flows, cuts, len(self._load))
             return
         _cross(cuts, sizes, flows.demand_bps.astype(np.float64), self._load, self._count, sign)
-        self._users += sign * np.bincount(sizes[sizes >= 0], minlength=MOST_SIZES)
+        self._users += sign * np.bincount(sizes[sizes >= 0], minlength=MAX_SIZES)
         used = np.flatnonzero(self._users)
         self._order = used[np.argsort(-self._sizes[used], kind="stable")]
 
@@ -154,7 +154,7 @@ class Cuts:
             if number < 0:
                 break
             self._users[number] += 1  # taken, until the flows themselves are counted
-        self._users -= np.bincount(numbers[numbers >= 0], minlength=MOST_SIZES)
+        self._users -= np.bincount(numbers[numbers >= 0], minlength=MAX_SIZES)
         return np.asarray(numbers[inverse], dtype=np.int64)
 
     def _number_of(self, size: int) -> int:

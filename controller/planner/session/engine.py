@@ -31,18 +31,18 @@ from controller.planner.session.chains import (
 )
 from controller.planner.session.delta import Delta, SessionJob, first_touched, flows_of, packed
 from controller.planner.session.replan import replanned
-from controller.planner.session.seats import MOST_TRAIL, chosen, seat
+from controller.planner.session.seats import MAX_TRAIL, chosen, seat
 from controller.planner.session.state import Store
 
 SLACK = 1.05
 """How far above the bound a session with a free hand may be before everything is planned again."""
 HAIR = 1 + 1e-9
 """Utilisations that differ by less are the same: they are quotients of floats."""
-MOST_STEPS = 64
+MAX_STEPS = 64
 """How many links are relieved in one event."""
-MOST_UNSEATED = 16
+MAX_UNSEATED = 16
 """How many flows without a link of their own are met before the rest is placed without looking for one."""
-MOST_ASKED = 256
+MAX_ASKED = 256
 """How many flows of one link are asked to leave it."""
 NO_ROWS: Ints = np.empty(0, dtype=np.int64)
 
@@ -166,9 +166,9 @@ class Engine:
         size, width, done = store.cuts.one_size, store.seat_bps, 0
         if not (0 < size <= width) or s.layer_span.any():
             return 0
-        for _ in range(MOST_UNSEATED):
+        for _ in range(MAX_UNSEATED):
             store.seated[0] = 0
-            room = min(MOST_TRAIL, len(s.log) - int(s.counter[LOGGED] + s.counter[RESERVE]))
+            room = min(MAX_TRAIL, len(s.log) - int(s.counter[LOGGED] + s.counter[RESERVE]))
             done = seat(store.seats, rows, done, room, store.cuts.bound, 2 * size / width)
             s.counter[TICK] += 1
             count = chosen(
@@ -220,10 +220,10 @@ class Engine:
     def _improve(self, goal: float, moves: Moves, of: SessionJob | None) -> None:
         """Take flows off the fullest link one by one while that lowers it and the budget lasts."""
         store = self._store
-        store.reserve_log(MOST_STEPS)
+        store.reserve_log(MAX_STEPS)
         s = store.s
         nobody, found = np.zeros_like(store.cuts.bound), np.zeros(1, dtype=np.int64)
-        for _ in range(MOST_STEPS):
+        for _ in range(MAX_STEPS):
             worst, link = store.fullest()
             if worst <= goal * HAIR or s.counter[USED] >= s.counter[BUDGET]:
                 return
@@ -249,7 +249,7 @@ class Engine:
                 return []
             mine = s.flow[rows, OWNED_BY] == of.number
             rows = rows[mine if moves.who is Movable.OWN else s.flow[rows, TENANT_OF] == s.flow[of.rows[:1], TENANT_OF]]
-        return [rows[i : i + 1] for i in range(min(len(rows), MOST_ASKED))]
+        return [rows[i : i + 1] for i in range(min(len(rows), MAX_ASKED))]
 
     def _on_fuller(self, rows: Ints, goal: float) -> Flags:
         """Say of each flow whether it crosses a link that is fuller than `goal`."""

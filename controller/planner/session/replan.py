@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from controller.planner.clos import MOST_HOPS, NO_LINK, Live, Topology
+from controller.planner.clos import MAX_HOPS, NO_LINK, Live, Topology
 from controller.planner.expand import Flows, joined
 from controller.planner.jit import Flags, Ints
 from controller.planner.ports.pins import Streams, bundles, given_paths
@@ -44,5 +44,5 @@ def _numbered(jobs: Sequence[SessionJob]) -> Flows:
 def _streams(topology: Topology, flows: Flows, hops: Ints) -> Streams:
     """Return what running flows send; of ports only the fixed ones are known here."""
     free: Ints = np.zeros(len(flows), dtype=np.int64)
-    nowhere: Ints = np.full((len(flows), MOST_HOPS), NO_LINK, dtype=np.int64)
+    nowhere: Ints = np.full((len(flows), MAX_HOPS), NO_LINK, dtype=np.int64)
     return Streams.of(topology, flows, flows.fixed_port, hops, free, nowhere)

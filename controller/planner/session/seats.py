@@ -18,7 +18,7 @@ DEBRUIJN = 0x03F79D71B4CB0A89
 POSITIONS: Ints = np.zeros(64, dtype=np.int64)
 for _bit in range(64):
     POSITIONS[(DEBRUIJN << _bit & 2**64 - 1) >> 58] = _bit
-MOST_FRONT, MOST_TRAIL, LONGEST = 128, 1 << 13, 1 << 10
+MAX_FRONT, MAX_TRAIL, LONGEST = 128, 1 << 13, 1 << 10
 """Chains followed at once for a flow, changes noted at most, the longest chain."""
 
 
@@ -148,7 +148,7 @@ def _follow(t: Seats, level: int, plane: int, u: int, v: int) -> int:
         a = _lowest(left)
         left &= left - 1
         rest = t.free[v] & ~t.free[u]
-        while rest != 0 and count + 2 <= MOST_FRONT:
+        while rest != 0 and count + 2 <= MAX_FRONT:
             b = _lowest(rest)
             rest &= rest - 1
             for side in range(2):

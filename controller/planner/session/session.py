@@ -17,7 +17,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from controller.model.error import AlreadyExists, InputError, NotFound
+from controller.model.error import AlreadyExistsError, InputError, NotFoundError
 from controller.model.fabric import Fabric
 from controller.model.health import Health
 from controller.model.job import JobRequest
@@ -97,10 +97,10 @@ class Session:
     def add(self, request: JobRequest, moves: Moves = STAY) -> Delta | Infeasible:
         """Place a new job; Infeasible, and no change, where it has no path or a job would get too full a link.
 
-        Raises AlreadyExists for a job id in use and InputError for ranks that are no NICs.
+        Raises AlreadyExistsError for a job id in use and InputError for ranks that are no NICs.
         """
         if request.job_id in self._numbers:
-            raise AlreadyExists(f"job {request.job_id} is in this session already: remove it first")
+            raise AlreadyExistsError(f"job {request.job_id} is in this session already: remove it first")
         flows = expand(self._topology, (request,), first_job=self._next)
         dead = self._dead_nics.any() or self._store.dead_leaf.any()
         if dead and (why := dead_nic(self._topology, self._live(), [request.job_id], flows.as_job(0))) is not None:
@@ -169,7 +169,7 @@ class Session:
 
     def _job(self, job_id: str) -> SessionJob:
         if job_id not in self._numbers:
-            raise NotFound(f"no job {job_id!r} in this session")
+            raise NotFoundError(f"no job {job_id!r} in this session")
         return self._jobs[self._numbers[job_id]]
 
     def _live(self) -> Live:

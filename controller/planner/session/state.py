@@ -36,7 +36,7 @@ from controller.planner.session.chains import (
     mark_seats,
 )
 from controller.planner.session.cuts import Cuts
-from controller.planner.session.seats import MOST_FRONT, MOST_TRAIL, Seats
+from controller.planner.session.seats import MAX_FRONT, MAX_TRAIL, Seats
 from controller.planner.session.table import State
 
 SPARE_LOG = 1 << 16
@@ -45,7 +45,7 @@ LONGEST_CHAIN = 4096
 UNLIMITED = 1 << 60
 
 
-MOST_COLUMNS = 64
+MAX_COLUMNS = 64
 """Columns that are told apart by the bits of one word."""
 LINK_COLUMNS = 4
 """Of a link's record: load, inverse capacity, head of its list, and one to make it half a line."""
@@ -88,10 +88,10 @@ class Store:
         self.index: Ints = np.empty(0, dtype=np.int64)
         self._free: Ints = np.empty(0, dtype=np.int64)
         self.s = self._empty_state(tables)
-        self._trail: Small = np.empty((MOST_TRAIL, 3), dtype=np.int32)
-        self.seat_rows: Ints = np.empty(MOST_TRAIL, dtype=np.int64)
-        self.seat_paths: Ints = np.empty((MOST_TRAIL, 4), dtype=np.int64)
-        self._front: Ints = np.empty((MOST_FRONT, 6), dtype=np.int64)
+        self._trail: Small = np.empty((MAX_TRAIL, 3), dtype=np.int32)
+        self.seat_rows: Ints = np.empty(MAX_TRAIL, dtype=np.int64)
+        self.seat_paths: Ints = np.empty((MAX_TRAIL, 4), dtype=np.int64)
+        self._front: Ints = np.empty((MAX_FRONT, 6), dtype=np.int64)
         self.seated: Ints = np.zeros(1, dtype=np.int64)
         widths: Ints = np.unique(topology.cable_capacity[topology.cable_capacity > 0])
         self.seat_bps = float(widths[0]) if len(self.s.free) and len(widths) == 1 else 0.0
@@ -251,7 +251,7 @@ def _seats_of(tables: _Tables, cables: int) -> tuple[int, Small, int]:
     """Return the bits of a column, the seat of every link (-1: none) and the number of vertices of both sides."""
     seat_of: Small = np.full(2 * cables, NO_LINK, dtype=np.int32)
     most = max(tables.up_leaf.shape[1], tables.up_plane.shape[1] if tables.planes else 1)
-    if not tables.regular or most > MOST_COLUMNS:
+    if not tables.regular or most > MAX_COLUMNS:
         return 0, seat_of, 0
     shift, leaves = (most - 1).bit_length(), len(tables.up_leaf)
     vertices = leaves + (len(tables.up_plane) if tables.planes else 0)

@@ -35,7 +35,7 @@ _INSTRUCTIONS_OF_ACTIONS = (3, 4, 5)
 _CLEAR_ACTIONS = 5
 
 
-class Malformed(Exception):
+class MalformedMessageError(Exception):
     """A message that must not be decoded; `reason` says what is wrong and at which byte."""
 
     def __init__(self, reason: str, offset: int | None = None) -> None:
@@ -46,22 +46,22 @@ class Malformed(Exception):
 def check_header(version: int, kind: int, length: int) -> None:
     """Refuse a message by its first bytes, before waiting for the rest of it."""
     if version != VERSION and kind != MessageType.HELLO:
-        raise Malformed(f"{type_name(kind)}: version {version} is not OpenFlow 1.3")
+        raise MalformedMessageError(f"{type_name(kind)}: version {version} is not OpenFlow 1.3")
     bounds = _BOUNDS.get(kind)
     if bounds is None:
-        raise Malformed(f"{type_name(kind)} is not a message that a switch may send here")
+        raise MalformedMessageError(f"{type_name(kind)} is not a message that a switch may send here")
     if not bounds[0] <= length <= bounds[1]:
-        raise Malformed(f"{type_name(kind)}: length {length}")
+        raise MalformedMessageError(f"{type_name(kind)}: length {length}")
 
 
 def check(message: bytes) -> None:
     """Check one whole message; raises Malformed."""
     if len(message) < HEADER.size:
-        raise Malformed(f"a message of {len(message)} bytes")
+        raise MalformedMessageError(f"a message of {len(message)} bytes")
     version, kind, length, _ = HEADER.unpack_from(message)
     check_header(version, kind, length)
     if length != len(message):
-        raise Malformed(f"{type_name(kind)}: length {length} of a message of {len(message)} bytes")
+        raise MalformedMessageError(f"{type_name(kind)}: length {length} of a message of {len(message)} bytes")
     body = _BODIES.get(kind)
     if body is not None:
         body(message, length)
@@ -70,10 +70,10 @@ def check(message: bytes) -> None:
 def _element(b: bytes, start: int, end: int, what: str, length_at: int, least: int, multiple: int = 1) -> int:
     """Return where the element at `start` ends: after `start`, and at `end` at the latest."""
     if end - start < least:
-        raise Malformed(f"{what}: cut short", start)
+        raise MalformedMessageError(f"{what}: cut short", start)
     length: int = _U16(b, start + length_at)[0]
     if length < least or length % multiple or length > end - start:
-        raise Malformed(f"{what}: length {length}", start)
+        raise MalformedMessageError(f"{what}: length {length}", start)
     return start + length
 
 
@@ -83,38 +83,38 @@ def _hello(b: bytes, end: int) -> None:
         after = _element(b, at, end, "HELLO element", 2, 4)
         kind, length = _TWO_U16(b, at)
         if kind == 1 and (length < 8 or length % 4):
-            raise Malformed(f"HELLO version bitmap: length {length}", at)
+            raise MalformedMessageError(f"HELLO version bitmap: length {length}", at)
         at += (after - at + 7) & ~7
 
 
 def _error(b: bytes, end: int) -> None:
     if _U16(b, 8)[0] == 0xFFFF and end < 16:
-        raise Malformed("ERROR: experimenter error cut short", 8)
+        raise MalformedMessageError("ERROR: experimenter error cut short", 8)
 
 
 def _oxms(b: bytes, at: int, end: int) -> None:
     while at < end:
         if end - at < 4:
-            raise Malformed("OXM field: cut short", at)
+            raise MalformedMessageError("OXM field: cut short", at)
         oxm_class, field, length = _OXM(b, at)
         if length == 0 or length > end - at - 4:
-            raise Malformed(f"OXM field: length {length}", at)
+            raise MalformedMessageError(f"OXM field: length {length}", at)
         if oxm_class == OXM_BASIC and field >> 1 < len(_OXM_WIDTHS):
             if length != _OXM_WIDTHS[field >> 1] << (field & 1):
-                raise Malformed(f"OXM field {field >> 1}: length {length}", at)
+                raise MalformedMessageError(f"OXM field {field >> 1}: length {length}", at)
         elif oxm_class == OXM_EXPERIMENTER and length < 4:
-            raise Malformed(f"OXM experimenter field: length {length}", at)
+            raise MalformedMessageError(f"OXM experimenter field: length {length}", at)
         at += 4 + length
 
 
 def _match(b: bytes, at: int, end: int) -> int:
     """Check a match and its padding; return where they end."""
     if end - at < 8:
-        raise Malformed("match: cut short", at)
+        raise MalformedMessageError("match: cut short", at)
     kind, length = _TWO_U16(b, at)
     padded: int = at + ((length + 7) & ~7)
     if kind != 1 or length < 4 or padded > end:
-        raise Malformed(f"match: type {kind}, length {length}", at)
+        raise MalformedMessageError(f"match: type {kind}, length {length}", at)
     _oxms(b, at + 4, at + length)
     return padded
 
@@ -124,11 +124,11 @@ def _actions(b: bytes, at: int, end: int) -> None:
         after = _element(b, at, end, "action", 2, 8, 8)
         kind = _U16(b, at)[0]
         if after - at != _ACTION_BYTES.get(kind, after - at):
-            raise Malformed(f"action type {kind}: length {after - at}", at)
+            raise MalformedMessageError(f"action type {kind}: length {after - at}", at)
         if kind == _SET_FIELD:
             field_end = at + 8 + b[at + 7]
             if not 0 <= after - field_end < 8:
-                raise Malformed(f"set-field action: length {after - at}", at)
+                raise MalformedMessageError(f"set-field action: length {after - at}", at)
             _oxms(b, at + 4, field_end)
         at = after
 
@@ -138,7 +138,7 @@ def _instructions(b: bytes, at: int, end: int) -> None:
         after = _element(b, at, end, "instruction", 2, 8, 8)
         kind = _U16(b, at)[0]
         if after - at != _INSTRUCTION_BYTES.get(kind, after - at) or (kind == _CLEAR_ACTIONS and after - at != 8):
-            raise Malformed(f"instruction type {kind}: length {after - at}", at)
+            raise MalformedMessageError(f"instruction type {kind}: length {after - at}", at)
         if kind in _INSTRUCTIONS_OF_ACTIONS:
             _actions(b, at + 8, after)
         at = after
@@ -147,12 +147,12 @@ def _instructions(b: bytes, at: int, end: int) -> None:
 def _packet_in(b: bytes, end: int) -> None:
     data_at = _match(b, 24, end) + 2
     if data_at > end or end - data_at > _U16(b, 12)[0]:
-        raise Malformed("PACKET_IN: more data than the packet had, or no room for the padding", 24)
+        raise MalformedMessageError("PACKET_IN: more data than the packet had, or no room for the padding", 24)
 
 
 def _flow_removed(b: bytes, end: int) -> None:
     if _match(b, 48, end) != end:
-        raise Malformed("FLOW_REMOVED: bytes after the match", 48)
+        raise MalformedMessageError("FLOW_REMOVED: bytes after the match", 48)
 
 
 def _flows(b: bytes, at: int, end: int) -> None:
@@ -166,7 +166,7 @@ def _group_statistics(b: bytes, at: int, end: int) -> None:
     while at < end:
         after = _element(b, at, end, "group statistics", 0, 40)
         if (after - at - 40) % 16:
-            raise Malformed(f"group statistics: length {after - at}", at)
+            raise MalformedMessageError(f"group statistics: length {after - at}", at)
         at = after
 
 
@@ -174,7 +174,7 @@ def _group_descriptions(b: bytes, at: int, end: int) -> None:
     while at < end:
         after = _element(b, at, end, "group description", 0, 8, 8)
         if b[at + 2] > 3:
-            raise Malformed(f"group description: type {b[at + 2]}", at)
+            raise MalformedMessageError(f"group description: type {b[at + 2]}", at)
         _buckets(b, at + 8, after)
         at = after
 
@@ -190,7 +190,7 @@ def _meter_statistics(b: bytes, at: int, end: int) -> None:
     while at < end:
         after = _element(b, at, end, "meter statistics", 4, 40)
         if (after - at - 40) % 16:
-            raise Malformed(f"meter statistics: length {after - at}", at)
+            raise MalformedMessageError(f"meter statistics: length {after - at}", at)
         at = after
 
 
@@ -208,7 +208,7 @@ def _records(size: int, *, many: bool) -> Callable[[bytes, int, int], None]:
 
     def check_records(b: bytes, at: int, end: int) -> None:
         if (end - at) % size or (not many and end - at != size):
-            raise Malformed(f"MULTIPART_REPLY: a body of {end - at} bytes, records have {size}", at)
+            raise MalformedMessageError(f"MULTIPART_REPLY: a body of {end - at} bytes, records have {size}", at)
 
     return check_records
 
@@ -234,9 +234,9 @@ def _multipart(b: bytes, end: int) -> None:
     kind, flags = _TWO_U16(b, 8)
     body = _MULTIPART_BODIES.get(kind)
     if body is None:
-        raise Malformed(f"MULTIPART_REPLY: body type {kind} was never asked for", 8)
+        raise MalformedMessageError(f"MULTIPART_REPLY: body type {kind} was never asked for", 8)
     if flags > 1:
-        raise Malformed(f"MULTIPART_REPLY: flags {flags:#x}", 10)
+        raise MalformedMessageError(f"MULTIPART_REPLY: flags {flags:#x}", 10)
     body(b, 16, end)
 
 

@@ -18,7 +18,7 @@ _HEAD: Final = struct.Struct("!4sBBBBBB2xQQ")
 _MAGIC, _VERSION = b"HDLB", 1
 _HEARS, _WELL = 1, 2
 SEAL_BYTES = 16
-MOST_BYTES = _HEAD.size + 2 * 256 + SEAL_BYTES
+MAX_BYTES = _HEAD.size + 2 * 256 + SEAL_BYTES
 
 
 class Beat(NamedTuple):
@@ -61,7 +61,7 @@ def encode(beat: Beat, key: bytes = b"") -> bytes:
 
 def decode(data: bytes, key: bytes = b"") -> Beat | None:
     """Return a heartbeat; None for anything that is none, or is not sealed with the key."""
-    if not _HEAD.size + 2 + SEAL_BYTES <= len(data) <= MOST_BYTES:
+    if not _HEAD.size + 2 + SEAL_BYTES <= len(data) <= MAX_BYTES:
         return None
     content, sealed = data[:-SEAL_BYTES], data[-SEAL_BYTES:]
     magic, version, flags, *bits, boot, sequence = _HEAD.unpack_from(content)

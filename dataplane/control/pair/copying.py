@@ -8,7 +8,7 @@ receiver answers when the records are kept, never before: what was answered for 
 from collections.abc import Callable
 from typing import NamedTuple
 
-from dataplane.control.pair.stream import BadStream, Hello, Kind, Message, Reader, encode, session_key
+from dataplane.control.pair.stream import Hello, Kind, Message, Reader, RecordStreamError, encode, session_key
 
 WINDOW = 8
 PATIENCE_NS = 3_000_000_000
@@ -71,7 +71,7 @@ class Sender:
         return [Write(encode(Message(Kind.HELLO, 0, self._own.content()), b"", TO_RECEIVER))]
 
     def received(self, data: bytes, now_ns: int) -> list[SenderEffect]:
-        """Take what the partner answers; raises BadStream."""
+        """Take what the partner answers; raises RecordStreamError."""
         self._reader.feed(data)
         effects: list[SenderEffect] = []
         while (message := self._reader.next()) is not None:
@@ -82,12 +82,12 @@ class Sender:
                 self._taken = message.sequence
                 self.complete = self.complete or (self._complete_at is not None and self._taken >= self._complete_at)
             else:
-                raise BadStream(f"{message.kind.name} of {message.sequence} where {self._sequence} were sent")
+                raise RecordStreamError(f"{message.kind.name} of {message.sequence} where {self._sequence} were sent")
         return effects
 
     def _welcome(self, message: Message) -> list[SenderEffect]:
         if message.kind is not Kind.HELLO:
-            raise BadStream(f"{message.kind.name} before HELLO")
+            raise RecordStreamError(f"{message.kind.name} before HELLO")
         hello = Hello.read(message.content)
         _check(hello, self._own, self._partner)
         self._key = self._reader.key = session_key(self._secret, self._own, hello)
@@ -97,12 +97,12 @@ class Sender:
     def pull(
         self, collect: Callable[[int], Collected], now_ns: int, at_most_bytes: int = 1 << 16
     ) -> list[SenderEffect]:
-        """Return what there is to send, taken from the source as far as there is room on the way; raises BadStream.
+        """Return what there is to send, taken from the source as far as there is room on the way; raises RecordStreamError.
 
         `collect` is given a number of bytes, and gives no more.
         """
         if now_ns - self._heard_ns > PATIENCE_NS and (self._sequence > self._taken or not self._welcomed):
-            raise BadStream("the partner does not answer")
+            raise RecordStreamError("the partner does not answer")
         effects: list[SenderEffect] = []
         if not self._welcomed:
             return effects
@@ -150,7 +150,7 @@ class Receiver:
         self._heard_ns = now_ns
 
     def received(self, data: bytes, now_ns: int) -> list[ReceiverEffect]:
-        """Take what the partner tells; raises BadStream."""
+        """Take what the partner tells; raises RecordStreamError."""
         self._reader.feed(data)
         effects: list[ReceiverEffect] = []
         while (message := self._reader.next()) is not None:
@@ -160,7 +160,7 @@ class Receiver:
 
     def _welcome(self, message: Message) -> list[ReceiverEffect]:
         if message.kind is not Kind.HELLO:
-            raise BadStream(f"{message.kind.name} before HELLO")
+            raise RecordStreamError(f"{message.kind.name} before HELLO")
         hello = Hello.read(message.content)
         _check(hello, self._own, self._partner)
         self._key = self._reader.key = session_key(self._secret, hello, self._own)
@@ -169,9 +169,9 @@ class Receiver:
 
     def _records(self, message: Message) -> list[ReceiverEffect]:
         if message.sequence != self._sequence + 1 or message.kind not in (Kind.RECORDS, Kind.COMPLETE):
-            raise BadStream(f"{message.kind.name} of {message.sequence} after {self._sequence}")
+            raise RecordStreamError(f"{message.kind.name} of {message.sequence} after {self._sequence}")
         if len(message.content) % self._own.record_bytes:
-            raise BadStream(f"{len(message.content)} bytes are no whole records")
+            raise RecordStreamError(f"{len(message.content)} bytes are no whole records")
         self._sequence = message.sequence
         self.received_records += len(message.content) // self._own.record_bytes
         if message.kind is Kind.COMPLETE:
@@ -185,13 +185,15 @@ class Receiver:
         return [Write(encode(Message(Kind.TAKEN, sequence), self._key, TO_SENDER))]
 
     def check(self, now_ns: int) -> None:
-        """Raise BadStream where nothing has come for too long."""
+        """Raise RecordStreamError where nothing has come for too long."""
         if now_ns - self._heard_ns > PATIENCE_NS:
-            raise BadStream("the partner has gone silent")
+            raise RecordStreamError("the partner has gone silent")
 
 
 def _check(hello: Hello, own: Hello, partner: str) -> None:
     if hello.name != partner:
-        raise BadStream(f"{hello.name!r} is not {partner!r}, the partner that is configured")
+        raise RecordStreamError(f"{hello.name!r} is not {partner!r}, the partner that is configured")
     if hello.record_bytes != own.record_bytes:
-        raise BadStream(f"its records have {hello.record_bytes} bytes, ours {own.record_bytes}: another version")
+        raise RecordStreamError(
+            f"its records have {hello.record_bytes} bytes, ours {own.record_bytes}: another version"
+        )

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 from dataplane.control.pair.beat import SEAL_BYTES, seal
 
 NONCE_BYTES = 16
-MOST_CONTENT_BYTES = 1 << 18
+MAX_CONTENT_BYTES = 1 << 18
 _VERSION: Final = b"HDLR\x01"
 _LENGTH: Final = struct.Struct("!I")
 _HEAD: Final = struct.Struct("!BQ")
@@ -46,7 +46,7 @@ class Message(NamedTuple):
     content: bytes = b""
 
 
-class BadStream(Exception):
+class RecordStreamError(Exception):
     """The other end does not speak this protocol, or is not who it should be; the connection is of no use."""
 
 
@@ -63,14 +63,14 @@ class Hello(NamedTuple):
 
     @staticmethod
     def read(content: bytes) -> "Hello":
-        """Return what a message says; raises BadStream."""
+        """Return what a message says; raises RecordStreamError."""
         start = len(_VERSION) + 2
         if not content.startswith(_VERSION) or len(content) <= start + NONCE_BYTES:
-            raise BadStream("the other end speaks another protocol, or another version of it")
+            raise RecordStreamError("the other end speaks another protocol, or another version of it")
         try:
             name = content[start + NONCE_BYTES :].decode()
         except UnicodeDecodeError:
-            raise BadStream("a name that is no text") from None
+            raise RecordStreamError("a name that is no text") from None
         return Hello(name, content[start : start + NONCE_BYTES], int.from_bytes(content[len(_VERSION) : start], "big"))
 
 
@@ -97,27 +97,27 @@ class Reader:
         self._bytes = bytearray()
 
     def feed(self, data: bytes) -> None:
-        """Take bytes; raises BadStream for a message that is too long."""
+        """Take bytes; raises RecordStreamError for a message that is too long."""
         self._bytes += data
         if len(self._bytes) >= _LENGTH.size:
             self._size()
 
     def next(self) -> Message | None:
-        """Return the next message, None while it is not all there; raises BadStream for one that is not sound."""
+        """Return the next message, None while it is not all there; raises RecordStreamError for one that is not sound."""
         if len(self._bytes) < _LENGTH.size or len(self._bytes) < _LENGTH.size + self._size():
             return None
         end = _LENGTH.size + self._size()
         body, sealed = bytes(self._bytes[_LENGTH.size : end - SEAL_BYTES]), bytes(self._bytes[end - SEAL_BYTES : end])
         del self._bytes[:end]
         if not hmac.compare_digest(seal(self.key, self._direction + body), sealed):
-            raise BadStream("a message is not sealed with our key")
+            raise RecordStreamError("a message is not sealed with our key")
         kind, sequence = _HEAD.unpack_from(body)
         if kind not in Kind.__members__.values():
-            raise BadStream(f"a message of unknown kind {kind}")
+            raise RecordStreamError(f"a message of unknown kind {kind}")
         return Message(Kind(kind), sequence, body[_HEAD.size :])
 
     def _size(self) -> int:
         (size,) = _LENGTH.unpack_from(self._bytes)
-        if not _BEYOND <= size <= _BEYOND + MOST_CONTENT_BYTES:
-            raise BadStream(f"a message of {size} bytes")
+        if not _BEYOND <= size <= _BEYOND + MAX_CONTENT_BYTES:
+            raise RecordStreamError(f"a message of {size} bytes")
         return int(size)

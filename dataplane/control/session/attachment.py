@@ -16,16 +16,16 @@ import grpc.aio
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
 from dataplane.config.desired import Desired
-from dataplane.config.refusal import Refused
-from dataplane.config.updates import MOST_MESSAGE_BYTES, Replica
+from dataplane.config.refusal import ConfigError
+from dataplane.config.updates import MAX_MESSAGE_BYTES, Replica
 
 Apply = Callable[[Desired], Awaitable[None]]
-"""Put a generation into force; raises ValueError (Refused is one) where it cannot, with one line that says why."""
+"""Put a generation into force; raises ValueError (ConfigError is one) where it cannot, with one line that says why."""
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 2.0
 COUNTERS_S = 1.0
 TABLES_PART_BYTES = 1 << 18
-MOST_WAITING = 64
+MAX_WAITING = 64
 """Reports that wait to be sent; counters that find no room are left out, the next ones hold them."""
 
 log = logging.getLogger("heddle.gateway")
@@ -70,8 +70,8 @@ class Attachment:
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
     async def _session(self) -> None:
-        options = [("grpc.max_receive_message_length", MOST_MESSAGE_BYTES), ("grpc.keepalive_time_ms", 10_000)]
-        reports: asyncio.Queue[pb.GatewayReport] = asyncio.Queue(MOST_WAITING)
+        options = [("grpc.max_receive_message_length", MAX_MESSAGE_BYTES), ("grpc.keepalive_time_ms", 10_000)]
+        reports: asyncio.Queue[pb.GatewayReport] = asyncio.Queue(MAX_WAITING)
         hello = pb.GatewayHello()
         hello.CopyFrom(self._hello)
         hello.generation = self.generation
@@ -99,7 +99,7 @@ class Attachment:
                     continue
                 await self._apply(desired)
                 self.generation = update.generation
-            except (Refused, ValueError) as refusal:
+            except (ConfigError, ValueError) as refusal:
                 ack.refused = str(refusal).splitlines()[0]
                 log.error("generation %d is refused: %s", update.generation, ack.refused)
             await reports.put(pb.GatewayReport(ack=ack))

@@ -15,7 +15,7 @@ from dataplane.jit import Bytes, Rows
 
 _SENDING = (TUNNEL, EXTERNAL, CUSTOMER, PROVIDER)
 _OUTER_SOURCE, _OUTER_TARGET, _OUTER_VNI = slice(26, 30), slice(30, 34), slice(46, 49)
-MOST_WAITING, MOST_WAITING_FOR_ONE = 256, 3
+MAX_WAITING, MAX_WAITING_FOR_ONE = 256, 3
 
 
 class Hop(NamedTuple):
@@ -120,11 +120,11 @@ class Waiting:
     def park(self, place: Place, parked: Parked) -> None:
         """Keep a packet until `release`."""
         queue = self._parked.get(place, deque[Parked]())
-        if len(queue) >= MOST_WAITING_FOR_ONE:
+        if len(queue) >= MAX_WAITING_FOR_ONE:
             queue.popleft()
             self._count -= 1
             self.dropped += 1
-        elif self._count >= MOST_WAITING:
+        elif self._count >= MAX_WAITING:
             self.dropped += 1
             return
         queue.append(parked)

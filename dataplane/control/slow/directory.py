@@ -15,7 +15,7 @@ from dataplane.config.network import Address, NetworkConfig, Prefix, Vpc
 from dataplane.control.slow.discovery import link_local
 from dataplane.control.slow.neighbours import Place
 
-MOST_ANNOUNCED = 1024
+MAX_ANNOUNCED = 1024
 """Addresses of endpoints that are announced on one customer's VLAN; the others are asked for again when they age."""
 
 
@@ -165,7 +165,7 @@ class Directory:
                 for vlan in sorted(self._vlans):
                     tenant = self.customer(vlan)
                     if tenant is not None:
-                        addresses = [*sorted(tenant.gateways), *tenant.endpoints][:MOST_ANNOUNCED]
+                        addresses = [*sorted(tenant.gateways), *tenant.endpoints][:MAX_ANNOUNCED]
                         yield from (Place(number, vlan, address) for address in addresses)
 
 

@@ -12,7 +12,7 @@ from dataplane.control.slow.view import Ip, is_single_host
 
 _UNREACHABLE_4, _EXCEEDED_4 = 3, 11
 _UNREACHABLE_6, _TOO_BIG_6, _EXCEEDED_6 = 1, 2, 3
-_MOST_BYTES_4, _MOST_BYTES_6 = 576, 1280
+_MAX_BYTES_4, _MAX_BYTES_6 = 576, 1280
 """Of the whole message: RFC 1812, 4.3.2.3, and RFC 4443, 2.4 (c)."""
 LEAST_MTU_6 = 1280
 """RFC 8200, 5."""
@@ -58,11 +58,11 @@ def error_about(packet: Ip, source: bytes, problem: Problem, mtu_bytes: int = 0)
     if len(packet.source) == 4:
         kind, code = problem.value[0]
         rest = (mtu_bytes & 0xFFFF if problem is Problem.TOO_BIG else 0).to_bytes(4, "big")
-        quoted = packet.packet[: _MOST_BYTES_4 - 28]
+        quoted = packet.packet[: _MAX_BYTES_4 - 28]
         return ip(source, packet.source, ICMP, icmp(kind, code, rest + quoted), CONTROL_DSCP)
     kind, code = problem.value[1]
     rest = (max(mtu_bytes, LEAST_MTU_6) if problem is Problem.TOO_BIG else 0).to_bytes(4, "big")
-    quoted = packet.packet[: _MOST_BYTES_6 - 48]
+    quoted = packet.packet[: _MAX_BYTES_6 - 48]
     body = icmpv6(kind, code, rest + quoted, source, packet.source)
     return ip(source, packet.source, ICMPV6, body, CONTROL_DSCP)
 

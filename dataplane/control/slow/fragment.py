@@ -8,7 +8,7 @@ from dataplane.control.slow.view import Ip
 _MORE = 0x2000
 _COPIED = 0x80
 _END, _NOTHING = 0, 1
-_MOST_FRAGMENTS = 64
+_MAX_FRAGMENTS = 64
 
 
 def fragments(packet: Ip, mtu_bytes: int) -> list[bytes]:
@@ -22,7 +22,7 @@ def fragments(packet: Ip, mtu_bytes: int) -> list[bytes]:
     head, body = packet.packet[: packet.header_bytes], packet.payload
     later = _later_header(head)
     step = (mtu_bytes - len(head)) // 8 * 8
-    if step <= 0 or len(body) > step * _MOST_FRAGMENTS:
+    if step <= 0 or len(body) > step * _MAX_FRAGMENTS:
         return []
     parts = []
     for at in range(0, len(body), step):

@@ -18,7 +18,7 @@ FIRST_RETRY_NS, LAST_RETRY_NS = 100 * _MS, 10_000 * _MS
 REACHABLE_NS = 30_000 * _MS
 """RFC 4861, 10: how long an answer holds before it is asked for again."""
 POLL_NS = 1_000 * _MS
-UNICAST_POLLS, MOST_POLLS = 3, 10
+UNICAST_POLLS, MAX_POLLS = 3, 10
 """Polls go to the MAC that is known, then to all; after so many without an answer the MAC is forgotten."""
 BELIEVED_NS = 3_000 * _MS
 """After this an answer comes too late."""
@@ -135,7 +135,7 @@ class Neighbours:
         return len(self._entries)
 
     def _ask(self, place: Place, entry: _Entry, now_ns: int) -> Question | None:
-        if entry.mac is not None and entry.unanswered >= MOST_POLLS:
+        if entry.mac is not None and entry.unanswered >= MAX_POLLS:
             entry.mac, entry.unanswered = None, 0
             self.version += 1
         if entry.mac is None and not entry.needed and entry.unanswered >= UNNEEDED_ATTEMPTS:

@@ -16,7 +16,7 @@ from dataplane.control.slow.frames import IPV4, IPV6, VLAN, checksum
 
 _HOP_BY_HOP, _ROUTING, _FRAGMENT, _AUTHENTICATION, _OPTIONS, _MOBILITY = 0, 43, 44, 51, 60, 135
 _EXTENSIONS = frozenset((_HOP_BY_HOP, _ROUTING, _FRAGMENT, _AUTHENTICATION, _OPTIONS, _MOBILITY))
-_MOST_EXTENSIONS = 8
+_MAX_EXTENSIONS = 8
 
 
 class Link(NamedTuple):
@@ -114,7 +114,7 @@ def _read_ipv6(packet: bytes, missing_bytes: int) -> Ip | None:
     if length > len(packet) + missing_bytes:
         return None
     protocol, at, fragment = packet[6], 40, 0
-    for _ in range(_MOST_EXTENSIONS):
+    for _ in range(_MAX_EXTENSIONS):
         if protocol not in _EXTENSIONS or fragment >> 3:
             break
         if at + 8 > min(length, len(packet)):

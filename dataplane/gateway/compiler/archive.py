@@ -10,7 +10,7 @@ from dataplane.gateway.tables.schema import EMPTY, NEXT_HOP, OWN_WORDS, RULE, VP
 from dataplane.jit import Ints
 from dataplane.packet.vxlan import OUTER_BYTES
 
-MOST_BYTES = 1 << 30
+MAX_BYTES = 1 << 30
 _ROWS = {"vpcs": VPC, "next_hops": NEXT_HOP, "rules": RULE}
 _SEARCHED = {"vnis": (2, "vpcs"), "vteps": (3, ""), "endpoints": (4, "next_hops"), "routes": (4, "next_hops"),
              "floating_in": (2, "floating"), "floating_out": (3, "floating"), "nat_in": (2, "vpcs"),
@@ -31,8 +31,8 @@ def unpacked(data: bytes) -> Tables:
     """Return the tables that bytes hold; raises ValueError where they hold none of this version, or damaged ones."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            if sum(entry.file_size for entry in archive.infolist()) > MOST_BYTES:
-                raise ValueError(f"tables of more than {MOST_BYTES >> 20} MiB")
+            if sum(entry.file_size for entry in archive.infolist()) > MAX_BYTES:
+                raise ValueError(f"tables of more than {MAX_BYTES >> 20} MiB")
         with np.load(io.BytesIO(data), allow_pickle=False) as found:
             arrays = {name: found[name] for name in found.files}
     except (OSError, KeyError, EOFError, zipfile.BadZipFile) as error:

@@ -50,11 +50,11 @@ def read_ipv6(memory: Bytes, packet: Row, seed: int) -> None:
 
 @inline
 def _walk(memory: Bytes, packet: Row) -> int:
-    """Find protocol, fragment and the first byte behind the chain, in at most `MOST_HEADERS` steps."""
+    """Find protocol, fragment and the first byte behind the chain, in at most `MAX_HEADERS` steps."""
     protocol = load8(memory, packet.l3 + 6)
     at = packet.l3 + ipv6.IPV6_BYTES
     end = packet.at + packet.first_length
-    for step in range(ipv6.MOST_HEADERS + 1):
+    for step in range(ipv6.MAX_HEADERS + 1):
         if protocol != ipv6.FRAGMENT and not ipv6.is_extension(protocol):
             packet.protocol = protocol
             packet.l4 = at

@@ -26,7 +26,7 @@ from dataplane.packet.memory import acquire64, native64, release64
 
 ROWS = 1 << 12
 """Of each ring, a power of two."""
-MOST_PER_CALL = 512
+MAX_PER_CALL = 512
 
 WANTED, OUT_READ, IN_WRITTEN = 0, LINE, 2 * LINE
 """Of the control process: how often it has asked to be told all, below 0 where it wants no more; records read; records
@@ -79,7 +79,7 @@ def exchange(tables: Tables, state: State, between: Exchange, now_ns: int) -> No
     if written != read:
         size = between.into.shape[0]
         at = read & (size - 1)
-        count = min(written - read, size - at, MOST_PER_CALL)
+        count = min(written - read, size - at, MAX_PER_CALL)
         refused = take_in(tables, state, between.into[at : at + count], count, now_ns)
         release64(words, REFUSED, native64(words, REFUSED) + refused)
         release64(words, IN_READ, read + count)
@@ -90,7 +90,7 @@ def _tell(state: State, between: Exchange, now_ns: int) -> None:
     words, size = between.words, between.out.shape[0]
     written = native64(words, OUT_WRITTEN)
     at = written & (size - 1)
-    room = min(size - (written - acquire64(words, OUT_READ)), size - at, MOST_PER_CALL)
+    room = min(size - (written - acquire64(words, OUT_READ)), size - at, MAX_PER_CALL)
     if room > 0:
         written += collect(state, between.out[at : at + room], now_ns)
         release64(words, OUT_WRITTEN, written)

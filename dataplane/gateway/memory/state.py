@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dataplane.cache_lines import zeros_at_a_line
-from dataplane.config.limit import MOST_VPCS
+from dataplane.config.limit import MAX_VPCS
 from dataplane.config.local import Limits
 from dataplane.gateway.memory.buckets import index_slots
 from dataplane.gateway.tables.schema import CONNECTION
@@ -138,8 +138,8 @@ def layout(limits: Limits) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
     """Return shape and type of each of the arrays, by name in the order of `State`."""
     word = np.dtype(np.int64)
     pools = max(limits.mappings // MAPPINGS_PER_POOL, 8)
-    most = min(limits.connections, MOST_VPCS) + 2 * min(limits.mappings, 2 * MOST_VPCS)
-    accounts = 1 << (most + min(limits.fragments, MOST_VPCS)).bit_length()
+    most = min(limits.connections, MAX_VPCS) + 2 * min(limits.mappings, 2 * MAX_VPCS)
+    accounts = 1 << (most + min(limits.fragments, MAX_VPCS)).bit_length()
     return {
         "connections": ((2 * limits.connections,), CONNECTION),
         "slots": ((index_slots(2 * limits.connections),), word),

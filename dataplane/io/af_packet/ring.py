@@ -17,7 +17,7 @@ from dataplane.engine.burst import PACKET
 from dataplane.engine.counters import Counters
 from dataplane.io.af_packet import ring_kernels as tap_kernels
 from dataplane.io.af_xdp import bpf
-from dataplane.io.fault import BpfRefused, PortFault
+from dataplane.io.fault import BpfError, PortError
 from dataplane.io.frames import layout
 from dataplane.io.frames.arena import Arena
 from dataplane.io.frames.layout import Ports
@@ -34,7 +34,7 @@ HEADROOM = 144
 """PACKET_RESERVE. With what the kernel's own header takes, at least 128 bytes stay free in front of every frame."""
 SLOT_OVERHEAD = 320
 BLOCK_BYTES = 1 << 16
-MOST_RING_BYTES = 32 << 20
+MAX_RING_BYTES = 32 << 20
 CHUNK_BYTES, BUFFERS = 16384, 64
 """The pool, for what the slow path injects: a frame lies in one buffer."""
 
@@ -43,25 +43,25 @@ class TapPorts:
     """Open ports; `ports` is what kernels work on, `notices` what a person should know."""
 
     def __init__(self, settings: Sequence[PortSettings], links: Sequence[Link], sizes: RingSizes) -> None:
-        """Open all of them; raises PortFault and leaves nothing."""
+        """Open all of them; raises PortError and leaves nothing."""
         self.notices: list[str] = []
         self._receivers: dict[int, socket.socket] = {}
         self._senders: list[socket.socket] = []
         self._programs: list[int] = []
         rows = tap_kernels.MESSAGES * (tap_kernels.MESSAGE_BYTES + tap_kernels.VECTOR_BYTES)
-        self._arena = Arena(CHUNK_BYTES * BUFFERS + len(links) * (MOST_RING_BYTES + BLOCK_BYTES + rows) + (1 << 20))
+        self._arena = Arena(CHUNK_BYTES * BUFFERS + len(links) * (MAX_RING_BYTES + BLOCK_BYTES + rows) + (1 << 20))
         try:
             self.ports = self._make(links)
             for port, (wanted, link) in enumerate(zip(settings, links, strict=True)):
                 if wanted.queues:
-                    raise PortFault(f"{link.name}: queues can only be chosen with AF_XDP")
+                    raise PortError(f"{link.name}: queues can only be chosen with AF_XDP")
                 self._open_sender(port, link)
                 if wanted.receives:
                     self._open_receiver(port, link, sizes, wanted.fanout)
             write_poll_rows(self.ports, [sock.fileno() for sock in self._receivers.values()])
         except PermissionError:
             self.close()
-            raise PortFault(
+            raise PortError(
                 "packet sockets need CAP_NET_RAW: run as root or give the process that capability"
             ) from None
         except BaseException:
@@ -131,7 +131,7 @@ class TapPorts:
         self._receivers[port] = sock
         slot_bytes = 1 << (link.frame_bytes + SLOT_OVERHEAD - 1).bit_length()
         block_bytes = max(BLOCK_BYTES, slot_bytes)
-        blocks = max(min(sizes.receive * slot_bytes, MOST_RING_BYTES) // block_bytes, 1)
+        blocks = max(min(sizes.receive * slot_bytes, MAX_RING_BYTES) // block_bytes, 1)
         slots = blocks * (block_bytes // slot_bytes)
         for option, value in (
             (PACKET_VERSION, TPACKET_V2),
@@ -157,6 +157,6 @@ class TapPorts:
             )
             self._programs.append(program)
             self._programs.append(bpf.attach(program, link.index, bpf.BPF_TCX_INGRESS))
-        except BpfRefused as refused:
+        except BpfError as refused:
             reason = "no CAP_BPF" if refused.forbidden else "Linux before 6.6"
             self.notices.append(f"{link.name}: Linux sees what arrives as well ({reason}); give it no address there")

@@ -1,7 +1,7 @@
 """The system call bpf(2) by ctypes: make a map, write to it, load a program, attach it for as long as a process lives.
 
 No compiler and no library is needed: the programs of the ports have six instructions and two. All functions raise
-`BpfRefused`.
+`BpfError`.
 """
 
 import ctypes
@@ -9,7 +9,7 @@ import errno
 import platform
 import struct
 
-from dataplane.io.fault import BpfRefused
+from dataplane.io.fault import BpfError
 
 BPF_MAP_CREATE, BPF_MAP_UPDATE_ELEM, BPF_PROG_LOAD, BPF_LINK_CREATE = 0, 2, 5, 28
 BPF_MAP_TYPE_XSKMAP = 17
@@ -55,13 +55,13 @@ def load_program(
 
     try:
         return _call(BPF_PROG_LOAD, attributes(0))
-    except BpfRefused as plain:
+    except BpfError as plain:
         try:
             return _call(BPF_PROG_LOAD, attributes(1))
-        except BpfRefused:
+        except BpfError:
             words = [line for line in log.value.decode(errors="replace").splitlines() if line.strip()]
             verdict = next((line for line in reversed(words) if not line.startswith("processed ")), "")
-            raise BpfRefused(plain.code, verdict) from None
+            raise BpfError(plain.code, verdict) from None
 
 
 def attach(program_fd: int, interface_index: int, attach_type: int, flags: int = 0) -> int:
@@ -98,9 +98,9 @@ def _instruction(code: int, target: int = 0, source: int = 0, offset: int = 0, i
 def _call(command: int, attributes: bytes) -> int:
     number = CALL_NUMBERS.get(platform.machine())
     if number is None:
-        raise BpfRefused(errno.ENOSYS, f"the call's number on {platform.machine()} is not known")
+        raise BpfError(errno.ENOSYS, f"the call's number on {platform.machine()} is not known")
     buffer = ctypes.create_string_buffer(attributes, ATTRIBUTE_BYTES)
     result = int(_libc.syscall(number, command, buffer, ATTRIBUTE_BYTES))
     if result < 0:
-        raise BpfRefused(ctypes.get_errno())
+        raise BpfError(ctypes.get_errno())
     return result

@@ -21,7 +21,7 @@ import numpy as np
 from dataplane.engine.burst import BURST, PACKET
 from dataplane.engine.counters import Counters
 from dataplane.io.af_xdp import bpf, xsk_kernels
-from dataplane.io.fault import BackendMissing, BpfRefused, PortFault
+from dataplane.io.fault import BackendMissingError, BpfError, PortError
 from dataplane.io.frames import layout
 from dataplane.io.frames.arena import Arena
 from dataplane.io.frames.layout import Ports
@@ -54,7 +54,7 @@ class XskPorts:
     """Open ports; `ports` is what kernels work on."""
 
     def __init__(self, settings: Sequence[PortSettings], links: Sequence[Link], sizes: RingSizes) -> None:
-        """Open all of them; raises PortFault, BackendMissing where another kind of port may do, and leaves nothing."""
+        """Open all of them; raises PortError, BackendMissingError where another kind of port may do, and leaves nothing."""
         longest = max(link.frame_bytes for link in links)
         chunk_bytes = SMALL_CHUNK_BYTES if longest <= SMALL_CHUNK_BYTES - layout.HEADROOM else CHUNK_BYTES
         queues = [_queues_of(wanted, link) for wanted, link in zip(settings, links, strict=True)]
@@ -208,14 +208,14 @@ class XskPorts:
             )
             self._descriptors.append(program)
             self._descriptors.append(bpf.attach(program, link.index, bpf.BPF_XDP, bpf.XDP_FLAGS_SKB_MODE))
-        except BpfRefused as refused:
+        except BpfError as refused:
             raise _refused(link, OSError(refused.code, os.strerror(refused.code))) from None
 
 
 def _queues_of(wanted: PortSettings, link: Link) -> tuple[int, ...]:
     """Return the queues to open; a port that only sends needs one."""
     if beyond := [queue for queue in wanted.queues if not 0 <= queue < link.queues]:
-        raise PortFault(f"{link.name}: queue {beyond[0]} of {link.queues}; see `ethtool -l {link.name}`")
+        raise PortError(f"{link.name}: queue {beyond[0]} of {link.queues}; see `ethtool -l {link.name}`")
     every = wanted.queues or tuple(range(link.queues))
     return every if wanted.receives else every[:1]
 
@@ -230,7 +230,7 @@ REASONS = {
 }
 
 
-def _refused(link: Link, fault: OSError) -> PortFault:
+def _refused(link: Link, fault: OSError) -> PortError:
     if fault.errno == errno.ENETDOWN:
-        return PortFault(f"{link.name} is down; `ip link set {link.name} up`")
-    return BackendMissing(f"no AF_XDP on {link.name}: {REASONS.get(fault.errno or 0, fault.strerror)}")
+        return PortError(f"{link.name} is down; `ip link set {link.name} up`")
+    return BackendMissingError(f"no AF_XDP on {link.name}: {REASONS.get(fault.errno or 0, fault.strerror)}")

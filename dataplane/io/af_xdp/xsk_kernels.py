@@ -32,7 +32,7 @@ EAGAIN, EBUSY, ENOBUFS = 11, 16, 105
 WORD = 0xFFFFFFFF
 KICK_FRAMES = 32
 """What the kernel sends per call, at least."""
-MOST_PIECES = 18
+MAX_PIECES = 18
 """Descriptors of one frame: what the kernel puts into one buffer of its own (MAX_SKB_FRAGS + 1)."""
 
 
@@ -143,7 +143,7 @@ def enqueue(ports: Ports, packet: Row, pieces: int) -> int:
     if pieces > queue.tx_mask + 1 - waiting or queue.sent + pieces > queue.done_mask + 1:
         port.pending += 1  # the kernel is told again: an interface that was down may be up
         return TRANSMIT_FULL
-    if pieces > MOST_PIECES:
+    if pieces > MAX_PIECES:
         return TRANSMIT_FAILED
     number, left = packet.frame & NUMBER, pieces
     while left > 0:

@@ -10,7 +10,7 @@ import os
 
 import numpy as np
 
-from dataplane.io.fault import PortFault
+from dataplane.io.fault import PortError
 from dataplane.jit import Bytes
 
 PROT_NONE, MAP_FIXED, MAP_NORESERVE = 0, 0x10, 0x4000
@@ -29,7 +29,7 @@ class Arena:
     """A reserved range; `memory` is all of it, of which only the pieces handed out may be touched."""
 
     def __init__(self, size_bytes: int) -> None:
-        """Reserve addresses; raises PortFault where the process may not have so many."""
+        """Reserve addresses; raises PortError where the process may not have so many."""
         self.size_bytes = _rounded(size_bytes, HUGE_PAGE_BYTES) + HUGE_PAGE_BYTES
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_NORESERVE
         self.address = _map(None, self.size_bytes, PROT_NONE, flags, -1, 0)
@@ -61,7 +61,7 @@ class Arena:
     def _next(self, size_bytes: int, alignment: int) -> int:
         offset = _rounded(self.address + self._used, alignment) - self.address
         if offset + size_bytes > self.size_bytes:
-            raise PortFault(f"{size_bytes} bytes do not fit into the {self.size_bytes} reserved for frames and rings")
+            raise PortError(f"{size_bytes} bytes do not fit into the {self.size_bytes} reserved for frames and rings")
         self._used = offset + _rounded(size_bytes, mmap.PAGESIZE)
         return offset
 
@@ -74,5 +74,5 @@ def _map(address: int | None, size_bytes: int, protection: int, flags: int, fd: 
     mapped = _libc.mmap(address, size_bytes, protection, flags, fd, offset)
     if mapped == _FAILED or mapped is None:
         reason = os.strerror(ctypes.get_errno())
-        raise PortFault(f"{size_bytes} bytes for frames and rings cannot be mapped: {reason}; look at `ulimit -v -l`")
+        raise PortError(f"{size_bytes} bytes for frames and rings cannot be mapped: {reason}; look at `ulimit -v -l`")
     return int(mapped)

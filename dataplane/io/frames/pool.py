@@ -20,7 +20,7 @@ from dataplane.packet.intrinsics import prefetch, prefetch_to_write
 
 LINE = 64
 """Of a cache."""
-MOST_AHEAD_BYTES = 1024
+MAX_AHEAD_BYTES = 1024
 """Of a piece: behind them the processor has seen where the reading goes, and is ahead by itself."""
 
 
@@ -34,7 +34,7 @@ def look_ahead(memory: Bytes, at: int) -> None:
 @inline
 def look_inside(memory: Bytes, at: int, done: int, length: int) -> None:
     """Begin to load what is behind the first `done` bytes of a piece: the kernel copies all of it when it is sent."""
-    for line in range(done, min(length, MOST_AHEAD_BYTES), LINE):
+    for line in range(done, min(length, MAX_AHEAD_BYTES), LINE):
         prefetch(memory, at, line)
 
 

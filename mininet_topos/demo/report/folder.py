@@ -5,7 +5,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from controller.model.error import EnvironmentFault
+from controller.model.error import PrerequisiteError
 from mininet_topos.demo.report.page import report_page
 from mininet_topos.demo.report.picture import picture
 from mininet_topos.demo.results.values import DemoResult
@@ -22,7 +22,7 @@ def check_folder(folder: Path) -> None:
             path.rmdir()
     except OSError as error:
         reason = error.strerror or str(error)
-        raise EnvironmentFault(
+        raise PrerequisiteError(
             f"the report folder {folder} cannot be written ({reason}): name another with --report"
         ) from None
 

@@ -6,7 +6,7 @@ paths, so it is called invalid and compared with nothing.
 
 from collections.abc import Mapping, Sequence
 
-MOST_FAULTS = 4
+MAX_FAULTS = 4
 
 
 def check_links(
@@ -33,6 +33,6 @@ def check_links(
 
 def shortened(problems: Sequence[str]) -> tuple[str, ...]:
     """Keep the first problems: a machine that stalls has hundreds, and they say the same."""
-    if len(problems) <= MOST_FAULTS:
+    if len(problems) <= MAX_FAULTS:
         return tuple(problems)
-    return (*problems[:MOST_FAULTS], f"and {len(problems) - MOST_FAULTS} more")
+    return (*problems[:MAX_FAULTS], f"and {len(problems) - MAX_FAULTS} more")

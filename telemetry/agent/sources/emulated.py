@@ -14,20 +14,20 @@ from pathlib import Path
 from typing import Any
 
 from telemetry.agent.nic_counters import nic_sample
-from telemetry.agent.source import DeviceSamples, SourceFault
+from telemetry.agent.source import DeviceSamples, SourceError
 from telemetry.counter_page import (
     PORT_FIELDS,
     QUEUE_FIELDS,
     CounterPageError,
     CounterPageReader,
     CounterSnapshot,
-    TornRead,
+    TornReadError,
 )
 from telemetry.samples.sample import PortSample, QueueSample
 from telemetry.samples.topic import Source
 
-MOST_NICS = 4_096
-MOST_FILE_BYTES = 1 << 20
+MAX_NICS = 4_096
+MAX_FILE_BYTES = 1 << 20
 TRIES, PATIENCE, PAUSE_S = 5, 20, 0.001
 READS_PER_PERIOD = 5
 """How often a period the NICs' folder is looked through, as each NIC writes at times of its own."""
@@ -50,15 +50,15 @@ class EmulatedSwitches:
             snapshot = await self._snapshot()
         except FileNotFoundError:
             await self.close()
-            raise SourceFault("there is no such file: is the lab running?") from None
+            raise SourceError("there is no such file: is the lab running?") from None
         except (OSError, CounterPageError) as fault:
-            raise SourceFault(str(fault)) from None
+            raise SourceError(str(fault)) from None
         return [DeviceSamples(Source.SWITCH, switch, samples) for switch, samples in self._samples(snapshot).items()]
 
     async def _snapshot(self) -> CounterSnapshot:
         """Read the page; a writer that was stopped in the middle by whoever else wants the processor is waited for."""
         for _ in range(PATIENCE):
-            with suppress(TornRead):
+            with suppress(TornReadError):
                 return self._page().read(TRIES)
             await asyncio.sleep(PAUSE_S)
         return self._page().read(TRIES)
@@ -121,16 +121,16 @@ class EmulatedNics:
         self._read: dict[str, tuple[int, int]] = {}
 
     async def read(self, now_unix_ns: int) -> Sequence[DeviceSamples]:
-        """Return what every NIC's file says that was replaced since; raises SourceFault where one cannot be read."""
+        """Return what every NIC's file says that was replaced since; raises SourceError where one cannot be read."""
         found: dict[str, list[PortSample]] = {}
         try:
             paths = sorted(self._folder.glob("*.json"))
         except OSError as fault:
-            raise SourceFault(str(fault)) from None
+            raise SourceError(str(fault)) from None
         if not paths:
-            raise SourceFault("no NIC has written its counters there: is the lab running?")
+            raise SourceError("no NIC has written its counters there: is the lab running?")
         last, self._read = self._read, {}
-        for path in paths[:MOST_NICS]:
+        for path in paths[:MAX_NICS]:
             version, before = _version(path), last.get(path.name)
             if version is not None and before is not None and not self._is_due(version, before):
                 self._read[path.name] = before
@@ -140,7 +140,7 @@ class EmulatedNics:
                 continue  # a NIC that has just gone
             host = said.get("host") or self._host_of.get(path.stem)
             if not host:
-                raise SourceFault(f"nothing says on which host {path.stem} is: give the fabric file")
+                raise SourceError(f"nothing says on which host {path.stem} is: give the fabric file")
             if not self._only or host in self._only:
                 found.setdefault(str(host), []).append(_nic(path, said))
             self._read[path.name] = version
@@ -165,13 +165,13 @@ def _version(path: Path) -> tuple[int, int] | None:
 def _read_json(path: Path) -> dict[str, Any] | None:
     try:
         with path.open("rb") as file:
-            said = json.loads(file.read(MOST_FILE_BYTES))
+            said = json.loads(file.read(MAX_FILE_BYTES))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as fault:
-        raise SourceFault(f"{path.name}: {fault}") from None
+        raise SourceError(f"{path.name}: {fault}") from None
     if not isinstance(said, dict):
-        raise SourceFault(f"{path.name}: holds no object")
+        raise SourceError(f"{path.name}: holds no object")
     return said
 
 
@@ -182,4 +182,4 @@ def _nic(path: Path, said: Mapping[str, Any]) -> PortSample:
             str(said["nic"]), counters, timestamp_unix_ns=int(said["timestamp_unix_ns"]), boot_id=int(said["boot_id"])
         )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as fault:
-        raise SourceFault(f"{path.name}: no counters of a NIC: {fault!r}") from None
+        raise SourceError(f"{path.name}: no counters of a NIC: {fault!r}") from None

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from telemetry.agent.nic_counters import nic_sample
 from telemetry.agent.restart import Restarts
-from telemetry.agent.source import DeviceSamples, SourceFault
+from telemetry.agent.source import DeviceSamples, SourceError
 from telemetry.samples.sample import PortSample
 from telemetry.samples.topic import Source
 
@@ -26,9 +26,9 @@ SIOCETHTOOL = 0x8946
 ETHTOOL_GSTRINGS, ETHTOOL_GSTATS, ETHTOOL_GSSET_INFO = 0x1B, 0x1D, 0x37
 ETH_SS_STATS = 1
 ETH_GSTRING_LEN = 32
-MOST_STATS = 65_536
+MAX_STATS = 65_536
 SPARE_STATS = 4_096  # the kernel writes as many as there are by now, not as many as it is told that there is room for
-MOST_DIGITS = 20
+MAX_DIGITS = 20
 
 
 class HostNics:
@@ -45,7 +45,7 @@ class HostNics:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 
     async def read(self, now_unix_ns: int) -> Sequence[DeviceSamples]:
-        """Return every NIC that is there; raises SourceFault where none is."""
+        """Return every NIC that is there; raises SourceError where none is."""
         samples, faults = [], []
         for nic, device in self._device_of.items():
             try:
@@ -53,7 +53,7 @@ class HostNics:
             except OSError as fault:
                 faults.append(f"{device}: {fault.strerror or fault}")
         if not samples:
-            raise SourceFault("; ".join(faults))
+            raise SourceError("; ".join(faults))
         return [DeviceSamples(Source.HOST, self._host, samples)]
 
     async def close(self) -> None:
@@ -102,7 +102,7 @@ def _count(ioctls: socket.socket, device: str) -> int:
             return 0
         raise
     known, count = struct.unpack_from("=QI", answer, 8)
-    return int(count) if known and count <= MOST_STATS else 0
+    return int(count) if known and count <= MAX_STATS else 0
 
 
 def _ask(ioctls: socket.socket, device: str, header: bytes, room: int) -> bytes:
@@ -117,7 +117,7 @@ def _numbers(folder: Path) -> Iterator[tuple[str, int]]:
     with suppress(OSError):
         for path in sorted(folder.iterdir()):
             text = _line(path)
-            if text.isdecimal() and len(text) <= MOST_DIGITS:
+            if text.isdecimal() and len(text) <= MAX_DIGITS:
                 yield path.name, int(text)
 
 

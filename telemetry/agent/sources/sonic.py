@@ -20,7 +20,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
 from telemetry.agent.restart import Restarts
-from telemetry.agent.source import DeviceSamples, SourceFault
+from telemetry.agent.source import DeviceSamples, SourceError
 from telemetry.samples.counters import PRIORITIES
 from telemetry.samples.sample import MAX_PORTS, PortSample, QueueSample
 from telemetry.samples.topic import Source
@@ -28,7 +28,7 @@ from telemetry.samples.topic import Source
 COUNTERS_DB = 2
 TIMEOUT_S = 1.0
 SLOW_PERIOD_NS = 5_000_000_000  # between two readings of maps and watermarks
-MOST_COUNTER = (1 << 64) - 1
+MAX_COUNTER = (1 << 64) - 1
 
 _PORT_MAP, _QUEUE_MAP = "COUNTERS_PORT_NAME_MAP", "COUNTERS_QUEUE_NAME_MAP"
 _PORT = "SAI_PORT_STAT_"
@@ -99,17 +99,17 @@ class SonicSwitch:
         self._restarts = Restarts()
 
     async def read(self, now_unix_ns: int) -> Sequence[DeviceSamples]:
-        """Return the ports that both maps and counters know; raises SourceFault where Redis does not answer."""
+        """Return the ports that both maps and counters know; raises SourceError where Redis does not answer."""
         try:
             if not self._ports:
                 self._learn(await self._ask([("HGETALL", _PORT_MAP), ("HGETALL", _QUEUE_MAP)]))
             samples = await self._read_counters(now_unix_ns)
         except (RedisError, OSError, TimeoutError) as fault:
             self._slow_due_ns = 0
-            raise SourceFault(f"Redis: {fault or type(fault).__name__}") from None
+            raise SourceError(f"Redis: {fault or type(fault).__name__}") from None
         if not samples:
             self._ports = ()
-            raise SourceFault(
+            raise SourceError(
                 f"COUNTERS_DB has no counters of a known port: does {_PORT_MAP} name them, and the port map?"
             )
         return [DeviceSamples(Source.SWITCH, self._switch, samples)]
@@ -173,7 +173,7 @@ class SonicSwitch:
         ports: dict[str, _Port] = {}
         numbers: set[int] = set()
         if any(isinstance(answer, Exception) for answer in maps):
-            raise SourceFault(f"{_PORT_MAP} or {_QUEUE_MAP} is no hash")
+            raise SourceError(f"{_PORT_MAP} or {_QUEUE_MAP} is no hash")
         for alias, oid in _text(maps[0]).items():
             number = self._number_of(alias)
             if number is not None and number not in numbers and len(ports) < MAX_PORTS:
@@ -192,7 +192,7 @@ class SonicSwitch:
     def _sample(self, port: _Port, read: Mapping[str, Values], now_unix_ns: int) -> PortSample:
         values = read[port.oid]
         traffic: dict[str, Any] = {
-            name: min(sum(values.get(_PORT + part, 0) for part in parts), MOST_COUNTER)
+            name: min(sum(values.get(_PORT + part, 0) for part in parts), MAX_COUNTER)
             for name, parts in _TRAFFIC.items()
         }
         sample = PortSample(
@@ -212,7 +212,7 @@ class SonicSwitch:
             priority=priority,
             pfc_rx_frames=values.get(pfc + "RX_PKTS", 0),
             pfc_tx_frames=values.get(pfc + "TX_PKTS", 0),
-            paused_ns=min(paused_us * 1_000, MOST_COUNTER),
+            paused_ns=min(paused_us * 1_000, MAX_COUNTER),
             max_depth_bytes=self._watermarks.get(oid, 0),
             **{_QUEUE_FIELDS[name]: value for name, value in of_queue.items()},
         )
@@ -222,7 +222,7 @@ def _number(text: object) -> int | None:
     """Read a counter; None for what is missing, N/A or no number."""
     if not isinstance(text, bytes) or not text.isdigit() or len(text) > 20:
         return None
-    return min(int(text), MOST_COUNTER)
+    return min(int(text), MAX_COUNTER)
 
 
 def _text(pairs: Mapping[bytes, bytes]) -> dict[str, str]:

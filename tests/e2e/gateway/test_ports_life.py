@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from dataplane.io.af_xdp import bpf
-from dataplane.io.fault import BpfRefused, PortFault
+from dataplane.io.fault import BpfError, PortError
 from dataplane.io.interface import SENDING, look_at, switch_off_offloads
 from dataplane.io.opening import Backend, open_ports
 from dataplane.io.settings import PortSettings
@@ -25,13 +25,13 @@ ROOT = Path(__file__).parents[3]
 BACKENDS = pytest.mark.parametrize("backend", [Backend.AF_XDP, Backend.AF_PACKET])
 CHILD = """
 import sys
-from dataplane.io.fault import PortFault
+from dataplane.io.fault import PortError
 from dataplane.io.opening import Backend, open_ports
 from dataplane.io.settings import PortSettings
 try:
     wanted = [PortSettings(interface=name) for name in sys.argv[2:]]
     ports = open_ports(wanted, backend=Backend(sys.argv[1]), notify=lambda line: print("notice:", line, flush=True))
-except PortFault as fault:
+except PortError as fault:
     sys.exit(f"fault: {fault}")
 print("ready", flush=True)
 sys.stdin.read()
@@ -113,7 +113,7 @@ def test_where_af_xdp_is_taken_the_rings_of_af_packet_do_with_a_notice(wires):
 
 
 def test_af_xdp_that_was_asked_for_and_is_taken_is_refused(wires):
-    with gateway_on(wires, Backend.AF_XDP), pytest.raises(PortFault, match="g0: another XDP program"):
+    with gateway_on(wires, Backend.AF_XDP), pytest.raises(PortError, match="g0: another XDP program"):
         Gateway(wires, Backend.AF_XDP)
 
 
@@ -145,14 +145,14 @@ def test_without_the_privilege_for_packet_sockets_one_line_says_so(wires):
 )
 def test_what_cannot_be_a_port_is_refused_in_one_line(wires, settings, line):
     wires.near.run("ip", "link", "set", "lo", "up")
-    with network_namespace(wires.near.pid), pytest.raises(PortFault, match=line):
+    with network_namespace(wires.near.pid), pytest.raises(PortError, match=line):
         open_ports(settings, notify=lambda _line: None)
 
 
 @BACKENDS
 def test_an_interface_that_is_down_is_refused(wires, backend):
     wires.near.run("ip", "link", "set", "g1", "down")
-    with pytest.raises(PortFault, match="g1 is down; `ip link set g1 up`"):
+    with pytest.raises(PortError, match="g1 is down; `ip link set g1 up`"):
         Gateway(wires, backend)
     assert not programs_on(wires, "g0")
 
@@ -176,6 +176,6 @@ def test_an_interface_is_told_as_it_is(wires):
 
 
 def test_a_program_that_the_verifier_refuses_is_told_with_its_reason():
-    with pytest.raises(BpfRefused) as refused:
+    with pytest.raises(BpfError) as refused:
         bpf.load_program("bad", bpf._instruction(0x95), kind=bpf.BPF_PROG_TYPE_XDP)
     assert "R0" in refused.value.verdict

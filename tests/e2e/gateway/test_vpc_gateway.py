@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from controller.model.error import EnvironmentFault
+from controller.model.error import PrerequisiteError
 from dataplane.control.status_socket import ask, socket_of
 from mininet_topos.vpc.description import GATEWAYS, VNIS, VPC_MTU_BYTES, network
 from mininet_topos.vpc.gateways import gateway_config, gateway_process, network_file, write_yaml
@@ -32,7 +32,7 @@ def pings(lab: VpcLab, source: str, *words: str) -> bool:
     """Say whether an echo comes back; the first ones may be lost while neighbours are asked for."""
     try:
         lab.net.run(source, "ping", "-c", "5", "-i", "0.2", "-W", "2", *words)
-    except EnvironmentFault:
+    except PrerequisiteError:
         return False
     return True
 
@@ -75,7 +75,7 @@ def test_a_packet_of_four_kilobytes_is_routed_whole(served):
 
 
 def test_a_packet_too_big_for_the_way_out_is_answered_with_the_size_that_fits(served):
-    with pytest.raises(EnvironmentFault):
+    with pytest.raises(PrerequisiteError):
         served.net.run("red1", "ping", "-c", "2", "-W", "2", "-s", "2000", "-M", "do", "198.51.100.10")
     route = served.net.run("red1", "ip", "route", "get", "198.51.100.10")
     assert "mtu 1500" in route

@@ -19,7 +19,7 @@ from scapy.contrib.mac_control import MACControlClassBasedFlowControl
 from scapy.layers.l2 import Ether
 from scapy.utils import wrpcap
 
-from controller.model.error import EnvironmentFault
+from controller.model.error import PrerequisiteError
 from controller.model.fabric import Fabric
 from mininet_topos.host.registry import clear_dead_labs
 from mininet_topos.lab import Lab
@@ -226,7 +226,7 @@ def test_a_daemon_that_died_is_told_in_one_line_and_the_lab_still_clears_itself(
             os.kill(pid, signal.SIGKILL)
         while processes_of(lab, "mininet_topos.queues.daemon"):
             time.sleep(0.01)
-        with pytest.raises(EnvironmentFault, match="queue daemon ended unexpectedly"):
+        with pytest.raises(PrerequisiteError, match="queue daemon ended unexpectedly"):
             lab.queues.counters()
     assert len(ended) == 1
     assert traces_of(lab_id) == NOTHING

@@ -8,7 +8,7 @@ import pytest
 
 from dataplane.config.network import Endpoint, NetworkConfig, Subnet, Vpc
 from dataplane.vtep.desired import HostState, wanted
-from dataplane.vtep.linux import LinuxVtep, VtepFault, mac_text
+from dataplane.vtep.linux import LinuxVtep, VtepError, mac_text
 from tests.support.namespaces import Namespace, endpoint, join
 
 pytestmark = pytest.mark.e2e
@@ -142,6 +142,6 @@ def test_an_interface_that_comes_late_holds_up_nothing_and_is_joined_by_the_next
 
 def test_a_refusal_of_the_kernel_is_one_line_that_names_the_command(two):
     two.hosts[1].run("ip", "link", "add", "hb100", "type", "bridge")
-    with pytest.raises(VtepFault, match="File exists") as fault:
+    with pytest.raises(VtepError, match="File exists") as fault:
         two.apply(NETWORK)
     assert "\n" not in str(fault.value)

@@ -7,7 +7,7 @@ import pytest
 
 from dataplane.config.network import NetworkConfig
 from dataplane.vtep.desired import wanted
-from dataplane.vtep.linux import LinuxVtep, VtepFault, mac_text
+from dataplane.vtep.linux import LinuxVtep, VtepError, mac_text
 from dataplane.vtep.openvswitch import TUNNEL, OpenVSwitchVtep, flows
 from tests.e2e.vpc.test_linux_vtep import GATEWAYS, NETWORK, VNIS, mac_of, vtep_of
 from tests.support.namespaces import Namespace, endpoint, join
@@ -85,7 +85,7 @@ def test_an_interface_that_is_not_there_yet_does_not_hold_up_the_others(both):
 
 
 def test_a_bridge_that_is_not_there_is_told_in_one_line(both):
-    with pytest.raises(VtepFault, match="no bridge nosuch"):
+    with pytest.raises(VtepError, match="no bridge nosuch"):
         OpenVSwitchVtep(vtep_of(1), "nosuch", both.ovs.switch.entrance).check()
 
 

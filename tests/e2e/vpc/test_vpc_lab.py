@@ -6,7 +6,7 @@ from contextlib import ExitStack, suppress
 
 import pytest
 
-from controller.model.error import EnvironmentFault
+from controller.model.error import PrerequisiteError
 from mininet_topos.queues.attach import network_namespace
 from mininet_topos.vpc.description import GATEWAYS, HOSTS, MACHINES, VNIS, VPC_MTU_BYTES, network
 from mininet_topos.vpc.lab import VpcLab
@@ -26,7 +26,7 @@ def lab() -> Iterator[VpcLab]:
 def pings(lab: VpcLab, source: str, *words: str) -> bool:
     try:
         lab.net.run(source, "ping", "-c", "2", "-i", "0.1", "-W", "2", *words)
-    except EnvironmentFault:
+    except PrerequisiteError:
         return False
     return True
 

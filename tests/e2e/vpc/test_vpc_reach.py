@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from controller.model.error import EnvironmentFault
+from controller.model.error import PrerequisiteError
 from dataplane.control.status_socket import ask, socket_of
 from mininet_topos.vpc.description import VPC_MTU_BYTES, network
 from mininet_topos.vpc.reach import Row
@@ -111,7 +111,7 @@ def test_a_packet_of_four_kilobytes_is_routed_whole(lab, source):
 def test_a_packet_too_big_for_the_way_out_is_answered_with_the_size_that_fits(lab):
     run = lab.lab.net.run
     for source in ("red1", "blue2"):
-        with pytest.raises(EnvironmentFault):
+        with pytest.raises(PrerequisiteError):
             run(source, "ping", "-c", "3", "-W", "2", "-s", "2000", "-M", "do", INTERNET)
         assert "mtu 1500" in run(source, "ip", "route", "get", INTERNET)
 

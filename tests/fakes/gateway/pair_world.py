@@ -13,7 +13,7 @@ from dataplane.control.pair.beat import decode, encode
 from dataplane.control.pair.ownership import Announce, Ownership, Serve, Tell, Terms
 
 INTERVAL_MS = 100
-MOST_DELAY_MS = 90
+MAX_DELAY_MS = 90
 KEY = b"secret"
 
 
@@ -60,7 +60,7 @@ class World:
         self.refuses = True
         """Whether a dead member's machine says that nobody listens: it does not where it has no power."""
         self.clean_since = [0, 0]
-        """By sender: since when all that it sent has arrived, or will within MOST_DELAY_MS."""
+        """By sender: since when all that it sent has arrived, or will within MAX_DELAY_MS."""
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._number = 0
         self.none_since: dict[str, int | None] = dict.fromkeys(self.shares, 0)

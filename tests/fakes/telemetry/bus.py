@@ -2,7 +2,7 @@
 
 import asyncio
 
-from telemetry.collector.bus import BusLost, Message
+from telemetry.collector.bus import BusConnectionError, Message
 
 
 class FakeBus:
@@ -18,13 +18,13 @@ class FakeBus:
     async def listen(self, subscriptions, inlet, connected):
         self.attempts += 1
         if self.refuse:
-            raise BusLost("refused by the test")
+            raise BusConnectionError("refused by the test")
         self._lost.clear()
         self.subscriptions, self._inlet = subscriptions, inlet
         connected.set()
         await self._lost.wait()
         self._inlet = None
-        raise BusLost("lost by the test")
+        raise BusConnectionError("lost by the test")
 
     def say(self, topic: str, payload: bytes) -> None:
         """Let a message come."""

@@ -5,7 +5,7 @@ import time
 from contextlib import asynccontextmanager, suppress
 
 from controller.api.proto.heddle.v1 import heddle_pb2
-from telemetry.collector.bus import Broker, BusLost, MqttBus
+from telemetry.collector.bus import Broker, BusConnectionError, MqttBus
 from telemetry.samples.topic import parse, subscriptions
 
 PATIENCE_S = 60
@@ -47,7 +47,7 @@ async def listening(port: int, fabric: str = "lab", **who):
 
     async def listen() -> None:
         while True:
-            with suppress(BusLost):
+            with suppress(BusConnectionError):
                 await bus.listen(subscriptions(fabric), heard, heard.connected)
             heard.connected.clear()
             await asyncio.sleep(0.02)

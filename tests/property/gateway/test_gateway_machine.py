@@ -11,7 +11,7 @@ from controller.brain.decide import decide
 from controller.brain.networks import desired_of, news_for
 from controller.brain.state import begin
 from controller.model.effect import EndSession, NetworksChanged, Reply
-from controller.model.error import HeddleError, InputError, InUse, NotFound, Unavailable
+from controller.model.error import HeddleError, InputError, InUseError, NotFoundError, UnavailableError
 from controller.model.event import (
     ApplyBorder,
     ApplyPeering,
@@ -164,7 +164,7 @@ class GatewayMachine(RuleBasedStateMachine):
     def refusals_have_a_reason(self):
         for number, outcome in self.answers.items():
             if isinstance(outcome, HeddleError):
-                assert isinstance(outcome, InputError | NotFound | InUse | Unavailable), number
+                assert isinstance(outcome, InputError | NotFoundError | InUseError | UnavailableError), number
                 assert str(outcome).strip()
 
     @invariant()

@@ -10,7 +10,7 @@ from dataplane.control.slow.neighbours import (
     BELIEVED_NS,
     FIRST_RETRY_NS,
     LAST_RETRY_NS,
-    MOST_POLLS,
+    MAX_POLLS,
     REACHABLE_NS,
     UNNEEDED_ATTEMPTS,
     Neighbours,
@@ -20,7 +20,7 @@ from dataplane.control.slow.neighbours import (
 SECOND = 1_000_000_000
 PLACES = [Place(port, vlan, bytes([10, 0, 0, last])) for port in (0, 1) for vlan in (0, 7) for last in (1, 2)]
 MACS = [bytes([2, 0, 0, 0, 0, last]) for last in range(1, 4)]
-MOST = 6
+MAX = 6
 
 
 class NeighbourMachine(RuleBasedStateMachine):
@@ -28,7 +28,7 @@ class NeighbourMachine(RuleBasedStateMachine):
 
     @initialize()
     def start(self) -> None:
-        self.neighbours = Neighbours(MOST)
+        self.neighbours = Neighbours(MAX)
         self.now = 0
         self.open: dict[Place, int] = {}
         self.known: dict[Place, bytes] = {}
@@ -74,7 +74,7 @@ class NeighbourMachine(RuleBasedStateMachine):
     def nothing_is_known_that_was_not_answered(self) -> None:
         resolved = self.neighbours.resolved()
         assert all(self.known.get(place) == mac for place, mac in resolved.items())
-        assert len(self.neighbours) <= MOST
+        assert len(self.neighbours) <= MAX
         if resolved != getattr(self, "before", {}):
             assert self.neighbours.version > self.version
         self.before, self.version = resolved, self.neighbours.version
@@ -131,7 +131,7 @@ def test_a_neighbour_that_dies_is_forgotten_after_its_polls_and_not_by_time_alon
     while neighbours.mac_of(PLACES[0]):
         polls += len(neighbours.tick(late))
         late += SECOND
-    assert polls == MOST_POLLS + 1  # the last one asks for a neighbour that is not known any more
+    assert polls == MAX_POLLS + 1  # the last one asks for a neighbour that is not known any more
 
 
 def test_a_neighbour_that_moved_is_known_at_its_new_mac_soon_after_it_said_so() -> None:

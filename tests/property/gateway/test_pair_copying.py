@@ -20,7 +20,7 @@ from dataplane.control.pair.copying import (
     TellAll,
     Write,
 )
-from dataplane.control.pair.stream import BadStream, Hello, Kind, Message, Reader, encode
+from dataplane.control.pair.stream import Hello, Kind, Message, Reader, RecordStreamError, encode
 
 RECORD = 8
 """Bytes: number and value of a connection, 0 for one that ended."""
@@ -102,7 +102,7 @@ class CopyingMachine(RuleBasedStateMachine):
     def the_sender_works(self, room: int) -> None:
         try:
             self.act(self.sender.pull(self.source.collect, self.now, room * RECORD))
-        except BadStream:
+        except RecordStreamError:
             assert self.now - self.answered > PATIENCE_NS
             self.connects()
         assert self.sender._sequence - self.sender._taken <= WINDOW + 1
@@ -200,7 +200,7 @@ def test_a_partner_that_does_not_answer_gets_no_more_than_a_window_and_is_given_
     assert len(sender.pull(endless, 0, 80)) == WINDOW
     assert sender.pull(endless, PATIENCE_NS, 80) == []
     assert sender.stalls == 2
-    with pytest.raises(BadStream, match="does not answer"):
+    with pytest.raises(RecordStreamError, match="does not answer"):
         sender.pull(endless, PATIENCE_NS + 1, 80)
 
 
@@ -220,17 +220,17 @@ def test_a_silent_connection_shows_that_it_lives() -> None:
     assert sender.pull(lambda _: Collected(b"", True), KEEPALIVE_NS - 1) == []
     assert len(sender.pull(lambda _: Collected(b"", True), KEEPALIVE_NS)) == 1
     receiver.check(PATIENCE_NS)
-    with pytest.raises(BadStream, match="silent"):
+    with pytest.raises(RecordStreamError, match="silent"):
         receiver.check(PATIENCE_NS + 1)
 
 
 def test_another_secret_another_name_or_other_records_are_refused() -> None:
-    with pytest.raises(BadStream, match="not 'two'"):
+    with pytest.raises(RecordStreamError, match="not 'two'"):
         connected(name="three")
-    with pytest.raises(BadStream, match="another version"):
+    with pytest.raises(RecordStreamError, match="another version"):
         connected(record=RECORD + 8)
     sender, receiver = connected(secret=b"wrong")
-    with pytest.raises(BadStream, match="not sealed"):
+    with pytest.raises(RecordStreamError, match="not sealed"):
         receiver.received(written(sender.pull(endless, 0, 80)[:1]), 0)
 
 
@@ -239,7 +239,7 @@ def test_records_of_another_connection_are_refused() -> None:
     message = written(sender.pull(endless, 0, 80)[:1])
     late = Receiver(Hello("two", b"y" * 16, RECORD), "one", SECRET, 0)
     late.received(written(sender.begin()), 0)
-    with pytest.raises(BadStream, match="not sealed"):
+    with pytest.raises(RecordStreamError, match="not sealed"):
         late.received(message, 0)
 
 
@@ -255,7 +255,7 @@ def test_records_of_another_connection_are_refused() -> None:
 )
 def test_what_does_not_follow_is_refused(message: Message) -> None:
     sender, receiver = connected()
-    with pytest.raises(BadStream):
+    with pytest.raises(RecordStreamError):
         receiver.received(encode(message, sender._key, TO_RECEIVER), 0)
 
 
@@ -266,8 +266,8 @@ def test_noise_is_refused_or_waited_for_and_never_taken(data: bytes) -> None:
     for end in (sender, receiver):
         try:
             effects = end.received(data, 0)
-        except BadStream:
+        except RecordStreamError:
             continue
         assert effects == []
-    with pytest.raises(BadStream):
+    with pytest.raises(RecordStreamError):
         receiver.received(data + b"\xff" * 400 + bytes(1 << 19), 0)

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from dataplane.control.pair.ownership import DEAF_BEATS, Ownership, Tell, Terms
-from tests.fakes.gateway.pair_world import INTERVAL_MS, MOST_DELAY_MS, World
+from tests.fakes.gateway.pair_world import INTERVAL_MS, MAX_DELAY_MS, World
 
-MOST_NONE_MS = 1000
-MOST_TWO_MS = (DEAF_BEATS + 1) * INTERVAL_MS + 2 * MOST_DELAY_MS
+MAX_NONE_MS = 1000
+MAX_TWO_MS = (DEAF_BEATS + 1) * INTERVAL_MS + 2 * MAX_DELAY_MS
 MEMBER = st.sampled_from([0, 1])
 
 
@@ -48,7 +48,7 @@ class PairMachine(RuleBasedStateMachine):
     def the_network_changes(self, member: int, loss: float) -> None:
         self.world.loss[member] = loss
 
-    @rule(delay=st.sampled_from([1, 5, MOST_DELAY_MS]), repeats=st.sampled_from([0.0, 0.5]))
+    @rule(delay=st.sampled_from([1, 5, MAX_DELAY_MS]), repeats=st.sampled_from([0.0, 0.5]))
     def delays_change(self, delay: int, repeats: float) -> None:
         self.world.delay_ms, self.world.repeats = delay, repeats
 
@@ -70,8 +70,8 @@ class PairMachine(RuleBasedStateMachine):
 
     @invariant()
     def somebody_serves_within_a_second_and_two_never_for_long(self) -> None:
-        assert self.world.longest_none <= MOST_NONE_MS
-        assert self.world.longest_two <= MOST_TWO_MS
+        assert self.world.longest_none <= MAX_NONE_MS
+        assert self.world.longest_two <= MAX_TWO_MS
 
 
 TestPair = PairMachine.TestCase
@@ -198,7 +198,7 @@ def test_after_a_split_each_keeps_its_own_and_tells_the_neighbourhood(active_act
     world.run(1000)
     assert holdings(world) == before
     assert world.members[0].announced > healed
-    assert world.longest_two <= MOST_TWO_MS
+    assert world.longest_two <= MAX_TWO_MS
 
 
 @pytest.mark.parametrize("deaf", [0, 1])

@@ -33,7 +33,7 @@ def test_the_named_cut_alone_keeps_the_sides_apart(shape, data):
 
 
 def test_a_cut_of_many_parts_is_counted():
-    assert refusal.MOST_NAMED < 5
+    assert refusal.MAX_NAMED < 5
     fabric = fabric_of(spines=5, failed=[f"leaf1:{s}>spine{s}:1" for s in range(1, 6)])
     told = solve(fabric, (job_of(fabric, custom((0, 2))),), health=fabric.failed)
     assert isinstance(told, Infeasible)

@@ -16,7 +16,7 @@ from benchmarks.growth import FROM, SIZES, TO, sizes_to
 from benchmarks.measure import Wish, measured, rows
 from benchmarks.methods import FIRST_FIT, METHODS, NETWORKX, OURS
 from benchmarks.plot import check_file, draw
-from controller.model.error import EnvironmentFault, InputError
+from controller.model.error import InputError, PrerequisiteError
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("bench")]  # the first run compiles others' methods
 PNG = b"\x89PNG\r\n\x1a\n"
@@ -90,7 +90,7 @@ def measured_without_children(monkeypatch, without_forks):
     monkeypatch.setattr(benchmarks.plan, "starts", lambda **_: START)
     monkeypatch.setattr(benchmarks.plan, "QUICK_CASES", (benchmarks.plan.Asked("equal-q1", 64),))
     monkeypatch.setattr(benchmarks.plan, "METHODS", {name: METHODS[name] for name in (OURS, FIRST_FIT)})
-    monkeypatch.setattr("benchmarks.growth.QUICK_MOST_FLOWS", {OURS: 1000, FIRST_FIT: 100})
+    monkeypatch.setattr("benchmarks.growth.QUICK_MAX_FLOWS", {OURS: 1000, FIRST_FIT: 100})
     monkeypatch.setattr("benchmarks.growth.SIZES", {64: "equal-q1", 128: "equal-q1"})
 
 
@@ -158,7 +158,7 @@ def test_a_benchmark_that_needs_the_source_tree_says_so(monkeypatch):
     monkeypatch.setitem(sys.modules, "tests.support.private_ovs", None)
     monkeypatch.delitem(sys.modules, "benchmarks.southbound", raising=False)
     ran = CliRunner().invoke(bench, ["southbound"])
-    assert isinstance(ran.exception, EnvironmentFault)
+    assert isinstance(ran.exception, PrerequisiteError)
     assert "source tree" in str(ran.exception)
 
 

@@ -4,7 +4,14 @@ import pytest
 
 from controller.brain.state import Settings
 from controller.model.effect import Install, Solve
-from controller.model.error import AlreadyExists, BudgetExceeded, InputError, NoAdmissiblePlan, NotFound, Unavailable
+from controller.model.error import (
+    AlreadyExistsError,
+    BudgetExceededError,
+    InputError,
+    NoAdmissiblePlanError,
+    NotFoundError,
+    UnavailableError,
+)
 from controller.model.event import PortStatus, Release, Renew, Submit, SwitchDown, Tick
 from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest, Steering
 from controller.model.plan import JobPlan
@@ -80,14 +87,14 @@ def test_callers_of_the_same_request_wait_for_one_plan(driver):
 def test_a_job_id_in_use_with_a_different_request_is_refused(driver):
     submitted(driver, shift_job("a"))
     driver.feed(Submit(reply=2, request=shift_job("a", by=4)))
-    assert isinstance(driver.answer(2), AlreadyExists)
+    assert isinstance(driver.answer(2), AlreadyExistsError)
 
 
 def test_a_job_id_being_planned_with_a_different_request_is_refused(driver):
     driver.hold = (Solve,)
     driver.feed(Submit(reply=1, request=shift_job("a")))
     driver.feed(Submit(reply=2, request=shift_job("a", by=4)))
-    assert isinstance(driver.answer(2), AlreadyExists)
+    assert isinstance(driver.answer(2), AlreadyExistsError)
 
 
 def test_a_preview_leaves_no_trace(driver):
@@ -112,14 +119,14 @@ def test_a_malformed_request_is_refused_with_the_place(driver):
 
 def test_a_required_utilisation_that_cannot_be_met_is_no_admissible_plan(driver):
     driver.feed(Submit(reply=1, request=shift_job("a", require_utilisation=0.01)))
-    assert isinstance(driver.answer(1), NoAdmissiblePlan)
+    assert isinstance(driver.answer(1), NoAdmissiblePlanError)
     assert driver.state.jobs == {}
 
 
 def test_a_job_over_a_switch_that_is_not_connected_is_refused_by_its_name(driver):
     driver.feed(SwitchDown(switch="spine2", reason="gone"))
     driver.feed(Submit(reply=1, request=shift_job("a")))
-    assert isinstance(driver.answer(1), Unavailable)
+    assert isinstance(driver.answer(1), UnavailableError)
     assert "spine2" in str(driver.answer(1))
     assert driver.state.jobs == {}
 
@@ -128,7 +135,7 @@ def test_a_failed_installation_leaves_nothing_of_the_job(driver):
     before = {switch: frozenset(rules.rules) for switch, rules in driver.held.items()}
     driver.refuse = {"leaf3"}
     driver.feed(Submit(reply=1, request=shift_job("a", steering=Steering.PIN)))
-    assert isinstance(driver.answer(1), Unavailable)
+    assert isinstance(driver.answer(1), UnavailableError)
     driver.refuse = set()
     assert driver.state.jobs == {}
     driver.feed(Submit(reply=2, request=shift_job("b")))
@@ -154,7 +161,7 @@ def test_a_rule_budget_that_would_be_passed_is_refused_and_names_the_switch():
     driver.connect_all()
     driver.feed(Submit(reply=1, request=shift_job("a", steering=Steering.PIN)))
     error = driver.answer(1)
-    assert isinstance(error, BudgetExceeded)
+    assert isinstance(error, BudgetExceededError)
     assert "leaf2" in str(error)
 
 
@@ -187,8 +194,8 @@ def test_a_lease_longer_than_allowed_is_refused():
 def test_an_unknown_job_is_not_found(driver):
     driver.feed(Release(reply=1, job_id="nobody"))
     driver.feed(Renew(reply=2, job_id="nobody"))
-    assert isinstance(driver.answer(1), NotFound)
-    assert isinstance(driver.answer(2), NotFound)
+    assert isinstance(driver.answer(1), NotFoundError)
+    assert isinstance(driver.answer(2), NotFoundError)
 
 
 def test_a_release_waits_for_the_job_that_is_being_installed(driver):
@@ -207,7 +214,7 @@ def test_more_requests_than_may_wait_are_refused():
     driver.hold = (Solve,)
     for reply in range(1, 5):
         driver.feed(Submit(reply=reply, request=shift_job(f"j{reply}")))
-    assert isinstance(driver.answer(4), BudgetExceeded)
+    assert isinstance(driver.answer(4), BudgetExceededError)
     assert set(driver.replies) == {4}
 
 
@@ -267,7 +274,7 @@ def test_a_switch_that_lost_a_rule_is_sent_that_rule_alone(driver):
 def test_who_watches_a_job_that_a_switch_refuses_hears_of_its_end(driver):
     driver.refuse = {"leaf1"}
     driver.feed(Submit(reply=1, request=shift_job("a", steering=Steering.PIN)))
-    assert isinstance(driver.answer(1), Unavailable)
+    assert isinstance(driver.answer(1), UnavailableError)
     (told,) = driver.announced
     assert (told.job_id, told.state, told.reason) == ("a", "released", "switch leaf1 did not acknowledge it")
 
@@ -301,7 +308,7 @@ def test_a_fabric_that_changes_during_every_attempt_is_unavailable(driver):
         driver.waiting = []
         for event in driver.perform(solve):
             driver.feed(event)
-    assert isinstance(driver.answer(1), Unavailable)
+    assert isinstance(driver.answer(1), UnavailableError)
     assert driver.state.jobs == {}
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from controller.brain.state import Settings
 from controller.model.effect import Install, Place
-from controller.model.error import BudgetExceeded, InputError, NoAdmissiblePlan
+from controller.model.error import BudgetExceededError, InputError, NoAdmissiblePlanError
 from controller.model.event import PortStatus, Submit, Suggest, Suggested
 from controller.model.job import Collective, CollectiveKind
 from controller.model.placement import Shape
@@ -38,7 +38,7 @@ def test_a_job_that_is_being_installed_holds_its_place(driver):
     driver.hold = (Install,)
     driver.feed(Submit(reply=1, request=shift_job("a", ranks=6)))
     driver.feed(Suggest(reply=2, shape=replace(RING, ranks=3)))
-    assert isinstance(driver.answer(2), NoAdmissiblePlan)
+    assert isinstance(driver.answer(2), NoAdmissiblePlanError)
 
 
 def test_ports_that_are_down_count_when_the_question_has_its_turn(driver):
@@ -71,7 +71,7 @@ def test_a_job_is_planned_while_a_question_is_under_way(driver):
 def test_too_few_free_gpus_are_no_admissible_plan(driver):
     driver.feed(Suggest(reply=1, shape=replace(RING, ranks=9)))
     assert str(driver.answer(1)) == "9 ranks asked for, 8 free: ask for at most 8"
-    assert isinstance(driver.answer(1), NoAdmissiblePlan)
+    assert isinstance(driver.answer(1), NoAdmissiblePlanError)
 
 
 def test_a_wrong_question_is_refused_at_once(driver):
@@ -84,7 +84,7 @@ def test_questions_beyond_the_limit_are_refused():
     driver = Driver(small_fabric(), Settings(max_suggestions_waiting=2), hold=(Place,))
     for reply in range(1, 4):
         driver.feed(Suggest(reply=reply, shape=RING))
-    assert isinstance(driver.answer(3), BudgetExceeded)
+    assert isinstance(driver.answer(3), BudgetExceededError)
     driver.let_go()
     assert driver.answer(1) == driver.answer(2)
 

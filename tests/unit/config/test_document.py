@@ -110,7 +110,7 @@ def test_a_byte_order_mark_is_no_part_of_the_first_key(tmp_path):
 
 
 def test_a_file_past_the_size_limit_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("controller.config.text.document.MOST_BYTES", 2**20)
+    monkeypatch.setattr("controller.config.text.document.MAX_BYTES", 2**20)
     path = tmp_path / "big.yaml"
     path.write_bytes(b"#" * (2**20 + 1))
     with pytest.raises(InputError, match="larger than 1 MiB, the most that is read"):

@@ -4,7 +4,7 @@ import pytest
 
 from controller.config.service import load_service
 from controller.model.error import InputError
-from controller.model.server_address import MOST_PATH_BYTES, is_address_port, is_socket
+from controller.model.server_address import MAX_PATH_BYTES, is_address_port, is_socket
 
 
 @pytest.mark.parametrize("text", ["127.0.0.1:0", "[::1]:50051", "controller.example:65535"])
@@ -22,7 +22,7 @@ def test_what_is_neither_is_refused_with_what_it_should_be(text):
 
 
 def test_a_socket_is_an_absolute_path_that_the_kernel_takes():
-    longest = "unix:/" + "x" * (MOST_PATH_BYTES - 1)
+    longest = "unix:/" + "x" * (MAX_PATH_BYTES - 1)
     assert is_socket(longest)
     assert not is_socket(longest + "x")
     assert load_service(None, grpc="unix:/run/heddle.sock").grpc == "unix:/run/heddle.sock"

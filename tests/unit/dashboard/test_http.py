@@ -6,7 +6,7 @@ import pytest
 from controller.app import Application
 from controller.config.service import ServiceConfig
 from controller.dashboard import exposition
-from controller.model.error import EnvironmentFault
+from controller.model.error import PrerequisiteError
 from tests.unit.api.conftest import running
 from tests.unit.api.test_job_service import message
 from tests.unit.brain.driver import small_fabric
@@ -107,6 +107,6 @@ async def test_head_has_no_body():
 async def test_an_address_that_was_asked_for_and_is_taken_is_one_line():
     async with running() as controller:
         config = ServiceConfig(openflow="127.0.0.1:0", grpc="127.0.0.1:0", http=controller.addresses["http"])
-        with pytest.raises(EnvironmentFault, match="choose another by --http"):
+        with pytest.raises(PrerequisiteError, match="choose another by --http"):
             async with Application(small_fabric(), config).started():
                 pass

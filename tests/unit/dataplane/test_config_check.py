@@ -243,7 +243,7 @@ def test_a_border_rule_for_an_unknown_vpc_is_refused():
 
 
 def test_more_peerings_than_a_vpc_may_have_are_refused():
-    vpcs = [vpc("hub", 1)] + [other(f"v{i}", 2 + i, f"10.1.{i}.0/24") for i in range(limit.MOST_PEERINGS_OF_A_VPC + 1)]
+    vpcs = [vpc("hub", 1)] + [other(f"v{i}", 2 + i, f"10.1.{i}.0/24") for i in range(limit.MAX_PEERINGS_OF_A_VPC + 1)]
     peerings = frozenset(Peering(a="hub", b=each.id) for each in vpcs[1:])
     lines = list(network_problems(NetworkConfig(vpcs=tuple(vpcs), peerings=peerings)))
     assert len(lines) == 1

@@ -13,7 +13,7 @@ from dataplane.engine.reasons import Punt
 from dataplane.engine.rings import (
     INJECT_HEADER,
     LINE,
-    MOST_FRAME_BYTES,
+    MAX_FRAME_BYTES,
     PUNT_HEADER,
     Injector,
     PuntReader,
@@ -80,7 +80,7 @@ def test_of_a_very_long_frame_the_beginning_is_told_and_its_whole_length() -> No
     ring, memory = empty_ring(1 << 15), np.arange(20_000).astype(np.uint8)
     assert _punt(ring, memory, packet(start=7, at=7, length=19_000, first_length=19_000, l3=-1), 0)
     (found,) = PuntReader(ring).read()
-    assert (found.frame, found.length, found.l3) == (memory[7 : 7 + MOST_FRAME_BYTES].tobytes(), 19_000, -1)
+    assert (found.frame, found.length, found.l3) == (memory[7 : 7 + MAX_FRAME_BYTES].tobytes(), 19_000, -1)
 
 
 def test_a_full_ring_refuses_and_counts_and_takes_more_once_it_was_read() -> None:
@@ -96,10 +96,10 @@ def test_a_full_ring_refuses_and_counts_and_takes_more_once_it_was_read() -> Non
 
 def test_a_frame_that_cannot_be_one_is_refused_with_its_size() -> None:
     injector = Injector(empty_ring(1 << 15))
-    for wrong in (b"", bytes(13), bytes(MOST_FRAME_BYTES + 1)):
+    for wrong in (b"", bytes(13), bytes(MAX_FRAME_BYTES + 1)):
         with pytest.raises(ValueError, match=str(len(wrong))):
             injector.send(wrong, 0)
-    assert injector.send(bytes(MOST_FRAME_BYTES), 0)
+    assert injector.send(bytes(MAX_FRAME_BYTES), 0)
 
 
 def test_what_is_withdrawn_is_never_read_and_counted_and_what_comes_later_is() -> None:

@@ -9,7 +9,7 @@ from scapy.layers.l2 import ARP, Dot1Q, Ether
 from scapy.layers.vxlan import VXLAN
 from scapy.packet import Packet, Raw
 
-from dataplane.control.slow.departure import MOST_WAITING
+from dataplane.control.slow.departure import MAX_WAITING
 from dataplane.control.slow.directory import Duty
 from dataplane.control.slow.slow_path import Allowance, Outcome, SlowPath
 from dataplane.control.slow.tokens import Buckets
@@ -247,7 +247,7 @@ def test_of_the_packets_that_wait_for_a_neighbour_the_newest_are_kept_and_the_ot
     for number in range(400):
         packet = IP(src=A, dst=f"10.0.{number // 200}.{number % 200 + 1}") / UDP()
         path.handle(punted(Punt.RESOLVE, from_a(packet), hop=ON_LINK_HOP), 0)
-    assert (len(path.waiting), path.waiting.dropped) == (MOST_WAITING, 7 + 403 - MOST_WAITING)
+    assert (len(path.waiting), path.waiting.dropped) == (MAX_WAITING, 7 + 403 - MAX_WAITING)
     path.configure(path._directory, path._ways, 1)
     assert (len(path.waiting), path.waiting.dropped) == (0, 410)
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from dataplane.config.local import Limits
-from dataplane.control.launcher import CannotRun, Supervisor
+from dataplane.control.launcher import DataProcessError, Supervisor
 from dataplane.control.link import Options
 from dataplane.control.shared import Word
 from dataplane.engine.rings import Injector, Ring, front
@@ -155,7 +155,7 @@ async def test_one_that_does_nothing_any_more_is_ended_and_started_again(start: 
     [("refuse", "eth9 is no interface here"), ("torn", "ended with status 3: RuntimeError: torn apart")],
 )
 async def test_what_cannot_run_here_is_said_in_one_line(start: Callable[[str], Watched], mode: str, why: str) -> None:
-    with pytest.raises(CannotRun, match=f"^{why}$"):
+    with pytest.raises(DataProcessError, match=f"^{why}$"):
         await start(mode).supervisor.start()
 
 

@@ -11,7 +11,7 @@ from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from dataplane.config import updates as changes
 from dataplane.config.desired import Desired, for_host
 from dataplane.config.network import NetworkConfig, Protocol, Realm
-from dataplane.config.refusal import MOST_LINES, Refused
+from dataplane.config.refusal import MAX_LINES, ConfigError
 from dataplane.config.updates import Replica, updates
 from dataplane.config.wire import border_from, border_to, peering_from, peering_to, vpc_from, vpc_to
 from tests.property.gateway.networks import VTEPS, networks
@@ -74,7 +74,7 @@ def test_a_peering_is_the_same_either_way_round():
     ],
 )
 def test_a_text_that_is_none_is_refused_with_its_place(fields, line):
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(ConfigError) as caught:
         vpc_from(pb.Vpc(id="blue", vni=1, **fields))
     assert len(caught.value.problems) == 1
     assert caught.value.problems[0].startswith("vpc blue: ")
@@ -84,10 +84,10 @@ def test_a_text_that_is_none_is_refused_with_its_place(fields, line):
 
 
 def test_many_problems_are_told_in_a_bounded_number_of_lines():
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(ConfigError) as caught:
         vpc_from(pb.Vpc(id="blue", vni=1, endpoints=[pb.Endpoint()] * 1000))
-    assert len(caught.value.problems) == MOST_LINES + 1
-    assert caught.value.problems[-1] == f"and {3000 - MOST_LINES} more problems"
+    assert len(caught.value.problems) == MAX_LINES + 1
+    assert caught.value.problems[-1] == f"and {3000 - MAX_LINES} more problems"
 
 
 def normal(network):
@@ -119,8 +119,8 @@ def histories(draw):
 @settings(max_examples=60, deadline=None)
 @given(histories(), st.sampled_from([1, 200, 1 << 20]))
 def test_a_replica_that_applies_every_message_holds_the_state_that_was_told(history, size):
-    before, replica, whole = None, Replica(), changes.MOST_UPDATE_BYTES
-    changes.MOST_UPDATE_BYTES = size
+    before, replica, whole = None, Replica(), changes.MAX_UPDATE_BYTES
+    changes.MAX_UPDATE_BYTES = size
     try:
         for state in history:
             messages = [pb.NetworkUpdate.FromString(m.SerializeToString()) for m in updates(before, state)]
@@ -130,11 +130,11 @@ def test_a_replica_that_applies_every_message_holds_the_state_that_was_told(hist
             same(told[-1], state)
             before = state
     finally:
-        changes.MOST_UPDATE_BYTES = whole
+        changes.MAX_UPDATE_BYTES = whole
 
 
 def test_a_change_before_the_whole_is_refused():
-    with pytest.raises(Refused):
+    with pytest.raises(ConfigError):
         Replica().apply(pb.NetworkUpdate(generation=1))
 
 
@@ -142,11 +142,11 @@ def test_a_refused_update_leaves_what_was_there():
     replica = Replica()
     before = replica.apply(next(updates(None, Desired(network=NetworkConfig(generation=3)))))
     broken = pb.NetworkUpdate(generation=4, vpcs=[pb.Vpc(id="a", vni=1, network="x")])
-    with pytest.raises(Refused):
+    with pytest.raises(ConfigError):
         replica.apply(broken)
     assert replica.desired == before
     for generation in (4, 5):  # the rest of the same one, or changes of it
-        with pytest.raises(Refused, match="attach anew"):
+        with pytest.raises(ConfigError, match="attach anew"):
             replica.apply(pb.NetworkUpdate(generation=generation))
     whole = Desired(network=NetworkConfig(generation=6))
     assert replica.apply(next(updates(None, whole))) == whole

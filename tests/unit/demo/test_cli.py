@@ -5,7 +5,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from controller.model.error import EnvironmentFault
+from controller.model.error import PrerequisiteError
 from mininet_topos.demo.cli import demo
 
 
@@ -19,7 +19,7 @@ def command():
 def test_without_root_one_line_says_what_to_do(command, tmp_path, monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     found = command("--report", str(tmp_path / "report"))
-    assert isinstance(found.exception, EnvironmentFault)
+    assert isinstance(found.exception, PrerequisiteError)
     assert str(found.exception).count("\n") == 0
     assert "sudo" in str(found.exception)
 
@@ -28,7 +28,7 @@ def test_without_open_vswitch_one_line_says_what_to_do(command, tmp_path, monkey
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(shutil, "which", lambda name: None if name.startswith("ovs") else f"/usr/bin/{name}")
     found = command("--report", str(tmp_path / "report"))
-    assert isinstance(found.exception, EnvironmentFault)
+    assert isinstance(found.exception, PrerequisiteError)
     assert "Open vSwitch is not installed: run `make setup`" in str(found.exception)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from controller.model.error import InputError
-from mininet_topos.demo.ladder import RateTooHigh, at_a_rate_that_holds, spread
+from mininet_topos.demo.ladder import RateTooHighError, at_a_rate_that_holds, spread
 from mininet_topos.demo.options import LADDER_GBPS, build_options
 from mininet_topos.demo.queue_pairs import hashed_pairs
 from mininet_topos.demo.results.summary import summary_lines
@@ -36,7 +36,7 @@ class Machine:
     def measure(self, at, may_give_up):
         self.asked.append((at.line_rate_bps, may_give_up))
         if may_give_up and at.line_rate_bps > self.most_bps:
-            raise RateTooHigh("ring seed 1, planned", "2 queue pairs fell behind")
+            raise RateTooHighError("ring seed 1, planned", "2 queue pairs fell behind")
         return replace(RESULT, parameters={**RESULT.parameters, "line_rate_bps": at.line_rate_bps})
 
 

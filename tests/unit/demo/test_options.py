@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from controller.model.error import InputError, NoAdmissiblePlan
+from controller.model.error import InputError, NoAdmissiblePlanError
 from mininet_topos.demo.options import build_options, chosen, seeds_of
 
 SIZES = {"spines": None, "leaves": None, "hosts": None, "gbps": None}
@@ -71,7 +71,7 @@ def test_a_fabric_file_with_failed_parts_is_for_planned_runs_alone(tmp_path):
 def test_a_host_that_is_cut_off_has_no_admissible_plan(tmp_path):
     text = "version: 1\ngenerate: {kind: spine_leaf, spines: 1, leaves: 3, hosts_per_leaf: 2, gbps: 0.02}\n"
     (tmp_path / "fabric.yaml").write_text(text + 'failed: ["leaf1:1>spine1:1"]\n')
-    with pytest.raises(NoAdmissiblePlan, match="is cut off"):
+    with pytest.raises(NoAdmissiblePlanError, match="is cut off"):
         options(fabric_file=tmp_path / "fabric.yaml", modes="planned")
 
 

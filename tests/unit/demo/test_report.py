@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from controller.model.error import EnvironmentFault
+from controller.model.error import PrerequisiteError
 from mininet_topos.demo.report.fabric_drawing import draw_fabric, load_class
 from mininet_topos.demo.report.folder import check_folder, write_report
 from mininet_topos.demo.report.markup import Markup, tag
@@ -152,5 +152,5 @@ def test_checking_a_folder_leaves_none(tmp_path):
 
 def test_a_folder_that_cannot_be_made_is_told_in_one_line(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(EnvironmentFault, match="name another with --report"):
+    with pytest.raises(PrerequisiteError, match="name another with --report"):
         check_folder(tmp_path / "file" / "report")

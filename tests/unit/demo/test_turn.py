@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from controller.model.error import EnvironmentFault
+from controller.model.error import PrerequisiteError
 from mininet_topos.demo.turn import measuring_turn
 
 
@@ -10,7 +10,7 @@ def test_a_second_demo_is_refused_with_the_process_that_measures(tmp_path):
     lock = tmp_path / "demo.lock"
     with (
         measuring_turn(lock, 0, print),
-        pytest.raises(EnvironmentFault, match=f"process {os.getpid()}"),
+        pytest.raises(PrerequisiteError, match=f"process {os.getpid()}"),
         measuring_turn(lock, 0, print),
     ):
         pass
@@ -20,7 +20,7 @@ def test_a_second_demo_that_may_wait_says_so_before_it_gives_up(tmp_path):
     lock, said = tmp_path / "demo.lock", []
     with (
         measuring_turn(lock, 0, print),
-        pytest.raises(EnvironmentFault, match="another demo is measuring"),
+        pytest.raises(PrerequisiteError, match="another demo is measuring"),
         measuring_turn(lock, 0.01, said.append),
     ):
         pass

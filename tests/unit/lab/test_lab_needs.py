@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from controller.model.error import EnvironmentFault
+from controller.model.error import PrerequisiteError
 from mininet_topos.host.registry import living_labs
 from mininet_topos.lab import Lab
 from mininet_topos.switches import ovs
@@ -19,7 +19,7 @@ def run_directory(tmp_path, monkeypatch):
 
 
 def complaint() -> str:
-    with pytest.raises(EnvironmentFault) as caught:
+    with pytest.raises(PrerequisiteError) as caught:
         Lab(spine_leaf(1, 1, 2)).start()
     assert living_labs() == ()
     assert "\n" not in str(caught.value)
@@ -47,5 +47,5 @@ def test_without_the_right_to_make_namespaces_it_says_so(monkeypatch):
 
 def test_without_open_vswitch_it_names_make_setup(monkeypatch, tmp_path):
     monkeypatch.setattr(ovs, "SCHEMA", tmp_path / "missing")
-    with pytest.raises(EnvironmentFault, match="Open vSwitch is not installed: run `make setup`"):
+    with pytest.raises(PrerequisiteError, match="Open vSwitch is not installed: run `make setup`"):
         ovs.require_open_vswitch()

@@ -1,6 +1,6 @@
 import pytest
 
-from controller.model.error import AlreadyExists
+from controller.model.error import AlreadyExistsError
 from tests.unit.planner.cases import custom, fabric_of, flows_of, job_of, plan_of
 
 PORT = 50000
@@ -25,7 +25,7 @@ def test_steered_flows_are_not_pinned():
 def test_a_tuple_pinned_twice_already_exists():
     fabric = fabric_of()
     one, other = (job_of(fabric, custom((0, 2, 0, PORT)), job_id=name) for name in ("one", "other"))
-    with pytest.raises(AlreadyExists, match=f"other.*{PORT}.*one"):
+    with pytest.raises(AlreadyExistsError, match=f"other.*{PORT}.*one"):
         plan_of(fabric, one, other)
 
 
@@ -33,7 +33,7 @@ def test_a_tuple_that_a_running_job_has_pinned_already_exists():
     fabric = fabric_of()
     one, other = (job_of(fabric, custom((0, 2, 0, PORT)), job_id=name) for name in ("one", "other"))
     first = plan_of(fabric, one)
-    with pytest.raises(AlreadyExists):
+    with pytest.raises(AlreadyExistsError):
         plan_of(fabric, other, kept=[(one, first.jobs[0])])
 
 

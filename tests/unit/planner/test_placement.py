@@ -5,7 +5,7 @@ import pytest
 from controller.model.error import InputError
 from controller.model.health import Health
 from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest
-from controller.model.placement import MOST_SUGGESTIONS, Placement, Shape
+from controller.model.placement import MAX_SUGGESTIONS, Placement, Shape
 from controller.model.plan import Infeasible
 from controller.planner.placement.suggest import suggest
 from tests.unit.planner.cases import fabric_of, plan_of
@@ -75,7 +75,7 @@ def test_suggestions_are_different_places(four_leaves):
 def test_three_suggestions_are_given_unless_more_are_asked_for(four_leaves):
     assert len(places(four_leaves, 1)) == 3
     assert len(places(four_leaves, 1, max_suggestions=1)) == 1
-    assert len(places(four_leaves, 1, max_suggestions=10**6)) <= MOST_SUGGESTIONS
+    assert len(places(four_leaves, 1, max_suggestions=10**6)) <= MAX_SUGGESTIONS
 
 
 def test_the_tightest_leaf_is_filled_before_an_empty_one_is_touched(four_leaves):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from controller.config.load import parse_fabric
-from controller.model.error import AlreadyExists, InputError, NotFound
+from controller.model.error import AlreadyExistsError, InputError, NotFoundError
 from controller.model.health import Health
 from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest, Steering
 from controller.model.plan import Infeasible, Plan
@@ -219,9 +219,9 @@ def test_flows_that_are_kept_on_a_dead_path_wait_for_a_live_one():
 def test_what_a_session_does_not_know_is_refused():
     session = Session.begin(two_tiers())
     added(session, flows_job("a", (1, 3)))
-    with pytest.raises(AlreadyExists):
+    with pytest.raises(AlreadyExistsError):
         session.add(flows_job("a", (1, 3)))
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFoundError):
         session.remove("b")
     with pytest.raises(InputError):
         session.link_down("leaf9:1>spine1:9")

@@ -2,14 +2,14 @@
 
 import pytest
 
-from controller.southbound.codec.check import Malformed, check
+from controller.southbound.codec.check import MalformedMessageError, check
 from tests.fakes.openflow.malformed_openflow import MALFORMED, apply, bucket, flow_stats, group_desc
 from tests.fakes.openflow.openflow_switch import HELLO, message
 
 
 @pytest.mark.parametrize("name", MALFORMED)
 def test_it_is_refused_with_a_reason(name):
-    with pytest.raises(Malformed) as refusal:
+    with pytest.raises(MalformedMessageError) as refusal:
         check(MALFORMED[name])
     assert len(refusal.value.reason) > 10
 

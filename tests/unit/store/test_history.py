@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from controller.model.error import EnvironmentFault
+from controller.model.error import PrerequisiteError
 from controller.model.log_event import LogEvent
 from controller.store import history as module
 from controller.store.database import Database, Retention, read_events, read_rollups
@@ -172,7 +172,7 @@ def test_a_damaged_file_is_moved_aside_with_one_line(path, caplog, damage):
 
 
 def test_a_file_that_cannot_be_made_is_refused_with_its_name(tmp_path):
-    with pytest.raises(EnvironmentFault, match=r"nowhere/h.sqlite cannot be written .* name another file"):
+    with pytest.raises(PrerequisiteError, match=r"nowhere/h.sqlite cannot be written .* name another file"):
         SqliteHistory(tmp_path / "nowhere" / "h.sqlite")
 
 

@@ -9,7 +9,7 @@ import aiomqtt
 import pytest
 
 from telemetry.collector import collector as module
-from telemetry.collector.bus import Broker, BusLost, MqttBus
+from telemetry.collector.bus import Broker, BusConnectionError, MqttBus
 from telemetry.collector.collector import Collector
 from telemetry.detection.window import Notice
 from telemetry.samples.sample import PortSample, Refusal, encode
@@ -100,7 +100,7 @@ async def test_a_lost_bus_is_connected_again(caplog):
 
 async def test_a_bus_that_refuses_is_asked_again_and_told_of_once(caplog, monkeypatch):
     monkeypatch.setattr(module, "LEAST_WAIT_S", 0.002)
-    monkeypatch.setattr(module, "MOST_WAIT_S", 0.01)
+    monkeypatch.setattr(module, "MAX_WAIT_S", 0.01)
     bus = FakeBus()
     bus.refuse = True
     async with collecting(bus) as (collector, _):
@@ -138,7 +138,7 @@ async def test_a_bus_that_is_lost_while_it_is_cancelled_does_not_go_on():
             try:
                 await super().listen(*arguments)
             except asyncio.CancelledError:
-                raise BusLost("no answer to our goodbye") from None
+                raise BusConnectionError("no answer to our goodbye") from None
 
     async with collecting(Stubborn()) as (collector, _):
         await collector.connected.wait()
@@ -206,7 +206,7 @@ async def test_a_will_of_an_agent_that_dies_is_heard():
 async def test_a_wrong_password_is_said_and_never_shown():
     with mosquitto(users={"collector": "right"}) as broker:
         wrong = Broker(host="127.0.0.1", port=broker.port, username="collector", password="wrong")
-        with pytest.raises(BusLost, match="uthori"):
+        with pytest.raises(BusConnectionError, match="uthori"):
             await MqttBus(wrong).listen(subscriptions("lab"), lambda message: None, asyncio.Event())
         assert "wrong" not in repr(wrong)
         right = Broker(host="127.0.0.1", port=broker.port, username="collector", password="right")

@@ -16,7 +16,7 @@ from telemetry.counter_page import (
     CounterPageError,
     CounterPageReader,
     CounterPageWriter,
-    TornRead,
+    TornReadError,
     page_bytes,
 )
 
@@ -95,7 +95,7 @@ def test_a_writer_that_died_in_the_middle_is_told_and_not_waited_for(tmp_path):
     with (tmp_path / "page").open("r+b") as file:
         file.seek(32)
         file.write((5).to_bytes(8, "little"))
-    with pytest.raises(TornRead, match="3 tries"):
+    with pytest.raises(TornReadError, match="3 tries"):
         CounterPageReader(tmp_path / "page").read(tries=3)
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from telemetry.samples.recording import MAGIC, NoRecording, Recorded, Torn, frame, read
+from telemetry.samples.recording import MAGIC, Recorded, RecordingError, Torn, frame, read
 from telemetry.samples.sample import MAX_PAYLOAD_BYTES
 
 MESSAGES = st.lists(
@@ -46,7 +46,7 @@ def test_a_damaged_byte_ends_the_reading_and_makes_up_nothing(messages, data):
 
 @given(st.binary(max_size=60).filter(lambda junk: not junk.startswith(MAGIC)))
 def test_what_is_no_recording_is_refused(junk):
-    with pytest.raises(NoRecording):
+    with pytest.raises(RecordingError):
         list(read(io.BytesIO(junk)))
 
 

@@ -12,7 +12,7 @@ from scapy.utils import rdpcap, wrpcap
 
 from dataplane.engine.burst import BURST, PACKET
 from dataplane.engine.counters import make_counters
-from dataplane.io.fault import PortFault
+from dataplane.io.fault import PortError
 from dataplane.io.forward import forward
 from dataplane.io.pcap import Captured, PcapPorts, read_pcap, write_pcap
 
@@ -67,10 +67,10 @@ def test_both_byte_orders_and_units_of_time_are_read(tmp_path, order, magic, uni
 def test_what_is_no_whole_capture_is_refused_with_its_place(tmp_path, content, line):
     path = tmp_path / "file.pcap"
     path.write_bytes(content)
-    with pytest.raises(PortFault, match=line):
+    with pytest.raises(PortError, match=line):
         list(read_pcap(path))
 
 
 def test_a_file_that_is_not_there_is_told_with_its_name(tmp_path):
-    with pytest.raises(PortFault, match=r"none\.pcap: No such file"):
+    with pytest.raises(PortError, match=r"none\.pcap: No such file"):
         list(read_pcap(tmp_path / "none.pcap"))

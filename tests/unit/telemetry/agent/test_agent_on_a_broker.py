@@ -18,7 +18,7 @@ import pytest
 from telemetry.agent import session
 from telemetry.agent.agent import Agent, AgentSettings
 from telemetry.agent.session import Broker, payloads
-from telemetry.agent.source import DeviceSamples, SourceFault
+from telemetry.agent.source import DeviceSamples, SourceError
 from telemetry.samples.sample import MAX_PAYLOAD_BYTES, PortSample
 from telemetry.samples.topic import Source
 from tests.fakes.telemetry.telemetry_listener import listening
@@ -45,7 +45,7 @@ class Counting:
 
     async def read(self, now_unix_ns):
         if self.fails:
-            raise SourceFault("told to fail")
+            raise SourceError("told to fail")
         self.reads += 1
         samples = [
             PortSample(port=port, timestamp_unix_ns=now_unix_ns, boot_id=5, tx_bytes=self.reads, nic_counters=self.more)

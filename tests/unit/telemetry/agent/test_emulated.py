@@ -6,7 +6,7 @@ import os
 import numpy as np
 import pytest
 
-from telemetry.agent.source import SourceFault, is_sound
+from telemetry.agent.source import SourceError, is_sound
 from telemetry.agent.sources.emulated import EmulatedNics, EmulatedSwitches
 from telemetry.counter_page import PORT_FIELDS, QUEUE_FIELDS, CounterPageWriter
 from telemetry.samples.topic import Source
@@ -62,7 +62,7 @@ async def test_a_lab_that_starts_again_is_read_under_its_new_boot_id(page):
     source = EmulatedSwitches(page)
     assert (await read(source))["leaf1"].samples[0].boot_id == 1
     page.unlink()
-    with pytest.raises(SourceFault, match="is the lab running"):
+    with pytest.raises(SourceError, match="is the lab running"):
         await source.read(5)
     write(CounterPageWriter(page, NAMES, boot_id=2), 0, stamp=2)
     assert (await read(source))["leaf1"].samples[0].boot_id == 2
@@ -73,7 +73,7 @@ async def test_a_lab_that_starts_again_is_read_under_its_new_boot_id(page):
 
 async def test_a_file_that_is_no_page_is_told_in_one_line(page):
     page.write_bytes(b"x" * 100)
-    with pytest.raises(SourceFault, match="not a counter page"):
+    with pytest.raises(SourceError, match="not a counter page"):
         await EmulatedSwitches(page).read(5)
 
 
@@ -117,7 +117,7 @@ async def test_a_nics_file_becomes_a_sample_of_its_host(tmp_path):
 async def test_a_nic_whose_file_names_no_host_has_the_one_of_the_fabric(tmp_path):
     nic_file(tmp_path, host=None)
     assert sorted(await read(EmulatedNics(tmp_path, {"h1-n0": "other"}))) == ["other"]
-    with pytest.raises(SourceFault, match="give the fabric file"):
+    with pytest.raises(SourceError, match="give the fabric file"):
         await EmulatedNics(tmp_path).read(5)
 
 
@@ -134,19 +134,19 @@ async def test_a_nic_whose_file_names_no_host_has_the_one_of_the_fabric(tmp_path
 )
 async def test_a_file_with_other_contents_is_told_with_its_name(tmp_path, changes):
     nic_file(tmp_path, **changes)
-    with pytest.raises(SourceFault, match=r"h1-n0\.json"):
+    with pytest.raises(SourceError, match=r"h1-n0\.json"):
         await EmulatedNics(tmp_path).read(5)
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b"[]", b"5", b"\xff\xfe", b"[" * 100_000])
 async def test_a_file_that_is_no_object_is_told_with_its_name(tmp_path, text):
     (tmp_path / "h1-n0.json").write_bytes(text)
-    with pytest.raises(SourceFault, match=r"h1-n0\.json"):
+    with pytest.raises(SourceError, match=r"h1-n0\.json"):
         await EmulatedNics(tmp_path).read(5)
 
 
 async def test_a_folder_without_nics_is_told(tmp_path):
-    with pytest.raises(SourceFault, match="is the lab running"):
+    with pytest.raises(SourceError, match="is the lab running"):
         await EmulatedNics(tmp_path / "none").read(5)
 
 

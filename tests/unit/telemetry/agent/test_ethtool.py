@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from telemetry.agent.source import SourceFault
+from telemetry.agent.source import SourceError
 from telemetry.agent.sources import ethtool
 from telemetry.agent.sources.ethtool import HostNics, driver_counters
 from tests.fakes.telemetry.sys_tree import SysTree
@@ -87,7 +87,7 @@ async def test_a_nic_that_is_away_leaves_the_others(tree, opened):
     tree.net("eth3", ifindex=5)
     source = opened({"h1-n0": "eth2", "h1-n1": "eth3"}, tree.root)
     assert (await sample(source)).port == "h1-n1"
-    with pytest.raises(SourceFault, match="eth2: No such file"):
+    with pytest.raises(SourceError, match="eth2: No such file"):
         await opened({"h1-n0": "eth2"}, tree.root).read(1)
 
 

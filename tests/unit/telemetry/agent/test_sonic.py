@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from telemetry.agent.options import by_lanes
-from telemetry.agent.source import SourceFault
+from telemetry.agent.source import SourceError
 from telemetry.agent.sources.sonic import SLOW_PERIOD_NS, SonicSwitch
 from telemetry.samples.topic import Source
 from tests.support.redis_server import PROGRAM, SonicCounters, redis_server
@@ -151,7 +151,7 @@ async def test_a_switch_whose_objects_have_new_ids_is_read_by_the_new_maps(count
     first = (await samples(switch))["leaf1:1"].boot_id
     counters.client.flushdb()
     filled(SonicCounters(counters.client, ports=4, first_oid=0x1000000000F01), base=900)
-    with pytest.raises(SourceFault, match="no counters of a known port"):
+    with pytest.raises(SourceError, match="no counters of a known port"):
         await switch.read(NOW + S)
     after = (await samples(switch, NOW + 2 * S))["leaf1:1"]
     assert after.tx_packets == 901
@@ -159,13 +159,13 @@ async def test_a_switch_whose_objects_have_new_ids_is_read_by_the_new_maps(count
 
 
 async def test_an_empty_database_is_told(counters, switch):
-    with pytest.raises(SourceFault, match="COUNTERS_PORT_NAME_MAP"):
+    with pytest.raises(SourceError, match="COUNTERS_PORT_NAME_MAP"):
         await switch.read(NOW)
 
 
 async def test_maps_of_another_type_are_told(counters, switch):
     counters.client.set("COUNTERS_PORT_NAME_MAP", "no hash")
-    with pytest.raises(SourceFault, match="is no hash"):
+    with pytest.raises(SourceError, match="is no hash"):
         await switch.read(NOW)
 
 
@@ -176,10 +176,10 @@ async def test_redis_may_go_away_and_come_back():
         source = SonicSwitch("leaf1", server.url, by_lanes(4))
         before = await samples(source)
         server.kill()
-        with pytest.raises(SourceFault, match="Redis"):
+        with pytest.raises(SourceError, match="Redis"):
             await source.read(NOW + S)
         server.start()
-        with pytest.raises(SourceFault):  # nothing is in it yet
+        with pytest.raises(SourceError):  # nothing is in it yet
             await source.read(NOW + 2 * S)
         with server.client() as client:
             filled(SonicCounters(client, ports=2), base=101)
@@ -198,7 +198,7 @@ async def test_a_redis_that_does_not_answer_is_given_up_within_seconds(tmp_path)
     server = await asyncio.start_unix_server(silent, path)
     source = SonicSwitch("leaf1", f"unix://{path}", by_lanes(4))
     async with asyncio.timeout(20):
-        with pytest.raises(SourceFault, match="Redis"):
+        with pytest.raises(SourceError, match="Redis"):
             await source.read(NOW)
     await source.close()
     server.close()
