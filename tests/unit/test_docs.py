@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+PRODUCT = ("controller", "dataplane", "mininet_topos", "telemetry")
 WHERE = ROOT / "docs" / "where-to-change.md"
 # A path is quoted text with a slash or a known ending; `model.Plan` and `heddle run` are none.
 QUOTED_PATH = re.compile(r"`([\w./-]*(?:/[\w.-]*|\.toml|Makefile))`")
@@ -17,7 +18,7 @@ def named_paths() -> list[str]:
 
 
 def packages() -> list[str]:
-    found = [path.parent for top in ("controller", "mininet_topos") for path in (ROOT / top).rglob("__init__.py")]
+    found = [path.parent for top in PRODUCT for path in (ROOT / top).rglob("__init__.py")]
     return sorted(str(path.relative_to(ROOT)) for path in found if "proto" not in path.parts)
 
 
@@ -44,3 +45,17 @@ def test_every_decision_has_context_decision_and_consequences() -> None:
     }
     assert {name: found for name, found in headings.items() if found != ["Context", "Decision", "Consequences"]} == {}
     assert [int(name[:4]) for name in headings] == list(range(1, len(headings) + 1))
+
+
+def test_a_folder_of_more_than_eight_modules_has_a_readme_of_at_most_60_lines() -> None:
+    modules: dict[Path, int] = {}
+    for top in (*PRODUCT, "benchmarks", "kernels", "tests"):
+        for path in (ROOT / top).rglob("*.py"):
+            modules[path.parent] = modules.get(path.parent, 0) + (path.name != "__init__.py")
+    large = [folder for folder, count in sorted(modules.items()) if count > 8 and "proto" not in folder.parts]
+    lengths = {
+        str(folder.relative_to(ROOT)): len(readme.read_text().splitlines()) if readme.exists() else None
+        for folder in large
+        for readme in (folder / "README.md",)
+    }
+    assert {name: lines for name, lines in lengths.items() if lines is None or lines > 60} == {}
