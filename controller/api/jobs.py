@@ -69,7 +69,7 @@ class JobService(rpc.JobServiceServicer):
     async def GetJob(self, request: pb.GetJobRequest, context: Context) -> pb.JobPlan:
         """Return a job's current plan."""
         async with told(context):
-            return await in_worker(plan_to, self._job(request.job_id).told())
+            return await in_worker(plan_to, self._job(request.job_id).as_plan())
 
     async def ListJobs(self, request: pb.ListJobsRequest, context: Context) -> pb.ListJobsReply:
         """Return all jobs, or a tenant's; flows beyond a message's limit are left out and marked so."""
@@ -89,7 +89,7 @@ class JobService(rpc.JobServiceServicer):
         async with told(context):
             watch = self._loop.plans.open(request.job_id)
             try:
-                plan = self._job(request.job_id).told()
+                plan = self._job(request.job_id).as_plan()
                 yield await in_worker(plan_to, plan)
                 async for later in watch:
                     if (later.generation, later.state) == (plan.generation, plan.state):
@@ -109,7 +109,7 @@ class JobService(rpc.JobServiceServicer):
 
 
 def _listed(jobs: list[Job]) -> pb.ListJobsReply:
-    return pb.ListJobsReply(jobs=plans_to([job.told() for job in jobs]))
+    return pb.ListJobsReply(jobs=plans_to([job.as_plan() for job in jobs]))
 
 
 def _changed(before: JobPlan, after: JobPlan) -> pb.JobPlan:

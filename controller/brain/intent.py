@@ -1,4 +1,4 @@
-"""From a job's flows to the rules it needs beyond the underlay, and what that does to rule budgets."""
+"""Derive a job's pin rules from its flows, and check rule budgets."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ from controller.rules.pins import pin_rules
 def pin_rules_of(
     state: State, request: JobRequest, flows: JobFlows, number: int, generation: int
 ) -> Mapping[str, tuple[FlowRule, ...]]:
-    """Return the pins of a job per switch; none for flows whose path is in their source port."""
+    """Return a job's pin rules by switch; flows whose source port selects the path need none."""
     if not flows.pinned:
         return {}
     fixed = {
@@ -35,7 +35,7 @@ def pin_rules_of(
 
 
 def _pin(state: State, flow: FlowPlan | Stream, port: int | None, number: int, generation: int) -> Pin:
-    """A pin of one port, or (port None) of all that its two NICs exchange: the plan gives such flows one path."""
+    """Return the pin of one UDP source port, or (None) of all RoCE between two NICs, which the plan sends one path."""
     nics = state.fabric.nic_by_id
     return Pin(
         src_ip=nics[flow.src_nic].ip,
@@ -48,7 +48,7 @@ def _pin(state: State, flow: FlowPlan | Stream, port: int | None, number: int, g
 
 
 def rule_counts(state: State, added: Mapping[str, int]) -> dict[str, int]:
-    """Return how many rules each switch holds with `added` more of them."""
+    """Return the number of rules wanted on each switch, plus `added`."""
     counts = {switch: len(rules.rules) + added.get(switch, 0) for switch, rules in state.underlay.items()}
     for job in state.jobs.values():
         for switch, rules in job.pin_rules.items():
@@ -57,7 +57,7 @@ def rule_counts(state: State, added: Mapping[str, int]) -> dict[str, int]:
 
 
 def budget_passed(state: State, more: Mapping[str, tuple[FlowRule, ...]]) -> BudgetExceededError | None:
-    """Return the refusal where a switch would hold more rules than its budget."""
+    """Return the error for the first switch that would exceed its rule budget; None where all fit."""
     counts = rule_counts(state, {switch: len(rules) for switch, rules in more.items()})
     for switch in state.fabric.switches:
         if switch.rule_budget is not None and counts[switch.id] > switch.rule_budget:

@@ -1,10 +1,11 @@
-"""Jobs: submit, preview, renew, release, and leases that end."""
+"""Handle jobs: submit, preview, renew, release, and the end of leases."""
 
 from dataclasses import replace
 from itertools import chain
 
 from controller.brain.intent import budget_passed, pin_rules_of, rule_counts
-from controller.brain.restate import on_restated, restated
+from controller.brain.lifecycle import JobEvent, WorkKind, after, allows
+from controller.brain.restate import restated
 from controller.brain.state import Active, Job, PlanWork, ReleaseWork, RestateWork, State
 from controller.brain.switches import regrade
 from controller.brain.transact import Outcome, enqueue, install, path_switches, take_token, unread, waiting_plans
@@ -19,13 +20,13 @@ from controller.model.error import (
     NotFoundError,
     UnavailableError,
 )
-from controller.model.event import Release, Renew, Solved, Submit, Tick
+from controller.model.event import InstallFailed, Release, Renew, Solved, Submit, Tick
 from controller.model.job import JobRequest
 from controller.model.plan import Infeasible, JobPlan, Plan
 
 
 def submit(state: State, event: Submit, now: int) -> Outcome:
-    """Admit a request to the queue, or answer at once where it is known, wrong or one too many."""
+    """Queue a request, or reply at once where it is known, invalid or past a limit."""
     refusal = _refusal(state, event.request)
     if refusal is not None:
         return state, (Reply(reply=event.reply, outcome=refusal),)
@@ -55,14 +56,14 @@ def _refusal(state: State, request: JobRequest) -> HeddleError | None:
 
 def _same_or_taken(known: Job, request: JobRequest) -> JobPlan | HeddleError:
     if known.request == request:
-        return known.told()
+        return known.as_plan()
     return AlreadyExistsError(
         f"job_id: {request.job_id} is in use with a different request; release it or choose another id"
     )
 
 
 def _join_waiting(state: State, event: Submit) -> Outcome | None:
-    """Let a caller wait for the same request that is under way; None where there is none of that id."""
+    """Add a caller to a queued or active submission of the same job id; None where there is none."""
     for work in waiting_plans(state):
         if work.preview or work.request.job_id != event.request.job_id:
             continue
@@ -78,11 +79,11 @@ def _join_waiting(state: State, event: Submit) -> Outcome | None:
 
 
 MAX_ATTEMPTS = 5
-"""So often a request is planned anew because the fabric changed under the planner."""
+"""The maximum number of times that a request is planned because the fabric changed during planning."""
 
 
 def start_plan(state: State, work: PlanWork, attempts: int = 1) -> Outcome:
-    """Hand a request to the planner, beside the jobs that already run."""
+    """Send a request to the planner, beside the jobs that hold paths."""
     state, token = take_token(state)
     known = state.jobs.get(work.request.job_id)
     kept = tuple((job.request, job.flows) for job in state.jobs.values() if work.preview is False or job is not known)
@@ -91,16 +92,10 @@ def start_plan(state: State, work: PlanWork, attempts: int = 1) -> Outcome:
     return replace(state, active=active), (solve,)
 
 
-def solved(state: State, event: Solved, now: int) -> Outcome:
-    """Turn the planner's answer into a job and its installation, or into an answer."""
+def plan_solved(state: State, work: PlanWork, event: Solved, now: int) -> Outcome:
+    """Make a job of the planner's reply and install it; reply at once for a preview or where there is no plan."""
     active = state.active
-    if active is None or active.token != event.token:
-        return state, ()
-    work = active.work
-    if isinstance(work, RestateWork):
-        return on_restated(state, event.outcome, work.reason)
-    if not isinstance(work, PlanWork):
-        return state, ()
+    assert active is not None
     if active.health != state.health:
         return _plan_again(state, work, active.attempts)
     if not isinstance(event.outcome, Plan):
@@ -111,12 +106,12 @@ def solved(state: State, event: Solved, now: int) -> Outcome:
     if refused is not None:
         return replace(state, active=None), tuple(Reply(reply=r, outcome=refused) for r in work.replies)
     if work.preview:
-        return replace(state, active=None), tuple(Reply(reply=r, outcome=job.told()) for r in work.replies)
+        return replace(state, active=None), tuple(Reply(reply=r, outcome=job.as_plan()) for r in work.replies)
     return _install_job(state, work, job, event.outcome)
 
 
 def _plan_again(state: State, work: PlanWork, attempts: int) -> Outcome:
-    """Drop a plan for a fabric that is no more."""
+    """Discard a plan whose links have changed since, and plan again, up to MAX_ATTEMPTS."""
     if attempts < MAX_ATTEMPTS:
         return start_plan(state, work, attempts + 1)
     error = UnavailableError(
@@ -147,7 +142,7 @@ def _job_of(state: State, work: PlanWork, plan: Plan, solve_ns: int, now: int) -
         request=request,
         number=state.next_job_number,
         generation=1,
-        state="planned",
+        state=after(None, JobEvent.ADMITTED),
         reason="; ".join(("preview" if work.preview else "submitted", *flows.notes)),
         lease_expires_unix_ms=0 if work.preview else now + (request.lease_ms or state.settings.default_lease_ms),
         flows=flows,
@@ -157,7 +152,7 @@ def _job_of(state: State, work: PlanWork, plan: Plan, solve_ns: int, now: int) -
 
 
 def _install_job(state: State, work: PlanWork, job: Job, plan: Plan) -> Outcome:
-    # A pin that takes answers along stands already: its switches are not asked again.
+    # An existing pin that also carries ACKs is installed already: its switches get no further barrier.
     needed = path_switches(chain(job.flows.link_loads_bps, job.flows.reverse_links))
     absent = sorted(switch for switch in needed if not state.switches[switch].connected)
     if absent:
@@ -174,40 +169,44 @@ def _install_job(state: State, work: PlanWork, job: Job, plan: Plan) -> Outcome:
     return install(state, replace(work, plan=plan), needed)
 
 
-def installed_job(state: State, work: PlanWork, install_ns: int) -> Outcome:
-    """Every switch has acknowledged: the job runs, and only now is it said."""
+def plan_installed(state: State, work: PlanWork, install_ns: int) -> Outcome:
+    """Set a job to running after the last barrier reply; only now its callers get their reply."""
     job = state.jobs[work.request.job_id]
     certificate = replace(job.certificate, install_ns=install_ns)
-    job = replace(job, state="running", certificate=certificate)
+    job = replace(job, state=after(job.state, JobEvent.INSTALLED), certificate=certificate)
     state = replace(state, jobs={**state.jobs, work.request.job_id: job})
-    state, graded = regrade(state)  # a link may have died while the switches were at it
-    told = state.jobs[work.request.job_id].told()
-    replies = tuple(Reply(reply=r, outcome=told) for r in work.replies)
+    state, graded = regrade(state)  # a link may have failed during the installation
+    published = state.jobs[work.request.job_id].as_plan()
+    replies = tuple(Reply(reply=r, outcome=published) for r in work.replies)
     if work.plan is None:
-        return state, (*replies, *(graded or (Announce(plan=told),)))
+        return state, (*replies, *(graded or (Announce(plan=published),)))
     others = replace(work.plan, jobs=tuple(flows for flows in work.plan.jobs if flows.job_id != work.request.job_id))
     state, changed = restated(state, others, f"job {work.request.job_id} arrived")
-    return state, (*replies, *(graded or (Announce(plan=told),)), *changed)
+    return state, (*replies, *(graded or (Announce(plan=published),)), *changed)
 
 
-def failed_job(state: State, work: PlanWork, switch: str, reason: str) -> Outcome:
-    """Take back a job whose installation failed: nothing of it stays."""
+def plan_failed(state: State, work: PlanWork, event: InstallFailed) -> Outcome:
+    """Remove a job whose installation failed, with all its rules, and refuse its callers."""
     job = state.jobs.get(work.request.job_id)
     jobs = {job_id: known for job_id, known in state.jobs.items() if known is not job}
     touched = job.pin_rules.keys() if job else frozenset()
     state = replace(state, jobs=jobs, dirty=state.dirty | touched)
-    error = UnavailableError(f"switch {switch} did not acknowledge the plan ({reason}); nothing is left of it, retry")
-    replies: tuple[Effect, ...] = tuple(Reply(reply=r, outcome=error) for r in work.replies)
-    return state, (*replies, *_last_word(job, f"switch {switch} did not acknowledge it")) if job else replies
+    switch = event.switch
+    why = f"switch {switch} did not acknowledge the plan ({event.reason}); nothing is left of it, retry"
+    replies: tuple[Effect, ...] = tuple(Reply(reply=r, outcome=UnavailableError(why)) for r in work.replies)
+    if job is None:
+        return state, replies
+    return state, (*replies, _ended(job, JobEvent.INSTALL_FAILED, f"switch {switch} did not acknowledge it"))
 
 
-def _last_word(job: Job, reason: str) -> tuple[Effect, ...]:
-    """Tell whoever watches a job that it has ended."""
-    return (Announce(plan=replace(job, state="released", reason=reason, generation=job.generation + 1).told()),)
+def _ended(job: Job, event: JobEvent, reason: str) -> Announce:
+    """Return the announcement to a job's watchers that it has ended."""
+    ended = replace(job, state=after(job.state, event), reason=reason, generation=job.generation + 1)
+    return Announce(plan=ended.as_plan())
 
 
 def renew(state: State, event: Renew, now: int) -> Outcome:
-    """Move a job's lease on."""
+    """Extend a job's lease."""
     job = state.jobs.get(event.job_id)
     if job is None:
         return state, (Reply(reply=event.reply, outcome=no_job(event.job_id)),)
@@ -215,46 +214,52 @@ def renew(state: State, event: Renew, now: int) -> Outcome:
         why = f"lease_ms: {event.lease_ms} is more than the {state.settings.max_lease_ms} allowed here"
         return state, (Reply(reply=event.reply, outcome=InputError(why)),)
     expires = now + (event.lease_ms or job.request.lease_ms or state.settings.default_lease_ms)
-    job = replace(job, lease_expires_unix_ms=expires)
-    return replace(state, jobs={**state.jobs, event.job_id: job}), (Reply(reply=event.reply, outcome=job.told()),)
+    job = replace(job, state=after(job.state, JobEvent.RENEWED), lease_expires_unix_ms=expires)
+    return replace(state, jobs={**state.jobs, event.job_id: job}), (Reply(reply=event.reply, outcome=job.as_plan()),)
 
 
 def no_job(job_id: str) -> NotFoundError:
-    """Return the refusal of a job id that nobody holds."""
+    """Return the error for a job id that holds no paths."""
     return NotFoundError(f"job_id: no job {quoted(job_id)} holds paths here; `heddle job list` names those that do")
 
 
 def release(state: State, event: Release, now: int) -> Outcome:
-    """Queue the end of a job."""
+    """Queue the release of a job."""
     waits = any(work.request.job_id == event.job_id and not work.preview for work in waiting_plans(state))
     if event.job_id not in state.jobs and not waits:
         return state, (Reply(reply=event.reply, outcome=no_job(event.job_id)),)
-    return enqueue(state, ReleaseWork(reply=event.reply, job_id=event.job_id, reason="released")), ()
+    return enqueue(state, ReleaseWork(reply=event.reply, job_id=event.job_id, event=JobEvent.RELEASED)), ()
 
 
 def tick(state: State, event: Tick, now: int) -> Outcome:
-    """Queue the end of every job whose lease has run out, and ask again what nobody knows of a switch."""
-    leaving = {work.job_id for work in state.queue if isinstance(work, ReleaseWork)}
+    """Queue the release of every job whose lease has ended, and read switches whose rules are unknown."""
+    leaving = {work.job_id for work in state.queue if work.kind is WorkKind.RELEASE}
     effects: list[Effect] = []
     for job_id, job in state.jobs.items():
-        if job.state != "planned" and job.lease_expires_unix_ms <= now and job_id not in leaving:
-            state = enqueue(state, ReleaseWork(reply=None, job_id=job_id, reason="lease ended"))
+        ended = allows(job.state, JobEvent.LEASE_ENDED) and job.lease_expires_unix_ms <= now
+        if ended and job_id not in leaving:
+            state = enqueue(state, ReleaseWork(reply=None, job_id=job_id, event=JobEvent.LEASE_ENDED))
             effects.append(
                 Note(severity="warning", subject=job_id, text="the lease ended; its flows fall back to ECMP")
             )
     return state, (*effects, *unread(state))
 
 
+_RELEASE_REASONS = {JobEvent.RELEASED: "released", JobEvent.LEASE_ENDED: "lease ended"}
+
+
 def start_release(state: State, work: ReleaseWork) -> Outcome:
-    """Take a job out and remove its pins; the flows' ports then meet the underlay alone."""
+    """Remove a job and its pins; its flows then follow the underlay's ECMP."""
     job = state.jobs.get(work.job_id)
     if job is None:
         gone = (Reply(reply=work.reply, outcome=no_job(work.job_id)),) if work.reply is not None else ()
         return state, gone
     jobs = {job_id: known for job_id, known in state.jobs.items() if job_id != work.job_id}
     state = replace(state, jobs=jobs, dirty=state.dirty | job.pin_rules.keys())
-    state = enqueue(state, RestateWork(reason=f"job {work.job_id} {work.reason}")) if job.flows.flows else state
-    done = _last_word(job, work.reason)
+    reason = _RELEASE_REASONS[work.event]
+    if job.flows.flows:
+        state = enqueue(state, RestateWork(reason=f"job {work.job_id} {reason}"))
+    done: tuple[Effect, ...] = (_ended(job, work.event, reason),)
     if work.reply is not None:
         done = (Reply(reply=work.reply, outcome=len(job.flows.flows)), *done)
     if not job.pin_rules:

@@ -1,18 +1,21 @@
-"""What running jobs are told when others come and go: their paths stay, their rates and the certificate change.
+"""Update rates and certificates of running jobs when other jobs arrive or leave; paths stay.
 
-A job's generation grows where its rates changed; a new certificate alone is told to whoever asks next.
+A job's generation grows, and is announced, where its rates change. A new certificate alone is not announced: the next
+GetJob returns it.
 """
 
 from dataclasses import replace
 
+from controller.brain.lifecycle import JobEvent, after, allows
 from controller.brain.state import Active, Job, RestateWork, State
 from controller.brain.transact import Outcome, enqueue, take_token
 from controller.model.effect import Announce, Effect, Note, Solve
+from controller.model.event import Solved
 from controller.model.plan import Certificate, JobFlows, Plan
 
 
 def start_restate(state: State, work: RestateWork) -> Outcome:
-    """Ask the planner about the jobs that are left; whoever waits for a plan of his own goes first."""
+    """Ask the planner for the rates of the jobs that are left; queued submissions go first."""
     if not state.jobs:
         return state, ()
     if state.queue:
@@ -23,25 +26,26 @@ def start_restate(state: State, work: RestateWork) -> Outcome:
     return replace(state, active=Active(token=token, work=work)), (solve,)
 
 
-def on_restated(state: State, outcome: object, reason: str) -> Outcome:
-    """Take over the planner's answer to `start_restate`."""
+def restate_solved(state: State, work: RestateWork, event: Solved, now: int) -> Outcome:
+    """Apply the planner's reply to `start_restate`; on failure the rates stay, and an error is logged."""
     state = replace(state, active=None)
-    if isinstance(outcome, Plan):
-        return restated(state, outcome, reason)
-    return state, (Note(severity="error", subject="planner", text=f"{reason}, but rates stay: {outcome}"),)
+    if isinstance(event.outcome, Plan):
+        return restated(state, event.outcome, work.reason)
+    text = f"{work.reason}, but rates stay: {event.outcome}"
+    return state, (Note(severity="error", subject="planner", text=text),)
 
 
 def restated(state: State, plan: Plan, reason: str) -> Outcome:
-    """Give every job that runs already its rates and the certificate of a plan that it is part of."""
-    jobs, told = dict(state.jobs), list[Effect]()
+    """Apply a plan's rates and certificate to every running job in it; announce jobs whose rates changed."""
+    jobs, effects = dict(state.jobs), list[Effect]()
     for flows in plan.jobs:
         job = state.jobs.get(flows.job_id)
-        if job is None or job.state == "planned":
+        if job is None or not allows(job.state, JobEvent.RATES_CHANGED):
             continue
         jobs[flows.job_id] = changed = _with(job, flows, plan.certificate, reason)
         if changed.generation != job.generation:
-            told.append(Announce(plan=changed.told()))
-    return replace(state, jobs=jobs), tuple(told)
+            effects.append(Announce(plan=changed.as_plan()))
+    return replace(state, jobs=jobs), tuple(effects)
 
 
 def _with(job: Job, flows: JobFlows, certificate: Certificate, reason: str) -> Job:
@@ -53,8 +57,13 @@ def _with(job: Job, flows: JobFlows, certificate: Certificate, reason: str) -> J
         max_rules_on_a_switch=job.certificate.max_rules_on_a_switch,
     )
     flows = replace(flows, guards=job.flows.guards)
-    if flows.flows is job.flows.flows:  # the planner gives back what has not changed
+    if flows.flows is job.flows.flows:  # the planner returns the same object where nothing has changed
         return replace(job, flows=flows, certificate=mine)
     return replace(
-        job, flows=flows, certificate=mine, generation=job.generation + 1, reason="; ".join((reason, *flows.notes))
+        job,
+        state=after(job.state, JobEvent.RATES_CHANGED),
+        flows=flows,
+        certificate=mine,
+        generation=job.generation + 1,
+        reason="; ".join((reason, *flows.notes)),
     )

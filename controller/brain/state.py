@@ -1,17 +1,20 @@
-"""All that the brain knows, as one frozen value.
+"""The controller's whole state, as one frozen value.
 
-Wanted, installed and the difference are three things: `wanted(state, switch)` is computed, `SwitchState.installed`
-is what the switch last said or acknowledged, and `transact` sends the difference. One transaction (a plan, a
-release, a synchronisation) is under way at a time; the others wait in `queue`, in order.
+`wanted(state, switch)` computes the rules that a switch should hold, `SwitchState.installed` holds the rules that it
+last reported or acknowledged, and `transact` sends the difference. One transaction is active at a time; the others
+wait in `queue`, in order.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar, Literal
 
+from controller.brain.lifecycle import JobEvent, WorkKind
 from controller.brain.networks import Networks
 from controller.model.fabric import Fabric, PortRef
 from controller.model.health import Health
 from controller.model.job import JobRequest
+from controller.model.job_state import JobState
 from controller.model.placement import Shape
 from controller.model.plan import Certificate, JobFlows, JobPlan, Plan
 from controller.model.rule import FlowRule, SwitchRules
@@ -21,7 +24,7 @@ from controller.rules.compile import compile_fabric
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What an operator may set; times in milliseconds."""
+    """Limits that an operator may set; times in milliseconds."""
 
     default_lease_ms: int = 3_600_000
     max_lease_ms: int = 30 * 24 * 3_600_000
@@ -34,20 +37,24 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A job that holds paths: planned (being installed), running, or degraded (a link of its paths is down)."""
+    """A job that holds paths.
+
+    `number` identifies its rules (cookies) and is never used again; `generation` grows with every published change.
+    `pin_rules` are its rules by switch, empty where source ports select all paths.
+    """
 
     request: JobRequest
     number: int
     generation: int
-    state: str
+    state: JobState
     reason: str
     lease_expires_unix_ms: int
     flows: JobFlows
     certificate: Certificate
     pin_rules: Mapping[str, tuple[FlowRule, ...]] = field(default_factory=dict)
 
-    def told(self) -> JobPlan:
-        """Return the job's plan as it is told outside."""
+    def as_plan(self) -> JobPlan:
+        """Return the job's plan as clients see it."""
         return JobPlan(
             job_id=self.request.job_id,
             tenant=self.request.tenant,
@@ -63,9 +70,9 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwitchState:
-    """A switch as last heard: `installed` is None while nobody knows what it holds.
+    """The last known state of a switch: `installed` is None while its rules are unknown.
 
-    `failures` counts installations in a row that it failed.
+    `failures` counts its consecutive failed installations.
     """
 
     connected: bool = False
@@ -75,7 +82,9 @@ class SwitchState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanWork:
-    """Submit or preview a job; several callers may wait for the same one. `plan` is there once it is installed."""
+    """Submit or preview a job; several callers may wait for the same one. `plan` is set once it is being installed."""
+
+    kind: ClassVar[Literal[WorkKind.PLAN]] = WorkKind.PLAN
 
     replies: tuple[int, ...]
     request: JobRequest
@@ -85,21 +94,27 @@ class PlanWork:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseWork:
-    """End a job; `reply` is None where its lease ended."""
+    """End a job: on request (RELEASED), or without a `reply` where its lease ended (LEASE_ENDED)."""
+
+    kind: ClassVar[Literal[WorkKind.RELEASE]] = WorkKind.RELEASE
 
     reply: int | None
     job_id: str
-    reason: str
+    event: JobEvent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SyncWork:
-    """Bring what switches hold to what is wanted."""
+    """Send each switch the difference between its installed and its wanted rules."""
+
+    kind: ClassVar[Literal[WorkKind.SYNC]] = WorkKind.SYNC
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestateWork:
-    """Work out anew what running jobs may send and how good the whole plan is; nobody moves."""
+    """Plan the rates and the certificate of running jobs again; no flow changes its path."""
+
+    kind: ClassVar[Literal[WorkKind.RESTATE]] = WorkKind.RESTATE
 
     reason: str
 
@@ -109,24 +124,24 @@ Work = PlanWork | ReleaseWork | SyncWork | RestateWork
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Active:
-    """The transaction under way: being solved while `target` is None, else being installed.
+    """The active transaction: being solved while `target` is None, else being installed.
 
-    `target` is what each switch will hold once it has acknowledged. `strangers` are switches that connected anew
-    meanwhile: what was meant for their old session may reach the new one, so they are read again at the end. `health`
-    is what the planner was told; a plan for another one is dropped and asked for again, `attempts` times at most.
+    `target` holds, by switch, the rules after its acknowledgement. `reconnected` are switches whose session was
+    replaced meanwhile: messages for the old session may reach the new one, so their rules are read again at the end.
+    `health` is the planner's input; a plan for any other health is discarded and planned again (`MAX_ATTEMPTS`).
     """
 
     token: int
     work: Work
     target: Mapping[str, SwitchRules] | None = None
-    strangers: frozenset[str] = frozenset()
+    reconnected: frozenset[str] = frozenset()
     health: Health | None = None
     attempts: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SuggestWork:
-    """Look for places for a job; no transaction, for it changes nothing. `token` is there while it is under way."""
+    """Find places for a job; not a transaction, because it changes nothing. `token` is set while it is active."""
 
     reply: int
     shape: Shape
@@ -135,10 +150,10 @@ class SuggestWork:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """The whole fabric in mind.
+    """The controller's state.
 
-    `dirty` names switches whose installed rules may differ from the wanted ones; `health` follows from what the
-    fabric file calls failed and from `down_ports`. Of `suggestions` the first is under way.
+    `dirty` names switches whose installed rules may differ from the wanted ones. `health` is derived from the failures
+    in the fabric file and from `down_ports`. The first of `suggestions` is active, the others wait.
     """
 
     fabric: Fabric
@@ -160,7 +175,7 @@ class State:
 
 
 def begin(fabric: Fabric, settings: Settings | None = None) -> State:
-    """Return the state of a controller that has heard from nobody yet."""
+    """Return the initial state: no switch connected, no job, the underlay compiled."""
     layout = layout_of(fabric)
     return State(
         fabric=fabric,
@@ -173,9 +188,10 @@ def begin(fabric: Fabric, settings: Settings | None = None) -> State:
 
 
 def wanted(state: State, switch: str) -> SwitchRules:
-    """Return all that a switch should hold: the underlay and every job's pins.
+    """Return the rules that a switch should hold: the underlay and every job's pins.
 
-    Two jobs may pin the same addresses (the planner then gives both one path); the rule carries the older's cookie.
+    Two jobs may pin the same addresses (the planner then gives both one path); the rule carries the older job's
+    cookie.
     """
     below = state.underlay[switch]
     pins = {rule.key: rule for job in reversed(state.jobs.values()) for rule in job.pin_rules.get(switch, ())}

@@ -1,6 +1,6 @@
-"""Where a job may run: one question at a time, beside the transactions and in nobody's way.
+"""Suggest places for a job: one request at a time, concurrently with transactions.
 
-A suggestion reads what runs when its turn comes; it reserves nothing, and transactions do not wait for it.
+A suggestion sees the jobs that hold paths when its turn comes. It reserves nothing, and no transaction waits for it.
 """
 
 from dataclasses import replace
@@ -15,7 +15,7 @@ from controller.model.plan import Infeasible
 
 
 def suggest(state: State, event: Suggest, now: int) -> Outcome:
-    """Admit a question, or answer at once where it is wrong or one too many."""
+    """Queue a request, or refuse it where it is invalid or the queue is full."""
     refusal: HeddleError | None = None
     if problems := placement_problems(event.shape):
         refusal = InputError(*(f"{problem.path}: {problem.text}" for problem in problems))
@@ -30,7 +30,7 @@ def suggest(state: State, event: Suggest, now: int) -> Outcome:
 
 
 def suggested(state: State, event: Suggested, now: int) -> Outcome:
-    """Answer whoever asked, and look at the next question."""
+    """Reply to the first request with the planner's outcome, and start the next."""
     if not state.suggestions or state.suggestions[0].token != event.token:
         return state, ()
     done, *left = state.suggestions
@@ -40,7 +40,7 @@ def suggested(state: State, event: Suggested, now: int) -> Outcome:
 
 
 def _start(state: State) -> Outcome:
-    """Hand the first question to the planner, beside the jobs that hold paths now."""
+    """Send the first request to the planner, beside the jobs that hold paths now."""
     if not state.suggestions:
         return state, ()
     state, token = take_token(state)

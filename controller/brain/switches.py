@@ -1,9 +1,10 @@
-"""Switches come, go and report their ports: health, reconciliation, and what that means for running jobs."""
+"""Handle switch sessions and port status: health, reconciliation, and the state of running jobs."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import chain
 
+from controller.brain.lifecycle import JobEvent, after
 from controller.brain.state import Job, State, SwitchState, SyncWork
 from controller.brain.transact import Outcome, changed_topology, enqueue, out_of_transaction
 from controller.model.effect import Announce, Effect, Note
@@ -14,7 +15,7 @@ from controller.rules.compile import compile_fabric
 
 
 def switch_up(state: State, event: SwitchUp, now: int) -> Outcome:
-    """Take over what the switch holds already; only the difference will be sent."""
+    """Record a new session and the rules that the switch holds already; only the difference will be sent."""
     state = out_of_transaction(state, event.switch)
     fresh = SwitchState(connected=True, installed=event.installed)
     state = replace(state, switches={**state.switches, event.switch: fresh}, dirty=state.dirty | {event.switch})
@@ -26,7 +27,7 @@ def switch_up(state: State, event: SwitchUp, now: int) -> Outcome:
 
 
 def switch_down(state: State, event: SwitchDown, now: int) -> Outcome:
-    """Note the loss of the session; the switch goes on forwarding by the rules it holds."""
+    """Record the end of a session; the switch keeps forwarding by its installed rules (fail-static)."""
     state = out_of_transaction(state, event.switch)
     state = replace(state, switches={**state.switches, event.switch: SwitchState()})
     state, changed = changed_topology(state)
@@ -34,7 +35,7 @@ def switch_down(state: State, event: SwitchDown, now: int) -> Outcome:
 
 
 def rules_read(state: State, event: RulesRead, now: int) -> Outcome:
-    """Take over what was read and bring the switch to what is wanted."""
+    """Record the rules read from a switch and queue a synchronisation."""
     known = state.switches[event.switch]
     if not known.connected:
         return state, ()
@@ -44,7 +45,7 @@ def rules_read(state: State, event: RulesRead, now: int) -> Outcome:
 
 
 def port_status(state: State, event: PortStatus, now: int) -> Outcome:
-    """Take a port's cable out of use or back."""
+    """Record a port's state: its cable or NIC goes out of use or back in."""
     before = state.health
     state, effects = _ports(state, event.switch, {event.port: event.up})
     if state.health == before:
@@ -54,7 +55,7 @@ def port_status(state: State, event: PortStatus, now: int) -> Outcome:
 
 
 def _ports(state: State, switch: str, ports: Mapping[int, bool]) -> Outcome:
-    """Take over port states; what the fabric file calls failed stays failed."""
+    """Record port states; failures in the fabric file remain."""
     down = {PortRef(switch, number) for number, up in ports.items() if not up}
     up = {PortRef(switch, number) for number, is_up in ports.items() if is_up}
     state = replace(state, down_ports=(state.down_ports | down) - up)
@@ -80,7 +81,7 @@ def _health_of(state: State) -> Health:
 
 
 def regrade(state: State) -> Outcome:
-    """Call a running job degraded while a cable of its paths is down, and running again afterwards."""
+    """Set running jobs with a failed link on their paths to degraded, and back to running after repair."""
     dead = {link for name in state.health.down_cables for link in _links(state, name)}
     dead |= {link for nic in state.health.down_nics for link in _nic_links(state, nic)}
     effects: list[Effect] = []
@@ -89,20 +90,18 @@ def regrade(state: State) -> Outcome:
         graded = _graded(job, dead)
         if graded is not job:
             jobs[job_id] = graded
-            effects.append(Announce(plan=graded.told()))
+            effects.append(Announce(plan=graded.as_plan()))
     return replace(state, jobs=jobs), tuple(effects)
 
 
 def _graded(job: Job, dead: set[str]) -> Job:
-    if job.state == "planned":
-        return job
     links = chain(job.flows.link_loads_bps, sorted(job.flows.reverse_links))
     hit = next((link for link in links if link in dead), None) if dead else None
-    if hit is not None and job.state == "running":
-        return replace(job, state="degraded", reason=f"link {hit} down", generation=job.generation + 1)
-    if hit is None and job.state == "degraded":
-        return replace(job, state="running", reason="its links are up again", generation=job.generation + 1)
-    return job
+    state = after(job.state, JobEvent.LINKS_UP if hit is None else JobEvent.LINK_DOWN)
+    if state is job.state:
+        return job
+    reason = "its links are up again" if hit is None else f"link {hit} down"
+    return replace(job, state=state, reason=reason, generation=job.generation + 1)
 
 
 def _links(state: State, cable_id: str) -> tuple[str, str]:

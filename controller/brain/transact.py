@@ -1,9 +1,10 @@
-"""One transaction after the other: take work from the queue, send the difference, take note of the answers."""
+"""Run one transaction at a time: send rule differences and record acknowledgements and failures."""
 
 from collections.abc import Iterable
 from dataclasses import replace
 
-from controller.brain.state import Active, PlanWork, RestateWork, State, SwitchState, SyncWork, Work, wanted
+from controller.brain.lifecycle import WorkKind
+from controller.brain.state import Active, PlanWork, State, SwitchState, SyncWork, Work, wanted
 from controller.model.effect import Effect, Install, Note, ReadRules, TopologyChanged
 from controller.model.event import Installed, InstallFailed
 from controller.model.rule import Change, Step
@@ -14,21 +15,21 @@ Outcome = tuple[State, tuple[Effect, ...]]
 
 
 def enqueue(state: State, work: Work) -> State:
-    """Put work at the end of the queue; one waiting synchronisation is enough, and one restatement (the newest)."""
-    if isinstance(work, SyncWork) and any(isinstance(waiting, SyncWork) for waiting in state.queue):
+    """Append work to the queue, which holds at most one SYNC (the oldest) and one RESTATE (the newest)."""
+    if work.kind is WorkKind.SYNC and any(waiting.kind is WorkKind.SYNC for waiting in state.queue):
         return state
-    if isinstance(work, RestateWork):
-        state = replace(state, queue=tuple(other for other in state.queue if not isinstance(other, RestateWork)))
+    if work.kind is WorkKind.RESTATE:
+        state = replace(state, queue=tuple(other for other in state.queue if other.kind is not WorkKind.RESTATE))
     return replace(state, queue=(*state.queue, work))
 
 
 def take_token(state: State) -> tuple[State, int]:
-    """Return a number that no effect has carried yet."""
+    """Return the state after taking a token, and the token: a number that no effect has carried yet."""
     return replace(state, next_token=state.next_token + 1), state.next_token
 
 
 def differences(state: State) -> dict[str, tuple[Change, ...]]:
-    """Return what the connected switches lack or have too much of."""
+    """Return, by connected switch, the changes from its installed to its wanted rules."""
     found = {}
     for switch in sorted(state.dirty):
         known = state.switches[switch]
@@ -40,7 +41,7 @@ def differences(state: State) -> dict[str, tuple[Change, ...]]:
 
 
 def install(state: State, work: Work, barriers: frozenset[str] = frozenset()) -> Outcome:
-    """Send every difference, and at least a barrier to each switch in `barriers`."""
+    """Send every difference, and at least a barrier request to each switch in `barriers`."""
     changes = differences(state)
     steps = order(changes, state.fabric)
     silent: dict[str, tuple[Change, ...]] = dict.fromkeys(sorted(barriers - changes.keys()), ())
@@ -53,12 +54,17 @@ def install(state: State, work: Work, barriers: frozenset[str] = frozenset()) ->
     return state, (Install(token=token, steps=steps),)
 
 
+def start_sync(state: State, work: SyncWork) -> Outcome:
+    """Send every difference; does nothing where no switch may differ."""
+    return install(state, work) if state.dirty else (state, ())
+
+
 def _known(switch: SwitchState) -> bool:
     return switch.connected and switch.installed is not None
 
 
 def on_installed(state: State, event: Installed) -> Outcome | None:
-    """Take note that the active transaction's switches hold their target; None where the event is stale."""
+    """Record that the active transaction's switches hold their target; None where the event is stale."""
     active = state.active
     if active is None or active.token != event.token or active.target is None:
         return None
@@ -66,23 +72,23 @@ def on_installed(state: State, event: Installed) -> Outcome | None:
     for switch, rules in active.target.items():
         if switches[switch].connected:
             switches[switch] = SwitchState(connected=True, installed=rules)
-    # what is wanted may have changed while the switches were at it: those stay dirty for the transaction that waits
+    # The wanted rules may have changed during the installation: such switches stay dirty for the next transaction.
     reached = {switch for switch, rules in active.target.items() if rules == wanted(state, switch)}
     state = replace(state, switches=switches, dirty=state.dirty - reached, active=None)
-    return _read_again(state, active.strangers)
+    return _read_again(state, active.reconnected)
 
 
 def out_of_transaction(state: State, switch: str) -> State:
-    """Expect no more of a switch in the transaction under way: its session is another one now."""
+    """Remove a switch whose session ended or was replaced from the active transaction's target."""
     active = state.active
     if active is None or not active.target or switch not in active.target:
         return state
     target = {name: rules for name, rules in active.target.items() if name != switch}
-    return replace(state, active=replace(active, target=target, strangers=active.strangers | {switch}))
+    return replace(state, active=replace(active, target=target, reconnected=active.reconnected | {switch}))
 
 
 def _read_again(state: State, names: Iterable[str]) -> Outcome:
-    """Forget what connected switches hold and ask them."""
+    """Mark the rules of connected switches as unknown and read them."""
     unsure = [name for name in sorted(names) if state.switches[name].connected]
     forgotten = {name: replace(state.switches[name], installed=None) for name in unsure}
     state = replace(state, switches={**state.switches, **forgotten}, dirty=state.dirty | forgotten.keys())
@@ -90,11 +96,11 @@ def _read_again(state: State, names: Iterable[str]) -> Outcome:
 
 
 MAX_FAILURES = 3
-"""A switch that fails this many installations in a row is left alone until it connects again."""
+"""A switch that fails this many installations in a row gets no more until it connects again."""
 
 
 def on_install_failed(state: State, event: InstallFailed) -> Outcome | None:
-    """Forget what the transaction's switches hold and read them again; None where the event is stale."""
+    """Mark the rules of the transaction's switches as unknown and read them; None where the event is stale."""
     active = state.active
     if active is None or active.token != event.token or active.target is None:
         return None
@@ -109,12 +115,12 @@ def on_install_failed(state: State, event: InstallFailed) -> Outcome | None:
             text = f"{failures} installations in a row failed; left as it is until it connects again"
             effects.append(Note(severity="error", subject=switch, text=text))
     state = replace(state, switches=switches, dirty=state.dirty | frozenset(unsure), active=None)
-    state, more = _read_again(state, active.strangers)
+    state, more = _read_again(state, active.reconnected)
     return state, (*effects, *more)
 
 
 def unread(state: State) -> tuple[ReadRules, ...]:
-    """Ask connected switches of which nobody knows what they hold, unless they fail again and again."""
+    """Read connected switches whose rules are unknown, except those past `MAX_FAILURES`."""
     return tuple(
         ReadRules(switch=name)
         for name, switch in state.switches.items()
@@ -133,12 +139,12 @@ def path_switches(links: Iterable[str]) -> frozenset[str]:
 
 
 def waiting_plans(state: State) -> tuple[PlanWork, ...]:
-    """Return the submissions that are under way or wait, in order."""
+    """Return the active and the waiting submissions, in order."""
     works = ((state.active.work,) if state.active else ()) + state.queue
-    return tuple(work for work in works if isinstance(work, PlanWork))
+    return tuple(work for work in works if work.kind is WorkKind.PLAN)
 
 
 def changed_topology(state: State) -> Outcome:
-    """Count a new generation of the topology and say so."""
+    """Increment the topology's generation and notify its watchers."""
     state = replace(state, topology_generation=state.topology_generation + 1)
     return state, (TopologyChanged(generation=state.topology_generation),)

@@ -7,10 +7,11 @@ from itertools import chain
 from controller.brain.state import State
 from controller.dashboard import fabric_metrics
 from controller.dashboard.exposition import Family, label_text, lines
+from controller.model.job_state import JobState
 from controller.runtime.telemetry import Telemetry
 from telemetry.detection.signal import Kind
 
-JOB_STATES = ("planned", "running", "degraded")
+JOB_STATES = tuple(state for state in JobState if state is not JobState.RELEASED)
 
 SWITCHES = Family("heddle_switches", "gauge", "Switches of the fabric file.")
 CONNECTED = Family("heddle_switches_connected", "gauge", "Switches with a session.")

@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from controller.model.job_state import JobState
+
 DATA_DSCP = 26
 DATA_PRIORITY = 3
 CNP_DSCP = 48
@@ -122,13 +124,13 @@ class Infeasible:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobPlan:
-    """One generation of one job's plan, as it is told to anyone who asks."""
+    """One generation of a job's plan, as clients see it."""
 
     job_id: str
     tenant: str
     priority: int
     generation: int
-    state: str
+    state: JobState
     reason: str
     lease_expires_unix_ms: int
     flows: JobFlows

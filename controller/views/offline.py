@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from controller.brain.intent import budget_passed, pin_rules_of, rule_counts
+from controller.brain.lifecycle import JobEvent, after
 from controller.brain.state import Job, State, wanted
 from controller.model.error import BudgetExceededError
 from controller.model.job import JobRequest
@@ -32,7 +33,7 @@ def offline(state: State, requests: Sequence[JobRequest], plan: Plan, solve_ns: 
             request=request,
             number=number,
             generation=1,
-            state="planned",
+            state=after(None, JobEvent.ADMITTED),
             reason="; ".join(("planned offline", *flows.notes)),
             lease_expires_unix_ms=0,
             flows=flows,
@@ -48,6 +49,6 @@ def offline(state: State, requests: Sequence[JobRequest], plan: Plan, solve_ns: 
         max_rules_on_a_switch=max(counts.values(), default=0),
     )
     return Offline(
-        jobs=tuple(replace(job.told(), certificate=certificate) for job in state.jobs.values()),
+        jobs=tuple(replace(job.as_plan(), certificate=certificate) for job in state.jobs.values()),
         rules={switch: wanted(state, switch) for switch in state.underlay},
     )

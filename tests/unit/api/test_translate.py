@@ -8,6 +8,7 @@ from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.translate import flow_to, plan_to, plans_to, request_from, request_to
 from controller.model.error import InputError
 from controller.model.job import Collective, CollectiveKind, FlowDemand, Incast, JobRequest, RankPair, Steering
+from controller.model.job_state import JobState
 from controller.model.plan import AdmissionWindow, Certificate, FlowPlan, JobFlows, JobPlan
 
 U32 = st.integers(0, 2**32 - 1)
@@ -80,7 +81,7 @@ def plan_of(flows: int, job_id: str = "a", name: int = 5) -> JobPlan:
         tenant="t",
         priority=0,
         generation=1,
-        state="running",
+        state=JobState.RUNNING,
         reason="submitted",
         lease_expires_unix_ms=1,
         flows=JobFlows(job_id=job_id, flows=(one,) * flows, link_loads_bps={}, pinned=False),
