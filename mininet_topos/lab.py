@@ -20,7 +20,7 @@ from typing import TypeVar
 from controller.model.error import PrerequisiteError
 from controller.model.fabric import Fabric
 from mininet_topos.host.child import Child
-from mininet_topos.host.priorities import prefer
+from mininet_topos.host.priorities import set_niceness
 from mininet_topos.host.registry import LabRegistration
 from mininet_topos.host.signals import TerminationAsException, stop_deferred
 from mininet_topos.measure.flow_run import FiveTuple, FlowChange, FlowRequest, RunResult
@@ -169,8 +169,8 @@ class Lab:
 
     def pause_from(self, nic_id: str, priority: int, quanta: int) -> None:
         """Let a NIC pause its switch with one PFC frame, as one does whose host cannot keep up; 0 quanta end it."""
-        self.nics[nic_id].ask(op="pause", priority=priority, quanta=quanta)
-        self.nics[nic_id].answer()
+        self.nics[nic_id].send_request(op="pause", priority=priority, quanta=quanta)
+        self.nics[nic_id].read_reply()
 
     @property
     def counters_directory(self) -> Path:
@@ -202,13 +202,13 @@ class Lab:
         for nic in self.fabric.nics:
             command = self.net.nic_command(nic, sys.executable, "-S", "-m", "mininet_topos.nic")
             child = nics[nic.id] = self._child(f"NIC {nic.id}", command)
-            prefer(child.pid)
+            set_niceness(child.pid)
             configuration = self._settings.configuration(
                 self.fabric, nic, self.counters_directory, lossless=self._queue_settings is not None
             )
-            child.ask(op="configure", device=self.net.device_of[nic.id], **configuration)
+            child.send_request(op="configure", device=self.net.device_of[nic.id], **configuration)
         for child in nics.values():
-            child.answer()
+            child.read_reply()
         self.nics = nics
 
     def _child(self, name: str, command: list[str]) -> Child:

@@ -59,9 +59,9 @@ def execute(
 
     Example: heddle lab exec red1 ping -c 3 10.0.0.2
     """
-    from mininet_topos.host.inside import way_into
+    from mininet_topos.host.node_access import node_command_prefix
 
-    entrance, environment = way_into(lab_id, node)
+    entrance, environment = node_command_prefix(lab_id, node)
     try:
         os.execvpe(entrance[0], [*entrance, *command], environment)
     except OSError as error:

@@ -72,11 +72,11 @@ def demo(
 def _run(options: "DemoOptions", as_json: bool) -> None:
     from rich.console import Console
 
+    from mininet_topos.demo.measurement_lock import measurement_lock
     from mininet_topos.demo.progress import DemoProgress
     from mininet_topos.demo.report.folder import check_folder, write_report
     from mininet_topos.demo.results.table import WIDTH, print_result
     from mininet_topos.demo.session import run_demo
-    from mininet_topos.demo.turn import measuring_turn
     from mininet_topos.host.registry import run_directory
     from mininet_topos.switches.fabric_net import require_lab_tools
     from mininet_topos.switches.ovs import require_open_vswitch
@@ -86,7 +86,7 @@ def _run(options: "DemoOptions", as_json: bool) -> None:
     require_lab_tools()
     require_open_vswitch()
     check_folder(options.report)
-    with DemoProgress() as progress, measuring_turn(run_directory() / "demo.lock", options.wait_s, progress.say):
+    with DemoProgress() as progress, measurement_lock(run_directory() / "demo.lock", options.wait_s, progress.say):
         try:
             result = run_demo(options, progress)
         except (KeyboardInterrupt, SystemExit):

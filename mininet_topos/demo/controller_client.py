@@ -11,7 +11,7 @@ from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
 from controller.model.error import HeddleError, UnavailableError
 from controller.model.job import Collective, JobRequest
-from mininet_topos.demo.results.assemble import PlanAnswer
+from mininet_topos.demo.results.assemble import PlanFigures
 
 CALL_TIMEOUT_S = 30.0
 SWITCHES_TIMEOUT_S = 20.0
@@ -91,7 +91,7 @@ def _collective(collective: Collective) -> pb.Collective:
     return message
 
 
-def plan_answer(plan: pb.JobPlan) -> PlanAnswer:
+def plan_figures(plan: pb.JobPlan) -> PlanFigures:
     """Return what a plan says of itself, its numbers as numbers."""
     certificate = {field.name: getattr(plan.certificate, field.name) for field in plan.certificate.DESCRIPTOR.fields}
-    return PlanAnswer(certificate=certificate, predicted_completion_ns=plan.predicted_completion_ns)
+    return PlanFigures(certificate=certificate, predicted_completion_ns=plan.predicted_completion_ns)

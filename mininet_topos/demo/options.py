@@ -14,15 +14,15 @@ from mininet_topos.demo.results.values import MODES
 from mininet_topos.demo.workloads import PAYLOAD_BYTES, WORKLOADS, Workload, build_workloads, compute_nics
 
 DEFAULT_SPINES, DEFAULT_LEAVES, DEFAULT_HOSTS = 2, 4, 8
-LADDER_GBPS = (0.02, 0.016, 0.012, 0.008)
+LINE_RATES_GBPS = (0.02, 0.016, 0.012, 0.008)
 """The rates of a generated fabric for which none was given, in the order they are tried; see `ladder`."""
 
-DEFAULT_GBPS = LADDER_GBPS[0]
+DEFAULT_GBPS = LINE_RATES_GBPS[0]
 MAX_HOP_PACKETS_PER_S = 50_000
 """What software switches on one core forward with a margin to their own loss; a packet counts at every switch."""
 
 MAX_FLOWS = 1_000
-LEAST_FLOW_BPS = 50_000
+MIN_FLOW_BPS = 50_000
 """Below this the smallest flow, a packet on each of four queue pairs, takes longer than people wait."""
 
 
@@ -125,10 +125,10 @@ def check_load(fabric: Fabric, kinds: Sequence[str]) -> None:
             f" which carry {MAX_HOP_PACKETS_PER_S:,}: give fewer hosts, or NICs of at most {_floor(fitting):g} Gbit/s"
         )
     rate = min(nic.capacity_bps for nic in nics) // (len(nics) - 1 if "all-to-all" in kinds else 1)
-    if rate < LEAST_FLOW_BPS:
+    if rate < MIN_FLOW_BPS:
         raise InputError(
             f"a flow would have {rate:,} bit/s, too little to measure: give NICs a rate at which it has"
-            f" {LEAST_FLOW_BPS:,}"
+            f" {MIN_FLOW_BPS:,}"
         )
     flows = len(nics) * (len(nics) - 1)
     if "all-to-all" in kinds and flows > MAX_FLOWS:
@@ -187,7 +187,7 @@ def build_options(
 def _slower(options: DemoOptions, sizes: dict[str, int | float | None]) -> tuple[DemoOptions, ...]:
     """Return the demo at the ladder's lower rates, its flows shorter in proportion; none where a rate was given."""
     found = []
-    for gbps in LADDER_GBPS[1:] if sizes.get("gbps") is None else ():
+    for gbps in LINE_RATES_GBPS[1:] if sizes.get("gbps") is None else ():
         fabric, text = read_fabric(None, {**sizes, "gbps": gbps})
         workloads = build_workloads(fabric, options.kinds, options.seeds, options.seconds)
         found.append(replace(options, fabric=fabric, fabric_text=text, workloads=workloads))

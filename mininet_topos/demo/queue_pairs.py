@@ -17,7 +17,7 @@ from controller.model.fabric import Fabric
 from mininet_topos.demo.results.maxmin import max_min_shares
 from mininet_topos.demo.workloads import E_ECMP_QUEUE_PAIRS, PAYLOAD_BYTES, Workload
 from mininet_topos.measure.flow_run import FlowRequest
-from mininet_topos.measure.starts import start_offset_ns, start_phases
+from mininet_topos.measure.start_phases import start_offset_ns, start_phases
 
 HEADROOM = Fraction(99, 100)
 INCAST_SHARE = Fraction(95, 100)

@@ -13,15 +13,15 @@ from itertools import takewhile
 
 from controller.model.error import PrerequisiteError
 from controller.model.fabric import Fabric
-from mininet_topos.demo.controller_client import ControllerClient, connected, plan_answer
+from mininet_topos.demo.controller_client import ControllerClient, connected, plan_figures
 from mininet_topos.demo.controller_process import running_controller
-from mininet_topos.demo.ladder import RateTooHighError, at_a_rate_that_holds, full_load
+from mininet_topos.demo.line_rate import RateTooHighError, full_load, measure_at_highest_rate
 from mininet_topos.demo.options import DemoOptions
 from mininet_topos.demo.progress import DemoProgress
 from mininet_topos.demo.queue_pairs import HEADROOM, QueuePair, hashed_pairs, planned_pairs, with_rates, with_shares
-from mininet_topos.demo.results.assemble import PlanAnswer, assemble
+from mininet_topos.demo.results.assemble import PlanFigures, assemble
 from mininet_topos.demo.results.congestion import congestion_of
-from mininet_topos.demo.results.values import MODE_TITLES, Congestion, DemoResult, FabricSketch, RunResult
+from mininet_topos.demo.results.values import MODE_TITLES, Congestion, DemoResult, DemoRun, FabricSketch
 from mininet_topos.demo.sampling import CounterSampler
 from mininet_topos.demo.workloads import INCAST, Workload
 from mininet_topos.lab import Lab
@@ -58,7 +58,7 @@ class _Run:
     workload: Workload
     mode: str
     pairs: list[QueuePair]
-    plan: PlanAnswer | None = None
+    plan: PlanFigures | None = None
 
 
 def run_demo(options: DemoOptions, progress: DemoProgress) -> DemoResult:
@@ -68,7 +68,7 @@ def run_demo(options: DemoOptions, progress: DemoProgress) -> DemoResult:
     def measure(at: DemoOptions, may_give_up: bool) -> DemoResult:
         return _measure_all(at, progress, may_give_up=may_give_up)
 
-    result = at_a_rate_that_holds(options, measure, progress.say)
+    result = measure_at_highest_rate(options, measure, progress.say)
     return replace(result, started_unix_ms=started_ms, elapsed_ns=time.monotonic_ns() - begun)
 
 
@@ -76,7 +76,7 @@ def _measure_all(options: DemoOptions, progress: DemoProgress, *, may_give_up: b
     """Build the labs, run everything, remove them, and return what was found; may raise RateTooHighError where it may."""
     workloads = options.workloads
     progress.expect(_expected_s(options, workloads))
-    runs: list[RunResult] = []
+    runs: list[DemoRun] = []
     notes: list[str] = []
     machine: dict[str, object] = {}
     for lossless, group in _labs(workloads):
@@ -149,7 +149,7 @@ class _Session:
         if len(problems) == CALIBRATIONS:
             raise RateTooHighError("full load before the first run", problems[-1])
 
-    def hashed(self, workloads: tuple[Workload, ...]) -> Iterator[RunResult]:
+    def hashed(self, workloads: tuple[Workload, ...]) -> Iterator[DemoRun]:
         """Run every workload under the hashed modes, on static rules and with no controller."""
         modes = [mode for mode in self._options.modes if mode != "planned"]
         if not modes:
@@ -161,7 +161,7 @@ class _Session:
                 traced = [replace(pair, links=self._lab.path_of(self._lab.stream_of(pair.request))) for pair in pairs]
                 yield self._measure(_Run(workload=workload, mode=mode, pairs=self._paced(self._lab.fabric, traced)))
 
-    def planned(self, workloads: tuple[Workload, ...]) -> Iterator[RunResult]:
+    def planned(self, workloads: tuple[Workload, ...]) -> Iterator[DemoRun]:
         """Run every workload on the paths that the controller plans for it."""
         if "planned" not in self._options.modes:
             return
@@ -171,7 +171,7 @@ class _Session:
             for workload in workloads:
                 plan = client.submit(workload.job)
                 pairs = self._paced(self._lab.fabric, planned_pairs(workload, plan.flows))
-                yield self._measure(_Run(workload=workload, mode="planned", pairs=pairs, plan=plan_answer(plan)))
+                yield self._measure(_Run(workload=workload, mode="planned", pairs=pairs, plan=plan_figures(plan)))
                 client.release(workload.job.job_id)
 
     @contextmanager
@@ -185,7 +185,7 @@ class _Session:
                 yield client
             lab.disconnect_controller()
 
-    def _measure(self, run: _Run) -> RunResult:
+    def _measure(self, run: _Run) -> DemoRun:
         """Run once, and once more where this machine made the first attempt invalid."""
         result = self._attempt(run)
         if not result.valid:
@@ -196,7 +196,7 @@ class _Session:
         self._done += 1
         return result
 
-    def _attempt(self, run: _Run) -> RunResult:
+    def _attempt(self, run: _Run) -> DemoRun:
         expected_s = _expected_run_s(self._options, run.mode)
         name = f"[{self._done + 1:2}/{self._runs}] {run.workload.name}, {MODE_TITLES[run.mode]}"
         self._progress.begin(name)
@@ -210,7 +210,7 @@ class _Session:
         self._progress.say(f"{name}: {_in_brief(result)}")
         return result
 
-    def _carry_out(self, run: _Run, move: Callable[[float], None]) -> RunResult:
+    def _carry_out(self, run: _Run, move: Callable[[float], None]) -> DemoRun:
         found, congestion = self._run_flows(run, 2 * _predicted_s(run) + 5.0, move)
         return assemble(self._lab.fabric, run.workload, run.mode, run.pairs, found, run.plan, congestion)
 
@@ -237,7 +237,7 @@ def _predicted_s(run: _Run) -> float:
     return max(pair.size_bytes * 8 / min(pair.pace_bps, float(pair.share_bps)) for pair in run.pairs)
 
 
-def _in_brief(result: RunResult) -> str:
+def _in_brief(result: DemoRun) -> str:
     worst = f"worst flow {result.worst.share_of_demand:.0%}"
     if result.congestion is not None and result.bystander is not None:
         frames = result.congestion.pfc_frames

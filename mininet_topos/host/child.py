@@ -8,7 +8,7 @@ from typing import Any
 from controller.model.error import PrerequisiteError
 from mininet_topos.host.json_lines import LineReader, read_one, write_line
 
-ANSWER_TIMEOUT_S = 20.0
+REPLY_TIMEOUT_S = 20.0
 PACKAGE_PARENT = Path(__file__).parents[2]
 
 
@@ -40,7 +40,7 @@ class Child:
         """Return the descriptor that becomes readable when the child says something."""
         return self._reader.fd
 
-    def ask(self, **request: Any) -> None:
+    def send_request(self, **request: Any) -> None:
         """Send a request without waiting; raises PrerequisiteError where the child has ended."""
         assert self._process.stdin is not None
         try:
@@ -48,10 +48,10 @@ class Child:
         except BrokenPipeError:
             raise PrerequisiteError(f"{self.name} ended unexpectedly (status {self._process.wait()})") from None
 
-    def answer(self) -> dict[str, Any]:
+    def read_reply(self) -> dict[str, Any]:
         """Return the answer to the oldest request; events that come first are kept in `events`."""
         while True:
-            message = read_one(self._reader, self._waiting, ANSWER_TIMEOUT_S)
+            message = read_one(self._reader, self._waiting, REPLY_TIMEOUT_S)
             if message is None and self._reader.closed:
                 raise PrerequisiteError(f"{self.name} ended unexpectedly (status {self._process.wait()})")
             if message is None:
@@ -80,4 +80,4 @@ class Child:
 
     def reap(self) -> None:
         """Collect the status of a child that has been ended."""
-        self._process.wait(ANSWER_TIMEOUT_S)
+        self._process.wait(REPLY_TIMEOUT_S)

@@ -14,7 +14,7 @@ TELEMETRY_NICENESS = -15
 """For agents, broker and collector of a lab: they are short of work, and in a fabric have processors of their own."""
 
 
-def prefer(pid: int, niceness: int = NICENESS) -> None:
+def set_niceness(pid: int, niceness: int = NICENESS) -> None:
     """Give a process, and its session's group where there is one, the lab's niceness or another; needs root."""
     os.setpriority(os.PRIO_PROCESS, pid, niceness)
     with suppress(OSError):  # no such file: the kernel does not group sessions

@@ -20,13 +20,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from mininet_topos.host import marked
+from mininet_topos.host import cleanup
 from mininet_topos.host.locks import holding, is_held, try_lock
 from mininet_topos.host.sysctl import LOCK_NAME, release_dead_holders, release_settings
 
 ID_LENGTH = 4
 DIGITS = "0123456789bcdfghjkmnpqrstvwxyz"  # no vowels: an id spells nothing
-ENVIRONMENT_MARK = "HEDDLE_LAB"
+ENVIRONMENT_TAG = "HEDDLE_LAB"
 GROUP_BASE = 0x68000000
 SYSTEM_DATAPATH_NOTE = "uses-the-kernel-datapath"
 
@@ -62,7 +62,7 @@ class LabEntry:
     @property
     def environment(self) -> dict[str, str]:
         """Return an environment for a process of this lab."""
-        return {**os.environ, ENVIRONMENT_MARK: self.mark, "OVS_RUNDIR": str(self.directory / "ovs")}
+        return {**os.environ, ENVIRONMENT_TAG: self.mark, "OVS_RUNDIR": str(self.directory / "ovs")}
 
 
 @contextmanager
@@ -134,10 +134,10 @@ def _directories(root: Path) -> list[Path]:
 
 
 def _clear(entry: LabEntry) -> None:
-    marked.end_processes(f"{ENVIRONMENT_MARK}={entry.mark}")
+    cleanup.end_processes(f"{ENVIRONMENT_TAG}={entry.mark}")
     if (entry.directory / SYSTEM_DATAPATH_NOTE).exists():
-        marked.leave_system_datapath(entry.prefix)
-    marked.remove_interfaces(entry.prefix, entry.link_group)
+        cleanup.leave_system_datapath(entry.prefix)
+    cleanup.remove_interfaces(entry.prefix, entry.link_group)
     release_settings(entry.directory)
     shutil.rmtree(entry.directory, ignore_errors=True)
 

@@ -16,13 +16,13 @@ from typing import Any
 from mininet_topos.host.locks import holding, is_held
 
 LAB_SETTINGS = {"net.core.wmem_default": "33554432", "net.core.rmem_default": "4194304"}
-BOOK_DIRECTORY = Path("/run/heddle")
+MACHINE_STATE_DIRECTORY = Path("/run/heddle")
 LOCK_NAME = "lock"
 
 
 def hold_settings(holder: Path, settings: dict[str, str]) -> None:
     """Set each value until this holder, and every other one, has released it; needs root."""
-    with holding(BOOK_DIRECTORY / "settings.lock"):
+    with holding(MACHINE_STATE_DIRECTORY / "settings.lock"):
         book = _read()
         for name, value in settings.items():
             entry = book.setdefault(name, {"old": _value_path(name).read_text().strip(), "set": value, "holders": []})
@@ -40,7 +40,7 @@ def release_settings(holder: Path) -> None:
 
 def release_dead_holders() -> None:
     """Give up the settings of holders that have ended, wherever they kept their state."""
-    if any(not _is_alive(holder) for holder in holders()) and os.access(BOOK_DIRECTORY, os.W_OK):
+    if any(not _is_alive(holder) for holder in holders()) and os.access(MACHINE_STATE_DIRECTORY, os.W_OK):
         _keep(_is_alive)
 
 
@@ -51,7 +51,7 @@ def holders() -> frozenset[str]:
 
 def _keep(wanted: Callable[[str], bool]) -> None:
     """Keep the holders that are wanted and restore what has none left."""
-    with holding(BOOK_DIRECTORY / "settings.lock"):
+    with holding(MACHINE_STATE_DIRECTORY / "settings.lock"):
         book = _read()
         for name, entry in list(book.items()):
             entry["holders"] = [holder for holder in entry["holders"] if wanted(holder)]
@@ -72,7 +72,7 @@ def _value_path(name: str) -> Path:
 
 
 def _book() -> Path:
-    return BOOK_DIRECTORY / "settings.json"
+    return MACHINE_STATE_DIRECTORY / "settings.json"
 
 
 def _read() -> dict[str, dict[str, Any]]:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from mininet_topos.host.json_lines import LineReader, write_line
-from mininet_topos.measure.ring import (
+from mininet_topos.measure.receive_ring import (
     DIRECTION_AT,
     INTERFACE_AT,
     MAC_AT,
@@ -33,7 +33,7 @@ from mininet_topos.nic.roce import BTH_AT, CNP, RC_ACKNOWLEDGE
 
 RING_FRAMES = 1 << 17
 LOOK_S = 0.2
-FULL_SHARE = 4
+DRAIN_DIVISOR = 4
 """The ring is emptied at a quarter: the rest is room for a second of a hundred thousand frames and more."""
 _COLUMNS = (
     *range(INTERFACE_AT, INTERFACE_AT + 4), DIRECTION_AT, *range(MAC_AT + 26, MAC_AT + 36), MAC_AT + BTH_AT,
@@ -61,9 +61,9 @@ class LinkCounter:
         self.acks: Counter[Key] = Counter()
         self._drops = 0
 
-    def relieve(self) -> None:
+    def drain_if_filling(self) -> None:
         """Count what has arrived if the ring is no longer nearly empty."""
-        if self._ring.holds(RING_FRAMES // FULL_SHARE):
+        if self._ring.holds(RING_FRAMES // DRAIN_DIVISOR):
             self.collect()
 
     def collect(self) -> None:
@@ -105,7 +105,7 @@ def main() -> None:
     while not reader.closed:
         readable = select.select([reader.fd], [], [], LOOK_S)[0]
         if counter is not None:
-            counter.relieve()
+            counter.drain_if_filling()
         for command in reader.read() if readable else ():
             if command["op"] == "configure":
                 counter = LinkCounter(command["incoming"], command["outgoing"])

@@ -1,10 +1,10 @@
-"""What a run of flows is asked for and what it found, as values.
+"""Values of one run of flows: the requests that go in, and the results that come out.
 
-The integrity of a run is a balance: every frame that a NIC sent was received by a NIC or is counted as
-dropped somewhere. Where the balance is off, the machine lost frames on its own, and the run says nothing.
+A run is valid only if every frame that a NIC sent was received by a NIC or was counted as dropped by a queue. Where
+this balance is off, the machine itself lost frames, and the figures of the run prove nothing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -12,7 +12,7 @@ from controller.model.plan import ALWAYS, AdmissionWindow
 
 
 class FiveTuple(NamedTuple):
-    """What a RoCEv2 stream is recognised by: the other port is always 4791, the protocol UDP. Integers throughout."""
+    """The fields that identify a RoCEv2 stream; the destination port is always 4791, the protocol UDP. All integers."""
 
     src_ip: int
     dst_ip: int
@@ -23,7 +23,7 @@ class FiveTuple(NamedTuple):
 class FlowRequest:
     """One queue pair to run: `size_bytes` of payload, paced at no more than `rate_bps` bits of Ethernet frame a second.
 
-    With a window it sends in its turns only. Memory is written, or messages are sent; on the wire the opcodes differ.
+    With an admission window it sends in its own time slots only. `operation` selects RDMA WRITE or SEND opcodes.
     """
 
     flow_id: str
@@ -40,7 +40,7 @@ class FlowRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowChange:
-    """What is to be different about a running flow from its next packet on; None leaves things as they are."""
+    """New parameters for a running flow, effective from its next packet on; None keeps the present value."""
 
     udp_source_port: int | None = None
     reverse_udp_source_port: int | None = None
@@ -48,25 +48,25 @@ class FlowChange:
     window: AdmissionWindow | None = None
 
     def for_requester(self) -> dict[str, Any]:
-        """Return what the sending NIC is told."""
-        admission = None if self.window is None else admission_of(self.window)
+        """Return the fields of the `modify` command for the sending NIC."""
+        admission = None if self.window is None else admission_message(self.window)
         found = {"udp_source_port": self.udp_source_port, "rate_bps": self.rate_bps, "admission": admission}
         return {name: value for name, value in found.items() if value is not None}
 
     def for_responder(self) -> dict[str, Any]:
-        """Return what the receiving NIC is told."""
+        """Return the fields of the `modify` command for the receiving NIC."""
         port = self.reverse_udp_source_port
         return {} if port is None else {"udp_source_port": port}
 
 
-def admission_of(window: AdmissionWindow) -> dict[str, int]:
-    """Return a window as NICs are told."""
+def admission_message(window: AdmissionWindow) -> dict[str, int]:
+    """Return an admission window as the object that NIC commands carry."""
     return {"slot": window.slot, "slots": window.slots, "slot_ns": window.slot_ns}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowResult:
-    """What became of one flow. Moments count from the run's start and are None where they did not come.
+    """The outcome of one queue pair. Times count from the run's start and are None for events that did not happen.
 
     `completed_ns` is when the sender had the last acknowledgement, `last_rx_ns` when the receiver had the last packet.
     Error counters have mlx5's names; `tx_packets` includes retransmissions.
@@ -92,13 +92,13 @@ class FlowResult:
 
     @property
     def lost_packets(self) -> int:
-        """Return how many frames left the sender and did not reach the receiver."""
+        """Return the number of data frames that left the sender and did not reach the receiver."""
         return max(0, self.tx_packets - self.rx_packets)
 
     def goodput_bps(self, duration_ns: int) -> float:
-        """Return delivered payload bits per second from first packet sent to last received.
+        """Return delivered payload bits per second, from the first packet sent to the last received.
 
-        Of a flow that did not complete, to `duration_ns`, the end of the run.
+        For a flow that did not complete the interval ends at `duration_ns`, the end of the run.
         """
         end = self.last_rx_ns if self.completed_ns is not None and self.last_rx_ns is not None else duration_ns
         return self.delivered_bytes * 8e9 / max(1, end - (self.first_tx_ns or 0))
@@ -106,7 +106,7 @@ class FlowResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NicCounters:
-    """One NIC's totals in a run, as its process counted them; `counters` has every one by its name, mlx5's included."""
+    """The counters of one NIC in one run; `counters` holds all of them by name, those of mlx5 included."""
 
     tx_data_packets: int = 0
     tx_ack_packets: int = 0
@@ -135,40 +135,64 @@ class NicCounters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Integrity:
-    """The balance of a run, in RoCE frames of all NICs together.
-
-    Open vSwitch receives through sockets too; `switch_socket_drops` are frames that found one of those full:
-    counted, yet they are the host's overload and not the network's, so they make a run invalid.
-    """
+    """The frame balance of one run over all NICs (RoCE frames), and every reason why the run must not be compared."""
 
     tx_packets: int
     rx_packets: int
-    queue_drops: int
-    switch_socket_drops: int
-    nic_socket_drops: int
-    foreign_packets: int
-    icrc_errors: int
+    dropped_packets: int
+    problems: tuple[str, ...] = ()
 
-    @property
-    def unaccounted(self) -> int:
-        """Return the frames that were sent, not received, and not counted as dropped by any queue."""
-        return self.tx_packets - self.rx_packets - self.queue_drops
+    @classmethod
+    def of_counts(
+        cls,
+        *,
+        tx_packets: int,
+        rx_packets: int,
+        queue_drops: int,
+        switch_socket_drops: int,
+        nic_socket_drops: int,
+        foreign_packets: int,
+        icrc_errors: int,
+    ) -> "Integrity":
+        """Check the counts of a run: sent = received + dropped by a queue, and no loss or damage on the host itself.
+
+        `switch_socket_drops` are frames that found a receive socket of Open vSwitch full. They are counted, but they
+        are an overload of the host and not of the emulated network, so they invalidate the run.
+        """
+        unaccounted = tx_packets - rx_packets - queue_drops
+        counts = (
+            (unaccounted, "packets are missing that no queue counted as dropped (this machine was overloaded)"),
+            (switch_socket_drops, "packets were lost in Open vSwitch's sockets (this machine was overloaded)"),
+            (nic_socket_drops, "packets were lost in the NICs' sockets (this machine was overloaded)"),
+            (foreign_packets, "packets reached a NIC that they were not for"),
+            (icrc_errors, "packets arrived damaged"),
+        )
+        return cls(
+            tx_packets=tx_packets,
+            rx_packets=rx_packets,
+            dropped_packets=queue_drops,
+            problems=problem_lines(counts),
+        )
 
     @property
     def valid(self) -> bool:
-        """Say whether every frame is accounted for and the host itself lost, changed or misled none."""
-        overload = self.switch_socket_drops + self.nic_socket_drops + self.foreign_packets + self.icrc_errors
-        return self.unaccounted == 0 and overload == 0
+        """Return whether the run may be compared with others."""
+        return not self.problems
 
     def __str__(self) -> str:
-        if self.valid:
-            return f"NIC tx {self.tx_packets} = NIC rx {self.rx_packets} + queue drops {self.queue_drops}: valid"
-        return (
-            f"NIC tx {self.tx_packets} - NIC rx {self.rx_packets} - queue drops {self.queue_drops} = "
-            f"{self.unaccounted} unaccounted (host overload: {self.switch_socket_drops} at switches, "
-            f"{self.nic_socket_drops} at NICs; "
-            f"{self.foreign_packets} misled, {self.icrc_errors} damaged): INVALID"
-        )
+        text = balance_text(self.tx_packets, self.rx_packets, self.dropped_packets)
+        return f"{text}: {'valid' if self.valid else 'INVALID: ' + '; '.join(self.problems)}"
+
+
+def problem_lines(counts: Iterable[tuple[int, str]]) -> tuple[str, ...]:
+    """Return a line "<count> <text>" for every count that is not zero."""
+    return tuple(f"{count} {text}" for count, text in counts if count)
+
+
+def balance_text(tx_packets: int, rx_packets: int, dropped_packets: int) -> str:
+    """Return the frame balance as one equation, with ≠ where it does not hold."""
+    sign = "=" if tx_packets == rx_packets + dropped_packets else "≠"
+    return f"NIC tx {tx_packets:,} {sign} NIC rx {rx_packets:,} + counted drops {dropped_packets:,}"
 
 
 LinkCounts = Mapping[str, Mapping[FiveTuple, int]]
@@ -177,9 +201,9 @@ LinkCounts = Mapping[str, Mapping[FiveTuple, int]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capture:
-    """What was seen on every directed link: data apart from acknowledgements and congestion notifications.
+    """Packets captured on every directed link; `acks` holds acknowledgements and congestion notifications.
 
-    Links into a switch were captured at its port; links to a NIC at the leaf's port as they were sent.
+    Links into a switch are captured at its port; links to a NIC are captured at the leaf's port on transmission.
     """
 
     data: LinkCounts = field(default_factory=dict)
@@ -188,17 +212,21 @@ class Capture:
 
     @property
     def exact(self) -> bool:
-        """Say whether the capture missed nothing."""
+        """Return whether the capture missed no frame."""
         return self.ring_drops == 0
 
     def links_of(self, stream: FiveTuple) -> Mapping[str, int]:
-        """Return the data packets of one stream per directed link that carried any."""
+        """Return the number of data packets of one stream on each directed link that carried any."""
         return {link: counts[stream] for link, counts in self.data.items() if stream in counts}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunResult:
-    """All that one run found; `duration_ns` from the common start to the last completion, or to the timeout."""
+    """The results of one run.
+
+    `duration_ns` is from the common start to the last completion, or to the timeout. `queue_drops` are frames dropped
+    per directed link, by the queue at its sending switch port.
+    """
 
     flows: tuple[FlowResult, ...]
     nics: Mapping[str, NicCounters]
@@ -207,14 +235,13 @@ class RunResult:
     integrity: Integrity
     duration_ns: int
     vswitchd_cpu_ns: int
-    """`queue_drops` are frames dropped per directed link, by the queue at its sending switch port."""
 
     @property
     def completed(self) -> bool:
-        """Say whether every flow delivered all of its bytes."""
+        """Return whether every flow delivered all of its bytes."""
         return all(flow.completed_ns is not None for flow in self.flows)
 
     @property
     def valid(self) -> bool:
-        """Say whether the run may be compared with others."""
+        """Return whether the run may be compared with others: balanced, and captured without a gap."""
         return self.integrity.valid and self.capture.exact

@@ -24,7 +24,7 @@ from mininet_topos.measure.flow_run import (
     Integrity,
     NicCounters,
     RunResult,
-    admission_of,
+    admission_message,
 )  # fmt: skip
 from mininet_topos.nic.roce import PSN_MASK
 from mininet_topos.nic.settings import NicSettings
@@ -76,8 +76,8 @@ class FlowRunner:
         self._open: Mapping[str, tuple[FlowRequest, tuple[int, int]]] = {}
         self._egress_link = _egress_links(net)
         self._read_queues = read_queues or partial(shaping.read_counters, self._egress_link)
-        capture.ask(op="configure", incoming=_ingress_links(net), outgoing=_nic_links(net))
-        capture.answer()
+        capture.send_request(op="configure", incoming=_ingress_links(net), outgoing=_nic_links(net))
+        capture.read_reply()
 
     def run(
         self, requests: Sequence[FlowRequest], timeout_s: float, on_progress: Callable[[float], None] | None
@@ -98,8 +98,8 @@ class FlowRunner:
             (request.dst_nic, peer_qpn, change.for_responder()),
         ):
             if values:
-                self._nics[nic].ask(op="modify", qpn=number, **values)
-                self._nics[nic].answer()
+                self._nics[nic].send_request(op="modify", qpn=number, **values)
+                self._nics[nic].read_reply()
 
     def _execute(
         self, requests: Sequence[FlowRequest], timeout_s: float, on_progress: Callable[[float], None] | None
@@ -109,9 +109,9 @@ class FlowRunner:
         self._prepare(requests, qpns)
         before = self._counters()
         start_ns = time.monotonic_ns() + 50_000_000 + 3_000_000 * len(self._nics)
-        self._ask_all(op="run", start_ns=start_ns)
+        self._request_all(op="run", start_ns=start_ns)
         self._await_completion({request.src_nic for request in requests}, start_ns, timeout_s, on_progress)
-        self._ask_all(op="stop")
+        self._request_all(op="stop")
         self._settle(before)
         return _Execution(requests=requests, qpns=qpns, start_ns=start_ns, before=before)
 
@@ -121,7 +121,7 @@ class FlowRunner:
         return self._next_qpn - 2, self._next_qpn - 1
 
     def _prepare(self, requests: Sequence[FlowRequest], qpns: Mapping[str, tuple[int, int]]) -> None:
-        self._ask_all(op="reset")
+        self._request_all(op="reset")
         ends: dict[str, dict[str, list[dict[str, Any]]]] = {
             nic: {"requesters": [], "responders": []} for nic in self._nics
         }
@@ -131,11 +131,11 @@ class FlowRunner:
             ends[request.dst_nic]["responders"].append(responder)
         for nic, child in self._nics.items():
             child.events.clear()
-            child.ask(op="open", **ends[nic])
+            child.send_request(op="open", **ends[nic])
         for child in self._nics.values():
-            child.answer()
-        self._capture.ask(op="reset")
-        self._capture.answer()
+            child.read_reply()
+        self._capture.send_request(op="reset")
+        self._capture.read_reply()
 
     def _describe(self, request: FlowRequest, qpn: int, peer_qpn: int) -> tuple[dict[str, Any], dict[str, Any]]:
         settings, nics = self._settings, self._net.fabric.nic_by_id
@@ -149,7 +149,7 @@ class FlowRunner:
             "rate_bps": request.rate_bps,
             "size_bytes": request.size_bytes,
             "start_offset_ns": request.start_offset_ns,
-            "admission": admission_of(request.window),
+            "admission": admission_message(request.window),
             "operation": request.operation,
             "mtu_bytes": settings.mtu_bytes,
             "message_bytes": settings.message_bytes,
@@ -165,10 +165,10 @@ class FlowRunner:
         }
         return requester, responder
 
-    def _ask_all(self, **request: Any) -> dict[str, dict[str, Any]]:
+    def _request_all(self, **request: Any) -> dict[str, dict[str, Any]]:
         for child in self._nics.values():
-            child.ask(**request)
-        return {nic: child.answer() for nic, child in self._nics.items()}
+            child.send_request(**request)
+        return {nic: child.read_reply() for nic, child in self._nics.items()}
 
     def _await_completion(
         self, senders: set[str], start_ns: int, timeout_s: float, on_progress: Callable[[float], None] | None
@@ -189,7 +189,7 @@ class FlowRunner:
         """Wait until what is under way has arrived: the balance is even, or nothing has moved for a while."""
         last, quiet = None, 0
         for _ in range(SETTLE_STEPS):
-            counts = self._ask_all(op="counts").values()
+            counts = self._request_all(op="counts").values()
             tx = sum(count["tx_vport_rdma_unicast_packets"] for count in counts)
             rx = sum(count["rx_vport_rdma_unicast_packets"] for count in counts)
             if tx == rx + _grown(self._counters().queue_drops, before.queue_drops):
@@ -215,10 +215,10 @@ class FlowRunner:
 
     def _collect(self, execution: "_Execution") -> RunResult:
         qpns, start_ns, before = execution.qpns, execution.start_ns, execution.before
-        reports = self._ask_all(op="report")
+        reports = self._request_all(op="report")
         after = self._counters()
-        self._capture.ask(op="report")
-        capture = _read_capture(self._capture.answer())
+        self._capture.send_request(op="report")
+        capture = _read_capture(self._capture.read_reply())
         sent = {(nic, entry["qpn"]): entry for nic, report in reports.items() for entry in report["requesters"]}
         received = {(nic, entry["qpn"]): entry for nic, report in reports.items() for entry in report["responders"]}
         flows = tuple(
@@ -284,7 +284,7 @@ def _flow_result(request: FlowRequest, sent: Mapping[str, Any], got: Mapping[str
 
 def _balance(nics: Iterable[NicCounters], queue_drops: int, switch_socket_drops: int) -> Integrity:
     nics = list(nics)
-    return Integrity(
+    return Integrity.of_counts(
         tx_packets=sum(nic.tx_packets for nic in nics),
         rx_packets=sum(nic.rx_packets for nic in nics),
         queue_drops=queue_drops,

@@ -33,7 +33,7 @@ CNP_INTERVAL_NS = 4_000_000
 ALPHA_TIMER_NS = 5_000_000
 INCREASE_TIMER_NS = 10_000_000
 BYTE_COUNTER_PERIODS = 36
-LARGEST_SPEED_UP = 4
+MAX_SPEED_UP = 4
 SETTLED_BPS = 1e-3
 
 
@@ -53,7 +53,7 @@ class DcqcnSettings(NamedTuple):
     @classmethod
     def for_line_rate(cls, line_rate_bps: int) -> "DcqcnSettings":
         """Return the settings of a NIC of this rate: 2 % of it additive, ten times that hyper, as adapters have it."""
-        pace_bps = min(line_rate_bps, LARGEST_SPEED_UP * REFERENCE_RATE_BPS)
+        pace_bps = min(line_rate_bps, MAX_SPEED_UP * REFERENCE_RATE_BPS)
         increase_timer_ns = INCREASE_TIMER_NS * REFERENCE_RATE_BPS // pace_bps
         return cls(
             cnp_interval_ns=CNP_INTERVAL_NS * REFERENCE_RATE_BPS // pace_bps,

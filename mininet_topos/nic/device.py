@@ -7,12 +7,12 @@ from typing import Any
 from mininet_topos.nic import roce
 from mininet_topos.nic.dcqcn import DcqcnSettings
 from mininet_topos.nic.pacer import Pacer
-from mininet_topos.nic.pause import PauseClock
+from mininet_topos.nic.pause import PfcState
+from mininet_topos.nic.port_counters import PortCounters
 from mininet_topos.nic.queue_pair import Answer
 from mininet_topos.nic.receiver import ReceiveQueue
 from mininet_topos.nic.sender import SendQueue
-from mininet_topos.nic.sockets import open_roce_socket, open_silent_listener, socket_drops
-from mininet_topos.nic.tally import Tally
+from mininet_topos.nic.sockets import bind_roce_port, open_roce_socket, socket_drops
 from mininet_topos.queues.pause_frame import pause_frame, read_pause_frame
 
 RECEIVE_BATCH = 64
@@ -35,9 +35,9 @@ class Nic:
         self._mac = bytes.fromhex(mac.replace(":", ""))
         self._ip = int.from_bytes(socket.inet_aton(ip), "big")
         self._catch_up_ns, self._dcqcn = catch_up_ns, dcqcn
-        self._listener = open_silent_listener(ip)
+        self._listener = bind_roce_port(ip)
         self._buffer = bytearray(16384)
-        self._tally, self._pauses = Tally(), PauseClock(line_rate_bps)
+        self._tally, self._pauses = PortCounters(), PfcState(line_rate_bps)
         self._line = Pacer(rate_bps=line_rate_bps, start_ns=0, catch_up_ns=catch_up_ns)
         self._hold_until_ns = 0
         self.running = False
@@ -75,7 +75,7 @@ class Nic:
         """Send from `start_ns` on (each queue pair from its own offset after that)."""
         for queue in self._in_turn:
             queue.pacer.delay(start_ns)
-            queue.look_ns = 0
+            queue.next_check_ns = 0
         self.running = True
 
     def pause_peer(self, priority: int, quanta: int) -> None:
@@ -112,8 +112,8 @@ class Nic:
             blocked_until_ns = max(self._line.next_ns, self._hold_until_ns)
             if blocked_until_ns > now_ns:
                 return min(wake_ns, blocked_until_ns)
-            due, look_ns = self._due(waiting, now_ns, unix_offset_ns)
-            wake_ns = min(wake_ns, look_ns)
+            due, next_check_ns = self._due(waiting, now_ns, unix_offset_ns)
+            wake_ns = min(wake_ns, next_check_ns)
             for queue in due:
                 if self._line.next_ns > now_ns or not self._send_next(queue, now_ns):
                     self._begin_with(queue)
@@ -156,18 +156,18 @@ class Nic:
     def _due(self, waiting: list[SendQueue], now_ns: int, unix_offset_ns: int) -> tuple[list[SendQueue], float]:
         """Return the queue pairs that may send now, and when to look at the others.
 
-        Each remembers that moment, `look_ns`, until something happens to it: most are not asked most of the time.
+        Each remembers that moment, `next_check_ns`, until something happens to it: most are not asked most of the time.
         """
         due, wake_ns = [], float("inf")
         for queue in waiting:
-            if queue.look_ns <= now_ns:
+            if queue.next_check_ns <= now_ns:
                 due_ns = queue.due_ns(now_ns, unix_offset_ns)
                 at_ns = float("inf") if due_ns is None else max(due_ns, self._pauses.until_ns[queue.priority])
                 if at_ns <= now_ns:
                     due.append(queue)
                     continue
-                queue.look_ns = min(at_ns, queue.wake_ns())
-            wake_ns = min(wake_ns, queue.look_ns)
+                queue.next_check_ns = min(at_ns, queue.wake_ns())
+            wake_ns = min(wake_ns, queue.next_check_ns)
         return due, wake_ns
 
     def _begin_with(self, queue: SendQueue) -> None:
@@ -206,7 +206,7 @@ class Nic:
             if quanta is not None:
                 self._pauses.on_pause(quanta, now_ns)
                 for queue in self._in_turn:
-                    queue.look_ns = 0
+                    queue.next_check_ns = 0
             return
         packet = roce.parse(self._buffer, length)
         counts = self._tally.counts
@@ -227,7 +227,7 @@ class Nic:
         if queue is None:
             counts["rx_unknown_qp_packets"] += 1
             return
-        queue.look_ns = 0
+        queue.next_check_ns = 0
         if packet.opcode == roce.CNP:
             counts["rp_cnp_handled" if queue.on_cnp(now_ns) else "rp_cnp_ignored"] += 1
         elif packet.syndrome & roce.NAK_KIND_MASK == roce.NAK_SEQUENCE_ERROR:

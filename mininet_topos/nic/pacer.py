@@ -7,7 +7,7 @@ senders together can burst at most `catch_up_ns` of line rate and a frame each i
 of the queue for that (`catch_up_time_ns`).
 """
 
-LONGEST_CATCH_UP_NS = 50_000_000
+MAX_CATCH_UP_NS = 50_000_000
 
 
 class Pacer:
@@ -48,4 +48,4 @@ class Pacer:
 
 def catch_up_time_ns(queue_bytes: int, fastest_bps: int) -> int:
     """Return how long a pause senders may make up for: a quarter of the queue at the fastest link's rate."""
-    return min(LONGEST_CATCH_UP_NS, queue_bytes * 8 * 10**9 // (4 * fastest_bps))
+    return min(MAX_CATCH_UP_NS, queue_bytes * 8 * 10**9 // (4 * fastest_bps))

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from mininet_topos.queues.pause_frame import PRIORITIES, quanta_ns
 
 
-class PauseClock:
+class PfcState:
     """Which priorities of one port are paused, and for how long they were.
 
     `until_ns[priority]` is when the last pause ends or ended; `frames` and `transitions` count what was heard and how

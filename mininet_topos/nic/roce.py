@@ -66,7 +66,7 @@ NAK_KIND_MASK = 0x60
 ETHERNET_BYTES, IP_BYTES, UDP_BYTES, BTH_BYTES, ICRC_BYTES = 14, 20, 8, 12, 4
 BTH_AT = ETHERNET_BYTES + IP_BYTES + UDP_BYTES
 EXTENSION_AT = BTH_AT + BTH_BYTES
-LEAST_FRAME_BYTES = EXTENSION_AT + ICRC_BYTES
+MIN_FRAME_BYTES = EXTENSION_AT + ICRC_BYTES
 CNP_RESERVED_BYTES = 16
 RETH = struct.Struct(">QII")
 AETH = struct.Struct(">I")
@@ -160,7 +160,7 @@ class FrameWriter:
 
 def parse(frame: bytearray | memoryview, length: int) -> Packet | None:
     """Read a frame of `length` bytes; None where it is no whole RoCEv2 packet over plain IPv4."""
-    if length < LEAST_FRAME_BYTES:
+    if length < MIN_FRAME_BYTES:
         return None
     (
         ethertype, version, traffic_class, ip_bytes, _, _, _, protocol, _, source, destination,

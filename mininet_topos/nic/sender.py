@@ -38,7 +38,7 @@ class SendQueue:
         self.admission = _admission(description.get("admission"))
         self.first_tx_ns: int | None = None
         self.cnps = self.tx_bytes = 0
-        self.look_ns: float = 0
+        self.next_check_ns: float = 0
         self._plan_bps = self._paced_bps = float(rate_bps)
         self._patience_ns = description["timeout_ns"] / (2 * description["ack_every"])
         self._turn_ns = (0.0, float("inf"))
@@ -101,7 +101,7 @@ class SendQueue:
 
     def modify(self, change: dict[str, Any], now_ns: int) -> None:
         """Change source port, rate or admission window while packets are under way; the PSN goes on."""
-        self.look_ns = 0
+        self.next_check_ns = 0
         if "udp_source_port" in change:
             self._writer.move(change["udp_source_port"])
         if "rate_bps" in change:

@@ -10,7 +10,7 @@ from mininet_topos.nic.dcqcn import DcqcnSettings
 from mininet_topos.nic.pacer import catch_up_time_ns
 from mininet_topos.switches import shaping
 
-LEAST_ACK_TIMEOUT_NS = 100_000_000
+MIN_ACK_TIMEOUT_NS = 100_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,4 +71,4 @@ class NicSettings:
         """Return the defaults with a timeout as long as four full queues of the slowest link take to drain."""
         slowest = min([nic.capacity_bps for nic in fabric.nics] + [cable.capacity_bps for cable in fabric.cables])
         drain_ns = shaping.QUEUE_BYTES * 8 * 10**9 // slowest
-        return NicSettings(ack_timeout_ns=max(LEAST_ACK_TIMEOUT_NS, 4 * drain_ns))
+        return NicSettings(ack_timeout_ns=max(MIN_ACK_TIMEOUT_NS, 4 * drain_ns))

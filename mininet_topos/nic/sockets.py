@@ -49,7 +49,7 @@ def open_roce_socket(device: str) -> socket.socket:
     return sock
 
 
-def open_silent_listener(ip: str) -> socket.socket:
+def bind_roce_port(ip: str) -> socket.socket:
     """Hold UDP port 4791 so that the kernel sends no ICMP port unreachable, and let a filter drop all that comes."""
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     attach_filter(sock, NOTHING)

@@ -26,7 +26,7 @@ from mininet_topos.queues.settings import PRIORITIES, QueueSettings
 QUEUE_WORDS = (
     "enqueued_bytes", "dequeued_bytes", "written_off_bytes", "sent_packets", "marked_packets", "dropped_packets",
     "dropped_bytes", "max_depth_bytes", "received_packets", "received_bytes", "arrived_bytes", "departed_bytes",
-    "arrived_written_off_bytes", "max_inside_bytes", "headroom_drops", "enqueued_packets",
+    "arrived_written_off_bytes", "max_ingress_bytes", "headroom_drops", "enqueued_packets",
 )  # fmt: skip
 """`struct queue` of queue_model.c. Signed here, so that differences are."""
 NONE = UNBOUNDED = 0xFFFFFFFF
@@ -112,7 +112,7 @@ def limit_value(port: SwitchPort, priority: int, settings: QueueSettings) -> byt
     other is bounded by its own queue.
     """
     limits = settings.at(port.rate_bps)
-    paused = priority in settings.gated
+    paused = priority in settings.pausable
     marking = settings.ecn and priority not in settings.strict
     return struct.pack(
         "<6I",

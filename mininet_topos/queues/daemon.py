@@ -31,10 +31,10 @@ from controller.model.error import PrerequisiteError
 from mininet_topos.host.json_lines import LineReader, write_line
 from mininet_topos.queues.attach import QueueModelPrograms
 from mininet_topos.queues.description import LabPorts, from_wire
-from mininet_topos.queues.gate import FrameSender, Gates
 from mininet_topos.queues.pause_frame import ETH_MAC_CONTROL, pause_frame, read_pause_frame
 from mininet_topos.queues.settings import QueueSettings
 from mininet_topos.queues.switches import Switches
+from mininet_topos.queues.tx_pause import FrameSender, Gates
 from telemetry.counter_page import CounterPageWriter
 
 WINDOW_NS, LOOK_NS = 500_000_000, 20_000_000
@@ -52,7 +52,7 @@ class RootNamespace:
         self._interfaces = [port.interface for port in ports.ports]
         self._macs = [_mac(name) for name in self._interfaces]
         self._frames: dict[tuple[int, int, int], bytes] = {}
-        self._gates = Gates([(name, socket.if_nametoindex(name)) for name in self._interfaces], settings.gated)
+        self._gates = Gates([(name, socket.if_nametoindex(name)) for name in self._interfaces], settings.pausable)
         self._sender = FrameSender()
         self._requests = [struct.pack("16sH14x", name.encode(), 0) for name in self._interfaces]
         self._ioctl = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -73,7 +73,7 @@ class RootNamespace:
             frame = self._frames[slot, priority, number] = pause_frame(self._macs[slot], quanta)
         self._sender.send(self._interfaces[slot], frame)
 
-    def set_gate(self, slot: int, priority: int, closed: bool) -> None:
+    def set_paused(self, slot: int, priority: int, closed: bool) -> None:
         """Close or open the gate of a port's priority."""
         change = self._gates.close_gate if closed else self._gates.open_gate
         change(self._interfaces[slot], priority)
@@ -93,7 +93,7 @@ class RootNamespace:
                     found.append((slot, quanta))
         return found
 
-    def gate_refusals(self) -> int:
+    def pause_errors(self) -> int:
         """Return how many changes of gates the kernel has refused since the last call."""
         return self._gates.refusals()
 
@@ -134,13 +134,13 @@ class QueueDaemon:
             if reader.fd in ready:
                 for command in reader.read():
                     write_line(sys.stdout.buffer, self._obey(command))
-        self._switches.let_all_go_on(time.monotonic_ns())
+        self._switches.resume_all(time.monotonic_ns())
 
     def _work(self) -> int:
         """Do what is due; return for how many nanoseconds nothing else will be."""
         now = time.monotonic_ns()
         for slot, quanta in self._kernel.received():
-            self._switches.take_pause(slot, quanta, now)
+            self._switches.on_pause_frame(slot, quanta, now)
         quiet_ns = self._switches.tick(now)
         self._ticks += 1
         self._longest_tick_ns = max(self._longest_tick_ns, now - self._last_tick_ns)
@@ -164,7 +164,7 @@ class QueueDaemon:
         if operation == "write":
             self._write(time.monotonic_ns())
         elif operation == "reset":
-            self._switches.forget_maxima()
+            self._switches.clear_maxima()
             self._longest_tick_ns = 0
         elif operation == "report":
             return {"ok": True, **self._report()}
@@ -179,9 +179,9 @@ class QueueDaemon:
             "cpu_ns": time.process_time_ns(),
             "written_off_bytes": self._switches.written_off_bytes,
             "depth_bytes": self._switches.depth_bytes(),
-            "inside_bytes": self._switches.inside_bytes(),
-            "max_inside_bytes": int(self._queues["max_inside_bytes"].max()),
-            "gate_refusals": self._kernel.gate_refusals(),
+            "ingress_bytes": self._switches.ingress_bytes(),
+            "max_ingress_bytes": int(self._queues["max_ingress_bytes"].max()),
+            "pause_errors": self._kernel.pause_errors(),
             "headroom_drops": int(self._queues["headroom_drops"].sum()),
         }
 

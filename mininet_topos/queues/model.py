@@ -8,7 +8,7 @@ from typing import Any
 from controller.model.error import PrerequisiteError
 from controller.model.fabric import PortRef
 from mininet_topos.host.child import Child
-from mininet_topos.host.priorities import prefer
+from mininet_topos.host.priorities import set_niceness
 from mininet_topos.queues.attach import QueueModelPrograms
 from mininet_topos.queues.description import LabPorts, NicEnd, SwitchPort, to_wire
 from mininet_topos.queues.settings import REFERENCE_RATE_BPS, QueueSettings
@@ -35,15 +35,15 @@ class QueueModel:
         `child` runs `DAEMON_COMMAND`; started early, it comes up while the links are made.
         """
         page_path = directory / PAGE_FILE
-        prefer(child.pid)
-        child.ask(op="configure", page=str(page_path), **to_wire(lab_ports(net), settings))
-        child.answer()
+        set_niceness(child.pid)
+        child.send_request(op="configure", page=str(page_path), **to_wire(lab_ports(net), settings))
+        child.read_reply()
         return cls(child, page_path, {str(port): name for port, name in net.interface_of.items()})
 
     def counters(self) -> CounterSnapshot:
         """Return all counters of this moment, by port ("leaf1:3") and priority."""
-        self._child.ask(op="write")
-        self._child.answer()
+        self._child.send_request(op="write")
+        self._child.read_reply()
         return self._page.read()
 
     def latest(self) -> CounterSnapshot:
@@ -52,13 +52,13 @@ class QueueModel:
 
     def reset_maxima(self) -> None:
         """Begin anew with the largest depths, as before a run."""
-        self._child.ask(op="reset")
-        self._child.answer()
+        self._child.send_request(op="reset")
+        self._child.read_reply()
 
     def report(self) -> Mapping[str, Any]:
         """Return how the daemon itself has fared: ticks, longest tick, processor time, bytes written off."""
-        self._child.ask(op="report")
-        return self._child.answer()
+        self._child.send_request(op="report")
+        return self._child.read_reply()
 
     def egress_counters(self) -> Mapping[str, QueueCounters]:
         """Return packets sent and dropped and bytes waiting of every port, all priorities together, by interface."""

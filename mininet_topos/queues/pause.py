@@ -31,12 +31,12 @@ class Backpressure:
         self.pausing: npt.NDArray[np.bool_] = np.zeros(len(xoff_bytes), np.bool_)
         self._sent_ns: Longs = np.zeros(len(xoff_bytes), np.int64)
 
-    def signals(self, inside_bytes: Longs, now_ns: int) -> Signals:
+    def signals(self, ingress_bytes: Longs, now_ns: int) -> Signals:
         """Return what to send for these occupancies, and take it as sent."""
-        begin = (inside_bytes > self._xoff) & ~self.pausing
+        begin = (ingress_bytes > self._xoff) & ~self.pausing
         if not begin.any() and not self.pausing.any():
             return NO_SIGNALS
-        end = self.pausing & (inside_bytes < self._xon)
+        end = self.pausing & (ingress_bytes < self._xon)
         again = self.pausing & ~end & (now_ns - self._sent_ns >= self._refresh)
         self.pausing = (self.pausing | begin) & ~end
         self._sent_ns[begin | again] = now_ns

@@ -68,7 +68,7 @@ struct queue {
   u64 sent_packets, marked_packets, dropped_packets, dropped_bytes, max_depth_bytes;
   u64 received_packets, received_bytes;
   u64 arrived_bytes, departed_bytes, arrived_written_off_bytes; /* of what came in by this port: still inside */
-  u64 max_inside_bytes, headroom_drops, enqueued_packets;
+  u64 max_ingress_bytes, headroom_drops, enqueued_packets;
 };
 
 struct classes {
@@ -192,8 +192,8 @@ SECTION("tc/egress") int egress(struct __sk_buff *frame)
   add(queue->enqueued_packets, 1);
   if (arrival) {
     add(arrival->arrived_bytes, bytes);
-    if (inside > arrival->max_inside_bytes)
-      arrival->max_inside_bytes = inside;
+    if (inside > arrival->max_ingress_bytes)
+      arrival->max_ingress_bytes = inside;
   }
   frame->priority = CLASS_MAJOR + CLASS_MINOR + priority;
   set_hash(frame, TAG | tag | priority);

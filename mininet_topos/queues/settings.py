@@ -20,8 +20,8 @@ PRIORITIES = 8
 CNP_DSCP = 48
 DATA_PRIORITY, CNP_PRIORITY = 3, 6
 PRIORITY_OF_DSCP = {DATA_DSCP: DATA_PRIORITY, CNP_DSCP: CNP_PRIORITY}
-LARGEST_FRAME_BYTES = 9_014
-GATED_FRAME_BYTES = 4_300
+MAX_FRAME_BYTES = 9_014
+PAUSABLE_FRAME_BYTES = 4_300
 """What a gate's bucket holds: one full frame, which is what slips through when a pause begins."""
 
 
@@ -94,7 +94,7 @@ class QueueSettings:
         return tuple(sorted({0, *self.priority_of_dscp.values()}))
 
     @property
-    def gated(self) -> tuple[int, ...]:
+    def pausable(self) -> tuple[int, ...]:
         """Return the priorities that can be paused, in order."""
         return tuple(sorted(self.lossless & set(self.used))) if self.pfc else ()
 

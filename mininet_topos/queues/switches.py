@@ -12,8 +12,8 @@ import numpy.typing as npt
 from mininet_topos.queues.description import LabPorts
 from mininet_topos.queues.pause import NO_SIGNALS, Backpressure, Longs, ReceivedPauses
 from mininet_topos.queues.pause_frame import MAX_QUANTA, quanta_ns
-from mininet_topos.queues.residue import Residue
 from mininet_topos.queues.settings import PRIORITIES, QueueSettings
+from mininet_topos.queues.stale_bytes import StaleBytes
 from telemetry.counter_page import PORT_FIELDS, QUEUE_FIELDS, Counters
 
 MAX_QUIET_NS = 10**9
@@ -26,7 +26,7 @@ class Kernel(Protocol):
     def send_pause(self, slot: int, quanta: Mapping[int, int]) -> None:
         """Send a frame with these quanta by priority out of a port."""
 
-    def set_gate(self, slot: int, priority: int, closed: bool) -> None:
+    def set_paused(self, slot: int, priority: int, closed: bool) -> None:
         """Hold a priority of a port back, or let it go on."""
 
     def ports_down(self) -> npt.NDArray[np.bool_]:
@@ -39,7 +39,7 @@ class Switches:
     def __init__(self, ports: LabPorts, settings: QueueSettings, queues: Any, kernel: Kernel) -> None:
         """Take the table; nothing is paused at first."""
         self._queues, self._kernel = queues, kernel
-        self._gated, self._used = settings.gated, np.array(settings.used)
+        self._gated, self._used = settings.pausable, np.array(settings.used)
         # Each tick looks at these alone: a queue is two cache lines that other processors write.
         self._watched = [queues[:, priority] for priority in self._gated]
         self._rates = [port.rate_bps for port in ports.ports]
@@ -57,9 +57,9 @@ class Switches:
         self.frames_sent: Longs = np.zeros(shape, np.int64)
         self.frames_received: Longs = np.zeros(shape, np.int64)
         self.written_off_bytes = 0
-        self._residue = Residue(np.unique([port.switch for port in ports.ports], return_inverse=True)[1])
+        self._residue = StaleBytes(np.unique([port.switch for port in ports.ports], return_inverse=True)[1])
 
-    def take_pause(self, slot: int, quanta: Mapping[int, int], now_ns: int) -> None:
+    def on_pause_frame(self, slot: int, quanta: Mapping[int, int], now_ns: int) -> None:
         """Honour a frame that a port received."""
         for priority, number in quanta.items():
             self.frames_received[slot, priority] += 1
@@ -67,7 +67,7 @@ class Switches:
                 duration_ns = quanta_ns(number, self._rates[slot])
                 closes = self._received.take(slot * PRIORITIES + priority, duration_ns, now_ns)
                 if closes is not None:
-                    self._kernel.set_gate(slot, priority, closes)
+                    self._kernel.set_paused(slot, priority, closes)
 
     def tick(self, now_ns: int) -> int:
         """Send the pauses that are due, and open the gates whose time is over.
@@ -83,16 +83,16 @@ class Switches:
                 self._kernel.send_pause(slot, {priority: quanta})
                 self.frames_sent[slot, priority] += 1
         for place in self._received.expired(now_ns):
-            self._kernel.set_gate(place // PRIORITIES, place % PRIORITIES, False)
+            self._kernel.set_paused(place // PRIORITIES, place % PRIORITIES, False)
         if self._backpressure.pausing.any() or self._received.any_paused:
             return 0
         return int(((self._xoff - inside) * self._byte_ns).min(initial=MAX_QUIET_NS)) // 2
 
-    def let_all_go_on(self, now_ns: int) -> None:
+    def resume_all(self, now_ns: int) -> None:
         """Open every gate, and tell every neighbour that is paused to go on."""
         for place in np.nonzero(self._received.paused)[0]:
             self._received.take(int(place), 0, now_ns)
-            self._kernel.set_gate(int(place) // PRIORITIES, int(place) % PRIORITIES, False)
+            self._kernel.set_paused(int(place) // PRIORITIES, int(place) % PRIORITIES, False)
         for place in np.nonzero(self._backpressure.pausing)[0]:
             slot, priority = self._at(int(place))
             self._kernel.send_pause(slot, {priority: 0})
@@ -113,15 +113,15 @@ class Switches:
             self._queues["arrived_written_off_bytes"][:, used] += arrived
             self.written_off_bytes += int(lost.sum())
 
-    def forget_maxima(self) -> None:
+    def clear_maxima(self) -> None:
         """Begin anew with the largest depths."""
-        self._queues["max_depth_bytes"] = self._queues["max_inside_bytes"] = 0
+        self._queues["max_depth_bytes"] = self._queues["max_ingress_bytes"] = 0
 
     def depth_bytes(self) -> int:
         """Return the bytes in all egress queues together."""
         return int(np.maximum(_signed_depth(self._block()), 0).sum())
 
-    def inside_bytes(self) -> int:
+    def ingress_bytes(self) -> int:
         """Return the same bytes as the ingress ports count them."""
         return int(_inside(self._block()).sum())
 

@@ -16,14 +16,14 @@ from controller.model.error import InputError, PrerequisiteError
 from controller.model.fabric import Fabric, Nic, PortRef
 from mininet_topos.host.registry import LabEntry
 from mininet_topos.nic.pacer import catch_up_time_ns
-from mininet_topos.queues.classes import give_classes
+from mininet_topos.queues.classes import add_classes
 from mininet_topos.queues.settings import QueueSettings
 from mininet_topos.switches import shaping
 from mininet_topos.switches.mininet_nodes import LabHost, new_mininet
 from mininet_topos.switches.ovs import OpenVSwitch
 
 STATIC_ARP_ABOVE_HOSTS = 16
-LONGEST_INTERFACE_NAME = 15
+MAX_INTERFACE_NAME_LENGTH = 15
 LAB_TOOLS = ("mnexec", "nsenter", "ip", "tc", "ss", "ethtool")
 OFFLOADS = "tx off rx off sg off tso off gso off gro off"
 
@@ -122,12 +122,12 @@ class FabricNet:
     def _egress(self, interface: str, rate_bps: int) -> shaping.Egress:
         """Return a shaped link; where switches mark and pause it bursts no more than it must, for they would too."""
         fastest_bps = max(nic.capacity_bps for nic in self.fabric.nics)
-        make_up_ns = catch_up_time_ns(shaping.QUEUE_BYTES, fastest_bps) if self._queues is None else 0
-        return shaping.Egress(interface=interface, rate_bps=rate_bps, make_up_ns=make_up_ns)
+        catch_up_ns = catch_up_time_ns(shaping.QUEUE_BYTES, fastest_bps) if self._queues is None else 0
+        return shaping.Egress(interface=interface, rate_bps=rate_bps, catch_up_ns=catch_up_ns)
 
     def _interface(self, port: PortRef) -> str:
         name = f"{self.bridge_of[port.switch]}p{port.number}"
-        if len(name) > LONGEST_INTERFACE_NAME:
+        if len(name) > MAX_INTERFACE_NAME_LENGTH:
             raise InputError(f"port {port}: the lab has no interface name for a port number this high")
         return name
 
@@ -171,7 +171,7 @@ class FabricNet:
         if self._queues is None:
             shaping.shape_switch_ports(egresses)
         else:
-            give_classes([(egress.interface, egress.rate_bps) for egress in egresses], self._queues)
+            add_classes([(egress.interface, egress.rate_bps) for egress in egresses], self._queues)
 
     def _configure_hosts(self) -> None:
         """Hand every host its script; they run side by side while the bridges are made."""

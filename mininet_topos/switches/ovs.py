@@ -18,9 +18,9 @@ from pathlib import Path
 
 from controller.model.error import PrerequisiteError
 from mininet_topos.host.locks import try_lock
-from mininet_topos.host.priorities import prefer
+from mininet_topos.host.priorities import set_niceness
 from mininet_topos.host.registry import SYSTEM_DATAPATH_NOTE, LabEntry
-from mininet_topos.host.sysctl import BOOK_DIRECTORY, LAB_SETTINGS, hold_settings
+from mininet_topos.host.sysctl import LAB_SETTINGS, MACHINE_STATE_DIRECTORY, hold_settings
 from mininet_topos.switches.unixctl import Unixctl
 
 SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
@@ -86,7 +86,7 @@ class OpenVSwitch:
         self.pid = int(self._await_file("ovs-vswitchd.pid").read_text())
         _, most_files = resource.prlimit(self.pid, resource.RLIMIT_NOFILE)
         resource.prlimit(self.pid, resource.RLIMIT_NOFILE, (most_files, most_files))
-        prefer(self.pid)
+        set_niceness(self.pid)
         self._control = Unixctl(self._await_file(f"ovs-vswitchd.{self.pid}.ctl"))
 
     def stop(self) -> None:
@@ -148,7 +148,7 @@ class OpenVSwitch:
         return Datapath.USERSPACE
 
     def _take_system_lock(self) -> bool:
-        self._system_lock = try_lock(BOOK_DIRECTORY / "system-datapath.lock")
+        self._system_lock = try_lock(MACHINE_STATE_DIRECTORY / "system-datapath.lock")
         if self._system_lock is None:
             return False
         (self._entry.directory / SYSTEM_DATAPATH_NOTE).touch()

@@ -7,7 +7,7 @@ rest of its batch without counting it. Dropping the oldest loses exactly one cou
 
 A link has no clock of its own here: when this machine stands still (a virtual one does, for tens of milliseconds), so
 do all links, and one that is full by design would carry the backlog to the end of the run. So the bucket of an `Egress`
-holds what the link would have sent in `make_up_ns`, as long as the NICs make up for as well: the time is not lost. Over
+holds what the link would have sent in `catch_up_ns`, as long as the NICs make up for as well: the time is not lost. Over
 any longer time the rate is what it is.
 The richer model, with priorities, ECN and pauses, is in `queues`.
 """
@@ -39,7 +39,7 @@ class Egress:
 
     interface: str
     rate_bps: int
-    make_up_ns: int = 0
+    catch_up_ns: int = 0
 
     @property
     def switch_commands(self) -> tuple[str, ...]:
@@ -53,7 +53,7 @@ class Egress:
         return (self._bucket(QUEUE_BYTES),)
 
     def _bucket(self, limit_bytes: int) -> str:
-        burst = max(MTU_BYTES + 1000, int(self.rate_bps * max(BURST_TIME_S, self.make_up_ns / 1e9) / 8))
+        burst = max(MTU_BYTES + 1000, int(self.rate_bps * max(BURST_TIME_S, self.catch_up_ns / 1e9) / 8))
         shape = f"tbf rate {self.rate_bps}bit burst {burst} limit {limit_bytes + burst}"
         return f"qdisc replace dev {self.interface} root handle 1: {shape}"
 

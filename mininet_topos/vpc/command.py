@@ -17,7 +17,7 @@ from controller.config.network_file import load_network
 from controller.model.error import InputError, PrerequisiteError
 from dataplane.config.network import NetworkConfig
 from dataplane.verify.report import Report
-from mininet_topos.host.inside import entrance_of, write_nodes
+from mininet_topos.host.node_access import command_prefix_of, write_nodes
 from mininet_topos.vpc.description import MACHINES, NODES, VTEP_KINDS, network
 from mininet_topos.vpc.reach import Row
 from mininet_topos.vpc.served import ServedLab
@@ -154,7 +154,7 @@ def _invite(lab: ServedLab, console: Console) -> None:
 
 def _run_in(lab: ServedLab, node: str, command: list[str], quiet: bool) -> None:
     """Run a command in a node, where the terminal sees it; with JSON its output goes to standard error."""
-    entrance, environment = entrance_of(lab.lab.entry, lab.lab.net.host(node).pid, node)
+    entrance, environment = command_prefix_of(lab.lab.entry, lab.lab.net.host(node).pid, node)
     try:
         done = subprocess.run([*entrance, *command], env=environment, stdout=sys.stderr if quiet else None, check=False)
     except OSError as error:

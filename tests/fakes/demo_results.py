@@ -8,14 +8,14 @@ from fractions import Fraction
 from controller.model.fabric import Cable, Fabric, Nic, PortRef, Role, Switch
 from mininet_topos.demo.results.maxmin import max_min_shares, utilisation
 from mininet_topos.demo.results.values import (
+    DemoFlow,
     DemoResult,
+    DemoRun,
     FabricSketch,
-    FlowResult,
     Integrity,
     LinkResult,
     Prediction,
     QueuePairResult,
-    RunResult,
 )
 from mininet_topos.demo.workloads import Workload, build_workloads
 
@@ -76,7 +76,7 @@ def demo_result(fabric: Fabric | None = None, seeds: tuple[int, ...] = (1, 2, 3)
     )
 
 
-def run(fabric: Fabric, workload: Workload, mode: str) -> RunResult:
+def run(fabric: Fabric, workload: Workload, mode: str) -> DemoRun:
     draw = random.Random(f"{workload.name}/{mode}")
     spines = len(next(iter(fabric.up_choices[leaf] for leaf in fabric.leaves)))
     pairs = 4 if mode == "e-ecmp" else 1
@@ -97,7 +97,7 @@ def run(fabric: Fabric, workload: Workload, mode: str) -> RunResult:
         ]
         duration = max(pair.duration_ns for pair in mine)
         flows.append(
-            FlowResult(
+            DemoFlow(
                 src_rank=flow.src_rank,
                 dst_rank=flow.dst_rank,
                 src_nic=flow.src_nic,
@@ -123,7 +123,7 @@ def run(fabric: Fabric, workload: Workload, mode: str) -> RunResult:
         "solve_ns": 1_200_000,
         "install_ns": 3_400_000,
     }
-    return RunResult(
+    return DemoRun(
         workload=workload.name,
         kind=workload.kind,
         seed=workload.seed,
@@ -195,7 +195,7 @@ def _pair(workload, index, flow, k, paths, shares: list[Fraction], pairs: int) -
     )
 
 
-def find(result: DemoResult, workload: str, mode: str) -> RunResult:
+def find(result: DemoResult, workload: str, mode: str) -> DemoRun:
     """Return a run that must be there."""
     found = result.run(workload, mode)
     assert found is not None

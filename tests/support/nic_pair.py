@@ -23,7 +23,7 @@ from mininet_topos.nic.dcqcn import DcqcnSettings
 LINE_BPS = 20_000_000
 MACS = ("02:00:00:00:00:01", "02:00:00:00:00:02")
 IPS = ("10.0.0.1", "10.0.0.2")
-PATIENCE_S = 30.0
+TIMEOUT_S = 30.0
 Rule = Callable[[bytearray], bool]
 
 
@@ -46,7 +46,7 @@ class Wire(threading.Thread):
                 if frame[12:14] == b"\x88\x08" or (frame[12:14] == b"\x08\x00" and frame[36:38] == b"\x12\xb7"):
                     self._carry(self._sockets.index(ready), frame)
 
-    def say(self, to: int, frame: bytes) -> None:
+    def inject(self, to: int, frame: bytes) -> None:
         """Put a frame of the wire's own on one end."""
         self._sockets[to].send(frame)
 
@@ -82,15 +82,15 @@ class NicPair:
         self.wire.start()
         settings = DcqcnSettings.for_line_rate(line_bps)
         for side in (0, 1):
-            self.ask(
+            self.call(
                 side, op="configure", nic=f"n{side}", device="eth0", mac=MACS[side], ip=IPS[side],
                 catch_up_ns=4_000_000, line_rate_bps=line_bps, dcqcn=settings._asdict() if dcqcn else None,
                 snapshot_path=str(self.snapshots[side]), snapshot_period_ns=20_000_000,
             )  # fmt: skip
 
-    def ask(self, side: int, **request: Any) -> dict[str, Any]:
-        self.children[side].ask(**request)
-        return self.children[side].answer()
+    def call(self, side: int, **request: Any) -> dict[str, Any]:
+        self.children[side].send_request(**request)
+        return self.children[side].read_reply()
 
     def start(self, *flows: dict[str, Any], source: int = 0) -> None:
         """Open a queue pair per flow (numbered from 0) and send; a flow overrides what is said here."""
@@ -107,12 +107,12 @@ class NicPair:
                 **common, "qpn": 0x200 + number, "peer_qpn": 0x100 + number, "peer_ip": IPS[source],
                 "peer_mac": MACS[source], "udp_source_port": 0xD000 + number,
             })  # fmt: skip
-        self.ask(source, op="open", requesters=requesters, responders=[])
-        self.ask(1 - source, op="open", requesters=[], responders=responders)
-        self.ask(source, op="run", start_ns=time.monotonic_ns())
+        self.call(source, op="open", requesters=requesters, responders=[])
+        self.call(1 - source, op="open", requesters=[], responders=responders)
+        self.call(source, op="run", start_ns=time.monotonic_ns())
 
     def report(self, side: int) -> dict[str, Any]:
-        return self.ask(side, op="report")
+        return self.call(side, op="report")
 
     def finish(self, source: int = 0) -> None:
         """Wait until everything is acknowledged."""
@@ -130,7 +130,7 @@ class NicPair:
 
 def wait_for(condition: Callable[[], object]) -> None:
     """Wait until something holds; fail after a long time."""
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + TIMEOUT_S
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"
         time.sleep(0.01)

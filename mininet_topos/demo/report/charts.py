@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from mininet_topos.demo.report.markup import Markup, tag
-from mininet_topos.demo.results.values import MODE_TITLES, DemoResult, FlowResult, RunResult, is_switch_link
+from mininet_topos.demo.results.values import MODE_TITLES, DemoFlow, DemoResult, DemoRun, is_switch_link
 
 FLOW_WIDTH, FLOW_HEIGHT = 380.0, 120.0
 BAR_HEIGHT, ROW_GAP, GROUP_GAP = 15.0, 3.0, 12.0
@@ -11,7 +11,7 @@ LABEL_WIDTH, FIGURE_WIDTH, GROUPED_WIDTH = 112.0, 88.0, 560.0
 LABELLED_FLOWS = 16
 
 
-def flow_bars(run: RunResult) -> Markup:
+def flow_bars(run: DemoRun) -> Markup:
     """Draw each flow's goodput as a share of what its NICs allow; above the flows that fit, who sends to whom."""
     left, top, bottom = 38.0, 8.0, 18.0
     height = FLOW_HEIGHT - top - bottom
@@ -38,7 +38,7 @@ def flow_bars(run: RunResult) -> Markup:
     return _svg(said, FLOW_WIDTH, FLOW_HEIGHT, grid, bars, labels)
 
 
-def _flow_bar(flow: FlowResult, x: float, slot: float, top: float, height: float, mode: str) -> Markup:
+def _flow_bar(flow: DemoFlow, x: float, slot: float, top: float, height: float, mode: str) -> Markup:
     share = min(1.0, flow.share_of_demand)
     gap = slot * 0.16
     said = f"{flow.src_nic} to {flow.dst_nic}: {flow.goodput_bps / 1e6:.2f} Mbit/s, {flow.share_of_demand:.1%}"
@@ -53,11 +53,11 @@ def _flow_bar(flow: FlowResult, x: float, slot: float, top: float, height: float
     )
 
 
-def _ends(flow: FlowResult) -> str:
+def _ends(flow: DemoFlow) -> str:
     return f"{flow.src_nic.partition('-')[0]}→{flow.dst_nic.partition('-')[0]}"
 
 
-def grouped_bars(result: DemoResult, said: str, figure: Callable[[RunResult], float], unit: str) -> Markup:
+def grouped_bars(result: DemoResult, said: str, figure: Callable[[DemoRun], float], unit: str) -> Markup:
     """Draw one horizontal bar per run, grouped by workload; an invalid run is hatched out and says so."""
     most = max((figure(run) for run in result.runs), default=0.0) or 1.0
     width = GROUPED_WIDTH - LABEL_WIDTH - FIGURE_WIDTH
@@ -76,7 +76,7 @@ def grouped_bars(result: DemoResult, said: str, figure: Callable[[RunResult], fl
     return _svg(said, GROUPED_WIDTH, y - GROUP_GAP + 4, drawn)
 
 
-def _figure_bar(run: RunResult, y: float, width: float, text: str) -> list[Markup]:
+def _figure_bar(run: DemoRun, y: float, width: float, text: str) -> list[Markup]:
     title = tag("title", f"{run.workload}, {MODE_TITLES[run.mode]}: {text}")
     return [
         tag(
@@ -115,7 +115,7 @@ def link_heat(result: DemoResult) -> Markup:
 
 
 def _heat_row(
-    run: RunResult, links: Sequence[str], place: Callable[[int], float], y: float, slot: float, row: float
+    run: DemoRun, links: Sequence[str], place: Callable[[int], float], y: float, slot: float, row: float
 ) -> list[Markup]:
     found = {link.id: link for link in run.links if is_switch_link(link.id)}
     cells = []

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from statistics import geometric_mean
 
 from mininet_topos.demo.results.summary import congested, ratio
-from mininet_topos.demo.results.values import DemoResult, RunResult
+from mininet_topos.demo.results.values import DemoResult, DemoRun
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +55,7 @@ def _bystanders(result: DemoResult) -> list[Tile]:
     return found
 
 
-def _worst(planned: list[RunResult]) -> Tile:
+def _worst(planned: list[DemoRun]) -> Tile:
     alone = [run for run in planned if run.kind == "permutation"]
     share = min(run.worst.share_of_demand for run in alone or planned)
     whose = "of line rate: the worst flow of all planned permutations"
@@ -64,18 +64,18 @@ def _worst(planned: list[RunResult]) -> Tile:
     )
 
 
-def _lost(planned: list[RunResult]) -> Tile:
+def _lost(planned: list[DemoRun]) -> Tile:
     lost = sum(run.lost_packets for run in planned)
     return Tile(figure=f"{lost}", text="packets lost in planned runs", tone="bad" if lost else "good")
 
 
-def _paths(planned: list[RunResult]) -> Tile:
+def _paths(planned: list[DemoRun]) -> Tile:
     exact, flows = sum(run.exact_flows for run in planned), sum(len(run.flows) for run in planned)
     text = "planned flows counted on exactly their links, packet by packet"
     return Tile(figure=f"{exact}/{flows}", text=text, tone="good" if exact == flows else "bad")
 
 
-def _valid(runs: tuple[RunResult, ...]) -> Tile:
+def _valid(runs: tuple[DemoRun, ...]) -> Tile:
     valid = sum(run.valid for run in runs)
     text = "runs valid: NIC tx = NIC rx + counted drops"
     return Tile(figure=f"{valid}/{len(runs)}", text=text, tone="" if valid == len(runs) else "bad")

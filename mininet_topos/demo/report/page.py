@@ -13,12 +13,11 @@ from mininet_topos.demo.results.summary import (
     LEGEND,
     congested,
     ratio,
-    run_integrity,
     scale_note,
     summary_lines,
     title_of,
 )
-from mininet_topos.demo.results.values import MODE_TITLES, DemoResult, RunResult
+from mininet_topos.demo.results.values import MODE_TITLES, DemoResult, DemoRun
 
 
 def style_sheet() -> str:
@@ -91,7 +90,7 @@ def _workloads(result: DemoResult) -> Markup:
     return join(parts)
 
 
-def _run_card(result: DemoResult, run: RunResult) -> Markup:
+def _run_card(result: DemoResult, run: DemoRun) -> Markup:
     mode = MODE_TITLES[run.mode]
     links = {link.id: link for link in run.links}
     heading = tag("h3", tag("i", "", class_=f"key {run.mode}"), mode)
@@ -99,7 +98,7 @@ def _run_card(result: DemoResult, run: RunResult) -> Markup:
     return tag("article", heading, drawing, flow_bars(run), _figures(result, run), _integrity(run), class_="card")
 
 
-def _figures(result: DemoResult, run: RunResult) -> Markup:
+def _figures(result: DemoResult, run: DemoRun) -> Markup:
     against = ratio(result, run.workload, run.mode, "ecmp")
     compared = "not compared: the run is invalid" if not run.valid else f"{against:.2f}×" if against else "-"
     path_kind = "planned" if run.mode == "planned" else "traced"
@@ -118,8 +117,8 @@ def _figures(result: DemoResult, run: RunResult) -> Markup:
     return tag("dl", [join(tag("dt", name), tag("dd", text)) for name, text in rows])
 
 
-def _integrity(run: RunResult) -> Markup:
-    text = run_integrity(run) + (" (second attempt)" if run.attempts > 1 else "")
+def _integrity(run: DemoRun) -> Markup:
+    text = str(run.integrity) + (" (second attempt)" if run.attempts > 1 else "")
     return tag("p", text, class_="integrity" if run.valid else "integrity invalid-text")
 
 

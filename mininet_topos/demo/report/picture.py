@@ -5,7 +5,7 @@ from mininet_topos.demo.report.fabric_drawing import LEGEND, WIDTH, draw_fabric
 from mininet_topos.demo.report.markup import Markup, tag
 from mininet_topos.demo.report.page import style_sheet
 from mininet_topos.demo.results.summary import rate_text, ratio
-from mininet_topos.demo.results.values import MODE_TITLES, DemoResult, RunResult
+from mininet_topos.demo.results.values import MODE_TITLES, DemoResult, DemoRun
 
 COLUMN, TOP, SIDE = WIDTH + 24.0, 84.0, 24.0
 
@@ -44,7 +44,7 @@ def typical_workload(result: DemoResult) -> str:
     return ranked[(len(ranked) - 1) // 2][1] if ranked else result.workloads[0]
 
 
-def _column(result: DemoResult, run: RunResult, x: float) -> Markup:
+def _column(result: DemoResult, run: DemoRun, x: float) -> Markup:
     against = ratio(result, run.workload, run.mode, "ecmp")
     compared = f", {against:.2f}× ECMP" if against and run.mode != "ecmp" else ""
     figures = f"{run.sum_goodput_bps / 1e6:.0f} Mbit/s in all{compared}; worst flow {run.worst.share_of_demand:.0%}"

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from mininet_topos.demo.report.markup import Markup, tag
 from mininet_topos.demo.results.summary import ratio
-from mininet_topos.demo.results.values import MODE_TITLES, DemoResult, RunResult
+from mininet_topos.demo.results.values import MODE_TITLES, DemoResult, DemoRun
 
 RUN_HEADINGS = (
     "workload",
@@ -44,7 +44,7 @@ def runs_table(result: DemoResult) -> Markup:
     return tag("table", _head(RUN_HEADINGS), tag("tbody", rows))
 
 
-def _run_cells(result: DemoResult, run: RunResult) -> Iterable[str]:
+def _run_cells(result: DemoResult, run: DemoRun) -> Iterable[str]:
     against = ratio(result, run.workload, run.mode, "ecmp")
     yield run.workload
     yield MODE_TITLES[run.mode]

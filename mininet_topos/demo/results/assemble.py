@@ -1,19 +1,18 @@
 """One run's result from what the lab counted and what was expected: pure bookkeeping."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from controller.model.fabric import Fabric
 from mininet_topos.demo.queue_pairs import QueuePair, capacities, demands
 from mininet_topos.demo.results.values import (
     Congestion,
-    FlowResult,
-    Integrity,
+    DemoFlow,
+    DemoRun,
     LinkResult,
     Prediction,
     QueuePairResult,
-    RunResult,
     is_switch_link,
 )
 from mininet_topos.demo.results.verdict import check_links, shortened
@@ -29,7 +28,7 @@ explains: the way there and back, a packet or two in line, and the machine's own
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlanAnswer:
+class PlanFigures:
     """What the controller said of a planned run."""
 
     certificate: Mapping[str, Any]
@@ -42,13 +41,13 @@ def assemble(
     mode: str,
     pairs: Sequence[QueuePair],
     found: flow_run.RunResult,
-    plan: PlanAnswer | None,
+    plan: PlanFigures | None,
     congestion: Congestion | None = None,
-) -> RunResult:
+) -> DemoRun:
     """Return the result of one run's first attempt; `congestion` where switches and NICs could slow senders."""
     measured = {flow.request.flow_id: flow for flow in found.flows}
     results = [_pair_result(fabric, pair, measured[pair.flow_id], found) for pair in pairs]
-    return RunResult(
+    return DemoRun(
         workload=workload.name,
         kind=workload.kind,
         seed=workload.seed,
@@ -94,7 +93,7 @@ def _flows(
     workload: Workload,
     pairs: Sequence[QueuePair],
     results: Sequence[QueuePairResult],
-) -> tuple[FlowResult, ...]:
+) -> tuple[DemoFlow, ...]:
     of_flow: dict[int, list[QueuePairResult]] = {}
     for pair, result in zip(pairs, results, strict=True):
         of_flow.setdefault(pair.flow, []).append(result)
@@ -104,7 +103,7 @@ def _flows(
         duration = max(pair.duration_ns for pair in mine)
         payload = sum(pair.payload_bytes for pair in mine)
         found.append(
-            FlowResult(
+            DemoFlow(
                 src_rank=flow.src_rank,
                 dst_rank=flow.dst_rank,
                 src_nic=flow.src_nic,
@@ -172,7 +171,7 @@ class _Tally:
         self.measured_bps += packets * frame_bytes * 8e9 / result.duration_ns
 
 
-def _prediction(fabric: Fabric, workload: Workload, pairs: Sequence[QueuePair], plan: PlanAnswer | None) -> Prediction:
+def _prediction(fabric: Fabric, workload: Workload, pairs: Sequence[QueuePair], plan: PlanFigures | None) -> Prediction:
     """Predict by the fluid model: a flow takes as long as the slowest of its queue pairs."""
     nanoseconds: dict[int, float] = {}
     for pair in pairs:
@@ -206,30 +205,20 @@ def integrity_of(
     capacity_bps: Mapping[str, int],
     *,
     paced: bool = True,
-) -> Integrity:
-    """Return the run's books with a line for everything that forbids comparing it.
+) -> flow_run.Integrity:
+    """Return the lab's balance of the run, with the problems that only the demo can see added.
 
-    Only `paced` queue pairs can be late: what marks and pauses slow down has no time to keep.
+    Only `paced` queue pairs can be late: where marks and pauses set the rate, no completion time is expected.
     """
-    books = found.integrity
     unfinished = sum(flow.completed_ns is None for flow in found.flows)
     late = paced and sum(result.finished and is_late(result, capacity_bps) for result in results)
-    problems = (
-        (books.unaccounted, "packets are missing that no queue counted as dropped (this machine was overloaded)"),
-        (books.switch_socket_drops, "packets were lost in Open vSwitch's sockets (this machine was overloaded)"),
-        (books.nic_socket_drops, "packets were lost in the NICs' sockets (this machine was overloaded)"),
-        (books.foreign_packets, "packets reached a NIC that they were not for"),
-        (books.icrc_errors, "packets arrived damaged"),
+    counts = (
         (found.capture.ring_drops, "packets passed the capture uncounted (this machine was overloaded)"),
         (unfinished, "queue pairs did not finish in time"),
         (late, "queue pairs fell behind a pace that their links have room for (this machine was overloaded)"),
     )
-    return Integrity(
-        tx_packets=books.tx_packets,
-        rx_packets=books.rx_packets,
-        dropped_packets=books.queue_drops,
-        problems=shortened([f"{count} {text}" for count, text in problems if count]),
-    )
+    problems = (*found.integrity.problems, *flow_run.problem_lines(counts))
+    return replace(found.integrity, problems=shortened(problems))
 
 
 def is_late(result: QueuePairResult, capacity_bps: Mapping[str, int]) -> bool:

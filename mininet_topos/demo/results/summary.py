@@ -4,7 +4,8 @@ import math
 from collections.abc import Callable, Sequence
 from statistics import geometric_mean, median
 
-from mininet_topos.demo.results.values import MODE_TITLES, DemoResult, RunResult
+from mininet_topos.demo.results.values import MODE_TITLES, DemoResult
+from mininet_topos.measure.flow_run import balance_text
 
 AS_GOOD = 1.03
 """Below this ratio the demo says that the other mode does just as well."""
@@ -145,13 +146,13 @@ def _path_lines(result: DemoResult) -> list[str]:
 def _integrity_lines(result: DemoResult) -> list[str]:
     invalid = [run for run in result.runs if not run.valid]
     repeated = [run for run in result.runs if run.attempts > 1]
-    books = [run.integrity for run in result.runs]
-    totals = integrity_text(
-        sum(book.tx_packets for book in books),
-        sum(book.rx_packets for book in books),
-        sum(book.dropped_packets for book in books),
+    balances = [run.integrity for run in result.runs]
+    totals = balance_text(
+        sum(balance.tx_packets for balance in balances),
+        sum(balance.rx_packets for balance in balances),
+        sum(balance.dropped_packets for balance in balances),
     )
-    found = [f"integrity: {len(books) - len(invalid)}/{len(books)} runs valid; {totals}"]
+    found = [f"integrity: {len(balances) - len(invalid)}/{len(balances)} runs valid; {totals}"]
     for run in invalid:
         why = "; ".join(run.integrity.problems)
         found.append(f"INVALID, not compared: {run.workload}, {MODE_TITLES[run.mode]}: {why}")
@@ -159,18 +160,6 @@ def _integrity_lines(result: DemoResult) -> list[str]:
         names = ", ".join(f"{run.workload} {MODE_TITLES[run.mode]}" for run in repeated)
         found.append(f"repeated once because the first attempt was invalid: {names}")
     return found
-
-
-def integrity_text(tx_packets: int, rx_packets: int, dropped_packets: int) -> str:
-    """Return the books as one equation that holds or does not."""
-    sign = "=" if tx_packets == rx_packets + dropped_packets else "≠"
-    return f"NIC tx {tx_packets:,} {sign} NIC rx {rx_packets:,} + counted drops {dropped_packets:,}"
-
-
-def run_integrity(run: RunResult) -> str:
-    """Return the integrity line of one run."""
-    text = integrity_text(run.integrity.tx_packets, run.integrity.rx_packets, run.integrity.dropped_packets)
-    return f"{text}: {'valid' if run.valid else 'INVALID: ' + '; '.join(run.integrity.problems)}"
 
 
 def scale_note(rate_bps: int) -> str:

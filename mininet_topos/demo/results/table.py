@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mininet_topos.demo.results.summary import CONGESTION_LEGEND, LEGEND, ratio, scale_note, summary_lines, title_of
-from mininet_topos.demo.results.values import MODE_TITLES, Congestion, DemoResult, FlowResult, RunResult
+from mininet_topos.demo.results.values import MODE_TITLES, Congestion, DemoFlow, DemoResult, DemoRun
 
 WIDTH = 100
 
@@ -22,15 +22,15 @@ class Column(NamedTuple):
     """A column: its heading, what it shows of a run, and whether a narrow terminal goes without it."""
 
     heading: str
-    cell: Callable[[DemoResult, RunResult], str]
+    cell: Callable[[DemoResult, DemoRun], str]
     wide_only: bool = False
 
 
-def _per_cent(result: DemoResult, run: RunResult) -> str:
+def _per_cent(result: DemoResult, run: DemoRun) -> str:
     return f"{100 * run.worst.share_of_demand:.1f}"
 
 
-def _time(result: DemoResult, run: RunResult) -> str:
+def _time(result: DemoResult, run: DemoRun) -> str:
     return f"{_seconds(run.predicted.completion_ns)}/{_seconds(run.completion_ns)}"
 
 
@@ -38,24 +38,24 @@ def _seconds(ns: int) -> str:
     return f"{ns / 1e9:.2f}" if ns < 9.995e9 else f"{ns / 1e9:.1f}"
 
 
-def _link(result: DemoResult, run: RunResult) -> str:
+def _link(result: DemoResult, run: DemoRun) -> str:
     return f"{run.predicted.max_link_utilisation:.2f}/{run.max_measured_utilisation:.2f}"
 
 
-def _compared(result: DemoResult, run: RunResult) -> str:
+def _compared(result: DemoResult, run: DemoRun) -> str:
     against = ratio(result, run.workload, run.mode, "ecmp")
     return "INVALID" if not run.valid else f"{against:.2f}x" if against is not None else "-"
 
 
-def _certified(key: str, digits: int, scale: float = 1.0) -> Callable[[DemoResult, RunResult], str]:
+def _certified(key: str, digits: int, scale: float = 1.0) -> Callable[[DemoResult, DemoRun], str]:
     return lambda _, run: f"{float((run.certificate or {}).get(key, 0)) * scale:.{digits}f}"
 
 
-def _of_bystander(figure: Callable[[FlowResult], str]) -> Callable[[DemoResult, RunResult], str]:
+def _of_bystander(figure: Callable[[DemoFlow], str]) -> Callable[[DemoResult, DemoRun], str]:
     return lambda _, run: "-" if run.bystander is None else figure(run.bystander)
 
 
-def _congestion(figure: Callable[[Congestion], str]) -> Callable[[DemoResult, RunResult], str]:
+def _congestion(figure: Callable[[Congestion], str]) -> Callable[[DemoResult, DemoRun], str]:
     return lambda _, run: "-" if run.congestion is None else figure(run.congestion)
 
 
@@ -159,7 +159,7 @@ def _table(title: str, names: tuple[str, ...], columns: list[Column]) -> Table:
     return table
 
 
-def _short(run: RunResult) -> str:
+def _short(run: DemoRun) -> str:
     return f"{run.kind} {run.seed}"
 
 

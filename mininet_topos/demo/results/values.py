@@ -7,6 +7,8 @@ its name or meaning; new fields do not change it.
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from mininet_topos.measure.flow_run import Integrity
+
 SCHEMA = "heddle.demo/1"
 
 MODES = ("ecmp", "e-ecmp", "planned")
@@ -41,7 +43,7 @@ class QueuePairResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FlowResult:
+class DemoFlow:
     """One flow, done when the last of its queue pairs is.
 
     Goodput is payload bits over the run's common start to its last acknowledgement; `demand_bps` is what its NICs allow
@@ -103,21 +105,6 @@ class Prediction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Integrity:
-    """The emulator's own books for one run: every packet sent was received, or dropped where it was counted."""
-
-    tx_packets: int
-    rx_packets: int
-    dropped_packets: int
-    problems: tuple[str, ...] = ()
-
-    @property
-    def valid(self) -> bool:
-        """Say whether the run may be compared."""
-        return not self.problems
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CongestionSeries:
     """What the switches' counters said while a run lasted: one value for each interval that ends at a moment.
 
@@ -158,7 +145,7 @@ class Congestion:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunResult:
+class DemoRun:
     """One workload under one mode; `attempts` is 2 where overload of this machine made it run again."""
 
     workload: str
@@ -166,7 +153,7 @@ class RunResult:
     seed: int
     mode: str
     attempts: int
-    flows: tuple[FlowResult, ...]
+    flows: tuple[DemoFlow, ...]
     links: tuple[LinkResult, ...]
     predicted: Prediction
     integrity: Integrity
@@ -185,12 +172,12 @@ class RunResult:
         return sum(flow.goodput_bps for flow in self.flows)
 
     @property
-    def worst(self) -> FlowResult:
+    def worst(self) -> DemoFlow:
         """Return the flow with the least goodput for what its NICs allow."""
         return min(self.flows, key=lambda flow: flow.share_of_demand)
 
     @property
-    def bystander(self) -> FlowResult | None:
+    def bystander(self) -> DemoFlow | None:
         """Return the flow beside an incast, None where there is none."""
         return None if self.congestion is None else self.flows[self.congestion.bystander]
 
@@ -253,7 +240,7 @@ class DemoResult:
     parameters: dict[str, Any]
     machine: dict[str, Any]
     fabric: FabricSketch
-    runs: tuple[RunResult, ...]
+    runs: tuple[DemoRun, ...]
     notes: tuple[str, ...] = ()
     rates_given_up: tuple[GivenUpRate, ...] = ()
     schema: str = field(default=SCHEMA)
@@ -263,7 +250,7 @@ class DemoResult:
         """Return the workloads' names in the order they first appear."""
         return tuple(dict.fromkeys(run.workload for run in self.runs))
 
-    def run(self, workload: str, mode: str) -> RunResult | None:
+    def run(self, workload: str, mode: str) -> DemoRun | None:
         """Return the run of a workload under a mode, None where there was none."""
         return next((run for run in self.runs if (run.workload, run.mode) == (workload, mode)), None)
 

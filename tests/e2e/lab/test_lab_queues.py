@@ -129,10 +129,10 @@ def test_seven_to_one_loses_nothing_with_pauses_and_every_frame_of_them_is_sound
         page = CounterPageReader(lab.queues.page_path)
         assert page.read().names == lab.queues.counters().names
     sent = sum(host["tx"] for host in seen.values())
-    assert (totals["dropped_packets"], totals["depth_bytes"], report["inside_bytes"]) == (0, 0, 0)
+    assert (totals["dropped_packets"], totals["depth_bytes"], report["ingress_bytes"]) == (0, 0, 0)
     assert seen["h1-n0"]["rx"] == sent > 0.8 * 2.0 * LINE_BPS / (8 * 4154)
     assert totals["paused_ns"] > 10**9
-    assert report["gate_refusals"] == 0
+    assert report["pause_errors"] == 0
     at_hosts = sum(host["pauses"] + host["resumes"] for host in seen.values())
     assert totals["pfc_tx_frames"] == totals["pfc_rx_frames"] + at_hosts
     assert len(frames) == totals["pfc_rx_frames"]
@@ -215,7 +215,7 @@ def test_a_pulled_cable_leaves_no_bytes_behind_in_the_counters():
         pull.join()
         report = lab.queues.report()
     assert report["written_off_bytes"] > 0
-    assert (report["depth_bytes"], report["inside_bytes"]) == (0, 0)
+    assert (report["depth_bytes"], report["ingress_bytes"]) == (0, 0)
 
 
 def test_a_daemon_that_died_is_told_in_one_line_and_the_lab_still_clears_itself():

@@ -85,7 +85,7 @@ def test_a_nic_without_dcqcn_neither_sends_nor_heeds_cnps(tmp_path):
         writer = roce.FrameWriter(
             roce.Route(SWITCH, bytes.fromhex("020000000001"), 0x0A000002, 0x0A000001, 0xD000, 0x100, 0)
         )
-        pair.wire.say(0, bytes(writer.congestion_notification()))
+        pair.wire.inject(0, bytes(writer.congestion_notification()))
         pair.finish()
         sender, receiver = pair.report(0), pair.report(1)
     finally:
@@ -101,10 +101,10 @@ def test_a_pause_stops_data_until_xon(pair):
 
     def keep_paused() -> None:
         while not hold.wait(0.2):
-            pair.wire.say(0, pause_frame(SWITCH, {3: 0xFFFF}))
+            pair.wire.inject(0, pause_frame(SWITCH, {3: 0xFFFF}))
 
     refresher = threading.Thread(target=keep_paused, daemon=True)
-    pair.wire.say(0, pause_frame(SWITCH, {3: 0xFFFF}))
+    pair.wire.inject(0, pause_frame(SWITCH, {3: 0xFFFF}))
     refresher.start()
     wait_for(lambda: pair.report(0)["rx_prio3_pause"] >= 1)
     stopped = pair.report(0)["tx_data_packets"]
@@ -112,7 +112,7 @@ def test_a_pause_stops_data_until_xon(pair):
     still = pair.report(0)["tx_data_packets"]
     hold.set()
     refresher.join()
-    pair.wire.say(0, pause_frame(SWITCH, {3: 0}))
+    pair.wire.inject(0, pause_frame(SWITCH, {3: 0}))
     pair.finish()
     after = pair.report(0)
     assert still == stopped
@@ -123,7 +123,7 @@ def test_a_pause_stops_data_until_xon(pair):
 
 
 def test_a_pause_ends_by_itself_after_its_quanta(pair):
-    pair.wire.say(0, pause_frame(SWITCH, {3: 5000}))
+    pair.wire.inject(0, pause_frame(SWITCH, {3: 5000}))
     wait_for(lambda: pair.report(0)["rx_prio3_pause"] == 1)
     pair.start({"size_bytes": 20_000})
     pair.finish()
@@ -131,7 +131,7 @@ def test_a_pause_ends_by_itself_after_its_quanta(pair):
 
 
 def test_a_pause_of_another_priority_changes_nothing(pair):
-    pair.wire.say(0, pause_frame(SWITCH, {2: 0xFFFF, 4: 0xFFFF}))
+    pair.wire.inject(0, pause_frame(SWITCH, {2: 0xFFFF, 4: 0xFFFF}))
     wait_for(lambda: pair.report(0)["rx_prio4_pause"] == 1)
     pair.start({"size_bytes": 100_000})
     wait_for(lambda: pair.report(0)["requesters"][0]["completed_ns"])
@@ -139,13 +139,13 @@ def test_a_pause_of_another_priority_changes_nothing(pair):
 
 
 def test_cnps_go_on_while_acknowledgements_are_paused(pair):
-    pair.wire.say(1, pause_frame(SWITCH, {3: 0xFFFF}))
+    pair.wire.inject(1, pause_frame(SWITCH, {3: 0xFFFF}))
     wait_for(lambda: pair.report(1)["rx_prio3_pause"] == 1)
     pair.wire.rule = mark
     pair.start({"size_bytes": 300_000})
     wait_for(lambda: len(pair.wire.of(1, roce.CNP)) >= 3)
     held = len(pair.wire.of(1, roce.RC_ACKNOWLEDGE))
-    pair.wire.say(1, pause_frame(SWITCH, {3: 0}))
+    pair.wire.inject(1, pause_frame(SWITCH, {3: 0}))
     pair.finish()
     assert held == 0
     assert len(pair.wire.of(1, roce.RC_ACKNOWLEDGE)) > 0
@@ -156,7 +156,7 @@ def test_a_port_that_changes_under_way_loses_and_reorders_nothing(pair):
     pair.start({"size_bytes": 1_500_000})
     for number, port in enumerate((0xC111, 0xC222, 0xC333), start=1):
         wait_for(partial(has_sent, pair, 80 * number))
-        pair.ask(0, op="modify", qpn=0x100, udp_source_port=port)
+        pair.call(0, op="modify", qpn=0x100, udp_source_port=port)
     pair.finish()
     frames = pair.wire.of(0, *DATA)
     ports = [int.from_bytes(frame[34:36], "big") for frame in frames]
@@ -171,7 +171,7 @@ def test_a_port_that_changes_under_way_loses_and_reorders_nothing(pair):
 def test_a_responders_port_changes_for_its_next_answer(pair):
     pair.start({"size_bytes": 800_000})
     wait_for(lambda: len(pair.wire.of(1, roce.RC_ACKNOWLEDGE)) > 4)
-    pair.ask(1, op="modify", qpn=0x200, udp_source_port=0xE001)
+    pair.call(1, op="modify", qpn=0x200, udp_source_port=0xE001)
     pair.finish()
     ports = [int.from_bytes(frame[34:36], "big") for frame in pair.wire.of(1, roce.RC_ACKNOWLEDGE)]
     assert list(dict.fromkeys(ports)) == [0xD000, 0xE001]
@@ -248,8 +248,8 @@ def test_the_counters_in_the_file_grow_for_ever_while_those_of_a_run_begin_anew(
     pair.finish()
     wait_for(lambda: pair.snapshot(0)["counters"]["tx_data_packets"] == 25)
     first = pair.snapshot(0)
-    pair.ask(0, op="reset")
-    pair.ask(1, op="reset")
+    pair.call(0, op="reset")
+    pair.call(1, op="reset")
     pair.start({"size_bytes": 100_000})
     pair.finish()
     wait_for(lambda: pair.snapshot(0)["counters"]["tx_data_packets"] == 50)
@@ -264,16 +264,16 @@ def test_the_counters_in_the_file_grow_for_ever_while_those_of_a_run_begin_anew(
 
 
 def test_a_pause_can_be_sent_by_the_nic_itself(pair):
-    pair.ask(0, op="pause", priority=3, quanta=7)
+    pair.call(0, op="pause", priority=3, quanta=7)
     wait_for(lambda: pair.report(1)["rx_prio3_pause"] == 1)
     assert pair.report(0)["tx_prio3_pause"] == 1
     assert pair.report(1)["rx_prio3_pause_duration"] <= 7 * 512 * 10**6 // LINE_BPS
 
 
 def test_an_unknown_queue_pair_cannot_be_changed(pair):
-    pair.children[0].ask(op="modify", qpn=5, rate_bps=1)
+    pair.children[0].send_request(op="modify", qpn=5, rate_bps=1)
     with pytest.raises(Exception, match="no queue pair 5 is open"):
-        pair.children[0].answer()
+        pair.children[0].read_reply()
 
 
 def test_whatever_happens_at_once_everything_arrives_in_order_exactly_once(pair):
@@ -284,7 +284,7 @@ def test_whatever_happens_at_once_everything_arrives_in_order_exactly_once(pair)
         if chance.random() < 0.2:
             mark(frame)
         if chance.random() < 0.02:
-            pair.wire.say(0 if frame[5] == 1 else 1, bytes(frame))  # once more
+            pair.wire.inject(0 if frame[5] == 1 else 1, bytes(frame))  # once more
         return chance.random() > 0.02
 
     pair.wire.rule = mistreat
@@ -292,8 +292,8 @@ def test_whatever_happens_at_once_everything_arrives_in_order_exactly_once(pair)
     pair.start(flow, {**flow, "operation": "send"}, {**flow, "rate_bps": 3_000_000})
     for step in range(12):
         wait_for(partial(has_sent, pair, 40 * step))
-        pair.wire.say(step % 2, pause_frame(SWITCH, {3: chance.choice((0, 300, 2000))}))
-        pair.ask(0, op="modify", qpn=0x100 + step % 3, udp_source_port=0xC800 + step, rate_bps=2_000_000 * (1 + step))
+        pair.wire.inject(step % 2, pause_frame(SWITCH, {3: chance.choice((0, 300, 2000))}))
+        pair.call(0, op="modify", qpn=0x100 + step % 3, udp_source_port=0xC800 + step, rate_bps=2_000_000 * (1 + step))
     pair.finish()
     sender, receiver = pair.report(0), pair.report(1)
     assert [queue["delivered_bytes"] for queue in receiver["responders"]] == [700_000] * 3

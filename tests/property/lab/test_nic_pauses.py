@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mininet_topos.nic.pause import PauseClock
+from mininet_topos.nic.pause import PfcState
 
 LINE_BPS = 20_000_000
 QUANTUM_NS = 25_600
@@ -23,7 +23,7 @@ def intervals(frames):
 
 @given(gaps=heard, look=st.integers(0, 200_000_000))
 def test_the_time_paused_is_that_of_the_intervals_asked_for(gaps, look):
-    clock, now, frames = PauseClock(LINE_BPS), 0, []
+    clock, now, frames = PfcState(LINE_BPS), 0, []
     for gap, quanta in gaps:
         now += gap
         frames.append((now, quanta))
@@ -37,7 +37,7 @@ def test_the_time_paused_is_that_of_the_intervals_asked_for(gaps, look):
 
 @given(gaps=heard)
 def test_a_transition_is_a_pause_that_begins_while_there_is_none(gaps):
-    clock, now, frames = PauseClock(LINE_BPS), 0, []
+    clock, now, frames = PfcState(LINE_BPS), 0, []
     for gap, quanta in gaps:
         now += gap + 1
         frames.append((now, quanta))
@@ -48,14 +48,14 @@ def test_a_transition_is_a_pause_that_begins_while_there_is_none(gaps):
 
 
 def test_a_quantum_is_512_bit_times_of_the_link():
-    clock = PauseClock(10_000_000)
+    clock = PfcState(10_000_000)
     clock.on_pause({0: 1}, 0)
     assert clock.until_ns[0] == 51_200
     assert clock.paused_ns(0, 10**9) == 51_200
 
 
 def test_xon_ends_a_pause_at_once():
-    clock = PauseClock(LINE_BPS)
+    clock = PfcState(LINE_BPS)
     clock.on_pause({3: 0xFFFF, 5: 7}, 100)
     clock.on_pause({3: 0}, 5_100)
     assert (clock.until_ns[3], clock.paused_ns(3, 10**12), clock.transitions[3]) == (5_100, 5_000, 1)

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from mininet_topos.demo.queue_pairs import hashed_pairs, with_shares
-from mininet_topos.demo.results.assemble import PlanAnswer, assemble
+from mininet_topos.demo.results.assemble import PlanFigures, assemble
 from mininet_topos.demo.results.values import Congestion, CongestionSeries
 from mininet_topos.demo.workloads import permutation
 from mininet_topos.measure import flow_run
@@ -45,7 +45,7 @@ def flow(pair, **changes):
     return replace(found, **changes)
 
 
-def lab_result(pairs=PAIRS, flows=None, **books):
+def lab_result(pairs=PAIRS, flows=None, **counts):
     data: dict[str, dict[flow_run.FiveTuple, int]] = {}
     for pair in pairs:
         for link in pair.links:
@@ -62,9 +62,9 @@ def lab_result(pairs=PAIRS, flows=None, **books):
     return flow_run.RunResult(
         flows=tuple(flows or (flow(pair) for pair in pairs)),
         nics={},
-        capture=flow_run.Capture(data=data, ring_drops=books.pop("ring_drops", 0)),
+        capture=flow_run.Capture(data=data, ring_drops=counts.pop("ring_drops", 0)),
         queue_drops={},
-        integrity=flow_run.Integrity(**{**balance, **books}),
+        integrity=flow_run.Integrity.of_counts(**{**balance, **counts}),
         duration_ns=SECOND,
         vswitchd_cpu_ns=0,
     )
@@ -110,7 +110,7 @@ def test_a_hashed_run_is_predicted_by_its_max_min_shares():
 
 
 def test_a_planned_run_is_predicted_by_its_certificate():
-    plan = PlanAnswer(certificate={"max_link_utilisation": 1.0}, predicted_completion_ns=5)
+    plan = PlanFigures(certificate={"max_link_utilisation": 1.0}, predicted_completion_ns=5)
     predicted = run(plan=plan).predicted
     assert (predicted.source, predicted.max_link_utilisation, predicted.completion_ns) == ("certificate", 1.0, 5)
 
@@ -136,7 +136,7 @@ def test_packets_dropped_by_a_queue_and_counted_leave_a_run_valid():
 
 
 @pytest.mark.parametrize(
-    ("books", "told"),
+    ("counts", "problem"),
     [
         ({"rx_packets": 99}, "1 packets are missing"),
         ({"switch_socket_drops": 3}, "3 packets were lost in Open vSwitch's sockets"),
@@ -146,10 +146,10 @@ def test_packets_dropped_by_a_queue_and_counted_leave_a_run_valid():
         ({"ring_drops": 1}, "1 packets passed the capture uncounted"),
     ],
 )
-def test_what_a_queue_did_not_count_makes_a_run_invalid(books, told):
-    found = run(lab_result(**books))
+def test_what_a_queue_did_not_count_makes_a_run_invalid(counts, problem):
+    found = run(lab_result(**counts))
     assert not found.valid
-    assert found.integrity.problems[0].startswith(told)
+    assert found.integrity.problems[0].startswith(problem)
 
 
 def test_a_queue_pair_that_did_not_finish_makes_a_run_invalid():

@@ -2,7 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from mininet_topos.demo.results.summary import integrity_text, rate_text, ratio, scale_note, summary_lines
+from mininet_topos.demo.results.summary import rate_text, ratio, scale_note, summary_lines
+from mininet_topos.measure.flow_run import balance_text
 from tests.fakes.demo_results import demo_result, find, with_invalid_run
 
 RESULT = demo_result()
@@ -45,7 +46,7 @@ def test_several_seeds_are_summed_up_by_geometric_mean_median_and_extremes():
     assert all(word in line for word in ("geometric mean", "median", " to "))
 
 
-def test_a_speed_up_below_one_is_told_as_it_is():
+def test_a_speed_up_below_one_is_reported_as_it_is():
     lines = summary_lines(slowed(RESULT, "planned", 2.0))
     assert any(line.startswith("permutation (3 seeds): planned against E-ECMP: 0.") for line in lines)
 
@@ -60,9 +61,9 @@ def test_a_run_that_was_repeated_is_named():
     assert lines[-1] == "repeated once because the first attempt was invalid: permutation seed 1 ECMP"
 
 
-def test_books_that_do_not_balance_do_not_read_as_an_equation():
-    assert integrity_text(10, 9, 1) == "NIC tx 10 = NIC rx 9 + counted drops 1"
-    assert "≠" in integrity_text(10, 9, 0)
+def test_counts_that_do_not_balance_do_not_read_as_an_equation():
+    assert balance_text(10, 9, 1) == "NIC tx 10 = NIC rx 9 + counted drops 1"
+    assert "≠" in balance_text(10, 9, 0)
 
 
 def test_the_scale_says_what_the_emulated_rate_stands_for():

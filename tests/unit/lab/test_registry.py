@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mininet_topos.host import marked, sysctl
+from mininet_topos.host import cleanup, sysctl
 from mininet_topos.host.registry import LabRegistration, clear_dead_labs, living_labs
 
 ROOT = Path(__file__).parents[3]
@@ -26,7 +26,7 @@ sys.stdin.read()
 @pytest.fixture(autouse=True)
 def run_directory(tmp_path, monkeypatch):
     monkeypatch.setenv("HEDDLE_RUN_DIR", str(tmp_path))
-    monkeypatch.setattr(sysctl, "BOOK_DIRECTORY", tmp_path / "book")
+    monkeypatch.setattr(sysctl, "MACHINE_STATE_DIRECTORY", tmp_path / "book")
     return tmp_path
 
 
@@ -110,13 +110,13 @@ def test_a_process_without_the_mark_is_left_alone():
 def test_a_mark_must_be_equal_and_not_merely_begin_so():
     begins = f"begins-{uuid.uuid4().hex}"
     child = sleeper(f"{begins}5")
-    assert marked.end_processes(f"HEDDLE_LAB={begins}") == 0
-    assert marked.end_processes(f"HEDDLE_LAB={begins}5") == 1
+    assert cleanup.end_processes(f"HEDDLE_LAB={begins}") == 0
+    assert cleanup.end_processes(f"HEDDLE_LAB={begins}5") == 1
     child.wait()
 
 
 def test_a_process_that_ignores_to_be_asked_is_killed(monkeypatch):
-    monkeypatch.setattr(marked, "TERM_WAIT_S", 0.05)
+    monkeypatch.setattr(cleanup, "TERM_WAIT_S", 0.05)
     stubborn = (
         "import signal,time\nfor n in (1, 15): signal.signal(n, signal.SIG_IGN)\nprint(flush=True); time.sleep(600)"
     )
@@ -125,7 +125,7 @@ def test_a_process_that_ignores_to_be_asked_is_killed(monkeypatch):
     child = subprocess.Popen([sys.executable, "-c", stubborn], env=environment, stdout=subprocess.PIPE)
     assert child.stdout is not None
     child.stdout.readline()
-    assert marked.end_processes(f"HEDDLE_LAB={mark}") == 1
+    assert cleanup.end_processes(f"HEDDLE_LAB={mark}") == 1
     child.communicate()
     assert not is_running(child.pid)
 
@@ -141,7 +141,7 @@ class TestSettings:
     def machine(self, tmp_path, monkeypatch):
         book = tmp_path / "book"
         monkeypatch.setattr(sysctl, "_value_path", lambda name: tmp_path / name)
-        monkeypatch.setattr(sysctl, "BOOK_DIRECTORY", book)
+        monkeypatch.setattr(sysctl, "MACHINE_STATE_DIRECTORY", book)
         (tmp_path / "size").write_text("100\n")
         self.value, self.book = tmp_path / "size", book / "settings.json"
 

@@ -19,7 +19,7 @@ def burst_bytes(command: str) -> int:
 @pytest.mark.parametrize("commands", ["switch_commands", "nic_commands"])
 def test_after_a_stall_a_link_sends_what_it_would_have_sent(commands):
     stall_ns = 30_000_000
-    bucket = getattr(Egress(interface="p1", rate_bps=LINE_BPS, make_up_ns=stall_ns), commands)[0]
+    bucket = getattr(Egress(interface="p1", rate_bps=LINE_BPS, catch_up_ns=stall_ns), commands)[0]
     assert burst_bytes(bucket) * 8 * 10**9 == LINE_BPS * stall_ns
 
 
@@ -31,5 +31,5 @@ def test_a_link_that_makes_up_for_nothing_still_takes_the_largest_frame_and_no_t
 
 def test_what_all_senders_make_up_for_at_once_fits_the_queue_before_a_link():
     stall_ns = catch_up_time_ns(QUEUE_BYTES, LINE_BPS)
-    bucket = Egress(interface="p1", rate_bps=LINE_BPS, make_up_ns=stall_ns).switch_commands[0]
+    bucket = Egress(interface="p1", rate_bps=LINE_BPS, catch_up_ns=stall_ns).switch_commands[0]
     assert burst_bytes(bucket) <= QUEUE_BYTES / 4

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from mininet_topos.queues.attach import QUEUE_WORDS
 from mininet_topos.queues.description import LabPorts, SwitchPort
 from mininet_topos.queues.pause import Backpressure, ReceivedPauses
-from mininet_topos.queues.residue import Residue
 from mininet_topos.queues.settings import QueueSettings
+from mininet_topos.queues.stale_bytes import StaleBytes
 from mininet_topos.queues.switches import Switches
 
 XOFF, XON, REFRESH = 100, 40, 1000
@@ -53,7 +53,7 @@ def test_paused_time_is_what_a_clock_that_ticks_every_nanosecond_would_count(fra
 
 
 def test_a_queue_whose_link_died_is_empty_and_so_is_what_came_in_for_it():
-    residue, zero = Residue(np.array([0, 0, 0])), np.zeros((3, 1), np.int64)
+    residue, zero = StaleBytes(np.array([0, 0, 0])), np.zeros((3, 1), np.int64)
     depth, inside = np.array([[700], [0], [0]]), np.array([[0], [700], [0]])
     residue.look(depth, inside)
     down = np.array([True, False, False])
@@ -66,7 +66,7 @@ def test_a_queue_whose_link_died_is_empty_and_so_is_what_came_in_for_it():
 
 
 def test_a_queue_that_stands_still_without_being_paused_is_empty_after_a_window():
-    residue, zero = Residue(np.array([0])), np.zeros((1, 2), np.int64)
+    residue, zero = StaleBytes(np.array([0])), np.zeros((1, 2), np.int64)
     depth, paused, up = np.array([[500, 500]]), np.array([[False, True]]), np.array([False])
     found = []
     for moved in (zero, zero, zero + 9):
@@ -77,7 +77,7 @@ def test_a_queue_that_stands_still_without_being_paused_is_empty_after_a_window(
 
 @given(st.data())
 def test_nothing_is_written_off_while_every_byte_is_accounted_for(data):
-    ports, residue = 4, Residue(np.array([0, 0, 1, 1]))
+    ports, residue = 4, StaleBytes(np.array([0, 0, 1, 1]))
     moved = np.zeros((ports, 1), np.int64)
     for _ in range(3):
         for _ in range(3):
@@ -97,7 +97,7 @@ class RecordingKernel:
     def send_pause(self, slot, quanta):
         self.frames.append((slot, dict(quanta)))
 
-    def set_gate(self, slot, priority, closed):
+    def set_paused(self, slot, priority, closed):
         self.gates.append((slot, priority, closed))
 
     def ports_down(self):
@@ -129,7 +129,7 @@ def test_a_congested_ingress_port_pauses_its_neighbour_and_lets_it_go_on():
 
 def test_a_pause_that_came_closes_the_gate_until_its_time_is_over():
     switches, _, kernel = two_ports(QueueSettings())
-    switches.take_pause(0, {3: 1000, 5: 1000}, 0)  # 25.6 ms; priority 5 has no gate
+    switches.on_pause_frame(0, {3: 1000, 5: 1000}, 0)  # 25.6 ms; priority 5 has no gate
     switches.tick(10_000_000)
     switches.tick(30_000_000)
     assert kernel.gates == [(0, 3, True), (0, 3, False)]
@@ -141,7 +141,7 @@ def test_a_pause_that_came_closes_the_gate_until_its_time_is_over():
 def test_without_pfc_nothing_is_sent_and_nothing_honoured():
     switches, queues, kernel = two_ports(QueueSettings(pfc=False))
     queues["arrived_bytes"][1, 3] = 10**6
-    switches.take_pause(0, {3: 1000}, 0)
+    switches.on_pause_frame(0, {3: 1000}, 0)
     switches.tick(1)
     assert (kernel.frames, kernel.gates) == ([], [])
 
@@ -159,9 +159,9 @@ def test_no_tick_is_left_out_that_could_be_the_one_that_pauses(inside):
 def test_when_the_lab_ends_every_gate_is_opened_and_every_neighbour_released():
     switches, queues, kernel = two_ports(QueueSettings())
     queues["arrived_bytes"][1, 3] = 50_000
-    switches.take_pause(0, {3: 1000}, 0)
+    switches.on_pause_frame(0, {3: 1000}, 0)
     switches.tick(1)
-    switches.let_all_go_on(2)
+    switches.resume_all(2)
     assert kernel.gates[-1] == (0, 3, False)
     assert kernel.frames[-1] == (1, {3: 0})
 

@@ -1,0 +1,45 @@
+"""The way into a running lab's nodes from another process: who they are is a file in the lab's directory."""
+
+import json
+from collections.abc import Mapping
+
+from controller.model.error import InputError, NotFoundError
+from mininet_topos.host.registry import LabEntry, entry_of, living_labs
+
+_FILE = "nodes.json"
+
+
+def write_nodes(entry: LabEntry, pids: Mapping[str, int]) -> None:
+    """Say by name which process holds each node's namespace."""
+    draft = entry.directory / f"{_FILE}.new"
+    draft.write_text(json.dumps(pids))
+    draft.replace(entry.directory / _FILE)
+
+
+def node_command_prefix(lab_id: str | None, node: str) -> tuple[list[str], dict[str, str]]:
+    """Return the words before a command that is to run in a node, and its environment.
+
+    Raises NotFoundError where there is no such lab, InputError where it has no such node or several labs are there.
+    """
+    labs = {each: entry_of(each) for each in living_labs()}
+    found = {each: entry for each, entry in labs.items() if (entry.directory / _FILE).exists()}
+    if lab_id is not None:
+        found = {each: entry for each, entry in found.items() if each == lab_id}
+    if not found:
+        raise NotFoundError(
+            f"no lab {lab_id} runs here" if lab_id else "no lab runs here; start one with `heddle lab vpc`"
+        )
+    if len(found) > 1:
+        raise InputError(f"several labs run here, name one by --lab: {', '.join(sorted(found))}")
+    (entry,) = found.values()
+    pids: dict[str, int] = json.loads((entry.directory / _FILE).read_text())
+    if node not in pids:
+        raise InputError(f"{node!r} is no node of lab {entry.id}; the nodes are {', '.join(pids)}")
+    return command_prefix_of(entry, pids[node], node)
+
+
+def command_prefix_of(entry: LabEntry, pid: int, node: str) -> tuple[list[str], dict[str, str]]:
+    """Return the way into a node; what runs there ends with the lab, and talks to the node's own Open vSwitch."""
+    switch = entry.directory / f"ovs-{node}"
+    mine = {f"OVS_{kind}DIR": str(switch) for kind in ("RUN", "DB", "LOG")} if switch.is_dir() else {}
+    return ["nsenter", f"--net=/proc/{pid}/ns/net", "--"], {**entry.environment, **mine}

@@ -1,0 +1,94 @@
+"""A memory-mapped receive ring on every interface of this namespace, read in batches as numpy arrays.
+
+Rows of a batch have this layout (packet(7), TPACKET_V2): frame header 32 bytes, of which the status is
+the first word; then a sockaddr_ll with the interface's index and whether the frame came in or went out; the frame from
+byte `MAC_AT` on.
+"""
+
+import mmap
+import socket
+import struct
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from mininet_topos.nic.roce import ROCE_PORT
+from mininet_topos.nic.sockets import ETH_P_ALL, SOL_PACKET, Instruction, attach_filter, socket_drops
+
+PACKET_RX_RING, PACKET_VERSION, TPACKET_V2 = 5, 10, 1
+ROW_BYTES = 128
+BLOCK_BYTES = 1 << 20
+MAC_AT = 66
+SCAN_ROWS = 256
+SNAP_BYTES = ROW_BYTES - MAC_AT - 2
+TP_STATUS_KERNEL, TP_STATUS_USER = 0, 1
+INTERFACE_AT, DIRECTION_AT = 36, 42
+PACKET_OUTGOING = 4
+_DIRECTION, _INTERFACE = 0xFFFFF004, 0xFFFFF008  # SKF_AD_OFF + SKF_AD_PKTTYPE, + SKF_AD_IFINDEX
+
+Rows = npt.NDArray[np.uint8]
+
+
+def roce_filter(outgoing_interfaces: list[int]) -> tuple[Instruction, ...]:
+    """Return a program that takes arriving RoCEv2 frames everywhere and departing ones on some interfaces."""
+    refuse, take = (0x06, 0, 0, 0), (0x06, 0, 0, SNAP_BYTES)
+    program: list[Instruction] = [
+        (0x28, 0, 0, 12), (0x15, 1, 0, 0x0800), refuse,
+        (0x30, 0, 0, 23), (0x15, 1, 0, 17), refuse,
+        (0xB1, 0, 0, 14), (0x48, 0, 0, 16), (0x15, 1, 0, ROCE_PORT), refuse,
+        (0x20, 0, 0, _DIRECTION), (0x15, 1, 0, PACKET_OUTGOING), take,
+        (0x20, 0, 0, _INTERFACE),
+    ]  # fmt: skip
+    for index in outgoing_interfaces:
+        program += [(0x15, 0, 1, index), take]
+    return (*program, refuse)
+
+
+class ReceiveRing:
+    """The ring; `take` hands out what has arrived and gives the room back."""
+
+    def __init__(self, program: tuple[Instruction, ...], frames: int) -> None:
+        """Map a ring of `frames` rows (rounded up to whole blocks) that sees what `program` takes."""
+        self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
+        attach_filter(self.socket, program)
+        self.socket.setsockopt(SOL_PACKET, PACKET_VERSION, TPACKET_V2)
+        blocks = -(-frames * ROW_BYTES // BLOCK_BYTES)
+        self._count = blocks * BLOCK_BYTES // ROW_BYTES
+        ring = struct.pack("=IIII", BLOCK_BYTES, blocks, ROW_BYTES, self._count)
+        self.socket.setsockopt(SOL_PACKET, PACKET_RX_RING, ring)
+        self._memory = mmap.mmap(self.socket.fileno(), blocks * BLOCK_BYTES)
+        self._rows: Rows = np.frombuffer(self._memory, np.uint8).reshape(self._count, ROW_BYTES)
+        self._status: npt.NDArray[Any] = self._rows.view("<u4")[:, 0]
+        self._head = 0
+
+    def take(self) -> Rows:
+        """Return a copy of the rows that are ready, in order of arrival."""
+        parts = []
+        while count := self._ready():
+            rows = slice(self._head, self._head + count)
+            parts.append(self._rows[rows].copy())
+            self._status[rows] = TP_STATUS_KERNEL
+            self._head = (self._head + count) % self._count
+        return np.concatenate(parts) if parts else np.empty((0, ROW_BYTES), np.uint8)
+
+    def drops(self) -> int:
+        """Return the frames that found the ring full since the last call."""
+        return socket_drops(self.socket)
+
+    def holds(self, rows: int) -> bool:
+        """Say whether at least so many rows, of no more than the ring has, are ready; looks at one row only."""
+        return bool(self._status[(self._head + rows - 1) % self._count] & TP_STATUS_USER)
+
+    def _ready(self) -> int:
+        """Return how many rows from the head on, up to the end of the ring, the kernel has handed over.
+
+        It looks no further than it must: every row's status is a cache line of its own, a whole ring's are megabytes.
+        """
+        found, room = 0, self._count - self._head
+        while found < room:
+            ready = self._status[self._head + found : self._head + min(found + SCAN_ROWS, room)] & TP_STATUS_USER
+            if not ready.all():
+                return found + int(np.argmin(ready))
+            found += len(ready)
+        return found

@@ -1,0 +1,36 @@
+import os
+
+import pytest
+
+from controller.model.error import PrerequisiteError
+from mininet_topos.demo.measurement_lock import measurement_lock
+
+
+def test_a_second_demo_is_refused_with_the_process_that_measures(tmp_path):
+    lock = tmp_path / "demo.lock"
+    with (
+        measurement_lock(lock, 0, print),
+        pytest.raises(PrerequisiteError, match=f"process {os.getpid()}"),
+        measurement_lock(lock, 0, print),
+    ):
+        pass
+
+
+def test_a_second_demo_that_may_wait_says_so_before_it_gives_up(tmp_path):
+    lock, said = tmp_path / "demo.lock", []
+    with (
+        measurement_lock(lock, 0, print),
+        pytest.raises(PrerequisiteError, match="another demo is measuring"),
+        measurement_lock(lock, 0.01, said.append),
+    ):
+        pass
+    assert len(said) == 1
+    assert "waiting for the turn" in said[0]
+
+
+def test_the_turn_is_free_again_when_its_holder_fails(tmp_path):
+    lock = tmp_path / "demo.lock"
+    with pytest.raises(ValueError, match="broken"), measurement_lock(lock, 0, print):
+        raise ValueError("broken")
+    with measurement_lock(lock, 0, print):
+        pass
