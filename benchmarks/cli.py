@@ -1,4 +1,4 @@
-"""`heddle bench` as a command; it is registered by the entry point `heddle.commands`."""
+"""The command `heddle bench`, registered by the entry point `heddle.commands`."""
 
 import importlib
 import json
@@ -9,7 +9,7 @@ from typing import Annotated, Any, TextIO
 
 import typer
 
-from benchmarks import NAMES
+from benchmarks import BENCHMARKS
 
 bench = typer.Typer(
     help="Measure: each benchmark prints a table and, with --json, one JSON object.",
@@ -26,22 +26,22 @@ def plan(
     growth_to: Annotated[
         int | None,
         typer.Option(
-            metavar="FLOWS", min=1000, help="How far growth is measured. [default: 1000000; 33000 if quick]",
+            metavar="FLOWS", min=1000, help="Largest number of flows of the growth. [default: 1000000; 33000 if quick]",
             show_default=False,
         ),
     ] = None,
     plot: Annotated[Path | None, typer.Option(metavar="FILE.png", help="Draw the growth into a PNG file.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="What fabrics, failures and demands are drawn from.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of fabrics, failures and demands.")] = 1,
 ) -> None:  # fmt: skip
     """Plan the same cases by Heddle, ECMP, E-ECMP, Hedera's two schedulers, a greedy and networkx.
 
-    Says how long each took, how full the fullest link is beside the proven bound, and how much memory it needed;
-    then what the whole `heddle plan` process takes, what a start costs, and how time grows with the flows.
-    The full run takes some minutes. Exit status: 0; 2 for bad input.
+    Prints the time of each, its maximum link utilisation beside the proven bound, and its memory; then the cost of a
+    whole `heddle plan` process, of a start, and the growth of time with the number of flows. The full run takes some
+    minutes. Exit status: 0; 2 for bad input.
     """
-    from benchmarks.plan import run
+    from benchmarks.planning.plan import run
 
-    _told(lambda out: run(out, quick=quick, growth_to=growth_to, plot=plot, seed=seed), as_json)
+    _report(lambda out: run(out, quick=quick, growth_to=growth_to, plot=plot, seed=seed), as_json)
 
 
 @bench.command()
@@ -49,25 +49,26 @@ def dataplane(
     as_json: Json = False,
     only: Annotated[
         list[str] | None,
-        typer.Option("--only", metavar="PART", help="Measure this part; may be given again. All when left out."),
+        typer.Option("--only", metavar="PART", help="Measure this part; repeatable. Default: all."),
     ] = None,
     load_seconds: Annotated[
-        float, typer.Option(metavar="SECONDS", min=1.0, help="How long the part load lasts for each kind of port.")
+        float, typer.Option(metavar="SECONDS", min=1.0, help="Duration of the part load, for each kind of port.")
     ] = 10.0,
 ) -> None:  # fmt: skip
     """Measure the packet engine and the gateway beside C, NumPy, scapy, DPDK, Open vSwitch and Linux; it needs root.
 
-    Parts: memory, wire-64, wire-1500, wire-4200, latency, load. HEDDLE_TESTPMD may name dpdk-testpmd where it is not
-    on the path. Exit status: 0; 2 for bad input.
+    Parts: memory, wire-64, wire-1500, wire-4200, latency, load. HEDDLE_TESTPMD names dpdk-testpmd if it is not
+    on PATH. Exit status: 0; 2 for bad input.
     """
-    from benchmarks.dataplane import PARTS, run
+    from benchmarks.gateway.dataplane import PARTS, run
 
     if unknown := sorted(set(only or ()) - set(PARTS)):
         raise typer.BadParameter(f"no part {unknown[0]!r}; there are {', '.join(PARTS)}", param_hint="--only")
-    _told(lambda out: run(out, only or (), load_seconds), as_json)
+    _report(lambda out: run(out, only or (), load_seconds), as_json)
 
 
-def _told(run: Callable[[TextIO], dict[str, Any]], as_json: bool) -> None:
+def _report(run: Callable[[TextIO], dict[str, Any]], as_json: bool) -> None:
+    """Run a benchmark; the table goes to standard output, or to standard error beside JSON."""
     found = run(sys.stderr if as_json else sys.stdout)
     if as_json:
         json.dump(found, sys.stdout, indent=1)
@@ -75,24 +76,24 @@ def _told(run: Callable[[TextIO], dict[str, Any]], as_json: bool) -> None:
 
 
 def _simple(name: str) -> Callable[[bool], None]:
-    """Return the command of a benchmark without options of its own."""
+    """Return the command of a benchmark that has no option but --json."""
 
     def command(as_json: Json = False) -> None:
         from controller.model.error import PrerequisiteError
 
         try:
-            run = importlib.import_module(f"benchmarks.{name}").run
+            run = importlib.import_module(BENCHMARKS[name].module).run
         except ModuleNotFoundError as missing:
             if missing.name is None or missing.name.split(".")[0] != "tests":
                 raise
             raise PrerequisiteError(
-                f"heddle bench {name} uses the tests' tools: run it in Heddle's source tree"
+                f"heddle bench {name} needs the package tests: run it in Heddle's source tree"
             ) from None
-        _told(run, as_json)
+        _report(run, as_json)
 
     return command
 
 
-for _name, _what in NAMES.items():
+for _name, _benchmark in BENCHMARKS.items():
     if _name not in ("dataplane", "plan"):
-        bench.command(name=_name, help=f"Measure {_what}.")(_simple(_name))
+        bench.command(name=_name, help=f"Measure {_benchmark.measures}.")(_simple(_name))

@@ -1,11 +1,8 @@
 """Settings of every test."""
 
 import pytest
-from hypothesis import HealthCheck, settings
 
-# No deadline: how long an example takes depends on who else uses the machine, and Numba compiles in the first one.
-settings.register_profile("heddle", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("heddle")
+from tests.support import hypothesis_profile  # noqa: F401 - loads the profile
 
 COMPILED = {
     "tests.fakes.gateway.elements": "elements",

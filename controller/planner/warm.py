@@ -15,7 +15,6 @@ from controller.model.fabric import Cable, Fabric, Nic, PortRef, Role, Switch
 from controller.model.health import Health
 from controller.model.job import Collective, CollectiveKind, FlowDemand, Incast, JobRequest, RankPair
 from controller.planner.clos import Live, topology_of
-from controller.planner.completion import completion_times
 from controller.planner.exact.shape import shape_of
 from controller.planner.ports.steering import port_table_of
 from controller.planner.search.grid import grid_of
@@ -49,10 +48,11 @@ def _cable(lower: str, lower_port: int, upper: str, upper_port: int) -> Cable:
 
 
 def prepare(fabric: Fabric) -> None:
-    """Make the arrays of a fabric, and load the kernels that every plan needs from the cache on disk."""
+    """Make the arrays of a fabric, and load the kernels that every plan on it needs from the cache on disk."""
     port_table_of(fabric, topology_of(fabric))
-    for small in (_two_pods(), _one_pod(_two_pods())):
-        solve(small, (_ring(small),), health=Health())
+    three_tiers = any(switch.role is Role.CORE for switch in fabric.switches)
+    small = _two_pods() if three_tiers else _one_pod(_two_pods())
+    solve(small, (_ring(small),), health=Health())
 
 
 def _ring(fabric: Fabric) -> JobRequest:
@@ -132,11 +132,6 @@ def _warm_session() -> None:
         session.add(replace(equal, job_id=job_id, collectives=(ring,)), free)
 
 
-def _warm_completion() -> None:
-    """Simulate completion times."""
-    completion_times(np.zeros((2, 1), dtype=np.int64), np.ones(1), np.ones(2))
-
-
 def _one_cable_down() -> Health:
     return Health(down_cables=frozenset((_two_pods().cables[1].id,)))
 
@@ -155,7 +150,6 @@ _PARTS: dict[str, Callable[[], None]] = {
     "drawn": _warm_drawn,
     "incast": _warm_incast,
     "session": _warm_session,
-    "completion": _warm_completion,
 }
 
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from controller.app import Application
 from controller.config.service import ServiceConfig
-from tests.unit.planner.cases import fabric_of
+from tests.support.planner_cases import fabric_of
 
 
 class ServedController:

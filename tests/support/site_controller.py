@@ -1,4 +1,4 @@
-"""A controller at a site with a pair of gateways, and its command line."""
+"""A controller at a site with a pair of gateways, and clients of it."""
 
 import json
 import subprocess
@@ -7,13 +7,13 @@ from typing import Any
 
 import yaml
 
-from benchmarks.pair.gateways import HEDDLE
-from benchmarks.pair.site import HOSTS, MANAGEMENT, Site
 from mininet_topos.vpc.gateways import write_yaml
+from tests.support.pair.gateways import HEDDLE
+from tests.support.pair.site import HOSTS, MANAGEMENT, Site
 
 PORT = 50051
 ADDRESS = f"{MANAGEMENT['controller']}:{PORT}"
-PATIENCE_S = 300
+TIMEOUT_S = 300
 FABRIC = {
     "version": 1,
     "name": "small",
@@ -22,7 +22,7 @@ FABRIC = {
 
 
 class SiteController:
-    """It can be killed and started again; what it was told is gone then."""
+    """A controller process; after `kill` and `start` it holds no network."""
 
     def __init__(self, site: Site, folder: Path) -> None:
         self._site, self._folder = site, folder
@@ -46,22 +46,22 @@ class SiteController:
         self._process.communicate()
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run a client of it; the status and what it printed are the caller's to judge."""
+        """Run a client command and return its status and output."""
         command = [*self._site.entrance("controller"), *HEDDLE, *arguments, "--server", ADDRESS, "--json"]
-        return subprocess.run(command, text=True, capture_output=True, timeout=PATIENCE_S, check=False)
+        return subprocess.run(command, text=True, capture_output=True, timeout=TIMEOUT_S, check=False)
 
     def heddle(self, *arguments: str) -> Any:
-        """Run a client of it that has to succeed; return its JSON."""
-        said = self.run(*arguments)
-        assert said.returncode == 0, said.stderr
-        return json.loads(said.stdout)
+        """Run a client command that must succeed and return its JSON."""
+        done = self.run(*arguments)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
 
     def apply(self, content: dict[str, Any]) -> Any:
-        """Apply a network file; answered once both gateways go by it."""
+        """Apply a network file; returns once both gateways have installed it."""
         path = self._folder / "applied.yaml"
         path.write_text(yaml.safe_dump(content))
         return self.heddle("vpc", "apply", str(path))
 
     def attached(self) -> set[str]:
-        """Return the gateways that have a session."""
+        """Return the names of the gateways that have a session."""
         return {one["hello"]["gateway_id"] for one in self.heddle("vpc", "gateways")["gateways"] if one["attached"]}

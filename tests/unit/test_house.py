@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PRODUCTION = ("controller", "mininet_topos", "telemetry", "dataplane", "kernels", "benchmarks")
+PRODUCTION = ("controller", "mininet_topos", "telemetry", "dataplane", "foundation", "kernels", "benchmarks")
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60
 EMPTY_NAMES = {"utils", "util", "common", "manager", "helper", "helpers", "misc"}
@@ -38,6 +38,37 @@ def test_no_function_is_longer_than_60_lines() -> None:
         for node in functions(path)
     }
     assert {name: size for name, size in sizes.items() if size > MAX_FUNCTION_LINES} == {}
+
+
+def imported_modules(path: Path) -> set[str]:
+    """Return the absolute names of the modules that a file imports, in functions and for typing as well."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            found.update(f"{node.module}.{alias.name}" for alias in node.names)
+    return found
+
+
+def test_tests_do_not_import_benchmarks() -> None:
+    wrong = {
+        f"{path.relative_to(ROOT)} imports {name}"
+        for path in (ROOT / "tests").rglob("*.py")
+        for name in imported_modules(path)
+        if name.split(".")[0] == "benchmarks"
+    }
+    assert wrong == set()
+
+
+def test_of_the_tests_benchmarks_import_the_support_alone() -> None:
+    wrong = {
+        f"{path.relative_to(ROOT)} imports {name}"
+        for path in (ROOT / "benchmarks").rglob("*.py")
+        for name in imported_modules(path)
+        if name.split(".")[0] == "tests" and name.split(".")[1:2] != ["support"]
+    }
+    assert wrong == set()
 
 
 def test_every_module_has_a_name_that_says_what_it_does() -> None:

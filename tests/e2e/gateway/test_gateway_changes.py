@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from benchmarks.pair.datagrams import Datagrams, datagrams
-from benchmarks.pair.gateways import Gateways
-from benchmarks.pair.site import FLOATING, HOSTS, SERVER, Site, network
-from benchmarks.pair.streams import Route
 from mininet_topos.vpc.gateways import network_file
+from tests.support.pair.datagrams import Datagrams, datagrams
+from tests.support.pair.gateways import Gateways
+from tests.support.pair.site import FLOATING, HOSTS, SERVER, Site, network
+from tests.support.pair.streams import Route
 from tests.support.site_controller import ADDRESS, SiteController
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500)]
@@ -28,7 +28,7 @@ def site() -> Iterator[Site]:
     made.close()
 
 
-def routes(site: Site, *, floating_answers: bool = True) -> list[Route]:
+def routes(site: Site, *, floating_two_way: bool = True) -> list[Route]:
     pid, server = site.pid, str(SERVER)
     nat = [Route(name=f"{who} by NAT {n}", client=pid(who), server=pid("internet"), address=server, port=7101 + n,
                  listen=server)
@@ -41,7 +41,7 @@ def routes(site: Site, *, floating_answers: bool = True) -> list[Route]:
             server=pid("red2"),
             address=str(FLOATING),
             port=7120,
-            answers=floating_answers,
+            two_way=floating_two_way,
         ),
         Route(name="peers", client=pid("red1"), server=pid("green1"), address="10.9.0.1", port=7130),
     ]
@@ -60,8 +60,8 @@ def warm(traffic: Datagrams) -> None:
 
 
 def figures(traffic: Datagrams) -> dict[str, tuple[int, int, int]]:
-    """Return what is lost, doubled or strange, by flow; empty where all is well."""
-    found = {flow.name: (flow.lost, flow.doubled, flow.strange) for flow in traffic.flows}
+    """Return what is lost, doubled or foreign, by flow; empty where all is well."""
+    found = {flow.name: (flow.lost, flow.doubled, flow.foreign) for flow in traffic.flows}
     return {name: row for name, row in found.items() if any(row)}
 
 
@@ -131,7 +131,7 @@ def test_changes_by_the_controller_cost_no_packet(site: Site, tmp_path: Path) ->
                 assert gateways.status("gw1")["generation_in_use"] > 20
                 traffic.settle()
                 print(f"{changes} changes, {sum(flow.sent for flow in traffic.flows)} datagrams sent, "
-                      f"lost, doubled, strange: {figures(traffic) or 'none'}")  # fmt: skip
+                      f"lost, doubled, foreign: {figures(traffic) or 'none'}")  # fmt: skip
                 assert figures(traffic) == {}
                 gateways.until(lambda: balanced(gateways), "the books agree")
         finally:
@@ -145,7 +145,7 @@ def test_a_permission_that_is_withdrawn_ends_its_connections_and_no_others(site:
     try:
         gateways.until(gateways.in_step, "the pair is in step")
         # What an endpoint says by itself may go out, and opens a way back.
-        with datagrams(routes(site, floating_answers=False)) as traffic:
+        with datagrams(routes(site, floating_two_way=False)) as traffic:
             warm(traffic)
             name = gateways.serving()
             before = denied(gateways, name)
@@ -186,4 +186,4 @@ def denied(gateways: Gateways, name: str) -> int:
 
 
 def reread(gateways: Gateways, times: int) -> bool:
-    return all(gateways.told(name).count("is served as read anew") >= times for name in ("gw1", "gw2"))
+    return all(gateways.log_text(name).count("is served as read anew") >= times for name in ("gw1", "gw2"))

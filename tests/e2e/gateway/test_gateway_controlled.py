@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.pair.gateways import Death, Gateways
-from benchmarks.pair.site import FIRST_PORT, Site, network
-from benchmarks.pair.streams import Streams
-from benchmarks.takeover import kill, routes
 from dataplane.control import segment
 from mininet_topos.vpc.gateways import network_file
 from tests.support.live_streams import assert_they_go_on
+from tests.support.pair.gateways import Death, Gateways
+from tests.support.pair.site import FIRST_PORT, Site, network
+from tests.support.pair.streams import Streams
+from tests.support.pair.takeover import kill, routes
 from tests.support.site_controller import ADDRESS, SiteController
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(1500)]
@@ -61,7 +61,7 @@ def controlled(tmp_path: Path) -> Iterator[Controlled]:
 
 def test_a_killed_gateway_is_told_all_again_and_its_connections_go_on(controlled: Controlled) -> None:
     for _ in range(2):
-        victim = kill(controlled.gateways, controlled.streams, Death.BOTH, calm_s=0.1, watched_s=0.7)["victim"]
+        victim = kill(controlled.gateways, controlled.streams, Death.BOTH, calm_s=0.1, watch_s=0.7)["victim"]
         controlled.attached()
         assert controlled.gateways.status(victim)["configured"] > 0
         controlled.unharmed()

@@ -9,13 +9,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from benchmarks.pair.gateways import Death, Gateways
-from benchmarks.pair.site import GATEWAYS, HOSTS, MACHINES, SERVER, VNIS, Site
-from benchmarks.pair.streams import Route, Streams
-from benchmarks.takeover import EACH, Plan, kill, running
 from dataplane.config.addresses import gateway_mac
-from dataplane.vtep.linux import device_of, mac_text
+from dataplane.vtep.linux import device_of
+from foundation.address import mac_text
 from tests.support.live_streams import assert_they_go_on
+from tests.support.pair.gateways import Death, Gateways
+from tests.support.pair.site import GATEWAYS, HOSTS, MACHINES, SERVER, VNIS, Site
+from tests.support.pair.streams import Route, Streams
+from tests.support.pair.takeover import EACH, Plan, kill, running
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 
@@ -27,7 +28,7 @@ NEW = 12
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Gateways, Streams]]:
-    plan = Plan(name="spread", mode="active-active", death=Death.BOTH, ways=EACH)
+    plan = Plan(name="spread", mode="active-active", death=Death.BOTH, vteps_of=EACH)
     with running(plan, tmp_path_factory.mktemp("pair"), preempt=True, hold_s=1) as (gateways, streams):
         gateways.until(lambda: both_serve(gateways), "each serves its own share")
         yield gateways, streams

@@ -13,7 +13,7 @@ from controller.model.plan import Infeasible, Plan
 from controller.planner.placement.suggest import suggest
 from controller.planner.solve import solve
 from tests.oracles.fewest_leaves import fewest_leaves, free_shares
-from tests.unit.planner.cases import fabric_of
+from tests.support.planner_cases import fabric_of
 
 KINDS = (
     CollectiveKind.RING_ALL_REDUCE,

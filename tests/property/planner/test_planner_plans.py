@@ -12,7 +12,7 @@ from controller.model.health import Health
 from controller.model.plan import Infeasible, Plan
 from controller.planner.solve import solve
 from tests.oracles.plan_checker import Network, check, expected_flows, heaviest
-from tests.property.planner.planning import (
+from tests.support.planning import (
     clos3_shapes,
     fabric_file,
     job_files,

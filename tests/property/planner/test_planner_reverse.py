@@ -7,7 +7,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from controller.model.plan import Plan
-from tests.property.planner.planning import collectives, fabric_file, planned, spine_leaf_shapes
+from tests.support.planning import collectives, fabric_file, planned, spine_leaf_shapes
 
 
 def answers_on_links(plan: Plan) -> Counter[str]:

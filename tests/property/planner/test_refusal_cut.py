@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from controller.model.plan import Infeasible
 from controller.planner import refusal
 from controller.planner.solve import solve
-from tests.unit.planner.cases import custom, fabric_of, job_of
+from tests.support.planner_cases import custom, fabric_of, job_of
 
 SHAPES = (
     {"spines": 2, "leaves": 4, "hosts_per_leaf": 1},

@@ -10,7 +10,7 @@ from controller.config.foreign.read import import_text
 from controller.config.write import fabric_text
 from controller.model.error import InputError
 
-DATA = Path(__file__).parents[4] / "shared" / "data" / "workloads"
+TOPOLOGIES = Path(__file__).parents[2] / "data" / "topologies"
 
 LINGJUN = "ip,DSW,PSW,ASW\nhost-a,G1,P1,S1\nhost-b,G1,P1,S2\nhost-c,G1,P2,S1\nhost-d,G1,P2,S10\n"
 RAILS = """\
@@ -105,9 +105,6 @@ def joined(found: Imported) -> set[tuple[str, str]]:
     return {(cable.lower.switch, cable.upper.switch) for cable in found.fabric.cables}
 
 
-def data_file(*parts: str) -> Path:
-    """Return a file of the data beside the project; the test skips where it is absent."""
-    path = DATA.joinpath(*parts)
-    if not path.exists():
-        pytest.skip(f"the data is not there: {path}")
-    return path
+def published(*parts: str) -> Path:
+    """Return the path of a published topology."""
+    return TOPOLOGIES.joinpath(*parts)

@@ -3,7 +3,7 @@ from collections import Counter
 import pytest
 
 from controller.config.foreign import Options, import_fabric
-from tests.unit.config.foreign_files import HTSIM, data_file, imported, refused, roles
+from tests.unit.config.foreign_files import HTSIM, imported, published, refused, roles
 
 THREE = HTSIM.replace("Tiers 2", "Tiers 3").replace("Podsize 16", "Podsize 8").replace(
     "Radix_Down 8", "Radix_Down 4"
@@ -59,6 +59,6 @@ def test_a_wrong_line_is_named(before, after, told):
     ],
 )
 def test_the_published_topologies_have_their_sizes(name, nics, switches):
-    found = import_fabric(data_file("uet-htsim", "topologies", name), Options())
+    found = import_fabric(published("uet-htsim", name), Options())
     assert len(found.fabric.nics) == nics
     assert Counter(roles(found).values()) == switches

@@ -1,7 +1,7 @@
 from collections import Counter
 
 from controller.config.foreign import Options, import_fabric
-from tests.unit.config.foreign_files import LINGJUN, data_file, imported, joined, refused, roles
+from tests.unit.config.foreign_files import LINGJUN, imported, joined, published, refused, roles
 
 
 def test_three_columns_become_three_tiers():
@@ -56,7 +56,7 @@ def test_cores_that_cannot_be_dealt_to_the_aggs_are_refused():
 
 
 def test_the_dataset_has_847_hosts_on_119_access_switches_in_3_pods():
-    found = import_fabric(data_file("lingjun2023", "data", "topo.csv"), Options())
+    found = import_fabric(published("lingjun2023", "topo.csv"), Options())
     assert Counter(roles(found).values()) == {"leaf": 119, "agg": 3, "core": 1}
     assert len(found.fabric.nics) == 847
     assert len({nic.host for nic in found.fabric.nics}) == 847

@@ -3,7 +3,7 @@ from collections import Counter
 import pytest
 
 from controller.config.foreign import Options, import_fabric
-from tests.unit.config.foreign_files import RAILS, data_file, imported, joined, refused, roles
+from tests.unit.config.foreign_files import RAILS, imported, joined, published, refused, roles
 
 
 def test_switches_with_gpus_are_leaves_and_the_others_spines():
@@ -96,7 +96,7 @@ def test_a_wrong_line_is_named(before, after, told):
     ],
 )
 def test_the_generated_fabrics_have_the_sizes_that_their_names_tell(name, nics, switches, links):
-    found = import_fabric(data_file("simai", "generated_topo", name), Options())
+    found = import_fabric(published("simai", name), Options())
     assert len({nic.host for nic in found.fabric.nics}) == 16
     assert len(found.fabric.nics) == nics
     assert Counter(roles(found).values()) == switches

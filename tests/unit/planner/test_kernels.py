@@ -12,7 +12,7 @@ from controller.planner.clos import topology_of
 from controller.planner.exact.colouring import colour_edges
 from controller.planner.proof.deadlock import deadlock_free
 from controller.planner.proof.ecmp import _CRC_TABLE, crc32_of_tuple
-from tests.unit.planner.cases import fabric_of
+from tests.support.planner_cases import fabric_of
 
 
 @given(

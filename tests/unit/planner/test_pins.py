@@ -1,7 +1,7 @@
 import pytest
 
 from controller.model.error import AlreadyExistsError
-from tests.unit.planner.cases import custom, fabric_of, flows_of, job_of, plan_of
+from tests.support.planner_cases import custom, fabric_of, flows_of, job_of, plan_of
 
 PORT = 50000
 

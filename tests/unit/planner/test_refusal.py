@@ -1,4 +1,4 @@
-from tests.unit.planner.cases import custom, fabric_of, job_of, plan_of, refusal_of
+from tests.support.planner_cases import custom, fabric_of, job_of, plan_of, refusal_of
 
 ALL = {"kind": "ALL_TO_ALL", "bytes": 1}
 

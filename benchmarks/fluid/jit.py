@@ -1,0 +1,21 @@
+"""Compile the kernels of the fluid model; they call kernels of the planner."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+import numba
+
+from controller import planner
+from kernels.cache import digest, keep_on_disk
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+
+
+def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """Compile a function on its first call, without the GIL, cached on disk for one state of both packages' files."""
+    compiled: Callable[Parameters, Result] = numba.njit(nogil=True)(function)
+    sources = (Path(__file__).parent, Path(planner.__file__).parent)
+    keep_on_disk(compiled, stamp="".join(map(digest, sources)))
+    return compiled

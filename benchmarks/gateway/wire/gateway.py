@@ -1,0 +1,117 @@
+"""A whole gateway on the course: from one tenant's VXLAN packet to another's, by NAT and floating IP.
+
+Endpoints of the VPC `blue` behind the generator's VTEP talk to a public address, which is the floating IP of an
+endpoint of `red` behind the sink's: outer headers off, source checked, connection found, TTL, both addresses and the
+source port translated, checksums mended, outer headers on. What forwards is the run loop of the real data process, with
+a port towards the outside besides, at which nothing arrives.
+"""
+
+from collections.abc import Callable
+from ipaddress import IPv4Address, IPv4Network, ip_address, ip_network
+
+import numpy as np
+
+from benchmarks.gateway.wire.course import (
+    ASIDE,
+    ASIDE_MAC,
+    EGRESS,
+    EGRESS_IP,
+    EGRESS_MAC,
+    GENERATOR_IP,
+    GENERATOR_MAC,
+    INGRESS,
+    INGRESS_IP,
+    INGRESS_MAC,
+    SINK_IP,
+    SINK_MAC,
+)
+from benchmarks.gateway.wire.traffic import BLUE, PUBLIC_NET, SOURCE_NET, SOURCES, TARGET_NET, TARGETS
+from dataplane.config.local import Interface, Limits, LocalConfig, Side
+from dataplane.config.network import (
+    Address,
+    Direction,
+    Endpoint,
+    FloatingIp,
+    NetworkConfig,
+    Protocol,
+    SecurityRule,
+    Subnet,
+    Vpc,
+)
+from dataplane.engine.burst import new_rows
+from dataplane.engine.clock import CLOCK_BYTES
+from dataplane.engine.counters import Counters
+from dataplane.engine.graph import arrays_of
+from dataplane.engine.rings import empty_ring
+from dataplane.engine.sleep import sleepers
+from dataplane.gateway.compiler.compile import compile_tables, link_of
+from dataplane.gateway.graph import graph_of
+from dataplane.gateway.memory.state import empty_state
+from dataplane.gateway.run import run
+from dataplane.io.frames.layout import KIND, TAP, Ports
+
+RED = 6
+NAT_IP, ASIDE_IP = "203.0.113.1", "203.0.113.254"
+CALL_NS, SLEEP_MS = 1_000_000, 10
+"""As the data process has them."""
+RING_BYTES = 1 << 20
+
+
+def configuration() -> tuple[LocalConfig, NetworkConfig]:
+    """Return the gateway with an underlay port towards each end, and its two tenants."""
+    allow = SecurityRule(
+        allow=True, direction=Direction.IN, protocol=Protocol.UDP, remote=ip_network(f"{NAT_IP}/32"),
+        port_min=9000, port_max=9000,
+    )  # fmt: skip
+    blue = Vpc(
+        id="blue", vni=BLUE, nat=IPv4Address(NAT_IP), endpoints=_endpoints(SOURCE_NET, SOURCES, GENERATOR_IP),
+        subnets=(Subnet(prefix=ip_network("10.0.0.0/16"), gateway=ip_address("10.0.255.254")),),
+    )  # fmt: skip
+    red = Vpc(
+        id="red", vni=RED, rules=(allow,), endpoints=_endpoints(TARGET_NET, TARGETS, SINK_IP),
+        subnets=(Subnet(prefix=ip_network("10.1.0.0/16"), gateway=ip_address("10.1.255.254")),),
+        floating_ips=tuple(
+            FloatingIp(public=IPv4Address(PUBLIC_NET + 1 + n), endpoint=IPv4Address(TARGET_NET + 1 + n))
+            for n in range(TARGETS)
+        ),
+    )  # fmt: skip
+    mtu = 9000
+    interfaces = (
+        Interface(name=INGRESS, side=Side.UNDERLAY, mac=_number(INGRESS_MAC), address=IPv4Address(INGRESS_IP),
+                  network=IPv4Network(f"{INGRESS_IP}/24", strict=False), mtu_bytes=mtu),
+        Interface(name=EGRESS, side=Side.UNDERLAY, mac=_number(EGRESS_MAC), address=IPv4Address(EGRESS_IP),
+                  network=IPv4Network(f"{EGRESS_IP}/24", strict=False), mtu_bytes=mtu),
+        Interface(name=ASIDE, side=Side.EXTERNAL, mac=_number(ASIDE_MAC), address=IPv4Address(ASIDE_IP), mtu_bytes=mtu),
+    )  # fmt: skip
+    local = LocalConfig(gateway_id="bench", interfaces=interfaces, limits=Limits(connections=1 << 14))
+    return local, NetworkConfig(generation=1, vpcs=(blue, red))
+
+
+def gateway(ports: Ports, counters: Counters, *, sleeping: bool = False) -> Callable[[], int]:
+    """Return what is called over and over to forward, for about a millisecond each time.
+
+    With `sleeping` a call that finds nothing to do waits for packets in poll(2), else it asks the rings without end.
+    """
+    local, network = configuration()
+    known: dict[tuple[int, Address], int] = {
+        (link_of(0), IPv4Address(GENERATOR_IP)): _number(GENERATOR_MAC),
+        (link_of(1), IPv4Address(SINK_IP)): _number(SINK_MAC),
+    }
+    tables = compile_tables(local, network, neighbours=known, generation=1)
+    graph, state = arrays_of(graph_of(local)), empty_state(local.limits)
+    punts, injects = empty_ring(RING_BYTES), empty_ring(RING_BYTES)
+    packets, clock = new_rows(), np.zeros(CLOCK_BYTES, np.uint8)
+    files = ports.taps["rx_fd"] if ports.pool[KIND] == TAP else ports.queues["fd"]
+    wakers, sleep_ms = sleepers([int(file) for file in files]), SLEEP_MS if sleeping else 0
+    return lambda: run(ports, graph, tables, state, counters, punts, injects, packets, clock, wakers, CALL_NS, sleep_ms)
+
+
+def _endpoints(network: int, count: int, vtep: str) -> tuple[Endpoint, ...]:
+    return tuple(
+        Endpoint(ip=IPv4Address(network + 1 + n), mac=0x0200_0001_0000 + n, vtep=IPv4Address(vtep))
+        for n in range(count)
+    )
+
+
+def _number(mac: str) -> int:
+    return int(mac.replace(":", ""), 16)

@@ -1,0 +1,98 @@
+"""A gateway under load: what it forwards when more comes than it can, and whether it loses nothing at 80 % of that."""
+
+import statistics
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from benchmarks.gateway.wire.course import Course, on_core
+from benchmarks.gateway.wire.devices import BACKENDS, opened, ours
+from benchmarks.gateway.wire.drain import GENERATOR_CPU, Books, Generator, UnderTest, demand_whole
+from benchmarks.gateway.wire.traffic import TUNNEL
+
+SLOTS = 16_384
+"""Some 20 ms of frames: what virtual machines are held up for now and then."""
+RATED_S, RATINGS, SHARE, RUNS = 1.0, 9, 0.8, 3
+SETTLE_S = 0.2
+FIRST_FRAMES = 300_000
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """One run."""
+
+    device: str
+    length: int
+    wanted_pps: float
+    """0: as fast as the generator can."""
+    seconds: float
+    sent: int
+    sunk: int
+    missed: int
+    """By the device, which had no room for them."""
+    dropped: int
+    why: dict[str, int]
+
+    @property
+    def lost(self) -> int:
+        return self.sent - self.sunk
+
+    @property
+    def forwarded_pps(self) -> float:
+        return self.sunk / self.seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """A device's capacity and what came of 80 % of it."""
+
+    ratings: list[Load]
+    """With more than it can forward, or as much as the generator can send."""
+    runs: list[Load]
+    """At 80 % of the capacity, until the first one that loses nothing."""
+
+    @property
+    def capacity_pps(self) -> float:
+        """The least of what it forwarded: a machine may be slower for seconds, and it is to bear those as well."""
+        return min(one.forwarded_pps for one in self.ratings)
+
+    @property
+    def is_bound_by_generator(self) -> bool:
+        """Whether it lost nothing in most of the ratings: it could have forwarded more."""
+        return statistics.median(one.lost for one in self.ratings) == 0
+
+
+def loads(length: int, seconds: float, backends: Sequence[str] = BACKENDS) -> Iterator[Loaded]:
+    """Measure the gateway on each kind of port; raises RuntimeError where a frame is in nobody's books."""
+    for backend in backends:
+        device = ours("gateway", backend)
+        with on_core(GENERATOR_CPU), opened(device, length, SLOTS) as (course, under_test):
+            assert under_test is not None
+            generator = Generator(course, length, TUNNEL)
+            try:
+                lane = (device.name, length, course, under_test, generator)
+                first = _run(*lane, count=FIRST_FRAMES, rate=0.0)  # each flow's first packet is in it
+                count = round(first.sent / first.seconds * RATED_S)
+                found = Loaded([_run(*lane, count=count, rate=0.0) for _ in range(RATINGS)], [])
+                rate = SHARE * found.capacity_pps
+                while len(found.runs) < RUNS and (not found.runs or found.runs[-1].lost):
+                    found.runs.append(_run(*lane, count=round(rate * seconds), rate=rate))
+                yield found
+            finally:
+                generator.close()
+
+
+def _run(
+    name: str, length: int, course: Course, device: UnderTest, generator: Generator, *, count: int, rate: float
+) -> Load:  # fmt: skip
+    before = course.received()
+    device.begin()
+    found = generator.send(count, rate)
+    time.sleep(SETTLE_S)
+    books: Books = device.end()
+    sunk = course.received() - before
+    demand_whole(name, int(found["sent"]), sunk, books)
+    return Load(
+        device=name, length=length, wanted_pps=rate, seconds=found["ns"] / 1e9, sent=int(found["sent"]), sunk=sunk,
+        missed=books.missed, dropped=books.dropped, why=books.why,
+    )  # fmt: skip

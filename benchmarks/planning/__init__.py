@@ -1,0 +1,1 @@
+"""The planner beside its peers and beside its own lower bounds: time, quality, memory, growth."""

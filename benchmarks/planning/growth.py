@@ -1,0 +1,55 @@
+"""How planning time grows with the number of flows: two tiers, permutations, the peers where they are feasible."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from benchmarks.planning.measure import Request, measured
+from benchmarks.planning.methods import ANNEALING, FIRST_FIT, GREEDY, NETWORKX, OURS
+
+SIZES = {
+    1_024: "equal-q1",
+    8_192: "equal-q1",
+    32_768: "equal-q1",
+    131_072: "equal-q8",
+    262_144: "equal-q8",
+    524_288: "equal-q8",
+    1_048_576: "equal-q8",
+}
+"""About how many flows, and the family: one queue pair per host, eight where hosts would get too many."""
+MAX_FLOWS = {OURS: 1 << 20, FIRST_FIT: 1 << 20, GREEDY: 1 << 20, ANNEALING: 1 << 20, NETWORKX: 1 << 13}
+QUICK_MAX_FLOWS = {**MAX_FLOWS, NETWORKX: 1 << 10}
+FROM, TO = 8_192, 131_072
+"""Between these sizes the growth of the time per flow is told."""
+
+
+def sizes_to(most: int) -> list[int]:
+    """Return the sizes up to about `most` flows, the smallest at least."""
+    return [size for size in SIZES if size <= max(most * 1.05, min(SIZES))]
+
+
+def growth(sizes: Iterable[int], seed: int, say: Callable[[str], None], *, quick: bool) -> dict[str, Any]:
+    """Measure every size; returns the points and how much more a flow takes at 131,000 than at 8,000."""
+    points: list[dict[str, Any]] = []
+    for size in sizes:
+        say(f"growth: {size:,} flows")
+        feasible = QUICK_MAX_FLOWS if quick else MAX_FLOWS
+        methods = tuple(name for name, most in feasible.items() if size <= most)
+        request = Request(family=SIZES[size], flows=size, methods=methods, seed=seed, enough_s=0.2 if quick else 2.0)
+        case, *rows = measured(request)
+        points += [
+            {
+                "flows": case["flows"],
+                "size": size,
+                "method": row["method"],
+                "paths_s": row["paths_s"],
+                "solve_s": row["solve_s"],
+                "ns_per_flow": (row["solve_s"] or row["paths_s"]) / case["flows"] * 1e9,
+                "ratio": row["ratio"],
+                "memory_mb": row["memory_mb"],
+            }
+            for row in rows
+            if "missing" not in row
+        ]
+    ours = {point["size"]: point["ns_per_flow"] for point in points if point["method"] == OURS}
+    times = ours[TO] / ours[FROM] if FROM in ours and TO in ours else None
+    return {"points": points, "time_per_flow_131k_to_8k": times}

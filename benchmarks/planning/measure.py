@@ -1,0 +1,224 @@
+"""Measure one case in a process of its own, each method in a fork of it: time, memory, link utilisation, rates.
+
+The parent of the forks holds the fabric, the flows and all compiled kernels; a method's memory is what its fork adds.
+Times are processor time: no method waits, and other load of the machine is not counted.
+`python -m benchmarks.planning.measure` reads a `Request` as JSON and prints a JSON line for the case and each method.
+"""
+
+import ctypes
+import gc
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.planning.cases import FAMILIES, Case, cases, two_tiers
+from benchmarks.planning.cases import permutation as permutation_job
+from benchmarks.planning.methods import METHODS, OURS, Method
+from benchmarks.planning.peers.problem import Answer, Problem, problem_of
+from benchmarks.planning.quality import own_bound
+from controller.model.health import Health
+from controller.model.plan import Infeasible
+from controller.planner.jit import Floats
+from controller.planner.proof.bound import lower_bound
+from controller.planner.proof.fluid import max_min_rates
+from controller.planner.solve import draft
+from controller.planner.warm import warm
+
+MAX_RUNS = 5
+STATUS = Path("/proc/self/status")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """Which family of cases at about how many flows, which methods, and how long runs are repeated for the best."""
+
+    family: str
+    flows: int
+    methods: tuple[str, ...]
+    seed: int = 1
+    enough_s: float = 2.0
+
+
+def measured(request: Request) -> Iterator[dict[str, Any]]:
+    """Measure in processes of their own; yields what describes the case, then a row per method as it comes."""
+    # One thread for all: a fork takes no others along.
+    environ = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "benchmarks.planning.measure"]
+    pipe = subprocess.PIPE
+    # A session of its own, so that an interrupt ends the forks as well.
+    with subprocess.Popen(
+        command, stdin=pipe, stdout=pipe, text=True, env=environ, start_new_session=True
+    ) as child:  # fmt: skip
+        assert child.stdin is not None
+        assert child.stdout is not None
+        try:
+            child.stdin.write(json.dumps(asdict(request)))
+            child.stdin.close()
+            for line in child.stdout:
+                yield json.loads(line)
+        except BaseException:
+            os.killpg(child.pid, signal.SIGKILL)
+            raise
+    if child.returncode:
+        raise RuntimeError(f"measuring {request.family} at {request.flows} flows ended with status {child.returncode}")
+
+
+def rows(request: Request) -> Iterator[dict[str, Any]]:
+    """Do in this process what `measured` starts another for."""
+    assert request.family in FAMILIES
+    ((_, case),) = cases(request.flows, seed=request.seed, names=(request.family,))
+    problem = problem_of(case.fabric, case.jobs, health=case.health, base_share=case.base_share)
+    bound = _bound(problem)
+    quantum = float(problem.demand.max(initial=0.0) / problem.capacity.min(initial=np.inf))
+    yield {
+        "case": case.name,
+        "family": request.family,
+        "flows": len(problem.flows),
+        "hosts": len(case.fabric.nics),
+        "switches": len(case.fabric.switches),
+        "lower_bound": bound,
+        "allowed_ratio": 1 + quantum / bound if case.quantum_above else case.target,
+    }
+    _warm(request)
+    for name in request.methods:
+        yield {"method": name, **_in_a_fork(partial(_row, request, name, case, problem, bound))}
+
+
+def _bound(problem: Problem) -> float:
+    whole = np.zeros(len(problem.topology.capacity))
+    whole[: len(problem.base)] = problem.base
+    cuts = own_bound(problem.topology, problem.live, problem.flows, whole)
+    return max(cuts, lower_bound(problem.topology, problem.live, problem.flows).value)
+
+
+def _warm(request: Request) -> None:
+    """Load (or compile) what the methods need, so that neither their time nor their memory holds it."""
+    warm()
+    fabric = two_tiers(8, 2)
+    job = permutation_job(fabric, 1, np.random.default_rng(0))
+    for name in request.methods:
+        with suppress(ModuleNotFoundError):
+            problem = problem_of(fabric, (job,), health=Health())
+            _shares(problem, METHODS[name].paths(problem, 0))
+
+
+def _in_a_fork(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """Run in a fork and return its answer; raises RuntimeError where the fork did not live to tell."""
+    sys.stdout.flush()
+    receive, send = os.pipe()
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            os.close(receive)
+            gc.disable()  # a collection in the middle of a run would be counted as that run's
+            with os.fdopen(send, "w") as pipe:
+                json.dump(work(), pipe)
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(status)  # whatever stands above in this copy of the process is the parent's to do
+    os.close(send)
+    with os.fdopen(receive) as pipe:
+        text = pipe.read()
+    _, status = os.waitpid(child, 0)
+    if status or not text:
+        raise RuntimeError(f"a method ended with status {os.waitstatus_to_exitcode(status)}")
+    answer: dict[str, Any] = json.loads(text)
+    return answer
+
+
+def _row(request: Request, name: str, case: Case, problem: Problem, bound: float) -> dict[str, Any]:
+    method = METHODS[name]
+    before = _start_peak()
+    try:
+        answer, seconds = _best(request, method, problem)
+    except ModuleNotFoundError as missing:
+        return {"missing": missing.name}
+    peak = _peak_mb()
+    worst, mean = _shares(problem, answer)
+    full = answer.max_utilisation(problem)
+    return {
+        "paths_s": seconds if method.timed else None,
+        "solve_s": _draft_s(request, case) if name == OURS and case.base_share is None else None,
+        "max_utilisation": full,
+        "ratio": full / bound if bound else 1.0,
+        "memory_mb": None if peak is None or before is None else peak - before,
+        "worst_share": worst,
+        "mean_share": mean,
+    }
+
+
+def _best(request: Request, method: Method, problem: Problem) -> tuple[Answer, float]:
+    """Return the answer and the best time of a few runs; each starts without what the others worked out."""
+    times: list[float] = []
+    while True:
+        fresh = replace(problem)
+        started = time.process_time()
+        answer = method.paths(fresh, request.seed)
+        times.append(time.process_time() - started)
+        if sum(times) > request.enough_s or len(times) == MAX_RUNS or not method.timed:
+            return answer, min(times)
+
+
+def _draft_s(request: Request, case: Case) -> float:
+    """Return the best time of the whole of planning: jobs expanded, paths, ports and rates."""
+    times: list[float] = []
+    while not times or (sum(times) < request.enough_s and len(times) < MAX_RUNS):
+        started = time.process_time()
+        drafted = draft(case.fabric, case.jobs, health=case.health)
+        times.append(time.process_time() - started)
+        if isinstance(drafted, Infeasible):
+            raise RuntimeError(f"{case.name} has no plan: {drafted.why}")
+    return min(times)
+
+
+def _shares(problem: Problem, answer: Answer) -> tuple[float, float]:
+    """Return the worst and the mean share of its demand that a flow gets when links are shared max-min fairly."""
+    topology, flows = problem.topology, problem.flows
+    first = topology.first_nic_link
+    source, target = flows.src_nic[answer.row] + first, flows.dst_nic[answer.row] + first + topology.nics
+    capacity: Floats = topology.capacity.astype(np.float64)
+    capacity[:first] = np.maximum(capacity[:first] - problem.base, 0.0)
+    rates = max_min_rates(np.column_stack((source, answer.hops, target)), capacity, answer.demand)
+    return float((rates / answer.demand).min(initial=1.0)), float(rates.sum() / max(answer.demand.sum(), 1.0))
+
+
+def _start_peak() -> float | None:
+    """Give free memory back, start the count of the peak anew and return what is resident now, in MB."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
+    with suppress(OSError):
+        Path("/proc/self/clear_refs").write_text("5")
+        return _status_mb("VmRSS")
+    return None
+
+
+def _peak_mb() -> float | None:
+    with suppress(OSError):
+        return _status_mb("VmHWM")
+    return None
+
+
+def _status_mb(field: str) -> float:
+    line = next(line for line in STATUS.read_text().splitlines() if line.startswith(field))
+    return int(line.split()[1]) / 1024
+
+
+if __name__ == "__main__":
+    asked = json.load(sys.stdin)
+    for row in rows(Request(**{**asked, "methods": tuple(asked["methods"])})):
+        print(json.dumps(row), flush=True)

@@ -1,0 +1,238 @@
+"""What the benchmark of the dataplane makes of its samples, books and rounds; nothing is measured here."""
+
+import io
+import json
+import random
+import socket
+from dataclasses import replace
+
+import pytest
+
+from benchmarks.__main__ import main
+from benchmarks.gateway import dataplane
+from benchmarks.gateway.wire import prober, testpmd
+from benchmarks.gateway.wire.devices import LINUX, NET_AF_PACKET, NOTHING, OVS, ours
+from benchmarks.gateway.wire.drain import Books, Measured, demand_whole
+from benchmarks.gateway.wire.drains import BASE, Ratio, Row, ratio, rows
+from benchmarks.gateway.wire.latencies import share
+from benchmarks.gateway.wire.watching import Sample, cost, watch
+
+NS, FRAMES = 1_500, 16_000
+"""What a frame costs in the planted samples."""
+
+
+def samples(stalled: dict[int, int] | None = None, apart_ns: int = 50_000) -> list[Sample]:
+    """Sixteen samples of a device that is asked every 1,000 frames; some were held up between clock and frames."""
+    found = []
+    for number in range(16):
+        frames = 1_000 * number + 500
+        before = frames * NS
+        held_up = (stalled or {}).get(number, 0)
+        frames += held_up // NS
+        found.append(Sample(before, frames, before + held_up + apart_ns, frames + apart_ns // NS))
+    return found
+
+
+def test_a_frame_costs_what_both_grow_by():
+    found = cost(samples(), FRAMES)
+    assert found is not None
+    assert found.ns == pytest.approx(NS, rel=0.001)
+
+
+def test_a_sample_that_was_held_up_is_thrown_away_wherever_it_is():
+    for number in range(16):
+        found = cost(samples({number: 3_000_000}), FRAMES)
+        assert found is not None
+        assert found.ns == pytest.approx(NS, rel=0.001)
+
+
+def test_samples_from_after_the_last_frame_do_not_count():
+    after = [Sample(time_ns, FRAMES, time_ns + 50_000, FRAMES) for time_ns in (40_000_000, 90_000_000)]
+    found = cost([*samples(), *after], FRAMES)
+    assert found is not None
+    assert found.ns == pytest.approx(NS, rel=0.001)
+
+
+def test_samples_that_see_less_than_half_tell_nothing():
+    assert cost(samples()[:7], FRAMES) is None
+    assert cost(samples()[:1], FRAMES) is None
+    assert cost([], FRAMES) is None
+
+
+def test_clocks_that_are_far_apart_in_every_sample_tell_nothing():
+    assert cost(samples(apart_ns=3_000_000), FRAMES) is None
+
+
+def test_a_clock_that_stands_still_tells_nothing():
+    assert cost([replace(one, before_ns=0, after_ns=0) for one in samples()], FRAMES) is None
+
+
+def test_a_watch_ends_with_the_last_frame_and_has_samples_of_all_of_it():
+    frames = iter(range(0, 10_000_000, 10))
+    last = 0
+
+    def received() -> int:
+        nonlocal last
+        last = min(next(frames), 5_000)
+        return last
+
+    found, sunk = watch(received, lambda: last * NS, 5_000)
+    assert sunk == 5_000
+    assert found[0].frames < 1_000
+    assert found[-1].frames > 4_000
+
+
+WHOLE = Books(received=90, missed=10, transmitted=80, dropped=10)
+
+
+def test_books_that_agree_are_taken():
+    demand_whole("x", 100, 80, WHOLE)
+
+
+@pytest.mark.parametrize(
+    ("sent", "sunk", "books"),
+    [
+        (101, 80, WHOLE),
+        (99, 80, WHOLE),
+        (100, 79, WHOLE),
+        (100, 81, WHOLE),
+        (100, 80, replace(WHOLE, dropped=9)),
+        (100, 80, replace(WHOLE, missed=9)),
+        (100, 0, Books(received=0, missed=100, transmitted=0, dropped=0)),
+    ],
+)
+def test_books_that_do_not_agree_are_no_figure(sent: int, sunk: int, books: Books):
+    with pytest.raises(RuntimeError, match="x: "):
+        demand_whole("x", sent, sunk, books)
+
+
+SAID = """
+  ---------------------- Forward statistics for port 0  ----------------------
+  RX-packets: 16000          RX-dropped: 7             RX-total: 16007
+  TX-packets: 0              TX-dropped: 0             TX-total: 0
+  +++++++++++++++ Accumulated forward statistics for all ports+++++++++++++++
+  RX-packets: 16001          RX-dropped: 8             RX-total: 16009
+  TX-packets: 15999          TX-dropped: 2             TX-total: 16001
+"""
+
+
+def test_testpmds_books_are_those_of_all_its_ports():
+    assert testpmd.books(SAID) == Books(received=16001, missed=8, transmitted=15999, dropped=2)
+    with pytest.raises(RuntimeError, match="no statistics"):
+        testpmd.books(SAID.split("+++")[0])
+
+
+def test_a_ratio_is_of_the_same_rounds_however_much_the_machine_changes():
+    chance = random.Random(1)
+    speeds = [chance.choice((1.0, 1.6)) for _ in range(61)]
+    found = ratio([0.7 * speed for speed in speeds], [1.0 * speed for speed in speeds])
+    assert found is not None
+    assert (found.low, found.median, found.high) == pytest.approx((0.7, 0.7, 0.7))
+
+
+def test_a_ratio_says_how_far_its_median_may_be_off():
+    chance, inside = random.Random(2), 0
+    for _ in range(400):
+        found = ratio([chance.gauss(0.8, 0.1) for _ in range(61)], [1.0] * 61)
+        assert found is not None
+        inside += found.low <= 0.8 <= found.high
+    assert 0.92 < inside / 400 < 0.99
+
+
+def measured(own_ns: float, delivery_ns: float) -> Measured:
+    return Measured(own_ns, delivery_ns, 0.0, 100, 100, None)
+
+
+def test_the_whole_is_what_a_frame_costs_more_than_one_that_is_thrown_away():
+    encapsulate, plain = ours("encapsulate", "af-xdp"), ours("forward", "af-xdp")
+    found = {
+        NOTHING: [measured(0.0, 900.0)] * 3,
+        NET_AF_PACKET: [measured(1_500.0, 1_400.0)] * 3,
+        LINUX: [measured(0.0, 2_900.0)] * 3,
+        plain: [measured(900.0, 1_200.0)] * 3,
+        encapsulate: [measured(990.0, 1_200.0)] * 3,
+    }
+    told = {row.device: row for row in rows(64, found, dict.fromkeys(found, 0))}
+    assert NOTHING.name not in told
+    assert told[LINUX.name].us is None
+    assert told[LINUX.name].whole_us == pytest.approx(2.0)
+    kernel = told[LINUX.name].whole_to_base
+    assert kernel is not None
+    assert kernel.median == pytest.approx(1.0)
+    assert told[BASE].to_base is None
+    row = told[encapsulate.name]
+    assert row.us == pytest.approx(0.99)
+    assert row.to_base is not None
+    assert row.to_plain is not None
+    assert (row.to_base.median, row.to_plain.median) == pytest.approx((0.66, 1.1))
+
+
+def test_the_share_of_sorted_values_is_the_one_that_so_many_do_not_exceed():
+    values = list(range(1, 1001))
+    assert share(values, 0.5) == 500
+    assert share(values, 0.99) == 990
+    assert share(values, 1.0) == 1000
+    assert share([7], 0.99) == 7
+
+
+def test_a_probe_knows_its_frames_again_and_ends_where_one_does_not_come(monkeypatch):
+    monkeypatch.setattr(prober, "PATIENCE_NS", 1_000_000)
+    sender, receiver = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+
+    class Lossy:
+        """Loses every third frame, and has another one come before each."""
+
+        sent = 0
+
+        def send(self, frame: bytes) -> None:
+            self.sent += 1
+            sender.send(bytes(60))
+            if self.sent % 3:
+                sender.send(frame)
+
+    with sender, receiver:
+        took = prober.probe(Lossy(), receiver, [bytes(range(60)), bytes(60)], 5, 9, 0)  # type: ignore[arg-type]
+    assert len(took) == 6
+    assert all(each > 0 for each in took)
+
+
+def test_the_table_has_a_line_for_every_device_and_json_holds_the_same(monkeypatch):
+    row = Row(
+        device=OVS.name, length=64, us=4.0, best_us=3.0, mpps=0.25, to_base=Ratio(3.0, 2.9, 3.1), to_plain=None,
+        whole_us=4.5, whole_to_base=Ratio(2.0, 1.9, 2.1), soft_share=0.0, rounds=61, repeated=0, sent=1,
+    )  # fmt: skip
+    kernel = replace(row, device=LINUX.name, us=None, best_us=None, mpps=None, to_base=None)
+    monkeypatch.setattr(dataplane, "measured", lambda length, which: [row, kernel])
+    out = io.StringIO()
+    found = dataplane._wire(out, 64)
+    assert [line.split()[0] for line in out.getvalue().splitlines()[-2:]] == ["Open", "Linux"]
+    assert "3.00 [2.90 3.10]" in out.getvalue()
+    assert json.loads(json.dumps(found))[1]["device"] == LINUX.name
+
+
+def test_a_part_that_is_not_there_is_refused(capsys):
+    with pytest.raises(SystemExit):
+        main(["dataplane", "--only", "wire-63"])
+    assert "no part 'wire-63'" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["plan", "--only", "memory"])
+    assert "dataplane only" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "soon"])
+def test_a_load_that_lasts_no_time_is_refused(capsys, seconds):
+    with pytest.raises(SystemExit):
+        main(["dataplane", f"--load-seconds={seconds}"])
+    assert "--load-seconds" in capsys.readouterr().err
+
+
+def test_how_long_the_load_lasts_is_for_the_benchmark_that_has_one(capsys, monkeypatch):
+    told = []
+    monkeypatch.setattr(
+        "benchmarks.gateway.dataplane.run", lambda out, parts=(), load_seconds=60: told.append(load_seconds)
+    )
+    assert main(["dataplane", "--load-seconds", "7.5"]) == 0
+    assert told == [7.5]
+    with pytest.raises(SystemExit):
+        main(["plan", "--load-seconds", "7.5"])
+    assert "dataplane only" in capsys.readouterr().err

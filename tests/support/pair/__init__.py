@@ -1,0 +1,1 @@
+"""A pair of gateways at a site of network namespaces, with numbered traffic through it."""
