@@ -49,7 +49,7 @@ def warm() -> None:
         ports.ports, arrays_of(graph_of(_LOCAL)), tables, state, make_counters(1), *rings,
         new_rows(), np.zeros(CLOCK_BYTES, np.uint8), sleepers([]), 1_000_000, 1,
     )  # fmt: skip
-    ControlEnd(between).tell_all()
+    ControlEnd(between).request_all()
     exchange(tables, state, between, 0)
     PuntReader(rings[0]).read()
     PuntReader(rings[0]).refused()

@@ -25,7 +25,7 @@ VOID, WITHDRAWN = WRITTEN + 8, READ + 8
 """Of the writer: records before this position are not to be read. Of the reader: how many it passed over for that."""
 WORDS_BYTES = 3 * LINE
 SKIP = -1
-LEAST_FRAME_BYTES, MAX_FRAME_BYTES = 14, 9_216 + LINE
+MIN_FRAME_BYTES, MAX_FRAME_BYTES = 14, 9_216 + LINE
 """Jumbo frames, and a tunnel's headers. Of a frame no more than this is copied; `length` tells how long it was."""
 
 PUNT_FIELDS = (
@@ -152,7 +152,7 @@ def begin_punt(ring: Ring, packet: Row, now_ns: int) -> int:
 
 @inline
 def punted_bytes(packet: Row) -> int:
-    """Return how much of a packet is told: all from `start` on, but no more than MAX_FRAME_BYTES."""
+    """Return how much of a packet is published: all from `start` on, but no more than MAX_FRAME_BYTES."""
     return min(packet.length + packet.at - packet.start, MAX_FRAME_BYTES)
 
 
@@ -227,11 +227,11 @@ class PuntReader:
         found: list[Punted] = []
         while len(found) < at_most and (at := _front(self._ring)) >= 0:
             words = self._ring.data[at : at + PUNT_HEADER].view(np.int64).tolist()
-            told = dict(zip(PUNT_FIELDS, words, strict=True))
-            frame = self._ring.data[at + PUNT_HEADER : at + PUNT_HEADER + told.pop("frame_bytes")].tobytes()
-            del told["size_bytes"]
+            published = dict(zip(PUNT_FIELDS, words, strict=True))
+            frame = self._ring.data[at + PUNT_HEADER : at + PUNT_HEADER + published.pop("frame_bytes")].tobytes()
+            del published["size_bytes"]
             _consume(self._ring, at)
-            found.append(Punted(**{**told, "reason": Punt(told["reason"])}, frame=frame))
+            found.append(Punted(**{**published, "reason": Punt(published["reason"])}, frame=frame))
         return found
 
     def refused(self) -> int:
@@ -266,7 +266,7 @@ class Injector:
         return int(_word(self._ring, FULL))
 
     def _write(self, frame: bytes, port: int, entering: int) -> bool:
-        if not LEAST_FRAME_BYTES <= len(frame) <= MAX_FRAME_BYTES:
-            raise ValueError(f"a frame of {len(frame)} bytes; {LEAST_FRAME_BYTES} to {MAX_FRAME_BYTES} can be sent")
+        if not MIN_FRAME_BYTES <= len(frame) <= MAX_FRAME_BYTES:
+            raise ValueError(f"a frame of {len(frame)} bytes; {MIN_FRAME_BYTES} to {MAX_FRAME_BYTES} can be sent")
         # An array of its own: kernels take only those that may be written to.
         return bool(_write_inject(self._ring, np.frombuffer(bytearray(frame), np.uint8), port, entering))

@@ -21,6 +21,6 @@ def sleepers(files: Sequence[int]) -> Bytes:
 
 
 @inline
-def sleep(files: Bytes, most_ms: int) -> bool:
+def sleep(files: Bytes, timeout_ms: int) -> bool:
     """Wait until one of `sleepers`' files can be read, or so many milliseconds; return whether one can."""
-    return _poll(address_of(files, 0), files.size >> 3, most_ms) > 0
+    return _poll(address_of(files, 0), files.size >> 3, timeout_ms) > 0

@@ -1,14 +1,13 @@
-"""The run loop: bursts from every port through the graph to their ends, for about a millisecond a call.
+"""The gateway's run loop: receive bursts from every port, process them through the graph, settle each packet's fate.
 
-A burst is taken from a port; its packets stand at the node at which that port enters. The nodes are gone through in
-their order, each element working on the packets that stand at its node, until every packet is at an end: to be
-transmitted, punted or dropped. Which element a node is, its kind says (`kinds`): `walk` is the one place where a new
-kind is named.
+A received packet starts at its port's entry node. `walk` visits the nodes in topological order and calls the element
+of each node's kind on the packets that are at that node, until each packet is transmitted, punted or dropped. A new
+element kind is added to `graph` and to `walk`.
 
-What calls an element is compiled anew together with it and all that it calls. So there is one call of `walk`, and it
-calls each element once.
+Numba compiles a caller together with everything that it calls. `walk` therefore has one call site, and calls each
+element once.
 
-A call of `run` ends after `call_ns`, or once it slept for want of packets; in between nothing is looked at but packets.
+A call of `run` returns after `call_ns`, or after an idle sleep. It checks for nothing but packets in between.
 """
 
 from dataplane.engine.burst import BURST, DROPPED, PUNTED, TRANSMIT, drop
@@ -18,7 +17,7 @@ from dataplane.engine.graph import OUTCOMES, GraphArrays
 from dataplane.engine.reasons import Drop
 from dataplane.engine.rings import INJECT_HEADER, PUNT_HEADER, Ring, begin_punt, consume, front, publish, punted_bytes
 from dataplane.engine.sleep import sleep
-from dataplane.gateway import kinds
+from dataplane.gateway import graph as kinds
 from dataplane.gateway.elements.admit import admit
 from dataplane.gateway.elements.check_source import check_source
 from dataplane.gateway.elements.forward import forward
@@ -29,20 +28,21 @@ from dataplane.gateway.elements.sides import customer, untagged
 from dataplane.gateway.elements.track import track
 from dataplane.gateway.elements.underlay import underlay
 from dataplane.gateway.memory.ageing import age
-from dataplane.gateway.memory.connections import release_ended
+from dataplane.gateway.memory.connections import free_ended_pairs
 from dataplane.gateway.memory.punt_share import may_punt
 from dataplane.gateway.memory.state import JOURNAL_HEAD, State
 from dataplane.gateway.tables.schema import Tables
+from dataplane.gateway.work import Work
 from dataplane.io.frames.layout import Ports
-from dataplane.io.ports import bring, copy_out, inject, receive, settle
+from dataplane.io.ports import copy_in, copy_out, inject, receive, settle
 from dataplane.jit import Bytes, Row, Rows, element, inline, kernel, part
 from dataplane.packet.memory import native64
 
 BAD_STATE, PUNT_FULL, PUNT_LIMITED = int(Drop.BAD_STATE), int(Drop.PUNT_FULL), int(Drop.PUNT_LIMITED)
 SLOW_PATH = -1
-"""In place of a port: the ring of frames from the slow path."""
+"""In place of a port number: the ring of frames that the slow path sends."""
 EMPTY_ROUNDS = 64
-"""Rounds without a packet before a call sleeps: some microseconds, within which the next packet often comes."""
+"""Rounds without a packet before a call sleeps. They take some microseconds, in which the next packet often arrives."""
 
 
 @kernel
@@ -50,24 +50,24 @@ def run(
     ports: Ports, graph: GraphArrays, tables: Tables, state: State, counters: Counters, punts: Ring, injects: Ring,
     packets: Rows, clock: Bytes, sleepers: Bytes, call_ns: int, sleep_ms: int,
 ) -> int:  # fmt: skip
-    """Forward for about `call_ns`; return the nanoseconds of it in which there were packets.
+    """Forward packets for about `call_ns`; return how many of these nanoseconds had packets to process.
 
     Args:
-        ports: where packets come from and go to; its memory is what all offsets are of.
-        graph: the elements and their order.
+        ports: where packets arrive and leave; all offsets refer to its memory.
+        graph: the elements and their links.
         tables: the generation in use.
-        state: connections, mappings, fragments.
-        counters: what is counted.
+        state: connections, NAT mappings, fragments.
+        counters: counters by port, VPC and reason.
         punts: ring to the slow path.
-        injects: ring from it.
-        packets: BURST rows of PACKET, for the burst at hand.
-        clock: CLOCK_BYTES for the kernel's answers.
-        call_ns: after this the call returns, at the end of a burst.
+        injects: ring from the slow path.
+        packets: BURST rows of PACKET, for the current burst.
+        clock: CLOCK_BYTES of scratch memory for clock_gettime.
+        call_ns: the call returns at the end of the first burst after this time.
         sleepers: the files that end a sleep (`engine.sleep`).
-        sleep_ms: how long to wait where there is nothing to do; 0 not to wait.
+        sleep_ms: how long an idle call sleeps; 0 never to sleep.
     """
     begun = now_ns(clock)
-    now, busy, empty, told = begun, 0, 0, state.counts[JOURNAL_HEAD]
+    now, busy, empty, journal_head = begun, 0, 0, state.counts[JOURNAL_HEAD]
     age(tables, state, now)
     while now - begun < call_ns:
         done = 0
@@ -77,9 +77,9 @@ def run(
             else:
                 count = receive(ports, port, packets, BURST, counters)
             if count:
-                walk(packets, count, ports.memory, graph, tables, state, now)
+                walk(Work(packets, count, ports.memory, graph, tables, state, now))
                 _end(ports, packets, count, counters, punts, state, now)
-                release_ended(state)
+                free_ended_pairs(state)
                 done += count
         before, now = now, now_ns(clock)
         if done:
@@ -88,18 +88,19 @@ def run(
             continue
         empty += 1
         if sleep_ms and empty >= EMPTY_ROUNDS:
-            if state.counts[JOURNAL_HEAD] == told:  # else the partner is told first: the answer may come by it
+            if state.counts[JOURNAL_HEAD] == journal_head:  # else replicate first: the reply may arrive at the partner
                 sleep(sleepers, sleep_ms)
             break
     return busy
 
 
 @part
-def walk(packets: Rows, count: int, memory: Bytes, graph: GraphArrays, tables: Tables, state: State, now: int) -> None:
-    """Take a burst from where its packets enter to the ends of them all.
+def walk(work: Work) -> None:
+    """Process a burst from its entry nodes until every packet has a fate.
 
-    A node is passed by where no node before it leads to it: to ask all packets where they stand would take longer.
+    A node that no earlier node leads to is skipped without reading the packets, which would take longer.
     """
+    packets, count, graph = work.packets, work.count, work.graph
     waiting = 0
     for i in range(count):
         packet = packets[i]
@@ -114,31 +115,31 @@ def walk(packets: Rows, count: int, memory: Bytes, graph: GraphArrays, tables: T
                 waiting |= 1 << graph.next[node, outcome]
         kind = graph.kind[node]
         if kind == kinds.UNDERLAY:
-            underlay(node, packets, count, memory, graph, tables, state, now)
+            underlay(node, work)
         elif kind == kinds.EXTERNAL_SIDE or kind == kinds.PROVIDER_SIDE:
-            untagged(node, packets, count, memory, graph, tables, state, now)
+            untagged(node, work)
         elif kind == kinds.CUSTOMER_SIDE:
-            customer(node, packets, count, memory, graph, tables, state, now)
+            customer(node, work)
         elif kind == kinds.PARSE:
-            parse(node, packets, count, memory, graph, tables, state, now)
+            parse(node, work)
         elif kind == kinds.CHECK_SOURCE:
-            check_source(node, packets, count, memory, graph, tables, state, now)
+            check_source(node, work)
         elif kind == kinds.TRACK:
-            track(node, packets, count, memory, graph, tables, state, now)
+            track(node, work)
         elif kind == kinds.ADMIT:
-            admit(node, packets, count, memory, graph, tables, state, now)
+            admit(node, work)
         elif kind == kinds.FORWARD:
-            forward(node, packets, count, memory, graph, tables, state, now)
+            forward(node, work)
         elif kind == kinds.REWRITE:
-            rewrite(node, packets, count, memory, graph, tables, state, now)
+            rewrite(node, work)
         elif kind == kinds.OUTPUT:
-            output(node, packets, count, memory, graph, tables, state, now)
+            output(node, work)
     _abandon(packets, count)
 
 
 @inline
 def _stands_at(node: int, packets: Rows, count: int) -> bool:
-    """Whether a packet stands at a node: mostly the first one does."""
+    """Whether a packet is at a node: usually the first one is."""
     i = 0
     while i < count and packets[i].node != node:
         i += 1
@@ -147,7 +148,7 @@ def _stands_at(node: int, packets: Rows, count: int) -> bool:
 
 @inline
 def _abandon(packets: Rows, count: int) -> None:
-    """Drop what still stands at a node, which the walk has gone past: else it would have no end."""
+    """Drop packets that are still at a node after the pass, so that every packet has a fate."""
     for i in range(count):
         packet = packets[i]
         if packet.node >= 0:
@@ -156,12 +157,12 @@ def _abandon(packets: Rows, count: int) -> None:
 
 @element
 def _end(ports: Ports, packets: Rows, count: int, counters: Counters, punts: Ring, state: State, now: int) -> None:
-    """Tell the slow path what is for it, count by VPC, and let the ports send, take back and count."""
+    """Copy punted packets to the slow path's ring, count by VPC, and let the ports transmit, free buffers and count."""
     for i in range(count):
         packet = packets[i]
         if packet.node == PUNTED:
             if may_punt(state.punt_dues, packet, now):
-                _tell(ports, packet, punts, now)
+                _punt(ports, packet, punts, now)
             else:
                 drop(packet, PUNT_LIMITED)
         if 0 <= packet.vpc < counters.vpcs.size:
@@ -175,8 +176,8 @@ def _end(ports: Ports, packets: Rows, count: int, counters: Counters, punts: Rin
 
 
 @inline
-def _tell(ports: Ports, packet: Row, punts: Ring, now: int) -> None:
-    """Hand a packet to the slow path; drop it where there is no room."""
+def _punt(ports: Ports, packet: Row, punts: Ring, now: int) -> None:
+    """Copy a packet to the slow path's ring; drop it if the ring is full."""
     at = begin_punt(punts, packet, now)
     if at < 0:
         drop(packet, PUNT_FULL)
@@ -187,7 +188,7 @@ def _tell(ports: Ports, packet: Row, punts: Ring, now: int) -> None:
 
 @element
 def _enter(ports: Ports, injects: Ring, packets: Rows, counters: Counters) -> int:
-    """Send what the slow path made; return how many of its frames are in the burst, to go through the graph."""
+    """Send the slow path's frames; return how many of them entered the burst, to be processed by the graph."""
     data, count = injects.data, 0
     while count < BURST:
         at = front(injects)
@@ -196,7 +197,7 @@ def _enter(ports: Ports, injects: Ring, packets: Rows, counters: Counters) -> in
         length, port, entering = native64(data, at + 8), native64(data, at + 16), native64(data, at + 24)
         if entering == 0:
             inject(ports, port, data, at + INJECT_HEADER, length, counters)
-        elif bring(ports, port, data, at + INJECT_HEADER, length, packets, count, counters):
+        elif copy_in(ports, port, data, at + INJECT_HEADER, length, packets, count, counters):
             count += 1
         consume(injects, at)
     return count

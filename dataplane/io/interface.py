@@ -44,14 +44,14 @@ class Link:
         return self.mtu_bytes + 14 + 8
 
 
-def look_at(name: str) -> Link:
+def read_interface(name: str) -> Link:
     """Return what there is to know of an interface of this network namespace; raises PortError where it is none."""
     try:
         index = socket.if_nametoindex(name)
     except OSError:
         raise PortError(f"{name}: there is no such interface in this network namespace; see `ip link`") from None
-    flags = struct.unpack("=H", _ask(name, SIOCGIFFLAGS, b"")[:2])[0]
-    mtu_bytes = struct.unpack("=i", _ask(name, SIOCGIFMTU, b"")[:4])[0]
+    flags = struct.unpack("=H", _ioctl(name, SIOCGIFFLAGS, b"")[:2])[0]
+    mtu_bytes = struct.unpack("=i", _ioctl(name, SIOCGIFMTU, b"")[:4])[0]
     return Link(name=name, index=index, mtu_bytes=mtu_bytes, queues=_queues(name), up=bool(flags & IFF_UP))
 
 
@@ -69,7 +69,7 @@ def switch_off_offloads(name: str, which: tuple[str, ...] = (*SENDING, *RECEIVIN
 def _queues(name: str) -> int:
     channels = ctypes.create_string_buffer(struct.pack("=9I", ETHTOOL_GCHANNELS, *(0,) * 8), 36)
     try:
-        _ask(name, SIOCETHTOOL, struct.pack("@P", ctypes.addressof(channels)))
+        _ioctl(name, SIOCETHTOOL, struct.pack("@P", ctypes.addressof(channels)))
     except OSError:
         return 1
     words = struct.unpack("=9I", channels.raw)
@@ -81,7 +81,7 @@ def _ethtool(name: str, command: int, value: int) -> int | None:
     """Get or set a value; None where the interface has no such thing."""
     request = ctypes.create_string_buffer(struct.pack("=II", command, value), 8)
     try:
-        _ask(name, SIOCETHTOOL, struct.pack("@P", ctypes.addressof(request)))
+        _ioctl(name, SIOCETHTOOL, struct.pack("@P", ctypes.addressof(request)))
     except OSError as fault:
         if fault.errno == errno.EPERM:
             raise PortError(f"{name}: offloads cannot be switched off: {os.strerror(errno.EPERM)}") from None
@@ -89,7 +89,7 @@ def _ethtool(name: str, command: int, value: int) -> int | None:
     return int(struct.unpack("=II", request.raw)[1])
 
 
-def _ask(name: str, request: int, content: bytes) -> bytes:
+def _ioctl(name: str, request: int, content: bytes) -> bytes:
     """Do an ioctl with a `struct ifreq`; return what is behind the name."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as door:
         answer = fcntl.ioctl(door, request, struct.pack("16s24s", name.encode(), content))

@@ -9,7 +9,7 @@ from dataplane.io.af_packet.ring import TapPorts
 from dataplane.io.af_xdp.xsk import XskPorts
 from dataplane.io.fault import BackendMissingError, PortError
 from dataplane.io.frames.layout import Ports
-from dataplane.io.interface import RECEIVING, Link, look_at, switch_off_offloads
+from dataplane.io.interface import RECEIVING, Link, read_interface, switch_off_offloads
 from dataplane.io.settings import PortSettings, RingSizes
 
 MAX_FRAME_BYTES = 9_216 + 22
@@ -71,7 +71,7 @@ def open_ports(
 
 
 def _ready(wanted: PortSettings) -> Link:
-    link = look_at(wanted.interface)
+    link = read_interface(wanted.interface)
     if not link.up:
         raise PortError(f"{link.name} is down; `ip link set {link.name} up`")
     if link.frame_bytes > MAX_FRAME_BYTES:

@@ -11,7 +11,7 @@ A run loop calls `receive` for a port, lets elements decide, and hands the same 
 - Rows may be settled in any order and number, but every received row exactly once, before the next `receive`.
 - Of the PUNTED rows whoever calls copies what it wants before `settle` (`copy_out`: a frame may lie in several
   pieces); a row that finds no room there is changed to a drop first.
-- What the slow path made is sent by `inject`, or enters the graph in a burst of its own by `bring`.
+- What the slow path made is sent by `inject`, or enters the graph in a burst of its own by `copy_in`.
 - Counters: `receive` counts rx_packets, rx_bytes, bursts, empty_polls; `settle` and `inject` count all the rest.
 """
 
@@ -22,11 +22,11 @@ import numpy as np
 from dataplane.engine.burst import DROPPED, TRANSMIT
 from dataplane.engine.counters import Counters
 from dataplane.engine.reasons import Drop
+from dataplane.io.accounting import count_end
 from dataplane.io.af_packet import ring_kernels as tap_kernels
 from dataplane.io.af_xdp import xsk_kernels
 from dataplane.io.frames import in_memory, pool
 from dataplane.io.frames.layout import END, KIND, NEXT, PIECE_AT, PIECE_BYTES, TAP, XSK, Ports
-from dataplane.io.tally import count_end
 from dataplane.jit import Bytes, Row, Rows, inline, kernel
 from dataplane.packet import memory as fields
 
@@ -85,7 +85,7 @@ def _settle_one(ports: Ports, packet: Row, counters: Counters) -> None:
         packet.reason = reason
         if 0 <= packet.out_port < ports.ports.size:
             counters.ports[packet.out_port].tx_failed += 1
-    pool.give_chain(ports, packet.frame)
+    pool.free_chain(ports, packet.frame)
     count_end(packet, counters)
 
 
@@ -108,7 +108,7 @@ def inject(ports: Ports, port: int, source: Bytes, at: int, length: int, counter
 
     A `port` that does not exist, or a `length` of 0, is refused without a count.
     """
-    if not bring(ports, port, source, at, length, ports.spare, FIRST, counters):
+    if not copy_in(ports, port, source, at, length, ports.spare, FIRST, counters):
         return False
     packet = ports.spare[0]
     packet.node = TRANSMIT
@@ -118,7 +118,7 @@ def inject(ports: Ports, port: int, source: Bytes, at: int, length: int, counter
 
 
 @kernel
-def bring(
+def copy_in(
     ports: Ports, port: int, source: Bytes, at: int, length: int, packets: Rows, row: int, counters: Counters
 ) -> bool:
     """Copy a frame into a buffer and fill in `packets[row]` as `receive` would; it counts as injected.

@@ -102,14 +102,14 @@ def fragment_fault(fragment: int, payload: int, least: int) -> int:
 
 
 @inline
-def is_no_source(address: int) -> bool:
+def is_invalid_source(address: int) -> bool:
     """Whether nobody sends from an address: 0/8, 127/8, 224/3 (RFC 1122, 3.2.1.3; RFC 6890, 2.2.2)."""
     first = address >> 24
     return first == 0 or first == 127 or first >= 224
 
 
 @inline
-def is_no_target(address: int) -> bool:
+def is_invalid_target(address: int) -> bool:
     """Whether nobody is at an address: 0/8, 127/8, 240/4 but for the broadcast address."""
     first = address >> 24
     return first == 0 or first == 127 or (first >= 240 and address != 0xFFFF_FFFF)
@@ -123,7 +123,7 @@ def is_host(address: int) -> bool:
 
 
 @inline
-def is_many(address: int) -> bool:
+def is_group_address(address: int) -> bool:
     """Whether an address is multicast or the broadcast of a link."""
     return address >> 28 == 14 or address == 0xFFFF_FFFF
 

@@ -76,7 +76,7 @@ def fragment_fault(fragment: int, payload: int, least: int) -> int:
 
 
 @inline
-def is_nobody(high: int, low: int) -> bool:
+def is_reserved(high: int, low: int) -> bool:
     """Whether no packet has such an address: all of ::/96, ::1 and :: in it, and the IPv4-mapped ::ffff:0:0/96.
 
     The mapped ones above all (RFC 6890, 2.2.3): as keys of tables they would be IPv4 addresses.
@@ -86,7 +86,7 @@ def is_nobody(high: int, low: int) -> bool:
 
 
 @inline
-def is_many(high: int) -> bool:
+def is_group_address(high: int) -> bool:
     """Whether an address is multicast."""
     return high >> 56 & 0xFF == 0xFF
 

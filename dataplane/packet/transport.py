@@ -62,7 +62,7 @@ def ports_of(memory: Bytes, at: int, count: int, end: int, protocol: int, is_who
 
 @inline
 def query_ports(memory: Bytes, at: int, protocol: int) -> int:
-    """Return an ICMP message's identifier as the source port of who asks, as the target port of the answer; else 0.
+    """Return an ICMP message's identifier as the source port of who is_request, as the target port of the answer; else 0.
 
     So an answer has the ports of its question the other way round, and another question has not: somebody who pings
     us with the identifier of our own ping opens a connection of his own.
@@ -71,18 +71,18 @@ def query_ports(memory: Bytes, at: int, protocol: int) -> int:
     if not is_query(kind, protocol):
         return 0
     identifier = load16(memory, at + 4)
-    return identifier << 16 if asks(kind) else identifier
+    return identifier << 16 if is_request(kind) else identifier
 
 
 @inline
-def asks(kind: int) -> bool:
+def is_request(kind: int) -> bool:
     """Whether a query's type is that of a question."""
     return kind in (ECHO_REQUEST, V6_ECHO_REQUEST) or (TIMESTAMP <= kind <= MASK_REPLY and kind & 1 == 1)
 
 
 @inline
 def is_query(kind: int, protocol: int) -> bool:
-    """Whether an ICMP type asks for something or answers that, and so has an identifier; of ICMPv6 echoes alone."""
+    """Whether an ICMP type is_request for something or answers that, and so has an identifier; of ICMPv6 echoes alone."""
     if protocol == ICMP:
         return kind in (ECHO_REQUEST, ECHO_REPLY) or TIMESTAMP <= kind <= MASK_REPLY
     return kind in (V6_ECHO_REQUEST, V6_ECHO_REPLY)

@@ -14,8 +14,8 @@ import time
 
 import numpy as np
 
-from dataplane.control.slow.departure import Ways
 from dataplane.control.slow.directory import Directory
+from dataplane.control.slow.next_hops import NextHops
 from dataplane.control.slow.slow_path import SlowPath
 from dataplane.engine.graph import arrays_of
 from dataplane.engine.reasons import Drop, Punt
@@ -48,7 +48,7 @@ class Search:
         self.here, self.there = np.zeros(1 << 16, np.uint8), np.zeros(1 << 16, np.uint8)
         self.left, self.faults, self.slowest_ns = np.zeros(PORTS, np.int64), [], 0
         self.packets, self.now_ns, self.bursts, self.records = 0, 10**12, 0, 0
-        self.path = SlowPath(Directory(LOCAL, GENERATIONS[0].network), Ways.of(GENERATIONS[0].tables))
+        self.path = SlowPath(Directory(LOCAL, GENERATIONS[0].network), NextHops.of(GENERATIONS[0].tables))
 
     def go_on(self):
         """Let one burst arrive, and look at what came of it."""
@@ -82,7 +82,7 @@ class Search:
         """Take the next tables."""
         generation = GENERATIONS[self.bursts // RELOAD % len(GENERATIONS)]
         self.tables = broken(generation.tables, self.planted) if self.planted else generation.tables
-        self.path.configure(Directory(LOCAL, generation.network), Ways.of(self.tables), self.now_ns)
+        self.path.configure(Directory(LOCAL, generation.network), NextHops.of(self.tables), self.now_ns)
         self.look_at_state()
 
     def look(self, count):

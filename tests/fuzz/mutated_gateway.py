@@ -12,12 +12,13 @@ from dataplane.engine.counters import imbalance, make_counters
 from dataplane.engine.reasons import Drop
 from dataplane.engine.rings import Injector, PuntReader, empty_ring
 from dataplane.gateway.memory.ageing import age
-from dataplane.gateway.memory.connections import release_ended
+from dataplane.gateway.memory.connections import free_ended_pairs
 from dataplane.gateway.memory.exchange import ControlEnd, empty_exchange, exchange
-from dataplane.gateway.memory.punt_share import AT_ONCE, EACH_NS
+from dataplane.gateway.memory.punt_share import MAX_BURST, PACKET_NS
 from dataplane.gateway.memory.shares import CONNECTIONS, FRAGMENTS, MAPPINGS
 from dataplane.gateway.memory.state import FRAGMENTS_HELD, PAIRS_BACK, PAIRS_HELD, PAIRS_USED, empty_state
 from dataplane.gateway.run import _end, _enter, walk
+from dataplane.gateway.work import Work
 from dataplane.io.frames.in_memory import MemoryPorts
 from dataplane.io.frames.layout import FREE
 from dataplane.io.ports import receive
@@ -41,9 +42,9 @@ def turn(ports, port, packets, graph, tables, state, counters, punts, injects, b
     else:
         count = receive(ports, port, packets, BURST, counters)
     if count:
-        walk(packets, count, ports.memory, graph, tables, state, now_ns)
+        walk(Work(packets, count, ports.memory, graph, tables, state, now_ns))
         _end(ports, packets, count, counters, punts, state, now_ns)
-        release_ended(state)
+        free_ended_pairs(state)
     exchange(tables, state, between, now_ns)
     return count
 
@@ -70,7 +71,7 @@ class Gateway:
             Injector(self.injects),
             ControlEnd(self.between),
         )
-        self.partner.tell_all()
+        self.partner.request_all()
 
     def turn(self, port, graph, tables, now_ns):
         """Let the gateway work once; return how many packets."""
@@ -83,7 +84,7 @@ class Gateway:
 
     def use_up_shares(self, now_ns):
         """Let it be as after a flood: nobody has any share of the slow path left."""
-        self.state.punt_dues[:] = now_ns + AT_ONCE * EACH_NS
+        self.state.punt_dues[:] = now_ns + MAX_BURST * PACKET_NS
 
     def faults(self, count):
         """Return what is wrong after a burst."""
@@ -111,12 +112,12 @@ class Gateway:
         used = state.mappings["key"] != 0
         if (references != np.where(used, state.mappings["references"], 0)).any():
             yield "mappings count references that no connection has"
-        about, counted = state.accounts[:, 0], state.accounts[:, 2]
+        about, counted = state.accounts["about"], state.accounts["count"]
         kept = int((state.fragments["vni"] != 0).sum())
         told = [int(counted[about == which].sum()) for which in (CONNECTIONS, MAPPINGS, FRAGMENTS)]
         if told != [pairs, int(used.sum()), kept] or counted[about > FRAGMENTS].sum() != used.sum():
             yield f"VPCs' accounts say {told}; there are {pairs} connections, {used.sum()} mappings, {kept} fragments"
         if state.counts[FRAGMENTS_HELD] != kept:
             yield f"{state.counts[FRAGMENTS_HELD]} fragmented packets are counted, {kept} there are"
-        if state.owners[:, 3].sum() != pairs:
-            yield f"{state.owners[:, 3].sum()} connections count against endpoints, {pairs} there are"
+        if state.owners["connections"].sum() != pairs:
+            yield f"{state.owners['connections'].sum()} connections count against endpoints, {pairs} there are"

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dataplane.engine.burst import BURST
-from dataplane.engine.rings import LEAST_FRAME_BYTES, _write_inject
+from dataplane.engine.rings import MIN_FRAME_BYTES, _write_inject
 from dataplane.io.frames.in_memory import collect, offer
 from dataplane.jit import CHECKED
 from dataplane.packet.memory import copy, load8, load16, store8, store16
@@ -153,7 +153,7 @@ def _mutated(seeds, seed, frame, calm, chance):
 def throw_in(seeds, one, other, frame, count, chance):
     """Let the slow path of two gateways send, or let in, the same `count` packets, some of them to no port at all."""
     for _ in range(count):
-        length = max(_mutated(seeds, below(chance, seeds.start.size), frame, np.int64(2), chance), LEAST_FRAME_BYTES)
+        length = max(_mutated(seeds, below(chance, seeds.start.size), frame, np.int64(2), chance), MIN_FRAME_BYTES)
         port, entering = below(chance, 6) - 1, below(chance, 2)
         _write_inject(one, frame[:length], port, entering)
         _write_inject(other, frame[:length], port, entering)

@@ -29,7 +29,7 @@ def plant(kind, memory, state, tables, none):
     elif kind == 7:
         state.connections[state.connections.shape[0]].key = 1
     elif kind == 8:
-        return state.owners[0, state.owners.shape[1]]
+        return state.port_bits[0, state.port_bits.shape[1]]
     elif kind == 9:
         return state.port_bits[none, 0]
     elif kind == 10:

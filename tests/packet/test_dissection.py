@@ -11,7 +11,8 @@ from scapy.layers.vxlan import VXLAN
 from scapy.packet import Padding, Raw
 from scapy.utils import wrpcap
 
-from dataplane.config.addresses import gateway_mac, mac_text
+from dataplane.config.addresses import gateway_mac
+from foundation.address import mac_text
 from tests.fakes.gateway.gateway_bench import GatewayBench
 from tests.fakes.gateway.gateway_frames import arriving, dissected, inner, tunnelled
 from tests.fakes.gateway.gateway_site import CUSTOMER, EXTERNAL, PROVIDER, UNDERLAY

@@ -26,7 +26,7 @@ from scapy.packet import Packet, Raw
 
 from dataplane.engine.burst import FIRST_FRAGMENT, LATER_FRAGMENT
 from dataplane.engine.reasons import Drop, Punt
-from dataplane.gateway import kinds
+from dataplane.gateway import graph as kinds
 from tests.fakes.gateway.elements import Elements, Fate
 from tests.fakes.gateway.gateway_frames import inner, tunnelled
 from tests.fakes.gateway.gateway_site import LOCAL, site_tables

@@ -14,12 +14,12 @@ from scapy.layers.l2 import ARP, Ether
 from scapy.layers.vxlan import VXLAN
 from scapy.packet import Packet, Raw
 
-from dataplane.control.slow.departure import Ways
 from dataplane.control.slow.directory import Directory
+from dataplane.control.slow.next_hops import NextHops
 from dataplane.control.slow.slow_path import SlowPath
 from dataplane.engine.burst import PACKET
 from dataplane.engine.reasons import Drop, Punt
-from dataplane.gateway.memory.punt_share import AT_ONCE, EACH_NS, may_punt
+from dataplane.gateway.memory.punt_share import MAX_BURST, PACKET_NS, may_punt
 from dataplane.io.frames.layout import FRAMES, FREE
 from dataplane.jit import Ints, Rows, kernel
 from tests.fakes.gateway.gateway_frames import RED_11, arriving, dissected, inner, tunnelled
@@ -117,7 +117,7 @@ def test_a_slow_path_that_does_not_read_costs_it_packets_and_nobody_else(loop: G
 
 def told(loop: GatewayLoop, port: int, frame: bytes) -> list[Packet]:
     """Return what the sender of a frame gets of the slow path."""
-    ways = Ways.of(loop.tables)
+    ways = NextHops.of(loop.tables)
     path = SlowPath(Directory(LOCAL, NETWORK), ways)
     path.configure(path._directory, ways, 0)
     assert loop.through(port, frame) == {}
@@ -171,7 +171,7 @@ def test_a_flood_for_the_slow_path_takes_it_from_no_other_tenant_and_no_neighbou
     for _ in range(40):
         loop.through(UNDERLAY, *[flood] * 64)
     heard = int(loop.counters.punts[Punt.FOR_GATEWAY])
-    assert AT_ONCE <= heard < AT_ONCE + 900  # and some for the time that it took
+    assert MAX_BURST <= heard < MAX_BURST + 900  # and some for the time that it took
     assert loop.drops() == {Drop.PUNT_LIMITED: 40 * 64 - heard}
     loop.through(UNDERLAY, asks(RED, "02:10:00:00:00:10", HOST_A), asks(BLUE, "02:20:00:00:00:10", HOST_B))
     loop.through(UNDERLAY, bytes(Ether(src="02:aa:00:00:00:11", dst="ff:ff:ff:ff:ff:ff") / ARP(pdst="192.168.0.1")))
@@ -182,14 +182,14 @@ def test_who_had_its_share_of_the_slow_path_gets_more_with_time() -> None:
     dues = np.zeros(1 << 8, np.int64)
     row = np.zeros(1, PACKET)
     row["vpc"], row["reason"] = 3, Punt.TTL_EXPIRED
-    taken = [count_shares(dues, row, now_ns) for now_ns in (10**9, 10**9, 10**9 + 10 * EACH_NS, 10**12)]
-    assert taken == [AT_ONCE, 0, 10, AT_ONCE]
+    taken = [count_shares(dues, row, now_ns) for now_ns in (10**9, 10**9, 10**9 + 10 * PACKET_NS, 10**12)]
+    assert taken == [MAX_BURST, 0, 10, MAX_BURST]
 
 
 @kernel
 def count_shares(dues: Ints, rows: Rows, now_ns: int) -> int:
     taken = 0
-    for _ in range(2 * AT_ONCE):
+    for _ in range(2 * MAX_BURST):
         if may_punt(dues, rows[0], now_ns):
             taken += 1
     return taken

@@ -14,14 +14,15 @@ from scapy.layers.l2 import ARP, Ether
 from scapy.layers.vxlan import VXLAN
 from scapy.packet import Packet, Raw
 
-from dataplane.config.addresses import gateway_mac, mac_text
-from dataplane.control.slow.departure import Ways
+from dataplane.config.addresses import gateway_mac
 from dataplane.control.slow.directory import Directory
+from dataplane.control.slow.next_hops import NextHops
 from dataplane.control.slow.slow_path import Outcome, SlowPath
 from dataplane.engine.rings import PUNT_HEADER, PuntReader, Ring, begin_punt, empty_ring, publish, punted_bytes
 from dataplane.gateway.compiler.compile import compile_tables, link_of
 from dataplane.jit import Bytes, Rows, kernel
 from dataplane.packet.memory import copy
+from foundation.address import mac_text
 from tests.fakes.gateway.elements import Elements
 from tests.fakes.gateway.gateway_frames import RED_10, RED_11, arriving, dissected, inner, tunnelled
 from tests.fakes.gateway.gateway_site import (
@@ -59,7 +60,7 @@ class Gateway:
     def __init__(self) -> None:
         tables = site_tables()
         self.elements = Elements(LOCAL, tables)
-        self.path = SlowPath(Directory(LOCAL, NETWORK), Ways.of(tables))
+        self.path = SlowPath(Directory(LOCAL, NETWORK), NextHops.of(tables))
         self.path.configure(self.path._directory, self.path._ways, 0)
         self.ring = empty_ring(1 << 16)
 

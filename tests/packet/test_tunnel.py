@@ -11,9 +11,10 @@ from scapy.layers.l2 import Ether
 from scapy.layers.vxlan import VXLAN
 from scapy.packet import Packet, Raw
 
-from dataplane.config.addresses import gateway_mac, mac_text
+from dataplane.config.addresses import gateway_mac
 from dataplane.engine.reasons import Drop, Punt
-from dataplane.gateway import kinds
+from dataplane.gateway import graph as kinds
+from foundation.address import mac_text
 from tests.fakes.gateway.elements import Elements, Fate
 from tests.fakes.gateway.gateway_frames import RED_11, arriving, dissected, inner, tunnelled
 from tests.fakes.gateway.gateway_site import (

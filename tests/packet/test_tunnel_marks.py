@@ -7,8 +7,8 @@ from scapy.layers.l2 import Ether
 from scapy.layers.vxlan import VXLAN
 from scapy.packet import Raw
 
-from dataplane.config.addresses import mac_text
 from dataplane.engine.reasons import Drop
+from foundation.address import mac_text
 from mininet_topos.nic import roce
 from tests.fakes.gateway.elements import Elements
 from tests.fakes.gateway.gateway_frames import RED_10, RED_11, dissected, inner, tunnelled

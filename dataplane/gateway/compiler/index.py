@@ -6,7 +6,7 @@ from dataplane.engine.hashing import mixed, mixed2, mixed3
 from dataplane.gateway.tables.schema import EMPTY
 from dataplane.jit import Grid, Ints, kernel
 
-LEAST_SLOTS = 8
+MIN_SLOTS = 8
 
 
 def indexed(keys: Grid, rows: Ints) -> Grid:
@@ -15,7 +15,7 @@ def indexed(keys: Grid, rows: Ints) -> Grid:
     `keys` is of shape (n, words) with one to three words.
     """
     count, words = keys.shape
-    slots = max(LEAST_SLOTS, 1 << max(2 * count - 1, 1).bit_length())
+    slots = max(MIN_SLOTS, 1 << max(2 * count - 1, 1).bit_length())
     table = np.full((slots, words + 1), EMPTY, dtype=np.int64)
     fill(table, np.ascontiguousarray(keys, dtype=np.int64), np.ascontiguousarray(rows, dtype=np.int64))
     return table

@@ -1,4 +1,4 @@
-"""What every entry does with a row: begin it, see to whom the frame is addressed, say what was wrong with it."""
+"""What every entry does with a row: reset it, check the frame's destination MAC, and drop it for a header fault."""
 
 from dataplane.engine.burst import GROUP, ROUTED, drop
 from dataplane.engine.reasons import Drop
@@ -11,7 +11,7 @@ from dataplane.packet.faults import BAD_FRAGMENT, BAD_TRANSPORT, MARTIAN, SHORT
 
 @inline
 def begin(packet: Row) -> None:
-    """Let a row say that nothing is known; ports fill in where the frame is, and no more."""
+    """Reset a row to "nothing known yet"; ports fill in only where the frame is."""
     packet.reason = -1
     packet.out_port = -1
     packet.vni = 0
@@ -40,7 +40,7 @@ def begin(packet: Row) -> None:
 
 @inline
 def is_addressed_to_us(memory: Bytes, packet: Row, tables: Tables) -> bool:
-    """Whether a frame is for the port's MAC or for many; drops it otherwise, and where it ends too early."""
+    """Whether a frame is for the port's MAC or a group address; drop it otherwise, and drop it if it is too short."""
     if packet.first_length < ETHERNET_BYTES:
         drop(packet, Drop.TOO_SHORT)
         return False

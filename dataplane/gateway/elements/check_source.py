@@ -1,16 +1,15 @@
-"""Let pass only sources that may come from where a packet came from, before any state is made for it.
+"""Source validation: drop spoofed source addresses before any state is created for a packet.
 
-A tenant's address has to be an endpoint of that VPC at that VTEP; where the frame goes on as it is, its source MAC has
-to be that endpoint's as well. A customer's address has to lie in the prefix of its connection. From the internet and
-from the provider, nothing comes that says it is the gateway or one of the public addresses it serves.
+A tenant's source address must be an endpoint of that VPC at the sending VTEP; the source MAC of a bridged frame must
+be that endpoint's as well. A customer's source address must be within the prefix of its connection. A packet from the
+internet or from the provider must not have the gateway's own address or a public address of the gateway as its source.
 """
 
 from dataplane.engine.burst import BRIDGED, LATER_FRAGMENT, drop, punt
-from dataplane.engine.graph import GraphArrays
 from dataplane.engine.hashing import mixed3
 from dataplane.engine.reasons import Drop, Punt
 from dataplane.gateway.elements.sides import customer_of
-from dataplane.gateway.kinds import CUSTOMER_SIDE, ON
+from dataplane.gateway.graph import CUSTOMER_SIDE, NEXT
 from dataplane.gateway.tables.lookup import ahead3, place, row1, row3_hashed
 from dataplane.gateway.tables.schema import (
     CUSTOMER_MASK_HI,
@@ -22,6 +21,7 @@ from dataplane.gateway.tables.schema import (
     PORT_SIDE,
     Tables,
 )
+from dataplane.gateway.work import Work
 from dataplane.jit import Bytes, Row, Rows, element, inline
 from dataplane.packet.ethernet import source_mac
 from dataplane.packet.memory import load8
@@ -29,20 +29,12 @@ from dataplane.packet.transport import ECHO_REQUEST, ICMP
 
 
 @element
-def check_source(
-    node: int,
-    packets: Rows,
-    count: int,
-    memory: Bytes,
-    graph: GraphArrays,
-    tables: Tables,
-    state: object,
-    now_ns: int,
-) -> None:
-    """Drop spoofed sources; a ping of the gateway's own or NAT address goes to the slow path, a floating one's on."""
-    following = graph.next[node, ON]
-    _look_ahead(node, packets, count, tables)
-    for i in range(count):
+def check_source(node: int, work: Work) -> None:
+    """Drop spoofed sources; punt pings of the gateway's own and NAT addresses, but forward those of floating IPs."""
+    packets, memory, tables = work.packets, work.memory, work.tables
+    following = work.graph.next[node, NEXT]
+    _prefetch(node, packets, work.count, tables)
+    for i in range(work.count):
         packet = packets[i]
         if packet.node != node:
             continue
@@ -56,8 +48,8 @@ def check_source(
 
 
 @inline
-def _look_ahead(node: int, packets: Rows, count: int, tables: Tables) -> None:
-    """Begin to load where all sources of the burst will be looked for; until then `source_hop` is a source's hash."""
+def _prefetch(node: int, packets: Rows, count: int, tables: Tables) -> None:
+    """Prefetch the endpoint slots of all sources of the burst. Until the lookup, `source_hop` holds the hash."""
     for i in range(count):
         packet = packets[i]
         if packet.node == node and packet.outer_source != 0:
@@ -106,7 +98,7 @@ def _check_outsider(memory: Bytes, packet: Row, tables: Tables) -> None:
 
 @inline
 def _is_own(address: int, own: int, tables: Tables) -> bool:
-    """Whether the gateway itself answers at an address: a port's or a NAT gateway's, but not an endpoint's."""
+    """Whether the gateway replies at an address: that of a port or of NAT, unless it is a floating IP."""
     return (address == own or row1(tables.nat_in, address) != EMPTY) and row1(tables.floating_in, address) == EMPTY
 
 
@@ -119,5 +111,5 @@ def _is_ping(memory: Bytes, packet: Row) -> bool:
 
 @inline
 def is_public(address: int, tables: Tables) -> bool:
-    """Whether an IPv4 address is a NAT gateway's or a floating one."""
+    """Whether an IPv4 address is that of a NAT gateway or a floating IP."""
     return row1(tables.nat_in, address) != EMPTY or row1(tables.floating_in, address) != EMPTY

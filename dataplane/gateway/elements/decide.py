@@ -1,6 +1,7 @@
-"""What becomes of a packet that opens a connection: its next hop, rules of both sides, its translation.
+"""Decide about a packet that opens a connection: its next hop, the rules of both sides, its translation.
 
-The first row of the draft has the packet's key; `decide` writes the rest of it, and what only the second row says.
+The caller writes the packet's key into the first row of the draft. `decide` writes the rest of that row, and the
+fields of the second row that do not follow from the first.
 """
 
 from dataplane.engine.reasons import Drop
@@ -8,7 +9,7 @@ from dataplane.gateway.elements.filter import allowed
 from dataplane.gateway.elements.routing import longest
 from dataplane.gateway.elements.translate import is_ours, is_roce, take_mappings, translate_source, translate_target
 from dataplane.gateway.memory.connections import VNI, swapped
-from dataplane.gateway.memory.mappings import NO_MAPPING, forget
+from dataplane.gateway.memory.mappings import NO_MAPPING, release_mapping
 from dataplane.gateway.memory.state import State
 from dataplane.gateway.tables.lookup import row1, row3
 from dataplane.gateway.tables.schema import (
@@ -27,18 +28,21 @@ from dataplane.gateway.tables.schema import (
 from dataplane.jit import Row, element, inline, kernel
 
 ACCEPTED, NO_CONNECTION = -1, -2
-"""Verdicts beside the reasons of `Drop`: make the connection; the packet passes without one."""
+"""Verdicts besides the reasons of `Drop`: create the connection; forward the packet without a connection."""
 
 
 @inline
 def family_of(hi: int, lo: int) -> int:
-    """Return 4 for an address under ::ffff:0:0/96, which IPv6 packets do not have, else 6."""
+    """Return 4 for an address within ::ffff:0:0/96, which no IPv6 packet has, otherwise 6."""
     return 4 if hi == 0 and lo >> 32 == 0xFFFF else 6
 
 
 @kernel
 def decide(tables: Tables, state: State) -> int:
-    """Complete the draft; return ACCEPTED with its references to mappings counted, NO_CONNECTION or why not."""
+    """Complete the draft.
+
+    Return ACCEPTED, with the references to its mappings counted; or NO_CONNECTION; or the drop reason.
+    """
     forward, back = state.draft[0], state.draft[1]
     forward.new_source_hi = forward.source_hi
     forward.new_source_lo = forward.source_lo
@@ -58,23 +62,23 @@ def decide(tables: Tables, state: State) -> int:
     if verdict == ACCEPTED:
         verdict = take_mappings(tables, state, forward, back)
     if verdict == ACCEPTED and _answers_itself(forward):
-        let_go(state)
+        release_mappings(state)
         return Drop.MARTIAN.value
     return verdict
 
 
 @element
-def let_go(state: State) -> None:
-    """Take back the references to mappings that an accepted draft counts."""
+def release_mappings(state: State) -> None:
+    """Release the references to mappings that an accepted draft holds."""
     for side in range(2):
         if state.draft[side].mapping != NO_MAPPING:
-            forget(state, state.draft[side].mapping)
+            release_mapping(state, state.draft[side].mapping)
             state.draft[side].mapping = NO_MAPPING
 
 
 @inline
 def _answers_itself(forward: Row) -> bool:
-    """Say whether answers would have the packet's own key: an endpoint speaks to itself, by its public address say."""
+    """Whether replies would have the packet's own key: an endpoint sends to its own public address, say."""
     return (
         forward.new_target_lo == forward.source_lo
         and forward.new_target_hi == forward.source_hi
@@ -87,7 +91,7 @@ def _answers_itself(forward: Row) -> bool:
 
 @inline
 def _arriving(tables: Tables, state: State, forward: Row, back: Row) -> int:
-    """Decide about a packet from outside: to whom it is translated, and whether that VPC lets it in."""
+    """Decide about a packet from outside: translate its target, and apply the rules of that VPC."""
     if family_of(forward.source_hi, forward.source_lo) != 4:
         return Drop.NO_MAPPING.value
     if is_ours(tables, forward.source_lo):
@@ -104,7 +108,7 @@ def _arriving(tables: Tables, state: State, forward: Row, back: Row) -> int:
 
 @inline
 def _entering(tables: Tables, forward: Row, vpc: int, default: bool) -> int:
-    """Ask the rules of the VPC that a packet goes into."""
+    """Apply the inbound rules of the VPC that a packet is routed to."""
     row = tables.vpcs[vpc]
     hi, lo = forward.new_source_hi, forward.new_source_lo
     family, protocol, port = family_of(hi, lo), forward.key >> 24 & 0xFF, forward.new_ports & 0xFFFF
@@ -115,7 +119,7 @@ def _entering(tables: Tables, forward: Row, vpc: int, default: bool) -> int:
 
 @element
 def _leaving(tables: Tables, state: State, forward: Row, back: Row) -> int:
-    """Decide about a packet of a VPC's endpoint or of its customer."""
+    """Decide about a packet from a VPC's endpoint or from its customer."""
     vni = forward.key & VNI
     vpc = row1(tables.vnis, vni)
     if vpc == EMPTY:
@@ -128,7 +132,7 @@ def _leaving(tables: Tables, state: State, forward: Row, back: Row) -> int:
         back.next_hop = longest(tables, vpc, forward.source_hi, forward.source_lo, family)
         if back.next_hop == EMPTY or tables.next_hops[back.next_hop].kind != CUSTOMER:
             return Drop.SPOOFED_SOURCE.value
-    kind = _find_way(tables, forward, vpc, vni, family)
+    kind = _resolve_target(tables, forward, vpc, vni, family)
     if kind < 0:
         return Drop.NO_ROUTE.value
     if kind == LOCAL:
@@ -158,8 +162,8 @@ def _leaving(tables: Tables, state: State, forward: Row, back: Row) -> int:
 
 
 @inline
-def _find_way(tables: Tables, forward: Row, vpc: int, vni: int, family: int) -> int:
-    """Write next hop and VPC of the target; return the hop's kind, or -1 where there is none."""
+def _resolve_target(tables: Tables, forward: Row, vpc: int, vni: int, family: int) -> int:
+    """Write the next hop and the VPC of the target; return the kind of the hop, or -1 without a route."""
     forward.out_vni = vni
     hop = row3(tables.endpoints, vni, forward.target_hi, forward.target_lo)
     if hop == EMPTY:

@@ -11,7 +11,7 @@ NO_RULE, DENY, ALLOW = -1, 0, 1
 def _first_match(
     tables: Tables, first: int, count: int, family: int, protocol: int, remote_hi: int, remote_lo: int, port: int
 ) -> int:
-    """Return what the first matching of some rows says, or NO_RULE."""
+    """Return the verdict of the first matching rule, or NO_RULE."""
     rules = tables.rules
     for number in range(first, first + count):
         rule = rules[number]
@@ -36,10 +36,10 @@ def allowed(
     remote_lo: int,
     port: int,
 ) -> bool:
-    """Say whether some rows of `Tables.rules` let a packet open a connection.
+    """Return whether a range of rows of `Tables.rules` allows a packet to open a connection.
 
-    `remote` is the far end's address, `port` the destination port: 0 for protocols without, which thus match only
-    rules from port 0 on; of ICMP, which stands for ICMPv6 as well, no ports are looked at.
+    `remote` is the far end's address. `port` is the destination port, or 0 for protocols without ports, which
+    therefore match only rules that begin at port 0. Ports are not compared for ICMP, which also stands for ICMPv6.
     """
     judged = ICMP if protocol == ICMPV6 else protocol
     verdict = _first_match(tables, first, count, family, judged, remote_hi, remote_lo, port)

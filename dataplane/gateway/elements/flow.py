@@ -1,4 +1,4 @@
-"""What reading a packet has in common for both families: where it ends, its mark, its ports and its hash."""
+"""The parts of header parsing that IPv4 and IPv6 share: the end of the packet, fragments, ports and the flow hash."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from dataplane.packet.transport import ports_of
 
 @inline
 def ends_at(packet: Row, end: int) -> bool:
-    """Let the frame end where its IP packet does; false where it lies in several buffers and goes on behind that."""
+    """End the frame where its IP packet ends; return False if it lies in several buffers and continues beyond that."""
     if packet.first_length == packet.length:
         packet.first_length = end - packet.at
         packet.length = end - packet.at
@@ -22,7 +22,7 @@ def ends_at(packet: Row, end: int) -> bool:
 
 @inline
 def fragment_kind(offset: int, has_more: int) -> int:
-    """Return which part of a packet it is."""
+    """Return NOT_A_FRAGMENT, FIRST_FRAGMENT or LATER_FRAGMENT."""
     if offset != 0:
         return LATER_FRAGMENT
     return FIRST_FRAGMENT if has_more != 0 else NOT_A_FRAGMENT
@@ -30,10 +30,10 @@ def fragment_kind(offset: int, has_more: int) -> int:
 
 @inline
 def finish(memory: Bytes, packet: Row, l4: int, l4_bytes: int, protocol: int, fragment: int, seed: int) -> None:
-    """Fill in ports and hash of a packet whose IP header was read, or drop it for its transport header.
+    """Fill in the ports and the hash of a packet, or drop it for a faulty transport header.
 
-    A later fragment has no ports; whoever finds its first one fills them in. `l4` to `fragment` are fields of the row;
-    `seed` is that of the hash.
+    A later fragment has no ports; they are filled in when its first fragment is found. `l4` to `fragment` are the
+    fields of the row; `seed` is the seed of the hash.
     """
     if fragment != LATER_FRAGMENT:
         end = packet.at + packet.first_length
@@ -47,6 +47,6 @@ def finish(memory: Bytes, packet: Row, l4: int, l4_bytes: int, protocol: int, fr
 
 @inline
 def hash_of(packet: Row, seed: int) -> Any:
-    """Return the hash of a packet's flow, under which its connection is found."""
+    """Return the flow hash of a packet, which selects the bucket of its connection."""
     key = key_of(packet.ports, packet.protocol, packet.vni)
     return mixed5(packet.source_hi, packet.source_lo, packet.target_hi, packet.target_lo, key, seed)

@@ -1,18 +1,19 @@
-"""What a router does once the next hop is known, and while the packet is still as its sender made it.
+"""Router functions once the next hop is known, while the packet is still as its sender made it.
 
-A packet for the gateway itself, one whose TTL ends here, and one that is too big and may not be cut go to the slow path
-before anything is translated, their TTL as it was: an ICMP error quotes what the sender sent. What no ICMP error may be
-sent about (RFC 1122, 3.2.2; RFC 4443, 2.4 e) is dropped. A big IPv4 packet without DF passes: `output` hands it over
-when it is translated, and its parts leave by the hop.
+A packet for the gateway itself, a packet whose TTL expires, and a packet that exceeds the MTU and must not be
+fragmented go to the slow path before translation and with their TTL unchanged, because an ICMP error quotes the
+original packet. A packet that no ICMP error may be sent about (RFC 1122, 3.2.2; RFC 4443, 2.4 e) is dropped. An IPv4
+packet without DF that exceeds the MTU continues: `output` punts it once it is translated, and its fragments leave by
+the next hop.
 """
 
 from dataplane.engine.burst import BRIDGED, LATER_FRAGMENT, ROUTED, drop, punt
-from dataplane.engine.graph import GraphArrays
 from dataplane.engine.reasons import Drop, Punt
-from dataplane.gateway.kinds import AS_IT_IS, REWRITTEN
+from dataplane.gateway.graph import REWRITTEN, UNCHANGED
 from dataplane.gateway.tables.lookup import place
-from dataplane.gateway.tables.schema import DISCARD, LOCAL, TUNNEL, Tables
-from dataplane.jit import Bytes, Row, Rows, element, inline
+from dataplane.gateway.tables.schema import DISCARD, LOCAL, TUNNEL
+from dataplane.gateway.work import Work
+from dataplane.jit import Bytes, Row, element, inline
 from dataplane.packet import ipv4, ipv6
 from dataplane.packet.ethernet import target_mac
 from dataplane.packet.memory import load8, load16
@@ -20,26 +21,18 @@ from dataplane.packet.transport import is_icmp_error
 
 
 @element
-def forward(
-    node: int,
-    packets: Rows,
-    count: int,
-    memory: Bytes,
-    graph: GraphArrays,
-    tables: Tables,
-    state: object,
-    now_ns: int,
-) -> None:
-    """Count the TTL of routed packets down; those that a connection translates go on to be rewritten."""
-    rewritten, as_it_is = graph.next[node, REWRITTEN], graph.next[node, AS_IT_IS]
-    for i in range(count):
+def forward(node: int, work: Work) -> None:
+    """Decrement the TTL of routed packets; packets of a translated connection continue to REWRITTEN."""
+    packets, memory, tables = work.packets, work.memory, work.tables
+    rewritten, unchanged = work.graph.next[node, REWRITTEN], work.graph.next[node, UNCHANGED]
+    for i in range(work.count):
         packet = packets[i]
         if packet.node != node:
             continue
         if packet.next_hop < 0:
             drop(packet, Drop.BAD_STATE)
             continue
-        packet.node = rewritten if packet.translation >= 0 else as_it_is
+        packet.node = rewritten if packet.translation >= 0 else unchanged
         _pass_on(memory, packet, tables.next_hops[place(packet.next_hop)])
 
 
@@ -71,19 +64,19 @@ def _pass_on(memory: Bytes, packet: Row, hop: Row) -> None:
 
 @inline
 def _ends(memory: Bytes, packet: Row) -> bool:
-    """Whether TTL or hop limit do not allow one more hop."""
+    """Whether the TTL or hop limit does not allow one more hop."""
     return load8(memory, packet.l3 + (8 if packet.family == 4 else 7)) <= 1
 
 
 @inline
 def _is_bridged_to(memory: Bytes, packet: Row, hop: Row) -> bool:
-    """Whether a frame that is not for the gateway's MAC is for the endpoint that has its IP address, in its VPC."""
+    """Whether a bridged frame is addressed to the MAC of the endpoint with its IP address, in its VPC."""
     return hop.kind == TUNNEL and hop.vni == packet.vni and hop.target_mac == target_mac(memory, packet.at)
 
 
 @inline
 def _may_be_cut(memory: Bytes, packet: Row) -> bool:
-    """Whether a router may fragment a packet: an IPv4 one without DF."""
+    """Whether a router may fragment a packet: IPv4 without DF."""
     return packet.family == 4 and load16(memory, packet.l3 + 6) & ipv4.DONT_FRAGMENT == 0
 
 

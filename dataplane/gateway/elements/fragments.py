@@ -1,13 +1,13 @@
-"""Fragments: the first one of a packet has the ports, and the later ones follow it.
+"""Fragments: the first fragment of a packet carries the ports, and later fragments take them from it.
 
-The first is remembered under VNI, addresses, identification and protocol, for the time-out of `Tables.own`; a later one
-gets its ports, protocol and hash from there, and then finds the same connection. One that comes before its first is
-dropped: nothing is held back, so nothing can be made to fill up. A later one that overlaps the first could change the
-ports that were judged, and is dropped (RFC 3128; RFC 5722).
+The first fragment is stored under VNI, addresses, identification and protocol, for the timeout in `Tables.own`. A
+later fragment gets its ports, protocol and hash from there, and then finds the same connection. A later fragment that
+arrives before the first is dropped: no fragment is held back, so no buffer can be exhausted. A later fragment that
+overlaps the first could change the ports that the rules matched, and is dropped (RFC 3128; RFC 5722).
 
-Rows lie in buckets of eight, two for each key. A row is free again when as many bytes came as the packet has, or when
-its time is over. Where all 16 are taken, or the VPC has its share of all rows (`shares`), the packet is dropped and
-counted: packets that are under way keep their rows.
+Rows lie in buckets of eight, two buckets for each key. A row is free again when all bytes of the packet have arrived,
+or when it times out. If all 16 rows are in use, or if the VPC has reached its share of all rows (`shares`), the packet
+is dropped and counted: packets in progress keep their rows.
 """
 
 from dataplane.engine.burst import FIRST_FRAGMENT
@@ -29,7 +29,7 @@ FOLLOWED = -1
 
 @inline
 def _offset_of(memory: Bytes, packet: Row) -> int:
-    """Return the byte at which a later fragment goes on; IPv6's header lies in front of what `l4` says."""
+    """Return the byte offset of a later fragment; the IPv6 fragment header lies in front of `l4`."""
     if packet.family == 4:
         return (load16(memory, packet.l3 + 6) & IPV4_OFFSET) * 8
     return load16(memory, packet.l4 - 6) & IPV6_OFFSET
@@ -49,7 +49,10 @@ def _is_of(row: Row, packet: Row) -> bool:
 
 @inline
 def _find(state: State, packet: Row, oldest_ns: int, wants_free: bool) -> int:
-    """Return the row of a packet's first fragment; else, where that is wanted, one of the emptier bucket; else NONE."""
+    """Return the row of a packet's first fragment, or NONE.
+
+    If there is none and `wants_free` is set, return a free row of the emptier bucket.
+    """
     tail = packet.fragment_id ^ packet.vni << 40
     seed = state.counts[SEED]
     hashed = mixed5(packet.source_hi, packet.source_lo, packet.target_hi, packet.target_lo, tail, seed)
@@ -71,7 +74,7 @@ def _find(state: State, packet: Row, oldest_ns: int, wants_free: bool) -> int:
 
 @element
 def follow(memory: Bytes, packet: Row, tables: Tables, state: State, now_ns: int) -> int:
-    """Remember a first fragment, or give a later one what its first had; FOLLOWED or why not."""
+    """Store a first fragment, or fill in a later one from its first; return FOLLOWED or the drop reason."""
     oldest_ns = now_ns - tables.own[OWN_FRAGMENT_TIMEOUT_S] * SECOND_NS
     is_first = packet.fragment == FIRST_FRAGMENT
     slot = _find(state, packet, oldest_ns, is_first)
@@ -103,13 +106,13 @@ def follow(memory: Bytes, packet: Row, tables: Tables, state: State, now_ns: int
     if not _has_more(memory, packet):
         row.whole_bytes = _offset_of(memory, packet) + packet.l4_bytes
     if 0 < row.whole_bytes <= row.come_bytes:
-        forget_fragment(state, slot)
+        remove_fragment(state, slot)
     return FOLLOWED
 
 
 @inline
 def _take(packet: Row, tables: Tables, state: State, row: Row, oldest_ns: int) -> int:
-    """Make a row the packet's, if it is not yet, and count it; FOLLOWED or why not."""
+    """Assign a row to the packet, unless it has it already, and count it; return FOLLOWED or the drop reason."""
     if row.vni != 0 and row.seen_ns >= oldest_ns:
         return FOLLOWED
     if row.vni != 0:
@@ -136,8 +139,8 @@ def _has_more(memory: Bytes, packet: Row) -> bool:
 
 
 @inline
-def forget_fragment(state: State, slot: int) -> None:
-    """Make a row free again."""
+def remove_fragment(state: State, slot: int) -> None:
+    """Free a row."""
     discharge(state, state.fragments[slot].account)
     state.fragments[slot].vni = 0
     state.counts[FRAGMENTS_HELD] -= 1

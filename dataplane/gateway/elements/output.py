@@ -1,39 +1,31 @@
-"""Put the headers of the way out in front of a packet and transmit it.
+"""Write the headers of the next hop in front of a packet and transmit it.
 
     TUNNEL               outer headers from the hop's template | Ethernet of the VPC | packet
     EXTERNAL, PROVIDER   Ethernet | packet
     CUSTOMER             Ethernet, 802.1Q | packet
 
-They are written in front of the packet where it lies: the old headers and the head room make the space. A routed
-packet gets the hop's MACs; a bridged frame stays as it is. A packet that has to be cut (RFC 791; `forward` kept the
-others) and one for a hop whose MAC is not known go to the slow path, which sends them by that hop: translated, their
-TTL counted down, the old headers in front.
+The headers are written in place: the old headers and the head room make the space. A routed packet gets the hop's
+MACs; a bridged frame keeps its own. Two kinds of packets go to the slow path, which sends them by the same hop: a
+packet that must be fragmented (RFC 791; `forward` stopped packets that must not be), and a packet for a hop whose MAC
+is not known. They are already translated and their TTL is decremented; the old headers are still in front.
 """
 
 from dataplane.engine.burst import BRIDGED, drop, punt, transmit
-from dataplane.engine.graph import GraphArrays
 from dataplane.engine.reasons import Drop, Punt
 from dataplane.gateway.tables.lookup import place
 from dataplane.gateway.tables.schema import CUSTOMER, EXTERNAL, PROVIDER, TUNNEL, Tables
-from dataplane.jit import Bytes, Row, Rows, element, inline
+from dataplane.gateway.work import Work
+from dataplane.jit import Bytes, Row, element, inline
 from dataplane.packet import ethernet, ipv6
 from dataplane.packet.memory import load8
 from dataplane.packet.vxlan import OUTER_BYTES, encapsulate
 
 
 @element
-def output(
-    node: int,
-    packets: Rows,
-    count: int,
-    memory: Bytes,
-    graph: GraphArrays,
-    tables: Tables,
-    state: object,
-    now_ns: int,
-) -> None:
-    """Bring every packet to an end."""
-    for i in range(count):
+def output(node: int, work: Work) -> None:
+    """Give every packet its fate."""
+    packets, memory, tables = work.packets, work.memory, work.tables
+    for i in range(work.count):
         packet = packets[i]
         if packet.node == node:
             if packet.next_hop < 0:
@@ -61,7 +53,7 @@ def leave(memory: Bytes, packet: Row, hop: Row, tables: Tables) -> None:
 
 @inline
 def _begin_at(packet: Row, at: int) -> bool:
-    """Let the frame begin at another byte; false, and a drop, where there is no room for that."""
+    """Move the start of the frame; return False, and drop the packet, without head room for it."""
     if at < packet.floor:
         drop(packet, Drop.NO_HEAD_ROOM)
         return False

@@ -1,4 +1,4 @@
-"""Read the IPv4 header of a packet that was let in."""
+"""Read the IPv4 header of an accepted packet."""
 
 from dataplane.engine.burst import GROUP, NOT_A_FRAGMENT, V4_PREFIX, drop
 from dataplane.engine.reasons import Drop
@@ -14,7 +14,7 @@ from dataplane.packet.transport import TCP, TCP_BYTES
 
 @inline
 def read_ipv4(memory: Bytes, packet: Row, seed: int) -> None:
-    """Fill in a row whose `l3` is an IPv4 header, by the frame's type; or let the packet end here."""
+    """Fill in a row whose `l3` is an IPv4 header by the frame's type, or drop the packet."""
     at = packet.l3
     header = ipv4.header_of(memory, at, packet.at + packet.first_length - at, packet.at + packet.length - at)
     if header < 0:
@@ -31,12 +31,12 @@ def read_ipv4(memory: Bytes, packet: Row, seed: int) -> None:
     packet.l4 = l4
     packet.l4_bytes = l4_bytes
     packet.fragment = fragment
-    is_reserved = protocol == 0  # IPv6's hop by hop; with no ports and no VNI its key would be that of a free row
+    is_reserved = protocol == 0  # IPv6 hop-by-hop; without ports and VNI its key would equal that of a free row
     if is_reserved or not ends_at(packet, l4 + l4_bytes):
         drop(packet, Drop.BAD_IP_HEADER)
-    elif ipv4.is_many(target) or packet.routed == GROUP:
+    elif ipv4.is_group_address(target) or packet.routed == GROUP:
         drop(packet, Drop.BROADCAST)
-    elif ipv4.is_no_source(source) or ipv4.is_no_target(target) or source == target:
+    elif ipv4.is_invalid_source(source) or ipv4.is_invalid_target(target) or source == target:
         drop(packet, Drop.MARTIAN)
     elif (fragment == NOT_A_FRAGMENT or _is_sound_fragment(memory, packet)) and (
         packet.outer_ecn <= 0 or _take_mark(memory, packet)
@@ -46,7 +46,7 @@ def read_ipv4(memory: Bytes, packet: Row, seed: int) -> None:
 
 @element
 def _is_sound_fragment(memory: Bytes, packet: Row) -> bool:
-    """Fill in of which packet it is a fragment; false, and a drop, where no sound sender makes such a one."""
+    """Fill in the fragment's identification; return False, and drop the packet, if the fragment is invalid."""
     word = load16(memory, packet.l3 + 6)
     packet.fragment_id = load16(memory, packet.l3 + 4) | packet.protocol << 32
     fault = ipv4.fragment_fault(word, packet.l4_bytes, TCP_BYTES if packet.protocol == TCP else 0)
@@ -58,7 +58,7 @@ def _is_sound_fragment(memory: Bytes, packet: Row) -> bool:
 
 @element
 def _take_mark(memory: Bytes, packet: Row) -> bool:
-    """Take over the mark of the outer header; false where the packet is lost for it."""
+    """Apply the ECN mark of the outer header; return False if the packet is dropped for it."""
     inner = load8(memory, packet.l3 + 1) & 3
     merged = decapsulated(inner, packet.outer_ecn)
     if merged == LOST:

@@ -1,4 +1,4 @@
-"""Read the IPv6 header of a packet that was let in, and the chain of headers behind it."""
+"""Read the IPv6 header of an accepted packet, and the chain of extension headers behind it."""
 
 from dataplane.engine.burst import GROUP, LATER_FRAGMENT, NOT_A_FRAGMENT, ROUTED, drop, punt
 from dataplane.engine.reasons import Drop, Punt
@@ -23,7 +23,7 @@ from dataplane.packet.transport import (
 
 @element
 def read_ipv6(memory: Bytes, packet: Row, seed: int) -> None:
-    """Fill in a row whose `l3` is an IPv6 header, by the frame's type; or let the packet end here."""
+    """Fill in a row whose `l3` is an IPv6 header by the frame's type, or drop or punt the packet."""
     at = packet.l3
     fault = ipv6.header_fault(memory, at, packet.at + packet.first_length - at, packet.at + packet.length - at)
     if fault != SOUND:
@@ -44,13 +44,13 @@ def read_ipv6(memory: Bytes, packet: Row, seed: int) -> None:
         return
     packet.l4_bytes = end - packet.l4
     finish(memory, packet, packet.l4, packet.l4_bytes, packet.protocol, packet.fragment, seed)
-    if packet.node >= 0 and not _is_for_slow_path(memory, packet) and _may_be(packet):
+    if packet.node >= 0 and not _is_for_slow_path(memory, packet) and _has_valid_addresses(packet):
         _take_mark(memory, packet)
 
 
 @inline
 def _walk(memory: Bytes, packet: Row) -> int:
-    """Find protocol, fragment and the first byte behind the chain, in at most `MAX_HEADERS` steps."""
+    """Find the protocol, the fragment header and the end of the chain, in at most `MAX_HEADERS` steps."""
     protocol = load8(memory, packet.l3 + 6)
     at = packet.l3 + ipv6.IPV6_BYTES
     end = packet.at + packet.first_length
@@ -79,7 +79,7 @@ def _walk(memory: Bytes, packet: Row) -> int:
 
 @inline
 def _read_fragment(memory: Bytes, packet: Row, at: int, following: int) -> int:
-    """Read a fragment header; a packet that is whole in spite of one (RFC 6946) is no fragment."""
+    """Read a fragment header; an atomic fragment (RFC 6946) counts as no fragment."""
     if packet.fragment != NOT_A_FRAGMENT:
         return BAD_HEADER
     word = load16(memory, at + 2)
@@ -93,7 +93,7 @@ def _read_fragment(memory: Bytes, packet: Row, at: int, following: int) -> int:
 
 @inline
 def _is_for_slow_path(memory: Bytes, packet: Row) -> bool:
-    """Decide about neighbour discovery, and about a ping of the gateway's link-local address."""
+    """Punt or drop neighbour discovery and pings of the gateway's link-local address; return whether it was either."""
     if packet.protocol != ICMPV6 or packet.fragment == LATER_FRAGMENT:
         return False
     kind = load8(memory, packet.l4)
@@ -113,15 +113,17 @@ def _is_for_slow_path(memory: Bytes, packet: Row) -> bool:
 
 
 @inline
-def _may_be(packet: Row) -> bool:
-    """Whether one host may send to one other by these addresses; drops the packet otherwise."""
-    if ipv6.is_many(packet.target_hi) or packet.routed == GROUP:
+def _has_valid_addresses(packet: Row) -> bool:
+    """Whether the addresses are valid for unicast between two hosts; drop the packet otherwise."""
+    if ipv6.is_group_address(packet.target_hi) or packet.routed == GROUP:
         drop(packet, Drop.BROADCAST)
         return False
-    is_odd = ipv6.is_nobody(packet.source_hi, packet.source_lo) or ipv6.is_nobody(packet.target_hi, packet.target_lo)
+    is_odd = ipv6.is_reserved(packet.source_hi, packet.source_lo) or ipv6.is_reserved(
+        packet.target_hi, packet.target_lo
+    )
     is_local = ipv6.is_link_local(packet.source_hi) or ipv6.is_link_local(packet.target_hi)
     is_same = packet.source_hi == packet.target_hi and packet.source_lo == packet.target_lo
-    if is_odd or is_local or is_same or ipv6.is_many(packet.source_hi):
+    if is_odd or is_local or is_same or ipv6.is_group_address(packet.source_hi):
         drop(packet, Drop.MARTIAN)
         return False
     return True
@@ -129,7 +131,7 @@ def _may_be(packet: Row) -> bool:
 
 @inline
 def _take_mark(memory: Bytes, packet: Row) -> None:
-    """Take over the mark of the outer header; drop the packet where it cannot carry it."""
+    """Apply the ECN mark of the outer header; drop the packet if it cannot carry the mark."""
     if packet.outer_ecn <= 0:
         return
     inner = ipv6.traffic_class(memory, packet.l3) & 3

@@ -1,7 +1,7 @@
-"""Read what nearly all packets are, in one go: whole UDP or TCP over IPv4 without options, in one buffer, not marked.
+"""Fast path of the parser: unfragmented UDP and TCP over IPv4 without options, in one buffer, without outer ECN mark.
 
-Whatever is not plain is left as it is, for `parse.read_any`, which has the last word on what is sound: of a plain
-packet both say the same.
+Packets of any other kind are left unchanged for `parse.read_any`, which defines what is valid. Both agree on every
+packet that the fast path accepts.
 """
 
 from dataplane.engine.burst import GROUP, NOT_A_FRAGMENT, V4_PREFIX
@@ -18,11 +18,11 @@ WORD = 0xFFFF_FFFF
 
 @inline
 def plain_total(memory: Bytes, at: int, whole: int) -> int:
-    """Return the total length of a sound IPv4 header without options, of no fragment; 0 for any other.
+    """Return the total length of a valid IPv4 header without options, of no fragment; 0 for any other header.
 
     Args:
         memory: where the packet lies.
-        at: first byte of the header, of which all 20 are there.
+        at: first byte of the header, of which all 20 are present.
         whole: bytes from there on.
     """
     first, second = load64(memory, at), load64(memory, at + 8)
@@ -35,7 +35,7 @@ def plain_total(memory: Bytes, at: int, whole: int) -> int:
 
 @inline
 def read_plain(memory: Bytes, packet: Row, seed: int) -> bool:
-    """Fill in a row whose `l3` is known; False, with nothing done, where the packet is not plain."""
+    """Fill in a row whose `l3` is known; return False, and change nothing, if the packet is not plain."""
     at, length = packet.l3, packet.length
     whole = packet.at + length - at
     if packet.first_length != length or whole < ipv4.IPV4_BYTES + UDP_BYTES:
@@ -66,7 +66,7 @@ def read_plain(memory: Bytes, packet: Row, seed: int) -> bool:
 
 @inline
 def _is_sound(memory: Bytes, at: int, count: int, protocol: int) -> bool:
-    """Whether a transport header is that of UDP or TCP and fits into its `count` bytes."""
+    """Whether a UDP or TCP header is valid and fits into its `count` bytes."""
     if protocol == UDP:
         return UDP_BYTES <= load16(memory, at + 4) <= count
     return protocol == TCP and count >= TCP_BYTES and TCP_BYTES <= load8(memory, at + 12) >> 2 & 0x3C <= count

@@ -1,4 +1,4 @@
-"""The longest prefix of a VPC that an address is in: one search for each length that the VPC has routes of."""
+"""Longest-prefix match: one exact search for each prefix length that the VPC has routes of."""
 
 from dataplane.gateway.tables.lookup import row3
 from dataplane.gateway.tables.schema import EMPTY, Tables
@@ -6,7 +6,7 @@ from dataplane.jit import Grid, element, inline
 
 HOST_BITS = 128
 V4_BITS = 96
-"""An IPv4 prefix of length n is one of length 96 + n (RFC 4291, 2.5.5.2)."""
+"""An IPv4 prefix of length n is stored as one of length 96 + n (RFC 4291, 2.5.5.2)."""
 
 
 @inline
@@ -21,7 +21,10 @@ def _first_bits(word: int, bits: int) -> int:
 
 @element
 def _longest_of(routes: Grid, lengths: int, shortest: int, vni: int, hi: int, lo: int) -> int:
-    """Return the next hop of the longest route among lengths `shortest` + the bits of `lengths`, or EMPTY."""
+    """Return the next hop of the longest matching route, or EMPTY.
+
+    The prefix lengths to search are `shortest` + the number of each set bit of `lengths`.
+    """
     for bit in range(63, -1, -1):
         if lengths >> bit & 1:
             bits = shortest + bit
@@ -33,7 +36,7 @@ def _longest_of(routes: Grid, lengths: int, shortest: int, vni: int, hi: int, lo
 
 @inline
 def longest(tables: Tables, vpc: int, hi: int, lo: int, family: int) -> int:
-    """Return the next hop of the longest prefix of a VPC (its row) that an address is in, or EMPTY."""
+    """Return the next hop of the longest prefix of a VPC, given by its row, that contains an address; or EMPTY."""
     row = tables.vpcs[vpc]
     if family == 4:
         return _longest_of(tables.routes, row.lengths_v4, V4_BITS, row.vni, hi, lo)

@@ -1,35 +1,27 @@
-"""The entries of the other sides: whose a frame is that comes from the internet, a customer or the provider.
+"""The entries for the external, customer and provider sides: assign each frame to a VPC or to the outside.
 
-External and provider frames are untagged and in no VPC: `vni` stays OUTSIDE until a connection or a public address
-says more. A customer's frame is in the VPC that its VLAN is connected to.
+External and provider frames are untagged and belong to no VPC: `vni` stays OUTSIDE until a connection or a public
+address determines one. A customer's frame belongs to the VPC that its VLAN is connected to.
 """
 
 from dataplane.engine.burst import drop
-from dataplane.engine.graph import GraphArrays
 from dataplane.engine.reasons import Drop
 from dataplane.gateway.elements.arrival import begin, is_addressed_to_us
-from dataplane.gateway.kinds import ON
+from dataplane.gateway.graph import NEXT
 from dataplane.gateway.tables.lookup import row1
 from dataplane.gateway.tables.schema import CUSTOMER_VNI, CUSTOMER_VPC, EMPTY, OWN_ACTIVE, Tables
-from dataplane.jit import Bytes, Row, Rows, element, inline
+from dataplane.gateway.work import Work
+from dataplane.jit import Bytes, Row, element, inline
 from dataplane.packet.ethernet import ARP, TAGGED_BYTES, VLAN, VLAN_MASK
 from dataplane.packet.memory import load16
 
 
 @element
-def untagged(
-    node: int,
-    packets: Rows,
-    count: int,
-    memory: Bytes,
-    graph: GraphArrays,
-    tables: Tables,
-    state: object,
-    now_ns: int,
-) -> None:
-    """Let in what comes from the internet or from the provider's networks."""
-    following = graph.next[node, ON]
-    for i in range(count):
+def untagged(node: int, work: Work) -> None:
+    """Accept frames from the internet or from the provider's networks."""
+    packets, memory, tables = work.packets, work.memory, work.tables
+    following = work.graph.next[node, NEXT]
+    for i in range(work.count):
         packet = packets[i]
         if packet.node == node:
             packet.node = following
@@ -39,19 +31,11 @@ def untagged(
 
 
 @element
-def customer(
-    node: int,
-    packets: Rows,
-    count: int,
-    memory: Bytes,
-    graph: GraphArrays,
-    tables: Tables,
-    state: object,
-    now_ns: int,
-) -> None:
-    """Let in what a customer's router sends on a VLAN that is connected to a VPC."""
-    following = graph.next[node, ON]
-    for i in range(count):
+def customer(node: int, work: Work) -> None:
+    """Accept frames of a customer's router on a VLAN that is connected to a VPC."""
+    packets, memory, tables = work.packets, work.memory, work.tables
+    following = work.graph.next[node, NEXT]
+    for i in range(work.count):
         packet = packets[i]
         if packet.node == node:
             packet.node = following
@@ -87,6 +71,6 @@ def customer_of(memory: Bytes, packet: Row, tables: Tables) -> int:
 
 @inline
 def _refuse_on_standby(memory: Bytes, packet: Row, tables: Tables) -> None:
-    """Drop what a gateway that is not at work has no answer for; ARP it does."""
+    """Drop a packet if this gateway is on standby, which still replies to ARP."""
     if tables.own[OWN_ACTIVE] == 0 and load16(memory, packet.l3 - 2) != ARP:
         drop(packet, Drop.STANDBY)

@@ -1,6 +1,6 @@
-"""Which addresses and ports a connection gets: floating IPs both ways, NAT out and, by its mappings, in.
+"""Choose the translated addresses and ports of a connection: floating IPs in both directions, NAT out and back in.
 
-A mapping is taken last, when nothing else can refuse the connection any more: what is refused changes nothing.
+A mapping is allocated last, when nothing else can refuse the connection: a refused connection changes no state.
 """
 
 from dataplane.engine.burst import V4_PREFIX
@@ -13,9 +13,13 @@ from dataplane.gateway.tables.schema import (
     BORDER,
     EMPTY,
     FLOATING,
+    FLOATING_ENDPOINT,
+    FLOATING_PUBLIC,
+    FLOATING_VNI,
     OWN_NAT_FIRST,
     OWN_NAT_LAST,
     OWN_VPC_PERCENT,
+    PORT_ADDRESS,
     PROVIDER,
     TRANSLATED,
     Tables,
@@ -25,7 +29,7 @@ from dataplane.packet.transport import TCP, UDP
 
 ACCEPTED = -1
 WANTED = -2
-"""In place of a mapping: one has to be found or made."""
+"""In place of a mapping: find or create one."""
 VNI = 0xFF_FFFF
 V4 = 0xFFFF_FFFF
 DCCP, AUTHENTICATION, UDP_LITE = 33, 51, 136
@@ -33,35 +37,35 @@ DCCP, AUTHENTICATION, UDP_LITE = 33, 51, 136
 
 @inline
 def is_roce(forward: Row) -> bool:
-    """Say whether either port is RoCEv2's: an answer has it as its destination."""
+    """Return whether either port is RoCEv2's: a reply has it as its destination port."""
     ports = forward.key >> 32
     return forward.key >> 24 & 0xFF == UDP and (ports & 0xFFFF == ROCE_PORT or ports >> 16 & 0xFFFF == ROCE_PORT)
 
 
 @inline
 def is_ours(tables: Tables, address: int) -> bool:
-    """Say whether an address is public and of this gateway's VPCs."""
+    """Return whether an address is a public address of this gateway's VPCs."""
     return row1(tables.floating_in, address & V4) != EMPTY or row1(tables.nat_in, address & V4) != EMPTY
 
 
 @inline
-def _can_be_mended(protocol: int) -> bool:
-    """Say whether new addresses leave a packet sound: a checksum over them is none, or one that is written anew."""
+def _is_translatable(protocol: int) -> bool:
+    """Return whether a protocol can be translated: its checksum covers no addresses, or can be updated."""
     return protocol != DCCP and protocol != AUTHENTICATION and protocol != UDP_LITE
 
 
 @element
 def translate_source(tables: Tables, forward: Row, vpc: int, kind: int) -> int:
-    """Write what the source becomes outside; a mapping is WANTED where it shares the address. ACCEPTED or why not."""
+    """Write the translated source, with mapping WANTED for a shared address; return ACCEPTED or the drop reason."""
     protocol = forward.key >> 24 & 0xFF
-    if forward.source_lo >> 32 != 0xFFFF or forward.source_hi != 0 or not _can_be_mended(protocol):
+    if forward.source_lo >> 32 != 0xFFFF or forward.source_hi != 0 or not _is_translatable(protocol):
         return Drop.NO_NAT.value
     if kind == PROVIDER:
-        public = tables.ports[tables.next_hops[forward.next_hop].port, 2]
+        public = tables.ports[tables.next_hops[forward.next_hop].port, PORT_ADDRESS]
     else:
         floating = row2(tables.floating_out, forward.key & VNI, forward.source_lo & V4)
         if floating != EMPTY:
-            forward.new_source_lo = V4_PREFIX | tables.floating[floating, 0]
+            forward.new_source_lo = V4_PREFIX | tables.floating[floating, FLOATING_PUBLIC]
             forward.flags |= TRANSLATED | FLOATING
             return ACCEPTED
         public = tables.vpcs[vpc].nat_source
@@ -75,12 +79,12 @@ def translate_source(tables: Tables, forward: Row, vpc: int, kind: int) -> int:
 
 @element
 def translate_target(tables: Tables, state: State, forward: Row, back: Row) -> int:
-    """Write whom a packet to a public address is for, and the way there; ACCEPTED or why not."""
+    """Write the endpoint behind a public address and its next hop; return ACCEPTED or the drop reason."""
     public, ports, protocol = forward.target_lo & V4, forward.new_ports, forward.key >> 24 & 0xFF
     floating = row1(tables.floating_in, public)
     if floating != EMPTY:
-        inside, port = tables.floating[floating, 1], ports & 0xFFFF
-        forward.out_vni = tables.floating[floating, 2]
+        inside, port = tables.floating[floating, FLOATING_ENDPOINT], ports & 0xFFFF
+        forward.out_vni = tables.floating[floating, FLOATING_VNI]
         forward.flags |= FLOATING
     else:
         mapping = NO_MAPPING
@@ -95,7 +99,7 @@ def translate_target(tables: Tables, state: State, forward: Row, back: Row) -> i
     if vpc == EMPTY or (floating == EMPTY and tables.vpcs[vpc].nat_source != public):
         return Drop.NO_MAPPING.value
     forward.next_hop = row3(tables.endpoints, forward.out_vni, 0, V4_PREFIX | inside)
-    if forward.next_hop == EMPTY or not _can_be_mended(protocol):
+    if forward.next_hop == EMPTY or not _is_translatable(protocol):
         return Drop.NO_MAPPING.value
     if is_roce(forward) or (protocol == UDP and port == ROCE_PORT):
         return Drop.ROCE_NOT_TRANSLATED.value
@@ -107,7 +111,7 @@ def translate_target(tables: Tables, state: State, forward: Row, back: Row) -> i
 
 @element
 def take_mappings(tables: Tables, state: State, forward: Row, back: Row) -> int:
-    """Count the references to the mappings that a draft uses, and make the one that it wants; ACCEPTED or why not."""
+    """Reference the mappings of a draft, and create the WANTED one; return ACCEPTED or the drop reason."""
     if forward.mapping == WANTED:
         key = (forward.key >> 48 & 0xFFFF) << 32 | forward.key & V4
         public = forward.new_source_lo & V4

@@ -1,19 +1,19 @@
-"""The entry of the underlay: VXLAN packets of known VTEPs, without their outer headers.
+"""The entry of the underlay: decapsulate VXLAN packets of known VTEPs.
 
-A frame has to be for the port's MAC, an IPv4 packet for the gateway's VTEP, UDP to port 4789, with a VNI that is
-served and from a VTEP that has an endpoint of it. What arrives as a fragment is refused (RFC 7348, 4.3). ARP, and
-ICMP to the VTEP's own address, go to the slow path.
+A frame must be addressed to the port's MAC and contain IPv4 and UDP to the gateway's VTEP and port 4789. Its VNI must
+be served, and the sending VTEP must have an endpoint of that VNI. Fragments are refused (RFC 7348, 4.3). ARP, and ICMP
+to the VTEP's own address, go to the slow path.
 """
 
 from dataplane.engine.burst import BRIDGED, GROUP, ROUTED, drop, punt
-from dataplane.engine.graph import GraphArrays
 from dataplane.engine.reasons import Drop, Punt
 from dataplane.gateway.elements.arrival import begin, fail, is_addressed_to_us
 from dataplane.gateway.elements.parse_plain import plain_total
-from dataplane.gateway.kinds import ON
+from dataplane.gateway.graph import NEXT
 from dataplane.gateway.tables.lookup import place, row1, row2
 from dataplane.gateway.tables.schema import EMPTY, OWN_ACTIVE, OWN_TAKEN_VTEP, PORT_ADDRESS, PORT_MAC, Tables
-from dataplane.jit import Bytes, Row, Rows, element, inline
+from dataplane.gateway.work import Work
+from dataplane.jit import Bytes, Row, element, inline
 from dataplane.packet.ethernet import ARP, ETHERNET_BYTES, IPV4, VLAN, is_group, target_mac
 from dataplane.packet.faults import SHORT
 from dataplane.packet.ipv4 import IPV4_BYTES, MORE_FRAGMENTS, OFFSET, header_of
@@ -23,19 +23,11 @@ from dataplane.packet.vxlan import OUTER_BYTES, UDP_BYTES, VXLAN_BYTES, VXLAN_PO
 
 
 @element
-def underlay(
-    node: int,
-    packets: Rows,
-    count: int,
-    memory: Bytes,
-    graph: GraphArrays,
-    tables: Tables,
-    state: object,
-    now_ns: int,
-) -> None:
-    """Take the outer headers off; afterwards `at` is the inner frame and `vni` and `vpc` say whose it is."""
-    following = graph.next[node, ON]
-    for i in range(count):
+def underlay(node: int, work: Work) -> None:
+    """Remove the outer headers; then `at` is the inner frame, and `vni` and `vpc` identify its tenant."""
+    packets, memory, tables = work.packets, work.memory, work.tables
+    following = work.graph.next[node, NEXT]
+    for i in range(work.count):
         packet = packets[i]
         if packet.node == node:
             packet.node = following
@@ -45,7 +37,7 @@ def underlay(
 
 @inline
 def open_plain(memory: Bytes, packet: Row, tables: Tables) -> bool:
-    """Open what nearly all frames are, in one buffer and without IP options; False, with nothing done, for others."""
+    """Fast path: decapsulate a frame in one buffer without IP options; return False, unchanged, for other frames."""
     at, length, port = packet.at, packet.length, place(packet.in_port)
     if packet.first_length != length or length < OUTER_BYTES + ETHERNET_BYTES:
         return False
@@ -83,7 +75,7 @@ def open_plain(memory: Bytes, packet: Row, tables: Tables) -> bool:
 
 @element
 def open_any(memory: Bytes, packet: Row, tables: Tables) -> None:
-    """Open a frame of any kind: of what `open_plain` opens it would say the same."""
+    """Decapsulate a frame of any kind; the result agrees with `open_plain` on the frames that it accepts."""
     begin(packet)
     if is_addressed_to_us(memory, packet, tables):
         _open_frame(memory, packet, tables)
@@ -140,7 +132,7 @@ def _open_packet(memory: Bytes, packet: Row, tables: Tables) -> None:
 
 @inline
 def _open_tunnel(memory: Bytes, packet: Row, tables: Tables, udp: int, count: int) -> None:
-    """Check the VXLAN header and where it comes from, and move the row to the inner frame."""
+    """Check the VXLAN header and the sending VTEP, and move the row to the inner frame."""
     there = packet.at + packet.first_length - udp
     offset = inner_of(memory, udp, there, count)
     if offset < 0:
@@ -166,7 +158,7 @@ def _open_tunnel(memory: Bytes, packet: Row, tables: Tables, udp: int, count: in
 
 @inline
 def _move(packet: Row, inner: int, length: int) -> None:
-    """Let the row speak of `length` bytes from `inner` on; of a frame in several buffers they have to be all."""
+    """Set the row to the inner frame of `length` bytes; a frame in several buffers must contain exactly these bytes."""
     taken = inner - packet.at
     if length < ETHERNET_BYTES or packet.first_length - taken < ETHERNET_BYTES:
         drop(packet, Drop.TOO_SHORT)

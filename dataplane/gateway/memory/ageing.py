@@ -1,12 +1,12 @@
 """End connections that were idle for too long, a few with each call.
 
 A round over all rows ever used takes ROUND_NS, however often the data process calls: each call looks at as many as the
-time since the last one is worth, AT_ONCE at most. So a connection lives its time-out and a round more at most.
+time since the last one is worth, MAX_PER_CALL at most. So a connection lives its time-out and a round more at most.
 Packets whose fragments did not all come go the same way, so that they count against nobody any more.
 A look also tells the partner of connections that had packets since the last one.
 """
 
-from dataplane.gateway.elements.fragments import forget_fragment
+from dataplane.gateway.elements.fragments import remove_fragment
 from dataplane.gateway.memory.connections import end_connection
 from dataplane.gateway.memory.journal import note
 from dataplane.gateway.memory.state import (
@@ -40,7 +40,7 @@ from dataplane.packet.transport import ICMP, ICMPV6, TCP, UDP
 
 SECOND_NS = 1_000_000_000
 ROUND_NS = 4 * SECOND_NS
-AT_ONCE = 256
+MAX_PER_CALL = 256
 
 
 @inline
@@ -71,11 +71,11 @@ def age(tables: Tables, state: State, now_ns: int) -> int:
         return 0
     counts[AGED_NS] = now_ns
     ended = 0
-    for _ in range(min(due, AT_ONCE)):
+    for _ in range(min(due, MAX_PER_CALL)):
         pair = counts[AGED_NEXT]
         counts[AGED_NEXT] = pair + 1 if pair + 1 < used else 0
         if pair < used and state.connections[2 * pair].key != 0:
-            ended += _look(tables, state, 2 * pair, now_ns)
+            ended += _check(tables, state, 2 * pair, now_ns)
     counts[AGED_ENDED] += ended
     return ended
 
@@ -93,15 +93,15 @@ def _age_fragments(tables: Tables, state: State, now_ns: int) -> None:
         return
     counts[FRAGMENTS_AGED_NS] = now_ns
     oldest_ns = now_ns - tables.own[OWN_FRAGMENT_TIMEOUT_S] * SECOND_NS
-    for _ in range(min(due, AT_ONCE)):
+    for _ in range(min(due, MAX_PER_CALL)):
         slot = counts[FRAGMENTS_NEXT]
         counts[FRAGMENTS_NEXT] = slot + 1 if slot + 1 < size else 0
         if state.fragments[slot].vni != 0 and state.fragments[slot].seen_ns < oldest_ns:
-            forget_fragment(state, slot)
+            remove_fragment(state, slot)
 
 
 @inline
-def _look(tables: Tables, state: State, row: int, now_ns: int) -> int:
+def _check(tables: Tables, state: State, row: int, now_ns: int) -> int:
     """Look at one connection; return 1 where it ends."""
     forward, back = state.connections[row], state.connections[row + 1]
     idle_ns = now_ns - max(forward.last_seen_ns, back.last_seen_ns)
@@ -109,12 +109,12 @@ def _look(tables: Tables, state: State, row: int, now_ns: int) -> int:
         end_connection(state, row)
         return 1
     if state.counts[JOURNAL_ON] and forward.flags & FROM_PARTNER == 0:
-        _tell(state, forward, back, row, idle_ns)
+        _note_traffic(state, forward, back, row, idle_ns)
     return 0
 
 
 @inline
-def _tell(state: State, forward: Row, back: Row, row: int, idle_ns: int) -> None:
+def _note_traffic(state: State, forward: Row, back: Row, row: int, idle_ns: int) -> None:
     if forward.packets != forward.seen_packets or back.packets != back.seen_packets:
         forward.seen_packets = forward.packets
         back.seen_packets = back.packets

@@ -88,7 +88,7 @@ def take_row(returned: Ints, counts: Ints, word: int) -> int:
 
 
 @inline
-def give_back(returned: Ints, counts: Ints, word: int, row: int) -> None:
+def free_row(returned: Ints, counts: Ints, word: int, row: int) -> None:
     """Make a row free again."""
     returned[counts[word]] = row
     counts[word] += 1

@@ -15,9 +15,9 @@ another connection, until the next burst.
 """
 
 from dataplane.engine.hashing import mixed3, mixed5
-from dataplane.gateway.memory.buckets import ROW, SLOTS, first_slot, give_back, likely_slot, put, take_out, take_row
+from dataplane.gateway.memory.buckets import ROW, SLOTS, first_slot, free_row, likely_slot, put, take_out, take_row
 from dataplane.gateway.memory.journal import note
-from dataplane.gateway.memory.mappings import forget
+from dataplane.gateway.memory.mappings import release_mapping
 from dataplane.gateway.memory.shares import CONNECTIONS, LIMITED, charge, discharge
 from dataplane.gateway.memory.state import (
     ENDED,
@@ -35,12 +35,12 @@ from dataplane.gateway.tables.schema import FROM_PARTNER, OUTSIDE, REPLY
 from dataplane.jit import Row, element, inline, kernel
 from dataplane.packet.intrinsics import prefetch, prefetch_to_write
 
-__all__ = ["LIMITED", "State", "connect", "empty_state", "end_connection", "find_connection", "release_ended"]
+__all__ = ["LIMITED", "State", "connect", "empty_state", "end_connection", "find_connection", "free_ended_pairs"]
 
 SECOND_LINE = 64
 """Of the cache lines of a row the one with what packets are changed to, and counted."""
 VNI = 0xFF_FFFF
-NOWHERE = -1
+NO_ROW = -1
 
 
 @inline
@@ -63,7 +63,7 @@ def hash_of(row: Row, seed: int) -> int:
 
 @inline
 def find_connection(state: State, source_hi: int, source_lo: int, target_hi: int, target_lo: int, key: int) -> int:
-    """Return the row of a packet as it arrives, or NOWHERE."""
+    """Return the row of a packet as it arrives, or NO_ROW."""
     hashed = mixed5(source_hi, source_lo, target_hi, target_lo, key, state.counts[SEED])
     for bucket in range(2):
         at = first_slot(state.slots, hashed, bucket)
@@ -81,25 +81,25 @@ def find_connection(state: State, source_hi: int, source_lo: int, target_hi: int
                     and row.target_hi == target_hi
                 ):
                     return (entry & ROW) - 1
-    return NOWHERE
+    return NO_ROW
 
 
 @inline
-def look_ahead(state: State, hashed: int) -> None:
+def prefetch_slots(state: State, hashed: int) -> None:
     """Begin to load what a search for a hash will read first."""
     prefetch(state.slots, first_slot(state.slots, hashed, 0), 0)
 
 
 @inline
-def look_further(state: State, hashed: int) -> int:
-    """Begin to load the row that a search for a hash will find most likely; return it, or NOWHERE.
+def prefetch_row(state: State, hashed: int) -> int:
+    """Begin to load the row that a search for a hash will find most likely; return it, or NO_ROW.
 
     Its key says whether it is the one: where two slots have the same part of the hash it may be neither.
     """
     slot = likely_slot(state.slots, hashed)
     entry = state.slots[place(slot)] if slot >= 0 else 0
     if entry == 0:
-        return NOWHERE
+        return NO_ROW
     row = (entry & ROW) - 1
     prefetch_to_write(state.connections, row, 0)
     prefetch_to_write(state.connections, row, SECOND_LINE)
@@ -127,26 +127,26 @@ def _find_owner(state: State, hashed: int, vni: int, hi: int, lo: int) -> int:
             if entry == 0:
                 break
             row = (entry & ROW) - 1
-            if state.owners[row, 0] == vni and state.owners[row, 1] == hi and state.owners[row, 2] == lo:
+            if state.owners[row].vni == vni and state.owners[row].hi == hi and state.owners[row].lo == lo:
                 return row
-    return NOWHERE
+    return NO_ROW
 
 
 @element
 def _charge(state: State, limit: int, percent: int, vni: int, hi: int, lo: int) -> int:
     """Count a connection against an endpoint and its VPC; return the endpoint's row.
 
-    Or NOWHERE where that is too many for the endpoint, LIMITED where it is for the VPC.
+    Or NO_ROW where that is too many for the endpoint, LIMITED where it is for the VPC.
     """
     free = state.pairs.shape[0] - state.counts[PAIRS_USED] + state.counts[PAIRS_BACK]
     account = charge(state, CONNECTIONS, vni, free, percent)
     if account < 0:
         return account
     owner = _charge_endpoint(state, limit, vni, hi, lo)
-    if owner == NOWHERE:
+    if owner == NO_ROW:
         discharge(state, account)
     else:
-        state.owners[owner, 4] = account
+        state.owners[owner].account = account
     return owner
 
 
@@ -154,33 +154,33 @@ def _charge(state: State, limit: int, percent: int, vni: int, hi: int, lo: int) 
 def _charge_endpoint(state: State, limit: int, vni: int, hi: int, lo: int) -> int:
     hashed = mixed3(vni ^ state.counts[SEED], hi, lo)
     owner = _find_owner(state, hashed, vni, hi, lo)
-    if owner == NOWHERE:
+    if owner == NO_ROW:
         owner = take_row(state.owners_back, state.counts, OWNERS_BACK)
-        if owner == NOWHERE:
-            return NOWHERE
+        if owner == NO_ROW:
+            return NO_ROW
         if not put(state.owner_index, hashed, owner):
-            give_back(state.owners_back, state.counts, OWNERS_BACK, owner)
-            return NOWHERE
-        state.owners[owner, 0] = vni
-        state.owners[owner, 1] = hi
-        state.owners[owner, 2] = lo
-        state.owners[owner, 3] = 0
-    if state.owners[owner, 3] >= max(limit, 1):
-        return NOWHERE
-    state.owners[owner, 3] += 1
+            free_row(state.owners_back, state.counts, OWNERS_BACK, owner)
+            return NO_ROW
+        state.owners[owner].vni = vni
+        state.owners[owner].hi = hi
+        state.owners[owner].lo = lo
+        state.owners[owner].connections = 0
+    if state.owners[owner].connections >= max(limit, 1):
+        return NO_ROW
+    state.owners[owner].connections += 1
     return owner
 
 
 @element
 def _discharge(state: State, owner: int) -> None:
     """Count one connection less against an endpoint and its VPC."""
-    discharge(state, state.owners[owner, 4])
-    state.owners[owner, 3] -= 1
-    if state.owners[owner, 3] == 0:
-        vni = state.owners[owner, 0] ^ state.counts[SEED]
-        hashed = mixed3(vni, state.owners[owner, 1], state.owners[owner, 2])
+    discharge(state, state.owners[owner].account)
+    state.owners[owner].connections -= 1
+    if state.owners[owner].connections == 0:
+        vni = state.owners[owner].vni ^ state.counts[SEED]
+        hashed = mixed3(vni, state.owners[owner].hi, state.owners[owner].lo)
         take_out(state.owner_index, hashed, owner)
-        give_back(state.owners_back, state.counts, OWNERS_BACK, owner)
+        free_row(state.owners_back, state.counts, OWNERS_BACK, owner)
 
 
 @inline
@@ -232,7 +232,7 @@ def _copy(to: Row, draft: Row, pair: int, owner: int, now_ns: int) -> None:
 def connect(state: State, limit: int, percent: int, now_ns: int) -> int:
     """Make the connection in the draft, whose first row is given; return that row.
 
-    Or NOWHERE where there is no room or the endpoint has its `limit`, LIMITED where its VPC has its share (`shares`).
+    Or NO_ROW where there is no room or the endpoint has its `limit`, LIMITED where its VPC has its share (`shares`).
 
     The mappings that the draft names are the connection's from then on: the caller counted the references, and takes
     them back where it is refused. Where the answers' key is already one of an older generation's, that one ends.
@@ -240,9 +240,9 @@ def connect(state: State, limit: int, percent: int, now_ns: int) -> int:
     _complete_draft(state)
     forward, back = state.draft[0], state.draft[1]
     other = find_connection(state, back.source_hi, back.source_lo, back.target_hi, back.target_lo, back.key)
-    if other != NOWHERE:
+    if other != NO_ROW:
         if state.connections[other].generation == forward.generation:
-            return NOWHERE
+            return NO_ROW
         end_connection(state, other)
     if forward.key & VNI == OUTSIDE:
         owner = _charge(state, limit, percent, forward.out_vni, forward.new_target_hi, forward.new_target_lo)
@@ -251,19 +251,19 @@ def connect(state: State, limit: int, percent: int, now_ns: int) -> int:
     if owner < 0:
         return owner
     pair = take_row(state.pairs, state.counts, PAIRS_BACK)
-    if pair == NOWHERE:
+    if pair == NO_ROW:
         _discharge(state, owner)
-        return NOWHERE
+        return NO_ROW
     row, seed = 2 * pair, state.counts[SEED]
     _copy(state.connections[row], forward, row + 1, owner, now_ns)
     _copy(state.connections[row + 1], back, row, owner, now_ns)
     if not put(state.slots, hash_of(forward, seed), row):
         _undo(state, pair, owner)
-        return NOWHERE
+        return NO_ROW
     if not put(state.slots, hash_of(back, seed), row + 1):
         take_out(state.slots, hash_of(forward, seed), row)
         _undo(state, pair, owner)
-        return NOWHERE
+        return NO_ROW
     note(state, UPDATED, row, 0)
     return row
 
@@ -272,7 +272,7 @@ def connect(state: State, limit: int, percent: int, now_ns: int) -> int:
 def _undo(state: State, pair: int, owner: int) -> None:
     state.connections[2 * pair].key = 0
     state.connections[2 * pair + 1].key = 0
-    give_back(state.pairs, state.counts, PAIRS_BACK, pair)
+    free_row(state.pairs, state.counts, PAIRS_BACK, pair)
     _discharge(state, owner)
 
 
@@ -286,8 +286,8 @@ def end_connection(state: State, row: int) -> None:
         each = state.connections[side]
         take_out(state.slots, hash_of(each, state.counts[SEED]), side)
         if each.mapping >= 0:
-            forget(state, each.mapping)
-        each.mapping = NOWHERE
+            release_mapping(state, each.mapping)
+        each.mapping = NO_ROW
         each.key = 0
     _discharge(state, state.connections[row].owner)
     state.counts[PAIRS_HELD] += 1
@@ -295,9 +295,9 @@ def end_connection(state: State, row: int) -> None:
 
 
 @inline
-def release_ended(state: State) -> None:
+def free_ended_pairs(state: State) -> None:
     """Let pairs that ended be taken again: when no packet is under way that names their rows."""
     while state.counts[PAIRS_HELD] > 0:
         pair = state.pairs[state.pairs.shape[0] - state.counts[PAIRS_HELD]]
         state.counts[PAIRS_HELD] -= 1
-        give_back(state.pairs, state.counts, PAIRS_BACK, pair)
+        free_row(state.pairs, state.counts, PAIRS_BACK, pair)

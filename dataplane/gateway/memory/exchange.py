@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dataplane.engine.rings import LINE
-from dataplane.gateway.memory.partner import begin_telling, collect, stop_telling, take_in
+from dataplane.gateway.memory.partner import apply_records, collect, start_journal, stop_journal
 from dataplane.gateway.memory.state import (
     JOURNAL_HEAD,
     JOURNAL_LOST,
@@ -69,24 +69,24 @@ def exchange(tables: Tables, state: State, between: Exchange, now_ns: int) -> No
     wanted = acquire64(words, WANTED)
     if wanted != native64(words, BEGUN):
         if wanted > 0:
-            begin_telling(state)
+            start_journal(state)
         else:
-            stop_telling(state)
+            stop_journal(state)
         release64(words, BEGUN, wanted)
     if state.counts[JOURNAL_ON] != 0:
-        _tell(state, between, now_ns)
+        _publish(state, between, now_ns)
     written, read = acquire64(words, IN_WRITTEN), native64(words, IN_READ)
     if written != read:
         size = between.into.shape[0]
         at = read & (size - 1)
         count = min(written - read, size - at, MAX_PER_CALL)
-        refused = take_in(tables, state, between.into[at : at + count], count, now_ns)
+        refused = apply_records(tables, state, between.into[at : at + count], count, now_ns)
         release64(words, REFUSED, native64(words, REFUSED) + refused)
         release64(words, IN_READ, read + count)
 
 
 @kernel
-def _tell(state: State, between: Exchange, now_ns: int) -> None:
+def _publish(state: State, between: Exchange, now_ns: int) -> None:
     words, size = between.words, between.out.shape[0]
     written = native64(words, OUT_WRITTEN)
     at = written & (size - 1)
@@ -120,12 +120,12 @@ class ControlEnd:
         self._words = between.words
         self._asked = 0
 
-    def tell_all(self) -> None:
+    def request_all(self) -> None:
         """Have all connections told from now on, those as well that only the partner's word is there for."""
         self._asked += 1
         _set_word(self._words, WANTED, self._asked)
 
-    def stop_telling(self) -> None:
+    def stop_journal(self) -> None:
         """Have no connections told."""
         _set_word(self._words, WANTED, -self._asked)
 
@@ -140,7 +140,7 @@ class ControlEnd:
         _set_word(self._words, OUT_READ, read + count)
         return records, begun and nothing_left and read + count == written
 
-    def told_anew(self) -> int:
+    def overflows(self) -> int:
         """Return how many records the data process lost; it begins to tell all again at each."""
         return int(_word(self._words, LOST))
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from dataplane.engine.hashing import mixed2, mixed3
-from dataplane.gateway.memory.buckets import ROW, SLOTS, first_slot, give_back, put, take_out, take_row
+from dataplane.gateway.memory.buckets import ROW, SLOTS, first_slot, free_row, put, take_out, take_row
 from dataplane.gateway.memory.shares import MAPPINGS, PORTS, charge, discharge
 from dataplane.gateway.memory.state import BITMAP_WORDS, MAPPINGS_BACK, MAPPINGS_USED, POOLS_BACK, SEED, State
 from dataplane.jit import Grid, element, inline
@@ -126,7 +126,7 @@ def _made(state: State, hashed: int, pool: int, inside: int, key: int, public: i
     if row == NO_MAPPING:
         return NO_MAPPING
     if not _index(state, row, hashed, mixed3(public ^ state.counts[SEED], port, key >> 24 & 0xFF)):
-        give_back(state.mappings_back, state.counts, MAPPINGS_BACK, row)
+        free_row(state.mappings_back, state.counts, MAPPINGS_BACK, row)
         return NO_MAPPING
     mapping = state.mappings[row]
     mapping.inside = inside
@@ -136,7 +136,7 @@ def _made(state: State, hashed: int, pool: int, inside: int, key: int, public: i
     mapping.references = 1
     mapping.pool = pool
     _set_bit(state.port_bits, pool, port)
-    state.pools[pool, 1] += 1
+    state.pools[pool].ports_used += 1
     return row
 
 
@@ -147,7 +147,7 @@ def _charge(state: State, vni: int, pool: int, ports: int, percent: int, of_port
     account = charge(state, MAPPINGS, vni, free, percent)
     if account < 0:
         return account, account
-    port_account = charge(state, PORTS + state.pools[pool, 0], vni, ports - state.pools[pool, 1], of_ports)
+    port_account = charge(state, PORTS + state.pools[pool].key, vni, ports - state.pools[pool].ports_used, of_ports)
     if port_account < 0:
         discharge(state, account)
         return port_account, port_account
@@ -155,7 +155,7 @@ def _charge(state: State, vni: int, pool: int, ports: int, percent: int, of_port
 
 
 @element
-def forget(state: State, row: int) -> None:
+def release_mapping(state: State, row: int) -> None:
     """Take one reference back; the last one ends the mapping and frees its port."""
     mapping = state.mappings[row]
     mapping.references -= 1
@@ -168,10 +168,10 @@ def forget(state: State, row: int) -> None:
     discharge(state, mapping.account)
     discharge(state, mapping.port_account)
     _clear_bit(state.port_bits, mapping.pool, mapping.public_port)
-    state.pools[mapping.pool, 1] -= 1
+    state.pools[mapping.pool].ports_used -= 1
     _leave_pool(state, mapping.pool)
     mapping.key = 0
-    give_back(state.mappings_back, state.counts, MAPPINGS_BACK, row)
+    free_row(state.mappings_back, state.counts, MAPPINGS_BACK, row)
 
 
 @inline
@@ -194,16 +194,16 @@ def _pool_of(state: State, key: int) -> int:
             entry = state.pool_index[slot]
             if entry == 0:
                 break
-            if state.pools[(entry & ROW) - 1, 0] == key:
+            if state.pools[(entry & ROW) - 1].key == key:
                 return (entry & ROW) - 1
     pool = take_row(state.pools_back, state.counts, POOLS_BACK)
     if pool == NO_MAPPING:
         return NO_MAPPING
     if not put(state.pool_index, hashed, pool):
-        give_back(state.pools_back, state.counts, POOLS_BACK, pool)
+        free_row(state.pools_back, state.counts, POOLS_BACK, pool)
         return NO_MAPPING
-    state.pools[pool, 0] = key
-    state.pools[pool, 1] = 0
+    state.pools[pool].key = key
+    state.pools[pool].ports_used = 0
     for word in range(BITMAP_WORDS):
         state.port_bits[pool, word] = 0
     if key & 0xFF == UDP:
@@ -214,9 +214,9 @@ def _pool_of(state: State, key: int) -> int:
 @inline
 def _leave_pool(state: State, pool: int) -> None:
     """Free a pool of which no port is in use."""
-    if state.pools[pool, 1] == 0:
-        take_out(state.pool_index, mixed2(state.pools[pool, 0], 0), pool)
-        give_back(state.pools_back, state.counts, POOLS_BACK, pool)
+    if state.pools[pool].ports_used == 0:
+        take_out(state.pool_index, mixed2(state.pools[pool].key, 0), pool)
+        free_row(state.pools_back, state.counts, POOLS_BACK, pool)
 
 
 @element
@@ -225,7 +225,7 @@ def _free_port(state: State, pool: int, port: int, protocol: int, first: int, la
     if protocol != TCP and protocol != UDP and protocol != ICMP:
         free = first <= FIRST_UNPRIVILEGED <= last and not _bit(state.port_bits, pool, 0)
         return 0 if free else NO_MAPPING
-    if state.pools[pool, 1] >= last - first + 1:
+    if state.pools[pool].ports_used >= last - first + 1:
         return NO_MAPPING
     low, high = first, last
     if protocol != ICMP:

@@ -1,7 +1,7 @@
 """What one gateway of a pair tells the other of its connections, so that either can go on with both's.
 
 `collect` hands over what happened since the last look: new connections, what TCP reached, packets seen (each round of
-`ageing`), ends. `take_in` makes the partner's connections here: FROM_PARTNER, with their NAT mappings and of no
+`ageing`), ends. `apply_records` makes the partner's connections here: FROM_PARTNER, with their NAT mappings and of no
 generation, so that the first packet that comes here is admitted anew, and finds its mapping.
 
 A connection that packets came for here is nobody else's to end. A record about a key or a public port that is another
@@ -9,10 +9,10 @@ connection's here is refused and counted; so is one for which there is no room. 
 partner's business: what it told counts against it, and is never refused for it.
 """
 
-from dataplane.gateway.memory.connections import NOWHERE, VNI, connect, end_connection, find_connection
+from dataplane.gateway.memory.connections import NO_ROW, VNI, connect, end_connection, find_connection
 from dataplane.gateway.memory.journal import describe
-from dataplane.gateway.memory.mappings import NO_MAPPING, forget, mapping_for
-from dataplane.gateway.memory.shares import WHOLE_PERCENT as ALL
+from dataplane.gateway.memory.mappings import NO_MAPPING, mapping_for, release_mapping
+from dataplane.gateway.memory.shares import WHOLE_PERCENT as UNLIMITED
 from dataplane.gateway.memory.state import (
     ENDED,
     JOURNAL_HEAD,
@@ -34,7 +34,7 @@ NO_GENERATION = -1
 
 
 @kernel
-def begin_telling(state: State) -> None:
+def start_journal(state: State) -> None:
     """Begin to tell a partner, from all connections that there are on.
 
     Also those that it told itself: it may have died since, and would miss them if this one died as well.
@@ -46,7 +46,7 @@ def begin_telling(state: State) -> None:
 
 
 @kernel
-def stop_telling(state: State) -> None:
+def stop_journal(state: State) -> None:
     """Tell no partner any more."""
     state.counts[JOURNAL_ON] = 0
     state.counts[RESEND_LEFT] = 0
@@ -82,18 +82,18 @@ def collect(state: State, records: Rows, now_ns: int) -> int:
 
 
 @kernel
-def take_in(tables: Tables, state: State, records: Rows, count: int, now_ns: int) -> int:
+def apply_records(tables: Tables, state: State, records: Rows, count: int, now_ns: int) -> int:
     """Take in `count` of a partner's records, between two bursts; return how many were refused."""
     refused = 0
     for number in range(count):
         record = records[number]
         row = find_connection(state, record.source_hi, record.source_lo, record.target_hi, record.target_lo, record.key)
         if record.what == ENDED:
-            if row != NOWHERE and state.connections[row].flags & FROM_PARTNER:
+            if row != NO_ROW and state.connections[row].flags & FROM_PARTNER:
                 end_connection(state, row)
         elif record.what != UPDATED or not _is_sound(record):
             refused += 1
-        elif row == NOWHERE:
+        elif row == NO_ROW:
             refused += 0 if _make(tables, state, record, now_ns) else 1
         elif not _refresh(state, record, row, now_ns):
             refused += 1
@@ -151,16 +151,16 @@ def _make(tables: Tables, state: State, record: Row, now_ns: int) -> bool:
     forward.flags = record.flags & ~REPLY | FROM_PARTNER
     forward.out_vni = record.out_vni
     forward.generation = NO_GENERATION
-    forward.next_hop = NOWHERE
-    back.next_hop = NOWHERE
+    forward.next_hop = NO_ROW
+    back.next_hop = NO_ROW
     if not _take_mappings(state, record, forward, back):
         return False
-    row = connect(state, tables.own[OWN_PER_ENDPOINT], ALL, now_ns - max(record.idle_ns, 0))
+    row = connect(state, tables.own[OWN_PER_ENDPOINT], UNLIMITED, now_ns - max(record.idle_ns, 0))
     if row < 0:
         if forward.mapping != NO_MAPPING:
-            forget(state, forward.mapping)
+            release_mapping(state, forward.mapping)
         if back.mapping != NO_MAPPING:
-            forget(state, back.mapping)
+            release_mapping(state, back.mapping)
         return False
     return True
 
@@ -174,15 +174,15 @@ def _take_mappings(state: State, record: Row, forward: Row, back: Row) -> bool:
     if record.mapped & 1:
         key = (record.key >> 48 & 0xFFFF) << 32 | low
         public, port = record.new_source_lo & V4, record.new_ports >> 16 & 0xFFFF
-        forward.mapping = mapping_for(state, record.source_lo & V4, key, public, 0, 0, port, ALL, ALL)
+        forward.mapping = mapping_for(state, record.source_lo & V4, key, public, 0, 0, port, UNLIMITED, UNLIMITED)
         if forward.mapping < 0:
             return False
     if record.mapped & 2:
         key = (record.new_ports & 0xFFFF) << 32 | low & ~VNI | record.out_vni
         public, port = record.target_lo & V4, record.key >> 32 & 0xFFFF
-        back.mapping = mapping_for(state, record.new_target_lo & V4, key, public, 0, 0, port, ALL, ALL)
+        back.mapping = mapping_for(state, record.new_target_lo & V4, key, public, 0, 0, port, UNLIMITED, UNLIMITED)
         if back.mapping < 0:
             if forward.mapping != NO_MAPPING:
-                forget(state, forward.mapping)
+                release_mapping(state, forward.mapping)
             return False
     return True

@@ -11,7 +11,7 @@ counts something. What comes from no VPC has the account of OUTSIDE.
 """
 
 from dataplane.engine.hashing import mixed2
-from dataplane.gateway.memory.buckets import ROW, SLOTS, first_slot, give_back, put, take_out, take_row
+from dataplane.gateway.memory.buckets import ROW, SLOTS, first_slot, free_row, put, take_out, take_row
 from dataplane.gateway.memory.state import ACCOUNTS_BACK, SEED, State
 from dataplane.jit import element, inline
 
@@ -35,7 +35,7 @@ def _find(state: State, hashed: int, about: int, vni: int) -> int:
             if entry == 0:
                 break
             row = (entry & ROW) - 1
-            if state.accounts[row, 0] == about and state.accounts[row, 1] == vni:
+            if state.accounts[row].about == about and state.accounts[row].vni == vni:
                 return row
     return NO_ACCOUNT
 
@@ -45,7 +45,7 @@ def charge(state: State, about: int, vni: int, free: int, percent: int) -> int:
     """Count one more for a VPC, of a table with so much free; return its account, or NO_ACCOUNT or LIMITED."""
     hashed = _hash_of(state, about, vni)
     account = _find(state, hashed, about, vni)
-    count = 0 if account == NO_ACCOUNT else state.accounts[account, 2]
+    count = 0 if account == NO_ACCOUNT else state.accounts[account].count
     if percent < WHOLE_PERCENT and count * (WHOLE_PERCENT - percent) >= free * percent:
         return LIMITED
     if account == NO_ACCOUNT:
@@ -53,19 +53,21 @@ def charge(state: State, about: int, vni: int, free: int, percent: int) -> int:
         if account == NO_ACCOUNT:
             return NO_ACCOUNT
         if not put(state.account_index, hashed, account):
-            give_back(state.accounts_back, state.counts, ACCOUNTS_BACK, account)
+            free_row(state.accounts_back, state.counts, ACCOUNTS_BACK, account)
             return NO_ACCOUNT
-        state.accounts[account, 0] = about
-        state.accounts[account, 1] = vni
-        state.accounts[account, 2] = 0
-    state.accounts[account, 2] += 1
+        state.accounts[account].about = about
+        state.accounts[account].vni = vni
+        state.accounts[account].count = 0
+    state.accounts[account].count += 1
     return account
 
 
 @element
 def discharge(state: State, account: int) -> None:
     """Count one less."""
-    state.accounts[account, 2] -= 1
-    if state.accounts[account, 2] == 0:
-        take_out(state.account_index, _hash_of(state, state.accounts[account, 0], state.accounts[account, 1]), account)
-        give_back(state.accounts_back, state.counts, ACCOUNTS_BACK, account)
+    state.accounts[account].count -= 1
+    if state.accounts[account].count == 0:
+        take_out(
+            state.account_index, _hash_of(state, state.accounts[account].about, state.accounts[account].vni), account
+        )
+        free_row(state.accounts_back, state.counts, ACCOUNTS_BACK, account)

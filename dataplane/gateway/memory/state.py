@@ -34,6 +34,28 @@ MAPPING = _row(
 )
 """A NAT mapping: an endpoint's address and port, and what they are outside, towards everyone (RFC 4787, REQ-1)."""
 
+OWNER = _row(
+    "vni",
+    "hi",
+    "lo",
+    "connections",  # that count against this endpoint
+    "account",  # its VPC's account of connections (`shares`)
+)
+"""An endpoint that has connections."""
+
+POOL = _row(
+    "key",  # public address << 8 | protocol
+    "ports_used",
+)
+"""The ports of a public address, for one protocol."""
+
+ACCOUNT = _row(
+    "about",  # the table, or public address and protocol (`shares`)
+    "vni",
+    "count",
+)
+"""What a VPC uses of one table, or of the ports of one public address."""
+
 FRAGMENT = _row(
     "source_hi",
     "source_lo",
@@ -102,8 +124,8 @@ class State(NamedTuple):
     """(`buckets`) Of the connections' rows, by `mixed5` of addresses and key."""
     pairs: Ints
     """Pairs given back; from the other end on those that ended in this burst."""
-    owners: Grid
-    """Rows: VNI, address hi, lo, connections that count against this endpoint; the account of its VPC's (`shares`)."""
+    owners: Rows
+    """OWNER rows."""
     owner_index: Ints
     owners_back: Ints
     mappings: Rows
@@ -113,8 +135,8 @@ class State(NamedTuple):
     mapping_in: Ints
     """Index by public address, port and protocol."""
     mappings_back: Ints
-    pools: Grid
-    """Rows: public address << 8 | protocol, ports in use."""
+    pools: Rows
+    """POOL rows."""
     pool_index: Ints
     pools_back: Ints
     port_bits: Grid
@@ -128,8 +150,8 @@ class State(NamedTuple):
     counts: Ints
     punt_dues: Ints
     """Until when each account's share of the way to the slow path is used up (`punt_share`)."""
-    accounts: Grid
-    """Rows: about, VNI, count (`shares`)."""
+    accounts: Rows
+    """ACCOUNT rows."""
     account_index: Ints
     accounts_back: Ints
 
@@ -144,14 +166,14 @@ def layout(limits: Limits) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
         "connections": ((2 * limits.connections,), CONNECTION),
         "slots": ((index_slots(2 * limits.connections),), word),
         "pairs": ((limits.connections,), word),
-        "owners": ((limits.connections, 5), word),
+        "owners": ((limits.connections,), OWNER),
         "owner_index": ((index_slots(limits.connections),), word),
         "owners_back": ((limits.connections,), word),
         "mappings": ((limits.mappings,), MAPPING),
         "mapping_out": ((index_slots(limits.mappings),), word),
         "mapping_in": ((index_slots(limits.mappings),), word),
         "mappings_back": ((limits.mappings,), word),
-        "pools": ((pools, 2), word),
+        "pools": ((pools,), POOL),
         "pool_index": ((index_slots(pools),), word),
         "pools_back": ((pools,), word),
         "port_bits": ((pools, BITMAP_WORDS), word),
@@ -160,7 +182,7 @@ def layout(limits: Limits) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
         "draft": ((2,), CONNECTION),
         "counts": ((COUNTS,), word),
         "punt_dues": ((PUNT_DUES,), word),
-        "accounts": ((accounts, 3), word),
+        "accounts": ((accounts,), ACCOUNT),
         "account_index": ((index_slots(accounts),), word),
         "accounts_back": ((accounts,), word),
     }

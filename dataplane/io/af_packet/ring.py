@@ -93,7 +93,7 @@ class TapPorts:
         words[layout.POOL_AT] = self._arena.own_memory(CHUNK_BYTES * BUFFERS)
         words[layout.POLL_AT] = self._arena.own_memory(len(links) * POLL_BYTES)
         ports = np.zeros(len(links), layout.PORT)
-        ports["most_bytes"] = [link.frame_bytes for link in links]
+        ports["max_bytes"] = [link.frame_bytes for link in links]
         return Ports(
             memory=self._arena.memory,
             pool=words,

@@ -12,11 +12,11 @@ A frame is sent from its slot, headers put in front of it included; then the slo
 from dataplane.engine.burst import DROPPED, TRANSMIT
 from dataplane.engine.counters import Counters
 from dataplane.engine.reasons import Drop
+from dataplane.io.accounting import count_end, count_lost
 from dataplane.io.frames import pool
-from dataplane.io.frames.layout import CHAINED, IN_RING, LEAST_FRAME_BYTES, NUMBER, Ports
-from dataplane.io.frames.pool import look_ahead
+from dataplane.io.frames.layout import CHAINED, IN_RING, MIN_FRAME_BYTES, NUMBER, Ports
+from dataplane.io.frames.pool import prefetch_headers
 from dataplane.io.system_calls import MSG_DONTWAIT, sendmmsg
-from dataplane.io.tally import count_end, count_lost
 from dataplane.jit import Bytes, Row, Rows, element, inline
 from dataplane.packet.checksum import folded, sum_of
 from dataplane.packet.intrinsics import address_of, prefetch_to_write
@@ -52,18 +52,18 @@ def receive(ports: Ports, port: int, packets: Rows, at_most: int, counters: Coun
             release32(memory, at, 0)
             continue
         _describe(ports, packets[count], at, status)
-        _look_ahead(memory, tap, packets[count].at - at)
+        _prefetch(memory, tap, packets[count].at - at)
         count += 1
     return count
 
 
 @inline
-def _look_ahead(memory: Bytes, tap: Row, start: int) -> None:
+def _prefetch(memory: Bytes, tap: Row, start: int) -> None:
     """Begin to load the status and the headers of a slot that comes later; its frame begins where this one's does."""
     slot = tap.slot + AHEAD
     at = tap.ring_at + (slot if slot < tap.slots else slot - tap.slots) * tap.slot_bytes
     prefetch_to_write(memory, at, 0)
-    look_ahead(memory, at + start)
+    prefetch_headers(memory, at + start)
 
 
 @inline
@@ -126,7 +126,7 @@ def settle(ports: Ports, packets: Rows, count: int, counters: Counters) -> None:
         if ports.ports[port].pending:
             send(ports, port, counters)
     for i in range(count):
-        give_back(ports, packets[i].frame)
+        release_buffer(ports, packets[i].frame)
 
 
 @inline
@@ -146,7 +146,7 @@ def _enqueue(ports: Ports, packet: Row, counters: Counters) -> bool:
 
 @inline
 def _fits(ports: Ports, packet: Row) -> bool:
-    if packet.length < LEAST_FRAME_BYTES or packet.length > packet.first_length or packet.frame & CHAINED:
+    if packet.length < MIN_FRAME_BYTES or packet.length > packet.first_length or packet.frame & CHAINED:
         return False
     if packet.frame & IN_RING:
         slot_bytes = ports.taps[packet.in_port].slot_bytes
@@ -177,9 +177,9 @@ def send(ports: Ports, port: int, counters: Counters) -> None:
 
 
 @inline
-def give_back(ports: Ports, handle: int) -> None:
+def release_buffer(ports: Ports, handle: int) -> None:
     """Give a slot to the kernel, or a buffer to the pool."""
     if handle & IN_RING:
         release32(ports.memory, handle & NUMBER, 0)
     else:
-        pool.give_chain(ports, handle)
+        pool.free_chain(ports, handle)

@@ -38,8 +38,8 @@ SO_SNDBUFFORCE, SEND_BUFFER_BYTES = 32, 8 << 20
 PAGES = {"rx": 0, "tx": 0x80000000, "fill": 0x100000000, "done": 0x180000000}
 OPTIONS = {"rx": XDP_RX_RING, "tx": XDP_TX_RING, "fill": XDP_UMEM_FILL_RING, "done": XDP_UMEM_COMPLETION_RING}
 DESCRIPTOR_BYTES = {"rx": 16, "tx": 16, "fill": 8, "done": 8}
-BIND_PATIENCE_S = 2.0
-DRAIN_PATIENCE_S = 0.03
+BIND_TIMEOUT_S = 2.0
+DRAIN_TIMEOUT_S = 0.03
 SMALL_CHUNK_BYTES, CHUNK_BYTES = 2048, 4096
 """A chunk is a page at most, and a smaller one where every frame fits into that."""
 SLACK = 16 * BURST
@@ -70,7 +70,7 @@ class XskPorts:
             for port, (wanted, link) in enumerate(zip(settings, links, strict=True)):
                 for queue in queues[port]:
                     self._open_socket(port, wanted, link, queue, sizes)
-            write_poll_rows(self.ports, [int(row["fd"]) for row in self.ports.queues if row["most_posted"]])
+            write_poll_rows(self.ports, [int(row["fd"]) for row in self.ports.queues if row["max_posted"]])
             for port, (wanted, link) in enumerate(zip(settings, links, strict=True)):
                 if wanted.receives:
                     self._attach(port, link, queues[port])
@@ -91,7 +91,7 @@ class XskPorts:
 
     def drain(self, counters: Counters) -> None:
         """Send what waits; what the kernel does not take in a moment is counted as lost."""
-        deadline = time.monotonic() + DRAIN_PATIENCE_S
+        deadline = time.monotonic() + DRAIN_TIMEOUT_S
         for number, queue in enumerate(self.ports.queues):
             port = int(queue["port"])
             while queue["sent"] and time.monotonic() < deadline:
@@ -99,7 +99,7 @@ class XskPorts:
             xsk_kernels.count_unsent(self.ports, number, port, counters)
 
     def close(self) -> None:
-        """Detach the programs, close the sockets, then give the memory back."""
+        """Detach the programs, close the sockets, then free_buffer the memory back."""
         for fd in reversed(self._descriptors):
             os.close(fd)
         for sock in self._sockets:
@@ -114,7 +114,7 @@ class XskPorts:
         words[layout.POOL_AT] = self._arena.own_memory(frames * chunk_bytes)
         words[layout.POLL_AT] = self._arena.own_memory(sockets * POLL_BYTES)
         ports = np.zeros(len(links), layout.PORT)
-        ports["most_bytes"] = [link.frame_bytes for link in links]
+        ports["max_bytes"] = [link.frame_bytes for link in links]
         return Ports(
             memory=self._arena.memory,
             pool=words,
@@ -150,7 +150,7 @@ class XskPorts:
         except OSError as fault:
             raise _refused(link, fault) from None
         row["port"], row["fd"] = port, sock.fileno()
-        row["most_posted"] = sizes.receive if wanted.receives else 0
+        row["max_posted"] = sizes.receive if wanted.receives else 0
         if first:
             self.ports.ports["first_queue"][port] = number
         self.ports.ports["queues"][port] += wanted.receives
@@ -183,7 +183,7 @@ class XskPorts:
         if shared:
             flags, owner = XDP_SHARED_UMEM, self._sockets[0].fileno()
         address = struct.pack("=HHIII", AF_XDP, flags, link.index, queue, owner)
-        deadline = time.monotonic() + BIND_PATIENCE_S
+        deadline = time.monotonic() + BIND_TIMEOUT_S
         while _libc.bind(sock.fileno(), address, len(address)) != 0:
             code = ctypes.get_errno()
             if code != errno.EBUSY or time.monotonic() > deadline:

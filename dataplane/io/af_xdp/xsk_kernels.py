@@ -6,6 +6,7 @@ A descriptor of the rx and tx rings has 16 bytes: address 64 | length 32 | optio
 
 from dataplane.engine.counters import Counters
 from dataplane.engine.reasons import Drop
+from dataplane.io.accounting import count_lost
 from dataplane.io.frames import pool
 from dataplane.io.frames.layout import (
     CHAINED,
@@ -19,9 +20,8 @@ from dataplane.io.frames.layout import (
     POOL_AT,
     Ports,
 )
-from dataplane.io.frames.pool import LINE, look_ahead, look_inside
+from dataplane.io.frames.pool import LINE, prefetch_headers, prefetch_payload
 from dataplane.io.system_calls import MSG_DONTWAIT, errno, recvfrom, sendto
-from dataplane.io.tally import count_lost
 from dataplane.jit import Row, Rows, element, inline, kernel
 from dataplane.packet.memory import acquire32, native32, native64, release32, set_native32, set_native64
 
@@ -65,8 +65,8 @@ def _receive_queue(ports: Ports, queue: Row, packets: Rows, count: int, at_most:
         if pieces == 0:
             break
         _describe(ports, queue, before + taken, pieces, packets[count])
-        look_ahead(memory, packets[count].at)
-        look_inside(memory, packets[count].at, 2 * LINE, packets[count].first_length)
+        prefetch_headers(memory, packets[count].at)
+        prefetch_payload(memory, packets[count].at, 2 * LINE, packets[count].first_length)
         taken += pieces
         count += 1
     if taken:
@@ -111,7 +111,7 @@ def _describe(ports: Ports, queue: Row, position: int, pieces: int, packet: Row)
             ports.pieces[follower, NEXT] = END
             ports.pieces[follower, PIECE_AT] = ports.pool[POOL_AT] + address
             ports.pieces[follower, PIECE_BYTES] = native32(memory, at + 8)
-            look_inside(memory, ports.pieces[follower, PIECE_AT], 0, ports.pieces[follower, PIECE_BYTES])
+            prefetch_payload(memory, ports.pieces[follower, PIECE_AT], 0, ports.pieces[follower, PIECE_BYTES])
             packet.length += native32(memory, at + 8)
             number = follower
 
@@ -120,11 +120,11 @@ def _describe(ports: Ports, queue: Row, position: int, pieces: int, packet: Row)
 def refill(ports: Ports, number: int) -> None:
     """Give the kernel buffers to receive into, as many as it may have of this queue."""
     queue, memory = ports.queues[number], ports.memory
-    count = min(queue.most_posted - queue.posted, ports.pool[FREE])
+    count = min(queue.max_posted - queue.posted, ports.pool[FREE])
     if count > 0:
         produced = native32(memory, queue.fill_producer)
         count = min(count, queue.fill_mask + 1 - ((produced - acquire32(memory, queue.fill_consumer)) & WORD))
-        first = pool.take_run(ports, count)
+        first = pool.allocate_run(ports, count)
         for i in range(count):
             address = ports.free[first + i] << ports.pool[CHUNK_SHIFT]
             set_native64(memory, queue.fill_at + ((produced + i) & queue.fill_mask) * 8, address)
@@ -201,7 +201,7 @@ def _reap(ports: Ports, queue: Row) -> None:
     count = (acquire32(memory, queue.done_producer) - before) & WORD
     for i in range(count):
         address = native64(memory, queue.done_at + ((before + i) & queue.done_mask) * 8)
-        pool.give(ports, address >> ports.pool[CHUNK_SHIFT])
+        pool.free_buffer(ports, address >> ports.pool[CHUNK_SHIFT])
     if count:
         release32(memory, queue.done_consumer, before + count)
         queue.sent -= count

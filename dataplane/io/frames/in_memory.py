@@ -70,7 +70,7 @@ def collect(ports: Ports, port: int, target: Bytes) -> int:
         fields.copy(target, done, ports.memory, ports.pieces[number, PIECE_AT], copied)
         done += count
         number = ports.pieces[number, NEXT] if handle & CHAINED else END
-    pool.give_chain(ports, handle)
+    pool.free_chain(ports, handle)
     return done
 
 
@@ -98,7 +98,7 @@ class MemoryPorts:
             rings=np.full((2 * count, ring), END, np.int64),
             spare=np.zeros(1, PACKET),
         )
-        self.ports.ports["most_bytes"] = 1 << 16
+        self.ports.ports["max_bytes"] = 1 << 16
         self._frame = np.zeros(1 << 16, np.uint8)
 
     def put(self, port: int, frame: bytes) -> bool:

@@ -35,7 +35,7 @@ NUMBER = CHAINED - 1
 
 HEADROOM = 256
 """In front of a received frame: room for an outer header. AF_XDP's own (XDP_PACKET_HEADROOM)."""
-LEAST_FRAME_BYTES = 14
+MIN_FRAME_BYTES = 14
 """An Ethernet header; what is shorter is not handed to a kernel."""
 
 
@@ -48,7 +48,7 @@ PORT = _row(
     "queues",
     "next_queue",  # whose turn it is to be received from
     "pending",  # handed over in this burst, not yet sent
-    "most_bytes",  # of a frame that may leave
+    "max_bytes",  # of a frame that may leave
     "rx_head",  # memory port: positions in its two rings, counted without end
     "rx_tail",
     "tx_head",
@@ -77,7 +77,7 @@ QUEUE = _row(
     "done_mask",
     "tx_written",  # descriptors written; the kernel is told of them at the end of a burst
     "posted",  # buffers that the kernel has for receiving, or has filled
-    "most_posted",
+    "max_posted",
     "sent",  # buffers that the kernel has for sending
 )
 """One AF_XDP socket: one queue of an interface."""

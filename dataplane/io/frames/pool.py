@@ -25,21 +25,21 @@ MAX_AHEAD_BYTES = 1024
 
 
 @inline
-def look_ahead(memory: Bytes, at: int) -> None:
+def prefetch_headers(memory: Bytes, at: int) -> None:
     """Begin to load a frame's headers: another core wrote them, and all frames of a burst are wanted at once."""
     prefetch_to_write(memory, at, 0)
     prefetch_to_write(memory, at, LINE)
 
 
 @inline
-def look_inside(memory: Bytes, at: int, done: int, length: int) -> None:
+def prefetch_payload(memory: Bytes, at: int, done: int, length: int) -> None:
     """Begin to load what is behind the first `done` bytes of a piece: the kernel copies all of it when it is sent."""
     for line in range(done, min(length, MAX_AHEAD_BYTES), LINE):
         prefetch(memory, at, line)
 
 
 @inline
-def take(ports: Ports) -> int:
+def allocate(ports: Ports) -> int:
     """Return the number of a free buffer, or END."""
     left = ports.pool[FREE]
     if left == 0:
@@ -49,7 +49,7 @@ def take(ports: Ports) -> int:
 
 
 @inline
-def take_run(ports: Ports, count: int) -> int:
+def allocate_run(ports: Ports, count: int) -> int:
     """Take so many buffers, of which there are enough; return the first of their entries in `free`.
 
     In the order in which they were given back: what lies side by side is used one after the other, ever again, and
@@ -60,7 +60,7 @@ def take_run(ports: Ports, count: int) -> int:
 
 
 @inline
-def give(ports: Ports, number: int) -> None:
+def free_buffer(ports: Ports, number: int) -> None:
     """Put one buffer back."""
     ports.free[ports.pool[FREE]] = number
     ports.pool[FREE] += 1
@@ -73,15 +73,15 @@ def start_of(ports: Ports, number: int) -> int:
 
 
 @element
-def give_chain(ports: Ports, handle: int) -> None:
+def free_chain(ports: Ports, handle: int) -> None:
     """Put the buffers of a whole frame back."""
     number = handle & NUMBER
     if handle & CHAINED == 0:
-        give(ports, number)
+        free_buffer(ports, number)
         return
     while number != END:
         following = ports.pieces[number, NEXT]
-        give(ports, number)
+        free_buffer(ports, number)
         number = following
 
 
@@ -106,7 +106,7 @@ def close_chain(ports: Ports, packet: Row) -> int:
     """
     number = packet.frame & NUMBER
     first = min(packet.first_length, packet.length)
-    if packet.length < layout.LEAST_FRAME_BYTES or not fits(ports, number, packet.at, first):
+    if packet.length < layout.MIN_FRAME_BYTES or not fits(ports, number, packet.at, first):
         return 0
     pieces = ports.pieces
     pieces[number, PIECE_AT] = packet.at
@@ -132,7 +132,7 @@ def _close_rest(ports: Ports, packet: Row, number: int, left: int) -> int:
     if left > 0:
         return 0
     if following != END:
-        give_chain(ports, following | CHAINED)
+        free_chain(ports, following | CHAINED)
         pieces[number, NEXT] = END
     if count == 1:
         packet.frame = number
@@ -168,7 +168,7 @@ def write_frame(ports: Ports, source: Bytes, at: int, length: int) -> int:
         return END
     first, before, done = END, END, 0
     while done < length:
-        number, count = take(ports), min(room, length - done)
+        number, count = allocate(ports), min(room, length - done)
         to = start_of(ports, number) + HEADROOM
         fields.copy(ports.memory, to, source, at + done, count)
         ports.pieces[number, NEXT] = END

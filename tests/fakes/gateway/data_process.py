@@ -1,4 +1,4 @@
-"""A data process without packets, to test its launcher: `python -m tests.fakes.gateway.data_process MODE FD`.
+"""A data process without packets, to test its supervisor: `python -m tests.fakes.gateway.data_process MODE FD`.
 
 MODE: well (takes tables until it is stopped), crash (dies once it is ready), refuse (says that it cannot run), silent
 (stops working once it is ready), torn (dies before it is ready).
@@ -10,8 +10,8 @@ import socket
 import sys
 import time
 
-from dataplane.control import link, segment
-from dataplane.control.link import Failed, Offer, Ready
+from dataplane.control import messages, segment
+from dataplane.control.messages import Failed, Offer, Ready
 from dataplane.control.shared import Word, shared_of
 
 NEVER_S = 600
@@ -19,16 +19,16 @@ NEVER_S = 600
 
 def main(mode: str, fd: int) -> int:
     end = socket.socket(fileno=fd)
-    _, files = link.receive(end)
+    _, files = messages.receive(end)
     if mode == "torn":
         print("Traceback (most recent call last):\n  ...\nRuntimeError: torn apart", file=sys.stderr)
         return 3
     if mode == "refuse":
-        link.send(end, Failed(reason="eth9 is no interface here"))
+        messages.send(end, Failed(reason="eth9 is no interface here"))
         time.sleep(NEVER_S)
     words = shared_of(segment.attach(files[0])).words
     take(end, words)
-    link.send(end, Ready(backend="none"))
+    messages.send(end, Ready(backend="none"))
     if mode == "silent":
         time.sleep(NEVER_S)
     if mode == "crash":
@@ -45,7 +45,7 @@ def main(mode: str, fd: int) -> int:
 
 
 def take(end: socket.socket, words) -> None:
-    offer, files = link.receive(end)
+    offer, files = messages.receive(end)
     assert isinstance(offer, Offer)
     tables = segment.attach(files[0])
     assert int(tables.arrays["generation"][0]) == offer.generation

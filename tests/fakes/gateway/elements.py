@@ -13,7 +13,7 @@ from dataplane.config.local import Limits, LocalConfig
 from dataplane.engine.burst import DROPPED, PACKET, PUNTED, TRANSMIT
 from dataplane.engine.graph import arrays_of
 from dataplane.engine.reasons import Drop, Punt
-from dataplane.gateway import kinds
+from dataplane.gateway import graph as kinds
 from dataplane.gateway.elements.check_source import check_source
 from dataplane.gateway.elements.forward import forward
 from dataplane.gateway.elements.output import output
@@ -23,6 +23,7 @@ from dataplane.gateway.elements.underlay import underlay
 from dataplane.gateway.graph import graph_of
 from dataplane.gateway.memory.state import empty_state
 from dataplane.gateway.tables.schema import PEER, Tables
+from dataplane.gateway.work import Work
 from dataplane.jit import CHECKED
 from kernels.cache import digest, keep_on_disk
 
@@ -43,21 +44,21 @@ class Fate(NamedTuple):
 
 
 @numba.njit(nogil=True, _nrt=False, error_model="numpy", boundscheck=CHECKED)
-def one_element(kind, node, packets, count, memory, graph, tables, state, now_ns):
+def one_element(kind, node, work):
     if kind == kinds.UNDERLAY:
-        underlay(node, packets, count, memory, graph, tables, state, now_ns)
+        underlay(node, work)
     elif kind == kinds.CUSTOMER_SIDE:
-        customer(node, packets, count, memory, graph, tables, state, now_ns)
+        customer(node, work)
     elif kind in (kinds.EXTERNAL_SIDE, kinds.PROVIDER_SIDE):
-        untagged(node, packets, count, memory, graph, tables, state, now_ns)
+        untagged(node, work)
     elif kind == kinds.PARSE:
-        parse(node, packets, count, memory, graph, tables, state, now_ns)
+        parse(node, work)
     elif kind == kinds.CHECK_SOURCE:
-        check_source(node, packets, count, memory, graph, tables, state, now_ns)
+        check_source(node, work)
     elif kind == kinds.FORWARD:
-        forward(node, packets, count, memory, graph, tables, state, now_ns)
+        forward(node, work)
     elif kind == kinds.OUTPUT:
-        output(node, packets, count, memory, graph, tables, state, now_ns)
+        output(node, work)
 
 
 if not CHECKED:
@@ -113,6 +114,7 @@ class Elements:
         return self.send(port, frame, **how)[0]
 
     def _walk(self, packets: np.ndarray, until: int | None) -> None:
+        work = Work(packets, len(packets), self.memory, self.graph, self.tables, self._state, now_ns=0)
         for node, kind in enumerate(self.graph.kind.tolist()):
             if kind == until:
                 return
@@ -120,9 +122,7 @@ class Elements:
                 for packet in packets[packets["node"] == node]:
                     self._track(packets, packet, node)
             elif kind not in (kinds.ADMIT, kinds.REWRITE):
-                one_element(
-                    kind, node, packets, len(packets), self.memory, self.graph, self.tables, self._state, np.int64(0)
-                )
+                one_element(kind, node, work)
 
     def _track(self, packets: np.ndarray, packet: np.void, node: int) -> None:
         row = packets[packet["frame"]]

@@ -8,8 +8,9 @@ import numba
 import dataplane
 from dataplane.engine.burst import BURST
 from dataplane.gateway.memory.ageing import age
-from dataplane.gateway.memory.connections import release_ended
+from dataplane.gateway.memory.connections import free_ended_pairs
 from dataplane.gateway.run import walk
+from dataplane.gateway.work import Work
 from dataplane.io.ports import receive, settle
 from dataplane.jit import CHECKED
 from kernels.cache import digest, keep_on_disk
@@ -20,9 +21,9 @@ def through(ports, port, packets, graph, tables, state, counters, now_ns):
     """Take one burst from a port to its end; return how many packets."""
     age(tables, state, now_ns)
     count = receive(ports, port, packets, BURST, counters)
-    walk(packets, count, ports.memory, graph, tables, state, now_ns)
+    walk(Work(packets, count, ports.memory, graph, tables, state, now_ns))
     settle(ports, packets, count, counters)
-    release_ended(state)
+    free_ended_pairs(state)
     return count
 
 

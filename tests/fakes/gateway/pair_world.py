@@ -9,8 +9,8 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from dataplane.control.pair.beat import decode, encode
-from dataplane.control.pair.ownership import Announce, Ownership, Serve, Tell, Terms
+from dataplane.control.pair.heartbeat import decode, encode
+from dataplane.control.pair.ownership import Announce, Ownership, SendHeartbeat, Serve, Terms
 
 INTERVAL_MS = 100
 MAX_DELAY_MS = 90
@@ -48,9 +48,9 @@ class World:
     def __init__(self, seed: int, *, active_active: bool = False, preempt: bool = False, hold_ticks: int = 20) -> None:
         self.chance = random.Random(seed)
         self.now = 0
-        self.shares = frozenset({"a", "b"} if active_active else {"a"})
+        self.roles = frozenset({"a", "b"} if active_active else {"a"})
         self.members = [
-            Member(Terms(me=me, partner=it, shares=self.shares, preempt=preempt, hold_ticks=hold_ticks))
+            Member(Terms(me=me, partner=it, roles=self.roles, preempt=preempt, hold_ticks=hold_ticks))
             for me, it in (("a", "b"), ("b", "a"))
         ]
         self.loss = [0.0, 0.0]
@@ -63,8 +63,8 @@ class World:
         """By sender: since when all that it sent has arrived, or will within MAX_DELAY_MS."""
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._number = 0
-        self.none_since: dict[str, int | None] = dict.fromkeys(self.shares, 0)
-        self.two_since: dict[str, int | None] = dict.fromkeys(self.shares)
+        self.none_since: dict[str, int | None] = dict.fromkeys(self.roles, 0)
+        self.two_since: dict[str, int | None] = dict.fromkeys(self.roles)
         self.longest_none = self.longest_two = 0
 
     def start(self, number: int) -> None:
@@ -76,7 +76,7 @@ class World:
         member.alive_since, member.served, member.stopped_until = self.now, frozenset(), -1
         member.waiting.clear()
         if not member.well:
-            self._perform(number, member.core.told_health(False))
+            self._perform(number, member.core.set_health(False))
         core = member.core
         self._at(self.now + self.chance.randrange(INTERVAL_MS), lambda: self._tick(number, core))
 
@@ -97,7 +97,7 @@ class World:
         if member.well != well:
             member.well, member.well_since = well, self.now
             if member.core:
-                self._perform(number, member.core.told_health(well))
+                self._perform(number, member.core.set_health(well))
 
     def run(self, for_ms: int) -> None:
         end = self.now + for_ms
@@ -141,7 +141,7 @@ class World:
             member.waiting.append(data)
 
     def _refuse(self, number: int) -> None:
-        """Tell a member that its heartbeat found nobody, if that gets through."""
+        """SendHeartbeat a member that its heartbeat found nobody, if that gets through."""
         member = self.members[number]
         if (
             self.refuses
@@ -149,16 +149,16 @@ class World:
             and member.runs(self.now)
             and self.chance.random() >= self.loss[1 - number]
         ):
-            self._perform(number, member.core.told_gone())
+            self._perform(number, member.core.partner_gone())
 
     def _perform(self, number: int, effects: list) -> None:
         member = self.members[number]
         for effect in effects:
             match effect:
-                case Tell(beat):
+                case SendHeartbeat(beat):
                     self._send(number, encode(beat, KEY))
-                case Serve(shares):
-                    member.served = shares
+                case Serve(roles):
+                    member.served = roles
                 case Announce():
                     member.announced = self.now
         assert member.core is None or member.served == member.core.holds
@@ -172,7 +172,7 @@ class World:
             self._at(self.now + delay, lambda: self._arrive(1 - number, data))
 
     def _watch(self) -> None:
-        for share in self.shares:
+        for share in self.roles:
             holders = [m for m in self.members if m.core is not None and share in m.served]
             # A stopped control process's data process goes on.
             if any(member.well for member in holders):

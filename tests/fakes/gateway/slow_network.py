@@ -6,8 +6,8 @@ import numpy as np
 
 from dataplane.config.local import Interface, LocalConfig, Side
 from dataplane.config.network import DirectConnect, Endpoint, FloatingIp, NetworkConfig, Subnet, Vpc
-from dataplane.control.slow.departure import Ways
 from dataplane.control.slow.directory import Directory, Duty
+from dataplane.control.slow.next_hops import NextHops
 from dataplane.control.slow.slow_path import Allowance, SlowPath
 from dataplane.engine.reasons import Punt
 from dataplane.engine.rings import Punted
@@ -116,8 +116,8 @@ def directory(duty: Duty | None = None) -> Directory:
     return Directory(local_config(), network_config(), duty)
 
 
-def ways() -> Ways:
-    return Ways(hops(), template())
+def ways() -> NextHops:
+    return NextHops(hops(), template())
 
 
 def slow_path(limits: Allowance | None = None, duty: Duty | None = None) -> SlowPath:

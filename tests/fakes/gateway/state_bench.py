@@ -13,6 +13,7 @@ from dataplane.gateway.elements.flow import hash_of
 from dataplane.gateway.elements.rewrite import rewrite
 from dataplane.gateway.elements.track import track
 from dataplane.gateway.memory.state import SEED, empty_state
+from dataplane.gateway.work import Work
 from dataplane.jit import kernel
 from tests.fakes.gateway.gateway_tables import UNDERLAY_PORT, wide, words
 
@@ -34,16 +35,16 @@ QUESTIONS = {(1, 8), (1, 13), (1, 15), (1, 17), (58, 128)}
 
 
 @kernel
-def walk(packets, count, memory, graph, tables, state, now_ns):
-    for i in range(count):
-        packets[i].hash = hash_of(packets[i], state.counts[SEED])
-    for node in range(graph.kind.shape[0]):
-        if graph.kind[node] == 0:
-            track(node, packets, count, memory, graph, tables, state, now_ns)
-        elif graph.kind[node] == 1:
-            admit(node, packets, count, memory, graph, tables, state, now_ns)
-        elif graph.kind[node] == 2:
-            rewrite(node, packets, count, memory, graph, tables, state, now_ns)
+def walk(work):
+    for i in range(work.count):
+        work.packets[i].hash = hash_of(work.packets[i], work.state.counts[SEED])
+    for node in range(work.graph.kind.shape[0]):
+        if work.graph.kind[node] == 0:
+            track(node, work)
+        elif work.graph.kind[node] == 1:
+            admit(node, work)
+        elif work.graph.kind[node] == 2:
+            rewrite(node, work)
 
 
 class Sent(NamedTuple):
@@ -112,7 +113,7 @@ class StateBench:
             packets[number]["vni"], packets[number]["in_port"] = each.vni, each.port
             describe(packets[number], each.packet, at)
             packets[number]["node"] = GRAPH.entry[0]
-        walk(packets, len(sent), self.memory, GRAPH, self.tables, self.state, self.now_ns)
+        walk(Work(packets, len(sent), self.memory, GRAPH, self.tables, self.state, self.now_ns))
         return [self._fate(packets[number], each) for number, each in enumerate(sent)]
 
     def one(self, packet, vni=0, port=UNDERLAY_PORT):

@@ -17,7 +17,7 @@ from scapy.packet import Raw
 
 from dataplane.engine.counters import imbalance
 from dataplane.engine.reasons import Drop
-from dataplane.gateway.memory.punt_share import AT_ONCE, EACH_NS
+from dataplane.gateway.memory.punt_share import MAX_BURST, PACKET_NS
 from dataplane.io.frames.layout import FRAMES, FREE
 from tests.fakes.gateway.gateway_frames import RED_11, arriving, inner, tunnelled
 from tests.fakes.gateway.gateway_loop import GatewayLoop
@@ -102,7 +102,7 @@ class Books(RuleBasedStateMachine):
 
     @rule()
     def nobody_has_a_share_of_the_slow_path_left(self):
-        self.loop.state.punt_dues[:] = np.iinfo(np.int64).max - 2 * AT_ONCE * EACH_NS
+        self.loop.state.punt_dues[:] = np.iinfo(np.int64).max - 2 * MAX_BURST * PACKET_NS
 
     @rule()
     def the_shares_are_whole_again(self):

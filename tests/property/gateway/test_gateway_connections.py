@@ -8,7 +8,14 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from dataplane.config.local import Limits
 from dataplane.gateway.memory.ageing import age
-from dataplane.gateway.memory.connections import NOWHERE, State, connect, end_connection, find_connection, release_ended
+from dataplane.gateway.memory.connections import (
+    NO_ROW,
+    State,
+    connect,
+    end_connection,
+    find_connection,
+    free_ended_pairs,
+)
 from dataplane.gateway.memory.state import AGED_NS, OWNERS_BACK, OWNERS_USED, empty_state
 from dataplane.jit import kernel
 from tests.fakes.gateway.gateway_tables import make_tables
@@ -33,7 +40,7 @@ def found_row(state: State, source_hi, source_lo, target_hi, target_lo, key):
 
 @kernel
 def next_burst(state: State):
-    release_ended(state)
+    free_ended_pairs(state)
 
 
 def key_word(ports, protocol, vni):
@@ -76,9 +83,9 @@ class ConnectionMachine(RuleBasedStateMachine):
         row = connect(self.state, SHARE, 100, self.now_ns)
         mine = sum(other[0] == source and other[4] == vni for other in self.model)
         if len(self.model) + self.held >= ROOM or mine >= SHARE:
-            assert row == NOWHERE
+            assert row == NO_ROW
         else:
-            assert row != NOWHERE
+            assert row != NO_ROW
             self.model[key] = [row, self.now_ns]
 
     @precondition(lambda self: self.model)
@@ -119,7 +126,7 @@ class ConnectionMachine(RuleBasedStateMachine):
         for key, (row, _) in self.model.items():
             assert self.row_of(key) == row
             assert self.row_of(self.answers_to(key)) == row ^ 1
-            assert self.row_of((*key[:4], 3)) == NOWHERE
+            assert self.row_of((*key[:4], 3)) == NO_ROW
         assert np.count_nonzero(self.state.connections["key"]) == 2 * len(self.model)
         assert np.count_nonzero(self.state.slots) == 2 * len(self.model)
 
@@ -130,7 +137,7 @@ class ConnectionMachine(RuleBasedStateMachine):
         assert counts[OWNERS_USED] - counts[OWNERS_BACK] == len(owners)
         assert np.count_nonzero(self.state.owner_index) == len(owners)
         rows = {self.state.connections[row]["owner"] for row, _ in self.model.values()}
-        assert sum(int(self.state.owners[row, 3]) for row in rows) == len(self.model)
+        assert sum(int(self.state.owners["connections"][row]) for row in rows) == len(self.model)
 
 
 TestConnections = ConnectionMachine.TestCase

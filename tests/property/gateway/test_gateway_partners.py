@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from dataplane.config.local import Limits
 from dataplane.engine.reasons import Drop
 from dataplane.gateway.memory.ageing import age
-from dataplane.gateway.memory.partner import begin_telling, collect, take_in
+from dataplane.gateway.memory.partner import apply_records, collect, start_journal
 from dataplane.gateway.memory.shares import CONNECTIONS, FRAGMENTS, MAPPINGS
 from dataplane.gateway.memory.state import PARTNER_REFUSED, RECORD
 from dataplane.gateway.tables.schema import ESTABLISHED, EXTERNAL, FROM_PARTNER, REPLY
@@ -27,7 +27,7 @@ SECOND = 10**9
 def gateway(ports):
     vpc = FakeVpc(5, endpoints=(A, B), routes={"0.0.0.0/0": EXTERNAL}, nat=PUBLIC, nat_ports=ports)
     bench = StateBench(make_tables([vpc]), LIMITS)
-    begin_telling(bench.state)
+    start_journal(bench.state)
     return bench
 
 
@@ -41,7 +41,7 @@ def tell(left, right, room=8):
     """Tell one gateway all that the other has to say; return how many records it was."""
     records, told = np.zeros(room, dtype=RECORD), 0
     while count := collect(left.state, records, left.now_ns):
-        take_in(right.tables, right.state, records, count, right.now_ns)
+        apply_records(right.tables, right.state, records, count, right.now_ns)
         told += count
     return told
 
@@ -83,8 +83,8 @@ def test_a_partner_that_names_no_public_address_touches_no_other_account(protoco
     assert collect(left.state, records, left.now_ns) == 1
     records[0]["new_source_lo"] = 0
     records[0]["key"] = int(records[0]["key"]) & ~(0xFF << 24) | protocol << 24
-    taken = 1 - take_in(right.tables, right.state, records, 1, right.now_ns)
-    about, counted = right.state.accounts[:, 0], right.state.accounts[:, 2]
+    taken = 1 - apply_records(right.tables, right.state, records, 1, right.now_ns)
+    about, counted = right.state.accounts["about"], right.state.accounts["count"]
     assert taken == (protocol != 0)
     assert [int(counted[about == which].sum()) for which in (CONNECTIONS, MAPPINGS, FRAGMENTS)] == [taken, taken, 0]
 
@@ -124,7 +124,7 @@ def test_a_partner_that_comes_late_is_told_of_everything():
     for port in range(20):
         left.one(udp(A, 1000 + port, FAR, 53), 5)
     tell(left, gateway((20001, 40000)))
-    begin_telling(left.state)
+    start_journal(left.state)
     assert tell(left, right, room=3) == 20
     assert keys(right) == keys(left)
 
@@ -134,7 +134,7 @@ def test_a_gateway_that_forgot_everything_is_told_of_its_own_connections():
     public = read(left.one(udp(A, 5000, FAR, 53), 5).packet)[1]
     tell(left, right)
     again = gateway((1024, 20000))
-    begin_telling(right.state)
+    start_journal(right.state)
     tell(right, again)
     answer = again.one(udp(FAR, 53, PUBLIC, public), 0, EXTERNAL_PORT)
     assert read(answer.packet) == (FAR, 53, A, 5000)
@@ -186,7 +186,7 @@ def test_either_gateway_answers_for_both_whoever_was_asked(events):
             assert read(fate.packet) == (FAR, 53, inside, port)
             tell(bench, other)
         elif what == "tell":
-            begin_telling(bench.state)
+            start_journal(bench.state)
             tell(bench, other)
     assert keys(both[0]) == keys(both[1])
     assert both[0].state.counts[PARTNER_REFUSED] == both[1].state.counts[PARTNER_REFUSED] == 0

@@ -10,14 +10,14 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from dataplane.control.pair.copying import (
     KEEPALIVE_NS,
-    PATIENCE_NS,
+    MAX_IN_FLIGHT,
+    TIMEOUT_NS,
     TO_RECEIVER,
-    WINDOW,
     Collected,
     Keep,
     Receiver,
+    SendAll,
     Sender,
-    TellAll,
     Write,
 )
 from dataplane.control.pair.stream import Hello, Kind, Message, Reader, RecordStreamError, encode
@@ -47,7 +47,7 @@ class Source:
         else:
             self.journal.append((number, value))
 
-    def tell_all(self) -> None:
+    def request_all(self) -> None:
         self.journal.clear()
         self.again = list(self.table)
 
@@ -88,24 +88,24 @@ class CopyingMachine(RuleBasedStateMachine):
             match effect:
                 case Write(data):
                     self.out += data
-                case TellAll():
-                    self.source.tell_all()
+                case SendAll():
+                    self.source.request_all()
 
     @rule(number=st.integers(1, 30), value=st.integers(0, 5))
     def a_connection_changes(self, number: int, value: int) -> None:
         self.source.change(number, value)
         if self.source.lost != self.lost:
             self.lost = self.source.lost
-            self.sender.told_all_anew()
+            self.sender.copy_restarted()
 
     @rule(room=st.integers(1, 6))
     def the_sender_works(self, room: int) -> None:
         try:
             self.act(self.sender.pull(self.source.collect, self.now, room * RECORD))
         except RecordStreamError:
-            assert self.now - self.answered > PATIENCE_NS
+            assert self.now - self.answered > TIMEOUT_NS
             self.connects()
-        assert self.sender._sequence - self.sender._taken <= WINDOW + 1
+        assert self.sender._sequence - self.sender._taken <= MAX_IN_FLIGHT + 1
 
     @rule(count=st.integers(1, 400))
     def bytes_arrive(self, count: int) -> None:
@@ -137,7 +137,7 @@ class CopyingMachine(RuleBasedStateMachine):
 
     @rule(ms=st.sampled_from([1, 100, 600]))
     def time_passes(self, ms: int) -> None:
-        self.now += min(ms * 1_000_000, PATIENCE_NS // 20)
+        self.now += min(ms * 1_000_000, TIMEOUT_NS // 20)
 
     @rule()
     def all_that_is_under_way_arrives(self) -> None:
@@ -187,7 +187,7 @@ def connected(secret: bytes = SECRET, name: str = "two", record: int = RECORD) -
     sender = Sender(Hello("one", bytes(16), RECORD), "two", SECRET, 0)
     receiver = Receiver(Hello(name, bytes(15) + b"x", record), "one", secret, 0)
     answer = written(receiver.received(written(sender.begin()), 0))
-    assert sender.received(answer, 0) == [TellAll()]
+    assert sender.received(answer, 0) == [SendAll()]
     return sender, receiver
 
 
@@ -197,17 +197,17 @@ def endless(count: int) -> Collected:
 
 def test_a_partner_that_does_not_answer_gets_no_more_than_a_window_and_is_given_up_in_the_end() -> None:
     sender, _ = connected()
-    assert len(sender.pull(endless, 0, 80)) == WINDOW
-    assert sender.pull(endless, PATIENCE_NS, 80) == []
+    assert len(sender.pull(endless, 0, 80)) == MAX_IN_FLIGHT
+    assert sender.pull(endless, TIMEOUT_NS, 80) == []
     assert sender.stalls == 2
     with pytest.raises(RecordStreamError, match="does not answer"):
-        sender.pull(endless, PATIENCE_NS + 1, 80)
+        sender.pull(endless, TIMEOUT_NS + 1, 80)
 
 
 def test_records_are_answered_for_only_once_they_are_kept() -> None:
     sender, receiver = connected()
     effects = receiver.received(written(sender.pull(endless, 0, 80)), 0)
-    assert [type(effect) for effect in effects] == [Keep] * WINDOW
+    assert [type(effect) for effect in effects] == [Keep] * MAX_IN_FLIGHT
     sender.received(written(receiver.kept(1)), 0)
     assert len(sender.pull(endless, 0, 80)) == 1
 
@@ -219,9 +219,9 @@ def test_a_silent_connection_shows_that_it_lives() -> None:
     assert sender.complete
     assert sender.pull(lambda _: Collected(b"", True), KEEPALIVE_NS - 1) == []
     assert len(sender.pull(lambda _: Collected(b"", True), KEEPALIVE_NS)) == 1
-    receiver.check(PATIENCE_NS)
+    receiver.check(TIMEOUT_NS)
     with pytest.raises(RecordStreamError, match="silent"):
-        receiver.check(PATIENCE_NS + 1)
+        receiver.check(TIMEOUT_NS + 1)
 
 
 def test_another_secret_another_name_or_other_records_are_refused() -> None:

@@ -9,11 +9,11 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from dataplane.control.pair.ownership import DEAF_BEATS, Ownership, Tell, Terms
+from dataplane.control.pair.ownership import DEAF_HEARTBEATS, Ownership, SendHeartbeat, Terms
 from tests.fakes.gateway.pair_world import INTERVAL_MS, MAX_DELAY_MS, World
 
 MAX_NONE_MS = 1000
-MAX_TWO_MS = (DEAF_BEATS + 1) * INTERVAL_MS + 2 * MAX_DELAY_MS
+MAX_TWO_MS = (DEAF_HEARTBEATS + 1) * INTERVAL_MS + 2 * MAX_DELAY_MS
 MEMBER = st.sampled_from([0, 1])
 
 
@@ -60,13 +60,13 @@ class PairMachine(RuleBasedStateMachine):
     def copies_are_complete_or_not(self, member: int, copied: bool) -> None:
         core = self.world.members[member].core
         if core:
-            core.told_copied(copied)
+            core.set_copied(copied)
 
     @rule(member=MEMBER)
     def an_operator_gives_all_away(self, member: int) -> None:
         core = self.world.members[member].core
         if core and self.world.members[member].runs(self.world.now):
-            self.world._perform(member, core.give(core.holds))
+            self.world._perform(member, core.hand_over(core.holds))
 
     @invariant()
     def somebody_serves_within_a_second_and_two_never_for_long(self) -> None:
@@ -115,7 +115,7 @@ def test_a_refusal_counts_for_nothing_while_heartbeats_come() -> None:
     world = settled()
     for _ in range(50):
         world.run(37)
-        assert world.core(1).told_gone() == []
+        assert world.core(1).partner_gone() == []
     assert holdings(world) == [{"a"}, set()]
 
 
@@ -124,7 +124,7 @@ def test_a_member_that_comes_back_takes_nothing_by_itself() -> None:
     world.kill(0)
     world.run(3000)
     world.start(0)
-    world.core(0).told_copied(True)
+    world.core(0).set_copied(True)
     world.run(60_000)
     assert holdings(world) == [set(), {"a"}]
 
@@ -132,7 +132,7 @@ def test_a_member_that_comes_back_takes_nothing_by_itself() -> None:
 def test_a_member_that_was_away_for_a_moment_finds_its_partner_at_work() -> None:
     world = settled()
     world.kill(0)
-    world.core(1).told_copied(True)
+    world.core(1).set_copied(True)
     world.run(200)
     world.start(0)
     world.run(1000)
@@ -147,7 +147,7 @@ def test_with_preemption_a_share_goes_back_once_after_the_hold_time_and_without_
     world.start(0)
     world.run(10_000)
     assert holdings(world) == [set(), {"a"}]  # it does not know the connections yet
-    world.core(0).told_copied(True)
+    world.core(0).set_copied(True)
     world.longest_none = 0
     world.run(5000)
     assert holdings(world) == [{"a"}, set()]
@@ -161,7 +161,7 @@ def test_a_partner_that_comes_and_goes_moves_no_share() -> None:
     world.run(3000)
     for _ in range(20):
         world.start(0)
-        world.core(0).told_copied(True)
+        world.core(0).set_copied(True)
         world.run(1500)
         world.kill(0)
         world.run(1500)
@@ -171,7 +171,7 @@ def test_a_partner_that_comes_and_goes_moves_no_share() -> None:
 def test_an_operator_moves_a_share_without_a_gap() -> None:
     world = settled()
     world.longest_none = 0
-    world._perform(0, world.core(0).give({"a"}))
+    world._perform(0, world.core(0).hand_over({"a"}))
     world.run(1000)
     assert holdings(world) == [set(), {"a"}]
     assert world.longest_none == 0
@@ -192,7 +192,7 @@ def test_after_a_split_each_keeps_its_own_and_tells_the_neighbourhood(active_act
     before = holdings(world)
     world.loss = [1.0, 1.0]
     world.run(5000)
-    assert holdings(world) == [world.shares, world.shares]
+    assert holdings(world) == [world.roles, world.roles]
     world.loss = [0.0, 0.0]
     healed = world.now
     world.run(1000)
@@ -207,7 +207,7 @@ def test_when_one_hears_nothing_one_serves_all_the_same(deaf: int) -> None:
     world.loss[1 - deaf] = 1.0
     world.run(5000)
     served = holdings(world)
-    assert served[0] | served[1] == world.shares
+    assert served[0] | served[1] == world.roles
     assert not served[0] & served[1]
 
 
@@ -221,9 +221,9 @@ def test_a_member_that_was_stopped_does_not_take_its_partner_for_dead() -> None:
 
 def test_old_repeated_and_foreign_heartbeats_are_ignored_and_counted() -> None:
     one, two = (
-        Ownership(Terms(me=me, partner=it, shares=frozenset("a")), boot=1) for me, it in (("a", "b"), ("b", "a"))
+        Ownership(Terms(me=me, partner=it, roles=frozenset("a")), boot=1) for me, it in (("a", "b"), ("b", "a"))
     )
-    first, second = (effect.beat for _ in range(2) for effect in one.tick() if isinstance(effect, Tell))
+    first, second = (effect.heartbeat for _ in range(2) for effect in one.tick() if isinstance(effect, SendHeartbeat))
     two.heard(second)
     for beat in (first, second, first._replace(sender="c"), second._replace(sequence=99, receiver="c")):
         assert two.heard(beat) == []

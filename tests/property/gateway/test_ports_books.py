@@ -13,7 +13,7 @@ from dataplane.engine.counters import make_counters
 from dataplane.engine.reasons import Drop
 from dataplane.io.frames.in_memory import MemoryPorts
 from dataplane.io.frames.layout import CHAINED, END, FREE, NEXT, NUMBER
-from dataplane.io.ports import bring, inject, receive, settle
+from dataplane.io.ports import copy_in, inject, receive, settle
 
 PORTS, BUFFERS, CHUNK_BYTES, RING = 3, 96, 512, 16
 ROOM = CHUNK_BYTES - 256
@@ -87,7 +87,7 @@ class Traffic(RuleBasedStateMachine):
         content = np.frombuffer(bytearray(frame), np.uint8)
         self.books.injected += 1
         room = -(-length // ROOM) <= self.free()
-        entered = bring(self.memory.ports, port, content, 0, length, self.packets, 5, self.counters)
+        entered = copy_in(self.memory.ports, port, content, 0, length, self.packets, 5, self.counters)
         assert entered == room
         if not room:
             self.books.drops[Drop.TRANSMIT_FULL] += 1

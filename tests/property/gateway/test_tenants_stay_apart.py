@@ -14,6 +14,7 @@ from dataplane.engine.graph import arrays_of
 from dataplane.gateway.compiler.index import indexed
 from dataplane.gateway.graph import graph_of
 from dataplane.gateway.memory.state import empty_state
+from dataplane.gateway.tables.schema import FLOATING_VNI
 from dataplane.io.frames.in_memory import MemoryPorts
 from tests.fakes.gateway import tenant_traffic as traffic
 from tests.fakes.gateway.compiled_packets import started
@@ -123,9 +124,9 @@ def _at_any_vtep(tables):
 
 def _translated_for_another(tables):
     """A floating address of blue's is red's."""
-    row = tables.floating[tables.floating[:, 2] == BLUE][0]
-    red = tables.floating[tables.floating[:, 2] == RED][0]
-    tables.floating[tables.floating[:, 2] == BLUE] = (row[0], *red[1:])
+    row = tables.floating[tables.floating[:, FLOATING_VNI] == BLUE][0]
+    red = tables.floating[tables.floating[:, FLOATING_VNI] == RED][0]
+    tables.floating[tables.floating[:, FLOATING_VNI] == BLUE] = (row[0], *red[1:])
     return tables
 
 

@@ -29,7 +29,7 @@ class Gateway:
     def work(self) -> None:
         exchange(TABLES, self.state, self.between, self.now)
 
-    def take_in(self, records: Any) -> None:
+    def apply_records(self, records: Any) -> None:
         """Let all these records in, as if the partner had told them."""
         data = records.tobytes()
         while data:
@@ -69,13 +69,13 @@ def copy_all(one: Gateway, other: Gateway) -> int:
         one.work()
         records, exhausted = one.control.collect(100 * RECORD.itemsize)
         count += len(records) // RECORD.itemsize
-        other.take_in(np.frombuffer(records, RECORD))
+        other.apply_records(np.frombuffer(records, RECORD))
     return count
 
 
 def test_without_a_partner_nothing_is_told() -> None:
     gateway = Gateway()
-    gateway.take_in(told(10))
+    gateway.apply_records(told(10))
     gateway.work()
     assert gateway.control.collect(1 << 20)[0] == b""
 
@@ -83,8 +83,8 @@ def test_without_a_partner_nothing_is_told() -> None:
 @pytest.mark.parametrize("count", [1, 700, ROWS + 100])
 def test_a_partner_that_comes_is_told_all_and_knows_them_as_ours(count: int) -> None:
     one, other = Gateway(), Gateway()
-    one.take_in(told(count))
-    one.control.tell_all()
+    one.apply_records(told(count))
+    one.control.request_all()
     assert copy_all(one, other) == count
     assert other.connections() == one.connections()
     assert set(other.connections().values()) == {SEEN_REPLY | ESTABLISHED | FROM_PARTNER}
@@ -92,41 +92,41 @@ def test_a_partner_that_comes_is_told_all_and_knows_them_as_ours(count: int) -> 
 
 def test_a_partner_that_lost_everything_is_told_again_what_it_had_told() -> None:
     one, other = Gateway(), Gateway()
-    one.take_in(told(50))
-    one.control.tell_all()
+    one.apply_records(told(50))
+    one.control.request_all()
     copy_all(one, other)
     reborn = Gateway()
-    other.control.tell_all()
+    other.control.request_all()
     assert copy_all(other, reborn) == 50
     assert reborn.connections() == one.connections()
 
 
 def test_what_is_told_again_is_told_once() -> None:
     one, other = Gateway(), Gateway()
-    one.take_in(told(50))
-    one.control.tell_all()
+    one.apply_records(told(50))
+    one.control.request_all()
     copy_all(one, other)
     one.work()
     assert one.control.collect(1 << 20) == (b"", True)
-    one.control.tell_all()
+    one.control.request_all()
     assert one.control.collect(1 << 20) == (b"", False)  # nothing yet, and more to come
     assert copy_all(one, other) == 50
 
 
 def test_who_stops_listening_and_comes_back_is_told_all() -> None:
     one, other = Gateway(), Gateway()
-    one.take_in(told(5))
-    one.control.tell_all()
+    one.apply_records(told(5))
+    one.control.request_all()
     copy_all(one, other)
-    one.control.stop_telling()
-    one.control.tell_all()  # before the data process looked
+    one.control.stop_journal()
+    one.control.request_all()  # before the data process looked
     assert copy_all(one, Gateway()) == 5
 
 
 def test_an_end_is_taken_in_after_what_it_ends() -> None:
     gateway = Gateway()
-    gateway.take_in(told(100))
-    gateway.take_in(told(40, ENDED, first=10))
+    gateway.apply_records(told(100))
+    gateway.apply_records(told(40, ENDED, first=10))
     assert len(gateway.connections()) == 60
 
 
@@ -146,6 +146,6 @@ def test_records_that_are_of_no_use_are_refused_and_counted() -> None:
     bad = told(3)
     bad["key"][0] = 0
     bad["what"][1] = 77
-    gateway.take_in(bad)
+    gateway.apply_records(bad)
     assert gateway.control.refused() == 2
     assert len(gateway.connections()) == 1

@@ -11,7 +11,7 @@ import pytest
 
 from dataplane.control import gateway as gateways
 from dataplane.control.gateway import Gateway, Wanted
-from dataplane.control.link import Options
+from dataplane.control.messages import Options
 from dataplane.control.pair.duties import Work
 from dataplane.control.slow.directory import Duty
 from dataplane.engine.rings import INJECT_HEADER, Ring
@@ -45,7 +45,7 @@ async def standby() -> AsyncIterator[Gateway]:
 
 
 async def test_a_takeover_gives_the_tables_that_would_have_been_compiled(standby: Gateway) -> None:
-    generation = standby.take_up(ALL_OF_IT)
+    generation = standby.set_work(ALL_OF_IT)
     wanted = compile_tables(
         LOCAL, NETWORK, neighbours={}, generation=generation, active=True, taken_vtep=TAKEN_VTEP
     )  # fmt: skip
@@ -55,13 +55,13 @@ async def test_a_takeover_gives_the_tables_that_would_have_been_compiled(standby
 
 async def test_what_it_answers_for_follows_the_work(standby: Gateway) -> None:
     before = {(send.port, send.frame[28:32]) for send in standby.slow.announcements()}
-    standby.take_up(ALL_OF_IT)
+    standby.set_work(ALL_OF_IT)
     after = {(send.port, send.frame[28:32]) for send in standby.slow.announcements()}
     new = {(UNDERLAY, TAKEN_VTEP.packed), (EXTERNAL, TAKEN_WAN.packed)}
     assert before < after
     assert after >= new
     assert not before & new
-    standby.take_up(NOTHING)
+    standby.set_work(NOTHING)
     assert {(send.port, send.frame[28:32]) for send in standby.slow.announcements()} == before
 
 
@@ -77,7 +77,7 @@ async def test_a_takeover_waits_for_no_compilation_and_is_not_undone_by_it(
     monkeypatch.setattr(gateways, "compile_tables", slowly)
     changing = asyncio.create_task(standby.serve(lambda wanted: replace(wanted, network=LESS)))
     await asyncio.sleep(0.05)
-    taken = standby.take_up(ALL_OF_IT)
+    taken = standby.set_work(ALL_OF_IT)
     assert not changing.done()
     going_on.set()
     assert await changing > taken
@@ -89,9 +89,9 @@ async def test_a_takeover_waits_for_no_compilation_and_is_not_undone_by_it(
 
 async def test_what_was_to_be_told_for_work_that_was_given_up_is_not_sent(standby: Gateway) -> None:
     waiting = standby.supervisor.shared.injects
-    standby.take_up(ALL_OF_IT)
+    standby.set_work(ALL_OF_IT)
     standby.send(standby.slow.announcements())  # a data process that hangs does not send them
-    standby.take_up(NOTHING)
+    standby.set_work(NOTHING)
     standby.send(standby.slow.announcements())
     assert left_in(waiting) == {(send.port, send.frame) for send in standby.slow.announcements()}
     assert standby.status().refused["withdrawn"] > 0

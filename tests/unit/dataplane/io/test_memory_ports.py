@@ -8,7 +8,7 @@ from dataplane.engine.counters import make_counters
 from dataplane.engine.reasons import Drop, Punt
 from dataplane.io.frames.in_memory import MemoryPorts
 from dataplane.io.frames.layout import FREE
-from dataplane.io.ports import bring, copy_out, inject, receive, settle
+from dataplane.io.ports import copy_in, copy_out, inject, receive, settle
 
 
 @pytest.fixture
@@ -142,7 +142,7 @@ def test_an_injected_frame_that_finds_no_buffer_is_counted_as_a_drop(two, packet
 @pytest.mark.parametrize("length", [60, 4250])
 def test_a_frame_that_is_brought_in_enters_a_burst_and_leaves(two, packets, counters, length):
     frame = np.frombuffer(bytearray(frame_of(length)), np.uint8)
-    assert bring(two.ports, 0, frame, 0, length, packets, 3, counters)
+    assert copy_in(two.ports, 0, frame, 0, length, packets, 3, counters)
     packets["node"][3], packets["out_port"][3] = TRANSMIT, 1
     settle(two.ports, packets[3:], 1, counters)
     assert two.take(1) == [frame_of(length)]

@@ -1,0 +1,24 @@
+"""The argument of every element: one burst of packets, and the arrays that the elements read and write."""
+
+from typing import NamedTuple
+
+from dataplane.engine.graph import GraphArrays
+from dataplane.gateway.memory.state import State
+from dataplane.gateway.tables.schema import Tables
+from dataplane.jit import Bytes, Rows
+
+
+class Work(NamedTuple):
+    """A kernel makes one per burst; the arrays in it are views and are not copied."""
+
+    packets: Rows
+    """PACKET rows, of which the first `count` are in use."""
+    count: int
+    memory: Bytes
+    """Bytes of all frames; offsets in the rows start here."""
+    graph: GraphArrays
+    tables: Tables
+    """The generation in use."""
+    state: State
+    now_ns: int
+    """Time of the burst, CLOCK_MONOTONIC."""
