@@ -2,10 +2,11 @@
 
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.brain.state import State
-from controller.model.address import ip_text, mac_text
+from controller.model.address import ip_text
 from controller.model.fabric import Cable, Nic
 from controller.views.measured import link_utilisation
 from controller.views.view import link_loads_bps
+from foundation.address import mac_text
 from telemetry.detection.window import Snapshot
 
 

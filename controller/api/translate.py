@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.model.error import InputError
-from controller.model.job import Collective, CollectiveKind, FlowDemand, Incast, JobRequest, RankPair, Steering
+from controller.model.job import Collective, CollectiveKind, Incast, JobRequest, Steering
+from controller.model.job_fields import read_collective, read_request
 from controller.model.placement import Placement, Shape
 from controller.model.plan import AdmissionWindow, Certificate, FlowPlan, JobPlan
 
@@ -30,16 +31,11 @@ def request_from(message: pb.SubmitJobRequest) -> JobRequest:
         raise InputError(f"steering: {steering} is no steering; use SOURCE_PORT (1) or PIN (2)")
     if message.incast not in Incast._value2member_map_:
         raise InputError(f"incast: {message.incast} is no way to share; use INCAST_RATES (1) or INCAST_WINDOWS (2)")
-    return JobRequest(
-        job_id=message.job_id,
-        tenant=message.tenant,
-        ranks=tuple(message.ranks),
-        collectives=tuple(_collective_from(i, c) for i, c in enumerate(message.collectives)),
-        priority=message.priority,
-        lease_ms=message.lease_ms,
+    return read_request(
+        message,
+        ranks=message.ranks,
+        collectives=(_collective_from(i, c) for i, c in enumerate(message.collectives)),
         steering=Steering(steering),
-        require_utilisation=message.require_utilisation,
-        gpu_milli=message.gpu_milli,
         incast=Incast(message.incast),
     )
 
@@ -48,25 +44,7 @@ def _collective_from(index: int, message: pb.Collective) -> Collective:
     if message.kind not in CollectiveKind._value2member_map_:
         kinds = ", ".join(kind.name for kind in CollectiveKind)
         raise InputError(f"collectives[{index}].kind: {message.kind} is no kind of collective; use one of {kinds}")
-    return Collective(
-        kind=CollectiveKind(message.kind),
-        size_bytes=message.bytes,
-        root=message.root,
-        pairs=tuple(RankPair(src_rank=pair.src_rank, dst_rank=pair.dst_rank) for pair in message.pairs),
-        flows=tuple(_demand_from(flow) for flow in message.flows),
-        qps_per_flow=message.qps_per_flow or 1,
-        members=tuple(message.members),
-        phase=message.phase,
-    )
-
-
-def _demand_from(message: pb.FlowDemand) -> FlowDemand:
-    return FlowDemand(
-        src_rank=message.src_rank,
-        dst_rank=message.dst_rank,
-        rate_bps=message.rate_bps,
-        udp_source_port=message.udp_source_port,
-    )
+    return read_collective(message, kind=CollectiveKind(message.kind), size_bytes=message.bytes)
 
 
 def request_to(request: JobRequest) -> pb.SubmitJobRequest:

@@ -9,7 +9,8 @@ from pydantic import Field, ValidatorFunctionWrapHandler, WrapValidator
 
 from controller.config.text.complaint import shown
 from controller.config.text.field import Shape, Uint32, Uint64, Version, refuse
-from controller.model.job import Collective, CollectiveKind, FlowDemand, Incast, JobRequest, RankPair, Steering
+from controller.model.job import CollectiveKind, Incast, JobRequest, Steering
+from controller.model.job_fields import read_collective, read_request
 
 
 def _ranks(value: object, as_list: ValidatorFunctionWrapHandler) -> list[str] | None:
@@ -87,36 +88,12 @@ class JobsShape(Shape):
 
 def request_of(job: JobShape, ranks: tuple[str, ...]) -> JobRequest:
     """Return what a job of the file asks for; `ranks` are its NICs, `{all: true}` written out."""
-    return JobRequest(
-        job_id=job.job_id,
-        tenant=job.tenant,
+    return read_request(
+        job,
         ranks=ranks,
-        collectives=tuple(_collective_of(one) for one in job.collectives),
-        priority=job.priority,
-        lease_ms=job.lease_ms,
-        steering=Steering.PIN if job.steering == "PIN" else Steering.SOURCE_PORT,
-        require_utilisation=job.require_utilisation,
-        gpu_milli=job.gpu_milli,
-        incast=Incast[job.incast.removeprefix("INCAST_")],
-    )
-
-
-def _collective_of(one: CollectiveShape) -> Collective:
-    return Collective(
-        kind=CollectiveKind[one.kind],
-        size_bytes=one.size_bytes,
-        root=one.root,
-        pairs=tuple(RankPair(src_rank=pair.src_rank, dst_rank=pair.dst_rank) for pair in one.pairs),
-        flows=tuple(
-            FlowDemand(
-                src_rank=flow.src_rank,
-                dst_rank=flow.dst_rank,
-                rate_bps=flow.rate_bps,
-                udp_source_port=flow.udp_source_port,
-            )
-            for flow in one.flows
+        collectives=(
+            read_collective(one, kind=CollectiveKind[one.kind], size_bytes=one.size_bytes) for one in job.collectives
         ),
-        qps_per_flow=one.qps_per_flow or 1,
-        members=tuple(one.members),
-        phase=one.phase,
+        steering=Steering.PIN if job.steering == "PIN" else Steering.SOURCE_PORT,
+        incast=Incast[job.incast.removeprefix("INCAST_")],
     )

@@ -7,8 +7,9 @@ from itertools import groupby
 
 from controller.config.fabric_file import GenerateShape
 from controller.config.text.complaint import one_line
-from controller.model.address import ip_text, mac_text
+from controller.model.address import ip_text
 from controller.model.fabric import Cable, Fabric, Nic, Switch
+from foundation.address import mac_text
 
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9._-]*\Z")
 _WORDS = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}

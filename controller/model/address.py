@@ -13,11 +13,6 @@ def parse_ip(text: str) -> int:
     return int(ipaddress.IPv4Address(text))
 
 
-def mac_text(mac: int) -> str:
-    """Write a 48-bit MAC address as six hexadecimal octets."""
-    return ":".join(f"{mac >> shift & 255:02x}" for shift in range(40, -8, -8))
-
-
 def parse_mac(text: str) -> int:
     """Read six hexadecimal octets joined by colons; raises ValueError where they are not."""
     octets = text.split(":")

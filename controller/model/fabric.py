@@ -119,11 +119,6 @@ class Fabric:
         return {switch.id: switch for switch in self.switches}
 
     @cached_property
-    def switch_by_datapath_id(self) -> dict[int, Switch]:
-        """Return every switch under its OpenFlow datapath id."""
-        return {switch.datapath_id: switch for switch in self.switches}
-
-    @cached_property
     def nic_by_id(self) -> dict[str, Nic]:
         """Return every NIC under its id."""
         return {nic.id: nic for nic in self.nics}

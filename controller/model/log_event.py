@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-SEVERITIES = ("info", "warning", "error")
 NOTE = "note"
 
 

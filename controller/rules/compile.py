@@ -26,7 +26,7 @@ from controller.model.rule import (
 )
 from controller.model.steering import SteeringLayout
 from controller.rules.compilation import Compilation, underlay
-from controller.rules.pins import EXACT_ADDRESS, pin_rules
+from controller.rules.pins import EXACT_ADDRESS
 from controller.rules.pipeline import (
     ARP_PRIORITY,
     FROM_ABOVE_PRIORITY,
@@ -41,8 +41,6 @@ from controller.rules.underlay.ascent import from_above_rules, guard_rules, up_r
 from controller.rules.underlay.descent import down_rules, has_parallel_cables
 from controller.rules.underlay.groups import down_groups, up_groups
 
-__all__ = ["compile_fabric", "compile_switch", "count_rules", "pin_rules"]
-
 WHOLE = Health()
 
 
@@ -52,20 +50,6 @@ def compile_fabric(
     """Return what every switch should hold, switches that are down included: they hold it when they return."""
     compilation = Compilation(fabric, layout, health, pins)
     return {switch.id: _rules_of(compilation, switch) for switch in fabric.switches}
-
-
-def compile_switch(
-    fabric: Fabric, layout: SteeringLayout, switch_id: str, health: Health = WHOLE, pins: Iterable[Pin] = ()
-) -> SwitchRules:
-    """Return what one switch should hold."""
-    return _rules_of(Compilation(fabric, layout, health, pins), fabric.switch_by_id[switch_id])
-
-
-def count_rules(
-    fabric: Fabric, layout: SteeringLayout, health: Health = WHOLE, pins: Iterable[Pin] = ()
-) -> dict[str, int]:
-    """Return how many flow rules each switch would hold."""
-    return {switch: len(held.rules) for switch, held in compile_fabric(fabric, layout, health, pins).items()}
 
 
 def _rules_of(compilation: Compilation, switch: Switch) -> SwitchRules:

@@ -1,7 +1,5 @@
 """What changes a switch's rules from what is installed to what is desired; nothing else makes a change."""
 
-from collections.abc import Iterable
-
 from controller.model.rule import (
     Change,
     ChangeOp,
@@ -24,25 +22,6 @@ def diff(installed: SwitchRules, desired: SwitchRules) -> tuple[Change, ...]:
     if installed is desired:
         return ()
     return tuple(_group_changes(installed.groups, desired.groups) + _rule_changes(installed.rules, desired.rules))
-
-
-def apply_changes(installed: SwitchRules, changes: Iterable[Change]) -> SwitchRules:
-    """Return what a switch holds after the changes, which it takes one after the other."""
-    rules = {rule.key: rule for rule in installed.rules}
-    groups = {group.group_id: group for group in installed.groups}
-    for op, item in changes:
-        match op, item:
-            case ChangeOp.RULE_ADD, FlowRule():
-                rules[item.key] = item
-            case ChangeOp.RULE_DELETE, FlowRule():
-                rules.pop(item.key, None)
-            case ((ChangeOp.GROUP_ADD | ChangeOp.GROUP_MODIFY), GroupRule()):
-                groups[item.group_id] = item
-            case ChangeOp.GROUP_DELETE, GroupRule():
-                groups.pop(item.group_id, None)
-            case _:
-                raise ValueError(f"{op.name} cannot carry a {type(item).__name__}")
-    return SwitchRules(rules=tuple(rules.values()), groups=tuple(groups.values()))
 
 
 def same_purpose(a: int, b: int) -> bool:

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from controller.model.rule import FlowRule, Step, SwitchRules
+from controller.model.rule import Step, SwitchRules
 from controller.runtime.ports import InstallError
 from controller.southbound.codec import encode
 from controller.southbound.codec.decode import Features, Port
@@ -102,14 +102,6 @@ class OpenFlowServer:
             return await session.read_rules()
         except (SessionClosedError, RequestRejectedError, TimeoutError) as why:
             raise InstallError(switch_id, f"its rules could not be read: {why or 'no answer'}") from why
-
-    async def flow_statistics(self, switch_id: str) -> list[tuple[FlowRule, int, int]]:
-        """Return every rule of a switch with its packets and bytes; raises InstallError where it does not say."""
-        session = self._session_of(switch_id)
-        try:
-            return [(rule, packets, octets) for rule, packets, octets in await session.read_flows()]
-        except (SessionClosedError, RequestRejectedError, TimeoutError) as why:
-            raise InstallError(switch_id, f"its counters could not be read: {why or 'no answer'}") from why
 
     def sessions(self) -> Mapping[str, Session]:
         """Return the session of every ready switch, to look at its counters."""

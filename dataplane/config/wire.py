@@ -10,7 +10,6 @@ from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import TypeVar
 
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from dataplane.config.addresses import mac_text
 from dataplane.config.limit import LAST_PORT
 from dataplane.config.network import (
     Address,
@@ -28,6 +27,7 @@ from dataplane.config.network import (
     Vpc,
 )
 from dataplane.config.refusal import refuse, shown
+from foundation.address import mac_text
 
 Choice = TypeVar("Choice", bound=Enum)
 MORE_FOLLOWS = ("heddle-more", "1")

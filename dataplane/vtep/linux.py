@@ -12,6 +12,7 @@ from ipaddress import IPv4Address, ip_address
 from typing import Any
 
 from dataplane.vtep.desired import ANY_MAC, VXLAN_OVERHEAD_BYTES, Forward, HostState, Neighbour
+from foundation.address import mac_text
 
 VXLAN_PORT = 4789
 TIMEOUT_S = 30.0
@@ -164,11 +165,6 @@ def _neighbours(vni: int, rows: Iterable[Mapping[str, Any]]) -> set[Neighbour]:
         for row in rows
         if "lladdr" in row and "PERMANENT" in row.get("state", ())
     }
-
-
-def mac_text(mac: int) -> str:
-    """Return a MAC as people and iproute2 write it."""
-    return ":".join(f"{mac >> shift & 0xFF:02x}" for shift in range(40, -8, -8))
 
 
 def _mac(text: str) -> int:

@@ -13,7 +13,8 @@ from ipaddress import IPv4Address
 from typing import Any
 
 from dataplane.vtep.desired import ANY_MAC, HostState
-from dataplane.vtep.linux import VXLAN_PORT, VtepError, mac_text
+from dataplane.vtep.linux import VXLAN_PORT, VtepError
+from foundation.address import mac_text
 
 OVS_TIMEOUT_S = 30.0
 TUNNEL = "hxflow"

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from controller.model.address import ip_text, mac_text
+from controller.model.address import ip_text
 from controller.model.fabric import Fabric, Nic
+from foundation.address import mac_text
 from mininet_topos.nic.dcqcn import DcqcnSettings
 from mininet_topos.nic.pacer import catch_up_time_ns
 from mininet_topos.switches import shaping

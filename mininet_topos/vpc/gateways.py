@@ -7,9 +7,9 @@ from typing import Any
 import yaml
 from google.protobuf.json_format import MessageToDict
 
-from dataplane.config.addresses import mac_text
 from dataplane.config.network import NetworkConfig
 from dataplane.config.wire import border_to, peering_to, vpc_to
+from foundation.address import mac_text
 from mininet_topos.vpc.description import (
     ATTACHMENTS,
     GATEWAYS,

@@ -4,7 +4,7 @@ import subprocess
 from collections.abc import Sequence
 
 from controller.model.error import PrerequisiteError
-from dataplane.vtep.linux import mac_text
+from foundation.address import mac_text
 from mininet_topos.host.registry import LabEntry
 from mininet_topos.switches.mininet_nodes import LabHost, new_mininet
 from mininet_topos.switches.ovs import OpenVSwitch

@@ -22,13 +22,13 @@ from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
 from controller.model.error import PrerequisiteError
 from controller.model.server_address import UNIX
-from dataplane.config.addresses import mac_text
 from dataplane.config.network import NetworkConfig
 from dataplane.config.wire import border_to, peering_to, vpc_to
 from dataplane.gateway.compiler.archive import unpacked
 from dataplane.gateway.tables.schema import Tables
 from dataplane.service.gateway_file import load_gateway
 from dataplane.verify.report import Report, verify
+from foundation.address import mac_text
 from mininet_topos.host.signals import stop_deferred
 from mininet_topos.vpc.description import GATEWAYS, HOSTS, UNDERLAY_MTU_BYTES, ports_of
 from mininet_topos.vpc.gateways import controller_fabric, gateway_config, gateway_process, partner_config, write_yaml

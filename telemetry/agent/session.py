@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import aiomqtt
 from paho.mqtt import client as mqtt
 
+from foundation.backoff import Backoff
 from telemetry.agent.outbox import Outbox
-from telemetry.agent.pace import Backoff
 from telemetry.complaint import Complaints
 from telemetry.samples.sample import MAX_PAYLOAD_BYTES, PortSample, encode
 from telemetry.samples.topic import OFFLINE, ONLINE

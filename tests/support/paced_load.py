@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from controller.model.address import ip_text, mac_text
+from controller.model.address import ip_text
+from foundation.address import mac_text
 from mininet_topos.lab import Lab
 
 PROGRAM = Path(__file__).with_name("paced_traffic.py")

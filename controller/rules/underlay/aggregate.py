@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from controller.model.rule import Masked
+from foundation.bits import lowest_bit
 
 ADDRESS_BITS = 32
 
@@ -111,7 +112,7 @@ def _choose(node: _Node, inherited: int | None, found: list[Labelled]) -> None:
     """Walk down: keep the inherited label where it is as good as any, else set the lowest that is."""
     label = inherited
     if label is None or not node.labels >> label & 1:
-        label = (node.labels & -node.labels).bit_length() - 1
+        label = lowest_bit(node.labels)
         found.append(Labelled(node.value, node.length, label))
     for child in (node.low, node.high):
         if child is not None:

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from controller.model.rule import Masked
 from controller.model.steering import PORT_BITS, PortField, blocks
+from foundation.bits import lowest_bit
 
 MAX_PIECE_BITS = 3
 """A block that is shared out is cut into at most 2^3 pieces: it is only 1/k of the load."""
@@ -62,7 +63,7 @@ def _pieces(
     block: PortBlock, port_field: PortField, weights: tuple[int, ...], survivors: list[int], turn: int
 ) -> list[PortBlock]:
     """Cut one block by the port's next lower bits among up to 2^3 survivors."""
-    lowest = (block.mask & -block.mask).bit_length() - 1 if block.mask else PORT_BITS
+    lowest = lowest_bit(block.mask) if block.mask else PORT_BITS
     width = min(MAX_PIECE_BITS, lowest)
     count = min(len(survivors), 1 << width)
     chosen = [survivors[(turn + i) % len(survivors)] for i in range(count)]

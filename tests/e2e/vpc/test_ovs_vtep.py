@@ -7,8 +7,9 @@ import pytest
 
 from dataplane.config.network import NetworkConfig
 from dataplane.vtep.desired import wanted
-from dataplane.vtep.linux import LinuxVtep, VtepError, mac_text
+from dataplane.vtep.linux import LinuxVtep, VtepError
 from dataplane.vtep.openvswitch import TUNNEL, OpenVSwitchVtep, flows
+from foundation.address import mac_text
 from tests.e2e.vpc.test_linux_vtep import GATEWAYS, NETWORK, VNIS, mac_of, vtep_of
 from tests.support.namespaces import Namespace, endpoint, join
 from tests.support.ovs_host import OvsHost

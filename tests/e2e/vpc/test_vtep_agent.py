@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dataplane.vtep.linux import LinuxVtep, mac_text
+from dataplane.vtep.linux import LinuxVtep
+from foundation.address import mac_text
 from tests.support.controller_process import PATIENCE_S
 from tests.support.namespaces import Namespace, endpoint, join
 from tests.support.ovs_host import OvsHost

@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.config import parse_fabric
-from controller.model.address import ip_text, mac_text
+from controller.model.address import ip_text
+from foundation.address import mac_text
 from tests.oracles import contract_fabric
 
 small = st.integers(1, 4)

@@ -8,9 +8,10 @@ from controller.model.health import Health
 from controller.model.rule import ChangeOp, FlowRule, GotoTable, GroupRule, Pin, SwitchRules, ToGroup
 from controller.model.steering import layout_of
 from controller.rules.compile import compile_fabric
-from controller.rules.diff import apply_changes, diff, same_purpose
+from controller.rules.diff import diff, same_purpose
 from controller.rules.order import order
 from controller.rules.trace import Packet, Tracer
+from tests.support.rule_changes import apply_changes
 from tests.unit.rules.strategies import fabrics, failures
 
 PORTS = [0xC000, 0xC801, 0xD402, 0xDFFF, 0xE803, 0xF7FF, 0xFFFF]

@@ -14,7 +14,7 @@ from controller.model.plan import Infeasible, JobPlan, Plan
 from controller.model.rule import SwitchRules
 from controller.planner.placement.suggest import suggest
 from controller.planner.solve import solve
-from controller.rules.diff import apply_changes
+from tests.support.rule_changes import apply_changes
 
 
 def small_fabric(spines: int = 2, leaves: int = 4, hosts_per_leaf: int = 2) -> Fabric:

@@ -1,7 +1,8 @@
 import pytest
 
-from controller.model.address import ip_text, mac_text
+from controller.model.address import ip_text
 from controller.model.fabric import Role
+from foundation.address import mac_text
 from tests.unit.config.lab import fabric, refused
 
 

@@ -15,7 +15,7 @@ from controller.model.rule import (
     ToGroup,
 )
 from controller.model.steering import Stage, layout_of
-from controller.rules.compile import compile_fabric, compile_switch, count_rules
+from controller.rules.compile import compile_fabric
 from controller.rules.pipeline import GUARD_PRIORITY, Table
 from controller.rules.trace import Outcome, Packet, Tracer
 from controller.rules.underlay.imbalance import imbalances
@@ -143,18 +143,6 @@ def test_a_prefix_inside_anothers_exception_goes_on_to_the_usual_choice():
     assert GotoTable(Table.STEERING) in {
         rule.actions[0] for rule in in_table(held["leaf1"], Table.OVERRIDES) if rule.actions
     }
-
-
-def test_one_switch_compiled_alone_is_as_in_the_whole():
-    fabric = clos3(2, 2, 2, 2, core_links=2)
-    layout, health = layout_of(fabric), Health(down_switches=frozenset({"core1"}))
-    whole = compile_fabric(fabric, layout, health)
-    assert all(compile_switch(fabric, layout, switch, health) == held for switch, held in whole.items())
-
-
-def test_the_count_of_rules_is_that_of_the_compiled_rules():
-    fabric = clos3(2, 2, 2, 2)
-    assert count_rules(fabric, layout_of(fabric)) == {s: len(held.rules) for s, held in compiled(fabric).items()}
 
 
 def test_compilation_makes_equal_rules_of_equal_switches_once():

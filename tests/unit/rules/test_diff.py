@@ -17,7 +17,8 @@ from controller.model.rule import (
     Output,
     SwitchRules,
 )
-from controller.rules.diff import apply_changes, diff
+from controller.rules.diff import diff
+from tests.support.rule_changes import apply_changes
 
 PIN = FlowRule(
     table=1, priority=1000, match=Match(in_port=1), actions=(Output(1),), cookie=Cookie(CookieKind.PIN, 5, 1).pack()

@@ -3,7 +3,8 @@
 from controller.model.health import Health
 from controller.model.rule import Cookie, CookieKind, Pin
 from controller.model.steering import layout_of
-from controller.rules.compile import compile_fabric, pin_rules
+from controller.rules.compile import compile_fabric
+from controller.rules.pins import pin_rules
 from controller.rules.trace import Packet, Tracer
 from tests.unit.rules.builders import clos3, spine_leaf
 

@@ -114,11 +114,11 @@ async def test_a_peer_of_another_version_is_told_so(southbound):
 async def test_a_multipart_reply_that_changes_its_kind_is_refused(southbound):
     switch = await southbound.up(2)
     switch.withheld.add(18)
-    reading = asyncio.create_task(southbound.server.flow_statistics("leaf2"))
+    reading = asyncio.create_task(southbound.server.read_rules("leaf2"))
     await asyncio.sleep(0.05)
     session = southbound.server.sessions()["leaf2"]
     for xid in session._pending._requests:
-        switch.send(message(19, struct.pack("!HH4x", 7, 0), xid))
+        switch.send(message(19, struct.pack("!HH4x", 1, 0), xid))
     with pytest.raises(Exception, match="could not be read"):
         await reading
     _, _, reason = await southbound.events.heard("switch_down", "leaf2")

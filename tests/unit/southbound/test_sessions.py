@@ -89,7 +89,7 @@ async def test_counters_come_with_their_rules(southbound):
     switch = await southbound.up(1)
     await southbound.server.install([Step({"leaf1": adds(CLASSIFY)})])
     next(iter(switch.tables.entries.values())).packets = 77
-    assert await southbound.server.flow_statistics("leaf1") == [(CLASSIFY, 77, 0)]
+    assert await southbound.server.sessions()["leaf1"].read_flows() == [(CLASSIFY, 77, 0)]
 
 
 async def test_a_switch_that_comes_back_tells_what_it_still_holds(southbound):

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 import aiomqtt
 import pytest
 
+from foundation.backoff import Backoff
 from telemetry.collector import collector as module
 from telemetry.collector.bus import Broker, BusConnectionError, MqttBus
 from telemetry.collector.collector import Collector
@@ -99,8 +100,7 @@ async def test_a_lost_bus_is_connected_again(caplog):
 
 
 async def test_a_bus_that_refuses_is_asked_again_and_told_of_once(caplog, monkeypatch):
-    monkeypatch.setattr(module, "LEAST_WAIT_S", 0.002)
-    monkeypatch.setattr(module, "MAX_WAIT_S", 0.01)
+    monkeypatch.setattr(module, "RECONNECT", Backoff(first_s=0.002, max_s=0.01))
     bus = FakeBus()
     bus.refuse = True
     async with collecting(bus) as (collector, _):

@@ -1,0 +1,50 @@
+"""Read a job request from an object with the fields of `SubmitJobRequest`: a gRPC message or a jobs file's model.
+
+Kinds, enums and NIC lists are arguments, because the two formats write them differently. Values are checked at
+admission (`controller.model.admission`), not here.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from controller.model.job import Collective, CollectiveKind, FlowDemand, Incast, JobRequest, RankPair, Steering
+
+
+def read_request(
+    fields: Any, *, ranks: Iterable[str], collectives: Iterable[Collective], steering: Steering, incast: Incast
+) -> JobRequest:
+    """Return the request whose remaining attributes are those of `fields`."""
+    return JobRequest(
+        job_id=fields.job_id,
+        tenant=fields.tenant,
+        ranks=tuple(ranks),
+        collectives=tuple(collectives),
+        priority=fields.priority,
+        lease_ms=fields.lease_ms,
+        steering=steering,
+        require_utilisation=fields.require_utilisation,
+        gpu_milli=fields.gpu_milli,
+        incast=incast,
+    )
+
+
+def read_collective(fields: Any, *, kind: CollectiveKind, size_bytes: int) -> Collective:
+    """Return the collective whose remaining attributes are those of `fields`; `qps_per_flow` 0 means 1."""
+    return Collective(
+        kind=kind,
+        size_bytes=size_bytes,
+        root=fields.root,
+        pairs=tuple(RankPair(src_rank=pair.src_rank, dst_rank=pair.dst_rank) for pair in fields.pairs),
+        flows=tuple(
+            FlowDemand(
+                src_rank=flow.src_rank,
+                dst_rank=flow.dst_rank,
+                rate_bps=flow.rate_bps,
+                udp_source_port=flow.udp_source_port,
+            )
+            for flow in fields.flows
+        ),
+        qps_per_flow=fields.qps_per_flow or 1,
+        members=tuple(fields.members),
+        phase=fields.phase,
+    )
