@@ -10,6 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from numba.core.caching import IndexDataCacheFile
+from numba.core.runtime import rtsys
+
+_HASH_SECRET = b"_numba_hashsecret_"
+"""Symbols of this prefix exist in a process only after a refresh of numba's target context."""
 
 
 class _ForgivingCache:
@@ -22,6 +26,8 @@ class _ForgivingCache:
         return getattr(self._cache, name)
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
+        with suppress(Exception):
+            return self._load(signature, target_context)
         try:
             return self._cache.load_overload(signature, target_context)
         except Exception:
@@ -29,6 +35,22 @@ class _ForgivingCache:
             with suppress(Exception):
                 self._cache.flush()
             return None
+
+    def _load(self, signature: Any, target_context: Any) -> Any:
+        """Load a kernel without `target_context.refresh()`, which numba calls first: 100 ms in every process.
+
+        A refresh imports and registers all that a compilation may need. Compiled code needs the symbols of numba's
+        runtime alone, unless it hashes text. A kernel that is not in the cache is compiled, and compiling refreshes.
+        """
+        cache = self._cache
+        rtsys.initialize(target_context)
+        payload = cache._cache_file.load(cache._index_key(signature, target_context.codegen()))
+        if payload is None:
+            return None
+        (_, _, (object_code, _)), *_ = payload
+        if _HASH_SECRET in object_code:
+            target_context.refresh()
+        return cache._impl.rebuild(target_context, payload)
 
     def save_overload(self, signature: Any, data: Any) -> None:
         with suppress(Exception):

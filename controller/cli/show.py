@@ -1,35 +1,44 @@
-"""Tables and progress for people; nothing here when the output is for machines."""
+"""Print plans and rules as tables, and show progress on a terminal. JSON output uses nothing of this module.
+
+Rich is imported when a table is made, not before.
+"""
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-
-from rich.console import Console
-from rich.table import Table
+from typing import TYPE_CHECKING
 
 from controller.model.plan import AdmissionWindow, FlowPlan, JobPlan
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
 
 MAX_FLOWS_SHOWN = 40
 WIDTH_WHEN_PIPED = 120
 
 
-def console() -> Console:
-    """Return a console on standard output; NO_COLOR and pipes are honoured."""
+def console() -> "Console":
+    """Return a console on standard output, without colours for a pipe or where NO_COLOR is set."""
+    from rich.console import Console
+
     return Console(width=None if sys.stdout.isatty() else WIDTH_WHEN_PIPED, highlight=False, soft_wrap=False)
 
 
 @contextmanager
 def progress(text: str) -> Iterator[None]:
-    """Show that work goes on, on standard error, where that is a terminal."""
+    """Show `text` with a spinner on standard error while the context lasts, if that is a terminal."""
     if not sys.stderr.isatty():
         yield
         return
+    from rich.console import Console
+
     with Console(stderr=True).status(text):
         yield
 
 
 def rate(bps: float) -> str:
-    """Write a rate with three digits and its unit."""
+    """Return a rate with three digits and its unit."""
     for unit, size in (("Tbit/s", 1e12), ("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)):
         if bps >= size:
             return f"{bps / size:.3g} {unit}"
@@ -37,7 +46,7 @@ def rate(bps: float) -> str:
 
 
 def duration(ns: int) -> str:
-    """Write a duration with three digits and its unit."""
+    """Return a duration with three digits and its unit."""
     for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
         if ns >= size:
             return f"{ns / size:.3g} {unit}"
@@ -45,7 +54,7 @@ def duration(ns: int) -> str:
 
 
 def plans(jobs: Sequence[JobPlan]) -> None:
-    """Show the certificate and every job with its first flows."""
+    """Print the certificate, then every job with its first flows."""
     out = console()
     if jobs:
         out.print(_certificate(jobs[0]))
@@ -61,7 +70,9 @@ def plans(jobs: Sequence[JobPlan]) -> None:
             out.print(f"  … and {len(flows) - MAX_FLOWS_SHOWN} more; --json prints all of them")
 
 
-def _certificate(job: JobPlan) -> Table:
+def _certificate(job: JobPlan) -> "Table":
+    from rich.table import Table
+
     proof = job.certificate
     table = Table(title="certificate", show_header=False, title_justify="left")
     ratio = proof.max_link_utilisation / proof.lower_bound if proof.lower_bound else 1.0
@@ -83,7 +94,9 @@ def _certificate(job: JobPlan) -> Table:
     return table
 
 
-def _flows(title: str, flows: Iterable[FlowPlan]) -> Table:
+def _flows(title: str, flows: Iterable[FlowPlan]) -> "Table":
+    from rich.table import Table
+
     flows = list(flows)
     turns = any(flow.window.slots for flow in flows)
     table = Table(title=title, title_justify="left")
@@ -103,7 +116,9 @@ def _turn(window: AdmissionWindow) -> str:
 
 
 def rules(found: Sequence[Mapping[str, object]], groups: Sequence[Mapping[str, object]]) -> None:
-    """Show every switch's rules and groups, a line each."""
+    """Print every rule and group of every switch."""
+    from rich.table import Table
+
     table = Table(title="rules", title_justify="left")
     for name in ("switch", "table", "priority", "match", "actions"):
         table.add_column(name, overflow="fold")
@@ -119,7 +134,9 @@ def rules(found: Sequence[Mapping[str, object]], groups: Sequence[Mapping[str, o
 
 
 def imbalance(found: Sequence[Mapping[str, object]]) -> None:
-    """Show how evenly the underlay spreads what nobody planned."""
+    """Print how evenly the underlay spreads traffic without a plan."""
+    from rich.table import Table
+
     table = Table(title="unplanned traffic: shares of the source ports", title_justify="left")
     for name in ("choice", "uplinks or cables", "switches", "port blocks", "fullest over its fair share"):
         table.add_column(name, overflow="fold")

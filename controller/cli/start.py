@@ -1,14 +1,27 @@
-"""The first lines of the `heddle` command: an interrupt while the rest is being imported is no traceback."""
+"""The first lines of the `heddle` command, and its last: what happens before imports and after the output."""
 
+import os
 import sys
 
 INTERRUPTED = 130
+OFFLINE = ("check", "import", "plan")
+"""Commands that leave no thread, child process or open file behind."""
 
 
 def main() -> None:
-    """Import the command line and run it."""
+    """Import the command line and run it; an interrupt during the imports prints no traceback.
+
+    After an offline command the process ends at once: the interpreter would spend 0.15 s releasing compiled code.
+    """
     try:
         from controller.cli.main import main as run
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
-    run()
+    try:
+        run()
+    except SystemExit as ended:
+        if sys.argv[1:2] and sys.argv[1] in OFFLINE and isinstance(ended.code, int):
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(ended.code)
+        raise

@@ -1,120 +1,146 @@
-"""A small HTTP/1.1 server on asyncio: GET and HEAD of a few pages, one request per connection (RFC 9112).
+"""Serve a few pages over HTTP/1.1: GET and HEAD, one request per connection. Starlette on uvicorn (ADR 0017).
 
-A long page (the metrics of 10,000 ports are 40 MB) is written piece by piece, each in a thread, and sent as chunks (RFC
-9112, 7.1). So neither memory nor the loop has to bear it whole.
+A long page (the metrics of 10,000 ports are 40 MB) is rendered piece by piece, each in a thread, and sent as chunks
+(RFC 9112, 7.1). So the whole of it is never in memory, and the event loop keeps running.
+
+uvicorn limits neither how many connections are open nor how long a client takes to send a request or to read a reply.
+`_LimitedConnection` does. uvicorn's own `Server` is not used: it installs signal handlers, ends the process where an
+address is taken, and wakes up ten times a second.
 """
 
 import asyncio
-import contextlib
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from http import HTTPStatus
 from typing import NamedTuple
 
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+from uvicorn.config import Config
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
+
 MAX_HEAD_BYTES = 16 << 10
 MAX_CONNECTIONS = 64
-PATIENCE_S = 10.0
+TIMEOUT_S = 10.0
+"""From the connection to the last byte of the reply."""
+CLOSE_TIMEOUT_S = 5.0
+_HEADERS = [(b"cache-control", b"no-store"), (b"connection", b"close")]
 
 
-class Answer(NamedTuple):
-    """What one request is answered with."""
+class Page(NamedTuple):
+    """A rendered page; `text` is whole, or an iterator over its pieces."""
 
-    status: HTTPStatus
     content_type: str
     text: str | Iterator[str]
+    status: HTTPStatus = HTTPStatus.OK
 
 
-Page = Callable[[], Awaitable[Answer]]
+Render = Callable[[], Awaitable[Page]]
+
+
+class _LimitedConnection(H11Protocol):
+    """One connection of a client: refused beyond MAX_CONNECTIONS, cut off after TIMEOUT_S."""
+
+    counts: Counter[str]
+    _timeout: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        if len(self.connections) >= MAX_CONNECTIONS:
+            self.counts["refused_connections"] += 1
+            self.transport = transport
+            transport.close()
+            return
+        self.counts["connections"] += 1
+        super().connection_made(transport)
+        self._timeout = self.loop.call_later(TIMEOUT_S, self._cut_off)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._timeout is not None:
+            self._timeout.cancel()
+        super().connection_lost(exc)
+
+    def _cut_off(self) -> None:
+        self.counts["timeouts"] += 1
+        self.transport.abort()
 
 
 class HttpServer:
-    """Serves pages, by path, on one address."""
+    """Serves pages, by path, on one address, in the running event loop."""
 
-    def __init__(self, pages: Mapping[str, Page]) -> None:
-        self._pages = pages
+    def __init__(self, pages: Mapping[str, Render]) -> None:
+        self.counts: Counter[str] = Counter()
+        """`connections` accepted, `refused_connections` beyond the limit, `timeouts` of slow clients."""
+        self._paths = tuple(pages)
+        self._state = ServerState()
+        self._state.default_headers = _HEADERS
         self._server: asyncio.Server | None = None
-        self._connections: set[asyncio.Task[None]] = set()
-        self._writing = asyncio.Lock()
+        self._rendering = asyncio.Lock()
+        self._application = Starlette(
+            routes=[Route(path, self._endpoint(render), methods=["GET"]) for path, render in pages.items()],
+            exception_handlers={HTTPException: self._refuse},
+        )
+        self._application.router.redirect_slashes = False
 
     async def start(self, host: str, port: int) -> int:
         """Listen and return the port; raises OSError where the address is taken."""
-        self._server = await asyncio.start_server(self._connected, host, port, limit=MAX_HEAD_BYTES)
+        config = Config(
+            self._application,
+            http="h11",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            log_level="error",
+            access_log=False,
+            proxy_headers=False,
+            h11_max_incomplete_event_size=MAX_HEAD_BYTES,
+        )
+        config.load()
+        kind = type("_Connection", (_LimitedConnection,), {"counts": self.counts})
+        self._server = await asyncio.get_running_loop().create_server(
+            lambda: kind(config=config, server_state=self._state, app_state={}), host, port
+        )
         bound: int = self._server.sockets[0].getsockname()[1]
         return bound
 
     async def close(self) -> None:
-        """Hang up and stop listening."""
-        if self._server is not None:
-            self._server.close()
-            for task in self._connections:
-                task.cancel()
-            await asyncio.gather(*self._connections, return_exceptions=True)
-            await self._server.wait_closed()
-
-    async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        if task is None or len(self._connections) >= MAX_CONNECTIONS:
-            writer.close()
+        """Stop listening and cut off every connection."""
+        if self._server is None:
             return
-        self._connections.add(task)
-        try:
-            with contextlib.suppress(TimeoutError, ConnectionError):
-                async with asyncio.timeout(PATIENCE_S):
-                    await self._serve(reader, writer)
-        finally:
-            self._connections.discard(task)
-            writer.close()
+        self._server.close()
+        for connection in list(self._state.connections):
+            connection.transport.abort()
+        if self._state.tasks:
+            await asyncio.wait(self._state.tasks, timeout=CLOSE_TIMEOUT_S)  # each ends after the piece that it renders
+        await self._server.wait_closed()
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            head = await reader.readuntil(b"\r\n\r\n")
-        except asyncio.IncompleteReadError:
-            return
-        except asyncio.LimitOverrunError:
-            head = b""
-        method, answer = await self._answer(head)
-        text, is_old = answer.text, head.split(b"\r\n", 1)[0].endswith(b"HTTP/1.0")
-        if isinstance(text, str):
-            length = f"Content-Length: {len(text.encode())}\r\n"
-        else:
-            length = "" if is_old else "Transfer-Encoding: chunked\r\n"  # "": the body ends with the connection
-        writer.write(
-            f"HTTP/1.1 {answer.status.value} {answer.status.phrase}\r\nContent-Type: {answer.content_type}\r\n"
-            f"{length}Cache-Control: no-store\r\nConnection: close\r\n\r\n".encode()
-        )
-        if method != "HEAD":
-            if isinstance(text, str):
-                writer.write(text.encode())
-            else:
-                await self._stream(writer, text, is_chunked=not is_old)
-        await writer.drain()
+    def _endpoint(self, render: Render) -> Callable[[Request], Awaitable[Response]]:
+        async def endpoint(request: Request) -> Response:
+            page = await render()
+            if isinstance(page.text, str):
+                return Response(page.text, page.status, media_type=page.content_type)
+            pieces = page.text if request.method == "GET" else iter(())
+            return StreamingResponse(self._sent(pieces), page.status, media_type=page.content_type)
 
-    async def _stream(self, writer: asyncio.StreamWriter, pieces: Iterator[str], *, is_chunked: bool) -> None:
-        """Send pieces as they are made, one at a time whoever asks."""
+        return endpoint
+
+    async def _sent(self, pieces: Iterator[str]) -> AsyncIterator[bytes]:
+        """Yield pieces as they are rendered: one at a time, whatever the number of clients."""
         while True:
-            async with self._writing:
+            async with self._rendering:
                 piece = await asyncio.to_thread(_next, pieces)
-            if piece:
-                writer.write(b"%x\r\n%s\r\n" % (len(piece), piece) if is_chunked else piece)
-            elif is_chunked:
-                writer.write(b"0\r\n\r\n")
-            await writer.drain()
             if not piece:
                 return
+            yield piece
 
-    async def _answer(self, head: bytes) -> tuple[str, Answer]:
-        words = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ")
-        if len(words) != 3 or not words[2].startswith("HTTP/1."):
-            return "", self._refusal(HTTPStatus.BAD_REQUEST)
-        method, target, _ = words
-        if method not in ("GET", "HEAD"):
-            return method, self._refusal(HTTPStatus.METHOD_NOT_ALLOWED)
-        found = self._pages.get(target.split("?", 1)[0])
-        return method, await found() if found else self._refusal(HTTPStatus.NOT_FOUND)
-
-    def _refusal(self, status: HTTPStatus) -> Answer:
-        *others, last = self._pages
-        there = f"there are {', '.join(others)} and {last}" if others else f"there is {last}"
-        return Answer(status, "text/plain", f"{status.phrase}; {there}\n")
+    async def _refuse(self, request: Request, error: Exception) -> Response:
+        status = HTTPStatus(error.status_code if isinstance(error, HTTPException) else 500)
+        *others, last = self._paths
+        available = f"there are {', '.join(others)} and {last}" if others else f"there is {last}"
+        return PlainTextResponse(f"{status.phrase}; {available}\n", status)
 
 
 def _next(pieces: Iterator[str]) -> bytes:

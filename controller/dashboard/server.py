@@ -1,32 +1,29 @@
-"""The pages of `heddle run`: what one loop's state looks like over HTTP."""
+"""The pages of `heddle run`: an overview, the metrics and a health check."""
 
 from collections.abc import Mapping
-from http import HTTPStatus
 
 from controller.dashboard import metrics, page
 from controller.dashboard.exposition import CONTENT_TYPE
-from controller.dashboard.http import Answer, Page
+from controller.dashboard.http import Page, Render
 from controller.runtime.loop import Loop
 
 
 class Dashboard:
-    """Writes a loop's pages as they are asked for."""
+    """Renders the state of one control loop as pages."""
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
 
-    def pages(self) -> Mapping[str, Page]:
-        """Return what is served, by path."""
+    def pages(self) -> Mapping[str, Render]:
+        """Return the function that renders each path."""
         return {"/": self._page, "/metrics": self._metrics, "/healthz": self._health}
 
-    async def _page(self) -> Answer:
-        return Answer(HTTPStatus.OK, page.CONTENT_TYPE, page.page_text(self._loop.state))
+    async def _page(self) -> Page:
+        return Page(page.CONTENT_TYPE, page.page_text(self._loop.state))
 
-    async def _metrics(self) -> Answer:
+    async def _metrics(self) -> Page:
         loop = self._loop
-        return Answer(
-            HTTPStatus.OK, CONTENT_TYPE, metrics.metrics_text(loop.state, loop.telemetry, loop.refused_events)
-        )
+        return Page(CONTENT_TYPE, metrics.metrics_text(loop.state, loop.telemetry, loop.refused_events))
 
-    async def _health(self) -> Answer:
-        return Answer(HTTPStatus.OK, "text/plain", "ok\n")
+    async def _health(self) -> Page:
+        return Page("text/plain", "ok\n")

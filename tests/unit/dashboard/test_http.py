@@ -1,33 +1,50 @@
 import asyncio
+import signal
 from collections.abc import Iterator
+from contextlib import suppress
+from itertools import count
 
 import pytest
 
 from controller.app import Application
 from controller.config.service import ServiceConfig
-from controller.dashboard import exposition
+from controller.dashboard import exposition, http
+from controller.dashboard.http import HttpServer, Page
 from controller.model.error import PrerequisiteError
 from tests.unit.api.conftest import running
 from tests.unit.api.test_job_service import message
 from tests.unit.brain.driver import small_fabric
 
 
-async def asked(address: str, request: bytes) -> bytes:
+async def connection(address: str):
     host, port = address.split(":")
-    reader, writer = await asyncio.open_connection(host, int(port))
+    return await asyncio.open_connection(host, int(port))
+
+
+async def response(address: str, request: bytes) -> bytes:
+    """Send a request and return all that the server sends until it closes the connection."""
+    reader, writer = await connection(address)
     writer.write(request)
-    answer = await asyncio.wait_for(reader.read(), 20)
+    received = await asyncio.wait_for(reader.read(), 20)
     writer.close()
-    return answer
+    return received
+
+
+def fields(head: bytes) -> dict[bytes, bytes]:
+    """Return the header fields; their names are not case-sensitive (RFC 9110, 5.1)."""
+    return {name.lower(): value for name, _, value in (line.partition(b": ") for line in head.split(b"\r\n")[1:])}
 
 
 async def got(controller, path: str) -> str:
-    answer = await asked(controller.addresses["http"], f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
-    head, _, body = answer.partition(b"\r\n\r\n")
+    received = await response(controller.addresses["http"], f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    head, _, body = received.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 200 OK\r\n")
-    if b"Transfer-Encoding: chunked\r\n" in head:
+    header = fields(head)
+    assert header[b"cache-control"] == b"no-store"
+    assert header[b"connection"] == b"close"
+    if header.get(b"transfer-encoding") == b"chunked":
         return b"".join(chunks(body)).decode()
-    assert b"Content-Length: %d\r\n" % len(body) in head
+    assert header[b"content-length"] == b"%d" % len(body)
     return body.decode()
 
 
@@ -55,19 +72,19 @@ async def test_metrics_count_switches_jobs_and_rules():
     assert any(line.startswith('heddle_switch_rules{switch="leaf1"} ') for line in lines)
 
 
-async def test_metrics_longer_than_a_piece_come_whole_and_in_chunks(monkeypatch):
+async def test_metrics_longer_than_a_piece_are_sent_whole_in_chunks(monkeypatch):
     monkeypatch.setattr(exposition, "LINES_AT_ONCE", 3)
     async with running() as controller:
         text = await got(controller, "/metrics")
-        old = await asked(controller.addresses["http"], b"GET /metrics HTTP/1.0\r\n\r\n")
+        old = await response(controller.addresses["http"], b"GET /metrics HTTP/1.0\r\n\r\n")
     assert text.startswith("# HELP heddle_switches ")
     assert text.endswith("} 0\n")
     assert len(text.splitlines()) > 30
-    assert b"chunked" not in old
+    assert b"chunked" not in old.lower()
     assert old.partition(b"\r\n\r\n")[2].decode() == text
 
 
-async def test_the_page_names_jobs_and_switches_and_believes_no_name():
+async def test_the_page_names_jobs_and_switches_and_escapes_their_names():
     async with running() as controller:
         await controller.connect_all()
         await controller.jobs.SubmitJob(message(tenant="<b>red"))
@@ -84,27 +101,103 @@ async def test_health_is_ok_while_the_loop_serves():
 @pytest.mark.parametrize(
     ("request_bytes", "status"),
     [
-        (b"GET /nothing HTTP/1.1\r\n\r\n", b"404 Not Found"),
-        (b"POST / HTTP/1.1\r\n\r\n", b"405 Method Not Allowed"),
+        (b"GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n", b"404 Not Found"),
+        (b"GET /metrics/ HTTP/1.1\r\nHost: x\r\n\r\n", b"404 Not Found"),
+        (b"POST / HTTP/1.1\r\nHost: x\r\n\r\n", b"405 Method Not Allowed"),
         (b"hello\r\n\r\n", b"400 Bad Request"),
         (b"\x00\xff\r\n\r\n", b"400 Bad Request"),
+        (b"GET / HTTP/1.1\r\n\r\n", b"400 Bad Request"),  # without Host: RFC 9112, 3.2
         (b"GET / HTTP/1.1\r\nX: " + b"x" * 100_000, b"400 Bad Request"),
     ],
 )
-async def test_what_is_no_request_for_a_page_is_refused(request_bytes, status):
+async def test_a_request_that_no_page_serves_is_refused(request_bytes, status):
     async with running() as controller:
-        answer = await asked(controller.addresses["http"], request_bytes)
-    assert answer.split(b"\r\n")[0] == b"HTTP/1.1 " + status
+        received = await response(controller.addresses["http"], request_bytes)
+    assert received.split(b"\r\n")[0] == b"HTTP/1.1 " + status
 
 
-async def test_head_has_no_body():
+@pytest.mark.parametrize("path", ["/healthz", "/metrics"])
+async def test_head_has_no_body(path):
     async with running() as controller:
-        answer = await asked(controller.addresses["http"], b"HEAD /healthz HTTP/1.1\r\n\r\n")
-    assert b"Content-Length: 3\r\n" in answer
-    assert answer.endswith(b"\r\n\r\n")
+        received = await response(controller.addresses["http"], f"HEAD {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    assert received.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert received.endswith(b"\r\n\r\n")
+    assert received.count(b"\r\n\r\n") == 1
 
 
-async def test_an_address_that_was_asked_for_and_is_taken_is_one_line():
+async def test_an_unknown_path_is_answered_with_the_paths_that_exist():
+    async with running() as controller:
+        received = await response(controller.addresses["http"], b"GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert received.endswith(b"\r\n\r\nNot Found; there are /, /metrics and /healthz\n")
+
+
+@pytest.fixture
+async def server():
+    """Serve one page that is whole, one without end, and one that fails."""
+
+    async def whole():
+        return Page("text/plain", "ok\n")
+
+    async def endless():
+        return Page("text/plain", ("x" * 100_000 for _ in count()))
+
+    async def failing():
+        raise RuntimeError("a fault of the page")
+
+    server = HttpServer({"/": whole, "/endless": endless, "/failing": failing})
+    server.address = f"127.0.0.1:{await server.start('127.0.0.1', 0)}"
+    yield server
+    await server.close()
+
+
+@pytest.mark.parametrize("request_bytes", [b"", b"GET / HTTP/1.1\r\n", b"GET /endless HTTP/1.1\r\nHost: x\r\n\r\n"])
+async def test_a_slow_client_is_cut_off_and_counted(server, monkeypatch, request_bytes):
+    monkeypatch.setattr(http, "TIMEOUT_S", 0.2)
+    reader, writer = await connection(server.address)
+    writer.write(request_bytes)
+    if request_bytes.endswith(b"\r\n\r\n"):
+        await asyncio.sleep(0.4)  # reads nothing meanwhile
+    with suppress(ConnectionResetError):
+        await asyncio.wait_for(reader.read(), 5)
+    writer.close()
+    assert server.counts == {"connections": 1, "timeouts": 1}
+
+
+async def test_connections_beyond_the_limit_are_closed_and_counted(server, monkeypatch):
+    monkeypatch.setattr(http, "MAX_CONNECTIONS", 3)
+    idle = [await connection(server.address) for _ in range(3)]
+    assert await response(server.address, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n") == b""
+    assert server.counts == {"connections": 3, "refused_connections": 1}
+    for _, writer in idle:
+        writer.close()
+        await writer.wait_closed()
+    await asyncio.sleep(0.05)
+    assert (await response(server.address, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")).endswith(b"ok\n")
+
+
+async def test_a_page_that_fails_is_status_500_and_the_next_request_is_served(server, caplog):
+    received = await response(server.address, b"GET /failing HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert received.startswith(b"HTTP/1.1 500 ")
+    assert "a fault of the page" in caplog.text
+    assert (await response(server.address, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")).endswith(b"ok\n")
+
+
+async def test_closing_ends_a_response_that_is_being_sent(server):
+    reader, writer = await connection(server.address)
+    writer.write(b"GET /endless HTTP/1.1\r\nHost: x\r\n\r\n")
+    await reader.readexactly(200_000)
+    await asyncio.wait_for(server.close(), 3)
+    with suppress(ConnectionResetError):
+        await asyncio.wait_for(reader.read(), 5)
+    writer.close()
+
+
+async def test_signal_handlers_are_left_alone(server):
+    handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    assert handlers == [signal.default_int_handler, signal.SIG_DFL]
+
+
+async def test_a_configured_address_that_is_taken_is_one_line():
     async with running() as controller:
         config = ServiceConfig(openflow="127.0.0.1:0", grpc="127.0.0.1:0", http=controller.addresses["http"])
         with pytest.raises(PrerequisiteError, match="choose another by --http"):

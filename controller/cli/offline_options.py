@@ -1,0 +1,96 @@
+"""`heddle check`, `plan` and `import` as commands: their options. They need no controller, no network and no root."""
+
+import gc
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from controller.cli.option import Json
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Disable Python's cycle collector while a command runs.
+
+    The values of a plan are many and all alive: collections took a quarter of the time of a large plan and freed none.
+    """
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
+def check(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Fabric and jobs files.")],
+    as_json: Json = False,
+) -> None:
+    """Say whether fabric and jobs files are sound, and where not.
+
+    Jobs files are checked against the fabric file named beside them. Exit status: 0 sound; 2 malformed, each
+    problem on a line of its own with its key; 3 sound, but hosts are cut off from each other.
+    """
+    with _uncollected():
+        from controller.cli.check import run_check
+
+        raise typer.Exit(run_check(files, as_json, sys.stdout))
+
+
+def plan(
+    fabric: Annotated[Path, typer.Argument(metavar="FABRIC", help="The fabric file.")],
+    jobs: Annotated[Path, typer.Argument(metavar="JOBS", help="The jobs file.")],
+    as_json: Json = False,
+    rules: Annotated[bool, typer.Option("--rules", help="Show every switch's rules as well.")] = False,
+) -> None:
+    """Plan jobs offline: paths, source ports and rates, with the bound that proves how good they are.
+
+    Needs no network and no root. Exit status: 0; 2 malformed input; 3 sound input without an admissible plan.
+    """
+    with _uncollected():
+        from controller.cli.plan import run_plan
+
+        run_plan(fabric, jobs, as_json=as_json, rules=rules)
+
+
+def import_file(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The file to import.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write there instead of standard output.")
+    ] = None,
+    format_name: Annotated[
+        str | None,
+        typer.Option(
+            "--format", metavar="NAME", help="lingjun, simai, htsim or containerlab; told by content if left out."
+        ),
+    ] = None,
+    gbps: Annotated[float, typer.Option(help="Rate of NICs where the file does not say it.")] = 100.0,
+    uplink_gbps: Annotated[
+        float | None, typer.Option(help="Rate of links between switches where the file does not; --gbps if left out.")
+    ] = None,
+    aggs_per_pod: Annotated[
+        int, typer.Option(min=1, help="lingjun names one PSW per pod: draw it as so many aggregation switches.")
+    ] = 1,
+    cores: Annotated[
+        int | None, typer.Option(min=1, help="lingjun: draw each DSW as so many cores, a multiple of --aggs-per-pod.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the fabric as JSON, which is a fabric file too.")
+    ] = False,
+) -> None:
+    """Turn another format into a fabric file: Lingjun's topo.csv, SimAI, htsim and containerlab topologies.
+
+    Hosts hang on leaves; the tiers above follow from the links. Names are kept where they are valid ids. What a
+    fabric file cannot say (a link within one tier, a host without a link) is left out and counted on standard
+    error; what was assumed stands in the file's first lines. Exit status: 0; 2 where FILE cannot be imported.
+
+    Example: heddle import lab.clab.yml --gbps 25 -o lab.yaml && heddle check lab.yaml
+    """
+    with _uncollected():
+        from controller.cli.importing import options_of, run_import
+
+        options = options_of(gbps, uplink_gbps, aggs_per_pod, cores, format_name)
+        run_import(file, options, format_name=format_name, output=output, as_json=as_json)

@@ -1,0 +1,98 @@
+"""The commands of `heddle`: their names, one-line help and modules. A command's module is imported when it is needed.
+
+Other packages add commands by entry points of the group `heddle.commands`. Their one-line help stands here as well, so
+that `heddle --help` imports none of them.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command, get_group
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+GROUP = "heddle.commands"
+
+
+class Source(NamedTuple):
+    """A command's one-line help and where it is defined."""
+
+    help: str
+    module: str = ""
+    """Empty: the entry point of this name defines the command."""
+    attribute: str = ""
+
+
+COMMANDS = {
+    "check": Source("Check fabric and jobs files.", "controller.cli.offline_options", "check"),
+    "plan": Source("Plan jobs offline, with proof.", "controller.cli.offline_options", "plan"),
+    "import": Source("Convert other formats to a fabric file.", "controller.cli.offline_options", "import_file"),
+    "run": Source("Run the controller.", "controller.cli.service_options", "run"),
+    "job": Source("Submit, show and release jobs.", "controller.cli.job_options", "job"),
+    "topology": Source("Show switches and links with their load.", "controller.cli.service_options", "topology"),
+    "explain": Source("Explain the path of one flow.", "controller.cli.service_options", "explain"),
+    "events": Source("Show or follow the event log.", "controller.cli.service_options", "events"),
+    "top": Source("Show port counters live.", "controller.cli.service_options", "top"),
+    "telemetry": Source("Record and replay telemetry.", "controller.cli.telemetry.options", "telemetry"),
+    "vpc": Source("Manage VPCs, peerings, the border and gateways.", "controller.cli.vpc_options", "vpc"),
+    "gateway": Source("Run or inspect a VPC gateway."),
+    "vtep": Source("Run a host's VTEP agent."),
+    "verify": Source("Verify the isolation of virtual networks."),
+    "agent": Source("Publish counters of switches and NICs by MQTT."),
+    "demo": Source("Compare planned paths with ECMP on real packets."),
+    "lab": Source("Build virtual networks on this machine."),
+    "bench": Source("Run benchmarks."),
+}
+
+
+class LazyGroup(TyperGroup):
+    """A group of commands that imports a command when it runs or when its help is shown, and no other."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of all commands: the table's in its order, then entry points that it does not name."""
+        installed = _entry_points()
+        known = [name for name, source in COMMANDS.items() if source.module or name in installed]
+        return known + sorted(installed.keys() - COMMANDS.keys())
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Import and return one command; None if there is none of this name."""
+        source = COMMANDS.get(cmd_name)
+        if source is not None and source.module:
+            return _command(cmd_name, getattr(import_module(source.module), source.attribute))
+        entry = _entry_points().get(cmd_name)
+        return None if entry is None else _command(cmd_name, entry.load())
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write a line per command; only commands that the table does not name are imported."""
+        lines = {
+            name: COMMANDS[name].help if name in COMMANDS else self.get_command(ctx, name).get_short_help_str()
+            for name in self.list_commands(ctx)
+        }
+        with formatter.section("Commands"):
+            formatter.write_dl(list(lines.items()))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that the arguments start with; an unknown name is an error with suggestions."""
+        if args[0] not in COMMANDS:
+            self.commands = dict.fromkeys(self.list_commands(ctx))  # the names that a typing error is compared with
+        return super().resolve_command(ctx, args)
+
+
+def _entry_points() -> "dict[str, EntryPoint]":
+    from importlib.metadata import entry_points  # takes as long as all else that `heddle plan --help` imports
+
+    return {entry.name: entry for entry in entry_points(group=GROUP)}
+
+
+def _command(name: str, found: Any) -> Any:
+    """Return Typer's command or group for a function or a Typer instance."""
+    if isinstance(found, typer.Typer):
+        group = get_group(found)
+        group.name = name
+        return group
+    single = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    single.command(name)(found)
+    return get_command(single)

@@ -1,0 +1,85 @@
+"""`heddle run`, and the commands that show a running controller's fabric: their options."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from controller.cli.option import DEFAULT_SERVER, Json, Server
+
+
+def run(
+    fabric: Annotated[Path | None, typer.Argument(metavar="FABRIC", help="The fabric file.")] = None,
+    config: Annotated[Path | None, typer.Option(help="A config file; see --print-config.")] = None,
+    openflow: Annotated[str | None, typer.Option(metavar="ADDR:PORT", help="Where switches connect.")] = None,
+    grpc: Annotated[
+        str | None, typer.Option(metavar="ADDR:PORT", help="Where clients connect; unix:/PATH for a socket.")
+    ] = None,
+    http: Annotated[str | None, typer.Option(metavar="ADDR:PORT", help="Where the page and /metrics are.")] = None,
+    print_config: Annotated[bool, typer.Option(help="Print every config key with its default, and end.")] = False,
+) -> None:
+    """Run the controller: OpenFlow 1.3 for switches, gRPC for jobs, HTTP for a page and metrics.
+
+    Prints one JSON line with its addresses when it is ready; logs go to standard error. SIGINT and SIGTERM end
+    it; the rules stay in the switches (fail-static) and the next start takes them over by difference.
+    """
+    from controller.cli.run import run_controller
+
+    run_controller(fabric, config, openflow=openflow, grpc=grpc, http=http, print_config=print_config)
+
+
+def topology(
+    server: Server = DEFAULT_SERVER,
+    watch: Annotated[bool, typer.Option("--watch", help="Go on with every change.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Show switches and links as the controller sees them, with planned utilisation."""
+    from controller.cli import fabric as command
+
+    command.topology(server, watch=watch, as_json=as_json)
+
+
+def explain(
+    flow_id: Annotated[str, typer.Argument(metavar="FLOW", help="JOB/COLLECTIVE/SRC_RANK-DST_RANK/QUEUE_PAIR")],
+    server: Server = DEFAULT_SERVER,
+    as_json: Json = False,
+) -> None:
+    """Say why a flow goes where it goes: job, generation, the rule on every switch, who shares its links."""
+    from controller.cli import fabric as command
+
+    command.explain(server, flow_id, as_json=as_json)
+
+
+def events(
+    since: Annotated[str, typer.Option(metavar="DURATION", help="How far back: 90s, 15m, 1h, 7d.")] = "1h",
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes.")] = False,
+    server: Server = DEFAULT_SERVER,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
+) -> None:
+    """Show what happened: conditions raised and cleared, agents that came and went, the controller's own notes.
+
+    How far back depends on the controller: a thousand events, or what its history keeps (config key history).
+    """
+    from controller.cli import events as command
+
+    command.events(server, since=since, follow=follow, as_json=as_json)
+
+
+def top(
+    ports: Annotated[
+        list[str] | None, typer.Argument(metavar="[PORT]...", help="leaf1:3 or a NIC; all if none.")
+    ] = None,
+    sort: Annotated[str, typer.Option(help="utilisation, rx, ecn, pfc, pause, depth, drops or port.")] = "utilisation",
+    interval: Annotated[float, typer.Option(min=0.1, max=60.0, help="Seconds between two pictures.")] = 1.0,
+    once: Annotated[bool, typer.Option("--once", help="Print one picture and end.")] = False,
+    server: Server = DEFAULT_SERVER,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object per picture, with all ports.")] = False,
+) -> None:
+    """Show ports live: utilisation, ECN marks, PFC, pauses, queue depths and drops, as the fabric's agents tell them.
+
+    Rates are between two samples of a port. A port whose agent is silent is dim and marked stale. Needs a
+    controller with a broker (config key telemetry.broker).
+    """
+    from controller.cli.telemetry import top as command
+
+    command.top(server, ports or [], sort=sort, interval_s=interval, once=once, as_json=as_json)

@@ -1,0 +1,66 @@
+"""What a command imports: nothing that it does not use, for imports are most of the time of a short command."""
+
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+from controller.cli.registry import COMMANDS, GROUP
+
+ROOT = Path(__file__).parents[3]
+HEAVY = ("asyncio", "grpc", "numba", "numpy", "pydantic", "rich", "yaml")
+OURS = ("benchmarks", "dataplane", "mininet_topos", "telemetry")
+SCRIPT = """
+import sys
+sys.argv = ["heddle", *sys.argv[1:]]
+from controller.cli.main import main
+try:
+    main()
+finally:
+    print(*sys.modules, file=sys.stderr)
+"""
+
+
+def imported_by(*arguments):
+    run = subprocess.run(
+        [sys.executable, "-c", SCRIPT, *arguments], capture_output=True, text=True, timeout=60, cwd=ROOT
+    )
+    return run.stdout, set(run.stderr.split())
+
+
+def test_help_imports_no_command_and_no_large_library():
+    text, modules = imported_by("--help")
+    assert "Plan jobs offline" in text
+    assert modules.isdisjoint((*HEAVY, *OURS))
+
+
+def test_a_command_imports_no_other_package_s_commands():
+    _, modules = imported_by("plan", "--help")
+    assert modules.isdisjoint((*HEAVY, *OURS, "importlib.metadata", "controller.cli.job_options"))
+
+
+def test_every_installed_command_has_a_line_of_help_and_can_be_imported(heddle):
+    installed = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"][GROUP]
+    assert installed.keys() == {name for name, source in COMMANDS.items() if not source.module}
+    for name in COMMANDS:
+        status, text, _ = heddle(name, "--help")
+        assert status == 0
+        assert text.startswith(f"Usage: heddle {name} ")
+
+
+def test_a_name_that_is_no_command_suggests_one(heddle):
+    status, _, text = heddle("pln")
+    assert status == 2
+    assert "No such command 'pln'. Did you mean 'plan'" in text
+
+
+def test_an_offline_command_ends_with_its_status_and_all_of_its_output(tmp_path):
+    script = "from controller.cli.start import main; main()"
+    file = tmp_path / "jobs.yaml"
+    file.write_text("version: 1\nnonsense: 1\n")
+    run = subprocess.run(
+        [sys.executable, "-c", script, "check", str(file)], capture_output=True, text=True, timeout=60, env=os.environ
+    )
+    assert (run.returncode, run.stderr) == (2, "")
+    assert "neither a fabric file" in run.stdout
