@@ -19,8 +19,6 @@ from controller.planner.exact.shape import shape_of
 from controller.planner.ports.steering import port_table_of
 from controller.planner.search.grid import grid_of
 from controller.planner.search.wander import wander
-from controller.planner.session.engine import Movable, Moves
-from controller.planner.session.session import Session
 from controller.planner.solve import solve
 
 GBPS = 1_000_000_000
@@ -118,6 +116,9 @@ def _warm_incast() -> None:
 
 def _warm_session() -> None:
     """Let jobs come and go in a session, beside a failure that makes flows step aside."""
+    from controller.planner.session.engine import Movable, Moves  # `prepare` needs neither
+    from controller.planner.session.session import Session
+
     fabric = _two_pods()
     session, free = Session.begin(fabric), Moves(who=Movable.ANYBODY)
     first, second = _ring(fabric), _mixed(fabric)
