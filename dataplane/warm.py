@@ -1,6 +1,6 @@
-"""Compile the kernels of a gateway before anyone waits for one: `python -m dataplane.warm` by set-up.
+"""Compile the kernels of a gateway in advance: `python -m dataplane.warm`, run by set-up.
 
-Kernels stay on disk for one state of the sources and one kind of processor; a gateway then starts in about a second.
+The cache is valid for one state of the sources and one type of processor; with it a gateway starts in about a second.
 """
 
 from ipaddress import IPv4Address, IPv4Network
@@ -40,7 +40,7 @@ _NETWORK = NetworkConfig(
 
 
 def warm() -> None:
-    """Let a small gateway in memory look at one frame, which it drops."""
+    """Process one frame in a small in-memory gateway, which drops it, so that all kernels are compiled."""
     ports, rings = MemoryPorts(1), (empty_ring(1 << 10), empty_ring(1 << 10))
     tables = compile_tables(_LOCAL, _NETWORK, neighbours={}, generation=1)
     ports.put(0, bytes(60))

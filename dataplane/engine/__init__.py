@@ -1,1 +1,1 @@
-"""Bursts of packets through a graph of elements, run to completion, each packet sent, punted or counted as dropped."""
+"""The packet engine: bursts of packets, processed through a graph of elements until each has a fate."""

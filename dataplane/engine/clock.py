@@ -1,4 +1,4 @@
-"""The time, as kernels read it: once a burst."""
+"""The clock of kernels, read once per burst."""
 
 from numba import types
 
@@ -10,11 +10,11 @@ _MONOTONIC = 1  # CLOCK_MONOTONIC of time.h
 _clock_gettime = types.ExternalFunction("clock_gettime", types.int32(types.int32, types.int64))
 
 CLOCK_BYTES = 16
-"""Of the array that `now_ns` needs for the kernel's answer (struct timespec)."""
+"""Bytes of scratch memory for clock_gettime (struct timespec)."""
 
 
 @inline
 def now_ns(scratch: Bytes) -> int:
-    """Return the nanoseconds of a clock that only goes forward, the same in all processes of a machine."""
+    """Return CLOCK_MONOTONIC in nanoseconds, which all processes of a machine share."""
     _clock_gettime(_MONOTONIC, address_of(scratch, 0))
     return native64(scratch, 0) * 1_000_000_000 + native64(scratch, 8)

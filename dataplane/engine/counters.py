@@ -1,4 +1,4 @@
-"""Counters in shared memory: the data process alone writes them, anyone reads them without a lock."""
+"""Counters in shared memory: written by the data process alone, read by any process without a lock."""
 
 from typing import NamedTuple
 
@@ -13,8 +13,8 @@ PORT_COUNTERS = np.dtype(
         for name in (
             "rx_packets",
             "rx_bytes",
-            "rx_missed",  # the kernel had no room in the ring; sampled from its own statistics
-            "rx_injected",  # from the slow path's ring, to be sent
+            "rx_missed",  # the kernel found the ring full; sampled from its own statistics
+            "rx_injected",  # frames of the slow path
             "tx_packets",
             "tx_bytes",
             "tx_failed",
@@ -31,13 +31,14 @@ VPC_COUNTERS = np.dtype(
 
 
 class Counters(NamedTuple):
-    """What kernels count in: views of shared memory."""
+    """Counters of the kernels, as views of shared memory."""
 
     ports: Rows
-    """PORT_COUNTERS by port. `dropped` and `punted` are of what a port received; but a frame that is lost behind the
-    burst that it came in, and an injected one, its way out counts."""
+    """PORT_COUNTERS by port. `dropped` and `punted` count by the receiving port; but a frame lost after its burst, and
+    an
+    injected frame, count by the output port."""
     vpcs: Rows
-    """VPC_COUNTERS by row of the tables' `vpcs`; begun anew with each generation that moves a VPC to another row."""
+    """VPC_COUNTERS by row of the tables' `vpcs`; reset by each generation that moves a VPC to another row."""
     drops: Ints
     """By `Drop`."""
     punts: Ints
@@ -45,14 +46,13 @@ class Counters(NamedTuple):
 
 
 SHAPES = {"drops": (DROPS, np.int64), "punts": (PUNTS, np.int64)}
-"""`drops` by `Drop`, `punts` by `Punt`. Always, over all ports:
+"""`drops` by `Drop`, `punts` by `Punt`. Invariant over all ports, between two bursts:
 
-received + injected = transmitted + dropped + punted, where dropped is the sum of `drops`.
-"""
+received + injected = transmitted + dropped + punted, where dropped is the sum of `drops`."""
 
 
 def make_counters(ports: int, vpcs: int = 1) -> Counters:
-    """Return counters in memory of their own, all 0."""
+    """Return counters in the process's own memory, all 0."""
     return Counters(
         ports=np.zeros(ports, PORT_COUNTERS),
         vpcs=np.zeros(vpcs, VPC_COUNTERS),
@@ -62,12 +62,12 @@ def make_counters(ports: int, vpcs: int = 1) -> Counters:
 
 
 def imbalance(counters: Counters) -> int:
-    """Return how many frames came in and have no end yet: 0 where no burst is under way."""
+    """Return how many received frames have no fate yet: 0 between two bursts."""
     ports = counters.ports
     came = int(ports["rx_packets"].sum() + ports["rx_injected"].sum())
     return came - int(ports["tx_packets"].sum() + counters.drops.sum() + counters.punts.sum())
 
 
 def count_lost(counters: Counters) -> None:
-    """Count as lost what a data process that died had under way; nobody may write the counters meanwhile."""
+    """Count the frames that a dead data process was processing as lost; no process may be writing the counters."""
     counters.drops[Drop.LOST] += max(imbalance(counters), 0)

@@ -1,7 +1,7 @@
-"""The hash of the tables, and how to find a row: open addressing, linear probing, a power of two of slots.
+"""The hash functions of all tables, which use open addressing, linear probing and a power of two of slots.
 
-All of it in uint64: numba multiplies int64 without wrapping, so that an overflow there is undefined behaviour and
-was once compiled into a table that found nothing. A signed word is turned once on the way in and once on the way out.
+All arithmetic is in uint64: Numba multiplies int64 without defined wrap-around, and an overflow was once compiled into
+a table that found nothing. A signed word is converted once on input and once on output.
 """
 
 from typing import Any
@@ -40,9 +40,10 @@ def mixed3(first: int, second: int, third: int) -> Any:
 
 @inline
 def mixed5(first: int, second: int, third: int, fourth: int, fifth: int, seed: int) -> Any:
-    """Return a hash of five words, the key of a connection, that nobody can foretell who does not know the seed.
+    """Return a keyed hash of five words, the key of a connection; it cannot be predicted without the seed.
 
-    The seed goes in before what is multiplied, so that words chosen to collide under one collide under no other.
+    The seed is added before the multiplications, so that words chosen to collide under one seed collide under no
+    other.
     """
     x = (np.uint64(first) * GOLDEN) ^ (np.uint64(second) * MIX) ^ np.uint64(seed)
     y = (np.uint64(third) * MIX) ^ (np.uint64(fourth) * GOLDEN) ^ np.uint64(seed)

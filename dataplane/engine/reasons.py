@@ -1,10 +1,10 @@
-"""Why a packet was dropped or punted: the index of a counter, and the words for people. Numbers are never reused."""
+"""Drop and punt reasons: the indices of the counters, and their names. Numbers are never reused."""
 
 from enum import IntEnum
 
 
 class Drop(IntEnum):
-    """Each dropped packet is counted under exactly one of these."""
+    """Reasons for drops; each dropped packet counts under exactly one."""
 
     TOO_SHORT = 0  # ends before its headers do
     BAD_IP_HEADER = 1  # version, header length, total length or checksum
@@ -13,56 +13,56 @@ class Drop(IntEnum):
     NOT_FOR_US = 4  # another host's MAC or address, or a port that is not served
     BAD_VXLAN = 5  # flags or reserved bits (RFC 7348, 5)
     UNKNOWN_VNI = 6
-    UNKNOWN_VTEP = 7  # a VTEP that has no endpoint of this VNI
-    SPOOFED_SOURCE = 8  # an inner source that does not live at this VTEP, or outside of the customer's prefix
+    UNKNOWN_VTEP = 7  # a VTEP without an endpoint of this VNI
+    SPOOFED_SOURCE = 8  # an inner source that is not at this VTEP, or not in the customer's prefix
     ECN_MISMATCH = 9  # CE outside, not-ECT inside (RFC 6040, 4.2)
     NO_ROUTE = 10
     DENIED_IN = 11  # by a security group
     DENIED_OUT = 12
     DENIED_BORDER = 13  # by the border firewall
-    NO_NAT = 14  # leaves for the outside without a NAT gateway or a floating IP
-    NO_MAPPING = 15  # comes from the outside for nobody
+    NO_NAT = 14  # towards the outside, without a NAT gateway or a floating IP
+    NO_MAPPING = 15  # from the outside, without a receiver
     ROCE_NOT_TRANSLATED = 16  # UDP 4791 would have to be translated; its ICRC covers addresses and ports
     PORTS_EXHAUSTED = 17
     CONNECTIONS_FULL = 18
     FRAGMENT_WITHOUT_FIRST = 19
     FRAGMENTS_FULL = 20
-    TOO_BIG = 21  # for the way out, and may not be fragmented nor answered
-    TTL_EXPIRED = 22  # and may not be answered
+    TOO_BIG = 21  # exceeds the MTU; neither fragmentation nor an ICMP error is allowed
+    TTL_EXPIRED = 22  # and no ICMP error is allowed
     NO_NEIGHBOUR = 23  # the next hop's MAC is not known yet
     PUNT_FULL = 24  # the slow path does not keep up
-    TRANSMIT_FULL = 25  # the way out does not keep up
+    TRANSMIT_FULL = 25  # the output port does not keep up
     TRANSMIT_FAILED = 26  # the kernel refused it
     NO_HEAD_ROOM = 27
     UNKNOWN_VLAN = 28
-    BROADCAST = 29  # multicast and broadcast that nobody answers
-    MARTIAN = 30  # a source or destination that no packet on a wire has
-    NO_STATE = 31  # a TCP packet that opens nothing and belongs to nothing
-    TRUNCATED = 32  # the kernel handed over less than the frame
+    BROADCAST = 29  # multicast and broadcast that the gateway does not serve
+    MARTIAN = 30  # an invalid source or destination address
+    NO_STATE = 31  # a TCP or ICMP packet that neither opens a connection nor belongs to one
+    TRUNCATED = 32  # the kernel returned less than the frame
     STANDBY = 33  # this gateway is not the active one
     DISCARD_ROUTE = 34
-    BAD_STATE = 35  # an element was handed what no element before it makes
-    BAD_TRANSPORT = 36  # a UDP length or TCP data offset that the packet does not have
-    BAD_FRAGMENT = 37  # empty, odd, past 65,535, or cut within the transport header (RFC 1858)
-    LOST = 38  # was under way when the data process died; known once it runs again
-    PUNT_LIMITED = 39  # the VPC, or the port, has had its share of the slow path
-    CONNECTIONS_LIMITED = 40  # the VPC has its share of the connections
-    PORTS_LIMITED = 41  # of the NAT mappings, or of the ports of a public address that others have as well
-    FRAGMENTS_LIMITED = 42  # of the packets whose fragments are remembered
+    BAD_STATE = 35  # an inconsistent packet row: an internal error
+    BAD_TRANSPORT = 36  # a UDP length or TCP data offset beyond the packet
+    BAD_FRAGMENT = 37  # empty, not a multiple of 8, past 65,535, or cut within the transport header (RFC 1858)
+    LOST = 38  # in progress when the data process died; counted once it runs again
+    PUNT_LIMITED = 39  # the VPC, or the port, has reached its rate limit for the slow path
+    CONNECTIONS_LIMITED = 40  # the VPC has reached its share of the connections
+    PORTS_LIMITED = 41  # its share of the NAT mappings, or of the ports of a shared public address
+    FRAGMENTS_LIMITED = 42  # its share of the packets with stored fragments
 
 
 class Punt(IntEnum):
-    """Why the slow path gets a packet."""
+    """Reasons to send a packet to the slow path."""
 
     ARP = 0
     NEIGHBOUR = 1  # IPv6 neighbour discovery
     FOR_GATEWAY = 2  # to an address of the gateway itself: ping
     TTL_EXPIRED = 3
     TOO_BIG = 4
-    UNREACHABLE = 5  # no route: the sender is told so
-    RESOLVE = 6  # the next hop's MAC is wanted
-    ICMP_ERROR = 7  # arrived, and quotes a packet of a connection that is translated
+    UNREACHABLE = 5  # no route: the sender gets an ICMP error
+    RESOLVE = 6  # the next hop's MAC has to be resolved
+    ICMP_ERROR = 7  # an ICMP error that quotes a packet of a translated connection
 
 
 DROPS, PUNTS = 64, 16
-"""Room of the arrays of counters."""
+"""Sizes of the counter arrays."""

@@ -1,13 +1,13 @@
-"""Rings of frames between the data process and the control process, in memory that both have mapped.
+"""Rings of frames between the data process and the control process, in shared memory.
 
-One writer and one reader each, no lock: the writer owns the position up to which it has written, the reader the one
-up to which it has read; each reads the other's by `acquire` and moves its own by `release`. Positions only grow.
-A record is a number of lines of 64 bytes: a header of int64 words, the first of them its size in bytes, then the
-frame. It never goes round the end: where too little is left there, a SKIP stands in its place. So a ring is made at
-least twice as large as its largest record.
+Each ring has one writer and one reader, and no lock: the writer owns the position up to which it has written, the
+reader the position up to which it has read. Each reads the other's position by `acquire` and publishes its own by
+`release`. Positions only grow. A record is a whole number of 64-byte lines: a header of int64 words, the first of
+which is the record's size in bytes, then the frame. A record never wraps round the end: if too little space is left
+there, a SKIP word marks it. A ring must therefore be at least twice as large as its largest record.
 
-What finds no room is counted (`FULL`) and refused: nobody waits. The writer can take back what was not read yet
-(`withdraw`): the reader passes it over and counts it.
+A record without room is counted (`FULL`) and refused: neither side waits. The writer can withdraw unread records
+(`withdraw`): the reader skips and counts them.
 """
 
 from typing import NamedTuple
@@ -20,13 +20,14 @@ from dataplane.packet.memory import acquire64, copy, native64, release64, set_na
 
 LINE = 64
 WRITTEN, READ, FULL = 0, LINE, 2 * LINE
-"""Bytes of the words: each position has a cache line of its own."""
+"""Offsets of the words; each position has a cache line of its own."""
 VOID, WITHDRAWN = WRITTEN + 8, READ + 8
-"""Of the writer: records before this position are not to be read. Of the reader: how many it passed over for that."""
+"""The writer's: records before this position must not be read. The reader's: how many records it skipped for that."""
 WORDS_BYTES = 3 * LINE
 SKIP = -1
 MIN_FRAME_BYTES, MAX_FRAME_BYTES = 14, 9_216 + LINE
-"""Jumbo frames, and a tunnel's headers. Of a frame no more than this is copied; `length` tells how long it was."""
+"""Frame sizes; the maximum is a jumbo frame with tunnel headers. A longer frame is cut; `length` has its full length.
+"""
 
 PUNT_FIELDS = (
     "size_bytes",  # of the record
@@ -34,7 +35,7 @@ PUNT_FIELDS = (
     "length",  # of the whole frame from `start` on
     "reason",
     "in_port",
-    "inner",  # first byte, in the frame, of what an element last looked at: behind the tunnel's headers
+    "inner",  # offset in the frame of the innermost Ethernet header that was read, behind the tunnel's headers
     "l3",  # first byte of the IP header there, or -1
     "vni",
     "vpc",
@@ -51,7 +52,7 @@ PUNT_HEADER, INJECT_HEADER = 8 * len(PUNT_FIELDS), 8 * len(INJECT_FIELDS)
 
 
 class Ring(NamedTuple):
-    """The positions, WORDS_BYTES, and a power of two of bytes for records."""
+    """Positions (WORDS_BYTES), and the records, whose size in bytes is a power of two."""
 
     words: Bytes
     data: Bytes
@@ -72,7 +73,7 @@ def lines(size: int) -> int:
 
 @inline
 def room(ring: Ring, size: int) -> int:
-    """Return where in the data a record of `size` bytes, whole lines, may be written, or -1 (counted)."""
+    """Return the offset at which a record of `size` bytes, whole lines, may be written, or -1 (counted)."""
     capacity = ring.data.size
     written = native64(ring.words, WRITTEN)
     at = written & (capacity - 1)
@@ -89,13 +90,13 @@ def room(ring: Ring, size: int) -> int:
 
 @inline
 def publish(ring: Ring, at: int) -> None:
-    """Show the reader the record at `at`, which is whole now."""
+    """Make the complete record at `at` visible to the reader."""
     release64(ring.words, WRITTEN, native64(ring.words, WRITTEN) + native64(ring.data, at))
 
 
 @inline
 def front(ring: Ring) -> int:
-    """Return where the oldest record begins that was not read and not withdrawn, or -1."""
+    """Return the offset of the oldest record that is neither read nor withdrawn, or -1."""
     capacity = ring.data.size
     read = native64(ring.words, READ)
     written = acquire64(ring.words, WRITTEN)
@@ -115,15 +116,15 @@ def front(ring: Ring) -> int:
 
 @inline
 def consume(ring: Ring, at: int) -> None:
-    """Give the room of the record at `at`, the oldest, back to the writer."""
+    """Release the space of the record at `at`, the oldest, to the writer."""
     release64(ring.words, READ, native64(ring.words, READ) + native64(ring.data, at))
 
 
 @inline
 def begin_punt(ring: Ring, packet: Row, now_ns: int) -> int:
-    """Make a record of a packet, as it arrived and with what is known of it; return where it begins, or -1.
+    """Write the header of a packet's record; return the record's offset, or -1.
 
-    The caller copies `punted_bytes(packet)` from `packet.start` on behind the header, and calls `publish`.
+    The caller copies `punted_bytes(packet)` bytes from `packet.start` on behind the header, and calls `publish`.
     """
     start, count = packet.start, punted_bytes(packet)
     size = lines(PUNT_HEADER + count)
@@ -152,7 +153,7 @@ def begin_punt(ring: Ring, packet: Row, now_ns: int) -> int:
 
 @inline
 def punted_bytes(packet: Row) -> int:
-    """Return how much of a packet is published: all from `start` on, but no more than MAX_FRAME_BYTES."""
+    """Return how many bytes of a packet are copied: all from `start` on, limited to MAX_FRAME_BYTES."""
     return min(packet.length + packet.at - packet.start, MAX_FRAME_BYTES)
 
 
@@ -188,30 +189,30 @@ def _word(ring: Ring, at: int) -> int:
 
 @kernel
 def withdraw(ring: Ring) -> None:
-    """Have nobody read what is in a ring now; for its writer."""
+    """Withdraw all unread records; for the ring's writer."""
     release64(ring.words, VOID, native64(ring.words, WRITTEN))
 
 
 class Punted(NamedTuple):
-    """What the slow path is handed. `frame` is from the first byte that arrived, the tunnel's headers included."""
+    """A punted packet. `frame` starts at the first byte that arrived, including the tunnel's headers."""
 
     reason: Punt
     in_port: int
     vni: int
     vpc: int
     outer_source: int
-    """IPv4 address of the VTEP that it came from, 0 for none."""
+    """IPv4 address of the sending VTEP, 0 for none."""
     inner: int
-    """Where in `frame` the Ethernet header begins that was looked at last."""
+    """Offset in `frame` of the innermost Ethernet header that was read."""
     l3: int
-    """Where in `frame` its IP header begins, or -1."""
+    """Offset in `frame` of its IP header, or -1."""
     out_port: int
     next_hop: int
     source_hop: int
     family: int
     protocol: int
     length: int
-    """Bytes that arrived; `frame` holds MAX_FRAME_BYTES of them at most."""
+    """Bytes that arrived; `frame` contains MAX_FRAME_BYTES of them at most."""
     time_ns: int
     frame: bytes
 
@@ -223,15 +224,15 @@ class PuntReader:
         self._ring = ring
 
     def read(self, at_most: int = 256) -> list[Punted]:
-        """Return what has come, the oldest first."""
+        """Return the packets that have arrived, oldest first."""
         found: list[Punted] = []
         while len(found) < at_most and (at := _front(self._ring)) >= 0:
             words = self._ring.data[at : at + PUNT_HEADER].view(np.int64).tolist()
-            published = dict(zip(PUNT_FIELDS, words, strict=True))
-            frame = self._ring.data[at + PUNT_HEADER : at + PUNT_HEADER + published.pop("frame_bytes")].tobytes()
-            del published["size_bytes"]
+            fields = dict(zip(PUNT_FIELDS, words, strict=True))
+            frame = self._ring.data[at + PUNT_HEADER : at + PUNT_HEADER + fields.pop("frame_bytes")].tobytes()
+            del fields["size_bytes"]
             _consume(self._ring, at)
-            found.append(Punted(**{**published, "reason": Punt(published["reason"])}, frame=frame))
+            found.append(Punted(**{**fields, "reason": Punt(fields["reason"])}, frame=frame))
         return found
 
     def refused(self) -> int:
@@ -240,25 +241,25 @@ class PuntReader:
 
 
 class Injector:
-    """The control process's end of the ring of frames that it wants to be sent."""
+    """The control process's end of the ring of frames to send."""
 
     def __init__(self, ring: Ring) -> None:
         self._ring = ring
 
     def send(self, frame: bytes, port: int) -> bool:
-        """Send a frame out of a port as it is; False where the ring is full, which is counted."""
+        """Send a frame out of a port as it is; return False if the ring is full, which is counted."""
         return self._write(frame, port, 0)
 
     def enter(self, frame: bytes, port: int) -> bool:
-        """Let a frame go through the graph as if it had arrived at a port; False where the ring is full."""
+        """Process a frame through the graph as if it had arrived at a port; return False if the ring is full."""
         return self._write(frame, port, 1)
 
     def withdraw(self) -> None:
-        """Take back what has not been sent yet: it is true no longer."""
+        """Withdraw the frames that have not been sent yet, because they are out of date."""
         withdraw(self._ring)
 
     def withdrawn(self) -> int:
-        """Return how many frames were taken back; each is counted when it would have been sent."""
+        """Return how many frames were withdrawn; each is counted when the reader reaches it."""
         return int(_word(self._ring, WITHDRAWN))
 
     def refused(self) -> int:
@@ -268,5 +269,5 @@ class Injector:
     def _write(self, frame: bytes, port: int, entering: int) -> bool:
         if not MIN_FRAME_BYTES <= len(frame) <= MAX_FRAME_BYTES:
             raise ValueError(f"a frame of {len(frame)} bytes; {MIN_FRAME_BYTES} to {MAX_FRAME_BYTES} can be sent")
-        # An array of its own: kernels take only those that may be written to.
+        # A copy, because the kernel is compiled for writable arrays only.
         return bool(_write_inject(self._ring, np.frombuffer(bytearray(frame), np.uint8), port, entering))

@@ -1,4 +1,4 @@
-"""Sleep until a file has something to read: a port's, or the event by which the control process wakes a sleeper."""
+"""Sleep until a file is readable: a port's socket, or the event by which the control process wakes the data process."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ _poll = types.ExternalFunction("poll", types.int32(types.int64, types.int64, typ
 
 
 def sleepers(files: Sequence[int]) -> Bytes:
-    """Return what `sleep` waits for: the files' numbers as the kernel wants them."""
+    """Return the array of `struct pollfd` for `sleep`, from file descriptors."""
     rows = np.zeros(len(files), _POLLFD)
     rows["fd"], rows["events"] = files, POLLIN
     return rows.view(np.uint8)
@@ -22,5 +22,5 @@ def sleepers(files: Sequence[int]) -> Bytes:
 
 @inline
 def sleep(files: Bytes, timeout_ms: int) -> bool:
-    """Wait until one of `sleepers`' files can be read, or so many milliseconds; return whether one can."""
+    """Wait until one of `sleepers`' files is readable, for `timeout_ms` at most; return whether one is."""
     return _poll(address_of(files, 0), files.size >> 3, timeout_ms) > 0

@@ -1,4 +1,4 @@
-"""How ends of frames are counted, the same for every kind of port."""
+"""Count the fates of frames, in the same way for every kind of port."""
 
 from dataplane.engine.burst import DROPPED, PUNTED
 from dataplane.engine.counters import Counters
@@ -23,7 +23,7 @@ def count_end(packet: Row, counters: Counters) -> None:
 
 @inline
 def count_lost(counters: Counters, port: int, count: int) -> None:
-    """Count frames as dropped that were counted as sent by a port."""
+    """Count frames as dropped that a port has counted as sent."""
     counted = counters.ports[port]
     counted.tx_packets -= count
     counted.tx_failed += count

@@ -1,4 +1,4 @@
-"""Plain forwarding, from port to port and nothing else: what the engine costs before any element does its work."""
+"""Plain forwarding from port to port: the cost of the engine without any element."""
 
 from dataplane.engine.burst import BURST, TRANSMIT
 from dataplane.engine.counters import Counters
@@ -9,9 +9,9 @@ from dataplane.jit import Ints, Rows, kernel
 
 @kernel
 def forward(ports: Ports, packets: Rows, to: Ints, rounds: int, counters: Counters) -> int:
-    """Send what arrives at port `n` out of port `to[n]`, for so many rounds over all ports; return how many frames.
+    """Send what arrives at port `n` out of port `to[n]`, for `rounds` rounds over all ports; return how many frames.
 
-    A port whose `to` is negative is not looked at. `packets` has BURST rows.
+    A port with a negative `to` is not polled. `packets` has BURST rows.
     """
     frames = 0
     for _ in range(rounds):

@@ -1,9 +1,9 @@
-"""What Linux says of a network interface, and switching off what makes frames of it that are none on a wire.
+"""Properties of a network interface, and switching off the offloads that change frames.
 
-Offloads are the trap of veth: a sender's kernel leaves checksums and VLAN tags to a "card" that is not there, and hands
-over frames of many segments. Whoever sends towards a port by veth switches them off at its own end
-(`switch_off_offloads(name, SENDING)`, or `ethtool -K DEVICE tx off tso off gso off txvlan off`). What a port itself can
-do, and does, is to stop frames from being glued together and stripped of their tags as they arrive.
+Offloads matter on veth: the sender's kernel leaves checksums and VLAN tags to a network card that does not exist, and
+sends frames of many segments. A sender towards a port by veth must switch them off at its own end
+(`switch_off_offloads(name, SENDING)`, or `ethtool -K DEVICE tx off tso off gso off txvlan off`). A port itself
+switches off the aggregation of received frames and the stripping of their VLAN tags.
 """
 
 import ctypes
@@ -22,20 +22,20 @@ ETHTOOL_GCHANNELS = 0x3C
 ETHTOOL_GFLAGS, ETHTOOL_SFLAGS = 0x25, 0x26
 ETH_FLAG_TXVLAN, ETH_FLAG_RXVLAN, ETH_FLAG_LRO = 1 << 7, 1 << 8, 1 << 15
 SWITCHES = {"tx": (0x16, 0x17), "tso": (0x1E, 0x1F), "gso": (0x23, 0x24), "gro": (0x2B, 0x2C)}
-"""ethtool's commands that get and set an offload."""
+"""The ethtool commands that get and set an offload."""
 SENDING, RECEIVING = ("tx", "tso", "gso"), ("gro",)
 MAX_QUEUES = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Link:
-    """An interface at the time when it was looked at."""
+    """The properties of an interface when it was read."""
 
     name: str
     index: int
     mtu_bytes: int
     queues: int
-    """Receive queues that it can have."""
+    """Number of receive queues that it can have."""
     up: bool
 
     @property
@@ -45,7 +45,7 @@ class Link:
 
 
 def read_interface(name: str) -> Link:
-    """Return what there is to know of an interface of this network namespace; raises PortError where it is none."""
+    """Return the properties of an interface in this network namespace; raises PortError if there is none."""
     try:
         index = socket.if_nametoindex(name)
     except OSError:
@@ -56,7 +56,7 @@ def read_interface(name: str) -> Link:
 
 
 def switch_off_offloads(name: str, which: tuple[str, ...] = (*SENDING, *RECEIVING)) -> tuple[str, ...]:
-    """Switch off offloads of an interface, those of VLAN tags with them; return those of `which` that stay on."""
+    """Switch off offloads of an interface, with those of VLAN tags; return those of `which` that stay on."""
     for switch in which:
         _ethtool(name, SWITCHES[switch][1], 0)
     flags = _ethtool(name, ETHTOOL_GFLAGS, 0) or 0
@@ -73,12 +73,12 @@ def _queues(name: str) -> int:
     except OSError:
         return 1
     words = struct.unpack("=9I", channels.raw)
-    # struct ethtool_channels: command, max rx, tx, other, combined, then the same as they are now
+    # struct ethtool_channels: command, max rx, tx, other, combined, then the current numbers
     return min(max(words[5] + words[8], 1), MAX_QUEUES)
 
 
 def _ethtool(name: str, command: int, value: int) -> int | None:
-    """Get or set a value; None where the interface has no such thing."""
+    """Get or set a value; return None if the interface does not support it."""
     request = ctypes.create_string_buffer(struct.pack("=II", command, value), 8)
     try:
         _ioctl(name, SIOCETHTOOL, struct.pack("@P", ctypes.addressof(request)))
@@ -90,7 +90,7 @@ def _ethtool(name: str, command: int, value: int) -> int | None:
 
 
 def _ioctl(name: str, request: int, content: bytes) -> bytes:
-    """Do an ioctl with a `struct ifreq`; return what is behind the name."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as door:
-        answer = fcntl.ioctl(door, request, struct.pack("16s24s", name.encode(), content))
-    return answer[16:]
+    """Call an ioctl with a `struct ifreq`; return the bytes behind the name."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        reply = fcntl.ioctl(any_socket, request, struct.pack("16s24s", name.encode(), content))
+    return reply[16:]

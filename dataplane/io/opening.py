@@ -1,4 +1,4 @@
-"""Open the ports of a process: AF_XDP where it is to be had, AF_PACKET rings with a notice where it is not."""
+"""Open the ports of a process: AF_XDP if it is available, otherwise AF_PACKET rings, with a notice."""
 
 from collections.abc import Callable, Sequence
 from enum import StrEnum
@@ -24,18 +24,18 @@ class Backend(StrEnum):
 
 
 class OpenPorts(Protocol):
-    """Ports of a process until they are closed; kernels work on `ports`, Python only on the rest."""
+    """Open ports of a process; kernels use only `ports`, Python uses the methods."""
 
     ports: Ports
 
     def sample(self, counters: Counters) -> None:
-        """Add to `rx_missed` what the kernel has had no room for since the last time. Costs a system call a socket."""
+        """Add the frames that the kernel dropped since the last call to `rx_missed`; one system call per socket."""
 
     def drain(self, counters: Counters) -> None:
-        """Send what waits, for a bounded time; the rest is counted as lost."""
+        """Send waiting frames, for a bounded time; the rest counts as lost."""
 
     def close(self) -> None:
-        """Detach, close, and give the memory back; no kernel may run on `ports` any more."""
+        """Detach programs, close sockets, and free the memory; no kernel may be using `ports`."""
 
 
 def open_ports(
@@ -48,15 +48,17 @@ def open_ports(
     """Open ports in the network namespace of this thread.
 
     Raises:
-        PortError: with one line: no such interface, it is down, no privileges, or the backend asked for is missing.
+        PortError: one line: no such interface, it is down, missing privileges, or the requested backend is missing.
     """
     sizes = sizes or RingSizes()
     if not settings:
         raise PortError("no interface is given")
     links = [_ready(wanted) for wanted in settings]
     for wanted, link in zip(settings, links, strict=True):
-        if wanted.receives and (left := _stop_gluing(link)):
-            notify(f"{link.name}: {', '.join(left)} stays on; what it glues together is too long to be forwarded")
+        if wanted.receives and (left := _stop_aggregation(link)):
+            notify(
+                f"{link.name}: {', '.join(left)} stays on; the frames that it aggregates are too long to be forwarded"
+            )
     if backend != Backend.AF_PACKET:
         try:
             return XskPorts(settings, links, sizes)
@@ -79,7 +81,7 @@ def _ready(wanted: PortSettings) -> Link:
     return link
 
 
-def _stop_gluing(link: Link) -> tuple[str, ...]:
+def _stop_aggregation(link: Link) -> tuple[str, ...]:
     try:
         return switch_off_offloads(link.name, RECEIVING)
     except PortError:

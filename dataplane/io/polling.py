@@ -1,4 +1,4 @@
-"""Waiting for frames: not at all (a run loop that spins), or in poll(2) for a bounded time."""
+"""Wait for frames in poll(2) for a bounded time."""
 
 from collections.abc import Sequence
 
@@ -10,11 +10,11 @@ from dataplane.jit import kernel
 from dataplane.packet.intrinsics import address_of
 
 POLL_BYTES = 8
-"""`struct pollfd`: descriptor 32 | events 16 | what happened 16."""
+"""`struct pollfd`: descriptor 32 | events 16 | returned events 16."""
 
 
 def write_poll_rows(ports: Ports, descriptors: Sequence[int]) -> None:
-    """Write down which sockets `wait` looks at."""
+    """Store the sockets that `wait` polls."""
     rows = np.array([(fd, POLLIN, 0) for fd in descriptors], np.dtype("<i4,<i2,<i2"))
     at = int(ports.pool[POLL_AT])
     ports.memory[at : at + rows.nbytes] = rows.view(np.uint8)
@@ -23,7 +23,7 @@ def write_poll_rows(ports: Ports, descriptors: Sequence[int]) -> None:
 
 @kernel
 def wait(ports: Ports, timeout_ms: int) -> bool:
-    """Sleep until a frame has come or the time is up; say whether one has. Memory ports never sleep."""
+    """Sleep until a frame arrives or the time is up; return whether one has arrived. Memory ports never sleep."""
     if ports.pool[POLL_FDS] == 0:
         return True
     return poll(address_of(ports.memory, ports.pool[POLL_AT]), ports.pool[POLL_FDS], timeout_ms) > 0

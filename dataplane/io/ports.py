@@ -1,18 +1,18 @@
-"""The one interface of all kinds of port: bursts in, fates out, and every frame counted once.
+"""The interface of all kinds of port: receive a burst, settle each packet's fate, and count every frame once.
 
-A run loop calls `receive` for a port, lets elements decide, and hands the same rows to `settle`:
+A run loop calls `receive` for a port, lets elements set the fates, and passes the same rows to `settle`:
 
     count = receive(ports, port, packets, BURST, counters)      fills at, length, first_length, floor, frame, in_port
     ...                                                         each row's `node` becomes a fate (engine.burst)
-    settle(ports, packets, count, counters)                     sends, gives buffers back, counts
+    settle(ports, packets, count, counters)                     sends, frees buffers, counts
 
-- An element that puts a header on or takes one off changes `at`, `length` and `first_length` alike, and stays between
-  `floor` and the end of the first piece. One that cuts a frame short lowers `length` only. `frame` is the port's own.
+- An element that adds or removes a header changes `at`, `length` and `first_length` alike, and stays between `floor`
+  and the end of the first piece. One that cuts a frame short reduces `length` only. `frame` belongs to the port.
 - Rows may be settled in any order and number, but every received row exactly once, before the next `receive`.
-- Of the PUNTED rows whoever calls copies what it wants before `settle` (`copy_out`: a frame may lie in several
-  pieces); a row that finds no room there is changed to a drop first.
-- What the slow path made is sent by `inject`, or enters the graph in a burst of its own by `copy_in`.
-- Counters: `receive` counts rx_packets, rx_bytes, bursts, empty_polls; `settle` and `inject` count all the rest.
+- The caller copies the PUNTED rows before `settle` (`copy_out`: a frame may lie in several pieces); it changes a row
+  without room in its ring to a drop first.
+- A frame of the slow path is sent by `inject`, or enters the graph in a burst of its own by `copy_in`.
+- `receive` counts rx_packets, rx_bytes, bursts and empty_polls; `settle` and `inject` count everything else.
 """
 
 from typing import Any
@@ -33,6 +33,7 @@ from dataplane.packet import memory as fields
 BAD_STATE = int(Drop.BAD_STATE)
 TRANSMIT_FULL = int(Drop.TRANSMIT_FULL)
 FIRST: Any = np.int64(0)
+"""Arguments instead of literals: Numba compiles a function again for each literal argument."""
 ONE: Any = np.int64(1)
 """No literals: what is called with a literal is compiled for that literal as well."""
 
@@ -61,7 +62,7 @@ def receive(ports: Ports, port: int, packets: Rows, at_most: int, counters: Coun
 
 @kernel
 def settle(ports: Ports, packets: Rows, count: int, counters: Counters) -> None:
-    """Send every row whose fate is TRANSMIT, give back the buffers of all others, and count them all."""
+    """Send every row whose fate is TRANSMIT, free the buffers of all others, and count all rows."""
     if ports.pool[KIND] == TAP:
         tap_kernels.settle(ports, packets, count, counters)
         return
@@ -73,7 +74,7 @@ def settle(ports: Ports, packets: Rows, count: int, counters: Counters) -> None:
 
 @inline
 def _settle_one(ports: Ports, packet: Row, counters: Counters) -> None:
-    """Do what a row's fate says."""
+    """Settle one row."""
     if packet.node == TRANSMIT:
         reason = _hand_over(ports, packet)
         if reason < 0:
@@ -91,7 +92,7 @@ def _settle_one(ports: Ports, packet: Row, counters: Counters) -> None:
 
 @inline
 def _hand_over(ports: Ports, packet: Row) -> int:
-    """Give a frame to its way out; return -1, or the reason why it cannot leave."""
+    """Pass a frame to its output port; return -1, or the drop reason."""
     if not 0 <= packet.out_port < ports.ports.size:
         return BAD_STATE
     pieces = pool.close_chain(ports, packet)
@@ -104,7 +105,7 @@ def _hand_over(ports: Ports, packet: Row) -> int:
 
 @kernel
 def inject(ports: Ports, port: int, source: Bytes, at: int, length: int, counters: Counters) -> bool:
-    """Send a frame that was made elsewhere; False where it could not be sent, which is counted as a drop.
+    """Send a frame from another buffer; return False if it could not be sent, which counts as a drop.
 
     A `port` that does not exist, or a `length` of 0, is refused without a count.
     """
@@ -121,9 +122,9 @@ def inject(ports: Ports, port: int, source: Bytes, at: int, length: int, counter
 def copy_in(
     ports: Ports, port: int, source: Bytes, at: int, length: int, packets: Rows, row: int, counters: Counters
 ) -> bool:
-    """Copy a frame into a buffer and fill in `packets[row]` as `receive` would; it counts as injected.
+    """Copy a frame into a buffer and fill in `packets[row]` as `receive` would; the frame counts as injected.
 
-    False where there is no buffer, which is counted as a drop; and without a count where there is no such port.
+    Return False without a free buffer, which counts as a drop, or without a count if there is no such port.
     """
     if not 0 <= port < ports.ports.size or length <= 0:
         return False
@@ -142,16 +143,16 @@ def copy_in(
 
 
 @kernel
-def copy_out(ports: Ports, packet: Row, start: int, target: Bytes, to: int, most: int) -> int:
-    """Copy a frame with all its pieces, from offset `start` in its first one on; return how many bytes, up to `most`.
+def copy_out(ports: Ports, packet: Row, start: int, target: Bytes, to: int, limit: int) -> int:
+    """Copy a frame from offset `start` of its first piece on; return how many bytes, up to `limit`.
 
-    `start` is `packet.at`, or in front of it: the bytes that an element has taken off are still there.
+    `start` is `packet.at` or before it: bytes of headers that an element removed are still there.
     """
-    done = min(packet.at + packet.first_length - start, most)
+    done = min(packet.at + packet.first_length - start, limit)
     fields.copy(target, to, ports.memory, start, done)
     number = pool.following(ports, packet.frame)
-    while number != END and done < most:
-        count = min(ports.pieces[number, PIECE_BYTES], most - done)
+    while number != END and done < limit:
+        count = min(ports.pieces[number, PIECE_BYTES], limit - done)
         fields.copy(target, to + done, ports.memory, ports.pieces[number, PIECE_AT], count)
         done += count
         number = ports.pieces[number, NEXT]

@@ -1,26 +1,27 @@
-"""What a process wants its ports to be."""
+"""Settings of the ports of a process."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PortSettings:
-    """One interface of the process's network namespace. Ports are numbered in the order in which they are given."""
+    """One interface of the process's network namespace. Ports are numbered in the given order."""
 
     interface: str
     receives: bool = True
-    """False: it only sends, and what arrives goes to Linux as before."""
+    """False: the port only sends, and Linux receives as before."""
     queues: tuple[int, ...] = ()
-    """AF_XDP: receive queues that are this process's, all if empty; so several processes can share an interface."""
+    """AF_XDP: the receive queues of this process, all if empty; several processes can thus share an interface."""
     fanout: int | None = None
-    """AF_PACKET: the group (0 to 65535) of processes that share what arrives, by the hash of flows."""
+    """AF_PACKET: the fanout group (0 to 65535) of processes that share received frames by flow hash."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RingSizes:
-    """Frames, powers of two."""
+    """Sizes in frames, powers of two."""
 
     receive: int = 4096
-    """That may wait per queue; fewer than this were lost whenever another process had the processor for a while."""
+    """Frames that may wait per queue; with fewer, frames were lost whenever another process had the processor for a
+    while."""
     transmit: int = 2048
-    """That the kernel may have for sending per port."""
+    """Frames per port that the kernel may hold for sending."""

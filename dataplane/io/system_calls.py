@@ -1,4 +1,4 @@
-"""System calls from compiled code. They are looked up by name when a kernel is loaded, so kernels stay on disk."""
+"""System calls from compiled code. Symbols are resolved when a kernel is loaded, so kernels can be cached on disk."""
 
 from numba import types
 
@@ -19,5 +19,5 @@ POLLIN = 1
 
 @inline
 def errno(memory: Bytes) -> int:
-    """Return the error of the last call that failed; `memory` is any array."""
+    """Return the error number of the last failed call; `memory` is any array."""
     return _load32(memory, _errno_location() - address_of(memory, 0))

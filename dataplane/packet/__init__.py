@@ -1,1 +1,1 @@
-"""One file per protocol: where its fields are, how they are read, checked and written."""
+"""Packet headers, one module per protocol: field offsets, and how they are read, checked and written."""

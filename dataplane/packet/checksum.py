@@ -1,7 +1,7 @@
-"""The Internet checksum: ones' complement sums (RFC 1071), and what a change of a word does to one (RFC 1624, eqn 3).
+"""The Internet checksum: ones' complement sums (RFC 1071) and incremental updates (RFC 1624, equation 3).
 
-Sums are kept in int64 and folded at the end. Ones' complement addition does not care for the order of bytes
-(RFC 1071, 2 B), so headers that are only checked are summed in the machine's.
+Sums are kept in int64 and folded at the end. Ones' complement addition does not depend on the byte order (RFC 1071, 2
+B), so headers that are only verified are summed in the machine's order.
 """
 
 from dataplane.jit import Bytes, inline
@@ -10,7 +10,7 @@ from dataplane.packet.memory import load8, load16, load32, native32
 
 @inline
 def folded(total: int) -> int:
-    """Return a sum of at most 63 bits, never negative, as 16 bits."""
+    """Return a sum of at most 63 bits, never negative, folded to 16 bits."""
     total = (total & 0xFFFF_FFFF) + (total >> 32)
     total = (total & 0xFFFF) + (total >> 16)
     total = (total & 0xFFFF) + (total >> 16)
@@ -19,7 +19,7 @@ def folded(total: int) -> int:
 
 @inline
 def sum_of(memory: Bytes, at: int, count: int) -> int:
-    """Return the sum of `count` bytes, an odd last one as the high byte of a word; at most 2^31 of them."""
+    """Return the sum of `count` bytes, at most 2^31; an odd last byte is the high byte of a word."""
     total = 0
     whole = count & ~3
     for offset in range(0, whole, 4):
@@ -33,7 +33,7 @@ def sum_of(memory: Bytes, at: int, count: int) -> int:
 
 @inline
 def is_all_ones(total: int) -> bool:
-    """Whether a sum of at most 16 words of 32 bits folds to 0xFFFF: that of a header with its own checksum."""
+    """Whether a sum of at most 16 words of 32 bits folds to 0xFFFF, as a header with a correct checksum does."""
     total = (total & 0xFFFF_FFFF) + (total >> 32)
     total = (total & 0xFFFF) + (total >> 16)
     return total == 0xFFFF or total == 0x1_FFFE  # it is less than 2^17, where these two do
@@ -41,7 +41,7 @@ def is_all_ones(total: int) -> bool:
 
 @inline
 def header_is_sound(memory: Bytes, at: int, count: int) -> bool:
-    """Whether a header of `count` bytes, a multiple of 4 and at least 20, and its own checksum agree."""
+    """Whether a header of `count` bytes, a multiple of 4 and at least 20, has a correct checksum."""
     total = native32(memory, at) + native32(memory, at + 4) + native32(memory, at + 8)
     total += native32(memory, at + 12) + native32(memory, at + 16)
     for offset in range(20, count, 4):
@@ -51,7 +51,7 @@ def header_is_sound(memory: Bytes, at: int, count: int) -> bool:
 
 @inline
 def changed(checksum: int, old: int, new: int) -> int:
-    """Return a header's checksum after 16 bits changed from `old` to `new`."""
+    """Return a header's checksum after a 16-bit word changed from `old` to `new`."""
     total = (~checksum & 0xFFFF) + (~old & 0xFFFF) + new
     total = (total & 0xFFFF) + (total >> 16)
     total = (total & 0xFFFF) + (total >> 16)
@@ -60,7 +60,7 @@ def changed(checksum: int, old: int, new: int) -> int:
 
 @inline
 def grown(checksum: int, more: int) -> int:
-    """Return the checksum of a header in which words that were 0 now add up to `more`, less than 2^31."""
+    """Return a header's checksum after words that were 0 have received values with the sum `more`, less than 2^31."""
     total = (~checksum & 0xFFFF) + more
     total = (total & 0xFFFF) + (total >> 16)
     return ~(total + (total >> 16)) & 0xFFFF

@@ -1,6 +1,6 @@
 r"""Explicit congestion notification across a tunnel (RFC 6040), normal mode.
 
-Going in (4.1) the outer header gets the inner field as it is. Coming out (4.2):
+Encapsulation (4.1): the outer header gets a copy of the inner field. Decapsulation (4.2):
 
     inner \ outer  | not-ECT   ECT(0)    ECT(1)    CE
     ---------------+--------------------------------------
@@ -9,7 +9,8 @@ Going in (4.1) the outer header gets the inner field as it is. Coming out (4.2):
     ECT(1)         | ECT(1)    ECT(1)    ECT(1)    CE
     CE             | CE        CE        CE        CE
 
-So RoCE's congestion marks, made by a switch on the way, reach the receiver's CNP; the ICRC does not cover them.
+So a congestion mark that a switch in the underlay sets reaches the RoCE receiver, which sends a CNP. The ICRC does not
+cover the field.
 """
 
 from dataplane.jit import inline
@@ -17,12 +18,12 @@ from dataplane.jit import inline
 NOT_ECT, ECT_1, ECT_0, CE = range(4)
 """RFC 3168, 5."""
 LOST = -1
-"""What CE outside makes of a packet that cannot carry it."""
+"""Result for a packet that must be dropped: CE outside, not-ECT inside."""
 
 
 @inline
 def decapsulated(inner: int, outer: int) -> int:
-    """Return the inner field after the outer header was taken off, or LOST."""
+    """Return the inner field after decapsulation, or LOST."""
     if outer == CE:
         return CE if inner != NOT_ECT else LOST
     if outer == ECT_1 and inner == ECT_0:

@@ -17,25 +17,25 @@ _MAC = 0xFFFF_FFFF_FFFF
 
 @inline
 def target_mac(memory: Bytes, at: int) -> int:
-    """Return the 48 bits of the address that a frame is for; 8 bytes are read."""
+    """Return the destination address, 48 bits; reads 8 bytes."""
     return load64(memory, at) >> 16 & _MAC
 
 
 @inline
 def source_mac(memory: Bytes, at: int) -> int:
-    """Return the 48 bits of the address that a frame is from."""
+    """Return the source address, 48 bits."""
     return load16(memory, at + 6) << 32 | load32(memory, at + 8)
 
 
 @inline
 def is_group(memory: Bytes, at: int) -> bool:
-    """Whether a frame is for many (802, 8.2.2: the first bit on the wire)."""
+    """Whether the destination is a group address (IEEE 802, 8.2.2: the first bit on the wire)."""
     return load8(memory, at) & 1 != 0
 
 
 @inline
 def write_header(memory: Bytes, at: int, target: int, source: int, kind: int) -> None:
-    """Write 14 bytes."""
+    """Write an Ethernet header, 14 bytes."""
     store64(memory, at, target << 16 | source >> 32)
     store32(memory, at + 8, source & 0xFFFF_FFFF)
     store16(memory, at + 12, kind)
@@ -43,7 +43,7 @@ def write_header(memory: Bytes, at: int, target: int, source: int, kind: int) ->
 
 @inline
 def write_tagged_header(memory: Bytes, at: int, target: int, source: int, vlan: int, kind: int) -> None:
-    """Write 18 bytes, priority 0."""
+    """Write an Ethernet header with an 802.1Q tag of priority 0, 18 bytes."""
     store64(memory, at, target << 16 | source >> 32)
     store32(memory, at + 8, source & 0xFFFF_FFFF)
     store32(memory, at + 12, VLAN << 16 | vlan)

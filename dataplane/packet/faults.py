@@ -1,11 +1,11 @@
-"""What may be wrong with the headers of a packet: one of these numbers, or the positive answer that was asked for."""
+"""Faults in the headers of a packet: negative numbers, which functions return in place of their normal result."""
 
 SOUND = 0
 SHORT = -1
-"""Ends, or its first buffer does, before its headers do."""
+"""The packet, or its first buffer, ends before its headers do."""
 BAD_HEADER = -2
-"""An IP header that no sound sender makes: version, lengths, checksum, a source route, a chain without an end."""
+"""An invalid IP header: version, lengths, checksum, source route, or a chain of extension headers without an end."""
 BAD_TRANSPORT = -3
 BAD_FRAGMENT = -4
 MARTIAN = -5
-"""A source or target that no packet on a wire has."""
+"""An invalid source or target address."""

@@ -1,6 +1,6 @@
-"""Loads, stores and copies at any byte of an array of bytes, as instructions; nothing here is checked.
+"""Unaligned loads, stores and copies on arrays of bytes, as LLVM instructions without bounds checks.
 
-`memory` has the checked forms that everything else uses.
+`memory` contains the checked forms that all other code uses.
 """
 
 from typing import Any
@@ -12,14 +12,14 @@ from numba.extending import intrinsic
 
 
 def _pointer(context, builder, signature, arguments, bits):
-    """Return a pointer of an integer's type to byte `arguments[1]` of the array `arguments[0]`."""
+    """Return a pointer to an integer of `bits` bits at byte `arguments[1]` of the array `arguments[0]`."""
     array = context.make_array(signature.args[0])(context, builder, arguments[0])
     at = builder.gep(builder.bitcast(array.data, ir.IntType(8).as_pointer()), [arguments[1]])
     return builder.bitcast(at, ir.IntType(bits).as_pointer())
 
 
 def make_load(bits: int, swapped: bool, ordering: str | None = None) -> Any:
-    """Return an intrinsic `load(memory, at)` of so many bits."""
+    """Return an intrinsic `load(memory, at)` of `bits` bits, zero-extended to int64."""
 
     @intrinsic
     def load(typing_context, memory, at):
@@ -39,7 +39,7 @@ def make_load(bits: int, swapped: bool, ordering: str | None = None) -> Any:
 
 
 def make_store(bits: int, swapped: bool, ordering: str | None = None) -> Any:
-    """Return an intrinsic `store(memory, at, value)` of so many bits."""
+    """Return an intrinsic `store(memory, at, value)` of `bits` bits."""
 
     @intrinsic
     def store(typing_context, memory, at, value):
@@ -61,7 +61,7 @@ def make_store(bits: int, swapped: bool, ordering: str | None = None) -> Any:
 
 @intrinsic
 def move(typing_context, memory, to, source, at, count):
-    """Copy `count` bytes, which may overlap."""
+    """Copy `count` bytes; the ranges may overlap."""
 
     def generate(context, builder, signature, arguments):
         byte = ir.IntType(8).as_pointer()
@@ -76,9 +76,9 @@ def move(typing_context, memory, to, source, at, count):
 
 
 def make_prefetch(is_for_writing: bool) -> Any:
-    """Return an intrinsic `prefetch(array, index, offset)`: begin to load a cache line, or take it from other cores.
+    """Return an intrinsic `prefetch(array, index, offset)` that prefetches a cache line for reading or writing.
 
-    It is that of byte `offset` of an element, counted as they lie in memory; no address is a fault.
+    The line is that of byte `offset` of the element; any address is allowed.
     """
 
     @intrinsic
@@ -107,9 +107,9 @@ prefetch, prefetch_to_write = make_prefetch(False), make_prefetch(True)
 
 @intrinsic
 def first_of_eight(typing_context, words, at, key):
-    """Return the place of the first of the eight words from `at` on with the upper half of `key`; 8 for none.
+    """Return the position of the first of eight words from `at` on with the same upper half as `key`; 8 for none.
 
-    All are compared at once: in which one it is, no processor can foretell.
+    All eight are compared at once, because a branch on the position could not be predicted.
     """
 
     def generate(context, builder, signature, arguments):

@@ -18,7 +18,7 @@ from dataplane.packet.memory import load8, load16, load32, store8, store16
 
 IPV4_BYTES = 20
 PLAIN = 0x45
-"""First byte of a header without options."""
+"""First byte of an IPv4 header without options."""
 DONT_FRAGMENT, MORE_FRAGMENTS, OFFSET = 0x4000, 0x2000, 0x1FFF
 LARGEST = 65535
 _END, _NOTHING, _LOOSE_ROUTE, _STRICT_ROUTE = 0, 1, 131, 137
@@ -26,7 +26,7 @@ _END, _NOTHING, _LOOSE_ROUTE, _STRICT_ROUTE = 0, 1, 131, 137
 
 @inline
 def header_of(memory: Bytes, at: int, there: int, whole: int) -> int:
-    """Return the header's bytes, or SHORT or BAD_HEADER.
+    """Return the header's length in bytes, or SHORT or BAD_HEADER.
 
     Args:
         memory: where the packet lies.
@@ -47,7 +47,7 @@ def header_of(memory: Bytes, at: int, there: int, whole: int) -> int:
 
 @element
 def _long_header_of(memory: Bytes, at: int, there: int, whole: int) -> int:
-    """Do so for a header with options, or that is none."""
+    """Do the same for a header with options, or an invalid one."""
     first = load32(memory, at)
     header = first >> 22 & 0x3C
     total = first & 0xFFFF
@@ -62,7 +62,7 @@ def _long_header_of(memory: Bytes, at: int, there: int, whole: int) -> int:
 
 @inline
 def _has_sound_options(memory: Bytes, at: int, end: int) -> bool:
-    """Whether the options fit and none is a source route, which would go round the rules (RFC 7126, 4.3 and 4.4)."""
+    """Whether the options are valid, without a source route, which would bypass the rules (RFC 7126, 4.3, 4.4)."""
     for _ in range(40):
         if at >= end:
             return True
@@ -83,10 +83,10 @@ def _has_sound_options(memory: Bytes, at: int, end: int) -> bool:
 
 @inline
 def fragment_fault(fragment: int, payload: int, least: int) -> int:
-    """Return BAD_FRAGMENT for one that no sound sender makes, else SOUND.
+    """Return BAD_FRAGMENT for an invalid fragment, otherwise SOUND.
 
-    Empty, not a multiple of 8 though more follow, reaching past the largest packet, or laid over the transport header
-    of the first (RFC 1858, 3 and 4; RFC 3128).
+    Invalid: empty; not a multiple of 8 although more fragments follow; beyond the largest packet; overlapping the
+    transport header of the first fragment (RFC 1858, 3 and 4; RFC 3128).
 
     Args:
         fragment: the word of flags and offset.
@@ -103,34 +103,34 @@ def fragment_fault(fragment: int, payload: int, least: int) -> int:
 
 @inline
 def is_invalid_source(address: int) -> bool:
-    """Whether nobody sends from an address: 0/8, 127/8, 224/3 (RFC 1122, 3.2.1.3; RFC 6890, 2.2.2)."""
+    """Whether an address is invalid as a source: 0/8, 127/8, 224/3 (RFC 1122, 3.2.1.3; RFC 6890, 2.2.2)."""
     first = address >> 24
     return first == 0 or first == 127 or first >= 224
 
 
 @inline
 def is_invalid_target(address: int) -> bool:
-    """Whether nobody is at an address: 0/8, 127/8, 240/4 but for the broadcast address."""
+    """Whether an address is invalid as a target: 0/8, 127/8, 240/4 except the broadcast address."""
     first = address >> 24
     return first == 0 or first == 127 or (first >= 240 and address != 0xFFFF_FFFF)
 
 
 @inline
 def is_host(address: int) -> bool:
-    """Whether an address is one that a host may send from and be at: neither of these two, nor multicast."""
+    """Whether an address is a valid unicast source and target."""
     first = address >> 24
     return 0 < first < 224 and first != 127
 
 
 @inline
 def is_group_address(address: int) -> bool:
-    """Whether an address is multicast or the broadcast of a link."""
+    """Whether an address is multicast or the limited broadcast."""
     return address >> 28 == 14 or address == 0xFFFF_FFFF
 
 
 @inline
 def count_down(memory: Bytes, at: int) -> None:
-    """Take one from a TTL of at least one."""
+    """Decrement a TTL of at least one and update the checksum."""
     store8(memory, at + 8, load8(memory, at + 8) - 1)
     total = load16(memory, at + 10) + 0x100  # RFC 1141; a sum of 0xffff is 0 (RFC 1624, 3)
     store16(memory, at + 10, total + 1 if total >= 0xFFFF else total)
@@ -138,7 +138,7 @@ def count_down(memory: Bytes, at: int) -> None:
 
 @inline
 def mark(memory: Bytes, at: int, ecn: int) -> None:
-    """Write the ECN field."""
+    """Write the ECN field and update the checksum."""
     old = load16(memory, at)
     new = old & ~3 | ecn
     store16(memory, at, new)

@@ -20,7 +20,7 @@ from dataplane.packet.memory import load8, load16, load32, store8, store16
 IPV6_BYTES, FRAGMENT_BYTES = 40, 8
 HOP_BY_HOP, ROUTING, FRAGMENT, AUTHENTICATION, NO_NEXT, OPTIONS, MOBILITY = 0, 43, 44, 51, 59, 60, 135
 MAX_HEADERS = 8
-"""Of a chain. RFC 8200, 4.1 knows seven; a longer chain is an attack (RFC 8504, 5.3)."""
+"""Extension headers in a chain. RFC 8200, 4.1 defines seven; a longer chain is an attack (RFC 8504, 5.3)."""
 OFFSET, MORE = 0xFFF8, 1
 _MAPPED = 0xFFFF
 
@@ -37,7 +37,7 @@ def header_fault(memory: Bytes, at: int, there: int, whole: int) -> int:
 
 @inline
 def is_extension(protocol: int) -> bool:
-    """Whether a next header is one of a chain that goes on behind it, the fragment header apart."""
+    """Whether a next-header number is an extension header that continues the chain, other than the fragment header."""
     return protocol in (HOP_BY_HOP, ROUTING, OPTIONS, AUTHENTICATION, MOBILITY)
 
 
@@ -45,7 +45,8 @@ def is_extension(protocol: int) -> bool:
 def behind(memory: Bytes, at: int, end: int, protocol: int, is_first: bool) -> int:
     """Return the first byte behind an extension header, or a fault.
 
-    A routing header of type 0 with segments left is refused (RFC 5095), as is hop by hop in any place but the first.
+    A routing header of type 0 with segments left is refused (RFC 5095), and so is a hop-by-hop header that is not
+    first.
     """
     if at + 8 > end:
         return SHORT
@@ -60,7 +61,7 @@ def behind(memory: Bytes, at: int, end: int, protocol: int, is_first: bool) -> i
 
 @inline
 def fragment_fault(fragment: int, payload: int, least: int) -> int:
-    """Return BAD_FRAGMENT for a fragment that no sound sender makes, else SOUND; `ipv4.fragment_fault` says which.
+    """Return BAD_FRAGMENT for an invalid fragment (see `ipv4.fragment_fault`), otherwise SOUND.
 
     Args:
         fragment: the word of offset and flags.
@@ -77,9 +78,9 @@ def fragment_fault(fragment: int, payload: int, least: int) -> int:
 
 @inline
 def is_reserved(high: int, low: int) -> bool:
-    """Whether no packet has such an address: all of ::/96, ::1 and :: in it, and the IPv4-mapped ::ffff:0:0/96.
+    """Whether no packet may have an address: ::/96, which includes :: and ::1, and the IPv4-mapped ::ffff:0:0/96.
 
-    The mapped ones above all (RFC 6890, 2.2.3): as keys of tables they would be IPv4 addresses.
+    IPv4-mapped addresses (RFC 6890, 2.2.3) must be refused because they would equal IPv4 addresses in table keys.
     """
     upper = low >> 32 & 0xFFFF_FFFF
     return high == 0 and (upper == 0 or upper == _MAPPED)
@@ -93,13 +94,13 @@ def is_group_address(high: int) -> bool:
 
 @inline
 def is_link_local(high: int) -> bool:
-    """Whether an address is of fe80::/10, which no router passes on (RFC 4291, 2.5.6)."""
+    """Whether an address is within fe80::/10, which routers do not forward (RFC 4291, 2.5.6)."""
     return high >> 54 & 0x3FF == 0x3FA
 
 
 @inline
 def count_down(memory: Bytes, at: int) -> None:
-    """Take one from a hop limit of at least one."""
+    """Decrement a hop limit of at least one."""
     store8(memory, at + 7, load8(memory, at + 7) - 1)
 
 

@@ -1,11 +1,11 @@
 """Read and write network-order fields at any byte of a frame, from compiled code.
 
-A numpy view cannot do it: the inner IP header of a VXLAN packet lies on an odd half-word, and code that puts bytes
-together by shifts is 4.5 times slower than one unaligned load and a byte swap. All values are int64; a field of
-64 bits keeps its bit pattern, so one with the top bit set reads as a negative number.
+NumPy views cannot do this: the inner IP header of a VXLAN packet is not aligned, and assembling bytes by shifts is 4.5
+times slower than an unaligned load and a byte swap. All values are int64; a 64-bit field keeps its bit pattern, so a
+field with the top bit set reads as a negative number.
 
-Ring words that a kernel or another process writes are read with `acquire` and written with `release`, else the
-compiler would move other accesses across them, or the read out of its loop.
+Ring words that the kernel or another process writes are read by `acquire` and written by `release`; otherwise the
+compiler could move other accesses across them, or hoist the read out of its loop.
 """
 
 from dataplane.jit import CHECKED, Bytes, inline
@@ -112,28 +112,28 @@ def set_native64(memory: Bytes, at: int, value: int) -> None:
 
 @inline
 def acquire32(memory: Bytes, at: int) -> int:
-    """Return 4 aligned bytes that someone else writes; what was written before them can be seen after this."""
+    """Return 4 aligned bytes that another thread or process writes; its earlier writes are visible after this."""
     _check(memory, at, 4)
     return _acquire32(memory, at)
 
 
 @inline
 def acquire64(memory: Bytes, at: int) -> int:
-    """Return 8 aligned bytes that someone else writes."""
+    """Return 8 aligned bytes that another thread or process writes; its earlier writes are visible after this."""
     _check(memory, at, 8)
     return _acquire64(memory, at)
 
 
 @inline
 def release32(memory: Bytes, at: int, value: int) -> None:
-    """Write 4 aligned bytes that someone else reads, after all that was written before."""
+    """Write 4 aligned bytes that another thread or process reads, after all earlier writes."""
     _check(memory, at, 4)
     _release32(memory, at, value)
 
 
 @inline
 def release64(memory: Bytes, at: int, value: int) -> None:
-    """Write 8 aligned bytes that someone else reads."""
+    """Write 8 aligned bytes that another thread or process reads, after all earlier writes."""
     _check(memory, at, 8)
     _release64(memory, at, value)
 

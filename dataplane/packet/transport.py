@@ -1,9 +1,9 @@
-"""What a gateway reads of TCP, UDP and ICMP: lengths, ports, and the identifier of a query.
+"""The fields of TCP, UDP and ICMP that a gateway reads: lengths, ports, and the identifier of a query.
 
 UDP   source port 16 | target port 16 | length 16 | checksum 16
 TCP   source port 16 | target port 16 | sequence 32 | acknowledgement 32 | offset 4 | flags 12 | window 16
       | checksum 16 | urgent 16 | options
-ICMP  type 8 | code 8 | checksum 16 | identifier 16 | sequence number 16       (queries; also ICMPv6's echo)
+ICMP  type 8 | code 8 | checksum 16 | identifier 16 | sequence number 16       (queries; also ICMPv6 echo)
 """
 
 from dataplane.jit import Bytes, inline
@@ -14,26 +14,26 @@ ICMP, TCP, UDP, ICMPV6 = 1, 6, 17, 58
 UDP_BYTES, TCP_BYTES, ICMP_BYTES = 8, 20, 8
 ECHO_REPLY, UNREACHABLE, REDIRECT, ECHO_REQUEST, TIME_EXCEEDED, PARAMETER_PROBLEM = 0, 3, 5, 8, 11, 12
 TIMESTAMP, MASK_REPLY = 13, 18
-"""The first and the last of ICMP's other queries and their answers (RFC 792, 950)."""
+"""The first and the last of ICMP's other query and reply types (RFC 792, 950)."""
 V6_ECHO_REQUEST, V6_ECHO_REPLY, V6_FIRST_INFORMATIONAL = 128, 129, 128
 ROUTER_SOLICITATION, ROUTER_ADVERTISEMENT, NEIGHBOUR_SOLICITATION, NEIGHBOUR_ADVERTISEMENT, V6_REDIRECT = range(
     133, 138
 )
 """Neighbour discovery's types (RFC 4861, 4)."""
 TCP_CHECKSUM, UDP_CHECKSUM, ICMP_CHECKSUM = 16, 6, 2
-"""Where in the header it is."""
+"""Offsets of the checksum in the header."""
 
 
 @inline
 def ports_of(memory: Bytes, at: int, count: int, end: int, protocol: int, is_whole: bool) -> int:
-    """Return source port << 16 | target port; of an ICMP query what stands for them (`query_ports`); of others 0.
+    """Return source port << 16 | target port; for an ICMP query see `query_ports`; 0 for other protocols.
 
     Args:
         memory: where the packet lies.
         at: first byte of the transport header.
-        count: bytes of it and of what follows, by the IP header.
+        count: bytes of header and payload, by the IP header.
         end: first byte behind the packet's first buffer.
-        protocol: by IANA's number.
+        protocol: IANA number.
         is_whole: false for the first of several fragments.
 
     Returns:
@@ -62,10 +62,10 @@ def ports_of(memory: Bytes, at: int, count: int, end: int, protocol: int, is_who
 
 @inline
 def query_ports(memory: Bytes, at: int, protocol: int) -> int:
-    """Return an ICMP message's identifier as the source port of who is_request, as the target port of the answer; else 0.
+    """Return the identifier of an ICMP query as a port: a request's as source, a reply's as target; otherwise 0.
 
-    So an answer has the ports of its question the other way round, and another question has not: somebody who pings
-    us with the identifier of our own ping opens a connection of his own.
+    A reply thus has the ports of its request exchanged, but a request in the other direction has not: a remote host
+    that pings with the identifier of our own ping opens a connection of its own.
     """
     kind = load8(memory, at)
     if not is_query(kind, protocol):
@@ -76,13 +76,13 @@ def query_ports(memory: Bytes, at: int, protocol: int) -> int:
 
 @inline
 def is_request(kind: int) -> bool:
-    """Whether a query's type is that of a question."""
+    """Whether an ICMP query's type is a request."""
     return kind in (ECHO_REQUEST, V6_ECHO_REQUEST) or (TIMESTAMP <= kind <= MASK_REPLY and kind & 1 == 1)
 
 
 @inline
 def is_query(kind: int, protocol: int) -> bool:
-    """Whether an ICMP type is_request for something or answers that, and so has an identifier; of ICMPv6 echoes alone."""
+    """Whether an ICMP type is a request or reply with an identifier; of ICMPv6 only echo."""
     if protocol == ICMP:
         return kind in (ECHO_REQUEST, ECHO_REPLY) or TIMESTAMP <= kind <= MASK_REPLY
     return kind in (V6_ECHO_REQUEST, V6_ECHO_REPLY)
@@ -90,7 +90,9 @@ def is_query(kind: int, protocol: int) -> bool:
 
 @inline
 def is_icmp_error(memory: Bytes, at: int, protocol: int) -> bool:
-    """Whether a header at `at`, which is known to be there, is an ICMP error: never to be answered with another."""
+    """Whether the header at `at`, known to be present, is an ICMP error or redirect, which must not cause an ICMP
+    error.
+    """
     if protocol == ICMP:
         kind = load8(memory, at)
         return kind == UNREACHABLE or (REDIRECT - 1 <= kind <= REDIRECT) or TIME_EXCEEDED <= kind <= PARAMETER_PROBLEM
@@ -99,7 +101,7 @@ def is_icmp_error(memory: Bytes, at: int, protocol: int) -> bool:
 
 @inline
 def checksum_at(protocol: int) -> int:
-    """Return where in its header a protocol has its checksum, or -1."""
+    """Return the offset of a protocol's checksum in its header, or -1."""
     if protocol == TCP:
         return TCP_CHECKSUM
     if protocol == UDP:

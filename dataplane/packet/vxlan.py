@@ -1,15 +1,16 @@
-"""VXLAN over IPv4 (RFC 7348, 5): outer headers read and checked, taken off, put on from a template.
+"""VXLAN over IPv4 (RFC 7348, 5): read, check and remove outer headers, and write them from a template.
 
      0          14                     34        42                    50
     +----------+----------------------+---------+---------------------+-------------
     | Ethernet | IPv4, DF             | UDP     | 08 00 00 00  VNI 00 | inner frame
     +----------+----------------------+---------+---------------------+-------------
 
-Of the flags only I is looked at: the others are ignored on receipt. A UDP checksum that is not zero is accepted
-unread, as section 5 allows; ours is zero. The source port is the inner flow's, so that switches spread flows.
+Only the I flag is checked; the others are ignored on receipt. A non-zero UDP checksum is accepted without
+verification, as section 5 allows; the gateway sends 0. The source port is a hash of the inner flow, so that switches
+spread flows over paths.
 
-A template is those 50 bytes with the MACs, addresses, TTL, DF, target port and VNI of one way to one VTEP, type of
-service, lengths and source port 0, and the header checksum that is right for that.
+A template is these 50 bytes for one VNI and VTEP: MACs, addresses, TTL, DF, target port and VNI are set; type of
+service, lengths and source port are 0, and the header checksum matches.
 """
 
 from dataplane.jit import Bytes, inline
@@ -20,13 +21,13 @@ from dataplane.packet.memory import copy, load16, load32, store8, store16
 VXLAN_PORT = 4789
 OUTER_BYTES, VXLAN_BYTES, UDP_BYTES = 50, 8, 8
 FIRST_PORT, PORT_BITS = 49152, 14
-"""Source ports are the dynamic ones (RFC 6335, 6)."""
+"""Source ports are dynamic ports (RFC 6335, 6)."""
 HAS_VNI = 0x0800_0000
 
 
 @inline
 def inner_of(memory: Bytes, at: int, there: int, count: int) -> int:
-    """Return the offset from the UDP header at `at` to the inner frame, or a fault; the port is known to be VXLAN's.
+    """Return the offset from the UDP header at `at` to the inner frame, or a fault; the port has been checked.
 
     Args:
         memory: where the packet lies.
@@ -35,7 +36,7 @@ def inner_of(memory: Bytes, at: int, there: int, count: int) -> int:
         count: bytes of UDP header and payload by the IP header.
 
     Returns:
-        16, SHORT, or BAD_HEADER where the I flag is missing or the UDP length is none.
+        16; SHORT; BAD_HEADER for a missing I flag or an invalid UDP length.
     """
     if count < UDP_BYTES + VXLAN_BYTES or there < UDP_BYTES + VXLAN_BYTES:
         return SHORT
@@ -47,13 +48,13 @@ def inner_of(memory: Bytes, at: int, there: int, count: int) -> int:
 
 @inline
 def has_vni(memory: Bytes, at: int) -> bool:
-    """Whether the UDP packet at `at` says that it has one."""
+    """Whether the VXLAN header behind the UDP header at `at` has the I flag."""
     return load32(memory, at + UDP_BYTES) & HAS_VNI != 0
 
 
 @inline
 def vni_of(memory: Bytes, at: int) -> int:
-    """Return the VNI of the UDP packet at `at`."""
+    """Return the VNI behind the UDP header at `at`."""
     return load32(memory, at + UDP_BYTES + 4) >> 8
 
 
@@ -61,15 +62,15 @@ def vni_of(memory: Bytes, at: int) -> int:
 def encapsulate(
     memory: Bytes, at: int, length: int, templates: Bytes, template: int, service: int, entropy: int
 ) -> None:
-    """Write the outer headers in front of an inner frame: 50 bytes, which must be there.
+    """Write the 50 bytes of outer headers in front of an inner frame; the space must exist.
 
     Args:
         memory: where the frame lies.
         at: first byte of the inner frame.
         length: of the whole inner frame, at most 65,499.
         templates: the bytes of all templates.
-        template: first byte of this one.
-        service: DSCP and ECN of the inner IP header; the outer one gets them as they are (RFC 6040, 4.1).
+        template: first byte of the template.
+        service: DSCP and ECN of the inner IP header, copied to the outer one (RFC 6040, 4.1).
         entropy: a hash of the inner flow.
     """
     outer = at - OUTER_BYTES

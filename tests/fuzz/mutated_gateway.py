@@ -16,7 +16,7 @@ from dataplane.gateway.memory.connections import free_ended_pairs
 from dataplane.gateway.memory.exchange import ControlEnd, empty_exchange, exchange
 from dataplane.gateway.memory.punt_share import MAX_BURST, PACKET_NS
 from dataplane.gateway.memory.shares import CONNECTIONS, FRAGMENTS, MAPPINGS
-from dataplane.gateway.memory.state import FRAGMENTS_HELD, PAIRS_BACK, PAIRS_HELD, PAIRS_USED, empty_state
+from dataplane.gateway.memory.state import FRAGMENTS_HELD, PAIRS_FREED, PAIRS_ENDED, PAIRS_USED, empty_state
 from dataplane.gateway.run import _end, _enter, walk
 from dataplane.gateway.work import Work
 from dataplane.io.frames.in_memory import MemoryPorts
@@ -104,7 +104,7 @@ class Gateway:
         state = self.state
         rows = state.connections
         lives = np.flatnonzero(rows["key"])
-        pairs = state.counts[PAIRS_USED] - state.counts[PAIRS_BACK] - state.counts[PAIRS_HELD]
+        pairs = state.counts[PAIRS_USED] - state.counts[PAIRS_FREED] - state.counts[PAIRS_ENDED]
         if len(lives) != 2 * pairs or len(lives) != np.count_nonzero(state.slots):
             yield f"{len(lives)} rows, {pairs} pairs, {np.count_nonzero(state.slots)} slots"
         named = rows["mapping"][lives]

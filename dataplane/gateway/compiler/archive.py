@@ -1,4 +1,4 @@
-"""Tables as one file: how a gateway sends those that it has installed, and how they are read back elsewhere."""
+"""Tables as one file: how a gateway returns its installed tables to `heddle verify`, and how they are read back."""
 
 import io
 import zipfile
@@ -15,12 +15,12 @@ _ROWS = {"vpcs": VPC, "next_hops": NEXT_HOP, "rules": RULE}
 _SEARCHED = {"vnis": (2, "vpcs"), "vteps": (3, ""), "endpoints": (4, "next_hops"), "routes": (4, "next_hops"),
              "floating_in": (2, "floating"), "floating_out": (3, "floating"), "nat_in": (2, "vpcs"),
              "vlans": (2, "customers")}  # fmt: skip
-"""Hash tables: their columns, and the table whose rows the last one names."""
+"""Hash tables: their number of columns, and the table that the last column refers to."""
 _COLUMNS = {"floating": 4, "customers": 6, "ports": 4}
 
 
 def packed(tables: Tables) -> bytes:
-    """Return tables as bytes, compressed."""
+    """Return tables as compressed bytes."""
     file = io.BytesIO()
     arrays = {name: array.view(np.int64) if name in _ROWS else array for name, array in tables._asdict().items()}
     np.savez_compressed(file, **arrays)
@@ -28,7 +28,7 @@ def packed(tables: Tables) -> bytes:
 
 
 def unpacked(data: bytes) -> Tables:
-    """Return the tables that bytes hold; raises ValueError where they hold none of this version, or damaged ones."""
+    """Return the tables from bytes; raises ValueError for tables of another version or damaged ones."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             if sum(entry.file_size for entry in archive.infolist()) > MAX_BYTES:
@@ -53,7 +53,7 @@ def unpacked(data: bytes) -> Tables:
 
 
 def _check(tables: Tables) -> None:
-    """Raise ValueError where a search in tables would lead out of one."""
+    """Raise ValueError if a search in the tables would leave an array."""
     columns = {**{name: width for name, (width, _) in _SEARCHED.items()}, **_COLUMNS}
     for name, array in tables._asdict().items():
         if array.shape[1:] != ((columns[name],) if name in columns else ()):

@@ -1,17 +1,17 @@
-"""Compile what a gateway is told to the tables that its data process reads. Pure: the same input, the same arrays.
+"""Compile a gateway's configuration into the tables that its data process reads. Pure: the same input, the same arrays.
 
-What is decided here, beyond what the configuration says outright:
+Decisions beyond the configuration itself:
 
-- Each VPC's own addresses come first: its subnets (an address in them that is nobody's is discarded, never sent on),
-  its customers' networks and its peers' subnets hide prefixes of the provider that lie within them.
+- Each VPC's own addresses have precedence: its subnets (an unassigned address in them is discarded, never routed on),
+  its customers' networks and its peers' subnets hide prefixes of the provider within them.
 - The gateway's addresses in a VPC are routes of full length, kind LOCAL; with an IPv6 subnet also the link-local one.
-- A border rule becomes one row for each of its network's prefixes that it touches, so that a row speaks of nothing
-  outside of its network; prefixes of different networks do not overlap (`config.check_local`).
-- The way to a VTEP, router or customer is `neighbours[link, address]`, where a link is `link_of(port, vlan)`; while it
-  is not there, `resolved` is 0. Towards the internet and the provider's networks a neighbour on the port's own network
-  has a route of its own; the rest goes by the router. Without a router the hop's `address` is 0: the packet's own
-  target is wanted.
-- Of the underlay all ports are used; of the other sides the first of each.
+- A border rule becomes one row for each prefix of its network that it overlaps, so that a row matches nothing outside
+  of its network; prefixes of different networks do not overlap (`config.check_local`).
+- The MAC of a VTEP, router or customer is `neighbours[link, address]`, with the link number of `link_of(port, vlan)`;
+  while it is missing, `resolved` is 0. Towards the internet and the provider's networks, each neighbour on the port's
+  own network has a host route; all other traffic goes to the router. Without a router the hop's `address` is 0: the
+  packet's own target is resolved.
+- All underlay ports are used; of the other sides the first port of each.
 """
 
 from collections import Counter
@@ -52,15 +52,15 @@ def compile_tables(
 
     Args:
         local: the gateway itself.
-        network: what it serves; sound (`config.check`), as the controller tells nothing else.
+        network: the network that it serves; valid (`config.check`), as the controller sends no other.
         neighbours: MACs by link and address.
-        generation: what the data process will say that it runs.
+        generation: the number that the data process reports while it uses the tables.
         active: whether this gateway of a pair serves.
-        partners: VTEPs of other gateways, from which packets of every VNI may come.
-        taken_vtep: the partner's, while this gateway does its work.
+        partners: VTEPs of other gateways, from which packets of every VNI are accepted.
+        taken_vtep: the partner's VTEP, while this gateway serves for it.
 
     Raises:
-        ValueError: `local` is no gateway; one line for each reason.
+        ValueError: `local` is not valid; one line for each reason.
     """
     problems = local_problems(local)
     if problems:
@@ -94,7 +94,7 @@ def compile_tables(
 
 
 def _routed(routes: Routes, hops: Hops, site: Site, network: NetworkConfig) -> list[list[int]]:
-    """Add all routes; return the masks of prefix lengths by row of a VPC."""
+    """Add all routes; return the masks of prefix lengths, by row of a VPC."""
     row_of = {vpc.id: row for row, vpc in enumerate(network.vpcs)}
     peers: list[list[int]] = [[] for _ in network.vpcs]
     for peering in sorted(network.peerings):
@@ -107,12 +107,12 @@ def _routed(routes: Routes, hops: Hops, site: Site, network: NetworkConfig) -> l
 def _vpcs(local: LocalConfig, network: NetworkConfig, rules: Rules, lengths: Sequence[Sequence[int]]) -> Rows:
     """Return VPC rows."""
     found = np.zeros(len(network.vpcs), dtype=schema.VPC)
-    share = local.nat_ports
+    ports = local.nat_ports
     users = Counter(vpc.nat for vpc in network.vpcs)
     rows = []
     for vpc, masks in zip(network.vpcs, lengths, strict=True):
         inward, outward, border = rules.of(vpc)
-        nat = (int(vpc.nat), share.first, share.last) if vpc.nat is not None else (0, 0, 0)
+        nat = (int(vpc.nat), ports.first, ports.last) if vpc.nat is not None else (0, 0, 0)
         realm = REALMS.index(vpc.realm)
         shared = vpc.nat is not None and users[vpc.nat] > 1
         rows.append((vpc.vni, gateway_mac(vpc.vni), *masks, *inward, *outward, *nat, *border, realm, shared))

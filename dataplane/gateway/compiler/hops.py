@@ -1,4 +1,4 @@
-"""The rows of `next_hops` and the outer headers they name: first one row an endpoint, in the order of the VPCs.
+"""The rows of `next_hops` and their outer headers. The first rows are the endpoints, in the order of the VPCs.
 
     0               14                        34          42           50
     +---------------+-------------------------+-----------+------------+
@@ -6,7 +6,8 @@
     | MACs, 0x0800  | length 0, its checksum  | rest 0    | VNI        |    TEMPLATE_STRIDE bytes apart
     +---------------+-------------------------+-----------+------------+
 
-RFC 7348, 5. DF: a VTEP must not fragment (4.3). The checksum is that of a header whose total length is 0.
+RFC 7348, 5. DF is set because a VTEP must not fragment (4.3). The checksum is that of a header with a total length of
+0.
 """
 
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ import numpy as np
 
 from dataplane.config.addresses import gateway_mac, wide
 from dataplane.config.network import Realm, Vpc
-from dataplane.gateway.compiler.site import Site, Way, address_words
+from dataplane.gateway.compiler.site import Adjacency, Site, address_words
 from dataplane.gateway.tables import schema
 from dataplane.jit import Bytes, Grid, Ints, Rows
 
@@ -24,7 +25,7 @@ TEMPLATE_STRIDE = 64
 VXLAN_PORT = 4789
 TTL = 64
 REALMS = tuple(Realm)
-"""A realm's number is its place."""
+"""The number of a realm is its position."""
 
 
 class Hops:
@@ -40,7 +41,7 @@ class Hops:
         self._hi, self._lo = words_of([wide(endpoint.ip) for vpc in vpcs for endpoint in vpc.endpoints])
         pairs = self.vnis << 32 | self.vteps
         self._pairs, self._pair_of = np.unique(pairs, return_inverse=True)
-        self._ways = {
+        self._adjacencies = {
             endpoint.vtep: site.to_vtep(endpoint.vtep)
             for endpoint in {e.vtep: e for vpc in vpcs for e in vpc.endpoints}.values()
         }
@@ -56,30 +57,30 @@ class Hops:
         return np.stack([self._pairs >> 32, self._pairs & 0xFFFF_FFFF], axis=1)
 
     def local(self, row: int, vni: int) -> int:
-        """Return the row of a VPC's own gateway addresses."""
+        """Return the row of the gateway's own addresses in a VPC."""
         return self._row(schema.LOCAL, vni=vni, vpc=row, mac=gateway_mac(vni))
 
     def discard(self) -> int:
-        """Return the row of nowhere."""
+        """Return the row that discards packets."""
         return self._row(schema.DISCARD)
 
     def peer(self, row: int, vni: int) -> int:
-        """Return the row of another VPC."""
+        """Return the row of a peer VPC."""
         return self._row(schema.PEER, vni=vni, vpc=row)
 
-    def way(self, kind: int, way: Way, *, vlan: int = 0, realm: int = 0) -> int:
-        """Return the row of a machine beyond a port that is no underlay."""
-        high, low = address_words(way.address)
-        interface = self._site.interfaces[way.port]
+    def neighbour(self, kind: int, neighbour: Adjacency, *, vlan: int = 0, realm: int = 0) -> int:
+        """Return the row of a neighbour on a port that is not an underlay port."""
+        high, low = address_words(neighbour.address)
+        interface = self._site.interfaces[neighbour.port]
         return self._row(
             kind,
-            port=way.port,
+            port=neighbour.port,
             mtu=interface.mtu_bytes,
-            target=way.mac,
+            target=neighbour.mac,
             mac=interface.mac,
             vlan=vlan,
             address=low,
-            resolved=int(way.mac != 0),
+            resolved=int(neighbour.mac != 0),
             realm=realm,
             address_hi=high,
         )
@@ -100,7 +101,7 @@ class Hops:
         realm: int = 0,
         address_hi: int = 0,
     ) -> int:
-        """Return the row of these fields, in NEXT_HOP's order, made where there is none."""
+        """Return the row with these fields, in NEXT_HOP's order; create it if there is none."""
         mtu = mtu or self._site.inner_mtu_bytes
         fields = (kind, port, mtu, target, mac, 0, 0, resolved, vni, vpc, vlan, address, realm, address_hi, 0, 0)
         return self.endpoints + self._others.setdefault(fields, len(self._others))
@@ -109,7 +110,7 @@ class Hops:
         """Return NEXT_HOP rows."""
         found = np.zeros(self.endpoints + len(self._others), dtype=schema.NEXT_HOP)
         tunnels = found[: self.endpoints]
-        ports, mtus, addresses, resolved = self._of_ways()
+        ports, mtus, addresses, resolved = self._of_adjacencies()
         tunnels["kind"] = schema.TUNNEL
         tunnels["port"] = ports[self._pair_of]
         tunnels["mtu_bytes"] = mtus[self._pair_of]
@@ -129,21 +130,23 @@ class Hops:
         """Return `Tables.endpoint_vteps`."""
         return np.concatenate([self.vteps, np.zeros(len(self._others), dtype=np.int64)])
 
-    def _ways_of_pairs(self) -> list[Way]:
-        by_number = {int(vtep): way for vtep, way in self._ways.items()}
+    def _adjacencies_of_pairs(self) -> list[Adjacency]:
+        by_number = {int(vtep): adjacency for vtep, adjacency in self._adjacencies.items()}
         return [by_number[vtep] for vtep in (self._pairs & 0xFFFF_FFFF).tolist()]
 
-    def _of_ways(self) -> tuple[Ints, Ints, Ints, Ints]:
-        """Return port, MTU inside, address and whether it is resolved, by pair of VNI and VTEP."""
-        ways = self._ways_of_pairs()
+    def _of_adjacencies(self) -> tuple[Ints, Ints, Ints, Ints]:
+        """Return port, inner MTU, address and `resolved`, by pair of VNI and VTEP."""
+        adjacencies = self._adjacencies_of_pairs()
         mtus = [interface.mtu_bytes - TEMPLATE_BYTES for interface in self._site.interfaces]
-        columns = [(way.port, mtus[way.port], address_words(way.address)[1], int(way.mac != 0)) for way in ways]
+        columns = [
+            (each.port, mtus[each.port], address_words(each.address)[1], int(each.mac != 0)) for each in adjacencies
+        ]
         grid = np.array(columns, dtype=np.int64).reshape(-1, 4)
         return grid[:, 0], grid[:, 1], grid[:, 2], grid[:, 3]
 
     def _templates(self) -> Bytes:
         """Return the outer headers of all pairs of VNI and VTEP."""
-        heads = {int(vtep): self._head(int(vtep), way) for vtep, way in self._ways.items()}
+        heads = {int(vtep): self._head(int(vtep), adjacency) for vtep, adjacency in self._adjacencies.items()}
         found = np.zeros((len(self._pairs), TEMPLATE_STRIDE), dtype=np.uint8)
         if heads:
             order = {vtep: row for row, vtep in enumerate(heads)}
@@ -154,9 +157,9 @@ class Hops:
             found[:, byte] = vnis >> shift & 0xFF
         return found.reshape(-1)
 
-    def _head(self, vtep: int, way: Way) -> bytes:
-        """Return the 50 bytes in front of an inner frame to a VTEP, but for the VNI."""
-        macs = way.mac.to_bytes(6, "big") + self._site.interfaces[way.port].mac.to_bytes(6, "big")
+    def _head(self, vtep: int, adjacency: Adjacency) -> bytes:
+        """Return the 50 bytes in front of an inner frame to a VTEP, without the VNI."""
+        macs = adjacency.mac.to_bytes(6, "big") + self._site.interfaces[adjacency.port].mac.to_bytes(6, "big")
         start = bytes((0x45, 0, 0, 0, 0, 0, 0x40, 0, TTL, 17))
         ends = self._site.vtep.packed + vtep.to_bytes(4, "big")
         ip = start + ones_complement(start + ends).to_bytes(2, "big") + ends
@@ -173,7 +176,7 @@ def ones_complement(header: bytes) -> int:
 
 
 def words_of(numbers: Sequence[int]) -> tuple[Ints, Ints]:
-    """Return the high and the low words of numbers of 128 bits, as bit patterns."""
+    """Return the high and the low words of 128-bit numbers, as bit patterns."""
     low = (1 << 64) - 1
     high = np.array([number >> 64 for number in numbers], dtype=np.uint64)
     return high.view(np.int64), np.array([number & low for number in numbers], dtype=np.uint64).view(np.int64)

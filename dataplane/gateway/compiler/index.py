@@ -1,4 +1,4 @@
-"""Fill the hash tables of a generation, all keys at once."""
+"""Build the hash tables of a generation from all their keys."""
 
 import numpy as np
 
@@ -10,9 +10,9 @@ MIN_SLOTS = 8
 
 
 def indexed(keys: Grid, rows: Ints) -> Grid:
-    """Return a table (`gateway.schema`) that finds `rows[i]` under `keys[i]`; of equal keys the first counts.
+    """Return a table (`tables.schema`) that maps `keys[i]` to `rows[i]`; of equal keys the first counts.
 
-    `keys` is of shape (n, words) with one to three words.
+    `keys` has shape (n, words), with one to three words.
     """
     count, words = keys.shape
     slots = max(MIN_SLOTS, 1 << max(2 * count - 1, 1).bit_length())
@@ -23,7 +23,7 @@ def indexed(keys: Grid, rows: Ints) -> Grid:
 
 @kernel
 def fill(table: Grid, keys: Grid, rows: Ints) -> None:
-    """Put every key where a search ends that starts at its hash."""
+    """Insert every key at the first free slot from its hash on."""
     words = keys.shape[1]
     last = np.int64(table.shape[0] - 1)
     for i in range(keys.shape[0]):

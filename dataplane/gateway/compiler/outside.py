@@ -1,4 +1,4 @@
-"""What comes from outside of the VPCs: public addresses, and customers' VLANs."""
+"""The tables for packets from outside of the VPCs: public addresses, and customers' VLANs."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ VLAN_BITS = 12
 
 
 class Outside:
-    """The tables that a packet from the internet or from a customer is looked up in."""
+    """The tables in which packets from the internet or from a customer are looked up."""
 
     def __init__(self, site: Site, vpcs: Sequence[Vpc]) -> None:
         self._customer = site.customer
@@ -41,7 +41,7 @@ class Outside:
         return indexed(self.floating()[:, [2, 1]], np.arange(len(self._floating)))
 
     def nat_in(self) -> Grid:
-        """Return the index of NAT gateways' addresses: the first VPC of those that share one."""
+        """Return the index of NAT addresses: of VPCs that share one, the first."""
         rows = grid(self._nat, 2)
         return indexed(rows[:, :1], rows[:, 1])
 
@@ -62,5 +62,5 @@ class Outside:
 
 
 def grid(rows: Sequence[Sequence[int]], columns: int) -> Grid:
-    """Return rows as an array, of the right shape also where there are none."""
+    """Return rows as an array with the given number of columns, even if there are no rows."""
     return np.array(rows, dtype=np.int64).reshape(-1, columns)

@@ -1,4 +1,4 @@
-"""The routes of every VPC, all in one table."""
+"""The routes of all VPCs, in one table."""
 
 from collections.abc import Sequence
 from ipaddress import IPv4Network
@@ -19,7 +19,7 @@ EVERYWHERE = IPv4Network("0.0.0.0/0")
 
 
 class Routes:
-    """Collects routes; of two for one prefix of one VPC the first counts."""
+    """Collects routes; of two routes of a VPC for the same prefix, the first counts."""
 
     def __init__(self) -> None:
         self._vnis: list[int] = []
@@ -28,7 +28,7 @@ class Routes:
         self._hops: list[int] = []
 
     def prefix(self, vni: int, prefix: Prefix, hop: int) -> tuple[int, int]:
-        """Add a route to a prefix; return the family and its bit in the VPC's row."""
+        """Add a route to a prefix; return the IP version and the prefix length's bit for the VPC's row."""
         self._add(vni, wide_length(prefix), wide(prefix.network_address), hop)
         return prefix.version, 1 << prefix.prefixlen
 
@@ -50,10 +50,10 @@ class Routes:
 
 
 def route_vpc(routes: Routes, hops: Hops, site: Site, row: int, vpcs: Sequence[Vpc], peers: Sequence[int]) -> list[int]:
-    """Add the routes of the VPC in a row, whose peers are in rows `peers`.
+    """Add the routes of the VPC in row `row`; the rows of its peers are `peers`.
 
     Returns:
-        The masks of prefix lengths of its row: IPv4; IPv6 below 64; IPv6 from 64 on.
+        The masks of prefix lengths for its row: IPv4; IPv6 below 64; IPv6 from 64 on.
     """
     vpc = vpcs[row]
     found = [*_own(routes, hops, row, vpc), *_customers(routes, hops, site, vpc)]
@@ -67,11 +67,11 @@ def route_vpc(routes: Routes, hops: Hops, site: Site, row: int, vpcs: Sequence[V
     masks = {4: 0, 6: 0}
     for version, bit in found:
         masks[version] |= bit
-    return [masks[4], signed(masks[6]), signed(masks[6] >> 64)]  # length 128 has no bit: it is always looked up
+    return [masks[4], signed(masks[6]), signed(masks[6] >> 64)]  # length 128 has no bit: it is always searched
 
 
 def _own(routes: Routes, hops: Hops, row: int, vpc: Vpc) -> list[tuple[int, int]]:
-    """Route to the gateway's own addresses, and to nowhere what is nobody's."""
+    """Route to the gateway's own addresses, and discard unassigned addresses of the VPC's subnets."""
     here = hops.local(row, vpc.vni)
     found = [routes.host(vpc.vni, subnet.gateway, here) for subnet in vpc.subnets]
     if any(subnet.prefix.version == 6 for subnet in vpc.subnets):
@@ -84,8 +84,8 @@ def _customers(routes: Routes, hops: Hops, site: Site, vpc: Vpc) -> list[tuple[i
         return []
     found = []
     for connect in vpc.direct_connects:
-        way = site.to(site.customer, connect.next_hop, connect.vlan)
-        hop = hops.way(schema.CUSTOMER, way, vlan=connect.vlan)
+        router = site.to(site.customer, connect.next_hop, connect.vlan)
+        hop = hops.neighbour(schema.CUSTOMER, router, vlan=connect.vlan)
         found.append(routes.prefix(vpc.vni, connect.customer, hop))
     return found
 
@@ -100,22 +100,23 @@ def _provider(routes: Routes, hops: Hops, site: Site, vpc: Vpc, taken: Sequence[
         for prefix in network.prefixes:
             if any(contains(mine, prefix) for mine in taken):
                 continue
-            for address, way in site.on_link(site.provider):
+            for address, neighbour in site.on_link(site.provider):
                 if address in prefix and not any(address in mine for mine in taken):
-                    found.append(routes.host(vpc.vni, address, hops.way(schema.PROVIDER, way, realm=realm)))
-            hop = hops.way(schema.PROVIDER, site.to_router(site.provider), realm=realm)
+                    hop = hops.neighbour(schema.PROVIDER, neighbour, realm=realm)
+                    found.append(routes.host(vpc.vni, address, hop))
+            hop = hops.neighbour(schema.PROVIDER, site.to_router(site.provider), realm=realm)
             found.append(routes.prefix(vpc.vni, prefix, hop))
     return found
 
 
 def _external(routes: Routes, hops: Hops, site: Site, vpc: Vpc, taken: Sequence[Prefix]) -> list[tuple[int, int]]:
-    """Route to the internet, where the VPC has a public address to go there with."""
+    """Route to the internet, if the VPC has a public address."""
     if site.external is None or not (vpc.nat or vpc.floating_ips):
         return []
     kept = [*taken, *(prefix for network in site.providers for prefix in network.prefixes)]
     found = []
-    for address, way in site.on_link(site.external):
+    for address, neighbour in site.on_link(site.external):
         if not any(address in prefix for prefix in kept):
-            found.append(routes.host(vpc.vni, address, hops.way(schema.EXTERNAL, way)))
-    hop = hops.way(schema.EXTERNAL, site.to_router(site.external))
+            found.append(routes.host(vpc.vni, address, hops.neighbour(schema.EXTERNAL, neighbour)))
+    hop = hops.neighbour(schema.EXTERNAL, site.to_router(site.external))
     return [*found, routes.prefix(vpc.vni, EVERYWHERE, hop)]

@@ -1,4 +1,4 @@
-"""The rows of security groups and of the border firewall, each VPC's in one piece for each direction."""
+"""The rows of security groups and of the border firewall; the rows of a VPC and direction are contiguous."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -17,14 +17,14 @@ FULL = (1 << 128) - 1
 
 
 class Slice(NamedTuple):
-    """Rows of `Tables.rules`."""
+    """A range of rows of `Tables.rules`."""
 
     first: int
     rows: int
 
 
 class Slices(NamedTuple):
-    """What a VPC's packets are held against."""
+    """The rules that apply to a VPC's packets."""
 
     inward: Slice
     outward: Slice
@@ -32,7 +32,7 @@ class Slices(NamedTuple):
 
 
 class Rules:
-    """Collects the rules of a generation; VPCs of which no border rule speaks by name share the border's rows."""
+    """Collects the rules of a generation; VPCs that no border rule names share the border's rows."""
 
     def __init__(self, local: LocalConfig, network: NetworkConfig) -> None:
         self._rules: list[tuple[bool, Protocol, Prefix, int, int]] = []
@@ -49,7 +49,7 @@ class Rules:
             )
 
     def of(self, vpc: Vpc) -> Slices:
-        """Return where a VPC's rules are."""
+        """Return the ranges of a VPC's rules."""
         return self._of[vpc.id]
 
     def _group(self, rules: Sequence[SecurityRule], direction: Direction) -> Slice:
@@ -88,7 +88,7 @@ class Rules:
 
 
 def _intersection(one: Prefix, other: Prefix) -> tuple[Prefix, ...]:
-    """Return what two prefixes have in common: the longer of them, or nothing."""
+    """Return the intersection of two prefixes: the longer of them, or nothing."""
     if contains(one, other):
         return (other,)
     return (one,) if contains(other, one) else ()

@@ -1,4 +1,4 @@
-"""A gateway's own ports, and the way out of each to the next machine."""
+"""A gateway's own ports, and the adjacencies that packets leave by."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from dataplane.config.network import Address
 from dataplane.gateway.tables.schema import SIDES
 
 VXLAN_OVERHEAD_BYTES = 50
-"""What an inner IP packet gets around it: Ethernet 14, VXLAN 8, UDP 8, IPv4 20 (RFC 7348, 5)."""
+"""Bytes around an inner IP packet: Ethernet 14, VXLAN 8, UDP 8, IPv4 20 (RFC 7348, 5)."""
 
 
 def link_of(port: int, vlan: int = 0) -> int:
@@ -18,8 +18,8 @@ def link_of(port: int, vlan: int = 0) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """How a frame leaves: `mac` is 0 while `address`, the next machine's, is not resolved."""
+class Adjacency:
+    """A neighbour on a port. `mac` is 0 while the neighbour's `address` is not resolved."""
 
     port: int
     address: Address | None
@@ -27,7 +27,7 @@ class Way:
 
 
 class Site:
-    """The gateway's interfaces by what they lead to, and what is known of its neighbours."""
+    """The gateway's interfaces by side, and its known neighbours."""
 
     def __init__(self, local: LocalConfig, neighbours: Mapping[tuple[int, Address], int]) -> None:
         self.interfaces = local.interfaces
@@ -44,7 +44,7 @@ class Site:
 
     @property
     def vtep(self) -> IPv4Address:
-        """The gateway's own VTEP: the first underlay port's address."""
+        """The gateway's own VTEP: the address of the first underlay port."""
         return self.interfaces[self.underlays[0]].address or IPv4Address(0)
 
     @property
@@ -52,8 +52,8 @@ class Site:
         """The largest IP packet that fits into a VXLAN packet on the first underlay port."""
         return self.interfaces[self.underlays[0]].mtu_bytes - VXLAN_OVERHEAD_BYTES
 
-    def to_vtep(self, vtep: IPv4Address) -> Way:
-        """Return the way to a VTEP: the underlay port whose network it is on, else the first one's router."""
+    def to_vtep(self, vtep: IPv4Address) -> Adjacency:
+        """Return the adjacency towards a VTEP: on the underlay port with its network, otherwise the first router."""
         for port in self.underlays:
             network = self.interfaces[port].network
             if network is not None and vtep in network:
@@ -62,23 +62,23 @@ class Site:
         port = with_router[0] if with_router else self.underlays[0]
         return self.to(port, self.interfaces[port].router or vtep)
 
-    def to_router(self, port: int) -> Way:
-        """Return the way to whatever is not on a port's own network; no address where no router is named."""
+    def to_router(self, port: int) -> Adjacency:
+        """Return the router for addresses beyond a port's own network; its address is None if none is configured."""
         router = self.interfaces[port].router
-        return self.to(port, router) if router else Way(port, None, 0)
+        return self.to(port, router) if router else Adjacency(port, None, 0)
 
-    def to(self, port: int, address: Address, vlan: int = 0) -> Way:
-        """Return the way to a machine on a link."""
-        return Way(port, address, self._neighbours.get((link_of(port, vlan), address), 0))
+    def to(self, port: int, address: Address, vlan: int = 0) -> Adjacency:
+        """Return the adjacency of an address on a link."""
+        return Adjacency(port, address, self._neighbours.get((link_of(port, vlan), address), 0))
 
-    def on_link(self, port: int) -> Sequence[tuple[IPv4Address, Way]]:
-        """Return the known neighbours on a port's own network but for its router, by address in order."""
+    def on_link(self, port: int) -> Sequence[tuple[IPv4Address, Adjacency]]:
+        """Return the known neighbours on a port's own network, without its router, sorted by address."""
         return self._on_link[port]
 
-    def _known_on(self, port: int) -> Sequence[tuple[IPv4Address, Way]]:
+    def _known_on(self, port: int) -> Sequence[tuple[IPv4Address, Adjacency]]:
         interface = self.interfaces[port]
         found = [
-            (address, Way(port, address, mac))
+            (address, Adjacency(port, address, mac))
             for (link, address), mac in self._neighbours.items()
             if link == port and isinstance(address, IPv4Address) and interface.network and address in interface.network
         ]

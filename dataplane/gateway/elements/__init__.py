@@ -1,1 +1,1 @@
-"""The packet elements of a gateway's flow graph, in the order in which a packet meets them."""
+"""The packet-processing elements of a gateway's graph."""

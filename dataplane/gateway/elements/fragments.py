@@ -57,7 +57,7 @@ def _find(state: State, packet: Row, oldest_ns: int, wants_free: bool) -> int:
     seed = state.counts[SEED]
     hashed = mixed5(packet.source_hi, packet.source_lo, packet.target_hi, packet.target_lo, tail, seed)
     buckets = state.fragments.shape[0] // SLOTS
-    free, most = NONE, 0
+    free, max_room = NONE, 0
     for bucket in range(2):
         at = (hashed >> (bucket * 24) & (buckets - 1)) * SLOTS
         room = 0
@@ -65,8 +65,8 @@ def _find(state: State, packet: Row, oldest_ns: int, wants_free: bool) -> int:
             row = state.fragments[slot]
             if row.vni == 0 or row.seen_ns < oldest_ns:
                 room += 1
-                if room > most:
-                    free, most = slot, room
+                if room > max_room:
+                    free, max_room = slot, room
             elif _is_of(row, packet):
                 return slot
     return free if wants_free else NONE

@@ -1,1 +1,1 @@
-"""State that outlives a packet: connections, NAT mappings, shares per VPC, and records for the partner."""
+"""State that outlives a packet: connections, NAT mappings, accounts per VPC, and records for the partner."""

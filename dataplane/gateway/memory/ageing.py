@@ -1,9 +1,9 @@
 """End connections that were idle for too long, a few with each call.
 
-A round over all rows ever used takes ROUND_NS, however often the data process calls: each call looks at as many as the
-time since the last one is worth, MAX_PER_CALL at most. So a connection lives its time-out and a round more at most.
-Packets whose fragments did not all come go the same way, so that they count against nobody any more.
-A look also tells the partner of connections that had packets since the last one.
+A round over all rows in use takes ROUND_NS, however often the data process calls: each call checks as many rows as the
+elapsed time allows, MAX_PER_CALL at most. A connection thus lives for its timeout plus one round at most. Packets
+whose fragments did not all arrive are removed in the same way, so that they stop counting against their VPC. A round
+also writes a journal record for each connection that had packets since the last round.
 """
 
 from dataplane.gateway.elements.fragments import remove_fragment
@@ -47,8 +47,8 @@ MAX_PER_CALL = 256
 def timeout_s(tables: Tables, protocol: int, flags: int) -> int:
     """Return how long a connection may be idle."""
     if protocol == TCP:
-        lasting = flags & (ESTABLISHED | CLOSING) == ESTABLISHED
-        return tables.own[OWN_TCP_TIMEOUT_S if lasting else OWN_TCP_TRANSITORY_S]
+        is_open = flags & (ESTABLISHED | CLOSING) == ESTABLISHED
+        return tables.own[OWN_TCP_TIMEOUT_S if is_open else OWN_TCP_TRANSITORY_S]
     if protocol == UDP:
         return tables.own[OWN_UDP_TIMEOUT_S if flags & SEEN_REPLY else OWN_UDP_UNANSWERED_S]
     if protocol in (ICMP, ICMPV6):
@@ -58,7 +58,7 @@ def timeout_s(tables: Tables, protocol: int, flags: int) -> int:
 
 @kernel
 def age(tables: Tables, state: State, now_ns: int) -> int:
-    """Look at the pairs that are due, between two bursts; return how many connections ended."""
+    """Check the pairs that are due, between two bursts; return how many connections ended."""
     counts = state.counts
     _age_fragments(tables, state, now_ns)
     used = counts[PAIRS_USED]
@@ -82,7 +82,7 @@ def age(tables: Tables, state: State, now_ns: int) -> int:
 
 @element
 def _age_fragments(tables: Tables, state: State, now_ns: int) -> None:
-    """Look at the rows of fragments that are due."""
+    """Check the rows of fragments that are due."""
     counts, size = state.counts, state.fragments.shape[0]
     elapsed_ns = min(now_ns - counts[FRAGMENTS_AGED_NS], ROUND_NS)
     if counts[FRAGMENTS_HELD] == 0 or elapsed_ns < 0:
@@ -102,7 +102,7 @@ def _age_fragments(tables: Tables, state: State, now_ns: int) -> None:
 
 @inline
 def _check(tables: Tables, state: State, row: int, now_ns: int) -> int:
-    """Look at one connection; return 1 where it ends."""
+    """Check one connection; return 1 if it ended."""
     forward, back = state.connections[row], state.connections[row + 1]
     idle_ns = now_ns - max(forward.last_seen_ns, back.last_seen_ns)
     if idle_ns > timeout_s(tables, forward.key >> 24 & 0xFF, forward.flags) * SECOND_NS:
@@ -115,6 +115,7 @@ def _check(tables: Tables, state: State, row: int, now_ns: int) -> int:
 
 @inline
 def _note_traffic(state: State, forward: Row, back: Row, row: int, idle_ns: int) -> None:
+    """Write a journal record if the connection had packets since the last round."""
     if forward.packets != forward.seen_packets or back.packets != back.seen_packets:
         forward.seen_packets = forward.packets
         back.seen_packets = back.packets

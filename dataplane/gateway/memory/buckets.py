@@ -1,30 +1,30 @@
-"""An index from hashes to rows that no choice of keys can make slow: two buckets of eight slots for each key.
+"""A hash index with bounded cost for any choice of keys: each key has two buckets of eight slots.
 
-A key lives in the bucket of its hash or, where that one is full, in that of other bits of it; where both are full the
-key is refused. So a search looks at 16 slots at most and an end moves one slot at most, whoever chose the keys. With
-four slots a row the chance that a fair hash fills both buckets is some 10^-7.
+A key is stored in the bucket of its hash or, if that bucket is full, in the bucket of other bits of the hash; if both
+are full, the key is refused. A search reads at most 16 slots and a removal moves at most one, even for keys chosen by
+an attacker. With four slots per row, a uniform hash fills both buckets with a probability of about 10^-7.
 
-A slot is `31 bits of the hash << 32 | row + 1`, or 0; the slots in use of a bucket come first in it. So an index that
-is all 0 is an empty one. Whoever searches compares the rows' keys:
+A slot is `31 bits of the hash << 32 | row + 1`, or 0 if it is free; the used slots of a bucket come first. An index of
+zeros is empty. The caller of a search compares the keys of the rows:
 
     for bucket in range(2):
         at = first_slot(index, hashed, bucket)
         for slot in range(at, at + SLOTS):
             if index[slot] == 0: break
-            if index[slot] >> 32 == hashed >> 32 and (key of row index[slot] & ROW) - 1 is the one: found
+            if index[slot] >> 32 == hashed >> 32 and the key of row (index[slot] & ROW) - 1 is equal: found
 """
 
 from dataplane.jit import CHECKED, Ints, element, inline
 from dataplane.packet.intrinsics import first_of_eight
 
 SLOTS = 8
-"""A cache line; `first_slot` has it as shifts."""
+"""Slots of a bucket: one cache line. `first_slot` contains this number as shifts."""
 SLOTS_PER_ROW = 4
 ROW = 0xFFFF_FFFF
 
 
 def index_slots(rows: int) -> int:
-    """Return how many slots an index of so many rows has; `rows` is a power of two."""
+    """Return the number of slots of an index for `rows` rows, a power of two."""
     return max(rows * SLOTS_PER_ROW, SLOTS)
 
 
@@ -36,7 +36,7 @@ def first_slot(index: Ints, hashed: int, bucket: int) -> int:
 
 @inline
 def likely_slot(index: Ints, hashed: int) -> int:
-    """Return the first slot of a key's first bucket that has its part of the hash, or -1."""
+    """Return the first slot of a key's first bucket with the same part of the hash, or -1."""
     at = first_slot(index, hashed, 0)
     if CHECKED and not 0 <= at <= index.shape[0] - SLOTS:
         raise IndexError("a bucket beyond its index")
@@ -46,7 +46,7 @@ def likely_slot(index: Ints, hashed: int) -> int:
 
 @element
 def put(index: Ints, hashed: int, row: int) -> bool:
-    """Put a row under a hash; False where there is no room for it."""
+    """Insert a row under a hash; return False if both buckets are full."""
     for bucket in range(2):
         at = first_slot(index, hashed, bucket)
         for slot in range(at, at + SLOTS):
@@ -58,7 +58,7 @@ def put(index: Ints, hashed: int, row: int) -> bool:
 
 @element
 def take_out(index: Ints, hashed: int, row: int) -> bool:
-    """Take a row out again; False where it was not there."""
+    """Remove a row; return False if it is not in the index."""
     for bucket in range(2):
         at = first_slot(index, hashed, bucket)
         for slot in range(at, at + SLOTS):
@@ -74,9 +74,9 @@ def take_out(index: Ints, hashed: int, row: int) -> bool:
 
 @inline
 def take_row(returned: Ints, counts: Ints, word: int) -> int:
-    """Return a free row, or -1: one given back, else the next that was never used.
+    """Allocate a row, or return -1: the row freed last, otherwise the next row that was never used.
 
-    `counts[word]` is the number of rows given back, which are in `returned`; the next word that of rows ever used.
+    `counts[word]` is the number of freed rows, which are in `returned`; the next word is the number of rows ever used.
     """
     if counts[word] > 0:
         counts[word] -= 1
@@ -89,6 +89,6 @@ def take_row(returned: Ints, counts: Ints, word: int) -> int:
 
 @inline
 def free_row(returned: Ints, counts: Ints, word: int, row: int) -> None:
-    """Make a row free again."""
+    """Return a row to the stack of freed rows."""
     returned[counts[word]] = row
     counts[word] += 1

@@ -1,17 +1,17 @@
-"""The table of connections: find, make, end.
+"""The connection table: find, create and end connections.
 
-A connection is a pair of rows (`schema.CONNECTION`), 2 n and 2 n + 1, that never move: the direction of who opened it
-and that of the answers. Each row's key is a packet as it arrives, so that a translated connection is found from either
-side by the same search. Keys carry the VNI (OUTSIDE for what does not come from a VPC): two tenants with the same
-addresses have different keys, and nothing is ever found without one. Of a generation's tables a row names `next_hop`
-alone, which holds for `generation` and no other.
+A connection is a pair of rows (`schema.CONNECTION`), 2 n and 2 n + 1, that never move: the direction of the opener and
+the direction of the replies. The key of each row is a packet as it arrives, so one search finds a translated
+connection from either side. Keys contain the VNI (OUTSIDE for packets that do not come from a VPC): two tenants with
+equal addresses have different keys. The only reference to a generation's tables is `next_hop`, valid for `generation`
+alone.
 
-Limits: a connection is refused where no pair of rows is free, where the endpoint that it counts against has its share
-already (who opened it; the one that it is opened to where that comes from outside), where that one's VPC has its share
-(`shares`), or where both buckets of a key are full (`buckets`). Nothing that lives is ever pushed out.
+A connection is refused if no pair of rows is free; if the endpoint that it counts against has reached its limit (the
+opener; the target if the connection is opened from outside); if that endpoint's VPC has reached its share (`shares`);
+or if both buckets of a key are full (`buckets`). Live connections are never evicted.
 
-Packets of a burst name rows until they are rewritten, so the rows of what ends stay as they are, and are not given to
-another connection, until the next burst.
+Packets of a burst refer to rows until they are rewritten. The rows of a connection that ends therefore stay unchanged,
+and are not allocated again, until the next burst.
 """
 
 from dataplane.engine.hashing import mixed3, mixed5
@@ -21,9 +21,9 @@ from dataplane.gateway.memory.mappings import release_mapping
 from dataplane.gateway.memory.shares import CONNECTIONS, LIMITED, charge, discharge
 from dataplane.gateway.memory.state import (
     ENDED,
-    OWNERS_BACK,
-    PAIRS_BACK,
-    PAIRS_HELD,
+    OWNERS_FREED,
+    PAIRS_ENDED,
+    PAIRS_FREED,
     PAIRS_USED,
     SEED,
     UPDATED,
@@ -38,32 +38,32 @@ from dataplane.packet.intrinsics import prefetch, prefetch_to_write
 __all__ = ["LIMITED", "State", "connect", "empty_state", "end_connection", "find_connection", "free_ended_pairs"]
 
 SECOND_LINE = 64
-"""Of the cache lines of a row the one with what packets are changed to, and counted."""
+"""Offset of the second cache line of a row: the translation and the counters."""
 VNI = 0xFF_FFFF
 NO_ROW = -1
 
 
 @inline
 def key_of(ports: int, protocol: int, vni: int) -> int:
-    """Return `key` of a row."""
+    """Return the `key` of a row."""
     return ports << 32 | protocol << 24 | vni
 
 
 @inline
 def swapped(ports: int) -> int:
-    """Return the ports of an answer."""
+    """Return the ports of the reverse direction."""
     return (ports & 0xFFFF) << 16 | ports >> 16 & 0xFFFF
 
 
 @inline
 def hash_of(row: Row, seed: int) -> int:
-    """Return the hash under which a row of a connection is found."""
+    """Return the hash of a connection row's key."""
     return mixed5(row.source_hi, row.source_lo, row.target_hi, row.target_lo, row.key, seed)
 
 
 @inline
 def find_connection(state: State, source_hi: int, source_lo: int, target_hi: int, target_lo: int, key: int) -> int:
-    """Return the row of a packet as it arrives, or NO_ROW."""
+    """Return the row whose key is a packet as it arrives, or NO_ROW."""
     hashed = mixed5(source_hi, source_lo, target_hi, target_lo, key, state.counts[SEED])
     for bucket in range(2):
         at = first_slot(state.slots, hashed, bucket)
@@ -86,15 +86,15 @@ def find_connection(state: State, source_hi: int, source_lo: int, target_hi: int
 
 @inline
 def prefetch_slots(state: State, hashed: int) -> None:
-    """Begin to load what a search for a hash will read first."""
+    """Prefetch the first bucket of a hash."""
     prefetch(state.slots, first_slot(state.slots, hashed, 0), 0)
 
 
 @inline
 def prefetch_row(state: State, hashed: int) -> int:
-    """Begin to load the row that a search for a hash will find most likely; return it, or NO_ROW.
+    """Prefetch the row that a search for a hash most likely finds; return it, or NO_ROW.
 
-    Its key says whether it is the one: where two slots have the same part of the hash it may be neither.
+    The caller must compare the key: two slots may have the same part of the hash.
     """
     slot = likely_slot(state.slots, hashed)
     entry = state.slots[place(slot)] if slot >= 0 else 0
@@ -108,7 +108,7 @@ def prefetch_row(state: State, hashed: int) -> int:
 
 @inline
 def is_of(row: Row, packet: Row, key: int) -> bool:
-    """Whether a row is that of a packet, whose `key` this is, as it arrived."""
+    """Whether a row's key is a packet as it arrived; `key` is that packet's ports, protocol and VNI."""
     return (
         row.key == key
         and row.source_lo == packet.source_lo
@@ -136,9 +136,9 @@ def _find_owner(state: State, hashed: int, vni: int, hi: int, lo: int) -> int:
 def _charge(state: State, limit: int, percent: int, vni: int, hi: int, lo: int) -> int:
     """Count a connection against an endpoint and its VPC; return the endpoint's row.
 
-    Or NO_ROW where that is too many for the endpoint, LIMITED where it is for the VPC.
+    Return NO_ROW if the endpoint has reached its limit, LIMITED if its VPC has reached its share.
     """
-    free = state.pairs.shape[0] - state.counts[PAIRS_USED] + state.counts[PAIRS_BACK]
+    free = state.pairs.shape[0] - state.counts[PAIRS_USED] + state.counts[PAIRS_FREED]
     account = charge(state, CONNECTIONS, vni, free, percent)
     if account < 0:
         return account
@@ -155,11 +155,11 @@ def _charge_endpoint(state: State, limit: int, vni: int, hi: int, lo: int) -> in
     hashed = mixed3(vni ^ state.counts[SEED], hi, lo)
     owner = _find_owner(state, hashed, vni, hi, lo)
     if owner == NO_ROW:
-        owner = take_row(state.owners_back, state.counts, OWNERS_BACK)
+        owner = take_row(state.freed_owners, state.counts, OWNERS_FREED)
         if owner == NO_ROW:
             return NO_ROW
         if not put(state.owner_index, hashed, owner):
-            free_row(state.owners_back, state.counts, OWNERS_BACK, owner)
+            free_row(state.freed_owners, state.counts, OWNERS_FREED, owner)
             return NO_ROW
         state.owners[owner].vni = vni
         state.owners[owner].hi = hi
@@ -173,19 +173,19 @@ def _charge_endpoint(state: State, limit: int, vni: int, hi: int, lo: int) -> in
 
 @element
 def _discharge(state: State, owner: int) -> None:
-    """Count one connection less against an endpoint and its VPC."""
+    """Remove a connection from the accounts of an endpoint and its VPC."""
     discharge(state, state.owners[owner].account)
     state.owners[owner].connections -= 1
     if state.owners[owner].connections == 0:
         vni = state.owners[owner].vni ^ state.counts[SEED]
         hashed = mixed3(vni, state.owners[owner].hi, state.owners[owner].lo)
         take_out(state.owner_index, hashed, owner)
-        free_row(state.owners_back, state.counts, OWNERS_BACK, owner)
+        free_row(state.freed_owners, state.counts, OWNERS_FREED, owner)
 
 
 @inline
 def _complete_draft(state: State) -> None:
-    """Write the second row of the draft, the answers, from the first."""
+    """Derive the second row of the draft, the replies, from the first."""
     forward, back = state.draft[0], state.draft[1]
     key = forward.key
     back.source_hi = forward.new_target_hi
@@ -230,12 +230,12 @@ def _copy(to: Row, draft: Row, pair: int, owner: int, now_ns: int) -> None:
 
 @kernel
 def connect(state: State, limit: int, percent: int, now_ns: int) -> int:
-    """Make the connection in the draft, whose first row is given; return that row.
+    """Create the connection in the draft, whose first row is complete; return that row.
 
-    Or NO_ROW where there is no room or the endpoint has its `limit`, LIMITED where its VPC has its share (`shares`).
+    Return NO_ROW without room or if the endpoint has reached its `limit`; LIMITED if its VPC has reached its share.
 
-    The mappings that the draft names are the connection's from then on: the caller counted the references, and takes
-    them back where it is refused. Where the answers' key is already one of an older generation's, that one ends.
+    The connection takes over the references to the mappings of the draft; if it is refused, the caller releases them.
+    If the reply key belongs to a connection of an older generation, that connection ends.
     """
     _complete_draft(state)
     forward, back = state.draft[0], state.draft[1]
@@ -250,7 +250,7 @@ def connect(state: State, limit: int, percent: int, now_ns: int) -> int:
         owner = _charge(state, limit, percent, forward.key & VNI, forward.source_hi, forward.source_lo)
     if owner < 0:
         return owner
-    pair = take_row(state.pairs, state.counts, PAIRS_BACK)
+    pair = take_row(state.pairs, state.counts, PAIRS_FREED)
     if pair == NO_ROW:
         _discharge(state, owner)
         return NO_ROW
@@ -272,13 +272,13 @@ def connect(state: State, limit: int, percent: int, now_ns: int) -> int:
 def _undo(state: State, pair: int, owner: int) -> None:
     state.connections[2 * pair].key = 0
     state.connections[2 * pair + 1].key = 0
-    free_row(state.pairs, state.counts, PAIRS_BACK, pair)
+    free_row(state.pairs, state.counts, PAIRS_FREED, pair)
     _discharge(state, owner)
 
 
 @kernel
 def end_connection(state: State, row: int) -> None:
-    """End the connection that a row is of: its rows, its references to mappings, its place in its owner's share."""
+    """End the connection of a row: its rows, its references to mappings, its endpoint's account."""
     if state.connections[row].flags & FROM_PARTNER == 0:
         note(state, ENDED, row, 0)
     pair = row >> 1
@@ -290,14 +290,14 @@ def end_connection(state: State, row: int) -> None:
         each.mapping = NO_ROW
         each.key = 0
     _discharge(state, state.connections[row].owner)
-    state.counts[PAIRS_HELD] += 1
-    state.pairs[state.pairs.shape[0] - state.counts[PAIRS_HELD]] = pair
+    state.counts[PAIRS_ENDED] += 1
+    state.pairs[state.pairs.shape[0] - state.counts[PAIRS_ENDED]] = pair
 
 
 @inline
 def free_ended_pairs(state: State) -> None:
-    """Let pairs that ended be taken again: when no packet is under way that names their rows."""
-    while state.counts[PAIRS_HELD] > 0:
-        pair = state.pairs[state.pairs.shape[0] - state.counts[PAIRS_HELD]]
-        state.counts[PAIRS_HELD] -= 1
-        free_row(state.pairs, state.counts, PAIRS_BACK, pair)
+    """Free the pairs of ended connections, once no packet of a burst refers to their rows."""
+    while state.counts[PAIRS_ENDED] > 0:
+        pair = state.pairs[state.pairs.shape[0] - state.counts[PAIRS_ENDED]]
+        state.counts[PAIRS_ENDED] -= 1
+        free_row(state.pairs, state.counts, PAIRS_FREED, pair)

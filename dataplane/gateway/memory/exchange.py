@@ -1,8 +1,9 @@
-"""Records between the data process, which alone touches connections, and the control process, which has the partner.
+"""Connection records between the data process and the control process, which sends them to the partner.
 
-Two rings of RECORD rows in memory that both have mapped, and words beside them: each position has one writer, is
-published by `release` and read by `acquire`. `exchange` is the data process's end, called between two bursts: it does
-nothing where nobody listens, never waits, and takes and gives a bounded number of records a call.
+Two rings of RECORD rows in shared memory, and words beside them: each position has one writer, which publishes it by
+`release`; the reader uses `acquire`. `exchange` is the data process's end, called between two bursts: it does nothing
+while no partner is attached, never waits, and moves a bounded number of records a call. Only the data process changes
+connections.
 """
 
 from typing import Any, NamedTuple
@@ -25,30 +26,31 @@ from dataplane.jit import Bytes, Rows, kernel
 from dataplane.packet.memory import acquire64, native64, release64
 
 ROWS = 1 << 12
-"""Of each ring, a power of two."""
+"""Records in each ring, a power of two."""
 MAX_PER_CALL = 512
 
 WANTED, OUT_READ, IN_WRITTEN = 0, LINE, 2 * LINE
-"""Of the control process: how often it has asked to be told all, below 0 where it wants no more; records read; records
-handed over."""
+"""Words of the control process: the number of the last request for all connections, negative to stop; records read;
+records written."""
 BEGUN, OUT_WRITTEN, LEFT, LOST, IN_READ, REFUSED = (3 * LINE + 8 * word for word in range(6))
-"""Of the data process: the request that it follows; records written; whether there is more to tell; records lost for
-want of room in its journal; records taken in; of those, refused."""
+"""Words of the data process: the request that it serves; records written; records left to write; records lost for lack
+of
+room in its journal; records read; records refused."""
 WORDS_BYTES = 4 * LINE
 
 
 class Exchange(NamedTuple):
-    """All zeros at first."""
+    """The words and rings; all zeros initially."""
 
     words: Bytes
     out: Rows
     """RECORD rows, to the partner."""
     into: Rows
-    """RECORD rows, from it."""
+    """RECORD rows, from the partner."""
 
 
 def layout() -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
-    """Return shape and type of each of the arrays, by name in the order of `Exchange`."""
+    """Return shape and type of each array, by name, in the order of `Exchange`."""
     return {"words": ((WORDS_BYTES,), np.dtype(np.uint8)), "out": ((ROWS,), RECORD), "into": ((ROWS,), RECORD)}
 
 
@@ -58,13 +60,13 @@ def empty_exchange() -> Exchange:
 
 
 def forget_requests(between: Exchange) -> None:
-    """Have the next data process follow a request to tell all as if it were new; none may be running."""
+    """Let the next data process serve the current request from its start; no data process may be running."""
     between.words[BEGUN : BEGUN + 8] = 0
 
 
 @kernel
 def exchange(tables: Tables, state: State, between: Exchange, now_ns: int) -> None:
-    """Tell the partner what is new, and take in what it told."""
+    """Write new records for the partner, and apply the partner's records."""
     words = between.words
     wanted = acquire64(words, WANTED)
     if wanted != native64(words, BEGUN):
@@ -96,7 +98,7 @@ def _publish(state: State, between: Exchange, now_ns: int) -> None:
         release64(words, OUT_WRITTEN, written)
     counts = state.counts
     release64(words, LOST, counts[JOURNAL_LOST])
-    # Last, so that whoever reads 0 here finds all that was to be told behind OUT_WRITTEN.
+    # Last, so that a reader that finds 0 here also finds all records before OUT_WRITTEN.
     release64(words, LEFT, counts[RESEND_LEFT] + counts[JOURNAL_HEAD] - counts[JOURNAL_TAIL])
 
 
@@ -111,45 +113,45 @@ def _set_word(words: Bytes, at: int, value: int) -> None:
 
 
 class ControlEnd:
-    """The control process's end, in whole records as bytes."""
+    """The control process's end; records are whole RECORD rows, as bytes."""
 
     record_bytes = RECORD.itemsize
 
     def __init__(self, between: Exchange) -> None:
         self._between = between
         self._words = between.words
-        self._asked = 0
+        self._requests = 0
 
     def request_all(self) -> None:
-        """Have all connections told from now on, those as well that only the partner's word is there for."""
-        self._asked += 1
-        _set_word(self._words, WANTED, self._asked)
+        """Request records of all connections, including those received from the partner, and of all later changes."""
+        self._requests += 1
+        _set_word(self._words, WANTED, self._requests)
 
     def stop_journal(self) -> None:
-        """Have no connections told."""
-        _set_word(self._words, WANTED, -self._asked)
+        """Stop the records to the partner."""
+        _set_word(self._words, WANTED, -self._requests)
 
-    def collect(self, at_most_bytes: int) -> tuple[bytes, bool]:
-        """Return records, and whether that was all that there was to be told."""
+    def collect(self, max_bytes: int) -> tuple[bytes, bool]:
+        """Return records, and whether no more are left for now."""
         begun = _word(self._words, BEGUN) == _word(self._words, WANTED)
         nothing_left = _word(self._words, LEFT) == 0
         read, written = _word(self._words, OUT_READ), _word(self._words, OUT_WRITTEN)
         at = read & (ROWS - 1)
-        count = min(written - read, ROWS - at, at_most_bytes // self.record_bytes)
+        count = min(written - read, ROWS - at, max_bytes // self.record_bytes)
         records = self._between.out[at : at + count].tobytes()
         _set_word(self._words, OUT_READ, read + count)
         return records, begun and nothing_left and read + count == written
 
     def overflows(self) -> int:
-        """Return how many records the data process lost; it begins to tell all again at each."""
+        """Return how many records the data process lost; after each loss it sends all connections again."""
         return int(_word(self._words, LOST))
 
     def refused(self) -> int:
-        """Return how many of the partner's records the data process had no room or no use for."""
+        """Return how many of the partner's records the data process refused for lack of room or for a conflict."""
         return int(_word(self._words, REFUSED))
 
     def keep(self, records: bytes) -> int:
-        """Hand whole records over as far as there is room; return how many bytes that was."""
+        """Write whole records as far as there is room; return how many bytes were written."""
         read, written = _word(self._words, IN_READ), _word(self._words, IN_WRITTEN)
         at = written & (ROWS - 1)
         count = min(len(records) // self.record_bytes, ROWS - (written - read), ROWS - at)
@@ -158,5 +160,5 @@ class ControlEnd:
         return count * self.record_bytes
 
     def kept(self) -> bool:
-        """Whether the data process has taken in all that was handed over."""
+        """Return whether the data process has read all records."""
         return bool(_word(self._words, IN_READ) == _word(self._words, IN_WRITTEN))

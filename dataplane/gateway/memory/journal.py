@@ -1,7 +1,7 @@
-"""What a partner is to be told: a record for each connection that is new, changed or at its end, in a ring.
+"""The journal for the partner: a ring with a record for each connection that was created, changed or ended.
 
-The ring is written as things happen and read by `partner.collect`. Where it is full the record is lost and counted,
-and all connections are told anew, a few with each look; an end that was lost the partner finds by its own time-outs.
+Changes write to the ring and `partner.collect` reads it. If it is full, the record is lost and counted, and all
+connections are sent again in small steps; the partner detects a lost end by its own timeouts.
 """
 
 from typing import Any
@@ -25,7 +25,7 @@ __all__ = ["describe", "note"]
 
 @inline
 def describe(record: Row, what: int, forward: Row, mapped: Any, idle_ns: int) -> None:
-    """Write what a partner has to know of a connection."""
+    """Write the state of a connection into a record."""
     record.what = what
     record.source_hi = forward.source_hi
     record.source_lo = forward.source_lo
@@ -45,7 +45,7 @@ def describe(record: Row, what: int, forward: Row, mapped: Any, idle_ns: int) ->
 
 @element
 def note(state: State, what: int, row: int, idle_ns: int) -> None:
-    """Write a record of the connection that a row is of."""
+    """Append a record about the connection of a row."""
     if state.counts[JOURNAL_ON] == 0:
         return
     if state.counts[JOURNAL_HEAD] - state.counts[JOURNAL_TAIL] >= state.journal.shape[0]:

@@ -1,19 +1,19 @@
-"""NAT mappings: which public port is whose, so that an endpoint's port is the same towards everyone.
+"""NAT mappings: which endpoint uses which public port. A mapping is the same towards every remote host.
 
-RFC 4787, and RFC 5382 and 5508 where they say the same of TCP and of ICMP identifiers:
+RFC 4787, and RFC 5382 and 5508 for the corresponding rules of TCP and of ICMP identifiers:
 
-- REQ-1, endpoint-independent mapping: found by the endpoint's address and port, whoever the remote is.
-- REQ-3, no port overloading: a bit for each port of each public address and protocol, whichever VPCs share it; a port
-  of 0 to 1,023 stays in that range where the share of ports allows, one of 1,024 to 65,535 always.
-- REQ-4, parity: the endpoint's own port where it is free, else one of the same parity, else any.
+- REQ-1, endpoint-independent mapping: the key is the endpoint's address and port, for all remote hosts.
+- REQ-3, no port overloading: a bitmap of ports for each public address and protocol, shared by all VPCs that use the
+  address. A port of 0 to 1,023 stays in that range if the gateway's port range allows, one of 1,024 to 65,535 always.
+- REQ-4, parity: the endpoint's own port if it is free, otherwise one of the same parity, otherwise any.
 - REQ-2, paired pooling: a VPC has one public address.
-- RFC 7857, 9: where it cannot be the endpoint's own port, it is none that anybody could guess (RFC 6056): the search
-  begins where a hash says, of which one word is known to this gateway alone (`state.SEED`).
-- The mapping lives as long as a connection does that uses it (REQ-5, REQ-6: packets either way refresh it).
+- RFC 7857, 9: if the endpoint's own port is not available, the new port is unpredictable (RFC 6056): the search begins
+  at a keyed hash whose key only this gateway knows (`state.SEED`).
+- A mapping lives as long as a connection uses it (REQ-5, REQ-6: packets in either direction refresh it).
 
-Protocols without ports have one mapping a public address, under port 0: one endpoint at a time. Of two gateways that
-share the ports the one with the port 1,024 gives it. UDP port 4791 is never given: an answer to it would look like
-RoCEv2, which is not translated.
+A protocol without ports has one mapping per public address, under port 0: one endpoint at a time. Of two gateways that
+share the ports, the one whose range includes port 1,024 provides it. UDP port 4791 is never allocated: a reply to it
+would look like RoCEv2, which is not translated.
 """
 
 from typing import Any
@@ -23,7 +23,7 @@ import numpy as np
 from dataplane.engine.hashing import mixed2, mixed3
 from dataplane.gateway.memory.buckets import ROW, SLOTS, first_slot, free_row, put, take_out, take_row
 from dataplane.gateway.memory.shares import MAPPINGS, PORTS, charge, discharge
-from dataplane.gateway.memory.state import BITMAP_WORDS, MAPPINGS_BACK, MAPPINGS_USED, POOLS_BACK, SEED, State
+from dataplane.gateway.memory.state import BITMAP_WORDS, MAPPINGS_FREED, MAPPINGS_USED, POOLS_FREED, SEED, State
 from dataplane.jit import Grid, element, inline
 from dataplane.packet.transport import ICMP, TCP, UDP
 
@@ -71,21 +71,22 @@ def mapping_from(state: State, public: int, port: int, protocol: int) -> int:
 def mapping_for(
     state: State, inside: int, key: int, public: int, first: int, last: int, wanted: int, percent: int, of_ports: int
 ) -> int:
-    """Return the mapping of an endpoint's address and port, made where there is none, with one more reference.
+    """Return the mapping of an endpoint's address and port with one more reference; create it if there is none.
 
     Args:
         state: the mappings.
         inside: the endpoint's IPv4 address.
         key: port or ICMP identifier << 32 | protocol << 24 | VNI.
-        public: the address outside.
-        first: of the ports that may be given.
-        last: of them.
-        wanted: the public port that it must have (a partner gave it), or -1.
+        public: the public IPv4 address.
+        first: first port of the range to allocate from.
+        last: last port of the range.
+        wanted: the required public port (the partner allocated it), or -1.
         percent: the VPC's share of the mappings (`shares`).
-        of_ports: its share of the ports of the public address.
+        of_ports: the VPC's share of the ports of the public address.
 
     Returns:
-        A row. NO_MAPPING: ports or rows are used up, or the wanted port is another's; LIMITED: the VPC has its share.
+        A row; NO_MAPPING if ports or rows are exhausted or the wanted port is in use; LIMITED if the VPC has reached
+        its share.
     """
     hashed = mixed3(inside ^ state.counts[SEED], key, public)
     found = _find_out(state, hashed, inside, key, public)
@@ -121,12 +122,12 @@ def mapping_for(
 
 @inline
 def _made(state: State, hashed: int, pool: int, inside: int, key: int, public: int, port: int) -> int:
-    """Return a new mapping with a port of its pool, or NO_MAPPING where there is no room."""
-    row = take_row(state.mappings_back, state.counts, MAPPINGS_BACK)
+    """Create a mapping with a port of its pool; return its row, or NO_MAPPING without room."""
+    row = take_row(state.freed_mappings, state.counts, MAPPINGS_FREED)
     if row == NO_MAPPING:
         return NO_MAPPING
     if not _index(state, row, hashed, mixed3(public ^ state.counts[SEED], port, key >> 24 & 0xFF)):
-        free_row(state.mappings_back, state.counts, MAPPINGS_BACK, row)
+        free_row(state.freed_mappings, state.counts, MAPPINGS_FREED, row)
         return NO_MAPPING
     mapping = state.mappings[row]
     mapping.inside = inside
@@ -142,8 +143,8 @@ def _made(state: State, hashed: int, pool: int, inside: int, key: int, public: i
 
 @inline
 def _charge(state: State, vni: int, pool: int, ports: int, percent: int, of_ports: int) -> tuple[int, int]:
-    """Count a mapping and its port against a VPC; return both accounts, or in place of the first why not."""
-    free = state.mappings.shape[0] - state.counts[MAPPINGS_USED] + state.counts[MAPPINGS_BACK]
+    """Count a mapping and its port against a VPC; return both accounts, or the error in place of the first."""
+    free = state.mappings.shape[0] - state.counts[MAPPINGS_USED] + state.counts[MAPPINGS_FREED]
     account = charge(state, MAPPINGS, vni, free, percent)
     if account < 0:
         return account, account
@@ -156,7 +157,7 @@ def _charge(state: State, vni: int, pool: int, ports: int, percent: int, of_port
 
 @element
 def release_mapping(state: State, row: int) -> None:
-    """Take one reference back; the last one ends the mapping and frees its port."""
+    """Release one reference; the last one ends the mapping and frees its port."""
     mapping = state.mappings[row]
     mapping.references -= 1
     if mapping.references > 0:
@@ -171,7 +172,7 @@ def release_mapping(state: State, row: int) -> None:
     state.pools[mapping.pool].ports_used -= 1
     _leave_pool(state, mapping.pool)
     mapping.key = 0
-    free_row(state.mappings_back, state.counts, MAPPINGS_BACK, row)
+    free_row(state.freed_mappings, state.counts, MAPPINGS_FREED, row)
 
 
 @inline
@@ -186,7 +187,7 @@ def _index(state: State, row: int, out: int, back: int) -> bool:
 
 @element
 def _pool_of(state: State, key: int) -> int:
-    """Return the ports of a public address and protocol, made where there are none yet, or NO_MAPPING."""
+    """Return the port pool of a public address and protocol, created if there is none, or NO_MAPPING."""
     hashed = mixed2(key, 0)
     for bucket in range(2):
         at = first_slot(state.pool_index, hashed, bucket)
@@ -196,11 +197,11 @@ def _pool_of(state: State, key: int) -> int:
                 break
             if state.pools[(entry & ROW) - 1].key == key:
                 return (entry & ROW) - 1
-    pool = take_row(state.pools_back, state.counts, POOLS_BACK)
+    pool = take_row(state.freed_pools, state.counts, POOLS_FREED)
     if pool == NO_MAPPING:
         return NO_MAPPING
     if not put(state.pool_index, hashed, pool):
-        free_row(state.pools_back, state.counts, POOLS_BACK, pool)
+        free_row(state.freed_pools, state.counts, POOLS_FREED, pool)
         return NO_MAPPING
     state.pools[pool].key = key
     state.pools[pool].ports_used = 0
@@ -213,15 +214,15 @@ def _pool_of(state: State, key: int) -> int:
 
 @inline
 def _leave_pool(state: State, pool: int) -> None:
-    """Free a pool of which no port is in use."""
+    """Free a pool without used ports."""
     if state.pools[pool].ports_used == 0:
         take_out(state.pool_index, mixed2(state.pools[pool].key, 0), pool)
-        free_row(state.pools_back, state.counts, POOLS_BACK, pool)
+        free_row(state.freed_pools, state.counts, POOLS_FREED, pool)
 
 
 @element
 def _free_port(state: State, pool: int, port: int, protocol: int, first: int, last: int, start: int) -> int:
-    """Return a free port for an endpoint's port, or NO_MAPPING."""
+    """Return a free public port for an endpoint's port, or NO_MAPPING."""
     if protocol != TCP and protocol != UDP and protocol != ICMP:
         free = first <= FIRST_UNPRIVILEGED <= last and not _bit(state.port_bits, pool, 0)
         return 0 if free else NO_MAPPING
@@ -250,9 +251,9 @@ def _free_port(state: State, pool: int, port: int, protocol: int, first: int, la
 
 @element
 def _scan(bits: Grid, pool: int, low: int, high: int, start: int, parity: Any) -> int:
-    """Return the first free port from `start` on, round to it, or NO_MAPPING."""
+    """Return the first free port from `start` on, wrapping round at the end of the range, or NO_MAPPING."""
     first_word, words = low >> 6, (high >> 6) - (low >> 6) + 1
-    for step in range(words + 1):  # the word of `start` is looked at twice: from it on, and at last as a whole
+    for step in range(words + 1):  # the word of `start` is read twice: first from `start` on, at the end as a whole
         word = first_word + ((start >> 6) - first_word + step) % words
         free = ~np.uint64(bits[pool, word]) & np.uint64(parity)
         if step == 0:
@@ -268,7 +269,7 @@ def _scan(bits: Grid, pool: int, low: int, high: int, start: int, parity: Any) -
 
 @inline
 def _lowest(word: Any) -> Any:
-    """Return the number of the lowest bit of an unsigned word that is set."""
+    """Return the number of the lowest set bit of an unsigned word."""
     left, bit = np.uint64(word), np.int64(0)
     for width in (32, 16, 8, 4, 2, 1):
         if left & ((_1 << np.uint64(width)) - _1) == _0:

@@ -1,12 +1,12 @@
-"""What one gateway of a pair tells the other of its connections, so that either can go on with both's.
+"""Connection replication between the two gateways of a pair, so that either can continue the connections of both.
 
-`collect` hands over what happened since the last look: new connections, what TCP reached, packets seen (each round of
-`ageing`), ends. `apply_records` makes the partner's connections here: FROM_PARTNER, with their NAT mappings and of no
-generation, so that the first packet that comes here is admitted anew, and finds its mapping.
+`collect` returns records of what changed since the last call: new connections, TCP states, packets seen (once per
+round of `ageing`), ends. `apply_records` creates the partner's connections here: FROM_PARTNER, with their NAT mappings
+and without a generation, so that the first packet that arrives here is admitted again and finds its mapping.
 
-A connection that packets came for here is nobody else's to end. A record about a key or a public port that is another
-connection's here is refused and counted; so is one for which there is no room. A VPC's share (`shares`) is the
-partner's business: what it told counts against it, and is never refused for it.
+A connection that had packets here is not ended by the partner. A record whose key or public port belongs to a
+different connection here is refused and counted, and so is a record without room. The partner enforces the VPCs'
+shares (`shares`): its connections count here, but are not refused for the share.
 """
 
 from dataplane.gateway.memory.connections import NO_ROW, VNI, connect, end_connection, find_connection
@@ -35,9 +35,10 @@ NO_GENERATION = -1
 
 @kernel
 def start_journal(state: State) -> None:
-    """Begin to tell a partner, from all connections that there are on.
+    """Start the journal for a partner, beginning with all current connections.
 
-    Also those that it told itself: it may have died since, and would miss them if this one died as well.
+    This includes the connections received from the partner: it may have restarted since, and would lose them if this
+    gateway failed as well.
     """
     state.counts[JOURNAL_ON] = 1
     state.counts[RESEND_ALL] = 1
@@ -47,16 +48,16 @@ def start_journal(state: State) -> None:
 
 @kernel
 def stop_journal(state: State) -> None:
-    """Tell no partner any more."""
+    """Stop the journal."""
     state.counts[JOURNAL_ON] = 0
     state.counts[RESEND_LEFT] = 0
 
 
 @kernel
 def collect(state: State, records: Rows, now_ns: int) -> int:
-    """Write what a partner is to be told next into RECORD rows; return how many. Between two bursts.
+    """Write the next records for the partner into RECORD rows, between two bursts; return how many.
 
-    Fewer than there are rows: that is all for now.
+    Fewer records than rows: there are no more for now.
     """
     counts, found = state.counts, 0
     while found < records.shape[0] and counts[JOURNAL_TAIL] < counts[JOURNAL_HEAD]:
@@ -83,7 +84,7 @@ def collect(state: State, records: Rows, now_ns: int) -> int:
 
 @kernel
 def apply_records(tables: Tables, state: State, records: Rows, count: int, now_ns: int) -> int:
-    """Take in `count` of a partner's records, between two bursts; return how many were refused."""
+    """Apply `count` of the partner's records, between two bursts; return how many were refused."""
     refused = 0
     for number in range(count):
         record = records[number]
@@ -103,7 +104,7 @@ def apply_records(tables: Tables, state: State, records: Rows, count: int, now_n
 
 @inline
 def _is_sound(record: Row) -> bool:
-    """Whether the words of a record are within what they stand for, so that no row that is made of them looks free."""
+    """Whether the fields of a record are in range, so that no row made of them looks free."""
     return (
         record.key >> 24 & 0xFF != 0
         and 0 <= record.new_ports <= V4
@@ -115,7 +116,7 @@ def _is_sound(record: Row) -> bool:
 
 @inline
 def _refresh(state: State, record: Row, row: int, now_ns: int) -> bool:
-    """Take over what a partner saw of a connection that both know; False where they are two different ones."""
+    """Merge a record into a connection that both gateways have; return False if they are different connections."""
     connection = state.connections[row]
     if connection.flags & REPLY or connection.new_ports != record.new_ports or connection.out_vni != record.out_vni:
         return False
@@ -124,7 +125,7 @@ def _refresh(state: State, record: Row, row: int, now_ns: int) -> bool:
     back = state.connections[connection.pair]
     news = record.flags & ~(REPLY | FROM_PARTNER)
     if connection.flags & FROM_PARTNER:
-        # The partner's word alone: also that it began anew after it had been closing.
+        # Only the partner has seen packets: its flags replace ours, even if a closing connection was opened again.
         connection.flags = news | FROM_PARTNER
         back.flags = news | FROM_PARTNER | REPLY
     else:
@@ -136,7 +137,7 @@ def _refresh(state: State, record: Row, row: int, now_ns: int) -> bool:
 
 @inline
 def _make(tables: Tables, state: State, record: Row, now_ns: int) -> bool:
-    """Make a partner's connection; False where there is no room for it or for one of its mappings."""
+    """Create a partner's connection; return False without room for it or for one of its mappings."""
     forward, back = state.draft[0], state.draft[1]
     forward.source_hi = record.source_hi
     forward.source_lo = record.source_lo
@@ -153,7 +154,7 @@ def _make(tables: Tables, state: State, record: Row, now_ns: int) -> bool:
     forward.generation = NO_GENERATION
     forward.next_hop = NO_ROW
     back.next_hop = NO_ROW
-    if not _take_mappings(state, record, forward, back):
+    if not _restore_mappings(state, record, forward, back):
         return False
     row = connect(state, tables.own[OWN_PER_ENDPOINT], UNLIMITED, now_ns - max(record.idle_ns, 0))
     if row < 0:
@@ -166,8 +167,8 @@ def _make(tables: Tables, state: State, record: Row, now_ns: int) -> bool:
 
 
 @inline
-def _take_mappings(state: State, record: Row, forward: Row, back: Row) -> bool:
-    """Take the public ports that a partner's connection has; False where one is another's."""
+def _restore_mappings(state: State, record: Row, forward: Row, back: Row) -> bool:
+    """Allocate the public ports of a partner's connection; return False if one is in use here."""
     forward.mapping = NO_MAPPING
     back.mapping = NO_MAPPING
     low = record.key & V4

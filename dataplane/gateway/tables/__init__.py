@@ -1,1 +1,1 @@
-"""The tables of one generation: their schema, and how kernels look rows up."""
+"""The tables of one generation: their schema, and how kernels search them."""

@@ -1,7 +1,7 @@
-"""Find rows in the tables of a generation: open addressing as `engine.hashing` says, keys of one to three words.
+"""Search the hash tables of a generation: open addressing (`engine.hashing`), keys of one to three words.
 
-A search ends at a slot that is EMPTY, or after as many steps as there are slots, so that a table without an empty
-slot costs time and no more.
+A search ends at an EMPTY slot, or after as many steps as there are slots, so that a damaged table without an empty
+slot cannot loop forever.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ from dataplane.packet.intrinsics import prefetch
 
 @inline
 def place(row: int) -> Any:
-    """Return a row that is known not to be negative as an index, without the instructions that count from the end."""
+    """Return a row known not to be negative as an unsigned index, which saves the instructions for negative indices."""
     return np.uint64(row)
 
 
@@ -52,13 +52,13 @@ def row3(grid: Grid, first: int, second: int, third: int) -> int:
 
 @inline
 def ahead3(grid: Grid, hashed: int) -> None:
-    """Begin to load where a search for a key of three words begins."""
+    """Prefetch the first slot of a search for a key of three words."""
     prefetch(grid, (hashed & (grid.shape[0] - 1)) * grid.shape[1], 0)
 
 
 @inline
 def row3_hashed(grid: Grid, hashed: int, first: int, second: int, third: int) -> int:
-    """Return the row of a key of three words whose hash is known (`mixed3`), or EMPTY."""
+    """Return the row of a key of three words with a known hash (`mixed3`), or EMPTY."""
     slots = grid.shape[0]
     slot = hashed & (slots - 1)
     for _ in range(slots):

@@ -1,9 +1,9 @@
-"""AF_PACKET ports: a ring that the kernel copies arriving frames into, and sendmmsg from it (packet(7), TPACKET_V2).
+"""AF_PACKET ports: a receive ring that the kernel fills, and sendmmsg from its slots (packet(7), TPACKET_V2).
 
-They need CAP_NET_RAW and nothing else, on any interface. Two things are not as on a wire and are put right: a packet
-socket sees frames besides the kernel's own network stack, so a program on the interface's ingress drops them behind
-the socket (where BPF may be used; a notice says where not); and the kernel hands over frames whose checksum or VLAN tag
-it keeps aside (`tap_kernels`).
+They need only CAP_NET_RAW, and work on any interface. Two differences from a wire are corrected. A packet socket
+receives frames in addition to the kernel's own network stack, so a BPF program on the interface's ingress drops them
+behind the socket (a notice says where BPF is not available). And the kernel may leave out a checksum or a VLAN tag,
+which `ring_kernels` restores.
 """
 
 import os
@@ -31,19 +31,19 @@ PACKET_FANOUT, PACKET_QDISC_BYPASS, PACKET_IGNORE_OUTGOING, PACKET_FANOUT_HASH =
 TPACKET_V2 = 1
 SO_SNDBUFFORCE, SEND_BUFFER_BYTES = 32, 8 << 20
 HEADROOM = 144
-"""PACKET_RESERVE. With what the kernel's own header takes, at least 128 bytes stay free in front of every frame."""
+"""PACKET_RESERVE. With the kernel's own header, at least 128 bytes stay free in front of every frame."""
 SLOT_OVERHEAD = 320
 BLOCK_BYTES = 1 << 16
 MAX_RING_BYTES = 32 << 20
 CHUNK_BYTES, BUFFERS = 16384, 64
-"""The pool, for what the slow path injects: a frame lies in one buffer."""
+"""The pool, for frames that the slow path injects: each lies in one buffer."""
 
 
 class TapPorts:
-    """Open ports; `ports` is what kernels work on, `notices` what a person should know."""
+    """Open ports; `ports` is for kernels, `notices` for the operator."""
 
     def __init__(self, settings: Sequence[PortSettings], links: Sequence[Link], sizes: RingSizes) -> None:
-        """Open all of them; raises PortError and leaves nothing."""
+        """Open all ports; raises PortError, and then leaves nothing open."""
         self.notices: list[str] = []
         self._receivers: dict[int, socket.socket] = {}
         self._senders: list[socket.socket] = []
@@ -69,16 +69,16 @@ class TapPorts:
             raise
 
     def sample(self, counters: Counters) -> None:
-        """Add to `rx_missed` what the kernel has found no room for since the last time."""
+        """Add the frames that the kernel dropped since the last call to `rx_missed`."""
         for port, sock in self._receivers.items():
             _seen, missed = struct.unpack("=II", sock.getsockopt(SOL_PACKET, PACKET_STATISTICS, 8))
             counters.ports["rx_missed"][port] += missed
 
     def drain(self, counters: Counters) -> None:
-        """Do nothing: what was sent has left."""
+        """Do nothing: sent frames have left."""
 
     def close(self) -> None:
-        """Let the kernel's stack see frames again, close the sockets, give the memory back."""
+        """Detach the programs, so that the kernel's stack receives again; close the sockets and free the memory."""
         for fd in reversed(self._programs):
             os.close(fd)
         for sock in (*self._receivers.values(), *self._senders):
@@ -107,7 +107,7 @@ class TapPorts:
         )
 
     def _open_sender(self, port: int, link: Link) -> None:
-        sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)  # protocol 0: it receives nothing
+        sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)  # protocol 0: receives nothing
         self._senders.append(sock)
         sock.setsockopt(SOL_PACKET, PACKET_QDISC_BYPASS, 1)
         try:
@@ -120,7 +120,7 @@ class TapPorts:
         vectors = self._arena.own_memory(tap_kernels.MESSAGES * tap_kernels.VECTOR_BYTES)
         row["tx_fd"], row["messages_at"], row["vectors_at"] = sock.fileno(), messages, vectors
         for number in range(tap_kernels.MESSAGES):
-            # struct mmsghdr: name, its length, iovec, how many, control, its length, flags, bytes sent
+            # struct mmsghdr: name, its length, iovec, count, control, its length, flags, bytes sent
             vector = self._arena.address + vectors + number * tap_kernels.VECTOR_BYTES
             message = struct.pack("@QI4xQQQQi4xI4x", 0, 0, vector, 1, 0, 0, 0, 0)
             at = messages + number * tap_kernels.MESSAGE_BYTES
@@ -145,12 +145,12 @@ class TapPorts:
         row["ring_at"] = self._arena.ring_of(sock.fileno(), blocks * block_bytes)
         row["rx_fd"], row["slot_bytes"], row["slots"] = sock.fileno(), slot_bytes, slots
         self._keep_from_the_stack(link)
-        sock.bind((link.name, ETH_P_ALL))  # with a ring already there, so that nothing goes past it
+        sock.bind((link.name, ETH_P_ALL))  # after the ring is set up, so that no frame bypasses it
         if fanout is not None:
             sock.setsockopt(SOL_PACKET, PACKET_FANOUT, struct.pack("=I", fanout & 0xFFFF | PACKET_FANOUT_HASH << 16))
 
     def _keep_from_the_stack(self, link: Link) -> None:
-        """Drop what arrives behind the packet socket, or say that Linux answers as well."""
+        """Drop received frames behind the packet socket, or add a notice that Linux receives them as well."""
         try:
             program = bpf.load_program(
                 "heddle_drop", bpf.drop_program(), kind=bpf.BPF_PROG_TYPE_SCHED_CLS, attach_type=bpf.BPF_TCX_INGRESS
@@ -159,4 +159,6 @@ class TapPorts:
             self._programs.append(bpf.attach(program, link.index, bpf.BPF_TCX_INGRESS))
         except BpfError as refused:
             reason = "no CAP_BPF" if refused.forbidden else "Linux before 6.6"
-            self.notices.append(f"{link.name}: Linux sees what arrives as well ({reason}); give it no address there")
+            self.notices.append(
+                f"{link.name}: Linux receives these frames as well ({reason}); configure no address there"
+            )

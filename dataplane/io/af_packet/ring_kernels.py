@@ -1,4 +1,4 @@
-"""The rings of AF_PACKET sockets from compiled code: TPACKET_V2 in, sendmmsg out.
+"""AF_PACKET rings from compiled code: receive by TPACKET_V2, send by sendmmsg.
 
 See Documentation/networking/packet_mmap.rst of Linux. A slot of the ring:
 
@@ -6,7 +6,7 @@ See Documentation/networking/packet_mmap.rst of Linux. A slot of the ring:
     | sockaddr_ll | head room | struct virtio_net_hdr 10 | frame |
     ^ floor                                              ^ mac
 
-A frame is sent from its slot, headers put in front of it included; then the slot goes back to the kernel.
+A frame is sent from its slot, with the headers in front of it; then the slot returns to the kernel.
 """
 
 from dataplane.engine.burst import DROPPED, TRANSMIT
@@ -25,9 +25,9 @@ from dataplane.packet.memory import acquire32, copy, native32, native64, release
 USER, CHECKSUM_NOT_READY, VLAN_VALID, VLAN_TPID_VALID = 1, 1 << 3, 1 << 4, 1 << 6
 HEADER_BYTES = 32
 AHEAD = 8
-"""Slots from the one at hand to the one whose loading begins."""
+"""Prefetch distance in slots."""
 MESSAGES = 64
-"""Frames per call."""
+"""Frames per system call."""
 MESSAGE_BYTES, VECTOR_BYTES = 64, 16
 VIRTIO_BYTES = 10
 DOT1Q = 0x8100
@@ -36,15 +36,15 @@ BAD_STATE, TRUNCATED = int(Drop.BAD_STATE), int(Drop.TRUNCATED)
 
 @element
 def receive(ports: Ports, port: int, packets: Rows, at_most: int, counters: Counters) -> int:
-    """See `ports.receive`. What the kernel could not capture whole is dropped here, and counted."""
+    """See `ports.receive`. A frame that the kernel could not capture whole is dropped and counted here."""
     tap, memory, count = ports.taps[port], ports.memory, 0
-    looked_at = 0
-    while count < at_most and looked_at < tap.slots:
+    polled = 0
+    while count < at_most and polled < tap.slots:
         at = tap.ring_at + tap.slot * tap.slot_bytes
         status = acquire32(memory, at)
         if status & USER == 0:
             break
-        looked_at += 1
+        polled += 1
         tap.slot = tap.slot + 1 if tap.slot + 1 < tap.slots else 0
         length, captured = native32(memory, at + 4), native32(memory, at + 8)
         if captured < length:
@@ -59,7 +59,7 @@ def receive(ports: Ports, port: int, packets: Rows, at_most: int, counters: Coun
 
 @inline
 def _prefetch(memory: Bytes, tap: Row, start: int) -> None:
-    """Begin to load the status and the headers of a slot that comes later; its frame begins where this one's does."""
+    """Prefetch the status and the headers of a later slot; its frame begins at the same offset as this one's."""
     slot = tap.slot + AHEAD
     at = tap.ring_at + (slot if slot < tap.slots else slot - tap.slots) * tap.slot_bytes
     prefetch_to_write(memory, at, 0)
@@ -77,7 +77,7 @@ def _drop_truncated(port: int, length: int, counters: Counters) -> None:
 
 @inline
 def _describe(ports: Ports, packet: Row, at: int, status: int) -> None:
-    """Fill in a packet's row, and make of the slot what was on the wire: checksum filled in, VLAN tag in its place."""
+    """Fill in a packet's row, and restore the frame as on the wire: checksum and VLAN tag."""
     memory = ports.memory
     packet.floor = at + HEADER_BYTES
     packet.at = at + (native32(memory, at + 12) & 0xFFFF)
@@ -98,9 +98,10 @@ def _describe(ports: Ports, packet: Row, at: int, status: int) -> None:
 
 @element
 def _complete_checksum(ports: Ports, packet: Row) -> None:
-    """Do what a sender's kernel left to its card; where, says the header in front of the frame (<linux/virtio_net.h>).
+    """Compute a checksum that the sender's kernel left to its card.
 
-    flags 8 | gso type 8 | header length 16 | gso size 16 | checksum from 16 | checksum at, from there 16
+    Its position is in the header in front of the frame (<linux/virtio_net.h>): flags 8 | gso type 8 | header length 16
+    | gso size 16 | checksum from 16 | checksum at, from there 16.
     """
     memory, header = ports.memory, packet.at - VIRTIO_BYTES
     words = native32(memory, header + 6)
@@ -113,7 +114,7 @@ def _complete_checksum(ports: Ports, packet: Row) -> None:
 
 @element
 def settle(ports: Ports, packets: Rows, count: int, counters: Counters) -> None:
-    """See `ports.settle`. Slots go back when all was sent."""
+    """See `ports.settle`. Slots return to the kernel after all frames are sent."""
     for i in range(count):
         packet = packets[i]
         if packet.node == TRANSMIT:
@@ -131,7 +132,7 @@ def settle(ports: Ports, packets: Rows, count: int, counters: Counters) -> None:
 
 @inline
 def _enqueue(ports: Ports, packet: Row, counters: Counters) -> bool:
-    """Write the row of a message; False where the packet's row makes no sense."""
+    """Write the row of a message; return False if the packet's row is inconsistent."""
     if not 0 <= packet.out_port < ports.ports.size or not _fits(ports, packet):
         return False
     port, tap, memory = ports.ports[packet.out_port], ports.taps[packet.out_port], ports.memory
@@ -157,7 +158,7 @@ def _fits(ports: Ports, packet: Row) -> bool:
 
 @element
 def send(ports: Ports, port: int, counters: Counters) -> None:
-    """Send the messages of a port. A call ends at the first one that is refused; that one is counted and passed by."""
+    """Send the messages of a port. A call ends at the first refused message; that one is counted and skipped."""
     tap, memory, own, counted = ports.taps[port], ports.memory, ports.ports[port], counters.ports[port]
     count, done = own.pending, 0
     own.pending = 0
@@ -178,7 +179,7 @@ def send(ports: Ports, port: int, counters: Counters) -> None:
 
 @inline
 def release_buffer(ports: Ports, handle: int) -> None:
-    """Give a slot to the kernel, or a buffer to the pool."""
+    """Return a slot to the kernel, or a buffer to the pool."""
     if handle & IN_RING:
         release32(ports.memory, handle & NUMBER, 0)
     else:

@@ -1,7 +1,6 @@
-"""The system call bpf(2) by ctypes: make a map, write to it, load a program, attach it for as long as a process lives.
+"""The bpf(2) system call by ctypes: create and update maps, load programs, attach them by links.
 
-No compiler and no library is needed: the programs of the ports have six instructions and two. All functions raise
-`BpfError`.
+No compiler and no library is needed: the ports' programs have six and two instructions. All functions raise `BpfError`.
 """
 
 import ctypes
@@ -27,7 +26,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def create_map(name: str, kind: int, key_bytes: int, value_bytes: int, entries: int, flags: int = 0) -> int:
-    """Make a map and return its descriptor."""
+    """Create a map and return its descriptor."""
     values = (kind, key_bytes, value_bytes, entries, flags, 0, 0)
     return _call(BPF_MAP_CREATE, struct.pack("<7I16s", *values, name.encode()))
 
@@ -43,14 +42,14 @@ def update(map_fd: int, key: int, value: bytes) -> None:
 def load_program(
     name: str, code: bytes, *, kind: int, licence: bytes = b"GPL", flags: int = 0, attach_type: int = 0
 ) -> int:
-    """Hand a program to the kernel's verifier and return its descriptor; a refusal tells the verifier's last word."""
+    """Load a program and return its descriptor; the error of a rejected program has the verifier's last line."""
     instructions = ctypes.create_string_buffer(code, len(code))
-    terms = ctypes.create_string_buffer(licence)
+    licence_text = ctypes.create_string_buffer(licence)
     log = ctypes.create_string_buffer(LOG_BYTES)
 
     def attributes(log_level: int) -> bytes:
         text = (log_level, len(log), ctypes.addressof(log)) if log_level else (0, 0, 0)
-        head = kind, len(code) // INSTRUCTION_BYTES, ctypes.addressof(instructions), ctypes.addressof(terms)
+        head = kind, len(code) // INSTRUCTION_BYTES, ctypes.addressof(instructions), ctypes.addressof(licence_text)
         return struct.pack("<IIQQIIQII16sII", *head, *text, 0, flags, name.encode(), 0, attach_type)
 
     try:
@@ -59,22 +58,22 @@ def load_program(
         try:
             return _call(BPF_PROG_LOAD, attributes(1))
         except BpfError:
-            words = [line for line in log.value.decode(errors="replace").splitlines() if line.strip()]
-            verdict = next((line for line in reversed(words) if not line.startswith("processed ")), "")
+            lines = [line for line in log.value.decode(errors="replace").splitlines() if line.strip()]
+            verdict = next((line for line in reversed(lines) if not line.startswith("processed ")), "")
             raise BpfError(plain.code, verdict) from None
 
 
 def attach(program_fd: int, interface_index: int, attach_type: int, flags: int = 0) -> int:
-    """Attach a program to an interface and return the link's descriptor; with the descriptor the attachment ends."""
+    """Attach a program to an interface and return the link's descriptor; closing it detaches the program."""
     return _call(BPF_LINK_CREATE, struct.pack("<4I", program_fd, interface_index, attach_type, flags))
 
 
 def redirect_program(map_fd: int) -> bytes:
-    """Return the XDP program that hands a frame to the AF_XDP socket of its queue, or on where there is none.
+    """Return the XDP program that redirects a frame to the AF_XDP socket of its queue, or passes it to the kernel.
 
         r2 = ctx->rx_queue_index; r1 = map; r3 = XDP_PASS; call bpf_redirect_map; exit
 
-    One of the instructions takes two slots.
+    The load of the map is one instruction in two slots.
     """
     return (
         _instruction(0x61, 2, 1, 16)
@@ -87,7 +86,7 @@ def redirect_program(map_fd: int) -> bytes:
 
 
 def drop_program() -> bytes:
-    """Return the traffic control program that drops every frame, behind the place where packet sockets saw it."""
+    """Return the tc program that drops every frame, after packet sockets have received it."""
     return _instruction(0xB7, immediate=TC_ACT_SHOT) + _instruction(0x95)
 
 
@@ -98,7 +97,7 @@ def _instruction(code: int, target: int = 0, source: int = 0, offset: int = 0, i
 def _call(command: int, attributes: bytes) -> int:
     number = CALL_NUMBERS.get(platform.machine())
     if number is None:
-        raise BpfError(errno.ENOSYS, f"the call's number on {platform.machine()} is not known")
+        raise BpfError(errno.ENOSYS, f"the number of bpf(2) on {platform.machine()} is not known")
     buffer = ctypes.create_string_buffer(attributes, ATTRIBUTE_BYTES)
     result = int(_libc.syscall(number, command, buffer, ATTRIBUTE_BYTES))
     if result < 0:

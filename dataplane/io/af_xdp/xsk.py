@@ -1,10 +1,10 @@
 """AF_XDP ports: sockets that share one pool of buffers with the kernel (Documentation/networking/af_xdp.rst).
 
 Copy mode with the generic hook (`XDP_FLAGS_SKB_MODE`): it works on every interface, has no limit on the MTU and no
-side effect on the driver, and on veth is as fast as the native one. All sockets use one UMEM, so a frame goes from one
-interface to another as a descriptor. Frames longer than a chunk come and leave in several (XDP_USE_SG).
+side effect on the driver, and on veth is as fast as the native hook. All sockets use one UMEM, so a frame moves from
+one interface to another as a descriptor. Frames longer than a chunk use several (XDP_USE_SG).
 
-The program that hands frames over is attached by a link: with the process that holds it, it is gone.
+The XDP program is attached by a link, which is detached when the process ends.
 """
 
 import ctypes
@@ -41,20 +41,25 @@ DESCRIPTOR_BYTES = {"rx": 16, "tx": 16, "fill": 8, "done": 8}
 BIND_TIMEOUT_S = 2.0
 DRAIN_TIMEOUT_S = 0.03
 SMALL_CHUNK_BYTES, CHUNK_BYTES = 2048, 4096
-"""A chunk is a page at most, and a smaller one where every frame fits into that."""
+"""A chunk is a page at most; the smaller size is used if every frame fits into it."""
 SLACK = 16 * BURST
-"""Buffers beyond those of the rings: what a burst holds, and what the slow path injects."""
+"""Buffers besides those of the rings: for the current burst, and for frames that the slow path injects."""
 RING_BYTES = 1 << 18
-"""Addresses set aside for all rings of a socket, besides their descriptors."""
+"""Addresses reserved for all rings of a socket, besides their descriptors."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class XskPorts:
-    """Open ports; `ports` is what kernels work on."""
+    """Open ports; `ports` is for kernels."""
 
     def __init__(self, settings: Sequence[PortSettings], links: Sequence[Link], sizes: RingSizes) -> None:
-        """Open all of them; raises PortError, BackendMissingError where another kind of port may do, and leaves nothing."""
+        """Open all ports, or none.
+
+        Raises:
+            PortError: a port cannot be opened.
+            BackendMissingError: AF_XDP is not available, but another kind of port may work.
+        """
         longest = max(link.frame_bytes for link in links)
         chunk_bytes = SMALL_CHUNK_BYTES if longest <= SMALL_CHUNK_BYTES - layout.HEADROOM else CHUNK_BYTES
         queues = [_queues_of(wanted, link) for wanted, link in zip(settings, links, strict=True)]
@@ -79,7 +84,7 @@ class XskPorts:
             raise
 
     def sample(self, counters: Counters) -> None:
-        """Add to `rx_missed` what the kernel has found no room for since the last time."""
+        """Add the frames that the kernel dropped since the last call to `rx_missed`."""
         for number, sock in enumerate(self._sockets):
             # struct xdp_statistics; without a buffer a frame is counted in rx_dropped, fill_empty counts attempts.
             dropped, _invalid, _tx_invalid, ring_full, _fill_empty, _tx_empty = struct.unpack(
@@ -90,7 +95,7 @@ class XskPorts:
             self._missed[number] = missed
 
     def drain(self, counters: Counters) -> None:
-        """Send what waits; what the kernel does not take in a moment is counted as lost."""
+        """Send waiting frames; those that the kernel does not send within DRAIN_TIMEOUT_S count as lost."""
         deadline = time.monotonic() + DRAIN_TIMEOUT_S
         for number, queue in enumerate(self.ports.queues):
             port = int(queue["port"])
@@ -99,7 +104,7 @@ class XskPorts:
             xsk_kernels.count_unsent(self.ports, number, port, counters)
 
     def close(self) -> None:
-        """Detach the programs, close the sockets, then free_buffer the memory back."""
+        """Detach the programs, close the sockets, then free the memory."""
         for fd in reversed(self._descriptors):
             os.close(fd)
         for sock in self._sockets:
@@ -156,7 +161,7 @@ class XskPorts:
         self.ports.ports["queues"][port] += wanted.receives
 
     def _register(self, sock: socket.socket) -> None:
-        """Give the pool to the kernel."""
+        """Register the pool as the UMEM of a socket."""
         size = int(self.ports.pool[layout.FRAMES] * self.ports.pool[layout.CHUNK_BYTES])
         address = self._arena.address + int(self.ports.pool[layout.POOL_AT])
         terms = struct.pack("<QQIIII", address, size, self.ports.pool[layout.CHUNK_BYTES], 0, 0, 0)
@@ -178,7 +183,7 @@ class XskPorts:
                 row[f"{ring}_flags"] = at + flags
 
     def _bind(self, sock: socket.socket, link: Link, queue: int, *, shared: bool) -> None:
-        """Bind to a queue; the sockets of a process that was killed may take a moment to let go of it."""
+        """Bind to a queue, with retries: the sockets of a killed process may hold it for a moment."""
         flags, owner = XDP_COPY | XDP_USE_NEED_WAKEUP | XDP_USE_SG, 0
         if shared:
             flags, owner = XDP_SHARED_UMEM, self._sockets[0].fileno()
@@ -191,7 +196,7 @@ class XskPorts:
             time.sleep(0.01)
 
     def _attach(self, port: int, link: Link, queues: Sequence[int]) -> None:
-        """Begin to receive: buffers first, then the sockets' map, then the program."""
+        """Start to receive: fill buffers first, then the map of sockets, then attach the program."""
         first = int(self.ports.ports["first_queue"][port])
         try:
             sockets = bpf.create_map("heddle_sockets", bpf.BPF_MAP_TYPE_XSKMAP, 4, 4, max(queues) + 1)

@@ -1,7 +1,8 @@
-"""The rings of AF_XDP sockets from compiled code (<linux/if_xdp.h>).
+"""AF_XDP rings from compiled code (<linux/if_xdp.h>).
 
-Producer and consumer are 32-bit words that count without end; each is written by one side, behind what it speaks of.
-A descriptor of the rx and tx rings has 16 bytes: address 64 | length 32 | options 32; of the other two, an address.
+Producer and consumer are free-running 32-bit words, each written by one side after the entries that it covers. A
+descriptor of the rx and tx rings has 16 bytes: address 64 | length 32 | options 32; one of the fill and completion
+rings is an address.
 """
 
 from dataplane.engine.counters import Counters
@@ -31,14 +32,14 @@ TRANSMIT_FULL, TRANSMIT_FAILED = int(Drop.TRANSMIT_FULL), int(Drop.TRANSMIT_FAIL
 EAGAIN, EBUSY, ENOBUFS = 11, 16, 105
 WORD = 0xFFFFFFFF
 KICK_FRAMES = 32
-"""What the kernel sends per call, at least."""
+"""Least number of frames that the kernel sends per call."""
 MAX_PIECES = 18
-"""Descriptors of one frame: what the kernel puts into one buffer of its own (MAX_SKB_FRAGS + 1)."""
+"""Descriptors of one frame: the limit of a kernel buffer (MAX_SKB_FRAGS + 1)."""
 
 
 @element
 def receive(ports: Ports, port: int, packets: Rows, at_most: int, counters: Counters) -> int:
-    """See `ports.receive`. Queues of an interface are served in turn."""
+    """See `ports.receive`. The queues of an interface are served in turn."""
     own, count = ports.ports[port], 0
     if own.queues == 0:
         reap_and_kick(ports, own.first_queue, port, counters)
@@ -82,7 +83,7 @@ def _descriptor(queue: Row, position: int) -> int:
 
 @inline
 def _whole(ports: Ports, queue: Row, position: int, ready: int) -> int:
-    """Return the descriptors of the frame at a position, or 0 where they are not all there yet."""
+    """Return the number of descriptors of the frame at a position, or 0 if some have not arrived yet."""
     pieces = 1
     while native32(ports.memory, _descriptor(queue, position + pieces - 1) + 12) & CONTINUED:
         pieces += 1
@@ -118,7 +119,7 @@ def _describe(ports: Ports, queue: Row, position: int, pieces: int, packet: Row)
 
 @kernel
 def refill(ports: Ports, number: int) -> None:
-    """Give the kernel buffers to receive into, as many as it may have of this queue."""
+    """Post free buffers to the kernel for receiving, up to the limit of this queue."""
     queue, memory = ports.queues[number], ports.memory
     count = min(queue.max_posted - queue.posted, ports.pool[FREE])
     if count > 0:
@@ -136,12 +137,12 @@ def refill(ports: Ports, number: int) -> None:
 
 @inline
 def enqueue(ports: Ports, packet: Row, pieces: int) -> int:
-    """Write the descriptors of a frame that leaves; return -1, or the reason why not."""
+    """Write the descriptors of a frame that leaves; return -1, or the drop reason."""
     port, memory = ports.ports[packet.out_port], ports.memory
     queue = ports.queues[port.first_queue]
     waiting = (queue.tx_written - acquire32(memory, queue.tx_consumer)) & WORD
     if pieces > queue.tx_mask + 1 - waiting or queue.sent + pieces > queue.done_mask + 1:
-        port.pending += 1  # the kernel is told again: an interface that was down may be up
+        port.pending += 1  # wake the kernel again: an interface that was down may be up
         return TRANSMIT_FULL
     if pieces > MAX_PIECES:
         return TRANSMIT_FAILED
@@ -161,7 +162,7 @@ def enqueue(ports: Ports, packet: Row, pieces: int) -> int:
 
 @element
 def flush(ports: Ports, counters: Counters) -> None:
-    """Tell the kernel of what was written in this burst, and take back the buffers that it has sent."""
+    """Publish the tx descriptors of this burst to the kernel, and free the buffers of sent frames."""
     for port in range(ports.ports.size):
         if ports.ports[port].pending:
             ports.ports[port].pending = 0
@@ -172,10 +173,11 @@ def flush(ports: Ports, counters: Counters) -> None:
 
 @kernel
 def reap_and_kick(ports: Ports, number: int, port: int, counters: Counters) -> None:
-    """Let the kernel send what waits in a tx ring, and take back the buffers that it is done with.
+    """Let the kernel send the frames in a tx ring, and free the buffers of sent frames.
 
-    A call sends 32 frames or what was set, and ends at the first one that the interface refuses: EBUSY says that this
-    one was taken from the ring and lost. How far a call came is only seen once the ring is empty, so calls are counted.
+    A call sends 32 frames, or as many as configured, and ends at the first frame that the interface refuses: EBUSY
+    means that this frame was taken from the ring and lost. The progress of a call is visible only once the ring is
+    empty, so calls are counted.
     """
     queue, memory = ports.queues[number], ports.memory
     waiting = (queue.tx_written - acquire32(memory, queue.tx_consumer)) & WORD

@@ -1,7 +1,7 @@
-"""One range of addresses for everything that kernels touch, so that one array of bytes with offsets reaches it all.
+"""One address range for all memory that kernels use, so that offsets in one array of bytes reach all of it.
 
-The range is reserved without memory; pieces of it are then filled with memory of the process, or with rings of the
-operating system that are mapped to where we say (MAP_FIXED, mmap(2)).
+The range is reserved without memory; parts of it are then backed by memory of the process, or by rings of the
+operating system, mapped at fixed addresses (MAP_FIXED, mmap(2)).
 """
 
 import ctypes
@@ -26,10 +26,10 @@ _FAILED = ctypes.c_void_p(-1).value
 
 
 class Arena:
-    """A reserved range; `memory` is all of it, of which only the pieces handed out may be touched."""
+    """A reserved address range; `memory` is all of it, of which only the allocated parts may be accessed."""
 
     def __init__(self, size_bytes: int) -> None:
-        """Reserve addresses; raises PortError where the process may not have so many."""
+        """Reserve addresses; raises PortError if the process may not have so many."""
         self.size_bytes = _rounded(size_bytes, HUGE_PAGE_BYTES) + HUGE_PAGE_BYTES
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_NORESERVE
         self.address = _map(None, self.size_bytes, PROT_NONE, flags, -1, 0)
@@ -37,24 +37,24 @@ class Arena:
         self._used = 0
 
     def own_memory(self, size_bytes: int) -> int:
-        """Fill a piece with zeroed memory, in huge pages where there are some; return its offset."""
+        """Allocate zeroed memory, in huge pages if available; return its offset."""
         offset = self._next(size_bytes, HUGE_PAGE_BYTES if size_bytes >= HUGE_PAGE_BYTES else mmap.PAGESIZE)
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_FIXED
         _map(self.address + offset, size_bytes, mmap.PROT_READ | mmap.PROT_WRITE, flags, -1, 0)
-        # The kernel writes to these pages for as long as a socket is open: a child must not share them.
+        # The kernel writes to these pages while a socket is open: a child process must not share them.
         _libc.madvise(self.address + offset, size_bytes, MADV_DONTFORK)
         _libc.madvise(self.address + offset, size_bytes, MADV_HUGEPAGE)
         return offset
 
     def ring_of(self, fd: int, size_bytes: int, page_offset: int = 0) -> int:
-        """Map a ring of a socket into the next piece; return its offset."""
+        """Map a ring of a socket; return its offset."""
         offset = self._next(size_bytes, mmap.PAGESIZE)
         flags = mmap.MAP_SHARED | mmap.MAP_POPULATE | MAP_FIXED
         _map(self.address + offset, size_bytes, mmap.PROT_READ | mmap.PROT_WRITE, flags, fd, page_offset)
         return offset
 
     def close(self) -> None:
-        """Give the addresses back; nothing may touch `memory` any more."""
+        """Unmap the range; `memory` must not be accessed any more."""
         self.memory = np.zeros(1, np.uint8)
         _libc.munmap(self.address, self.size_bytes)
 
@@ -74,5 +74,5 @@ def _map(address: int | None, size_bytes: int, protection: int, flags: int, fd: 
     mapped = _libc.mmap(address, size_bytes, protection, flags, fd, offset)
     if mapped == _FAILED or mapped is None:
         reason = os.strerror(ctypes.get_errno())
-        raise PortError(f"{size_bytes} bytes for frames and rings cannot be mapped: {reason}; look at `ulimit -v -l`")
+        raise PortError(f"{size_bytes} bytes for frames and rings cannot be mapped: {reason}; see `ulimit -v -l`")
     return int(mapped)

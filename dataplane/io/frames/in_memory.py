@@ -1,6 +1,6 @@
-"""Ports without an operating system: rings of handles, filled and emptied by tests, pcap files and benchmarks.
+"""Ports without an operating system: rings of handles, filled and emptied by tests and benchmarks.
 
-Full and empty rings, jumbo frames in several buffers and a pool that runs dry behave as at a kernel's sockets.
+Full and empty rings, jumbo frames in several buffers and an exhausted pool behave as with kernel sockets.
 """
 
 import numpy as np
@@ -29,7 +29,7 @@ def receive(ports: Ports, port: int, packets: Rows, at_most: int) -> int:
 
 @inline
 def enqueue(ports: Ports, packet: Row, port: int) -> int:
-    """Put a frame whose pieces are written down on the way out; return -1, or the reason why not."""
+    """Put a frame with stored pieces on the output ring; return -1, or the drop reason."""
     own, size = ports.ports[port], ports.rings.shape[1]
     if own.tx_tail - own.tx_head == size:
         return TRANSMIT_FULL
@@ -40,7 +40,7 @@ def enqueue(ports: Ports, packet: Row, port: int) -> int:
 
 @kernel
 def offer(ports: Ports, port: int, source: Bytes, at: int, length: int) -> bool:
-    """Let a frame arrive at a port; False where its ring or the pool is full, and nothing was done."""
+    """Let a frame arrive at a port; return False, without effect, if its ring or the pool is full."""
     own, size = ports.ports[port], ports.rings.shape[1]
     if own.rx_tail - own.rx_head == size:
         return False
@@ -54,9 +54,9 @@ def offer(ports: Ports, port: int, source: Bytes, at: int, length: int) -> bool:
 
 @kernel
 def collect(ports: Ports, port: int, target: Bytes) -> int:
-    """Take the oldest frame that left by a port, copy it to `target`; return its length, 0 for none.
+    """Take the oldest frame that left by a port and copy it to `target`; return its length, 0 for none.
 
-    What does not fit into `target` is cut off there; the length is that of the frame.
+    A longer frame than `target` is cut there; the length is that of the whole frame.
     """
     own, mask = ports.ports[port], ports.rings.shape[1] - 1
     if own.tx_head == own.tx_tail:
@@ -75,7 +75,7 @@ def collect(ports: Ports, port: int, target: Bytes) -> int:
 
 
 class MemoryPorts:
-    """Ports of a test: `put` lets frames arrive, `take` returns what left."""
+    """Ports of a test: `put` lets frames arrive, `take` returns the frames that left."""
 
     def __init__(self, count: int, *, buffers: int = 1024, chunk_bytes: int = 2048, ring: int = 256) -> None:
         """Make `count` ports with rings of `ring` frames; raises ValueError unless sizes are powers of two."""
@@ -102,7 +102,7 @@ class MemoryPorts:
         self._frame = np.zeros(1 << 16, np.uint8)
 
     def put(self, port: int, frame: bytes) -> bool:
-        """Let a frame arrive; False where there is no room for it."""
+        """Let a frame arrive; return False without room for it."""
         content = np.frombuffer(bytearray(frame), np.uint8)
         return bool(offer(self.ports, port, content, 0, len(frame)))
 

@@ -1,15 +1,15 @@
-"""What kernels know of the ports of a data process: one memory, the pool of buffers in it, and a row for each port.
+"""The arrays of a data process's ports: one memory, the pool of buffers in it, and a row for each port.
 
-A buffer is a chunk of the pool, known by its number. Its bytes are, by offset in the memory:
+A buffer is a chunk of the pool, identified by its number. Its bytes, by offset in the memory:
 
     pool[POOL_AT] + number * pool[CHUNK_BYTES]
     | head room, at least HEADROOM bytes | frame, or a piece of it | unused |
     ^ packet.floor                       ^ packet.at
 
-A frame that is longer than a chunk has room for lies in several: `pieces[number]` says where the next one is. The
-handle of a frame (`packet.frame`) is the number of its first buffer, with CHAINED where others follow. Each buffer is
-at all times in exactly one place: the stack `free`, a ring, or a burst. AF_PACKET rings have no pool: there a handle
-is the offset of the ring's slot.
+A frame that does not fit into a chunk lies in several: `pieces[number]` names the next one. The handle of a frame
+(`packet.frame`) is the number of its first buffer, with CHAINED if others follow. Each buffer is always in exactly one
+place: the stack `free`, a ring, or a burst. AF_PACKET rings have no pool for received frames: their handle is the
+offset of the ring's slot.
 """
 
 from typing import NamedTuple
@@ -22,21 +22,21 @@ MEMORY, XSK, TAP = range(3)
 """Kinds of port; all ports of a process are of one kind."""
 
 KIND, POOL_AT, CHUNK_BYTES, CHUNK_SHIFT, FRAMES, FREE, POLL_AT, POLL_FDS, POOL_WORDS = range(9)
-"""Words of `pool`. FREE: how many entries of the stack are in use. POLL_AT: where the `struct pollfd` rows are."""
+"""Words of `pool`. FREE: number of entries on the stack. POLL_AT: offset of the `struct pollfd` rows."""
 
 NEXT, PIECE_AT, PIECE_BYTES = range(3)
-"""Columns of `pieces`: the buffer that goes on, or END; where its bytes begin in the memory; how many they are."""
+"""Columns of `pieces`: the next buffer, or END; the offset of its bytes in the memory; how many bytes."""
 END = -1
 CHAINED = 1 << 40
 IN_RING = 1 << 41
-"""A handle's bit: it is the slot of an AF_PACKET ring, by the offset of its first byte."""
+"""Bit of a handle: it is a slot of an AF_PACKET ring, by the offset of its first byte."""
 NUMBER = CHAINED - 1
-"""A handle's bits that are the buffer's number."""
+"""Bits of a handle with the buffer's number."""
 
 HEADROOM = 256
-"""In front of a received frame: room for an outer header. AF_XDP's own (XDP_PACKET_HEADROOM)."""
+"""Bytes in front of a received frame for an outer header. AF_XDP uses the same (XDP_PACKET_HEADROOM)."""
 MIN_FRAME_BYTES = 14
-"""An Ethernet header; what is shorter is not handed to a kernel."""
+"""An Ethernet header; a shorter frame is not sent."""
 
 
 def _row(*names: str) -> np.dtype[np.void]:
@@ -46,10 +46,10 @@ def _row(*names: str) -> np.dtype[np.void]:
 PORT = _row(
     "first_queue",  # rows of `queues` that belong to this port; it transmits by the first
     "queues",
-    "next_queue",  # whose turn it is to be received from
-    "pending",  # handed over in this burst, not yet sent
+    "next_queue",  # the queue to receive from next
+    "pending",  # frames of this burst that are queued, but not sent yet
     "max_bytes",  # of a frame that may leave
-    "rx_head",  # memory port: positions in its two rings, counted without end
+    "rx_head",  # memory port: free-running positions in its two rings
     "rx_tail",
     "tx_head",
     "tx_tail",
@@ -75,10 +75,10 @@ QUEUE = _row(
     "done_consumer",
     "done_at",
     "done_mask",
-    "tx_written",  # descriptors written; the kernel is told of them at the end of a burst
-    "posted",  # buffers that the kernel has for receiving, or has filled
+    "tx_written",  # descriptors written; published to the kernel at the end of a burst
+    "posted",  # buffers that the kernel holds for receiving, or has filled
     "max_posted",
-    "sent",  # buffers that the kernel has for sending
+    "sent",  # buffers that the kernel holds for sending
 )
 """One AF_XDP socket: one queue of an interface."""
 TAP_ROW = _row(
@@ -95,10 +95,10 @@ TAP_ROW = _row(
 
 
 class Ports(NamedTuple):
-    """All ports of a data process, as kernels take them; arrays that a kind does not need have one row."""
+    """All ports of a data process, as kernels use them; arrays that a kind does not need have one row."""
 
     memory: Bytes
-    """What the offsets in packets' rows are offsets of: hand it to elements as their `memory`."""
+    """The memory that offsets in packets' rows refer to; elements get it as `Work.memory`."""
     pool: Ints
     free: Ints
     """Stack of the numbers of free buffers."""
@@ -111,6 +111,6 @@ class Ports(NamedTuple):
     taps: Rows
     """TAP_ROW rows, by port."""
     rings: Grid
-    """Memory ports: handles, shape (2 * ports, a power of two): the ring in and the ring out of each."""
+    """Memory ports: handles, shape (2 * ports, a power of two): the input and the output ring of each port."""
     spare: Rows
-    """One PACKET row, for a frame that comes in no burst."""
+    """One PACKET row, for a frame outside of a burst."""

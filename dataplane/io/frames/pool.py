@@ -1,4 +1,4 @@
-"""Buffers taken, given back, and checked before they leave."""
+"""The buffer pool: allocate, free and chain buffers, and check frames before they leave."""
 
 from dataplane.io.frames import layout
 from dataplane.io.frames.layout import (
@@ -19,21 +19,21 @@ from dataplane.packet import memory as fields
 from dataplane.packet.intrinsics import prefetch, prefetch_to_write
 
 LINE = 64
-"""Of a cache."""
+"""Bytes of a cache line."""
 MAX_AHEAD_BYTES = 1024
-"""Of a piece: behind them the processor has seen where the reading goes, and is ahead by itself."""
+"""Prefetch limit in a piece: beyond it, the processor's own prefetcher has detected the pattern."""
 
 
 @inline
 def prefetch_headers(memory: Bytes, at: int) -> None:
-    """Begin to load a frame's headers: another core wrote them, and all frames of a burst are wanted at once."""
+    """Prefetch a frame's headers: another core wrote them, and all frames of a burst are read at once."""
     prefetch_to_write(memory, at, 0)
     prefetch_to_write(memory, at, LINE)
 
 
 @inline
 def prefetch_payload(memory: Bytes, at: int, done: int, length: int) -> None:
-    """Begin to load what is behind the first `done` bytes of a piece: the kernel copies all of it when it is sent."""
+    """Prefetch a piece beyond its first `done` bytes: the kernel copies all of it when it is sent."""
     for line in range(done, min(length, MAX_AHEAD_BYTES), LINE):
         prefetch(memory, at, line)
 
@@ -50,10 +50,10 @@ def allocate(ports: Ports) -> int:
 
 @inline
 def allocate_run(ports: Ports, count: int) -> int:
-    """Take so many buffers, of which there are enough; return the first of their entries in `free`.
+    """Allocate `count` buffers, of which there are enough; return the index of the first in `free`.
 
-    In the order in which they were given back: what lies side by side is used one after the other, ever again, and
-    the addresses of pages are looked up ahead.
+    The entries are in the order in which the buffers were freed: neighbouring buffers stay in use together, which
+    keeps address translation predictable.
     """
     ports.pool[FREE] -= count
     return ports.pool[FREE]
@@ -61,7 +61,7 @@ def allocate_run(ports: Ports, count: int) -> int:
 
 @inline
 def free_buffer(ports: Ports, number: int) -> None:
-    """Put one buffer back."""
+    """Free one buffer."""
     ports.free[ports.pool[FREE]] = number
     ports.pool[FREE] += 1
 
@@ -74,7 +74,7 @@ def start_of(ports: Ports, number: int) -> int:
 
 @element
 def free_chain(ports: Ports, handle: int) -> None:
-    """Put the buffers of a whole frame back."""
+    """Free the buffers of a whole frame."""
     number = handle & NUMBER
     if handle & CHAINED == 0:
         free_buffer(ports, number)
@@ -93,16 +93,16 @@ def following(ports: Ports, handle: int) -> int:
 
 @inline
 def fits(ports: Ports, number: int, at: int, count: int) -> bool:
-    """Say whether these bytes lie in this buffer."""
+    """Return whether a range of bytes lies within a buffer."""
     start = start_of(ports, number)
     return at >= start and count > 0 and at + count <= start + ports.pool[CHUNK_BYTES]
 
 
 @inline
 def close_chain(ports: Ports, packet: Row) -> int:
-    """Write down where the pieces of a frame that leaves are; return how many, 0 where they are not what it says.
+    """Store the pieces of a frame that leaves; return how many, 0 if they do not match the row.
 
-    Pieces beyond the frame's length go back to the pool.
+    Pieces beyond the frame's length are freed.
     """
     number = packet.frame & NUMBER
     first = min(packet.first_length, packet.length)
@@ -141,7 +141,7 @@ def _close_rest(ports: Ports, packet: Row, number: int, left: int) -> int:
 
 @inline
 def describe(ports: Ports, packet: Row, handle: int) -> None:
-    """Fill in a packet's row from what is written down of its pieces."""
+    """Fill in a packet's row from the stored pieces."""
     number = handle & NUMBER
     packet.at = ports.pieces[number, PIECE_AT]
     packet.first_length = ports.pieces[number, PIECE_BYTES]
@@ -162,7 +162,7 @@ def length_of(ports: Ports, handle: int) -> int:
 
 @element
 def write_frame(ports: Ports, source: Bytes, at: int, length: int) -> int:
-    """Copy a frame into free buffers; return its handle, or END where there are too few."""
+    """Copy a frame into free buffers; return its handle, or END if there are too few."""
     room = ports.pool[layout.CHUNK_BYTES] - HEADROOM
     if length <= 0 or (length + room - 1) // room > ports.pool[layout.FREE]:
         return END

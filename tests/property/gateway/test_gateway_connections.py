@@ -16,7 +16,7 @@ from dataplane.gateway.memory.connections import (
     find_connection,
     free_ended_pairs,
 )
-from dataplane.gateway.memory.state import AGED_NS, OWNERS_BACK, OWNERS_USED, empty_state
+from dataplane.gateway.memory.state import AGED_NS, OWNERS_FREED, OWNERS_USED, empty_state
 from dataplane.jit import kernel
 from tests.fakes.gateway.gateway_tables import make_tables
 
@@ -134,7 +134,7 @@ class ConnectionMachine(RuleBasedStateMachine):
     def every_endpoint_is_charged_what_it_has(self):
         owners = {(key[4], key[0]) for key in self.model}
         counts = self.state.counts
-        assert counts[OWNERS_USED] - counts[OWNERS_BACK] == len(owners)
+        assert counts[OWNERS_USED] - counts[OWNERS_FREED] == len(owners)
         assert np.count_nonzero(self.state.owner_index) == len(owners)
         rows = {self.state.connections[row]["owner"] for row, _ in self.model.values()}
         assert sum(int(self.state.owners["connections"][row]) for row in rows) == len(self.model)

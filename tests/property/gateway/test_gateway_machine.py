@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from controller.brain.decide import decide
-from controller.brain.networks import desired_of, news_for
+from controller.brain.networks import desired_of, update_for
 from controller.brain.state import begin
 from controller.model.effect import EndSession, NetworksChanged, Reply
 from controller.model.error import HeddleError, InputError, InUseError, NotFoundError, UnavailableError
@@ -19,7 +19,7 @@ from controller.model.event import (
     DeletePeering,
     DeleteVpc,
     ForgetGateway,
-    GatewayAnswered,
+    GatewayAcked,
     GatewayDown,
     GatewayUp,
     Tick,
@@ -127,7 +127,7 @@ class GatewayMachine(RuleBasedStateMachine):
     def an_old_session_ends_late(self, name, session):
         if name not in self.places or self.places[name].session != session:
             self.feed(GatewayDown(session=session, gateway_id=name))
-            self.feed(GatewayAnswered(session=session, gateway_id=name, generation=self.state.networks.generation))
+            self.feed(GatewayAcked(session=session, gateway_id=name, generation=self.state.networks.generation))
 
     @rule(name=PLACES, refused=st.booleans())
     def serve(self, name, refused):
@@ -136,7 +136,7 @@ class GatewayMachine(RuleBasedStateMachine):
         if place is None:
             return
         if not place.under_way:
-            news = news_for(self.state.networks, name, place.sent)
+            news = update_for(self.state.networks, name, place.sent)
             if news is not None:
                 place.under_way = list(updates(place.sent, news))
                 place.sent = news
@@ -146,7 +146,7 @@ class GatewayMachine(RuleBasedStateMachine):
         place.under_way = []
         generation = place.sent.network.generation
         self.feed(
-            GatewayAnswered(
+            GatewayAcked(
                 session=place.session, gateway_id=name, generation=generation, refused="full" if refused else ""
             )
         )

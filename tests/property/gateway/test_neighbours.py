@@ -7,11 +7,11 @@ from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from dataplane.control.slow.neighbours import (
-    BELIEVED_NS,
     FIRST_RETRY_NS,
     LAST_RETRY_NS,
     MAX_POLLS,
     REACHABLE_NS,
+    REPLY_TIMEOUT_NS,
     UNNEEDED_ATTEMPTS,
     Neighbours,
     Place,
@@ -49,7 +49,7 @@ class NeighbourMachine(RuleBasedStateMachine):
         believed = self.neighbours.heard(place, mac, self.now)
         if believed:
             assert asked is not None
-            assert self.now - asked <= BELIEVED_NS
+            assert self.now - asked <= REPLY_TIMEOUT_NS
             del self.open[place]
             self.known[place] = mac
 

@@ -11,7 +11,7 @@ STEPS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, SECOND // 2)), max_
 
 @given(steps=STEPS, per_second=st.integers(1, 50), burst=st.integers(1, 20), most=st.integers(1, 12))
 def test_in_any_interval_a_key_gets_no_more_than_burst_and_rate(steps, per_second, burst, most):
-    buckets = Buckets(per_second=per_second, burst=burst, most=most)
+    buckets = Buckets(per_second=per_second, burst=burst, max_keys=most)
     now, taken = 0, dict[int, list[int]]()
     for key, later in steps:
         now += later

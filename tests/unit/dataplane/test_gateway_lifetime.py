@@ -5,7 +5,7 @@ import pytest
 from dataplane.config.local import Limits
 from dataplane.engine.reasons import Drop
 from dataplane.gateway.memory.ageing import age
-from dataplane.gateway.memory.state import PAIRS_BACK, PAIRS_HELD, PAIRS_USED
+from dataplane.gateway.memory.state import PAIRS_ENDED, PAIRS_FREED, PAIRS_USED
 from dataplane.gateway.tables.schema import CLOSING, ESTABLISHED, EXTERNAL, SEEN_REPLY
 from tests.fakes.gateway.gateway_tables import EXTERNAL_PORT, FakeRule, FakeVpc, make_tables
 from tests.fakes.gateway.state_bench import Passed, Sent, StateBench, hop_of
@@ -31,7 +31,7 @@ def bench():
 
 def live(bench):
     counts = bench.state.counts
-    return int(counts[PAIRS_USED] - counts[PAIRS_BACK] - counts[PAIRS_HELD])
+    return int(counts[PAIRS_USED] - counts[PAIRS_FREED] - counts[PAIRS_ENDED])
 
 
 def pass_time(bench, seconds):

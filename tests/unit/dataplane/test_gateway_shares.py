@@ -4,7 +4,7 @@ import pytest
 
 from dataplane.config.local import Limits
 from dataplane.engine.reasons import Drop
-from dataplane.gateway.memory.state import ACCOUNTS_BACK, ACCOUNTS_USED, FRAGMENTS_AGED_NS
+from dataplane.gateway.memory.state import ACCOUNTS_FREED, ACCOUNTS_USED, FRAGMENTS_AGED_NS
 from dataplane.gateway.tables.schema import EXTERNAL, PROVIDER
 from tests.fakes.gateway.gateway_tables import EXTERNAL_PORT, FakeRule, FakeVpc, make_tables
 from tests.fakes.gateway.state_bench import Passed, StateBench
@@ -36,7 +36,7 @@ def admitted(fates):
 
 def accounts(bench):
     counts = bench.state.counts
-    return int(counts[ACCOUNTS_USED] - counts[ACCOUNTS_BACK])
+    return int(counts[ACCOUNTS_USED] - counts[ACCOUNTS_FREED])
 
 
 def inside(bench, vni, ports):
