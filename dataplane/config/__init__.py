@@ -1,1 +1,1 @@
-"""What a gateway or a balancer is told, as frozen values; the controller imports this of the dataplane, and no more."""
+"""Configuration of gateways and hosts as frozen values; the only dataplane package that the controller imports."""

@@ -1,8 +1,7 @@
-"""Addresses that follow from others, and addresses as numbers: the same for whoever answers, sends or checks.
+"""Derived addresses of a VPC's gateways, and conversion of addresses to numbers.
 
-A VPC's gateways all answer with one MAC, 02:48:00 and the 24 bits of the VNI: locally administered, unicast, and the
-same on every gateway, so that a takeover changes nothing in an endpoint's neighbour cache. For IPv6 they also answer
-at the link-local address that follows from it (RFC 4291, appendix A).
+All gateways of a VPC use one MAC, 02:48:00 followed by the 24 bits of the VNI, so a takeover leaves the endpoints'
+neighbour caches valid. For IPv6 they also answer at the link-local address of that MAC (RFC 4291, appendix A).
 """
 
 from ipaddress import IPv4Address, IPv6Address
@@ -12,33 +11,33 @@ from dataplane.config.network import Address, Prefix
 GATEWAY_MAC_BASE = 0x0248_0000_0000
 """Locally administered, unicast: 02:48:00 and the 24 bits of the VNI."""
 V4_MAPPED = 0xFFFF_0000_0000
-"""Above an IPv4 address where addresses are 128 bits wide (RFC 4291, 2.5.5.2)."""
+"""Prefix ::ffff:0:0/96 of IPv4-mapped addresses (RFC 4291, 2.5.5.2)."""
 V4_MAPPED_LENGTH = 96
 
 
 def gateway_mac(vni: int) -> int:
-    """Return the MAC with which a VPC's gateways answer."""
+    """Return the MAC of a VPC's gateways."""
     return GATEWAY_MAC_BASE | vni
 
 
 def link_local(mac: int) -> IPv6Address:
-    """Return the link-local address of a MAC: its halves around ff:fe, the universal bit turned."""
+    """Return the link-local address of a MAC, by modified EUI-64: ff:fe in the middle, the U/L bit inverted."""
     high, low = mac >> 24, mac & 0xFFFFFF
     return IPv6Address(0xFE80 << 112 | (high ^ 0x020000) << 40 | 0xFFFE << 24 | low)
 
 
 def wide(address: Address) -> int:
-    """Return an address as 128 bits, IPv4 as IPv4-mapped."""
+    """Return an address as a 128-bit number, IPv4 as IPv4-mapped."""
     return V4_MAPPED | int(address) if isinstance(address, IPv4Address) else int(address)
 
 
 def wide_length(prefix: Prefix) -> int:
-    """Return a prefix's length of 128, IPv4 as IPv4-mapped."""
+    """Return a prefix's length in 128-bit addresses, IPv4 as IPv4-mapped."""
     return prefix.prefixlen + (V4_MAPPED_LENGTH if prefix.version == 4 else 0)
 
 
 def contains(outer: Prefix, inner: Prefix) -> bool:
-    """Say whether a prefix is of the same family and within another, or is it."""
+    """Return whether `inner` is of the same family as `outer` and equal to it or within it."""
     return (
         outer.version == inner.version
         and outer.prefixlen <= inner.prefixlen
@@ -48,10 +47,5 @@ def contains(outer: Prefix, inner: Prefix) -> bool:
 
 
 def overlap(one: Prefix, other: Prefix) -> bool:
-    """Say whether two prefixes have an address in common."""
+    """Return whether two prefixes have an address in common."""
     return contains(one, other) or contains(other, one)
-
-
-def mac_text(mac: int) -> str:
-    """Return a MAC as people write it."""
-    return ":".join(f"{mac >> shift & 0xFF:02x}" for shift in range(40, -1, -8))

@@ -1,8 +1,8 @@
-"""What makes virtual networks sound: each VPC in itself, beside the others, peered, and at the border.
+"""Validate virtual networks: each VPC by itself, against other VPCs, its peerings, and the border rules.
 
-Every function returns lines for people, each with the object and the field; nothing where all is well. What the rules
-are for: an address means one thing wherever a packet can be routed by it. Addresses of VPCs that are not peered may be
-equal; public addresses, VNIs and VLANs are everybody's, so each has one owner (a NAT address may serve several VPCs).
+Every function yields one line per problem, with the object and the field; nothing for a valid configuration. The checks
+ensure that an address is unambiguous wherever packets are routed by it. VPCs that are not peered may use equal
+addresses. Public addresses, VNIs and VLANs are global, so each has one owner (VPCs may share a NAT address).
 """
 
 import re
@@ -11,20 +11,21 @@ from dataclasses import replace
 from ipaddress import IPv4Address
 
 from dataplane.config import limit
-from dataplane.config.addresses import V4_MAPPED, V4_MAPPED_LENGTH, contains, gateway_mac, mac_text
+from dataplane.config.addresses import V4_MAPPED, V4_MAPPED_LENGTH, contains, gateway_mac
 from dataplane.config.network import Address, BorderRule, NetworkConfig, Peering, Prefix, Subnet, Vpc
 from dataplane.config.refusal import shown
+from foundation.address import mac_text
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 MULTICAST_MAC = 1 << 40
 MAX_NAMED = 5
 Known = Callable[[IPv4Address], bool]
 Named = tuple[Prefix, str]
-"""A prefix and what people call it."""
+"""A prefix and its name in messages."""
 
 
 def network_problems(network: NetworkConfig, is_vtep: Known | None = None) -> Iterator[str]:
-    """Check a whole configuration as if it were told piece by piece."""
+    """Check a whole configuration, adding its VPCs and peerings one after another."""
     so_far = NetworkConfig()
     for vpc in network.vpcs:
         if any(vpc.id == other.id for other in so_far.vpcs):
@@ -40,18 +41,18 @@ def network_problems(network: NetworkConfig, is_vtep: Known | None = None) -> It
 
 
 def vpc_problems(vpc: Vpc, is_vtep: Known | None = None) -> Iterator[str]:
-    """Check a VPC in itself; `is_vtep` tells the VTEPs that there are, None: all are."""
+    """Check a VPC by itself; `is_vtep` returns whether a VTEP exists, None accepts all."""
     for line in _vpc_lines(vpc, is_vtep):
         yield f"vpc {vpc.id if NAME.fullmatch(vpc.id) else shown(vpc.id)}: {line}"
 
 
 def _vpc_lines(vpc: Vpc, is_vtep: Known | None) -> Iterator[str]:
     if not NAME.fullmatch(vpc.id):
-        yield f"id: must be 1 to {limit.LONGEST_NAME} letters, digits, '.', '_' or '-', the first a letter or digit"
-    if len(vpc.tenant) > limit.LONGEST_NAME:
-        yield f"tenant: longer than {limit.LONGEST_NAME} characters"
-    if not 1 <= vpc.vni <= limit.HIGHEST_VNI:
-        yield f"vni: {vpc.vni} is not within 1 to {limit.HIGHEST_VNI}"
+        yield f"id: must be 1 to {limit.MAX_NAME_LENGTH} letters, digits, '.', '_' or '-', the first a letter or digit"
+    if len(vpc.tenant) > limit.MAX_NAME_LENGTH:
+        yield f"tenant: longer than {limit.MAX_NAME_LENGTH} characters"
+    if not 1 <= vpc.vni <= limit.MAX_VNI:
+        yield f"vni: {vpc.vni} is not within 1 to {limit.MAX_VNI}"
     too_many = list(_counts(vpc))
     if too_many:
         yield from too_many
@@ -65,15 +66,15 @@ def _vpc_lines(vpc: Vpc, is_vtep: Known | None) -> Iterator[str]:
 
 
 def _counts(vpc: Vpc) -> Iterator[str]:
-    for name, count, most in (
+    for name, count, maximum in (
         ("subnets", len(vpc.subnets), limit.MAX_SUBNETS),
         ("endpoints", len(vpc.endpoints), limit.MAX_ENDPOINTS_OF_A_VPC),
         ("security_rules", len(vpc.rules), limit.MAX_RULES),
         ("direct_connects", len(vpc.direct_connects), limit.MAX_DIRECT_CONNECTS),
         ("floating_ips", len(vpc.floating_ips), limit.MAX_FLOATING_IPS),
     ):
-        if count > most:
-            yield f"{name}: {count}; at most {most}"
+        if count > maximum:
+            yield f"{name}: {count}; at most {maximum}"
 
 
 def _subnets(vpc: Vpc) -> Iterator[str]:
@@ -92,7 +93,7 @@ def _subnets(vpc: Vpc) -> Iterator[str]:
 
 
 def _endpoints(vpc: Vpc, is_vtep: Known | None) -> Iterator[str]:
-    """One MAC may have several addresses, at one VTEP: a dual-stack interface is an endpoint for each."""
+    """Check endpoints. One MAC may have several addresses at one VTEP: an endpoint for each of a dual-stack NIC."""
     gateways = {subnet.gateway for subnet in vpc.subnets}
     finder = _Finder(vpc.subnets)
     of_ip: dict[Address, int] = {}
@@ -120,7 +121,7 @@ def _endpoints(vpc: Vpc, is_vtep: Known | None) -> Iterator[str]:
 
 
 def _vteps(vpc: Vpc, is_vtep: Known | None) -> Iterator[str]:
-    """Each VTEP is judged once, and those that nobody knows are one line: all of a file's are wrong at once."""
+    """Check each VTEP once; all unknown VTEPs are reported in one line, since usually a whole file is affected."""
     behind: dict[IPv4Address, list[int]] = {}
     for i, endpoint in enumerate(vpc.endpoints):
         behind.setdefault(endpoint.vtep, []).append(i)
@@ -154,8 +155,8 @@ def _rule(place: str, remote: Prefix, low: int, high: int) -> Iterator[str]:
 def _direct_connects(vpc: Vpc) -> Iterator[str]:
     of_vlan: dict[int, int] = {}
     for i, connect in enumerate(vpc.direct_connects):
-        if not 1 <= connect.vlan <= limit.HIGHEST_VLAN:
-            yield f"direct_connects[{i}].vlan: {connect.vlan} is not within 1 to {limit.HIGHEST_VLAN}"
+        if not 1 <= connect.vlan <= limit.MAX_VLAN:
+            yield f"direct_connects[{i}].vlan: {connect.vlan} is not within 1 to {limit.MAX_VLAN}"
         elif of_vlan.setdefault(connect.vlan, i) != i:
             yield f"direct_connects[{i}].vlan: {connect.vlan} is direct_connects[{of_vlan[connect.vlan]}]'s already"
         if is_mapped(connect.customer) or connect.customer.network_address.is_multicast:
@@ -188,12 +189,12 @@ def _public(vpc: Vpc) -> Iterator[str]:
 
 
 Claims = Mapping[tuple[str, int], str]
-"""Who owns what there is one of: ("vni", 5), ("vlan", 7), ("floating", an address) by VPC id; ("nat", an address) by
-one of the VPCs that share it."""
+"""Owners of global resources: ("vni", 5), ("vlan", 7) or ("floating", address) to the id of the VPC; ("nat", address)
+to one of the VPCs that share it."""
 
 
 def claims_of(vpc: Vpc) -> Iterator[tuple[tuple[str, int], str]]:
-    """Return what a VPC owns, and the field that says so."""
+    """Return the global resources of a VPC, each with its field."""
     yield ("vni", vpc.vni), f"vni: {vpc.vni}"
     for i, connect in enumerate(vpc.direct_connects):
         yield ("vlan", connect.vlan), f"direct_connects[{i}].vlan: {connect.vlan}"
@@ -204,7 +205,7 @@ def claims_of(vpc: Vpc) -> Iterator[tuple[tuple[str, int], str]]:
 
 
 def claim_problems(vpc: Vpc, claims: Claims) -> Iterator[str]:
-    """Check what a VPC owns against what others do."""
+    """Check a VPC's global resources against those of others."""
     against = {"vni": ("vni",), "vlan": ("vlan",), "floating": ("floating", "nat"), "nat": ("floating",)}
     for (kind, number), place in claims_of(vpc):
         for other in against[kind]:
@@ -214,7 +215,7 @@ def claim_problems(vpc: Vpc, claims: Claims) -> Iterator[str]:
 
 
 def beside_problems(vpc: Vpc, network: NetworkConfig) -> Iterator[str]:
-    """Check a VPC, new or in place of the one with its id, against the others and its peers."""
+    """Check a new or changed VPC against the others and its peers."""
     claims: dict[tuple[str, int], str] = {}
     for other in network.vpcs:
         if other.id != vpc.id:
@@ -225,7 +226,7 @@ def beside_problems(vpc: Vpc, network: NetworkConfig) -> Iterator[str]:
 
 
 def peering_problems(peering: Peering, network: NetworkConfig) -> Iterator[str]:
-    """Check a peering beside those that there are."""
+    """Check a new peering against the existing ones."""
     by_id = {vpc.id: vpc for vpc in network.vpcs}
     yield from new_peering_problems(peering, by_id, neighbours_of(network.peerings | {peering}))
 
@@ -234,7 +235,7 @@ Neighbours = Mapping[str, Iterable[str]]
 
 
 def neighbours_of(peerings: Iterable[Peering]) -> dict[str, frozenset[str]]:
-    """Return the peers of each VPC that has any."""
+    """Return the ids of the peers of each VPC that has any."""
     found: dict[str, frozenset[str]] = {}
     for peering in peerings:
         for one, other in ((peering.a, peering.b), (peering.b, peering.a)):
@@ -243,7 +244,7 @@ def neighbours_of(peerings: Iterable[Peering]) -> dict[str, frozenset[str]]:
 
 
 def new_peering_problems(peering: Peering, by_id: Mapping[str, Vpc], peers: Neighbours) -> Iterator[str]:
-    """Check a peering, which `peers` already holds."""
+    """Check a peering that `peers` already includes."""
     name = f"peering {shown(peering.a)[1:-1]} with {shown(peering.b)[1:-1]}"
     for field, vpc in (("vpc_a", peering.a), ("vpc_b", peering.b)):
         if vpc not in by_id:
@@ -259,19 +260,19 @@ def new_peering_problems(peering: Peering, by_id: Mapping[str, Vpc], peers: Neig
 
 
 def peers_problems(vpc: str, by_id: Mapping[str, Vpc], peers: Neighbours) -> Iterator[str]:
-    """Check a VPC with its peers, and each of these with its own: in reach of one, an address means one thing."""
+    """Check a VPC with its peers, and each peer with its own: every VPC must reach unambiguous addresses."""
     for centre in (vpc, *sorted(peers.get(vpc, ()))):
         yield from (f"vpc {vpc}: {line}" for line in _around(centre, by_id, peers))
 
 
 def _around(centre: str, by_id: Mapping[str, Vpc], peers: Neighbours) -> Iterator[str]:
-    """Return what keeps the direct peers of a VPC and itself from being told apart."""
+    """Yield the conflicts between a VPC and its direct peers: overlapping prefixes and different networks."""
     ring = [by_id[centre], *(by_id[peer] for peer in sorted(peers.get(centre, ())))]
     for other in ring[1:]:
         if other.realm is not ring[0].realm:
             yield (
                 f"network: {centre} is of {ring[0].realm}, its peer {other.id} of {other.realm}; "
-                "between networks only a border rule opens a way"
+                "between networks only a border rule opens a path"
             )
     named = [each for vpc in ring for each in _prefixes(vpc, f"{vpc.id} ")]
     for later, earlier in overlaps(named):
@@ -293,7 +294,7 @@ def border_problems(rules: Sequence[BorderRule], vpcs: Iterable[str]) -> Iterato
 
 
 class _Finder:
-    """Finds the subnet of an address without looking at each subnet."""
+    """Index of subnets: finds the subnet of an address by prefix length instead of a linear search."""
 
     def __init__(self, subnets: Sequence[Subnet]) -> None:
         self._by_length: dict[tuple[int, int], dict[int, Prefix]] = {}
@@ -319,7 +320,7 @@ def _prefixes(vpc: Vpc, start: str) -> list[Named]:
 
 
 def overlaps(named: Iterable[Named]) -> Iterator[tuple[str, str]]:
-    """Return pairs of names whose prefixes overlap: for each one that lies in another, it and the nearest around it."""
+    """Return the names of overlapping prefixes: each prefix that lies in another, with the smallest one around it."""
     around: list[Named] = []
     ordered = sorted(
         enumerate(named), key=lambda e: (e[1][0].version, int(e[1][0].network_address), e[1][0].prefixlen, e[0])
@@ -333,14 +334,14 @@ def overlaps(named: Iterable[Named]) -> Iterator[tuple[str, str]]:
 
 
 def holds(prefix: Prefix, address: Address) -> bool:
-    """Say whether an address is of a prefix's family and in it."""
+    """Return whether an address is in a prefix, of the same family."""
     return address.version == prefix.version and address in prefix
 
 
 def is_edge(prefix: Prefix, address: Address) -> bool:
-    """Say whether no host of its network has an address: all zeros, or all ones in IPv4 (RFC 1122, 3.2.1.3).
+    """Return whether an address is its prefix's network or broadcast address (RFC 1122, 3.2.1.3).
 
-    Networks of two addresses or one have no such (RFC 3021, RFC 6164).
+    IPv6 has no broadcast address. Prefixes of one or two addresses have neither (RFC 3021, RFC 6164).
     """
     if prefix.max_prefixlen - prefix.prefixlen < 2:
         return False
@@ -348,17 +349,17 @@ def is_edge(prefix: Prefix, address: Address) -> bool:
 
 
 def is_unicast(address: Address) -> bool:
-    """Say whether a host may have an address."""
+    """Return whether an address can be a host's."""
     return not (address.is_multicast or address.is_unspecified or address.is_loopback or is_limited_broadcast(address))
 
 
 def is_limited_broadcast(address: Address) -> bool:
-    """Say whether an address is 255.255.255.255."""
+    """Return whether an address is 255.255.255.255."""
     return address.version == 4 and int(address) == 0xFFFF_FFFF
 
 
 def is_mapped(prefix: Prefix) -> bool:
-    """Say whether an IPv6 prefix lies in ::ffff:0:0/96, which no packet on a wire has (RFC 4291, 2.5.5.2)."""
+    """Return whether an IPv6 prefix lies in ::ffff:0:0/96, which never occurs on a wire (RFC 4291, 2.5.5.2)."""
     if prefix.version == 4 or prefix.prefixlen < V4_MAPPED_LENGTH:
         return False
     return int(prefix.network_address) >> 32 == V4_MAPPED >> 32

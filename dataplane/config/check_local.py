@@ -1,4 +1,4 @@
-"""What makes a gateway's own configuration sound."""
+"""Validate a gateway's local configuration: interfaces, provider networks, limits and timeouts."""
 
 from collections.abc import Iterator
 
@@ -6,14 +6,14 @@ from dataplane.config.addresses import overlap
 from dataplane.config.local import Limits, LocalConfig, Side, Timeouts
 
 MAX_INTERFACES = 16
-LEAST_MTU_BYTES, MAX_MTU_BYTES = 576, 65_535
+MIN_MTU_BYTES, MAX_MTU_BYTES = 576, 65_535
 MAX_TABLE_ROWS = 1 << 24
-LEAST_RECEIVE_FRAMES, MAX_RECEIVE_FRAMES = 1 << 8, 1 << 16
+MIN_RECEIVE_FRAMES, MAX_RECEIVE_FRAMES = 1 << 8, 1 << 16
 MULTICAST = 1 << 40
 
 
 def local_problems(local: LocalConfig) -> tuple[str, ...]:
-    """Return what is wrong, a line each with the place; nothing where all is well."""
+    """Return one line per problem, with its field; empty for a valid configuration."""
     return tuple(f"gateway {local.gateway_id or '?'}: {line}" for line in _all(local))
 
 
@@ -22,9 +22,9 @@ def _all(local: LocalConfig) -> Iterator[str]:
         yield "gateway_id: must not be empty"
     yield from _interfaces(local)
     yield from _provider_networks(local)
-    share = local.nat_ports
-    if not 1 <= share.first <= share.last <= 65_535:
-        yield f"nat_ports: {share.first} to {share.last} is no range of ports within 1 to 65535"
+    ports = local.nat_ports
+    if not 1 <= ports.first <= ports.last <= 65_535:
+        yield f"nat_ports: {ports.first} to {ports.last} is no range of ports within 1 to 65535"
     for name in Limits.__slots__:
         rows = getattr(local.limits, name)
         if name not in ("connections_per_endpoint", "vpc_percent") and (
@@ -39,8 +39,8 @@ def _all(local: LocalConfig) -> Iterator[str]:
         if getattr(local.timeouts, name) < 1:
             yield f"timeouts.{name}: {getattr(local.timeouts, name)} is less than 1"
     frames = local.receive_frames
-    if not LEAST_RECEIVE_FRAMES <= frames <= MAX_RECEIVE_FRAMES or frames & (frames - 1):
-        yield f"receive_frames: {frames} is no power of two from {LEAST_RECEIVE_FRAMES} to {MAX_RECEIVE_FRAMES}"
+    if not MIN_RECEIVE_FRAMES <= frames <= MAX_RECEIVE_FRAMES or frames & (frames - 1):
+        yield f"receive_frames: {frames} is no power of two from {MIN_RECEIVE_FRAMES} to {MAX_RECEIVE_FRAMES}"
 
 
 def _interfaces(local: LocalConfig) -> Iterator[str]:
@@ -58,14 +58,14 @@ def _interfaces(local: LocalConfig) -> Iterator[str]:
             yield f"{place}: address: one is needed on the {interface.side} side"
         if not 0 < interface.mac < 1 << 48 or interface.mac & MULTICAST:
             yield f"{place}: mac: {interface.mac:#x} is no unicast MAC"
-        if not LEAST_MTU_BYTES <= interface.mtu_bytes <= MAX_MTU_BYTES:
-            yield f"{place}: mtu_bytes: {interface.mtu_bytes} is not within {LEAST_MTU_BYTES} to {MAX_MTU_BYTES}"
+        if not MIN_MTU_BYTES <= interface.mtu_bytes <= MAX_MTU_BYTES:
+            yield f"{place}: mtu_bytes: {interface.mtu_bytes} is not within {MIN_MTU_BYTES} to {MAX_MTU_BYTES}"
         if interface.network and interface.router and interface.router not in interface.network:
             yield f"{place}: router: {interface.router} is not in {interface.network}"
 
 
 def _provider_networks(local: LocalConfig) -> Iterator[str]:
-    """A border rule speaks of one network's prefixes, so no address may be of two networks."""
+    """Check that no address is of two networks: a border rule names the prefixes of one network."""
     known = [(network.realm, prefix) for network in local.provider_networks for prefix in network.prefixes]
     for i, (realm, prefix) in enumerate(known):
         for other, another in known[:i]:

@@ -1,16 +1,16 @@
-"""What makes a gateway's partner sound, as far as one of the two can tell."""
+"""Validate the configuration of a gateway's partner, as far as one of the two gateways can."""
 
 from collections.abc import Iterator
 
 from dataplane.config.local import LocalConfig, PortShare, Side
 from dataplane.config.pair import Mode, PairConfig
 
-LEAST_INTERVAL_MS, MAX_INTERVAL_MS = 10, 10_000
-LEAST_MISSED, MAX_MISSED = 2, 100
+MIN_INTERVAL_MS, MAX_INTERVAL_MS = 10, 10_000
+MIN_MISSED, MAX_MISSED = 2, 100
 
 
 def pair_problems(local: LocalConfig, pair: PairConfig) -> Iterator[str]:
-    """Yield what is wrong, a line each with the place."""
+    """Yield one line per problem, with its field."""
     if pair.partner_id == local.gateway_id or not pair.partner_id:
         yield f"partner.partner_id: {pair.partner_id!r} is not the other gateway's: it has to differ from gateway_id"
     if not pair.paths:
@@ -18,14 +18,14 @@ def pair_problems(local: LocalConfig, pair: PairConfig) -> Iterator[str]:
     for number, path in enumerate(pair.paths):
         if path.listen == path.partner:
             yield f"partner.paths[{number}]: {path.listen} is both ends of it"
-    if not LEAST_INTERVAL_MS <= pair.interval_ms <= MAX_INTERVAL_MS:
-        yield f"partner.interval_ms: {pair.interval_ms} is not within {LEAST_INTERVAL_MS} to {MAX_INTERVAL_MS:,}"
-    if not LEAST_MISSED <= pair.missed <= MAX_MISSED:
-        yield f"partner.missed: {pair.missed} is not within {LEAST_MISSED} to {MAX_MISSED}"
+    if not MIN_INTERVAL_MS <= pair.interval_ms <= MAX_INTERVAL_MS:
+        yield f"partner.interval_ms: {pair.interval_ms} is not within {MIN_INTERVAL_MS} to {MAX_INTERVAL_MS:,}"
+    if not MIN_MISSED <= pair.missed <= MAX_MISSED:
+        yield f"partner.missed: {pair.missed} is not within {MIN_MISSED} to {MAX_MISSED}"
     yield from _taken(local, pair)
     if pair.mode is Mode.ACTIVE_ACTIVE and local.nat_ports == PortShare():
         yield (
-            "nat_ports: two gateways that both serve need shares that do not overlap, "
+            "nat_ports: two gateways that both serve need ranges that do not overlap, "
             "such as 1024 to 32767 here and 32768 to 65535 there"
         )
 

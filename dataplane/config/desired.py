@@ -1,4 +1,4 @@
-"""All that there is to tell, and which of it concerns a host."""
+"""Desired state of gateways and hosts, and the part of it that one host needs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from dataplane.config.network import NetworkConfig
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Desired:
-    """All that gateways and hosts are told of."""
+    """Desired state that the controller sends to gateways and hosts."""
 
     network: NetworkConfig = field(default_factory=NetworkConfig)
     gateways: Mapping[str, IPv4Address] = field(default_factory=dict)
@@ -17,6 +17,9 @@ class Desired:
 
 
 def for_host(desired: Desired, vtep: IPv4Address, serves: Mapping[str, frozenset[IPv4Address]]) -> Desired:
-    """Return what concerns the host with a VTEP: the VPCs with an endpoint there. `serves` gives VTEPs by VPC id."""
+    """Return the desired state of the host with a VTEP: the VPCs with an endpoint there.
+
+    `serves` maps VPC ids to the VTEPs of their endpoints.
+    """
     vpcs = tuple(vpc for vpc in desired.network.vpcs if vtep in serves[vpc.id])
     return Desired(network=NetworkConfig(generation=desired.network.generation, vpcs=vpcs), gateways=desired.gateways)

@@ -1,4 +1,4 @@
-"""What one gateway process knows of itself: its interfaces, its limits, its share of a pair's work."""
+"""Local configuration of one gateway: interfaces, provider networks, NAT ports, limits and timeouts."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -8,7 +8,7 @@ from dataplane.config.network import Prefix, Realm
 
 
 class Side(StrEnum):
-    """What a port leads to."""
+    """The network to which a port is attached."""
 
     UNDERLAY = "underlay"  # hosts and other gateways, by VXLAN
     EXTERNAL = "external"  # the internet: source NAT and floating IPs
@@ -18,7 +18,7 @@ class Side(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interface:
-    """A port of the gateway. Port numbers count interfaces in the order in which they are given."""
+    """A port of the gateway. Port numbers are the indices of interfaces in configuration order."""
 
     name: str
     side: Side
@@ -27,9 +27,9 @@ class Interface:
     """Underlay: the gateway's VTEP. External and provider: its own address there. Customer: none."""
     network: IPv4Network | None = None
     router: IPv4Address | None = None
-    """Next hop for what is not in `network`."""
+    """Next hop for addresses outside of `network`."""
     mtu_bytes: int = 1500
-    """Of IP packets, as everywhere in Linux; the VXLAN overhead of 50 bytes is taken from the underlay's."""
+    """Of IP packets, as in Linux; on the underlay VXLAN uses 50 bytes of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,10 +42,10 @@ class ProviderNetwork:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timeouts:
-    """When an idle connection or mapping ends, in seconds, each with the RFC that asks for at least this."""
+    """Idle timeouts of connections and mappings in seconds, with the RFC that requires at least this."""
 
     udp_s: int = 300  # RFC 4787, REQ-5: not less than 120, 300 recommended
-    udp_unanswered_s: int = 120  # the same, the least
+    udp_unanswered_s: int = 120  # RFC 4787, REQ-5: the minimum
     tcp_established_s: int = 7440  # RFC 5382, REQ-5: 2 hours 4 minutes
     tcp_transitory_s: int = 240  # RFC 5382, REQ-5: 4 minutes while opening or closing
     icmp_s: int = 60  # RFC 5508, REQ-2
@@ -55,22 +55,22 @@ class Timeouts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Sizes of the tables that fill by traffic, each a power of two; full means: new ones are refused and counted."""
+    """Sizes of the tables that traffic fills, powers of two. A full table refuses new entries, which are counted."""
 
     connections: int = 1 << 18
-    """Two rows each: one a direction."""
+    """Each takes two rows, one per direction."""
     mappings: int = 1 << 16
     fragments: int = 1 << 12
     connections_per_endpoint: int = 1 << 16
-    """So that one endpoint's flood leaves room for the others."""
+    """Keeps room for other endpoints when one floods the table."""
     vpc_percent: int = 50
-    """How much of each table one VPC may fill if it is alone; where n want more than there is, each gets as much, and
-    for s % a part of 100 - s in 100 + (n - 1) s of it stays free for others. 100: as much as there is."""
+    """Maximum percentage s of each table that one VPC may fill alone. If n VPCs compete they get equal parts, and a
+    fraction (100 - s) / (100 + (n - 1) s) of the table stays free for others. 100: no limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PortShare:
-    """The NAT ports that this gateway of a pair may give away; the others are its partner's."""
+    """Range of NAT ports that this gateway of a pair may allocate; the partner uses others."""
 
     first: int = 1024
     last: int = 65535
@@ -78,7 +78,7 @@ class PortShare:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalConfig:
-    """One gateway."""
+    """The local configuration of one gateway."""
 
     gateway_id: str
     interfaces: tuple[Interface, ...]
@@ -87,4 +87,4 @@ class LocalConfig:
     limits: Limits = field(default_factory=Limits)
     timeouts: Timeouts = field(default_factory=Timeouts)
     receive_frames: int = 1 << 14
-    """That can wait in each receive queue while the gateway does not get to run; a power of two."""
+    """Capacity of each receive queue, frames; a power of two."""

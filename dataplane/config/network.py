@@ -1,4 +1,4 @@
-"""Virtual networks as a gateway is told of them: VPCs, their peerings, and what may pass the border."""
+"""Virtual networks as frozen values: VPCs, their peerings, and the border rules."""
 
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
@@ -9,14 +9,14 @@ Prefix = IPv4Network | IPv6Network
 
 
 class Direction(StrEnum):
-    """As the VPC's endpoints see it."""
+    """Direction of a connection, as the VPC's endpoints see it."""
 
     IN = "in"
     OUT = "out"
 
 
 class Protocol(IntEnum):
-    """What a rule speaks of, by IANA's number; ICMP stands for ICMPv6 as well."""
+    """IP protocol of a rule, IANA number; ICMP includes ICMPv6."""
 
     ANY = 0
     ICMP = 1
@@ -25,7 +25,7 @@ class Protocol(IntEnum):
 
 
 class Realm(StrEnum):
-    """The four networks of a GPU cluster, between which nothing passes that no rule allows."""
+    """The four networks of a GPU cluster; traffic between them is denied unless a border rule allows it."""
 
     COMPUTE = "compute"
     STORAGE = "storage"
@@ -35,7 +35,7 @@ class Realm(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subnet:
-    """A prefix of a VPC and the address at which its gateway answers."""
+    """A prefix of a VPC and the address of its gateway."""
 
     prefix: Prefix
     gateway: Address
@@ -43,7 +43,7 @@ class Subnet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """A virtual machine's or container's address, and the VTEP behind which it lives."""
+    """An address of a virtual machine or container, and the VTEP behind which it is."""
 
     ip: Address
     mac: int
@@ -53,20 +53,20 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecurityRule:
-    """One line of a VPC's security group; the first that matches decides."""
+    """One rule of a VPC's security group; the first match decides."""
 
     allow: bool
     direction: Direction
     protocol: Protocol = Protocol.ANY
     remote: Prefix
     port_min: int = 0
-    """Of the destination; 0 and 65,535 for all. For ICMP no ports are looked at."""
+    """Destination port range; 0 to 65535 for all. Ignored for ICMP."""
     port_max: int = 65535
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DirectConnect:
-    """A customer's own network behind a VLAN of the customer port."""
+    """A customer's network, reached by a VLAN of the customer port."""
 
     vlan: int
     customer: Prefix
@@ -75,7 +75,7 @@ class DirectConnect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FloatingIp:
-    """A public address that is one endpoint's alone."""
+    """A public address mapped to one endpoint (1:1 NAT)."""
 
     public: IPv4Address
     endpoint: IPv4Address
@@ -83,7 +83,7 @@ class FloatingIp:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vpc:
-    """A tenant's network: its addresses may be those of any other VPC as well."""
+    """A tenant's network; VPCs may use overlapping addresses."""
 
     id: str
     tenant: str = ""
@@ -100,7 +100,7 @@ class Vpc:
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Peering:
-    """Two VPCs, by id in order, whose prefixes are routed to each other; security groups still decide."""
+    """Two VPCs, ids in order, whose prefixes are routed to each other; security groups still apply."""
 
     a: str
     b: str
@@ -108,11 +108,11 @@ class Peering:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BorderRule:
-    """What a VPC may open towards a network of the provider's; the first that matches decides, the rest is denied."""
+    """Rule for connections from a VPC to a provider network; the first match decides, the default is deny."""
 
     allow: bool
     vpc: str
-    """Its id, or "*" for all."""
+    """Id of the VPC, or "*" for all."""
     realm: Realm
     remote: Prefix
     """Addresses in that network."""
@@ -123,7 +123,7 @@ class BorderRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkConfig:
-    """All that a gateway serves, in one piece."""
+    """All virtual networks of one generation."""
 
     generation: int = 0
     vpcs: tuple[Vpc, ...] = ()

@@ -1,4 +1,4 @@
-"""A gateway's partner: who it is, how the two hear of each other, and which of them serves at first."""
+"""Configuration of a gateway's partner: identity, paths for heartbeats, mode and takeover."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -6,15 +6,15 @@ from ipaddress import IPv4Address
 
 
 class Mode(StrEnum):
-    """How two gateways share the work while both are well."""
+    """How two healthy gateways divide the work."""
 
-    ACTIVE_STANDBY = "active-standby"  # the one with the lower id serves, the other waits
+    ACTIVE_STANDBY = "active-standby"  # the gateway with the lower id serves, the other stands by
     ACTIVE_ACTIVE = "active-active"  # each serves its own VTEP; senders choose between the two
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Path:
-    """A way to the partner, each end as ADDRESS:PORT. With two, one broken network does not look like a death."""
+    """A path to the partner, each end as ADDRESS:PORT. With two, one network failure does not cause a takeover."""
 
     listen: str
     partner: str
@@ -22,20 +22,20 @@ class Path:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairConfig:
-    """The partner of a gateway; both are configured alike but for what is each one's own."""
+    """The partner of a gateway; both gateways are configured alike, except for ids and addresses."""
 
     partner_id: str
     mode: Mode = Mode.ACTIVE_STANDBY
     paths: tuple[Path, ...]
-    """Heartbeats go over all of them (UDP), copies of connections over the first (TCP, the same ports)."""
+    """Heartbeats use all paths (UDP), copies of connections the first (TCP, the same ports)."""
     takes_over: tuple[tuple[str, IPv4Address], ...] = ()
-    """By interface: the partner's address there, which is served as well while the partner does not."""
+    """(interface, address) of the partner, served while the partner does not serve."""
     interval_ms: int = 50
     missed: int = 5
-    """Heartbeats that do not come until the partner counts as dead."""
+    """Consecutive heartbeats missed until the partner counts as dead."""
     preempt: bool = False
-    """Whether a gateway that is back takes its share again by itself, once it has a copy of all connections."""
+    """Whether a returned gateway takes its role back once it has a complete copy of connections."""
     hold_s: int = 30
-    """For how long its partner must have heard it without a break before."""
+    """Time of uninterrupted heartbeats before that."""
     key: bytes = b""
-    """Shared secret under which heartbeats and copies are sealed; empty for none."""
+    """Shared secret that authenticates heartbeats and copies; empty for none."""

@@ -1,13 +1,13 @@
-"""How input is refused: all problems at once, a line each, and only so many."""
+"""The error for invalid configuration: all problems at once, one line each, at most MAX_LINES."""
 
 from collections.abc import Iterable
 
 MAX_LINES = 20
-LONGEST_SHOWN = 60
+MAX_SHOWN_LENGTH = 60
 
 
 class ConfigError(ValueError):
-    """What was told is malformed, unknown, used twice or past a limit. `problems` holds one line each."""
+    """The input is malformed, contradictory or beyond a limit; `problems` holds one line each."""
 
     def __init__(self, problems: Iterable[str]) -> None:
         self.problems = tuple(problems)
@@ -15,7 +15,7 @@ class ConfigError(ValueError):
 
 
 def refuse(problems: Iterable[str]) -> None:
-    """Raise ConfigError with the first problems, if there are any; what is left is counted."""
+    """Raise ConfigError with the first MAX_LINES problems and the number of others; return if there are none."""
     found = list(problems)
     if len(found) > MAX_LINES:
         found = [*found[:MAX_LINES], f"and {len(found) - MAX_LINES} more problems"]
@@ -24,6 +24,6 @@ def refuse(problems: Iterable[str]) -> None:
 
 
 def shown(text: object) -> str:
-    """Return a value as it was given, quoted and cut."""
+    """Return a value as quoted text, cut to MAX_SHOWN_LENGTH."""
     full = repr(text)
-    return full if len(full) <= LONGEST_SHOWN else full[:LONGEST_SHOWN] + "…"
+    return full if len(full) <= MAX_SHOWN_LENGTH else full[:MAX_SHOWN_LENGTH] + "…"

@@ -1,7 +1,7 @@
-"""Changes of a network on their way to a gateway or a host: cut from two states here, put together there.
+"""Incremental updates of the desired state: the difference of two states as messages, and the receiver's replica.
 
-`updates` writes the difference between what somebody has and what there is, in messages of bounded size; `Replica`
-reads them back. Whoever applies every message of a session holds the last one's state exactly.
+`updates` encodes the difference between two states in messages of bounded size; `Replica` applies them. A receiver that
+applies every message of a session has exactly the sender's state.
 """
 
 from collections.abc import Iterator
@@ -15,13 +15,13 @@ from dataplane.config.refusal import ConfigError, refuse
 from dataplane.config.wire import border_from, border_to, peering_from, peering_to, vpc_from, vpc_to
 
 MAX_UPDATE_BYTES = 1 << 20
-"""A message is closed once it is larger; a VPC of its own may be larger still."""
+"""Size above which a new message begins; a message with a single VPC may be larger."""
 MAX_MESSAGE_BYTES = 64 << 20
-"""What the receiver's channel has to take."""
+"""gRPC's message size limit, to be set at the receiver."""
 
 
 def updates(before: Desired | None, after: Desired) -> Iterator[pb.NetworkUpdate]:
-    """Write what turns one state into another, None standing for nothing known: at least one message."""
+    """Yield the messages that turn one state into another, at least one; `before` None stands for an empty receiver."""
     old = before.network if before is not None else NetworkConfig()
     new = after.network
     had = {vpc.id: vpc for vpc in old.vpcs}
@@ -53,7 +53,7 @@ def updates(before: Desired | None, after: Desired) -> Iterator[pb.NetworkUpdate
 
 
 class Replica:
-    """What updates amount to. A generation is there only when its last message came."""
+    """The receiver's state. A generation takes effect only with its last message."""
 
     def __init__(self) -> None:
         self.desired: Desired | None = None
@@ -62,10 +62,10 @@ class Replica:
         self._is_behind = False
 
     def apply(self, message: pb.NetworkUpdate) -> Desired | None:
-        """Take a message; return the state where a generation became complete.
+        """Apply a message; return the new state if it completes a generation, else None.
 
-        Raises ConfigError where the message is none that `updates` writes; what was there before stays, and only a whole is
-        taken from then on: the sender takes it that the refused one is there.
+        Raises ConfigError for an invalid message. The previous state then stays, and only a whole state is accepted
+        afterwards, because the sender computes differences from the refused generation.
         """
         try:
             return self._applied(message)
@@ -82,11 +82,11 @@ class Replica:
             if self.desired is None:
                 raise ConfigError([f"generation {message.generation}: a change came before the whole"])
             self._growing, self._vpcs = self.desired, {vpc.id: vpc for vpc in self.desired.network.vpcs}
-        for vpc in message.deleted_vpcs:
-            self._vpcs.pop(vpc, None)
-        for told in message.vpcs:
-            read = vpc_from(told)
-            self._vpcs[read.id] = read
+        for deleted in message.deleted_vpcs:
+            self._vpcs.pop(deleted, None)
+        for each in message.vpcs:
+            vpc = vpc_from(each)
+            self._vpcs[vpc.id] = vpc
         self._growing = _with_lists(self._growing, message)
         if message.more:
             return None
@@ -112,6 +112,6 @@ def _with_lists(desired: Desired, message: pb.NetworkUpdate) -> Desired:
 
 
 def _refuse_strangers(network: NetworkConfig) -> None:
-    """A peering without its VPCs has no tables."""
+    """Refuse peerings whose VPCs are missing: no tables can be compiled for them."""
     known = {vpc.id for vpc in network.vpcs}
     refuse(f"peering {p.a} with {p.b}: a VPC is missing" for p in network.peerings if not {p.a, p.b} <= known)

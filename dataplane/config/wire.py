@@ -1,6 +1,6 @@
-"""Between the contract's messages and what a gateway is told.
+"""Convert virtual networks between protobuf messages and frozen values.
 
-Reading refuses text that is no address, prefix or known name; whether the values fit together is for `check`.
+Decoding refuses malformed addresses, prefixes and unknown names; `check` validates whether the values fit together.
 """
 
 import re
@@ -31,17 +31,17 @@ from foundation.address import mac_text
 
 Choice = TypeVar("Choice", bound=Enum)
 MORE_FOLLOWS = ("heddle-more", "1")
-"""Metadata of a call to VpcService after which more of the same network comes."""
+"""Metadata of a VpcService call that announces further calls for the same network."""
 _MAC = re.compile(r"[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}")
-_NOWHERE = IPv4Address(0)
-_NOTHING = ip_network("0.0.0.0/32")
+_PLACEHOLDER_ADDRESS = IPv4Address(0)
+_PLACEHOLDER_PREFIX = ip_network("0.0.0.0/32")
 _PROTOCOLS = {protocol.name.lower(): protocol for protocol in Protocol}
 _DIRECTIONS = {direction.value: direction for direction in Direction}
 _REALMS = {realm.value: realm for realm in Realm}
 
 
 class _Reader:
-    """Reads texts; what is wrong is kept with its place, and a stand-in goes on so that all problems are found."""
+    """Parses text fields and collects problems; a placeholder replaces an invalid value, so that all are found."""
 
     def __init__(self, subject: str) -> None:
         self._subject = subject
@@ -56,7 +56,7 @@ class _Reader:
             found = ip_address(text)
         except ValueError:
             self.wrong(place, f"{shown(text)} is no IP address such as 10.0.0.5 or fd00::5")
-            return _NOWHERE
+            return _PLACEHOLDER_ADDRESS
         if isinstance(found, IPv6Address) and found.scope_id is not None:
             self.wrong(place, f"{shown(text)} has a zone; leave out what follows the %")
         return found
@@ -68,7 +68,7 @@ class _Reader:
                 found = IPv4Address(text)
             except ValueError:
                 self.wrong(place, f"{shown(text)} is no IPv4 address such as 192.0.2.1")
-                return _NOWHERE
+                return _PLACEHOLDER_ADDRESS
             self._known[text] = found
         return found
 
@@ -84,9 +84,9 @@ class _Reader:
                 pass
             else:
                 self.wrong(place, f"{shown(text)} has bits set behind its length; {meant} is the prefix")
-                return _NOTHING
+                return _PLACEHOLDER_PREFIX
         self.wrong(place, f"{shown(text)} is no prefix such as 10.0.0.0/24 or fd00::/64")
-        return _NOTHING
+        return _PLACEHOLDER_PREFIX
 
     def mac(self, place: str, text: str) -> int:
         if _MAC.fullmatch(text):
@@ -106,7 +106,7 @@ class _Reader:
 
 
 def vpc_from(message: pb.Vpc) -> Vpc:
-    """Read a VPC; raises ConfigError."""
+    """Decode a VPC; raises ConfigError."""
     read = _Reader(f"vpc {message.id or '?'}")
     vpc = Vpc(
         id=message.id,
@@ -163,7 +163,7 @@ def _rule_from(read: _Reader, place: str, rule: pb.SecurityRule) -> SecurityRule
 
 
 def vpc_to(vpc: Vpc) -> pb.Vpc:
-    """Write a VPC, with nothing left to defaults."""
+    """Encode a VPC with all defaults filled in."""
     vteps = {endpoint.vtep: str(endpoint.vtep) for endpoint in vpc.endpoints}
     return pb.Vpc(
         id=vpc.id,
@@ -199,18 +199,18 @@ def vpc_to(vpc: Vpc) -> pb.Vpc:
 
 
 def peering_from(message: pb.Peering) -> Peering:
-    """Read a peering: the two ids in order, whichever way round they are given."""
+    """Decode a peering; the two ids are put in order."""
     a, b = sorted((message.vpc_a, message.vpc_b))
     return Peering(a=a, b=b)
 
 
 def peering_to(peering: Peering) -> pb.Peering:
-    """Write a peering."""
+    """Encode a peering."""
     return pb.Peering(vpc_a=peering.a, vpc_b=peering.b)
 
 
 def border_from(message: pb.Border) -> tuple[BorderRule, ...]:
-    """Read the border's rules; raises ConfigError."""
+    """Decode the border rules; raises ConfigError."""
     read = _Reader("border")
     found = []
     for i, rule in enumerate(message.rules):
@@ -231,7 +231,7 @@ def border_from(message: pb.Border) -> tuple[BorderRule, ...]:
 
 
 def border_to(rules: Iterable[BorderRule]) -> pb.Border:
-    """Write the border's rules."""
+    """Encode the border rules."""
     return pb.Border(
         rules=[
             pb.BorderRule(

@@ -1,1 +1,1 @@
-"""Around the data process: snapshot in, acknowledgement and counters out; the slow path; the pair."""
+"""The control process of a gateway: supervision of the data process, slow path, controller session, pair."""

@@ -1,7 +1,7 @@
-"""The data process: compiled loops over packets, and between two calls a look at what the control process wants.
+"""The data process: run the compiled packet loop, and check the control process's requests between two calls of it.
 
-`python -m dataplane.control.data_process FD`, started by the supervisor, FD being its end of their socket. It does not
-wait for anybody and ends by the STOP word, by SIGTERM or SIGINT, or with its parent.
+`python -m dataplane.control.data_process FD`, started by the supervisor; FD is its end of their socket. It never waits
+for the control process. It ends by the STOP word, by SIGTERM or SIGINT, or with its parent.
 """
 
 import ctypes
@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from dataplane.control import link, segment
-from dataplane.control.link import Failed, Offer, Ready, Start
+from dataplane.control import messages, segment
+from dataplane.control.messages import Failed, Offer, Ready, Start
 from dataplane.control.segment import Segment
 from dataplane.control.shared import Shared, Word, shared_of
 from dataplane.engine.burst import new_rows
@@ -37,28 +37,29 @@ from dataplane.io.opening import Backend, OpenPorts, open_ports
 from dataplane.io.settings import PortSettings, RingSizes
 
 CALL_NS = 1_000_000
-"""A call of the run loop takes about so long, at most; then control words and signals are looked at."""
+"""Maximum duration of a call of the run loop; control words and signals are checked after each."""
 SLEEP_MS = 10
-"""How long a call may wait for packets where it may sleep at all."""
+"""Maximum time that a call waits for packets, without --busy-poll."""
 SAMPLE_S = 1.0
-"""How often the kernel is asked what it had no room for."""
+"""Interval at which the kernel's counters of missed frames are read."""
 _PR_SET_PDEATHSIG = 1  # prctl(2)
 
 
 class DataProcess:
-    """One life of it."""
+    """The state of the process: ports, shared memory and tables."""
 
     def __init__(self, end: socket.socket, start: Start, files: list[int]) -> None:
-        """Map what is shared and open the ports; raises PortError.
+        """Map shared memory and open the ports; raises PortError.
 
         Args:
             end: of the socket to the control process.
-            start: what to do.
-            files: the control and the state segment, the event that ends a sleep, and that of the slow path.
+            start: the configuration.
+            files: the control segment, the state segment, the eventfd that ends a sleep, and the eventfd that notifies
+                the slow path.
         """
         self._end, self._options, self._paired = end, start.options, start.paired
         self._segments = [segment.attach(file) for file in files[:2]]
-        self._wake, self._told = files[2:4]
+        self._wake, self._punt_event = files[2:4]
         self._shared: Shared = shared_of(self._segments[0])
         self._state: State = state_of(self._segments[1].arrays)
         self._graph: GraphArrays = arrays_of(graph_of(start.local))
@@ -73,11 +74,11 @@ class DataProcess:
         )
 
     def stop(self, signum: int, frame: FrameType | None) -> None:
-        """End after the present call."""
+        """Stop after the present call of the run loop."""
         self._stopping = True
 
     def serve(self) -> None:
-        """Forward until someone ends it; then send what waits. The ports are left to the end of the process."""
+        """Forward until stopped, then transmit what is queued. The kernel closes the ports when the process exits."""
         if self._options.cpu is not None:
             os.sched_setaffinity(0, {self._options.cpu})
         tables = self._take_tables()
@@ -107,9 +108,9 @@ class DataProcess:
             words[Word.CALLS] += 1
             if punted[0] + copied[0] != seen:  # both only grow
                 seen = int(punted[0] + copied[0])
-                os.eventfd_write(self._told, 1)
+                os.eventfd_write(self._punt_event, 1)
             if not ready:
-                link.send(self._end, Ready(backend=self._backend(), notices=tuple(self._notices)))
+                messages.send(self._end, Ready(backend=self._backend(), notices=tuple(self._notices)))
                 ready = True
             with suppress(BlockingIOError):
                 os.read(self._wake, 8)
@@ -123,8 +124,8 @@ class DataProcess:
                 sampled = time.monotonic()
 
     def _take_tables(self) -> Tables | None:
-        """Return the next generation that was offered; None where the control process is gone."""
-        message, files = link.receive(self._end)
+        """Return the next generation of tables offered; None if the control process has ended."""
+        message, files = messages.receive(self._end)
         if not isinstance(message, Offer):
             return None
         made, old = segment.attach(files[0]), self._tables_segment
@@ -140,33 +141,33 @@ class DataProcess:
 
 
 def _files_of(ports: Any) -> list[int]:
-    """Return the sockets that a sleep ends by."""
+    """Return the descriptors of the sockets that end a sleep."""
     return [int(fd) for fd in (ports.taps["rx_fd"] if ports.pool[KIND] == TAP else ports.queues["fd"])]
 
 
 def _die_with_parent() -> None:
-    """Have the kernel end this process by SIGTERM when its parent ends."""
+    """Have the kernel send SIGTERM to this process when its parent ends (prctl(2))."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
 
 
 def main() -> int:
-    """Run one life; return the exit status of one that could not begin."""
+    """Run the data process; return the exit status if it cannot start."""
     parent = os.getppid()
     _die_with_parent()
     end = socket.socket(fileno=int(sys.argv[1]))
-    start, files = link.receive(end)
+    start, files = messages.receive(end)
     if not isinstance(start, Start) or os.getppid() != parent:
         return 1
     try:
         process = DataProcess(end, start, files)
     except PortError as fault:
-        link.send(end, Failed(reason=str(fault)))
+        messages.send(end, Failed(reason=str(fault)))
         return 1
     for wanted in (signal.SIGTERM, signal.SIGINT):
         signal.signal(wanted, process.stop)
     process.serve()
-    # Closing the ports one by one waits for the kernel at each, and the interpreter takes its time to put itself away:
-    # a tenth of a second in all. The kernel does the same within a few milliseconds of an exit.
+    # Closing each port waits for the kernel, and interpreter shutdown adds to that: 0.1 s in all. At an exit the kernel
+    # closes them within a few milliseconds.
     os._exit(0)
 
 

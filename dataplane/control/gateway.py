@@ -1,8 +1,8 @@
-"""One gateway: its data process, the slow path beside it, and the tables that both go by.
+"""Run one gateway: its data process, its slow path, and the forwarding tables that both use.
 
-What is served changes in two ways: somebody configures another network (`serve`), or a neighbour's MAC becomes known.
-Either way all tables are compiled anew, as one generation, for the data process and the slow path alike. Another share
-of a pair's work (`take_up`) is two words in the tables that are there: it is done at once, whatever is being compiled.
+A new network configuration (`serve`) and a new neighbour MAC both cause a compilation of all tables, as one generation
+for the data process and the slow path. A change of the pair's roles (`set_work`) changes two words of the present
+tables only, and takes effect at once, even during a compilation.
 """
 
 import asyncio
@@ -16,44 +16,45 @@ from ipaddress import IPv4Address
 
 from dataplane.config.local import LocalConfig
 from dataplane.config.network import Address, NetworkConfig
-from dataplane.control.launcher import Supervisor
-from dataplane.control.link import Options, Ready
+from dataplane.control.messages import Options, Ready
 from dataplane.control.pair.duties import ALONE, Work, on_duty
 from dataplane.control.shared import Word
-from dataplane.control.slow.departure import Ways
 from dataplane.control.slow.directory import Directory
+from dataplane.control.slow.next_hops import NextHops
 from dataplane.control.slow.slow_path import Send, SlowPath
-from dataplane.control.status import Occupancy, PairLook, Status, counted
+from dataplane.control.status import Occupancy, PairStatus, Status, counted
+from dataplane.control.supervisor import Supervisor
 from dataplane.engine.rings import Injector, PuntReader
 from dataplane.gateway.compiler.compile import compile_tables
 from dataplane.gateway.memory import state as words
 from dataplane.gateway.tables.schema import Tables
 
 TICK_S = 0.1
-"""How often neighbours are looked after."""
-GLANCE_S = 0.001
+"""Interval of neighbour solicitation and of checks for newly resolved MACs."""
+POLL_S = 0.001
+"""Interval at which `in_use` reads the generation in use."""
 MAX_AT_ONCE = 256
-"""Punted packets that are answered before anything else has its turn."""
+"""Punted packets handled before other tasks of the event loop run."""
 
 log = logging.getLogger("heddle.gateway")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What a gateway is to serve."""
+    """Desired state of a gateway."""
 
     network: NetworkConfig = field(default_factory=NetworkConfig)
     work: Work = ALONE
-    """Its share of a pair's work."""
+    """Its part of a pair's work."""
     gateways: tuple[IPv4Address, ...] = ()
     """VTEPs of other gateways."""
 
 
 class Gateway:
-    """A gateway from its start to its end."""
+    """The control process's half of a gateway."""
 
     def __init__(self, local: LocalConfig, options: Options, first: Wanted, *, paired: bool = False) -> None:
-        """Compile what is served at first; raises ValueError where that is unsound."""
+        """Compile the first tables; raises ValueError if the configuration is invalid."""
         self.local, self.wanted = local, first
         self._generation = 0
         self._changing = asyncio.Lock()
@@ -61,15 +62,15 @@ class Gateway:
         self._punts = PuntReader(self.supervisor.shared.punts)
         self._injector = Injector(self.supervisor.shared.injects)
         tables, directory = self._compiled(first, {}), Directory(local, first.network, first.work.duty)
-        self.slow = SlowPath(directory, Ways.of(tables))
-        self.slow.configure(directory, Ways.of(tables), time.monotonic_ns())
+        self.slow = SlowPath(directory, NextHops.of(tables))
+        self.slow.configure(directory, NextHops.of(tables), time.monotonic_ns())
         self._known = self.slow.neighbours.version
         self.tables = tables
         """The generation that was published last."""
-        self.news = asyncio.Event()
-        """Set whenever the data process has said something; whoever waits for that clears it."""
-        self.look_at_pair: Callable[[], PairLook] | None = None
-        """How its pairing says how the pair stands; None while there is none."""
+        self.activity = asyncio.Event()
+        """Set when the data process has punted packets or written connection records; the waiting task clears it."""
+        self.pair_status: Callable[[], PairStatus] | None = None
+        """Returns the status of the pair; None for a gateway without a partner."""
         self._publish(tables)
 
     async def start(self) -> Ready:
@@ -80,53 +81,52 @@ class Gateway:
         return ready
 
     async def run(self) -> None:
-        """Answer the slow path's packets and keep the data process running, until cancelled."""
+        """Handle punted packets and keep the data process running, until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.supervisor.watch())
-            tasks.create_task(self._answer())
-            tasks.create_task(self._look_after_neighbours())
+            tasks.create_task(self._handle_punts())
+            tasks.create_task(self._resolve_neighbours())
 
     async def stop(self) -> None:
-        """End the data process; what is in its rings is sent first."""
+        """End the data process; it first transmits the frames in its rings."""
         await self.supervisor.stop()
 
     async def serve(self, change: Callable[[Wanted], Wanted]) -> int:
-        """Serve something else than before; return the generation of tables that does.
+        """Compile and publish tables for a changed configuration; return their generation.
 
-        Packets go by it from the next burst on; `in_use` waits for that. Raises ValueError where it is unsound, and
-        nothing has changed then.
+        The data process uses them from its next burst on; `in_use` waits for that. Raises ValueError if the
+        configuration is invalid; the present one then stays in force.
         """
         async with self._changing:
             await self._renew(change(self.wanted))
             return self._generation
 
-    def take_up(self, work: Work) -> int:
-        """Do another share of a pair's work from now on; return the generation of tables that does.
+    def set_work(self, work: Work) -> int:
+        """Change this gateway's part of a pair's work; return the generation of tables.
 
-        Nothing is compiled for that, and nothing is waited for: a network that is being compiled comes later. What was
-        to be sent for other work is taken back: a data process that hangs meanwhile would draw to itself what the
-        partner serves by then.
+        Nothing is compiled, and a compilation in progress is not waited for. Frames queued for the former work are
+        withdrawn: a data process that hangs and resumes later would announce addresses that the partner serves by then.
         """
         self.wanted = replace(self.wanted, work=work)
-        self.slow.take_up(work.duty)
+        self.slow.set_duty(work.duty)
         self._injector.withdraw()
         self._publish(self.tables)
         return self._generation
 
     async def in_use(self, generation: int) -> None:
-        """Wait until packets go by this generation or a later one."""
+        """Wait until the data process forwards by this generation or a later one."""
         while self.supervisor.shared.words[Word.IN_USE] < generation:
-            await asyncio.sleep(GLANCE_S)
+            await asyncio.sleep(POLL_S)
 
     def send(self, effects: list[Send]) -> None:
-        """Hand frames to the data process; those that find its ring full are counted there."""
+        """Hand frames to the data process; those for which its ring has no room are counted and dropped."""
         for effect in effects:
             self._injector.send(effect.frame, effect.port)
         if effects:
             self.supervisor.wake()
 
     def status(self) -> Status:
-        """Return what there is to be seen now."""
+        """Return a snapshot of state and counters."""
         ready, shared, state = self.supervisor.ready, self.supervisor.shared, self.supervisor.state()
         return Status(
             gateway_id=self.local.gateway_id,
@@ -146,49 +146,49 @@ class Gateway:
                 "waiting": self.slow.waiting.dropped,
             },
             slow_path={outcome.value: count for outcome, count in self.slow.outcomes.items()},
-            pair=self.look_at_pair() if self.look_at_pair else None,
+            pair=self.pair_status() if self.pair_status else None,
             **counted(self.local, shared),
         )
 
     async def _renew(self, wanted: Wanted) -> None:
-        """Compile, in a thread for it may take long, and let both sides go by the result."""
+        """Compile in a thread, since it may take long, and publish the tables to the data process and the slow path."""
         neighbours, known = self.slow.resolved(), self.slow.neighbours.version
         tables = await asyncio.to_thread(self._compiled, wanted, neighbours)
-        self.wanted, self._known = replace(wanted, work=self.wanted.work), known  # which may have changed meanwhile
+        self.wanted, self._known = replace(wanted, work=self.wanted.work), known  # roles may have changed meanwhile
         directory = Directory(self.local, self.wanted.network, self.wanted.work.duty)
-        self.slow.configure(directory, Ways.of(tables), time.monotonic_ns())
+        self.slow.configure(directory, NextHops.of(tables), time.monotonic_ns())
         self._publish(tables)
 
     def _compiled(self, wanted: Wanted, neighbours: Mapping[tuple[int, Address], int]) -> Tables:
         return compile_tables(self.local, wanted.network, neighbours=neighbours, generation=0, partners=wanted.gateways)
 
     def _publish(self, tables: Tables) -> None:
-        """Let packets go by these tables, as the next generation and for the work that is to be done now."""
+        """Publish tables as the next generation, for the present work."""
         self._generation += 1
         self.tables = on_duty(tables, self.wanted.work, self._generation)
         self.supervisor.publish(self.tables)
 
-    async def _answer(self) -> None:
-        """Answer what the data process hands over, as it comes."""
+    async def _handle_punts(self) -> None:
+        """Pass punted packets to the slow path and send its frames."""
         arrived, loop = asyncio.Event(), asyncio.get_running_loop()
-        told = self.supervisor.told
-        loop.add_reader(told, arrived.set)
+        punt_event = self.supervisor.punt_event
+        loop.add_reader(punt_event, arrived.set)
         try:
             while True:
                 await arrived.wait()
                 arrived.clear()
-                self.news.set()
+                self.activity.set()
                 with suppress(BlockingIOError):
-                    os.eventfd_read(told)
+                    os.eventfd_read(punt_event)
                 while punted := self._punts.read(MAX_AT_ONCE):
                     now_ns = time.monotonic_ns()
                     self.send([effect for packet in punted for effect in self.slow.handle(packet, now_ns)])
                     await asyncio.sleep(0)
         finally:
-            loop.remove_reader(told)
+            loop.remove_reader(punt_event)
 
-    async def _look_after_neighbours(self) -> None:
-        """Ask for neighbours, and compile anew where what is known of them has changed."""
+    async def _resolve_neighbours(self) -> None:
+        """Send neighbour solicitations that are due, and recompile the tables when a MAC has changed."""
         while True:
             self.send(self.slow.tick(time.monotonic_ns()))
             if self.slow.neighbours.version != self._known:
@@ -199,9 +199,9 @@ class Gateway:
 
 def _occupancy(counts: list[int], local: LocalConfig) -> Mapping[str, Occupancy]:
     used = {
-        "connections": (words.PAIRS_USED, words.PAIRS_BACK, local.limits.connections),
-        "mappings": (words.MAPPINGS_USED, words.MAPPINGS_BACK, local.limits.mappings),
-        "endpoints_with_connections": (words.OWNERS_USED, words.OWNERS_BACK, local.limits.connections),
+        "connections": (words.PAIRS_USED, words.PAIRS_FREED, local.limits.connections),
+        "mappings": (words.MAPPINGS_USED, words.MAPPINGS_FREED, local.limits.mappings),
+        "endpoints_with_connections": (words.OWNERS_USED, words.OWNERS_FREED, local.limits.connections),
     }
     found = {name: Occupancy(used=counts[ever] - counts[back], room=room) for name, (ever, back, room) in used.items()}
     return {**found, "fragments": Occupancy(used=counts[words.FRAGMENTS_HELD], room=local.limits.fragments)}

@@ -1,7 +1,7 @@
-"""The shell of a pair's ownership: a thread of its own sends and hears heartbeats, whatever else the process does.
+"""Send and receive the heartbeats of a pair in a dedicated thread, and drive the ownership state machine with them.
 
-Tables are compiled in the same process; a heartbeat that waited for that would look like a death. The thread alone
-touches the core. What the core decides is reported; what it should know is put into a queue and wakes it up.
+The process also compiles tables; a heartbeat delayed by that would look like a failure of this gateway. Only the thread
+accesses the state machine. Its decisions go to a callback; inputs go into a queue and wake the thread.
 """
 
 import contextlib
@@ -14,17 +14,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dataplane.config.pair import PairConfig
-from dataplane.control.pair.beat import MAX_BYTES, decode, encode
 from dataplane.control.pair.duties import terms_of
-from dataplane.control.pair.ownership import Announce, Effect, Ownership, Serve, Tell
+from dataplane.control.pair.heartbeat import MAX_BYTES, decode, encode
+from dataplane.control.pair.ownership import Announce, Effect, Ownership, SendHeartbeat, Serve
 
 _MAX_AT_ONCE = 64
 LEAVING_TICKS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PairStatus:
-    """How the pair stands."""
+class OwnershipStatus:
+    """A snapshot of the ownership state machine."""
 
     hears_partner: bool
     holds: frozenset[str]
@@ -32,9 +32,9 @@ class PairStatus:
     takeovers: int
     conflicts: int
     ignored: int
-    """Heartbeats that were old or of somebody else."""
+    """Heartbeats that were old, or from or to another gateway."""
     refused: int
-    """Datagrams that are no heartbeats, or not sealed with our key."""
+    """Datagrams that are malformed, or not sealed with the configured key."""
 
 
 def address_of(text: str) -> tuple[str, int]:
@@ -44,13 +44,20 @@ def address_of(text: str) -> tuple[str, int]:
 
 
 class Heartbeats:
-    """One member of a pair. `report` is called from the thread with what the process has to do."""
+    """The heartbeat thread of one member of a pair."""
 
     def __init__(self, me: str, pair: PairConfig, boot: int, report: Callable[[Serve | Announce], None]) -> None:
-        """Open the sockets; raises OSError where an address is not this machine's, or taken."""
+        """Open the sockets; raises OSError if an address is not local or already in use.
+
+        Args:
+            me: id of this gateway.
+            pair: the partner.
+            boot: start time of this process; higher than that of any earlier one.
+            report: called in the thread with each decision that the process has to carry out.
+        """
         self._pair, self._report = pair, report
         self._core = Ownership(terms_of(me, pair), boot)
-        self._orders = queue.SimpleQueue[Callable[[], list[Effect]]]()
+        self._calls = queue.SimpleQueue[Callable[[], list[Effect]]]()
         self._refused = 0
         self._sockets: list[socket.socket] = []
         self._wake, self._woken = socket.socketpair()
@@ -63,51 +70,47 @@ class Heartbeats:
             self._close()
             raise
         self._refusing: set[socket.socket] = set()
-        """Ways on which the newest heartbeat found nobody: the partner's machine is there, its process is not."""
+        """Sockets whose newest heartbeat was refused: the partner's host is up, its process is not."""
         self._leaving: int | None = None
         """Ticks until the thread ends."""
-        self.status = self._look()
+        self.status = self._snapshot()
         self._thread = threading.Thread(target=self._run, name="heartbeats", daemon=True)
 
     def start(self) -> None:
-        """Begin to tell and to listen."""
+        """Start sending and receiving."""
         self._thread.start()
 
     def stop(self, *, hand_over: bool = True) -> None:
-        """End; what is held is offered to the partner before, if it is there, for LEAVING_TICKS at most."""
+        """Stop the thread; with `hand_over`, first offer the roles held to the partner for up to LEAVING_TICKS."""
         if self._thread.is_alive():
-            self._order(lambda: self._leave(LEAVING_TICKS if hand_over else 0))
+            self._enqueue(lambda: self._leave(LEAVING_TICKS if hand_over else 0))
             self._thread.join()
         self._close()
 
-    def told_health(self, well: bool) -> None:
-        """Say whether the data process runs."""
-        self._order(lambda: self._core.told_health(well))
+    def set_health(self, well: bool) -> None:
+        """Record whether the data process forwards."""
+        self._enqueue(lambda: self._core.set_health(well))
 
-    def told_copied(self, copied: bool) -> None:
-        """Say whether all that the partner knows is known here."""
+    def set_copied(self, copied: bool) -> None:
+        """Record whether this gateway keeps a complete copy of the partner's connections."""
 
-        def tell() -> list[Effect]:
-            self._core.told_copied(copied)
+        def record() -> list[Effect]:
+            self._core.set_copied(copied)
             return []
 
-        self._order(tell)
+        self._enqueue(record)
 
-    def give(self, shares: frozenset[str]) -> None:
-        """Have the partner take these shares."""
-        self._order(lambda: self._core.give(shares))
-
-    def _order(self, order: Callable[[], list[Effect]]) -> None:
-        self._orders.put(order)
+    def _enqueue(self, call: Callable[[], list[Effect]]) -> None:
+        self._calls.put(call)
         with contextlib.suppress(OSError):
             self._wake.send(b"\0")
 
     def _leave(self, ticks: int) -> list[Effect]:
         self._leaving = ticks
-        return self._core.told_health(False) if ticks else []
+        return self._core.set_health(False) if ticks else []
 
     def _has_left(self) -> bool:
-        """Whether the thread may end: nobody is to take what is held, or it has been taken, or is not wanted."""
+        """Return whether the thread may end: the roles were released, or the partner cannot take them in time."""
         if self._leaving is None:
             return False
         return self._leaving <= 0 or not self._core.holds or not self._core.hears_partner
@@ -120,20 +123,20 @@ class Heartbeats:
             due = time.monotonic()
             while not self._has_left():
                 ready = selector.select(max(0.0, due - time.monotonic()))
-                # First what came, then the tick: whoever was stopped for a while finds that its partner lives.
+                # Received heartbeats come before the tick: a process that was suspended still sees its partner alive.
                 for key, _ in ready:
                     self._drain(key.fileobj)
                 if len(self._refusing) == len(self._sockets):
-                    self._perform(self._core.told_gone())
-                while not self._orders.empty():
-                    self._perform(self._orders.get()())
+                    self._perform(self._core.partner_gone())
+                while not self._calls.empty():
+                    self._perform(self._calls.get()())
                 now = time.monotonic()
                 if now >= due:
                     self._refusing.clear()
                     self._perform(self._core.tick())
                     self._leaving = None if self._leaving is None else self._leaving - 1
                     due = max(due + interval_s, now + interval_s / 2)
-                self.status = self._look()
+                self.status = self._snapshot()
 
     def _drain(self, end: object) -> None:
         if not isinstance(end, socket.socket):
@@ -147,33 +150,33 @@ class Heartbeats:
                 self._refusing.add(end)
                 continue
             except OSError:
-                continue  # it cannot be reached: ICMP told so, and time will tell
+                continue  # unreachable by ICMP: the missing heartbeats decide
             if end is self._woken:
                 continue
-            beat = decode(data, self._pair.key)
-            if beat is None:
+            heartbeat = decode(data, self._pair.key)
+            if heartbeat is None:
                 self._refused += 1
             else:
                 self._refusing.clear()
-                self._perform(self._core.heard(beat))
+                self._perform(self._core.heard(heartbeat))
 
     def _perform(self, effects: list[Effect]) -> None:
         for effect in effects:
-            if isinstance(effect, Tell):
-                data = encode(effect.beat, self._pair.key)
+            if isinstance(effect, SendHeartbeat):
+                data = encode(effect.heartbeat, self._pair.key)
                 for each in self._sockets:
                     try:
                         each.send(data)
                     except ConnectionRefusedError:
                         self._refusing.add(each)
                     except OSError:
-                        pass  # unreachable: not hearing it is all that counts
+                        pass  # unreachable: the missing heartbeats decide
             else:
                 self._report(effect)
 
-    def _look(self) -> PairStatus:
+    def _snapshot(self) -> OwnershipStatus:
         core = self._core
-        return PairStatus(
+        return OwnershipStatus(
             hears_partner=core.hears_partner,
             holds=core.holds,
             partner_holds=core.partner_holds,

@@ -1,7 +1,7 @@
-"""One gateway of a pair at work: heartbeats decide what it serves, and connections are copied both ways.
+"""Run one gateway of a pair: heartbeats decide which roles it serves, and connections are replicated both ways.
 
-The heartbeats' thread says what to do; it is done here one after the other, so that the neighbourhood is told of an
-address only once packets for it are forwarded.
+The heartbeat thread queues its decisions, and this module carries them out in order, so that an address is announced
+only once packets for it are forwarded.
 """
 
 import asyncio
@@ -11,45 +11,45 @@ import time
 from dataplane.config.pair import PairConfig
 from dataplane.control.gateway import Gateway
 from dataplane.control.heartbeats import Heartbeats
-from dataplane.control.pair.duties import shares_of, work_of
+from dataplane.control.pair.duties import roles_of, work_of
 from dataplane.control.pair.ownership import Announce, Serve
 from dataplane.control.record_links import RecordLinks
-from dataplane.control.status import PairLook
+from dataplane.control.status import PairStatus
 from dataplane.gateway.memory.exchange import ControlEnd
 
 log = logging.getLogger("heddle.gateway")
 
 
 class Pairing:
-    """The partner of a gateway, as long as `run` runs."""
+    """High availability of one gateway with its partner."""
 
     def __init__(self, gateway: Gateway, pair: PairConfig) -> None:
-        """Open the heartbeats' sockets; raises OSError where an address is not this machine's, or taken."""
+        """Open the heartbeats' sockets; raises OSError if an address is not local or already in use."""
         self._gateway, self._pair = gateway, pair
         self._loop = asyncio.get_running_loop()
-        self._orders: asyncio.Queue[Serve | Announce] = asyncio.Queue()
+        self._decisions: asyncio.Queue[Serve | Announce] = asyncio.Queue()
         me = gateway.local.gateway_id
-        self._heartbeats = Heartbeats(me, pair, time.time_ns(), self._reported)
+        self._heartbeats = Heartbeats(me, pair, time.time_ns(), self._decided)
         self._records = ControlEnd(gateway.supervisor.shared.exchange)
-        self._links = RecordLinks(me, pair, self._records, self._heartbeats.told_copied, gateway.news)
-        gateway.look_at_pair = self.look
+        self._links = RecordLinks(me, pair, self._records, self._heartbeats.set_copied, gateway.activity)
+        gateway.pair_status = self.status
 
-    def look(self) -> PairLook:
-        """Return how the pair stands."""
-        beats, links, counted = self._heartbeats.status, self._links, self._links.counters
-        return PairLook(
+    def status(self) -> PairStatus:
+        """Return a snapshot of roles, heartbeats and replication."""
+        ownership, links, counted = self._heartbeats.status, self._links, self._links.counters
+        return PairStatus(
             partner_id=self._pair.partner_id,
             mode=self._pair.mode.value,
-            shares=tuple(sorted(shares_of(self._gateway.local.gateway_id, self._pair))),
-            serves=tuple(sorted(beats.holds)),
-            partner_serves=tuple(sorted(beats.partner_holds)),
-            hears_partner=beats.hears_partner,
+            shares=tuple(sorted(roles_of(self._gateway.local.gateway_id, self._pair))),
+            serves=tuple(sorted(ownership.holds)),
+            partner_serves=tuple(sorted(ownership.partner_holds)),
+            hears_partner=ownership.hears_partner,
             has_copy=links.has_copy,
             partner_has_copy=links.partner_has_copy,
-            takeovers=beats.takeovers,
-            conflicts=beats.conflicts,
-            heartbeats_ignored=beats.ignored,
-            heartbeats_refused=beats.refused,
+            takeovers=ownership.takeovers,
+            conflicts=ownership.conflicts,
+            heartbeats_ignored=ownership.ignored,
+            heartbeats_refused=ownership.refused,
             records_sent=counted.sent_records,
             records_received=counted.received_records,
             records_refused=self._records.refused(),
@@ -60,35 +60,36 @@ class Pairing:
         )
 
     async def run(self) -> None:
-        """Take part until cancelled; raises OSError where the address for copies cannot be listened at."""
+        """Run until cancelled; raises OSError if the replication address cannot be bound."""
         self._heartbeats.start()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._links.run())
-            tasks.create_task(self._obey())
-            tasks.create_task(self._look_after_data_process())
+            tasks.create_task(self._carry_out())
+            tasks.create_task(self._report_health())
 
     async def leave(self) -> None:
-        """Hand over what is held, if the partner is there, and stop."""
+        """Hand the roles held over to the partner, if it is up, and stop."""
         await asyncio.to_thread(self._heartbeats.stop)
 
-    def _reported(self, order: Serve | Announce) -> None:
-        """Take an order; called in the heartbeats' thread."""
-        self._loop.call_soon_threadsafe(self._orders.put_nowait, order)
+    def _decided(self, decision: Serve | Announce) -> None:
+        """Queue a decision; called in the heartbeat thread."""
+        self._loop.call_soon_threadsafe(self._decisions.put_nowait, decision)
 
-    async def _obey(self) -> None:
+    async def _carry_out(self) -> None:
         while True:
-            order = await self._orders.get()
-            if isinstance(order, Announce):
+            decision = await self._decisions.get()
+            if isinstance(decision, Announce):
                 self._gateway.send(self._gateway.slow.announcements())
                 continue
-            work = work_of(self._gateway.local, self._pair, order.shares)
-            await self._gateway.in_use(self._gateway.take_up(work))
-            log.info("serves %s", ", ".join(sorted(order.shares)) or "nothing: the partner does")
+            work = work_of(self._gateway.local, self._pair, decision.roles)
+            await self._gateway.in_use(self._gateway.set_work(work))
+            log.info("serves %s", ", ".join(sorted(decision.roles)) or "nothing: the partner does")
 
-    async def _look_after_data_process(self) -> None:
-        """Tell the partner when it should serve in our place.
+    async def _report_health(self) -> None:
+        """Have the partner take over while the data process is down or hangs.
 
-        One that hangs may go on in a moment, so it is not worth a connection: the partner has to know them all.
+        A data process that hangs may resume, and must not cost a connection: the partner takes over only if it has a
+        complete copy.
         """
         supervisor, well = self._gateway.supervisor, None
         ends, given_up = supervisor.ends, False
@@ -96,12 +97,12 @@ class Pairing:
             supervisor.changed.clear()
             if supervisor.ends != ends:
                 ends = supervisor.ends
-                self._links.restart()  # first: what begins anew has no copy, and should ask for nothing
+                self._links.restart()  # first: a new data process has no copy, so this gateway must not request roles
             if supervisor.hangs and not given_up and self._links.partner_has_copy:
-                log.warning("the data process does nothing: the partner is asked to take over")
+                log.warning("the data process hangs: requesting the partner to take over")
                 given_up = True
             given_up = given_up and supervisor.hangs
             if (is_well := supervisor.forwards() and not given_up) != well:
                 well = is_well
-                self._heartbeats.told_health(is_well)
+                self._heartbeats.set_health(is_well)
             await supervisor.changed.wait()

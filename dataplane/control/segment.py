@@ -1,8 +1,8 @@
-"""Shared memory as named arrays: made by one process, mapped by another, gone when the last of them ends.
+"""Shared memory as named numpy arrays: created by one process, mapped by another, freed when the last one ends.
 
-A segment is a memfd: it has no name in any file system, so nothing is left behind by a process that was killed. It
-describes itself: 8 bytes with the length of a JSON list of (name, dtype, shape, offset), that list, then the arrays,
-each on a page's fraction of its own (ALIGNMENT).
+A segment is a memfd (memfd_create(2)): it has no name in a file system, so a killed process leaves nothing behind. Its
+layout: 8 bytes with the length of a JSON list of (name, dtype, shape, offset), that list, then the arrays, each aligned
+to ALIGNMENT bytes.
 """
 
 import json
@@ -22,14 +22,14 @@ Array = NDArray[Any]
 
 
 class Shape(NamedTuple):
-    """What an array of a segment is to be."""
+    """Shape and type of an array to create."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
 
 
 class SegmentError(ValueError):
-    """The file handed over is no segment, or is damaged."""
+    """The file is not a segment, or is damaged."""
 
 
 class Segment:
@@ -40,7 +40,7 @@ class Segment:
         self.arrays = arrays
 
     def close(self) -> None:
-        """Close the file; the memory stays mapped for as long as one of the arrays is in use."""
+        """Close the file; the memory stays mapped while any of the arrays is in use."""
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1

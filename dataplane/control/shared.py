@@ -1,8 +1,8 @@
-"""What the control and the data process of a gateway share besides tables: words, counters, and rings.
+"""Lay out the memory that a gateway's control and data process share besides tables: words, counters and rings.
 
-The control process makes the segment and writes the words up to `STOP`'s; the data process writes all others and the
-counters. It outlives a data process: counters go on from where they were. What waited for one to send it, the next
-does not send.
+The control process creates the segment and writes STOP and OFFERED; the data process writes all other words and the
+counters. The segment outlives a data process, so counters continue after a restart. Frames queued for transmission are
+discarded at a restart.
 """
 
 from enum import IntEnum
@@ -21,24 +21,24 @@ from dataplane.jit import Ints
 
 RING_BYTES = 1 << 20
 MAX_VPCS = 1 << 14
-"""VPCs that are counted one by one."""
+"""VPCs with counters of their own."""
 
 
 class Word(IntEnum):
-    """Places in `words`; each of the first two has a cache line of its own."""
+    """Indices into `words`; STOP and OFFERED each have a cache line of their own."""
 
     STOP = 0
-    """Not 0: the data process ends."""
+    """If not 0, the data process ends."""
     OFFERED = 8
-    """How many generations of tables were offered; when it grows, the data process looks at its socket."""
+    """Number of generations of tables offered; when it grows, the data process reads its socket."""
     IN_USE = 16
-    """The generation that packets go by."""
+    """Generation of the tables in use."""
     CALLS = 17
-    """How often the run loop returned: it grows for as long as the data process is well."""
+    """Number of turns of the run loop; `liveness` samples it."""
     TABLES_TAKEN = 18
-    """How many of the generations offered were taken."""
+    """Number of offered generations that the data process took."""
     BUSY_NS = 19
-    """Time in bursts that had packets."""
+    """Time spent on bursts with packets, ns."""
     CONNECTIONS = 20
     MAPPINGS = 21
     FRAGMENTS = 22
@@ -55,11 +55,11 @@ class Shared(NamedTuple):
     punts: Ring
     injects: Ring
     exchange: Exchange
-    """Records of connections, to and from the partner."""
+    """Connection records to and from the partner."""
 
 
 def make_shared(name: str, ports: int) -> Segment:
-    """Make the segment of a gateway with so many ports."""
+    """Create the segment of a gateway with this number of ports."""
     byte, word = np.dtype(np.uint8), np.dtype(np.int64)
     return segment.make(
         f"{name}-control",
@@ -79,7 +79,7 @@ def make_shared(name: str, ports: int) -> Segment:
 
 
 def shared_of(made: Segment) -> Shared:
-    """Return the views of a segment that `make_shared` made, here or in another process."""
+    """Return the arrays of a segment made by `make_shared`, in this or another process."""
     arrays = made.arrays
     return Shared(
         words=arrays["words"],

@@ -1,6 +1,7 @@
-"""What a gateway counts and holds, read from shared memory at one moment, as a value.
+"""The status of a gateway: counters and table occupancy, read from shared memory at one moment, as a value.
 
-Counters are written while they are read, each whole by itself; sums over several agree once the gateway is at rest.
+The data process writes counters while they are read. Each counter is consistent by itself; sums over several are exact
+once the gateway is idle.
 """
 
 from collections.abc import Mapping
@@ -15,105 +16,105 @@ from dataplane.engine.reasons import Drop, Punt
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Occupancy:
-    """Rows of a table that traffic fills."""
+    """Rows used and available in a table that traffic fills."""
 
     used: int
     room: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PairLook:
-    """How one gateway of a pair stands with its partner."""
+class PairStatus:
+    """Status of the pair, as one of its gateways sees it."""
 
     partner_id: str
     mode: str
     shares: tuple[str, ...]
-    """What the work of the two is divided in, each called by the member whose it is at first."""
+    """The pair's roles, each named after the member that owns it at first."""
     serves: tuple[str, ...]
-    """Those that this one serves."""
+    """Roles that this gateway serves."""
     partner_serves: tuple[str, ...]
-    """Those that the partner says it serves; none while it is not heard."""
+    """Roles that the partner reports to serve; none while it is not heard."""
     hears_partner: bool
     has_copy: bool
-    """Whether it keeps a copy of all connections that the partner knows."""
+    """Whether this gateway keeps a complete copy of the partner's connections."""
     partner_has_copy: bool
     takeovers: int
-    """Times that it took a share, the first one after its start included."""
+    """Times that this gateway took a role, the first after its start included."""
     conflicts: int
-    """Times that both served a share and this one yielded."""
+    """Times that both served a role and this gateway yielded."""
     heartbeats_ignored: int
-    """Old ones, and those of somebody else."""
+    """Heartbeats that were old, or from or to another gateway."""
     heartbeats_refused: int
-    """Datagrams that are no heartbeats, or not sealed with our key."""
+    """Datagrams that are malformed, or not sealed with the configured key."""
     records_sent: int
-    """Records of connections, to the partner."""
+    """Connection records sent to the partner."""
     records_received: int
     records_refused: int
-    """Of those received: without room, or about a connection that is another one's here."""
+    """Records received but not stored: no room, or they conflict with a connection of this gateway."""
     copies_begun: int
-    """Times that the partner was told all connections from the beginning, over a new link."""
+    """Complete copies begun over a new TCP connection."""
     copies_anew: int
-    """Times that it was told all again over the same link, for it was too slow and records were lost."""
+    """Complete copies begun again over the same TCP connection, because records were lost to a slow partner."""
     stalls: int
-    """Times that more could have been told, had the partner answered faster."""
+    """Times that sending stopped until the partner acknowledged."""
     faults: int
-    """Links that ended because the other end was not the partner, or went silent."""
+    """TCP connections closed because the other end was not the partner, or timed out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """One look at a gateway."""
+    """A snapshot of a gateway."""
 
     gateway_id: str
     pid: int
-    """Of the data process, 0 while there is none."""
+    """Process id of the data process; 0 while none runs."""
     backend: str
-    """Kind of port; empty while there is no data process."""
+    """Port backend in use; empty while no data process runs."""
     notices: tuple[str, ...]
     configured: int
-    """Generation of the network that is to be served, by the controller's count."""
+    """Generation of the network configuration, as the controller counts."""
     generation_offered: int
-    """Generation of tables, by the gateway's own."""
+    """Generation of the tables published last, as the gateway counts."""
     generation_in_use: int
     restarts: int
-    """Of the data process, unasked."""
+    """Unplanned restarts of the data process."""
     hangs: int
-    """Times that it did nothing for a third of a second, though there was time for it."""
+    """Times that the data process made no progress for a third of a second (`liveness`)."""
     busy_ns: int
-    """Time in which there were packets."""
+    """Time that the data process spent on bursts with packets."""
     ports: Mapping[str, Mapping[str, int]]
-    """By interface: side, and PORT_COUNTERS."""
+    """PORT_COUNTERS by interface."""
     drops: Mapping[str, int]
-    """By reason, those that were counted."""
+    """Packets by drop reason; reasons with 0 are left out."""
     punts: Mapping[str, int]
     tables: Mapping[str, Occupancy] = field(default_factory=dict)
     refused: Mapping[str, int] = field(default_factory=dict)
-    """Frames that found a ring full, `to_slow_path` and `from_slow_path`; frames from there that were `withdrawn`, for
-    they were not sent while they were true; `neighbours` that found no room in the slow path's table, and frames that
-    were given up while `waiting` for one."""
+    """Frames dropped because a ring was full, `to_slow_path` and `from_slow_path`; frames of the slow path `withdrawn`
+    because they became outdated before they were sent; `neighbours` for which the slow path's table had no room; and
+    frames dropped while `waiting` for a neighbour."""
     slow_path: Mapping[str, int] = field(default_factory=dict)
-    """What became of punted packets."""
-    pair: PairLook | None = None
-    """How it stands with the partner, where there is one."""
+    """Punted packets by outcome."""
+    pair: PairStatus | None = None
+    """Status of the pair; None for a gateway without a partner."""
 
     @property
     def received(self) -> int:
-        """What came in by ports or from the slow path."""
+        """Packets received from ports or from the slow path."""
         return sum(port["rx_packets"] + port["rx_injected"] for port in self.ports.values())
 
     @property
     def ended(self) -> int:
-        """What was transmitted, punted or dropped. At rest this is `received`."""
+        """Packets transmitted, punted or dropped; equals `received` once the gateway is idle."""
         transmitted = sum(port["tx_packets"] for port in self.ports.values())
         return transmitted + sum(self.drops.values()) + sum(self.punts.values())
 
     def as_json(self) -> dict[str, Any]:
-        """Return it as JSON can hold it, with both sums."""
+        """Return the status as JSON values, with both sums."""
         return {**asdict(self), "received": self.received, "ended": self.ended}
 
 
 def counted(local: LocalConfig, shared: Shared) -> dict[str, Any]:
-    """Return the parts of a status that are counters."""
+    """Return the fields of `Status` that are counters in shared memory."""
     counters = shared.counters
     names = PORT_COUNTERS.names or ()
     return {

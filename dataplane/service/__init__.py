@@ -1,1 +1,1 @@
-"""The `heddle gateway` and `heddle verify` programs: configuration file, commands and metrics."""
+"""The programs `heddle gateway` and `heddle verify`: options, commands, configuration file and metrics."""

@@ -1,4 +1,4 @@
-"""The config file of `heddle gateway`: one gateway's interfaces, limits and peers, key by key with what each means."""
+"""The configuration file of `heddle gateway`: keys with their meaning and default, and the reader."""
 
 import fcntl
 import ipaddress
@@ -25,11 +25,11 @@ from dataplane.config.network import Realm
 from dataplane.config.pair import Mode, PairConfig
 from dataplane.config.pair import Path as PairPath
 
-LEAST_KEY_BYTES = 16
+MIN_KEY_BYTES = 16
 SIOCGIFHWADDR = 0x8927  # netdevice(7)
 _LIMITS, _TIMEOUTS, _SHARE, _PAIR = Limits(), Timeouts(), PortShare(), PairConfig(partner_id="", paths=())
 _LOCAL = LocalConfig(gateway_id="", interfaces=())
-"""Defaults are those of the values that are made of the file."""
+"""The defaults of the keys are those of the values built from the file."""
 
 
 def _parsed(parse: Any, what: str) -> Any:
@@ -107,7 +107,7 @@ class PortShareShape(Shape):
     """`nat_ports`."""
 
     first: PortNumber = Field(default=_SHARE.first, description="the least port that source NAT may use")
-    last: PortNumber = Field(default=_SHARE.last, description="the last; partners' shares must not overlap")
+    last: PortNumber = Field(default=_SHARE.last, description="the last; the ranges of partners must not overlap")
 
 
 class LimitsShape(Shape):
@@ -130,7 +130,7 @@ class TimeoutsShape(Shape):
     """`timeouts`."""
 
     udp_s: Seconds = Field(default=_TIMEOUTS.udp_s, description="idle UDP (RFC 4787, REQ-5)")
-    udp_unanswered_s: Seconds = Field(default=_TIMEOUTS.udp_unanswered_s, description="UDP without an answer so far")
+    udp_unanswered_s: Seconds = Field(default=_TIMEOUTS.udp_unanswered_s, description="UDP without a reply so far")
     tcp_established_s: Seconds = Field(default=_TIMEOUTS.tcp_established_s, description="idle TCP (RFC 5382, REQ-5)")
     tcp_transitory_s: Seconds = Field(default=_TIMEOUTS.tcp_transitory_s, description="TCP while opening or closing")
     icmp_s: Seconds = Field(default=_TIMEOUTS.icmp_s, description="ICMP (RFC 5508, REQ-2)")
@@ -139,7 +139,7 @@ class TimeoutsShape(Shape):
 
 
 class PathShape(Shape):
-    """A way to the partner."""
+    """One of `paths`."""
 
     listen: AddressPort = Field(description="ADDR:PORT of this gateway, UDP and TCP", examples=["10.0.0.1:4790"])
     partner: AddressPort = Field(description="ADDR:PORT of the partner", examples=["10.0.0.2:4790"])
@@ -161,15 +161,15 @@ class PartnerShape(Shape):
         description="active-standby: the lower gateway_id serves; active-active: each serves its own VTEP",
     )
     paths: Annotated[list[PathShape], Field(min_length=1)] = Field(
-        description="ways to the partner; two, so that a broken network does not look like a death. Heartbeats go over "
-        "all of them, copies of connections over the first"
+        description="paths to the partner; with two, a network failure does not look like a failure of the partner. "
+        "Heartbeats use all of them, copies of connections the first"
     )
     takes_over: list[TakenShape] = Field(
         default_factory=list, description="the partner's addresses that are served while the partner is not"
     )
     interval_ms: int = Field(default=_PAIR.interval_ms, description="between heartbeats")
     missed: int = Field(
-        default=_PAIR.missed, description="heartbeats that do not come until the partner counts as dead"
+        default=_PAIR.missed, description="consecutive heartbeats missed until the partner counts as dead"
     )
     preempt: bool = Field(
         default=_PAIR.preempt, description="take over again by itself once it is back and has all connections"
@@ -178,7 +178,8 @@ class PartnerShape(Shape):
         default=_PAIR.hold_s, description="how long it must have heard its partner without a break before"
     )
     key_file: str | None = Field(
-        default=None, description="a file with a secret that both share, to seal what they tell each other"
+        default=None,
+        description="a file with a secret that both have; authenticates heartbeats and copies of connections",
     )
 
 
@@ -192,26 +193,26 @@ class GatewayShape(Shape):
     provider_networks: list[ProviderNetworkShape] = Field(
         default_factory=list, description="what is behind the interface of side provider"
     )
-    nat_ports: PortShareShape = Field(default=PortShareShape(), description="this gateway's share of NAT ports")
+    nat_ports: PortShareShape = Field(default=PortShareShape(), description="this gateway's part of the NAT ports")
     limits: LimitsShape = Field(default=LimitsShape(), description="sizes of the tables that traffic fills")
     timeouts: TimeoutsShape = Field(default=TimeoutsShape(), description="when what is idle ends, seconds")
     controller: Server | None = Field(
         default=None,
-        description="the controller's gRPC address, ADDR:PORT or unix:/PATH; null: --network says what to serve",
+        description="the controller's gRPC address, ADDR:PORT or unix:/PATH; null: --network names the network file",
     )
     partner: PartnerShape | None = Field(default=None, description="the other gateway of a pair; null: there is none")
     metrics: AddressPort = Field(
-        default="127.0.0.1:0", description="where Prometheus asks (HTTP, /metrics); port 0: any free one"
+        default="127.0.0.1:0", description="where Prometheus scrapes (HTTP, /metrics); port 0: any free one"
     )
     runtime_dir: str = Field(
-        default="/run/heddle", description="where the socket for `heddle gateway show` lies", min_length=1
+        default="/run/heddle", description="directory of the status socket for `heddle gateway show`", min_length=1
     )
     backend: Literal["auto", "af-xdp", "af-packet"] = Field(
         default="auto", description="AF_XDP, AF_PACKET rings, or the first of them that works here"
     )
-    busy_poll: bool = Field(default=False, description="never sleep: less latency, for a core of its own")
+    busy_poll: bool = Field(default=False, description="never sleep: less latency, uses a whole core")
     cpu: Annotated[int, Field(ge=0, le=4_095)] | None = Field(
-        default=None, description="the core for packets; null: any"
+        default=None, description="the core that processes packets; null: any"
     )
     receive_frames: int = Field(
         default=_LOCAL.receive_frames,
@@ -225,7 +226,7 @@ class GatewayShape(Shape):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayConfig:
-    """What a gateway file says."""
+    """The content of a gateway file."""
 
     local: LocalConfig
     controller: str | None
@@ -262,12 +263,12 @@ def load_gateway(path: Path) -> GatewayConfig:
 
 
 def printed() -> str:
-    """Return a gateway file with every key, what it means, and its default or an example."""
+    """Return a sample gateway file: every key with its meaning, and its default or an example."""
     return sample("The config file of `heddle gateway --config FILE`, with every key at its default.", GatewayShape)
 
 
 def _local(name: str, shape: GatewayShape) -> LocalConfig:
-    """Return what the data process is told; raises InputError where a device is not there."""
+    """Return the gateway's local configuration; raises InputError for a network device that does not exist."""
     missing = [
         Problem(f"interfaces[{i}].name", f"there is no network device {shown(one.name)} here; `ip link` lists them")
         for i, one in enumerate(shape.interfaces)
@@ -300,20 +301,20 @@ def _local(name: str, shape: GatewayShape) -> LocalConfig:
 
 
 def _pair(name: str, shape: GatewayShape, local: LocalConfig) -> PairConfig | None:
-    """Return what is said of the partner; raises InputError for a key that cannot be read, and what makes no pair."""
-    told = shape.partner
-    if told is None:
+    """Return the partner's configuration; raises InputError for an unreadable key file or an invalid pair."""
+    partner = shape.partner
+    if partner is None:
         return None
     pair = PairConfig(
-        partner_id=told.partner_id,
-        mode=Mode(told.mode),
-        paths=tuple(PairPath(listen=one.listen, partner=one.partner) for one in told.paths),
-        takes_over=tuple((one.interface, one.address) for one in told.takes_over),
-        interval_ms=told.interval_ms,
-        missed=told.missed,
-        preempt=told.preempt,
-        hold_s=told.hold_s,
-        key=_key(name, told.key_file) if told.key_file else b"",
+        partner_id=partner.partner_id,
+        mode=Mode(partner.mode),
+        paths=tuple(PairPath(listen=one.listen, partner=one.partner) for one in partner.paths),
+        takes_over=tuple((one.interface, one.address) for one in partner.takes_over),
+        interval_ms=partner.interval_ms,
+        missed=partner.missed,
+        preempt=partner.preempt,
+        hold_s=partner.hold_s,
+        key=_key(name, partner.key_file) if partner.key_file else b"",
     )
     if found := [Problem(*line.split(": ", 1)) for line in pair_problems(local, pair)]:
         raise refusal(name, found)
@@ -325,23 +326,23 @@ def _key(name: str, file: str) -> bytes:
         key = Path(file).read_bytes().strip()
     except OSError as error:
         raise refusal(name, [Problem("partner.key_file", f"{shown(file)}: {error.strerror}")]) from None
-    if len(key) < LEAST_KEY_BYTES:
-        raise refusal(name, [Problem("partner.key_file", f"a secret of {len(key)} bytes; {LEAST_KEY_BYTES} at least")])
+    if len(key) < MIN_KEY_BYTES:
+        raise refusal(name, [Problem("partner.key_file", f"a secret of {len(key)} bytes; {MIN_KEY_BYTES} at least")])
     return key
 
 
 def _placed(line: str) -> tuple[str, str]:
-    """Cut a problem of the whole (`gateway ID: place: text`) in its place and its text."""
+    """Split a problem (`gateway ID: place: text`) into its place and its text."""
     place, _, text = line.split(": ", 1)[-1].partition(": ")
     return place, text
 
 
 def _own_mac(device: str) -> int | None:
-    """Return a network device's MAC; None where there is no such device, or it has none."""
-    asked = struct.pack("16s240x", device.encode()[:15])
+    """Return a network device's MAC; None if there is no such device, or it has none."""
+    request = struct.pack("16s240x", device.encode()[:15])
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as end:
         try:
-            told = fcntl.ioctl(end.fileno(), SIOCGIFHWADDR, asked)
+            reply = fcntl.ioctl(end.fileno(), SIOCGIFHWADDR, request)
         except OSError:
             return None
-    return int.from_bytes(told[18:24], "big") or None
+    return int.from_bytes(reply[18:24], "big") or None

@@ -1,4 +1,4 @@
-"""`heddle verify …` as commands: their options. What they do is in `dataplane.service.verify`."""
+"""Command-line options of `heddle verify`; `dataplane.service.verify_command` implements them."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,12 +7,14 @@ import typer
 
 from controller.cli.option import DEFAULT_SERVER, Json, Server
 
-verify = typer.Typer(help="Check installed state against what was wanted.", no_args_is_help=True, rich_markup_mode=None)
+verify = typer.Typer(
+    help="Compare installed state with the desired state.", no_args_is_help=True, rich_markup_mode=None
+)
 
 
 @verify.callback()
 def _verify() -> None:
-    """Keep `isolation` a command of its own beside those to come."""
+    """Make `isolation` a subcommand even while it is the only one."""
 
 
 @verify.command("isolation")
@@ -26,24 +28,24 @@ def isolation(
     ] = None,
     network: Annotated[Path | None, typer.Option(metavar="FILE", help="Offline: a network file.")] = None,
     tables: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Offline: tables of a gateway; compiled anew if left out.")
+        Path | None, typer.Option(metavar="FILE", help="Offline: saved tables of a gateway; compiled if omitted.")
     ] = None,
     save_tables: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Keep the tables of the one gateway that is checked.")
+        Path | None, typer.Option(metavar="FILE", help="Save the tables of the one gateway that is checked.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Compute from the tables of gateways who can reach whom, and name each path that no intent allows.
+    """Compute reachability from the tables of gateways, and list each path that no intent allows.
 
-    Asks every attached gateway for its tables by way of the controller. Intents are the controller's VPCs, rules,
-    peerings, floating IPs, direct connects and border; the four networks are told against each other. A `leak` is a
-    path that is open and should not be, `missing` one that was wanted and is closed.
+    Reads the tables of every attached gateway through the controller. Intents are the controller's VPCs, rules,
+    peerings, floating IPs, direct connects and border. Reachability is also summarised between the four networks. A
+    `leak` is a path that is open but not intended; a `missing` path is intended but closed.
 
-    Exit status: 0 where exactly the intended paths are there; 1 where any differs; 2 for malformed input.
+    Exit status: 0 if exactly the intended paths are open; 1 if any differs; 2 for malformed input.
 
     Example: heddle verify isolation --config gw1.yaml --network tenants.yaml
     """
-    from dataplane.service import verify as command
+    from dataplane.service import verify_command as command
 
     if config is not None or network is not None or tables is not None:
         sound = command.offline(config, network, tables, save_tables, as_json=as_json)

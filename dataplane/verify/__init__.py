@@ -1,1 +1,1 @@
-"""Says who can reach whom by the tables that a gateway holds, and holds that against what was wanted."""
+"""Formal verification of isolation: compute reachability from installed tables and compare it with the intent."""

@@ -1,7 +1,7 @@
-"""Holds what is installed against what was intended, class by class, and names each path that differs with its cause.
+"""Compare the installed with the intended view of a gateway and report each path that differs, with its cause.
 
-A *leak* is a path that the tables open and no intent does; *missing* is one that was intended and is closed. Both are
-computed from groups of addresses and classes of packets that no rule and no route of either side tells apart.
+A *leak* is a path that the tables open but no intent allows; a *missing* path is intended but closed. Both are computed
+on equivalence classes of addresses and packets: no rule or route of either view distinguishes members of a class.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -10,7 +10,7 @@ from itertools import product
 
 from dataplane.verify.groups import Group, atoms, grouped
 from dataplane.verify.traffic import Traffic, spans_of
-from dataplane.verify.view import Rule, Span, View, VpcView, Way, family_of, shown, span_text
+from dataplane.verify.view import Route, Rule, Span, View, VpcView, family_of, shown, span_text
 
 MAX_FINDINGS = 1_000
 V4 = Span(0xFFFF << 32, 96)
@@ -18,10 +18,10 @@ V4 = Span(0xFFFF << 32, 96)
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A path that differs."""
+    """A path on which the two views differ."""
 
     kind: str
-    """leak or missing."""
+    """"leak" or "missing"."""
     source: str
     target: str
     traffic: str
@@ -33,7 +33,7 @@ class Finding:
 
 @dataclass(slots=True)
 class Names:
-    """What people call VPCs and the provider's networks."""
+    """Names of VPCs and provider networks in findings."""
 
     vpcs: Mapping[int, str] = field(default_factory=dict)
     realms: tuple[str, ...] = ()
@@ -42,30 +42,30 @@ class Names:
         """Return a VPC's name."""
         return f"vpc {self.vpcs[vni]}" if vni in self.vpcs else f"VNI {vni}, which is no vpc"
 
-    def way(self, way: Way) -> str:
-        """Return where a way leads."""
-        if way.kind == "vpc":
-            return self.vpc(way.number)
-        if way.kind == "network":
-            return f"the provider's {self.realms[way.number]} network"
-        if way.kind == "customer":
-            return f"the customer on VLAN {way.number}"
-        return {"internet": "the internet", "gateway": "the gateway"}.get(way.kind, "nowhere")
+    def route(self, route: Route) -> str:
+        """Return the destination of a route."""
+        if route.kind == "vpc":
+            return self.vpc(route.number)
+        if route.kind == "network":
+            return f"the provider's {self.realms[route.number]} network"
+        if route.kind == "customer":
+            return f"the customer on VLAN {route.number}"
+        return {"internet": "the internet", "gateway": "the gateway"}.get(route.kind, "no destination")
 
 
 class Comparison:
-    """Two views of one gateway."""
+    """Comparison of two views of one gateway."""
 
     def __init__(self, installed: View, intended: View, names: Names) -> None:
         self._installed, self._intended, self._names = installed, intended, names
         self._traffic = Traffic([*installed.vpcs.values(), *intended.vpcs.values()])
         self.pairs = 0
-        """Pairs of groups that were looked at."""
+        """Pairs of address groups compared."""
         self.open: dict[tuple[str, str], int] = {}
-        """How many groups of pairs are open from one of the four networks to another, as installed."""
+        """Number of open pairs of groups by pair of the four networks, as installed."""
 
     def findings(self) -> Iterator[Finding]:
-        """Return every path that differs."""
+        """Yield every path that differs."""
         for vni in sorted({*self._installed.vpcs, *self._intended.vpcs}):
             have, want = self._installed.vpcs.get(vni), self._intended.vpcs.get(vni)
             if have is None or want is None:
@@ -74,13 +74,13 @@ class Comparison:
                 continue
             yield from self._admission(have, want)
             yield from self._deliveries(have, want)
-            yield from self._ways(have, want)
+            yield from self._routes(have, want)
             yield from self._flows(have, want)
         yield from self._public()
         yield from self._customers()
 
     def _admission(self, have: VpcView, want: VpcView) -> Iterator[Finding]:
-        """Who may send packets of the VNI, and as whom."""
+        """Compare the VTEPs that may send packets of the VNI, and their inner source addresses."""
         name = self._names.vpc(have.vni)
         for vtep in sorted(have.speakers ^ want.speakers):
             leak = vtep in have.speakers
@@ -92,13 +92,15 @@ class Comparison:
                 continue
             if one is not None:
                 at = f"VTEP {shown(one | V4.first)}"
-                yield Finding("leak", f"{at} as {shown(address)}", name, "everything", "the endpoint lives elsewhere")
+                yield Finding(
+                    "leak", f"{at} as {shown(address)}", name, "everything", "the endpoint is behind another VTEP"
+                )
             if other is not None:
                 at = f"VTEP {shown(other | V4.first)}"
                 yield Finding("missing", f"{at} as {shown(address)}", name, "everything", "its VTEP is another one")
 
     def _deliveries(self, have: VpcView, want: VpcView) -> Iterator[Finding]:
-        """Where packets to an endpoint are sent."""
+        """Compare the VTEPs and MACs to which packets for endpoints are sent."""
         for address in sorted(have.deliveries.keys() | want.deliveries.keys()):
             one, other = have.deliveries.get(address), want.deliveries.get(address)
             if one == other:
@@ -111,46 +113,46 @@ class Comparison:
             else:
                 yield Finding("missing", name, shown(address), "everything", "the endpoint is not in the table")
 
-    def _ways(self, have: VpcView, want: VpcView) -> Iterator[Finding]:
-        """Where addresses that are no endpoint's lead."""
+    def _routes(self, have: VpcView, want: VpcView) -> Iterator[Finding]:
+        """Compare the routes of addresses that are no endpoint's."""
         for address in atoms([*have.routes, *want.routes]):
-            one, other = have.way(address), want.way(address)
+            one, other = have.route(address), want.route(address)
             if (one.kind, one.number) == (other.kind, other.number) or not (one.is_out or other.is_out):
                 continue
             name, at = self._names.vpc(have.vni), f"from {shown(address)} on"
             if one.is_out:
-                wanted = f"no intent leads there, {self._names.way(other)} was meant"
-                yield Finding("leak", name, f"{self._names.way(one)}, {at}", "everything", f"{one.cause}: {wanted}")
+                wanted = f"no intent allows it; intended is {self._names.route(other)}"
+                yield Finding("leak", name, f"{self._names.route(one)}, {at}", "everything", f"{one.cause}: {wanted}")
             else:
-                yield Finding("missing", name, f"{self._names.way(other)}, {at}", "everything", "no such route")
+                yield Finding("missing", name, f"{self._names.route(other)}, {at}", "everything", "no such route")
 
     def _flows(self, have: VpcView, want: VpcView) -> Iterator[Finding]:
-        """What rules let through, to each VPC, network and customer, and to the internet."""
-        ways: dict[tuple[str, int], list[int]] = {}
+        """Compare what rules allow to each VPC, provider network and customer, and to the internet."""
+        routes: dict[tuple[str, int], list[int]] = {}
         marks = [
             Span(first, length)
             for _, first, length in spans_of(have.outward, want.outward, *have.border.values(), *want.border.values())
         ]
         for address in atoms([*have.routes, *want.routes, *marks]):
-            way = have.way(address)
-            if way.is_out:
-                ways.setdefault((way.kind, way.number), []).append(address)
+            route = have.route(address)
+            if route.is_out:
+                routes.setdefault((route.kind, route.number), []).append(address)
         yield from self._to_vpc(have, want, have.vni)
-        for (kind, vni), _ in sorted(ways.items()):
+        for (kind, vni), _ in sorted(routes.items()):
             if kind == "vpc" and vni != have.vni:
                 yield from self._to_vpc(have, want, vni)
-        for (kind, number), addresses in sorted(ways.items()):
+        for (kind, number), addresses in sorted(routes.items()):
             if kind != "vpc" and have.homes:
-                yield from self._to_outside(have, want, Way(kind, number), addresses)
+                yield from self._to_outside(have, want, Route(kind, number), addresses)
 
     def _to_vpc(self, have: VpcView, want: VpcView, vni: int) -> Iterator[Finding]:
         there, meant = self._installed.vpcs.get(vni), self._intended.vpcs.get(vni)
         if there is None or meant is None:
             return
         default = vni == have.vni
-        is_meant = default or any(way[:2] == ("vpc", vni) for way in want.routes.values())
+        is_meant = default or any(route[:2] == ("vpc", vni) for route in want.routes.values())
         sources = grouped(have.homes.keys(), spans_of(there.inward, meant.inward))
-        near = [a for a in there.deliveries if default or have.way(a)[:2] == ("vpc", vni)]
+        near = [a for a in there.deliveries if default or have.route(a)[:2] == ("vpc", vni)]
         targets = grouped(near, spans_of(have.outward, want.outward))
         into = _merged((self._both(there.inward, meant.inward, s.one, default), s) for s in sources)
         out = _merged((self._both(have.outward, want.outward, t.one, True), t) for t in targets)
@@ -178,50 +180,50 @@ class Comparison:
             if inward & classes:
                 cause = f"inward rules of {to}: {_decider(there.inward, source.one)}"
             elif now & classes and not wanted and there.vni != have.vni:
-                cause = "the two are no peers"
+                cause = "the two VPCs are not peered"
             else:
                 cause = f"outward rules of {name}: {_decider(have.outward, target.one)}"
             yield Finding(
                 kind, f"{name}, {_some(source)}", f"{to}, {_some(target)}", self._traffic.text(classes), cause
             )
 
-    def _to_outside(self, have: VpcView, want: VpcView, way: Way, addresses: list[int]) -> Iterator[Finding]:
-        """To customers, networks and the internet: outward rules, the border, and what may be translated."""
-        name, to = self._names.vpc(have.vni), self._names.way(way)
+    def _to_outside(self, have: VpcView, want: VpcView, route: Route, addresses: list[int]) -> Iterator[Finding]:
+        """Compare paths to customers, provider networks and the internet: outward and border rules, and NAT."""
+        name, to = self._names.vpc(have.vni), self._names.route(route)
         for address in addresses:
-            if way.kind != "customer" and family_of(address) != 4:
+            if route.kind != "customer" and family_of(address) != 4:
                 continue
-            now, wanted = self._leaves(have, way, address), self._leaves(want, way, address)
-            if want.way(address)[:2] != way[:2]:
-                continue  # told as a way already
-            if way.kind == "network" and now:
-                self._count(have.realm, way.number, 1)
+            now, wanted = self._leaves(have, route, address), self._leaves(want, route, address)
+            if want.route(address)[:2] != route[:2]:
+                continue  # reported by `_routes`
+            if route.kind == "network" and now:
+                self._count(have.realm, route.number, 1)
             for kind, classes in (("leak", now & ~wanted), ("missing", wanted & ~now)):
                 if classes:
-                    lists = have.outward if way.kind != "network" else have.at_border(way.number)
-                    place = "border" if way.kind == "network" else "outward"
+                    lists = have.outward if route.kind != "network" else have.at_border(route.number)
+                    place = "border" if route.kind == "network" else "outward"
                     cause = f"{place} rules of {name}: {_decider(lists, address)}"
                     target = f"{to}, from {shown(address)} on"
                     yield Finding(kind, name, target, self._traffic.text(classes), cause)
 
-    def _leaves(self, vpc: VpcView, way: Way, address: int) -> int:
-        """Return what may leave a VPC by a way."""
+    def _leaves(self, vpc: VpcView, route: Route, address: int) -> int:
+        """Return the packet classes that may leave a VPC by a route to an address."""
         found = self._traffic.allowed(vpc.outward, address, True)
-        if way.kind == "customer":
+        if route.kind == "customer":
             return found
-        if way.kind == "network":
-            found &= self._traffic.allowed(vpc.at_border(way.number), address, False)
+        if route.kind == "network":
+            found &= self._traffic.allowed(vpc.at_border(route.number), address, False)
         elif not (vpc.nat or vpc.floating):
             return 0
         return found & ~self._traffic.roce
 
     def _public(self) -> Iterator[Finding]:
-        """What comes in from the internet, and as whom somebody goes there."""
+        """Compare floating IPs, NAT addresses, and what may come in from the internet."""
         have, want = self._installed, self._intended
         for public in sorted(have.floating_in.keys() | want.floating_in.keys()):
             one, other = have.floating_in.get(public), want.floating_in.get(public)
             if one is not None and one[0] not in have.vpcs:
-                one = None  # leads nowhere
+                one = None  # its VPC does not exist, so nothing is delivered
             if one != other:
                 kind, (vni, endpoint) = ("leak", one) if one else ("missing", other or (0, 0))
                 target = f"{self._names.vpc(vni)}, {shown(endpoint | V4.first)}"
@@ -236,7 +238,9 @@ class Comparison:
     def _from_internet(self, have: VpcView, want: VpcView) -> Iterator[Finding]:
         name = self._names.vpc(have.vni)
         if (have.nat, have.floating) != (want.nat, want.floating):
-            yield Finding("leak", name, "the internet", "everything", "leaves by another's public address, or by none")
+            yield Finding(
+                "leak", name, "the internet", "everything", "uses another public address than intended, or none"
+            )
         if not (have.nat or have.floating):
             return
         marks = [Span(first, length) for family, first, length in spans_of(have.inward, want.inward) if family == 4]
@@ -279,7 +283,7 @@ class Comparison:
                     yield Finding(kind, source, name, self._traffic.text(classes), cause)
 
     def _both(self, now: tuple[Rule, ...], meant: tuple[Rule, ...], address: int, default: bool) -> tuple[int, int]:
-        """Return what rules let through to or from an address, as installed and as intended."""
+        """Return the packet classes that rules allow to or from an address, as installed and as intended."""
         return self._traffic.allowed(now, address, default), self._traffic.allowed(meant, address, default)
 
     def _count(self, source: int, target: int, pairs: int) -> None:
@@ -290,7 +294,7 @@ class Comparison:
 
 
 def _merged(groups: Iterable[tuple[tuple[int, int], Group]]) -> list[tuple[tuple[int, int, int], Group]]:
-    """Join the groups of one family that the same is let through for: family, now, intended, and who."""
+    """Join groups of one family with equal packet classes; keys are (family, installed, intended)."""
     found: dict[tuple[int, int, int], Group] = {}
     for (now, meant), group in groups:
         key = family_of(group.one), now, meant
@@ -300,13 +304,13 @@ def _merged(groups: Iterable[tuple[tuple[int, int], Group]]) -> list[tuple[tuple
 
 
 def _decider(rules: tuple[Rule, ...], address: int) -> str:
-    """Return the lines that speak of an address, for people."""
+    """Return the rules that match an address, as text."""
     found = [
         f"row {i} ({'allow' if rule.allow else 'deny'} {span_text(rule.remote)})"
         for i, rule in enumerate(rules)
-        if rule.speaks_of(address)
+        if rule.matches(address)
     ]
-    return ", ".join(found[:4]) + (f" and {len(found) - 4} more" if len(found) > 4 else "") or "no row speaks of it"
+    return ", ".join(found[:4]) + (f" and {len(found) - 4} more" if len(found) > 4 else "") or "no row matches"
 
 
 def _some(group: Group) -> str:

@@ -1,4 +1,4 @@
-"""Addresses as classes: those that no prefix of a set tells apart are one group, told by one of them."""
+"""Equivalence classes of addresses: those that no prefix of a set distinguishes form one group."""
 
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
@@ -12,15 +12,15 @@ LOW = (1 << 64) - 1
 
 
 class Group(NamedTuple):
-    """Addresses of one class."""
+    """A class of addresses."""
 
     one: int
-    """One of them."""
+    """A representative."""
     size: int
 
 
 def grouped(addresses: Collection[int], prefixes: Iterable[tuple[int, int, int]]) -> list[Group]:
-    """Sort addresses into groups by the prefixes (family, first address, length) that they are in."""
+    """Partition addresses by the prefixes (family, first address, length) that contain them."""
     if not addresses:
         return []
     numbers = sorted(addresses)
@@ -44,7 +44,7 @@ def _matches(high: NDArray[np.uint64], low: NDArray[np.uint64], first: int, mask
 
 
 def atoms(spans: Iterable[Span]) -> list[int]:
-    """Return the first address of each part into which prefixes cut all addresses."""
+    """Return the first address of each interval into which prefixes divide the address space."""
     edges = {0}
     for span in spans:
         edges.add(span.first)

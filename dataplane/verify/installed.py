@@ -1,4 +1,4 @@
-"""A gateway's tables as a view: only what a search of a packet finds, decoded without the code that wrote them."""
+"""Decode a gateway's tables into a view: only entries that a packet's lookup finds, without the compiler's code."""
 
 import numpy as np
 
@@ -11,22 +11,22 @@ from dataplane.verify.view import (
     BITS,
     V4_BITS,
     Delivery,
+    Route,
     Rule,
     Span,
     View,
     VpcView,
-    Way,
     family_of,
     span_text,
 )
 
 TEMPLATE_TARGET = 30
-"""Of an outer header: 14 bytes of Ethernet, and the IPv4 target behind 16 bytes."""
+"""Offset of the IPv4 destination in an outer header: 14 bytes of Ethernet and 16 of IPv4."""
 TEMPLATE_VNI = 46
 
 
 def installed(tables: Tables) -> View:
-    """Return what tables let through; raises ValueError where they are such as nothing could look up."""
+    """Return the view of these tables; raises ValueError if they are inconsistent."""
     found = View()
     keys, rows = entries(tables.vnis)
     for vni, row in zip(keys[:, 0].tolist(), rows.tolist(), strict=True):
@@ -62,7 +62,7 @@ def _rules(tables: Tables, first: int, count: int) -> tuple[Rule, ...]:
         first_address = unsigned128(row["remote_hi"], row["remote_lo"])
         length = mask.bit_count()
         if mask != (1 << BITS) - (1 << (BITS - length)):
-            raise ValueError(f"a rule's mask is that of no prefix: {mask:#x}")
+            raise ValueError(f"a rule's mask is not a prefix's: {mask:#x}")
         found.append(
             Rule(
                 bool(row["allow"]),
@@ -95,7 +95,7 @@ def _endpoints(tables: Tables, view: View) -> None:
 
 
 def _field(tables: Tables, starts: Ints, at: int, count: int) -> Ints:
-    """Return a field of each outer header."""
+    """Return a field of `count` bytes at offset `at` of each outer header, as numbers."""
     found = np.zeros(len(starts), dtype=np.int64)
     for byte in range(count):
         found = found << 8 | tables.templates[starts + at + byte]
@@ -108,31 +108,31 @@ def _routes(tables: Tables, view: View) -> None:
     for (first, high, low), row in zip(keys.tolist(), rows.tolist(), strict=True):
         vni, span = first >> 8, Span(unsigned128(high, low), first & 0xFF)
         if vni in lengths and (span.length >= V4_BITS and family_of(span.first) == 4, span.length) in lengths[vni]:
-            view.vpcs[vni].routes[span] = _way(tables, row, span)
+            view.vpcs[vni].routes[span] = _route(tables, row, span)
 
 
 def _lengths(vpc: Row) -> set[tuple[bool, int]]:
-    """Return the lengths that a search goes through, of IPv4-mapped prefixes (True) and of others."""
+    """Return the prefix lengths that a route lookup tries, as (is IPv4-mapped, length)."""
     both = unsigned128(vpc["lengths_v6_high"], vpc["lengths_v6_low"])
     found = {(False, bit) for bit in range(BITS) if both >> bit & 1} | {(False, BITS)}
     return found | {(True, V4_BITS + bit) for bit in range(33) if int(vpc["lengths_v4"]) >> bit & 1}
 
 
-def _way(tables: Tables, row: int, span: Span) -> Way:
+def _route(tables: Tables, row: int, span: Span) -> Route:
     hop = tables.next_hops[row]
     cause = f"route {span_text(span)}, next hop {row}"
     kind = int(hop["kind"])
     if kind == schema.PEER:
-        return Way("vpc", int(hop["vni"]), cause)
+        return Route("vpc", int(hop["vni"]), cause)
     if kind == schema.PROVIDER:
-        return Way("network", int(hop["realm"]), cause)
+        return Route("network", int(hop["realm"]), cause)
     if kind == schema.CUSTOMER:
-        return Way("customer", int(hop["vlan"]), cause)
+        return Route("customer", int(hop["vlan"]), cause)
     if kind == schema.EXTERNAL:
-        return Way("internet", 0, cause)
+        return Route("internet", 0, cause)
     if kind == schema.TUNNEL:
-        return Way("vpc", int(hop["vni"]), cause)
-    return Way("gateway" if kind == schema.LOCAL else "discard", 0, cause)
+        return Route("vpc", int(hop["vni"]), cause)
+    return Route("gateway" if kind == schema.LOCAL else "discard", 0, cause)
 
 
 def _public(tables: Tables, view: View) -> None:

@@ -1,7 +1,7 @@
-"""What was wanted as a view: straight from the configuration, by none of the code that compiles it.
+"""Derive the intended view directly from the configuration, without the compiler's code.
 
-Every path has an intent here: addresses of one VPC reach each other, peers' subnets, what rules, the border, direct
-connects, floating IPs and NAT say; and nothing else does.
+Every open path needs an intent: endpoints of one VPC reach each other and their peers' subnets; rules, the border,
+direct connects, floating IPs and NAT open other paths; everything else is closed.
 """
 
 from collections.abc import Sequence
@@ -9,19 +9,19 @@ from ipaddress import IPv4Address, IPv4Network
 
 from dataplane.config.local import LocalConfig, Side
 from dataplane.config.network import Address, NetworkConfig, Prefix, Protocol, Realm, Vpc
-from dataplane.verify.view import Delivery, Rule, Span, View, VpcView, Way
+from dataplane.verify.view import Delivery, Route, Rule, Span, View, VpcView
 
 REALMS = tuple(Realm)
 LAST_PORT = 65_535
 
 
 def number(address: Address) -> int:
-    """Return an address of 128 bits."""
+    """Return an address as a 128-bit number, IPv4 as IPv4-mapped."""
     return int(address) | (0xFFFF << 32 if address.version == 4 else 0)
 
 
 def span(prefix: Prefix) -> Span:
-    """Return a prefix of 128 bits."""
+    """Return a prefix in 128-bit addresses."""
     return Span(number(prefix.network_address), prefix.prefixlen + (96 if prefix.version == 4 else 0))
 
 
@@ -34,7 +34,7 @@ def provider_spans(local: LocalConfig) -> dict[int, list[Span]]:
 
 
 def intended(local: LocalConfig, network: NetworkConfig, partners: Sequence[IPv4Address] = ()) -> View:
-    """Return what is to be let through, no more and no less."""
+    """Return the view that the configuration intends; `partners` are VTEPs of other gateways."""
     sides = {interface.side for interface in local.interfaces}
     by_id = {vpc.id: vpc for vpc in network.vpcs}
     peers: dict[str, list[Vpc]] = {vpc.id: [] for vpc in network.vpcs}
@@ -98,28 +98,30 @@ def _rule(allow: bool, protocol: Protocol, remote: Prefix, low: int, high: int) 
     return Rule(allow, protocol.value, remote.version, span(remote), low, high)
 
 
-def _routes(local: LocalConfig, vpc: Vpc, peers: Sequence[Vpc], sides: set[Side]) -> dict[Span, Way]:
-    """Return the ways of a VPC's destinations; later ones give way to earlier ones of the same prefix."""
-    ways: list[tuple[Span, Way]] = [(span(subnet.prefix), Way("discard")) for subnet in vpc.subnets]
+def _routes(local: LocalConfig, vpc: Vpc, peers: Sequence[Vpc], sides: set[Side]) -> dict[Span, Route]:
+    """Return the routes of a VPC; of several for one prefix the first in this order counts."""
+    routes: list[tuple[Span, Route]] = [(span(subnet.prefix), Route("discard")) for subnet in vpc.subnets]
     if Side.CUSTOMER in sides:
-        ways += [(span(each.customer), Way("customer", each.vlan)) for each in vpc.direct_connects]
-    ways += [(span(subnet.prefix), Way("vpc", peer.vni)) for peer in peers for subnet in peer.subnets]
+        routes += [(span(each.customer), Route("customer", each.vlan)) for each in vpc.direct_connects]
+    routes += [(span(subnet.prefix), Route("vpc", peer.vni)) for peer in peers for subnet in peer.subnets]
     mine = [subnet.prefix for each in (vpc, *peers) for subnet in each.subnets]
     mine += [each.customer for each in vpc.direct_connects]
     if Side.PROVIDER in sides:
         for network in local.provider_networks:
-            way = Way("network", REALMS.index(network.realm))
-            ways += [(span(prefix), way) for prefix in network.prefixes if not any(within(prefix, one) for one in mine)]
+            route = Route("network", REALMS.index(network.realm))
+            routes += [
+                (span(prefix), route) for prefix in network.prefixes if not any(within(prefix, one) for one in mine)
+            ]
     if Side.EXTERNAL in sides and (vpc.nat is not None or vpc.floating_ips):
-        ways.append((span(IPv4Network("0.0.0.0/0")), Way("internet")))
-    found: dict[Span, Way] = {}
-    for prefix, way in ways:
-        found.setdefault(prefix, way)
+        routes.append((span(IPv4Network("0.0.0.0/0")), Route("internet")))
+    found: dict[Span, Route] = {}
+    for prefix, route in routes:
+        found.setdefault(prefix, route)
     return found
 
 
 def within(inner: Prefix, outer: Prefix) -> bool:
-    """Say whether a prefix lies in another."""
+    """Return whether a prefix is equal to another or within it."""
     return (
         span(inner).length >= span(outer).length
         and span(outer).holds(number(inner.network_address))

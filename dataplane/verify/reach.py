@@ -1,7 +1,7 @@
-"""One question to a gateway's tables: may this packet open a connection, and if not, what stops it?
+"""Evaluate one packet against a gateway's tables: may it open a connection, and if not, for which reason is it dropped?
 
-The answer is computed by other code than the packets', so that tests can hold the one against the other. It is about
-what opens a connection; what answers one that is open always passes.
+The verdict is computed independently of the packet kernels, so that tests can compare the two. It is about packets that
+open a connection; packets of an established connection always pass.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ LOW_32 = 0xFFFF_FFFF
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FromEndpoint:
-    """A packet in a VXLAN packet: of a VNI, from a VTEP, with an inner source address."""
+    """A packet received by VXLAN: its VNI, outer and inner source address."""
 
     vni: int
     vtep: Address
@@ -29,7 +29,7 @@ class FromEndpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FromCustomer:
-    """A packet on a VLAN of the customer port."""
+    """A packet received on a VLAN of the customer port."""
 
     vlan: int
     address: Address
@@ -37,14 +37,14 @@ class FromCustomer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FromInternet:
-    """A packet on the external port."""
+    """A packet received on the external port."""
 
     address: Address
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FromProvider:
-    """A packet on the provider port."""
+    """A packet received on the provider port."""
 
     address: Address
 
@@ -54,33 +54,33 @@ Source = FromEndpoint | FromCustomer | FromInternet | FromProvider
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Where a packet goes; `drop` is None where it passes."""
+    """Where a packet is sent, or the reason why it is dropped; `drop` is None if it passes."""
 
     drop: Drop | None
     where: str = ""
     """"vpc", "customer", "internet", "network" or "gateway"."""
     vni: int = 0
-    """Of the VPC that it ends in."""
+    """VNI of the destination VPC."""
 
     @property
     def passes(self) -> bool:
-        """Say whether it passes."""
+        """Whether the packet passes."""
         return self.drop is None
 
 
 def reachable(tables: Tables, source: Source, target: Address, protocol: int, port: int = 0) -> Verdict:
-    """Say what becomes of the first packet of a connection; `port` is the destination's, 0 where there is none."""
+    """Return the verdict on the first packet of a connection; `port` is the destination port, 0 for none."""
     return Judge(installed(tables)).verdict(source, target, protocol, port)
 
 
 class Judge:
-    """Answers for one view; make it once for many questions."""
+    """Evaluates packets against one view; create it once for many packets."""
 
     def __init__(self, view: View) -> None:
         self._view = view
 
     def verdict(self, source: Source, target: Address, protocol: int, port: int = 0) -> Verdict:
-        """Say what becomes of the first packet of a connection."""
+        """Return the verdict on the first packet of a connection."""
         packet = _Packet(number(source.address), number(target), ICMP if protocol == ICMPV6 else protocol, port)
         match source:
             case FromEndpoint():
@@ -101,26 +101,26 @@ class Judge:
             return Verdict(Drop.SPOOFED_SOURCE)
         if packet.target in vpc.deliveries:
             return self._into(vpc, vpc, packet, default=True)
-        way = vpc.way(packet.target)
-        if way.kind == "vpc":
-            peer = self._view.vpcs.get(way.number)
+        route = vpc.route(packet.target)
+        if route.kind == "vpc":
+            peer = self._view.vpcs.get(route.number)
             if peer is None or packet.target not in peer.deliveries:
                 return Verdict(Drop.NO_ROUTE)
             return self._into(vpc, peer, packet, default=False)
-        if not way.is_out:
+        if not route.is_out:
             stops = {"none": Drop.NO_ROUTE, "discard": Drop.DISCARD_ROUTE, "gateway": None}
-            return Verdict(stops[way.kind], way.kind)
-        if way.kind != "customer" and packet.is_roce:
+            return Verdict(stops[route.kind], route.kind)
+        if route.kind != "customer" and packet.is_roce:
             return Verdict(Drop.ROCE_NOT_TRANSLATED)
         if not packet.passes(vpc.outward, packet.target, default=True):
             return Verdict(Drop.DENIED_OUT)
-        if way.kind == "customer":
+        if route.kind == "customer":
             return Verdict(None, "customer")
-        if way.kind == "network" and not packet.passes(vpc.at_border(way.number), packet.target, default=False):
+        if route.kind == "network" and not packet.passes(vpc.at_border(route.number), packet.target, default=False):
             return Verdict(Drop.DENIED_BORDER)
         if family_of(packet.target) != 4:
             return Verdict(Drop.NO_NAT)
-        return Verdict(None, "network") if way.kind == "network" else self._to_internet(vpc, packet)
+        return Verdict(None, "network") if route.kind == "network" else self._to_internet(vpc, packet)
 
     def _to_internet(self, vpc: VpcView, packet: "_Packet") -> Verdict:
         public = vpc.floating.get(packet.source & LOW_32, vpc.nat)
@@ -146,9 +146,9 @@ class Judge:
         if not known[1].holds(packet.source):
             return Verdict(Drop.SPOOFED_SOURCE)
         if packet.target not in vpc.deliveries:
-            way = vpc.way(packet.target).kind
+            kind = vpc.route(packet.target).kind
             stops = {"gateway": None, "discard": Drop.DISCARD_ROUTE}
-            return Verdict(stops.get(way, Drop.NO_ROUTE), way)
+            return Verdict(stops.get(kind, Drop.NO_ROUTE), kind)
         if not packet.passes(vpc.inward, packet.source, default=False):
             return Verdict(Drop.DENIED_IN)
         return Verdict(None, "vpc", vpc.vni)
@@ -168,7 +168,7 @@ class Judge:
             return Verdict(Drop.NO_MAPPING)
         if packet.is_roce:
             return Verdict(Drop.ROCE_NOT_TRANSLATED)
-        if vpc.way(packet.source).kind != "internet":
+        if vpc.route(packet.source).kind != "internet":
             return Verdict(Drop.MARTIAN)
         if not packet.passes(vpc.inward, packet.source, default=False):
             return Verdict(Drop.DENIED_IN)
@@ -187,9 +187,9 @@ class _Packet:
         return self.protocol == UDP and self.port == ROCE_PORT
 
     def passes(self, rules: tuple[Rule, ...], remote: int, *, default: bool) -> bool:
-        """Say what the first rule that speaks of it decides."""
+        """Return the decision of the first rule that matches, else `default`."""
         for rule in rules:
-            same = rule.speaks_of(remote) and rule.protocol in (ANY_PROTOCOL, self.protocol)
+            same = rule.matches(remote) and rule.protocol in (ANY_PROTOCOL, self.protocol)
             if same and (self.protocol == ICMP or rule.low <= self.port <= rule.high):
                 return rule.allow
         return default

@@ -1,4 +1,4 @@
-"""The verdict about one gateway: paths that differ, and how the four networks stand to each other."""
+"""Verify one gateway and report: paths that differ from the intent, and reachability between the four networks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ from dataplane.verify.intended import REALMS, intended
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What was found. `networks` tells by pair of the four networks how many classes of pairs may talk, 0 for none."""
+    """Result of a verification; `networks[source][target]` is the number of open pairs of address groups."""
 
     findings: tuple[Finding, ...]
     left_out: int
-    """Findings beyond the first MAX_FINDINGS."""
+    """Number of findings beyond the first MAX_FINDINGS."""
     vpcs: int
     endpoints: int
     pairs: int
@@ -26,16 +26,12 @@ class Report:
 
     @property
     def is_sound(self) -> bool:
-        """Say whether exactly the intended paths are there."""
+        """Whether exactly the intended paths are open."""
         return not self.findings
 
 
 def verify(tables: Tables, local: LocalConfig, network: NetworkConfig, partners: Sequence[IPv4Address] = ()) -> Report:
-    """Hold a gateway's tables against what was wanted of it.
-
-    Raises:
-        ValueError: the tables are such as nothing could look up.
-    """
+    """Compare a gateway's tables with the intended network; raises ValueError if the tables are inconsistent."""
     have = installed(tables)
     realms = tuple(realm.value for realm in REALMS)
     names = Names({vpc.vni: vpc.id for vpc in network.vpcs}, realms)

@@ -1,4 +1,4 @@
-"""Lookups in hash tables by plain arithmetic on arrays: what a packet would find, without the packets' code."""
+"""Look keys up in the tables' hash tables with numpy: the result of a packet's lookup, without the packet kernels."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ def _hash2(first: Words, second: Words) -> Words:
 
 
 def _hash(keys: Grid) -> Words:
-    """Return the hash of each row: `engine.hashing` says what it is."""
+    """Return the hash of each row, as `engine.hashing` defines it."""
     words = np.ascontiguousarray(keys).view(np.uint64)
     if keys.shape[1] == 1:
         x = words[:, 0] * _GOLDEN
@@ -32,7 +32,7 @@ def _hash(keys: Grid) -> Words:
 
 
 def rows_of(table: Grid, keys: Grid) -> Ints:
-    """Return the row under each key, EMPTY where a search ends without one."""
+    """Return the row stored under each key, EMPTY for a key that is not found."""
     found = np.full(len(keys), EMPTY, dtype=np.int64)
     slots = (_hash(keys) & np.uint64(len(table) - 1)).astype(np.int64)
     left = np.arange(len(keys))
@@ -49,7 +49,7 @@ def rows_of(table: Grid, keys: Grid) -> Ints:
 
 
 def entries(table: Grid) -> tuple[Grid, Ints]:
-    """Return the keys that a search finds, each once, and their rows."""
+    """Return all distinct keys that a lookup finds, and their rows."""
     used = table[table[:, -1] != EMPTY]
     keys = np.unique(used[:, :-1], axis=0)
     rows = rows_of(table, keys)
@@ -57,7 +57,7 @@ def entries(table: Grid) -> tuple[Grid, Ints]:
 
 
 def row_of(table: Grid, *words: int) -> int:
-    """Return the row under one key, or EMPTY."""
+    """Return the row stored under one key, EMPTY if it is not found."""
     return int(rows_of(table, np.array([[signed(word) for word in words]], dtype=np.int64))[0])
 
 
@@ -68,5 +68,5 @@ def signed(word: int) -> int:
 
 
 def unsigned128(high: Any, low: Any) -> int:
-    """Return the number of 128 bits that two int64 are."""
+    """Return the 128-bit number of two int64 words."""
     return (int(high) & (1 << 64) - 1) << 64 | int(low) & (1 << 64) - 1

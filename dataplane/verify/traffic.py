@@ -1,4 +1,4 @@
-"""Kinds of packets as classes: all that any rule tells apart, no more. A set of them is the bits of an integer."""
+"""Equivalence classes of packets by protocol and port, as far as any rule distinguishes them; sets are bit masks."""
 
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
@@ -9,14 +9,14 @@ from dataplane.verify.view import ANY_PROTOCOL, Rule, VpcView
 
 ICMP, TCP, UDP = 1, 6, 17
 OTHER = 253
-"""For every protocol that no rule names (RFC 3692, for experiments)."""
+"""Stands for every protocol that no rule names (RFC 3692, experimental)."""
 ROCE_PORT = 4_791
 LAST_PORT = 65_535
 NAMES = {ICMP: "icmp", TCP: "tcp", UDP: "udp"}
 
 
 class PacketClass(NamedTuple):
-    """Packets of a protocol to ports from `low` to `high`; 0 and 0 where it has none."""
+    """Packets of a protocol to ports `low` to `high`; both 0 for a protocol without ports."""
 
     protocol: int
     low: int
@@ -30,7 +30,7 @@ class PacketClass(NamedTuple):
 
 
 class Traffic:
-    """The classes that the rules of some VPCs tell apart."""
+    """The packet classes that the rules of some VPCs distinguish."""
 
     def __init__(self, vpcs: Iterable[VpcView]) -> None:
         lists = [rules for vpc in vpcs for rules in (vpc.inward, vpc.outward, *vpc.border.values())]
@@ -50,10 +50,10 @@ class Traffic:
         self._meant = lru_cache(maxsize=65_536)(self._classes_of)
 
     def allowed(self, rules: Sequence[Rule], address: int, default: bool) -> int:
-        """Return the classes that a list lets through to or from an address: the first match decides."""
+        """Return the classes that a list of rules allows to or from an address: the first match decides."""
         passed, decided = 0, 0
         for rule in rules:
-            if rule.speaks_of(address):
+            if rule.matches(address):
                 fresh = self._meant(rule.protocol, rule.low, rule.high) & ~decided
                 decided |= fresh
                 if rule.allow:
@@ -63,13 +63,13 @@ class Traffic:
     def _classes_of(self, protocol: int, low: int, high: int) -> int:
         found = 0
         for i, each in enumerate(self.classes):
-            # what has no ports counts as port 0, and of ICMP none is looked at
+            # a protocol without ports has port 0; ports are ignored for ICMP
             if protocol in (ANY_PROTOCOL, each.protocol) and (each.protocol == ICMP or low <= each.low <= high):
                 found |= 1 << i
         return found
 
     def text(self, classes: int) -> str:
-        """Return classes for people, neighbouring ports as one range."""
+        """Return a set of classes as text, adjacent ports as one range."""
         if classes == self.all:
             return "everything"
         found: list[PacketClass] = []
@@ -83,5 +83,5 @@ class Traffic:
 
 
 def spans_of(*lists: Sequence[Rule]) -> set[tuple[int, int, int]]:
-    """Return what tells addresses apart in lists of rules: family, first address, length."""
+    """Return the prefixes in lists of rules as (family, first address, length)."""
     return {(rule.family, rule.remote.first, rule.remote.length) for rules in lists for rule in rules}

@@ -1,6 +1,6 @@
-"""What a gateway lets through, in one form for both sides: what its tables say (`installed`) and what was wanted.
+"""A gateway's reachability in one form for both sides of the comparison: installed tables and intended network.
 
-Addresses are numbers of 128 bits, IPv4 as IPv4-mapped; so a prefix is a length of 128 and its first address.
+Addresses are 128-bit numbers, IPv4 as IPv4-mapped; a prefix is its first address and its length of 128.
 """
 
 from collections.abc import Mapping
@@ -21,12 +21,12 @@ class Span(NamedTuple):
     length: int
 
     def holds(self, address: int) -> bool:
-        """Say whether an address is in it, of whichever family."""
+        """Return whether an address is in the prefix; the family is not compared."""
         return not (address ^ self.first) >> (BITS - self.length)
 
 
 class Rule(NamedTuple):
-    """A line of a list whose first match decides."""
+    """A rule of a list in which the first match decides."""
 
     allow: bool
     protocol: int
@@ -35,28 +35,28 @@ class Rule(NamedTuple):
     low: int
     high: int
 
-    def speaks_of(self, address: int) -> bool:
-        """Say whether an address is one that it means."""
+    def matches(self, address: int) -> bool:
+        """Return whether the rule's remote prefix contains an address of its family."""
         return family_of(address) == self.family and self.remote.holds(address)
 
 
-class Way(NamedTuple):
-    """Where a route leads: nowhere, the gateway itself, or the side and its number."""
+class Route(NamedTuple):
+    """Destination of a route: none, the gateway itself, or a side and its number."""
 
     kind: str
     """"none", "discard", "gateway", "vpc" (VNI), "internet", "network" (realm), "customer" (VLAN)."""
     number: int = 0
     cause: str = ""
-    """The route, for people."""
+    """The route as text, for findings."""
 
     @property
     def is_out(self) -> bool:
-        """Say whether packets leave by it."""
+        """Whether packets leave the VPC by this route."""
         return self.kind not in ("none", "discard", "gateway")
 
 
 class Delivery(NamedTuple):
-    """What becomes of a packet to an endpoint: the VNI, VTEP and MAC that it is sent to."""
+    """VNI, VTEP and MAC to which a packet for an endpoint is sent."""
 
     vni: int
     vtep: int
@@ -65,53 +65,53 @@ class Delivery(NamedTuple):
 
 @dataclass(slots=True)
 class VpcView:
-    """One VPC."""
+    """Reachability of one VPC."""
 
     vni: int
     realm: int
-    routes: dict[Span, Way] = field(default_factory=dict)
+    routes: dict[Span, Route] = field(default_factory=dict)
     deliveries: dict[int, Delivery] = field(default_factory=dict)
-    """By address: its own endpoints."""
+    """The VPC's endpoints, by address."""
     homes: dict[int, int] = field(default_factory=dict)
-    """By address: the VTEP from which packets may come that say they are that endpoint."""
+    """VTEP from which packets with this inner source address are accepted, by address."""
     speakers: frozenset[int] = frozenset()
-    """VTEPs whose packets of this VNI are looked at."""
+    """VTEPs from which packets of this VNI are accepted."""
     inward: tuple[Rule, ...] = ()
     outward: tuple[Rule, ...] = ()
     border: Mapping[int, tuple[Rule, ...]] = field(default_factory=dict)
-    """By realm of the provider's network; under ANY_REALM where rules speak of all of them."""
+    """Border rules by realm of the provider network; under ANY_REALM if one list holds all of them."""
     nat: int = 0
     floating: dict[int, int] = field(default_factory=dict)
-    """Public addresses by endpoint: on the way out."""
+    """Public address by endpoint, for outgoing packets."""
     _lengths: tuple[int, ...] = ()
 
-    def way(self, address: int) -> Way:
-        """Return where the longest route of an address that is no endpoint leads."""
+    def route(self, address: int) -> Route:
+        """Return the longest-prefix route of an address that is no endpoint."""
         for length in self._lengths:
             found = self.routes.get(Span(address >> (BITS - length) << (BITS - length), length))
             if found is not None and (length >= V4_BITS or family_of(address) == 6):
                 return found
-        return Way("none")
+        return Route("none")
 
     def at_border(self, realm: int) -> tuple[Rule, ...]:
-        """Return the rules for packets to one of the provider's networks."""
+        """Return the border rules for one provider network."""
         return self.border.get(realm, self.border.get(ANY_REALM, ()))
 
     def settle(self) -> None:
-        """Say that all routes are there."""
+        """Index the routes by length; call it once all of them are added."""
         self._lengths = tuple(sorted({span.length for span in self.routes}, reverse=True))
 
 
 @dataclass(slots=True)
 class View:
-    """A whole gateway."""
+    """Reachability of a whole gateway."""
 
     vpcs: dict[int, VpcView] = field(default_factory=dict)
     """By VNI."""
     floating_in: dict[int, tuple[int, int]] = field(default_factory=dict)
-    """VNI and endpoint by public address: on the way in."""
+    """VNI and endpoint by public address, for incoming packets."""
     nat_in: frozenset[int] = frozenset()
-    """Public addresses whose mappings let answers in."""
+    """NAT addresses: packets to them pass if they match a mapping."""
     customers: dict[int, tuple[int, Span]] = field(default_factory=dict)
     """VNI and prefix by VLAN."""
 
@@ -122,11 +122,11 @@ def family_of(address: int) -> int:
 
 
 def shown(address: int) -> str:
-    """Return an address as people write it."""
+    """Return an address as text."""
     return str(IPv4Address(address & 0xFFFF_FFFF) if family_of(address) == 4 else IPv6Address(address))
 
 
 def span_text(span: Span) -> str:
-    """Return a prefix as people write it."""
+    """Return a prefix as text."""
     is_v4 = span.length >= V4_BITS and family_of(span.first) == 4
     return f"{shown(span.first)}/{span.length - V4_BITS if is_v4 else span.length}"

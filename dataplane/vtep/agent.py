@@ -20,7 +20,7 @@ from dataplane.config.desired import Desired
 from dataplane.control.session.attachment import Attachment
 from dataplane.vtep.claims import claimed
 from dataplane.vtep.desired import HostState, wanted
-from dataplane.vtep.link_news import LinkNews
+from dataplane.vtep.link_monitor import LinkMonitor
 from dataplane.vtep.linux import VtepError
 
 SETTLE_S = 0.2
@@ -87,7 +87,7 @@ class VtepAgent:
         return self._driver.apply(want, ports)
 
     async def _mend(self) -> None:
-        with contextlib.closing(LinkNews()) as news:
+        with contextlib.closing(LinkMonitor()) as news:
             while True:
                 heard = await news.wait(CHECK_S)
                 if heard:

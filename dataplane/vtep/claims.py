@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dataplane.config.limit import HIGHEST_VNI
+from dataplane.config.limit import MAX_VNI
 
 Endpoint = tuple[int, int]
 """VNI and MAC."""
@@ -20,7 +20,7 @@ _ENDPOINT = re.compile(r"(\d{1,8})/([0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){5})")
 def endpoint_of(text: str) -> Endpoint | None:
     """Read `VNI/MAC`; None where it is none."""
     match = _ENDPOINT.fullmatch(text)
-    if match is None or not 1 <= int(match[1]) <= HIGHEST_VNI:
+    if match is None or not 1 <= int(match[1]) <= MAX_VNI:
         return None
     return int(match[1]), int(match[2].replace(":", ""), 16)
 

@@ -17,7 +17,7 @@ from scapy.layers.l2 import ARP, Ether
 from scapy.layers.vxlan import VXLAN
 from scapy.packet import Packet, Raw
 
-from dataplane.control.status_socket import ask, socket_of
+from dataplane.control.status_socket import read_status, socket_path
 from tests.support.veth_ports import Wires
 
 HEDDLE = (sys.executable, "-m", "controller.cli.main")
@@ -155,7 +155,7 @@ class Running:
         return found["received"] == found["ended"] == self.status()["received"]
 
     def status(self) -> dict:
-        return ask(socket_of(self.folder, self.id))
+        return read_status(socket_path(self.folder, self.id))
 
     def show(self, *options: str) -> str:
         """Return what `heddle gateway show` prints."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from controller.dashboard import fabric_metrics, metrics
 from controller.dashboard.exposition import Family
-from dataplane.service import metrics as gateway_metrics
+from dataplane.service import gateway_metrics
 
 _HEAD = """# Metrics
 

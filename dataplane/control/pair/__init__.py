@@ -1,1 +1,1 @@
-"""Two gateways that do each other's work when one fails: who serves what, and copies of connections. Pure."""
+"""High availability of two gateways: heartbeats, ownership of roles, copies of connections. Pure."""

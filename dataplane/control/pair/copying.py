@@ -1,8 +1,8 @@
-"""Copies of connections to a partner: first all, then what is new, a bounded number under way at any time.
+"""Replicate connection records to the partner: first all, then changes, with a bounded number of messages in flight.
 
-The sender asks its source for records only while fewer than WINDOW messages are unanswered, so a slow partner slows
-nobody: what it does not take stays in the source's journal, and where that overflows the source tells all anew. The
-receiver answers when the records are kept, never before: what was answered for survives the sender.
+The sender collects records from its source only while fewer than MAX_IN_FLIGHT messages are unacknowledged, so a slow
+partner does not slow down forwarding: records stay in the source's journal, and if that overflows the source sends all
+of them again. The receiver acknowledges records only once they are kept: they survive the sender.
 """
 
 from collections.abc import Callable
@@ -10,15 +10,15 @@ from typing import NamedTuple
 
 from dataplane.control.pair.stream import Hello, Kind, Message, Reader, RecordStreamError, encode, session_key
 
-WINDOW = 8
-PATIENCE_NS = 3_000_000_000
-"""For so long messages may be unanswered, or nothing at all come, until the connection is given up."""
+MAX_IN_FLIGHT = 8
+TIMEOUT_NS = 3_000_000_000
+"""A connection ends after messages were unacknowledged, or nothing arrived, for this long."""
 KEEPALIVE_NS = 500_000_000
 TO_RECEIVER, TO_SENDER = b"records>", b"records<"
 
 
 class Collected(NamedTuple):
-    """What a source gives: records one after the other, and whether that was all for the time being."""
+    """Concatenated records from a source, and whether it has no more for now."""
 
     records: bytes
     exhausted: bool
@@ -33,30 +33,30 @@ class Write(NamedTuple):
     data: bytes
 
 
-class TellAll(NamedTuple):
-    """Have the source tell all connections from now on."""
+class SendAll(NamedTuple):
+    """Have the source send all connections, then all changes."""
 
 
 class Keep(NamedTuple):
-    """Take records in; `Receiver.kept(sequence)` says when that is done."""
+    """Store records; call `Receiver.kept(sequence)` once that is done."""
 
     sequence: int
     records: bytes
 
 
-SenderEffect = Write | TellAll
+SenderEffect = Write | SendAll
 ReceiverEffect = Write | Keep
 
 
 class Sender:
-    """One connection to the partner, from the side that has records."""
+    """Sending end of one connection to the partner."""
 
     def __init__(self, own: Hello, partner: str, secret: bytes, now_ns: int) -> None:
         self.complete = False
-        """Whether the partner keeps a copy of all."""
+        """Whether the partner keeps a complete copy."""
         self.sent_records = 0
         self.stalls = 0
-        """How often there might have been more to send, had the partner answered faster."""
+        """Times that sending stopped because MAX_IN_FLIGHT messages were unacknowledged."""
         self._own, self._partner, self._secret = own, partner, secret
         self._reader = Reader(b"", TO_SENDER)
         self._key = b""
@@ -67,11 +67,11 @@ class Sender:
         self._heard_ns = self._sent_ns = now_ns
 
     def begin(self) -> list[SenderEffect]:
-        """Return what opens the conversation."""
+        """Return the HELLO that opens the connection."""
         return [Write(encode(Message(Kind.HELLO, 0, self._own.content()), b"", TO_RECEIVER))]
 
     def received(self, data: bytes, now_ns: int) -> list[SenderEffect]:
-        """Take what the partner answers; raises RecordStreamError."""
+        """Process bytes from the partner: HELLO, then acknowledgements. Raises RecordStreamError."""
         self._reader.feed(data)
         effects: list[SenderEffect] = []
         while (message := self._reader.next()) is not None:
@@ -92,28 +92,31 @@ class Sender:
         _check(hello, self._own, self._partner)
         self._key = self._reader.key = session_key(self._secret, self._own, hello)
         self._welcomed = True
-        return [TellAll()]
+        return [SendAll()]
 
     def pull(
         self, collect: Callable[[int], Collected], now_ns: int, at_most_bytes: int = 1 << 16
     ) -> list[SenderEffect]:
-        """Return what there is to send, taken from the source as far as there is room on the way; raises RecordStreamError.
+        """Return the messages to send now: as many records as the limit in flight allows; raises RecordStreamError.
 
-        `collect` is given a number of bytes, and gives no more.
+        Args:
+            collect: returns records of at most the number of bytes it is called with.
+            now_ns: monotonic clock.
+            at_most_bytes: limit of one message.
         """
-        if now_ns - self._heard_ns > PATIENCE_NS and (self._sequence > self._taken or not self._welcomed):
-            raise RecordStreamError("the partner does not answer")
+        if now_ns - self._heard_ns > TIMEOUT_NS and (self._sequence > self._taken or not self._welcomed):
+            raise RecordStreamError("the partner does not acknowledge")
         effects: list[SenderEffect] = []
         if not self._welcomed:
             return effects
         exhausted = False
-        while not exhausted and self._sequence - self._taken < WINDOW:
+        while not exhausted and self._sequence - self._taken < MAX_IN_FLIGHT:
             records, exhausted = collect(at_most_bytes)
             if not records:
                 break
             self.sent_records += len(records) // self._own.record_bytes
             effects.append(self._message(Kind.RECORDS, records, now_ns))
-        self.stalls += self._sequence - self._taken >= WINDOW and not exhausted
+        self.stalls += self._sequence - self._taken >= MAX_IN_FLIGHT and not exhausted
         if exhausted and self._complete_at is None:
             effects.append(self._message(Kind.COMPLETE, b"", now_ns))
             self._complete_at = self._sequence
@@ -121,24 +124,24 @@ class Sender:
             effects.append(self._message(Kind.RECORDS, b"", now_ns))
         return effects
 
-    def told_all_anew(self) -> None:
-        """Say that the source lost records and tells all of them anew: until then the copy has holes."""
+    def copy_restarted(self) -> None:
+        """Record that the source lost records and sends all of them again: until then the copy is incomplete."""
         self.complete, self._complete_at = False, None
 
     def _message(self, kind: Kind, content: bytes, now_ns: int) -> Write:
         self._sequence += 1
         self._sent_ns = now_ns
         if self._sequence == self._taken + 1:
-            self._heard_ns = now_ns  # patience begins with what it waits for
+            self._heard_ns = now_ns  # the time limit starts with the first message that is unacknowledged
         return Write(encode(Message(kind, self._sequence, content), self._key, TO_RECEIVER))
 
 
 class Receiver:
-    """One connection from the partner, from the side that keeps copies."""
+    """Receiving end of one connection from the partner."""
 
     def __init__(self, own: Hello, partner: str, secret: bytes, now_ns: int) -> None:
         self.complete = False
-        """Whether all that the partner had is kept here."""
+        """Whether all connections of the partner are kept here."""
         self.received_records = 0
         self._own, self._partner, self._secret = own, partner, secret
         self._reader = Reader(b"", TO_RECEIVER)
@@ -150,7 +153,7 @@ class Receiver:
         self._heard_ns = now_ns
 
     def received(self, data: bytes, now_ns: int) -> list[ReceiverEffect]:
-        """Take what the partner tells; raises RecordStreamError."""
+        """Process bytes from the partner: HELLO, then records. Raises RecordStreamError."""
         self._reader.feed(data)
         effects: list[ReceiverEffect] = []
         while (message := self._reader.next()) is not None:
@@ -171,7 +174,7 @@ class Receiver:
         if message.sequence != self._sequence + 1 or message.kind not in (Kind.RECORDS, Kind.COMPLETE):
             raise RecordStreamError(f"{message.kind.name} of {message.sequence} after {self._sequence}")
         if len(message.content) % self._own.record_bytes:
-            raise RecordStreamError(f"{len(message.content)} bytes are no whole records")
+            raise RecordStreamError(f"{len(message.content)} bytes are not a whole number of records")
         self._sequence = message.sequence
         self.received_records += len(message.content) // self._own.record_bytes
         if message.kind is Kind.COMPLETE:
@@ -179,15 +182,15 @@ class Receiver:
         return [Keep(message.sequence, message.content)]
 
     def kept(self, sequence: int) -> list[ReceiverEffect]:
-        """Say that all records up to this message are kept; they come in order."""
+        """Acknowledge all records up to this message; messages are acknowledged in order."""
         self._kept = sequence
         self.complete = self._complete_at is not None and sequence >= self._complete_at
         return [Write(encode(Message(Kind.TAKEN, sequence), self._key, TO_SENDER))]
 
     def check(self, now_ns: int) -> None:
-        """Raise RecordStreamError where nothing has come for too long."""
-        if now_ns - self._heard_ns > PATIENCE_NS:
-            raise RecordStreamError("the partner has gone silent")
+        """Raise RecordStreamError if nothing has arrived for TIMEOUT_NS."""
+        if now_ns - self._heard_ns > TIMEOUT_NS:
+            raise RecordStreamError("the partner sends nothing any more")
 
 
 def _check(hello: Hello, own: Hello, partner: str) -> None:

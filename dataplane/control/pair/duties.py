@@ -1,8 +1,8 @@
-"""What a gateway of a pair has to do for the shares that it holds: whose addresses it answers for, what it forwards.
+"""Derive from the roles that a gateway holds which addresses it answers for and what it forwards.
 
-In active-standby there is one share, called by the lower id: that member's own addresses, and all public ones. In
-active-active each member's own addresses are a share; the public ones go with the share of the lower id, and what
-comes for the other's connections is forwarded by the copies. A member whose addresses are no share keeps them always.
+In active-standby there is one role, named after the lower id: that member's own addresses and all public ones. In
+active-active each member's own addresses are a role; the public ones belong to the role of the lower id, and packets
+of the other member's connections are forwarded by the copies. A member whose addresses are no role always keeps them.
 """
 
 from dataclasses import dataclass
@@ -17,12 +17,12 @@ from dataplane.control.slow.directory import Duty
 from dataplane.gateway.tables.schema import OWN_ACTIVE, OWN_TAKEN_VTEP, Tables
 
 ANNOUNCED_AGAIN_MS = (100, 300, 1000, 3000)
-"""After a takeover; the third is for caches that believe nobody for a second (Linux's `locktime`)."""
+"""After a takeover; the third is for neighbour caches that ignore updates for a second (Linux's `locktime`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """As the compilation of tables and the slow path want it."""
+    """The work of one gateway: input of the table compiler and of the slow path."""
 
     active: bool
     taken_vtep: IPv4Address | None
@@ -34,25 +34,25 @@ ALONE = Work(active=True, taken_vtep=None, duty=Duty())
 
 
 def on_duty(tables: Tables, work: Work, generation: int) -> Tables:
-    """Return the same tables for other work: all that a takeover changes in them are two words."""
+    """Return tables that share all arrays but `own`: a takeover changes two words only."""
     own = tables.own.copy()
     own[OWN_ACTIVE] = work.active
     own[OWN_TAKEN_VTEP] = int(work.taken_vtep or 0)
     return tables._replace(own=own, generation=np.array([generation], dtype=np.int64))
 
 
-def shares_of(me: str, pair: PairConfig) -> frozenset[str]:
-    """Return the shares of a pair."""
+def roles_of(me: str, pair: PairConfig) -> frozenset[str]:
+    """Return the roles of a pair."""
     members = {me, pair.partner_id}
     return frozenset(members if pair.mode is Mode.ACTIVE_ACTIVE else {min(members)})
 
 
 def terms_of(me: str, pair: PairConfig) -> Terms:
-    """Return what the ownership of shares goes by."""
+    """Return the parameters of the ownership state machine, times converted to ticks."""
     return Terms(
         me=me,
         partner=pair.partner_id,
-        shares=shares_of(me, pair),
+        roles=roles_of(me, pair),
         missed=pair.missed,
         preempt=pair.preempt,
         hold_ticks=max(1, pair.hold_s * 1000 // pair.interval_ms),
@@ -61,8 +61,8 @@ def terms_of(me: str, pair: PairConfig) -> Terms:
 
 
 def work_of(local: LocalConfig, pair: PairConfig, held: frozenset[str]) -> Work:
-    """Return what to do while these shares are held."""
-    me, shares = local.gateway_id, shares_of(local.gateway_id, pair)
+    """Return the work of a gateway that holds these roles."""
+    me, roles = local.gateway_id, roles_of(local.gateway_id, pair)
     numbers = {interface.name: number for number, interface in enumerate(local.interfaces)}
     taken = {numbers[name]: address for name, address in pair.takes_over if name in numbers}
     taken = taken if pair.partner_id in held else {}
@@ -70,5 +70,5 @@ def work_of(local: LocalConfig, pair: PairConfig, held: frozenset[str]) -> Work:
     return Work(
         active=bool(held),
         taken_vtep=vteps[0] if vteps else None,
-        duty=Duty(own=me in held or me not in shares, public=min(shares) in held, taken=taken),
+        duty=Duty(own=me in held or me not in roles, public=min(roles) in held, taken=taken),
     )

@@ -1,22 +1,22 @@
-"""Which member of a pair serves which share of the work: takeover, handover, and what happens when both think they do.
+"""Decide which member of a pair serves which role: takeover, handover, and resolution of split brain.
 
-A share is called by the member whose it is at first. In active-standby there is one, of the lower id; in active-active
-each member has its own. Each member tells the other at every interval what it holds; time is counted in ticks of that
-interval, so a member that did not get to run for a while does not take its partner for dead when it wakes up.
+A role is named after the member that owns it at first. In active-standby there is one, of the lower id; in
+active-active each member owns one. Each member sends what it holds at every interval. Time is counted in ticks of that
+interval, so a member that was suspended for a while does not consider its partner dead when it resumes.
 
 Rules:
 
-1. Nothing heard for `missed` ticks (5): hold every share. With a tick of 50 ms that is 300 ms after the last sign of
-   life at the most. Where the partner's machine says that nobody listens there any more, GONE_TICKS are enough.
-2. A share that neither holds: the member that knows the connections takes it at once, of equals the one whose it is;
-   the other after VACANT_TICKS more. So a gateway that comes back at once finds that its partner has taken over.
-3. Both hold a share and hear each other: the one whose it is keeps it, which in active-standby means that the higher
-   id yields. One that does not hear the other never learns of it; after DEAF_BEATS of its heartbeats that say so, the
-   other yields in its place. While nothing gets through at all, both serve: no rule can tell that from a death. Once
-   heartbeats get through both ways, at most DEAF_BEATS + 1 intervals pass until one of the two has yielded.
-4. Nothing goes back by itself unless `preempt` says so; then the returned member asks for its share once it knows the
-   connections and has heard its partner without a break for `hold_ticks`. The holder offers, the other takes, the
-   holder lets go when it hears that: for about one heartbeat both serve, at no time none.
+1. No heartbeat for `missed` ticks (5): hold every role. With a tick of 50 ms that is at most 300 ms after the
+   partner's last heartbeat. If the partner's host reports the port unreachable, GONE_TICKS are enough.
+2. A role that neither holds: the member that knows its connections takes it at once, among equals its owner; the other
+   takes it VACANT_TICKS later. So a gateway that restarts quickly finds that its partner has taken over.
+3. Both hold a role and hear each other: the owner keeps it; in active-standby the higher id yields. A member that does
+   not hear the other cannot notice the conflict; after DEAF_HEARTBEATS heartbeats that report this, the other yields
+   instead. While no heartbeat gets through in either direction both serve: that cannot be distinguished from a
+   failure. Once heartbeats pass in both directions, one yields within DEAF_HEARTBEATS + 1 intervals.
+4. A role does not fail back unless `preempt` is set. Then the returned member requests its role once it knows the
+   connections and has heard its partner without interruption for `hold_ticks`. The holder offers, the other takes, and
+   the holder releases when it hears that: for about one heartbeat both serve, and at no time neither.
 5. A member whose data process does not run offers what it holds, and takes nothing.
 """
 
@@ -24,55 +24,55 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from dataplane.control.pair.beat import Beat
+from dataplane.control.pair.heartbeat import Heartbeat
 
 VACANT_TICKS = 3
-DEAF_BEATS = 3
+DEAF_HEARTBEATS = 3
 OFFER_TICKS = 20
-"""An offer that nobody takes ends."""
+"""An offer that the partner does not take expires after this."""
 GONE_TICKS = 2
-"""A heartbeat that was refused counts only where none has come for so long: a refusal can be forged, or be old."""
+"""A refused heartbeat counts only if none has arrived for this long: an ICMP error can be forged or delayed."""
 
 
-class Tell(NamedTuple):
+class SendHeartbeat(NamedTuple):
     """Send a heartbeat to the partner."""
 
-    beat: Beat
+    heartbeat: Heartbeat
 
 
 class Serve(NamedTuple):
-    """Serve these shares from now on, and no others."""
+    """Serve these roles from now on, and no others."""
 
-    shares: frozenset[str]
+    roles: frozenset[str]
 
 
 class Announce(NamedTuple):
-    """Tell the neighbourhood where the addresses of the shares that are held are."""
+    """Announce the addresses of the roles held, by gratuitous ARP and unsolicited neighbour advertisements."""
 
 
-Effect = Tell | Serve | Announce
+Effect = SendHeartbeat | Serve | Announce
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What both members have agreed on."""
+    """Parameters of the pair, as one member sees them; both members are configured alike."""
 
     me: str
     partner: str
-    shares: frozenset[str]
+    roles: frozenset[str]
     missed: int = 5
     preempt: bool = False
     hold_ticks: int = 300
     announce_ticks: tuple[int, ...] = (2, 6, 20, 60)
-    """When after a takeover the addresses are announced again: a frame may be lost, a cache may be locked a second."""
+    """Ticks after a takeover at which the addresses are announced again: a frame may be lost, a cache may be locked."""
 
 
 class Ownership:
-    """One member. `tick` is called once per interval, `heard` for each heartbeat that arrives."""
+    """State machine of one member. Call `tick` once per interval and `heard` for each heartbeat that arrives."""
 
     def __init__(self, terms: Terms, boot: int) -> None:
-        if terms.me == terms.partner or not terms.shares <= {terms.me, terms.partner}:
-            raise ValueError("a pair is two members, and a share is called by one of them")
+        if terms.me == terms.partner or not terms.roles <= {terms.me, terms.partner}:
+            raise ValueError("a pair has two different members, and each role is named after one of them")
         self._terms = terms
         self._boot = boot
         self._sequence = 0
@@ -80,12 +80,12 @@ class Ownership:
         self.takeovers = 0
         self.conflicts = 0
         self.ignored = 0
-        """Heartbeats that were old, twice there, or of somebody else."""
+        """Heartbeats that were old, duplicated, or from or to another gateway."""
         self._well = True
         self._copied = False
         self._knows: set[str] = set()
         self._offers: dict[str, int] = {}
-        self._other: Beat | None = None
+        self._other: Heartbeat | None = None
         self._known: tuple[int, int] = (0, -1)
         """Boot and sequence of the newest heartbeat, also of a partner that is gone."""
         self._missed = 0
@@ -96,83 +96,83 @@ class Ownership:
 
     @property
     def hears_partner(self) -> bool:
-        """Whether the partner is there."""
+        """Whether the partner's heartbeats arrive."""
         return self._other is not None
 
     @property
     def partner_holds(self) -> frozenset[str]:
-        """What the partner said last that it serves; nothing while it is not there."""
+        """Roles that the partner's newest heartbeat claims; none while it is not heard."""
         return self._other.holds if self._other else frozenset()
 
-    def told_health(self, well: bool) -> list[Effect]:
-        """Say whether the data process runs."""
+    def set_health(self, well: bool) -> list[Effect]:
+        """Record whether the data process forwards."""
         changed, self._well = self._well != well, well
-        return [*self._decide(), *self._tell()] if changed else []
+        return [*self._decide(), *self._heartbeat()] if changed else []
 
-    def told_copied(self, copied: bool) -> None:
-        """Say whether there is, and is kept, a copy of all connections that the partner knows."""
+    def set_copied(self, copied: bool) -> None:
+        """Record whether this member keeps a complete copy of the partner's connections."""
         self._copied = copied
-        self._knows |= self._copied_shares()
+        self._knows |= self._copied_roles()
 
-    def told_gone(self) -> list[Effect]:
-        """Say that on no way there was anybody to take the last heartbeat."""
+    def partner_gone(self) -> list[Effect]:
+        """Record that the newest heartbeat was refused on every path: no process listens at the partner."""
         if self._other is None or self._missed < GONE_TICKS:
             return []
         disputed = self.holds & self.partner_holds
         self._missed, self._other, self._together = self._terms.missed + 1, None, 0
-        return [*self._decide(), *self._won(disputed), *self._tell()]
+        return [*self._decide(), *self._reannounce(disputed), *self._heartbeat()]
 
-    def give(self, shares: Iterable[str]) -> list[Effect]:
-        """Have the partner take these shares, if it is there and well; what it does not take soon stays here."""
-        for share in self.holds.intersection(shares):
-            self._offers[share] = OFFER_TICKS
-        return self._tell()
+    def hand_over(self, roles: Iterable[str]) -> list[Effect]:
+        """Offer roles to the partner; those that it does not take within OFFER_TICKS stay here."""
+        for role in self.holds.intersection(roles):
+            self._offers[role] = OFFER_TICKS
+        return self._heartbeat()
 
     def tick(self) -> list[Effect]:
-        """Let one interval pass."""
+        """Advance time by one interval and send a heartbeat."""
         self._missed += 1
         self._together += 1
         disputed = self.holds & self.partner_holds
         if self._other is not None and self._missed > self._terms.missed:
             self._other, self._together = None, 0
-        for share in self._open():
-            self._vacant[share] = self._vacant.get(share, 0) + 1
-        self._offers = {share: left - 1 for share, left in self._offers.items() if left > 1 and share in self.holds}
-        effects = [*self._decide(), *self._won(disputed)]
+        for role in self._open():
+            self._vacant[role] = self._vacant.get(role, 0) + 1
+        self._offers = {role: left - 1 for role, left in self._offers.items() if left > 1 and role in self.holds}
+        effects = [*self._decide(), *self._reannounce(disputed)]
         if self._since_claim is not None:
             self._since_claim += 1
             if self._since_claim in self._terms.announce_ticks and self.holds:
                 effects.append(Announce())
-        return [*effects, *self._tell()]
+        return [*effects, *self._heartbeat()]
 
-    def heard(self, beat: Beat) -> list[Effect]:
-        """Take a heartbeat."""
+    def heard(self, heartbeat: Heartbeat) -> list[Effect]:
+        """Process a heartbeat that arrived."""
         boot = self._known[0]
-        old = (beat.boot, beat.sequence) <= self._known if beat.boot == boot or self._other else False
-        if beat.sender != self._terms.partner or beat.receiver != self._terms.me or old:
+        old = (heartbeat.boot, heartbeat.sequence) <= self._known if heartbeat.boot == boot or self._other else False
+        if heartbeat.sender != self._terms.partner or heartbeat.receiver != self._terms.me or old:
             self.ignored += 1
             return []
-        if self._other is None or beat.boot != boot:
+        if self._other is None or heartbeat.boot != boot:
             self._together = 0
         before, disputed = self.holds, self.holds & self.partner_holds
-        self._known, self._other, self._missed = (beat.boot, beat.sequence), beat, 0
-        self._deaf = 0 if beat.hears else self._deaf + 1
-        effects = [*self._decide(), *self._won(disputed)]
-        # The other waits for it: a takeover, or a share that was let go.
-        return [*effects, *self._tell()] if self.holds != before else effects
+        self._known, self._other, self._missed = (heartbeat.boot, heartbeat.sequence), heartbeat, 0
+        self._deaf = 0 if heartbeat.hears else self._deaf + 1
+        effects = [*self._decide(), *self._reannounce(disputed)]
+        # The partner waits for this heartbeat: it reports a takeover or a released role.
+        return [*effects, *self._heartbeat()] if self.holds != before else effects
 
     def _decide(self) -> list[Effect]:
         before = self.holds
-        for share in sorted(self._terms.shares):
-            if share in self.holds:
-                if self._yields(share):
-                    self.holds -= {share}
-                    self._offers.pop(share, None)
-            elif self._takes(share):
-                self.holds |= {share}
-        for share in self._terms.shares - set(self._open()):
-            self._vacant.pop(share, None)
-        self._knows = (self._knows | self.holds | self._copied_shares()) - self._missing_shares()
+        for role in sorted(self._terms.roles):
+            if role in self.holds:
+                if self._yields(role):
+                    self.holds -= {role}
+                    self._offers.pop(role, None)
+            elif self._takes(role):
+                self.holds |= {role}
+        for role in self._terms.roles - set(self._open()):
+            self._vacant.pop(role, None)
+        self._knows = (self._knows | self.holds | self._copied_roles()) - self._missing_roles()
         if self.holds == before:
             return []
         effects: list[Effect] = [Serve(self.holds)]
@@ -182,56 +182,56 @@ class Ownership:
             effects.append(Announce())
         return effects
 
-    def _won(self, disputed: frozenset[str]) -> list[Effect]:
-        """Announce again what both held until now: the partner has announced it as well."""
+    def _reannounce(self, disputed: frozenset[str]) -> list[Effect]:
+        """Announce again the roles that both held until now: the partner has announced them as well."""
         if not disputed & self.holds - self.partner_holds:
             return []
         self._since_claim = 0
         return [Announce()]
 
     def _open(self) -> list[str]:
-        """Return the shares that nobody holds, as far as is known."""
-        return [share for share in self._terms.shares if share not in self.holds and share not in self.partner_holds]
+        """Return the roles that neither member is known to hold."""
+        return [role for role in self._terms.roles if role not in self.holds and role not in self.partner_holds]
 
-    def _takes(self, share: str) -> bool:
+    def _takes(self, role: str) -> bool:
         other = self._other
         if not self._well:
             return False
         if other is None:
             return self._missed > self._terms.missed
-        if share in other.holds:
-            return share in other.offers or not other.well
-        mine = (share in self._knows, share == self._terms.me)
-        theirs = (share in other.knows, share == self._terms.partner)
-        return mine > theirs or not other.well or self._vacant.get(share, 0) >= VACANT_TICKS
+        if role in other.holds:
+            return role in other.offers or not other.well
+        mine = (role in self._knows, role == self._terms.me)
+        theirs = (role in other.knows, role == self._terms.partner)
+        return mine > theirs or not other.well or self._vacant.get(role, 0) >= VACANT_TICKS
 
-    def _yields(self, share: str) -> bool:
+    def _yields(self, role: str) -> bool:
         other = self._other
-        if other is None or share not in other.holds:
+        if other is None or role not in other.holds:
             return False
-        if share in self._offers or not self._well:
+        if role in self._offers or not self._well:
             return True
-        if share in other.offers or not other.well:
+        if role in other.offers or not other.well:
             return False
-        yields = share != self._terms.me if other.hears else self._deaf >= DEAF_BEATS
+        yields = role != self._terms.me if other.hears else self._deaf >= DEAF_HEARTBEATS
         self.conflicts += yields
         return yields
 
-    def _copied_shares(self) -> frozenset[str]:
+    def _copied_roles(self) -> frozenset[str]:
         return self.partner_holds if self._copied else frozenset()
 
-    def _missing_shares(self) -> frozenset[str]:
-        """Return what the partner has gone on serving without a copy here."""
+    def _missing_roles(self) -> frozenset[str]:
+        """Return the roles that the partner serves and whose connections are not copied here."""
         return frozenset() if self._copied else self.partner_holds - self.holds
 
-    def _tell(self) -> list[Effect]:
+    def _heartbeat(self) -> list[Effect]:
         other, terms = self._other, self._terms
-        mine = frozenset({terms.me}) & terms.shares
-        wants = mine - self.holds if self._may_ask() else frozenset[str]()
-        asked = other.wants & self.holds if other and other.well and terms.preempt else frozenset[str]()
-        offers = self.holds if not self._well else self.holds.intersection(self._offers) | asked
+        mine = frozenset({terms.me}) & terms.roles
+        wants = mine - self.holds if self._may_request() else frozenset[str]()
+        requested = other.wants & self.holds if other and other.well and terms.preempt else frozenset[str]()
+        offers = self.holds if not self._well else self.holds.intersection(self._offers) | requested
         self._sequence += 1
-        beat = Beat(
+        heartbeat = Heartbeat(
             sender=terms.me,
             receiver=terms.partner,
             boot=self._boot,
@@ -243,10 +243,10 @@ class Ownership:
             wants=wants,
             knows=frozenset(self._knows),
         )
-        for share in asked:
-            self._offers.setdefault(share, OFFER_TICKS)
-        return [Tell(beat)]
+        for role in requested:
+            self._offers.setdefault(role, OFFER_TICKS)
+        return [SendHeartbeat(heartbeat)]
 
-    def _may_ask(self) -> bool:
+    def _may_request(self) -> bool:
         ready = self._well and self._copied and self._other is not None
         return self._terms.preempt and ready and self._together >= self._terms.hold_ticks

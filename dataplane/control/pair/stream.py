@@ -1,12 +1,12 @@
-"""The stream of records to a partner, as messages and as bytes.
+"""Encode and decode the messages of the record stream between the gateways of a pair (TCP).
 
 ```
 | length of all that follows (4) | kind (1) | sequence (8) | content | seal (16) |
 ```
 
-Both sides begin with HELLO and a number used once. The seal of everything after is made with a key that both numbers
-and both names went into, over direction, sequence and content: nothing of another connection, another place or another
-time passes. Without a shared secret seals are zeros, as for heartbeats.
+Both sides start with HELLO, which carries a nonce. Each later message is sealed with a key derived from both nonces and
+both names, over direction, sequence and content, so messages of another connection, position or time are rejected.
+Without a shared secret seals are zeros, as in heartbeats.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ import struct
 from enum import IntEnum
 from typing import Final, NamedTuple
 
-from dataplane.control.pair.beat import SEAL_BYTES, seal
+from dataplane.control.pair.heartbeat import SEAL_BYTES, seal
 
 NONCE_BYTES = 16
 MAX_CONTENT_BYTES = 1 << 18
@@ -26,16 +26,16 @@ _BEYOND = _HEAD.size + SEAL_BYTES
 
 
 class Kind(IntEnum):
-    """What a message is."""
+    """Kind of message."""
 
     HELLO = 1
     """Version, record size, nonce and name of the sender."""
     RECORDS = 2
-    """Whole records, in order; none at all says that the sender lives."""
+    """Whole records, in order; an empty message is a keepalive."""
     COMPLETE = 3
-    """All that there was when this connection began has been sent before."""
+    """All connections that existed when this TCP connection began have been sent."""
     TAKEN = 4
-    """All messages up to this sequence are kept, back to the sender of the records."""
+    """Acknowledgement: all messages up to this sequence are kept."""
 
 
 class Message(NamedTuple):
@@ -47,11 +47,11 @@ class Message(NamedTuple):
 
 
 class RecordStreamError(Exception):
-    """The other end does not speak this protocol, or is not who it should be; the connection is of no use."""
+    """The other end violates the protocol or is not the configured partner; the connection must be closed."""
 
 
 class Hello(NamedTuple):
-    """How each side begins."""
+    """First message of each side."""
 
     name: str
     nonce: bytes
@@ -63,23 +63,23 @@ class Hello(NamedTuple):
 
     @staticmethod
     def read(content: bytes) -> "Hello":
-        """Return what a message says; raises RecordStreamError."""
+        """Decode the content of a HELLO; raises RecordStreamError."""
         start = len(_VERSION) + 2
         if not content.startswith(_VERSION) or len(content) <= start + NONCE_BYTES:
             raise RecordStreamError("the other end speaks another protocol, or another version of it")
         try:
             name = content[start + NONCE_BYTES :].decode()
         except UnicodeDecodeError:
-            raise RecordStreamError("a name that is no text") from None
+            raise RecordStreamError("the sender's name is not UTF-8") from None
         return Hello(name, content[start : start + NONCE_BYTES], int.from_bytes(content[len(_VERSION) : start], "big"))
 
 
 def session_key(secret: bytes, sender: Hello, receiver: Hello) -> bytes:
-    """Return the key of one connection, empty where there is no secret."""
+    """Return the key of one connection; empty without a shared secret."""
     if not secret:
         return b""
-    said = b"".join(len(part).to_bytes(4, "big") + part for part in (sender.content(), receiver.content()))
-    return hmac.digest(secret, b"records" + said, hashlib.sha256)
+    hellos = b"".join(len(part).to_bytes(4, "big") + part for part in (sender.content(), receiver.content()))
+    return hmac.digest(secret, b"records" + hellos, hashlib.sha256)
 
 
 def encode(message: Message, key: bytes, direction: bytes) -> bytes:
@@ -89,7 +89,7 @@ def encode(message: Message, key: bytes, direction: bytes) -> bytes:
 
 
 class Reader:
-    """Makes messages of bytes as they come."""
+    """Incremental decoder: bytes in, messages out."""
 
     def __init__(self, key: bytes, direction: bytes) -> None:
         self.key = key
@@ -97,13 +97,13 @@ class Reader:
         self._bytes = bytearray()
 
     def feed(self, data: bytes) -> None:
-        """Take bytes; raises RecordStreamError for a message that is too long."""
+        """Append received bytes; raises RecordStreamError for a message that is too long."""
         self._bytes += data
         if len(self._bytes) >= _LENGTH.size:
             self._size()
 
     def next(self) -> Message | None:
-        """Return the next message, None while it is not all there; raises RecordStreamError for one that is not sound."""
+        """Return the next message, None if incomplete; raises RecordStreamError for a malformed or unsealed one."""
         if len(self._bytes) < _LENGTH.size or len(self._bytes) < _LENGTH.size + self._size():
             return None
         end = _LENGTH.size + self._size()

@@ -1,8 +1,8 @@
-"""A session with the controller, for gateways and hosts alike: everything, then every change, each acknowledged.
+"""Keep a gRPC session with the controller, for gateways and hosts: receive the configuration, then every change.
 
-While the controller is away what was told last stays in force (fail-static), and the session is tried again after ever
-longer pauses. A generation is acknowledged when `apply` returns; where it refuses, the controller is told why and the
-generation before goes on.
+While the controller is unreachable the last configuration stays in force (fail-static), and the session is retried with
+exponential back-off. A generation is acknowledged when `apply` returns. If `apply` refuses it, the controller gets the
+reason and the previous generation stays in force.
 """
 
 import asyncio
@@ -18,21 +18,22 @@ from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
 from dataplane.config.desired import Desired
 from dataplane.config.refusal import ConfigError
 from dataplane.config.updates import MAX_MESSAGE_BYTES, Replica
+from foundation.backoff import Backoff
 
 Apply = Callable[[Desired], Awaitable[None]]
-"""Put a generation into force; raises ValueError (ConfigError is one) where it cannot, with one line that says why."""
+"""Put a generation into force; raises ValueError (such as ConfigError) with a one-line reason if it cannot."""
 
-FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.1, 2.0
+RECONNECT = Backoff(first_s=0.1, max_s=2.0)
 COUNTERS_S = 1.0
 TABLES_PART_BYTES = 1 << 18
 MAX_WAITING = 64
-"""Reports that wait to be sent; counters that find no room are left out, the next ones hold them."""
+"""Reports queued for sending. Counters are left out while the queue is full; the next report includes them."""
 
 log = logging.getLogger("heddle.gateway")
 
 
 class Attachment:
-    """Keeps a session for as long as `run` runs; `generation` is the one in force, 0 for none."""
+    """The session of one gateway or host; `generation` is the one in force, 0 for none."""
 
     def __init__(
         self,
@@ -42,9 +43,14 @@ class Attachment:
         counters: Callable[[], pb.GatewayCounters] | None = None,
         tables: Callable[[], bytes] | None = None,
     ) -> None:
-        """Take the controller's address (host:port, or unix:/path), who we are, and what to do with a generation.
+        """Prepare a session; nothing is sent before `run`.
 
-        `tables` returns the installed tables, packed by `gateway.compiler.archive`, or None; it runs in a thread.
+        Args:
+            server: the controller's address, host:port or unix:/path.
+            hello: identity of this gateway or host.
+            apply: puts a generation into force.
+            counters: returns the counters to report once a second; None for none.
+            tables: returns the installed tables, packed by `gateway.compiler.archive`; runs in a thread. None for none.
         """
         self._server, self._hello, self._apply, self._counters = server, hello, apply, counters
         self._tables = tables
@@ -52,22 +58,22 @@ class Attachment:
         self.attached = False
 
     async def run(self) -> None:
-        """Attach, and attach again, until cancelled."""
-        pause_s, complaint = FIRST_PAUSE_S, ""
+        """Attach, and re-attach after each failure, until cancelled."""
+        attempt, logged = 1, ""
         while True:
             try:
                 await self._session()
-                said = "the session was ended by the controller"
+                reason = "the controller ended the session"
             except grpc.aio.AioRpcError as error:
-                said = error.details() or str(error.code())
+                reason = error.details() or str(error.code())
             if self.attached:
-                pause_s = FIRST_PAUSE_S
+                attempt = 1
             self.attached = False
-            if said != complaint:
-                log.warning("controller %s: %s; what it told last stays in force, trying again", self._server, said)
-                complaint = said
-            await asyncio.sleep(pause_s * random.uniform(0.5, 1.0))
-            pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
+            if reason != logged:
+                log.warning("controller %s: %s; the last configuration stays in force, retrying", self._server, reason)
+                logged = reason
+            await asyncio.sleep(RECONNECT.delay_s(attempt, random.random()))
+            attempt += 1
 
     async def _session(self) -> None:
         options = [("grpc.max_receive_message_length", MAX_MESSAGE_BYTES), ("grpc.keepalive_time_ms", 10_000)]
@@ -77,12 +83,12 @@ class Attachment:
         hello.generation = self.generation
         reports.put_nowait(pb.GatewayReport(hello=hello))
         async with grpc.aio.insecure_channel(self._server, options=options) as channel:
-            call = rpc.GatewayServiceStub(channel).Attach(_all_of(reports))
-            telling = asyncio.create_task(self._tell(reports))
+            call = rpc.GatewayServiceStub(channel).Attach(_drain(reports))
+            reporting = asyncio.create_task(self._report_counters(reports))
             try:
                 await self._listen(call, reports)
             finally:
-                telling.cancel()
+                reporting.cancel()
                 call.cancel()
 
     async def _listen(self, call: AsyncIterator[pb.NetworkUpdate], reports: asyncio.Queue[pb.GatewayReport]) -> None:
@@ -99,13 +105,13 @@ class Attachment:
                     continue
                 await self._apply(desired)
                 self.generation = update.generation
-            except (ConfigError, ValueError) as refusal:
-                ack.refused = str(refusal).splitlines()[0]
+            except (ConfigError, ValueError) as error:
+                ack.refused = str(error).splitlines()[0]
                 log.error("generation %d is refused: %s", update.generation, ack.refused)
             await reports.put(pb.GatewayReport(ack=ack))
 
     async def _send_tables(self, request: int, reports: asyncio.Queue[pb.GatewayReport]) -> None:
-        """Send the installed tables in parts, or say why there are none."""
+        """Send the installed tables in parts, or the reason why there are none."""
         try:
             if self._tables is None:
                 raise ValueError("this agent has no tables")
@@ -118,7 +124,7 @@ class Attachment:
             piece, last = data[at : at + TABLES_PART_BYTES], at + TABLES_PART_BYTES >= len(data)
             await reports.put(pb.GatewayReport(tables=pb.TablesPart(request=request, data=piece, last=last)))
 
-    async def _tell(self, reports: asyncio.Queue[pb.GatewayReport]) -> None:
+    async def _report_counters(self, reports: asyncio.Queue[pb.GatewayReport]) -> None:
         """Report counters once a second."""
         while self._counters is not None:
             await asyncio.sleep(COUNTERS_S)
@@ -126,6 +132,6 @@ class Attachment:
                 reports.put_nowait(pb.GatewayReport(counters=self._counters()))
 
 
-async def _all_of(reports: asyncio.Queue[pb.GatewayReport]) -> AsyncIterator[pb.GatewayReport]:
+async def _drain(reports: asyncio.Queue[pb.GatewayReport]) -> AsyncIterator[pb.GatewayReport]:
     while True:
         yield await reports.get()

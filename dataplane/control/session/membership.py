@@ -1,4 +1,4 @@
-"""What a gateway says of itself to the controller, and how it takes what it is told."""
+"""Connect a gateway to its controller session: hello, counters, installed tables, and applying a generation."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
@@ -8,14 +8,14 @@ from dataplane.config.desired import Desired
 from dataplane.config.local import LocalConfig, Side
 from dataplane.config.pair import PairConfig
 from dataplane.control.gateway import Gateway
-from dataplane.control.pair.duties import shares_of
+from dataplane.control.pair.duties import roles_of
 from dataplane.control.shared import Word
 from dataplane.control.status import Status
 from dataplane.gateway.compiler.archive import packed
 
 
 def hello_of(local: LocalConfig, pair: PairConfig | None) -> pb.GatewayHello:
-    """Return who this gateway is."""
+    """Return the identity that a gateway reports when it attaches."""
     vteps = [str(one.address) for one in local.interfaces if one.side is Side.UNDERLAY and one.address is not None]
     return pb.GatewayHello(
         gateway_id=local.gateway_id,
@@ -31,15 +31,15 @@ def hello_of(local: LocalConfig, pair: PairConfig | None) -> pb.GatewayHello:
 
 
 def _host_vtep(local: LocalConfig, pair: PairConfig | None) -> str:
-    """Return where hosts send instead of to this gateway's own VTEP; "" where that serves them."""
-    if pair is None or local.gateway_id in shares_of(local.gateway_id, pair):
+    """Return the VTEP to which hosts send instead of this gateway's own; "" if they send to its own."""
+    if pair is None or local.gateway_id in roles_of(local.gateway_id, pair):
         return ""
     sides = {interface.name: interface.side for interface in local.interfaces}
     return next((str(address) for name, address in pair.takes_over if sides.get(name) is Side.UNDERLAY), "")
 
 
 def counters_of(local: LocalConfig, status: Status, active: bool) -> pb.GatewayCounters:
-    """Return what a gateway counts, as the controller is told."""
+    """Return a gateway's counters as the message for the controller."""
     names = ("rx_packets", "rx_bytes", "tx_packets", "tx_bytes")
     return pb.GatewayCounters(
         active=active,
@@ -59,8 +59,8 @@ def counters_of(local: LocalConfig, status: Status, active: bool) -> pb.GatewayC
     )
 
 
-def applying(gateway: Gateway) -> Callable[[Desired], Awaitable[None]]:
-    """Return what puts a generation of the controller's into force; it returns once packets go by it."""
+def applier_for(gateway: Gateway) -> Callable[[Desired], Awaitable[None]]:
+    """Return the function that puts a generation into force and returns once packets are forwarded by it."""
 
     async def apply(desired: Desired) -> None:
         own = {one.address for one in gateway.local.interfaces}
@@ -71,16 +71,16 @@ def applying(gateway: Gateway) -> Callable[[Desired], Awaitable[None]]:
     return apply
 
 
-def installed_by(gateway: Gateway) -> Callable[[], bytes]:
-    """Return what packs the tables that packets go by, from the memory that the data process has of them.
+def tables_reader_for(gateway: Gateway) -> Callable[[], bytes]:
+    """Return the function that packs the tables in use, read from the memory that the data process maps.
 
-    It raises ValueError while newer ones are on their way.
+    It raises ValueError while a newer generation is being published.
     """
 
     def pack() -> bytes:
         tables, words = gateway.supervisor.installed(), gateway.supervisor.shared.words
         if tables is None or words[Word.IN_USE] != tables.generation[0]:
-            raise ValueError("another generation is being taken into use; ask again")
+            raise ValueError("another generation is being published; try again")
         return packed(tables)
 
     return pack

@@ -1,1 +1,1 @@
-"""The slow path: answers to what tenants and routers ask the gateway itself, and the MACs of its neighbours. Pure."""
+"""The slow path: ARP, neighbour discovery, ICMP and fragmentation of punted packets. Pure: values in, values out."""

@@ -1,6 +1,6 @@
-"""Whose an address is: what the gateway answers for on each port, in each VPC and on each customer's VLAN.
+"""Addresses for which a gateway answers ARP and neighbour solicitations: by port, by VPC and by customer VLAN.
 
-Made anew from the configuration of every generation; a VPC's endpoints are sorted when somebody first asks for them.
+A directory is built for each generation of the configuration; a VPC is indexed when it is first looked up.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,48 +16,50 @@ from dataplane.control.slow.discovery import link_local
 from dataplane.control.slow.neighbours import Place
 
 MAX_ANNOUNCED = 1024
-"""Addresses of endpoints that are announced on one customer's VLAN; the others are asked for again when they age."""
+"""Addresses announced on one customer's VLAN; other cache entries are refreshed when they age."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Duty:
-    """Which addresses this gateway of a pair answers for at present."""
+    """Groups of addresses for which this gateway of a pair answers at present."""
 
     own: bool = True
     """Its own interfaces' addresses."""
     public: bool = True
     """NAT and floating addresses, and customers' VLANs."""
     taken: Mapping[int, IPv4Address] = field(default_factory=dict)
-    """The partner's address, by port number."""
+    """Addresses taken over from the partner, by port number."""
 
     @property
     def serves(self) -> bool:
-        """Whether it has anything to do at all."""
+        """Whether the gateway answers for any address."""
         return self.own or bool(self.taken)
 
 
 class Port(NamedTuple):
-    """An interface, its MAC and address as on the wire."""
+    """An interface; MAC and address are bytes in network order."""
 
     side: Side
     mac: bytes
     own: bytes | None
 
 
-class Home(NamedTuple):
-    """Where an endpoint lives."""
+class Station(NamedTuple):
+    """An endpoint's MAC and the VTEP behind which it is."""
 
     mac: bytes
     vtep: bytes
 
 
 class Tenant:
-    """A VPC as its members ask about it."""
+    """A VPC's endpoints and gateways, indexed by address."""
 
     def __init__(self, vpc: Vpc) -> None:
         self.vni = vpc.vni
         self.mac = gateway_mac(vpc.vni).to_bytes(6, "big")
-        self.endpoints = {each.ip.packed: Home(each.mac.to_bytes(6, "big"), each.vtep.packed) for each in vpc.endpoints}
+        self.endpoints = {
+            each.ip.packed: Station(each.mac.to_bytes(6, "big"), each.vtep.packed) for each in vpc.endpoints
+        }
         self.stations = set(self.endpoints.values())
         self._subnets: tuple[tuple[Prefix, bytes], ...] = tuple((s.prefix, s.gateway.packed) for s in vpc.subnets)
         self.gateways = {gateway for _, gateway in self._subnets}
@@ -65,7 +67,7 @@ class Tenant:
             self.gateways.add(link_local(self.mac))
 
     def gateway_towards(self, address: bytes) -> bytes | None:
-        """Return the gateway address that speaks to an address: of its subnet, else of the first of its family."""
+        """Return the gateway address to send from towards an address: of its subnet, else the first of its family."""
         number = int.from_bytes(address, "big")
         first = None
         for prefix, gateway in self._subnets:
@@ -76,7 +78,7 @@ class Tenant:
         return first
 
     def is_broadcast(self, address: bytes) -> bool:
-        """Tell whether an address is that of all hosts of a subnet (RFC 1812, 5.3.5)."""
+        """Return whether an address is the broadcast address of a subnet (RFC 1812, 5.3.5)."""
         return len(address) == 4 and any(
             prefix.version == 4 and prefix.prefixlen < 31 and prefix.broadcast_address.packed == address
             for prefix, _ in self._subnets
@@ -84,7 +86,7 @@ class Tenant:
 
 
 class Directory:
-    """The addresses of one generation."""
+    """The addresses of one generation of the configuration."""
 
     def __init__(self, local: LocalConfig, network: NetworkConfig, duty: Duty | None = None) -> None:
         self.duty = duty or Duty()
@@ -100,7 +102,7 @@ class Directory:
         self._held = self._held_by_duty()
 
     def on_duty(self, duty: Duty) -> "Directory":
-        """Return the same addresses for another duty."""
+        """Return a directory of the same addresses for another duty."""
         made = copy(self)
         made.duty = duty
         made._held = made._held_by_duty()
@@ -121,32 +123,32 @@ class Directory:
         return frozenset(found)
 
     def port(self, number: int) -> Port | None:
-        """Return a port, None for a number that none has."""
+        """Return a port by number; None if there is none."""
         return self.ports[number] if 0 <= number < len(self.ports) else None
 
     def tenant(self, vni: int) -> Tenant | None:
-        """Return a VPC by its VNI."""
+        """Return a VPC by its VNI; None if there is none."""
         found = self._tenants.get(vni)
         if found is None and vni in self._vpcs:
             found = self._tenants[vni] = Tenant(self._vpcs[vni])
         return found
 
     def customer(self, vlan: int) -> Tenant | None:
-        """Return the VPC that a customer's VLAN leads to."""
+        """Return the VPC of a customer's VLAN; None if there is none."""
         return self.tenant(self._vlans.get(vlan, 0))
 
     def holds(self, number: int, address: bytes) -> bool:
-        """Tell whether the gateway answers to who asks for an address on a port."""
+        """Return whether the gateway answers requests for an address on a port."""
         return address in self._held[number]
 
     def answers_ping(self, number: int, address: bytes) -> bool:
-        """Tell whether an address on a port is the gateway's own: a floating one is its endpoint's."""
+        """Return whether the gateway itself replies to pings of an address; a floating IP belongs to its endpoint."""
         return address in self._held[number] and address not in self._floating
 
-    def speaks_as(self, place: Place) -> bytes | None:
-        """Return the address with which to ask for a neighbour, None where there is none to show.
+    def source_for(self, place: Place) -> bytes | None:
+        """Return the source address of an ARP request for a neighbour; None for a probe without one.
 
-        A gateway that does not serve shows none either: it would draw its partner's packets.
+        A gateway that does not serve sends probes: a source address would attract its partner's packets.
         """
         if len(place.address) == 16:
             return None
@@ -157,7 +159,7 @@ class Directory:
         return tenant.gateway_towards(place.address) if tenant and self.duty.public else None
 
     def to_announce(self) -> Iterator[Place]:
-        """Yield all that the gateway answers for, for whoever still thinks that it is at another MAC."""
+        """Yield all addresses for which the gateway answers, to be announced after a takeover."""
         for number, port in enumerate(self.ports):
             for address in sorted(self._held[number]):
                 yield Place(number, 0, address)
@@ -170,5 +172,5 @@ class Directory:
 
 
 def neighbour_key(place: Place) -> tuple[int, Address]:
-    """Return a place as the compilation of tables wants it: its link, a VLAN of a port, and the address."""
+    """Return the table compiler's key of a neighbour: link (VLAN and port number) and address."""
     return place.vlan << 16 | place.port, ip_address(place.address)

@@ -1,7 +1,7 @@
-"""IPv6 neighbour discovery (RFC 4861): solicitations read and sent, advertisements read, answered and announced.
+"""IPv6 neighbour discovery (RFC 4861): parse messages; build solicitations and advertisements.
 
 ```
-router sought  | 133 | 0 | checksum | reserved (4)       | option 1: source's MAC |
+router solicit.| 133 | 0 | checksum | reserved (4)       | option 1: source's MAC |
 solicitation   | 135 | 0 | checksum | reserved (4)       | target (16) | option 1: source's MAC |
 advertisement  | 136 | 0 | checksum | R S O reserved (4) | target (16) | option 2: target's MAC |
 ```
@@ -19,11 +19,11 @@ UNSPECIFIED: Final = bytes(16)
 ALL_NODES: Final = bytes.fromhex("ff020000000000000000000000000001")
 _SOLICITED_NODE: Final = bytes.fromhex("ff0200000000000000000001ff")
 _HOPS = 255
-"""So that a receiver knows that no router has passed it on (RFC 4861, 7.1)."""
+"""Proves to the receiver that no router has forwarded the message (RFC 4861, 7.1)."""
 
 
 class Neighbour(NamedTuple):
-    """A solicitation or advertisement. `mac` is of its option, None where it has none; `flags` of the latter."""
+    """A solicitation or advertisement: `mac` is its link-layer address option or None, `flags` R, S and O."""
 
     kind: int
     source: bytes
@@ -33,7 +33,7 @@ class Neighbour(NamedTuple):
 
 
 def read_neighbour(ip: Ip) -> Neighbour | None:
-    """Return the message of a packet, None where RFC 4861 (7.1.1, 7.1.2) has it discarded."""
+    """Parse a solicitation or advertisement; None for a packet that RFC 4861 (7.1.1, 7.1.2) has discarded."""
     body = ip.payload
     if ip.protocol != ICMPV6 or ip.ttl != _HOPS or len(ip.source) != 16 or ip.is_fragment or len(body) < 24:
         return None
@@ -54,14 +54,14 @@ def read_neighbour(ip: Ip) -> Neighbour | None:
     return Neighbour(kind, ip.source, body[8:24], mac, body[4])
 
 
-def seeks_router(ip: Ip) -> bool:
-    """Say whether a packet asks which routers there are, as hosts do when an interface comes up (RFC 4861, 6.3.7)."""
+def is_router_solicitation(ip: Ip) -> bool:
+    """Return whether a packet is a router solicitation, as hosts send when an interface comes up (RFC 4861, 6.3.7)."""
     whole = ip.protocol == ICMPV6 and ip.ttl == _HOPS and ip.complete
     return whole and ip.payload[:2] == bytes((ROUTER_SOLICITATION, 0))
 
 
 def _options(data: bytes) -> dict[int, bytes] | None:
-    """Return the MACs by the option's number; None where an option has no length or too great a one."""
+    """Return link-layer addresses by option type; None if an option's length is 0 or too large."""
     found: dict[int, bytes] = {}
     while data:
         size = data[1] * 8 if len(data) > 1 else 0
@@ -73,16 +73,16 @@ def _options(data: bytes) -> dict[int, bytes] | None:
     return found
 
 
-def answer(asked: Neighbour, asker_mac: bytes, mac: bytes, router: bool, vlan: int = 0) -> bytes:
-    """Return the frame that tells an asker, or all where it has no address yet, that its target is at `mac`."""
-    known = asked.source != UNSPECIFIED
+def reply(request: Neighbour, sender_mac: bytes, mac: bytes, router: bool, vlan: int = 0) -> bytes:
+    """Return the advertisement of `mac` for a solicitation; it goes to all nodes if the sender has no address yet."""
+    known = request.source != UNSPECIFIED
     flags = (ROUTER if router else 0) | (SOLICITED if known else 0) | OVERRIDE
-    to = asked.source if known else ALL_NODES
-    return _advertisement(asker_mac if known else multicast_mac(to), mac, asked.target, to, flags, vlan)
+    to = request.source if known else ALL_NODES
+    return _advertisement(sender_mac if known else multicast_mac(to), mac, request.target, to, flags, vlan)
 
 
 def announcement(mac: bytes, own: bytes, router: bool, vlan: int = 0) -> bytes:
-    """Return the frame that has all nodes forget who had the address before (RFC 4861, 7.2.6)."""
+    """Return the unsolicited advertisement that updates the caches of all nodes (RFC 4861, 7.2.6)."""
     return _advertisement(multicast_mac(ALL_NODES), mac, own, ALL_NODES, (ROUTER if router else 0) | OVERRIDE, vlan)
 
 
@@ -91,8 +91,8 @@ def _advertisement(to_mac: bytes, mac: bytes, own: bytes, to: bytes, flags: int,
     return ethernet(to_mac, mac, IPV6, _packet(ADVERTISEMENT, own, to, rest), vlan)
 
 
-def question(mac: bytes, own: bytes, wanted: bytes, vlan: int = 0, to: bytes | None = None) -> bytes:
-    """Return the frame that asks all for an address, or polls the MAC that it had."""
+def request(mac: bytes, own: bytes, wanted: bytes, vlan: int = 0, to: bytes | None = None) -> bytes:
+    """Return the solicitation of an address, to its solicited-node group or, to poll, to the MAC `to`."""
     target = wanted if to else solicited_node(wanted)
     rest = bytes(4) + wanted + bytes((_SOURCE_MAC, 1)) + mac
     return ethernet(to or multicast_mac(target), mac, IPV6, _packet(SOLICITATION, own, target, rest), vlan)
@@ -103,15 +103,15 @@ def _packet(kind: int, source: bytes, target: bytes, rest: bytes) -> bytes:
 
 
 def solicited_node(address: bytes) -> bytes:
-    """Return the group that an address's holder listens to (RFC 4291, 2.7.1)."""
+    """Return the solicited-node multicast group of an address (RFC 4291, 2.7.1)."""
     return _SOLICITED_NODE + address[13:]
 
 
 def multicast_mac(group: bytes) -> bytes:
-    """Return the MAC of an IPv6 group (RFC 2464, 7)."""
+    """Return the Ethernet address of an IPv6 multicast group (RFC 2464, 7)."""
     return b"\x33\x33" + group[12:]
 
 
 def link_local(mac: bytes) -> bytes:
-    """Return the link-local address that goes with a MAC (RFC 4291, appendix A)."""
+    """Return the link-local address of a MAC, by modified EUI-64 (RFC 4291, appendix A)."""
     return b"\xfe\x80" + bytes(6) + bytes((mac[0] ^ 2,)) + mac[1:3] + b"\xff\xfe" + mac[3:]

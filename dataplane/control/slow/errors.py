@@ -1,7 +1,6 @@
-"""ICMP messages about packets, of both families, and when none may be sent.
+"""Build ICMP and ICMPv6 error messages and echo replies, and decide when none may be sent.
 
-RFC 792, 1122 (3.2.2) and 1812 (4.3.2) for IPv4, RFC 4443 for IPv6. What is wrong with a packet is one `Problem`; each
-family has its number for it.
+RFC 792, 1122 (3.2.2) and 1812 (4.3.2) for IPv4, RFC 4443 for IPv6.
 """
 
 from enum import Enum
@@ -13,17 +12,17 @@ from dataplane.control.slow.view import Ip, is_single_host
 _UNREACHABLE_4, _EXCEEDED_4 = 3, 11
 _UNREACHABLE_6, _TOO_BIG_6, _EXCEEDED_6 = 1, 2, 3
 _MAX_BYTES_4, _MAX_BYTES_6 = 576, 1280
-"""Of the whole message: RFC 1812, 4.3.2.3, and RFC 4443, 2.4 (c)."""
-LEAST_MTU_6 = 1280
+"""Maximum size of an error message: RFC 1812, 4.3.2.3, and RFC 4443, 2.4 (c)."""
+MIN_MTU_6 = 1280
 """RFC 8200, 5."""
 _QUERIES_4: Final = frozenset((0, 8, 9, 10, 13, 14, 15, 16, 17, 18))
-"""ICMP types that are no errors; what is unknown may be one."""
+"""ICMP types that are not errors; unknown types are treated as errors."""
 _REDIRECT_6 = 137
 ECHO_REPLY_4, ECHO_4, ECHO_6, ECHO_REPLY_6 = 0, 8, 128, 129
 
 
 class Problem(Enum):
-    """What is told of a packet: type and code in ICMP, and in ICMPv6."""
+    """Reason of an error message: type and code in ICMP, and in ICMPv6."""
 
     NO_ROUTE = ((_UNREACHABLE_4, 0), (_UNREACHABLE_6, 0))
     HOST = ((_UNREACHABLE_4, 1), (_UNREACHABLE_6, 3))
@@ -32,10 +31,10 @@ class Problem(Enum):
 
 
 def may_be_answered(packet: Ip) -> bool:
-    """Tell whether an error about a packet may be sent: not about an error, to or from a group, nor about a later part.
+    """Return whether ICMP allows an error about a packet: not about errors, multicast or fragments but the first.
 
-    That it came in a frame to one station is the caller's to know. An IPv6 packet whose upper protocol cannot be read
-    might be an error and gets none.
+    The caller checks that the frame was unicast. An IPv6 packet whose upper-layer protocol cannot be parsed might be an
+    error, so none is sent.
     """
     if not is_single_host(packet.source) or packet.fragment_offset or not _is_unicast(packet.target):
         return False
@@ -51,9 +50,9 @@ def _is_unicast(address: bytes) -> bool:
 
 
 def error_about(packet: Ip, source: bytes, problem: Problem, mtu_bytes: int = 0) -> tuple[int, bytes]:
-    """Return EtherType and packet of the error; `mtu_bytes` is the next hop's, for TOO_BIG.
+    """Return EtherType and packet of an error message; `mtu_bytes` is the next hop's MTU, for TOO_BIG.
 
-    It quotes as much as fits into what every host takes without fragments.
+    The message quotes as much of the packet as every host accepts without fragmentation.
     """
     if len(packet.source) == 4:
         kind, code = problem.value[0]
@@ -61,21 +60,21 @@ def error_about(packet: Ip, source: bytes, problem: Problem, mtu_bytes: int = 0)
         quoted = packet.packet[: _MAX_BYTES_4 - 28]
         return ip(source, packet.source, ICMP, icmp(kind, code, rest + quoted), CONTROL_DSCP)
     kind, code = problem.value[1]
-    rest = (max(mtu_bytes, LEAST_MTU_6) if problem is Problem.TOO_BIG else 0).to_bytes(4, "big")
+    rest = (max(mtu_bytes, MIN_MTU_6) if problem is Problem.TOO_BIG else 0).to_bytes(4, "big")
     quoted = packet.packet[: _MAX_BYTES_6 - 48]
     body = icmpv6(kind, code, rest + quoted, source, packet.source)
     return ip(source, packet.source, ICMPV6, body, CONTROL_DSCP)
 
 
 def echo_reply(packet: Ip) -> tuple[int, bytes] | None:
-    """Return EtherType and packet that answer a sound echo request with all its data, None for anything else.
+    """Return EtherType and packet of the reply to a valid echo request; None for any other packet.
 
-    Parts of a request are not put together.
+    Fragmented requests are not reassembled.
     """
     body = packet.payload
     if len(body) < 8 or body[1] or packet.is_fragment or not packet.complete or not is_single_host(packet.source):
         return None
-    # Of the traffic class the ECN bits stay behind: an answer is no ECN-capable transport (RFC 3168, 6.1.1).
+    # The ECN bits are cleared: a reply is not of an ECN-capable transport (RFC 3168, 6.1.1).
     differentiated = packet.traffic_class & 0xFC
     if len(packet.source) == 4:
         if packet.protocol != ICMP or body[0] != ECHO_4 or checksum(body):

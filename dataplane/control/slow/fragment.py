@@ -1,4 +1,4 @@
-"""Cut an IPv4 packet into parts that fit (RFC 791, 3.2): what a router owes a packet without DF."""
+"""Fragment IPv4 packets without DF that exceed the MTU (RFC 791, 3.2)."""
 
 import struct
 
@@ -7,15 +7,15 @@ from dataplane.control.slow.view import Ip
 
 _MORE = 0x2000
 _COPIED = 0x80
-_END, _NOTHING = 0, 1
+_END, _NOP = 0, 1
 _MAX_FRAGMENTS = 64
 
 
 def fragments(packet: Ip, mtu_bytes: int) -> list[bytes]:
-    """Return the parts, each a packet of at most `mtu_bytes`; none where it may not or need not be cut.
+    """Return the fragments of a packet, each at most `mtu_bytes` long; empty if it may or need not be fragmented.
 
-    A part of a packet is cut as well, and keeps its place. Where a packet would become more than 64 parts there are
-    none: that is an attack on whoever puts them together.
+    A fragment is fragmented further and keeps its offset. A packet that would become more than 64 fragments is dropped:
+    that would be an attack on the receiver's reassembly.
     """
     if len(packet.source) != 4 or packet.dont_fragment or not packet.complete or len(packet.packet) <= mtu_bytes:
         return []
@@ -41,12 +41,12 @@ def _part(head: bytes, body: bytes, offset: int, more: bool) -> bytes:
 
 
 def _later_header(head: bytes) -> bytes:
-    """Return the header of all parts but the first: of the options it has those with the copied flag."""
+    """Return the header of all fragments but the first: it keeps only options with the copied flag."""
     kept, at = b"", 20
     while at < len(head) and head[at] != _END:
-        size = 1 if head[at] == _NOTHING else head[at + 1] if at + 1 < len(head) else 0
-        if size < 1 + (head[at] != _NOTHING) or at + size > len(head):
-            break  # what follows is no option, and is not repeated
+        size = 1 if head[at] == _NOP else head[at + 1] if at + 1 < len(head) else 0
+        if size < 1 + (head[at] != _NOP) or at + size > len(head):
+            break  # malformed option: the rest is not copied
         if head[at] & _COPIED:
             kept += head[at : at + size]
         at += size

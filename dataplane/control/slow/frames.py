@@ -1,7 +1,7 @@
-"""Put frames together: Ethernet, 802.1Q, IPv4, IPv6, UDP and VXLAN headers, and the Internet checksum.
+"""Build frames: Ethernet, 802.1Q, IPv4, IPv6, UDP and VXLAN headers, and the Internet checksum.
 
-For the few packets that the gateway sends of its own; what it forwards is written by kernels. Addresses are bytes in
-network order, 4 or 16 for IP and 6 for MAC. Nothing here is checked: callers hand over what they have read or hold.
+Used for packets that the gateway originates; compiled kernels write the packets that it forwards. Addresses are bytes
+in network order, 4 or 16 for IP and 6 for MAC. Arguments are not validated.
 """
 
 import struct
@@ -20,7 +20,7 @@ _SOURCE_PORTS = 49_152
 
 
 def checksum(data: bytes) -> int:
-    """Return the Internet checksum of some bytes (RFC 1071), an odd one padded with zero."""
+    """Return the Internet checksum (RFC 1071); data of odd length is padded with a zero byte."""
     if len(data) & 1:
         data += b"\0"
     total = sum(struct.unpack(f"!{len(data) // 2}H", data))
@@ -29,7 +29,7 @@ def checksum(data: bytes) -> int:
 
 
 def ethernet(target: bytes, source: bytes, kind: int, payload: bytes, vlan: int = 0) -> bytes:
-    """Return a frame, with an 802.1Q tag of priority 0 where `vlan` is not 0; padding is the port's work."""
+    """Return a frame, with an 802.1Q tag of priority 0 if `vlan` is not 0; the port pads it."""
     tag = struct.pack("!HH", VLAN, vlan) if vlan else b""
     return target + source + tag + kind.to_bytes(2, "big") + payload
 
@@ -49,7 +49,7 @@ def ipv6(
 
 
 def ip(source: bytes, target: bytes, protocol: int, payload: bytes, traffic_class: int = 0) -> tuple[int, bytes]:
-    """Return the EtherType and the packet, of the family that the addresses have."""
+    """Return EtherType and packet, of the addresses' family."""
     if len(source) == 4:
         return IPV4, ipv4(source, target, protocol, payload, traffic_class)
     return IPV6, ipv6(source, target, protocol, payload, traffic_class)
@@ -61,16 +61,16 @@ def icmp(kind: int, code: int, rest: bytes) -> bytes:
 
 
 def icmpv6(kind: int, code: int, rest: bytes, source: bytes, target: bytes) -> bytes:
-    """Return an ICMPv6 message, its checksum over the pseudo-header as well (RFC 4443, 2.3)."""
+    """Return an ICMPv6 message; its checksum covers the pseudo-header (RFC 4443, 2.3)."""
     pseudo = source + target + struct.pack("!II", 4 + len(rest), ICMPV6)
     return struct.pack("!BBH", kind, code, checksum(pseudo + struct.pack("!BBH", kind, code, 0) + rest)) + rest
 
 
 def vxlan(vni: int, source: bytes, target: bytes, frame: bytes, traffic_class: int = 0) -> bytes:
-    """Return an IPv4 packet that carries a frame through a tunnel (RFC 7348, 5).
+    """Return the VXLAN packet (RFC 7348, 5) that carries a frame.
 
-    The UDP checksum is 0; the source port is of the frame's addresses, so that the parts of one packet keep to one
-    path.
+    The UDP checksum is 0. The source port is a hash of the frame's addresses, so that all fragments of a packet take
+    one path.
     """
     port = _SOURCE_PORTS | zlib.crc32(frame[:14] + frame[26:34]) & 0x3FFF
     head = struct.pack("!HHHHII", port, VXLAN_PORT, 16 + len(frame), 0, 0x08000000, vni << 8)

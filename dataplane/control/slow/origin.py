@@ -1,4 +1,4 @@
-"""Where a packet came from, and how an answer gets back there.
+"""Determine where a punted packet came from, and build the frame that returns a reply there.
 
 ```
 from a tunnel:   Ethernet | IPv4 | UDP 4789 | VXLAN | Ethernet | ARP or IP
@@ -15,13 +15,13 @@ from dataplane.control.slow.view import Ip, Link, read_ip, read_link
 from dataplane.engine.rings import Punted
 
 _TUNNEL_BYTES = 16
-"""Of the headers of UDP and VXLAN."""
+"""Size of the UDP and VXLAN headers."""
 _HAS_VNI = 0x08
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tunnel:
-    """The headers around an inner frame."""
+    """Outer headers of a VXLAN packet."""
 
     link: Link
     ip: Ip
@@ -30,39 +30,39 @@ class Tunnel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """A packet's way here; `link` is the frame that was looked at: within a tunnel the inner one."""
+    """Where a packet came from; `link` is its Ethernet header, in a tunnel the inner one."""
 
     number: int
-    """Of the port."""
+    """Port number."""
     port: Port
     link: Link
     missing_bytes: int
-    """Of the frame: of a jumbo frame only the first are at hand."""
+    """Bytes of the frame that were not punted: only the start of a jumbo frame is."""
     tunnel: Tunnel | None
     tenant: Tenant | None
-    """The VPC from which it came; None for the provider's sides and for one that is no longer there."""
+    """The VPC of the sender; None on the provider's sides, and for a VPC that was deleted."""
     routed_to: Tenant | None
-    """The VPC in which it was punted: a peer's, where it had been routed there."""
+    """The VPC in which the packet was punted: a peer's, if it had been routed there."""
 
     @property
     def account(self) -> int:
-        """On whose account the work goes: that of the VPC, or of the port's outside."""
+        """Return the key of the rate limits: the sender's VNI, or -1 - port number outside of VPCs."""
         return self.tenant.vni if self.tenant else -1 - self.number
 
     def ip(self) -> Ip | None:
-        """Return the packet in the frame."""
+        """Return the IP packet in the frame; None if it is malformed."""
         return read_ip(self.link.kind, self.link.payload, self.missing_bytes)
 
     def back(self, kind: int, packet: bytes) -> tuple[int, bytes]:
-        """Return port and frame of an answer from the gateway to whoever sent the packet."""
+        """Return port and frame of a reply from the gateway to the sender."""
         mac = self.tenant.mac if self.tunnel and self.tenant else self.port.mac
         return self.through(ethernet(self.link.source, mac, kind, packet, self.link.vlan))
 
     def through(self, frame: bytes) -> tuple[int, bytes]:
-        """Return port and frame, in the tunnel if the question came through one.
+        """Return port and frame of a reply, encapsulated if the request came through a tunnel.
 
-        It goes to the MAC that the question came from, so it needs no neighbour that is known; from the VTEP that was
-        spoken to, which may be a partner's.
+        It is sent to the request's source MAC, so no neighbour has to be resolved. Its outer source is the VTEP that
+        received the request, which may be the partner's.
         """
         tunnel = self.tunnel
         if tunnel is None:
@@ -72,7 +72,7 @@ class Origin:
 
 
 def _traffic_class(frame: bytes) -> int:
-    """Return what the outer header takes over of an inner IP packet: its DSCP (RFC 2983), never ECN."""
+    """Return the traffic class for the outer header: the inner packet's DSCP (RFC 2983), without ECN."""
     link = read_link(frame)
     if link is None or len(link.payload) < 2:
         return 0
@@ -82,7 +82,7 @@ def _traffic_class(frame: bytes) -> int:
 
 
 def read_origin(punted: Punted, directory: Directory) -> Origin | None:
-    """Return where a packet came from; None where its frame is none, or of a port that is not there."""
+    """Return where a packet came from; None for a malformed frame or an unknown port."""
     port, link = directory.port(punted.in_port), read_link(punted.frame)
     if port is None or link is None:
         return None

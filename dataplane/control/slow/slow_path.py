@@ -1,8 +1,8 @@
-"""What becomes of a punted packet: frames to send, a neighbour to ask for, or nothing.
+"""Handle a punted packet: reply, send an ICMP error, fragment it, or resolve its next hop.
 
-Answers go back the way the question came: to the MAC that sent the frame and, for a tenant, through the tunnel to the
-VTEP that it came from. Each VPC has its own allowance of answers, of ICMP errors and of packets to cut, so that none
-takes the slow path from the others. Every packet is counted under one `Outcome`; nothing that arrives makes it raise.
+A reply takes the reverse path of the request: to the source MAC of the frame and, for a tenant, through the tunnel to
+the VTEP from which it came. Replies, ICMP errors and fragmentation are rate-limited per VPC, so that no VPC starves the
+others. Every packet is counted under one `Outcome`; no packet raises an exception.
 """
 
 from collections import Counter
@@ -13,12 +13,12 @@ from typing import Final, NamedTuple
 from dataplane.config.local import Side
 from dataplane.config.network import Address
 from dataplane.control.slow import arp, discovery
-from dataplane.control.slow.departure import Hop, Parked, Waiting, Ways, frame_out
-from dataplane.control.slow.directory import Directory, Duty, Home, neighbour_key
+from dataplane.control.slow.directory import Directory, Duty, Station, neighbour_key
 from dataplane.control.slow.errors import Problem, echo_reply, error_about, may_be_answered
 from dataplane.control.slow.fragment import fragments
 from dataplane.control.slow.frames import ARP, BROADCAST
 from dataplane.control.slow.neighbours import Neighbours, Place
+from dataplane.control.slow.next_hops import Hop, NextHops, Parked, Waiting, frame_out
 from dataplane.control.slow.origin import Origin, read_origin
 from dataplane.control.slow.tokens import Buckets
 from dataplane.control.slow.view import Ip, is_one_station
@@ -29,30 +29,30 @@ _LINK_LOCAL: Final = bytes.fromhex("fe80000000000000")
 
 
 class Send(NamedTuple):
-    """Let a frame leave by a port as it is."""
+    """Transmit a frame by a port."""
 
     port: int
     frame: bytes
 
 
 class Outcome(StrEnum):
-    """What became of a punted packet."""
+    """Outcome of a punted packet."""
 
     ANSWERED_ARP = "answered_arp"
     ANSWERED_NEIGHBOUR = "answered_neighbour"
     ANSWERED_PING = "answered_ping"
     SENT_ERROR = "sent_error"
     FRAGMENTED = "fragmented"
-    SOUGHT = "sought"  # waits for the next hop's MAC, or left with it
-    LEARNED = "learned"
-    NOT_ASKED = "not_asked"  # an answer that nobody waits for
-    NOT_OURS = "not_ours"  # asks for an address that the gateway does not answer for
-    SPOOFED = "spoofed"  # the asker does not live where it says
-    NO_ERROR_ALLOWED = "no_error_allowed"  # ICMP forbids to answer
-    ROUTER_SOUGHT = "router_sought"  # endpoints are given their gateway, none is advertised
+    SOUGHT = "sought"  # waits for the next hop's MAC, or was sent because it is resolved meanwhile
+    LEARNED = "learned"  # a reply that resolved a neighbour
+    NOT_ASKED = "not_asked"  # an unsolicited reply
+    NOT_OURS = "not_ours"  # a request for an address for which the gateway does not answer
+    SPOOFED = "spoofed"  # source MAC, VTEP and address are of no endpoint
+    NO_ERROR_ALLOWED = "no_error_allowed"  # ICMP forbids an error about this packet
+    ROUTER_SOUGHT = "router_sought"  # a router solicitation: endpoints are configured, no router is advertised
     MALFORMED = "malformed"
     RATE_LIMITED = "rate_limited"
-    STALE = "stale"  # of a configuration that is no longer there
+    STALE = "stale"  # of a configuration that is no longer in force
     UNHANDLED = "unhandled"
 
 
@@ -60,29 +60,29 @@ Result = tuple[Outcome, list[Send]]
 
 
 class Allowance(NamedTuple):
-    """How often one VPC, or one port's outside, may have the slow path work for it."""
+    """Rate limits per VPC, or per port outside of VPCs."""
 
-    answers: Buckets
+    replies: Buckets
     errors: Buckets
-    cuts: Buckets
+    fragmentations: Buckets
 
 
 def allowance() -> Allowance:
-    """Return the usual allowance: RFC 4443 (2.4, f) has errors limited, the numbers are Linux's or near them."""
+    """Return the default rate limits: RFC 4443 (2.4, f) requires one for errors; the numbers are close to Linux's."""
     return Allowance(
         Buckets(per_second=1000, burst=1000), Buckets(per_second=1000, burst=50), Buckets(per_second=2000, burst=200)
     )
 
 
 class SlowPath:
-    """Answers for a gateway; all that it knows of the world it was told."""
+    """The slow path of one gateway, with its neighbour cache and rate limits."""
 
-    def __init__(self, directory: Directory, ways: Ways, limits: Allowance | None = None) -> None:
+    def __init__(self, directory: Directory, next_hops: NextHops, limits: Allowance | None = None) -> None:
         self.neighbours = Neighbours()
         self.waiting = Waiting()
         self.outcomes: Counter[Outcome] = Counter()
         self._limits = limits or allowance()
-        self._directory, self._ways = directory, ways
+        self._directory, self._next_hops = directory, next_hops
         self._by_reason: dict[Punt, Callable[[Punted, Origin, int], Result]] = {
             Punt.ARP: self._arp,
             Punt.NEIGHBOUR: self._neighbour,
@@ -93,18 +93,18 @@ class SlowPath:
             Punt.RESOLVE: self._resolve,
         }
 
-    def configure(self, directory: Directory, ways: Ways, now_ns: int) -> None:
-        """Serve another generation from now on; its next hops are asked for at the next `tick`."""
-        self._directory, self._ways = directory, ways
-        self.neighbours.need(ways.needed(), now_ns)
+    def configure(self, directory: Directory, next_hops: NextHops, now_ns: int) -> None:
+        """Switch to another generation; its unresolved next hops are requested at the next `tick`."""
+        self._directory, self._next_hops = directory, next_hops
+        self.neighbours.need(next_hops.needed(), now_ns)
         self.waiting.clear()
 
-    def take_up(self, duty: Duty) -> None:
-        """Answer for other addresses from now on; all else is as before."""
+    def set_duty(self, duty: Duty) -> None:
+        """Change the addresses for which the gateway answers."""
         self._directory = self._directory.on_duty(duty)
 
     def handle(self, punted: Punted, now_ns: int) -> list[Send]:
-        """Return what a packet leads to."""
+        """Handle a punted packet; return the frames to send."""
         origin = read_origin(punted, self._directory)
         handler = self._by_reason.get(punted.reason)
         if origin is None:
@@ -117,22 +117,22 @@ class SlowPath:
         return effects
 
     def tick(self, now_ns: int) -> list[Send]:
-        """Return the questions to neighbours that are due."""
+        """Return the requests to neighbours that are due."""
         effects: list[Send] = []
         for place, mac in self.neighbours.tick(now_ns):
             port = self._directory.port(place.port)
             if port is None:
                 continue
-            own = self._directory.speaks_as(place)
+            own = self._directory.source_for(place)
             if len(place.address) == 4:
-                frame = arp.question(port.mac, own or arp.NOBODY, place.address, place.vlan, mac or BROADCAST)
+                frame = arp.request(port.mac, own or arp.UNSPECIFIED, place.address, place.vlan, mac or BROADCAST)
             else:
-                frame = discovery.question(port.mac, discovery.link_local(port.mac), place.address, place.vlan, mac)
+                frame = discovery.request(port.mac, discovery.link_local(port.mac), place.address, place.vlan, mac)
             effects.append(Send(place.port, frame))
         return effects
 
     def announcements(self) -> list[Send]:
-        """Return what makes the neighbourhood of all ports send here from now on: for a gateway that takes over."""
+        """Return the announcements of all addresses for which the gateway answers, to be sent after a takeover."""
         effects: list[Send] = []
         for place in self._directory.to_announce():
             mac = self._directory.ports[place.port].mac
@@ -144,42 +144,42 @@ class SlowPath:
         return effects
 
     def resolved(self) -> dict[tuple[int, Address], int]:
-        """Return the MACs of neighbours as the compilation of tables wants them."""
+        """Return the MACs of resolved neighbours, keyed as the table compiler expects."""
         known = self.neighbours.resolved()
         return {neighbour_key(place): int.from_bytes(mac, "big") for place, mac in known.items()}
 
     def _arp(self, punted: Punted, origin: Origin, now_ns: int) -> Result:
-        asked = arp.read_arp(origin.link.payload) if origin.link.kind == ARP else None
-        if asked is None or asked.sender_mac != origin.link.source or not is_one_station(asked.sender_mac):
+        message = arp.read_arp(origin.link.payload) if origin.link.kind == ARP else None
+        if message is None or message.sender_mac != origin.link.source or not is_one_station(message.sender_mac):
             return Outcome.MALFORMED, []
-        if asked.operation == arp.REPLY:
-            return self._told(origin, asked.sender, asked.sender_mac, now_ns)
-        sender = None if asked.sender == arp.NOBODY else asked.sender
-        if asked.sender == asked.target:
-            self._hinted(origin, asked.sender, asked.sender_mac, now_ns)
+        if message.operation == arp.REPLY:
+            return self._reply_received(origin, message.sender, message.sender_mac, now_ns)
+        sender = None if message.sender == arp.UNSPECIFIED else message.sender
+        if message.sender == message.target:
+            self._hinted(origin, message.sender, message.sender_mac, now_ns)
             return Outcome.NOT_ASKED, []
-        found = self._asked(origin, asked.target, sender, now_ns)
+        found = self._resolve_request(origin, message.target, sender, now_ns)
         if isinstance(found, Outcome):
             return found, []
-        return Outcome.ANSWERED_ARP, [Send(*origin.through(arp.answer(asked, found, origin.link.vlan)))]
+        return Outcome.ANSWERED_ARP, [Send(*origin.through(arp.reply(message, found, origin.link.vlan)))]
 
     def _neighbour(self, punted: Punted, origin: Origin, now_ns: int) -> Result:
         ip = origin.ip()
-        said = discovery.read_neighbour(ip) if ip else None
-        if said is None or not is_one_station(origin.link.source):
-            return Outcome.ROUTER_SOUGHT if ip and discovery.seeks_router(ip) else Outcome.MALFORMED, []
-        if said.kind == discovery.ADVERTISEMENT:
-            return self._told(origin, said.target, said.mac or origin.link.source, now_ns)
-        sender = None if said.source == discovery.UNSPECIFIED else said.source
-        found = self._asked(origin, said.target, sender, now_ns)
+        message = discovery.read_neighbour(ip) if ip else None
+        if message is None or not is_one_station(origin.link.source):
+            return Outcome.ROUTER_SOUGHT if ip and discovery.is_router_solicitation(ip) else Outcome.MALFORMED, []
+        if message.kind == discovery.ADVERTISEMENT:
+            return self._reply_received(origin, message.target, message.mac or origin.link.source, now_ns)
+        sender = None if message.source == discovery.UNSPECIFIED else message.source
+        found = self._resolve_request(origin, message.target, sender, now_ns)
         if isinstance(found, Outcome):
             return found, []
-        router = origin.tenant is not None and said.target in origin.tenant.gateways
-        reply = discovery.answer(said, origin.link.source, found, router, origin.link.vlan)
+        router = origin.tenant is not None and message.target in origin.tenant.gateways
+        reply = discovery.reply(message, origin.link.source, found, router, origin.link.vlan)
         return Outcome.ANSWERED_NEIGHBOUR, [Send(*origin.through(reply))]
 
-    def _told(self, origin: Origin, address: bytes, mac: bytes, now_ns: int) -> Result:
-        """Take an answer, or what pretends to be one: from tenants none is wanted."""
+    def _reply_received(self, origin: Origin, address: bytes, mac: bytes, now_ns: int) -> Result:
+        """Process an ARP reply or advertisement; those from tenants are never accepted."""
         place = Place(origin.number, origin.link.vlan, address)
         if origin.tunnel or not self.neighbours.heard(place, mac, now_ns):
             self._hinted(origin, address, mac, now_ns)
@@ -191,41 +191,41 @@ class SlowPath:
         if not origin.tunnel:
             self.neighbours.hinted(Place(origin.number, origin.link.vlan, address), mac, now_ns)
 
-    def _asked(self, origin: Origin, target: bytes, sender: bytes | None, now_ns: int) -> bytes | Outcome:
-        """Return the MAC to answer with, or why there is no answer; `sender` is None for one without an address yet."""
+    def _resolve_request(self, origin: Origin, target: bytes, sender: bytes | None, now_ns: int) -> bytes | Outcome:
+        """Return the MAC for the reply, or why there is none; `sender` is None if it has no address yet."""
         if sender is not None:
             self._hinted(origin, sender, origin.link.source, now_ns)
-        mac = self._asked_in_tunnel(origin, target, sender) if origin.tunnel else self._asked_on_port(origin, target)
-        if isinstance(mac, bytes) and not self._limits.answers.take(origin.account, now_ns):
+        mac = self._mac_in_tunnel(origin, target, sender) if origin.tunnel else self._mac_on_port(origin, target)
+        if isinstance(mac, bytes) and not self._limits.replies.take(origin.account, now_ns):
             return Outcome.RATE_LIMITED
         return mac
 
-    def _asked_on_port(self, origin: Origin, target: bytes) -> bytes | Outcome:
+    def _mac_on_port(self, origin: Origin, target: bytes) -> bytes | Outcome:
         if origin.port.side is Side.CUSTOMER:
-            # The customer's router has the VPC on its link: the port answers for all that lives there.
+            # To the customer's router the VPC is on-link: the port answers for all of its addresses (proxy ARP).
             tenant = origin.tenant if self._directory.duty.public else None
             known = tenant is not None and (target in tenant.gateways or target in tenant.endpoints)
         else:
             known = self._directory.holds(origin.number, target)
         return origin.port.mac if known else Outcome.NOT_OURS
 
-    def _asked_in_tunnel(self, origin: Origin, target: bytes, sender: bytes | None) -> bytes | Outcome:
+    def _mac_in_tunnel(self, origin: Origin, target: bytes, sender: bytes | None) -> bytes | Outcome:
         tenant, tunnel = origin.tenant, origin.tunnel
         if tenant is None or tunnel is None or not self._directory.duty.serves:
             return Outcome.STALE
-        asker = Home(origin.link.source, tunnel.ip.source)
+        station = Station(origin.link.source, tunnel.ip.source)
         if sender is None or sender[:8] == _LINK_LOCAL:
-            # Not known by address: a station of this VPC at this VTEP it has to be.
-            genuine = asker in tenant.stations
+            # The directory does not have such an address: MAC and VTEP must be those of an endpoint.
+            genuine = station in tenant.stations
         else:
-            genuine = tenant.endpoints.get(sender) == asker
+            genuine = tenant.endpoints.get(sender) == station
         if not genuine:
             return Outcome.SPOOFED
         if target in tenant.gateways:
             return tenant.mac
-        home = tenant.endpoints.get(target)
-        # Who asks for its own address wants to know whether another has it (RFC 5227, 2.1; RFC 4862, 5.4).
-        return home.mac if home and home != asker else Outcome.NOT_OURS
+        found = tenant.endpoints.get(target)
+        # A station that requests its own address probes for duplicates (RFC 5227, 2.1; RFC 4862, 5.4): no reply.
+        return found.mac if found and found != station else Outcome.NOT_OURS
 
     def _for_gateway(self, punted: Punted, origin: Origin, now_ns: int) -> Result:
         ip = origin.ip()
@@ -236,13 +236,13 @@ class SlowPath:
         reply = echo_reply(ip)
         if reply is None or not is_one_station(origin.link.source) or not is_one_station(origin.link.target):
             return Outcome.UNHANDLED, []
-        if not self._limits.answers.take(origin.account, now_ns):
+        if not self._limits.replies.take(origin.account, now_ns):
             return Outcome.RATE_LIMITED, []
         return Outcome.ANSWERED_PING, [Send(*origin.back(*reply))]
 
     def _is_own(self, origin: Origin, address: bytes) -> bool:
         if origin.tunnel or origin.port.side is Side.CUSTOMER:
-            # A peer's gateway as well: whether it may be reached was for routes and rules to say.
+            # Also a peer's gateway: routes and rules have decided already whether it may be reached.
             return any(each and address in each.gateways for each in (origin.tenant, origin.routed_to))
         return self._directory.answers_ping(origin.number, address)
 
@@ -250,17 +250,17 @@ class SlowPath:
         return self._error(origin, Problem.EXPIRED, now_ns)
 
     def _unreachable(self, punted: Punted, origin: Origin, now_ns: int) -> Result:
-        # A hop is there where a subnet has the address, and nobody in it.
+        # A next hop is set if the address is in a subnet but of no endpoint.
         return self._error(origin, Problem.NO_ROUTE if punted.next_hop < 0 else Problem.HOST, now_ns)
 
     def _too_big(self, punted: Punted, origin: Origin, now_ns: int) -> Result:
-        hop = self._ways.hop(punted.next_hop)
+        hop = self._next_hops.hop(punted.next_hop)
         if hop is None:
             return Outcome.STALE, []
         ip = origin.ip()
         if ip is None or ip.dont_fragment:
             return self._error(origin, Problem.TOO_BIG, now_ns, hop.mtu_bytes)
-        if not self._limits.cuts.take(origin.account, now_ns):
+        if not self._limits.fragmentations.take(origin.account, now_ns):
             return Outcome.RATE_LIMITED, []
         parts = fragments(ip, hop.mtu_bytes)
         if not parts:
@@ -268,7 +268,7 @@ class SlowPath:
         return Outcome.FRAGMENTED, [send for part in parts for send in self._leave(origin, hop, part, ip, now_ns)]
 
     def _leave(self, origin: Origin, hop: Hop, packet: bytes, ip: Ip, now_ns: int) -> list[Send]:
-        """Send a packet by a hop; where the MAC is not known it is asked for, and the packet waits."""
+        """Send a packet by a next hop; if its MAC is unknown, request it and queue the packet."""
         place = hop.place or Place(hop.port, hop.vlan, ip.target)
         mac = hop.mac or self.neighbours.mac_of(place)
         if mac is not None:
@@ -281,30 +281,30 @@ class SlowPath:
         ip = origin.ip()
         if ip is None:
             return Outcome.MALFORMED, []
-        if not self._may_hear_of(origin, ip):
+        if not self._error_allowed(origin, ip):
             return Outcome.NO_ERROR_ALLOWED, []
-        source = self._speaker(origin, ip.source)
+        source = self._error_source(origin, ip.source)
         if source is None:
             return Outcome.NOT_OURS, []
         if not self._limits.errors.take(origin.account, now_ns):
             return Outcome.RATE_LIMITED, []
         return Outcome.SENT_ERROR, [Send(*origin.back(*error_about(ip, source, problem, mtu_bytes)))]
 
-    def _may_hear_of(self, origin: Origin, ip: Ip) -> bool:
+    def _error_allowed(self, origin: Origin, ip: Ip) -> bool:
         tenant = origin.tenant
         if not may_be_answered(ip) or not is_one_station(origin.link.target) or not is_one_station(origin.link.source):
             return False
         return tenant is None or not (tenant.is_broadcast(ip.source) or tenant.is_broadcast(ip.target))
 
-    def _speaker(self, origin: Origin, to: bytes) -> bytes | None:
-        """Return the address from which the gateway tells of an error: that of the side where the packet came in."""
+    def _error_source(self, origin: Origin, to: bytes) -> bytes | None:
+        """Return the source address of an ICMP error: the gateway's on the side where the packet came in."""
         if origin.tenant is not None:
             return origin.tenant.gateway_towards(to)
         own = origin.port.own
         return own if own is not None and len(own) == len(to) else None
 
     def _resolve(self, punted: Punted, origin: Origin, now_ns: int) -> Result:
-        ip, hop = origin.ip(), self._ways.hop(punted.next_hop)
+        ip, hop = origin.ip(), self._next_hops.hop(punted.next_hop)
         if ip is None:
             return Outcome.MALFORMED, []
         if hop is None or not ip.complete:

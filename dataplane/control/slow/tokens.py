@@ -1,27 +1,27 @@
-"""Token buckets by key: how often one VPC may have the slow path work for it.
+"""Token buckets by key: limit the rate of slow-path work per VPC.
 
-A bucket that has filled up again is as good as none and gives way to another key; one that has not is never forgotten,
-so that no number of keys lets anyone have more than its share.
+A full bucket carries no state and may be replaced by another key's; a bucket that is not full is never evicted, so that
+many keys do not let a sender exceed its rate.
 """
 
 
 class Buckets:
-    """As many tokens as `burst` at once and `per_second` in the long run, for each of at most `most` keys."""
+    """Token buckets of size `burst`, refilled at `per_second`, for at most `max_keys` keys."""
 
-    def __init__(self, *, per_second: float, burst: int, most: int = 1 << 16) -> None:
-        if per_second <= 0 or burst < 1 or most < 1:
-            raise ValueError("a bucket holds a token at least and gets some")
+    def __init__(self, *, per_second: float, burst: int, max_keys: int = 1 << 16) -> None:
+        if per_second <= 0 or burst < 1 or max_keys < 1:
+            raise ValueError("per_second must be above 0, burst and max_keys at least 1")
         self._per_ns = per_second / 1e9
         self._burst = float(burst)
-        self._most = most
+        self._max_keys = max_keys
         self._left: dict[int, tuple[float, int]] = {}
-        """Tokens and when they were counted; the key that was used last is the last."""
+        """Tokens and the time at which they were counted, least recently used key first."""
 
     def take(self, key: int, now_ns: int) -> bool:
-        """Take one token; False where there is none left, or no room for the key. Time that goes back adds nothing."""
+        """Take one token; return False if none is left, or no room for the key. A clock that goes back adds none."""
         known = self._left.pop(key, None)
         if known is None:
-            if len(self._left) >= self._most and not self._make_room(now_ns):
+            if len(self._left) >= self._max_keys and not self._make_room(now_ns):
                 return False
             known = (self._burst, now_ns)
         tokens, since_ns = self._filled(known, now_ns), max(known[1], now_ns)

@@ -1,4 +1,4 @@
-"""Read frames that anyone may have sent: what is not whole and sound gives None, and nothing raises.
+"""Parse frames from untrusted senders: a truncated or malformed header returns None, and nothing raises.
 
 ```
 0                   1                   2                   3        IPv4, RFC 791, 3.1
@@ -20,7 +20,7 @@ _MAX_EXTENSIONS = 8
 
 
 class Link(NamedTuple):
-    """A frame: `vlan` is 0 where it has no 802.1Q tag."""
+    """An Ethernet frame: `vlan` is 0 without an 802.1Q tag, `kind` the EtherType."""
 
     target: bytes
     source: bytes
@@ -30,38 +30,39 @@ class Link(NamedTuple):
 
 
 class Ip(NamedTuple):
-    """A packet of either family."""
+    """An IPv4 or IPv6 packet."""
 
     source: bytes
     target: bytes
     protocol: int
-    """The last of an IPv6 chain of headers."""
+    """Upper-layer protocol: for IPv6 the last of the chain of headers."""
     ttl: int
     traffic_class: int
     fragment_offset: int
-    """Bytes; 0 in a packet that is whole."""
+    """Bytes; 0 in an unfragmented packet."""
     more_fragments: bool
     dont_fragment: bool
-    """Always so in IPv6."""
+    """Always True for IPv6."""
     header_bytes: int
-    """Up to the payload: options and extension headers are counted."""
+    """Offset of the payload: includes options and extension headers."""
     packet: bytes
-    """All of it, without what a link padded it with; or as much as there is."""
+    """The packet without Ethernet padding, as far as it was punted."""
     complete: bool
+    """Whether `packet` holds all of its bytes."""
 
     @property
     def payload(self) -> bytes:
-        """What follows the headers."""
+        """Bytes after the headers."""
         return self.packet[self.header_bytes :]
 
     @property
     def is_fragment(self) -> bool:
-        """Whether this is a part of a packet."""
+        """Whether this is a fragment."""
         return self.more_fragments or self.fragment_offset > 0
 
 
 def read_link(frame: bytes) -> Link | None:
-    """Return the Ethernet header and what follows it."""
+    """Parse an Ethernet header, with an 802.1Q tag if there is one."""
     if len(frame) < 14:
         return None
     kind = int.from_bytes(frame[12:14], "big")
@@ -74,9 +75,9 @@ def read_link(frame: bytes) -> Link | None:
 
 
 def read_ip(kind: int, packet: bytes, missing_bytes: int = 0) -> Ip | None:
-    """Return an IP packet whose header is sound: lengths, version, IPv4's checksum, IPv6's chain of headers.
+    """Parse an IP packet; checks version, lengths, IPv4's header checksum and IPv6's chain of headers.
 
-    So many bytes may be missing at its end; its headers may not.
+    Up to `missing_bytes` bytes may be missing at its end, but not of its headers.
     """
     if kind == IPV4:
         return _read_ipv4(packet, missing_bytes)
@@ -143,7 +144,7 @@ def _read_ipv6(packet: bytes, missing_bytes: int) -> Ip | None:
 
 
 def is_single_host(address: bytes) -> bool:
-    """Tell whether an address can be that of one host: what may ask, and what may be answered (RFC 1122, 3.2.1.3)."""
+    """Return whether an address may be the source of a packet, to which a reply can be sent (RFC 1122, 3.2.1.3)."""
     if len(address) == 4:
         return 0 < address[0] < 224 and address[0] != 127
     return address[0] != 0xFF and any(address[:15]) and address[:12] != _MAPPED
@@ -154,5 +155,5 @@ _MAPPED = b"\0" * 10 + b"\xff\xff"
 
 
 def is_one_station(mac: bytes) -> bool:
-    """Tell whether a MAC is that of one station: neither a group's nor zero."""
+    """Return whether a MAC is unicast and not zero."""
     return not mac[0] & 1 and any(mac)

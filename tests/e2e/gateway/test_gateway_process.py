@@ -131,7 +131,7 @@ def test_a_data_process_that_is_killed_comes_back_and_the_books_agree(gateway: R
     gateway.forwards()
     assert gateway.status()["restarts"] == 1
     gateway.until(gateway.at_rest)
-    assert gateway.told().count("the data process was ended by SIGKILL; started again in") == 1
+    assert gateway.told().count("the data process was ended by SIGKILL; restarting in") == 1
     assert gateway.stop() == 0
 
 
@@ -186,7 +186,7 @@ def is_gone(pid: int) -> bool:
 
 
 def came_back(gateway: Running, times: int) -> bool:
-    return gateway.told().count("the data process ended with status 0; started again in") == times
+    return gateway.told().count("the data process ended with status 0; restarting in") == times
 
 
 NO_BPF = ("--bounding-set=-bpf,-sys_admin,-perfmon", "--inh-caps=-all")

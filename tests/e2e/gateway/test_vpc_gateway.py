@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from controller.model.error import PrerequisiteError
-from dataplane.control.status_socket import ask, socket_of
+from dataplane.control.status_socket import read_status, socket_path
 from mininet_topos.vpc.description import GATEWAYS, VNIS, VPC_MTU_BYTES, network
 from mininet_topos.vpc.gateways import gateway_config, gateway_process, network_file, write_yaml
 from mininet_topos.vpc.lab import VpcLab
@@ -85,7 +85,7 @@ def test_what_was_received_was_sent_punted_or_counted_as_dropped(served):
     assert pings(served, "red1", "10.0.1.3")
 
     def books_agree() -> bool:
-        found = ask(socket_of(served.entry.directory, "gw1"))
+        found = read_status(socket_path(served.entry.directory, "gw1"))
         return found["received"] == found["ended"] > 0
 
     wait_for(books_agree)  # a packet may be under way at any moment

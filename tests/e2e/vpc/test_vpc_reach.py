@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from controller.model.error import PrerequisiteError
-from dataplane.control.status_socket import ask, socket_of
+from dataplane.control.status_socket import read_status, socket_path
 from mininet_topos.vpc.description import VPC_MTU_BYTES, network
 from mininet_topos.vpc.reach import Row
 from mininet_topos.vpc.served import ServedLab
@@ -118,7 +118,7 @@ def test_a_packet_too_big_for_the_way_out_is_answered_with_the_size_that_fits(la
 
 def test_what_was_received_was_sent_punted_or_counted_as_dropped(lab, rows):
     def books_agree() -> bool:
-        found = ask(socket_of(lab.directory, "gw1"))
+        found = read_status(socket_path(lab.directory, "gw1"))
         return found["received"] == found["ended"] > 0
 
     wait_for(books_agree)  # a packet may be under way at any moment

@@ -6,13 +6,13 @@ from dataclasses import replace
 import pytest
 
 from dataplane.control.shared import Word, make_shared, shared_of
-from dataplane.control.status import Occupancy, PairLook, Status, counted
+from dataplane.control.status import Occupancy, PairStatus, Status, counted
 from dataplane.engine.reasons import Drop, Punt
-from dataplane.service.metrics import FAMILIES, gateway_text
+from dataplane.service.gateway_metrics import FAMILIES, gateway_text
 from tests.fakes.gateway.gateway_site import LOCAL
 from tests.unit.dashboard.test_metrics import promtool, samples
 
-PAIR = PairLook(
+PAIR = PairStatus(
     partner_id="gw-2", mode="active-active", shares=("gw-1", "gw-2"), serves=("gw-1",), partner_serves=("gw-2",),
     hears_partner=True, has_copy=True, partner_has_copy=False, takeovers=3, conflicts=1, heartbeats_ignored=4,
     heartbeats_refused=5, records_sent=60, records_received=70, records_refused=8, copies_begun=2, copies_anew=1,

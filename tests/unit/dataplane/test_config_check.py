@@ -228,7 +228,7 @@ def test_a_change_of_a_peered_vpc_is_held_against_its_peers():
         (Peering(a="blue", b="nobody"), "vpc_b: there is no vpc 'nobody'"),
         (Peering(a="", b="blue"), "vpc_a: there is no vpc ''"),
         (Peering(a="blue", b="blue"), "a VPC is not its own peer"),
-        (Peering(a="blue", b="store"), "only a border rule opens a way"),
+        (Peering(a="blue", b="store"), "only a border rule opens a path"),
     ],
 )
 def test_a_peering_that_cannot_be_is_refused(peering, words):

@@ -15,7 +15,7 @@ import pytest
 from dataplane.config.check_pair import pair_problems
 from dataplane.config.pair import Mode, PairConfig, Path
 from dataplane.control.heartbeats import Heartbeats, address_of
-from dataplane.control.pair.duties import shares_of, work_of
+from dataplane.control.pair.duties import roles_of, work_of
 from dataplane.control.pair.ownership import Announce, Serve
 from dataplane.control.record_links import RecordLinks
 from tests.fakes.gateway.pair_ports import pair_of
@@ -123,14 +123,14 @@ class Book:
         self.known.update(numbers)
         self._new.extend(numbers)
 
-    def tell_all(self) -> None:
+    def request_all(self) -> None:
         self._new = deque(sorted(self.known))
 
     def collect(self, at_most_bytes: int) -> tuple[bytes, bool]:
         found = [self._new.popleft() for _ in range(min(at_most_bytes // 8, len(self._new)))]
         return b"".join(number.to_bytes(8, "big") for number in found), not self._new
 
-    def told_anew(self) -> int:
+    def overflows(self) -> int:
         return self.lost
 
     def keep(self, records: bytes) -> int:
@@ -220,7 +220,7 @@ async def test_records_that_the_source_lost_make_a_copy_incomplete_until_all_was
     await until(lambda: a.links.partner_has_copy)
     one.known.add(5)
     one.lost += 1
-    one.tell_all()
+    one.request_all()
     await until(lambda: a.links.counters.overflows == 1 and a.links.partner_has_copy)
     assert 5 in two.copies
     await a.end()
@@ -267,7 +267,7 @@ def test_the_work_follows_the_shares() -> None:
     relieved = work_of(lower, replace(pair_of()["a"], takes_over=TAKES), frozenset())
     assert (relieved.active, relieved.duty.own, relieved.duty.public) == (False, False, False)
     both = replace(pair_of(Mode.ACTIVE_ACTIVE)["b"], takes_over=TAKES)
-    assert shares_of("b", both) == EVERYTHING
+    assert roles_of("b", both) == EVERYTHING
     half = work_of(higher, both, frozenset({"b"}))
     assert (half.active, half.duty.own, half.duty.public, half.taken_vtep) == (True, True, False, None)
 
@@ -296,7 +296,7 @@ def test_the_work_follows_the_shares() -> None:
             "partner.takes_over[0].address: 10.0.0.1 is this gateway",
         ),
         ({"takes_over": (*TAKES, TAKES[0])}, "partner.takes_over[2].interface: port0 is there twice"),
-        ({"mode": Mode.ACTIVE_ACTIVE}, "nat_ports: two gateways that both serve need shares that do not overlap"),
+        ({"mode": Mode.ACTIVE_ACTIVE}, "nat_ports: two gateways that both serve need ranges that do not overlap"),
     ],
 )
 def test_a_partner_that_cannot_be_one_is_refused(change: dict[str, object], problem: str) -> None:

@@ -9,8 +9,8 @@ from scapy.layers.l2 import ARP, Dot1Q, Ether
 from scapy.layers.vxlan import VXLAN
 from scapy.packet import Packet, Raw
 
-from dataplane.control.slow.departure import MAX_WAITING
 from dataplane.control.slow.directory import Duty
+from dataplane.control.slow.next_hops import MAX_WAITING
 from dataplane.control.slow.slow_path import Allowance, Outcome, SlowPath
 from dataplane.control.slow.tokens import Buckets
 from dataplane.engine.reasons import Punt
@@ -219,7 +219,7 @@ def test_a_tenant_cannot_tell_the_gateway_where_anyone_is():
 
 def test_what_an_asked_neighbour_answers_is_known_then():
     path = slow_path()
-    path.configure(path._directory, path._ways, 0)
+    path.configure(path._directory, path._next_hops, 0)
     path.tick(0)
     mac = PORT_MACS[EXTERNAL]
     answer = Ether(src=STRANGER, dst=mac) / ARP(op=2, hwsrc=STRANGER, psrc=ROUTER, hwdst=mac, pdst=EXTERNAL_ADDRESS)
@@ -248,7 +248,7 @@ def test_of_the_packets_that_wait_for_a_neighbour_the_newest_are_kept_and_the_ot
         packet = IP(src=A, dst=f"10.0.{number // 200}.{number % 200 + 1}") / UDP()
         path.handle(punted(Punt.RESOLVE, from_a(packet), hop=ON_LINK_HOP), 0)
     assert (len(path.waiting), path.waiting.dropped) == (MAX_WAITING, 7 + 403 - MAX_WAITING)
-    path.configure(path._directory, path._ways, 1)
+    path.configure(path._directory, path._next_hops, 1)
     assert (len(path.waiting), path.waiting.dropped) == (0, 410)
 
 
@@ -261,7 +261,7 @@ def test_a_next_hop_of_another_generation_is_stale(reason, hop):
 def test_one_vpcs_flood_of_expired_packets_leaves_the_others_allowance_alone():
     path = SlowPath(
         slow_path()._directory,
-        slow_path()._ways,
+        slow_path()._next_hops,
         Allowance(*(Buckets(per_second=1, burst=3) for _ in range(3))),
     )
     packet = Ether(src=A_MAC, dst=RED_MAC) / IP(src=A, dst="198.51.100.7", ttl=1) / UDP()

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from dataplane.config.local import Limits
-from dataplane.control.launcher import DataProcessError, Supervisor
-from dataplane.control.link import Options
+from dataplane.control.messages import Options
 from dataplane.control.shared import Word
+from dataplane.control.supervisor import DataProcessError, Supervisor
 from dataplane.engine.rings import Injector, Ring, front
 from dataplane.gateway.memory.state import SEED
 from dataplane.jit import kernel
@@ -35,7 +35,7 @@ class Watched:
     def __init__(self, mode: str) -> None:
         self.told: list[str] = []
         command = (sys.executable, "-m", "tests.fakes.gateway.data_process", mode)
-        self.supervisor = Supervisor(SMALL, Options(), self.told.append, command=command, look_s=0.05)
+        self.supervisor = Supervisor(SMALL, Options(), self.told.append, command=command, sample_s=0.05)
         self.publish(1)
 
     def publish(self, generation: int) -> None:
@@ -100,7 +100,7 @@ async def test_one_that_dies_is_named_in_a_line_and_started_again_with_the_newes
     await watched.uses(7)
     await watched.supervisor.stop()
     await watching
-    assert all(line.startswith("the data process was ended by SIGSEGV; started again in ") for line in watched.told)
+    assert all(line.startswith("the data process was ended by SIGSEGV; restarting in ") for line in watched.told)
 
 
 async def test_the_pause_before_a_restart_grows(start: Callable[[str], Watched]) -> None:
@@ -147,7 +147,7 @@ async def test_one_that_does_nothing_any_more_is_ended_and_started_again(start: 
     await watched.until(lambda: watched.supervisor.restarts >= 1)
     await watched.supervisor.stop()
     await watching
-    assert "did nothing for" in watched.told[0]
+    assert "made no progress for" in watched.told[0]
 
 
 @pytest.mark.parametrize(

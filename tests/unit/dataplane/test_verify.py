@@ -198,7 +198,7 @@ def _border_too_wide(tables):
 
 
 def _floating_to_another(tables):
-    tables.floating[0, 2] = 1
+    tables.floating[0, schema.FLOATING_VNI] = 1
     return tables
 
 
@@ -227,7 +227,7 @@ FAULTS = [
     (_border_too_wide, "leak", ("vpc green", "storage", "from 10.9.1.0 on")),
     (_floating_to_another, "leak", ("the internet by 203.0.113.11", "vpc blue")),
     (_customer_in_another_vpc, "leak", ("the customer on VLAN 7", "vpc blue")),
-    (_anothers_public_address, "leak", ("vpc blue", "the internet", "another's public address")),
+    (_anothers_public_address, "leak", ("vpc blue", "the internet", "another public address")),
 ]
 
 

@@ -1,4 +1,4 @@
-"""`heddle verify isolation`: the tables of gateways against what was wanted of them."""
+"""The program `heddle verify isolation`: compare the installed tables of gateways with the desired network."""
 
 import json
 import sys
@@ -23,13 +23,13 @@ from dataplane.gateway.tables.schema import PORT_ADDRESS, PORT_MAC, PORT_MTU, PO
 from dataplane.verify.report import Report, verify
 
 ATTEMPTS = 5
-"""How often a generation may change while it is read."""
+"""Attempts to read tables and configuration of one generation while it changes."""
 
 
 def offline(
     config: Path | None, network: Path | None, tables: Path | None, save: Path | None, *, as_json: bool
 ) -> bool:
-    """Verify a gateway file with a network file; say whether all is as wanted."""
+    """Verify a gateway file against a network file; return whether exactly the intended paths are open."""
     if config is None or network is None:
         raise InputError("offline, both --config FILE (the gateway) and --network FILE are needed")
     from dataplane.service.gateway_file import load_gateway
@@ -40,11 +40,11 @@ def offline(
     else:
         held = _read(tables.read_bytes(), str(tables))
     _save(held, save)
-    return _tell({local.gateway_id: _verified(held, local, wanted, (), str(tables or config))}, as_json)
+    return _print({local.gateway_id: _verified(held, local, wanted, (), str(tables or config))}, as_json)
 
 
 def online(server: str, only: list[str], save: Path | None, *, as_json: bool) -> bool:
-    """Verify attached gateways; say whether all is as wanted."""
+    """Verify attached gateways; return whether exactly the intended paths are open."""
     reports = {}
     with connected(server) as client:
         known = client.gateways.ListGateways(pb.ListGatewaysRequest()).gateways
@@ -60,11 +60,11 @@ def online(server: str, only: list[str], save: Path | None, *, as_json: bool) ->
             _save(tables, save)
             local = _local_of(status.hello, tables)
             reports[name] = _verified(tables, local, network, partners, name)
-    return _tell(reports, as_json)
+    return _print(reports, as_json)
 
 
 def _installed(client: Client, name: str) -> tuple[Tables, pb.GatewayStatus, NetworkConfig, tuple[IPv4Address, ...]]:
-    """Return a gateway's tables and what was wanted of them, of one generation; raises Unavailable."""
+    """Return a gateway's tables and the desired network of the same generation; raises UnavailableError."""
     for _ in range(ATTEMPTS):
         before = client.gateways.ListGateways(pb.ListGatewaysRequest())
         status = next((each for each in before.gateways if each.hello.gateway_id == name), None)
@@ -84,11 +84,11 @@ def _installed(client: Client, name: str) -> tuple[Tables, pb.GatewayStatus, Net
             vteps = {each.hello.gateway_id: each.hello.vtep_ip for each in after.gateways}
             partner = vteps.get(status.hello.partner, "")
             return _read(data, name), status, network, (IPv4Address(partner),) if partner else ()
-    raise UnavailableError(f"{name} does not run the newest generation, or that changes all the time; try again")
+    raise UnavailableError(f"{name} does not run the newest generation, or the configuration keeps changing; try again")
 
 
 def _local_of(hello: pb.GatewayHello, tables: Tables) -> LocalConfig:
-    """Return what is known of a gateway from afar: its ports by its tables, its provider's networks by its hello."""
+    """Return a remote gateway's configuration: ports from its tables, provider networks from its hello."""
     interfaces = tuple(
         Interface(
             name=f"port {port}",
@@ -112,7 +112,7 @@ def _verified(
     try:
         return verify(tables, local, network, partners)
     except (ValueError, IndexError, KeyError) as error:
-        raise HeddleError(f"{name}: its tables lead nowhere: {error!r}") from None
+        raise HeddleError(f"{name}: its tables are inconsistent: {error!r}") from None
 
 
 def _read(data: bytes, name: str) -> Tables:
@@ -127,8 +127,8 @@ def _save(tables: Tables, path: Path | None) -> None:
         path.write_bytes(packed(tables))
 
 
-def _tell(reports: Mapping[str, Report], as_json: bool) -> bool:
-    """Print what was found; return whether all is as wanted."""
+def _print(reports: Mapping[str, Report], as_json: bool) -> bool:
+    """Print the reports; return whether all of them are sound."""
     sound = all(report.is_sound for report in reports.values())
     if as_json:
         json.dump({"sound": sound, "gateways": {name: asdict(report) for name, report in reports.items()}}, sys.stdout)

@@ -1,4 +1,4 @@
-"""`heddle gateway`: one VPC gateway as a service, and a look into a running one."""
+"""The program `heddle gateway`: run one VPC gateway, and show the status of a running one."""
 
 import asyncio
 import contextlib
@@ -10,7 +10,6 @@ import sys
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from functools import partial
-from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
@@ -19,35 +18,35 @@ from rich.table import Table
 from controller.cli import show as screen
 from controller.config.network_file import load_network
 from controller.dashboard.exposition import CONTENT_TYPE
-from controller.dashboard.http import Answer, HttpServer
+from controller.dashboard.http import HttpServer, Page
 from controller.model.error import HeddleError, InputError, NotFoundError, PrerequisiteError
 from dataplane.config.network import NetworkConfig
 from dataplane.control.gateway import Gateway, Wanted
 from dataplane.control.heartbeats import address_of
-from dataplane.control.launcher import DataProcessError
-from dataplane.control.link import Options
+from dataplane.control.messages import Options
 from dataplane.control.pair.duties import ALONE, work_of
 from dataplane.control.pairing import Pairing
 from dataplane.control.session.attachment import Attachment
-from dataplane.control.session.membership import applying, counters_of, hello_of, installed_by
-from dataplane.control.status_socket import StatusSocketError, Window, ask, socket_of
+from dataplane.control.session.membership import applier_for, counters_of, hello_of, tables_reader_for
+from dataplane.control.status_socket import StatusServer, StatusSocketError, read_status, socket_path
+from dataplane.control.supervisor import DataProcessError
 from dataplane.service.gateway_file import GatewayConfig
-from dataplane.service.metrics import gateway_text
+from dataplane.service.gateway_metrics import gateway_text
 
 log = logging.getLogger("heddle.gateway")
 
 
 def run_gateway(config: GatewayConfig, network_file: Path | None) -> None:
-    """Run until SIGINT or SIGTERM; raises HeddleError where it cannot start.
+    """Run a gateway until SIGINT or SIGTERM; raises HeddleError if it cannot start.
 
-    SIGHUP reads the network file anew; one that is unsound changes nothing and is told on standard error.
+    SIGHUP re-reads the network file; an invalid one changes nothing and is reported on standard error.
     """
     network = NetworkConfig() if network_file is None else load_network(network_file)
     logging.basicConfig(
         stream=sys.stderr, level=config.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
     asyncio.run(_serve(config, network, network_file))
-    # All is closed and told. The interpreter would take half a second to put compiled code away, memory page by page.
+    # Everything is closed and logged. Interpreter shutdown would take 0.5 s to free compiled code page by page.
     logging.shutdown()
     sys.stdout.flush()
     os._exit(0)
@@ -76,20 +75,20 @@ async def _serve(config: GatewayConfig, network: NetworkConfig, network_file: Pa
             return
         try:
             ready = starting.result()
-        except DataProcessError as fault:
-            raise PrerequisiteError(f"gateway {config.local.gateway_id}: {fault}") from None
+        except DataProcessError as error:
+            raise PrerequisiteError(f"gateway {config.local.gateway_id}: {error}") from None
         addresses = await stack.enter_async_context(_edges(config, gateway))
         working = asyncio.create_task(_work(config, gateway, network_file, reread))
         stack.push_async_callback(_cancel, working)
-        told = {"ready": True, "gateway_id": config.local.gateway_id, "backend": ready.backend, **addresses}
-        print(json.dumps(told), flush=True)
+        report = {"ready": True, "gateway_id": config.local.gateway_id, "backend": ready.backend, **addresses}
+        print(json.dumps(report), flush=True)
         await _first(working, ended)
         if working.done():
             working.result()
 
 
 async def _work(config: GatewayConfig, gateway: Gateway, network_file: Path | None, reread: asyncio.Event) -> None:
-    """Do all that a gateway does while its data process forwards."""
+    """Run the control process's tasks while the data process forwards."""
     local, pair = config.local, config.partner
     try:
         pairing = Pairing(gateway, pair) if pair is not None else None
@@ -106,9 +105,9 @@ async def _work(config: GatewayConfig, gateway: Gateway, network_file: Path | No
                 attachment = Attachment(
                     config.controller,
                     hello_of(local, pair),
-                    applying(gateway),
+                    applier_for(gateway),
                     lambda: counters_of(local, gateway.status(), gateway.wanted.work.active),
-                    installed_by(gateway),
+                    tables_reader_for(gateway),
                 )
                 tasks.create_task(attachment.run())
     except* OSError as faults:
@@ -119,7 +118,7 @@ async def _work(config: GatewayConfig, gateway: Gateway, network_file: Path | No
 
 
 async def _reload(gateway: Gateway, network_file: Path, reread: asyncio.Event) -> None:
-    """Serve what the network file says whenever it is to be read anew."""
+    """Re-read the network file and apply it whenever `reread` is set."""
     while True:
         await reread.wait()
         reread.clear()
@@ -135,7 +134,7 @@ async def _reload(gateway: Gateway, network_file: Path, reread: asyncio.Event) -
 
 
 async def _first(task: "asyncio.Task[Any]", ended: asyncio.Event) -> None:
-    """Wait until the task or the service has come to its end."""
+    """Wait until the task is done or the service is to end."""
     waiting = asyncio.create_task(ended.wait())
     await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
     await _cancel(waiting)
@@ -148,33 +147,33 @@ async def _cancel(task: "asyncio.Task[Any]") -> None:
 
 @contextlib.asynccontextmanager
 async def _edges(config: GatewayConfig, gateway: Gateway) -> AsyncIterator[dict[str, str]]:
-    """Open the metrics and the window for `show`; return their addresses."""
+    """Open the metrics endpoint and the status socket; yield their addresses for the ready line."""
 
-    async def metrics() -> Answer:
-        return Answer(HTTPStatus.OK, CONTENT_TYPE, gateway_text(gateway.status().as_json()))
+    async def metrics() -> Page:
+        return Page(CONTENT_TYPE, gateway_text(gateway.status().as_json()))
 
     http = HttpServer({"/metrics": metrics})
-    window = Window(socket_of(config.runtime_dir, config.local.gateway_id), lambda: gateway.status().as_json())
+    status = StatusServer(socket_path(config.runtime_dir, config.local.gateway_id), lambda: gateway.status().as_json())
     host, port = address_of(config.metrics)
     try:
         bound = await http.start(host, port)
-        await window.open()
+        await status.open()
     except OSError as error:
         await http.close()
         raise PrerequisiteError(f"gateway {config.local.gateway_id}: {error.strerror or error}") from None
     try:
-        yield {"metrics": f"{host}:{bound}", "window": str(socket_of(config.runtime_dir, config.local.gateway_id))}
+        yield {"metrics": f"{host}:{bound}", "window": str(socket_path(config.runtime_dir, config.local.gateway_id))}
     finally:
-        await window.close()
+        await status.close()
         await http.close()
 
 
 def show_gateway(gateway_id: str, runtime_dir: Path, *, as_json: bool) -> None:
-    """Print what a running gateway counts; raises NotFoundError where it does not answer."""
+    """Print the status of a running gateway; raises NotFoundError if it does not reply."""
     try:
-        found = ask(socket_of(runtime_dir, gateway_id))
-    except StatusSocketError as silent:
-        raise NotFoundError(str(silent)) from None
+        found = read_status(socket_path(runtime_dir, gateway_id))
+    except StatusSocketError as error:
+        raise NotFoundError(str(error)) from None
     if as_json:
         print(json.dumps(found))
         return
@@ -199,7 +198,7 @@ def show_gateway(gateway_id: str, runtime_dir: Path, *, as_json: bool) -> None:
 
 
 def _pair_lines(pair: dict[str, Any]) -> list[str]:
-    """Say how a pair stands."""
+    """Return the status of a pair as text lines."""
     mine, its = (", ".join(pair[key]) or "nothing" for key in ("serves", "partner_serves"))
     heard = f"is heard and serves {its}" if pair["hears_partner"] else "is not heard"
     copies = [f"{'complete' if pair[key] else 'not complete'} {where}"

@@ -1,4 +1,4 @@
-"""What Prometheus is told by `heddle gateway`: packets by port and reason, tables, generations."""
+"""Prometheus metrics of `heddle gateway`: packets by port and reason, tables, generations, pair."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -9,7 +9,10 @@ PORT = {
     "rx_packets": Family("heddle_gateway_received_packets_total", "counter", "Frames taken from a port.", ("port",)),
     "rx_bytes": Family("heddle_gateway_received_bytes_total", "counter", "Bytes of those frames.", ("port",)),
     "rx_missed": Family(
-        "heddle_gateway_missed_packets_total", "counter", "Frames that the kernel had no room for.", ("port",)
+        "heddle_gateway_missed_packets_total",
+        "counter",
+        "Frames dropped by the kernel because the receive ring was full.",
+        ("port",),
     ),
     "rx_injected": Family(
         "heddle_gateway_injected_packets_total", "counter", "Frames of the slow path for a port.", ("port",)
@@ -20,44 +23,57 @@ PORT = {
         "heddle_gateway_unsent_packets_total", "counter", "Frames that a port could not send, dropped.", ("port",)
     ),
 }
-"""By field of the gateway's own counters."""
+"""By field of PORT_COUNTERS."""
 DROPPED = Family("heddle_gateway_dropped_packets_total", "counter", "Frames dropped, by reason.", ("reason",))
 PUNTED = Family("heddle_gateway_punted_packets_total", "counter", "Frames for the slow path, by reason.", ("reason",))
-ANSWERED = Family("heddle_gateway_slow_path_packets_total", "counter", "What became of those frames.", ("outcome",))
+ANSWERED = Family("heddle_gateway_slow_path_packets_total", "counter", "Punted frames by outcome.", ("outcome",))
 REFUSED = Family(
-    "heddle_gateway_full_total", "counter", "What found a ring or a table of the slow path full.", ("where",)
+    "heddle_gateway_full_total",
+    "counter",
+    "Frames and neighbours refused because a ring or table of the slow path was full.",
+    ("where",),
 )
 ROWS = Family("heddle_gateway_table_rows", "gauge", "Rows in use of a table that traffic fills.", ("table",))
-ROOM = Family("heddle_gateway_table_size_rows", "gauge", "Rows that the table has.", ("table",))
-CONFIGURED = Family("heddle_gateway_configured_generation", "gauge", "The controller's count of what is to be served.")
-OFFERED = Family("heddle_gateway_offered_generation", "gauge", "Tables compiled so far.")
-IN_USE = Family("heddle_gateway_used_generation", "gauge", "Tables that packets go by.")
+ROOM = Family("heddle_gateway_table_size_rows", "gauge", "Capacity of the table, rows.", ("table",))
+CONFIGURED = Family(
+    "heddle_gateway_configured_generation",
+    "gauge",
+    "Generation of the network configuration, as the controller counts.",
+)
+OFFERED = Family("heddle_gateway_offered_generation", "gauge", "Generation of the tables published last.")
+IN_USE = Family("heddle_gateway_used_generation", "gauge", "Generation of the tables in use.")
 RESTARTS = Family("heddle_gateway_restarts_total", "counter", "Starts of the data process after the first.")
-HANGS = Family("heddle_gateway_hangs_total", "counter", "Times that the data process did nothing for a while.")
+HANGS = Family(
+    "heddle_gateway_hangs_total", "counter", "Times that the data process made no progress for a third of a second."
+)
 BUSY = Family("heddle_gateway_busy_seconds_total", "counter", "Time in which the data process had packets.")
-SERVES = Family("heddle_gateway_pair_serves", "gauge", "1 where it serves this share of a pair's work.", ("share",))
+SERVES = Family("heddle_gateway_pair_serves", "gauge", "1 if the gateway serves this role of the pair.", ("share",))
 PAIR = {
-    "hears_partner": Family("heddle_gateway_pair_hears_partner", "gauge", "1 while the partner's heartbeats come."),
+    "hears_partner": Family("heddle_gateway_pair_hears_partner", "gauge", "1 while the partner's heartbeats arrive."),
     "has_copy": Family(
-        "heddle_gateway_pair_has_copy", "gauge", "1 while all connections of the partner are kept here as well."
+        "heddle_gateway_pair_has_copy", "gauge", "1 while a complete copy of the partner's connections is kept here."
     ),
     "partner_has_copy": Family(
-        "heddle_gateway_pair_partner_has_copy", "gauge", "1 while the partner keeps all connections as well."
+        "heddle_gateway_pair_partner_has_copy", "gauge", "1 while the partner keeps a complete copy of the connections."
     ),
-    "takeovers": Family("heddle_gateway_pair_takeovers_total", "counter", "Shares taken, the first included."),
-    "conflicts": Family("heddle_gateway_pair_conflicts_total", "counter", "Shares that both served and it let go."),
+    "takeovers": Family("heddle_gateway_pair_takeovers_total", "counter", "Roles taken, the first included."),
+    "conflicts": Family(
+        "heddle_gateway_pair_conflicts_total", "counter", "Roles that both served and this gateway released."
+    ),
     "copies_begun": Family(
-        "heddle_gateway_pair_copies_begun_total", "counter", "Times that the partner was told all over a new link."
+        "heddle_gateway_pair_copies_begun_total", "counter", "Complete copies begun over a new TCP connection."
     ),
     "copies_anew": Family(
-        "heddle_gateway_pair_copies_anew_total", "counter", "Times that it was told all again, for records were lost."
+        "heddle_gateway_pair_copies_anew_total", "counter", "Complete copies begun again because records were lost."
     ),
     "stalls": Family(
-        "heddle_gateway_pair_stalls_total", "counter", "Times that records waited for the partner's answer."
+        "heddle_gateway_pair_stalls_total", "counter", "Times that sending stopped until the partner acknowledged."
     ),
-    "faults": Family("heddle_gateway_pair_faults_total", "counter", "Links that ended for the other end was wrong."),
+    "faults": Family(
+        "heddle_gateway_pair_faults_total", "counter", "TCP connections closed because of a protocol error or timeout."
+    ),
 }
-"""By field of how the pair stands."""
+"""By field of `PairStatus`."""
 BEATS = Family(
     "heddle_gateway_pair_bad_heartbeats_total", "counter", "Heartbeats that were old, or not the partner's.", ("why",)
 )
@@ -65,7 +81,7 @@ RECORDS = Family(
     "heddle_gateway_pair_records_total", "counter", "Records of connections, by what was done with them.", ("what",)
 )
 PAIRED = (SERVES, *PAIR.values(), BEATS, RECORDS)
-"""Told by gateways with a partner."""
+"""Families that only gateways with a partner export."""
 FAMILIES = (
     *PORT.values(), DROPPED, PUNTED, ANSWERED, REFUSED, ROWS, ROOM, CONFIGURED, OFFERED, IN_USE, RESTARTS, HANGS, BUSY,
     *PAIRED,
@@ -73,7 +89,7 @@ FAMILIES = (
 
 
 def gateway_text(status: Mapping[str, Any]) -> str:
-    """Write one look at a gateway: its status as it tells it to whoever asks."""
+    """Render the status of a gateway (`Status.as_json`) in the Prometheus text format."""
     return "".join(_lines(status))
 
 

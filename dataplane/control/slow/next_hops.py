@@ -1,7 +1,7 @@
-"""The ways out of a gateway, as its tables have them, for the packets that the data process cannot send itself.
+"""Next hops of the forwarding tables, and encapsulation of packets that the data process cannot send itself.
 
-Such a packet is done but for its last step: translated, its TTL counted down. It is too big and has to be cut, or its
-next hop's MAC is not known yet: then the newest few wait for it (RFC 1122, 2.3.2.2).
+Such a packet is translated and its TTL is decremented. It exceeds the MTU and has to be fragmented, or the MAC of its
+next hop is unknown: the newest few packets wait for the MAC (RFC 1122, 2.3.2.2).
 """
 
 from collections import deque
@@ -19,35 +19,35 @@ MAX_WAITING, MAX_WAITING_FOR_ONE = 256, 3
 
 
 class Hop(NamedTuple):
-    """A way to a machine on a link."""
+    """A next hop: a station on a link."""
 
     place: Place | None
-    """Whose MAC it takes; None where the packet's own target is the next machine."""
+    """The neighbour to resolve; None if the packet's destination is itself on the link."""
     port: int
     vlan: int
     mtu_bytes: int
     mac: bytes | None
-    """Of the next machine; None while the tables do not have it."""
+    """MAC of the station; None while it is not resolved in the tables."""
     source_mac: bytes
     inner_mac: bytes
-    """Of the endpoint, in a tunnel."""
+    """MAC of the endpoint, for a tunnel."""
     outer: bytes
-    """The outer headers of a tunnel, but for what differs between packets; none elsewhere."""
+    """Template of the outer headers of a tunnel; empty for other next hops."""
 
 
-class Ways:
+class NextHops:
     """The next hops of one generation of tables."""
 
     def __init__(self, hops: Rows, templates: Bytes) -> None:
         self._hops, self._templates = hops, templates
 
     @staticmethod
-    def of(tables: Tables) -> "Ways":
-        """Return those of some tables."""
-        return Ways(tables.next_hops, tables.templates)
+    def of(tables: Tables) -> "NextHops":
+        """Return the next hops of these tables."""
+        return NextHops(tables.next_hops, tables.templates)
 
     def needed(self) -> list[Place]:
-        """Return the neighbours that the next hops name, each once."""
+        """Return the neighbours to resolve for the next hops, without duplicates."""
         hops = self._hops
         named = hops[(hops["port"] >= 0) & ((hops["address"] != 0) | (hops["address_hi"] != 0))]
         columns = (named[name].tolist() for name in ("port", "vlan", "address_hi", "address"))
@@ -55,7 +55,7 @@ class Ways:
         return [Place(port, vlan, _packed(high, low)) for port, vlan, high, low in rows]
 
     def hop(self, row: int) -> Hop | None:
-        """Return the next hop in a row; None for one that leads to no machine on a link."""
+        """Return the next hop of a row; None for a row that sends to no station."""
         if not 0 <= row < len(self._hops):
             return None
         hop = self._hops[row]
@@ -79,16 +79,16 @@ class Ways:
 
 
 def _packed(high: int, low: int) -> bytes:
-    """Return the bytes of an address in two words of a hop, where an IPv4 address is the low word alone."""
+    """Return the bytes of an address from its two words; an IPv4 address is the low word alone."""
     if high == 0 and 0 <= low < 1 << 32:
         return low.to_bytes(4, "big")
     return (high & (1 << 64) - 1).to_bytes(8, "big") + (low & (1 << 64) - 1).to_bytes(8, "big")
 
 
 def frame_out(hop: Hop, mac: bytes, link: Link, packet: bytes) -> bytes:
-    """Return the frame that takes a packet to a next hop; `link` is the header with which it arrived.
+    """Return the frame that carries a packet to a next hop; `link` is the header with which the packet arrived.
 
-    A frame that was sent to the endpoint's own MAC keeps its header: it was bridged, not routed.
+    A frame addressed to the endpoint's own MAC keeps its source MAC: it is bridged, not routed.
     """
     if not hop.outer:
         return ethernet(mac, hop.source_mac, link.kind, packet, hop.vlan)
@@ -101,7 +101,7 @@ def frame_out(hop: Hop, mac: bytes, link: Link, packet: bytes) -> bytes:
 
 
 class Parked(NamedTuple):
-    """A packet whose next hop is asked for."""
+    """A packet that waits for its next hop's MAC."""
 
     hop: Hop
     link: Link
@@ -109,16 +109,16 @@ class Parked(NamedTuple):
 
 
 class Waiting:
-    """Packets that wait for the MAC of a neighbour: the newest three of each, so many in all."""
+    """Queues of packets that wait for a neighbour's MAC: the newest 3 for each, at most MAX_WAITING in all."""
 
     def __init__(self) -> None:
         self.dropped = 0
-        """Those that were pushed out by newer ones, found no room, or waited in vain."""
+        """Packets dropped: displaced by newer ones, no room, or the tables changed."""
         self._parked: dict[Place, deque[Parked]] = {}
         self._count = 0
 
     def park(self, place: Place, parked: Parked) -> None:
-        """Keep a packet until `release`."""
+        """Queue a packet until `release`."""
         queue = self._parked.get(place, deque[Parked]())
         if len(queue) >= MAX_WAITING_FOR_ONE:
             queue.popleft()
@@ -132,13 +132,13 @@ class Waiting:
         self._count += 1
 
     def release(self, place: Place) -> list[Parked]:
-        """Return what waited for a neighbour that is known now."""
+        """Return and remove the packets that waited for a neighbour."""
         found = list(self._parked.pop(place, ()))
         self._count -= len(found)
         return found
 
     def clear(self) -> None:
-        """Give up on all: the tables that said where they go are no longer those."""
+        """Drop all packets: their next hops belong to tables that are no longer in use."""
         self.dropped += self._count
         self._parked.clear()
         self._count = 0

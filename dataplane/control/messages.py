@@ -1,6 +1,6 @@
-"""The socket between the control process and its data process: messages with the files of segments.
+"""Messages between the control process and the data process: pickled values with file descriptors (SCM_RIGHTS).
 
-Both ends are the same program on the same machine and one made the other, so messages are pickled values.
+The control process starts the data process from the same program, so pickle is safe and versions agree.
 """
 
 import os
@@ -18,33 +18,33 @@ MAX_FILES = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How a data process is to run."""
+    """Options of a data process."""
 
     backend: str = "auto"
-    """Kind of port: auto, af-xdp or af-packet."""
+    """Port backend: auto, af-xdp or af-packet."""
     busy_poll: bool = False
-    """Never sleep while there is nothing to do: 5 us of latency instead of 30, for a core of its own."""
+    """Never sleep: 5 us of latency instead of 30, at the cost of a dedicated core."""
     cpu: int | None = None
-    """The core that it is bound to."""
+    """Core to bind to; None for any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
     """The first message to a data process.
 
-    With it come the control and the state segment and two events (eventfd): that which ends a sleep, and that which
-    tells the slow path of its packets.
+    Files: the control segment, the state segment, the eventfd that ends a sleep of the data process, and the eventfd
+    that notifies the slow path of punted packets.
     """
 
     local: LocalConfig
     options: Options
     paired: bool
-    """Whether there is a partner to exchange connections with."""
+    """Whether connections are replicated with a partner."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:
-    """A generation of tables; comes with their segment."""
+    """A generation of tables; its segment is the only file."""
 
     generation: int
 
@@ -55,23 +55,23 @@ class Ready:
 
     backend: str
     notices: tuple[str, ...] = ()
-    """What an operator should know: why it is not the fastest kind of port, say."""
+    """Lines for the operator, such as why a slower port backend is used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
-    """The data process cannot run here and ends."""
+    """The data process cannot run on this host and ends."""
 
     reason: str
 
 
 def pair() -> tuple[socket.socket, socket.socket]:
-    """Return the two ends; a message arrives whole or not at all."""
+    """Return both ends of a SOCK_SEQPACKET pair: a message arrives whole or not at all."""
     return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
 
 def send(end: socket.socket, message: Any, files: Sequence[int] = ()) -> None:
-    """Send a message; raises OSError where the other end is gone."""
+    """Send a message; raises OSError if the other end is closed."""
     content = pickle.dumps(message)
     if len(content) > MAX_MESSAGE_BYTES:
         raise ValueError(f"a message of {len(content)} bytes; at most {MAX_MESSAGE_BYTES}")
@@ -79,11 +79,11 @@ def send(end: socket.socket, message: Any, files: Sequence[int] = ()) -> None:
 
 
 def receive(end: socket.socket) -> tuple[Any, list[int]]:
-    """Return a message and its files, which are the caller's to close; (None, []) where the other end is gone."""
+    """Return a message and its files, which the caller closes; (None, []) if the other end is closed."""
     try:
         content, files, flags, _ = socket.recv_fds(end, MAX_MESSAGE_BYTES, MAX_FILES)
     except ConnectionResetError:
-        # It ended with a message of ours unread: the kernel tells that first, and then what it had said before.
+        # The peer ended with a message of ours unread: the kernel reports that first, and then delivers its messages.
         content, files, flags, _ = socket.recv_fds(end, MAX_MESSAGE_BYTES, MAX_FILES)
     if not content:
         return None, []

@@ -1,12 +1,12 @@
-"""The heartbeat, as a value and as bytes.
+"""Encode and decode the heartbeat between the two gateways of a pair.
 
 ```
 | "HDLB" | version 1 | flags | holds | offers | wants | knows | 2 reserved | boot id (8) | sequence (8) |
 | sender's id: length (1), text | receiver's id: length (1), text | seal (16): HMAC-SHA256 of all before, cut |
 ```
 
-`holds` and the other three have a bit for each share, in the order of the members' ids. Without a key the seal is
-zeros, and whoever can send to the port can stop a gateway: use a key, or a network of its own.
+`holds`, `offers`, `wants` and `knows` have a bit for each role, in the order of the members' ids. Without a key the
+seal is zeros, and any host that reaches the port can stop a gateway: configure a key, or use a dedicated network.
 """
 
 import hashlib
@@ -21,46 +21,47 @@ SEAL_BYTES = 16
 MAX_BYTES = _HEAD.size + 2 * 256 + SEAL_BYTES
 
 
-class Beat(NamedTuple):
-    """What a member says of itself at every interval."""
+class Heartbeat(NamedTuple):
+    """The state that a member sends at every interval."""
 
     sender: str
     receiver: str
     boot: int
-    """Of this life of the sender; a later life has a higher number."""
+    """Start time of the sender's process: a later process has a higher number."""
     sequence: int
     hears: bool
-    """It hears the receiver."""
+    """The sender receives the receiver's heartbeats."""
     well: bool
-    """Its data process runs."""
+    """The sender's data process forwards."""
     holds: frozenset[str]
-    """The shares that it serves, each called by the member whose it is at first."""
+    """Roles that the sender serves. A role is named after the member that owns it at first."""
     offers: frozenset[str]
-    """Those of them that it wants the receiver to take."""
+    """Roles held that the receiver should take."""
     wants: frozenset[str]
-    """Those that it would have back."""
+    """Roles that the sender wants back."""
     knows: frozenset[str]
-    """Those whose connections it knows: it serves them, or has a copy of all."""
+    """Roles whose connections the sender has: it serves them, or keeps a complete copy."""
 
 
 def seal(key: bytes, content: bytes) -> bytes:
-    """Return what shows that the content is of someone with the key; zeros without a key."""
+    """Return the message authentication code of the content, cut to SEAL_BYTES; zeros without a key."""
     return hmac.digest(key, content, hashlib.sha256)[:SEAL_BYTES] if key else bytes(SEAL_BYTES)
 
 
-def encode(beat: Beat, key: bytes = b"") -> bytes:
+def encode(heartbeat: Heartbeat, key: bytes = b"") -> bytes:
     """Return a heartbeat as bytes."""
-    members = sorted((beat.sender, beat.receiver))
-    flags = beat.hears * _HEARS | beat.well * _WELL
-    bits = (_bits(shares, members) for shares in (beat.holds, beat.offers, beat.wants, beat.knows))
-    content = _HEAD.pack(_MAGIC, _VERSION, flags, *bits, beat.boot, beat.sequence)
-    for name in (beat.sender.encode(), beat.receiver.encode()):
+    members = sorted((heartbeat.sender, heartbeat.receiver))
+    flags = heartbeat.hears * _HEARS | heartbeat.well * _WELL
+    sets = (heartbeat.holds, heartbeat.offers, heartbeat.wants, heartbeat.knows)
+    bits = (_bits(roles, members) for roles in sets)
+    content = _HEAD.pack(_MAGIC, _VERSION, flags, *bits, heartbeat.boot, heartbeat.sequence)
+    for name in (heartbeat.sender.encode(), heartbeat.receiver.encode()):
         content += bytes((len(name),)) + name
     return content + seal(key, content)
 
 
-def decode(data: bytes, key: bytes = b"") -> Beat | None:
-    """Return a heartbeat; None for anything that is none, or is not sealed with the key."""
+def decode(data: bytes, key: bytes = b"") -> Heartbeat | None:
+    """Return a heartbeat; None for a malformed datagram or one that is not sealed with the key."""
     if not _HEAD.size + 2 + SEAL_BYTES <= len(data) <= MAX_BYTES:
         return None
     content, sealed = data[:-SEAL_BYTES], data[-SEAL_BYTES:]
@@ -82,7 +83,7 @@ def decode(data: bytes, key: bytes = b"") -> Beat | None:
         return None
     members = sorted(names)
     holds, offers, wants, knows = (frozenset(m for i, m in enumerate(members) if each >> i & 1) for each in bits)
-    return Beat(
+    return Heartbeat(
         sender=sender,
         receiver=receiver,
         boot=boot,
@@ -96,5 +97,5 @@ def decode(data: bytes, key: bytes = b"") -> Beat | None:
     )
 
 
-def _bits(shares: frozenset[str], members: list[str]) -> int:
-    return sum(1 << number for number, member in enumerate(members) if member in shares)
+def _bits(roles: frozenset[str], members: list[str]) -> int:
+    return sum(1 << number for number, member in enumerate(members) if member in roles)

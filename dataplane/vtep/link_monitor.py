@@ -12,7 +12,7 @@ RTMGRP_LINK = 1
 MAX_BYTES = 1 << 16
 
 
-class LinkNews:
+class LinkMonitor:
     """A socket that hears of links in the network namespace of this process; raises OSError where there is none."""
 
     def __init__(self) -> None:
