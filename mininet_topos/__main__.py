@@ -1,4 +1,4 @@
-"""A lab for hand use: `python -m mininet_topos FABRIC [--controller PORT]` brings it up and opens Mininet's prompt.
+"""Start a lab and open Mininet's prompt on it: `python -m mininet_topos FABRIC [--controller PORT]`.
 
 Without a controller the switches route by hash. At the prompt, `h1 ping -c 3 10.0.0.5` runs a command in a host.
 """
@@ -11,7 +11,7 @@ from controller.model.error import HeddleError
 
 
 def main() -> int:
-    """Run the lab until the prompt is left; return the exit status."""
+    """Run the lab until the user leaves the prompt; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m mininet_topos", description=__doc__)
     parser.add_argument("fabric", help="the fabric file")
     parser.add_argument("--controller", type=int, metavar="PORT", help="OpenFlow port of a controller on 127.0.0.1")

@@ -1,11 +1,11 @@
-"""A whole lab: switches, hosts, NICs and the capture, up within a second or two and gone without a trace.
+"""The lab: start and remove switches, hosts, NICs and the packet capture, and run flows between the NICs.
 
     with Lab(fabric) as lab:
         lab.ecmp.load()                       # or lab.connect_controller(port)
         result = lab.run_flows(requests, timeout_s=20)
 
-However the `with` block is left (return, exception, SIGINT, SIGTERM) everything that was made is removed; after
-`kill -9` the next lab does it. Labs may run side by side.
+Everything is removed however the `with` block ends (return, exception, SIGINT, SIGTERM); after `kill -9` the next lab
+removes it. Several labs may run at the same time.
 """
 
 import atexit
@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 class Lab:
-    """A fabric in being. `net.host("h1").cmd("ping …")` runs a command in a host."""
+    """A fabric of real switches and links on this machine. `net.host("h1").cmd("ping …")` runs a command in a host."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Lab:
         ecmp_seed: int = 0,
         queues: QueueSettings | None = None,
     ) -> None:
-        """Describe the lab; `with` (or `start`) makes it. With `queues` its switch ports mark, pause and count."""
+        """Describe the lab; `with` (or `start`) builds it. With `queues` the switch ports do ECN, PFC and counters."""
         self.fabric = fabric
         self.nics: Mapping[str, Child] = {}
         self._datapath, self._static_arp, self._ecmp_seed = datapath, static_arp, ecmp_seed
@@ -76,7 +76,7 @@ class Lab:
         self.stop()
 
     def start(self) -> None:
-        """Make everything; raises PrerequisiteError with the remedy where this machine cannot, leaving nothing."""
+        """Build everything; raises PrerequisiteError with the remedy where this machine cannot, and leaves nothing."""
         require_lab_tools()
         require_open_vswitch()
         self._termination = TerminationAsException()
@@ -96,8 +96,8 @@ class Lab:
             self._termination.end()
 
     def _remove(self) -> None:
-        """Take every step, whatever becomes of the others; the registration's is the one that counts."""
-        with ExitStack() as steps:  # the last one pushed is the first one taken
+        """Run every step even if others fail; the registration's step removes whatever the others left."""
+        with ExitStack() as steps:  # last pushed, first run
             for child in self._children:
                 steps.callback(child.reap)
             if self._ovs is not None:
@@ -114,7 +114,7 @@ class Lab:
 
     @property
     def id(self) -> str:
-        """Return the lab's id: its interfaces begin with `hd` and it, its directory is named by it."""
+        """Return the lab's id: the name of its directory, and after `hd` the prefix of its interface names."""
         return self._up(self._registration).entry.id
 
     @property
@@ -129,19 +129,19 @@ class Lab:
 
     @property
     def queues(self) -> QueueModel:
-        """Return the queues of the switch ports; raises PrerequisiteError in a lab that was made without."""
+        """Return the queue model of the switch ports; raises PrerequisiteError in a lab without one."""
         return self._up(self._queues)
 
     def connect_controller(self, port: int, address: str = "127.0.0.1") -> None:
-        """Point all switches at a controller."""
+        """Connect all switches to a controller."""
         self.net.connect_controller(port, address)
 
     def disconnect_controller(self) -> None:
-        """Take the controller away from all switches; their rules stay."""
+        """Disconnect all switches from their controller; their rules stay."""
         self.net.disconnect_controller()
 
     def path_of(self, stream: FiveTuple) -> tuple[str, ...]:
-        """Return the directed links that a stream takes by the rules that are installed now."""
+        """Return the directed links of a stream's path under the rules that are installed now."""
         return self._tracer.path_of(stream)
 
     def stream_of(self, request: FlowRequest) -> FiveTuple:
@@ -164,17 +164,17 @@ class Lab:
         return self._runner.run(requests, timeout_s, on_progress)
 
     def modify_flow(self, flow_id: str, change: FlowChange) -> None:
-        """Change ports, rate or window of a flow while it runs; to be called from `run_flows`' `on_progress`."""
+        """Change ports, rate or admission window of a running flow; call it from `run_flows`' `on_progress`."""
         self._runner.modify(flow_id, change)
 
     def pause_from(self, nic_id: str, priority: int, quanta: int) -> None:
-        """Let a NIC pause its switch with one PFC frame, as one does whose host cannot keep up; 0 quanta end it."""
+        """Send one PFC frame from a NIC to its switch, as an overloaded host's NIC does; 0 quanta end the pause."""
         self.nics[nic_id].send_request(op="pause", priority=priority, quanta=quanta)
         self.nics[nic_id].read_reply()
 
     @property
     def counters_directory(self) -> Path:
-        """Return where each NIC keeps its counters, as `<nic id>.json`; they are replaced several times a second."""
+        """Return the directory of the NICs' counter files, `<nic id>.json`, each replaced several times a second."""
         return self._up(self._registration).entry.directory / "nic"
 
     def _build(self) -> None:
@@ -197,7 +197,7 @@ class Lab:
 
     def _start_nics(self) -> None:
         self.counters_directory.mkdir()
-        import_module("mininet_topos.nic.control")  # so that it is compiled once, here, and not by every NIC
+        import_module("mininet_topos.nic.control")  # writes the bytecode once, for all NIC processes
         nics = {}
         for nic in self.fabric.nics:
             command = self.net.nic_command(nic, sys.executable, "-S", "-m", "mininet_topos.nic")

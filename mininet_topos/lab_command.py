@@ -1,4 +1,4 @@
-"""`heddle lab` as commands: their options. They are registered by the entry point `heddle.commands`."""
+"""The commands `heddle lab vpc` and `heddle lab exec`, registered by the entry point `heddle.commands`."""
 
 import os
 from pathlib import Path
@@ -17,7 +17,7 @@ lab = typer.Typer(
 
 @lab.command("vpc")
 def vpc(
-    vtep: Annotated[str, typer.Option(help="What hosts' VTEPs are: kernel, ovs (Open vSwitch), or mixed.")] = "mixed",
+    vtep: Annotated[str, typer.Option(help="The hosts' VTEPs: kernel, ovs (Open vSwitch), or mixed.")] = "mixed",
     gateways: Annotated[int, typer.Option(min=1, max=2, help="One gateway, or a pair, active-standby.")] = 1,
     network: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A network file of yours, instead of examples/vpc.yaml.")
@@ -29,12 +29,12 @@ def vpc(
     once: Annotated[bool, typer.Option("--once", help="End afterwards, instead of staying until Ctrl-C.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of tables.")] = False,
 ) -> None:
-    """Build a lab of virtual networks and ask by real packets who reaches whom.
+    """Build a lab of virtual networks and test with real packets which nodes reach each other.
 
     Two tenants, red and blue, with the same addresses; green, red's peer; a customer's site on a VLAN; the internet;
-    the provider's storage and management networks. A controller tells gateways and hosts what to do. Every node asks
-    every other for ping, ssh, nfs, dns and RoCEv2, which is held against what the gateway's tables say. Stays until
-    Ctrl-C, for looking around: `heddle lab exec red1 bash`. Everything is removed then.
+    the provider's storage and management networks. A controller configures gateways and hosts. Every node sends
+    every other ping, ssh, nfs, dns and RoCEv2; the result is compared with the gateway's tables. The lab stays until
+    Ctrl-C, for inspection: `heddle lab exec red1 bash`. Everything is removed then.
 
     Exit status: 0; 1 where packets, tables and intents differ, or the lab cannot be built; 2 for bad options or a
     malformed file.
@@ -61,8 +61,8 @@ def execute(
     """
     from mininet_topos.host.node_access import node_command_prefix
 
-    entrance, environment = node_command_prefix(lab_id, node)
+    prefix, environment = node_command_prefix(lab_id, node)
     try:
-        os.execvpe(entrance[0], [*entrance, *command], environment)
+        os.execvpe(prefix[0], [*prefix, *command], environment)
     except OSError as error:
-        raise PrerequisiteError(f"{entrance[0]}: {error.strerror}") from None
+        raise PrerequisiteError(f"{prefix[0]}: {error.strerror}") from None

@@ -1,4 +1,4 @@
-"""The lab's end of a child process that speaks JSON lines: NICs and the capture."""
+"""Control a child process over JSON lines on its standard input and output: NICs, capture, queue daemon."""
 
 import subprocess
 from contextlib import suppress
@@ -13,10 +13,10 @@ PACKAGE_PARENT = Path(__file__).parents[2]
 
 
 class Child:
-    """A running child; requests may be sent to many children before the first answer is read."""
+    """A running child process; a caller may send requests to many children before it reads the first reply."""
 
     def __init__(self, name: str, command: list[str], environment: dict[str, str]) -> None:
-        """Start it, outside of the terminal's process group so that Ctrl-C reaches the lab alone."""
+        """Start the child in a session of its own, so that Ctrl-C reaches the lab's process alone."""
         self.name = name
         self._process = subprocess.Popen(
             command,
@@ -32,16 +32,16 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """Return its process id."""
+        """Return the process id."""
         return self._process.pid
 
     @property
     def fd(self) -> int:
-        """Return the descriptor that becomes readable when the child says something."""
+        """Return the descriptor that becomes readable when the child has written a message or has ended."""
         return self._reader.fd
 
     def send_request(self, **request: Any) -> None:
-        """Send a request without waiting; raises PrerequisiteError where the child has ended."""
+        """Send a request without waiting for the reply; raises PrerequisiteError if the child has ended."""
         assert self._process.stdin is not None
         try:
             write_line(self._process.stdin, request)
@@ -49,13 +49,16 @@ class Child:
             raise PrerequisiteError(f"{self.name} ended unexpectedly (status {self._process.wait()})") from None
 
     def read_reply(self) -> dict[str, Any]:
-        """Return the answer to the oldest request; events that come first are kept in `events`."""
+        """Return the reply to the oldest request; append events that arrive before it to `events`.
+
+        Raises PrerequisiteError if the child reports an error, has ended, or does not reply in time.
+        """
         while True:
             message = read_one(self._reader, self._waiting, REPLY_TIMEOUT_S)
             if message is None and self._reader.closed:
                 raise PrerequisiteError(f"{self.name} ended unexpectedly (status {self._process.wait()})")
             if message is None:
-                raise PrerequisiteError(f"{self.name} does not answer")
+                raise PrerequisiteError(f"{self.name} does not reply")
             if "event" in message:
                 self.events.append(message)
             elif not message.get("ok"):
@@ -64,7 +67,7 @@ class Child:
                 return message
 
     def poll_events(self) -> None:
-        """Take what the child has said by now; call when `fd` is readable and no answer is due."""
+        """Read the events that have arrived; call it when `fd` is readable and no reply is outstanding."""
         self._waiting += self._reader.read()
         if self._reader.closed:
             raise PrerequisiteError(f"{self.name} ended unexpectedly (status {self._process.wait()})")
@@ -72,12 +75,12 @@ class Child:
         self._waiting = []
 
     def close(self) -> None:
-        """Let the child end by closing its input."""
+        """Close the child's input, which makes it exit."""
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
-                with suppress(BrokenPipeError):  # what it did not read before it ended
+                with suppress(BrokenPipeError):  # unread data of a child that has ended
                     pipe.close()
 
     def reap(self) -> None:
-        """Collect the status of a child that has been ended."""
+        """Wait for the exit status of a child that has been told to end."""
         self._process.wait(REPLY_TIMEOUT_S)

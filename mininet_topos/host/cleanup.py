@@ -1,7 +1,7 @@
-"""Find and remove processes and interfaces by the marks of a lab.
+"""Find and remove the processes, interfaces and datapath ports of a lab by its tag, name prefix and link group.
 
-A process is found by its environment and signalled through a pidfd that was opened before the
-environment was read, so a number that was given to a newcomer in between is never hit.
+A process is found by its environment. It is signalled through a pidfd that was opened before its environment was read,
+so a process that reuses the pid is never signalled.
 """
 
 import os
@@ -16,13 +16,13 @@ from contextlib import suppress
 TERM_WAIT_S = 1.0
 KILL_WAIT_S = 2.0
 EXEC_S = 0.01
-"""A process that is just being executed shows an empty environment for a moment: who finds none looks once more."""
+"""A process shows an empty environment for a moment during execve(2): where none is found, the search is repeated."""
 SYSTEM_DATAPATH = "system@ovs-system"
 
 
-def processes(mark: str) -> dict[int, int]:
-    """Return a pidfd for every process whose environment holds exactly `mark` (NAME=value); the caller closes them."""
-    wanted = mark.encode()
+def processes(tag: str) -> dict[int, int]:
+    """Return a pidfd for every process whose environment has exactly `tag` (NAME=value); the caller closes them."""
+    wanted = tag.encode()
     found = {}
     for name in os.listdir("/proc"):
         if not name.isdigit() or int(name) == os.getpid():
@@ -36,15 +36,15 @@ def processes(mark: str) -> dict[int, int]:
     return found
 
 
-def end_processes(mark: str) -> int:
-    """End all processes that bear the mark: SIGHUP and SIGTERM, then SIGKILL to what stays; return how many there were.
+def end_processes(tag: str) -> int:
+    """End all processes with a tag: SIGHUP and SIGTERM, then SIGKILL to the remaining ones; return their number.
 
-    Repeats until none is found, since a process may start another while it is being looked for.
+    Repeats until none is found, since a process may start another one during the search.
     """
     ended = 0
-    while found := processes(mark) or _processes_after_a_moment(mark):
+    while found := processes(tag) or _processes_after_exec(tag):
         ended += len(found)
-        _signal_all(found, signal.SIGHUP)  # what an interactive shell, Mininet's host, ends on
+        _signal_all(found, signal.SIGHUP)  # an interactive shell, such as Mininet's host, ignores SIGTERM
         _signal_all(found, signal.SIGTERM)
         left = _wait(found, TERM_WAIT_S)
         _signal_all(left, signal.SIGKILL)
@@ -57,13 +57,13 @@ def end_processes(mark: str) -> int:
     return ended
 
 
-def _processes_after_a_moment(mark: str) -> dict[int, int]:
+def _processes_after_exec(tag: str) -> dict[int, int]:
     time.sleep(EXEC_S)
-    return processes(mark)
+    return processes(tag)
 
 
 def remove_interfaces(prefix: str, link_group: int) -> None:
-    """Remove the root namespace's interfaces of a lab: its whole group at once, then any other with its prefix."""
+    """Remove a lab's interfaces in the root namespace: the link group at once, then any other with the prefix."""
     if any(name.startswith(prefix) for _, name in socket.if_nameindex()):
         subprocess.run(["ip", "link", "del", "group", str(link_group)], capture_output=True, check=False)
     left = [name for _, name in socket.if_nameindex() if name.startswith(prefix)]
@@ -73,7 +73,7 @@ def remove_interfaces(prefix: str, link_group: int) -> None:
 
 
 def leave_system_datapath(prefix: str) -> None:
-    """Take a lab's ports out of the kernel's Open vSwitch datapath, and the datapath away if nothing else is in it."""
+    """Remove a lab's ports from the kernel's Open vSwitch datapath, and the datapath itself if it is then empty."""
     ports = _system_ports()
     for name in ports:
         if name.startswith(prefix):
@@ -88,7 +88,7 @@ def _system_ports() -> list[str]:
 
 
 def _environment(pid: int) -> list[bytes]:
-    """Return a process's environment; empty where it has none (a thread of the kernel, a zombie, another user's)."""
+    """Return a process's environment; empty for a kernel thread, a zombie or another user's process."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             return file.read().split(b"\0")
@@ -103,7 +103,7 @@ def _signal_all(found: dict[int, int], number: signal.Signals) -> None:
 
 
 def _wait(found: dict[int, int], seconds: float) -> dict[int, int]:
-    """Wait until the processes have ended; return those that have not."""
+    """Wait for the processes to end; return those that still run after `seconds`."""
     left, deadline = dict(found), time.monotonic() + seconds
     while left and (rest := deadline - time.monotonic()) > 0:
         poll = select.poll()
@@ -115,6 +115,6 @@ def _wait(found: dict[int, int], seconds: float) -> dict[int, int]:
 
 
 def _reap(pid: int) -> None:
-    """Collect the status of a child of ours, so that it does not stay as a zombie."""
+    """Collect the exit status if the process is a child of this one, so that it does not stay a zombie."""
     with suppress(ChildProcessError):
         os.waitpid(pid, os.WNOHANG)

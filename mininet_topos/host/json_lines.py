@@ -1,7 +1,7 @@
-"""JSON lines over a pipe, both ends: how the lab talks with its NIC and capture processes.
+"""JSON lines over a pipe, both ends: the protocol between the lab and its NIC, capture and queue processes.
 
-A child ends when its standard input does, which the kernel sees to however the lab's process ends. (The
-signal of PR_SET_PDEATHSIG would come already when the *thread* that started the child ends.)
+A child exits at the end of its standard input; the kernel closes that pipe however the lab's process ends.
+(PR_SET_PDEATHSIG would signal the child as soon as the *thread* that started it ends.)
 """
 
 import json
@@ -15,7 +15,7 @@ CHUNK_BYTES = 1 << 16
 
 
 class LineReader:
-    """Reads JSON objects, one per line, from a descriptor without ever blocking on half a line."""
+    """Reads JSON objects, one per line, from a descriptor; it never blocks on half a line."""
 
     def __init__(self, fd: int) -> None:
         """Read from `fd`."""
@@ -23,7 +23,7 @@ class LineReader:
         self._received = b""
 
     def read(self) -> list[dict[str, Any]]:
-        """Return what has arrived, waiting for at least some bytes; sets `closed` at the end of the input."""
+        """Return the objects that have arrived, waiting for the first bytes; sets `closed` at the end of the input."""
         chunk = os.read(self.fd, CHUNK_BYTES)
         self.closed = not chunk
         *lines, self._received = (self._received + chunk).split(b"\n")
@@ -31,7 +31,7 @@ class LineReader:
 
 
 def wait_readable(fds: Iterable[int], timeout_s: float) -> list[int]:
-    """Return the descriptors that can be read or have ended, waiting at most so long; any number will do."""
+    """Return the descriptors that are readable or closed, after at most `timeout_s`; not limited by FD_SETSIZE."""
     poll = select.poll()
     for fd in fds:
         poll.register(fd, select.POLLIN)
@@ -39,13 +39,13 @@ def wait_readable(fds: Iterable[int], timeout_s: float) -> list[int]:
 
 
 def write_line(file: IO[bytes], message: dict[str, Any]) -> None:
-    """Send one object at once."""
+    """Write one object as a line and flush it."""
     file.write(json.dumps(message, separators=(",", ":")).encode() + b"\n")
     file.flush()
 
 
 def read_one(reader: LineReader, waiting: list[dict[str, Any]], timeout_s: float) -> dict[str, Any] | None:
-    """Return the next object, from `waiting` or the descriptor; None when the input ends or time is over."""
+    """Return the next object, from `waiting` or the descriptor; None at the end of the input or after the timeout."""
     deadline = time.monotonic() + timeout_s
     while not waiting and not reader.closed:
         rest = deadline - time.monotonic()
@@ -53,3 +53,11 @@ def read_one(reader: LineReader, waiting: list[dict[str, Any]], timeout_s: float
             return None
         waiting += reader.read()
     return waiting.pop(0) if waiting else None
+
+
+def read_configuration(reader: LineReader) -> dict[str, Any] | None:
+    """Return the first command of a child process; None where its input ends before one arrives."""
+    commands: list[dict[str, Any]] = []
+    while not commands and not reader.closed:
+        commands = reader.read()
+    return None if reader.closed else commands[0]

@@ -1,4 +1,4 @@
-"""A lock file that is held for life: the kernel lets go of it however its holder ends, `kill -9` included."""
+"""Advisory lock files (flock); the kernel releases a lock however its holder ends, `kill -9` included."""
 
 import fcntl
 import os
@@ -8,7 +8,10 @@ from pathlib import Path
 
 
 def try_lock(path: Path) -> int | None:
-    """Take the lock, making the file; None where another holds it. Not inherited by children (close-on-exec)."""
+    """Take the lock, creating the file, and return the descriptor that holds it; None if another process holds it.
+
+    Children do not inherit it (close-on-exec).
+    """
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -19,7 +22,7 @@ def try_lock(path: Path) -> int | None:
 
 
 def is_held(path: Path) -> bool:
-    """Say whether a lock file exists and some process holds its lock."""
+    """Return whether a lock file exists and some process holds its lock."""
     if not path.exists():
         return False
     fd = try_lock(path)

@@ -1,4 +1,4 @@
-"""The way into a running lab's nodes from another process: who they are is a file in the lab's directory."""
+"""Run commands in the nodes of a running lab from another process; `nodes.json` of the lab names their processes."""
 
 import json
 from collections.abc import Mapping
@@ -10,16 +10,16 @@ _FILE = "nodes.json"
 
 
 def write_nodes(entry: LabEntry, pids: Mapping[str, int]) -> None:
-    """Say by name which process holds each node's namespace."""
+    """Record by node name which process holds the node's network namespace."""
     draft = entry.directory / f"{_FILE}.new"
     draft.write_text(json.dumps(pids))
     draft.replace(entry.directory / _FILE)
 
 
 def node_command_prefix(lab_id: str | None, node: str) -> tuple[list[str], dict[str, str]]:
-    """Return the words before a command that is to run in a node, and its environment.
+    """Return the command prefix (nsenter) and the environment that run a command in a node.
 
-    Raises NotFoundError where there is no such lab, InputError where it has no such node or several labs are there.
+    Raises NotFoundError if there is no such lab, InputError if the lab has no such node or `lab_id` is ambiguous.
     """
     labs = {each: entry_of(each) for each in living_labs()}
     found = {each: entry for each, entry in labs.items() if (entry.directory / _FILE).exists()}
@@ -39,7 +39,11 @@ def node_command_prefix(lab_id: str | None, node: str) -> tuple[list[str], dict[
 
 
 def command_prefix_of(entry: LabEntry, pid: int, node: str) -> tuple[list[str], dict[str, str]]:
-    """Return the way into a node; what runs there ends with the lab, and talks to the node's own Open vSwitch."""
+    """Return prefix and environment for a node whose process is `pid`.
+
+    The environment carries the lab's tag, so that the command ends with the lab, and selects the node's own Open
+    vSwitch where it has one.
+    """
     switch = entry.directory / f"ovs-{node}"
     mine = {f"OVS_{kind}DIR": str(switch) for kind in ("RUN", "DB", "LOG")} if switch.is_dir() else {}
     return ["nsenter", f"--net=/proc/{pid}/ns/net", "--"], {**entry.environment, **mine}

@@ -1,8 +1,8 @@
-"""Let switches and NICs run before the rest of the machine: a link that is full by design never makes up for a stall.
+"""Give switches and NICs a higher scheduling priority than the rest of the machine.
 
-Each is a session of its own, and where the kernel groups sessions (`sched_autogroup`) a process's own niceness counts
-only inside its session; the group's niceness is what tells sessions apart. So both are set. Real-time scheduling does
-worse here: it starves the kernel's own threads that carry the packets between the processes.
+A link that is full by design cannot catch up after its process was not scheduled. Each process is a session of its own.
+With `sched_autogroup` a process's niceness counts only within its session, and the niceness of the group counts between
+sessions; so both are set. Real-time scheduling is worse: it starves the kernel threads that carry the packets.
 """
 
 import os
@@ -11,11 +11,11 @@ from pathlib import Path
 
 NICENESS = -10
 TELEMETRY_NICENESS = -15
-"""For agents, broker and collector of a lab: they are short of work, and in a fabric have processors of their own."""
+"""For agents, broker and collector of a lab: they use little time, and in a real fabric have their own processors."""
 
 
 def set_niceness(pid: int, niceness: int = NICENESS) -> None:
-    """Give a process, and its session's group where there is one, the lab's niceness or another; needs root."""
+    """Set the niceness of a process and, where the kernel groups sessions, of its group; needs root."""
     os.setpriority(os.PRIO_PROCESS, pid, niceness)
     with suppress(OSError):  # no such file: the kernel does not group sessions
         Path(f"/proc/{pid}/autogroup").write_text(str(niceness))

@@ -1,15 +1,15 @@
-"""Every lab has an id, a directory and a lock; whoever starts next clears what the dead left.
+"""The registry of labs: every lab has an id, a directory and a lock; each start removes what dead labs left behind.
 
-A lab is *alive* while its owner holds the lock on `labs/<id>/lock`: the kernel lets go of it however the
-owner ends, `kill -9` included. All that a lab makes is recognisable as its own before it exists, so
-nothing is lost between making and recording:
+A lab is *alive* while its owner holds the lock on `labs/<id>/lock`; the kernel releases it however the owner ends,
+`kill -9` included. Every resource is identifiable as the lab's from the moment it exists, so a kill between creating
+and recording loses nothing:
 
-- processes carry `HEDDLE_LAB=<id>-<token>` in their environment (namespaces end with them),
+- processes carry `HEDDLE_LAB=<id>-<token>`, the lab's tag, in their environment (namespaces end with them),
 - interfaces have the name prefix and the link group of the lab's id,
-- files lie in its directory,
-- system settings are shared between labs and their holders written down first (see `sysctl`).
+- files are in the lab's directory,
+- system settings are shared between labs; their holders are recorded before the change (see `sysctl`).
 
-Clearing touches what bears those marks and nothing else. Stopping a lab is the same clearing.
+Removal touches only resources that are identified in this way. Stopping a lab is the same removal.
 """
 
 import json
@@ -25,49 +25,49 @@ from mininet_topos.host.locks import holding, is_held, try_lock
 from mininet_topos.host.sysctl import LOCK_NAME, release_dead_holders, release_settings
 
 ID_LENGTH = 4
-DIGITS = "0123456789bcdfghjkmnpqrstvwxyz"  # no vowels: an id spells nothing
+DIGITS = "0123456789bcdfghjkmnpqrstvwxyz"  # no vowels: an id is never a word
 ENVIRONMENT_TAG = "HEDDLE_LAB"
 GROUP_BASE = 0x68000000
 SYSTEM_DATAPATH_NOTE = "uses-the-kernel-datapath"
 
 
 def run_directory() -> Path:
-    """Return where labs keep their state: `HEDDLE_RUN_DIR`, or /run/heddle."""
+    """Return the directory of the labs' state: `HEDDLE_RUN_DIR`, or /run/heddle."""
     return Path(os.environ.get("HEDDLE_RUN_DIR") or "/run/heddle")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabEntry:
-    """One lab as the registry knows it."""
+    """The identity of one lab and its directory."""
 
     id: str
     token: str
     directory: Path
 
     @property
-    def mark(self) -> str:
-        """Return the value that the lab's processes carry in their environment."""
+    def tag(self) -> str:
+        """Return the value of `HEDDLE_LAB` in the environment of the lab's processes."""
         return f"{self.id}-{self.token}"
 
     @property
     def prefix(self) -> str:
-        """Return how the names of the lab's interfaces and bridges begin."""
+        """Return the prefix of the names of the lab's interfaces and bridges."""
         return f"hd{self.id}"
 
     @property
     def link_group(self) -> int:
-        """Return the lab's link group: its interfaces are brought up, and removed, as one."""
+        """Return the lab's link group (IFLA_GROUP), by which its interfaces are brought up and removed together."""
         return GROUP_BASE + sum(DIGITS.index(digit) * len(DIGITS) ** i for i, digit in enumerate(self.id))
 
     @property
     def environment(self) -> dict[str, str]:
-        """Return an environment for a process of this lab."""
-        return {**os.environ, ENVIRONMENT_TAG: self.mark, "OVS_RUNDIR": str(self.directory / "ovs")}
+        """Return the environment for a process of this lab."""
+        return {**os.environ, ENVIRONMENT_TAG: self.tag, "OVS_RUNDIR": str(self.directory / "ovs")}
 
 
 @contextmanager
 def registry_lock() -> Iterator[Path]:
-    """Hold the one lock that orders the making and the clearing of labs."""
+    """Hold the lock that serialises the creation and the removal of labs."""
     root = run_directory()
     (root / "labs").mkdir(parents=True, exist_ok=True)
     with holding(root / "registry.lock"):
@@ -75,10 +75,10 @@ def registry_lock() -> Iterator[Path]:
 
 
 class LabRegistration:
-    """A living lab's place in the registry; the lock is held until `end`."""
+    """The entry of a running lab in the registry; it holds the lab's lock until `end`."""
 
     def __init__(self) -> None:
-        """Clear dead labs and take a free id."""
+        """Remove dead labs and take a free id."""
         with registry_lock() as root:
             _clear_dead(root)
             self.entry = _take_id(root)
@@ -88,7 +88,7 @@ class LabRegistration:
         _write_owner(self.entry)
 
     def end(self) -> None:
-        """Remove everything that bears this lab's marks, then its directory; may be called again."""
+        """Remove every resource of this lab, then its directory; may be called again."""
         if self._lock is None:
             return
         with registry_lock():
@@ -98,7 +98,7 @@ class LabRegistration:
 
 
 def clear_dead_labs() -> tuple[str, ...]:
-    """Remove what labs left whose owner is gone; return their ids."""
+    """Remove what labs without a living owner left behind; return their ids."""
     with registry_lock() as root:
         return _clear_dead(root)
 
@@ -110,7 +110,7 @@ def living_labs() -> tuple[str, ...]:
 
 
 def entry_of(lab_id: str) -> LabEntry:
-    """Return a lab as the registry knows it."""
+    """Return the entry of a lab by its id."""
     return _read_entry(run_directory() / "labs" / lab_id)
 
 
@@ -134,7 +134,7 @@ def _directories(root: Path) -> list[Path]:
 
 
 def _clear(entry: LabEntry) -> None:
-    cleanup.end_processes(f"{ENVIRONMENT_TAG}={entry.mark}")
+    cleanup.end_processes(f"{ENVIRONMENT_TAG}={entry.tag}")
     if (entry.directory / SYSTEM_DATAPATH_NOTE).exists():
         cleanup.leave_system_datapath(entry.prefix)
     cleanup.remove_interfaces(entry.prefix, entry.link_group)
@@ -143,7 +143,7 @@ def _clear(entry: LabEntry) -> None:
 
 
 def _take_id(root: Path) -> LabEntry:
-    """Make the directory of a random free id; `mkdir` is what makes it ours alone."""
+    """Create the directory of a random free id; `mkdir` fails for an id that is taken."""
     while True:
         number = int.from_bytes(os.urandom(4), "big")
         lab_id = "".join(DIGITS[number // len(DIGITS) ** i % len(DIGITS)] for i in range(ID_LENGTH))
@@ -161,7 +161,7 @@ def _read_entry(directory: Path) -> LabEntry:
 
 
 def _write_owner(entry: LabEntry) -> None:
-    """Say for people who owns the lab; what decides is the lock."""
+    """Write the owner's process for human readers; only the lock decides whether the owner is alive."""
     stat = Path("/proc/self/stat").read_text().rsplit(")", 1)[1].split()
     boot_id = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     owner = {"pid": os.getpid(), "start_time_ticks": int(stat[19]), "boot_id": boot_id}

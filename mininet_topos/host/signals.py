@@ -1,4 +1,4 @@
-"""Signals that end a program, made to wait for a step that must not be cut in two, and to reach its clean-up."""
+"""Signal handling for clean shutdown: defer termination during a critical step, and turn it into an exception."""
 
 import signal
 import threading
@@ -13,14 +13,14 @@ STOPPING = (signal.SIGINT, *TERMINATING)
 
 @contextmanager
 def stop_deferred() -> Iterator[None]:
-    """Let the signals that come during the block take effect after it (in the main thread; others never see them)."""
+    """Defer termination signals that arrive during the block until its end; only the main thread receives signals."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     arrived: list[int] = []
     old = {number: signal.getsignal(number) for number in STOPPING}
     for number in STOPPING:
-        if old[number] is not None:  # else it was set outside of Python and could not be put back
+        if old[number] is not None:  # None: set outside of Python, and could not be restored
             signal.signal(number, lambda number, _frame: arrived.append(number))
     try:
         yield
@@ -33,10 +33,10 @@ def stop_deferred() -> Iterator[None]:
 
 
 class TerminationAsException:
-    """While in force, SIGTERM and SIGHUP raise SystemExit instead of ending the process without any clean-up."""
+    """Makes SIGTERM and SIGHUP raise SystemExit, so that `finally` blocks and `atexit` run, until `end`."""
 
     def __init__(self) -> None:
-        """Take over the signals that have their default effect."""
+        """Install the handler for those signals that still have their default action."""
         self._old: dict[signal.Signals, Any] = {}
         if threading.current_thread() is threading.main_thread():
             for number in TERMINATING:
@@ -44,7 +44,7 @@ class TerminationAsException:
                     self._old[number] = signal.signal(number, _exit)
 
     def end(self) -> None:
-        """Give the signals back; may be called again."""
+        """Restore the previous handlers; may be called again."""
         while self._old and threading.current_thread() is threading.main_thread():
             signal.signal(*self._old.popitem())
 

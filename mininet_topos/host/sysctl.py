@@ -1,10 +1,10 @@
-"""System settings that labs share: the first one saves the old value, the last one puts it back.
+"""System settings (sysctl) that labs share: the first lab saves the old value, the last one restores it.
 
-Open vSwitch's userspace datapath sends all frames through one AF_PACKET socket and receives each port's
-through another; at the kernel's default sizes (208 KB) both drop in silence under a lab's load.
+Open vSwitch's userspace datapath sends all frames through one AF_PACKET socket and receives those of each port through
+another. At the kernel's default buffer sizes (208 KB) both silently drop frames under a lab's load.
 
-Settings are the machine's, so the book of who holds them is in one place for the whole machine, whatever directory a
-lab keeps its other state in. A holder is the lab's directory; it is alive while the lock in it is held.
+Settings belong to the machine, so the record of their holders is one file per machine, wherever a lab keeps its other
+state. A holder is a lab's directory; it is alive while the lock in that directory is held.
 """
 
 import json
@@ -23,25 +23,25 @@ LOCK_NAME = "lock"
 def hold_settings(holder: Path, settings: dict[str, str]) -> None:
     """Set each value until this holder, and every other one, has released it; needs root."""
     with holding(MACHINE_STATE_DIRECTORY / "settings.lock"):
-        book = _read()
+        record = _read()
         for name, value in settings.items():
-            entry = book.setdefault(name, {"old": _value_path(name).read_text().strip(), "set": value, "holders": []})
+            entry = record.setdefault(name, {"old": _value_path(name).read_text().strip(), "set": value, "holders": []})
             entry["holders"].append(str(holder))
-        _write(book)  # before the values change, so that a kill in between loses nothing
+        _write(record)  # before the values change, so that a kill in between loses nothing
         for name, value in settings.items():
             _value_path(name).write_text(value)
 
 
 def release_settings(holder: Path) -> None:
-    """Give up this holder's settings; restore what nobody else holds, unless someone else changed it meanwhile."""
+    """Release this holder's settings; restore those without another holder, except values changed by other programs."""
     if str(holder) in holders():
-        _keep(lambda other: other != str(holder))
+        _keep_holders(lambda other: other != str(holder))
 
 
 def release_dead_holders() -> None:
-    """Give up the settings of holders that have ended, wherever they kept their state."""
+    """Release the settings of labs that have ended, in whatever directory they kept their state."""
     if any(not _is_alive(holder) for holder in holders()) and os.access(MACHINE_STATE_DIRECTORY, os.W_OK):
-        _keep(_is_alive)
+        _keep_holders(_is_alive)
 
 
 def holders() -> frozenset[str]:
@@ -49,18 +49,18 @@ def holders() -> frozenset[str]:
     return frozenset(holder for entry in _read().values() for holder in entry["holders"])
 
 
-def _keep(wanted: Callable[[str], bool]) -> None:
-    """Keep the holders that are wanted and restore what has none left."""
+def _keep_holders(wanted: Callable[[str], bool]) -> None:
+    """Remove the holders that are not wanted, and restore every setting that has none left."""
     with holding(MACHINE_STATE_DIRECTORY / "settings.lock"):
-        book = _read()
-        for name, entry in list(book.items()):
+        record = _read()
+        for name, entry in list(record.items()):
             entry["holders"] = [holder for holder in entry["holders"] if wanted(holder)]
             if entry["holders"]:
                 continue
             if _value_path(name).read_text().strip() == entry["set"]:
                 _value_path(name).write_text(entry["old"])
-            del book[name]
-        _write(book)
+            del record[name]
+        _write(record)
 
 
 def _is_alive(holder: str) -> bool:
@@ -71,18 +71,18 @@ def _value_path(name: str) -> Path:
     return Path("/proc/sys", *name.split("."))
 
 
-def _book() -> Path:
+def _record_file() -> Path:
     return MACHINE_STATE_DIRECTORY / "settings.json"
 
 
 def _read() -> dict[str, dict[str, Any]]:
-    return dict(json.loads(_book().read_text())) if _book().exists() else {}
+    return dict(json.loads(_record_file().read_text())) if _record_file().exists() else {}
 
 
-def _write(book: dict[str, dict[str, Any]]) -> None:
-    if not book:
-        _book().unlink(missing_ok=True)
+def _write(record: dict[str, dict[str, Any]]) -> None:
+    if not record:
+        _record_file().unlink(missing_ok=True)
         return
-    draft = _book().with_suffix(".new")
-    draft.write_text(json.dumps(book))
-    draft.replace(_book())
+    draft = _record_file().with_suffix(".new")
+    draft.write_text(json.dumps(record))
+    draft.replace(_record_file())

@@ -1,13 +1,13 @@
-"""Counts the RoCE packets of every stream on every link: a process of its own in the root namespace.
+"""Count the RoCE packets of every stream on every link, in a process of its own in the root namespace.
 
-Runs as `python -m mininet_topos.measure.capture`. Takes JSON lines on standard input, answers each:
+Runs as `python -m mininet_topos.measure.capture`. Reads JSON lines on standard input and replies to each:
 
     {"op": "configure", "incoming": {interface: link id}, "outgoing": {interface: link id}}
-    {"op": "reset"}    forget all counts
+    {"op": "reset"}    set all counts to zero
     {"op": "report"}   {"data": [[link id, src ip, dst ip, port, packets] ...], "acks": [...], "ring_drops": n}
 
-Congestion notifications take the way back and are counted with the acknowledgements. Nothing is counted while flows
-run, unless the ring fills: the processors are theirs, and the rows can wait until a report is asked for.
+Congestion notifications (CNPs) take the reverse path and are counted with the acknowledgements. While flows run, rows
+stay in the ring uncounted unless it fills, to leave the processors to the flows; a report counts them.
 """
 
 import select
@@ -32,9 +32,9 @@ from mininet_topos.measure.receive_ring import (
 from mininet_topos.nic.roce import BTH_AT, CNP, RC_ACKNOWLEDGE
 
 RING_FRAMES = 1 << 17
-LOOK_S = 0.2
+POLL_S = 0.2
 DRAIN_DIVISOR = 4
-"""The ring is emptied at a quarter: the rest is room for a second of a hundred thousand frames and more."""
+"""The ring is drained when it is a quarter full; the rest holds more than a second of 100,000 frames per second."""
 _COLUMNS = (
     *range(INTERFACE_AT, INTERFACE_AT + 4), DIRECTION_AT, *range(MAC_AT + 26, MAC_AT + 36), MAC_AT + BTH_AT,
 )  # fmt: skip
@@ -44,17 +44,17 @@ Key = tuple[str, int, int, int]
 
 
 class LinkCounter:
-    """Adds up rows of the ring per link and stream."""
+    """Packet counts per link and stream, from the rows of the receive ring."""
 
     def __init__(self, incoming: dict[str, str], outgoing: dict[str, str]) -> None:
-        """Map the interfaces and open the ring."""
+        """Map interfaces (name to link id, per direction) and open the ring."""
         self._incoming = {socket.if_nametoindex(name): link for name, link in incoming.items()}
         self._outgoing = {socket.if_nametoindex(name): link for name, link in outgoing.items()}
         self._ring = ReceiveRing(roce_filter(list(self._outgoing)), RING_FRAMES)
         self.reset()
 
     def reset(self) -> None:
-        """Forget everything up to now."""
+        """Set all counts to zero and discard what the ring holds."""
         self._ring.take()
         self._ring.drops()
         self.data: Counter[Key] = Counter()
@@ -62,19 +62,19 @@ class LinkCounter:
         self._drops = 0
 
     def drain_if_filling(self) -> None:
-        """Count what has arrived if the ring is no longer nearly empty."""
+        """Count the rows in the ring if it is at least a quarter full."""
         if self._ring.holds(RING_FRAMES // DRAIN_DIVISOR):
             self.collect()
 
     def collect(self) -> None:
-        """Count what has arrived."""
+        """Count the rows in the ring."""
         rows = self._ring.take()
         if len(rows):
             for key, packets in zip(*_distinct(rows), strict=True):
                 self._add(bytes(key), int(packets))
 
     def report(self) -> dict[str, Any]:
-        """Return all counts so far."""
+        """Return all counts since the last reset."""
         self.collect()
         self._drops += self._ring.drops()
         found = {name: [[*key, n] for key, n in counts.items()] for name, counts in vars(self).items() if name in KINDS}
@@ -83,7 +83,7 @@ class LinkCounter:
     def _add(self, key: bytes, packets: int) -> None:
         links = self._outgoing if key[4] == PACKET_OUTGOING else self._incoming
         link = links.get(int.from_bytes(key[0:4], "little"))
-        if link is not None:  # else another lab's
+        if link is not None:  # None: an interface of another lab
             numbers = (int.from_bytes(key[at:end], "big") for at, end in ((5, 9), (9, 13), (13, 15)))
             counts = self.acks if key[15] in (RC_ACKNOWLEDGE, CNP) else self.data
             counts[(link, *numbers)] += packets  # type: ignore[index]
@@ -93,17 +93,17 @@ KINDS = ("data", "acks")
 
 
 def _distinct(rows: Rows) -> tuple[Any, Any]:
-    """Return the distinct values of the counted columns, and how many rows have each."""
+    """Return the distinct values of the counted columns, and the number of rows with each."""
     columns = np.ascontiguousarray(rows[:, _COLUMNS])
     return np.unique(columns.view(f"V{len(_COLUMNS)}")[:, 0], return_counts=True)
 
 
 def main() -> None:
-    """Wait for the configuration, then count until the control pipe ends."""
+    """Wait for the configuration, then count until the control pipe is closed."""
     reader = LineReader(sys.stdin.fileno())
     counter: LinkCounter | None = None
     while not reader.closed:
-        readable = select.select([reader.fd], [], [], LOOK_S)[0]
+        readable = select.select([reader.fd], [], [], POLL_S)[0]
         if counter is not None:
             counter.drain_if_filling()
         for command in reader.read() if readable else ():

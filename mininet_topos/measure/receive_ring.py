@@ -1,8 +1,7 @@
-"""A memory-mapped receive ring on every interface of this namespace, read in batches as numpy arrays.
+"""A memory-mapped receive ring (TPACKET_V2) over all interfaces of this network namespace, read as numpy arrays.
 
-Rows of a batch have this layout (packet(7), TPACKET_V2): frame header 32 bytes, of which the status is
-the first word; then a sockaddr_ll with the interface's index and whether the frame came in or went out; the frame from
-byte `MAC_AT` on.
+A row is laid out as in packet(7): a header of 32 bytes whose first word is the status; a sockaddr_ll with interface
+index and direction; the frame from byte `MAC_AT` on.
 """
 
 import mmap
@@ -31,7 +30,7 @@ Rows = npt.NDArray[np.uint8]
 
 
 def roce_filter(outgoing_interfaces: list[int]) -> tuple[Instruction, ...]:
-    """Return a program that takes arriving RoCEv2 frames everywhere and departing ones on some interfaces."""
+    """Return a filter that accepts RoCEv2 frames received on any interface, and those sent on the given interfaces."""
     refuse, take = (0x06, 0, 0, 0), (0x06, 0, 0, SNAP_BYTES)
     program: list[Instruction] = [
         (0x28, 0, 0, 12), (0x15, 1, 0, 0x0800), refuse,
@@ -46,10 +45,10 @@ def roce_filter(outgoing_interfaces: list[int]) -> tuple[Instruction, ...]:
 
 
 class ReceiveRing:
-    """The ring; `take` hands out what has arrived and gives the room back."""
+    """The ring; `take` copies the rows that have arrived and returns their slots to the kernel."""
 
     def __init__(self, program: tuple[Instruction, ...], frames: int) -> None:
-        """Map a ring of `frames` rows (rounded up to whole blocks) that sees what `program` takes."""
+        """Map a ring of `frames` rows (rounded up to whole blocks) for frames that the filter `program` accepts."""
         self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
         attach_filter(self.socket, program)
         self.socket.setsockopt(SOL_PACKET, PACKET_VERSION, TPACKET_V2)
@@ -73,17 +72,17 @@ class ReceiveRing:
         return np.concatenate(parts) if parts else np.empty((0, ROW_BYTES), np.uint8)
 
     def drops(self) -> int:
-        """Return the frames that found the ring full since the last call."""
+        """Return the number of frames dropped since the last call because the ring was full."""
         return socket_drops(self.socket)
 
     def holds(self, rows: int) -> bool:
-        """Say whether at least so many rows, of no more than the ring has, are ready; looks at one row only."""
+        """Return whether at least `rows` rows are ready; reads the status of one row. At most the ring's size."""
         return bool(self._status[(self._head + rows - 1) % self._count] & TP_STATUS_USER)
 
     def _ready(self) -> int:
-        """Return how many rows from the head on, up to the end of the ring, the kernel has handed over.
+        """Return the number of rows that are ready, from the head to the first that is not, or to the end of the ring.
 
-        It looks no further than it must: every row's status is a cache line of its own, a whole ring's are megabytes.
+        Reads the status words in steps: each is in a cache line of its own, and those of a whole ring are megabytes.
         """
         found, room = 0, self._count - self._head
         while found < room:

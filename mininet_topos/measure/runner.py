@@ -1,4 +1,4 @@
-"""Runs a set of flows on a lab's NICs and gathers every count: NICs, links, queues, sockets."""
+"""Run a set of flows on a lab's NICs and collect the counters of NICs, links, queues and sockets."""
 
 import os
 import re
@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from controller.model.address import ip_text, mac_text
+from controller.model.address import ip_text
 from controller.model.fabric import Nic
 from controller.model.plan import ALWAYS, DATA_DSCP
+from foundation.address import mac_text
 from mininet_topos.host.child import Child
 from mininet_topos.host.json_lines import wait_readable
 from mininet_topos.measure.flow_run import (
@@ -42,7 +43,7 @@ QUIET_STEPS = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Counters:
-    """What the root namespace has counted so far."""
+    """Cumulative counters of the root namespace at one moment."""
 
     queue_drops: Mapping[str, int]
     socket_drops: int
@@ -51,7 +52,7 @@ class _Counters:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Execution:
-    """A run that is over and waits to be read."""
+    """A finished run whose counters have not been collected yet."""
 
     requests: Sequence[FlowRequest]
     qpns: Mapping[str, tuple[int, int]]
@@ -60,7 +61,7 @@ class _Execution:
 
 
 class FlowRunner:
-    """Drives the NICs of one lab; one run at a time."""
+    """Runs flows on the NICs of one lab, one run at a time."""
 
     def __init__(
         self,
@@ -70,7 +71,7 @@ class FlowRunner:
         settings: NicSettings,
         read_queues: Callable[[], Mapping[str, shaping.QueueCounters]] | None = None,
     ) -> None:
-        """Tell the capture which interface is which link; `read_queues` is None for: the links' plain queues."""
+        """Configure the capture; `read_queues` returns the egress queues' counters, None for the plain tc queues."""
         self._net, self._nics, self._capture, self._settings = net, nics, capture, settings
         self._next_qpn = FIRST_QPN
         self._open: Mapping[str, tuple[FlowRequest, tuple[int, int]]] = {}
@@ -116,7 +117,7 @@ class FlowRunner:
         return _Execution(requests=requests, qpns=qpns, start_ns=start_ns, before=before)
 
     def _take_qpns(self) -> tuple[int, int]:
-        """Return numbers for a flow's two ends, never used before in this lab, so that stragglers find nobody."""
+        """Return QPNs for both ends of a flow; never reused within a lab, so late packets match no queue pair."""
         self._next_qpn += 2
         return self._next_qpn - 2, self._next_qpn - 1
 
@@ -173,7 +174,7 @@ class FlowRunner:
     def _await_completion(
         self, senders: set[str], start_ns: int, timeout_s: float, on_progress: Callable[[float], None] | None
     ) -> None:
-        """Wait until every sending NIC has said that it is complete."""
+        """Wait until every sending NIC has reported completion, or until the timeout."""
         deadline = start_ns / 1e9 + timeout_s
         waiting = {self._nics[nic].fd: self._nics[nic] for nic in senders if not self._nics[nic].events}
         while waiting and (rest := deadline - time.monotonic()) > 0:
@@ -183,10 +184,10 @@ class FlowRunner:
                     del waiting[fd]
             if on_progress is not None:
                 on_progress(max(0.0, time.monotonic() - start_ns / 1e9))
-                waiting = {fd: child for fd, child in waiting.items() if not child.events}  # it may have asked NICs
+                waiting = {fd: child for fd, child in waiting.items() if not child.events}  # it may have read events
 
     def _settle(self, before: _Counters) -> None:
-        """Wait until what is under way has arrived: the balance is even, or nothing has moved for a while."""
+        """Wait for packets in flight: until sent = received + dropped, or until no counter has changed for a while."""
         last, quiet = None, 0
         for _ in range(SETTLE_STEPS):
             counts = self._request_all(op="counts").values()
@@ -308,7 +309,7 @@ def _read_capture(report: Mapping[str, Any]) -> Capture:
 
 
 def _socket_drops(interfaces: Iterable[str]) -> int:
-    """Return the frames that Open vSwitch's receive sockets on these interfaces dropped, as the kernel diagnoses it."""
+    """Return the frames that Open vSwitch's receive sockets on these interfaces have dropped (from `ss -m`)."""
     listing = subprocess.run(
         ["ss", "-0", "-a", "-n", "-m", "-O", "-H"], text=True, capture_output=True, check=True
     ).stdout
@@ -318,14 +319,14 @@ def _socket_drops(interfaces: Iterable[str]) -> int:
 
 
 def _cpu_ns(pid: int) -> int:
-    """Return the processor time that a process has used."""
+    """Return the processor time of a process, user and system, from /proc/<pid>/stat."""
     with open(f"/proc/{pid}/stat") as file:
         fields = file.read().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) * 10**9 // os.sysconf("SC_CLK_TCK")
 
 
 def _egress_links(net: FabricNet) -> dict[str, str]:
-    """Return the directed link that each switch port's interface sends onto."""
+    """Return the directed link that each switch port's interface transmits to."""
     found = {net.interface_of[cable.lower]: cable.up_link for cable in net.fabric.cables}
     found |= {net.interface_of[cable.upper]: cable.down_link for cable in net.fabric.cables}
     return found | _nic_links(net)

@@ -1,21 +1,21 @@
-"""When queue pairs begin: spread over the time between two frames, so that no queue stands where none has to.
+"""Start times of queue pairs: spread over one packet interval, so that simultaneous first frames build no queue.
 
-Frames that all leave at one instant stand in line together; 31 of them at one receiver are more than a switch takes
-before it pauses. NICs that pace do not begin so: each is somewhere in its interval. Here that place follows from the
-order of the queue pairs alone. No clock, no socket.
+Frames that all leave at the same instant queue up at their receiver's port; 31 of them exceed a switch's XOFF
+threshold. Real pacing NICs are at random phases of their intervals. Here the phase follows from the order of the queue
+pairs alone. Pure functions.
 """
 
 from collections.abc import Sequence
 
 GOLDEN_RATIO = 0.618034
-"""Multiples of it, modulo 1, stay apart from each other however many there are."""
+"""Multiples of the golden ratio, modulo 1, are spread evenly for any number of them."""
 
 
 def start_phases(pairs: Sequence[tuple[str, str]]) -> list[float]:
-    """Return for queue pairs, as (sending NIC, receiving NIC), the share of its interval after which each begins.
+    """Return the start phase in [0, 1) of each queue pair, given as (sending NIC, receiving NIC).
 
-    Those of one NIC, at the sending or the receiving end, whichever has more of them, are spread evenly: the first of n
-    at the beginning, the next after 1/n. The NICs are set apart from each other.
+    The phase is the fraction of its packet interval after which a queue pair starts. The n queue pairs of one NIC, at
+    the end that has more of them, start 1/n apart. Different NICs are offset from each other.
     """
     sent, received = _by_nic([src for src, _ in pairs]), _by_nic([dst for _, dst in pairs])
     phases = []
@@ -27,12 +27,12 @@ def start_phases(pairs: Sequence[tuple[str, str]]) -> list[float]:
 
 
 def start_offset_ns(phase: float, frame_bits: int, rate_bps: int) -> int:
-    """Return when a queue pair begins that sends frames of so many bits at `rate_bps`."""
+    """Return the start time of a queue pair that sends frames of `frame_bits` at `rate_bps`."""
     return int(phase * frame_bits * 1e9 / rate_bps)
 
 
 def _by_nic(nics: Sequence[str]) -> dict[str, list[int]]:
-    """Return the queue pairs of each NIC by number, NICs in the order they first appear."""
+    """Return the indices of each NIC's queue pairs, NICs in order of first appearance."""
     found: dict[str, list[int]] = {}
     for index, nic in enumerate(nics):
         found.setdefault(nic, []).append(index)

@@ -1,27 +1,23 @@
-"""The NIC process: sends and receives real RoCEv2 in its host's namespace.
+"""The NIC process: sends and receives real RoCEv2 frames in its host's network namespace.
 
 Runs as `python -S -m mininet_topos.nic` with the standard library only (it starts in some 40 ms and stays near 10 MB).
-`control` says what it is told on standard input and answers on standard output.
+`control` defines the commands on standard input and the replies on standard output.
 """
 
 import struct
 import sys
 from contextlib import suppress
-from typing import Any
 
-from mininet_topos.host.json_lines import LineReader, write_line
+from mininet_topos.host.json_lines import LineReader, read_configuration, write_line
 from mininet_topos.nic.control import new_nic, new_snapshot, serve
 
 
 def main() -> None:
     """Wait for the configuration, then serve."""
     reader = LineReader(sys.stdin.fileno())
-    commands: list[dict[str, Any]] = []
-    while not commands and not reader.closed:
-        commands = reader.read()
-    if reader.closed:
+    first = read_configuration(reader)
+    if first is None:
         return
-    first = commands[0]
     try:
         nic = new_nic(first)
     except (OSError, struct.error) as fault:

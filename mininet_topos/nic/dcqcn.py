@@ -79,7 +79,7 @@ class NotificationPoint:
         self._quiet_until_ns: int | None = None
 
     def on_marked(self, now_ns: int) -> bool:
-        """Take a packet that experienced congestion; say whether to send a CNP for it."""
+        """Take a packet that experienced congestion; return whether to send a CNP for it."""
         if self._quiet_until_ns is not None and now_ns < self._quiet_until_ns:
             return False
         self._quiet_until_ns = now_ns + self._interval_ns

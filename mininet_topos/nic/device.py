@@ -85,7 +85,7 @@ class Nic:
 
     @property
     def complete(self) -> bool:
-        """Say whether all that was to be sent has been acknowledged."""
+        """Return whether all that was to be sent has been acknowledged."""
         return all(queue.requester.completed_ns is not None for queue in self._in_turn)
 
     def receive(self) -> None:

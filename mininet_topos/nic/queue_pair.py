@@ -84,7 +84,7 @@ class Requester:
 
     @property
     def can_send(self) -> bool:
-        """Say whether the window and the transfer allow another packet now."""
+        """Return whether the window and the transfer allow another packet now."""
         return self.next_index < self.packets and self.next_index - self.acknowledged < self._window
 
     @property
@@ -120,7 +120,7 @@ class Requester:
         self.next_index = index
 
     def expire(self, now_ns: int) -> bool:
-        """Go back to the oldest unacknowledged packet if its time is over; say whether it was."""
+        """Go back to the oldest unacknowledged packet if its time is over; return whether it was."""
         if self._deadline_ns is None or now_ns < self._deadline_ns:
             return False
         self.local_ack_timeout_err += 1

@@ -140,7 +140,7 @@ class SendQueue:
             self.pacer.set_rate(self._paced_bps)
 
     def _asks_early(self, now_ns: int) -> bool:
-        """Say whether a packet asks for its acknowledgement out of turn: the next one may come too late to ask.
+        """Return whether a packet asks for its acknowledgement out of turn: the next one may come too late to ask.
 
         So it is where DCQCN made the pace slow, and with the last packet before an admission window closes.
         """

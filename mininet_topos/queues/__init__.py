@@ -1,1 +1,1 @@
-"""The queues of the lab's switch ports: eight priorities, ECN marks, pauses, and every byte counted."""
+"""The queue model of the lab's switch ports: eight priorities, ECN marking, PFC, and exact byte counters."""

@@ -1,7 +1,7 @@
-"""Loads the queue model into the kernel and attaches it to every port of a lab, on both sides of each link.
+"""Load the queue model's BPF programs into the kernel and attach them to both ends of every link of a lab.
 
-Nothing is pinned: filters hold the programs, programs hold the maps, and filters go with their interfaces. So all of it
-ends with the lab's interfaces, however the lab ends.
+Nothing is pinned: tc filters hold the programs, programs hold the maps, and the kernel removes filters with their
+interfaces. So everything is freed with the lab's interfaces, however the lab ends.
 """
 
 import ctypes
@@ -28,7 +28,7 @@ QUEUE_WORDS = (
     "dropped_bytes", "max_depth_bytes", "received_packets", "received_bytes", "arrived_bytes", "departed_bytes",
     "arrived_written_off_bytes", "max_ingress_bytes", "headroom_drops", "enqueued_packets",
 )  # fmt: skip
-"""`struct queue` of queue_model.c. Signed here, so that differences are."""
+"""The fields of `struct queue` in queue_model.c; read as signed integers, so that differences may be negative."""
 NONE = UNBOUNDED = 0xFFFFFFFF
 CERTAIN = 1 << 16
 CLONE_NEWNET = 0x40000000
@@ -39,12 +39,12 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class QueueModelPrograms:
-    """The loaded programs and maps of one lab; `queues[slot, priority][word]` is the kernel's own memory."""
+    """The loaded programs and maps of one lab; `queues[slot, priority][field]` is memory shared with the kernel."""
 
     def __init__(self, ports: LabPorts, settings: QueueSettings) -> None:
-        """Load everything; raises PrerequisiteError with a line that says what the kernel lacks."""
+        """Load programs and maps; raises PrerequisiteError with one line that names what the kernel lacks."""
         if len(ports.ports) > MAX_PORTS:
-            raise PrerequisiteError(f"the queue model has room for {MAX_PORTS} ports, not {len(ports.ports)}")
+            raise PrerequisiteError(f"the queue model supports {MAX_PORTS} ports, not {len(ports.ports)}")
         image = read_shipped_object()
         count = len(ports.ports) * PRIORITIES
         entries = {"ports": len(ports.ports) + len(ports.nics), "limits": count, "queues": count}
@@ -62,24 +62,24 @@ class QueueModelPrograms:
         self.queues: QueueTable = np.frombuffer(memory, layout, count=count).reshape(-1, PRIORITIES)
 
     def attach(self, ports: LabPorts) -> None:
-        """Attach the programs at both ends of every link; raises PrerequisiteError."""
+        """Attach the programs to both ends of every link; raises PrerequisiteError."""
         route = RouteSocket()
         for slot, port in enumerate(ports.ports):
             index = socket.if_nametoindex(port.interface)
-            route.request(clsact_request(index), f"take programs on {port.interface}")
+            route.request(clsact_request(index), f"create a clsact qdisc on {port.interface}")
             for hook, program in ((EGRESS, "egress"), (INGRESS, "ingress")):
                 self._attach(route, index, hook, program, slot)
         route.close()
         for attachment, nic in enumerate(ports.nics, start=len(ports.ports)):
             with network_namespace(nic.pid):
                 route, index = RouteSocket(), socket.if_nametoindex(nic.device)
-                route.request(clsact_request(index), f"take programs on {nic.device}")
+                route.request(clsact_request(index), f"create a clsact qdisc on {nic.device}")
                 self._attach(route, index, INGRESS, "ingress", attachment)
                 route.close()
 
     def close(self) -> None:
-        """Let go of programs and maps; what is attached stays with its interfaces."""
-        del self.queues  # the memory is unmapped with the last view of it
+        """Close programs and maps; attached programs stay until their interfaces are removed."""
+        del self.queues  # the last view of the memory unmaps it
         for fd in (*self._programs.values(), *self._maps.values()):
             os.close(fd)
 
@@ -98,7 +98,7 @@ class QueueModelPrograms:
 
 
 def read_shipped_object() -> BpfObject:
-    """Return the compiled queue model that comes with this package; raises PrerequisiteError where it is missing."""
+    """Return the compiled queue model of this package; raises PrerequisiteError if it is missing or damaged."""
     try:
         return read_object(OBJECT_FILE.read_bytes())
     except (OSError, ValueError) as fault:
@@ -106,10 +106,10 @@ def read_shipped_object() -> BpfObject:
 
 
 def limit_value(port: SwitchPort, priority: int, settings: QueueSettings) -> bytes:
-    """Return `struct limit` of a port's priority.
+    """Return the `struct limit` of one priority of a port.
 
-    A priority that pauses its neighbours is bounded where frames come in (XOFF and headroom), not where they leave; any
-    other is bounded by its own queue.
+    A lossless priority (PFC) is bounded at ingress, by XOFF and headroom, and not at egress; any other is bounded by
+    its egress queue.
     """
     limits = settings.at(port.rate_bps)
     paused = priority in settings.pausable
@@ -127,8 +127,8 @@ def limit_value(port: SwitchPort, priority: int, settings: QueueSettings) -> byt
 
 @contextmanager
 def network_namespace(pid: int) -> Iterator[None]:
-    """Be in the network namespace of a process for the block (this thread only)."""
-    own, other = (os.open(f"/proc/{who}/ns/net", os.O_RDONLY | os.O_CLOEXEC) for who in ("thread-self", pid))
+    """Run the block in the network namespace of a process (this thread only)."""
+    own, other = (os.open(f"/proc/{process}/ns/net", os.O_RDONLY | os.O_CLOEXEC) for process in ("thread-self", pid))
     try:
         _enter(other)
         try:

@@ -1,11 +1,12 @@
-"""The traffic control classes behind a port: what the queue of `queue_model.c` really waits in.
+"""The tc classes of a switch port: the real queues in which the frames of the queue model wait.
 
     htb 1:  -  1:1 the link's rate  -  1:10 + p  one class per priority in use
-                                       1:1f      the kick: a class whose queue holds nothing
+                                       1:1f      the kick class: its queue holds no frame
 
-A pausable priority's leaf is a token bucket of boundless rate, which a pause changes to next to nothing (see `gate`); the
-others have a plain queue. Every leaf holds more than the queue model lets in, so that nothing is lost behind its back.
-Classes have a small rate of their own and borrow the rest: HTB serves borrowers by priority, which makes CNPs strict.
+The leaf of a pausable priority is a token bucket (tbf) without an effective limit, which a pause sets to almost zero
+(see `tx_pause`); other leaves are plain queues. Every leaf holds more than the queue model admits, so no frame is lost
+uncounted. Each class has a small rate of its own and borrows the rest: HTB serves borrowing classes by priority, which
+gives CNPs strict priority.
 """
 
 import subprocess
@@ -24,17 +25,17 @@ BURST_TIME_S = 0.0005
 
 
 def class_minor(priority: int) -> int:
-    """Return the class of a priority: 1:1<priority>, which the queue model writes into each frame."""
+    """Return the minor number of a priority's class, which the queue model writes into `skb->priority`."""
     return 0x10 + priority
 
 
 def bucket_handle(priority: int) -> int:
-    """Return the handle of a pausable priority's token bucket."""
+    """Return the qdisc handle of a pausable priority's token bucket."""
     return 0x20 + priority
 
 
 def class_commands(interface: str, rate_bps: int, settings: QueueSettings) -> list[str]:
-    """Return the `tc` commands (without the word tc) that give a port its classes."""
+    """Return the `tc` commands (without "tc") that create the classes of a port."""
     burst = max(MAX_FRAME_BYTES, int(rate_bps * BURST_TIME_S / 8))
     bound = f"ceil {rate_bps}bit burst {burst} cburst {burst}"
     commands = [
@@ -60,13 +61,13 @@ def class_commands(interface: str, rate_bps: int, settings: QueueSettings) -> li
 
 
 def frame_limit(priority: int, settings: QueueSettings) -> int:
-    """Return the largest frame that a priority's class takes."""
+    """Return the largest frame in bytes that a priority's class accepts."""
     return PAUSABLE_FRAME_BYTES if priority in settings.pausable else MAX_FRAME_BYTES
 
 
 def add_classes(ports: Iterable[tuple[str, int]], settings: QueueSettings) -> None:
-    """Give interfaces of this namespace, each with its rate, their classes; raises PrerequisiteError."""
+    """Create the classes of interfaces (name, rate) in this network namespace; raises PrerequisiteError."""
     batch = "\n".join(command for name, rate in ports for command in class_commands(name, rate, settings))
     done = subprocess.run(["tc", "-batch", "-"], input=batch, text=True, capture_output=True, check=False)
     if done.returncode != 0:
-        raise PrerequisiteError(f"tc refused to give the links their classes: {done.stderr.strip().splitlines()[0]}")
+        raise PrerequisiteError(f"tc refused to create the links' classes: {done.stderr.strip().splitlines()[0]}")

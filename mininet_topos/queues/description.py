@@ -1,4 +1,4 @@
-"""What the queue daemon is told about a lab: its ports, the NICs at their far ends, and the settings, as JSON."""
+"""The configuration of the queue daemon: a lab's switch ports, the NICs at their far ends, and the settings."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from mininet_topos.queues.settings import QueueSettings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwitchPort:
-    """A port: its place in the list of all ports is its slot. `peer` is the slot at the far end, None at a NIC."""
+    """A switch port; its index in `LabPorts.ports` is its slot. `peer` is the slot at the far end, None for a NIC."""
 
     name: str
     interface: str
@@ -21,7 +21,7 @@ class SwitchPort:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NicEnd:
-    """The far end of a port that a NIC hangs on: its device in the namespace of process `pid`."""
+    """A NIC at the far end of switch port `slot`: its device in the network namespace of process `pid`."""
 
     pid: int
     device: str
@@ -30,14 +30,14 @@ class NicEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabPorts:
-    """All ports of a lab."""
+    """All switch ports of a lab, and the NICs at their far ends."""
 
     ports: tuple[SwitchPort, ...]
     nics: tuple[NicEnd, ...]
 
 
 def to_wire(ports: LabPorts, settings: QueueSettings) -> dict[str, Any]:
-    """Return the description as JSON values."""
+    """Return the configuration as JSON values."""
     return {
         "ports": [dataclasses.asdict(port) for port in ports.ports],
         "nics": [dataclasses.asdict(nic) for nic in ports.nics],
@@ -51,7 +51,7 @@ def to_wire(ports: LabPorts, settings: QueueSettings) -> dict[str, Any]:
 
 
 def from_wire(message: Mapping[str, Any]) -> tuple[LabPorts, QueueSettings]:
-    """Read what `to_wire` wrote."""
+    """Parse the JSON values that `to_wire` returns."""
     ports = LabPorts(
         ports=tuple(SwitchPort(**port) for port in message["ports"]),
         nics=tuple(NicEnd(**nic) for nic in message["nics"]),

@@ -1,4 +1,4 @@
-"""The lab's end of the queue model: starts the daemon, reads its counters, stops it."""
+"""The lab's interface to the queue model: configure the queue daemon, read its counters, stop it."""
 
 import sys
 from collections.abc import Mapping
@@ -14,17 +14,17 @@ from mininet_topos.queues.description import LabPorts, NicEnd, SwitchPort, to_wi
 from mininet_topos.queues.settings import REFERENCE_RATE_BPS, QueueSettings
 from mininet_topos.switches.fabric_net import FabricNet
 from mininet_topos.switches.shaping import QueueCounters
-from telemetry.counter_page import CounterPageReader, CounterSnapshot
+from telemetry.counter_page import PORT_FIELDS, CounterPageReader, CounterSnapshot
 
 PAGE_FILE = "counters"
 DAEMON_COMMAND = (sys.executable, "-m", "mininet_topos.queues.daemon")
 
 
 class QueueModel:
-    """The running queues of a lab; `page_path` is where its counters can be read by anyone."""
+    """The running queue model of a lab; any process can read its counters from the page at `page_path`."""
 
     def __init__(self, child: Child, page_path: Path, interface_of: Mapping[str, str]) -> None:
-        """Take a daemon that is configured; use `start`."""
+        """Use a daemon that is configured already; call `start` instead."""
         self._child, self.page_path, self._interface_of = child, page_path, interface_of
         self._page = CounterPageReader(page_path)
 
@@ -32,7 +32,7 @@ class QueueModel:
     def start(cls, net: FabricNet, settings: QueueSettings, directory: Path, child: Child) -> "QueueModel":
         """Attach the queues to a lab's links and run them; raises PrerequisiteError with the reason in one line.
 
-        `child` runs `DAEMON_COMMAND`; started early, it comes up while the links are made.
+        `child` runs `DAEMON_COMMAND`; the lab starts it early, so that it initialises while the links are created.
         """
         page_path = directory / PAGE_FILE
         set_niceness(child.pid)
@@ -41,44 +41,44 @@ class QueueModel:
         return cls(child, page_path, {str(port): name for port, name in net.interface_of.items()})
 
     def counters(self) -> CounterSnapshot:
-        """Return all counters of this moment, by port ("leaf1:3") and priority."""
+        """Return the current counters, by port ("leaf1:3") and priority."""
         self._child.send_request(op="write")
         self._child.read_reply()
         return self._page.read()
 
     def latest(self) -> CounterSnapshot:
-        """Return the counters as the daemon last wrote them, some 15 ms ago at most, without asking it."""
+        """Return the counters that the daemon wrote last, at most some 15 ms ago, without a request to it."""
         return self._page.read()
 
     def reset_maxima(self) -> None:
-        """Begin anew with the largest depths, as before a run."""
+        """Reset the maximum depths, as before a run."""
         self._child.send_request(op="reset")
         self._child.read_reply()
 
     def report(self) -> Mapping[str, Any]:
-        """Return how the daemon itself has fared: ticks, longest tick, processor time, bytes written off."""
+        """Return statistics of the daemon itself: ticks, longest tick, processor time, bytes written off."""
         self._child.send_request(op="report")
         return self._child.read_reply()
 
     def egress_counters(self) -> Mapping[str, QueueCounters]:
-        """Return packets sent and dropped and bytes waiting of every port, all priorities together, by interface."""
+        """Return the egress counters of every port, summed over its priorities, by interface."""
         snapshot = self.counters()
         found = {}
         for row, name in enumerate(snapshot.names):
             queues = [snapshot.queue(name, priority) for priority in range(snapshot.queues.shape[1])]
-            port = dict(zip(("tx", "drops"), (int(snapshot.ports[row, 2]), int(snapshot.ports[row, 4])), strict=True))
+            port = dict(zip(PORT_FIELDS, map(int, snapshot.ports[row]), strict=True))
             backlog = sum(queue["depth_bytes"] for queue in queues)
-            found[self._interface_of[name]] = QueueCounters(port["tx"], port["drops"], backlog)
+            found[self._interface_of[name]] = QueueCounters(port["tx_packets"], port["drops"], backlog)
         return found
 
     def stop(self) -> None:
-        """Unmap the page; the daemon ends with its input, the programs with the lab's interfaces."""
+        """Unmap the counter page and close the daemon's input, which ends it."""
         self._page.close()
         self._child.close()
 
 
 def lab_ports(net: FabricNet) -> LabPorts:
-    """Return a lab's ports as the daemon is told them."""
+    """Return the ports of a lab for the daemon's configuration."""
     fabric = net.fabric
     refs: list[tuple[PortRef, int]] = [
         (port, cable.capacity_bps) for cable in fabric.cables for port in (cable.lower, cable.upper)
@@ -105,7 +105,7 @@ def lab_ports(net: FabricNet) -> LabPorts:
 
 
 def why_unavailable() -> str | None:
-    """Say in one line why this machine cannot run the queue model; None where it can. Loads it once and lets it go."""
+    """Try to load the programs; return in one line why this machine cannot run the queue model, None if it can."""
     port = SwitchPort(name="probe", interface="", switch=1, peer=None, rate_bps=REFERENCE_RATE_BPS)
     try:
         QueueModelPrograms(LabPorts(ports=(port,), nics=()), QueueSettings()).close()

@@ -1,10 +1,11 @@
-"""The few rtnetlink messages that the queue model sends, written byte by byte: no process is forked, none takes long.
+"""Encode the rtnetlink messages of the queue model: create a clsact qdisc, attach a BPF filter, change a token bucket.
 
     nlmsghdr: length 32 | type 16 | flags 16 | sequence 32 | port 32
     tcmsg:    family 8 | padding 24 | interface 32 | handle 32 | parent 32 | info 32
     then attributes: length 16 | kind 16 | data, padded to 4 bytes            (rtnetlink(7), <linux/pkt_sched.h>)
 
-Host byte order, as netlink has it.
+Byte order is the host's. Messages that pause and resume a priority are encoded once and sent in 1.2 us without an
+acknowledgement; ADR 18 compares this with pyroute2.
 """
 
 import os
@@ -30,12 +31,12 @@ RECEIVE_BYTES = 8192
 
 
 def attribute(kind: int, data: bytes) -> bytes:
-    """Return one attribute, padded."""
+    """Return one attribute, padded to 4 bytes."""
     return struct.pack("=HH", 4 + len(data), kind) + data + bytes(-len(data) % 4)
 
 
 def clsact_request(interface: int) -> bytes:
-    """Return the message that gives an interface the hooks that programs are attached to."""
+    """Return the message that creates an interface's clsact qdisc, to whose hooks programs are attached."""
     body = _TC.pack(0, interface, CLSACT_HANDLE, CLSACT_PARENT, 0) + attribute(TCA_KIND, b"clsact\0")
     return _message(RTM_NEWQDISC, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL, body)
 
@@ -54,7 +55,7 @@ def program_request(interface: int, hook: int, program_fd: int, name: str, attac
 def bucket_change(
     interface: int, parent: int, handle: int, *, rate_bytes_per_s: int, burst_bytes: int, limit_bytes: int
 ) -> bytes:
-    """Return the message that changes a token bucket (tbf), keeping what waits in it; no answer is asked for."""
+    """Return the message that changes a token bucket (tbf) and keeps its queued frames; requests no acknowledgement."""
     spec = struct.pack("=BBHhHI", 0, TC_LINKLAYER_ETHERNET, 0, -1, 0, min(rate_bytes_per_s, 0xFFFFFFFF))
     no_peak = bytes(len(spec))
     options = attribute(TCA_TBF_PARMS, spec + no_peak + struct.pack("=III", limit_bytes, 0, 0))
@@ -66,35 +67,35 @@ def bucket_change(
 
 
 class RouteSocket:
-    """A netlink socket of the network namespace that the thread was in when this was made."""
+    """A NETLINK_ROUTE socket of the network namespace that the thread was in when it was opened."""
 
     def __init__(self) -> None:
-        """Open it."""
+        """Open and bind the socket."""
         self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
         self._socket.bind((0, 0))
 
     def close(self) -> None:
-        """Close it."""
+        """Close the socket."""
         self._socket.close()
 
     def send(self, message: bytes) -> None:
-        """Send a message without an answer."""
+        """Send a message that requests no acknowledgement."""
         self._socket.send(message)
 
-    def refusals(self) -> int:
-        """Return how many messages sent without an answer the kernel has refused since the last call."""
-        refused = 0
+    def errors(self) -> int:
+        """Return the number of errors received since the last call for messages without acknowledgement."""
+        errors = 0
         with suppress(BlockingIOError):
             while self._socket.recv(RECEIVE_BYTES, socket.MSG_DONTWAIT):
-                refused += 1
-        return refused
+                errors += 1
+        return errors
 
     def request(self, message: bytes, purpose: str) -> None:
         """Send a message and wait for its acknowledgement; raises PrerequisiteError with the kernel's reason."""
         self._socket.send(message)
-        answer = self._socket.recv(RECEIVE_BYTES)
-        _, kind, _, _, _ = _HEADER.unpack_from(answer)
-        error = struct.unpack_from("=i", answer, _HEADER.size)[0] if kind == NLMSG_ERROR else 0
+        reply = self._socket.recv(RECEIVE_BYTES)
+        _, kind, _, _, _ = _HEADER.unpack_from(reply)
+        error = struct.unpack_from("=i", reply, _HEADER.size)[0] if kind == NLMSG_ERROR else 0
         if error:
             raise PrerequisiteError(f"the kernel does not {purpose}: {os.strerror(-error)}")
 

@@ -1,7 +1,7 @@
-"""When to pause a neighbour, and how long a neighbour has paused us: pure; the moment is always an argument.
+"""PFC state machines of switch ports: when to pause a neighbour, and until when a neighbour has paused this port.
 
-Queues are numbered by their place in the arrays; what a place means (port and priority) is the caller's. Moments and
-durations are integers in nanoseconds.
+Pure functions of time. Arrays are indexed by place; the caller maps a place to port and priority. Times and durations
+are integers in nanoseconds.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ Longs = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signals:
-    """What is to be sent now: places to pause, to pause further, and to let go on."""
+    """The pause frames to send now: places to pause (XOFF), to refresh, and to resume (XON)."""
 
     pause: list[int]
     refresh: list[int]
@@ -23,16 +23,19 @@ class Signals:
 
 
 class Backpressure:
-    """Decides by the bytes inside of the switch that came in by each port, with a distance between on and off."""
+    """Pauses neighbours by ingress occupancy, with hysteresis: XOFF above one threshold, XON below a lower one.
+
+    The ingress occupancy of a port is the bytes in the switch that arrived at it.
+    """
 
     def __init__(self, xoff_bytes: Longs, xon_bytes: Longs, refresh_ns: Longs) -> None:
-        """Take each place's thresholds, and after how long a pause that is still needed is sent again."""
+        """Set each place's thresholds, and the time after which a pause that still holds is refreshed."""
         self._xoff, self._xon, self._refresh = xoff_bytes, xon_bytes, refresh_ns
         self.pausing: npt.NDArray[np.bool_] = np.zeros(len(xoff_bytes), np.bool_)
         self._sent_ns: Longs = np.zeros(len(xoff_bytes), np.int64)
 
     def signals(self, ingress_bytes: Longs, now_ns: int) -> Signals:
-        """Return what to send for these occupancies, and take it as sent."""
+        """Return the frames to send for these ingress occupancies, and record them as sent."""
         begin = (ingress_bytes > self._xoff) & ~self.pausing
         if not begin.any() and not self.pausing.any():
             return NO_SIGNALS
@@ -44,17 +47,17 @@ class Backpressure:
 
 
 class ReceivedPauses:
-    """Keeps until when each place is paused, and adds up for how long it has been."""
+    """Until when each place is paused by its neighbour, and its total paused time."""
 
     def __init__(self, places: int) -> None:
-        """Begin with nothing paused."""
+        """Create the state with no place paused."""
         self._until_ns: Longs = np.zeros(places, np.int64)
         self._since_ns: Longs = np.zeros(places, np.int64)
         self._ended_ns: Longs = np.zeros(places, np.int64)
 
     @property
     def any_paused(self) -> bool:
-        """Say whether any place is paused."""
+        """Return whether any place is paused."""
         return bool(self._until_ns.any())
 
     @property
@@ -63,9 +66,9 @@ class ReceivedPauses:
         return self._until_ns > 0
 
     def take(self, place: int, duration_ns: int, now_ns: int) -> bool | None:
-        """Take a frame's word for a place: True where its gate is to close now, False where to open, None for neither.
+        """Apply a received pause to a place; return True to pause it now, False to resume it, None for no change.
 
-        A later frame replaces what an earlier one said (IEEE 802.1Q, 36.1.2), in either direction.
+        A later frame replaces an earlier one, whether longer or shorter (IEEE 802.1Q, 36.1.2).
         """
         was_paused = self._until_ns[place] > 0
         if duration_ns == 0:
@@ -77,14 +80,14 @@ class ReceivedPauses:
         return True
 
     def expired(self, now_ns: int) -> list[int]:
-        """Return the places whose time is over, and open them."""
+        """Return the places whose pause has expired, and mark them as not paused."""
         over = _places((self._until_ns > 0) & (self._until_ns <= now_ns))
         for place in over:
             self._end(place, int(self._until_ns[place]))
         return over
 
     def paused_ns(self, now_ns: int) -> Longs:
-        """Return for how long each place has been paused altogether, a pause that lasts included."""
+        """Return the total paused time of each place, including a pause that still holds."""
         lasting = np.where(self._until_ns > 0, np.minimum(now_ns, self._until_ns) - self._since_ns, 0)
         return self._ended_ns + np.maximum(lasting, 0)
 

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only
  *
- * The queues of the lab's switch ports: two programs, attached by `attach.py`, that stand on either side of every link.
+ * The queue model of the lab's switch ports: two programs, attached by `attach.py` to both ends of every link.
  *
  *   switch port                                       far end (a switch port or a NIC)
- *   egress  -> classify, tail drop, ECN, enqueue      ingress -> dequeue; at a switch also: where the stream came in
+ *   egress  -> classify, tail drop, ECN, enqueue      ingress -> dequeue; at a switch also: record the ingress port
  *
- * The bytes between the two are the queue: what the traffic control classes of the port hold back, to the byte, whatever
- * holds them back (the link's rate or a pause).
+ * The bytes between the two are the queue depth: exactly what the port's tc classes hold, because of the link's rate or
+ * of a pause.
  *
- * One program serves all ports: the filter's class id (`tc_classid`) says which attachment it runs for.
- * What a frame was counted as travels with it in skb->hash, which a veth pair hands over untouched, also into another
- * network namespace: so a frame leaves exactly the counters that it entered, whatever changes meanwhile.
+ * One program serves all ports: the filter's class id (`tc_classid`) selects the attachment.
+ * The counters that a frame was added to are carried in skb->hash, which a veth pair preserves, also into another
+ * network namespace: so a frame is subtracted from exactly the counters that it was added to.
  *
  *   hash:  0x4844 | slot of the ingress port (13 bits, all ones: unknown) | priority (3 bits)
  *
- * A dropped frame is reported as taken (TC_ACT_STOLEN) and not as refused (TC_ACT_SHOT): on a refusal the kernel answers
- * ENOBUFS, and Open vSwitch then gives up the rest of its batch, which no queue would count.
+ * A drop returns TC_ACT_STOLEN and not TC_ACT_SHOT: on SHOT the kernel returns ENOBUFS to the sender, and Open vSwitch
+ * then discards the rest of its batch, which no queue would count.
  */
 typedef unsigned char u8;
 typedef unsigned int u32;
@@ -42,7 +42,7 @@ struct __sk_buff {
       ifindex, tc_index, cb[5], hash, tc_classid, data, data_end;
 };
 
-/* The loader reads these definitions out of the object; it sets max_entries of `ports`, `limits` and `queues` itself. */
+/* The loader reads these definitions from the object; it sets the entries of `ports`, `limits` and `queues` itself. */
 struct map {
   u32 type, key_bytes, value_bytes, entries, flags;
 };
@@ -58,16 +58,16 @@ struct port {
 struct limit {
   u32 kmin_bytes, kmax_bytes;
   u32 pmax;            /* in 65,536ths; 0 and kmin at its largest: no marking */
-  u32 queue_bytes;     /* what the egress queue holds at most */
-  u32 arrival_bytes;   /* what may be inside of the switch that came in by this port, in this priority */
-  u32 frame_bytes;     /* larger frames are dropped: the class behind would lose them uncounted */
+  u32 queue_bytes;     /* limit of the egress queue */
+  u32 arrival_bytes;   /* limit of the ingress occupancy: bytes in the switch that arrived at this port and priority */
+  u32 frame_bytes;     /* larger frames are dropped: the tc class would lose them uncounted */
 };
 
 struct queue {
-  u64 enqueued_bytes, dequeued_bytes, written_off_bytes; /* depth: the first less the others */
+  u64 enqueued_bytes, dequeued_bytes, written_off_bytes; /* depth = first - others */
   u64 sent_packets, marked_packets, dropped_packets, dropped_bytes, max_depth_bytes;
   u64 received_packets, received_bytes;
-  u64 arrived_bytes, departed_bytes, arrived_written_off_bytes; /* of what came in by this port: still inside */
+  u64 arrived_bytes, departed_bytes, arrived_written_off_bytes; /* ingress occupancy = first - others */
   u64 max_ingress_bytes, headroom_drops, enqueued_packets;
 };
 
@@ -94,7 +94,7 @@ static long (*set_congestion_experienced)(struct __sk_buff *frame) = (void *)97;
 
 #define add(counter, number) ((void)__sync_fetch_and_add(&(counter), (number)))
 
-/* Frames of more than a page come with 14 linear bytes: the headers must be pulled in before they can be read. */
+/* Frames larger than a page have 14 linear bytes: the headers must be pulled in before they can be read. */
 INLINE u8 *headers(struct __sk_buff *frame, u32 bytes)
 {
   u8 *data = (u8 *)(long)frame->data;
@@ -132,7 +132,7 @@ INLINE u64 level(u64 in, u64 out, u64 written_off)
   return rest < 0 ? 0 : rest;
 }
 
-/* RED on the present queue length, as RoCE switches mark: none below kmin, linear up to pmax at kmax, then all. */
+/* RED on the current queue length, as in RoCE switches: none below kmin, linear up to pmax at kmax, then all. */
 INLINE int marks(struct limit *limit, u64 depth)
 {
   if (depth <= limit->kmin_bytes || limit->pmax == 0)
@@ -151,7 +151,7 @@ SECTION("tc/egress") int egress(struct __sk_buff *frame)
     return ACT_OK;
   u8 *data = headers(frame, ETHERNET_BYTES);
   if (data && ethertype(data) == ETH_MAC_CONTROL)
-    return ACT_OK; /* the gate's kick: it has its own class and never reaches the wire */
+    return ACT_OK; /* the kick frame of tx_pause.py: it has its own class and never reaches the wire */
   struct queue *arrival = 0;
   struct limit *arrival_limit = 0;
   u32 ecn = 0;

@@ -1,14 +1,16 @@
-"""Finds bytes that the counters say are queued and that are not: frames that a dying link took with it. Pure.
+"""Find stale bytes: bytes that the counters show as queued although their frames were lost, as when a link goes down.
 
-Enqueued less dequeued is exact as long as every frame that entered a queue leaves it. A cable that is pulled breaks
-that, and so would any loss inside of the kernel. Without correction the queue would look occupied for ever, and
-the ports that those frames came in by would pause their neighbours for ever. So a few times a second:
+Depth = enqueued - dequeued is exact while every frame that enters a queue also leaves it. A pulled cable breaks this,
+and so would any loss in the kernel. Uncorrected, the queue would seem occupied for ever, and the ingress ports of the
+lost frames would pause their neighbours for ever. So once per window:
 
-- a queue whose port is down, or that holds bytes and has neither taken nor given any for a whole window without being
-  paused, is empty: all of its depth is written off (or back, where too much was);
-- in one switch and priority, the bytes inside by ingress port sum up to the bytes inside by egress queue. What the
-  former exceeds the latter by at *every* look of a window is residue; it is taken from ingress ports that were never
-  below it.
+- a queue is empty if its port is down, or if it held bytes and neither accepted nor released any for the whole window
+  without being paused: its whole depth is written off (a negative depth is written back);
+- in one switch and priority, the ingress occupancies of all ports sum to the egress depths of all ports. The minimum
+  excess of the former over all samples of a window is stale; it is written off from ingress ports that held at least
+  that much at every sample.
+
+Pure functions over arrays.
 """
 
 import numpy as np
@@ -18,46 +20,46 @@ from mininet_topos.queues.pause import Longs
 
 
 class StaleBytes:
-    """Looks at all queues, and says at the end of a window what to write off. Arrays are [ports, priorities]."""
+    """Samples all queues, and returns at the end of a window the bytes to write off. Arrays are [ports, priorities]."""
 
     def __init__(self, switch_of_port: npt.NDArray[np.int64]) -> None:
-        """Take the switch of every port, numbered from 0."""
+        """Set the switch of every port, numbered from 0."""
         self._switch, self._switches = switch_of_port, int(switch_of_port.max()) + 1
         self._moved: Longs | None = None
-        self._least_inside: Longs | None = None
-        self._least_excess: Longs | None = None
+        self._min_ingress: Longs | None = None
+        self._min_excess: Longs | None = None
 
-    def look(self, depth: Longs, inside: Longs) -> None:
-        """Take one look at egress depths and at what is inside by ingress port."""
-        excess = self._sums(inside) - self._sums(depth)
-        self._least_inside = inside.copy() if self._least_inside is None else np.minimum(self._least_inside, inside)
-        self._least_excess = excess if self._least_excess is None else np.minimum(self._least_excess, excess)
+    def sample(self, depth: Longs, ingress: Longs) -> None:
+        """Record one sample of egress depths and ingress occupancies."""
+        excess = self._sums(ingress) - self._sums(depth)
+        self._min_ingress = ingress.copy() if self._min_ingress is None else np.minimum(self._min_ingress, ingress)
+        self._min_excess = excess if self._min_excess is None else np.minimum(self._min_excess, excess)
 
-    def settle(
+    def end_window(
         self, depth: Longs, moved: Longs, paused: npt.NDArray[np.bool_], down: npt.NDArray[np.bool_]
     ) -> tuple[Longs, Longs]:
-        """End the window: return what to write off of egress depths, and of what is inside by ingress port.
+        """End the window; return the bytes to write off from egress depths, and from ingress occupancies.
 
-        `moved` grows with every byte that enters or leaves a queue.
+        `moved` counts every byte that enters or leaves a queue.
         """
         still = np.zeros(depth.shape, np.bool_) if self._moved is None else moved == self._moved
         self._moved = moved.copy()
         lost = np.where(down[:, None] | (still & ~paused), depth, 0)
-        arrived = self._arrived_residue()
-        self._least_inside = self._least_excess = None
+        arrived = self._stale_ingress()
+        self._min_ingress = self._min_excess = None
         return lost, arrived
 
-    def _arrived_residue(self) -> Longs:
-        if self._least_inside is None or self._least_excess is None:
-            raise ValueError("a window takes at least one look")
-        residue = np.zeros_like(self._least_inside)
-        for switch, priority in zip(*np.nonzero(self._least_excess > 0), strict=True):
-            rest = int(self._least_excess[switch, priority])
+    def _stale_ingress(self) -> Longs:
+        if self._min_ingress is None or self._min_excess is None:
+            raise ValueError("a window needs at least one sample")
+        stale = np.zeros_like(self._min_ingress)
+        for switch, priority in zip(*np.nonzero(self._min_excess > 0), strict=True):
+            rest = int(self._min_excess[switch, priority])
             for port in np.nonzero(self._switch == switch)[0]:
-                part = min(rest, int(self._least_inside[port, priority]))
+                part = min(rest, int(self._min_ingress[port, priority]))
                 if part > 0:
-                    residue[port, priority], rest = part, rest - part
-        return residue
+                    stale[port, priority], rest = part, rest - part
+        return stale
 
     def _sums(self, values: Longs) -> Longs:
         total = np.zeros((self._switches, values.shape[1]), np.int64)

@@ -1,6 +1,6 @@
-"""The switches' side of pauses, tick by tick: what to send, which gates to move, what to write off, what to tell.
+"""The PFC behaviour of all switches of a lab, tick by tick: pause frames, transmit pauses, write-offs, counters.
 
-Everything that touches the kernel is handed in (`Kernel`), and so is the moment: what is left is tested without root.
+Kernel access (`Kernel`) and time are arguments, so the tests of this module need no root.
 """
 
 from collections.abc import Mapping
@@ -21,13 +21,13 @@ NO_BYTES: Longs = np.zeros(0, np.int64)
 
 
 class Kernel(Protocol):
-    """What moves real frames."""
+    """Access to real frames and links."""
 
     def send_pause(self, slot: int, quanta: Mapping[int, int]) -> None:
-        """Send a frame with these quanta by priority out of a port."""
+        """Send a pause frame with these quanta by priority out of a port."""
 
-    def set_paused(self, slot: int, priority: int, closed: bool) -> None:
-        """Hold a priority of a port back, or let it go on."""
+    def set_paused(self, slot: int, priority: int, paused: bool) -> None:
+        """Pause or resume the transmission of one priority of a port."""
 
     def ports_down(self) -> npt.NDArray[np.bool_]:
         """Return for each port whether its link is down."""
@@ -37,14 +37,14 @@ class Switches:
     """All switches of a lab. `queues` is the kernel's table of counters, [ports, priorities]."""
 
     def __init__(self, ports: LabPorts, settings: QueueSettings, queues: Any, kernel: Kernel) -> None:
-        """Take the table; nothing is paused at first."""
+        """Use the kernel's table; no priority is paused at first."""
         self._queues, self._kernel = queues, kernel
-        self._gated, self._used = settings.pausable, np.array(settings.used)
-        # Each tick looks at these alone: a queue is two cache lines that other processors write.
-        self._watched = [queues[:, priority] for priority in self._gated]
+        self._pausable, self._used = settings.pausable, np.array(settings.used)
+        # Each tick reads only these: a queue is two cache lines that other processors write.
+        self._watched = [queues[:, priority] for priority in self._pausable]
         self._rates = [port.rate_bps for port in ports.ports]
         limits = [settings.at(rate) for rate in self._rates]
-        # A pause that is still needed is sent again when half of it is over. A place is k * ports + slot.
+        # A pause that still holds is refreshed at half of its time. A place is k * ports + slot.
         self._xoff = self._per_place([limit.xoff_bytes for limit in limits])
         self._byte_ns = self._per_place([8 * 10**9 // rate for rate in self._rates])
         self._backpressure = Backpressure(
@@ -57,26 +57,26 @@ class Switches:
         self.frames_sent: Longs = np.zeros(shape, np.int64)
         self.frames_received: Longs = np.zeros(shape, np.int64)
         self.written_off_bytes = 0
-        self._residue = StaleBytes(np.unique([port.switch for port in ports.ports], return_inverse=True)[1])
+        self._stale = StaleBytes(np.unique([port.switch for port in ports.ports], return_inverse=True)[1])
 
     def on_pause_frame(self, slot: int, quanta: Mapping[int, int], now_ns: int) -> None:
-        """Honour a frame that a port received."""
+        """Apply a pause frame that a port received."""
         for priority, number in quanta.items():
             self.frames_received[slot, priority] += 1
-            if priority in self._gated:
+            if priority in self._pausable:
                 duration_ns = quanta_ns(number, self._rates[slot])
-                closes = self._received.take(slot * PRIORITIES + priority, duration_ns, now_ns)
-                if closes is not None:
-                    self._kernel.set_paused(slot, priority, closes)
+                paused = self._received.take(slot * PRIORITIES + priority, duration_ns, now_ns)
+                if paused is not None:
+                    self._kernel.set_paused(slot, priority, paused)
 
     def tick(self, now_ns: int) -> int:
-        """Send the pauses that are due, and open the gates whose time is over.
+        """Send the pause frames that are due, and resume the priorities whose pause has expired.
 
-        Return for how long nothing can happen that a received frame does not announce: an ingress port fills no faster
-        than its link runs. Half of that time, in case frames came in a bunch; 0 while anything is paused.
+        Return the time in ns within which no port can reach XOFF, since it fills no faster than its link's rate. It is
+        halved as a margin for bursts, and 0 while any priority is paused. Received frames need a tick of their own.
         """
-        inside = self._inside_gated() if self._gated else NO_BYTES
-        signals = self._backpressure.signals(inside, now_ns) if self._gated else NO_SIGNALS
+        ingress = self._pausable_ingress_bytes() if self._pausable else NO_BYTES
+        signals = self._backpressure.signals(ingress, now_ns) if self._pausable else NO_SIGNALS
         for places, quanta in ((signals.pause, MAX_QUANTA), (signals.refresh, MAX_QUANTA), (signals.resume, 0)):
             for place in places:
                 slot, priority = self._at(place)
@@ -86,10 +86,10 @@ class Switches:
             self._kernel.set_paused(place // PRIORITIES, place % PRIORITIES, False)
         if self._backpressure.pausing.any() or self._received.any_paused:
             return 0
-        return int(((self._xoff - inside) * self._byte_ns).min(initial=MAX_QUIET_NS)) // 2
+        return int(((self._xoff - ingress) * self._byte_ns).min(initial=MAX_QUIET_NS)) // 2
 
     def resume_all(self, now_ns: int) -> None:
-        """Open every gate, and tell every neighbour that is paused to go on."""
+        """Resume every paused priority, and send XON to every paused neighbour."""
         for place in np.nonzero(self._received.paused)[0]:
             self._received.take(int(place), 0, now_ns)
             self._kernel.set_paused(int(place) // PRIORITIES, int(place) % PRIORITIES, False)
@@ -97,36 +97,36 @@ class Switches:
             slot, priority = self._at(int(place))
             self._kernel.send_pause(slot, {priority: 0})
 
-    def look(self) -> None:
-        """Take a look for what may have to be written off; several to a window."""
+    def sample_stale_bytes(self) -> None:
+        """Sample all queues for stale bytes; several samples form a window."""
         block = self._block()
-        self._residue.look(np.maximum(_signed_depth(block), 0), _inside(block))
+        self._stale.sample(np.maximum(_signed_depth(block), 0), _ingress_bytes(block))
 
-    def settle(self) -> None:
-        """End a window: write off what is not there."""
+    def write_off_stale_bytes(self) -> None:
+        """End the window and write off the stale bytes that it has shown."""
         block, used = self._block(), self._used
         paused = self._received.paused.reshape(-1, PRIORITIES)[:, used]
         moved = block["enqueued_bytes"] + block["dequeued_bytes"]
-        lost, arrived = self._residue.settle(_signed_depth(block), moved, paused, self._kernel.ports_down())
+        lost, arrived = self._stale.end_window(_signed_depth(block), moved, paused, self._kernel.ports_down())
         if lost.any() or arrived.any():
             self._queues["written_off_bytes"][:, used] += lost
             self._queues["arrived_written_off_bytes"][:, used] += arrived
             self.written_off_bytes += int(lost.sum())
 
     def clear_maxima(self) -> None:
-        """Begin anew with the largest depths."""
+        """Reset the maximum depths."""
         self._queues["max_depth_bytes"] = self._queues["max_ingress_bytes"] = 0
 
     def depth_bytes(self) -> int:
-        """Return the bytes in all egress queues together."""
+        """Return the sum of all egress depths."""
         return int(np.maximum(_signed_depth(self._block()), 0).sum())
 
     def ingress_bytes(self) -> int:
-        """Return the same bytes as the ingress ports count them."""
-        return int(_inside(self._block()).sum())
+        """Return the sum of all ingress occupancies: the same bytes, counted at their ingress ports."""
+        return int(_ingress_bytes(self._block()).sum())
 
-    def page(self, now_ns: int) -> tuple[Counters, Counters]:
-        """Return all counters in the shapes of a counter page."""
+    def counter_page(self, now_ns: int) -> tuple[Counters, Counters]:
+        """Return all counters as the two arrays of a counter page: per port, and per port and priority."""
         block, used = self._block(), self._used
         values = {
             "packets": block["sent_packets"],
@@ -159,16 +159,16 @@ class Switches:
         """Return a copy of the counters of the priorities in use, [ports, used]."""
         return self._queues[:, self._used]
 
-    def _inside_gated(self) -> Longs:
-        return np.concatenate([_inside(queues) for queues in self._watched])
+    def _pausable_ingress_bytes(self) -> Longs:
+        return np.concatenate([_ingress_bytes(queues) for queues in self._watched])
 
     def _at(self, place: int) -> tuple[int, int]:
         """Return the slot and priority of a place."""
         ports = len(self._rates)
-        return place % ports, self._gated[place // ports]
+        return place % ports, self._pausable[place // ports]
 
     def _per_place(self, values: list[int]) -> Longs:
-        return np.tile(np.array(values, np.int64), len(self._gated))
+        return np.tile(np.array(values, np.int64), len(self._pausable))
 
 
 def _signed_depth(queues: Any) -> Longs:
@@ -176,6 +176,6 @@ def _signed_depth(queues: Any) -> Longs:
     return depth
 
 
-def _inside(queues: Any) -> Longs:
+def _ingress_bytes(queues: Any) -> Longs:
     rest = queues["arrived_bytes"] - queues["departed_bytes"] - queues["arrived_written_off_bytes"]
     return np.maximum(rest, 0)

@@ -1,10 +1,10 @@
-"""Holds back one priority of a port, and lets it go: the token bucket of its class, changed by one prepared message.
+"""Pause and resume the transmission of one priority of a port, by one prepared netlink message to its token bucket.
 
-Closing sets the bucket to one byte per second: what waits stays, one full frame slips through (a bucket that could not
-hold one would discard it), as the frame on the wire does when a pause arrives at a real port. Opening sets the rate
-back, but nothing looks at the bucket again before its own timer, which now lies hours ahead; so a frame is sent into a
-class whose queue has no room: the frame ends there and never reaches the wire, and the kernel, having tried to queue
-it, looks for what may be sent. (Changing an HTB class's rate instead does not work: a class put to sleep stays asleep.)
+Pausing sets the bucket to one byte per second: queued frames stay, and one full frame still leaves (a bucket smaller
+than a frame would discard it), like the frame in transmission when a pause arrives at a real port. Resuming restores
+the rate, but the kernel does not check the bucket again before its timer, which is now hours ahead. So a "kick" frame
+is sent into a class whose queue holds no frame: it is dropped there, never reaches the wire, and makes the kernel
+dequeue. (Changing the rate of an HTB class instead does not work: a sleeping class stays asleep.)
 """
 
 import socket
@@ -24,19 +24,19 @@ from mininet_topos.queues.netlink import RouteSocket, bucket_change
 from mininet_topos.queues.pause_frame import ETH_MAC_CONTROL, FRAME_BYTES, PAUSE_ADDRESS
 from mininet_topos.queues.settings import PAUSABLE_FRAME_BYTES
 
-CLOSED_RATE_BYTES_PER_S = 1
+PAUSED_RATE_BYTES_PER_S = 1
 SOL_PACKET, PACKET_QDISC_BYPASS = 263, 20
 _KICK = (PAUSE_ADDRESS + bytes(6) + ETH_MAC_CONTROL.to_bytes(2, "big")).ljust(FRAME_BYTES, b"\0")
 
 
-class Gates:
-    """The gates of all ports, by interface and priority."""
+class TransmitPauses:
+    """Pauses and resumes the priorities of all ports, by interface and priority."""
 
     def __init__(self, interfaces: Iterable[tuple[str, int]], priorities: Iterable[int]) -> None:
-        """Prepare the messages for interfaces of this namespace, each with its index."""
+        """Encode the messages for interfaces (name, index) of this network namespace."""
         priorities = tuple(priorities)
         self._messages = {
-            (name, priority): (_message(index, priority, closed=True), _message(index, priority, closed=False))
+            (name, priority): (_message(index, priority, paused=True), _message(index, priority, paused=False))
             for name, index in interfaces
             for priority in priorities
         }
@@ -44,23 +44,23 @@ class Gates:
         self._kick = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
         self._kick.setsockopt(socket.SOL_SOCKET, socket.SO_PRIORITY, ROOT_MAJOR << 16 | KICK_MINOR)
 
-    def refusals(self) -> int:
-        """Return how many changes the kernel has refused since the last call: of a lab that is whole, none."""
-        return self._route.refusals()
+    def errors(self) -> int:
+        """Return the number of changes that the kernel has refused since the last call."""
+        return self._route.errors()
 
-    def close_gate(self, interface: str, priority: int) -> None:
-        """Hold the priority back."""
+    def pause(self, interface: str, priority: int) -> None:
+        """Stop transmitting the priority."""
         self._route.send(self._messages[interface, priority][0])
 
-    def open_gate(self, interface: str, priority: int) -> None:
-        """Let the priority go on."""
+    def resume(self, interface: str, priority: int) -> None:
+        """Transmit the priority again."""
         self._route.send(self._messages[interface, priority][1])
-        with suppress(OSError):  # "no buffer space" is the kick's success: its queue has no room
+        with suppress(OSError):  # ENOBUFS is expected: the kick class holds no frame
             self._kick.sendto(_KICK, (interface, ETH_MAC_CONTROL))
 
 
-class FrameSender:
-    """Sends frames out of interfaces past all queues, as a MAC sends its control frames."""
+class ControlFrameSender:
+    """Sends MAC control frames out of interfaces, bypassing their qdiscs (PACKET_QDISC_BYPASS)."""
 
     def __init__(self) -> None:
         """Open the socket."""
@@ -68,7 +68,7 @@ class FrameSender:
         self._socket.setsockopt(SOL_PACKET, PACKET_QDISC_BYPASS, 1)
 
     def send(self, interface: str, frame: bytes) -> bool:
-        """Send a frame; False where the interface is down."""
+        """Send a frame; return False if the interface is down."""
         try:
             self._socket.sendto(frame, (interface, ETH_MAC_CONTROL))
         except OSError:
@@ -76,12 +76,12 @@ class FrameSender:
         return True
 
 
-def _message(interface: int, priority: int, closed: bool) -> bytes:
+def _message(interface: int, priority: int, paused: bool) -> bytes:
     return bucket_change(
         interface,
         ROOT_MAJOR << 16 | class_minor(priority),
         bucket_handle(priority) << 16,
-        rate_bytes_per_s=CLOSED_RATE_BYTES_PER_S if closed else OPEN_RATE_BYTES_PER_S,
-        burst_bytes=PAUSABLE_FRAME_BYTES if closed else OPEN_BURST_BYTES,
+        rate_bytes_per_s=PAUSED_RATE_BYTES_PER_S if paused else OPEN_RATE_BYTES_PER_S,
+        burst_bytes=PAUSABLE_FRAME_BYTES if paused else OPEN_BURST_BYTES,
         limit_bytes=LEAF_LIMIT_BYTES,
     )

@@ -1,9 +1,9 @@
-"""The peer that planned paths are measured against: what plain switches do, equal-cost multipath.
+"""Equal-cost multipath (ECMP) by static rules: the baseline that planned paths are compared with.
 
-Each switch that has a choice hashes the 5-tuple (addresses, protocol, ports), with a seed of its own so
-that no tier repeats the choice of the one below (no polarisation). Open vSwitch takes hash and seed in
-OpenFlow 1.5 select groups only: in 1.3 the selection method is lost in silence and the default hash
-ignores UDP ports. So the bridges speak 1.5 too, but only while these rules are being loaded or cleared.
+Each switch with several next hops hashes the 5-tuple (addresses, protocol, ports) with a seed of its own, so that no
+tier repeats the choice of the tier below (no polarisation). Open vSwitch accepts hash and seed in OpenFlow 1.5 select
+groups only: in 1.3 it silently ignores the selection method, and its default hash does not cover UDP ports. So the
+bridges accept OpenFlow 1.5 as well, but only while these rules are loaded or cleared.
 """
 
 import zlib
@@ -21,30 +21,30 @@ LOCAL_PRIORITY, DOWN_PRIORITY, UP_PRIORITY = 200, 100, 10
 
 
 class EcmpRules:
-    """Static hash routing on all switches of a lab, for while no controller is connected."""
+    """Static hash routing on all switches of a lab, for use without a controller."""
 
     def __init__(self, net: FabricNet, seed: int = 0) -> None:
         """Remember the network; `seed` varies all switches' hashes together."""
         self._net, self._seed = net, seed
 
     def load(self) -> None:
-        """Replace whatever rules the switches hold by hash routing."""
-        self._speak("OpenFlow13,OpenFlow15")
+        """Replace all rules of the switches by hash routing."""
+        self._set_protocols("OpenFlow13,OpenFlow15")
         for switch, bridge in self._net.bridge_of.items():
             groups, flows = self.rules(switch)
             added = [f"group add {group}" for group in groups] + [f"flow add {flow}" for flow in flows]
             self._bundle(bridge, added)
-        self._speak("OpenFlow13")
+        self._set_protocols("OpenFlow13")
 
     def clear(self) -> None:
         """Remove every rule and group from every switch."""
-        self._speak("OpenFlow13,OpenFlow15")
+        self._set_protocols("OpenFlow13,OpenFlow15")
         for bridge in self._net.bridge_of.values():
             self._bundle(bridge, [])
-        self._speak("OpenFlow13")
+        self._set_protocols("OpenFlow13")
 
     def _bundle(self, bridge: str, added: list[str]) -> None:
-        """Empty a switch and fill it anew in one transaction."""
+        """Delete all flows and groups of a switch and add new ones in one transaction."""
         lines = ["flow delete", "group delete", *added]
         self._net.ovs.ofctl("-O", "OpenFlow15", "bundle", bridge, "-", text="\n".join(lines))
 
@@ -80,17 +80,17 @@ class EcmpRules:
         method = f"selection_method=hash,selection_method_param={seed},fields({HASH_FIELDS})"
         return f"group_id={number},type=select,{method}{buckets}"
 
-    def _speak(self, protocols: str) -> None:
-        words = (
-            word
+    def _set_protocols(self, protocols: str) -> None:
+        arguments = (
+            argument
             for bridge in self._net.bridge_of.values()
-            for word in ("--", "set", "bridge", bridge, f"protocols={protocols}")
+            for argument in ("--", "set", "bridge", bridge, f"protocols={protocols}")
         )
-        self._net.ovs.vsctl(*words)
+        self._net.ovs.vsctl(*arguments)
 
 
 def _both(priority: int, ip: int, action: str, port: int) -> list[str]:
-    """Return the rules that bring IP packets for an address by `action`, and ARP requests for it out of `port`."""
+    """Return the rules that apply `action` to IP packets for an address, and send ARP requests for it out of `port`."""
     return [
         f"priority={priority},ip,nw_dst={ip_text(ip)},actions={action}",
         f"priority={priority},arp,arp_tpa={ip_text(ip)},actions=output:{port}",

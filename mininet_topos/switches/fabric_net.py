@@ -1,7 +1,7 @@
-"""A Mininet network from a fabric: the same ids, the same port numbers, real links.
+"""Build a Mininet network from a fabric, with the fabric's ids and port numbers and real links.
 
-Bridges and interfaces in the root namespace have short names unique to the lab; `FabricNet` maps them to the
-fabric's. Order of the build, each step one batch: shells, veth pairs, bridges, then all hosts at once.
+Bridges and interfaces in the root namespace have short names unique to the lab; `FabricNet` maps them to the fabric's
+ids. The build order, each step one batch: host shells, veth pairs, bridges, then the configuration of all hosts.
 """
 
 import json
@@ -11,9 +11,10 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from controller.model.address import ip_text, mac_text
+from controller.model.address import ip_text
 from controller.model.error import InputError, PrerequisiteError
 from controller.model.fabric import Fabric, Nic, PortRef
+from foundation.address import mac_text
 from mininet_topos.host.registry import LabEntry
 from mininet_topos.nic.pacer import catch_up_time_ns
 from mininet_topos.queues.classes import add_classes
@@ -31,8 +32,8 @@ OFFLOADS = "tx off rx off sg off tso off gso off gro off"
 class FabricNet:
     """The switches, hosts and links of one lab.
 
-    `interface_of[port]` is the root namespace's interface of a switch port; `device_of[nic id]` the device
-    in its host's namespace. `mininet` is the network itself: its hosts and switches go by the fabric's ids.
+    `interface_of[port]` is the root namespace's interface of a switch port; `device_of[nic id]` is the device in its
+    host's namespace. `mininet` is the Mininet network; its hosts and switches are found by the fabric's ids.
     """
 
     def __init__(
@@ -43,9 +44,9 @@ class FabricNet:
         static_arp: bool | None = None,
         queues: QueueSettings | None = None,
     ) -> None:
-        """Name everything; `start` makes it. Static ARP is None for: where there are more than 16 hosts.
+        """Assign names; `start` builds the network. `static_arp` None: static entries above 16 hosts, else real ARP.
 
-        `queues` gives switch ports the classes of the queue model in place of one plain queue.
+        With `queues` switch ports get the traffic classes of the queue model instead of one plain queue.
         """
         self.fabric, self.ovs, self._entry, self._queues = fabric, ovs, entry, queues
         self.bridge_of = {
@@ -60,14 +61,14 @@ class FabricNet:
         self.mininet = new_mininet()
 
     def start(self) -> None:
-        """Make hosts, links and bridges; raises PrerequisiteError where the machine refuses."""
+        """Create hosts, links and bridges; raises PrerequisiteError if the machine refuses."""
         for host in self.nics_of_host:
             self.mininet.addHost(host, entry=self._entry, ip=None)
         for switch in self.fabric.switches:
             bridge = self.mininet.addSwitch(
                 switch.id, bridge=self.bridge_of[switch.id], ovs=self.ovs, dpid=f"{switch.datapath_id:016x}"
             )
-            self.mininet.nameToNode[bridge.name] = bridge  # Mininet's prompt looks nodes up by their own name
+            self.mininet.nameToNode[bridge.name] = bridge  # Mininet's prompt finds nodes by their own name
         self._describe_links()
         self._make_links()
         self._configure_hosts()
@@ -77,7 +78,7 @@ class FabricNet:
         self._check_port_numbers()
 
     def stop(self) -> None:
-        """Let go of the hosts' shells; bridges, interfaces and namespaces go with the lab's registration."""
+        """End the hosts' shells; the lab's registration removes bridges, interfaces and namespaces."""
         for host in self.mininet.hosts:
             host.terminate()
 
@@ -90,20 +91,20 @@ class FabricNet:
         return [*self.host(nic.host).entrance, *command]
 
     def connect_controller(self, port: int, address: str = "127.0.0.1") -> None:
-        """Point every switch at the controller, with reconnection at least every second."""
-        words = []
+        """Set the controller of every switch; a switch retries at least once a second."""
+        arguments = []
         for number, bridge in enumerate(self.bridge_of.values()):
-            words += ["--", f"--id=@c{number}", "create", "controller", f'target="tcp:{address}:{port}"']
-            words += ["max_backoff=1000", "inactivity_probe=5000", "connection_mode=out-of-band"]
-            words += ["--", "set", "bridge", bridge, f"controller=@c{number}"]
-        self.ovs.vsctl(*words)
+            arguments += ["--", f"--id=@c{number}", "create", "controller", f'target="tcp:{address}:{port}"']
+            arguments += ["max_backoff=1000", "inactivity_probe=5000", "connection_mode=out-of-band"]
+            arguments += ["--", "set", "bridge", bridge, f"controller=@c{number}"]
+        self.ovs.vsctl(*arguments)
 
     def disconnect_controller(self) -> None:
-        """Take the controller away; the rules stay (fail mode secure)."""
+        """Remove the controller of every switch; the rules stay (fail mode secure)."""
         self.ovs.vsctl(*(word for bridge in self.bridge_of.values() for word in ("--", "del-controller", bridge)))
 
     def connected_switches(self) -> frozenset[str]:
-        """Return the ids of the switches that have a controller at this moment."""
+        """Return the ids of the switches that are connected to a controller now."""
         table = json.loads(self.ovs.vsctl("--format=json", "--columns=_uuid,is_connected", "list", "controller"))
         alive = {row[0][1] for row in table["data"] if row[1] is True}
         bridges = json.loads(self.ovs.vsctl("--format=json", "--columns=name,controller", "list", "bridge"))
@@ -111,7 +112,7 @@ class FabricNet:
         return frozenset(switch for switch, bridge in self.bridge_of.items() if bridge in held)
 
     def set_cable(self, cable_id: str, up: bool) -> None:
-        """Pull a cable (`Cable.id`, or either directed link id of it) or plug it in again."""
+        """Set a cable (`Cable.id`, or either of its directed link ids) down or up."""
         interface = self.interface_of[self.fabric.cable_by_link[cable_id].lower]
         _ip_batch([f"link set dev {interface} {'up' if up else 'down'}"])
 
@@ -120,7 +121,7 @@ class FabricNet:
         return [self._egress(self.interface_of[port], bps) for port, bps in _rates(self.fabric)]
 
     def _egress(self, interface: str, rate_bps: int) -> shaping.Egress:
-        """Return a shaped link; where switches mark and pause it bursts no more than it must, for they would too."""
+        """Return the shaping of a link; with the queue model without a catch-up burst, which would trigger ECN and PFC."""
         fastest_bps = max(nic.capacity_bps for nic in self.fabric.nics)
         catch_up_ns = catch_up_time_ns(shaping.QUEUE_BYTES, fastest_bps) if self._queues is None else 0
         return shaping.Egress(interface=interface, rate_bps=rate_bps, catch_up_ns=catch_up_ns)
@@ -132,7 +133,7 @@ class FabricNet:
         return name
 
     def _describe_links(self) -> None:
-        """Tell Mininet which port is joined to which, under the real interface names."""
+        """Describe the links to Mininet under the real interface names."""
         for cable in self.fabric.cables:
             self.mininet.addLink(
                 self.mininet[cable.lower.switch], self.mininet[cable.upper.switch],
@@ -146,7 +147,7 @@ class FabricNet:
             )  # fmt: skip
 
     def _make_links(self) -> None:
-        """Make all veth pairs, without IPv6 (its chatter would be counted), shape them and bring them up."""
+        """Create all veth pairs, disable IPv6 on them (its traffic would be counted), shape them and set them up."""
         common = f"mtu {shaping.MTU_BYTES} group {self._entry.link_group}"
         batch = [
             f"link add {self.interface_of[cable.lower]} {common} "
@@ -174,7 +175,7 @@ class FabricNet:
             add_classes([(egress.interface, egress.rate_bps) for egress in egresses], self._queues)
 
     def _configure_hosts(self) -> None:
-        """Hand every host its script; they run side by side while the bridges are made."""
+        """Start the configuration script of every host; they run in parallel with the creation of the bridges."""
         neighbours = self._neighbour_commands() if self._static_arp else {}
         for number, (host, nics) in enumerate(self.nics_of_host.items()):
             script = self._entry.directory / f"host{number}.sh"
@@ -188,7 +189,7 @@ class FabricNet:
                 raise PrerequisiteError(f"host {host} could not be set up: {complaint.splitlines()[0]}")
 
     def _host_script(self, nics: tuple[Nic, ...], neighbours: Mapping[str, str]) -> str:
-        """Write the shell commands that configure one host's devices inside its namespace."""
+        """Return the shell script that configures one host's devices in its namespace."""
         lines = [f"echo 1 2>/dev/null > /proc/sys/net/ipv6/conf/{scope}/disable_ipv6" for scope in ("all", "default")]
         settings = {"arp_ignore": 1, "arp_announce": 2, "rp_filter": 0}
         lines += [f"echo {value} > /proc/sys/net/ipv4/conf/all/{name}" for name, value in settings.items()]
@@ -209,7 +210,7 @@ class FabricNet:
         return {nic.id: f"{ip_text(nic.ip)} lladdr {mac_text(nic.mac)} nud permanent" for nic in self.fabric.nics}
 
     def _check_port_numbers(self) -> None:
-        """Make sure that Open vSwitch gave each port the number that the fabric says."""
+        """Raise PrerequisiteError unless Open vSwitch has given each port the fabric's port number."""
         table = json.loads(self.ovs.vsctl("--format=json", "--columns=name,ofport", "list", "interface"))
         given = dict(table["data"])
         for port, interface in self.interface_of.items():
@@ -221,7 +222,7 @@ class FabricNet:
 
 
 def require_lab_tools() -> None:
-    """Raise PrerequisiteError, naming the remedy, where this process cannot make namespaces and links."""
+    """Raise PrerequisiteError with the remedy if this process cannot create namespaces and links."""
     if os.geteuid() != 0:
         raise PrerequisiteError("the lab makes network namespaces, which takes root: run it with sudo")
     for tool in LAB_TOOLS:

@@ -1,8 +1,8 @@
-"""Mininet's switch, host and link, made for speed and for several labs side by side.
+"""Mininet node and link classes that start fast and allow several labs on one machine.
 
-Mininet starts a shell per switch and forks for every interface and setting. Here a switch has no shell, a
-link is only described, and `fabric_net` makes all of them in a few batches. Nothing of Mininet's global
-clean-up or its system settings is used.
+Mininet starts a shell per switch and forks for every interface and setting. Here a switch has no shell, a link is only
+described, and `fabric_net` creates all of them in a few batches. Mininet's global clean-up and its system settings are
+not used.
 """
 
 import subprocess
@@ -20,11 +20,11 @@ try:
 except ImportError as missing:
     raise PrerequisiteError("Mininet is not installed: run `make setup`") from missing
 
-Mininet.inited = True  # else the first network changes fourteen system settings for good
+Mininet.inited = True  # otherwise the first network changes fourteen system settings permanently
 
 
 class LabIntf(Intf):
-    """An interface that is configured by the batches of `fabric_net`."""
+    """An interface that `fabric_net` configures in a batch."""
 
     def config(self, **_params: Any) -> dict[str, Any]:
         """Leave the interface alone."""
@@ -32,19 +32,19 @@ class LabIntf(Intf):
 
 
 class LabLink(Link):
-    """A veth pair that is made by the batch of `fabric_net`."""
+    """A veth pair that `fabric_net` creates in a batch."""
 
     @classmethod
     def makeIntfPair(cls, *_arguments: Any, **_params: Any) -> None:
-        """Make nothing now."""
+        """Create nothing: `fabric_net` does."""
 
 
 class LabHost(Node):
-    """A host: a shell in a network namespace of its own, marked as the lab's."""
+    """A host: a shell in a network namespace of its own, with the lab's tag in its environment."""
 
     @classmethod
     def setup(cls) -> None:
-        """Need nothing that `require_lab_tools` has not checked."""
+        """Do nothing: `require_lab_tools` has checked the prerequisites."""
 
     def __init__(self, name: str, entry: LabEntry, **params: Any) -> None:
         """Start the host's shell."""
@@ -53,15 +53,15 @@ class LabHost(Node):
 
     @property
     def entrance(self) -> list[str]:
-        """Return the words before a command that is to run in this host.
+        """Return the command prefix that runs a command in this host's network namespace.
 
-        Not `mnexec -a`: that takes the command to the host's mount namespace as well, and with it to the machine's
-        root directory, where a command of a chroot does not exist. The network is all that a lab's host has of its own.
+        Not `mnexec -a`: it enters the host's mount namespace as well and with it the machine's root directory, where
+        the commands of a chroot do not exist. A lab's host has only its network namespace to itself.
         """
         return ["nsenter", f"--net=/proc/{self.pid}/ns/net", "--"]
 
     def popen(self, *args: Any, **kwargs: Any) -> subprocess.Popen[bytes]:
-        """Start a command in this host, in a session of its own; arguments are Mininet's."""
+        """Start a command in this host, in a session of its own; the arguments are those of Mininet's `popen`."""
         return super().popen(*args, **{"mncmd": self.entrance, "start_new_session": True, **kwargs})
 
     def _popen(self, cmd: list[str], **params: Any) -> subprocess.Popen[bytes]:
@@ -69,26 +69,26 @@ class LabHost(Node):
 
 
 class LabSwitch(OVSSwitch):
-    """An Open vSwitch bridge of the lab's own instance; `name` is the bridge's, unique on the machine."""
+    """A bridge of the lab's own Open vSwitch; `name` is the bridge's name, unique on the machine."""
 
     OVSVersion = "3.1"
 
     @classmethod
     def setup(cls) -> None:
-        """Need nothing that `require_open_vswitch` has not checked."""
+        """Do nothing: `require_open_vswitch` has checked the prerequisites."""
 
     def __init__(self, name: str, bridge: str, ovs: OpenVSwitch, **params: Any) -> None:
-        """Describe the bridge; `start` makes it."""
+        """Describe the bridge; `batchStartup` creates it."""
         self.ovs, self.fabric_id, self._ready = ovs, name, False
         super().__init__(bridge, failMode="secure", batch=True, **params)
         self._ready = True
 
     def startShell(self, mnopts: str | None = None) -> None:
-        """Have no shell: a switch lives in the root namespace, where `cmd` can run anything."""
+        """Start no shell: a switch is in the root namespace, where `cmd` runs commands directly."""
         self.shell, self.waiting = None, False
 
     def cmd(self, *arguments: Any, **_params: Any) -> str:
-        """Run a command in the root namespace, with this lab's Open vSwitch as the one it talks to."""
+        """Run a command in the root namespace with the environment of this lab's Open vSwitch."""
         if not self._ready:
             return ""
         command = " ".join(str(argument) for argument in arguments)
@@ -98,35 +98,36 @@ class LabSwitch(OVSSwitch):
         return done.stdout + done.stderr
 
     def start(self, controllers: Sequence[Any]) -> None:
-        """Leave the making to `batchStartup`; controllers are connected later, all at once."""
+        """Do nothing: `batchStartup` creates the bridge, and controllers are connected later, all at once."""
 
     def bridge_commands(self) -> list[str]:
-        """Return the words for `ovs-vsctl` that make this bridge with its ports at the fabric's numbers."""
-        words = ["--", "add-br", self.name, "--", "set", "bridge", self.name, "fail_mode=secure"]
-        words += [f"datapath_type={self.ovs.datapath_type}", "protocols=OpenFlow13"]
-        words += [f"other_config:datapath-id={self.dpid}", f"other_config:dp-desc={self.fabric_id}"]
-        words += ["other_config:disable-in-band=true"]
+        """Return the `ovs-vsctl` arguments that create this bridge with the fabric's port numbers."""
+        arguments = ["--", "add-br", self.name, "--", "set", "bridge", self.name, "fail_mode=secure"]
+        arguments += [f"datapath_type={self.ovs.datapath_type}", "protocols=OpenFlow13"]
+        arguments += [f"other_config:datapath-id={self.dpid}", f"other_config:dp-desc={self.fabric_id}"]
+        arguments += ["other_config:disable-in-band=true"]
         for number, interface in self.intfs.items():
             if number:
-                words += ["--", "add-port", self.name, interface.name, "--", "set", "port", interface.name, "qos=@ours"]
-                words += ["--", "set", "interface", interface.name, f"ofport_request={number}"]
-        return words
+                name = interface.name
+                arguments += ["--", "add-port", self.name, name, "--", "set", "port", name, "qos=@noop"]
+                arguments += ["--", "set", "interface", name, f"ofport_request={number}"]
+        return arguments
 
     @classmethod
     def batchStartup(cls, switches: Sequence["LabSwitch"], run: Any = None) -> Sequence["LabSwitch"]:
-        """Make the bridges of all switches in one transaction."""
-        hands_off = ("--", "--id=@ours", "create", "qos", "type=linux-noop")  # else it removes the links' shaping
-        switches[0].ovs.vsctl(*hands_off, *(word for switch in switches for word in switch.bridge_commands()))
+        """Create the bridges of all switches in one transaction."""
+        noop = ("--", "--id=@noop", "create", "qos", "type=linux-noop")  # otherwise Open vSwitch removes the shaping
+        switches[0].ovs.vsctl(*noop, *(argument for switch in switches for argument in switch.bridge_commands()))
         return switches
 
     @classmethod
     def batchShutdown(cls, switches: Sequence["LabSwitch"], run: Any = None) -> Sequence["LabSwitch"]:
         """Remove the bridges of all switches in one transaction."""
-        words = (word for switch in switches for word in ("--", "--if-exists", "del-br", switch.name))
-        switches[0].ovs.vsctl(*words)
+        arguments = (word for switch in switches for word in ("--", "--if-exists", "del-br", switch.name))
+        switches[0].ovs.vsctl(*arguments)
         return switches
 
 
 def new_mininet() -> Any:
-    """Return an empty Mininet network of these kinds."""
+    """Return an empty Mininet network that uses these classes."""
     return Mininet(controller=None, switch=LabSwitch, host=LabHost, link=LabLink, intf=LabIntf, build=False)

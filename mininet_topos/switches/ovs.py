@@ -1,10 +1,9 @@
 """A private Open vSwitch: its own database, daemon, sockets and logs in the lab's directory.
 
-The datapath is the kernel's where the openvswitch module is there and nobody uses it, else Open
-vSwitch's own userspace datapath. For the latter the lab asks for type `dummy`: it is the netdev datapath in all but
-this, that its internal ports are not tap devices. With type `netdev` every instance on a machine
-wants a tap of the one name `ovs-netdev`, so a second lab (or any other userspace Open vSwitch) fails to
-start, and a killed daemon leaves its taps behind, for they are persistent.
+The datapath is the kernel's if the openvswitch module is available and not in use, otherwise Open vSwitch's userspace
+datapath. For the latter the lab uses type `dummy`, which is the netdev datapath without tap devices for internal ports.
+With type `netdev` every instance on a machine creates a tap named `ovs-netdev`: a second lab (or any other userspace
+Open vSwitch) fails to start, and a killed daemon leaves its persistent taps behind.
 """
 
 import os
@@ -31,13 +30,13 @@ KEEP_MEMORY = {
     "MALLOC_TRIM_THRESHOLD_": str(64 << 20),
     "GLIBC_TUNABLES": "glibc.malloc.tcache_count=127",
 }
-"""The switch daemon takes and frees 32 buffers of the largest frame for every port whenever it looks. By its defaults
-glibc gives these 300 KB back to the kernel each time and faults them in anew, page by page: half of the daemon's
-processor time. What its buffers are described by fits the thread's cache, if that may hold as many."""
+"""The switch daemon allocates and frees 32 buffers of the largest frame per port at every poll. With its defaults glibc
+returns these 300 KB to the kernel each time and faults them in again, page by page: half of the daemon's processor
+time. The small buffer descriptors fit the thread cache (tcache) if its count is large enough."""
 
 
 class Datapath(StrEnum):
-    """Which datapath a lab's switches run on."""
+    """The datapath that a lab's switches run on."""
 
     AUTO = "auto"
     USERSPACE = "userspace"
@@ -45,10 +44,10 @@ class Datapath(StrEnum):
 
 
 class OpenVSwitch:
-    """The daemons of one lab; they end with the lab's registration (their environment bears its mark)."""
+    """The Open vSwitch daemons of one lab; its registration ends them (their environment has the lab's tag)."""
 
     def __init__(self, entry: LabEntry, datapath: Datapath = Datapath.AUTO) -> None:
-        """Prepare; `start` makes it."""
+        """Prepare directories and environment; `start` runs the daemons."""
         self._entry = entry
         self.directory = entry.directory / "ovs"
         self.environment = {
@@ -66,31 +65,28 @@ class OpenVSwitch:
 
     @property
     def datapath_type(self) -> str:
-        """Return the `datapath_type` that bridges of this lab are made with."""
+        """Return the `datapath_type` of this lab's bridges."""
         return "system" if self.datapath is Datapath.SYSTEM else "dummy"
 
     def start(self) -> None:
-        """Start both daemons, with the socket buffers that a lab needs.
-
-        Raises PrerequisiteError where they do not come up.
-        """
+        """Start both daemons with the socket buffers that a lab needs; raises PrerequisiteError if they do not start."""
         self.directory.mkdir()
         hold_settings(self._entry.directory, LAB_SETTINGS)
         self.datapath = self._choose()
         self._run("ovsdb-tool", "create", str(self.directory / "conf.db"), str(SCHEMA))
         self._daemon("ovsdb-server", str(self.directory / "conf.db"), f"--remote=punix:{self._database}")
-        # Statistics of all interfaces would go to the database by the thread that forwards; nobody reads them there.
-        seldom = f"other_config:stats-update-interval={STATISTICS_MS}"
-        self.vsctl("--no-wait", "init", "--", "set", "Open_vSwitch", ".", seldom)
+        # The forwarding thread writes all interfaces' statistics to the database, where no program reads them.
+        interval = f"other_config:stats-update-interval={STATISTICS_MS}"
+        self.vsctl("--no-wait", "init", "--", "set", "Open_vSwitch", ".", interval)
         self._daemon("ovs-vswitchd", f"unix:{self._database}", "--enable-dummy")
         self.pid = int(self._await_file("ovs-vswitchd.pid").read_text())
-        _, most_files = resource.prlimit(self.pid, resource.RLIMIT_NOFILE)
-        resource.prlimit(self.pid, resource.RLIMIT_NOFILE, (most_files, most_files))
+        _, max_files = resource.prlimit(self.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(self.pid, resource.RLIMIT_NOFILE, (max_files, max_files))
         set_niceness(self.pid)
         self._control = Unixctl(self._await_file(f"ovs-vswitchd.{self.pid}.ctl"))
 
     def stop(self) -> None:
-        """Let another lab have the kernel's datapath; the daemons themselves are ended by the registration."""
+        """Release the kernel's datapath for other labs; the lab's registration ends the daemons."""
         if self._control is not None:
             self._control.close()
         if self._system_lock is not None:
@@ -106,7 +102,7 @@ class OpenVSwitch:
         return self._run("ovs-ofctl", *arguments, text=text)
 
     def appctl(self, command: str, *arguments: str) -> str:
-        """Ask the switch daemon, without a fork."""
+        """Run an `ovs-appctl` command of the switch daemon over its control socket, without a fork."""
         if self._control is None:
             raise PrerequisiteError("the lab's Open vSwitch is not running")
         return self._control.call(command, *arguments)
@@ -156,7 +152,7 @@ class OpenVSwitch:
 
 
 def require_open_vswitch() -> None:
-    """Raise PrerequisiteError, naming the remedy, where Open vSwitch is not installed."""
+    """Raise PrerequisiteError with the remedy if Open vSwitch is not installed."""
     missing = [
         tool for tool in ("ovs-vswitchd", "ovsdb-server", "ovs-vsctl", "ovs-ofctl") if shutil.which(tool) is None
     ]
@@ -165,7 +161,7 @@ def require_open_vswitch() -> None:
 
 
 def _kernel_datapath_free() -> bool:
-    """Say whether the kernel offers a datapath and no daemon holds it."""
+    """Return whether the kernel offers a datapath that no daemon uses."""
     if any(name == "ovs-system" for _, name in socket.if_nameindex()):
         return False
     if Path("/sys/module/openvswitch").exists():

@@ -1,9 +1,10 @@
-"""Which way a stream goes through the lab's switches, asked of the switches themselves (`ofproto/trace`)."""
+"""Trace the path of a stream through the lab's switches with Open vSwitch's `ofproto/trace`."""
 
 import re
 
-from controller.model.address import ip_text, mac_text
+from controller.model.address import ip_text
 from controller.model.fabric import Nic, PortRef
+from foundation.address import mac_text
 from mininet_topos.measure.flow_run import FiveTuple
 from mininet_topos.nic.roce import ROCE_PORT
 from mininet_topos.switches.fabric_net import FabricNet
@@ -13,7 +14,7 @@ _OUTPUT = re.compile(r"^\s*output:(\d+)\s*$", re.MULTILINE)
 
 
 class PathTracer:
-    """Follows RoCE streams hop by hop through the rules that are installed now."""
+    """Follows RoCE streams hop by hop through the installed rules."""
 
     def __init__(self, net: FabricNet) -> None:
         """Index the fabric by port and address."""
@@ -26,7 +27,7 @@ class PathTracer:
             self._next[cable.upper] = (cable.down_link, cable.lower)
 
     def path_of(self, stream: FiveTuple) -> tuple[str, ...]:
-        """Return the directed link ids from NIC to NIC; shorter where the switches drop it on the way."""
+        """Return the directed link ids from NIC to NIC; the path ends at the switch that drops the stream, if any."""
         source, destination = self._nic_by_ip[stream.src_ip], self._nic_by_ip[stream.dst_ip]
         links, at = [source.up_link], source.port
         for _ in range(MAX_HOPS):

@@ -1,15 +1,13 @@
-"""Link capacity: what a port may send per second, and the queue before it.
+"""Link capacity: the rate of each port, and the plain queue in front of it, as tc qdiscs.
 
-Each egress is a token bucket at the port's rate (`tbf`) over a queue that holds about QUEUE_BYTES of
-full frames. A switch port's queue drops from its head (`pfifo_head_drop`) and not from its tail for one reason:
-dropping the newcomer makes the kernel answer the sender with ENOBUFS, on which Open vSwitch gives up the
-rest of its batch without counting it. Dropping the oldest loses exactly one counted frame.
+Each egress is a token bucket at the port's rate (`tbf`) over a queue that holds about QUEUE_BYTES of full frames. The
+queue of a switch port drops from its head (`pfifo_head_drop`). A tail drop would return ENOBUFS to the sender, and Open
+vSwitch then discards the rest of its batch uncounted; a head drop loses exactly one counted frame.
 
-A link has no clock of its own here: when this machine stands still (a virtual one does, for tens of milliseconds), so
-do all links, and one that is full by design would carry the backlog to the end of the run. So the bucket of an `Egress`
-holds what the link would have sent in `catch_up_ns`, as long as the NICs make up for as well: the time is not lost. Over
-any longer time the rate is what it is.
-The richer model, with priorities, ECN and pauses, is in `queues`.
+An emulated link has no clock of its own: when this machine stalls (a virtual machine does, for tens of milliseconds),
+all links stall, and a link that is full by design would carry the backlog to the end of the run. So the bucket of an
+`Egress` holds what the link sends in `catch_up_ns`, the time that NICs catch up as well. Over longer times the rate is
+exact. The model with priorities, ECN and PFC is in `queues`.
 """
 
 import json
@@ -26,7 +24,7 @@ BURST_TIME_S = 0.0005
 
 
 class QueueCounters(NamedTuple):
-    """What an egress queue has done: frames sent, frames dropped, and bytes waiting now."""
+    """Counters of an egress queue: frames sent, frames dropped, and bytes queued now."""
 
     sent_packets: int
     dropped_packets: int
@@ -35,7 +33,7 @@ class QueueCounters(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Egress:
-    """One interface, the rate it may send at, and after how long a stall nothing of that is lost."""
+    """One interface, its rate, and the longest stall of the machine after which it still catches up."""
 
     interface: str
     rate_bps: int
@@ -43,13 +41,13 @@ class Egress:
 
     @property
     def switch_commands(self) -> tuple[str, ...]:
-        """Return the `tc` commands (without the word tc) that shape a switch port."""
+        """Return the `tc` commands (without "tc") that shape a switch port."""
         leaf = f"qdisc replace dev {self.interface} parent 1:1 handle 10: pfifo_head_drop limit {QUEUE_FRAMES}"
         return (self._bucket(2 * QUEUE_BYTES), leaf)  # the leaf queue is the one that drops
 
     @property
     def nic_commands(self) -> tuple[str, ...]:
-        """Return the `tc` commands that shape a NIC: its queue refuses what it has no room for, and loses nothing."""
+        """Return the `tc` commands that shape a NIC; its full queue refuses frames (ENOBUFS) and drops none."""
         return (self._bucket(QUEUE_BYTES),)
 
     def _bucket(self, limit_bytes: int) -> str:
@@ -59,7 +57,7 @@ class Egress:
 
 
 def shape_switch_ports(egresses: Iterable[Egress]) -> None:
-    """Shape switch ports of the present namespace in one batch; raises OSError with tc's message."""
+    """Shape switch ports of the current network namespace in one batch; raises OSError with tc's message."""
     batch = "\n".join(command for egress in egresses for command in egress.switch_commands)
     done = subprocess.run(["tc", "-batch", "-"], input=batch, text=True, capture_output=True, check=False)
     if done.returncode != 0:
@@ -67,13 +65,13 @@ def shape_switch_ports(egresses: Iterable[Egress]) -> None:
 
 
 def read_counters(interfaces: Iterable[str]) -> Mapping[str, QueueCounters]:
-    """Return the counters of shaped interfaces of the present namespace, by name."""
+    """Return the queue counters of shaped interfaces of the current network namespace, by name."""
     done = subprocess.run(["tc", "-s", "-j", "qdisc", "show"], text=True, capture_output=True, check=True)
     return parse_counters(done.stdout, interfaces)
 
 
 def parse_counters(text: str, interfaces: Iterable[str]) -> Mapping[str, QueueCounters]:
-    """Read the JSON of `tc -s -j qdisc show`: the leaf queue of each interface asked for."""
+    """Parse the JSON of `tc -s -j qdisc show`: the leaf queue of each given interface."""
     wanted = set(interfaces)
     return {
         entry["dev"]: QueueCounters(entry["packets"], entry["drops"], entry["backlog"])

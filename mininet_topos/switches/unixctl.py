@@ -1,4 +1,4 @@
-"""Ask an Open vSwitch daemon over its control socket (JSON-RPC 1.0), as `ovs-appctl` does but without a fork."""
+"""Run commands of an Open vSwitch daemon over its control socket (JSON-RPC 1.0), like `ovs-appctl` without a fork."""
 
 import json
 import socket
@@ -6,20 +6,20 @@ from pathlib import Path
 
 
 class UnixctlError(RuntimeError):
-    """The daemon refused a command; the message is its own."""
+    """The daemon refused a command or does not reply; the message is the daemon's where it sent one."""
 
 
 class Unixctl:
-    """A connection to one daemon's control socket, reconnected for every command that follows a failure."""
+    """A connection to one daemon's control socket; after a failure the next command reconnects."""
 
     def __init__(self, path: Path, timeout_s: float = 10.0) -> None:
-        """Remember the socket; connect on first use."""
+        """Set the socket's path; the first command connects."""
         self._path, self._timeout_s = path, timeout_s
         self._socket: socket.socket | None = None
         self._next_id = 0
 
     def call(self, command: str, *arguments: str) -> str:
-        """Run a command and return its output; raises UnixctlError where the daemon refuses it."""
+        """Run a command and return its output; raises UnixctlError if the daemon refuses it or does not reply."""
         self._next_id += 1
         request = {"id": self._next_id, "method": command, "params": list(arguments)}
         try:
@@ -28,7 +28,7 @@ class Unixctl:
             reply = _read_object(connection)
         except OSError as fault:
             self.close()
-            raise UnixctlError(f"{self._path.name} does not answer: {fault}") from fault
+            raise UnixctlError(f"{self._path.name} does not reply: {fault}") from fault
         if reply.get("error") is not None:
             raise UnixctlError(f"{command}: {str(reply['error']).strip()}")
         return str(reply["result"])
@@ -48,7 +48,7 @@ class Unixctl:
 
 
 def _read_object(connection: socket.socket) -> dict[str, object]:
-    """Read until one whole JSON object has arrived; the daemon sends nothing after it."""
+    """Read until one whole JSON object has arrived; the daemon sends nothing more."""
     received = b""
     while True:
         chunk = connection.recv(1 << 16)

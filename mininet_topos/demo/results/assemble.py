@@ -222,7 +222,7 @@ def integrity_of(
 
 
 def is_late(result: QueuePairResult, capacity_bps: Mapping[str, int]) -> bool:
-    """Say whether a queue pair took longer than its pace explains.
+    """Return whether a queue pair took longer than its pace explains.
 
     Paces are max-min shares: the links have room for them all. What is slower was held up by this machine.
     """

@@ -67,7 +67,7 @@ class DemoFlow:
 
     @property
     def exact(self) -> bool:
-        """Say whether every queue pair was counted on exactly its links."""
+        """Return whether every queue pair was counted on exactly its links."""
         return not any(pair.faults for pair in self.queue_pairs)
 
 
@@ -163,7 +163,7 @@ class DemoRun:
 
     @property
     def valid(self) -> bool:
-        """Say whether the run may be compared."""
+        """Return whether the run may be compared."""
         return self.integrity.valid
 
     @property
@@ -208,7 +208,7 @@ class DemoRun:
 
 
 def is_switch_link(link: str) -> bool:
-    """Say whether both ends of a directed link are switch ports (a NIC end has no port number)."""
+    """Return whether both ends of a directed link are switch ports (a NIC end has no port number)."""
     return all(":" in end for end in link.split(">"))
 
 

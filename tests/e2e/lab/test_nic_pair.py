@@ -46,7 +46,7 @@ def psns(frames: list[bytes]) -> list[int]:
 
 
 def has_sent(pair, packets) -> bool:
-    """Say whether the first NIC has put more than so many data packets on the wire."""
+    """Return whether the first NIC has put more than so many data packets on the wire."""
     return len(pair.wire.of(0, *DATA)) > packets
 
 

@@ -79,7 +79,7 @@ class Read:
         return any(one.kind == kind and one.timestamp_unix_ns >= since_ns for one in list(self.events))
 
     def silent(self) -> bool:
-        """Say whether some port's silence was told and not its end: only then is it not told anew."""
+        """Return whether some port's silence was told and not its end: only then is it not told anew."""
         ports = {"silent_raised": 0, "silent_cleared": 0}
         for one in list(self.events):
             if one.kind in ports:
@@ -138,7 +138,7 @@ class Running:
         return [name for name, process in lives.items() if process is not None and process.poll() is not None]
 
     def flows_since(self, since_ns: int) -> bool:
-        """Say whether the newest reader has been told a fresh sample of every port."""
+        """Return whether the newest reader has been told a fresh sample of every port."""
         return self.reads[-1].fresh(since_ns) == PORTS
 
     def end(self) -> list[int]:

@@ -1,4 +1,4 @@
-"""The object that is shipped, read by our loader and compared with its source and with the Python side."""
+"""The shipped BPF object, read by the loader and compared with its source and with the Python constants."""
 
 import re
 import struct

@@ -1,4 +1,4 @@
-"""The bytes that the queue model puts on netlink and on the wire, against other implementations and the documents."""
+"""The queue model's netlink messages and pause frames, byte by byte, against scapy and the kernel's structures."""
 
 import json
 import struct
@@ -67,7 +67,7 @@ def test_a_program_is_attached_by_descriptor_with_its_attachment_as_class():
     }  # fmt: skip
 
 
-def test_the_hooks_are_asked_for_as_tc_does():
+def test_the_clsact_request_equals_that_of_tc():
     message = clsact_request(7)
     assert struct.unpack_from("=BxxxiIII", message, 16) == (0, 7, 0xFFFF0000, 0xFFFFFFF1, 0)
     assert attributes(message[36:]) == {1: b"clsact\0"}
@@ -75,7 +75,7 @@ def test_the_hooks_are_asked_for_as_tc_does():
 
 
 @pytest.mark.parametrize("rate", [1, 1_250_000_000, 10_000_000_000])
-def test_a_bucket_is_changed_and_never_made(rate):
+def test_a_bucket_is_changed_and_never_created(rate):
     message = bucket_change(7, 0x10013, 0x230000, rate_bytes_per_s=rate, burst_bytes=4300, limit_bytes=400_000)
     _, kind, flags, _, _ = struct.unpack_from("=IHHII", message)
     assert (kind, flags) == (36, 1)

@@ -1,4 +1,4 @@
-"""When pauses are sent, honoured and over; and what the counters make of lost bytes."""
+"""PFC of switch ports: when pauses are sent, obeyed and expired; and the write-off of lost bytes."""
 
 import numpy as np
 from hypothesis import given
@@ -19,7 +19,7 @@ def one_place() -> Backpressure:
 
 
 @given(st.lists(st.tuples(st.integers(0, 150), st.integers(1, 700)), max_size=40))
-def test_a_neighbour_is_paused_above_xoff_until_below_xon_and_told_again_in_time(steps):
+def test_a_neighbour_is_paused_above_xoff_until_below_xon_and_refreshed_in_time(steps):
     backpressure, paused, sent_at, now = one_place(), False, 0, 0
     for inside, later in steps:
         now += later
@@ -52,53 +52,53 @@ def test_paused_time_is_what_a_clock_that_ticks_every_nanosecond_would_count(fra
     assert int(pauses.paused_ns(now)[0]) == 0
 
 
-def test_a_queue_whose_link_died_is_empty_and_so_is_what_came_in_for_it():
-    residue, zero = StaleBytes(np.array([0, 0, 0])), np.zeros((3, 1), np.int64)
+def test_a_queue_whose_link_is_down_is_written_off_at_egress_and_ingress():
+    stale, zero = StaleBytes(np.array([0, 0, 0])), np.zeros((3, 1), np.int64)
     depth, inside = np.array([[700], [0], [0]]), np.array([[0], [700], [0]])
-    residue.look(depth, inside)
+    stale.sample(depth, inside)
     down = np.array([True, False, False])
-    lost, arrived = residue.settle(depth, zero, zero > 0, down)
+    lost, arrived = stale.end_window(depth, zero, zero > 0, down)
     assert (lost.ravel().tolist(), arrived.ravel().tolist()) == ([700, 0, 0], [0, 0, 0])
-    residue.look(zero, inside + np.array([[0], [50], [0]]))  # the port goes on receiving
-    residue.look(zero + np.array([[0], [50], [0]]), inside + np.array([[0], [50], [0]]))
-    lost, arrived = residue.settle(zero, zero, zero > 0, down)
+    stale.sample(zero, inside + np.array([[0], [50], [0]]))  # the port goes on receiving
+    stale.sample(zero + np.array([[0], [50], [0]]), inside + np.array([[0], [50], [0]]))
+    lost, arrived = stale.end_window(zero, zero, zero > 0, down)
     assert (lost.ravel().tolist(), arrived.ravel().tolist()) == ([0, 0, 0], [0, 700, 0])
 
 
 def test_a_queue_that_stands_still_without_being_paused_is_empty_after_a_window():
-    residue, zero = StaleBytes(np.array([0])), np.zeros((1, 2), np.int64)
+    stale, zero = StaleBytes(np.array([0])), np.zeros((1, 2), np.int64)
     depth, paused, up = np.array([[500, 500]]), np.array([[False, True]]), np.array([False])
     found = []
     for moved in (zero, zero, zero + 9):
-        residue.look(depth, zero)
-        found.append(residue.settle(depth, moved, paused, up)[0].tolist())
+        stale.sample(depth, zero)
+        found.append(stale.end_window(depth, moved, paused, up)[0].tolist())
     assert found == [[[0, 0]], [[500, 0]], [[0, 0]]]
 
 
 @given(st.data())
 def test_nothing_is_written_off_while_every_byte_is_accounted_for(data):
-    ports, residue = 4, StaleBytes(np.array([0, 0, 1, 1]))
+    ports, stale = 4, StaleBytes(np.array([0, 0, 1, 1]))
     moved = np.zeros((ports, 1), np.int64)
     for _ in range(3):
         for _ in range(3):
             depth = np.array(data.draw(st.lists(st.integers(0, 9), min_size=ports, max_size=ports)))[:, None]
             inside = depth[[1, 0, 3, 2]]  # each switch holds what came in by its other port
-            residue.look(depth, inside)
+            stale.sample(depth, inside)
         moved = moved + 1
-        lost, arrived = residue.settle(depth, moved, moved < 0, np.zeros(ports, bool))
+        lost, arrived = stale.end_window(depth, moved, moved < 0, np.zeros(ports, bool))
         assert not lost.any()
         assert not arrived.any()
 
 
 class RecordingKernel:
     def __init__(self) -> None:
-        self.frames, self.gates, self.down = [], [], np.zeros(2, bool)
+        self.frames, self.pauses, self.down = [], [], np.zeros(2, bool)
 
     def send_pause(self, slot, quanta):
         self.frames.append((slot, dict(quanta)))
 
-    def set_paused(self, slot, priority, closed):
-        self.gates.append((slot, priority, closed))
+    def set_paused(self, slot, priority, paused):
+        self.pauses.append((slot, priority, paused))
 
     def ports_down(self):
         return self.down
@@ -116,7 +116,7 @@ def two_ports(settings: QueueSettings) -> tuple[Switches, np.ndarray, RecordingK
     return Switches(ports, settings, queues, kernel), queues, kernel
 
 
-def test_a_congested_ingress_port_pauses_its_neighbour_and_lets_it_go_on():
+def test_a_congested_ingress_port_pauses_its_neighbour_and_resumes_it():
     switches, queues, kernel = two_ports(QueueSettings())
     queues["arrived_bytes"][1, 3] = 50_000
     switches.tick(1)
@@ -127,27 +127,27 @@ def test_a_congested_ingress_port_pauses_its_neighbour_and_lets_it_go_on():
     assert switches.frames_sent[1].tolist() == [0, 0, 0, 2, 0, 0, 0, 0]
 
 
-def test_a_pause_that_came_closes_the_gate_until_its_time_is_over():
+def test_a_received_pause_stops_its_priority_until_its_time_is_over():
     switches, _, kernel = two_ports(QueueSettings())
-    switches.on_pause_frame(0, {3: 1000, 5: 1000}, 0)  # 25.6 ms; priority 5 has no gate
+    switches.on_pause_frame(0, {3: 1000, 5: 1000}, 0)  # 25.6 ms; priority 5 cannot be paused
     switches.tick(10_000_000)
     switches.tick(30_000_000)
-    assert kernel.gates == [(0, 3, True), (0, 3, False)]
-    _, queues = switches.page(30_000_000)
+    assert kernel.pauses == [(0, 3, True), (0, 3, False)]
+    _, queues = switches.counter_page(30_000_000)
     assert queues[0, 3, 6] == 25_600_000
     assert queues[0, 3, 4] == queues[0, 5, 4] == 1
 
 
-def test_without_pfc_nothing_is_sent_and_nothing_honoured():
+def test_without_pfc_no_pause_is_sent_and_none_obeyed():
     switches, queues, kernel = two_ports(QueueSettings(pfc=False))
     queues["arrived_bytes"][1, 3] = 10**6
     switches.on_pause_frame(0, {3: 1000}, 0)
     switches.tick(1)
-    assert (kernel.frames, kernel.gates) == ([], [])
+    assert (kernel.frames, kernel.pauses) == ([], [])
 
 
 @given(st.integers(0, 39_999))
-def test_no_tick_is_left_out_that_could_be_the_one_that_pauses(inside):
+def test_no_tick_is_skipped_that_could_be_the_one_that_pauses(inside):
     switches, queues, _ = two_ports(QueueSettings())
     queues["arrived_bytes"][1, 3] = inside
     quiet_ns = switches.tick(1)
@@ -156,13 +156,13 @@ def test_no_tick_is_left_out_that_could_be_the_one_that_pauses(inside):
     assert switches.tick(2) == 0
 
 
-def test_when_the_lab_ends_every_gate_is_opened_and_every_neighbour_released():
+def test_when_the_lab_ends_every_priority_and_every_neighbour_is_resumed():
     switches, queues, kernel = two_ports(QueueSettings())
     queues["arrived_bytes"][1, 3] = 50_000
     switches.on_pause_frame(0, {3: 1000}, 0)
     switches.tick(1)
     switches.resume_all(2)
-    assert kernel.gates[-1] == (0, 3, False)
+    assert kernel.pauses[-1] == (0, 3, False)
     assert kernel.frames[-1] == (1, {3: 0})
 
 
@@ -170,7 +170,7 @@ def test_the_page_adds_up_a_port_s_priorities():
     switches, queues, _ = two_ports(QueueSettings())
     queues["enqueued_bytes"][0, 3], queues["dequeued_bytes"][0] = 900, 100
     queues["dropped_packets"][0, (0, 3)] = 2
-    ports, pages = switches.page(0)
+    ports, pages = switches.counter_page(0)
     assert ports[0].tolist() == [300, 0, 0, 0, 4]  # of the three priorities in use
     assert pages[0, 3, 7] == 800
-    assert pages[0, 0, 7] == 0  # more out than in: nothing is there
+    assert pages[0, 0, 7] == 0  # more dequeued than enqueued: depth 0

@@ -1,4 +1,4 @@
-"""Thresholds scale with the link, keep their order, and nonsense is refused."""
+"""Thresholds scale with the link and keep their order; inconsistent settings are refused."""
 
 import struct
 
@@ -26,7 +26,7 @@ def test_a_threshold_is_the_same_time_on_every_link():
 
 
 @pytest.mark.parametrize(
-    ("wrong", "told"),
+    ("wrong", "name"),
     [
         ({"kmin_bytes": 90_000}, "kmin_bytes"),
         ({"pmax": 0}, "pmax"),
@@ -42,8 +42,8 @@ def test_a_threshold_is_the_same_time_on_every_link():
         ({"lossless": frozenset({0})}, "priority 0"),
     ],
 )
-def test_settings_that_make_no_sense_are_refused_by_name(wrong, told):
-    with pytest.raises(ValueError, match=told):
+def test_inconsistent_settings_are_refused_by_name(wrong, name):
+    with pytest.raises(ValueError, match=name):
         QueueSettings(**wrong)
 
 
@@ -52,7 +52,7 @@ def limits_of(priority: int, settings: QueueSettings) -> tuple[int, ...]:
     return struct.unpack("<6I", limit_value(port, priority, settings))
 
 
-def test_what_pauses_is_bounded_where_it_enters_and_all_else_where_it_leaves():
+def test_a_lossless_priority_is_bounded_at_ingress_and_any_other_at_egress():
     settings = QueueSettings()
     _, _, pmax, queue, arrival, frame = limits_of(3, settings)
     assert (pmax, queue, arrival, frame) == (13107, UNBOUNDED, 40_000 + 220_000, 4300)
@@ -65,7 +65,7 @@ def test_neither_strict_priorities_nor_anything_with_ecn_off_is_marked():
     assert limits_of(3, QueueSettings(ecn=False))[2] == 0
 
 
-def test_cnps_come_first_and_only_what_can_be_paused_has_a_gate():
+def test_cnps_come_first_and_only_pausable_priorities_have_a_token_bucket():
     commands = class_commands("x", 20_000_000, QueueSettings())
     orders = {line.split()[7]: line.split()[line.split().index("prio") + 1] for line in commands if " prio " in line}
     assert orders == {"1:10": "1", "1:13": "1", "1:16": "0"}
