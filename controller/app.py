@@ -1,10 +1,10 @@
-"""The composition root: every edge, queue and task of the controller, on one screen.
+"""The composition root: creates and connects every server, queue and task of the controller.
 
 southbound ──events──►                      ┌─► planner (one worker thread; another for suggestions)
                       inbox ──► Loop(brain) ─┼─► southbound.install (barriers)
 gRPC ──────events──►                        └─► replies, watchers
 HTTP ◄─────state────
-MQTT ──samples──► collector (one worker thread) ──looks──► telemetry's readers, history (a thread)
+MQTT ──samples──► collector (one worker thread) ──scans──► telemetry's readers, history (a thread)
 """
 
 import asyncio
@@ -60,42 +60,42 @@ class SystemClock:
 
 
 class Inbound:
-    """What the southbound tells, posted to the loop."""
+    """Posts events of the southbound to the control loop."""
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
 
     def switch_up(self, switch_id: str, ports: Mapping[int, bool], installed: SwitchRules) -> None:
-        """A switch is ready for rules."""
+        """Post that a switch is connected and ready for rules."""
         self._loop.post(SwitchUp(switch=switch_id, ports=ports, installed=installed))
 
     def switch_suspect(self, switch_id: str) -> None:
-        """A switch has not answered for a while; its session still stands."""
-        _LOG.warning("%s: does not answer echoes", switch_id)
+        """Log that a switch has not replied to echo requests for a while; its session continues."""
+        _LOG.warning("%s: no echo reply", switch_id)
 
     def switch_recovered(self, switch_id: str) -> None:
-        """A suspect switch answers again."""
-        _LOG.info("%s: answers again", switch_id)
+        """Log that a suspect switch replies again."""
+        _LOG.info("%s: echo replies again", switch_id)
 
     def switch_down(self, switch_id: str, reason: str) -> None:
-        """A switch's session ended."""
+        """Post that the session of a switch ended."""
         self._loop.post(SwitchDown(switch=switch_id, reason=reason))
 
     def port_status(self, switch_id: str, port_no: int, up: bool) -> None:
-        """A port changed."""
+        """Post that a port went up or down."""
         self._loop.post(PortStatus(switch=switch_id, port=port_no, up=up))
 
     def rule_error(self, switch_id: str, text: str) -> None:
-        """A switch complained outside of any installation."""
+        """Log an error that a switch sent outside of any installation."""
         _LOG.warning("%s: %s", switch_id, text)
 
     def flow_removed(self, switch_id: str) -> None:
-        """A switch removed a rule by itself; ours never time out, so somebody else's hand was in it."""
+        """Log that a switch removed a rule. Ours have no timeout, so another program did it."""
         _LOG.warning("%s: a rule was removed on the switch", switch_id)
 
 
 class Outbound:
-    """The southbound as the loop wants it."""
+    """The southbound interface that the control loop installs rules through."""
 
     def __init__(self, server: OpenFlowServer) -> None:
         self._server = server
@@ -105,12 +105,12 @@ class Outbound:
         await self._server.install(steps)
 
     async def read_rules(self, switch_id: str) -> SwitchRules:
-        """Return what a switch holds; raises InstallError."""
+        """Return the rules of a switch; raises InstallError."""
         return await self._server.read_rules(switch_id)
 
 
 def plan_beside(fabric: Fabric, problem: Solve) -> tuple[Plan | Infeasible | HeddleError, int]:
-    """Call the planner, in its worker; errors are values here, and finding paths is timed apart from the proof."""
+    """Plan in a worker thread. Return the plan, Infeasible or the error, and the time of path search without the proof."""
     started = time.monotonic_ns()
     try:
         drafted = draft(fabric, problem.requests, health=problem.health, kept=problem.kept)
@@ -119,20 +119,20 @@ def plan_beside(fabric: Fabric, problem: Solve) -> tuple[Plan | Infeasible | Hed
     except HeddleError as error:
         return error, time.monotonic_ns() - started
     for job in plan.jobs if isinstance(plan, Plan) else ():
-        len(job.link_loads_bps)  # worked out here, not when the loop asks
+        len(job.link_loads_bps)  # computed here instead of in the control loop
     return plan, solve_ns
 
 
-def place_beside(fabric: Fabric, question: Place) -> tuple[Placement, ...] | Infeasible | HeddleError:
-    """Look for places, in a worker; errors are values here."""
+def place_beside(fabric: Fabric, request: Place) -> tuple[Placement, ...] | Infeasible | HeddleError:
+    """Search placements in a worker thread; errors are returned."""
     try:
-        return suggest(fabric, question.shape, health=question.health, kept=question.kept)
+        return suggest(fabric, request.shape, health=request.health, kept=request.kept)
     except HeddleError as error:
         return error
 
 
 def _history(config: ServiceConfig) -> SqliteHistory | None:
-    """Open the history, where there is to be one; raises PrerequisiteError."""
+    """Open the history file, if one is configured; raises PrerequisiteError."""
     retention = Retention(max_bytes=config.history_megabytes << 20)
     return SqliteHistory(Path(config.history), retention) if config.history else None
 
@@ -152,7 +152,7 @@ class Application:
         self.loop = Loop(
             begin(fabric, settings),
             planner=lambda problem: plan_beside(fabric, problem),
-            placer=lambda question: place_beside(fabric, question),
+            placer=lambda request: place_beside(fabric, request),
             clock=SystemClock(),
         )
         self.collecting = self._collecting(fabric)
@@ -161,7 +161,7 @@ class Application:
 
     @asynccontextmanager
     async def started(self) -> AsyncIterator[dict[str, str]]:
-        """Run while the context lasts; gives the addresses that clients and switches connect to."""
+        """Run while the context lasts; yields the addresses that clients and switches connect to."""
         of_host, of_port = split_address(self._config.openflow)
         # Unix time grows over restarts, which is all that a role's generation must do (ADR 0012)
         settings = SouthboundSettings(generation_id=SystemClock().unix_ms())
@@ -170,10 +170,10 @@ class Application:
         api, http = ApiServer(self.loop, vteps), HttpServer(Dashboard(self.loop).pages())
         history = self.loop.telemetry.history = await asyncio.to_thread(_history, self._config)
         self.loop.connect(Outbound(server))
-        await asyncio.to_thread(warm)  # kernels are loaded before anyone waits for a plan
+        await asyncio.to_thread(warm)  # load kernels before the first request
         if self.collecting is not None:
             await asyncio.to_thread(warm_telemetry)
-        gc.freeze()  # what was built so far lives for ever: a collection need not walk it and stop the loop
+        gc.freeze()  # what exists now is permanent: collections need not scan it
         self._running = asyncio.create_task(self.loop.run())
         try:
             try:
@@ -186,8 +186,8 @@ class Application:
             grpc = await api.start(self._config.grpc)
             if self.collecting is not None:
                 self.collecting.start()
-            told = {"openflow": f"{bound[0]}:{bound[1]}", "grpc": grpc}
-            yield told | await self._start_http(http)
+            addresses = {"openflow": f"{bound[0]}:{bound[1]}", "grpc": grpc}
+            yield addresses | await self._start_http(http)
         finally:
             if self.collecting is not None:
                 await self.collecting.close()
@@ -202,7 +202,7 @@ class Application:
             self.loop.close()
 
     def _collecting(self, fabric: Fabric) -> Collecting | None:
-        """Return the fabric's collector, None where no broker is configured; raises InputError."""
+        """Return the telemetry collector, None if no broker is configured; raises InputError."""
         config, telemetry = self._config.telemetry, self.loop.telemetry
         broker = broker_of(config)
         if broker is None:
@@ -213,7 +213,7 @@ class Application:
         )
 
     async def _start_http(self, http: HttpServer) -> dict[str, str]:
-        """Return the HTTP address; nothing where only the default was asked for and somebody else has it."""
+        """Start HTTP and return its address. Return none, after a warning, if the default address is in use."""
         host, port = split_address(self._config.http)
         try:
             return {"http": f"{host}:{await http.start(host, port)}"}
@@ -225,6 +225,6 @@ class Application:
             return {}
 
     async def failed(self) -> None:
-        """Wait until the loop ends by a fault, and raise it."""
+        """Wait until the control loop fails, and raise its exception."""
         if self._running is not None:
             await asyncio.shield(self._running)

@@ -1,1 +1,1 @@
-"""What the fabric feels: samples of counters, their way over the bus, windows over them and signals from them."""
+"""Port and NIC telemetry: samples of counters, their transport over MQTT, windows over them, and the detector."""

@@ -1,6 +1,6 @@
-"""Bad and odd input: counted always, told once per source and minute.
+"""Count invalid and unusual input, and log it at most once per source, kind and minute.
 
-The table's size is bounded: a kind and one of the fabric's switches or hosts make an entry, everyone else shares one.
+The size of the table is bounded: sources outside the fabric file share one entry per kind.
 """
 
 from collections import Counter
@@ -12,7 +12,7 @@ UNKNOWN = "unknown sources"
 
 @dataclass(frozen=True, slots=True)
 class Complaint:
-    """A line for the log: how often a source did something since the last such line, and the last case of it."""
+    """A log line: how often a source caused a kind of complaint since the last such line, and the latest case."""
 
     source: str
     kind: str
@@ -21,7 +21,7 @@ class Complaint:
 
     @property
     def line(self) -> str:
-        """Return what happened, without whose."""
+        """Return the line without the source."""
         times = "" if self.count == 1 else f" ({self.count} times)"
         return f"{self.kind.replace('_', ' ')}{times}: {self.text}"
 
@@ -30,27 +30,27 @@ class Complaint:
 
 
 class Complaints:
-    """Counts by kind, for metrics, and the lines that are due."""
+    """Counts by kind, for metrics, and the pending log lines."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
         self._waiting: dict[tuple[str, str], tuple[int, str]] = {}
-        self._told_ns: dict[tuple[str, str], int] = {}
+        self._logged_ns: dict[tuple[str, str], int] = {}
 
     def add(self, kind: str, source: str, text: str, count: int = 1) -> None:
-        """Count something; `source` is a name of the fabric, or UNKNOWN."""
+        """Count a complaint; `source` is a name of the fabric file, or UNKNOWN."""
         self.counts[kind] += count
         before, _ = self._waiting.get((source, kind), (0, ""))
         self._waiting[source, kind] = (before + count, text)
 
     def due(self, now_ns: int) -> tuple[Complaint, ...]:
-        """Return what is to be logged now; what was told less than a minute ago waits."""
-        for key, told in list(self._told_ns.items()):
-            if not 0 <= now_ns - told < MINUTE_NS:
-                del self._told_ns[key]
+        """Return the lines to log now; those logged less than a minute ago stay pending."""
+        for key, logged in list(self._logged_ns.items()):
+            if not 0 <= now_ns - logged < MINUTE_NS:
+                del self._logged_ns[key]
         found = []
-        for key in [key for key in self._waiting if key not in self._told_ns]:
+        for key in [key for key in self._waiting if key not in self._logged_ns]:
             count, text = self._waiting.pop(key)
-            self._told_ns[key] = now_ns
+            self._logged_ns[key] = now_ns
             found.append(Complaint(key[0], key[1], count, text))
         return tuple(found)

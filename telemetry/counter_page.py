@@ -1,4 +1,4 @@
-"""A file in memory through which a switch's counters are read by others at any rate, without asking the switch.
+"""The counter page: a memory-mapped file with a switch's counters that other processes read at any rate.
 
 The emulated fabric's queue daemon writes it every few milliseconds; agents and tests map and read it. Little-endian:
 
@@ -8,9 +8,9 @@ The emulated fabric's queue daemon writes it every few milliseconds; agents and 
     48  length of names u32, then the port names in UTF-8, each ended by a zero byte
     ..  (from a multiple of 64) u64 [ports][PORT_FIELDS], then u64 [ports][8][QUEUE_FIELDS]
 
-The sequence is a lock of the kind that only readers mind: odd while the writer writes. A reader copies, and copies
-again if the sequence was odd or has moved, a bounded number of times. One writer only. Counters never fall while the
-boot id stays; `depth_bytes` and `max_depth_bytes` are levels.
+The sequence is a seqlock: odd while the writer writes. A reader copies the arrays, and retries a bounded number of
+times if the sequence was odd or has changed. There is one writer. Counters never decrease under the same boot id;
+`depth_bytes` and `max_depth_bytes` are gauges.
 """
 
 import mmap
@@ -30,7 +30,7 @@ QUEUE_FIELDS = (
     "packets", "bytes", "ecn_marked_packets", "dropped_packets", "pfc_rx_frames", "pfc_tx_frames", "paused_ns",
     "depth_bytes", "max_depth_bytes",
 )  # fmt: skip
-LEVEL_FIELDS = ("depth_bytes", "max_depth_bytes")
+GAUGE_FIELDS = ("depth_bytes", "max_depth_bytes")
 MAX_PAGE_PORTS = 8192
 MAX_NAME_BYTES = 255
 READ_TRIES = 200
@@ -42,16 +42,16 @@ Counters = npt.NDArray[np.uint64]
 
 
 class CounterPageError(ValueError):
-    """The file is no counter page, a damaged one, or of another version."""
+    """The file is not a counter page, is damaged, or has another version."""
 
 
 class TornReadError(CounterPageError):
-    """The writer was at work at every try: it is being written without a pause, or its writer died in the middle."""
+    """The page was being written at every attempt, or its writer died in the middle of a write."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CounterSnapshot:
-    """All counters of one moment. `ports[i, field]` and `queues[i, priority, field]` belong to `names[i]`."""
+    """All counters at one time. `ports[i, field]` and `queues[i, priority, field]` belong to `names[i]`."""
 
     names: tuple[str, ...]
     boot_id: int
@@ -61,22 +61,22 @@ class CounterSnapshot:
     queues: Counters
 
     def port(self, name: str) -> dict[str, int]:
-        """Return a port's own counters by field; raises KeyError where there is no such port."""
+        """Return a port's own counters by field; raises KeyError for an unknown port."""
         return dict(zip(PORT_FIELDS, map(int, self.ports[self._row(name)]), strict=True))
 
     def queue(self, name: str, priority: int) -> dict[str, int]:
-        """Return the counters of one priority of a port by field; raises KeyError where there is no such port."""
+        """Return the counters of one priority of a port by field; raises KeyError for an unknown port."""
         return dict(zip(QUEUE_FIELDS, map(int, self.queues[self._row(name), priority]), strict=True))
 
     def since(self, earlier: "CounterSnapshot") -> "CounterSnapshot":
-        """Return what was counted after an earlier snapshot of the same page; levels (depths) are those of now.
+        """Return the growth since an earlier snapshot of the same page; gauges (depths) keep their current values.
 
-        Raises CounterPageError where the counters started again in between.
+        Raises CounterPageError if the counters restarted in between.
         """
         if (self.boot_id, self.names) != (earlier.boot_id, earlier.names):
-            raise CounterPageError("the counters started again between two snapshots")
+            raise CounterPageError("the counters restarted between two snapshots")
         queues = self.queues - earlier.queues
-        for field in LEVEL_FIELDS:
+        for field in GAUGE_FIELDS:
             queues[:, :, QUEUE_FIELDS.index(field)] = self.queues[:, :, QUEUE_FIELDS.index(field)]
         return replace(self, ports=self.ports - earlier.ports, queues=queues)
 
@@ -88,16 +88,16 @@ class CounterSnapshot:
 
 
 def page_bytes(names: Sequence[str]) -> int:
-    """Return the size of the page of these ports."""
+    """Return the size in bytes of a page with these ports."""
     ports = len(names)
     return _arrays_at(_name_blob(names)) + 8 * ports * (len(PORT_FIELDS) + PRIORITIES * len(QUEUE_FIELDS))
 
 
 class CounterPageWriter:
-    """Makes a page and writes it; the file appears whole or not at all."""
+    """Create a page and write it; the file appears atomically."""
 
     def __init__(self, path: Path, names: Sequence[str], boot_id: int) -> None:
-        """Make the file anew with all counters zero; raises CounterPageError for names that it cannot hold."""
+        """Create the file with all counters zero; raises CounterPageError for names that it cannot hold."""
         _check_names(names)
         blob = _name_blob(names)
         self._names = tuple(names)
@@ -121,16 +121,16 @@ class CounterPageWriter:
         words[_SEQUENCE_WORD] += np.uint64(1)
 
     def close(self) -> None:
-        """Unmap the page; the file stays."""
+        """Unmap the page; the file remains."""
         del self._words, self._ports, self._queues
         self._memory.close()
 
 
 class CounterPageReader:
-    """Reads a page that another process writes."""
+    """Read a page that another process writes."""
 
     def __init__(self, path: Path) -> None:
-        """Map the file; raises FileNotFoundError, or CounterPageError where it is no sound page."""
+        """Map the file; raises FileNotFoundError, or CounterPageError if it is not a valid page."""
         with path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
             if size < _HEADER.size:
@@ -144,7 +144,7 @@ class CounterPageReader:
         self._words, self._ports, self._queues = _views(self._memory, start, len(self.names))
 
     def read(self, tries: int = READ_TRIES) -> CounterSnapshot:
-        """Return a copy of all counters of one moment; raises TornReadError after `tries` attempts."""
+        """Return a consistent copy of all counters; raises TornReadError after `tries` attempts."""
         words = self._words
         for _ in range(tries):
             sequence = int(words[_SEQUENCE_WORD])
@@ -156,7 +156,7 @@ class CounterPageReader:
                         ports=ports, queues=queues,
                     )  # fmt: skip
             os.sched_yield()
-        raise TornReadError(f"the counter page was being written at each of {tries} tries")
+        raise TornReadError(f"the counter page was being written at each of {tries} attempts")
 
     def close(self) -> None:
         """Unmap the page."""
@@ -171,7 +171,7 @@ def _check_names(names: Sequence[str]) -> None:
         raise CounterPageError("two ports of a counter page have the same name")
     for name in names:
         if not name or "\0" in name or len(name.encode()) > MAX_NAME_BYTES:
-            raise CounterPageError(f"{name[:40]!r} is no port name: 1 to {MAX_NAME_BYTES} bytes without a zero")
+            raise CounterPageError(f"{name[:40]!r} is not a port name: 1 to {MAX_NAME_BYTES} bytes without a zero")
 
 
 def _name_blob(names: Sequence[str]) -> bytes:
@@ -183,7 +183,7 @@ def _arrays_at(blob: bytes) -> int:
 
 
 def _views(memory: mmap.mmap, start: int, ports: int) -> tuple[Any, Counters, Counters]:
-    """Return the header as words, and both arrays, as views of the mapped page."""
+    """Return views of the mapped page: the header as words, and both arrays."""
     words = np.frombuffer(memory, "<u8", count=_TIMESTAMP_WORD + 1)
     port_counters = np.frombuffer(memory, "<u8", count=ports * len(PORT_FIELDS), offset=start)
     rest = start + port_counters.nbytes
@@ -196,7 +196,7 @@ def _read_header(memory: mmap.mmap, size: int) -> tuple[int, tuple[str, ...], in
     if magic != MAGIC:
         raise CounterPageError("not a counter page")
     if version != VERSION or priorities != PRIORITIES:
-        raise CounterPageError(f"a counter page of version {version}, and this reads version {VERSION}")
+        raise CounterPageError(f"counter page version {version} is not supported, only {VERSION}")
     if not 0 < ports <= MAX_PAGE_PORTS or blob_bytes > size - _HEADER.size:
         raise CounterPageError("a damaged counter page: its sizes do not fit the file")
     blob = memory[_HEADER.size : _HEADER.size + blob_bytes]

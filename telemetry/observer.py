@@ -1,8 +1,7 @@
-"""From messages to signals: topic and bytes in, at every look what is to be known out. The collector's pure half.
+"""The pure half of the collector: messages and times in, the results of scans out.
 
-Consumes messages as they come from the bus and the time; produces `Look`s. Whatever a message holds, it is
-stored or counted, never an exception. The same messages at the same times give the same looks: that is how a recorded
-stream is replayed offline.
+A message of any content is stored or counted and never raises. The same messages at the same times give the same
+results, so a recorded stream can be replayed offline.
 """
 
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ UNKNOWN_COUNTER = "unknown_nic_counter"
 
 @dataclass(frozen=True, slots=True)
 class AgentStatus:
-    """What an agent last said of itself, or its last will said of it."""
+    """The last status that an agent, or its last will, published."""
 
     agent: str
     online: bool
@@ -31,10 +30,10 @@ class AgentStatus:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
-    """What one look brought: signals, agents that came or went, and complaints that are due for the log.
+class Scan:
+    """The result of a scan: signals, changed agent statuses, complaints to log, and the number of new samples.
 
-    is_whole: a period is over with it, and not only a part of one.
+    is_whole: the scan ends a sampling period.
     """
 
     number: int
@@ -47,7 +46,7 @@ class Look:
 
 
 class Observer:
-    """Windows and detector of one fabric. One owner calls `take` per message and `look` at least once a period."""
+    """Windows and detector of one fabric. One owner calls `take` per message and `scan` at least once per period."""
 
     def __init__(self, fabric: str, ports: PortTable, settings: DetectorSettings) -> None:
         window_settings = settings_for(settings.period_ms * 1_000_000)
@@ -60,15 +59,15 @@ class Observer:
         self.samples = 0
         self._reader = Reader()
         self._changed: list[AgentStatus] = []
-        self._told_samples = 0
+        self._reported_samples = 0
         self._last: Period | None = None
 
     def take(self, topic_text: str, payload: bytes, now_ns: int) -> None:
-        """Take one message; `now_ns` is the Unix time at which it came."""
+        """Store or count one message; `now_ns` is the Unix time of its arrival."""
         self.messages += 1
         topic = parse(topic_text)
         if topic is None or topic.fabric != self.fabric:
-            self.complaints.add(Refusal.TOPIC, UNKNOWN, f"topic {topic_text[:100]!r} is not one of ours")
+            self.complaints.add(Refusal.TOPIC, UNKNOWN, f"topic {topic_text[:100]!r} is not of this fabric")
         elif topic.source is Source.AGENT:
             self._take_status(topic, payload, now_ns)
         elif not self.window.ports.knows(topic.source, topic.name):
@@ -77,12 +76,12 @@ class Observer:
         else:
             self._take_samples(topic, payload, now_ns)
 
-    def look(self, now_ns: int) -> Look:
-        """Let the detector judge what came since the last look."""
+    def scan(self, now_ns: int) -> Scan:
+        """Run the detector on the samples since the last scan."""
         period = self._last = self.window.roll(now_ns)
         agents, self._changed = tuple(self._changed), []
-        samples, self._told_samples = self.samples - self._told_samples, self.samples
-        return Look(
+        samples, self._reported_samples = self.samples - self._reported_samples, self.samples
+        return Scan(
             number=period.number,
             now_ns=now_ns,
             is_whole=period.is_whole,
@@ -93,7 +92,7 @@ class Observer:
         )
 
     def active(self) -> tuple[Signal, ...]:
-        """Return every condition that is raised as of the last look."""
+        """Return every condition that is raised as of the last scan."""
         return self.detector.active(self._last) if self._last is not None else ()
 
     def snapshot(self, now_ns: int) -> Snapshot:
@@ -102,11 +101,11 @@ class Observer:
 
     def _take_status(self, topic: Topic, payload: bytes, now_ns: int) -> None:
         if payload not in (ONLINE, OFFLINE):
-            self.complaints.add(Refusal.MALFORMED, UNKNOWN, f"agent {topic.name} says neither online nor offline")
+            self.complaints.add(Refusal.MALFORMED, UNKNOWN, f"agent {topic.name}: neither online nor offline")
             return
         before = self.agents.get(topic.name)
         if before is None and len(self.agents) >= MAX_AGENTS:
-            self.complaints.add(Refusal.UNKNOWN_SOURCE, UNKNOWN, f"agent {topic.name}: {MAX_AGENTS} others are known")
+            self.complaints.add(Refusal.UNKNOWN_SOURCE, UNKNOWN, f"agent {topic.name}: over {MAX_AGENTS} agents")
             return
         online = payload == ONLINE
         if before is None or before.online != online:
@@ -121,7 +120,7 @@ class Observer:
             self.complaints.add(batch.kind, source, batch.text)
             return
         if batch.unknown_counters:
-            self.complaints.add(UNKNOWN_COUNTER, source, "NIC counters that are not kept", batch.unknown_counters)
+            self.complaints.add(UNKNOWN_COUNTER, source, "unknown NIC counters ignored", batch.unknown_counters)
         found = self.window.ports.find(topic.source, topic.name, batch.names)
         if found.unknown:
             known = set(found.positions.tolist())
@@ -138,7 +137,7 @@ class Observer:
 
 
 _NOTICES = {
-    "gap": "samples missing between two that came",
-    "reset": "counters started again; totals go on from where they were",
-    "wrap": "counters passed the end of their range",
+    "gap": "samples missing between two received ones",
+    "reset": "counters restarted; totals continue from their last value",
+    "wrap": "counters wrapped at the end of their range",
 }

@@ -1,4 +1,4 @@
-"""Compile the decoder's kernels before anyone waits: `python -m telemetry.warm` by set-up, `warm` at a start."""
+"""Compile the decoder's kernels ahead of their first use: `python -m telemetry.warm` in set-up, `warm` at start-up."""
 
 from telemetry.samples.counters import NIC_COUNTERS
 from telemetry.samples.decode import Reader
@@ -6,7 +6,7 @@ from telemetry.samples.sample import PortSample, QueueSample, encode
 
 
 def warm() -> None:
-    """Read one small message of every kind of field."""
+    """Decode one small message that contains every kind of field."""
     sample = PortSample(
         port="leaf1:1", timestamp_unix_ns=1, queues=(QueueSample(priority=3),), nic_counters={NIC_COUNTERS[0]: 1}
     )

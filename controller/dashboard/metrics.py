@@ -1,4 +1,4 @@
-"""The controller's own metrics: switches, jobs, telemetry's health, the history. Those of ports: `fabric_metrics`."""
+"""Metrics of the controller: switches, jobs, telemetry, history. Those of ports are in `fabric_metrics`."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -14,39 +14,43 @@ from telemetry.detection.signal import Kind
 JOB_STATES = tuple(state for state in JobState if state is not JobState.RELEASED)
 
 SWITCHES = Family("heddle_switches", "gauge", "Switches of the fabric file.")
-CONNECTED = Family("heddle_switches_connected", "gauge", "Switches with a session.")
+CONNECTED = Family("heddle_switches_connected", "gauge", "Switches with an OpenFlow session.")
 JOBS = Family("heddle_jobs", "gauge", "Jobs that hold paths.", ("state",))
-LINKS_DOWN = Family("heddle_links_down", "gauge", "Cables out of use.")
-WAITING = Family("heddle_requests_waiting", "gauge", "Work that waits its turn.")
-FULLEST = Family("heddle_max_link_utilisation", "gauge", "Planned, when the newest job came.")
-GENERATION = Family("heddle_topology_generation", "gauge", "Changes of the topology so far, from 1.")
-REFUSED = Family("heddle_events_refused_total", "counter", "The inbox was full.")
+LINKS_DOWN = Family("heddle_links_down", "gauge", "Cables that are down.")
+WAITING = Family("heddle_requests_waiting", "gauge", "Requests that wait for the planner.")
+FULLEST = Family("heddle_max_link_utilisation", "gauge", "Planned utilisation of the fullest link, at the newest job.")
+GENERATION = Family("heddle_topology_generation", "gauge", "Number of the current topology; each change adds 1.")
+REFUSED = Family("heddle_events_refused_total", "counter", "Events dropped because the inbox was full.")
 RULES = Family("heddle_switch_rules", "gauge", "Rules that a switch is known to hold.", ("switch",))
-CONFIGURED = Family("heddle_telemetry_configured", "gauge", "1 where a broker is configured.")
-TICKS = Family("heddle_telemetry_ticks_total", "counter", "Periods whose end was told to readers.")
-SKIPPED = Family("heddle_telemetry_skipped_ticks_total", "counter", "Periods that readers of ports were too slow for.")
+CONFIGURED = Family("heddle_telemetry_configured", "gauge", "1 if a broker is configured.")
+TICKS = Family("heddle_telemetry_ticks_total", "counter", "Periods that were published to readers.")
+SKIPPED = Family("heddle_telemetry_skipped_ticks_total", "counter", "Periods skipped because readers were too slow.")
 COLLECTED = {
-    "received_messages": Family("heddle_telemetry_messages_total", "counter", "Messages that came over the bus."),
-    "received_bytes": Family("heddle_telemetry_bytes_total", "counter", "Bytes of those messages."),
-    "samples": Family("heddle_telemetry_samples_total", "counter", "Samples of ports that were taken."),
+    "received_messages": Family("heddle_telemetry_messages_total", "counter", "Messages received from the broker."),
+    "received_bytes": Family("heddle_telemetry_bytes_total", "counter", "Bytes of the messages received."),
+    "samples": Family("heddle_telemetry_samples_total", "counter", "Samples of ports accepted."),
     "overflowed_messages": Family(
-        "heddle_telemetry_overflowed_messages_total", "counter", "Messages dropped, for the collector was behind."
+        "heddle_telemetry_overflowed_messages_total", "counter", "Messages dropped because the collector was behind."
     ),
-    "lost_connections": Family("heddle_telemetry_lost_connections_total", "counter", "Times the broker was lost."),
-    "late_looks": Family("heddle_telemetry_late_looks_total", "counter", "Periods whose end came late."),
+    "lost_connections": Family("heddle_telemetry_lost_connections_total", "counter", "Lost connections to the broker."),
+    "late_scans": Family("heddle_telemetry_late_looks_total", "counter", "Periods that were processed late."),
 }
 ODD = Family(
-    "heddle_telemetry_odd_inputs_total", "counter", "What came over the bus and was dropped or stood out.", ("kind",)
+    "heddle_telemetry_odd_inputs_total", "counter", "Unusual or dropped inputs from the broker, by kind.", ("kind",)
 )
-CONDITIONS = Family("heddle_conditions", "gauge", "Conditions that are raised now.", ("kind",))
+CONDITIONS = Family("heddle_conditions", "gauge", "Conditions that are raised.", ("kind",))
 HISTORY = {
     "skipped_snapshots": Family(
-        "heddle_history_skipped_snapshots_total", "counter", "Snapshots the writer was too slow for; growth is kept."
+        "heddle_history_skipped_snapshots_total",
+        "counter",
+        "Snapshots skipped because the writer was too slow; their growth is kept.",
     ),
-    "dropped_events": Family("heddle_history_dropped_events_total", "counter", "Events the writer was too slow for."),
-    "written_batches": Family("heddle_history_written_batches_total", "counter", "Batches that were written."),
-    "failed_batches": Family("heddle_history_failed_batches_total", "counter", "Batches that could not be written."),
-    "used_bytes": Family("heddle_history_used_bytes", "gauge", "What of the file is in use, as of the last trimming."),
+    "dropped_events": Family(
+        "heddle_history_dropped_events_total", "counter", "Events dropped because the writer was too slow."
+    ),
+    "written_batches": Family("heddle_history_written_batches_total", "counter", "Batches written."),
+    "failed_batches": Family("heddle_history_failed_batches_total", "counter", "Batches that failed to be written."),
+    "used_bytes": Family("heddle_history_used_bytes", "gauge", "Used bytes of the file, at the last trimming."),
 }
 FAMILIES = (
     SWITCHES, CONNECTED, JOBS, LINKS_DOWN, WAITING, FULLEST, GENERATION, REFUSED, RULES,
@@ -55,7 +59,7 @@ FAMILIES = (
 
 
 def metrics_text(state: State, telemetry: Telemetry, refused_events: int) -> Iterator[str]:
-    """Write what a monitor asks of a controller, in pieces; `refused_events` found the loop's inbox full."""
+    """Yield all metrics in pieces; `refused_events` counts events that found the loop's inbox full."""
     tick = telemetry.ticks.value
     fabric = fabric_metrics.fabric_lines(state.fabric, tick.snapshot) if tick is not None else ()
     return chain(_state_lines(state, refused_events), _telemetry_lines(telemetry), fabric)
@@ -80,7 +84,7 @@ def _telemetry_lines(telemetry: Telemetry) -> Iterator[str]:
     tick = telemetry.ticks.value
     raised = Counter(signal.kind for signal in tick.active) if tick is not None else Counter()
     counts = dict(telemetry.counts)
-    counts.pop("looks", None)  # the ticks, once more
+    counts.pop("scans", None)  # the ticks, once more
     yield from lines(CONFIGURED, [("", int(telemetry.configured))])
     yield from lines(TICKS, [("", telemetry.ticks.number)])
     yield from lines(SKIPPED, [("", telemetry.skipped_ticks)])

@@ -1,1 +1,1 @@
-"""Agents: cumulative counters of switches and NICs, read where they are and published on the bus."""
+"""Telemetry agents: read cumulative counters of switches and NICs and publish them over MQTT."""

@@ -1,7 +1,7 @@
-"""The agent: every source is read once a period or oftener, and what it says is published under the contract's topics.
+"""The agent: read every source at least once per period and publish its samples under the contract's topics.
 
-One task per source, so that a slow one delays no other, and one for the bus. A source that fails is asked again at the
-next period; any other error is a fault of ours and ends the process, for its supervisor to see.
+One task per source, so that a slow source delays no other, and one for the MQTT session. A source that fails is read
+again at the next period. Any other exception is a programming error and ends the process, for its supervisor to see.
 """
 
 import asyncio
@@ -20,14 +20,14 @@ from telemetry.samples.topic import Source, nics_topic, ports_topic, status_topi
 
 log = logging.getLogger(__name__)
 
-END_S = 2.0  # how long saying `offline` may take
+OFFLINE_TIMEOUT_S = 2.0  # for the publication of `offline` at the end
 
 _TOPIC_OF = {Source.SWITCH: ports_topic, Source.HOST: nics_topic}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentSettings:
-    """Which fabric, which agent, how often."""
+    """Fabric and agent names, and the sampling period."""
 
     fabric: str
     agent: str
@@ -36,11 +36,11 @@ class AgentSettings:
     def __post_init__(self) -> None:
         status_topic(self.fabric, self.agent)
         if self.period_ns < 1:
-            raise ValueError("a period is longer than nothing")
+            raise ValueError("the period must be positive")
 
 
 class Agent:
-    """Reads `sources` and publishes to `broker`."""
+    """Read `sources` and publish their samples to `broker`."""
 
     def __init__(self, settings: AgentSettings, broker: Broker, sources: Sequence[CounterSource]) -> None:
         self._settings = settings
@@ -53,14 +53,14 @@ class Agent:
         self.faults = self.missed_ticks = 0
 
     async def run(self, ended: asyncio.Event) -> None:
-        """Work until `ended` is set, then say `offline`; raises what is a fault of ours."""
+        """Sample and publish until `ended` is set, then publish `offline`; raises on programming errors."""
         ending = asyncio.create_task(ended.wait())
         session = asyncio.create_task(self._session.run())
         samplers = [asyncio.create_task(self._sample(source)) for source in self._sources]
         try:
             await asyncio.wait([ending, session, *samplers], return_when=asyncio.FIRST_COMPLETED)
             self._session.end()
-            await asyncio.wait([session], timeout=END_S)
+            await asyncio.wait([session], timeout=OFFLINE_TIMEOUT_S)
         finally:
             tasks = [ending, session, *samplers]
             await cancelled(tasks)
@@ -69,7 +69,7 @@ class Agent:
         raise_first(tasks)
 
     def counts(self) -> dict[str, int]:
-        """Return what has happened so far, by name."""
+        """Return cumulative counts by name."""
         return {
             "connects": self._session.connects,
             "messages": self._session.messages,
@@ -103,7 +103,7 @@ class Agent:
             sound = [sample for sample in device.samples if is_sound(sample)]
             if len(sound) < len(device.samples):
                 wrong = next(sample for sample in device.samples if not is_sound(sample))
-                self._complain(source, SourceError(f"port {wrong.port[:70]!r} is no port name, or its time no time"))
+                self._complain(source, SourceError(f"port {wrong.port[:70]!r} has an invalid name or timestamp"))
             self._outbox.offer(topic, self._stamps.stamp(sound, now_unix_ns))
         self._session.offered()
 

@@ -1,4 +1,4 @@
-"""`heddle agent` as a command: its options. What they mean is in `telemetry.agent.options`."""
+"""The command `heddle agent`: its options. `telemetry.agent.options` checks and runs them."""
 
 from pathlib import Path
 from typing import Annotated
@@ -6,16 +6,16 @@ from typing import Annotated
 import typer
 
 Fabric = Annotated[
-    str, typer.Option(metavar="NAME|FILE", help="The fabric's name, or its file, which says whose a NIC is.")
+    str, typer.Option(metavar="NAME|FILE", help="The fabric's name, or its file, which maps NICs to hosts.")
 ]
 Source = Annotated[str, typer.Option(help="emulated (a lab), sonic (COUNTERS_DB) or ethtool (a host's NICs).")]
 Broker = Annotated[str, typer.Option(metavar="HOST:PORT", envvar="HEDDLE_BROKER", help="The MQTT broker.")]
-Period = Annotated[str | None, typer.Option(help="How often to read. [default: 100ms for a lab, else 1s]")]
+Period = Annotated[str | None, typer.Option(help="Sampling period. [default: 100ms for a lab, else 1s]")]
 Id = Annotated[str | None, typer.Option("--id", help="This agent's id. [default: its switch, host or source]")]
-Switches = Annotated[list[str] | None, typer.Option(help="A switch; of a lab any number, all if none is named.")]
-Hosts = Annotated[list[str] | None, typer.Option(help="A host; of a lab any number, all if none is named.")]
+Switches = Annotated[list[str] | None, typer.Option(help="A switch; repeatable for a lab. Default: all.")]
+Hosts = Annotated[list[str] | None, typer.Option(help="A host; repeatable for a lab. Default: all.")]
 Lab = Annotated[Path | None, typer.Option(metavar="DIR", help="emulated: the running lab's directory.")]
-Redis = Annotated[str, typer.Option(metavar="URL", help="sonic: where its Redis is; database 2 unless said.")]
+Redis = Annotated[str, typer.Option(metavar="URL", help="sonic: its Redis server; default database: 2.")]
 Lanes = Annotated[int, typer.Option(min=1, max=64, help="sonic: Ethernet0 is port 1, Ethernet<LANES> is port 2.")]
 PortMap = Annotated[
     Path | None, typer.Option(metavar="FILE", help="sonic: instead of --lanes, a line `Ethernet0 1` per port.")
@@ -23,11 +23,11 @@ PortMap = Annotated[
 Nics = Annotated[
     list[str] | None, typer.Option(metavar="NIC=DEVICE", help="ethtool: a NIC's id and its network device.")
 ]
-User = Annotated[str | None, typer.Option(help="Who we are to the broker.")]
-PasswordFile = Annotated[Path | None, typer.Option(metavar="FILE", help="Holds the password of --user.")]
-TlsCa = Annotated[Path | None, typer.Option(metavar="FILE", help="Speak TLS, with a broker of this CA.")]
-TlsCert = Annotated[Path | None, typer.Option(metavar="FILE", help="Our certificate for TLS.")]
-TlsKey = Annotated[Path | None, typer.Option(metavar="FILE", help="The certificate's key.")]
+User = Annotated[str | None, typer.Option(help="User name for the broker.")]
+PasswordFile = Annotated[Path | None, typer.Option(metavar="FILE", help="File with the password of --user.")]
+TlsCa = Annotated[Path | None, typer.Option(metavar="FILE", help="Use TLS; CA of the broker's certificate.")]
+TlsCert = Annotated[Path | None, typer.Option(metavar="FILE", help="Client certificate for TLS.")]
+TlsKey = Annotated[Path | None, typer.Option(metavar="FILE", help="Private key of --tls-cert.")]
 
 
 def agent(
@@ -49,10 +49,10 @@ def agent(
     tls_cert: TlsCert = None,
     tls_key: TlsKey = None,
 ) -> None:
-    """Publish the counters of switches or NICs to an MQTT broker, as often as --period says.
+    """Publish the counters of switches or NICs to an MQTT broker once per --period.
 
-    Counters are cumulative; while the broker is away the newest sample of each port is kept. Prints one JSON line when
-    it is ready; logs go to standard error. SIGINT and SIGTERM end it. Exit status: 0; 2 for bad options.
+    Counters are cumulative; while the broker is unreachable the newest sample of each port is kept. Prints one JSON
+    line when ready; logs go to standard error. SIGINT and SIGTERM end it. Exit status: 0; 2 for bad options.
 
     One agent for a lab:  heddle agent --fabric fabric.yaml --source emulated --lab DIR
 

@@ -1,8 +1,8 @@
-"""A NIC's counters under its driver's names, as a sample: mlx5's names first, then what any driver has.
+"""Convert a NIC's counters, under its driver's names, into a sample: mlx5 names first, then those of any driver.
 
-Per priority a NIC says what it sent, and the pauses: `rx_prio3_pause` are PFC frames that came and stopped it for
+Per priority a NIC counts transmitted packets and pauses: `rx_prio3_pause` are received PFC frames, which stopped it for
 `rx_prio3_pause_duration` microseconds (linux, drivers/net/ethernet/mellanox/mlx5/core/en_stats.c). ECN marks are
-counted for the whole NIC (`np_ecn_marked_roce_packets`), so they stand among `nic_counters` only.
+counted for the whole NIC (`np_ecn_marked_roce_packets`), so they are in `nic_counters` only.
 """
 
 import re
@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from telemetry.samples.counters import NIC_COUNTERS, PRIORITIES
 from telemetry.samples.sample import MAX_NIC_COUNTERS, PortSample, QueueSample
 
-# For each of a port's counters, names of which the first that is there counts. On the wire (`_phy`) before RDMA alone
-# before what the kernel's network stack has seen, which misses RDMA.
+# The driver names of each port counter, best first: all traffic on the wire (`_phy`), RDMA only, and the kernel's
+# network stack, which does not see RDMA.
 _FIRST_OF = {
     "tx_bytes": ("tx_bytes_phy", "tx_vport_rdma_unicast_bytes", "tx_bytes"),
     "rx_bytes": ("rx_bytes_phy", "rx_vport_rdma_unicast_bytes", "rx_bytes"),
@@ -29,7 +29,7 @@ _MAX = (1 << 64) - 1
 def nic_sample(
     nic: str, counters: Mapping[str, int], *, timestamp_unix_ns: int, boot_id: int = 0, keep: Iterable[str] = ()
 ) -> PortSample:
-    """Return the sample of a NIC; `keep` names counters to send along besides those that the collector knows."""
+    """Return the sample of a NIC; `keep` names further counters to include, beside those known to the collector."""
     wanted = [name for name in dict.fromkeys((*NIC_COUNTERS, *keep)) if name in counters and _NAME.match(name)]
     drops = _DROPS if any(name in counters for name in _DROPS) else _DROPS_OF_ANY
     return PortSample(

@@ -1,4 +1,4 @@
-"""What the options of `heddle agent` mean: checked, made into sources and a broker, and run."""
+"""Check the options of `heddle agent`, build its sources and broker from them, and run the agent."""
 
 import asyncio
 import json
@@ -23,20 +23,20 @@ from telemetry.agent.sources.emulated import EmulatedNics, EmulatedSwitches
 from telemetry.agent.sources.ethtool import HostNics
 from telemetry.agent.sources.sonic import SonicSwitch
 
-LEAST_PERIOD_NS, MAX_PERIOD_NS = 10_000_000, 3_600_000_000_000
+MIN_PERIOD_NS, MAX_PERIOD_NS = 10_000_000, 3_600_000_000_000
 MAX_SECRET_BYTES = 4_096
 MAX_PORT_MAP_BYTES = 1 << 20
 MAX_PORT = 65_534
 
 _PERIOD = re.compile(r"(\d+(?:\.\d+)?)(ms|s)\Z", re.ASCII)
 _UNIT_NS = {"ms": 1_000_000, "s": 1_000_000_000}
-# A lab's counters are as fresh as they are read; SONiC refreshes its own once a second.
+# A lab updates its counters every few milliseconds, SONiC once per second.
 _DEFAULT_PERIOD = {"emulated": "100ms", "sonic": "1s", "ethtool": "1s"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentOptions:
-    """What the command line says, unchecked."""
+    """The options of the command line, unchecked."""
 
     fabric: str
     source: str
@@ -58,7 +58,7 @@ class AgentOptions:
 
 
 def run_agent(options: AgentOptions) -> None:
-    """Run until SIGINT or SIGTERM; raises HeddleError where it cannot start."""
+    """Run until SIGINT or SIGTERM; raises HeddleError if the agent cannot start."""
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     build = _SOURCES.get(options.source)
     if build is None:
@@ -131,7 +131,7 @@ _SOURCES = {"emulated": _emulated, "sonic": _sonic, "ethtool": _ethtool}
 
 
 def by_lanes(lanes: int) -> Callable[[str], int | None]:
-    """Return SONiC's usual naming: EthernetN begins at lane N, and ports have `lanes` lanes each."""
+    """Return SONiC's default mapping of port names to numbers: EthernetN starts at lane N, `lanes` per port."""
 
     def number_of(alias: str) -> int | None:
         digits = alias.removeprefix("Ethernet")
@@ -143,7 +143,7 @@ def by_lanes(lanes: int) -> Callable[[str], int | None]:
 
 
 def mapped(path: Path) -> Callable[[str], int | None]:
-    """Read a file with a line `Ethernet0 1` per port; # begins a comment."""
+    """Read a port map, one line `Ethernet0 1` per port, # for comments, and return its lookup function."""
     numbers: dict[str, int] = {}
     for at, line in enumerate(_text(path, "--port-map", MAX_PORT_MAP_BYTES).splitlines(), 1):
         words = line.partition("#")[0].split()
@@ -158,7 +158,7 @@ def mapped(path: Path) -> Callable[[str], int | None]:
 
 
 def _fabric(text: str) -> tuple[str, dict[str, str]]:
-    """Return the fabric's name, and the host of each NIC where a fabric file says it."""
+    """Return the fabric's name and, if a fabric file is given, the host of each NIC."""
     if "/" not in text and not text.endswith((".yaml", ".yml", ".json")):
         return text, {}
     fabric = load_fabric(Path(text))
@@ -173,7 +173,7 @@ def _default_name(options: AgentOptions) -> str:
 def _period_ns(text: str) -> int:
     read = _PERIOD.match(text) if len(text) < 20 else None
     period_ns = round(float(read[1]) * _UNIT_NS[read[2]]) if read else 0
-    if not LEAST_PERIOD_NS <= period_ns <= MAX_PERIOD_NS:
+    if not MIN_PERIOD_NS <= period_ns <= MAX_PERIOD_NS:
         raise InputError(f"--period {one_line(text)}: must be from 10ms to 3600s, such as 100ms or 1s")
     return period_ns
 
@@ -205,12 +205,12 @@ def _tls(options: AgentOptions) -> ssl.SSLContext | None:
     return context
 
 
-def _text(path: Path, option: str, most_bytes: int) -> str:
+def _text(path: Path, option: str, max_bytes: int) -> str:
     try:
         with path.open("rb") as file:
-            raw = file.read(most_bytes + 1)
-        if len(raw) > most_bytes:
-            raise InputError(f"{option} {path}: more than {most_bytes:,} bytes")
+            raw = file.read(max_bytes + 1)
+        if len(raw) > max_bytes:
+            raise InputError(f"{option} {path}: more than {max_bytes:,} bytes")
         return raw.decode()
     except (OSError, UnicodeDecodeError) as fault:
         raise InputError(f"{option} {path}: {getattr(fault, 'strerror', None) or 'not UTF-8 text'}") from None

@@ -1,7 +1,7 @@
-"""What waits to be published: the newest sample of each port, and nothing older.
+"""The queue of samples to publish: only the newest sample of each port.
 
-Counters are cumulative, so a newer sample of a port says all that an older one said. While the broker is away or
-slow, a port's waiting sample is replaced and counted; memory is bounded by the number of ports, whatever the time.
+Counters are cumulative, so a newer sample of a port contains all that an older one did. While the broker is unreachable
+or slow, a newer sample replaces the pending one of its port, which is counted. The number of ports bounds the memory.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,12 +13,12 @@ MAX_PENDING_PORTS = 16_384
 
 
 class Outbox:
-    """Samples by topic and port; `replaced` and `refused` count what was not, and will not be, published."""
+    """Pending samples by topic and port; `replaced` and `refused` count samples that are never published."""
 
-    def __init__(self, most_ports: int = MAX_PENDING_PORTS) -> None:
+    def __init__(self, max_ports: int = MAX_PENDING_PORTS) -> None:
         self._waiting: dict[str, dict[str, PortSample]] = {}
         self._count = 0
-        self._most_ports = most_ports
+        self._max_ports = max_ports
         self.replaced = 0
         self.refused = 0
 
@@ -26,12 +26,12 @@ class Outbox:
         return self._count
 
     def offer(self, topic: str, samples: Iterable[PortSample]) -> None:
-        """Let samples wait; one for a port that waits already takes its place, one for a port too many is refused."""
+        """Queue samples; each replaces the pending one of its port. Samples of ports beyond the limit are refused."""
         waiting = self._waiting.setdefault(topic, {})
         for sample in samples:
             if sample.port in waiting:
                 self.replaced += 1
-            elif self._count == self._most_ports:
+            elif self._count == self._max_ports:
                 self.refused += 1
                 continue
             else:
@@ -41,18 +41,18 @@ class Outbox:
             del self._waiting[topic]
 
     def put_back(self, topic: str, samples: Sequence[PortSample]) -> None:
-        """Let samples wait again that could not be sent; those with a newer one in their place are not needed."""
+        """Queue samples again that could not be sent, except where a newer one of the same port is pending."""
         waiting = self._waiting.get(topic, {})
         self.replaced += sum(sample.port in waiting for sample in samples)
         self.offer(topic, [sample for sample in samples if sample.port not in waiting])
 
-    def take(self, most: int = MAX_PORTS) -> tuple[str, list[PortSample]] | None:
-        """Return the topic that has waited longest with at most `most` of its samples; None where nothing waits."""
+    def take(self, limit: int = MAX_PORTS) -> tuple[str, list[PortSample]] | None:
+        """Return the topic pending longest with up to `limit` of its samples; None if the outbox is empty."""
         for topic, waiting in self._waiting.items():
-            taken = [waiting.pop(port) for port in list(islice(waiting, most))]
+            taken = [waiting.pop(port) for port in list(islice(waiting, limit))]
             del self._waiting[topic]
             if waiting:
-                self._waiting[topic] = waiting  # what is left queues up again behind the others
+                self._waiting[topic] = waiting  # the rest queues behind the other topics
             self._count -= len(taken)
             return topic, taken
         return None

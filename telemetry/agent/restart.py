@@ -1,7 +1,7 @@
-"""Boot ids for devices that have none of their own: counters that fall have started again.
+"""Derive boot ids for devices that have none: a counter that decreases has restarted.
 
-The id is made of what identifies the device's run (an ifindex, an object id) and of how often its counters fell since
-the agent runs. So it stays over a restart of the agent, and changes when the counters start again.
+The id is a hash of the identity of the device's run (an ifindex, an object id) and of the number of restarts seen by
+this agent. It is therefore stable across restarts of the agent, and changes when the counters restart.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ _HALF_64 = 1 << 63
 
 
 class Restarts:
-    """What each port's counters last were."""
+    """The last counters of each port."""
 
     def __init__(self) -> None:
         self._seen: dict[str, tuple[str, int, dict[str, int]]] = {}
@@ -26,9 +26,9 @@ class Restarts:
         return replace(sample, boot_id=self.boot_id(sample.port, identity, growing(sample)))
 
     def boot_id(self, port: str, identity: str, counters: Mapping[str, int]) -> int:
-        """Return the boot id of these counters; a counter that wrapped at 32 or 64 bits has not started again.
+        """Return the boot id of these counters; a wrap at 32 or 64 bits is not a restart.
 
-        A counter that is missing this time keeps its place: it may come back.
+        A counter that is missing keeps its last value for the comparison with the next one.
         """
         before = self._seen.get(port)
         restarts, seen = 0, {}
@@ -42,7 +42,7 @@ class Restarts:
 
 
 def growing(sample: PortSample) -> dict[str, int]:
-    """Return what only grows in a sample, by name."""
+    """Return the cumulative counters of a sample by name."""
     found = {name: getattr(sample, name) for name in PORT_COUNTERS}
     for queue in sample.queues:
         found |= {f"{queue.priority} {name}": getattr(queue, name) for name in QUEUE_COUNTERS}

@@ -1,8 +1,7 @@
-"""The agent's side of the bus: connected or connecting again, `online` while connected, publishing what waits.
+"""The agent's MQTT session: reconnect when needed, publish `online` while connected, and publish the outbox.
 
-The broker says `offline` for us where we end without a word (the last will). Samples go out with quality of service 0:
-each is awaited until the kernel has it, so at most one message is under way, and all others wait in the outbox, where
-newer ones take their place.
+The broker publishes `offline` as the last will if the agent ends without doing so. Samples are sent with quality of
+service 0. The session waits until the kernel has accepted a batch; meanwhile newer samples replace those in the outbox.
 """
 
 import asyncio
@@ -28,15 +27,15 @@ from telemetry.samples.topic import OFFLINE, ONLINE
 log = logging.getLogger(__name__)
 
 _QUIET = logging.getLogger(f"{__name__}.mqtt")
-_QUIET.setLevel(logging.CRITICAL)  # what paho says of a connection comes as a fault too, and is told once
+_QUIET.setLevel(logging.CRITICAL)  # paho raises the same faults, which are logged once
 
-KEEPALIVE_S = 5  # a broker that is silent for as long is gone; it says `offline` for us after one and a half of these
-TIMEOUT_S = 3.0  # for an answer, and for a message to fit into the kernel's buffer
+KEEPALIVE_S = 5  # a broker silent for this long is lost; it publishes our last will after 1.5 times this
+TIMEOUT_S = 3.0  # for a reply, and for a message to enter the socket buffer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broker:
-    """Where the bus is, and who we are to it."""
+    """Address of an MQTT broker and the credentials for it."""
 
     host: str
     port: int
@@ -49,7 +48,7 @@ class Broker:
 
 
 class Session:
-    """Publishes an outbox for as long as it is asked to; `messages`, `samples` and `connects` count."""
+    """Publish an outbox until `end`; `messages`, `samples` and `connects` are cumulative counts."""
 
     def __init__(self, broker: Broker, identifier: str, status_topic: str, outbox: Outbox) -> None:
         self._broker = broker
@@ -63,15 +62,15 @@ class Session:
         self.messages = self.samples = self.connects = 0
 
     def offered(self) -> None:
-        """Say that the outbox holds something new."""
+        """Signal that the outbox has new samples."""
         self._offered.set()
 
     def end(self) -> None:
-        """Let `run` say `offline` and return."""
+        """Make `run` publish `offline` and return."""
         self._ended.set()
 
     async def run(self) -> None:
-        """Connect, publish, and connect again, until `end`."""
+        """Connect and publish, and reconnect after a loss, until `end`."""
         attempt = 1
         while not self._ended.is_set():
             held_s = 0.0
@@ -103,11 +102,11 @@ class Session:
             keepalive=KEEPALIVE_S,
             timeout=TIMEOUT_S,
             logger=_QUIET,
-            socket_options=[(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)],  # else small messages wait for each other
+            socket_options=[(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)],  # do not delay small messages (Nagle)
         )
 
     async def _publish_until_ended(self, client: "_Client") -> None:
-        tasks = [asyncio.create_task(work) for work in (self._say(client), _lost(client), self._ended.wait())]
+        tasks = [asyncio.create_task(work) for work in (self._publish(client), _lost(client), self._ended.wait())]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -115,7 +114,7 @@ class Session:
         raise_first(tasks)
         await client.publish(self._status_topic, OFFLINE, qos=1, retain=True)
 
-    async def _say(self, client: "_Client") -> None:
+    async def _publish(self, client: "_Client") -> None:
         await client.publish(self._status_topic, ONLINE, qos=1, retain=True)
         self.connects += 1
         log.info("connected to %s", self._broker)
@@ -145,7 +144,7 @@ class Session:
 
 
 class Message(NamedTuple):
-    """One message of samples under way."""
+    """One message of samples to send."""
 
     topic: str
     samples: Sequence[PortSample]
@@ -153,7 +152,7 @@ class Message(NamedTuple):
 
 
 def payloads(samples: Sequence[PortSample]) -> Iterator[tuple[Sequence[PortSample], bytes]]:
-    """Yield samples and their bytes, in as few messages as the contract's limit on their size allows."""
+    """Yield samples with their encoding, split in halves until each message is within the contract's size limit."""
     payload = encode(samples)
     if len(payload) <= MAX_PAYLOAD_BYTES or len(samples) == 1:
         yield samples, payload
@@ -164,7 +163,7 @@ def payloads(samples: Sequence[PortSample]) -> Iterator[tuple[Sequence[PortSampl
 
 
 async def cancelled(tasks: Sequence[asyncio.Task[Any]]) -> None:
-    """Cancel tasks and wait for their ends: more than once, as `wait_for` of Python 3.11 may swallow the first."""
+    """Cancel tasks until all have ended: `wait_for` of Python 3.11 may swallow the first cancellation."""
     while pending := [task for task in tasks if not task.done()]:
         for task in pending:
             task.cancel()
@@ -172,7 +171,7 @@ async def cancelled(tasks: Sequence[asyncio.Task[Any]]) -> None:
 
 
 def raise_first(tasks: Sequence[asyncio.Task[Any]]) -> None:
-    """Raise what the first of the ended tasks failed with, if any did; take note of the others."""
+    """Raise the exception of the first failed task, if any; mark those of the others as retrieved."""
     faults = [task.exception() for task in tasks if not task.cancelled()]
     for fault in faults:
         if fault is not None:
@@ -180,18 +179,18 @@ def raise_first(tasks: Sequence[asyncio.Task[Any]]) -> None:
 
 
 class _Client(aiomqtt.Client):
-    """aiomqtt's, for one connection, which leaves nothing behind where that ends badly.
+    """An aiomqtt client for one connection that releases its socket and lock after any failure.
 
-    When a broker dies, paho registers its socket for writing, fails and closes it in one call, and the loop learns of
-    the first afterwards: an error in the log, or another's descriptor watched for nothing. So whether it is
-    still open is asked where it is watched. When a broker hangs, a client that could not say goodbye keeps its socket,
-    and its lock.
+    When a broker dies, paho registers its socket for writing, fails and closes it in one call. The loop handles the
+    registration afterwards: it logs an error or watches a descriptor that now belongs to another file. This class
+    therefore checks at registration that the socket is still open. When a broker hangs, a client that cannot
+    disconnect would keep its socket and lock; `abandon` closes them.
     """
 
     async def send(self, messages: Sequence[Message], sent: list[mqtt.MQTTMessageInfo]) -> None:
-        """Publish messages with quality of service 0 and wait until the kernel has the last; `sent` tells of each.
+        """Publish messages with QoS 0 and wait until the kernel has the last one; fill `sent` with their states.
 
-        They leave in order, so one wait is enough; one for each would cost more than all the rest of the agent.
+        Messages leave in order, so one wait suffices; a wait for each would dominate the cost of the agent.
         """
         for message in messages[:-1]:
             sent.append(self._client.publish(message.topic, message.payload, 0))
@@ -210,8 +209,8 @@ class _Client(aiomqtt.Client):
                 await self._wait_for(written.wait(), timeout=None)
 
     def abandon(self) -> None:
-        """Close what is still open; a client that ended well has nothing."""
-        self._client._sock_close()  # paho has no public word for it that does not wait for the broker
+        """Close the socket if it is still open."""
+        self._client._sock_close()  # paho's public methods wait for the broker
 
     def _on_socket_register_write(self, client: Any, userdata: Any, sock: Any) -> None:
         def write() -> None:
@@ -225,10 +224,10 @@ class _Client(aiomqtt.Client):
             if sock.fileno() >= 0:
                 self._loop.add_writer(sock.fileno(), write)
 
-        self._loop.call_soon_threadsafe(watch)  # we may be in the thread that connects
+        self._loop.call_soon_threadsafe(watch)  # may run in the connecting thread
 
 
 async def _lost(client: aiomqtt.Client) -> None:
-    """End with MqttError when the connection does, also while nothing is published."""
+    """Raise MqttError when the connection is lost, also while nothing is published."""
     async for _ in client.messages:
         pass

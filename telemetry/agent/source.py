@@ -1,8 +1,7 @@
-"""What an agent reads: a source tells the counters of one or more devices, as often as it is asked.
+"""The interface of a counter source: `read` returns the current counters of one or more devices.
 
-A source knows its origin and nothing of the bus. It leaves `sequence` at 0, which the agent counts; it gives the time
-at which the counters were taken, and a `boot_id` that stays the same for as long as they only grow, also over a
-restart of the agent.
+A source leaves `sequence` at 0; the agent assigns it. It sets the time at which the counters were taken, and a
+`boot_id` that is constant while the counters only grow, also across restarts of the agent.
 """
 
 import re
@@ -18,12 +17,12 @@ _TOP = 1 << 63
 
 
 class SourceError(Exception):
-    """The origin cannot be read now: why, in one line. The agent says so and asks again at the next period."""
+    """The source cannot be read now; the text is one line. The agent logs it and reads again at the next period."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceSamples:
-    """Samples of one switch's ports or one host's NICs, which travel under one topic."""
+    """Samples of one switch's ports or one host's NICs, published under one topic."""
 
     kind: Source
     device: str
@@ -31,24 +30,24 @@ class DeviceSamples:
 
 
 class CounterSource(Protocol):
-    """Reads one origin. `name` stands in the log.
+    """A source of counters; `name` identifies it in the log.
 
-    reads_per_period: 1 where a read tells the counters of now. Where the origin tells them at times of its own, more:
-    else what it told just after a read waits for the next. Such a source still gives a port once a period or so.
+    reads_per_period: 1 if a read returns the current counters. More if the device updates them at its own times, so
+    that an update just after a read does not wait a whole period; such a source returns each port once per period.
     """
 
     name: str
     reads_per_period: int
 
     async def read(self, now_unix_ns: int) -> Sequence[DeviceSamples]:
-        """Return the counters of now; raises SourceError. Ends within a second or so, or stays cancellable."""
+        """Return the current counters; raises SourceError. Returns within about a second, or can be cancelled."""
         ...
 
     async def close(self) -> None:
-        """Let go of what is held open."""
+        """Release open files and connections."""
         ...
 
 
 def is_sound(sample: PortSample) -> bool:
-    """Say whether a collector could take a sample: one that it cannot would spoil the message for all others."""
+    """Return whether a collector accepts a sample; one invalid sample would make it refuse the whole message."""
     return bool(_NAME.match(sample.port)) and 0 < sample.timestamp_unix_ns < _TOP and 0 <= sample.boot_id < 2 * _TOP

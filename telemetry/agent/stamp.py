@@ -1,8 +1,7 @@
-"""Sequence numbers, counted per port, and samples that say nothing new.
+"""Assign sequence numbers per port, and leave out samples without new counters.
 
-A port's first number is the time in periods, and from there on each sample has the next one. So a collector sees every
-sample that is missing as a gap, and an agent that begins again goes on above what it has sent before, with the time
-it was away as the gap.
+A port's first number is the Unix time in periods; each further sample has the next number. A collector thus sees every
+missing sample as a gap. A restarted agent continues above its earlier numbers, with its down time as the gap.
 """
 
 from collections.abc import Iterable
@@ -12,7 +11,7 @@ from telemetry.samples.sample import PortSample
 
 
 class Stamps:
-    """The last number and timestamp of each port; `unchanged` counts samples left out."""
+    """The last sequence number and timestamp of each port; `unchanged` counts samples left out."""
 
     def __init__(self, period_ns: int) -> None:
         self._period_ns = period_ns
@@ -20,9 +19,9 @@ class Stamps:
         self.unchanged = 0
 
     def stamp(self, samples: Iterable[PortSample], now_unix_ns: int) -> list[PortSample]:
-        """Return the samples with their sequence, without those whose counters were taken at the same time as before.
+        """Return the samples with sequence numbers, without those whose timestamp equals the previous one.
 
-        Those come from a device that has stopped telling: sent again, they would look alive.
+        Those come from a device that no longer updates its counters; published again, it would appear alive.
         """
         stamped = []
         for sample in samples:

@@ -1,1 +1,1 @@
-"""From the bus to signals: the asyncio half of the collector. `telemetry.observer` is the pure half."""
+"""The asyncio half of the collector: connection and worker thread. `telemetry.observer` is the pure half."""

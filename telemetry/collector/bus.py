@@ -1,4 +1,4 @@
-"""The bus as the collector sees it, and MQTT behind it."""
+"""The collector's interface to the message bus, and its implementation by MQTT."""
 
 import asyncio
 import logging
@@ -14,39 +14,39 @@ import aiomqtt
 from telemetry.samples.sample import MAX_PAYLOAD_BYTES
 
 KEEPALIVE_S = 10
-CONNECT_S = 5.0
+CONNECT_TIMEOUT_S = 5.0
 _REFUSED = 128
 _QUIET = logging.getLogger("heddle.telemetry.mqtt")
 
 
 class BusConnectionError(Exception):
-    """The broker is away, refuses us, or does not answer; the text says which."""
+    """The broker is unreachable, refuses the connection, or does not reply; the text gives the reason."""
 
 
 class Message(NamedTuple):
-    """What came over the bus."""
+    """A received message."""
 
     topic: str
     payload: bytes
 
 
 class Inlet(Protocol):
-    """Where a bus puts messages: called from the loop, must return at once."""
+    """A callback for received messages; the event loop calls it, so it must not block."""
 
     def __call__(self, message: Message) -> None:
-        """Take one message."""
+        """Accept one message."""
 
 
 class Bus(Protocol):
-    """Something to subscribe to."""
+    """A message bus that topics can be subscribed on."""
 
     async def listen(self, subscriptions: Sequence[tuple[str, int]], inlet: Inlet, connected: asyncio.Event) -> None:
-        """Connect, subscribe, set `connected` and hand over messages until the bus is lost; raises BusConnectionError."""
+        """Connect, subscribe, set `connected`, pass messages on until the bus is lost; raises BusConnectionError."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broker:
-    """Where an MQTT broker is and who we are to it; the password never shows."""
+    """Address of an MQTT broker and the credentials for it; the password is not part of the repr."""
 
     host: str
     port: int = 1883
@@ -56,7 +56,7 @@ class Broker:
 
 
 class MqttBus:
-    """An MQTT 3.1.1 broker, one connection per `listen`."""
+    """A bus over an MQTT 3.1.1 broker, one connection per `listen`."""
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
@@ -66,14 +66,14 @@ class MqttBus:
         async with self.connection(inlet) as client:
             granted = await client.subscribe(list(subscriptions))
             if any((code if isinstance(code, int) else code.value) >= _REFUSED for code in granted):
-                raise BusConnectionError("the broker refuses the subscription: its access rules must let us read")
+                raise BusConnectionError("the broker refuses the subscription: its access rules must allow reading")
             connected.set()
             async for _ in client.messages:
-                pass  # the inlet has had it already
+                pass  # the queue has passed it to the inlet already
 
     @asynccontextmanager
     async def connection(self, inlet: Inlet | None = None) -> AsyncIterator[aiomqtt.Client]:
-        """Give a connected client; raises BusConnectionError for whatever MQTT or the network say, also later."""
+        """Yield a connected client; raises BusConnectionError for any MQTT or network error, also inside the block."""
         broker = self.broker
         try:
             async with aiomqtt.Client(
@@ -83,9 +83,9 @@ class MqttBus:
                 password=broker.password,
                 tls_context=_tls(broker.ca_file),
                 keepalive=KEEPALIVE_S,
-                timeout=CONNECT_S,
+                timeout=CONNECT_TIMEOUT_S,
                 logger=_QUIET,
-                queue_type=_straight_to(inlet) if inlet else None,
+                queue_type=_queue_class(inlet) if inlet else None,
                 max_queued_outgoing_messages=10_000,
             ) as client:
                 yield client
@@ -97,17 +97,17 @@ def _tls(ca_file: Path | None) -> ssl.SSLContext | None:
     return ssl.create_default_context(cafile=str(ca_file)) if ca_file else None
 
 
-def _straight_to(inlet: Inlet) -> type[asyncio.Queue[aiomqtt.Message]]:
-    """Return a queue for aiomqtt that holds nothing: a message goes to the inlet, which bounds what waits.
+def _queue_class(inlet: Inlet) -> type[asyncio.Queue[aiomqtt.Message]]:
+    """Return a queue class for aiomqtt that stores nothing and passes each message to the inlet.
 
-    aiomqtt's own queue is bounded by number alone, and each message in it costs a task.
+    The inlet bounds the pending bytes. aiomqtt's own queue bounds the number of messages only, and costs a task each.
     """
 
-    class Straight(asyncio.Queue[aiomqtt.Message]):
+    class PassOn(asyncio.Queue[aiomqtt.Message]):
         def put_nowait(self, item: aiomqtt.Message) -> None:
             payload = item.payload
             if isinstance(payload, bytes | bytearray):
-                # One byte past the limit is enough to be refused as oversized; the rest need not wait in memory.
+                # One byte past the limit suffices for the decoder to refuse it; the rest would only use memory.
                 inlet(Message(str(item.topic), bytes(payload[: MAX_PAYLOAD_BYTES + 1])))
 
-    return Straight
+    return PassOn

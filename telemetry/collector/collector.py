@@ -1,11 +1,11 @@
-"""The collector: subscribes, reconnects, and lets a worker thread decode, keep and judge what comes.
+"""The collector: subscribe, reconnect, and have a worker thread decode, store and evaluate samples.
 
-    bus ──► pending (bounded) ──► worker thread: Observer.take … Observer.look ──► on_look
+    bus ──► pending (bounded) ──► worker thread: Observer.take … Observer.scan ──► on_scan
 
-The loop only appends to a list and swaps it; all arrays are the worker's, so nothing is locked. The worker looks as
-soon as what came has settled (`telemetry.cadence`), so a counter's age at its look is the way over the bus and little
-more; readers get a copy of the windows once a period. What does not fit into
-`pending` is dropped and counted: samples are cumulative, the next one tells what the lost one did.
+The event loop only appends to a list and swaps it; the worker owns all arrays, so there are no locks. A scan follows
+shortly after messages arrive (`telemetry.cadence`), so the age of a counter at its scan is the delay of the bus and
+little more. Readers get a copy of the windows once per period. Messages that do not fit into `pending` are dropped and
+counted; counters are cumulative, so the next sample contains what the dropped one contained.
 """
 
 import asyncio
@@ -17,60 +17,61 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 
+from foundation.backoff import Backoff
 from telemetry.cadence import Cadence
 from telemetry.collector.bus import Bus, BusConnectionError, Message
 from telemetry.detection.signal import Signal
 from telemetry.detection.window import Snapshot
-from telemetry.observer import Look, Observer
+from telemetry.observer import Observer, Scan
 from telemetry.samples.topic import subscriptions
 
 MAX_PENDING_MESSAGES = 16_384
 MAX_PENDING_BYTES = 128 << 20
-LEAST_WAIT_S, MAX_WAIT_S = 0.1, 2.0
+RECONNECT = Backoff(first_s=0.1, max_s=2.0)
 Readers = tuple[Snapshot, tuple[Signal, ...]]
-"""What readers get once a period: a copy of the windows and every condition that is raised."""
+"""What readers get once per period: a copy of the windows and every raised condition."""
 _LOG = logging.getLogger("heddle.telemetry")
 
 
 @dataclass(slots=True)
 class Counts:
-    """What the collector did, for metrics; only grows."""
+    """Cumulative counts of the collector, for metrics."""
 
     received_messages: int = 0
     received_bytes: int = 0
     overflowed_messages: int = 0
     lost_connections: int = 0
-    looks: int = 0
-    late_looks: int = 0
+    scans: int = 0
+    late_scans: int = 0
 
 
 class Collector:
-    """One fabric's collector. `run` lasts until cancelled; after every look `on_look` is called on the loop.
+    """The collector of one fabric. `run` lasts until cancelled and calls `on_scan` on the loop after every scan.
 
-    It gets the look and, where a period is over with it, what is for readers.
+    Its arguments are the scan and, if the scan ends a period, the copy for readers.
     """
 
     def __init__(
         self,
         observer: Observer,
         bus: Bus,
-        on_look: Callable[[Look, Readers | None], None],
+        on_scan: Callable[[Scan, Readers | None], None],
         *,
         unix_ns: Callable[[], int] = time.time_ns,
         jitter: Callable[[], float] = random.random,
     ) -> None:
         self.counts = Counts()
         self.connected = asyncio.Event()
-        self._observer, self._bus, self._on_look = observer, bus, on_look
+        self._observer, self._bus, self._on_scan = observer, bus, on_scan
         self._unix_ns, self._jitter = unix_ns, jitter
         self._cadence = Cadence(observer.detector.settings.period_ms * 1_000_000, time.monotonic_ns())
-        self._came = asyncio.Event()
+        self._arrived = asyncio.Event()
         self._pending: list[tuple[str, bytes, int]] = []
         self._pending_bytes = 0
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="telemetry")
 
     async def run(self) -> None:
-        """Collect until cancelled; a fault of ours comes out of here."""
+        """Collect until cancelled; raises exceptions that are programming errors."""
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(self._listen())
@@ -79,11 +80,11 @@ class Collector:
             self._worker.shutdown(wait=False, cancel_futures=True)
 
     def totals(self) -> dict[str, int]:
-        """Return what was counted so far: what came, what was dropped and why, what stood out."""
+        """Return all counts by name: received, dropped by reason, and anomalies."""
         return asdict(self.counts) | {"samples": self._observer.samples} | self._observer.complaints.counts
 
     def receive(self, message: Message) -> None:
-        """Take one message off the bus; drops it where the worker is too far behind."""
+        """Queue one message for the worker; drop and count it if the queue is full."""
         counts, size = self.counts, len(message.payload)
         counts.received_messages += 1
         counts.received_bytes += size
@@ -92,12 +93,12 @@ class Collector:
             return
         self._pending.append((message.topic, message.payload, self._unix_ns()))
         self._pending_bytes += size
-        self._cadence.came(time.monotonic_ns())
-        self._came.set()
+        self._cadence.received(time.monotonic_ns())
+        self._arrived.set()
 
     async def _listen(self) -> None:
-        """Keep connected: after a loss wait a random part of a time that doubles from 0.1 to 2 seconds."""
-        wait_s = LEAST_WAIT_S
+        """Stay connected: after a loss wait a random part of a delay that doubles from 0.1 to 2 seconds."""
+        attempt = 1
         while True:
             try:
                 await self._bus.listen(subscriptions(self._observer.fabric), self.receive, self.connected)
@@ -105,53 +106,53 @@ class Collector:
             except BusConnectionError as lost:
                 reason = str(lost)
                 if (task := asyncio.current_task()) is not None and task.cancelling():
-                    raise asyncio.CancelledError from lost  # a client may lose the bus while it is being cancelled
+                    raise asyncio.CancelledError from lost  # the connection may fail during cancellation
             if self.connected.is_set():
                 self.connected.clear()
                 self.counts.lost_connections += 1
-                wait_s = LEAST_WAIT_S
-                _LOG.warning("telemetry: the broker is lost (%s); connecting again", reason)
-            elif wait_s == LEAST_WAIT_S:
-                _LOG.warning("telemetry: no broker (%s); trying on", reason)
-            await asyncio.sleep(wait_s * (0.5 + 0.5 * self._jitter()))
-            wait_s = min(2 * wait_s, MAX_WAIT_S)
+                attempt = 1
+                _LOG.warning("telemetry: connection to the broker lost (%s); reconnecting", reason)
+            elif attempt == 1:
+                _LOG.warning("telemetry: cannot connect to the broker (%s); retrying", reason)
+            await asyncio.sleep(RECONNECT.delay_s(attempt, self._jitter()))
+            attempt += 1
 
     async def _serve(self) -> None:
-        """Whenever it is time, give the worker what came and let it look."""
+        """Run a scan in the worker thread each time one is due."""
         loop = asyncio.get_running_loop()
         while True:
             due_ns = await self._due()
-            self.counts.late_looks += time.monotonic_ns() - due_ns > self._cadence.period_ns
+            self.counts.late_scans += time.monotonic_ns() - due_ns > self._cadence.period_ns
             batch, self._pending, self._pending_bytes = self._pending, [], 0
-            self._cadence.looked(time.monotonic_ns())
-            self._tell(*await loop.run_in_executor(self._worker, _look, self._observer, batch, self._unix_ns))
+            self._cadence.scanned(time.monotonic_ns())
+            self._publish(*await loop.run_in_executor(self._worker, _scan, self._observer, batch, self._unix_ns))
 
     async def _due(self) -> int:
-        """Wait until it is time to look; return since when it is."""
+        """Wait until a scan is due and return the time at which it became due."""
         while (wait_s := ((due_ns := self._cadence.due_ns()) - time.monotonic_ns()) / 1e9) > 0:
             if self._pending:
                 await asyncio.sleep(wait_s)
                 continue
-            self._came.clear()
+            self._arrived.clear()
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait_s):
-                    await self._came.wait()
+                    await self._arrived.wait()
         return due_ns
 
-    def _tell(self, look: Look, readers: Readers | None) -> None:
-        self.counts.looks += 1
-        for complaint in look.complaints:
+    def _publish(self, scan: Scan, readers: Readers | None) -> None:
+        self.counts.scans += 1
+        for complaint in scan.complaints:
             _LOG.warning("telemetry: %s", complaint)
-        for status in look.agents:
+        for status in scan.agents:
             _LOG.info("telemetry: agent %s is %s", status.agent, "online" if status.online else "offline")
-        self._on_look(look, readers)
+        self._on_scan(scan, readers)
 
 
-def _look(
+def _scan(
     observer: Observer, batch: list[tuple[str, bytes, int]], unix_ns: Callable[[], int]
-) -> tuple[Look, Readers | None]:
+) -> tuple[Scan, Readers | None]:
     for topic, payload, received_ns in batch:
         observer.take(topic, payload, received_ns)
     now_ns = unix_ns()
-    look = observer.look(now_ns)
-    return look, (observer.snapshot(now_ns), observer.active()) if look.is_whole else None
+    scan = observer.scan(now_ns)
+    return scan, (observer.snapshot(now_ns), observer.active()) if scan.is_whole else None

@@ -1,17 +1,17 @@
-"""A look at every port with news, and all its priorities: which conditions are raised, which are cleared.
+"""The detector: raise and clear conditions of every port with new samples, for all its priorities.
 
-Consumes the window's `Period`; answers signals, in order of kind, port and priority. Each kind, port and priority is
-a small machine of its own; all that have news take their step at once, as operations on arrays:
+Consumes the window's `Period` and returns signals in order of kind, port and priority. Each kind, port and priority is
+a state machine; those with new samples step together, as array operations:
 
              over, n-th in a row                        under, m-th in a row
     QUIET ────────────────────────► RAISED      RAISED ────────────────────────► QUIET
       ▲ │ over: run + 1                           ▲ │ under: run + 1
       └─┘ else: run = 0                           └─┘ else: run = 0
 
-`over` and `under` are two thresholds with a gap between; n and m come from `thresholds`. A port without fresh data
-takes no step: nothing is raised, nothing cleared, no run goes on or breaks. So a step is a sample of the
-port, however often the collector looks, and a look costs what is new. Only `silent` looks at staleness
-itself: over is a port that was heard and is stale, under a fresh one. Same periods, same signals: no clock, no chance.
+`over` and `under` are two thresholds with a gap between them; `thresholds` gives n and m. A port without fresh samples
+does not step: its conditions and runs stay as they are. Steps therefore count samples of the port, independent of the
+rate of scans, and the cost of a scan grows with the new samples only. `silent` alone depends on staleness: over is a
+port that has sent samples and is stale, under a fresh one. Equal periods give equal signals: no clock, no randomness.
 """
 
 from collections.abc import Callable
@@ -36,24 +36,24 @@ WHOLE_PORT = PRIORITIES  # the ninth column of the detector's arrays
 
 
 class Fresh(NamedTuple):
-    """The ports with news, row by row: what each counter grew by (rows, COLUMNS), in how much time (rows,)."""
+    """The ports with new samples, one per row: growth of counters (rows, COLUMNS), its interval in ns (rows,)."""
 
     delta: Words
     interval_ns: Ints
 
     def queues(self, name: str) -> Words:
-        """Return what a queue counter grew by: (rows, 8)."""
+        """Return the growth of a queue counter: (rows, 8)."""
         return self.delta[:, queue_columns(name)]
 
     def port(self, name: str) -> Words:
-        """Return what a port's counter grew by: (rows,)."""
+        """Return the growth of a port's counter: (rows,)."""
         return self.delta[:, port_column(name)]
 
 
 class Measured(NamedTuple):
-    """One condition of the ports with news: what was measured, and where that is over and under.
+    """One condition of the ports with new samples: the measurements, and which are over and under the thresholds.
 
-    (rows, 9), or (rows, 1) where only whole ports have the condition.
+    Shapes are (rows, 9), or (rows, 1) for a condition of whole ports only.
     """
 
     value: Floats
@@ -62,7 +62,7 @@ class Measured(NamedTuple):
 
 
 class Detector:
-    """The machines' states. `step` is called once per look by the window's owner."""
+    """The state machines. The owner of the window calls `step` once per scan."""
 
     def __init__(self, ports: PortTable, settings: DetectorSettings, *, stale_after_ns: int) -> None:
         self.ports, self.settings, self.stale_after_ns = ports, settings, stale_after_ns
@@ -92,7 +92,7 @@ class Detector:
         return tuple(signals)
 
     def active(self, period: Period) -> tuple[Signal, ...]:
-        """Return every condition that is raised, those of stale ports marked so."""
+        """Return every raised condition; those of stale ports are marked."""
         return tuple(
             self._signal(number, int(row), int(column), period)
             for number in range(len(KINDS))
@@ -135,7 +135,7 @@ class Detector:
     def _congestion(self, fresh: Fresh) -> Measured:
         settings = self.settings
         marked, packets = fresh.queues("ecn_marked_packets"), fresh.queues("packets")
-        # A source that counts no packets per queue: the port's, which are no fewer.
+        # If a source counts no packets per queue, use those of the port, which are not fewer.
         sent = np.maximum(np.where(packets > 0, packets, fresh.port("tx_packets")[:, None]), marked)
         share = marked / np.maximum(sent, 1)
         over = (share >= settings.congestion_raise_share) & (sent >= settings.congestion_min_packets)
@@ -148,7 +148,7 @@ class Detector:
         per_s = frames * 1e9 / np.maximum(fresh.interval_ns, 1)[:, None]
         over = (share >= settings.pausing_raise_share) | (per_s >= settings.pausing_raise_frames_per_s)
         under = (share <= settings.pausing_clear_share) & (per_s <= settings.pausing_clear_frames_per_s)
-        # One number to show: where frames alone decide, what share of time would have been as far over its threshold.
+        # The reported value is a share of time; where frames alone decide, one that is as far over its threshold.
         as_share = per_s / settings.pausing_raise_frames_per_s * settings.pausing_raise_share
         return _queues(np.where(share > 0, share, as_share), over, under)
 
@@ -162,27 +162,27 @@ class Detector:
     def _drop(self, fresh: Fresh) -> Measured:
         dropped, drops = fresh.queues("dropped_packets"), fresh.port("drops")
         of_queues = dropped.sum(axis=1, dtype=np.uint64)
-        # The port's counter may hold the queues' too: the whole port is meant only for what is beyond them.
+        # The port's counter may include those of its queues; only the excess counts for the whole port.
         beyond = np.where(drops > of_queues, drops - of_queues, 0)
         value = np.column_stack((dropped, beyond)).astype(np.float64)
         return Measured(value, value >= self.settings.drop_raise_packets, value <= self.settings.drop_clear_packets)
 
 
 def _paused_share(fresh: Fresh) -> Floats:
-    """Return how much of the time each queue stood still, 0 to 1: (ports, 8)."""
+    """Return the share of time for which each queue was paused, 0 to 1: (ports, 8)."""
     interval = np.maximum(fresh.interval_ns, 1)[:, None]
     share: Floats = np.minimum(fresh.queues("paused_ns") / interval, 1.0)
     return share
 
 
 def _queues(value: Floats, over: Flags, under: Flags) -> Measured:
-    """Put a condition of queues into nine columns; the whole port's stays quiet."""
+    """Extend a condition of queues to nine columns; the column of the whole port stays quiet."""
     rows = value.shape[0]
     false = np.zeros((rows, 1), dtype=np.bool_)
     return Measured(np.column_stack((value, np.zeros(rows))), np.hstack((over, false)), np.hstack((under, ~false)))
 
 
 def _silent(period: Period, rows: Ints) -> Measured:
-    """Say of the ports that are fresh or stale for how long they have been silent."""
+    """Measure the seconds since the last sample of the given ports."""
     since = (period.now_ns - period.timestamp_ns[rows]) / 1e9
     return Measured(since[:, None], period.stale[rows, None], period.fresh[rows, None])

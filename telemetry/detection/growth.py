@@ -1,4 +1,4 @@
-"""What every port's counters grew by: since the last look, and over the last periods. Memory is allocated once."""
+"""Accumulate the growth of every port's counters, per scan and over the last periods; memory is allocated once."""
 
 from dataclasses import dataclass
 
@@ -13,29 +13,29 @@ Words = NDArray[np.uint64]
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """A row per port: what each counter grew by (ports, COLUMNS), and in how much of the source's time (ports,)."""
+    """A row per port: growth of each counter (ports, COLUMNS), and the source's time it took in ns (ports,)."""
 
     delta: Words
     interval_ns: Ints
 
     @classmethod
     def of(cls, ports: int) -> "Growth":
-        """Return no growth."""
+        """Return zero growth."""
         return cls(np.zeros((ports, COLUMNS), dtype=np.uint64), np.zeros(ports, dtype=np.int64))
 
     def add(self, other: "Growth", rows: Ints) -> None:
-        """Add some rows of another."""
+        """Add the given rows of another instance."""
         self.delta[rows] += other.delta[rows]
         self.interval_ns[rows] += other.interval_ns[rows]
 
     def clear(self, rows: Ints) -> None:
-        """Forget some rows."""
+        """Set the given rows to zero."""
         self.delta[rows] = 0
         self.interval_ns[rows] = 0
 
 
 class Recent:
-    """The last periods, each apart, and their sum: what is added leaves the sum when its period is the oldest."""
+    """The growth of each of the last periods, and their sum; the oldest period leaves the sum when a new one starts."""
 
     def __init__(self, ports: int, periods: int, period_ns: int) -> None:
         self.sum = Growth.of(ports)
@@ -46,24 +46,24 @@ class Recent:
         self._began_ns: int | None = None
 
     def add(self, growth: Growth, rows: Ints, now_ns: int) -> bool:
-        """Add rows to the period under way; say whether it is over."""
+        """Add rows to the current period; return whether this ends it."""
         self._periods[self._slot].add(growth, rows)
         self._rows[self._slot, rows] = True
         self.sum.add(growth, rows)
         if not self._is_over(now_ns):
             return False
         self._slot = (self._slot + 1) % len(self._periods)
-        oldest, gone = self._periods[self._slot], np.flatnonzero(self._rows[self._slot])
-        self.sum.delta[gone] -= oldest.delta[gone]
-        self.sum.interval_ns[gone] -= oldest.interval_ns[gone]
-        oldest.clear(gone)
+        oldest, expired = self._periods[self._slot], np.flatnonzero(self._rows[self._slot])
+        self.sum.delta[expired] -= oldest.delta[expired]
+        self.sum.interval_ns[expired] -= oldest.interval_ns[expired]
+        oldest.clear(expired)
         self._rows[self._slot] = False
         return True
 
     def _is_over(self, now_ns: int) -> bool:
-        """Say whether the period is over, as it is after three quarters of it: looks may be a little early for its end.
+        """Return whether the period is over; three quarters of it suffice, since a scan may precede its end a little.
 
-        Periods follow each other on a grid, which begins anew where a look is late or the clock was put back.
+        Periods follow a grid, which restarts if a scan is late or the clock was set back.
         """
         since_ns = self._period_ns if self._began_ns is None else now_ns - self._began_ns
         if -self._period_ns <= since_ns < self._period_ns * 3 // 4:

@@ -1,4 +1,4 @@
-"""The ports that a window has room for: their names, whose they are, and how fast they are."""
+"""The ports of a fabric: names, owners and rates, and their rows in the window's arrays."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from telemetry.samples.topic import Source
 
 
 class Port(NamedTuple):
-    """A switch port `SWITCH:NUMBER` of a switch, or a NIC id of a host; `rate_bps` bounds what it can carry."""
+    """A switch port `SWITCH:NUMBER` of a switch, or a NIC id of a host; `rate_bps` is its line rate."""
 
     name: str
     source: Source
@@ -21,7 +21,7 @@ class Port(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """Which rows a message's names are: positions in the message, and the row of each; `unknown` names are left out."""
+    """The known names of a message: positions in the message and their rows; `unknown` counts the others."""
 
     positions: NDArray[np.int64]
     rows: NDArray[np.int64]
@@ -29,7 +29,7 @@ class Lookup:
 
 
 class PortTable:
-    """Every port of a fabric, in a fixed order: the row of the window's arrays. Never changes."""
+    """Every port of a fabric in a fixed order, which is the row in the window's arrays. Immutable."""
 
     def __init__(self, ports: Iterable[Port]) -> None:
         self.ports = tuple(ports)
@@ -47,20 +47,20 @@ class PortTable:
         return len(self.ports)
 
     def row(self, name: str) -> int | None:
-        """Return a port's row."""
+        """Return a port's row; None if unknown."""
         return self._row_by_name.get(name)
 
     def owner_of(self, name: str) -> tuple[Source, str, int]:
-        """Return whose a port is, and how many ports that switch or host has; raises KeyError."""
+        """Return a port's kind of owner, its owner, and the owner's number of ports; raises KeyError."""
         port = self.ports[self._row_by_name[name]]
         return port.source, port.owner, len(self._rows[port.source, port.owner])
 
     def knows(self, source: Source, owner: str) -> bool:
-        """Say whether a switch or host has any port here."""
+        """Return whether a switch or host has any port in the table."""
         return (source, owner) in self._rows
 
     def find(self, source: Source, owner: str, names: tuple[str, ...]) -> Lookup:
-        """Return the rows of those names that are ports of this switch or host: one cannot speak for another."""
+        """Return the rows of the names that are ports of this switch or host; ports of another owner are unknown."""
         rows = self._rows.get((source, owner), {})
         found = np.array([rows.get(name, -1) for name in names], dtype=np.int64)
         positions = np.flatnonzero(found >= 0)

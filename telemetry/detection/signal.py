@@ -1,4 +1,4 @@
-"""What the detector says: a condition of a port or of one of its queues was raised, or cleared."""
+"""The detector's output: a condition of a port or of one of its queues was raised or cleared."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,21 +8,21 @@ class Kind(StrEnum):
     """The conditions, in the order of the detector's arrays."""
 
     CONGESTION = "congestion"  # packets of a queue are marked (ECN)
-    PAUSING = "pausing"  # PFC frames come or go, or a queue stands still because of them
-    STORM = "storm"  # a queue has been paused almost all the time for long
+    PAUSING = "pausing"  # PFC frames are sent or received, or a queue is paused by them
+    STORM = "storm"  # a queue has been paused almost continuously for long
     DROP = "drop"  # packets were dropped
     SILENT = "silent"  # no fresh sample
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signal:
-    """One condition that came or went.
+    """A condition that was raised or cleared.
 
-    `priority` is None where the whole port is meant. `value` is what was measured and `threshold` what it passed: a
-    share of packets (congestion), a share of time (pausing, storm; where a source counts only PFC frames, their rate
-    scaled such that both thresholds fall together), packets (drop), or seconds since the last sample (silent). Times
-    are Unix nanoseconds: `since` when the condition was raised, `sampled` the source's own time of the sample that
-    decided. `stale`: the port is silent, so the condition is what was last known.
+    `priority` is None for a condition of the whole port. `value` is the measurement and `threshold` the limit that it
+    crossed: a share of packets (congestion), a share of time (pausing, storm; of a source that counts only PFC frames,
+    their rate scaled to the same thresholds), packets (drop), or seconds since the last sample (silent). Times are Unix
+    nanoseconds: `since` when the condition was raised, `sampled` the source's own time of the deciding sample.
+    `stale`: the port is silent, so the condition is the last known one.
     """
 
     kind: Kind
@@ -37,5 +37,5 @@ class Signal:
 
     @property
     def subject(self) -> str:
-        """Return the port, with its priority where one is meant."""
+        """Return the port, with the priority if there is one."""
         return self.port if self.priority is None else f"{self.port} priority {self.priority}"

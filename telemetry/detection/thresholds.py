@@ -1,4 +1,4 @@
-"""When the detector raises and clears a condition: every threshold, and why it is what it is."""
+"""The thresholds at which the detector raises and clears conditions, each with its reason."""
 
 import math
 import re
@@ -9,33 +9,32 @@ from telemetry.detection.signal import Kind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DetectorSettings:
-    """The thresholds: a condition is raised after periods in a row over one, cleared after some under another.
+    """Thresholds: a condition is raised after a number of periods over one, and cleared after some under another.
 
-    period_ms: how often agents sample and the detector looks. A second is what switch operating systems poll ports at.
+    period_ms: sampling period of agents and detector. Switch operating systems poll their ports once per second.
     raise_periods: periods in a row over a threshold that raise a condition. A burst of a collective fills one,
         a congested path many.
-    clear_periods: periods in a row under a threshold that clear one. More than raise it, so that what comes and goes is
-        one condition.
+    clear_periods: periods in a row under a threshold that clear one. More than raise it, so that an intermittent
+        condition stays one.
     congestion_raise_share: the share of a queue's packets with an ECN mark that is congestion. WRED marks 0 to 20 %
         between its two depths; 5 % is the queue of a link that is over its rate, and below saturation none is marked.
-    congestion_clear_share: the share that is none any more: what a queue marks that only just touches the lower depth.
-    congestion_min_packets: fewer packets in a period say nothing: one mark in 20 would be over the threshold.
-    pausing_raise_share: the share of time that a queue stands still because of PFC. A fabric whose paths are planned
-        well is never paused.
-    pausing_clear_share: the share that is none any more: what is left while the last frames of a burst drain.
-    pausing_raise_frames_per_s: PFC frames a second, sent or received, for devices that count frames but no time. XOFF
-        and XON come in pairs, so ten are five pauses.
-    pausing_clear_frames_per_s: frames a second that are none any more: less than one pause in two seconds.
-    storm_raise_share: the share of time paused, with nothing sent, that is a storm: a receiver that never resumes. An
-        incast pauses as much, but sends between.
-    storm_clear_share: the share that is none any more; any packet sent clears as well.
-    storm_ms: for how long. PFC watchdogs detect in 100 to 5,000 ms; RoCE's first retransmission timeout is around 4 s,
-        so one second leaves time to act.
+    congestion_clear_share: the share that clears it: that of a queue that only just reaches the lower depth.
+    congestion_min_packets: fewer packets in a period decide nothing: one mark in 20 would be over the threshold.
+    pausing_raise_share: the share of time for which PFC stops a queue. In a fabric with well-planned paths it is 0.
+    pausing_clear_share: the share that clears it: what remains while the last frames of a burst drain.
+    pausing_raise_frames_per_s: PFC frames per second, sent or received, for devices that count frames but no time.
+        XOFF and XON come in pairs, so ten are five pauses.
+    pausing_clear_frames_per_s: frames per second that clear it: less than one pause in two seconds.
+    storm_raise_share: the share of time paused, without any packet sent, that is a storm: a receiver that never
+        resumes. An incast pauses as much, but packets are sent in between.
+    storm_clear_share: the share that clears it; any packet sent clears it as well.
+    storm_ms: duration that raises a storm. PFC watchdogs detect in 100 to 5,000 ms; RoCE's first retransmission timeout
+        is around 4 s, so one second leaves time to act.
     drop_raise_packets: packets dropped in a period. A lossless class must lose none.
-    drop_clear_packets: packets dropped in a period that are none any more.
-    drop_raise_periods: periods in a row. Loss is never noise, so the first counts.
-    silent_clear_periods: fresh periods in a row after which a port that was silent speaks again. The first sample after
-        a silence has no predecessor, so one more.
+    drop_clear_packets: packets dropped in a period that clear it.
+    drop_raise_periods: periods in a row that raise it. Loss is never noise, so one suffices.
+    silent_clear_periods: fresh periods in a row that clear a silence. The first sample after a silence has no
+        predecessor, hence one more.
     """
 
     period_ms: int = 1_000
@@ -77,14 +76,14 @@ class DetectorSettings:
 
 
 def reasons() -> dict[str, str]:
-    """Return what stands in the docstring of DetectorSettings, by field."""
+    """Return the reasons in the docstring of DetectorSettings by field."""
     _, _, listed = (DetectorSettings.__doc__ or "").partition("\n\n")
     entries = re.findall(r"^    (\w+): (.*(?:\n {8}.*)*)", listed, re.MULTILINE)
     return {name: " ".join(text.split()) for name, text in entries}
 
 
 def complaints(settings: DetectorSettings) -> dict[str, str]:
-    """Return what is wrong with settings, by field; empty where they are sound."""
+    """Return the faults of settings by field; empty if there are none."""
     found = {}
     for kind in ("congestion", "pausing", "storm"):
         high, low = getattr(settings, f"{kind}_raise_share"), getattr(settings, f"{kind}_clear_share")
@@ -101,11 +100,11 @@ def complaints(settings: DetectorSettings) -> dict[str, str]:
     for name in ("raise_periods", "clear_periods", "drop_raise_periods", "silent_clear_periods"):
         if not 1 <= getattr(settings, name) <= 1_000:
             found[name] = "must be between 1 and 1000"
-    for name, least, most in (
+    for name, low, high in (
         ("period_ms", 10, 60_000),
         ("storm_ms", 100, 60_000),
         ("congestion_min_packets", 1, 10**9),
     ):
-        if not least <= getattr(settings, name) <= most:
-            found[name] = f"must be between {least} and {most}"
+        if not low <= getattr(settings, name) <= high:
+            found[name] = f"must be between {low} and {high}"
     return found

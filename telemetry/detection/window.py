@@ -1,18 +1,16 @@
-"""Rolling windows over every port's counters, in arrays whose size is known from the fabric.
+"""Rolling windows over every port's counters, in arrays whose size depends on the fabric only.
 
-Consumes decoded batches and the time; produces, per look, what each counter grew by since the last one and in how much
-of the source's own time, and for readers the same over the last periods. Looks come as often as there is news: a look
-costs what came since the last one, and the window's length does not depend on them. Invariants, which the property
-tests hold to a port-by-port oracle:
+Consumes decoded batches and the time. Produces, per scan, the growth of each counter since the last scan with the
+source's own time that it took, and for readers the same over the last periods. The cost of a scan grows with the new
+samples; the window's length does not depend on scans. Invariants, which property tests compare with an oracle:
 
-- A total never decreases. It follows the device until the device starts again, and from there goes on by what is
-added.
+- A total never decreases. It follows the device's counter, and after a restart of the device continues from its value.
 - A sample counts once: an older or repeated timestamp or sequence is refused, and so is one from the future.
-- What was counted between two samples with a restart between them is lost, not guessed.
+- Counts between two samples with a restart between them are lost, not estimated.
 - Memory is allocated once.
 
-Per port: `boot_id` changed, or a counter fell without a plausible wrap: a reset, the sample is a new base line.
-A counter fell and, taken modulo 2^32, 2^48 or 2^64, grew by no more than the port's rate allows: a wrap.
+A changed `boot_id`, or a counter that decreased without a plausible wrap, is a reset: the sample is a new baseline.
+A counter that decreased and, modulo 2^32, 2^48 or 2^64, grew by no more than the port's rate allows is a wrap.
 """
 
 from dataclasses import dataclass, replace
@@ -37,7 +35,7 @@ _SMALLEST_FRAME_BITS = 64 * 8
 
 
 class Notice(StrEnum):
-    """What is accepted and yet worth counting."""
+    """An anomaly of an accepted sample, which is counted."""
 
     GAP = "gap"
     RESET = "reset"
@@ -46,16 +44,16 @@ class Notice(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WindowSettings:
-    """What a window believes of its sources.
+    """Length of the window and limits on samples.
 
-    periods: how many periods are kept. Eight show a trend and, at 10,000 ports, take 70 MB.
-    period_ns: how long one is: the sources' sampling period. Looks in between add to the one that is under way.
-    stale_after_ns: a sample older than this is stale. Three periods: one lost message and some delay are no fault.
-    max_future_ns: how far a source's clock may be ahead. Hosts in NTP are within milliseconds; five seconds also
-        bound how long a source is refused whose clock was put back.
-    max_sequence_ahead: a larger jump is taken for damage; 1,000,000 periods of 100 ms are more than a day without us.
-    restart_samples: so many samples in a row whose sequence is behind while their own clock and sequence advance are
-        no replay but an agent that began again: its next sample is a new base line.
+    periods: number of periods kept. Eight show a trend and, at 10,000 ports, take 70 MB.
+    period_ns: the sources' sampling period. Scans within it add to the current one.
+    stale_after_ns: a sample older than this is stale. Three periods tolerate one lost message and some delay.
+    max_future_ns: limit of a source's clock ahead of ours. Hosts with NTP are within milliseconds; five seconds also
+        bound the time for which a source is refused after its clock was set back.
+    max_sequence_ahead: a larger jump is refused as damage; 1,000,000 periods of 100 ms are more than a day.
+    restart_samples: after this many samples in a row whose sequence is behind while their own clock and sequence
+        advance, the agent has restarted: its next sample is a new baseline.
     """
 
     periods: int = 8
@@ -68,7 +66,7 @@ class WindowSettings:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What became of one message's rows: how many were taken, and how many of each kind were not or stood out."""
+    """The result for one message: rows taken, and rows refused and anomalies by kind."""
 
     taken: int
     refused: dict[Refusal, int]
@@ -77,11 +75,11 @@ class Stored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Period:
-    """What came between two looks; arrays have one row per port. They are views that hold until the next roll.
+    """The growth between two scans; arrays have one row per port. They are views, valid until the next roll.
 
-    delta (ports, COLUMNS): what each counter grew by; interval_ns: in how much time of the source, 0 where no two
-    samples follow each other; rows: the ports with an interval; fresh: those of them whose sample is not stale; stale:
-    heard once and not lately. `is_whole` says that a sampling period is over, not only a part of one.
+    delta (ports, COLUMNS): growth of each counter; interval_ns: the source's time that it took, 0 without two
+    consecutive samples; rows: the ports with an interval; fresh: those of them whose sample is not stale; stale: with
+    an old sample only; heard: with any sample. `is_whole`: the scan ends a sampling period.
     """
 
     number: int
@@ -96,20 +94,19 @@ class Period:
     timestamp_ns: Ints
 
     def queues(self, name: str) -> Words:
-        """Return what a queue counter grew by: (ports, 8)."""
+        """Return the growth of a queue counter: (ports, 8)."""
         return self.delta[:, queue_columns(name)]
 
     def port(self, name: str) -> Words:
-        """Return what a port's counter grew by: (ports,)."""
+        """Return the growth of a port's counter: (ports,)."""
         return self.delta[:, port_column(name)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """A copy of all that is known, for readers: totals, growth over the window, depths.
+    """A copy of the window for readers: totals, growth over the window, depths.
 
-    Rates are a growth over its interval: `rate`. A row with `stale` set tells of the past, one not `heard` of
-    nothing.
+    `rate` divides a growth by its interval. A row with `stale` set is out of date, one without `heard` has no data.
     """
 
     now_ns: int
@@ -126,13 +123,13 @@ class Snapshot:
     stale: Flags
 
     def rate(self, column: int) -> Floats:
-        """Return one column's growth per second over the window; 0 where there is no interval."""
+        """Return one column's growth per second over the window; 0 for rows without an interval."""
         interval = self.window_interval_ns
         return self.window_delta[:, column] * SECOND_NS / np.maximum(interval, 1) * (interval > 0)
 
 
 class Window:
-    """The arrays. One owner calls `store` for every message and `roll` for every look, at least once a period."""
+    """The arrays. One owner calls `store` for every message and `roll` for every scan, at least once per period."""
 
     def __init__(self, ports: PortTable, settings: WindowSettings | None = None) -> None:
         self.ports = ports
@@ -148,16 +145,16 @@ class Window:
         self._raw = np.zeros((count, COLUMNS), dtype=np.uint64)
         self._known = np.zeros((count, COLUMNS), dtype=np.bool_)
         self._now = Growth.of(count)
-        self._told = Growth.of(count)
+        self._spare = Growth.of(count)
         self._recent = Recent(count, periods, self.settings.period_ns)
         self._number = 0
         self._behind = np.zeros(count, dtype=np.int64)  # samples in a row whose sequence was behind
         self._behind_sequence = np.zeros(count, dtype=np.uint64)
         self._behind_ns = np.zeros(count, dtype=np.int64)
-        self._most_per_s = _most_per_second(ports.rates_bps)
+        self._max_per_s = _max_per_second(ports.rates_bps)
 
     def store(self, rows: Rows, positions: Ints, at: Ints, now_ns: int) -> Stored:
-        """Take the samples at `positions` of a batch for the ports `at` (each once); refuse what is out of order."""
+        """Store the samples at `positions` of a batch for the ports `at` (each once); refuse those out of order."""
         heads = rows.heads[positions]
         refused, take, restarted = self._admit(heads, at, now_ns)
         heads, positions, at, restarted = heads[take], positions[take], at[take], restarted[take]
@@ -180,10 +177,10 @@ class Window:
         return Stored(int(at.size), refused, {kind: count for kind, count in noticed.items() if count})
 
     def roll(self, now_ns: int) -> Period:
-        """End what came since the last roll: return it and begin anew."""
-        over, self._now = self._now, self._told
+        """Return the growth since the last roll, and start a new one."""
+        over, self._now = self._now, self._spare
         self._now.clear(np.flatnonzero(self._now.interval_ns))
-        self._told, rows = over, np.flatnonzero(over.interval_ns)
+        self._spare, rows = over, np.flatnonzero(over.interval_ns)
         is_whole = self._recent.add(over, rows, now_ns)
         stale = self._stale(now_ns)
         self._number += 1
@@ -201,7 +198,7 @@ class Window:
         )
 
     def snapshot(self, now_ns: int) -> Snapshot:
-        """Copy what is known, for readers of any thread."""
+        """Copy the window for readers in any thread."""
         return Snapshot(
             now_ns=now_ns,
             names=self.ports.names,
@@ -221,7 +218,7 @@ class Window:
         return self.heard & (now_ns - self.timestamp_ns > self.settings.stale_after_ns)
 
     def _admit(self, heads: Words, at: Ints, now_ns: int) -> tuple[dict[Refusal, int], Flags, Flags]:
-        """Return refusals by kind, which rows are taken, and which of them begin a sequence again."""
+        """Return refusals by kind, the rows accepted, and which of them restart their sequence."""
         settings = self.settings
         future = heads[:, TIMESTAMP] > np.uint64(max(0, now_ns + settings.max_future_ns))
         stamps = np.where(future, 0, heads[:, TIMESTAMP]).astype(np.int64)
@@ -249,7 +246,7 @@ class Window:
         return counted, in_time & (~odd | restarted), restarted
 
     def _grow(self, new: Words, present: Flags, at: Ints, follows: Flags, elapsed: Ints) -> tuple[int, int]:
-        """Add what the counters grew by to totals and period; return how many wrapped, and the rows that fell."""
+        """Add the growth of counters to totals and period; return the number of wraps and of rows that were reset."""
         old, known = self._raw[at], self._known[at]
         delta = new - old
         counts = present & known & follows[:, None]
@@ -264,7 +261,7 @@ class Window:
         delta[~counts] = 0
         self._now.delta[at] += delta
         self._now.interval_ns[at] += np.where(follows, elapsed, 0)
-        # A counter met for the first time begins at what the device says; after a restart it goes on from what it was.
+        # A total starts at the first value of its counter; after a restart it continues from its last value.
         total = self.total[at]
         self.total[at] = np.maximum(total, total + np.where(present & ~known, new, delta))  # never past 2^64
         self._raw[at] = np.where(present, new, old)
@@ -272,32 +269,32 @@ class Window:
         return wraps, fell
 
     def _unwrapped(self, old: Words, delta: Words, fallen: Flags, at: Ints, elapsed: Ints) -> tuple[Flags, Words]:
-        """Return which falls are wraps of a 32, 48 or 64 bit counter, and the growths with those mended."""
+        """Return which decreases are wraps of a 32, 48 or 64 bit counter, and the growths with wraps corrected."""
         top = np.where(old < 1 << 32, np.uint64(0xFFFF_FFFF), np.uint64(0xFFFF_FFFF_FFFF))
         top = np.where(old < 1 << 48, top, np.uint64(0xFFFF_FFFF_FFFF_FFFF))
         grown = delta & top
-        most = self._most_per_s[at] * (elapsed[:, None] / SECOND_NS + 1.0)
-        wrapped = fallen & (grown <= most)
+        limit = self._max_per_s[at] * (elapsed[:, None] / SECOND_NS + 1.0)
+        wrapped = fallen & (grown <= limit)
         return wrapped, np.where(wrapped, grown, delta)
 
 
-def _most_per_second(rates_bps: Floats) -> Floats:
-    """Return, per port and column, the fastest that a counter can grow: bytes and frames by rate, time by time.
+def _max_per_second(rates_bps: Floats) -> Floats:
+    """Return the maximum growth per second of each port's counters: bytes and frames by line rate, time by time.
 
-    Twice what the line carries, since what is behind a port (a host's memory, a lab's veth) may be a little faster.
+    It is twice the line rate, since a device behind a port (a host's memory, a lab's veth) may be a little faster.
     """
-    most = np.repeat((2 * rates_bps / _SMALLEST_FRAME_BITS)[:, None], COLUMNS, axis=1)
+    limit = np.repeat((2 * rates_bps / _SMALLEST_FRAME_BITS)[:, None], COLUMNS, axis=1)
     octets = (2 * rates_bps / 8)[:, None]
     for name in PORT_COUNTERS:
         if name.endswith("_bytes"):
             column = port_column(name)
-            most[:, column : column + 1] = octets
-    most[:, queue_columns("bytes")] = octets
-    most[:, queue_columns("paused_ns")] = 2.0 * SECOND_NS
-    return most
+            limit[:, column : column + 1] = octets
+    limit[:, queue_columns("bytes")] = octets
+    limit[:, queue_columns("paused_ns")] = 2.0 * SECOND_NS
+    return limit
 
 
 def settings_for(period_ns: int, **changes: int) -> WindowSettings:
-    """Return settings for a sampling period: stale after three of them and half a second for the way over the bus."""
+    """Return settings for a sampling period: stale after three of them and half a second for the delay of the bus."""
     stale_after_ns = 3 * period_ns + SECOND_NS // 2
     return replace(WindowSettings(period_ns=period_ns, stale_after_ns=stale_after_ns), **changes)

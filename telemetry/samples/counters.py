@@ -1,7 +1,7 @@
-"""Which counters a sample may carry, and in which column of the window's arrays each one lies.
+"""The counters of a sample and their columns in the window's arrays.
 
-One row per port. Its cumulative counters lie side by side: the port's own, then priority by priority those of its
-queues, then those of a NIC under its driver's names. Depths are no counters: they go up and down, and lie apart.
+One row per port. Its cumulative counters are the port's own, then per priority those of its queues, then those of a NIC
+under its driver's names. Queue depths are gauges and have arrays of their own.
 """
 
 PRIORITIES = 8
@@ -17,7 +17,7 @@ QUEUE_COUNTERS = (
     "dropped_packets",
 )
 QUEUE_GAUGES = ("depth_bytes", "max_depth_bytes")
-# The mlx5 driver's names (linux, drivers/infiniband/hw/mlx5/counters.c and ethtool -S). Others are counted, not kept.
+# The mlx5 driver's names (linux, drivers/infiniband/hw/mlx5/counters.c and ethtool -S). Others are ignored and counted.
 NIC_COUNTERS = (
     "np_cnp_sent",
     "np_ecn_marked_roce_packets",

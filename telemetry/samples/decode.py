@@ -1,16 +1,16 @@
-"""Read the bytes of a PortSampleBatch into arrays, and refuse whatever is not one: a value, never an exception.
+"""Decode a PortSampleBatch into arrays; an invalid message gives a value that says why, never an exception.
 
-protobuf's own parser would do, but an object per queue and an attribute per counter cost ten times what these loops
-do, and hold the interpreter's lock meanwhile. The wire format is protobuf's (https://protobuf.dev/programming-guides/encoding):
+protobuf's own parser, with an object per queue and an attribute per counter, takes ten times as long as these loops and
+holds the GIL meanwhile. The wire format is protobuf's (https://protobuf.dev/programming-guides/encoding):
 
     message  = field*            field = tag value, tag = varint of (number << 3 | kind)
-    kind 0   varint              kind 2   length, then so many bytes
+    kind 0   varint              kind 2   length, then that many bytes
     kind 1   eight bytes         kind 5   four bytes; 3, 4 (groups) and 6, 7 are refused
 
 Stricter than protobuf where that is safe: a known field of another kind, a varint past 64 bits, a name outside the
-contract's pattern, a priority past 7 or given twice, a port given twice are refused. Unknown fields are passed over,
-as the contract may grow. Work is linear in the number of bytes, which is bounded first. Tests hold all of it to
-protobuf's own parser.
+contract's pattern, a priority past 7 or given twice, a port given twice are refused. Unknown fields are
+skipped, for later versions of the contract. Time is linear in the number of bytes, which is checked first. Tests
+compare the results with protobuf's own parser.
 """
 
 from typing import Any, NamedTuple
@@ -66,10 +66,10 @@ _OK, _TORN, _LONG, _KIND, _TAG, _PORTS, _NAME, _PRIORITY, _TWICE, _TIME, _COUNTE
 
 
 class Rows(NamedTuple):
-    """Where samples are read to, one row per port. `Reader` has one of these and fills it anew for each message.
+    """Decoded samples, one row per port. A `Reader` reuses one instance for each message.
 
-    names (ports, 2): where a name begins and ends in the payload; heads (ports, 3): timestamp, sequence, boot id;
-    values, present (ports, COLUMNS): cumulative counters and whether the sample speaks of them; gauges (ports, 8, 2):
+    names (ports, 2): begin and end of a name in the payload; heads (ports, 3): timestamp, sequence, boot id;
+    values, present (ports, COLUMNS): cumulative counters, and whether the sample contains them; gauges (ports, 8, 2):
     depth and largest depth in bytes.
     """
 
@@ -81,7 +81,7 @@ class Rows(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """What the kernels must know of the columns: given as arguments, since compiled code outlives constants."""
+    """The layout of the columns, as an argument: kernels cached on disk would keep old values of constants."""
 
     nic_names: Bytes
     nic_lengths: Ints
@@ -89,9 +89,9 @@ class Tables(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """What a message held: names of the ports in order, the rows' first `len(names)` entries, unknown NIC counters.
+    """A decoded message: port names in order, the first `len(names)` rows, the number of unknown NIC counters.
 
-    The arrays are the reader's own: they hold until its next message.
+    The arrays belong to the reader and are valid until its next message.
     """
 
     names: tuple[str, ...]
@@ -101,7 +101,7 @@ class Batch(NamedTuple):
 
 @kernel
 def _varint(data: Bytes, at: int, end: int) -> tuple[np.uint64, int]:
-    """Return value and position behind it; position -1 where the bytes end first, -2 for more than 64 bits."""
+    """Return a value and the position behind it; position -1 if the bytes end first, -2 for more than 64 bits."""
     value = np.uint64(0)
     shift = np.uint64(0)
     for step in range(10):
@@ -120,13 +120,13 @@ def _varint(data: Bytes, at: int, end: int) -> tuple[np.uint64, int]:
 
 @kernel
 def _field(data: Bytes, at: int, end: int) -> tuple[int, int, np.uint64, int, int]:
-    """Return number, kind, value (varints only), begin and end of what a field holds; number -code where it is none."""
+    """Return number, kind, value (varints only), begin and end of a field's content; number -code if it is invalid."""
     zero = np.uint64(0)
     began = at
     tag, at = _varint(data, at, end)
     if at < 0:
         return -(_TORN if at == -1 else _LONG), 0, zero, 0, 0
-    if at - began > 5:  # protobuf takes no longer form of a number of 32 bits, though its value may be right
+    if at - began > 5:  # protobuf refuses longer encodings of a 32-bit number as well
         return -_TAG, 0, zero, 0, 0
     kind: Any = np.int64(tag & np.uint64(7))
     if tag > np.uint64(0xFFFFFFFF) or tag < np.uint64(8):
@@ -162,7 +162,7 @@ def _is_alphanumeric(byte: int) -> bool:
 
 @kernel
 def _is_name(data: Bytes, begin: int, end: int) -> bool:
-    """Say whether bytes are an id, or an id with a colon and a number of one to five digits that begins with none."""
+    """Return whether bytes are an id, or an id, a colon and a number of one to five digits without a leading zero."""
     at = begin
     while at < end and (_is_alphanumeric(data[at]) or (at > begin and data[at] in (45, 46, 95))):
         at += 1
@@ -181,7 +181,7 @@ def _is_name(data: Bytes, begin: int, end: int) -> bool:
 
 @kernel
 def _nic_counter(data: Bytes, begin: int, end: int, tables: Tables) -> int:
-    """Return which NIC counter a name is: its number, -1 for one we do not keep, -2 for what is no name."""
+    """Return the number of a NIC counter by its name, -1 for an unknown counter, -2 for an invalid name."""
     length = end - begin
     if length < 1 or length > tables.nic_names.shape[1]:
         return -2
@@ -203,7 +203,7 @@ def _nic_counter(data: Bytes, begin: int, end: int, tables: Tables) -> int:
 
 @kernel
 def _nic_entry(data: Bytes, at: int, end: int, row: int, rows: Rows, tables: Tables) -> int:
-    """Read one entry of nic_counters; return 0, -1 where its name is not one we keep, or a code."""
+    """Decode one entry of nic_counters; return 0, -1 for an unknown counter, or a code."""
     begin = stop = at
     value = np.uint64(0)
     while at < end:
@@ -219,7 +219,7 @@ def _nic_entry(data: Bytes, at: int, end: int, row: int, rows: Rows, tables: Tab
                 return _KIND
             value = word
         else:
-            return _TAG  # an entry of a map never grows; protobuf does not take such a one for an entry either
+            return _TAG  # map entries have no other fields; protobuf refuses them as well
     counter = _nic_counter(data, begin, stop, tables)
     if counter == -2:
         return _COUNTER
@@ -233,7 +233,7 @@ def _nic_entry(data: Bytes, at: int, end: int, row: int, rows: Rows, tables: Tab
 
 @kernel
 def _queue(data: Bytes, at: int, end: int, row: int, rows: Rows, tables: Tables, found: Words) -> int:
-    """Read one QueueSample into its columns; return a code."""
+    """Decode one QueueSample into its columns; return a code."""
     found[:] = np.uint64(0)
     while at < end:
         number, kind, word, _, at = _field(data, at, end)
@@ -261,7 +261,7 @@ def _queue(data: Bytes, at: int, end: int, row: int, rows: Rows, tables: Tables,
 
 @kernel
 def _sample(data: Bytes, at: int, end: int, row: int, rows: Rows, tables: Tables, found: Words) -> tuple[int, int]:
-    """Read one PortSample into a row; return a code and the number of NIC counters that are not kept."""
+    """Decode one PortSample into a row; return a code and the number of unknown NIC counters."""
     rows.names[row, :] = 0
     rows.heads[row, :] = np.uint64(0)
     rows.values[row, :] = np.uint64(0)
@@ -305,7 +305,7 @@ def _sample(data: Bytes, at: int, end: int, row: int, rows: Rows, tables: Tables
 
 @kernel
 def _batch(data: Bytes, rows: Rows, tables: Tables, found: Words) -> tuple[int, int, int, int]:
-    """Read a whole message; return a code, the rows read, the position reached, and NIC counters that are not kept."""
+    """Decode a message; return a code, the number of rows, the position reached, and the unknown NIC counters."""
     at = count = unknown = 0
     while at < data.size:
         number, kind, _, start, after = _field(data, at, data.size)
@@ -335,7 +335,7 @@ def _tables() -> Tables:
 
 
 class Reader:
-    """Reads one message after another into the same arrays, so that memory does not depend on traffic."""
+    """Decode one message after another into the same arrays, so that memory does not depend on traffic."""
 
     def __init__(self) -> None:
         self._tables = _tables()
@@ -349,9 +349,9 @@ class Reader:
         )
 
     def read(self, payload: bytes) -> Batch | Rejected:
-        """Read one message; its arrays hold until the next call."""
+        """Decode one message; its arrays are valid until the next call."""
         if len(payload) > MAX_PAYLOAD_BYTES:
-            return Rejected(Refusal.OVERSIZED, f"{len(payload)} bytes, and at most {MAX_PAYLOAD_BYTES} are read")
+            return Rejected(Refusal.OVERSIZED, f"{len(payload)} bytes, over the limit of {MAX_PAYLOAD_BYTES}")
         rows = self._rows
         if not payload:
             return Batch((), rows, 0)
@@ -366,7 +366,7 @@ class Reader:
 
 
 def samples_of(batch: Batch) -> tuple[PortSample, ...]:
-    """Return what a batch holds as values: for people and tests, not for every message."""
+    """Convert a batch to values: slow, for printing and tests."""
     return tuple(_port_sample(batch, row) for row in range(len(batch.names)))
 
 
@@ -379,8 +379,8 @@ def _port_sample(batch: Batch, row: int) -> PortSample:
         first = QUEUES_AT + priority * width
         if present[first]:
             counters = dict(zip(QUEUE_COUNTERS, values[first : first + width], strict=True))
-            depth, most = rows.gauges[row, priority].tolist()
-            queues.append(QueueSample(priority=priority, depth_bytes=depth, max_depth_bytes=most, **counters))
+            depth, max_depth = rows.gauges[row, priority].tolist()
+            queues.append(QueueSample(priority=priority, depth_bytes=depth, max_depth_bytes=max_depth, **counters))
     timestamp, sequence, boot_id = rows.heads[row].tolist()
     return PortSample(
         port=batch.names[row],
@@ -394,6 +394,6 @@ def _port_sample(batch: Batch, row: int) -> PortSample:
 
 
 def decode(payload: bytes) -> tuple[PortSample, ...] | Rejected:
-    """Read one message to values."""
+    """Decode one message to values."""
     batch = Reader().read(payload)
     return batch if isinstance(batch, Rejected) else samples_of(batch)

@@ -1,4 +1,4 @@
-"""Compile the decoder's kernels once."""
+"""Compile the decoder's kernels, with a cache on disk."""
 
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar

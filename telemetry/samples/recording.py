@@ -1,10 +1,10 @@
-"""A recorded stream of the bus: a file of messages with the times at which they came.
+"""Read and write recorded streams: files of bus messages with their arrival times.
 
     file   = magic frame*                                          all numbers little-endian
     magic  = "HEDDLE-TELEMETRY-1" and a line feed
     frame  = u32 size of what follows the checksum | u32 CRC-32 of it | u64 Unix ns | u16 topic's size | topic | payload
 
-A recording whose writer died ends inside a frame: it is read up to that tear. Sizes are bounded before they are read.
+A recording whose writer died ends inside a frame and is read up to there. Sizes are checked before they are used.
 """
 
 import struct
@@ -19,11 +19,11 @@ from telemetry.samples.topic import MAX_TOPIC_BYTES, Source
 MAGIC = b"HEDDLE-TELEMETRY-1\n"
 _OUTER = struct.Struct("<II")
 _INNER = struct.Struct("<QH")
-_LARGEST = _INNER.size + MAX_TOPIC_BYTES + MAX_PAYLOAD_BYTES + 1
+_MAX_INNER_BYTES = _INNER.size + MAX_TOPIC_BYTES + MAX_PAYLOAD_BYTES + 1
 
 
 class Recorded(NamedTuple):
-    """One message as it came."""
+    """One message and its arrival time."""
 
     unix_ns: int
     topic: str
@@ -31,28 +31,28 @@ class Recorded(NamedTuple):
 
 
 class RecordingError(ValueError):
-    """A file that does not begin as a recording does."""
+    """The file does not begin with the magic of a recording."""
 
 
 class Torn(NamedTuple):
-    """Where a recording stopped being readable: the first byte of the frame that is not whole."""
+    """The end of the readable part: the offset of the first incomplete or damaged frame."""
 
     at_byte: int
 
 
 def frame(message: Recorded) -> bytes:
-    """Write one message; raises ValueError for a topic longer than any of ours."""
+    """Encode one message; raises ValueError if topic or payload exceed the limits."""
     topic = message.topic.encode()
     if len(topic) > MAX_TOPIC_BYTES or len(message.payload) > MAX_PAYLOAD_BYTES + 1:
-        raise ValueError("the message is larger than any that is read")
+        raise ValueError("the message exceeds the size limits")
     inner = _INNER.pack(message.unix_ns, len(topic)) + topic + message.payload
     return _OUTER.pack(len(inner), zlib.crc32(inner)) + inner
 
 
 def read(file: BinaryIO) -> Iterator[Recorded | Torn]:
-    """Read a recording message by message; a Torn comes last where its end is not whole. Raises RecordingError."""
+    """Yield the messages of a recording, and a final Torn if its end is incomplete; raises RecordingError."""
     if file.read(len(MAGIC)) != MAGIC:
-        raise RecordingError("it does not begin as a recording of `heddle telemetry record` does")
+        raise RecordingError("not a recording of `heddle telemetry record`")
     at = len(MAGIC)
     while head := file.read(_OUTER.size):
         message = _frame_of(file, head)
@@ -67,7 +67,7 @@ def _frame_of(file: BinaryIO, head: bytes) -> tuple[Recorded, int] | None:
     if len(head) < _OUTER.size:
         return None
     size, checksum = _OUTER.unpack(head)
-    if not _INNER.size <= size <= _LARGEST:
+    if not _INNER.size <= size <= _MAX_INNER_BYTES:
         return None
     inner = file.read(size)
     if len(inner) < size or zlib.crc32(inner) != checksum:
@@ -81,9 +81,9 @@ def _frame_of(file: BinaryIO, head: bytes) -> tuple[Recorded, int] | None:
 
 
 def ports_in(found: Iterable[tuple[Source, str, str]], rate_bps: int) -> PortTable:
-    """Return a table of ports that were met in a recording, for a replay without the fabric file.
+    """Return a table of the ports of a recording, for a replay without the fabric file.
 
-    `found` holds source, owner and port name of each; a name that two owners claim goes to the first.
+    `found` yields source, owner and port name of each port; the first owner of a name wins.
     """
     ports: dict[str, Port] = {}
     for source, owner, name in found:

@@ -1,7 +1,7 @@
-"""A sample of one port's cumulative counters, as agents write it: values, and the contract's bytes of them.
+"""Samples of a port's cumulative counters as values, and their encoding.
 
-What travels is the contract's `PortSampleBatch` (see `controller/api/proto`). Counters are what the device says,
-never rates: so a lost message costs resolution, not truth. `telemetry.samples.decode` reads the bytes.
+Messages are the contract's `PortSampleBatch` (see `controller/api/proto`). They carry counters, never rates, so a lost
+message costs resolution only. `telemetry.samples.decode` reads the bytes.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,7 +20,7 @@ MAX_COUNTER_NAME_BYTES = 64
 
 
 class Refusal(StrEnum):
-    """Why a message or a row of it is dropped; the name that it is counted under."""
+    """Why a message or one of its rows is dropped; the value is the name of its count."""
 
     TOPIC = "topic"
     OVERSIZED = "oversized"
@@ -35,7 +35,7 @@ class Refusal(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A message that is not read: what kind of fault, and a line for the log."""
+    """A refused message: the reason, and a line for the log."""
 
     kind: Refusal
     text: str
@@ -43,7 +43,7 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueSample:
-    """One priority of a port: cumulative counters, and the depth now and at most."""
+    """One priority of a port: cumulative counters, current and maximum depth."""
 
     priority: int
     ecn_marked_packets: int = 0
@@ -59,7 +59,7 @@ class QueueSample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PortSample:
-    """One port or NIC at one moment; `boot_id` changes when the counters start again."""
+    """One port or NIC at one time; `boot_id` changes when the counters restart."""
 
     port: str
     timestamp_unix_ns: int
@@ -75,7 +75,7 @@ class PortSample:
 
 
 def encode(samples: Iterable[PortSample]) -> bytes:
-    """Write samples as the bytes of a PortSampleBatch; raises ValueError for a number that no uint64 holds."""
+    """Encode samples as a PortSampleBatch; raises ValueError for a number outside uint64."""
     batch = heddle_pb2.PortSampleBatch()
     for sample in samples:
         _add(batch, sample)

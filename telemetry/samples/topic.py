@@ -1,10 +1,10 @@
-"""The contract's topics on the bus, built and read back.
+"""Build and parse the contract's MQTT topics.
 
     heddle/v1/FABRIC/switch/SWITCH/ports     a PortSampleBatch of one switch's ports
     heddle/v1/FABRIC/host/HOST/nics          likewise of a host's NICs
     heddle/v1/FABRIC/agent/AGENT/status      `online` or `offline`, retained, `offline` as the last will
 
-Ids are those of fabric files, so none holds a slash, a plus or a hash.
+Ids are those of fabric files: none contains a slash, a plus or a hash sign.
 """
 
 import re
@@ -19,7 +19,7 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}\Z")
 
 
 class Source(StrEnum):
-    """What a topic speaks of."""
+    """The kind of device or program that a topic belongs to."""
 
     SWITCH = "switch"
     HOST = "host"
@@ -32,7 +32,7 @@ _SOURCES = {(str(source), last): source for source, last in _LAST.items()}
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic of the contract: whose fabric, and which switch, host or agent."""
+    """A topic of the contract: fabric, kind, and the switch, host or agent."""
 
     fabric: str
     source: Source
@@ -43,27 +43,27 @@ class Topic:
 
 
 def ports_topic(fabric: str, switch: str) -> str:
-    """Return where a switch's samples go; raises ValueError for what is no id."""
+    """Return the topic of a switch's samples; raises ValueError for an invalid id."""
     return _built(fabric, Source.SWITCH, switch)
 
 
 def nics_topic(fabric: str, host: str) -> str:
-    """Return where a host's samples go; raises ValueError for what is no id."""
+    """Return the topic of a host's samples; raises ValueError for an invalid id."""
     return _built(fabric, Source.HOST, host)
 
 
 def status_topic(fabric: str, agent: str) -> str:
-    """Return where an agent says that it lives; raises ValueError for what is no id."""
+    """Return the topic of an agent's status; raises ValueError for an invalid id."""
     return _built(fabric, Source.AGENT, agent)
 
 
 def subscriptions(fabric: str) -> tuple[tuple[str, int], ...]:
-    """Return what a collector subscribes to: filter and quality of service, as the contract has them."""
+    """Return the contract's subscriptions of a collector: topic filter and quality of service."""
     return tuple((f"{PREFIX}/{fabric}/{source}/+/{_LAST[source]}", int(source is Source.AGENT)) for source in Source)
 
 
 def parse(text: str) -> Topic | None:
-    """Read a topic; None for what is outside the contract."""
+    """Parse a topic; None if it is not one of the contract."""
     if len(text) > MAX_TOPIC_BYTES:
         return None
     parts = text.split("/")
@@ -78,5 +78,5 @@ def parse(text: str) -> Topic | None:
 def _built(fabric: str, source: Source, name: str) -> str:
     for part in (fabric, name):
         if not _ID.match(part):
-            raise ValueError(f"{part!r} cannot stand in a topic: ids match [A-Za-z0-9][A-Za-z0-9._-]{{0,62}}")
+            raise ValueError(f"{part!r} is not valid in a topic: ids match [A-Za-z0-9][A-Za-z0-9._-]{{0,62}}")
     return str(Topic(fabric, source, name))

@@ -1,4 +1,4 @@
-"""Well-formed batches of every kind, as seeds of mutations."""
+"""Well-formed batches of every kind: the seeds of mutations."""
 
 from telemetry.samples.counters import NIC_COUNTERS
 from telemetry.samples.sample import PortSample, QueueSample, encode

@@ -1,6 +1,6 @@
-"""Whatever bytes come over the bus: no exception escapes, none takes long, and what is refused is not stored.
+"""Mutated messages: none raises, none takes long, and refused ones leave no trace.
 
-What is accepted is a batch for protobuf's own parser too, with the same values. HEDDLE_FUZZ_CASES=1000000 runs a longer
+protobuf's own parser reads every accepted message with the same values. HEDDLE_FUZZ_CASES=1000000 runs a longer
 search, with other seeds each time: HEDDLE_FUZZ_SEED=n.
 """
 
@@ -26,7 +26,7 @@ SLOW_S = 0.05
 KEPT = set(NIC_COUNTERS)
 NEWEST_FIELD = 11  # of a sample, as agents write it
 TOPICS = (ports_topic("lab", SWITCH), nics_topic("lab", HOST))
-# Tags, kinds and lengths that are at an edge of what the format knows.
+# Tags, kinds and lengths at the limits of the format.
 WORDS = (0, 1, 7, 8, 9, 0x0A, 0x0B, 0x4A, 0x5A, 0x7F, 0x80, 0xFF)
 
 
@@ -70,7 +70,7 @@ def test_every_seed_is_well_formed(seed):
 
 
 @pytest.mark.timeout(120 + CASES // 500)
-def test_what_is_refused_of_mutated_messages_is_not_stored_and_none_takes_long():
+def test_refused_mutations_are_not_stored_and_none_takes_long():
     reader, seen = Reader(), observer()
     reader.read(SEEDS[0])
     refused = slow = 0
@@ -84,7 +84,7 @@ def test_what_is_refused_of_mutated_messages_is_not_stored_and_none_takes_long()
             for topic in TOPICS:
                 seen.take(topic, payload, TIME_NS)
     assert slow == 0
-    assert 0 < refused < CASES  # else the mutations are too tame, or too wild, to show anything
+    assert 0 < refused < CASES  # otherwise the mutations change too little or too much
     assert not seen.window.heard.any()
     assert not seen.window.total.any()
     assert seen.samples == 0
@@ -92,7 +92,7 @@ def test_what_is_refused_of_mutated_messages_is_not_stored_and_none_takes_long()
 
 
 @pytest.mark.timeout(120 + CASES // 500)
-def test_what_is_accepted_means_to_protobuf_what_it_means_to_us():
+def test_protobuf_reads_accepted_mutations_with_the_same_values():
     reader = Reader()
     for payload in cases(min(CASES, 200_000)):
         batch = reader.read(payload)
@@ -104,26 +104,26 @@ def test_what_is_accepted_means_to_protobuf_what_it_means_to_us():
 
 
 @pytest.mark.timeout(120 + CASES // 500)
-def test_accepted_mutations_leave_an_observer_that_still_works():
+def test_the_observer_works_after_accepted_mutations():
     seen = observer()
     before = seen.window.total.copy()
     for number, payload in enumerate(cases(min(CASES, 100_000))):
         seen.take(TOPICS[0], payload, TIME_NS)
         if number % 50 == 0:
-            seen.look(TIME_NS)
+            seen.scan(TIME_NS)
             assert (seen.window.total >= before).all()
             before = seen.window.total.copy()
     assert seen.samples
 
 
 def known_fields(batch):
-    """Return a batch as we keep it: no fields of a later contract, queues in order, NIC counters that have a column."""
+    """Return a batch as it is stored: known fields only, queues in order, NIC counters that have a column."""
     kept = heddle_pb2.PortSampleBatch()
     for sample in batch.samples:
         copy = kept.samples.add()
         copy.CopyFrom(sample)
         for field in sample.DESCRIPTOR.fields:
-            if field.number > NEWEST_FIELD:  # what a controller tells its readers
+            if field.number > NEWEST_FIELD:  # fields for the controller's readers
                 copy.ClearField(field.name)
         del copy.queues[:]
         for queue in sorted(sample.queues, key=lambda queue: queue.priority):

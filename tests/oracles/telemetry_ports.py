@@ -1,4 +1,4 @@
-"""One port at a time, in plain Python: what a window and a detector must say. Shares no code with either."""
+"""Window and detector of one port in plain Python, sharing no code with those under test."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,7 +21,7 @@ class PortOracle:
     behind: list = field(default_factory=list)
 
     def offer(self, stamp, sequence, boot, counters, now):
-        """Take a sample or not; return the word that it is counted under, or what stood out."""
+        """Accept or refuse a sample; return the name of its refusal or anomaly, or `taken`."""
         if stamp > now + self.max_future_ns:
             return "future_timestamp"
         if self.last is None:
@@ -38,16 +38,16 @@ class PortOracle:
         elif sequence > self.last[1] + self.max_ahead:
             odd = "future_sequence"
         if odd:
-            goes_on = self.behind and sequence > self.behind[-1][0] and stamp > self.behind[-1][1]
-            self.behind = [*self.behind, (sequence, stamp)] if goes_on else [(sequence, stamp)]
+            advances = self.behind and sequence > self.behind[-1][0] and stamp > self.behind[-1][1]
+            self.behind = [*self.behind, (sequence, stamp)] if advances else [(sequence, stamp)]
             if len(self.behind) <= self.restart_samples:
                 return odd
             self._begin(stamp, sequence, boot, counters)
             return "reset"
-        return self._go_on(stamp, sequence, boot, counters)
+        return self._continue(stamp, sequence, boot, counters)
 
     def roll(self):
-        """Return what the period brought, and forget it."""
+        """Return the growth of the period and start a new one."""
         grown, interval = self.grown, self.interval
         self.grown, self.interval = {}, 0
         return {name: value for name, value in grown.items() if value}, interval
@@ -58,7 +58,7 @@ class PortOracle:
         self.raw.update(counters)
         self.last, self.behind = (stamp, sequence, boot), []
 
-    def _go_on(self, stamp, sequence, boot, counters):
+    def _continue(self, stamp, sequence, boot, counters):
         elapsed = stamp - self.last[0]
         growths, wrapped = {}, False
         for name, value in counters.items():
@@ -96,7 +96,7 @@ class Machine:
         self.raised, self.run = False, 0
 
     def step(self, over, under):
-        """Look at a period; return True or False where the condition was raised or cleared, else None."""
+        """Step by one period; return True if the condition was raised, False if cleared, else None."""
         self.run = self.run + 1 if (under if self.raised else over) else 0
         if self.run < (self.clear_after if self.raised else self.raise_after):
             return None

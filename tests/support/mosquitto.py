@@ -1,4 +1,4 @@
-"""A mosquitto of one's own: on a free port of loopback, in a directory of its own, ended by its process id."""
+"""A private mosquitto on a free port of loopback, with a directory of its own."""
 
 import shutil
 import socket
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.support.free_ports import free_ports
 
-START_S = 10.0
+START_TIMEOUT_S = 10.0
 PROGRAM = shutil.which("mosquitto") or "/usr/sbin/mosquitto"
 
 
@@ -20,14 +20,14 @@ def free_port() -> int:
 
 
 class Mosquitto:
-    """A broker that can be killed and started again on the same port."""
+    """A broker that can be killed and restarted on the same port."""
 
     def __init__(self, directory: Path, port: int, password_file: Path | None = None, lines: str = "") -> None:
         self.port = port
         self._config = directory / "mosquitto.conf"
-        who = f"allow_anonymous false\npassword_file {password_file}" if password_file else "allow_anonymous true"
+        access = f"allow_anonymous false\npassword_file {password_file}" if password_file else "allow_anonymous true"
         self._config.write_text(
-            f"listener {port} 127.0.0.1\n{who}\npersistence false\nset_tcp_nodelay true\n"
+            f"listener {port} 127.0.0.1\n{access}\npersistence false\nset_tcp_nodelay true\n"
             f"{lines}max_queued_messages 10000\nlog_dest file {directory / 'log'}\n"
         )
         self._process: subprocess.Popen[bytes] | None = None
@@ -40,7 +40,7 @@ class Mosquitto:
 
     def start(self) -> None:
         self._process = subprocess.Popen([PROGRAM, "-c", str(self._config)], stderr=subprocess.DEVNULL)
-        end = time.monotonic() + START_S
+        end = time.monotonic() + START_TIMEOUT_S
         while True:
             try:
                 socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
@@ -54,13 +54,13 @@ class Mosquitto:
     def kill(self) -> None:
         if self._process is not None:
             self._process.kill()
-            self._process.wait(START_S)
+            self._process.wait(START_TIMEOUT_S)
             self._process = None
 
 
 @contextmanager
 def mosquitto(users: dict[str, str] | None = None, lines: str = "") -> Iterator[Mosquitto]:
-    """Run a broker while the context lasts; `users` are names and passwords (else anyone), `lines` for its config."""
+    """Run a broker; `users` are names and passwords (default: anonymous access), `lines` are added to its config."""
     directory = Path(tempfile.mkdtemp(prefix="heddle-mosquitto-"))
     password_file = None
     if users:
@@ -69,7 +69,7 @@ def mosquitto(users: dict[str, str] | None = None, lines: str = "") -> Iterator[
         for name, password in users.items():
             subprocess.run(["mosquitto_passwd", "-b", str(password_file), name, password], check=True)
         password_file.chmod(0o644)
-    directory.chmod(0o777)  # mosquitto gives up root for a user of its own
+    directory.chmod(0o777)  # mosquitto drops root privileges
     broker = Mosquitto(directory, free_port(), password_file, lines)
     try:
         yield broker

@@ -1,4 +1,4 @@
-"""Random fabrics and jobs as files say them, and a plan as `heddle plan --json` says it."""
+"""Random fabrics and jobs as data of files, and a plan in the form of `heddle plan --json`."""
 
 import json
 from dataclasses import asdict
@@ -37,8 +37,8 @@ def plan_as_json(plan: Plan) -> dict:
 
 
 def _flow_as_json(flow: FlowPlan) -> dict:
-    told = {field: getattr(flow, field) for field in FLOW_FIELDS}
-    return {**told, "window": asdict(flow.window)} if flow.window.slots else told
+    written = {field: getattr(flow, field) for field in FLOW_FIELDS}
+    return {**written, "window": asdict(flow.window)} if flow.window.slots else written
 
 
 def solved(fabric_data: dict, jobs_data: dict) -> Plan | Infeasible:

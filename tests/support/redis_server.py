@@ -1,4 +1,4 @@
-"""A Redis server of one's own: on a unix socket in a directory of its own, ended by its process id."""
+"""A private Redis server on a unix socket, with a directory of its own."""
 
 import shutil
 import subprocess
@@ -12,13 +12,13 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-START_S = 10.0
+START_TIMEOUT_S = 10.0
 PROGRAM = shutil.which("redis-server") or "/usr/bin/redis-server"
 COUNTERS_DB = 2
 
 
 class RedisServer:
-    """A server that keeps nothing on disk, and can be killed and started again at the same socket."""
+    """A server without persistence that can be killed and restarted on the same socket."""
 
     def __init__(self, directory: Path) -> None:
         self.socket = directory / "redis.sock"
@@ -39,7 +39,7 @@ class RedisServer:
             cwd=self._directory,
             stdout=subprocess.DEVNULL,
         )
-        end = time.monotonic() + START_S
+        end = time.monotonic() + START_TIMEOUT_S
         while True:
             try:
                 with self.client() as client:
@@ -54,13 +54,13 @@ class RedisServer:
     def kill(self) -> None:
         if self._process is not None:
             self._process.kill()
-            self._process.wait(START_S)
+            self._process.wait(START_TIMEOUT_S)
             self._process = None
 
 
 @contextmanager
 def redis_server() -> Iterator[RedisServer]:
-    """Run a server while the context lasts."""
+    """Run a server for the duration of the block."""
     directory = Path(tempfile.mkdtemp(prefix="heddle-redis-"))
     server = RedisServer(directory)
     try:
@@ -79,7 +79,7 @@ class SonicCounters:
         self.queues = {
             f"{alias}:{index}": f"oid:{first_oid + 0x5000000000000 + 16 * at + index:#x}"
             for at, alias in enumerate(self.ports)
-            for index in range(10)  # 8 and 9 are multicast's
+            for index in range(10)  # 8 and 9 are multicast queues
         }
 
     def write_maps(self) -> None:
@@ -90,7 +90,7 @@ class SonicCounters:
         pipe.execute()
 
     def write(self, base: int) -> None:
-        """Write every counter: what differs between ports, priorities and kinds, and grows with `base`."""
+        """Write every counter; values differ between ports, priorities and kinds, and grow with `base`."""
         pipe = self.client.pipeline(transaction=False)
         for at, oid in enumerate(self.ports.values()):
             values = {

@@ -1,4 +1,4 @@
-"""`heddle telemetry record` and `replay`: a stream of the bus to a file, and back to a bus or through the detector."""
+"""`heddle telemetry record` and `replay`: messages of the broker to a file, and back to a broker or the detector."""
 
 import asyncio
 import contextlib
@@ -18,7 +18,7 @@ from controller.model.error import InputError, PrerequisiteError
 from telemetry.collector.bus import Broker, BusConnectionError, Message, MqttBus
 from telemetry.detection.ports import PortTable
 from telemetry.detection.thresholds import DetectorSettings, complaints
-from telemetry.observer import Look, Observer
+from telemetry.observer import Observer, Scan
 from telemetry.samples.decode import Reader
 from telemetry.samples.recording import MAGIC, Recorded, RecordingError, frame, ports_in, read
 from telemetry.samples.sample import MAX_PAYLOAD_BYTES, Rejected
@@ -33,14 +33,14 @@ ALL_FABRICS = "+"
 def record(
     path: Path, *, broker: str, fabric: str | None, seconds: float | None, max_bytes: int, as_json: bool
 ) -> None:
-    """Write what comes over the bus until SIGINT, the time or the size is reached."""
+    """Record messages of the broker until SIGINT, or until the time or the size is reached."""
     with _created(path) as file:
         file.write(MAGIC)
         writer = _Writer(file, max_bytes)
         with contextlib.suppress(KeyboardInterrupt):
             asyncio.run(_record(_broker(broker), fabric or ALL_FABRICS, writer, seconds))
-    told = {"file": str(path), "messages": writer.messages, "bytes": writer.size, "full": writer.full.is_set()}
-    print(json.dumps(told) if as_json else f"{writer.messages} messages, {writer.size} bytes in {path}")
+    summary = {"file": str(path), "messages": writer.messages, "bytes": writer.size, "full": writer.full.is_set()}
+    print(json.dumps(summary) if as_json else f"{writer.messages} messages, {writer.size} bytes in {path}")
 
 
 def replay(
@@ -53,7 +53,7 @@ def replay(
     period_ms: int,
     as_json: bool,
 ) -> None:
-    """Publish a recording, or without a broker lead it through the detector and print the signals."""
+    """Publish a recording, or run the detector over it and print the signals if there is no broker."""
     if broker is not None:
         count = asyncio.run(_publish(path, _broker(broker), speed, keep_times))
         print(json.dumps({"messages": count}) if as_json else f"{count} messages published")
@@ -66,14 +66,14 @@ def replay(
 
 
 class _Writer:
-    """The recording being written, up to a size."""
+    """Writes a recording, up to a size."""
 
     def __init__(self, file: BinaryIO, max_bytes: int) -> None:
         self.messages, self.size, self.full = 0, len(MAGIC), asyncio.Event()
         self._file, self._max_bytes = file, max_bytes
 
     def take(self, message: Message) -> None:
-        """Write one message, as far as any reader would look at it."""
+        """Write one message; of a payload that is too long, only as much as shows a reader that it is."""
         payload = message.payload[: MAX_PAYLOAD_BYTES + 1]
         with contextlib.suppress(ValueError):
             written = frame(Recorded(time.time_ns(), message.topic, payload))
@@ -122,7 +122,7 @@ async def _publish(path: Path, broker: Broker, speed: float, keep_times: bool) -
 
 
 def _now(message: Recorded) -> bytes:
-    """Return the payload with its samples' times moved to now, else all would be stale; what is none stays as it is."""
+    """Return the payload with its samples' times shifted to now, so that none is stale; other payloads are unchanged."""
     batch = heddle_pb2.PortSampleBatch()
     if isinstance(Reader().read(message.payload), Rejected):
         return message.payload
@@ -138,47 +138,51 @@ def _detect(path: Path, fabric: Path | None, settings: DetectorSettings, as_json
         loaded = load_fabric(fabric)
         name, table = loaded.name, ports_of(loaded)
     else:
-        name, table = _met_in(path)
+        name, table = _fabric_in(path)
     observer = Observer(name, table, settings)
-    tell = _tell_json if as_json else _tell
+    render = _print_json if as_json else _print
     period_ns, due_ns, last_ns = settings.period_ms * 1_000_000, 0, 0
     for message in _messages(path):
         last_ns = max(last_ns, message.unix_ns)
         due_ns = due_ns or last_ns + period_ns
-        if last_ns - due_ns > 1_000 * period_ns:  # a pause of the recording itself: look once, not a thousand times
+        if last_ns - due_ns > 1_000 * period_ns:  # a pause of the recording itself: scan once, not a thousand times
             due_ns = last_ns - period_ns
         while last_ns >= due_ns:
-            tell(observer.look(due_ns))
+            render(observer.scan(due_ns))
             due_ns += period_ns
         observer.take(message.topic, message.payload, last_ns)
-    tell(observer.look(due_ns or period_ns))
-    _tell_end(observer, as_json)
+    render(observer.scan(due_ns or period_ns))
+    _print_summary(observer, as_json)
 
 
-def _tell(look: Look) -> None:
-    for one in look.signals:
-        stamp = time.strftime("%H:%M:%S", time.gmtime(look.now_ns / 1e9))
+def _print(scan: Scan) -> None:
+    for one in scan.signals:
+        stamp = time.strftime("%H:%M:%S", time.gmtime(scan.now_ns / 1e9))
         print(
-            f"{stamp}.{look.now_ns // 10**6 % 1000:03} {one.kind} {'raised' if one.raised else 'cleared'} {one.subject}"
+            f"{stamp}.{scan.now_ns // 10**6 % 1000:03} {one.kind} {'raised' if one.raised else 'cleared'} {one.subject}"
         )
 
 
-def _tell_json(look: Look) -> None:
-    for one in look.signals:
-        print(json.dumps({"unix_ns": look.now_ns, **asdict(one)}))
+def _print_json(scan: Scan) -> None:
+    for one in scan.signals:
+        print(json.dumps({"unix_ns": scan.now_ns, **asdict(one)}))
 
 
-def _tell_end(observer: Observer, as_json: bool) -> None:
-    told = {"messages": observer.messages, "samples": observer.samples, "odd_input": dict(observer.complaints.counts)}
+def _print_summary(observer: Observer, as_json: bool) -> None:
+    summary = {
+        "messages": observer.messages,
+        "samples": observer.samples,
+        "odd_input": dict(observer.complaints.counts),
+    }
     if as_json:
-        print(json.dumps(told))
+        print(json.dumps(summary))
         return
     odd = ", ".join(f"{kind} {count}" for kind, count in sorted(observer.complaints.counts.items())) or "none"
     print(f"{observer.messages} messages, {observer.samples} samples; odd input: {odd}")
 
 
-def _met_in(path: Path) -> tuple[str, PortTable]:
-    """Return the fabric and the ports that a recording speaks of; raises InputError where it is of several."""
+def _fabric_in(path: Path) -> tuple[str, PortTable]:
+    """Return the name and the ports of the fabric in a recording; raises InputError if it has several fabrics."""
     reader, fabrics = Reader(), set()
     met: dict[tuple[Source, str, str], None] = {}
     for message in _messages(path, warn=False):
@@ -198,14 +202,14 @@ def _met_in(path: Path) -> tuple[str, PortTable]:
 
 
 def _messages(path: Path, *, warn: bool = True) -> Iterator[Recorded]:
-    """Read a recording; raises InputError for what is none, and says on standard error where one is torn."""
+    """Read a recording; raises InputError if it is none, and warns on standard error if it is truncated."""
     try:
         with path.open("rb") as file:
             for message in read(file):
                 if isinstance(message, Recorded):
                     yield message
                 elif warn:
-                    print(f"heddle: {path}: torn at byte {message.at_byte}; read up to there", file=sys.stderr)
+                    print(f"heddle: {path}: truncated at byte {message.at_byte}; read up to there", file=sys.stderr)
     except (RecordingError, IsADirectoryError) as wrong:
         raise InputError(f"{path}: {wrong if isinstance(wrong, RecordingError) else 'is a directory'}") from None
     except FileNotFoundError:
@@ -218,7 +222,7 @@ def _created(path: Path) -> Iterator[BinaryIO]:
         with path.open("xb") as file:
             yield file
     except FileExistsError:
-        raise InputError(f"{path}: exists already; recordings are not written over") from None
+        raise InputError(f"{path}: exists already; recordings are not overwritten") from None
 
 
 def _broker(address: str) -> Broker:

@@ -1,8 +1,8 @@
-"""The lab's emulated switches and NICs, through the files in which they tell their counters.
+"""Read the counters of the lab's emulated switches and NICs from the files that they write.
 
 Switches: one counter page (`telemetry.counter_page`) for all ports of a lab, named `SWITCH:NUMBER`. NICs: a folder
-with a JSON file per NIC, replaced as a whole: {"nic", "host", "boot_id", "timestamp_unix_ns", "counters": {…}}.
-Both are read afresh when the lab has started again under the same path.
+with a JSON file per NIC, replaced atomically: {"nic", "host", "boot_id", "timestamp_unix_ns", "counters": {…}}.
+A new lab under the same path replaces the files; readers reopen them.
 """
 
 import asyncio
@@ -28,13 +28,13 @@ from telemetry.samples.topic import Source
 
 MAX_NICS = 4_096
 MAX_FILE_BYTES = 1 << 20
-TRIES, PATIENCE, PAUSE_S = 5, 20, 0.001
+READ_TRIES, MAX_RETRIES, RETRY_DELAY_S = 5, 20, 0.001
 READS_PER_PERIOD = 5
-"""How often a period the NICs' folder is looked through, as each NIC writes at times of its own."""
+"""Scans of the NICs' folder per period, since each NIC writes at its own times."""
 
 
 class EmulatedSwitches:
-    """The switches of one counter page; `only` limits them to some. The page is written often: each read is of now."""
+    """The switches of one counter page; `only` limits them to some. The page is updated every few milliseconds."""
 
     reads_per_period = 1
 
@@ -45,7 +45,7 @@ class EmulatedSwitches:
         self._open: tuple[int, CounterPageReader] | None = None
 
     async def read(self, now_unix_ns: int) -> Sequence[DeviceSamples]:
-        """Return the counters of the page, taken at the time that it says."""
+        """Return the counters of the page, with the page's timestamp."""
         try:
             snapshot = await self._snapshot()
         except FileNotFoundError:
@@ -56,12 +56,12 @@ class EmulatedSwitches:
         return [DeviceSamples(Source.SWITCH, switch, samples) for switch, samples in self._samples(snapshot).items()]
 
     async def _snapshot(self) -> CounterSnapshot:
-        """Read the page; a writer that was stopped in the middle by whoever else wants the processor is waited for."""
-        for _ in range(PATIENCE):
+        """Read the page; retry while its writer is preempted in the middle of a write."""
+        for _ in range(MAX_RETRIES):
             with suppress(TornReadError):
-                return self._page().read(TRIES)
-            await asyncio.sleep(PAUSE_S)
-        return self._page().read(TRIES)
+                return self._page().read(READ_TRIES)
+            await asyncio.sleep(RETRY_DELAY_S)
+        return self._page().read(READ_TRIES)
 
     async def close(self) -> None:
         """Unmap the page."""
@@ -103,9 +103,9 @@ class EmulatedSwitches:
 
 
 class EmulatedNics:
-    """The NICs of a folder; `host_of` says whose a NIC is where its file does not, `only` limits them to some hosts.
+    """The NICs of a folder; `host_of` gives a NIC's host if its file does not, `only` limits them to some hosts.
 
-    A NIC that writes oftener than every `period_ns` is read about that often.
+    A NIC that writes more often than every `period_ns` is read about once per period.
     """
 
     reads_per_period = READS_PER_PERIOD
@@ -114,44 +114,44 @@ class EmulatedNics:
         self, folder: Path, host_of: Mapping[str, str] | None = None, only: Collection[str] = (), period_ns: int = 0
     ) -> None:
         self.name = f"NICs in {folder}"
-        self._apart_ns = period_ns * 3 // 4
+        self._min_distance_ns = period_ns * 3 // 4
         self._folder = folder
         self._host_of = dict(host_of or {})
         self._only = frozenset(only)
         self._read: dict[str, tuple[int, int]] = {}
 
     async def read(self, now_unix_ns: int) -> Sequence[DeviceSamples]:
-        """Return what every NIC's file says that was replaced since; raises SourceError where one cannot be read."""
+        """Return the counters of every NIC whose file was replaced; raises SourceError if one cannot be read."""
         found: dict[str, list[PortSample]] = {}
         try:
             paths = sorted(self._folder.glob("*.json"))
         except OSError as fault:
             raise SourceError(str(fault)) from None
         if not paths:
-            raise SourceError("no NIC has written its counters there: is the lab running?")
+            raise SourceError("no counter files of NICs: is the lab running?")
         last, self._read = self._read, {}
         for path in paths[:MAX_NICS]:
             version, before = _version(path), last.get(path.name)
             if version is not None and before is not None and not self._is_due(version, before):
                 self._read[path.name] = before
                 continue
-            said = _read_json(path)
-            if version is None or said is None:
-                continue  # a NIC that has just gone
-            host = said.get("host") or self._host_of.get(path.stem)
+            content = _read_json(path)
+            if version is None or content is None:
+                continue  # the NIC has just been removed
+            host = content.get("host") or self._host_of.get(path.stem)
             if not host:
-                raise SourceError(f"nothing says on which host {path.stem} is: give the fabric file")
+                raise SourceError(f"the host of {path.stem} is unknown: give the fabric file")
             if not self._only or host in self._only:
-                found.setdefault(str(host), []).append(_nic(path, said))
+                found.setdefault(str(host), []).append(_nic(path, content))
             self._read[path.name] = version
         return [DeviceSamples(Source.HOST, host, samples) for host, samples in found.items()]
 
     async def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: no file stays open."""
 
     def _is_due(self, version: tuple[int, int], before: tuple[int, int]) -> bool:
-        """Say whether a file was replaced, long enough after the one before; one that went back in time is another."""
-        return version != before and not 0 <= version[1] - before[1] < self._apart_ns
+        """Return whether a file was replaced, and is older than the last one or newer by the minimum distance."""
+        return version != before and not 0 <= version[1] - before[1] < self._min_distance_ns
 
 
 def _version(path: Path) -> tuple[int, int] | None:
@@ -165,21 +165,24 @@ def _version(path: Path) -> tuple[int, int] | None:
 def _read_json(path: Path) -> dict[str, Any] | None:
     try:
         with path.open("rb") as file:
-            said = json.loads(file.read(MAX_FILE_BYTES))
+            content = json.loads(file.read(MAX_FILE_BYTES))
     except FileNotFoundError:
         return None
     except (OSError, ValueError, RecursionError) as fault:
         raise SourceError(f"{path.name}: {fault}") from None
-    if not isinstance(said, dict):
-        raise SourceError(f"{path.name}: holds no object")
-    return said
+    if not isinstance(content, dict):
+        raise SourceError(f"{path.name}: not a JSON object")
+    return content
 
 
-def _nic(path: Path, said: Mapping[str, Any]) -> PortSample:
+def _nic(path: Path, content: Mapping[str, Any]) -> PortSample:
     try:
-        counters = {str(name): int(value) for name, value in said["counters"].items()}
+        counters = {str(name): int(value) for name, value in content["counters"].items()}
         return nic_sample(
-            str(said["nic"]), counters, timestamp_unix_ns=int(said["timestamp_unix_ns"]), boot_id=int(said["boot_id"])
+            str(content["nic"]),
+            counters,
+            timestamp_unix_ns=int(content["timestamp_unix_ns"]),
+            boot_id=int(content["boot_id"]),
         )
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as fault:
-        raise SourceError(f"{path.name}: no counters of a NIC: {fault!r}") from None
+        raise SourceError(f"{path.name}: not the counters of a NIC: {fault!r}") from None

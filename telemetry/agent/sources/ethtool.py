@@ -1,8 +1,8 @@
-"""A host's NIC: the driver's counters by the ethtool ioctl, the RDMA device's from /sys.
+"""Read the counters of a host's NICs: the driver's by the ethtool ioctl, the RDMA device's from /sys.
 
     ethtool -S DEVICE                                          SIOCETHTOOL, ETHTOOL_GSTRINGS and ETHTOOL_GSTATS
     /sys/class/infiniband/DEVICE/ports/PORT/hw_counters/NAME   one number per file
-    /sys/class/net/DEVICE/statistics/NAME                      for drivers that say no more
+    /sys/class/net/DEVICE/statistics/NAME                      for drivers without more
 
 As with `ethtool -S` itself, the ioctl needs no privilege. Names are mlx5's (see `telemetry.agent.nic_counters`).
 """
@@ -27,12 +27,12 @@ ETHTOOL_GSTRINGS, ETHTOOL_GSTATS, ETHTOOL_GSSET_INFO = 0x1B, 0x1D, 0x37
 ETH_SS_STATS = 1
 ETH_GSTRING_LEN = 32
 MAX_STATS = 65_536
-SPARE_STATS = 4_096  # the kernel writes as many as there are by now, not as many as it is told that there is room for
+SPARE_STATS = 4_096  # the kernel writes as many as exist now, not as many as the request has room for
 MAX_DIGITS = 20
 
 
 class HostNics:
-    """The NICs of one host: network devices by the id under which the fabric knows them."""
+    """The NICs of one host, as a mapping of NIC ids of the fabric to network devices."""
 
     reads_per_period = 1
 
@@ -45,7 +45,7 @@ class HostNics:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 
     async def read(self, now_unix_ns: int) -> Sequence[DeviceSamples]:
-        """Return every NIC that is there; raises SourceError where none is."""
+        """Return the counters of every present NIC; raises SourceError if none is present."""
         samples, faults = [], []
         for nic, device in self._device_of.items():
             try:
@@ -57,7 +57,7 @@ class HostNics:
         return [DeviceSamples(Source.HOST, self._host, samples)]
 
     async def close(self) -> None:
-        """Close the socket that ioctls go through."""
+        """Close the socket used for ioctls."""
         self._socket.close()
 
     def _nic(self, nic: str, device: str, now_unix_ns: int) -> PortSample:
@@ -79,14 +79,14 @@ class HostNics:
 
 
 def driver_counters(ioctls: socket.socket, device: str) -> dict[str, int]:
-    """Return what `ethtool -S` shows; {} for a driver without such counters."""
+    """Return the counters that `ethtool -S` prints; {} for a driver without such counters."""
     count = _count(ioctls, device)
     if not count:
         return {}
-    names = _ask(ioctls, device, struct.pack("=III", ETHTOOL_GSTRINGS, ETH_SS_STATS, count), ETH_GSTRING_LEN * count)
-    values = _ask(ioctls, device, struct.pack("=II", ETHTOOL_GSTATS, count), 8 * count)
-    told = struct.unpack_from("=I", values, 4)[0]  # a driver may have got more or fewer queues meanwhile
-    if told != count or struct.unpack_from("=I", names, 8)[0] != count:
+    names = _ioctl(ioctls, device, struct.pack("=III", ETHTOOL_GSTRINGS, ETH_SS_STATS, count), ETH_GSTRING_LEN * count)
+    values = _ioctl(ioctls, device, struct.pack("=II", ETHTOOL_GSTATS, count), 8 * count)
+    returned = struct.unpack_from("=I", values, 4)[0]  # the number of queues may have changed meanwhile
+    if returned != count or struct.unpack_from("=I", names, 8)[0] != count:
         return {}
     read = struct.unpack_from(f"={count}Q", values, 8)
     texts = (names[12 + at * ETH_GSTRING_LEN :][:ETH_GSTRING_LEN].split(b"\0")[0] for at in range(count))
@@ -94,19 +94,19 @@ def driver_counters(ioctls: socket.socket, device: str) -> dict[str, int]:
 
 
 def _count(ioctls: socket.socket, device: str) -> int:
-    asked = struct.pack("=IIQ", ETHTOOL_GSSET_INFO, 0, 1 << ETH_SS_STATS)
+    header = struct.pack("=IIQ", ETHTOOL_GSSET_INFO, 0, 1 << ETH_SS_STATS)
     try:
-        answer = _ask(ioctls, device, asked, 4)
+        reply = _ioctl(ioctls, device, header, 4)
     except OSError as fault:
         if fault.errno == errno.EOPNOTSUPP:
             return 0
         raise
-    known, count = struct.unpack_from("=QI", answer, 8)
+    known, count = struct.unpack_from("=QI", reply, 8)
     return int(count) if known and count <= MAX_STATS else 0
 
 
-def _ask(ioctls: socket.socket, device: str, header: bytes, room: int) -> bytes:
-    """Send one ethtool command with so many bytes of room behind its header, and return all of it."""
+def _ioctl(ioctls: socket.socket, device: str, header: bytes, room: int) -> bytes:
+    """Run one ethtool command with `room` bytes behind its header, and return the whole buffer."""
     data = array.array("B", header + bytes(room + SPARE_STATS * ETH_GSTRING_LEN))
     request = struct.pack("16sP16x", device.encode()[:15], data.buffer_info()[0])
     fcntl.ioctl(ioctls, SIOCETHTOOL, request)

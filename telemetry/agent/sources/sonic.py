@@ -1,13 +1,13 @@
-"""A SONiC switch, through its COUNTERS_DB: SAI's counters in Redis hashes, read in one round trip a period.
+"""Read the counters of a SONiC switch from COUNTERS_DB: SAI counters in Redis hashes, one round trip per period.
 
     COUNTERS_PORT_NAME_MAP     Ethernet0   -> oid:0x1000000000002
-    COUNTERS_QUEUE_NAME_MAP    Ethernet0:3 -> oid:0x1500000000005     3: the queue, which SONiC maps one to one
+    COUNTERS_QUEUE_NAME_MAP    Ethernet0:3 -> oid:0x1500000000005     queue 3, which SONiC maps to priority 3
     COUNTERS:oid:0x…           SAI_PORT_STAT_IF_OUT_OCTETS -> 123, or N/A where the platform has no such counter
     USER_WATERMARKS:oid:0x…    SAI_QUEUE_STAT_SHARED_WATERMARK_BYTES  (or PERIODIC_WATERMARKS)
 
-The switch itself refreshes these hashes once a second unless told otherwise (`counterpoll`): a shorter period than
-that sees the same numbers again. Maps and watermarks change slowly and are read every few seconds, in the same round
-trip. A counter that is missing where it was there before keeps its last value.
+The switch updates these hashes once per second by default (`counterpoll`); a shorter sampling period reads the same
+values again. Maps and watermarks change slowly and are read every few seconds, in the same round trip. A counter that
+disappears keeps its last value.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -39,7 +39,7 @@ _TRAFFIC = {
     "rx_packets": ("IF_IN_UCAST_PKTS", "IF_IN_NON_UCAST_PKTS"),
     "drops": ("IF_IN_DISCARDS", "IF_OUT_DISCARDS"),
 }
-# The plain duration has no unit in SAI; SONiC's own watchdog takes it for microseconds, as we do.
+# SAI defines no unit for the plain duration; SONiC's PFC watchdog assumes microseconds, and so does this reader.
 _PAUSES = ("RX_PKTS", "TX_PKTS", "RX_PAUSE_DURATION_US", "RX_PAUSE_DURATION")
 _PORT_FIELDS = (
     *(_PORT + name for names in _TRAFFIC.values() for name in names),
@@ -62,7 +62,7 @@ Values = Mapping[str, int]
 
 @dataclass(slots=True)
 class _Port:
-    """One port as the maps have it: SONiC's name, ours, and the object ids."""
+    """A port of the maps: SONiC's name, the fabric's name, and the object ids."""
 
     alias: str
     name: str
@@ -75,12 +75,12 @@ class _Port:
 
 
 class SonicSwitch:
-    """One SONiC switch; `number_of` turns `Ethernet0` into our port number, or None for a port that is not ours."""
+    """One SONiC switch; `number_of` maps `Ethernet0` to the fabric's port number, or to None for other ports."""
 
     reads_per_period = 1
 
     def __init__(self, switch: str, url: str, number_of: Callable[[str], int | None]) -> None:
-        """Take where its Redis is; raises ValueError for what is no URL of a Redis."""
+        """Prepare a connection pool; raises ValueError for an invalid Redis URL."""
         self.name = f"SONiC {switch}"
         self._switch = switch
         self._number_of = number_of
@@ -88,7 +88,7 @@ class SonicSwitch:
             url,
             socket_timeout=TIMEOUT_S,
             socket_connect_timeout=TIMEOUT_S,
-            retry=Retry(NoBackoff(), 0),  # the next period is the next try
+            retry=Retry(NoBackoff(), 0),  # the next period retries
         )
         pool.connection_kwargs.setdefault("db", COUNTERS_DB)
         self._redis = redis.asyncio.Redis(connection_pool=pool)
@@ -99,10 +99,10 @@ class SonicSwitch:
         self._restarts = Restarts()
 
     async def read(self, now_unix_ns: int) -> Sequence[DeviceSamples]:
-        """Return the ports that both maps and counters know; raises SourceError where Redis does not answer."""
+        """Return the ports that are in the maps and have counters; raises SourceError if Redis does not reply."""
         try:
             if not self._ports:
-                self._learn(await self._ask([("HGETALL", _PORT_MAP), ("HGETALL", _QUEUE_MAP)]))
+                self._learn(await self._query([("HGETALL", _PORT_MAP), ("HGETALL", _QUEUE_MAP)]))
             samples = await self._read_counters(now_unix_ns)
         except (RedisError, OSError, TimeoutError) as fault:
             self._slow_due_ns = 0
@@ -119,15 +119,15 @@ class SonicSwitch:
         await self._redis.aclose()
         await self._redis.connection_pool.disconnect()
 
-    async def _ask(self, commands: Sequence[tuple[str, ...]]) -> list[Any]:
+    async def _query(self, commands: Sequence[tuple[str, ...]]) -> list[Any]:
         async with self._redis.pipeline(transaction=False) as pipe:
             for command in commands:
                 pipe.execute_command(*command)
-            answers: list[Any] = await pipe.execute(raise_on_error=False)
-        refused = [answer for answer in answers if isinstance(answer, Exception)]
-        if len(refused) == len(answers):
-            raise refused[0]  # it is loading, or wants a password
-        return answers
+            replies: list[Any] = await pipe.execute(raise_on_error=False)
+        errors = [reply for reply in replies if isinstance(reply, Exception)]
+        if len(errors) == len(replies):
+            raise errors[0]  # Redis is loading its data, or requires a password
+        return replies
 
     async def _read_counters(self, now_unix_ns: int) -> list[PortSample]:
         ports = self._ports
@@ -138,42 +138,42 @@ class SonicSwitch:
         if slow:
             commands += [("HGET", f"{table}:{oid}", _WATERMARK) for table in _WATERMARK_TABLES for oid in queues]
             commands += [("HGETALL", _PORT_MAP), ("HGETALL", _QUEUE_MAP)]
-        answers = await self._ask(commands)
-        read = {port.oid: self._values(port.oid, _PORT_FIELDS, answers[at]) for at, port in enumerate(ports)}
+        replies = await self._query(commands)
+        read = {port.oid: self._values(port.oid, _PORT_FIELDS, replies[at]) for at, port in enumerate(ports)}
         at = len(ports)
         for oid in queues:
-            read[oid] = self._values(oid, tuple(_QUEUE_FIELDS), answers[at])
+            read[oid] = self._values(oid, tuple(_QUEUE_FIELDS), replies[at])
             at += 1
         if slow:
             self._slow_due_ns = now_unix_ns + SLOW_PERIOD_NS
-            self._take_watermarks(queues, answers[at : at + 2 * len(queues)])
-            self._learn(answers[-2:])
+            self._take_watermarks(queues, replies[at : at + 2 * len(queues)])
+            self._learn(replies[-2:])
         return [
             self._sample(port, read, now_unix_ns) for port in ports if all(name in read[port.oid] for name in _REQUIRED)
         ]
 
-    def _values(self, oid: str, names: Sequence[str], answer: Sequence[bytes | None] | Exception) -> Values:
-        """Return what a hash holds; a counter that is gone or unreadable keeps its last value."""
+    def _values(self, oid: str, names: Sequence[str], reply: Sequence[bytes | None] | Exception) -> Values:
+        """Return the counters of a hash; a missing or unreadable counter keeps its last value."""
         last = self._last.setdefault(oid, {})
-        if isinstance(answer, Exception) or not any(answer):
-            return {}  # the object is gone, with its counters, or is no hash
-        for name, text in zip(names, answer, strict=True):
+        if isinstance(reply, Exception) or not any(reply):
+            return {}  # the object was removed, or is not a hash
+        for name, text in zip(names, reply, strict=True):
             if (value := _number(text)) is not None:
                 last[name] = value
         return last
 
-    def _take_watermarks(self, queues: Sequence[str], answers: Sequence[object]) -> None:
-        users, periodic = answers[: len(queues)], answers[len(queues) :]
+    def _take_watermarks(self, queues: Sequence[str], replies: Sequence[object]) -> None:
+        users, periodic = replies[: len(queues)], replies[len(queues) :]
         for oid, first, second in zip(queues, users, periodic, strict=True):
             found = [value for value in map(_number, (first, second)) if value is not None]
             self._watermarks[oid] = found[0] if found else 0
 
     def _learn(self, maps: Sequence[Mapping[bytes, bytes]]) -> None:
-        """Take the maps; forget the counters of objects that are in them no more."""
+        """Store the maps and drop the counters of objects that are no longer in them."""
         ports: dict[str, _Port] = {}
         numbers: set[int] = set()
-        if any(isinstance(answer, Exception) for answer in maps):
-            raise SourceError(f"{_PORT_MAP} or {_QUEUE_MAP} is no hash")
+        if any(isinstance(reply, Exception) for reply in maps):
+            raise SourceError(f"{_PORT_MAP} or {_QUEUE_MAP} is not a hash")
         for alias, oid in _text(maps[0]).items():
             number = self._number_of(alias)
             if number is not None and number not in numbers and len(ports) < MAX_PORTS:
@@ -181,7 +181,7 @@ class SonicSwitch:
                 ports[alias] = _Port(alias, f"{self._switch}:{number}", oid)
         for name, oid in _text(maps[1]).items():
             alias, _, index = name.rpartition(":")
-            # From queue 8 on there are those of multicast, on switches that keep them apart.
+            # Queues from 8 on are multicast queues, on switches that have them.
             if alias in ports and index in _PRIORITY:
                 ports[alias].queues[_PRIORITY[index]] = oid
         self._ports = tuple(ports.values())
@@ -219,7 +219,7 @@ class SonicSwitch:
 
 
 def _number(text: object) -> int | None:
-    """Read a counter; None for what is missing, N/A or no number."""
+    """Parse a counter; None if it is missing, N/A or not a number."""
     if not isinstance(text, bytes) or not text.isdigit() or len(text) > 20:
         return None
     return min(int(text), MAX_COUNTER)

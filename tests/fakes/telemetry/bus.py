@@ -1,4 +1,4 @@
-"""A bus in memory: what a test says comes, and it is lost when a test says so."""
+"""A message bus in memory; the test publishes messages and ends the connection."""
 
 import asyncio
 
@@ -6,7 +6,7 @@ from telemetry.collector.bus import BusConnectionError, Message
 
 
 class FakeBus:
-    """The collector's Bus. `refuse` lets connections fail; `lose` ends the one that stands."""
+    """A `Bus` for the collector. With `refuse` set connections fail; `lose` ends the current one."""
 
     def __init__(self) -> None:
         self.refuse = False
@@ -26,9 +26,9 @@ class FakeBus:
         self._inlet = None
         raise BusConnectionError("lost by the test")
 
-    def say(self, topic: str, payload: bytes) -> None:
-        """Let a message come."""
-        assert self._inlet is not None, "nobody is connected"
+    def publish(self, topic: str, payload: bytes) -> None:
+        """Pass a message to the subscriber."""
+        assert self._inlet is not None, "no subscriber is connected"
         self._inlet(Message(topic, payload))
 
     def lose(self) -> None:

@@ -1,10 +1,10 @@
-"""A tree of files shaped as /sys and /proc show NICs, below a directory of a test's own."""
+"""A directory tree with the files of /sys and /proc that describe NICs."""
 
 from pathlib import Path
 
 
 class SysTree:
-    """Network and RDMA devices; `driver` holds what their drivers' ioctl would say, by device."""
+    """Network and RDMA devices; `driver` has the counters of the ethtool ioctl by device."""
 
     def __init__(self, root: Path, driver: dict[str, dict[str, int]]) -> None:
         self.root = root

@@ -1,4 +1,4 @@
-"""A collector without a bus and threads: the real observer, fed by the test, shown to a controller's readers."""
+"""A collector without bus and threads: a real observer that the test feeds, published to a controller's readers."""
 
 from controller.config.telemetry import ports_of
 from controller.views.signal_events import signal_events
@@ -12,7 +12,7 @@ START_NS = 1_790_000_000 * S
 
 
 class TelemetryFeed:
-    """Counters that grow as the test says; `look` ends a period of one second and publishes."""
+    """Counters that the test increases; `scan` ends a period of one second and publishes."""
 
     def __init__(self, telemetry, fabric, *, start_ns: int = START_NS, configured: bool = True, **settings):
         self.telemetry = telemetry
@@ -30,13 +30,13 @@ class TelemetryFeed:
         self._sequence = 0
 
     def grow(self, port: str, **counters: int) -> None:
-        """Let a port's counters grow."""
+        """Increase a port's counters."""
         known = self._port.setdefault(port, {})
         for name, more in counters.items():
             known[name] = known.get(name, 0) + more
 
     def queue(self, port: str, priority: int = 3, *, depth_bytes: int = 0, **counters: int) -> None:
-        """Let a queue's counters grow; the depth is as it is."""
+        """Increase a queue's counters and set its depth."""
         self.grow(port)
         known = self._queue.setdefault((port, priority), {})
         for name, more in counters.items():
@@ -45,26 +45,26 @@ class TelemetryFeed:
         known["max_depth_bytes"] = max(depth_bytes, known.get("max_depth_bytes", 0))
 
     def nic(self, port: str, **counters: int) -> None:
-        """Say what a NIC's own counters are."""
+        """Set a NIC's own counters."""
         self.grow(port)
         self._nic[port] = counters
 
     def sample(self, *ports: str) -> None:
-        """Send the counters of some ports, of all that ever counted where none is named."""
+        """Send the counters of the given ports; default: all ports with counters."""
         self._sequence += 1
         for name in ports or tuple(self._port):
             owner = self._owners[name]
             topic = Topic(self._fabric, owner.source, owner.owner)
             self.observer.take(str(topic), encode([self._sample(name)]), self.now_ns)
 
-    def look(self, seconds: float = 1.0, *, sample: bool = True) -> None:
-        """Let time pass, sample, and end the period."""
+    def scan(self, seconds: float = 1.0, *, sample: bool = True) -> None:
+        """Advance time, sample, and end the period."""
         self.now_ns += round(seconds * S)
         if sample:
             self.sample()
-        look = self.observer.look(self.now_ns)
+        scan = self.observer.scan(self.now_ns)
         self.telemetry.tick(self.observer.snapshot(self.now_ns), self.observer.active())
-        self.telemetry.happened(signal_events(look.signals, self.ports, self.now_ns))
+        self.telemetry.publish_events(signal_events(scan.signals, self.ports, self.now_ns))
 
     def _sample(self, name: str) -> PortSample:
         port = dict(self._port.get(name, {}))

@@ -1,4 +1,4 @@
-"""What a test hears on a broker, over every restart of it."""
+"""Record the messages of a broker, across its restarts."""
 
 import asyncio
 import time
@@ -8,11 +8,11 @@ from controller.api.proto.heddle.v1 import heddle_pb2
 from telemetry.collector.bus import Broker, BusConnectionError, MqttBus
 from telemetry.samples.topic import parse, subscriptions
 
-PATIENCE_S = 60
+TIMEOUT_S = 60
 
 
 class Heard:
-    """Messages in the order in which they came; `connected` is set while we listen."""
+    """The received messages in order; `connected` is set while subscribed."""
 
     def __init__(self) -> None:
         self.connected = asyncio.Event()
@@ -33,17 +33,17 @@ class Heard:
         return [sample for sample in self.samples if sample.port == port]
 
     async def until(self, holds) -> None:
-        end = time.monotonic() + PATIENCE_S
+        end = time.monotonic() + TIMEOUT_S
         while not holds():
-            assert time.monotonic() < end, f"not within {PATIENCE_S} s; heard {len(self.samples)}, {self.statuses}"
+            assert time.monotonic() < end, f"not within {TIMEOUT_S} s; received {len(self.samples)}, {self.statuses}"
             await asyncio.sleep(0.01)
 
 
 @asynccontextmanager
-async def listening(port: int, fabric: str = "lab", **who):
-    """Listen to a fabric's topics at a broker, connecting again as often as it is needed."""
+async def listening(port: int, fabric: str = "lab", **credentials):
+    """Subscribe to a fabric's topics at a broker, and reconnect after each loss."""
     heard = Heard()
-    bus = MqttBus(Broker(host="127.0.0.1", port=port, **who))
+    bus = MqttBus(Broker(host="127.0.0.1", port=port, **credentials))
 
     async def listen() -> None:
         while True:
@@ -54,7 +54,7 @@ async def listening(port: int, fabric: str = "lab", **who):
 
     task = asyncio.create_task(listen())
     try:
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(TIMEOUT_S):
             await heard.connected.wait()
         yield heard
     finally:

@@ -1,4 +1,4 @@
-"""The detector as a state machine: its arrays against one small machine per queue, and what stale data may not do."""
+"""The detector's arrays beside one state machine per queue; stale data raises and clears nothing."""
 
 import math
 
@@ -26,7 +26,7 @@ GROWTHS = st.fixed_dictionaries(
 
 
 def conditions(grown, seconds, s):
-    """Say of one queue's period what is over and what is under, by kind."""
+    """Return by kind whether one queue's period is over and under the thresholds."""
     sent = max(grown["packets"] or 0, grown["ecn_marked_packets"])
     share = grown["ecn_marked_packets"] / max(sent, 1)
     paused = min(grown["paused_ns"] / 1e9 / seconds, 1.0)
@@ -79,11 +79,11 @@ class DetectorMachine(RuleBasedStateMachine):
         self.last = {}
         self.sequence = {}
 
-    @rule(data=st.data(), who=st.sets(st.integers(1, PORTS)))
-    def second(self, data, who):
+    @rule(data=st.data(), active=st.sets(st.integers(1, PORTS)))
+    def second(self, data, active):
         self.now += 1
         grown = {}
-        for port in sorted(who):
+        for port in sorted(active):
             name = f"leaf1:{port}"
             queues = []
             for priority in PRIORITIES:
@@ -96,38 +96,38 @@ class DetectorMachine(RuleBasedStateMachine):
             self.sequence[name] = self.sequence.get(name, 0) + 1
             for fed in self.feds:
                 fed.store(sample(name, at=self.now, sequence=self.sequence[name], queues=queues))
-        self.judge({f"leaf1:{port}" for port in who}, grown)
+        self.compare({f"leaf1:{port}" for port in active}, grown)
 
     @rule(seconds=st.integers(1, 6))
-    def nothing_comes(self, seconds):
+    def no_samples(self, seconds):
         for _ in range(seconds):
             self.now += 1
-            self.judge(set(), {})
+            self.compare(set(), {})
 
-    def judge(self, who, grown):
+    def compare(self, sampled, grown):
         expected: set[tuple[Kind, str, int | None, bool]] = set()
-        for name in sorted(self.last.keys() | who):
+        for name in sorted(self.last.keys() | sampled):
             before = self.last.get(name, self.now)
-            fresh = name in who and name in self.last
-            stale = name not in who and self.now - before > STALE_S
+            fresh = name in sampled and name in self.last
+            stale = name not in sampled and self.now - before > STALE_S
             if fresh or stale:
                 turned = self.machines[Kind.SILENT, name, None].step(stale, fresh)
                 expected |= {(Kind.SILENT, name, None, turned)} if turned is not None else set()
             if fresh:
                 for priority in PRIORITIES:
-                    told = conditions(grown[name, priority], self.now - before, self.settings)
-                    for kind, (over, under) in told.items():
+                    found = conditions(grown[name, priority], self.now - before, self.settings)
+                    for kind, (over, under) in found.items():
                         turned = self.machines[kind, name, priority].step(over, under)
                         expected |= {(kind, name, priority, turned)} if turned is not None else set()
-        self.last |= dict.fromkeys(who, self.now)
-        looks = []
+        self.last |= dict.fromkeys(sampled, self.now)
+        results = []
         for fed, detector in zip(self.feds, self.detectors, strict=True):
             period = fed.window.roll(START + self.now * S)
-            looks.append((detector.step(period), detector.active(period)))
-        assert looks[0] == looks[1]
-        signals, self.active = looks[0]
+            results.append((detector.step(period), detector.active(period)))
+        assert results[0] == results[1]
+        signals, self.active = results[0]
         assert {(s.kind, s.port, s.priority, s.raised) for s in signals} == expected
-        assert all(s.kind is Kind.SILENT or s.port in who for s in signals)
+        assert all(s.kind is Kind.SILENT or s.port in sampled for s in signals)
 
     @invariant()
     def what_is_active_is_what_is_raised(self):

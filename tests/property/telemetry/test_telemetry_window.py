@@ -1,4 +1,4 @@
-"""The window's arrays say of every port what a port-by-port reading says, whatever the order of samples."""
+"""The window's arrays equal a port-by-port oracle for any order of samples."""
 
 from typing import Any
 
@@ -18,13 +18,13 @@ VALUES = st.one_of(
 )
 EVENTS = st.tuples(
     st.integers(1, 2),  # which port
-    st.sampled_from([0, 1, 1, 1, 1, 2, -1, -3, 100]),  # how the source's clock goes on, seconds
-    st.sampled_from([0, 1, 1, 1, 1, 2, 5, -2, -10, 60]),  # how the sequence goes on
-    st.sampled_from([0, 0, 0, 0, 0, 1]),  # whether it boots
-    st.sampled_from([None, 10, 1_000, 10**8]),  # growth, or None for a value out of nowhere
+    st.sampled_from([0, 1, 1, 1, 1, 2, -1, -3, 100]),  # step of the source's clock, seconds
+    st.sampled_from([0, 1, 1, 1, 1, 2, 5, -2, -10, 60]),  # step of the sequence
+    st.sampled_from([0, 0, 0, 0, 0, 1]),  # restarts of the device
+    st.sampled_from([None, 10, 1_000, 10**8]),  # growth, or None for an unrelated value
     VALUES,
-    st.booleans(),  # does the sample speak of queue 3
-    st.booleans(),  # does the period end after it
+    st.booleans(),  # the sample contains queue 3
+    st.booleans(),  # the period ends after it
 )
 
 
@@ -37,7 +37,7 @@ def columns():
 
 @settings(max_examples=60)
 @given(st.lists(EVENTS, max_size=40))
-def test_the_arrays_agree_with_a_port_by_port_reading(events):
+def test_the_arrays_agree_with_the_oracle(events):
     fed = Fed(table(2), max_sequence_ahead=AHEAD, max_future_ns=FUTURE_NS, restart_samples=RESTART)
     fastest = (2 * RATE_BPS / 8, 2 * RATE_BPS / 512)
     ports = {port: PortOracle(FUTURE_NS, AHEAD, RESTART, *fastest) for port in (1, 2)}
@@ -63,10 +63,10 @@ def test_the_arrays_agree_with_a_port_by_port_reading(events):
             queues=queues,
         )
         stored = fed.store(one, now=now / S)
-        said = ports[port].offer(START + stamp, sequence, boot, counters, START + now)
+        expected = ports[port].offer(START + stamp, sequence, boot, counters, START + now)
         counted = {str(kind) for kind in (*stored.refused, *stored.noticed)} or {"taken"}
-        assert said in counted
-        assert stored.taken == (said in ("taken", "gap", "wrap", "reset"))
+        assert expected in counted
+        assert stored.taken == (expected in ("taken", "gap", "wrap", "reset"))
         if stored.taken:
             state[port] = [stamp, sequence, boot, source[3] | counters]
         if ends:
@@ -83,7 +83,7 @@ def test_the_arrays_agree_with_a_port_by_port_reading(events):
 
 @settings(max_examples=40)
 @given(st.lists(EVENTS, max_size=30))
-def test_totals_never_go_back(events):
+def test_totals_never_decrease(events):
     fed, before = Fed(table(2)), None
     state = {1: (0, 0, 1), 2: (0, 0, 1)}
     for port, clock, step, boots, _, value, _, _ in events:

@@ -42,14 +42,14 @@ async def listed(controller):
 async def test_ports_are_told_with_their_totals_then_at_every_change(fed):
     fed.feed.grow("leaf1:1", tx_bytes=1_000, tx_packets=1)
     fed.feed.queue("leaf1:1", ecn_marked_packets=1, packets=1, depth_bytes=4_096)
-    fed.feed.look()
+    fed.feed.scan()
     stream = watch_ports(fed)
     (first,) = await taken(stream, 1)
     assert (first.port, first.tx_bytes, first.timestamp_unix_ns, first.stale) == ("leaf1:1", 1_000, START_NS + S, False)
     (queue,) = first.queues
     assert (queue.priority, queue.ecn_marked_packets, queue.depth_bytes) == (3, 1, 4_096)
     fed.feed.grow("leaf1:1", tx_bytes=500)
-    fed.feed.look()
+    fed.feed.scan()
     (second,) = await taken(stream, 1)
     assert second.tx_bytes == 1_500
 
@@ -57,42 +57,42 @@ async def test_ports_are_told_with_their_totals_then_at_every_change(fed):
 async def test_only_named_ports_are_told(fed):
     for port in ("leaf1:1", "leaf2:1", "h1-n0"):
         fed.feed.grow(port, tx_bytes=1)
-    fed.feed.look()
+    fed.feed.scan()
     stream = watch_ports(fed, "h1-n0", "leaf2:1")
     assert {sample.port for sample in await taken(stream, 2)} == {"h1-n0", "leaf2:1"}
 
 
 async def test_a_port_that_went_silent_is_told_once_more_as_stale(fed):
     fed.feed.grow("leaf1:1", tx_bytes=1)
-    fed.feed.look()
+    fed.feed.scan()
     stream = watch_ports(fed, "leaf1:1")
     assert not (await taken(stream, 1))[0].stale
-    fed.feed.look(10, sample=False)
+    fed.feed.scan(10, sample=False)
     assert (await taken(stream, 1))[0].stale
 
 
 async def test_a_slow_reader_gets_the_newest_and_what_it_missed_is_counted(fed):
     telemetry = fed.application.loop.telemetry
     fed.feed.grow("leaf1:1", tx_bytes=1)
-    fed.feed.look()
+    fed.feed.scan()
     stream = watch_ports(fed, "leaf1:1")
     await taken(stream, 1)
     for _ in range(5):  # the loop cannot turn between these
         fed.feed.grow("leaf1:1", tx_bytes=1)
-        fed.feed.look()
+        fed.feed.scan()
     assert (await taken(stream, 1))[0].tx_bytes == 6
     assert telemetry.skipped_ticks == 4
 
 
 async def test_an_unknown_port_is_refused(fed):
-    fed.feed.look()
+    fed.feed.scan()
     with pytest.raises(grpc.aio.AioRpcError, match="no port or NIC 'leaf9:1'") as refused:
         await taken(watch_ports(fed, "leaf9:1"), 1)
     assert refused.value.code() == grpc.StatusCode.NOT_FOUND
 
 
 async def test_a_reader_that_leaves_is_forgotten(fed):
-    fed.feed.look()
+    fed.feed.scan()
     call = fed.telemetry.WatchPorts(pb.WatchPortsRequest())
     async with asyncio.timeout(WAIT_S):
         while not fed.application.loop.telemetry.port_readers:
@@ -125,29 +125,29 @@ async def test_congestion_is_listed_with_the_flows_that_feel_it():
         flow = next(flow for flow in plan.flows if len(flow.links) == 4)
         port = flow.links[1].split(">")[0]
         feed.queue(port, packets=1)
-        feed.look()
+        feed.scan()
         assert list(await listed(controller)) == []
         feed.queue(port, packets=100, ecn_marked_packets=50)
-        feed.look()
+        feed.scan()
         (found,) = await listed(controller)
         assert (found.port, found.priority, found.kind, found.root_cause) == (port, 3, "congestion", port)
         assert (found.value, found.whole_port, found.stale) == (0.5, False, False)
         assert found.since_unix_ms == feed.now_ns // 1_000_000
         assert flow.flow_id in found.flow_ids
-        feed.look()
+        feed.scan()
         assert list(await listed(controller)) == []
 
 
 async def test_events_come_as_signals_are_raised_and_cleared(fed):
     fed.feed.grow("leaf1:1", tx_packets=1)
-    fed.feed.look()
+    fed.feed.scan()
     stream = watch_events(fed, since_unix_ns=1)
     fed.feed.grow("leaf1:1", drops=7)
-    fed.feed.look()
+    fed.feed.scan()
     (event,) = await taken(stream, 1)
     assert (event.kind, event.subject, event.severity) == ("drop_raised", "leaf1:1", "error")
     assert "7 packets" in event.text
-    fed.feed.look()
+    fed.feed.scan()
     (event,) = await taken(stream, 1)
     assert (event.kind, event.severity) == ("drop_cleared", "info")
 
@@ -185,7 +185,7 @@ async def test_a_reader_of_events_that_is_too_slow_is_told_how_many_it_missed(fe
 async def test_the_topology_tells_measured_utilisation_of_links_with_fresh_samples(fed):
     for _ in range(2):
         fed.feed.grow("leaf1:1", tx_bytes=10**9 // 8 // 2)
-        fed.feed.look()
+        fed.feed.scan()
     topology = await fed.fabric.GetTopology(pb.GetTopologyRequest())
     links = {link.id: link for link in topology.links}
     assert links["leaf1:1>spine1:1"].measured

@@ -31,12 +31,12 @@ async def feed_on(application, ready):
     """Let the collector's time run twenty times as fast."""
     feed = TelemetryFeed(application.loop.telemetry, application.loop.state.fabric)
     feed.grow("leaf2:1", tx_bytes=1)
-    feed.look()
-    feed.look(10, sample=False)
+    feed.scan()
+    feed.scan(10, sample=False)
     for rounds in itertools.count(1):
         feed.now_ns += 500_000_000
         feed_once(feed)
-        feed.look(0.5, sample=False)
+        feed.scan(0.5, sample=False)
         if rounds == 20:  # by then every condition that will be raised is
             ready.set()
         await asyncio.sleep(0.05)

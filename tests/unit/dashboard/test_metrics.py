@@ -29,17 +29,17 @@ def fed():
     feed = TelemetryFeed(telemetry, small_fabric())
     feed.grow("leaf2:1", tx_bytes=1)
     feed.queue("leaf2:1", packets=1, depth_bytes=5)
-    feed.look()
-    feed.look(10, sample=False)
+    feed.scan()
+    feed.scan(10, sample=False)
     for _ in range(2):
         feed.grow("leaf1:1", tx_bytes=10**9 // 16, rx_bytes=7, drops=2)
         feed.queue("leaf1:1", packets=9, ecn_marked_packets=4, pfc_rx_frames=6, paused_ns=S // 4, depth_bytes=4_096)
         feed.queue("h1-n0", pfc_tx_frames=3, paused_ns=2_000)
         feed.nic("h1-n0", np_cnp_sent=11)
-        feed.look(sample=False)
+        feed.scan(sample=False)
         feed.now_ns += S // 2
         feed.sample("leaf1:1", "h1-n0")
-        feed.look(0.5, sample=False)
+        feed.scan(0.5, sample=False)
     return feed
 
 
@@ -121,12 +121,12 @@ def test_the_page_of_metrics_is_current():
 
 
 def test_conditions_and_what_the_collector_dropped_are_told_by_kind(fed):
-    fed.telemetry.counts = {"looks": 5, "received_messages": 7, "unknown_port": 3}
+    fed.telemetry.counts = {"scans": 5, "received_messages": 7, "unknown_port": 3}
     found = samples(text(fed))
     assert found["heddle_conditions", 'kind="silent"'] == 1
     assert found["heddle_telemetry_messages_total", ""] == 7
     assert found["heddle_telemetry_odd_inputs_total", 'kind="unknown_port"'] == 3
-    assert ("heddle_telemetry_odd_inputs_total", 'kind="looks"') not in found
+    assert ("heddle_telemetry_odd_inputs_total", 'kind="scans"') not in found
 
 
 def test_no_label_value_ends_its_quotes():

@@ -1,4 +1,4 @@
-"""Small fabrics' ports, and samples of them."""
+"""Ports of small fabrics, and samples of them."""
 
 from telemetry.detection.ports import Port, PortTable
 from telemetry.detection.window import Window, WindowSettings
@@ -26,7 +26,7 @@ def queue(priority=3, **counters):
 
 
 class Fed:
-    """A window that is fed samples as bytes."""
+    """A window that stores encoded samples."""
 
     def __init__(self, ports=None, **settings):
         self.window = Window(ports or table(), WindowSettings(**settings))

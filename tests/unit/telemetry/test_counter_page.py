@@ -1,4 +1,4 @@
-"""The counter page: its bytes, its lock, and what it refuses."""
+"""The counter page: layout, seqlock, and refused files."""
 
 import struct
 import threading
@@ -59,7 +59,7 @@ def test_the_layout_is_the_documented_one(tmp_path):
 
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=20),
                 min_size=1, max_size=8, unique=True))  # fmt: skip
-def test_any_names_come_back_as_they_were(tmp_path_factory, names):
+def test_any_names_are_read_back(tmp_path_factory, names):
     path = tmp_path_factory.mktemp("page") / "page"
     CounterPageWriter(path, names, boot_id=1).close()
     reader = CounterPageReader(path)
@@ -90,17 +90,17 @@ def test_a_copy_taken_while_the_writer_writes_is_never_handed_out(tmp_path):
         thread.join()
 
 
-def test_a_writer_that_died_in_the_middle_is_told_and_not_waited_for(tmp_path):
+def test_a_writer_that_died_in_the_middle_is_an_error_after_some_tries(tmp_path):
     CounterPageWriter(tmp_path / "page", NAMES, boot_id=1)
     with (tmp_path / "page").open("r+b") as file:
         file.seek(32)
         file.write((5).to_bytes(8, "little"))
-    with pytest.raises(TornReadError, match="3 tries"):
+    with pytest.raises(TornReadError, match="3 attempts"):
         CounterPageReader(tmp_path / "page").read(tries=3)
 
 
 @pytest.mark.parametrize(
-    ("damage", "told"),
+    ("damage", "reason"),
     [
         (lambda image: b"", "too short"),
         (lambda image: image[:40], "too short"),
@@ -112,11 +112,11 @@ def test_a_writer_that_died_in_the_middle_is_told_and_not_waited_for(tmp_path):
         (lambda image: image + b"\0", "damaged"),
     ],
 )
-def test_a_damaged_page_is_refused_with_its_path(tmp_path, damage, told):
+def test_a_damaged_page_is_refused_with_its_path(tmp_path, damage, reason):
     path = tmp_path / "page"
     CounterPageWriter(path, NAMES, boot_id=1).close()
     path.write_bytes(damage(path.read_bytes()))
-    with pytest.raises(CounterPageError, match=told) as refused:
+    with pytest.raises(CounterPageError, match=reason) as refused:
         CounterPageReader(path)
     assert str(path) in str(refused.value)
 
@@ -127,7 +127,7 @@ def test_names_that_a_page_cannot_hold_are_refused(tmp_path, names):
         CounterPageWriter(tmp_path / "page", names, boot_id=1)
 
 
-def test_a_difference_is_of_counters_and_not_of_levels(tmp_path):
+def test_a_difference_is_of_counters_and_not_of_gauges(tmp_path):
     writer = CounterPageWriter(tmp_path / "page", NAMES, boot_id=1)
     reader = CounterPageReader(tmp_path / "page")
     writer.write(*values(), 1)
@@ -140,12 +140,12 @@ def test_a_difference_is_of_counters_and_not_of_levels(tmp_path):
     assert grown.queue("leaf1:2", 3)["depth_bytes"] == after.queue("leaf1:2", 3)["depth_bytes"]
 
 
-def test_no_difference_is_told_between_counters_that_started_again(tmp_path):
+def test_restarted_counters_have_no_difference(tmp_path):
     snapshots = []
     for boot_id in (1, 2):
         CounterPageWriter(tmp_path / "page", NAMES, boot_id=boot_id)
         snapshots.append(CounterPageReader(tmp_path / "page").read())
-    with pytest.raises(CounterPageError, match="started again"):
+    with pytest.raises(CounterPageError, match="restarted"):
         snapshots[1].since(snapshots[0])
 
 

@@ -1,4 +1,4 @@
-"""The decoder against protobuf's own parser, and against everything that is no batch."""
+"""The decoder beside protobuf's own parser, and on invalid messages."""
 
 import pytest
 from google.protobuf.message import DecodeError
@@ -69,24 +69,24 @@ WRONG = {
 
 
 @pytest.mark.parametrize("payload", WRONG.values(), ids=WRONG)
-def test_what_is_wrong_is_a_value_that_says_so(payload):
+def test_an_invalid_message_is_a_value_with_a_reason(payload):
     refused = decode(payload)
     assert isinstance(refused, Rejected)
     assert refused.kind is Refusal.MALFORMED
     assert refused.text
 
 
-def test_an_oversized_message_is_not_looked_at():
+def test_an_oversized_message_is_not_decoded():
     refused = decode(bytes(limits.MAX_PAYLOAD_BYTES + 1))
     assert isinstance(refused, Rejected)
     assert refused.kind is Refusal.OVERSIZED
 
 
 def test_the_largest_batch_of_the_contract_is_read():
-    most = 2**64 - 1
-    full = tuple(QueueSample(priority=p, **dict.fromkeys(QUEUE_COUNTERS + QUEUE_GAUGES, most)) for p in range(8))
+    top = 2**64 - 1
+    full = tuple(QueueSample(priority=p, **dict.fromkeys(QUEUE_COUNTERS + QUEUE_GAUGES, top)) for p in range(8))
     samples = tuple(
-        PortSample(port=f"{'l' * 63}:{10000 + n}", timestamp_unix_ns=most, sequence=most, queues=full, boot_id=most)
+        PortSample(port=f"{'l' * 63}:{10000 + n}", timestamp_unix_ns=top, sequence=top, queues=full, boot_id=top)
         for n in range(limits.MAX_PORTS)
     )
     payload = encode(samples)
@@ -98,7 +98,7 @@ def test_an_empty_message_is_a_batch_of_nothing():
     assert decode(b"") == ()
 
 
-def test_fields_that_the_contract_may_get_later_are_passed_over():
+def test_fields_that_the_contract_may_get_later_are_skipped():
     later = b"\xa2\x06\x03new" + b"\xa8\x06\x05" + b"\xa1\x06" + bytes(8) + b"\xa5\x06" + bytes(4)
     payload = batch(tx_bytes=9)
     assert decode(later + payload + later) == decode(payload)

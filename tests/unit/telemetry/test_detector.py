@@ -1,4 +1,4 @@
-"""What raises a condition, what clears it, and what does neither."""
+"""The detector: samples that raise a condition, that clear it, and that do neither."""
 
 import dataclasses
 
@@ -14,7 +14,7 @@ STALE = 3 * S
 
 
 class Watched:
-    """One port, a detector, and cumulative counters that grow by what a test says."""
+    """One port with cumulative counters, and a detector."""
 
     def __init__(self, settings=SETTINGS):
         self.fed = Fed(stale_after_ns=STALE)
@@ -23,25 +23,25 @@ class Watched:
         self.period()
 
     def period(self, drops=0, **growth):
-        """Let a second pass in which queue 3 grows by so much; return the detector's signals."""
+        """Advance one second, in which queue 3 grows by `growth`; return the detector's signals."""
         self.now += 1
         self.sequence += 1
         self.drops += drops
         for name, value in growth.items():
             self.counters[name] = self.counters.get(name, 0) + value
         self.fed.store(sample(at=self.now, sequence=self.sequence, drops=self.drops, queues=[queue(**self.counters)]))
-        return self.look()
+        return self.scan()
 
-    def look(self):
+    def scan(self):
         self.last = self.fed.roll(self.now)
         return self.detector.step(self.last)
 
     def nothing(self, seconds=1):
-        """Let time pass without a sample."""
+        """Advance time without a sample."""
         signals = []
         for _ in range(seconds):
             self.now += 1
-            signals += self.look()
+            signals += self.scan()
         return signals
 
 
@@ -62,7 +62,7 @@ def test_a_condition_is_raised_after_periods_in_a_row_and_cleared_after_others(k
     assert [(kind, False) in kinds for kinds in cleared] == [n == after - 1 for n in range(4)]
 
 
-def test_a_period_between_begins_the_count_again():
+def test_a_period_in_between_restarts_the_count():
     watched = Watched()
     watched.period(**OVER[Kind.CONGESTION])
     watched.period(packets=1_000, ecn_marked_packets=20)
@@ -122,7 +122,7 @@ def test_silence_is_raised_once_and_cleared_by_fresh_samples():
     assert [(s.kind, s.raised) for s in signals] == [(Kind.SILENT, False)]
 
 
-def test_a_port_that_was_never_heard_is_not_silent():
+def test_a_port_without_any_sample_is_not_silent():
     watched = Watched()
     watched.nothing(10)
     assert not watched.detector.raised[:, 1:].any()
@@ -138,16 +138,16 @@ def test_stale_data_neither_raises_nor_clears():
     assert signal.stale
 
 
-def test_old_samples_that_come_late_raise_nothing():
+def test_old_samples_that_arrive_late_raise_nothing():
     watched = Watched()
     watched.now += 20
     for n in range(5):
         dropped = queue(dropped_packets=n, packets=100 * n, ecn_marked_packets=100 * n)
         watched.fed.store(sample(at=2 + n, sequence=2 + n, queues=[dropped]), now=watched.now)
-        assert {s.kind for s in watched.look()} <= {Kind.SILENT}
+        assert {s.kind for s in watched.scan()} <= {Kind.SILENT}
 
 
-def test_a_signal_says_since_when_and_by_which_sample():
+def test_a_signal_has_its_start_and_the_time_of_its_sample():
     watched = Watched()
     watched.period(**OVER[Kind.CONGESTION])
     (signal,) = watched.period(**OVER[Kind.CONGESTION])

@@ -1,4 +1,4 @@
-"""From topics and bytes to looks: what is stored, what is counted, what is told and how often."""
+"""The observer: which messages are stored, counted and logged, and how often."""
 
 import pytest
 from hypothesis import given
@@ -29,10 +29,10 @@ def test_messages_become_signals():
     seen = observer(raise_periods=2)
     for n in range(4):
         take(seen, sample(at=n, sequence=n, queues=[queue(packets=100 * n, ecn_marked_packets=50 * n)]))
-        look = seen.look(START + n * S)
+        scan = seen.scan(START + n * S)
     assert [signal.kind for signal in seen.active()] == [Kind.CONGESTION]
-    assert look.samples == 1
-    assert look.complaints == ()
+    assert scan.samples == 1
+    assert scan.complaints == ()
 
 
 def test_nics_are_ports_of_their_host():
@@ -72,26 +72,26 @@ def test_a_bad_row_leaves_the_good_ones():
     seen = observer()
     take(seen, sample("leaf1:1", tx_bytes=5), sample("leaf1:9"), sample("leaf1:2", tx_bytes=6))
     assert seen.window.total[:2, 0].tolist() == [5, 6]
-    (complaint,) = seen.look(START).complaints
+    (complaint,) = seen.scan(START).complaints
     assert str(complaint) == "switch leaf1: unknown port: leaf1:9 is not one of its ports"
 
 
-def test_a_source_is_told_of_once_a_minute():
+def test_a_source_is_logged_once_a_minute():
     seen = observer()
-    told = []
+    logged = []
     for second in range(130):
         seen.take(LEAF1, b"\xff", START + second * S)
-        told += [complaint.count for complaint in seen.look(START + second * S).complaints]
-    assert told == [1, 60, 60]
+        logged += [complaint.count for complaint in seen.scan(START + second * S).complaints]
+    assert logged == [1, 60, 60]
     assert seen.complaints.counts["malformed"] == 130
 
 
-def test_sources_and_kinds_are_told_of_apart():
+def test_sources_and_kinds_are_logged_separately():
     seen = observer()
     seen.take(LEAF1, b"\xff", START)
     seen.take(ports_topic("lab", "leaf2"), b"\xff", START)
     seen.take(LEAF1, bytes(MAX_PAYLOAD_BYTES + 1), START)
-    assert len(seen.look(START).complaints) == 3
+    assert len(seen.scan(START).complaints) == 3
 
 
 def test_unknown_sources_share_one_entry():
@@ -99,16 +99,16 @@ def test_unknown_sources_share_one_entry():
     for n in range(1_000):
         seen.take(ports_topic("lab", f"x{n}"), b"", START)
         seen.take(f"nonsense/{n}", b"", START)
-    assert [complaint.count for complaint in seen.look(START).complaints] == [1_000, 1_000]
+    assert [complaint.count for complaint in seen.scan(START).complaints] == [1_000, 1_000]
 
 
-def test_an_agent_that_comes_and_goes_is_told_once_each_time():
+def test_each_change_of_an_agents_status_is_reported_once():
     seen = observer()
-    looks = []
-    for said in (b"online", b"online", b"offline", b"online"):
-        seen.take(status_topic("lab", "a1"), said, START)
-        looks.append([(status.agent, status.online) for status in seen.look(START).agents])
-    assert looks == [[("a1", True)], [], [("a1", False)], [("a1", True)]]
+    reported = []
+    for status_text in (b"online", b"online", b"offline", b"online"):
+        seen.take(status_topic("lab", "a1"), status_text, START)
+        reported.append([(status.agent, status.online) for status in seen.scan(START).agents])
+    assert reported == [[("a1", True)], [], [("a1", False)], [("a1", True)]]
 
 
 def test_agents_are_bounded(monkeypatch):
@@ -121,10 +121,10 @@ def test_agents_are_bounded(monkeypatch):
 
 
 @given(st.lists(st.tuples(st.sampled_from([LEAF1, "x", status_topic("lab", "a")]), st.binary(max_size=60))))
-def test_whatever_comes_is_counted_and_nothing_escapes(messages):
+def test_any_message_is_counted_and_none_raises(messages):
     seen = observer()
     for topic, payload in messages:
         seen.take(topic, payload, START)
-    seen.look(START)
+    seen.scan(START)
     assert seen.messages == len(messages)
     assert not seen.window.heard.any()

@@ -1,4 +1,4 @@
-"""A recording is read as it was written, and up to where it is torn."""
+"""Recordings: written messages are read back, up to the first damaged frame."""
 
 import io
 
@@ -35,7 +35,7 @@ def test_a_torn_recording_is_read_up_to_the_tear(messages, data):
 
 
 @given(MESSAGES, st.data())
-def test_a_damaged_byte_ends_the_reading_and_makes_up_nothing(messages, data):
+def test_a_damaged_byte_ends_the_reading_and_adds_no_message(messages, data):
     whole = bytearray(written(messages))
     at = data.draw(st.integers(len(MAGIC), len(whole)))
     if at < len(whole):
@@ -45,7 +45,7 @@ def test_a_damaged_byte_ends_the_reading_and_makes_up_nothing(messages, data):
 
 
 @given(st.binary(max_size=60).filter(lambda junk: not junk.startswith(MAGIC)))
-def test_what_is_no_recording_is_refused(junk):
+def test_other_files_are_refused(junk):
     with pytest.raises(RecordingError):
         list(read(io.BytesIO(junk)))
 
@@ -54,6 +54,6 @@ def test_a_frame_that_claims_to_be_huge_is_a_tear():
     assert list(read(io.BytesIO(MAGIC + b"\xff" * 8 + bytes(100)))) == [Torn(len(MAGIC))]
 
 
-def test_what_nobody_would_read_is_not_written():
-    with pytest.raises(ValueError, match="larger"):
+def test_a_message_over_the_limits_is_not_written():
+    with pytest.raises(ValueError, match="exceeds"):
         frame(Recorded(0, "x", bytes(MAX_PAYLOAD_BYTES + 2)))

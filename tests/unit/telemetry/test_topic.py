@@ -10,7 +10,7 @@ def test_topics_are_those_of_the_contract():
 
 
 @pytest.mark.parametrize("source", Source)
-def test_a_topic_is_read_back(source):
+def test_a_built_topic_parses_to_itself(source):
     topic = Topic("lab", source, "x-1")
     assert parse(str(topic)) == topic
 
@@ -31,12 +31,12 @@ def test_a_topic_is_read_back(source):
         "heddle/v1/lab/host/" + "h" * 10_000,
     ],
 )
-def test_what_is_outside_the_contract_is_no_topic(text):
+def test_a_topic_outside_the_contract_is_not_parsed(text):
     assert parse(text) is None
 
 
-def test_an_id_with_a_slash_cannot_stand_in_a_topic():
-    with pytest.raises(ValueError, match="cannot stand in a topic"):
+def test_an_id_with_a_slash_is_refused():
+    with pytest.raises(ValueError, match="not valid in a topic"):
         ports_topic("lab", "a/b")
 
 

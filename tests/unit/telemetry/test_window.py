@@ -1,4 +1,4 @@
-"""What a window takes, refuses and adds up."""
+"""The window: samples it accepts and refuses, totals and growth."""
 
 import numpy as np
 import pytest
@@ -16,14 +16,14 @@ def total(fed, column=TX, row=0):
     return int(fed.window.total[row, column])
 
 
-def test_a_total_is_what_the_device_says():
+def test_a_total_equals_the_devices_counter():
     fed = Fed()
     fed.store(sample(sequence=1, tx_bytes=1_000))
     fed.store(sample(at=1, sequence=2, tx_bytes=1_500))
     assert total(fed) == 1_500
 
 
-def test_a_period_tells_growth_and_in_how_much_time():
+def test_a_period_has_growth_and_its_interval():
     fed = Fed()
     fed.store(sample(sequence=1, tx_bytes=1_000, queues=[queue(paused_ns=5)]))
     fed.store(sample(at=1, sequence=2, tx_bytes=1_500, queues=[queue(paused_ns=25)]))
@@ -34,7 +34,7 @@ def test_a_period_tells_growth_and_in_how_much_time():
     assert period.fresh.tolist() == [True, False, False]
 
 
-def test_the_first_sample_tells_no_growth():
+def test_the_first_sample_has_no_growth():
     fed = Fed()
     fed.store(sample(tx_bytes=10**15))
     assert not fed.roll(0).delta.any()
@@ -67,7 +67,7 @@ def test_a_gap_is_counted_by_its_size():
         ({"at": -1, "sequence": 1, "boot": 8}, Refusal.REPLAYED_TIMESTAMP),
     ],
 )
-def test_what_is_out_of_order_is_refused_and_leaves_no_trace(second, kind):
+def test_samples_out_of_order_are_refused_and_leave_no_trace(second, kind):
     fed = Fed()
     fed.store(sample(sequence=4, tx_bytes=5))
     stored = fed.store(sample(tx_bytes=10, **second), now=1)
@@ -86,7 +86,7 @@ def test_a_sample_counts_once():
     assert total(fed) == 7
 
 
-def test_counters_that_start_again_never_lower_a_total():
+def test_restarted_counters_never_lower_a_total():
     fed = Fed()
     fed.store(sample(sequence=9, tx_bytes=1_000))
     assert fed.store(sample(at=1, sequence=1, boot=8, tx_bytes=30)).noticed == {Notice.RESET: 1}
@@ -103,7 +103,7 @@ def test_a_period_with_only_a_restart_in_it_is_not_fresh():
     assert not fed.roll(1).fresh.any()
 
 
-def test_a_counter_that_falls_under_the_same_boot_is_a_reset():
+def test_a_counter_that_decreases_under_the_same_boot_id_is_a_reset():
     fed = Fed()
     fed.store(sample(sequence=1, tx_bytes=10**12))
     assert fed.store(sample(at=1, sequence=2, tx_bytes=5)).noticed == {Notice.RESET: 1}
@@ -111,16 +111,16 @@ def test_a_counter_that_falls_under_the_same_boot_is_a_reset():
 
 
 @pytest.mark.parametrize("bits", [32, 48, 64])
-def test_a_counter_that_wraps_goes_on(bits):
+def test_a_wrapped_counter_continues(bits):
     fed = Fed()
     fed.store(sample(sequence=1, tx_bytes=2**bits - 100))
     fed.roll(0)
     assert fed.store(sample(at=1, sequence=2, tx_bytes=50)).noticed == {Notice.WRAP: 1}
     assert int(fed.roll(1).delta[0, TX]) == 150
-    assert total(fed) == (2**bits + 50 if bits < 64 else 2**64 - 100)  # no total passes what 64 bits hold
+    assert total(fed) == (2**bits + 50 if bits < 64 else 2**64 - 100)  # totals stay within 64 bits
 
 
-def test_an_agent_that_begins_its_sequence_again_is_heard_after_a_few_samples():
+def test_an_agent_that_restarts_its_sequence_is_accepted_after_a_few_samples():
     fed = Fed(restart_samples=3)
     fed.store(sample(sequence=500, tx_bytes=10))
     taken = [fed.store(sample(at=n, sequence=n, tx_bytes=10 + n)).taken for n in range(1, 6)]
@@ -128,7 +128,7 @@ def test_an_agent_that_begins_its_sequence_again_is_heard_after_a_few_samples():
     assert total(fed) == 11
 
 
-def test_replays_in_any_number_do_not_look_like_an_agent_that_began_again():
+def test_no_number_of_replays_is_taken_for_a_restarted_agent():
     fed = Fed(restart_samples=3)
     for n in range(1, 11):
         fed.store(sample(at=n, sequence=n))
@@ -148,7 +148,7 @@ def test_a_port_is_stale_when_its_last_sample_is_old():
     assert late.stale.tolist() == [True, False, False]
 
 
-def test_a_queue_that_appears_later_tells_no_growth_at_first():
+def test_a_queue_that_appears_later_has_no_growth_at_first():
     fed = Fed()
     fed.store(sample(sequence=1, queues=[queue(3, packets=5)]))
     fed.store(sample(at=1, sequence=2, queues=[queue(3, packets=6), queue(4, packets=1_000)]))
@@ -156,7 +156,7 @@ def test_a_queue_that_appears_later_tells_no_growth_at_first():
     assert fed.window.total[0, queue_columns("packets")].tolist() == [0, 0, 0, 6, 1_000, 0, 0, 0]
 
 
-def test_a_queue_that_is_left_out_keeps_what_it_had():
+def test_a_queue_that_is_left_out_keeps_its_values():
     fed = Fed()
     fed.store(sample(sequence=1, queues=[queue(3, packets=5)]))
     fed.store(sample(at=1, sequence=2))
@@ -179,10 +179,10 @@ def test_a_snapshot_is_a_copy_with_rates():
     seen = fed.window.snapshot(fed.window.timestamp_ns[0])
     fed.store(sample(at=6, sequence=6, tx_bytes=10**6))
     assert seen.total[0, TX] == 2_500
-    assert seen.rate(TX).tolist() == [700.0, 0.0, 0.0]  # three ended periods and the one under way
+    assert seen.rate(TX).tolist() == [700.0, 0.0, 0.0]  # three ended periods and the current one
 
 
-def test_one_switch_cannot_speak_for_another():
+def test_a_switch_cannot_report_ports_of_another():
     ports = table(2)
     found = ports.find(ports.ports[0].source, "leaf2", ("leaf1:1",))
     assert (found.unknown, found.rows.size) == (1, 0)
@@ -199,7 +199,7 @@ def test_memory_is_allocated_once():
 
 
 def arrays(values):
-    """Return the size of each array by its identity, those inside of other things too."""
+    """Return the size of each array by its identity, including nested ones."""
     found = {}
     for value in values:
         if isinstance(value, np.ndarray):
@@ -211,20 +211,20 @@ def arrays(values):
     return found
 
 
-def test_looks_inside_of_a_period_tell_each_sample_once_and_keep_the_windows_length():
+def test_scans_within_a_period_report_each_sample_once_and_keep_the_windows_length():
     fed = Fed(periods=4)
-    told, whole = [], []
+    growths, whole = [], []
     for n in range(12):
         fed.store(sample(at=n / 4, sequence=n, tx_bytes=100 * n))
         for at in (n / 4, n / 4 + 0.05):
             period = fed.roll(at)
-            told.append(int(period.delta[0, TX]))
+            growths.append(int(period.delta[0, TX]))
             whole.append(period.is_whole)
-    assert told == [0, 0] + [100, 0] * 11
+    assert growths == [0, 0] + [100, 0] * 11
     assert [n // 2 / 4 for n, over in enumerate(whole) if over] == [0, 0.75, 1.75, 2.75]
     assert int(fed.window.snapshot(fed.window.timestamp_ns[0]).window_interval_ns[0]) == round(2.75 * S)
 
 
-def test_a_fabric_without_ports_is_a_window_of_nothing():
+def test_a_fabric_without_ports_has_an_empty_window():
     window = Window(table(0))
     assert not window.roll(5).fresh.any()

@@ -1,4 +1,4 @@
-"""The agent and a real mosquitto, which is killed and started again; sources are counters of a test's own."""
+"""The agent with a real mosquitto, which is killed and restarted; sources are counters of the test."""
 
 import asyncio
 import logging
@@ -31,7 +31,7 @@ PERIOD_NS = 20_000_000
 
 
 class Counting:
-    """A device whose counters grow by one each time that they are read."""
+    """A device whose counters grow by one with each read."""
 
     name = "counting"
     reads_per_period = 1
@@ -45,7 +45,7 @@ class Counting:
 
     async def read(self, now_unix_ns):
         if self.fails:
-            raise SourceError("told to fail")
+            raise SourceError("made to fail")
         self.reads += 1
         samples = [
             PortSample(port=port, timestamp_unix_ns=now_unix_ns, boot_id=5, tx_bytes=self.reads, nic_counters=self.more)
@@ -59,7 +59,7 @@ class Counting:
 
 @asynccontextmanager
 async def running(port, *sources, name="a1", **who):
-    """Run an agent while the context lasts."""
+    """Run an agent for the duration of the block."""
     settings = AgentSettings(fabric="lab", agent=name, period_ns=PERIOD_NS)
     agent = Agent(settings, Broker(host="127.0.0.1", port=port, **who), sources)
     ended = asyncio.Event()
@@ -72,7 +72,7 @@ async def running(port, *sources, name="a1", **who):
             await task
 
 
-async def test_samples_and_status_go_where_the_contract_says():
+async def test_samples_and_status_are_published_under_the_contracts_topics():
     switch, nics = Counting(), Counting(("h1-n0",), "h1", Source.HOST)
     with mosquitto() as broker:
         async with listening(broker.port) as heard:
@@ -98,7 +98,7 @@ async def test_each_sample_of_a_port_has_the_next_sequence_and_a_later_time():
     assert [one.timestamp_unix_ns for one in found] == sorted({one.timestamp_unix_ns for one in found})
 
 
-async def test_a_broker_that_dies_and_comes_back_is_found_and_nothing_goes_backwards():
+async def test_after_a_restart_of_the_broker_sequences_and_counters_only_grow():
     source = Counting()
     with mosquitto() as broker:
         async with listening(broker.port) as heard, running(broker.port, source) as agent:
@@ -107,7 +107,7 @@ async def test_a_broker_that_dies_and_comes_back_is_found_and_nothing_goes_backw
                 broker.kill()
                 away_from = source.reads
                 await heard.until(lambda past=away_from + 20: source.reads > past)
-                assert len(agent._outbox) <= 2  # of each port the newest
+                assert len(agent._outbox) <= 2  # the newest of each port
                 broker.start()
                 await heard.until(lambda past=away_from + 20: heard.of("leaf1:1")[-1].tx_bytes > past)
             online = heard.statuses.count(("a1", b"online"))
@@ -115,7 +115,7 @@ async def test_a_broker_that_dies_and_comes_back_is_found_and_nothing_goes_backw
     found = heard.of("leaf1:1")
     assert [one.tx_bytes for one in found] == sorted({one.tx_bytes for one in found})
     assert [one.sequence for one in found] == sorted({one.sequence for one in found})
-    # What is missing was read while the broker was away: the gap says so, and every sample was sent or replaced.
+    # Samples read while the broker was down are missing: a gap, and every sample was sent or replaced.
     missing = found[-1].sequence - found[0].sequence + 1 - len(found)
     assert missing >= 2 * 20 - 5
     assert online >= 1
@@ -124,7 +124,7 @@ async def test_a_broker_that_dies_and_comes_back_is_found_and_nothing_goes_backw
     assert counts["samples"] + counts["samples_replaced"] + len(agent._outbox) == 2 * source.reads
 
 
-async def test_a_broker_that_hangs_is_given_up_and_leaves_nothing_open(monkeypatch):
+async def test_a_hung_broker_is_abandoned_and_no_descriptor_stays_open(monkeypatch):
     monkeypatch.setattr(session, "TIMEOUT_S", 0.05)
     source = Counting(tuple(f"leaf1:{port}" for port in range(1, 65)))
     attempts = 0
@@ -133,7 +133,7 @@ async def test_a_broker_that_hangs_is_given_up_and_leaves_nothing_open(monkeypat
         nonlocal attempts
         attempts += 1
         await reader.readexactly(2)
-        writer.write(b"\x20\x02\x00\x00")  # CONNACK, and then nothing more
+        writer.write(b"\x20\x02\x00\x00")  # CONNACK, then silence
         while await reader.read(4096):
             pass
         writer.close()
@@ -150,7 +150,7 @@ async def test_a_broker_that_hangs_is_given_up_and_leaves_nothing_open(monkeypat
     assert agent.counts()["connects"] == 0
 
 
-async def test_a_broker_that_is_stopped_until_nothing_fits_any_more_is_found_again(caplog, monkeypatch):
+async def test_the_agent_reconnects_to_a_broker_stopped_until_the_socket_buffer_was_full(caplog, monkeypatch):
     monkeypatch.setattr(session, "TIMEOUT_S", 0.2)
     source = Counting(tuple(f"leaf1:{port}" for port in range(1, 301)), counters=100)
     with mosquitto() as broker:
@@ -166,7 +166,7 @@ async def test_a_broker_that_is_stopped_until_nothing_fits_any_more_is_found_aga
             await heard.until(lambda: heard.samples[-1].tx_bytes > past)
 
 
-async def test_a_source_that_fails_is_told_once_and_asked_again(caplog):
+async def test_a_source_fault_is_logged_once_and_the_source_is_read_again(caplog):
     source, sound = Counting(), Counting(("leaf2:1",), "leaf2")
     source.fails = True
     with mosquitto() as broker, caplog.at_level(logging.WARNING):
@@ -175,33 +175,33 @@ async def test_a_source_that_fails_is_told_once_and_asked_again(caplog):
             assert not heard.of("leaf1:1")
             source.fails = False
             await heard.until(lambda: heard.of("leaf1:1"))
-    assert [record.getMessage() for record in caplog.records] == ["counting: source fault: told to fail"]
+    assert [record.getMessage() for record in caplog.records] == ["counting: source fault: made to fail"]
 
 
-async def test_a_port_that_is_no_name_is_left_out_of_its_message():
+async def test_a_port_with_an_invalid_name_is_left_out_of_its_message():
     with mosquitto() as broker:
         bad = Counting(("leaf1:1", "leaf 1", "leaf1:2", "x" * 100, "\udc80"))
-        nowhere = Counting(("leaf1:9",), "no/switch")
-        async with listening(broker.port) as heard, running(broker.port, bad, nowhere) as agent:
+        no_topic = Counting(("leaf1:9",), "no/switch")
+        async with listening(broker.port) as heard, running(broker.port, bad, no_topic) as agent:
             await heard.until(lambda: heard.of("leaf1:2"))
             assert {one.port for one in heard.samples} == {"leaf1:1", "leaf1:2"}
             assert agent.faults >= 2
 
 
-async def test_a_fault_of_ours_ends_the_agent_and_is_seen():
-    asked = asyncio.Event()
+async def test_a_programming_error_ends_the_agent():
+    entered = asyncio.Event()
 
     class Broken(Counting):
         async def read(self, now_unix_ns):
-            asked.set()
+            entered.set()
             raise ZeroDivisionError
 
     with mosquitto() as broker, pytest.raises(ZeroDivisionError):
         async with running(broker.port, Broken()), asyncio.timeout(60):
-            await asked.wait()
+            await entered.wait()
 
 
-async def test_a_wrong_password_is_told_and_the_right_one_lets_in(caplog):
+async def test_a_wrong_password_is_logged_and_the_right_one_connects(caplog):
     with mosquitto({"agent": "right"}) as broker, caplog.at_level(logging.WARNING):
         async with listening(broker.port, username="agent", password="right") as heard:
             async with running(broker.port, Counting(), user="agent", password="wrong") as agent:
@@ -236,7 +236,7 @@ def certificates():
 
 # paho leaves a socket whose handshake failed to the garbage collector.
 @pytest.mark.filterwarnings("ignore:.*ssl.SSLSocket:pytest.PytestUnraisableExceptionWarning")
-async def test_over_tls_only_a_broker_of_the_right_ca_is_spoken_to(certificates, caplog):
+async def test_over_tls_only_a_broker_of_the_right_ca_is_accepted(certificates, caplog):
     lines = f"certfile {certificates}/us.pem\nkeyfile {certificates}/us.key\n"
     right, wrong = ssl.create_default_context(cafile=certificates / "ca.pem"), ssl.create_default_context()
     with mosquitto(lines=lines) as broker, caplog.at_level(logging.WARNING):
@@ -249,7 +249,7 @@ async def test_over_tls_only_a_broker_of_the_right_ca_is_spoken_to(certificates,
                 await heard.until(lambda: heard.samples)
 
 
-async def test_an_agent_ends_at_once_while_its_broker_is_away():
+async def test_an_agent_ends_at_once_while_its_broker_is_unreachable():
     with mosquitto() as broker:
         broker.kill()
         async with running(broker.port, Counting()):
@@ -257,7 +257,7 @@ async def test_an_agent_ends_at_once_while_its_broker_is_away():
         # `running` allows 10 s.
 
 
-def test_samples_too_large_for_one_message_are_cut_into_several():
+def test_samples_too_large_for_one_message_are_split():
     many = {f"counter_{at:03}": (1 << 64) - 1 for at in range(250)}
     samples = [PortSample(port=f"n{at}", timestamp_unix_ns=1, nic_counters=many) for at in range(200)]
     found = list(payloads(samples))
@@ -266,7 +266,7 @@ def test_samples_too_large_for_one_message_are_cut_into_several():
     assert [one for part, _ in found for one in part] == samples
 
 
-async def test_a_socket_that_closes_before_the_loop_watches_it_is_no_error_in_the_log():
+async def test_a_socket_closed_before_the_loop_watches_it_logs_no_error():
     loop, faults = asyncio.get_running_loop(), []
     loop.set_exception_handler(lambda _, context: faults.append(context))
     client = session._Client("127.0.0.1", 1)

@@ -52,12 +52,12 @@ async def test_one_switch_of_a_lab_can_have_an_agent_of_its_own(page):
     assert sorted(await read(EmulatedSwitches(page, only=["spine1"]))) == ["spine1"]
 
 
-async def test_a_page_that_was_never_written_says_nothing(page):
+async def test_a_page_that_was_never_written_has_no_samples(page):
     CounterPageWriter(page, NAMES, boot_id=1)
     assert await read(EmulatedSwitches(page)) == {}
 
 
-async def test_a_lab_that_starts_again_is_read_under_its_new_boot_id(page):
+async def test_a_restarted_lab_is_read_with_its_new_boot_id(page):
     write(CounterPageWriter(page, NAMES, boot_id=1), 50, stamp=1)
     source = EmulatedSwitches(page)
     assert (await read(source))["leaf1"].samples[0].boot_id == 1
@@ -71,14 +71,14 @@ async def test_a_lab_that_starts_again_is_read_under_its_new_boot_id(page):
     await source.close()
 
 
-async def test_a_file_that_is_no_page_is_told_in_one_line(page):
+async def test_an_invalid_page_is_reported_in_one_line(page):
     page.write_bytes(b"x" * 100)
     with pytest.raises(SourceError, match="not a counter page"):
         await EmulatedSwitches(page).read(5)
 
 
 def nic_file(folder, nic="h1-n0", **changes):
-    said = {
+    content = {
         "nic": nic,
         "host": "h1",
         "boot_id": 9,
@@ -97,7 +97,7 @@ def nic_file(folder, nic="h1-n0", **changes):
         **changes,
     }
     path = folder / f"{nic}.json"
-    path.write_text(json.dumps({key: value for key, value in said.items() if value is not None}))
+    path.write_text(json.dumps({key: value for key, value in content.items() if value is not None}))
     return path
 
 
@@ -132,25 +132,25 @@ async def test_a_nic_whose_file_names_no_host_has_the_one_of_the_fabric(tmp_path
         {"boot_id": {}},
     ],
 )
-async def test_a_file_with_other_contents_is_told_with_its_name(tmp_path, changes):
+async def test_a_file_with_other_contents_is_reported_by_name(tmp_path, changes):
     nic_file(tmp_path, **changes)
     with pytest.raises(SourceError, match=r"h1-n0\.json"):
         await EmulatedNics(tmp_path).read(5)
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b"[]", b"5", b"\xff\xfe", b"[" * 100_000])
-async def test_a_file_that_is_no_object_is_told_with_its_name(tmp_path, text):
+async def test_a_file_without_an_object_is_reported_by_name(tmp_path, text):
     (tmp_path / "h1-n0.json").write_bytes(text)
     with pytest.raises(SourceError, match=r"h1-n0\.json"):
         await EmulatedNics(tmp_path).read(5)
 
 
-async def test_a_folder_without_nics_is_told(tmp_path):
+async def test_a_folder_without_nics_is_reported(tmp_path):
     with pytest.raises(SourceError, match="is the lab running"):
         await EmulatedNics(tmp_path / "none").read(5)
 
 
-async def test_a_number_no_counter_can_hold_is_cut_to_what_one_can(tmp_path):
+async def test_numbers_outside_uint64_are_clamped(tmp_path):
     nic_file(tmp_path, counters={"tx_bytes": 1 << 70, "rx_bytes": -5, "np_cnp_sent": 1 << 80})
     one = (await read(EmulatedNics(tmp_path)))["h1"].samples[0]
     assert (one.tx_bytes, one.rx_bytes, one.nic_counters["np_cnp_sent"]) == ((1 << 64) - 1, 0, (1 << 64) - 1)
@@ -163,7 +163,7 @@ async def test_a_file_that_is_half_replaced_is_read_whole(tmp_path):
     assert sorted(await read(EmulatedNics(tmp_path))) == ["h1"]
 
 
-async def test_a_file_that_was_not_replaced_says_nothing_new(tmp_path):
+async def test_a_file_that_was_not_replaced_gives_no_sample(tmp_path):
     nic_file(tmp_path)
     nic_file(tmp_path, nic="h2-n0", host="h2")
     source = EmulatedNics(tmp_path)
@@ -173,18 +173,18 @@ async def test_a_file_that_was_not_replaced_says_nothing_new(tmp_path):
     assert sorted(await read(source)) == ["h2"]
 
 
-async def test_a_nic_that_writes_oftener_than_asked_is_read_about_once_a_period(tmp_path):
+async def test_a_nic_that_writes_more_often_is_read_about_once_per_period(tmp_path):
     path, second = nic_file(tmp_path), 1_000_000_000
     source = EmulatedNics(tmp_path, period_ns=second)
-    told = []
+    stamps = []
     for tenth in range(21):
         nic_file(tmp_path / "..", timestamp_unix_ns=tenth + 1).replace(path)
         os.utime(path, ns=(0, 5 * second + tenth * second // 10))
-        told += [device.samples[0].timestamp_unix_ns - 1 for device in (await read(source)).values()]
-    assert told == [0, 8, 16]
+        stamps += [device.samples[0].timestamp_unix_ns - 1 for device in (await read(source)).values()]
+    assert stamps == [0, 8, 16]
 
 
-async def test_a_nics_file_from_before_is_another_nics(tmp_path):
+async def test_an_older_nic_file_is_read_as_new(tmp_path):
     path = nic_file(tmp_path)
     source = EmulatedNics(tmp_path, period_ns=10**9)
     await read(source)

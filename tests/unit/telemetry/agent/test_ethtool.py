@@ -1,4 +1,4 @@
-"""A host's NIC: a fake tree of /sys, and this machine's loopback and veths as they are."""
+"""NICs of a host: a fake tree of /sys, and this machine's loopback and veths."""
 
 import os
 import shutil
@@ -83,7 +83,7 @@ async def test_a_driver_loaded_again_and_counters_that_fell_have_another_boot_id
     assert len({first, fallen, (await sample(source)).boot_id}) == 3
 
 
-async def test_a_nic_that_is_away_leaves_the_others(tree, opened):
+async def test_a_missing_nic_leaves_the_others(tree, opened):
     tree.net("eth3", ifindex=5)
     source = opened({"h1-n0": "eth2", "h1-n1": "eth3"}, tree.root)
     assert (await sample(source)).port == "h1-n1"
@@ -91,7 +91,7 @@ async def test_a_nic_that_is_away_leaves_the_others(tree, opened):
         await opened({"h1-n0": "eth2"}, tree.root).read(1)
 
 
-async def test_files_that_hold_no_number_are_passed_over(tree, opened):
+async def test_files_without_a_number_are_skipped(tree, opened):
     tree.net("eth2", ifindex=4, tx_bytes="N/A", rx_bytes="9" * 5000, tx_packets=3)
     one = await sample(opened({"h1-n0": "eth2"}, tree.root))
     assert (one.tx_bytes, one.rx_bytes, one.tx_packets) == (0, 0, 3)

@@ -1,4 +1,4 @@
-"""What waits while the broker is away: bounded, and of each port the newest."""
+"""The outbox while the broker is unreachable: bounded, with the newest sample of each port."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,7 +11,7 @@ def names(batch):
     return batch[0], [(one.port, one.sequence) for one in batch[1]]
 
 
-def test_a_newer_sample_takes_the_place_of_the_one_that_waits():
+def test_a_newer_sample_replaces_the_pending_one():
     outbox = Outbox()
     outbox.offer("t", [sample("leaf1:1", sequence=1), sample("leaf1:2", sequence=1)])
     outbox.offer("t", [sample("leaf1:1", sequence=2)])
@@ -20,8 +20,8 @@ def test_a_newer_sample_takes_the_place_of_the_one_that_waits():
     assert outbox.take() is None
 
 
-def test_a_port_that_finds_no_room_is_refused_and_counted():
-    outbox = Outbox(most_ports=2)
+def test_a_port_over_the_limit_is_refused_and_counted():
+    outbox = Outbox(max_ports=2)
     outbox.offer("t", [sample(f"leaf1:{n}") for n in (1, 2, 3)])
     assert len(outbox) == 2
     assert outbox.refused == 1
@@ -31,11 +31,11 @@ def test_topics_take_turns_when_one_has_more_than_a_message_holds():
     outbox = Outbox()
     outbox.offer("many", [sample(f"leaf1:{n}") for n in (1, 2, 3)])
     outbox.offer("few", [sample("leaf2:1")])
-    assert [names(outbox.take(most=2))[0] for _ in range(3)] == ["many", "few", "many"]
+    assert [names(outbox.take(limit=2))[0] for _ in range(3)] == ["many", "few", "many"]
     assert len(outbox) == 0
 
 
-def test_what_could_not_be_sent_waits_again_unless_there_is_newer():
+def test_unsent_samples_are_queued_again_unless_a_newer_one_is_pending():
     outbox = Outbox()
     outbox.offer("t", [sample("leaf1:1", sequence=1), sample("leaf1:2", sequence=1)])
     taken = outbox.take()
@@ -46,7 +46,7 @@ def test_what_could_not_be_sent_waits_again_unless_there_is_newer():
     assert outbox.replaced == 1
 
 
-def test_nothing_offered_is_nothing_waiting():
+def test_an_empty_outbox_returns_none():
     outbox = Outbox()
     outbox.offer("t", [])
     assert outbox.take() is None
@@ -63,13 +63,13 @@ def test_nothing_offered_is_nothing_waiting():
     )
 )
 def test_of_each_port_the_newest_comes_out_once_and_memory_is_bounded(steps):
-    outbox, sequence, offered, taken = Outbox(most_ports=8), 0, {}, []
+    outbox, sequence, offered, taken = Outbox(max_ports=8), 0, {}, []
     counted = 0
 
-    def take(most):
-        batch = outbox.take(most)
+    def take(limit):
+        batch = outbox.take(limit)
         if batch is not None:
-            assert 1 <= len(batch[1]) <= most
+            assert 1 <= len(batch[1]) <= limit
             for one in batch[1]:
                 assert offered.pop((batch[0], one.port)) == one.sequence
                 taken.append(one)

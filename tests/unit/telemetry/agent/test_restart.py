@@ -7,7 +7,7 @@ from telemetry.agent.restart import Restarts, growing
 from tests.unit.telemetry.builders import queue, sample
 
 
-def test_a_boot_id_is_the_same_for_another_agent_and_other_for_another_run():
+def test_a_boot_id_depends_on_the_run_of_the_device_and_not_on_the_agent():
     first, second = Restarts(), Restarts()
     assert first.boot_id("p", "run 1", {"a": 5}) == second.boot_id("p", "run 1", {"a": 9})
     assert first.boot_id("p", "run 2", {"a": 10}) != second.boot_id("p", "run 1", {"a": 10})
@@ -22,16 +22,16 @@ def test_a_boot_id_stays_while_counters_grow(growth):
     assert len(seen) == 1
 
 
-def test_a_counter_that_falls_changes_the_boot_id_once():
+def test_a_counter_that_decreases_changes_the_boot_id_once():
     restarts = Restarts()
     before = restarts.boot_id("p", "run", {"a": 1000, "b": 7})
     after = restarts.boot_id("p", "run", {"a": 3, "b": 7})
     assert after != before
-    assert restarts.boot_id("p", "run", {"a": 4, "b": 0}) != after  # b fell now
+    assert restarts.boot_id("p", "run", {"a": 4, "b": 0}) != after  # b has decreased
     assert restarts.boot_id("p", "run", {"a": 5, "b": 1}) == restarts.boot_id("p", "run", {"a": 6, "b": 1})
 
 
-def test_a_wrap_at_32_bits_is_no_restart():
+def test_a_wrap_at_32_bits_is_not_a_restart():
     restarts = Restarts()
     before = restarts.boot_id("p", "run", {"a": (1 << 32) - 10})
     assert restarts.boot_id("p", "run", {"a": 20}) == before
@@ -44,7 +44,7 @@ def test_a_counter_that_is_missing_once_keeps_its_place():
     assert restarts.boot_id("p", "run", {"a": 50, "b": 3}) != before
 
 
-def test_depths_are_no_counters():
+def test_depths_are_not_counters():
     one = growing(sample(tx_bytes=3, queues=[queue(3, packets=4, depth_bytes=9)]))
     assert one["tx_bytes"] == 3
     assert one["3 packets"] == 4

@@ -54,7 +54,7 @@ def filled(counters, base=100):
     counters.write(base)
 
 
-async def test_every_port_and_queue_is_read_under_our_names(full, switch):
+async def test_every_port_and_queue_is_read_under_the_fabrics_names(full, switch):
     filled(full)
     found = await samples(switch)
     assert list(found) == [f"leaf1:{number}" for number in range(1, 65)]
@@ -73,11 +73,11 @@ async def test_a_period_is_one_round_trip(full, switch):
     await samples(switch)
     reads = full.client.info("stats")["total_reads_processed"]
     await samples(switch, NOW + S)
-    # 576 objects: answered one by one they would be as many reads; a pipeline comes in pieces of 16 KiB.
+    # 576 objects: sent one by one they would need as many reads; a pipeline comes in pieces of 16 KiB.
     assert full.client.info("stats")["total_reads_processed"] - reads < 40
 
 
-async def test_a_pause_time_without_a_unit_is_taken_for_microseconds(counters, switch):
+async def test_a_pause_time_without_a_unit_is_in_microseconds(counters, switch):
     filled(counters)
     oid = counters.ports["Ethernet0"]
     counters.client.hdel(f"COUNTERS:{oid}", "SAI_PORT_STAT_PFC_3_RX_PAUSE_DURATION_US")
@@ -114,7 +114,7 @@ async def test_a_key_of_another_type_costs_one_port_and_not_the_switch(counters,
     assert len(await samples(switch)) == 3
 
 
-async def test_ports_that_are_not_ours_are_left_out(counters, switch):
+async def test_ports_outside_the_port_map_are_left_out(counters, switch):
     filled(counters)
     counters.client.hset("COUNTERS_PORT_NAME_MAP", "PortChannel1", "oid:0x2000000000001")
     counters.client.hset("COUNTERS_PORT_NAME_MAP", "Ethernet2", "oid:0x2000000000002")
@@ -133,7 +133,7 @@ async def test_watermarks_are_read_again_after_a_while(counters, switch):
     assert (await samples(switch, NOW + SLOW_PERIOD_NS))["leaf1:1"].queues[3].max_depth_bytes == 7
 
 
-async def test_counters_that_begin_again_have_another_boot_id_and_so_for_another_agent(counters, switch, running):
+async def test_restarted_counters_have_another_boot_id_also_for_another_agent(counters, switch, running):
     filled(counters, base=500)
     first = (await samples(switch))["leaf1:1"].boot_id
     counters.write(600)
@@ -158,18 +158,18 @@ async def test_a_switch_whose_objects_have_new_ids_is_read_by_the_new_maps(count
     assert after.boot_id != first
 
 
-async def test_an_empty_database_is_told(counters, switch):
+async def test_an_empty_database_is_an_error(counters, switch):
     with pytest.raises(SourceError, match="COUNTERS_PORT_NAME_MAP"):
         await switch.read(NOW)
 
 
-async def test_maps_of_another_type_are_told(counters, switch):
+async def test_maps_of_another_type_are_an_error(counters, switch):
     counters.client.set("COUNTERS_PORT_NAME_MAP", "no hash")
-    with pytest.raises(SourceError, match="is no hash"):
+    with pytest.raises(SourceError, match="is not a hash"):
         await switch.read(NOW)
 
 
-async def test_redis_may_go_away_and_come_back():
+async def test_redis_may_be_restarted():
     with redis_server() as server:
         with server.client() as client:
             filled(SonicCounters(client, ports=2))
@@ -189,7 +189,7 @@ async def test_redis_may_go_away_and_come_back():
         await source.close()
 
 
-async def test_a_redis_that_does_not_answer_is_given_up_within_seconds(tmp_path):
+async def test_a_redis_that_does_not_reply_times_out_within_seconds(tmp_path):
     async def silent(reader, writer):
         await reader.read()
         writer.close()

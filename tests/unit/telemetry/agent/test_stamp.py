@@ -1,4 +1,4 @@
-"""Sequences, and samples that say nothing new."""
+"""Sequence numbers, and samples without new counters."""
 
 from telemetry.agent.stamp import Stamps
 from tests.unit.telemetry.builders import START, S, sample
@@ -22,13 +22,13 @@ def test_counters_taken_at_the_same_time_again_are_left_out():
     assert stamps.stamp([sample(at=2)], START + 2 * PERIOD)[0].sequence == START // PERIOD + 1
 
 
-def test_a_clock_that_was_put_back_does_not_silence_the_agent():
+def test_a_clock_that_was_set_back_does_not_silence_the_agent():
     stamps = Stamps(PERIOD)
     stamps.stamp([sample(at=100)], START)
     assert len(stamps.stamp([sample(at=50)], START)) == 1
 
 
-def test_an_agent_that_begins_again_goes_on_above_what_it_sent_before():
+def test_a_restarted_agent_continues_above_its_earlier_sequence():
     before, after = Stamps(PERIOD), Stamps(PERIOD)
     for tick in range(50):
         last = before.stamp([sample(at=tick / 10)], START + tick * PERIOD)
