@@ -1,27 +1,52 @@
 """Settings of every test."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.support import hypothesis_profile  # noqa: F401 - loads the profile
 
-COMPILED = {
-    "tests.fakes.gateway.elements": "elements",
-    "tests.fakes.gateway.state_bench": "state",
-    "tests.fakes.gateway.gateway_bench": "gateway",
-    "tests.fakes.gateway.tenant_traffic": "gateway",
-    "tests.fakes.gateway.gateway_loop": "loop",
-}
-"""Modules whose kernels take long to compile in a fresh tree, and whose tests go to one worker together."""
+LONGEST_FIRST = (
+    # without root
+    "test_packet_mutations",
+    "test_tenants_stay_apart",
+    "test_dissection",
+    "test_gateway_verdicts",
+    "test_rules_change_without_loss",
+    "test_rules_carry_traffic",
+    "test_tunnel_marks",
+    "test_vpc",
+    "test_supervisor",
+    "test_planner_plans",
+    "test_ports_books",
+    "test_gateway_lifetime",
+    "test_gateway_service",
+    "test_verify",
+    "test_plain_packets",
+    "test_recording",
+    # end to end
+    "test_vpc_controlled",
+    "test_gateway_takeover",
+    "test_vpc_reach",
+    "test_gateway_process",
+    "test_gateway_controlled",
+    "test_vtep_agent",
+    "test_telemetry_restarts",
+    "test_gateway_changes",
+    "test_vpc_gateway",
+    "test_gateway_spread",
+    "test_vpc_lab_pair",
+    "test_lab_vpc_command",
+    "test_planned_paths",
+    "test_nic_pair",
+    "test_demo",
+    "test_gateway_pair",
+)
+"""Files of tests that take long. Workers begin with them: one that a worker takes last leaves the others idle."""
 
 
-@pytest.hookimpl(tryfirst=True)
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Have each of those compiled by one worker (`--dist loadgroup`): two that begin at once would both do it all."""
-    groups: dict[object, list[str]] = {}
-    for item in items:
-        module = getattr(item, "module", None)
-        if module not in groups:
-            used = {getattr(thing, "__module__", None) for thing in vars(module).values()} if module else set()
-            groups[module] = sorted({group for name, group in COMPILED.items() if name in used})
-        for group in groups[module][:1]:
-            item.add_marker(pytest.mark.xdist_group(group))
+    """Put the longest files first; everything else stays in its random order."""
+    places = {name: place for place, name in enumerate(LONGEST_FIRST)}
+    items.sort(key=lambda item: places.get(Path(item.path).stem, len(places)))

@@ -1,4 +1,4 @@
-"""A whole gateway on ports in memory: from the tunnel through routing, rules and translation to the way out."""
+"""A whole gateway on ports in memory: from the tunnel through routing, rules and translation to the output port."""
 
 import random
 from collections.abc import Iterator
@@ -37,6 +37,7 @@ from tests.fakes.gateway.gateway_site import (
     UNDERLAY,
     site_tables,
 )
+from tests.support.examples import examples
 
 TABLES = site_tables()
 
@@ -52,7 +53,7 @@ def udp(source: str, target: str, size: int = 30, **ports: int) -> IP:
     return IP(src=source, dst=target) / UDP(**{"sport": 1000, "dport": 2000, **ports}) / Raw(bytes(size))
 
 
-def test_a_tenants_packet_goes_out_of_one_tunnel_and_into_the_other(loop: GatewayLoop) -> None:
+def test_a_tenants_packet_goes_from_one_tunnel_to_another(loop: GatewayLoop) -> None:
     left = loop.through(UNDERLAY, tunnelled(inner(udp("10.0.0.10", "10.0.0.11"), target=RED_11)))
     assert list(left) == [UNDERLAY]
     out = dissected(left[UNDERLAY][0])
@@ -60,7 +61,7 @@ def test_a_tenants_packet_goes_out_of_one_tunnel_and_into_the_other(loop: Gatewa
     assert (out[VXLAN].payload[IP].src, out[VXLAN].payload[IP].dst) == ("10.0.0.10", "10.0.0.11")
 
 
-def test_what_leaves_by_nat_and_comes_back_is_translated_both_ways(loop: GatewayLoop) -> None:
+def test_nat_translates_packets_and_their_replies(loop: GatewayLoop) -> None:
     # Not 10.0.0.10: that one has a floating address.
     frame = tunnelled(inner(udp("10.0.0.11", "198.51.100.7"), source=RED_11), host=HOST_B)
     out = dissected(loop.through(UNDERLAY, frame)[EXTERNAL][0])
@@ -72,7 +73,7 @@ def test_what_leaves_by_nat_and_comes_back_is_translated_both_ways(loop: Gateway
     assert (within[IP].dst, within[UDP].dport, bytes(within[Raw])) == ("10.0.0.11", 1000, b"back")
 
 
-def test_tenants_with_the_same_addresses_do_not_meet(loop: GatewayLoop) -> None:
+def test_tenants_with_equal_addresses_are_isolated(loop: GatewayLoop) -> None:
     red = tunnelled(inner(udp("10.0.0.10", "10.0.0.11"), target=RED_11))
     blue = tunnelled(
         inner(udp("10.0.0.10", "10.0.0.11"), source=0x022000000010, target=0x022000000011), vni=BLUE, host=HOST_B
@@ -81,7 +82,7 @@ def test_tenants_with_the_same_addresses_do_not_meet(loop: GatewayLoop) -> None:
     assert [dissected(frame)[VXLAN].vni for frame in left[UNDERLAY]] == [RED, BLUE, RED, BLUE]
 
 
-def test_a_question_for_the_slow_path_arrives_there_with_its_tunnel(loop: GatewayLoop) -> None:
+def test_an_arp_request_is_punted_with_its_tunnel_headers(loop: GatewayLoop) -> None:
     asked = Ether(src="02:10:00:00:00:10", dst="ff:ff:ff:ff:ff:ff") / ARP(
         op=1, hwsrc="02:10:00:00:00:10", psrc="10.0.0.10", pdst="10.0.0.1"
     )
@@ -92,21 +93,21 @@ def test_a_question_for_the_slow_path_arrives_there_with_its_tunnel(loop: Gatewa
     assert punted.frame[punted.inner :] == bytes(asked)
 
 
-def test_what_the_slow_path_sends_leaves_as_it_is(loop: GatewayLoop) -> None:
+def test_a_frame_sent_by_the_slow_path_leaves_unchanged(loop: GatewayLoop) -> None:
     frame = bytes(Ether(src="02:00:00:00:00:02", dst="02:bb:00:00:00:01") / udp("203.0.113.2", "203.0.113.1"))
     assert loop.injector.send(frame, EXTERNAL)
     assert loop.through(UNDERLAY) == {EXTERNAL: [frame]}
     assert loop.counters.ports["rx_injected"].tolist() == [0, 1, 0, 0]
 
 
-def test_what_the_slow_path_lets_enter_goes_the_way_of_what_arrives(loop: GatewayLoop) -> None:
+def test_a_frame_that_the_slow_path_enters_passes_through_the_graph(loop: GatewayLoop) -> None:
     frame = tunnelled(inner(udp("10.0.0.10", "10.0.0.11"), target=RED_11))
     arrived = loop.through(UNDERLAY, frame)
     assert loop.injector.enter(frame, UNDERLAY)
     assert loop.through(UNDERLAY) == arrived
 
 
-def test_a_slow_path_that_does_not_read_costs_it_packets_and_nobody_else(loop: GatewayLoop) -> None:
+def test_a_full_punt_ring_drops_only_packets_for_the_slow_path(loop: GatewayLoop) -> None:
     asked = tunnelled(Ether(src="02:10:00:00:00:10", dst="ff:ff:ff:ff:ff:ff") / ARP(psrc="10.0.0.10", pdst="10.0.0.1"))
     for _ in range(20):
         loop.through(UNDERLAY, *[asked] * 32)
@@ -115,8 +116,8 @@ def test_a_slow_path_that_does_not_read_costs_it_packets_and_nobody_else(loop: G
     assert loop.through(UNDERLAY, tunnelled(inner(udp("10.0.0.10", "10.0.0.11"), target=RED_11)))
 
 
-def told(loop: GatewayLoop, port: int, frame: bytes) -> list[Packet]:
-    """Return what the sender of a frame gets of the slow path."""
+def icmp_replies(loop: GatewayLoop, port: int, frame: bytes) -> list[Packet]:
+    """Return the packets that the slow path sends to the sender of a frame."""
     ways = NextHops.of(loop.tables)
     path = SlowPath(Directory(LOCAL, NETWORK), ways)
     path.configure(path._directory, ways, 0)
@@ -132,62 +133,64 @@ def told(loop: GatewayLoop, port: int, frame: bytes) -> list[Packet]:
 @pytest.mark.parametrize(
     ("target", "code", "why"), [("10.0.0.77", 1, Drop.DISCARD_ROUTE), ("10.3.0.77", 0, Drop.NO_ROUTE)]
 )
-def test_who_sends_to_nobody_or_nowhere_hears_of_it_as_from_any_router(
+def test_the_sender_of_an_unroutable_packet_gets_an_icmp_error(
     loop: GatewayLoop, target: str, code: int, why: Drop
 ) -> None:
     packet = udp("10.0.0.10", target)
-    (answer,) = told(loop, UNDERLAY, tunnelled(inner(packet)))
+    (answer,) = icmp_replies(loop, UNDERLAY, tunnelled(inner(packet)))
     error = answer[VXLAN].payload
     assert (error[IP].src, error[IP].dst, error[ICMP].type, error[ICMP].code) == ("10.0.0.1", "10.0.0.10", 3, code)
     assert bytes(error[ICMP].payload) == bytes(packet)
     assert loop.drops() == {}
-    assert told(loop, UNDERLAY, tunnelled(inner(packet, target=RED_11))) == []  # a bridge says nothing
+    assert icmp_replies(loop, UNDERLAY, tunnelled(inner(packet, target=RED_11))) == []  # bridging sends no errors
     assert loop.drops() == {why: 1}
 
 
-def test_an_ipv6_sender_hears_as_well(loop: GatewayLoop) -> None:
+def test_an_ipv6_sender_gets_an_icmp_error_as_well(loop: GatewayLoop) -> None:
     packet = IPv6(src="fd00::10", dst="fd00::77") / UDP(sport=5, dport=6)
-    (answer,) = told(loop, UNDERLAY, tunnelled(inner(packet)))
+    (answer,) = icmp_replies(loop, UNDERLAY, tunnelled(inner(packet)))
     error = answer[VXLAN].payload[ICMPv6DestUnreach]
     assert (error.code, bytes(error.payload)) == (3, bytes(packet))
 
 
-def test_a_customer_hears_of_it_and_the_internet_does_not(loop: GatewayLoop) -> None:
-    (answer,) = told(loop, CUSTOMER, arriving(CUSTOMER, udp("10.99.1.2", "8.8.8.8")))
+def test_a_customer_gets_an_icmp_error_and_the_internet_does_not(loop: GatewayLoop) -> None:
+    (answer,) = icmp_replies(loop, CUSTOMER, arriving(CUSTOMER, udp("10.99.1.2", "8.8.8.8")))
     assert (answer[IP].src, answer[ICMP].type, answer[ICMP].code) == ("10.0.0.1", 3, 0)
-    assert told(loop, EXTERNAL, arriving(EXTERNAL, udp("198.51.100.7", "203.0.113.10"))) == []
+    assert icmp_replies(loop, EXTERNAL, arriving(EXTERNAL, udp("198.51.100.7", "203.0.113.10"))) == []
     assert loop.drops() == {Drop.NO_MAPPING: 1}
 
 
-def asks(vni: int, mac: str, host: Any) -> bytes:
+def arp_request(vni: int, mac: str, host: Any) -> bytes:
     return tunnelled(
         Ether(src=mac, dst="ff:ff:ff:ff:ff:ff") / ARP(psrc="10.0.0.10", pdst="10.0.0.1"), vni=vni, host=host
     )
 
 
-def test_a_flood_for_the_slow_path_takes_it_from_no_other_tenant_and_no_neighbour() -> None:
+def test_a_punt_flood_leaves_the_slow_path_to_other_tenants_and_neighbours() -> None:
     loop = GatewayLoop(LOCAL, TABLES, ring_bytes=1 << 20)
     flood = tunnelled(inner(IP(src="10.0.0.10", dst="10.0.0.1") / ICMP()))
     for _ in range(40):
         loop.through(UNDERLAY, *[flood] * 64)
     heard = int(loop.counters.punts[Punt.FOR_GATEWAY])
-    assert MAX_BURST <= heard < MAX_BURST + 900  # and some for the time that it took
+    assert MAX_BURST <= heard < MAX_BURST + 900  # plus the allowance of the elapsed time
     assert loop.drops() == {Drop.PUNT_LIMITED: 40 * 64 - heard}
-    loop.through(UNDERLAY, asks(RED, "02:10:00:00:00:10", HOST_A), asks(BLUE, "02:20:00:00:00:10", HOST_B))
+    loop.through(
+        UNDERLAY, arp_request(RED, "02:10:00:00:00:10", HOST_A), arp_request(BLUE, "02:20:00:00:00:10", HOST_B)
+    )
     loop.through(UNDERLAY, bytes(Ether(src="02:aa:00:00:00:11", dst="ff:ff:ff:ff:ff:ff") / ARP(pdst="192.168.0.1")))
     assert int(loop.counters.punts[Punt.ARP]) == 3
 
 
-def test_who_had_its_share_of_the_slow_path_gets_more_with_time() -> None:
+def test_the_punt_allowance_refills_with_time() -> None:
     dues = np.zeros(1 << 8, np.int64)
     row = np.zeros(1, PACKET)
     row["vpc"], row["reason"] = 3, Punt.TTL_EXPIRED
-    taken = [count_shares(dues, row, now_ns) for now_ns in (10**9, 10**9, 10**9 + 10 * PACKET_NS, 10**12)]
+    taken = [count_allowed(dues, row, now_ns) for now_ns in (10**9, 10**9, 10**9 + 10 * PACKET_NS, 10**12)]
     assert taken == [MAX_BURST, 0, 10, MAX_BURST]
 
 
 @kernel
-def count_shares(dues: Ints, rows: Rows, now_ns: int) -> int:
+def count_allowed(dues: Ints, rows: Rows, now_ns: int) -> int:
     taken = 0
     for _ in range(2 * MAX_BURST):
         if may_punt(dues, rows[0], now_ns):
@@ -204,10 +207,10 @@ def test_a_call_ends_after_its_time_though_packets_wait(loop: GatewayLoop) -> No
         loop.forward(call_ns=0 if calls == 0 else 1)
         calls += 1
         assert calls < 300
-    assert calls >= 5  # none of them took more than a burst of 64; the first took nothing
+    assert calls >= 5  # each call took one burst of 64 at most; the first took none
 
 
-def test_another_generation_between_two_calls_loses_nothing(loop: GatewayLoop) -> None:
+def test_a_change_of_generation_between_two_calls_loses_nothing(loop: GatewayLoop) -> None:
     frame, sent = tunnelled(inner(udp("10.0.0.11", "198.51.100.7"), source=RED_11), host=HOST_B), 0
     ports = set()
     for generation in range(20):
@@ -228,9 +231,9 @@ SOUND = [
 ]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(seed=st.integers(0, 2**32), buffers=st.sampled_from([40, 1024]))
-def test_every_frame_that_came_in_is_sent_punted_or_counted(seed: int, buffers: int) -> None:
+def test_every_received_frame_is_sent_punted_or_counted_as_dropped(seed: int, buffers: int) -> None:
     chance = random.Random(seed)
     loop = GatewayLoop(LOCAL, TABLES, ring_bytes=1 << 15, buffers=buffers)
     put = 0

@@ -16,6 +16,7 @@ from mininet_topos.queues.attach import QueueModelPrograms
 from mininet_topos.queues.description import LabPorts, SwitchPort
 from mininet_topos.queues.model import why_unavailable
 from mininet_topos.queues.settings import QueueSettings
+from tests.support.examples import examples
 
 pytestmark = [
     pytest.mark.e2e,
@@ -103,7 +104,7 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(STEPS)
 def test_the_program_takes_marks_drops_and_counts_as_the_model_does(programs, steps):
     programs.queues[:] = 0

@@ -9,6 +9,7 @@ from controller.model.event import PortStatus, Release, Submit, Suggest, SwitchD
 from controller.model.job import Steering
 from controller.model.placement import Shape
 from controller.model.rule import SwitchRules
+from tests.support.examples import examples
 from tests.unit.brain.driver import Driver, shift_job, small_fabric
 
 JOBS = st.sampled_from(["a", "b", "c"])
@@ -95,5 +96,5 @@ class BrainMachine(RuleBasedStateMachine):
         self.at_rest_all_is_answered_and_held()
 
 
-BrainMachine.TestCase.settings = settings(max_examples=40, stateful_step_count=20, deadline=None)
+BrainMachine.TestCase.settings = settings(max_examples=examples(40), stateful_step_count=20, deadline=None)
 test_brain_machine = BrainMachine.TestCase

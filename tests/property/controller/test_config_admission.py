@@ -10,6 +10,7 @@ from controller.model.health import Health
 from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest, RankPair
 from tests.oracles.contract_flows import flow_plan_count
 from tests.oracles.reachable import reachable_pairs
+from tests.support.examples import examples
 
 RAILS = parse_fabric(
     "generate: {kind: rail_optimised, spines: 2, leaves: 4, nics_per_host: 2, hosts_per_leaf: 3}", "rails.yaml"
@@ -39,7 +40,7 @@ def collectives(draw, ranks):
 
 
 @given(st.data())
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_counted_flow_plans_are_those_written_out(data):
     ranks = data.draw(st.lists(st.sampled_from([nic.id for nic in RAILS.nics]), min_size=2, max_size=12))
     asked = tuple(data.draw(st.lists(collectives(len(ranks)), max_size=3)))
@@ -49,7 +50,7 @@ def test_counted_flow_plans_are_those_written_out(data):
 
 
 @given(st.sampled_from(FABRICS), st.data())
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_those_not_cut_off_reach_each_other_and_nobody_is_cut_off_without_need(fabric, data):
     health = Health(
         down_cables=frozenset(data.draw(st.sets(st.sampled_from([cable.id for cable in fabric.cables]), max_size=8))),

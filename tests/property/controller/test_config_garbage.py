@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from controller.config import parse_fabric, parse_jobs
 from controller.model.error import InputError
+from tests.support.examples import examples
 
 FABRIC = """
 version: 1
@@ -86,19 +87,19 @@ def read_both(text):
 
 
 @given(st.text(max_size=200))
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_any_text_is_read_or_refused(text):
     read_both(text)
 
 
 @given(st.text(alphabet="a1:-[]{}&*!|>'\"#%@,?<~.\n\t ", max_size=80))
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_any_heap_of_yaml_signs_is_read_or_refused(text):
     read_both(text)
 
 
 @given(st.sampled_from([FABRIC, JOBS]), st.data())
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_a_file_with_any_value_replaced_is_read_or_refused(text, data):
     whole = yaml.safe_load(text)
     path = data.draw(st.sampled_from(places(whole)))
@@ -106,7 +107,7 @@ def test_a_file_with_any_value_replaced_is_read_or_refused(text, data):
 
 
 @given(st.sampled_from([FABRIC, JOBS]), st.data())
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_a_file_with_any_stretch_of_text_replaced_is_read_or_refused(text, data):
     start = data.draw(st.integers(0, len(text)))
     end = data.draw(st.integers(start, min(len(text), start + 30)))
@@ -114,7 +115,7 @@ def test_a_file_with_any_stretch_of_text_replaced_is_read_or_refused(text, data)
 
 
 @given(st.sampled_from([FABRIC, JOBS]), st.data())
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_the_same_text_gives_the_same_problems(text, data):
     whole = yaml.safe_load(text)
     path = data.draw(st.sampled_from(places(whole)))

@@ -8,6 +8,7 @@ from controller.config import parse_fabric
 from controller.model.address import ip_text
 from foundation.address import mac_text
 from tests.oracles import contract_fabric
+from tests.support.examples import examples
 
 small = st.integers(1, 4)
 
@@ -36,14 +37,14 @@ def as_the_oracle_writes(fabric):
     st.fixed_dictionaries(dict.fromkeys(("spines", "leaves", "nics_per_host", "links_per_spine"), small)),
     st.integers(0, 70),
 )
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_a_spine_leaf_fabric_is_that_of_the_contract(sizes, hosts_per_leaf):
     sizes = {**sizes, "hosts_per_leaf": hosts_per_leaf}
     assert as_the_oracle_writes(generated("spine_leaf", sizes)) == contract_fabric.spine_leaf(**sizes)
 
 
 @given(small, small, small, small, st.integers(0, 40))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_a_rail_optimised_fabric_is_that_of_the_contract(spines, groups, rails, parallel, hosts_per_leaf):
     sizes = {
         "spines": spines,
@@ -56,7 +57,7 @@ def test_a_rail_optimised_fabric_is_that_of_the_contract(spines, groups, rails, 
 
 
 @given(small, small, small, small, st.integers(0, 20), st.integers(1, 2))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_a_clos3_fabric_is_that_of_the_contract(plane, aggs, leaves, pods, hosts_per_leaf, nics_per_host):
     sizes = {
         "spines": plane * aggs,
@@ -70,7 +71,7 @@ def test_a_clos3_fabric_is_that_of_the_contract(plane, aggs, leaves, pods, hosts
 
 
 @given(small, small, st.integers(1, 6), st.sampled_from(["spine_leaf", "rail_optimised"]))
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_what_is_generated_is_sound_when_it_is_drawn(spines, leaves, hosts_per_leaf, kind):
     fabric = generated(kind, {"spines": spines, "leaves": leaves, "hosts_per_leaf": hosts_per_leaf})
     drawn = {

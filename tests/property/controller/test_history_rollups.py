@@ -14,6 +14,7 @@ from controller.store.database import Database, Retention, read_rollups
 from controller.store.schema import LEVELS_S
 from controller.store.seconds import Seconds
 from telemetry.samples.counters import COLUMNS, PORT_COUNTERS, QUEUE_COUNTERS, queue_columns
+from tests.support.examples import examples
 from tests.unit.store.snapshots import snapshot
 
 START_S = 1_790_000_000
@@ -67,7 +68,7 @@ def written(samples, path, faults):
     database.close()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(steps, st.dictionaries(st.integers(0, 14), st.sampled_from(("dies", "fails"))))
 def test_roll_ups_equal_sums_over_the_raw_samples_whatever_fails(taken, faults):
     samples, now_s, total = [], float(START_S), np.zeros((len(NAMES), COLUMNS), dtype=np.uint64)

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controller.rules.underlay.aggregate import aggregate, relabelled, runs_of
+from tests.support.examples import examples
 
 BITS = 4
 BASE = 0x0A000010
@@ -39,7 +40,7 @@ owners = st.dictionaries(st.integers(BASE, BASE + 15), st.integers(0, 3), min_si
 
 
 @given(owner_of=owners, background=st.sampled_from([None, 0]))
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_the_longest_match_tells_every_owner_and_no_fewer_prefixes_could(owner_of, background):
     prefixes = aggregate(runs_of(owner_of.items()), background)
     for address, owner in owner_of.items():

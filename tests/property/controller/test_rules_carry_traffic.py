@@ -13,6 +13,7 @@ from controller.rules.listing import group_rows, rows
 from controller.rules.pipeline import fits
 from controller.rules.trace import Packet, Tracer
 from tests.oracles.openflow_interpreter import PFC, Journey, Network, arp, faults_of_path, ping, roce, tcp
+from tests.support.examples import examples
 from tests.unit.rules.strategies import fabrics, failures, irregular
 
 PORTS = [0, 1, 4791, 0xBFFF, 0xC000, 0xC001, 0xD555, 0xE000, 0xEAAA, 0xF0F0, 0xFFFF]
@@ -69,25 +70,25 @@ def check_pairs(fabric: Fabric, health: Health, ports: list[int]) -> None:
 
 
 @given(fabric=fabrics(), extra=st.lists(st.integers(0, 0xFFFF), max_size=4))
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_every_packet_between_any_two_nics_is_delivered_by_an_admissible_path(fabric, extra):
     check_pairs(fabric, WHOLE, PORTS + extra)
 
 
 @given(data=st.data(), fabric=fabrics())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_after_failures_every_pair_that_still_has_a_path_is_served_around_them(data, fabric):
     check_pairs(fabric, data.draw(failures(fabric)), PORTS)
 
 
 @given(data=st.data(), fabric=irregular())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_a_fabric_with_cables_left_out_is_served_wherever_a_path_exists(data, fabric):
     check_pairs(fabric, data.draw(failures(fabric, most=2)), PORTS)
 
 
 @given(data=st.data(), fabric=fabrics())
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_compiled_rules_fit_the_pipeline_and_no_two_have_the_same_key(data, fabric):
     for held in compile_fabric(fabric, layout_of(fabric), data.draw(failures(fabric))).values():
         assert [rule for rule in held.rules if not fits(rule)] == []
@@ -96,7 +97,7 @@ def test_compiled_rules_fit_the_pipeline_and_no_two_have_the_same_key(data, fabr
 
 
 @given(data=st.data(), fabric=fabrics())
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 def test_each_uplinks_share_of_the_ports_is_what_the_layout_promises(data, fabric):
     layout, network = layout_of(fabric), network_of(fabric)
     leaf = data.draw(st.sampled_from(fabric.leaves))
@@ -118,7 +119,7 @@ def test_each_uplinks_share_of_the_ports_is_what_the_layout_promises(data, fabri
 
 
 @given(data=st.data(), fabric=fabrics())
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_a_home_port_takes_the_choice_it_names_at_every_stage(data, fabric):
     layout, network = layout_of(fabric), network_of(fabric)
     wishes = [data.draw(st.integers(0, 63)) for _ in layout.fields]
@@ -154,7 +155,7 @@ def options_at(fabric, switch, leaf):
 
 
 @given(fabric=fabrics(), data=st.data())
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 def test_pause_frames_end_at_every_switch(fabric, data):
     network = network_of(fabric, data.draw(failures(fabric)))
     for switch in fabric.switches:
@@ -166,7 +167,7 @@ def test_pause_frames_end_at_every_switch(fabric, data):
 
 
 @given(fabric=st.one_of(fabrics(), irregular()), data=st.data(), port=st.sampled_from(PORTS))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_an_unknown_destination_is_dropped_and_counted_as_a_miss_never_looped(fabric, data, port):
     network, src = network_of(fabric), fabric.nics[0]
     owned = {nic.ip for nic in fabric.nics}
@@ -183,7 +184,7 @@ def test_an_unknown_destination_is_dropped_and_counted_as_a_miss_never_looped(fa
 
 
 @given(fabric=fabrics(), data=st.data(), port=st.integers(0, 0xFFFF))
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_trace_and_the_interpreter_agree_on_every_hop(fabric, data, port):
     health = data.draw(failures(fabric))
     compiled = compile_fabric(fabric, layout_of(fabric), health)

@@ -11,6 +11,7 @@ from controller.rules.compile import compile_fabric
 from controller.rules.diff import diff, same_purpose
 from controller.rules.order import order
 from controller.rules.trace import Packet, Tracer
+from tests.support.examples import examples
 from tests.support.rule_changes import apply_changes
 from tests.unit.rules.strategies import fabrics, failures
 
@@ -59,7 +60,7 @@ def holds(rules: SwitchRules) -> tuple[set, set]:
 
 
 @given(data=st.data(), fabric=fabrics())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_no_packet_is_lost_at_any_moment_of_a_change_of_health_and_pins(data, fabric):
     old_health, new_health = data.draw(failures(fabric)), data.draw(failures(fabric))
     really_down = data.draw(st.sampled_from([Health(), new_health]))
@@ -83,7 +84,7 @@ def test_no_packet_is_lost_at_any_moment_of_a_change_of_health_and_pins(data, fa
 
 
 @given(data=st.data(), fabric=fabrics())
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_applying_the_difference_gives_what_is_desired_and_then_nothing_differs(data, fabric):
     layout = layout_of(fabric)
     a = compile_fabric(fabric, layout, data.draw(failures(fabric)), data.draw(pins(fabric, 1)))
@@ -98,7 +99,7 @@ def test_applying_the_difference_gives_what_is_desired_and_then_nothing_differs(
 
 
 @given(data=st.data(), fabric=fabrics())
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_a_rule_never_names_a_group_or_table_that_is_not_there_while_switches_are_filled_or_emptied(data, fabric):
     full = compile_fabric(fabric, layout_of(fabric), data.draw(failures(fabric)), data.draw(pins(fabric, 1)))
     empty = dict.fromkeys(full, SwitchRules())

@@ -32,8 +32,9 @@ from tests.fakes.gateway.gateway_site import (
     UNDERLAY,
     site_tables,
 )
+from tests.support.examples import examples
 
-pytestmark = pytest.mark.timeout(900)  # the first to run compiles the kernels
+pytestmark = pytest.mark.timeout(900)  # the first test compiles the kernels
 
 PORTS = len(PORT_MACS)
 TABLES = [
@@ -62,8 +63,8 @@ MANY = st.integers(1, 90)
 ANY_FRAME, ANY_PORT = st.sampled_from(FRAMES_IN), st.integers(0, PORTS - 1)
 
 
-class Books(RuleBasedStateMachine):
-    """Ports, a slow path that reads and sends as it likes, and tables that change between any two calls."""
+class Accounting(RuleBasedStateMachine):
+    """Ports, a slow path that reads and sends at any time, and tables that change between any two calls."""
 
     @initialize(buffers=st.sampled_from([8, 70, 512]), ring=st.sampled_from([16, 128]), slow=st.sampled_from([12, 16]))
     def begin(self, buffers, ring, slow):
@@ -72,7 +73,7 @@ class Books(RuleBasedStateMachine):
 
     @rule(frame=ANY_FRAME, count=MANY, cut=st.integers(0, 200))
     def arrive(self, frame, count, cut):
-        """Also a frame that lacks its end, and more than there is room for."""
+        """Frames may be truncated, and there may be more than fit."""
         port, whole = frame
         content = whole[: max(len(whole) - cut, 1)] if cut > 150 else whole
         self.came += sum(self.loop.io.put(port, content) for _ in range(count))
@@ -101,15 +102,15 @@ class Books(RuleBasedStateMachine):
         self.loop.tables = tables._replace(generation=np.array([self.generation]))
 
     @rule()
-    def nobody_has_a_share_of_the_slow_path_left(self):
+    def all_punt_allowances_are_exhausted(self):
         self.loop.state.punt_dues[:] = np.iinfo(np.int64).max - 2 * MAX_BURST * PACKET_NS
 
     @rule()
-    def the_shares_are_whole_again(self):
+    def all_punt_allowances_are_full(self):
         self.loop.state.punt_dues[:] = 0
 
     @invariant()
-    def every_packet_that_came_has_one_end(self):
+    def every_received_packet_has_one_fate(self):
         loop = self.loop
         assert imbalance(loop.counters) == 0
         assert loop.counters.drops[Drop.BAD_STATE] == 0
@@ -127,7 +128,7 @@ class Books(RuleBasedStateMachine):
         assert held + ports.pool[FREE] == ports.pool[FRAMES]
 
     def teardown(self):
-        """Let it end as a data process does: what waits goes through, and nothing is left anywhere."""
+        """Stop like a data process: waiting packets are processed, and no buffer is missing."""
         if not hasattr(self, "loop"):
             return
         loop = self.loop
@@ -149,12 +150,12 @@ class Books(RuleBasedStateMachine):
         return int((ports[f"{way}_tail"] - ports[f"{way}_head"]).sum())
 
     def pieces(self, handle):
-        """Return how many buffers a frame lies in."""
+        """Return the number of buffers of a frame."""
         ports, number, count = self.loop.io.ports, handle & ((1 << 40) - 1), 1
         while handle >> 40 & 1 and ports.pieces[number, 0] >= 0:
             number, count = int(ports.pieces[number, 0]), count + 1
         return count
 
 
-TestBooks = Books.TestCase
-TestBooks.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestBooks = Accounting.TestCase
+TestBooks.settings = settings(max_examples=examples(60), stateful_step_count=40, deadline=None)

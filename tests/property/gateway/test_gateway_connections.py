@@ -1,4 +1,4 @@
-"""The table of connections under any order of events is a dict with a limit."""
+"""The connection table behaves like a dict with a limit, under any order of events."""
 
 import numpy as np
 import pytest
@@ -19,8 +19,9 @@ from dataplane.gateway.memory.connections import (
 from dataplane.gateway.memory.state import AGED_NS, OWNERS_FREED, OWNERS_USED, empty_state
 from dataplane.jit import kernel
 from tests.fakes.gateway.gateway_tables import make_tables
+from tests.support.examples import examples
 
-pytestmark = pytest.mark.timeout(900)  # the first to run compiles the kernels
+pytestmark = pytest.mark.timeout(900)  # the first test compiles the kernels
 
 
 ROOM, SHARE = 8, 4
@@ -48,12 +49,14 @@ def key_word(ports, protocol, vni):
     return word - (1 << 64) if word >> 63 else word
 
 
-def turned(ports):
+def reversed_ports(ports):
     return (ports & 0xFFFF) << 16 | ports >> 16
 
 
 class ConnectionMachine(RuleBasedStateMachine):
-    """Connections of eight at most, four an endpoint; without translation, so that answers are the packet turned."""
+    """At most eight connections, four per endpoint, without translation: a reply is the packet with both ends
+    exchanged.
+    """
 
     def __init__(self):
         super().__init__()
@@ -61,9 +64,9 @@ class ConnectionMachine(RuleBasedStateMachine):
         self.model = {}  # (source, target, ports, protocol, vni) -> [row, last seen]
         self.held = 0
 
-    def answers_to(self, key):
+    def reply_to(self, key):
         source, target, ports, protocol, vni = key
-        return target, source, turned(ports), protocol, vni
+        return target, source, reversed_ports(ports), protocol, vni
 
     def row_of(self, key):
         source, target, ports, protocol, vni = key
@@ -72,7 +75,7 @@ class ConnectionMachine(RuleBasedStateMachine):
     @rule(source=ADDRESSES, remote=ADDRESSES, ports=PORTS, protocol=PROTOCOLS, vni=VNIS)
     def open(self, source, remote, ports, protocol, vni):
         key = (source, remote, ports, protocol, vni)
-        if key in self.model or self.answers_to(key) in self.model or key == self.answers_to(key):
+        if key in self.model or self.reply_to(key) in self.model or key == self.reply_to(key):
             return
         draft = self.state.draft[0]
         draft["source_hi"], draft["source_lo"] = draft["new_source_hi"], draft["new_source_lo"] = source
@@ -99,7 +102,7 @@ class ConnectionMachine(RuleBasedStateMachine):
     @rule(data=st.data(), by_answer=st.booleans())
     def packet(self, data, by_answer):
         key = data.draw(st.sampled_from(sorted(self.model)))
-        row = self.row_of(self.answers_to(key) if by_answer else key)
+        row = self.row_of(self.reply_to(key) if by_answer else key)
         self.state.connections[row]["last_seen_ns"] = self.now_ns
         self.model[key][1] = self.now_ns
 
@@ -122,16 +125,16 @@ class ConnectionMachine(RuleBasedStateMachine):
         assert ended == len(old)
 
     @invariant()
-    def exactly_the_models_connections_are_found(self):
+    def the_table_contains_exactly_the_models_connections(self):
         for key, (row, _) in self.model.items():
             assert self.row_of(key) == row
-            assert self.row_of(self.answers_to(key)) == row ^ 1
+            assert self.row_of(self.reply_to(key)) == row ^ 1
             assert self.row_of((*key[:4], 3)) == NO_ROW
         assert np.count_nonzero(self.state.connections["key"]) == 2 * len(self.model)
         assert np.count_nonzero(self.state.slots) == 2 * len(self.model)
 
     @invariant()
-    def every_endpoint_is_charged_what_it_has(self):
+    def every_endpoints_account_is_its_number_of_connections(self):
         owners = {(key[4], key[0]) for key in self.model}
         counts = self.state.counts
         assert counts[OWNERS_USED] - counts[OWNERS_FREED] == len(owners)
@@ -141,4 +144,4 @@ class ConnectionMachine(RuleBasedStateMachine):
 
 
 TestConnections = ConnectionMachine.TestCase
-TestConnections.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestConnections.settings = settings(max_examples=examples(60), stateful_step_count=40, deadline=None)

@@ -1,4 +1,6 @@
-"""Gateways and hosts come, go, lag and refuse in any order: all end with the newest, and every caller is answered."""
+"""Gateways and hosts connect, disconnect, lag and refuse in any order: all converge to the newest generation, and every
+call returns.
+"""
 
 from dataclasses import replace
 from ipaddress import IPv4Address, ip_network
@@ -27,6 +29,7 @@ from controller.model.event import (
 from dataplane.config.check import network_problems
 from dataplane.config.network import BorderRule, Endpoint, Peering, Realm, Subnet, Vpc
 from dataplane.config.updates import Replica, updates
+from tests.support.examples import examples
 from tests.unit.brain.driver import small_fabric
 
 NAMES = st.sampled_from(["a", "b", "c"])
@@ -43,7 +46,7 @@ def vpc(name, vni, third, places):
 
 
 class Place:
-    """A gateway or a host as the shell serves it: one generation on its way at a time, differences after the first."""
+    """A gateway or a host as the shell serves it: one generation in flight at a time, deltas after the first."""
 
     def __init__(self, session):
         self.session = session
@@ -106,7 +109,7 @@ class GatewayMachine(RuleBasedStateMachine):
 
     @rule(name=PLACES)
     def attach(self, name):
-        """Also where a session of that name is there still: the old one has not noticed its end."""
+        """Also while an old session of that name exists, which has not noticed its end."""
         self.sessions += 1
         self.places[name] = Place(self.sessions)
         host, session = name.startswith("h"), self.sessions
@@ -131,7 +134,7 @@ class GatewayMachine(RuleBasedStateMachine):
 
     @rule(name=PLACES, refused=st.booleans())
     def serve(self, name, refused):
-        """Send what is new, or let what is under way arrive and be answered."""
+        """Send the next update, or deliver and acknowledge the one in flight."""
         place = self.places.get(name)
         if place is None:
             return
@@ -168,7 +171,7 @@ class GatewayMachine(RuleBasedStateMachine):
                 assert str(outcome).strip()
 
     @invariant()
-    def nobody_waits_for_who_is_not_there(self):
+    def no_call_waits_for_an_absent_gateway(self):
         networks = self.state.networks
         for waiting in networks.waiting:
             assert waiting.missing <= {name for name, g in networks.gateways.items() if g.session is not None}
@@ -198,4 +201,4 @@ class GatewayMachine(RuleBasedStateMachine):
 
 
 TestGatewayMachine = GatewayMachine.TestCase
-TestGatewayMachine.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestGatewayMachine.settings = settings(max_examples=examples(60), stateful_step_count=40, deadline=None)

@@ -1,4 +1,4 @@
-"""NAT under any order of packets keeps to RFC 4787: one mapping an endpoint, parity, ranges, nobody's port twice."""
+"""NAT under any order of packets obeys RFC 4787: one mapping per endpoint, parity, ranges, no port allocated twice."""
 
 import itertools
 import struct
@@ -16,8 +16,9 @@ from dataplane.gateway.tables.schema import EXTERNAL
 from tests.fakes.gateway.gateway_tables import EXTERNAL_PORT, FakeRule, FakeVpc, make_tables
 from tests.fakes.gateway.state_bench import Passed, StateBench, hop_of
 from tests.oracles.inet_checksum import echo, faults, ip, read, tcp, udp
+from tests.support.examples import examples
 
-pytestmark = pytest.mark.timeout(900)  # the first to run compiles the kernels
+pytestmark = pytest.mark.timeout(900)  # the first test compiles the kernels
 
 
 PUBLIC = "198.51.100.7"
@@ -48,7 +49,7 @@ def opening(protocol, address, port, far):
 
 
 class NatMachine(RuleBasedStateMachine):
-    """Two VPCs with the same addresses behind one public address; one lets some of the outside in."""
+    """Two VPCs with equal addresses behind one public address; one accepts some connections from outside."""
 
     def __init__(self):
         super().__init__()
@@ -111,7 +112,7 @@ class NatMachine(RuleBasedStateMachine):
         assert faults(passed.packet) == []
 
     @rule(public=st.integers(FIRST, LAST), remote=st.sampled_from(["9.9.9.77", "7.7.7.7"]))
-    def somebody_else_comes_in(self, public, remote):
+    def another_remote_host_sends(self, public, remote):
         fate = self.bench.one(udp(remote, 999, PUBLIC, public), 0, EXTERNAL_PORT)
         holder = [key for key, port in self.mapped.items() if port == public and key[0] == 17]
         if not holder:
@@ -153,7 +154,7 @@ class NatMachine(RuleBasedStateMachine):
         assert read(back.packet) == (PUBLIC, public, address, port)
 
     @rule()
-    def everything_is_forgotten_after_a_day(self):
+    def all_mappings_time_out_within_a_day(self):
         for _ in range(4):
             self.bench.now_ns += 86_400 * 10**9
             age(self.bench.tables, self.bench.state, self.bench.now_ns)
@@ -171,7 +172,7 @@ class NatMachine(RuleBasedStateMachine):
 
 
 @pytest.mark.parametrize(("asks", "answers"), [(8, 0), (13, 14), (15, 16), (17, 18)])
-def test_every_icmp_query_has_its_answer_and_no_other_type_opens_anything(asks, answers):
+def test_only_icmp_requests_open_connections_and_their_replies_match(asks, answers):
     bench = StateBench(make_tables([vpc(5)]), LIMITS)
     bench.one(query(asks, "10.0.0.2", "8.8.8.8", 1025), 5)
     passed = bench.one(query(asks, "10.0.0.1", "8.8.8.8", 1025), 5)
@@ -188,7 +189,7 @@ def query(kind, source, target, identifier):
 
 
 def chosen(seed, count):
-    """Return the public ports of so many endpoints that all want one port."""
+    """Return the public ports of `count` endpoints that all use the same inside port."""
     addresses = [f"10.0.{number >> 8}.{number & 255}" for number in range(1, count + 1)]
     many = FakeVpc(5, endpoints=tuple(addresses), routes={"0.0.0.0/0": EXTERNAL}, nat=PUBLIC)
     bench = StateBench(make_tables([many]), Limits(connections=1 << 9, mappings=1 << 9, fragments=16))
@@ -197,7 +198,7 @@ def chosen(seed, count):
     return [read(each.packet)[1] for each in passed][1:]
 
 
-def test_ports_that_are_chosen_cannot_be_told_without_the_gateways_secret():
+def test_allocated_ports_depend_on_the_gateways_secret():
     some, others = chosen(1, 300), chosen(-(1 << 62), 300)
     assert some == chosen(1, 300)
     assert len(set(some) & set(others)) < 20
@@ -209,4 +210,4 @@ def test_ports_that_are_chosen_cannot_be_told_without_the_gateways_secret():
 
 
 TestNat = NatMachine.TestCase
-TestNat.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestNat.settings = settings(max_examples=examples(60), stateful_step_count=40, deadline=None)

@@ -1,4 +1,4 @@
-"""What is read off compiled tables about a packet is what the gateway's own kernels do with it."""
+"""Verdicts derived from compiled tables against what the gateway's kernels do with the same packet."""
 
 from ipaddress import ip_address
 
@@ -14,8 +14,9 @@ from dataplane.verify.reach import FromCustomer, FromEndpoint, FromInternet, Jud
 from tests.fakes.gateway.state_bench import Passed, StateBench
 from tests.oracles.inet_checksum import echo, tcp, udp
 from tests.property.gateway.networks import CUSTOMERS, PROVIDERS, PUBLIC, SUBNETS, gateways, networks
+from tests.support.examples import examples
 
-pytestmark = pytest.mark.timeout(900)  # the first to run compiles the kernels
+pytestmark = pytest.mark.timeout(900)  # the first test compiles the kernels
 
 LIMITS = Limits(connections=16, mappings=16, fragments=16, connections_per_endpoint=16)
 AT_THE_ENTRIES = {Drop.UNKNOWN_VNI, Drop.UNKNOWN_VTEP, Drop.UNKNOWN_VLAN}
@@ -27,7 +28,7 @@ TARGETS = st.one_of(PLACES, st.sampled_from([*PUBLIC, ip_address("8.8.8.8"), ip_
 
 @st.composite
 def sources(draw, network):
-    """Mostly somebody who is there."""
+    """Usually an existing endpoint."""
     choices: list[st.SearchStrategy[Source]] = [
         st.builds(FromInternet, address=st.sampled_from([ip_address("8.8.8.8"), ip_address("203.0.113.77")]))
     ]
@@ -61,9 +62,9 @@ def sent_by_kernels(tables, local, network, source, target, protocol, port):
     return bench.one(wire, vnis[source.vlan], port_of(local, Side.CUSTOMER))
 
 
-@settings(max_examples=100, deadline=None, phases=[Phase.generate])  # to make one smaller takes minutes
+@settings(max_examples=examples(100), deadline=None, phases=[Phase.generate])  # to make one smaller takes minutes
 @given(st.data(), gateways(), networks())
-def test_a_verdict_is_what_the_kernels_decide(data, site, network):
+def test_a_verdict_equals_the_kernels_decision(data, site, network):
     local, neighbours = site
     tables = compile_tables(local, network, neighbours=neighbours, generation=1)
     judge = Judge(installed(tables))

@@ -1,4 +1,4 @@
-"""What is learned of neighbours, under any order of questions, answers, lies and time."""
+"""Neighbour resolution under any order of requests, replies, forged replies and time."""
 
 from itertools import pairwise
 
@@ -16,6 +16,7 @@ from dataplane.control.slow.neighbours import (
     Neighbours,
     Place,
 )
+from tests.support.examples import examples
 
 SECOND = 1_000_000_000
 PLACES = [Place(port, vlan, bytes([10, 0, 0, last])) for port in (0, 1) for vlan in (0, 7) for last in (1, 2)]
@@ -24,7 +25,7 @@ MAX = 6
 
 
 class NeighbourMachine(RuleBasedStateMachine):
-    """A model that knows only the rules: believed is the first answer to a question that is not too old."""
+    """A model of the rules alone: a neighbour is the first reply to a request that is not too old."""
 
     @initialize()
     def start(self) -> None:
@@ -58,7 +59,7 @@ class NeighbourMachine(RuleBasedStateMachine):
         assert not self.neighbours.heard(place, b"\xff" * 6, self.now)
 
     @rule(place=st.sampled_from(PLACES), mac=st.sampled_from(MACS))
-    def is_told_unasked(self, place: Place, mac: bytes) -> None:
+    def hears_an_unsolicited_reply(self, place: Place, mac: bytes) -> None:
         self.neighbours.hinted(place, mac, self.now)
 
     @rule(later=st.sampled_from([0, FIRST_RETRY_NS, SECOND, 4 * SECOND, REACHABLE_NS, 600 * SECOND]))
@@ -71,7 +72,7 @@ class NeighbourMachine(RuleBasedStateMachine):
         assert self.neighbours.tick(self.now) == []
 
     @invariant()
-    def nothing_is_known_that_was_not_answered(self) -> None:
+    def only_solicited_replies_are_known(self) -> None:
         resolved = self.neighbours.resolved()
         assert all(self.known.get(place) == mac for place, mac in resolved.items())
         assert len(self.neighbours) <= MAX
@@ -81,11 +82,11 @@ class NeighbourMachine(RuleBasedStateMachine):
 
 
 TestNeighbours = NeighbourMachine.TestCase
-TestNeighbours.settings = settings(max_examples=120, stateful_step_count=40, deadline=None)
+TestNeighbours.settings = settings(max_examples=examples(120), stateful_step_count=40, deadline=None)
 
 
 def run(neighbours: Neighbours, start: int, end: int, answers: bytes | None = None) -> list[int]:
-    """Let time pass up to `end`; return when it asked. Each question is answered at once where there is an answer."""
+    """Advance time to `end`; return the times of requests. Each request gets its reply at once, if there is one."""
     asked, now = [], start
     while (due := neighbours.next_due_ns()) is not None and max(now, due) <= end:
         now = max(now, due)
@@ -96,7 +97,7 @@ def run(neighbours: Neighbours, start: int, end: int, answers: bytes | None = No
     return asked
 
 
-def test_a_needed_neighbour_that_is_silent_is_asked_for_ever_less_often_and_for_ever() -> None:
+def test_a_needed_silent_neighbour_is_requested_forever_with_backoff() -> None:
     neighbours = Neighbours()
     neighbours.need(PLACES[:1], 0)
     asked = run(neighbours, 0, 200 * SECOND)
@@ -107,21 +108,21 @@ def test_a_needed_neighbour_that_is_silent_is_asked_for_ever_less_often_and_for_
     assert gaps[-1] == LAST_RETRY_NS
 
 
-def test_a_sought_neighbour_that_is_silent_is_given_up() -> None:
+def test_requests_for_a_sought_silent_neighbour_end() -> None:
     neighbours = Neighbours()
     neighbours.seek(PLACES[0], 0)
     assert len(run(neighbours, 0, 200 * SECOND)) == UNNEEDED_ATTEMPTS
     assert len(neighbours) == 0
 
 
-def test_a_neighbour_that_answers_is_kept_and_polled_at_its_own_mac() -> None:
+def test_a_neighbour_that_replies_is_kept_and_polled_by_unicast() -> None:
     neighbours = Neighbours()
     neighbours.need(PLACES[:1], 0)
     assert len(run(neighbours, 0, 10 * REACHABLE_NS, MACS[0])) == 11
     assert neighbours.version == 1
 
 
-def test_a_neighbour_that_dies_is_forgotten_after_its_polls_and_not_by_time_alone() -> None:
+def test_a_dead_neighbour_is_removed_after_its_polls() -> None:
     neighbours = Neighbours()
     neighbours.need(PLACES[:1], 0)
     neighbours.tick(0)
@@ -134,7 +135,7 @@ def test_a_neighbour_that_dies_is_forgotten_after_its_polls_and_not_by_time_alon
     assert polls == MAX_POLLS + 1  # the last one asks for a neighbour that is not known any more
 
 
-def test_a_neighbour_that_moved_is_known_at_its_new_mac_soon_after_it_said_so() -> None:
+def test_an_announced_new_mac_is_verified_and_used() -> None:
     neighbours = Neighbours()
     neighbours.need(PLACES[:1], 0)
     run(neighbours, 0, 0, MACS[0])
@@ -144,7 +145,7 @@ def test_a_neighbour_that_moved_is_known_at_its_new_mac_soon_after_it_said_so() 
     assert neighbours.mac_of(PLACES[0]) == MACS[1]
 
 
-def test_places_without_room_are_counted() -> None:
+def test_neighbours_without_room_are_counted() -> None:
     neighbours = Neighbours(2)
     neighbours.need(PLACES, 0)
     assert (len(neighbours), neighbours.refused) == (2, len(PLACES) - 2)

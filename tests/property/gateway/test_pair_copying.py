@@ -1,4 +1,4 @@
-"""Copies of connections under a network that cuts and delays, a partner that is slow, and deaths at any moment."""
+"""Connection replication over a network that cuts and delays, with a slow partner, and with crashes at any moment."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -21,6 +21,7 @@ from dataplane.control.pair.copying import (
     Write,
 )
 from dataplane.control.pair.stream import Hello, Kind, Message, Reader, RecordStreamError, encode
+from tests.support.examples import examples
 
 RECORD = 8
 """Bytes: number and value of a connection, 0 for one that ended."""
@@ -29,7 +30,7 @@ SECRET = b"shared"
 
 
 class Source:
-    """What a data process offers: a bounded journal of changes, all anew where one was lost, and a table."""
+    """The records of a data process: a bounded journal of changes, a full resend after a loss, and a table."""
 
     def __init__(self) -> None:
         self.table: dict[int, int] = {}
@@ -72,7 +73,7 @@ class CopyingMachine(RuleBasedStateMachine):
 
     @rule()
     def connects(self) -> None:
-        """Also in place of a connection that there was: what is under way is lost."""
+        """Also in place of an existing connection, whose data in flight is lost."""
         nonce = (self.now % 251).to_bytes(16, "big")
         self.sender = Sender(Hello("one", nonce, RECORD), "two", SECRET, self.now)
         self.receiver = Receiver(Hello("two", nonce[::-1], RECORD), "one", SECRET, self.now)
@@ -128,7 +129,7 @@ class CopyingMachine(RuleBasedStateMachine):
         self.back += written(self.receiver.kept(keep.sequence))
 
     @rule(count=st.integers(1, 200))
-    def answers_arrive(self, count: int) -> None:
+    def acknowledgements_arrive(self, count: int) -> None:
         before = self.sender._taken
         self.act(self.sender.received(bytes(self.back[:count]), self.now))
         del self.back[:count]
@@ -140,15 +141,15 @@ class CopyingMachine(RuleBasedStateMachine):
         self.now += min(ms * 1_000_000, TIMEOUT_NS // 20)
 
     @rule()
-    def all_that_is_under_way_arrives(self) -> None:
-        """After this nothing is missing at the partner."""
+    def all_data_in_flight_arrives(self) -> None:
+        """Afterwards the partner has every record."""
         for _ in range(60):
             self.now += 1
             self.the_sender_works(4)
             self.bytes_arrive(1 << 20)
             while self.to_keep:
                 self.records_are_kept()
-            self.answers_arrive(1 << 20)
+            self.acknowledgements_arrive(1 << 20)
         assert self.sender.complete
         assert self.receiver.complete
         # An end may be among what was lost: such a copy ends by its own time-out.
@@ -156,15 +157,15 @@ class CopyingMachine(RuleBasedStateMachine):
         assert live == self.source.table
 
     @invariant()
-    def a_complete_copy_lacks_only_what_is_still_to_be_told(self) -> None:
+    def a_complete_copy_lacks_only_unsent_records(self) -> None:
         if self.sender.complete:
             waiting = {number for number, _ in self.source.journal} | set(self.source.again)
-            waiting |= self.under_way()
+            waiting |= self.in_flight()
             for number, value in self.source.table.items():
                 assert number in waiting or self.copy.get(number) == value
 
-    def under_way(self) -> set[int]:
-        """Return the connections whose records are on the wire or not kept yet: read by a reader of its own."""
+    def in_flight(self) -> set[int]:
+        """Return the connections whose records are in flight or not stored yet, by an independent parser."""
         data = b"".join(keep.records for keep in self.to_keep)
         reader = Reader(self.sender._key, TO_RECEIVER)
         reader.feed(bytes(self.receiver._reader._bytes) + bytes(self.out))
@@ -175,7 +176,7 @@ class CopyingMachine(RuleBasedStateMachine):
 
 TestCopying = CopyingMachine.TestCase
 TestCopying.settings = settings(
-    max_examples=60, stateful_step_count=60, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=examples(60), stateful_step_count=60, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 
 
@@ -195,7 +196,7 @@ def endless(count: int) -> Collected:
     return Collected(bytes(count // RECORD * RECORD), False)
 
 
-def test_a_partner_that_does_not_answer_gets_no_more_than_a_window_and_is_given_up_in_the_end() -> None:
+def test_a_silent_partner_gets_at_most_one_window_and_is_disconnected() -> None:
     sender, _ = connected()
     assert len(sender.pull(endless, 0, 80)) == MAX_IN_FLIGHT
     assert sender.pull(endless, TIMEOUT_NS, 80) == []
@@ -204,7 +205,7 @@ def test_a_partner_that_does_not_answer_gets_no_more_than_a_window_and_is_given_
         sender.pull(endless, TIMEOUT_NS + 1, 80)
 
 
-def test_records_are_answered_for_only_once_they_are_kept() -> None:
+def test_records_are_acknowledged_only_after_they_are_stored() -> None:
     sender, receiver = connected()
     effects = receiver.received(written(sender.pull(endless, 0, 80)), 0)
     assert [type(effect) for effect in effects] == [Keep] * MAX_IN_FLIGHT
@@ -212,7 +213,7 @@ def test_records_are_answered_for_only_once_they_are_kept() -> None:
     assert len(sender.pull(endless, 0, 80)) == 1
 
 
-def test_a_silent_connection_shows_that_it_lives() -> None:
+def test_an_idle_connection_sends_keepalives() -> None:
     sender, receiver = connected()
     receiver.received(written(sender.pull(lambda _: Collected(b"", True), 0)), 0)
     sender.received(written(receiver.kept(1)), 0)
@@ -253,7 +254,7 @@ def test_records_of_another_connection_are_refused() -> None:
         Message(Kind.RECORDS, 1, bytes(RECORD + 1)),
     ],
 )
-def test_what_does_not_follow_is_refused(message: Message) -> None:
+def test_records_out_of_sequence_are_refused(message: Message) -> None:
     sender, receiver = connected()
     with pytest.raises(RecordStreamError):
         receiver.received(encode(message, sender._key, TO_RECEIVER), 0)
@@ -261,7 +262,7 @@ def test_what_does_not_follow_is_refused(message: Message) -> None:
 
 @given(data=st.binary(max_size=300))
 @settings(deadline=None)
-def test_noise_is_refused_or_waited_for_and_never_taken(data: bytes) -> None:
+def test_arbitrary_bytes_are_never_accepted(data: bytes) -> None:
     sender, receiver = connected()
     for end in (sender, receiver):
         try:

@@ -1,7 +1,7 @@
-"""A pair under losses, reordering, repetition, deaths, stops and broken data processes.
+"""Ownership in a pair under losses, reordering, repetition, crashes, stops and broken data processes.
 
-Never is nobody there for more than a second where somebody could be; never do two serve for longer than documented
-while they hear each other.
+If a member could serve, a share is without a server for one second at most. Two members serve a share no longer than
+documented while they hear each other.
 """
 
 import pytest
@@ -11,6 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from dataplane.control.pair.ownership import DEAF_HEARTBEATS, Ownership, SendHeartbeat, Terms
 from tests.fakes.gateway.pair_world import INTERVAL_MS, MAX_DELAY_MS, World
+from tests.support.examples import examples
 
 MAX_NONE_MS = 1000
 MAX_TWO_MS = (DEAF_HEARTBEATS + 1) * INTERVAL_MS + 2 * MAX_DELAY_MS
@@ -41,7 +42,7 @@ class PairMachine(RuleBasedStateMachine):
         self.world.stop(member, ms)
 
     @rule(member=MEMBER, well=st.booleans())
-    def a_data_process_breaks_or_is_back(self, member: int, well: bool) -> None:
+    def a_data_process_fails_or_recovers(self, member: int, well: bool) -> None:
         self.world.health(member, well)
 
     @rule(member=MEMBER, loss=st.sampled_from([0.0, 0.0, 0.3, 0.8, 1.0]))
@@ -53,7 +54,7 @@ class PairMachine(RuleBasedStateMachine):
         self.world.delay_ms, self.world.repeats = delay, repeats
 
     @rule(refuses=st.booleans())
-    def dead_members_machines_have_power_or_not(self, refuses: bool) -> None:
+    def dead_members_machines_reply_or_not(self, refuses: bool) -> None:
         self.world.refuses = refuses
 
     @rule(member=MEMBER, copied=st.booleans())
@@ -63,20 +64,20 @@ class PairMachine(RuleBasedStateMachine):
             core.set_copied(copied)
 
     @rule(member=MEMBER)
-    def an_operator_gives_all_away(self, member: int) -> None:
+    def an_operator_drains_a_member(self, member: int) -> None:
         core = self.world.members[member].core
         if core and self.world.members[member].runs(self.world.now):
             self.world._perform(member, core.hand_over(core.holds))
 
     @invariant()
-    def somebody_serves_within_a_second_and_two_never_for_long(self) -> None:
+    def a_share_has_a_server_within_a_second_and_never_two_for_long(self) -> None:
         assert self.world.longest_none <= MAX_NONE_MS
         assert self.world.longest_two <= MAX_TWO_MS
 
 
 TestPair = PairMachine.TestCase
 TestPair.settings = settings(
-    max_examples=60, stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=examples(60), stateful_step_count=30, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 
 
@@ -111,7 +112,7 @@ def test_a_dead_members_share_is_taken_over_and_announced(refuses: bool, ms: int
     assert died < world.members[1].announced <= died + ms
 
 
-def test_a_refusal_counts_for_nothing_while_heartbeats_come() -> None:
+def test_a_port_unreachable_is_ignored_while_heartbeats_arrive() -> None:
     world = settled()
     for _ in range(50):
         world.run(37)
@@ -119,7 +120,7 @@ def test_a_refusal_counts_for_nothing_while_heartbeats_come() -> None:
     assert holdings(world) == [{"a"}, set()]
 
 
-def test_a_member_that_comes_back_takes_nothing_by_itself() -> None:
+def test_a_returning_member_takes_over_nothing_by_itself() -> None:
     world = settled()
     world.kill(0)
     world.run(3000)
@@ -129,7 +130,7 @@ def test_a_member_that_comes_back_takes_nothing_by_itself() -> None:
     assert holdings(world) == [set(), {"a"}]
 
 
-def test_a_member_that_was_away_for_a_moment_finds_its_partner_at_work() -> None:
+def test_after_a_short_absence_the_partner_serves() -> None:
     world = settled()
     world.kill(0)
     world.core(1).set_copied(True)
@@ -140,7 +141,7 @@ def test_a_member_that_was_away_for_a_moment_finds_its_partner_at_work() -> None
     assert world.longest_none <= 600
 
 
-def test_with_preemption_a_share_goes_back_once_after_the_hold_time_and_without_a_gap() -> None:
+def test_with_preemption_a_share_returns_once_after_the_hold_time_without_a_gap() -> None:
     world = settled(preempt=True)
     world.kill(0)
     world.run(3000)
@@ -155,7 +156,7 @@ def test_with_preemption_a_share_goes_back_once_after_the_hold_time_and_without_
     assert world.core(0).takeovers == 1
 
 
-def test_a_partner_that_comes_and_goes_moves_no_share() -> None:
+def test_a_flapping_partner_moves_no_share() -> None:
     world = settled(preempt=True)
     world.kill(0)
     world.run(3000)
@@ -187,7 +188,7 @@ def test_a_broken_data_process_hands_over_at_once() -> None:
 
 
 @pytest.mark.parametrize("active_active", [False, True])
-def test_after_a_split_each_keeps_its_own_and_tells_the_neighbourhood(active_active: bool) -> None:
+def test_after_a_split_each_keeps_its_own_share_and_announces_it(active_active: bool) -> None:
     world = settled(active_active=active_active)
     before = holdings(world)
     world.loss = [1.0, 1.0]
@@ -202,7 +203,7 @@ def test_after_a_split_each_keeps_its_own_and_tells_the_neighbourhood(active_act
 
 
 @pytest.mark.parametrize("deaf", [0, 1])
-def test_when_one_hears_nothing_one_serves_all_the_same(deaf: int) -> None:
+def test_a_one_way_link_leaves_one_server(deaf: int) -> None:
     world = settled(active_active=True)
     world.loss[1 - deaf] = 1.0
     world.run(5000)
@@ -211,7 +212,7 @@ def test_when_one_hears_nothing_one_serves_all_the_same(deaf: int) -> None:
     assert not served[0] & served[1]
 
 
-def test_a_member_that_was_stopped_does_not_take_its_partner_for_dead() -> None:
+def test_a_resumed_member_does_not_declare_its_partner_dead() -> None:
     world = settled()
     world.stop(1, 5000)
     world.run(10_000)

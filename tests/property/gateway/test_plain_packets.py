@@ -1,4 +1,4 @@
-"""What is read of plain packets in one go is what the readers of any packet say, to every field of the row."""
+"""The fast path of the parser against the general path: every field of the row is equal."""
 
 import numpy as np
 from hypothesis import given, settings
@@ -16,6 +16,7 @@ from dataplane.jit import kernel
 from tests.fakes.gateway.gateway_frames import inner, tunnelled
 from tests.fakes.gateway.gateway_site import site_tables
 from tests.oracles.inet_checksum import ones_complement
+from tests.support.examples import examples
 
 V4 = {"src": "10.0.0.10", "dst": "10.0.0.11"}
 INNER = [
@@ -62,7 +63,7 @@ def _rows(length, first_length):
 
 
 def _laid_out(frame, changes, ip_at, is_mended):
-    """Return a memory with a frame of which bytes from `ip_at` on were changed, its IPv4 header sound all the same."""
+    """Return a memory with a frame whose bytes from `ip_at` on were changed, with a valid IPv4 checksum."""
     data = bytearray(frame)
     for offset, value in changes:
         if ip_at - 2 + offset < len(data):
@@ -75,12 +76,12 @@ def _laid_out(frame, changes, ip_at, is_mended):
     return memory
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=examples(1500), deadline=None)
 @given(
     frame=st.sampled_from(INNER), changes=CHANGES, is_mended=st.booleans(), shorter=st.sampled_from([0, 0, 0, 1, 20]),
     pieces=st.sampled_from([0, 0, 8]), routed=st.sampled_from([ROUTED, 0, GROUP]), ecn=st.sampled_from([-1, 0, 3]),
 )  # fmt: skip
-def test_a_plain_packet_is_read_as_any_packet(frame, changes, is_mended, shorter, pieces, routed, ecn):
+def test_a_plain_packet_is_read_like_by_the_general_path(frame, changes, is_mended, shorter, pieces, routed, ecn):
     memory = _laid_out(frame, changes, 14, is_mended)
     packets = _rows(len(frame) - shorter, len(frame) - shorter - pieces)
     packets[2]["routed"], packets[2]["outer_ecn"] = routed, ecn
@@ -90,12 +91,12 @@ def test_a_plain_packet_is_read_as_any_packet(frame, changes, is_mended, shorter
         assert (memory == before).all()
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=examples(1500), deadline=None)
 @given(
     frame=st.sampled_from(OUTER), changes=CHANGES, is_mended=st.booleans(), shorter=st.sampled_from([0, 0, 0, 1, 20]),
     pieces=st.sampled_from([0, 0, 8]), is_ours=st.booleans(),
 )  # fmt: skip
-def test_a_plain_frame_is_opened_as_any_frame(frame, changes, is_mended, shorter, pieces, is_ours):
+def test_a_plain_frame_is_opened_like_by_the_general_path(frame, changes, is_mended, shorter, pieces, is_ours):
     memory = _laid_out(frame if is_ours else b"\2" + frame[1:], changes, 14, is_mended)
     packets = _rows(len(frame) - shorter, len(frame) - shorter - pieces)
     if open_both(memory, packets, TABLES):

@@ -1,4 +1,4 @@
-"""Memory ports under any traffic, any fates and full rings: each buffer is in one place, and every frame is counted."""
+"""Memory ports under any traffic, any fates and full rings: each buffer is in one place, every frame is counted."""
 
 from collections import Counter, deque
 from dataclasses import dataclass, field
@@ -14,6 +14,7 @@ from dataplane.engine.reasons import Drop
 from dataplane.io.frames.in_memory import MemoryPorts
 from dataplane.io.frames.layout import CHAINED, END, FREE, NEXT, NUMBER
 from dataplane.io.ports import copy_in, inject, receive, settle
+from tests.support.examples import examples
 
 PORTS, BUFFERS, CHUNK_BYTES, RING = 3, 96, 512, 16
 ROOM = CHUNK_BYTES - 256
@@ -32,8 +33,8 @@ fates = st.one_of(
 
 
 @dataclass
-class Books:
-    """What a person would have written down."""
+class Accounting:
+    """The expected counters."""
 
     received: int = 0
     injected: int = 0
@@ -43,14 +44,14 @@ class Books:
 
 
 class Traffic(RuleBasedStateMachine):
-    """Frames arrive, are given fates and leave; `waiting` and `leaving` hold what has to be in the rings."""
+    """Frames arrive, get fates and leave; `waiting` and `leaving` model the rings."""
 
     @initialize()
     def open(self) -> None:
         self.memory = MemoryPorts(PORTS, buffers=BUFFERS, chunk_bytes=CHUNK_BYTES, ring=RING)
         self.counters = make_counters(PORTS)
         self.packets = np.zeros(BURST, PACKET)
-        self.books = Books()
+        self.books = Accounting()
         self.waiting: list[deque[bytes]] = [deque() for _ in range(PORTS)]
         self.leaving: list[deque[bytes]] = [deque() for _ in range(PORTS)]
         self.mark = 0
@@ -113,7 +114,7 @@ class Traffic(RuleBasedStateMachine):
         self.leaving[port].clear()
 
     def decide(self, packet, frame: bytes, fate: str, detail) -> None:
-        """Give a row a fate and write down what has to come of it."""
+        """Set a row's fate and record its expected effect."""
         if fate == "drop":
             packet["node"], packet["reason"] = DROPPED, detail
             self.books.drops[detail if 0 <= detail < 64 else Drop.BAD_STATE] += 1
@@ -130,7 +131,7 @@ class Traffic(RuleBasedStateMachine):
             self.leave(packet, detail[0], self.changed(packet, frame, fate, detail[1]))
 
     def changed(self, packet, frame: bytes, fate: str, size: int) -> bytes | None:
-        """Do an element's work on a row; return the frame that it makes, or None where it makes nonsense of it."""
+        """Change a row like an element does; return the resulting frame, or None for an inconsistent row."""
         if fate == "cut":
             packet["length"] = size
             return frame[:size] if 14 <= size <= len(frame) else None
@@ -161,7 +162,7 @@ class Traffic(RuleBasedStateMachine):
 
     @invariant()
     def every_buffer_is_in_one_place(self) -> None:
-        """Walk the stack and the rings without any of the code that moves buffers."""
+        """Walk the stack and the rings without the code that moves buffers."""
         if not hasattr(self, "memory"):
             return
         inside = self.memory.ports
@@ -177,7 +178,7 @@ class Traffic(RuleBasedStateMachine):
         assert sorted(places) == list(range(BUFFERS))
 
     @invariant()
-    def the_books_agree(self) -> None:
+    def the_counters_agree(self) -> None:
         if not hasattr(self, "memory"):
             return
         counted, books = self.counters, self.books
@@ -192,4 +193,4 @@ class Traffic(RuleBasedStateMachine):
 
 
 TestTraffic = Traffic.TestCase
-TestTraffic.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)
+TestTraffic.settings = settings(max_examples=examples(25), stateful_step_count=25, deadline=None)

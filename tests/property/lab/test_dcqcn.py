@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from mininet_topos.nic.dcqcn import DcqcnSettings, NotificationPoint, ReactionPoint
 from tests.oracles.dcqcn_reference import trajectory
+from tests.support.examples import examples
 
 LINE_BPS = 20_000_000
 SETTINGS = DcqcnSettings.for_line_rate(LINE_BPS)
@@ -62,7 +63,7 @@ def running(gap_list):
     return found
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(
     cnp_gaps=st.one_of(gaps, st.lists(st.integers(1, 5 * MS), min_size=8, max_size=20)),
     packet_gaps=st.lists(st.tuples(st.integers(1, 30 * MS), st.integers(1, 400_000)), max_size=60),
@@ -90,7 +91,7 @@ def test_long_after_a_deep_cut_the_increase_becomes_hyper_as_in_the_paper():
     assert steps >= {0, 50_000, 700_000}
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(cnp_gaps=gaps, steps=st.lists(st.integers(0, 80 * MS), max_size=40), limit=st.integers(50_000, LINE_BPS))
 def test_the_rate_stays_between_the_least_and_the_limit_and_below_its_target(cnp_gaps, steps, limit):
     point, cnps = ReactionPoint(SETTINGS, limit), running(cnp_gaps)

@@ -13,6 +13,7 @@ from controller.model.plan import Infeasible, Plan
 from controller.planner.placement.suggest import suggest
 from controller.planner.solve import solve
 from tests.oracles.fewest_leaves import fewest_leaves, free_shares
+from tests.support.examples import examples
 from tests.support.planner_cases import fabric_of
 
 KINDS = (
@@ -77,7 +78,7 @@ def held(fabric, requests) -> Counter:
     return holding
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(situations())
 def test_suggested_nics_are_alive_and_free_and_as_many_as_ranks(situation):
     fabric, health, kept, shape = situation
@@ -90,7 +91,7 @@ def test_suggested_nics_are_alive_and_free_and_as_many_as_ranks(situation):
         assert place.leaves_used == len({fabric.nic_by_id[nic].port.switch for nic in place.nics})
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(situations())
 def test_the_prediction_is_what_a_submission_of_the_same_ranks_gets(situation):
     fabric, health, kept, shape = situation
@@ -102,19 +103,19 @@ def test_the_prediction_is_what_a_submission_of_the_same_ranks_gets(situation):
         assert plan.certificate.max_link_utilisation == place.max_link_utilisation
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(situations())
 def test_suggestions_are_the_same_every_time_different_from_each_other_and_best_first(situation):
     fabric, health, kept, shape = situation
     found = suggest(fabric, shape, health=health, kept=kept)
     assert suggest(fabric, shape, health=health, kept=kept) == found
     if isinstance(found, tuple):
-        assert len({frozenset(Counter(place.nics).items()) for place in found}) == len(found) <= shape.most
+        assert len({frozenset(Counter(place.nics).items()) for place in found}) == len(found) <= shape.limit
         costs = [round(100 * place.own_max_link_utilisation) for place in found]
         assert costs == sorted(costs)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(situations(SPINE_LEAF))
 def test_no_place_that_is_not_overloaded_uses_more_leaves_than_trying_every_set_of_them_finds(situation):
     fabric, health, kept, shape = situation

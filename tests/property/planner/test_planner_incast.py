@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from controller.model.plan import Infeasible, Plan
 from controller.planner import beside
 from tests.oracles.plan_checker import Network, check, heaviest
+from tests.support.examples import examples
 from tests.support.planning import fabric_file, job_files, plan_as_json, planned, sick_fabrics, solved
 
 LAB = fabric_file(kind="spine_leaf", spines=8, leaves=8, hosts_per_leaf=8)
@@ -53,7 +54,7 @@ def bystanders(pairs, gbps=100) -> dict:
 
 
 @given(data=st.data(), fabric=sick_fabrics())
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 def test_no_figure_of_a_plan_is_the_worse_for_confining_incasts(data, fabric):
     jobs = data.draw(job_files(fabric))
     plan = solved(fabric, jobs)
@@ -111,7 +112,7 @@ def windowed(plan: Plan, job_id: str = "gather") -> dict[str, tuple[int, int, in
 
 
 @given(data=st.data(), fabric=sick_fabrics())
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_turns_overfill_neither_a_receiver_nor_a_link_in_any_slot(data, fabric):
     ranks = sorted(Network(fabric).nics)
     jobs = []

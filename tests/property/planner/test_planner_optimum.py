@@ -5,10 +5,11 @@ from hypothesis import strategies as st
 
 from tests.oracles.best_plan import least_utilisation
 from tests.oracles.plan_checker import Network
+from tests.support.examples import examples
 from tests.support.planning import fabric_file, planned, shapes
 
 RATES = [10**10, 2 * 10**10, 5 * 10**10, 10**11]
-TINY = settings(max_examples=80)
+TINY = settings(max_examples=examples(80))
 
 
 @st.composite

@@ -12,6 +12,7 @@ from controller.model.health import Health
 from controller.model.plan import Infeasible, Plan
 from controller.planner.solve import solve
 from tests.oracles.plan_checker import Network, check, expected_flows, heaviest
+from tests.support.examples import examples
 from tests.support.planning import (
     clos3_shapes,
     fabric_file,
@@ -26,7 +27,7 @@ from tests.support.planning import (
 
 
 @given(data=st.data(), fabric=sick_fabrics())
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 def test_a_plan_is_what_the_contract_says(data, fabric):
     jobs = data.draw(job_files(fabric))
     plan = solved(fabric, jobs)
@@ -55,7 +56,7 @@ def some_pair_is_apart(fabric, jobs) -> bool:
 
 
 @given(data=st.data(), fabric=sick_fabrics())
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_the_same_input_gives_the_same_plan(data, fabric):
     jobs = data.draw(job_files(fabric))
     once, again = solved(fabric, jobs), solved(fabric, jobs)
@@ -66,7 +67,7 @@ def test_the_same_input_gives_the_same_plan(data, fabric):
 
 
 @given(data=st.data(), shape=spine_leaf_shapes(most_spines=9), q=st.sampled_from([1, 2, 4, 8]))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_a_permutation_on_two_tiers_meets_its_lower_bound(data, shape, q):
     targets = data.draw(st.permutations(range(shape["leaves"] * shape["hosts_per_leaf"])))
     assume(any(i != j for i, j in enumerate(targets)))
@@ -75,7 +76,7 @@ def test_a_permutation_on_two_tiers_meets_its_lower_bound(data, shape, q):
 
 
 @given(data=st.data(), shape=clos3_shapes(), q=st.sampled_from([1, 2, 4]))
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_a_permutation_on_three_tiers_meets_its_lower_bound_where_an_agg_has_a_core_uplink_per_leaf(data, shape, q):
     assume(shape["spines"] // shape["aggs_per_pod"] >= shape["leaves"])
     targets = data.draw(st.permutations(range(shape["pods"] * shape["leaves"] * shape["hosts_per_leaf"])))
@@ -85,7 +86,7 @@ def test_a_permutation_on_three_tiers_meets_its_lower_bound_where_an_agg_has_a_c
 
 
 @given(data=st.data(), shape=clos3_shapes())
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_a_permutation_on_lean_three_tiers_is_at_most_one_flow_above_its_bound(data, shape):
     targets = data.draw(st.permutations(range(shape["pods"] * shape["leaves"] * shape["hosts_per_leaf"])))
     assume(any(i != j for i, j in enumerate(targets)))
@@ -95,7 +96,7 @@ def test_a_permutation_on_lean_three_tiers_is_at_most_one_flow_above_its_bound(d
 
 @pytest.mark.parametrize("kind", ["RING_ALL_REDUCE", "ALL_TO_ALL"])
 @given(data=st.data(), shape=spine_leaf_shapes())
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_phases_of_equal_demands_meet_their_lower_bound(kind, data, shape):
     nics = sorted(Network(fabric_file(**shape)).nics)
     ranks = data.draw(st.permutations(nics))
@@ -111,7 +112,7 @@ def test_phases_of_equal_demands_meet_their_lower_bound(kind, data, shape):
 
 
 @given(data=st.data(), fabric=sick_fabrics())
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_kept_jobs_stay_where_they_are_and_the_plan_speaks_of_all(data, fabric):
     jobs = data.draw(job_files(fabric))
     network = parse_fabric(json.dumps(fabric), "fabric.yaml")
@@ -130,7 +131,7 @@ def test_kept_jobs_stay_where_they_are_and_the_plan_speaks_of_all(data, fabric):
 
 
 @given(data=st.data(), fabric=sick_fabrics())
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 def test_the_highest_priority_fares_as_if_it_were_alone(data, fabric):
     jobs = data.draw(job_files(fabric))["jobs"]
     most = max(job["priority"] for job in jobs)

@@ -7,6 +7,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from controller.model.plan import Plan
+from tests.support.examples import examples
 from tests.support.planning import collectives, fabric_file, planned, spine_leaf_shapes
 
 
@@ -27,7 +28,7 @@ def answers_of_leaves(plan: Plan) -> Counter[tuple[str, str]]:
 
 
 @given(data=st.data(), shape=spine_leaf_shapes(most_spines=8))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_on_a_healthy_fabric_no_link_has_more_answers_than_the_pigeonholes_demand(data, shape):
     hosts = shape["leaves"] * shape["hosts_per_leaf"]
     assume(hosts > 2)

@@ -17,6 +17,7 @@ from controller.planner.proof.loads import link_loads
 from controller.planner.session.engine import Movable, Moves
 from controller.planner.session.session import Session
 from controller.planner.solve import solve
+from tests.support.examples import examples
 from tests.support.planning import clos3_shapes, fabric_file, rail_shapes, spine_leaf_shapes
 
 FREE = Moves(who=Movable.ANYBODY)
@@ -85,7 +86,8 @@ class Watched:
         store = self.session._store
         rows = np.flatnonzero(store.used)
         onward = store.paths[rows] >= 0
-        neighbours = store.s.flow[rows][:, 12:16][onward], store.s.flow[rows][:, 16:20][onward]
+        flow = store.s.flow[rows]
+        neighbours = flow["after"][onward], flow["before"][onward]
         listed = (store.s.head, *neighbours, store.s.load, store.lost[rows])
         held = (rows, store.paths[rows], *listed, store.cuts._load, store.cuts._count)
         return [array.copy() for array in held]
@@ -160,7 +162,7 @@ def assert_sound(fabric, links, health):
 
 
 @given(data=st.data(), fabric=fabrics())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_a_session_holds_whatever_happens_to_it(data, fabric):
     watched = Watched(fabric)
     for _ in range(data.draw(st.integers(1, 10))):
@@ -185,7 +187,7 @@ def test_a_session_holds_whatever_happens_to_it(data, fabric):
 
 
 @given(data=st.data(), fabric=fabrics())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 def test_a_session_with_a_free_hand_is_as_good_as_a_plan_of_everything(data, fabric):
     watched = Watched(fabric)
     for _ in range(data.draw(st.integers(1, 5))):
@@ -204,7 +206,7 @@ def as_wished(job):
 
 
 @given(data=st.data(), fabric=fabrics())
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 def test_the_same_events_give_the_same_paths(data, fabric):
     one, other = Session.begin(fabric), Session.begin(fabric)
     health = Health(down_cables=frozenset((fabric.cables[-1].id,)))

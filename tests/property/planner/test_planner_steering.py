@@ -13,6 +13,7 @@ from controller.planner.solve import solve
 from controller.rules.compile import WHOLE, compile_fabric
 from controller.rules.listing import group_rows, rows
 from tests.oracles.openflow_interpreter import Network, roce
+from tests.support.examples import examples
 from tests.unit.rules.strategies import fabrics, failures, irregular
 
 
@@ -46,7 +47,7 @@ def some_pairs(fabric: Fabric) -> st.SearchStrategy[list[tuple[int, int]]]:
 
 
 @given(data=st.data(), fabric=st.one_of(fabrics(), irregular()).filter(lambda fabric: len(fabric.nics) > 1))
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 def test_every_planned_port_steers_along_its_path(data, fabric):
     health = data.draw(st.one_of(st.just(WHOLE), failures(fabric)))
     plan = plan_of(fabric, health, data.draw(some_pairs(fabric)))
@@ -61,7 +62,7 @@ def test_every_planned_port_steers_along_its_path(data, fabric):
 
 
 @given(data=st.data(), fabric=fabrics().filter(lambda fabric: len(fabric.nics) > 1))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_port_and_path_are_inverse_in_a_healthy_fabric(data, fabric):
     layout = layout_of(fabric)
     plan = plan_of(fabric, Health(), data.draw(some_pairs(fabric)))

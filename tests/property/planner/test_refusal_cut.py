@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from controller.model.plan import Infeasible
 from controller.planner import refusal
 from controller.planner.solve import solve
+from tests.support.examples import examples
 from tests.support.planner_cases import custom, fabric_of, job_of
 
 SHAPES = (
@@ -15,7 +16,7 @@ SHAPES = (
 )
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(st.sampled_from(SHAPES), st.data())
 def test_the_named_cut_alone_keeps_the_sides_apart(shape, data):
     whole = fabric_of(**shape)

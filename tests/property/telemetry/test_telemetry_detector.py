@@ -10,6 +10,7 @@ from telemetry.detection.detector import Detector
 from telemetry.detection.signal import Kind
 from telemetry.detection.thresholds import DetectorSettings
 from tests.oracles.telemetry_ports import Machine
+from tests.support.examples import examples
 from tests.unit.telemetry.builders import START, Fed, S, queue, sample, table
 
 PORTS, PRIORITIES = 3, (0, 3)
@@ -138,4 +139,4 @@ class DetectorMachine(RuleBasedStateMachine):
 
 
 TestDetectorMachine = DetectorMachine.TestCase
-TestDetectorMachine.settings = settings(max_examples=12, stateful_step_count=25)
+TestDetectorMachine.settings = settings(max_examples=examples(12), stateful_step_count=25)

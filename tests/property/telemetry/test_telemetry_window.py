@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from telemetry.samples.counters import QUEUE_COUNTERS, port_column, queue_columns
 from tests.oracles.telemetry_ports import PortOracle
+from tests.support.examples import examples
 from tests.unit.telemetry.builders import START, Fed, S, queue, sample, table
 
 RATE_BPS = 10**9  # of the builders' ports
@@ -35,7 +36,7 @@ def columns():
         yield f"queue_{name}", queue_columns(name).start + 3 * len(QUEUE_COUNTERS)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.lists(EVENTS, max_size=40))
 def test_the_arrays_agree_with_the_oracle(events):
     fed = Fed(table(2), max_sequence_ahead=AHEAD, max_future_ns=FUTURE_NS, restart_samples=RESTART)
@@ -81,7 +82,7 @@ def test_the_arrays_agree_with_the_oracle(events):
                 assert int(fed.window.total[number - 1, column]) == oracle.totals.get(name, 0)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.lists(EVENTS, max_size=30))
 def test_totals_never_decrease(events):
     fed, before = Fed(table(2)), None

@@ -13,9 +13,10 @@ from dataplane.gateway.tables.schema import Tables
 from dataplane.verify.report import verify
 from tests.fakes.gateway.two_tenants import LOCAL, NETWORK, tenants_tables
 from tests.property.gateway.networks import gateways, networks
+from tests.support.examples import examples
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(gateways(), networks())
 def test_what_is_packed_is_read_again(site, network):
     local, neighbours = site
@@ -61,7 +62,7 @@ def changed(array, kind, at, value):
     return other[:-1] if kind == "short" else other[:0] if kind == "empty" else other
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(st.lists(changes(), min_size=1, max_size=3))
 def test_damaged_tables_are_refused_or_compared_and_break_nothing(damages):
     arrays = {n: a.view(np.int64) if a.dtype.names else a for n, a in TABLES._asdict().items()}

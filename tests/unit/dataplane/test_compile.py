@@ -17,9 +17,10 @@ from dataplane.gateway.compiler.index import indexed
 from dataplane.gateway.tables import schema
 from tests.oracles.table_lookup import find, find_endpoint, find_route, signed, wide
 from tests.property.gateway.networks import CUSTOMERS, PROVIDERS, PUBLIC, SUBNETS, gateways, networks, prefixes_of
+from tests.support.examples import examples
 
 REALMS = list(Realm)
-SOME = settings(max_examples=50, deadline=None)
+SOME = settings(max_examples=examples(50), deadline=None)
 ADDRESSES = st.one_of(
     st.sampled_from(
         [ip_address(text) for text in ("203.0.113.77", "10.9.0.9", "10.9.0.254", "8.8.8.8", "fd00:9::1", "fe80::1")]
@@ -271,7 +272,7 @@ def test_every_key_is_found_and_nothing_else(words, data):
 
 
 @given(gateways())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 def test_a_gateway_knows_its_own_ports_and_limits(site):
     local, _ = site
     for active in (False, True):

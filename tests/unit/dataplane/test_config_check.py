@@ -30,6 +30,7 @@ from dataplane.config.network import (
     Vpc,
 )
 from tests.property.gateway.networks import networks, prefixes_of
+from tests.support.examples import examples
 
 VTEP = IPv4Address("192.0.2.1")
 
@@ -250,13 +251,13 @@ def test_more_peerings_than_a_vpc_may_have_are_refused():
     assert "hub has 128 peerings already" in lines[0]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(networks())
 def test_sound_networks_have_no_problems(network):
     assert list(network_problems(network)) == []
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.data(), networks())
 def test_a_peering_is_refused_exactly_where_an_address_would_mean_two_things(data, network):
     if len(network.vpcs) < 2:
@@ -280,7 +281,7 @@ def test_a_peering_is_refused_exactly_where_an_address_would_mean_two_things(dat
     assert bool(list(peering_problems(wanted, network))) == clash
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 15), st.integers(0, 4)), max_size=8))
 def test_overlaps_are_found_as_by_looking_at_every_pair(places):
     prefixes = [

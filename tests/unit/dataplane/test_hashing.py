@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from dataplane.engine.hashing import mixed, mixed2, mixed5
 from dataplane.jit import kernel
+from tests.support.examples import examples
 
 WORD = st.integers(-(1 << 63), (1 << 63) - 1)
 MASK = (1 << 64) - 1
@@ -43,14 +44,14 @@ def _of_five(words, seed):
     return mixed5(words[0], words[1], words[2], words[3], words[4], seed)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(WORD)
 def test_a_word_has_the_hash_of_the_arithmetic_model_from_an_argument_and_from_memory(word):
     assert _of_argument(np.int64(word)) == _modelled(word)
     assert _of_memory(np.array([word])) == _modelled(word)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(WORD)
 def test_a_word_whose_range_the_compiler_knows_has_the_same_hash(word):
     assert _of_a_masked_word(np.int64(word)) == _modelled(word & 0xFFFFFF | 5 << 24)
@@ -62,7 +63,7 @@ def test_hashes_of_neighbouring_keys_spread_over_a_small_table():
     assert len(used) > 0.55 * slots  # evenly drawn: 1 - 1/e of them
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.lists(WORD, min_size=5, max_size=5), st.integers(0, 4), st.integers(0, 63), WORD)
 def test_each_bit_of_each_word_of_a_key_changes_its_hash(words, which, bit, seed):
     other = np.array(words)

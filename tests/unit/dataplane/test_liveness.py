@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dataplane.control.liveness import HUNG_SAMPLES, LATE, STUCK_SAMPLES, Liveness
+from tests.support.examples import examples
 
 INTERVAL_S = 0.05
 
@@ -43,7 +44,7 @@ def test_where_the_looker_gets_to_run_too_late_nobody_hangs_but_is_stuck_in_the_
     assert looked([LATE_STILL] * STUCK_SAMPLES).is_stuck
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(steps=st.lists(st.tuples(st.booleans(), st.booleans()), max_size=40))
 def test_it_hangs_exactly_where_the_last_looks_in_time_saw_nothing_move(steps: list[tuple[bool, bool]]) -> None:
     last = steps[-HUNG_SAMPLES:]

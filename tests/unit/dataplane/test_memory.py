@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from dataplane.jit import kernel
 from dataplane.packet import memory as fields
+from tests.support.examples import examples
 
 
 @kernel
@@ -35,7 +36,7 @@ def _copied(memory, to, source, at, count):
     fields.copy(memory, to, source, at, count)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(st.binary(min_size=16, max_size=16), st.integers(0, 8), st.sampled_from([8, 16, 32, 64]))
 def test_a_field_is_read_in_network_order_at_any_byte_and_written_back_the_same(content, at, bits):
     memory = np.frombuffer(content, np.uint8).copy()
@@ -44,7 +45,7 @@ def test_a_field_is_read_in_network_order_at_any_byte_and_written_back_the_same(
     assert memory.tobytes() == content
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.binary(min_size=40, max_size=40), st.integers(0, 20), st.integers(0, 20), st.integers(0, 20))
 def test_bytes_are_copied_also_where_both_places_overlap(content, to, at, count):
     memory = np.frombuffer(content, np.uint8).copy()

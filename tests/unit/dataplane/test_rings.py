@@ -26,6 +26,7 @@ from dataplane.engine.rings import (
 from dataplane.jit import Bytes, Rows, kernel
 from dataplane.packet.memory import copy, native64
 from tests.fakes.gateway.ring_reader import oldest
+from tests.support.examples import examples
 
 
 @kernel
@@ -121,7 +122,7 @@ def test_a_ring_is_a_power_of_two() -> None:
             empty_ring(wrong)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     steps=st.lists(
         st.one_of(st.integers(14, 700), st.none(), st.just(0)), min_size=1, max_size=120

@@ -33,6 +33,7 @@ from dataplane.verify.reach import FromCustomer, FromEndpoint, FromInternet, Fro
 from dataplane.verify.report import verify
 from dataplane.verify.search import entries
 from tests.property.gateway.networks import CUSTOMERS, PROVIDERS, PUBLIC, SUBNETS, VTEPS, gateways, networks
+from tests.support.examples import examples
 
 H1, H2 = IPv4Address("192.0.2.1"), IPv4Address("192.0.2.2")
 LOCAL = LocalConfig(
@@ -104,7 +105,7 @@ def with_key(table, words, row):
     return indexed(np.concatenate([np.array([words]), keys]), np.concatenate([[row], rows]))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(gateways(), networks())
 def test_compiled_tables_hold_exactly_what_was_intended(site, network):
     local, neighbours = site
@@ -322,7 +323,7 @@ QUESTIONS = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.data(), gateways(), networks(), QUESTIONS)
 def test_where_a_packet_passes_that_should_not_a_leak_is_found(data, site, network, questions):
     local, neighbours = site

@@ -15,9 +15,10 @@ from dataplane.config.refusal import MAX_LINES, ConfigError
 from dataplane.config.updates import Replica, updates
 from dataplane.config.wire import border_from, border_to, peering_from, peering_to, vpc_from, vpc_to
 from tests.property.gateway.networks import VTEPS, networks
+from tests.support.examples import examples
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(networks())
 def test_what_is_written_is_read_again(network):
     for vpc in network.vpcs:
@@ -116,7 +117,7 @@ def histories(draw):
     return found
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(histories(), st.sampled_from([1, 200, 1 << 20]))
 def test_a_replica_that_applies_every_message_holds_the_state_that_was_told(history, size):
     before, replica, whole = None, Replica(), changes.MAX_UPDATE_BYTES
@@ -152,7 +153,7 @@ def test_a_refused_update_leaves_what_was_there():
     assert replica.apply(next(updates(None, whole))) == whole
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(networks(), st.sampled_from(VTEPS))
 def test_a_host_is_told_of_the_vpcs_with_an_endpoint_on_it_alone(network, vtep):
     serves = {vpc.id: frozenset(endpoint.vtep for endpoint in vpc.endpoints) for vpc in network.vpcs}

@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from telemetry.agent.outbox import Outbox
+from tests.support.examples import examples
 from tests.unit.telemetry.builders import sample
 
 
@@ -52,7 +53,7 @@ def test_an_empty_outbox_returns_none():
     assert outbox.take() is None
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(
     st.lists(
         st.one_of(
