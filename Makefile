@@ -2,7 +2,7 @@
 # ARGS goes to the program behind the target:  make demo ARGS='--seed 7'   make test ARGS='-k ring'
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test bench check format proto clean
+.PHONY: help setup demo test soak bench check format proto clean
 ARGS ?=
 
 help: ## List the targets
@@ -19,6 +19,11 @@ test: ## Run every test
 	@scripts/setup all
 	@scripts/run-tests $(ARGS)
 
+soak: ## Run the tests without root for long: 20 x the examples, 4 million mutated packets (about an hour, at most 4)
+	@scripts/setup all
+	HEDDLE_EXAMPLES=10 HEDDLE_FUZZ_CASES=4000000 timeout 4h .venv/bin/python -m pytest -m "not e2e" -n 2 \
+	  --dist loadfile --no-loadscope-reorder -o timeout=7200 $(ARGS)
+
 bench: ## Run the benchmarks, each a table and JSON
 	@scripts/setup all
 	@scripts/as-root .venv/bin/python -m benchmarks $(ARGS)
@@ -33,7 +38,7 @@ check: ## Lint, format, types, import contracts, generated code
 	scripts/build-bpf --check
 	scripts/check-language
 
-format: ## Mend what the linter can mend by itself
+format: ## Fix what the linter can fix by itself
 	@scripts/setup all
 	.venv/bin/ruff check --fix .
 	.venv/bin/ruff format .

@@ -3,7 +3,7 @@
 import os
 
 FACTOR = float(os.environ.get("HEDDLE_EXAMPLES", "0.5"))
-"""Of what a test names; `scripts/run-soak` sets 10."""
+"""Of what a test names; `make soak` sets 10."""
 MIN_EXAMPLES = 10
 
 
