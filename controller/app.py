@@ -110,7 +110,7 @@ class Outbound:
 
 
 def plan_beside(fabric: Fabric, problem: Solve) -> tuple[Plan | Infeasible | HeddleError, int]:
-    """Plan in a worker thread. Return the plan, Infeasible or the error, and the time of path search without the proof."""
+    """Plan in a worker thread; return the plan or the error, and the time of the path search in nanoseconds."""
     started = time.monotonic_ns()
     try:
         drafted = draft(fabric, problem.requests, health=problem.health, kept=problem.kept)

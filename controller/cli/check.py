@@ -1,7 +1,7 @@
-"""`heddle check FILE...`: whether fabric and jobs files are sound, and where not.
+"""`heddle check FILE...`: check fabric and jobs files, and report every problem.
 
-A file is a fabric or a jobs file by its keys. A jobs file is checked against the nearest sound fabric file named
-before it, else the first one after it; where there is none, by its shape alone.
+The keys of a file decide whether it is a fabric or a jobs file. A jobs file is checked against the last sound fabric
+file before it, else the first one after it. Without one, its ranks are not checked.
 """
 
 import json
@@ -23,7 +23,7 @@ _FABRIC_KEYS = {"generate", "switches", "links", "hosts", "failed", "name"}
 
 @dataclass(slots=True, kw_only=True)
 class Finding:
-    """What is said of one file."""
+    """The result for one file."""
 
     file: str
     kind: str = "unknown"
@@ -39,7 +39,7 @@ class Finding:
 
 
 def check_files(paths: Iterable[Path]) -> list[Finding]:
-    """Check each file and return what is to be said of it, in the order given."""
+    """Check each file; return a finding for each, in the same order."""
     findings: list[Finding] = []
     documents: list[Document | None] = []
     fabrics: dict[int, Fabric] = {}
@@ -82,8 +82,8 @@ def _opened(path: Path) -> tuple[Finding, Document | None]:
     elif _FABRIC_KEYS & document.value.keys():
         finding.kind = "fabric"
     else:
-        told = "neither a fabric file (generate, switches, links, hosts) nor a jobs file (jobs)"
-        finding.problems = (f"{finding.file}: {told}",)
+        text = "neither a fabric file (generate, switches, links, hosts) nor a jobs file (jobs)"
+        finding.problems = (f"{finding.file}: {text}",)
     return finding, document
 
 
@@ -108,7 +108,7 @@ def _check_jobs(finding: Finding, document: Document, fabric: Fabric | None) -> 
     try:
         if fabric is None:
             finding.counts = {"jobs": check_jobs_shape(document)}
-            finding.note = "ranks not looked up: name a sound fabric file as well"
+            finding.note = "ranks not checked: name a sound fabric file as well"
             return
         jobs = jobs_of(document, fabric)
     except InputError as error:

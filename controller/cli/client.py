@@ -1,4 +1,4 @@
-"""A connection to a running controller, with its errors told as ours."""
+"""Connect to a running controller over gRPC; its status codes become HeddleErrors."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,7 +20,7 @@ from controller.model.error import (
 from controller.model.fabric import Cable, Fabric, Nic, PortRef, Role, Switch
 
 CONNECT_TIMEOUT_S = 5.0
-MAX_ANSWER_BYTES = 256 << 20
+MAX_REPLY_BYTES = 256 << 20
 _ERRORS: dict[grpc.StatusCode, type[HeddleError]] = {
     grpc.StatusCode.INVALID_ARGUMENT: InputError,
     grpc.StatusCode.NOT_FOUND: NotFoundError,
@@ -32,7 +32,7 @@ _ERRORS: dict[grpc.StatusCode, type[HeddleError]] = {
 
 
 class Client:
-    """The services of one controller."""
+    """The stubs of a controller's gRPC services."""
 
     def __init__(self, channel: grpc.Channel) -> None:
         self.jobs = rpc.JobServiceStub(channel)
@@ -44,14 +44,14 @@ class Client:
 
 @contextmanager
 def connected(server: str) -> Iterator[Client]:
-    """Connect to `server` (ADDR:PORT); gRPC errors come out as HeddleErrors."""
-    options = [("grpc.max_receive_message_length", MAX_ANSWER_BYTES)]
+    """Connect to `server` (ADDR:PORT); raises HeddleErrors instead of gRPC errors."""
+    options = [("grpc.max_receive_message_length", MAX_REPLY_BYTES)]
     with grpc.insecure_channel(server, options=options) as channel:
         try:
             grpc.channel_ready_future(channel).result(timeout=CONNECT_TIMEOUT_S)
         except grpc.FutureTimeoutError:
             raise UnavailableError(
-                f"no controller answers at {server}; start one with `heddle run FABRIC` or name it by --server"
+                f"no controller at {server}; start one with `heddle run FABRIC` or name it by --server"
             ) from None
         try:
             yield Client(channel)
@@ -60,7 +60,7 @@ def connected(server: str) -> Iterator[Client]:
 
 
 def fabric_of(topology: pb.Topology) -> Fabric:
-    """Read a fabric back from a topology, as far as a jobs file needs it."""
+    """Return the fabric of a topology message, with the fields that a jobs file needs."""
     switches = tuple(
         Switch(id=switch.id, role=Role(switch.role), datapath_id=switch.datapath_id) for switch in topology.switches
     )

@@ -1,4 +1,4 @@
-"""`heddle events`: the event log from a terminal."""
+"""`heddle events`: print the event log of a running controller."""
 
 import json
 import re
@@ -20,32 +20,32 @@ _STYLES = {"warning": "yellow", "error": "bold red"}
 
 
 def since_ns(text: str, now_ns: int) -> int:
-    """Return the Unix time in nanoseconds that lies `text` (90s, 15m, 1h, 7d) back; raises InputError."""
+    """Return the Unix time in nanoseconds a duration (90s, 15m, 1h, 7d) before now; raises InputError."""
     found = _SINCE.match(text)
     if found is None:
-        raise InputError(f"--since: {text!r} is no duration; write 90s, 15m, 1h or 7d")
+        raise InputError(f"--since: {text!r} is not a duration; write 90s, 15m, 1h or 7d")
     return max(1, now_ns - int(found[1]) * _UNITS_S[found[2]] * 1_000_000_000)
 
 
 def events(server: str, *, since: str, follow: bool, as_json: bool) -> None:
-    """Print what is kept from `since` on, and with `follow` go on with what comes."""
-    asked = pb.WatchEventsRequest(since_unix_ns=since_ns(since, time.time_ns()), history_only=not follow)
-    told = 0
+    """Print the events since a duration ago; with `follow`, go on with new ones."""
+    request = pb.WatchEventsRequest(since_unix_ns=since_ns(since, time.time_ns()), history_only=not follow)
+    printed = 0
     with connected(server) as client:
-        for event in client.telemetry.WatchEvents(asked):
-            told += 1
+        for event in client.telemetry.WatchEvents(request):
+            printed += 1
             if as_json:
                 json.dump(as_dict(event), sys.stdout)
                 print()
             else:
                 screen.console().print(line(event), soft_wrap=True)
             sys.stdout.flush()
-    if not told and not as_json:
-        print(f"nothing happened in the last {since}, as far as the controller remembers")
+    if not printed and not as_json:
+        print(f"no events in the last {since} that the controller has kept")
 
 
 def line(event: pb.Event) -> Text:
-    """Write one event as a line."""
+    """Return one event as a line."""
     moment = datetime.fromtimestamp(event.timestamp_unix_ns / 1e9, UTC).isoformat(" ", "milliseconds")
     text = Text(moment.removesuffix("+00:00") + "Z ", style="dim")
     text.append(f"{event.severity:<7} {event.kind}", style=_STYLES.get(event.severity, "default"))

@@ -1,4 +1,4 @@
-"""`heddle topology` and `heddle explain`: the FabricService from a terminal."""
+"""`heddle topology` and `heddle explain`: commands of the FabricService."""
 
 import json
 import sys
@@ -14,7 +14,7 @@ MAX_LINKS_SHOWN = 60
 
 
 def topology(server: str, *, watch: bool, as_json: bool) -> None:
-    """Show the topology once, or at every change."""
+    """Print the topology once, or at every change."""
     with connected(server) as client:
         if not watch:
             _print(client.fabric.GetTopology(pb.GetTopologyRequest()), as_json)
@@ -25,7 +25,7 @@ def topology(server: str, *, watch: bool, as_json: bool) -> None:
 
 
 def explain(server: str, flow_id: str, *, as_json: bool) -> None:
-    """Say why a flow goes where it goes."""
+    """Print the path of a flow and the reason for each hop."""
     with connected(server) as client:
         found = client.fabric.Explain(pb.ExplainRequest(flow_id=flow_id))
     if as_json:
@@ -35,7 +35,7 @@ def explain(server: str, flow_id: str, *, as_json: bool) -> None:
     print(found.text)
     for hop in found.hops:
         print(f"  {hop}")
-    print(f"shares links with: {', '.join(found.sharing_flows) or 'nobody'}")
+    print(f"shares links with: {', '.join(found.sharing_flows) or 'none'}")
 
 
 def _print(found: pb.Topology, as_json: bool) -> None:
@@ -54,12 +54,12 @@ def _print(found: pb.Topology, as_json: bool) -> None:
     links = Table(title="links that are down or carry plans, fullest first", title_justify="left")
     for name in ("link", "capacity", "state", "planned", "measured"):
         links.add_column(name)
-    told = [link for link in found.links if not link.up or link.planned_utilisation]
-    told.sort(key=lambda link: (link.up, -link.planned_utilisation, link.id))
-    for link in told[:MAX_LINKS_SHOWN]:
+    rows = [link for link in found.links if not link.up or link.planned_utilisation]
+    rows.sort(key=lambda link: (link.up, -link.planned_utilisation, link.id))
+    for link in rows[:MAX_LINKS_SHOWN]:
         state = "up" if link.up else "DOWN"
         measured = f"{link.measured_utilisation:.1%}" if link.measured else "?"
         links.add_row(link.id, screen.rate(link.capacity_bps), state, f"{link.planned_utilisation:.1%}", measured)
-    out.print(links if told else "every link is up and none carries a plan")
-    if len(told) > MAX_LINKS_SHOWN:
-        out.print(f"  … and {len(told) - MAX_LINKS_SHOWN} more; --json prints all of them")
+    out.print(links if rows else "every link is up and none carries a plan")
+    if len(rows) > MAX_LINKS_SHOWN:
+        out.print(f"  … and {len(rows) - MAX_LINKS_SHOWN} more; --json prints all of them")

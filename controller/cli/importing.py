@@ -1,4 +1,4 @@
-"""`heddle import FILE`: another format to a fabric file."""
+"""`heddle import FILE`: convert another format to a fabric file."""
 
 import json
 import sys
@@ -20,7 +20,7 @@ from controller.model.limit import MAX_CABLE_BPS, MAX_NIC_BPS
 def options_of(
     gbps: float, uplink_gbps: float | None, aggs_per_pod: int, cores: int | None, format_name: str | None
 ) -> Options:
-    """Check what the command line says; raises InputError."""
+    """Return the checked options of the command line; raises InputError."""
     if format_name is not None and format_name not in FORMATS:
         raise InputError(f"--format {one_line(format_name)}: must be one of {', '.join(FORMATS)}")
     nic_bps = _bits_per_second("--gbps", gbps, MAX_NIC_BPS)
@@ -28,14 +28,14 @@ def options_of(
     return Options(nic_bps, uplink_bps, aggs_per_pod, cores)
 
 
-def _bits_per_second(option: str, gbps: float, most_bps: int) -> int:
-    if not 0 < gbps * 10**9 <= most_bps or round(gbps * 10**9) < 1:
-        raise InputError(f"{option} {gbps:g}: must be more than 0 and at most {most_bps // 10**9:,} Gbit/s")
+def _bits_per_second(option: str, gbps: float, max_bps: int) -> int:
+    if not 0 < gbps * 10**9 <= max_bps or round(gbps * 10**9) < 1:
+        raise InputError(f"{option} {gbps:g}: must be more than 0 and at most {max_bps // 10**9:,} Gbit/s")
     return round(gbps * 10**9)
 
 
 def run_import(path: Path, options: Options, *, format_name: str | None, output: Path | None, as_json: bool) -> None:
-    """Import and write; raises HeddleError. What was left out goes to standard error."""
+    """Import a file and write the fabric; omissions go to standard error. Raises HeddleError."""
     with show.progress(f"importing {path}"):
         found = import_fabric(path, options, format_name)
     with _opened(output) as out:
@@ -56,20 +56,20 @@ def _header(path: Path, found: Imported) -> Iterator[str]:
 
 def _counts(found: Imported) -> str:
     roles = [switch.role for switch in found.fabric.switches]
-    told = ", ".join(f"{roles.count(role):,} {role}" for role in Role if role in roles)
+    by_role = ", ".join(f"{roles.count(role):,} {role}" for role in Role if role in roles)
     hosts = len({nic.host for nic in found.fabric.nics})
     links = f"{len(found.fabric.cables):,} links between switches"
-    return f"{hosts:,} hosts, {len(found.fabric.nics):,} NICs, {len(roles):,} switches ({told}), {links}"
+    return f"{hosts:,} hosts, {len(found.fabric.nics):,} NICs, {len(roles):,} switches ({by_role}), {links}"
 
 
 def _notes(path: Path, found: Imported) -> Iterator[str]:
-    """Say what came out, what was left out, and what `heddle check` would find."""
+    """Yield lines for the result, for omissions, and for NICs that are cut off."""
     yield f"heddle: {path}: {found.format}: {_counts(found)}"
     yield from (f"heddle: {line}" for line in found.left_out)
     apart = cut_off(found.fabric, found.fabric.failed)
     if apart:
-        told = f"NIC {apart[0].nic} does not reach all others, {apart[0].why}"
-        yield f"heddle: {path}: {len(apart):,} NIC(s) are cut off from the rest: {told}"
+        first = f"NIC {apart[0].nic} does not reach all others, {apart[0].why}"
+        yield f"heddle: {path}: {len(apart):,} NIC(s) are cut off from the rest: {first}"
 
 
 @contextmanager

@@ -30,7 +30,7 @@ def job_preview(
     server: Server = DEFAULT_SERVER,
     as_json: Json = False,
 ) -> None:
-    """Show the plan that submitting would give now; nothing is reserved."""
+    """Show the plan that `submit` would get now; nothing is reserved."""
     from controller.cli import jobs as command
 
     command.submit(server, jobs, preview=True, as_json=as_json)
@@ -38,18 +38,18 @@ def job_preview(
 
 @job.command("suggest")
 def job_suggest(
-    ranks: Annotated[int, typer.Option(min=1, help="How many ranks look for a place.")],
-    collective: Annotated[str, typer.Option(help="What they do, such as RING_ALL_REDUCE or ALL_TO_ALL.")],
-    size_bytes: Annotated[int, typer.Option("--bytes", min=1, help="How much, per iteration.")] = 1_000_000_000,
+    ranks: Annotated[int, typer.Option(min=1, help="How many ranks to place.")],
+    collective: Annotated[str, typer.Option(help="Their collective, such as RING_ALL_REDUCE or ALL_TO_ALL.")],
+    size_bytes: Annotated[int, typer.Option("--bytes", min=1, help="Bytes per rank and iteration.")] = 1_000_000_000,
     gpu_milli: Annotated[int, typer.Option(min=0, help="GPU share per rank in 1/1000; 0 for a whole one.")] = 0,
     qps: Annotated[int, typer.Option(min=1, help="Queue pairs per flow.")] = 1,
-    most: Annotated[int, typer.Option(min=1, help="At most so many places.")] = 3,
+    most: Annotated[int, typer.Option(min=1, help="The maximum number of suggestions.")] = 3,
     server: Server = DEFAULT_SERVER,
     as_json: Json = False,
 ) -> None:
-    """Say on which free NICs a job should run, best first, with what each place would cost; nothing is reserved.
+    """Suggest free NICs for a job, best first, with the link utilisation that each would cause; nothing is reserved.
 
-    Exit status: 0; 2 where the question is wrong; 3 where too few GPUs are free, with what would free some.
+    Exit status: 0; 2 for a malformed request; 3 if too few GPUs are free, with the jobs that hold them.
     """
     from controller.cli import suggest as command
     from controller.model.placement import Shape
@@ -84,7 +84,7 @@ def job_list(
 
 @job.command("watch")
 def job_watch(job_id: JobId, server: Server = DEFAULT_SERVER, as_json: Json = False) -> None:
-    """Print a line for the job's plan now and for every later generation, until it ends."""
+    """Print the job's current generation, then every new one, until the job ends."""
     from controller.cli import jobs as command
 
     command.watch(server, job_id, as_json=as_json)
@@ -105,7 +105,7 @@ def job_renew(
 
 @job.command("release")
 def job_release(job_id: JobId, server: Server = DEFAULT_SERVER, as_json: Json = False) -> None:
-    """End a job: its paths are free, its pins go."""
+    """End a job; its paths and pins are released."""
     from controller.cli import jobs as command
 
     command.release(server, job_id, as_json=as_json)

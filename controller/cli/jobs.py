@@ -1,4 +1,4 @@
-"""`heddle job …`: the JobService from a terminal."""
+"""`heddle job …`: commands of the JobService."""
 
 import json
 import sys
@@ -42,7 +42,7 @@ def submit(server: str, path: Path, *, preview: bool, as_json: bool) -> None:
 
 
 def show(server: str, job_id: str, *, as_json: bool) -> None:
-    """Show one job with all of its flows."""
+    """Print one job with all of its flows."""
     with connected(server) as client:
         plan = client.jobs.GetJob(pb.GetJobRequest(job_id=job_id))
         if plan.flows_truncated:
@@ -57,7 +57,7 @@ def show(server: str, job_id: str, *, as_json: bool) -> None:
 
 
 def list_jobs(server: str, tenant: str, *, as_json: bool) -> None:
-    """List the jobs that hold paths."""
+    """Print the jobs that hold paths."""
     with connected(server) as client:
         reply = client.jobs.ListJobs(pb.ListJobsRequest(tenant=tenant))
     if as_json:

@@ -29,10 +29,10 @@ def check(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Fabric and jobs files.")],
     as_json: Json = False,
 ) -> None:
-    """Say whether fabric and jobs files are sound, and where not.
+    """Check fabric and jobs files.
 
-    Jobs files are checked against the fabric file named beside them. Exit status: 0 sound; 2 malformed, each
-    problem on a line of its own with its key; 3 sound, but hosts are cut off from each other.
+    A jobs file is checked against the fabric file on the same command line. Exit status: 0 sound; 2 malformed, with a
+    line per problem that names its key; 3 sound, but some hosts cannot reach each other.
     """
     with _uncollected():
         from controller.cli.check import run_check
@@ -46,9 +46,9 @@ def plan(
     as_json: Json = False,
     rules: Annotated[bool, typer.Option("--rules", help="Show every switch's rules as well.")] = False,
 ) -> None:
-    """Plan jobs offline: paths, source ports and rates, with the bound that proves how good they are.
+    """Plan jobs offline: paths, source ports and rates, with a lower bound that no plan can beat.
 
-    Needs no network and no root. Exit status: 0; 2 malformed input; 3 sound input without an admissible plan.
+    Needs no network and no root. Exit status: 0; 2 for malformed input; 3 for sound input without an admissible plan.
     """
     with _uncollected():
         from controller.cli.plan import run_plan
@@ -64,28 +64,31 @@ def import_file(
     format_name: Annotated[
         str | None,
         typer.Option(
-            "--format", metavar="NAME", help="lingjun, simai, htsim or containerlab; told by content if left out."
+            "--format", metavar="NAME", help="lingjun, simai, htsim or containerlab; detected by content if left out."
         ),
     ] = None,
-    gbps: Annotated[float, typer.Option(help="Rate of NICs where the file does not say it.")] = 100.0,
+    gbps: Annotated[float, typer.Option(help="Rate of NICs, if the file has none.")] = 100.0,
     uplink_gbps: Annotated[
-        float | None, typer.Option(help="Rate of links between switches where the file does not; --gbps if left out.")
+        float | None, typer.Option(help="Rate of links between switches, if the file has none; --gbps if left out.")
     ] = None,
     aggs_per_pod: Annotated[
-        int, typer.Option(min=1, help="lingjun names one PSW per pod: draw it as so many aggregation switches.")
+        int,
+        typer.Option(
+            min=1, help="lingjun: the number of aggregation switches for the one PSW that the file names per pod."
+        ),
     ] = 1,
     cores: Annotated[
-        int | None, typer.Option(min=1, help="lingjun: draw each DSW as so many cores, a multiple of --aggs-per-pod.")
+        int | None, typer.Option(min=1, help="lingjun: the number of cores for each DSW, a multiple of --aggs-per-pod.")
     ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print the fabric as JSON, which is a fabric file too.")
+        bool, typer.Option("--json", help="Print the fabric as JSON, which is also a valid fabric file.")
     ] = False,
 ) -> None:
-    """Turn another format into a fabric file: Lingjun's topo.csv, SimAI, htsim and containerlab topologies.
+    """Convert topologies of Lingjun (topo.csv), SimAI, htsim or containerlab to a fabric file.
 
-    Hosts hang on leaves; the tiers above follow from the links. Names are kept where they are valid ids. What a
-    fabric file cannot say (a link within one tier, a host without a link) is left out and counted on standard
-    error; what was assumed stands in the file's first lines. Exit status: 0; 2 where FILE cannot be imported.
+    Switches with hosts are leaves; the tiers above follow from the links. Names are kept if they are valid ids. What a
+    fabric file cannot hold (a link within one tier, a host without a link) is left out and counted on standard error.
+    Assumptions are listed in the first lines of the result. Exit status: 0; 2 if FILE cannot be imported.
 
     Example: heddle import lab.clab.yml --gbps 25 -o lab.yaml && heddle check lab.yaml
     """

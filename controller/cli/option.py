@@ -1,10 +1,10 @@
-"""Options that many commands have."""
+"""Options that several commands share."""
 
 from typing import Annotated
 
 import typer
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for machines instead of a table.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Server = Annotated[
     str,
     typer.Option("--server", envvar="HEDDLE_SERVER", help="The controller's gRPC address, ADDR:PORT or unix:/PATH."),

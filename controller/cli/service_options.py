@@ -11,17 +11,22 @@ from controller.cli.option import DEFAULT_SERVER, Json, Server
 def run(
     fabric: Annotated[Path | None, typer.Argument(metavar="FABRIC", help="The fabric file.")] = None,
     config: Annotated[Path | None, typer.Option(help="A config file; see --print-config.")] = None,
-    openflow: Annotated[str | None, typer.Option(metavar="ADDR:PORT", help="Where switches connect.")] = None,
-    grpc: Annotated[
-        str | None, typer.Option(metavar="ADDR:PORT", help="Where clients connect; unix:/PATH for a socket.")
+    openflow: Annotated[
+        str | None, typer.Option(metavar="ADDR:PORT", help="The address that switches connect to.")
     ] = None,
-    http: Annotated[str | None, typer.Option(metavar="ADDR:PORT", help="Where the page and /metrics are.")] = None,
-    print_config: Annotated[bool, typer.Option(help="Print every config key with its default, and end.")] = False,
+    grpc: Annotated[
+        str | None,
+        typer.Option(metavar="ADDR:PORT", help="The address that clients connect to; unix:/PATH for a socket."),
+    ] = None,
+    http: Annotated[
+        str | None, typer.Option(metavar="ADDR:PORT", help="The address of the status page and /metrics.")
+    ] = None,
+    print_config: Annotated[bool, typer.Option(help="Print every config key with its default, and exit.")] = False,
 ) -> None:
     """Run the controller: OpenFlow 1.3 for switches, gRPC for jobs, HTTP for a page and metrics.
 
-    Prints one JSON line with its addresses when it is ready; logs go to standard error. SIGINT and SIGTERM end
-    it; the rules stay in the switches (fail-static) and the next start takes them over by difference.
+    Prints one JSON line with its addresses when it is ready; logs go to standard error. SIGINT and SIGTERM end it. The
+    rules stay in the switches (fail-static); the next start reads them and sends only the difference.
     """
     from controller.cli.run import run_controller
 
@@ -30,10 +35,10 @@ def run(
 
 def topology(
     server: Server = DEFAULT_SERVER,
-    watch: Annotated[bool, typer.Option("--watch", help="Go on with every change.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", help="Print it again at every change.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Show switches and links as the controller sees them, with planned utilisation."""
+    """Show switches and links, with their state, planned and measured utilisation."""
     from controller.cli import fabric as command
 
     command.topology(server, watch=watch, as_json=as_json)
@@ -44,7 +49,7 @@ def explain(
     server: Server = DEFAULT_SERVER,
     as_json: Json = False,
 ) -> None:
-    """Say why a flow goes where it goes: job, generation, the rule on every switch, who shares its links."""
+    """Explain the path of a flow: its job and generation, the rule on every switch, the flows that share its links."""
     from controller.cli import fabric as command
 
     command.explain(server, flow_id, as_json=as_json)
@@ -52,13 +57,13 @@ def explain(
 
 def events(
     since: Annotated[str, typer.Option(metavar="DURATION", help="How far back: 90s, 15m, 1h, 7d.")] = "1h",
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what comes.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new events.")] = False,
     server: Server = DEFAULT_SERVER,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
 ) -> None:
-    """Show what happened: conditions raised and cleared, agents that came and went, the controller's own notes.
+    """Show events: conditions raised and cleared, agents that connect and disconnect, notes of the controller.
 
-    How far back depends on the controller: a thousand events, or what its history keeps (config key history).
+    The controller keeps the last thousand events, or more with a history file (config key history).
     """
     from controller.cli import events as command
 
@@ -70,15 +75,15 @@ def top(
         list[str] | None, typer.Argument(metavar="[PORT]...", help="leaf1:3 or a NIC; all if none.")
     ] = None,
     sort: Annotated[str, typer.Option(help="utilisation, rx, ecn, pfc, pause, depth, drops or port.")] = "utilisation",
-    interval: Annotated[float, typer.Option(min=0.1, max=60.0, help="Seconds between two pictures.")] = 1.0,
-    once: Annotated[bool, typer.Option("--once", help="Print one picture and end.")] = False,
+    interval: Annotated[float, typer.Option(min=0.1, max=60.0, help="Seconds between two updates.")] = 1.0,
+    once: Annotated[bool, typer.Option("--once", help="Print once and exit.")] = False,
     server: Server = DEFAULT_SERVER,
-    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object per picture, with all ports.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a JSON object per update, with all ports.")] = False,
 ) -> None:
-    """Show ports live: utilisation, ECN marks, PFC, pauses, queue depths and drops, as the fabric's agents tell them.
+    """Show port counters live: utilisation, ECN marks, PFC, pauses, queue depths and drops.
 
-    Rates are between two samples of a port. A port whose agent is silent is dim and marked stale. Needs a
-    controller with a broker (config key telemetry.broker).
+    Telemetry agents supply the samples; a rate is between two samples of a port. A port without new samples is dim and
+    marked stale. Needs a controller with a broker (config key telemetry.broker).
     """
     from controller.cli.telemetry import top as command
 

@@ -1,4 +1,4 @@
-"""`heddle job suggest`: where a job should run, asked of a running controller."""
+"""`heddle job suggest`: request placements for a job from a running controller."""
 
 import json
 import sys
@@ -22,10 +22,10 @@ MAX_NICS_SHOWN = 16
 
 
 def run_suggest(server: str, shape: Shape, *, as_json: bool) -> None:
-    """Ask for places and print them, best first."""
+    """Request placements and print them, best first."""
     if problems := placement_problems(shape):
         raise InputError(*(f"{problem.path}: {problem.text}" for problem in problems))
-    with connected(server) as client, screen.progress(f"{shape.ranks} ranks: looking for a place"):
+    with connected(server) as client, screen.progress(f"{shape.ranks} ranks: searching a placement"):
         reply = client.jobs.SuggestPlacement(shape_to(shape))
     if as_json:
         json.dump(as_dict(reply), sys.stdout)
@@ -35,10 +35,10 @@ def run_suggest(server: str, shape: Shape, *, as_json: bool) -> None:
 
 
 def collective_of(name: str, size_bytes: int, qps_per_flow: int) -> Collective:
-    """Return the collective over all ranks that the command line names."""
+    """Return the collective of this name over all ranks; raises InputError."""
     if name.upper() not in KINDS:
         guess = did_you_mean(name.upper(), KINDS) or f"; one of {', '.join(KINDS)}"
-        raise InputError(f"--collective: {name!r} is no collective over all ranks{guess}")
+        raise InputError(f"--collective: {name!r} is not a collective over all ranks{guess}")
     return Collective(kind=CollectiveKind[name.upper()], size_bytes=size_bytes, qps_per_flow=qps_per_flow)
 
 

@@ -1,4 +1,4 @@
-"""`heddle vpc …`: VpcService and GatewayService from a terminal."""
+"""`heddle vpc …`: commands of VpcService and GatewayService."""
 
 import json
 import sys
@@ -19,7 +19,7 @@ from dataplane.config.wire import MORE_FOLLOWS, border_to, peering_to, vpc_to
 
 
 def apply(server: str, path: Path, *, as_json: bool) -> None:
-    """Apply all that a file holds; a controller that has told gateways nothing yet tells them all of it at once."""
+    """Apply all entries of a file. A controller without state publishes nothing to gateways before the last entry."""
     network = load_network(path)
     has_border = "border" in read_document(path).value
     applied: dict[str, list[object]] = {"vpcs": [], "peerings": []}
@@ -29,22 +29,22 @@ def apply(server: str, path: Path, *, as_json: bool) -> None:
             left -= 1
             with screen.progress(f"{vpc.id}: waiting for gateways"):
                 applied["vpcs"].append(as_dict(client.vpcs.ApplyVpc(vpc_to(vpc), metadata=_more(left))))
-            _say(f"vpc {vpc.id}: VNI {vpc.vni}, {len(vpc.endpoints)} endpoints", as_json)
+            _report(f"vpc {vpc.id}: VNI {vpc.vni}, {len(vpc.endpoints)} endpoints", as_json)
         for peering in sorted(network.peerings):
             left -= 1
             reply = client.vpcs.ApplyPeering(peering_to(peering), metadata=_more(left))
             applied["peerings"].append(as_dict(reply))
-            _say(f"peering {peering.a} with {peering.b}", as_json)
+            _report(f"peering {peering.a} with {peering.b}", as_json)
         if has_border:
             client.vpcs.ApplyBorder(border_to(network.border))
-            _say(f"border: {len(network.border)} rules", as_json)
+            _report(f"border: {len(network.border)} rules", as_json)
     if as_json:
         border = {"border": as_dict(border_to(network.border))["rules"]} if has_border else {}
         _dump({**applied, **border})
 
 
 def _more(left: int) -> tuple[tuple[str, str], ...]:
-    """Return what a call says that so many others follow."""
+    """Return the call metadata that announces further calls, so that the controller waits for them."""
     return (MORE_FOLLOWS,) if left else ()
 
 
@@ -77,7 +77,7 @@ def delete(server: str, name: str, *, as_json: bool) -> None:
     try:
         with connected(server) as client:
             reply = client.vpcs.DeleteVpc(pb.DeleteVpcRequest(id=name))
-    except NoAdmissiblePlanError as refused:  # the status has another meaning here: no plan was asked for
+    except NoAdmissiblePlanError as refused:  # the same gRPC status means `in use` here
         raise InUseError(str(refused)) from None
     _done(reply, f"vpc {name}: deleted", as_json)
 
@@ -97,7 +97,7 @@ def unpeer(server: str, name: str, other: str, *, as_json: bool) -> None:
 
 
 def border(server: str, path: Path | None, *, as_json: bool) -> None:
-    """Show the border's rules, or replace them."""
+    """Replace the border's rules if a file is given; print them."""
     wanted = border_to(load_network(path).border) if path is not None else None
     with connected(server) as client:
         reply = client.vpcs.GetBorder(pb.GetBorderRequest()) if wanted is None else client.vpcs.ApplyBorder(wanted)
@@ -109,7 +109,7 @@ def border(server: str, path: Path | None, *, as_json: bool) -> None:
         for r in reply.rules
     ]
     names = ("", "vpc", "network", "addresses", "protocol", "ports")
-    _table(names, rows, empty="no rule: nothing passes the border")
+    _table(names, rows, empty="no rules: nothing passes the border")
 
 
 def gateways(server: str, *, as_json: bool) -> None:
@@ -124,9 +124,9 @@ def gateways(server: str, *, as_json: bool) -> None:
         hello = gateway.hello
         state = "attached" if gateway.attached else "AWAY"
         runs = "newest" if gateway.acknowledged_generation >= reply.generation else str(gateway.acknowledged_generation)
-        told = gateway.counters
-        busy = "active" if told.active else "standby" if gateway.HasField("counters") else ""
-        counts = str(told.connections), str(sum(told.drops.values()))
+        counters = gateway.counters
+        busy = "active" if counters.active else "standby" if gateway.HasField("counters") else ""
+        counts = str(counters.connections), str(sum(counters.drops.values()))
         rows.append((hello.gateway_id, hello.kind, hello.vtep_ip, state, busy, runs, *counts, gateway.refused))
     names = ("gateway", "kind", "VTEP", "session", "role", "generation", "connections", "drops", "refused")
     _table(names, rows, empty="no gateway has attached")
@@ -158,7 +158,7 @@ def _done(reply: Message, text: str, as_json: bool) -> None:
         print(text)
 
 
-def _say(text: str, as_json: bool) -> None:
+def _report(text: str, as_json: bool) -> None:
     if not as_json:
         print(text)
 

@@ -21,8 +21,8 @@ Peer = Annotated[str, typer.Argument(metavar="PEER", help="The other VPC's id.")
 def apply(file: File, server: Server = DEFAULT_SERVER, as_json: Json = False) -> None:
     """Create or replace the VPCs of a file, then its peerings, then the border's rules if it has any.
 
-    The whole file is checked first. Each change is answered when every attached gateway has acknowledged it; one
-    that was not in time is kept, and applying the file again waits again. What the file does not name stays.
+    The whole file is checked first. Each change completes when every attached gateway has acknowledged it. After a
+    timeout the change stays in effect; apply the file again to wait again. What the file does not name is not changed.
     """
     from controller.cli import vpc as command
 
@@ -51,7 +51,7 @@ def delete(name: Vpc, server: Server = DEFAULT_SERVER, as_json: Json = False) ->
 
 @vpc.command("peer")
 def peer(name: Vpc, other: Peer, server: Server = DEFAULT_SERVER, as_json: Json = False) -> None:
-    """Let two VPCs reach each other, as far as their security rules allow; refused where their prefixes overlap."""
+    """Connect two VPCs, within their security rules; refused if their prefixes overlap."""
     from controller.cli import vpc as command
 
     command.peer(server, name, other, as_json=as_json)
@@ -73,7 +73,7 @@ def border(
     server: Server = DEFAULT_SERVER,
     as_json: Json = False,
 ) -> None:
-    """Show what VPCs may open towards the provider's networks, or replace it. What no rule allows is denied."""
+    """Show or replace the rules for traffic from VPCs to the provider's networks. What no rule allows is denied."""
     from controller.cli import vpc as command
 
     command.border(server, file, as_json=as_json)
@@ -81,7 +81,7 @@ def border(
 
 @vpc.command("gateways")
 def gateways(server: Server = DEFAULT_SERVER, as_json: Json = False) -> None:
-    """List gateways and hosts: attached or not, which generation they run, what they count."""
+    """List gateways and hosts: whether attached, their generation, connections and drops."""
     from controller.cli import vpc as command
 
     command.gateways(server, as_json=as_json)
@@ -89,11 +89,11 @@ def gateways(server: Server = DEFAULT_SERVER, as_json: Json = False) -> None:
 
 @vpc.command("forget")
 def forget(
-    name: Annotated[str, typer.Argument(metavar="GATEWAY", help="Its id; it may not be attached.")],
+    name: Annotated[str, typer.Argument(metavar="GATEWAY", help="The id of a gateway that is not attached.")],
     server: Server = DEFAULT_SERVER,
     as_json: Json = False,
 ) -> None:
-    """Forget a gateway that is gone for good: hosts and other gateways are told of it no more."""
+    """Remove a decommissioned gateway from the state that hosts and other gateways get."""
     from controller.cli import vpc as command
 
     command.forget(server, name, as_json=as_json)

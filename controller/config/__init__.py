@@ -1,4 +1,4 @@
-"""Fabric and jobs files to the model; errors carry the path of the key. docs/files.md tells every key."""
+"""Read fabric and jobs files into the model. Errors name the path of the key; docs/files.md describes every key."""
 
 from controller.config.load import load_fabric, load_jobs, parse_fabric, parse_jobs
 

@@ -1,4 +1,4 @@
-"""The fabric file as pydantic models, key by key as docs/files.md tells."""
+"""The schema of the fabric file as pydantic models; docs/files.md describes its keys."""
 
 from typing import Annotated, Literal
 
@@ -10,7 +10,7 @@ Count = Annotated[int, Field(ge=1)]
 
 
 class GenerateShape(Shape):
-    """`generate`: a regular fabric by its sizes."""
+    """The key `generate`: the sizes of a regular fabric."""
 
     kind: Literal["spine_leaf", "rail_optimised", "clos3"]
     spines: Count
@@ -25,7 +25,7 @@ class GenerateShape(Shape):
 
 
 class SwitchShape(Shape):
-    """One of `switches`."""
+    """An entry of `switches`."""
 
     id: Id
     role: Literal["leaf", "agg", "spine", "core"]
@@ -34,7 +34,7 @@ class SwitchShape(Shape):
 
 
 class LinkShape(Shape):
-    """One of `links`."""
+    """An entry of `links`."""
 
     a: Port
     b: Port
@@ -42,7 +42,7 @@ class LinkShape(Shape):
 
 
 class NicShape(Shape):
-    """One of a host's `nics`."""
+    """An entry of a host's `nics`."""
 
     id: Id
     ip: Ip
@@ -55,7 +55,7 @@ class NicShape(Shape):
 
 
 class HostShape(Shape):
-    """One of `hosts`."""
+    """An entry of `hosts`."""
 
     id: Id
     nics: Annotated[list[NicShape], Field(min_length=1)]

@@ -1,6 +1,6 @@
-"""The three regular fabrics of the contract, from their sizes: ids, ports, addresses and datapath ids.
+"""Generate the three regular fabrics of the contract from their sizes: ids, ports, addresses and datapath ids.
 
-Sizes are counted by arithmetic before anything is made. Numbers in comments and names count from 1 as in
+Limits are checked by arithmetic before anything is generated. Numbers in comments and names count from 1 as in
 the contract; loops count from 0.
 """
 
@@ -18,7 +18,7 @@ FIRST_MAC = 0x02_00_00_00_00_00
 
 
 class Parts(NamedTuple):
-    """What a fabric is made of: switches by datapath id, NICs host by host."""
+    """The parts of a fabric: switches in the order of their datapath ids, NICs host by host."""
 
     switches: list[Switch]
     cables: list[Cable]
@@ -26,16 +26,16 @@ class Parts(NamedTuple):
 
 
 class Sizes(NamedTuple):
-    """How much a generator would make."""
+    """How many switches, NICs and cables a `generate` stands for, and the ports of its largest switch."""
 
     switches: int
     nics: int
     cables: int
-    most_ports: int
+    max_ports: int
 
 
 def generate(shape: GenerateShape) -> Parts:
-    """Make the fabric that a checked `generate` asks for (`generate_problems` found nothing)."""
+    """Generate the fabric of a `generate` for which `generate_problems` is empty."""
     uplink_bps = shape.nic_bps if shape.uplink_bps is None else shape.uplink_bps
     if shape.kind == "clos3":
         return _clos3(shape, uplink_bps)
@@ -48,14 +48,14 @@ def generate(shape: GenerateShape) -> Parts:
 
 
 def generate_problems(shape: GenerateShape) -> list[Problem]:
-    """Return what is wrong with the sizes; nothing is made while they are counted."""
+    """Return the problems of the sizes, without generating anything."""
     found = list(_foreign_keys(shape))
     if shape.kind == "clos3" and shape.aggs_per_pod and shape.spines % shape.aggs_per_pod:
         spines, aggs = shown(shape.spines), shown(shape.aggs_per_pod)
         found.append(
             Problem(
                 "generate.spines",
-                f"{spines} cores must be a multiple of aggs_per_pod ({aggs}): each agg leads to its own",
+                f"{spines} cores must be a multiple of aggs_per_pod ({aggs}): each agg has its own cores",
             )
         )
     if shape.kind == "rail_optimised" and shape.leaves % shape.nics_per_host:
@@ -67,10 +67,10 @@ def generate_problems(shape: GenerateShape) -> list[Problem]:
 
 
 def _foreign_keys(shape: GenerateShape) -> Iterator[Problem]:
-    """Refuse keys of another kind where they ask for what the kind does not make.
+    """Yield a problem for each key that belongs to another kind of fabric.
 
-    One pod and single cables say what is so anyway; `aggs_per_pod` beside one pod says nothing: the contract's own
-    example holds it under spine_leaf.
+    `pods: 1` and `links_per_spine: 1` describe every kind and pass. `aggs_per_pod` passes under spine_leaf, where it
+    has no effect: the contract's own example has it there.
     """
     if shape.kind == "clos3":
         for key in ("pods", "aggs_per_pod"):
@@ -84,7 +84,7 @@ def _foreign_keys(shape: GenerateShape) -> Iterator[Problem]:
 
 
 def sizes_of(shape: GenerateShape) -> Sizes:
-    """Count what the generator would make."""
+    """Count the parts of the fabric, without generating them."""
     if shape.kind == "clos3":
         pods, aggs, cores = shape.pods or 1, shape.aggs_per_pod or 1, shape.spines
         nics_of_leaf = shape.hosts_per_leaf * shape.nics_per_host
@@ -92,29 +92,29 @@ def sizes_of(shape: GenerateShape) -> Sizes:
             switches=cores + pods * (aggs + shape.leaves),
             nics=pods * shape.leaves * nics_of_leaf,
             cables=pods * (shape.leaves * aggs + cores),
-            most_ports=max(aggs + nics_of_leaf, shape.leaves + cores // aggs, pods),
+            max_ports=max(aggs + nics_of_leaf, shape.leaves + cores // aggs, pods),
         )
     nics_of_leaf = shape.hosts_per_leaf * (1 if shape.kind == "rail_optimised" else shape.nics_per_host)
     return Sizes(
         switches=shape.spines + shape.leaves,
         nics=shape.leaves * nics_of_leaf,
         cables=shape.leaves * _uplinks(shape),
-        most_ports=max(_uplinks(shape) + nics_of_leaf, shape.leaves * shape.links_per_spine),
+        max_ports=max(_uplinks(shape) + nics_of_leaf, shape.leaves * shape.links_per_spine),
     )
 
 
 def _size_problems(sizes: Sizes) -> list[Problem]:
-    """Return the first limit that is passed: what passes one often passes several."""
+    """Return the first limit that is exceeded; a fabric beyond one is often beyond several."""
     limits = (
         (sizes.switches, MAX_SWITCHES, "switches"),
         (sizes.nics, MAX_NICS, "NICs"),
         (sizes.cables, MAX_CABLES, "switch-to-switch links"),
-        (sizes.most_ports, MAX_PORT_NUMBER, "ports on one switch"),
+        (sizes.max_ports, MAX_PORT_NUMBER, "ports on one switch"),
     )
-    for count, most, what in limits:
-        if count > most:
+    for count, limit, what in limits:
+        if count > limit:
             return [
-                Problem("generate", f"makes {shown(count)} {what}, at most {most} are allowed; choose smaller sizes")
+                Problem("generate", f"makes {shown(count)} {what}, at most {limit} are allowed; choose smaller sizes")
             ]
     return []
 
@@ -128,7 +128,7 @@ def _named(prefix: str, count: int, role: Role, first_datapath_id: int) -> list[
 
 
 def _two_tier_cables(shape: GenerateShape, uplink_bps: int) -> list[Cable]:
-    """Leaf port (s-1) x links_per_spine + j leads to spine s, spine port (l-1) x links_per_spine + j to leaf l."""
+    """Connect leaf port (s-1) x links_per_spine + j to spine s, spine port (l-1) x links_per_spine + j to leaf l."""
     parallel = shape.links_per_spine
     spines = [f"spine{s + 1}" for s in range(shape.spines)]
     return [
@@ -144,7 +144,7 @@ def _two_tier_cables(shape: GenerateShape, uplink_bps: int) -> list[Cable]:
 
 
 def _leaf_nics(shape: GenerateShape, leaves: list[Switch], uplinks: int) -> list[Nic]:
-    """Hosts fill the first leaf first; their NICs are on the ports after the uplinks, host-major."""
+    """Attach hosts leaf by leaf; their NICs take the ports after the uplinks, all NICs of a host in a row."""
     hosts, rails = shape.hosts_per_leaf, shape.nics_per_host
     return [
         _nic(shape, host=leaf * hosts + i, rail=r, port=PortRef(switch.id, uplinks + i * rails + r + 1))
@@ -155,7 +155,7 @@ def _leaf_nics(shape: GenerateShape, leaves: list[Switch], uplinks: int) -> list
 
 
 def _rail_nics(shape: GenerateShape) -> list[Nic]:
-    """NIC r of the i-th host of group g is on the group's leaf r+1, port U + i; addresses count leaf by leaf."""
+    """Attach NIC r of the i-th host of group g to the group's leaf r+1, port U + i; addresses count leaf by leaf."""
     hosts, rails, uplinks = shape.hosts_per_leaf, shape.nics_per_host, _uplinks(shape)
     return [
         _nic(
@@ -201,7 +201,7 @@ def _clos3(shape: GenerateShape, uplink_bps: int) -> Parts:
 
 
 def _pod_cables(pod: int, aggs: int, leaves: int, cores: int, uplink_bps: int) -> Iterator[Cable]:
-    """Leaf port a to agg a, agg port l to leaf l, agg a's ports L+1 ... to its C/A cores, core port p to pod p."""
+    """Connect leaf port a to agg a, agg port l to leaf l, agg a's ports L+1 ... to its cores, core port p to pod p."""
     for leaf in range(1, leaves + 1):
         for agg in range(1, aggs + 1):
             lower, upper = PortRef(f"pod{pod}-leaf{leaf}", agg), PortRef(f"pod{pod}-agg{agg}", leaf)

@@ -1,6 +1,6 @@
-"""The jobs file as pydantic models, and from there to `JobRequest`. Keys are those of `SubmitJobRequest`.
+"""The schema of the jobs file as pydantic models, with the keys of `SubmitJobRequest`, and its `JobRequest`s.
 
-What a value may be beyond its type is said by `controller.model.admission`, the same for files and gRPC.
+`controller.model.admission` checks values beyond their types, with the same rules for files and gRPC.
 """
 
 from typing import Annotated, Literal
@@ -26,14 +26,14 @@ def _ranks(value: object, as_list: ValidatorFunctionWrapHandler) -> list[str] | 
 
 
 class PairShape(Shape):
-    """One of a SEND_RECV collective's `pairs`."""
+    """An entry of a SEND_RECV collective's `pairs`."""
 
     src_rank: Uint32
     dst_rank: Uint32
 
 
 class FlowShape(Shape):
-    """One of a CUSTOM collective's `flows`."""
+    """An entry of a CUSTOM collective's `flows`."""
 
     src_rank: Uint32
     dst_rank: Uint32
@@ -42,7 +42,7 @@ class FlowShape(Shape):
 
 
 class CollectiveShape(Shape):
-    """One of a job's `collectives`."""
+    """An entry of a job's `collectives`."""
 
     kind: Literal[
         "RING_ALL_REDUCE",
@@ -65,7 +65,7 @@ class CollectiveShape(Shape):
 
 
 class JobShape(Shape):
-    """One of `jobs`."""
+    """An entry of `jobs`."""
 
     job_id: str
     tenant: str = ""
@@ -87,7 +87,7 @@ class JobsShape(Shape):
 
 
 def request_of(job: JobShape, ranks: tuple[str, ...]) -> JobRequest:
-    """Return what a job of the file asks for; `ranks` are its NICs, `{all: true}` written out."""
+    """Return the request of a job; `ranks` are its NIC ids, with `{all: true}` expanded."""
     return read_request(
         job,
         ranks=ranks,

@@ -1,4 +1,4 @@
-"""Fabric and jobs files, and their texts, to the model. Every function raises InputError with all problems found."""
+"""Load fabric and jobs, from files or from text. Every function raises InputError with all problems found."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -43,18 +43,18 @@ def load_jobs(path: Path | str, fabric: Fabric) -> tuple[JobRequest, ...]:
 
 
 def parse_fabric(text: str, name: str) -> Fabric:
-    """Read a fabric from YAML text; problems are told under `name`."""
+    """Read a fabric from YAML text; problems are reported under `name`."""
     return fabric_of(parse_document(text, name))
 
 
 def parse_jobs(text: str, name: str, fabric: Fabric) -> tuple[JobRequest, ...]:
-    """Read jobs from YAML text; problems are told under `name`."""
+    """Read jobs from YAML text; problems are reported under `name`."""
     return jobs_of(parse_document(text, name), fabric)
 
 
 def fabric_of(document: Document) -> Fabric:
     """Return the fabric that a document describes."""
-    found = _drawn_size_problems(document.value)
+    found = _entry_count_problems(document.value)
     if found:
         raise refusal(document.name, found)
     shape = _shaped(document, FabricShape)
@@ -75,10 +75,10 @@ def fabric_of(document: Document) -> Fabric:
 
 
 def jobs_of(document: Document, fabric: Fabric) -> tuple[JobRequest, ...]:
-    """Return the jobs that a document asks for."""
+    """Return the job requests of a document."""
     shape = _shaped(document, JobsShape)
-    everyone = tuple(nic.id for nic in fabric.nics if nic.network == "compute")
-    requests = [request_of(job, everyone if job.ranks is None else tuple(job.ranks)) for job in shape.jobs]
+    compute_nics = tuple(nic.id for nic in fabric.nics if nic.network == "compute")
+    requests = [request_of(job, compute_nics if job.ranks is None else tuple(job.ranks)) for job in shape.jobs]
     found = _twice(shape.jobs)
     for index, request in enumerate(requests):
         found += _under(f"jobs[{index}]", problems(request, fabric, MAX_COUNTED))
@@ -90,7 +90,7 @@ def jobs_of(document: Document, fabric: Fabric) -> tuple[JobRequest, ...]:
 
 
 def check_jobs_shape(document: Document) -> int:
-    """Check what can be said of a jobs file without its fabric, and return how many jobs it holds."""
+    """Check a jobs file as far as that is possible without its fabric; return its number of jobs."""
     shape = _shaped(document, JobsShape)
     found = _twice(shape.jobs)
     for index, job in enumerate(shape.jobs):
@@ -115,8 +115,8 @@ def _whole_problems(shape: FabricShape) -> list[Problem]:
     return generate_problems(shape.generate) if shape.generate else []
 
 
-def _drawn_size_problems(value: dict[str, object]) -> list[Problem]:
-    """Count what is drawn before looking at any of it: a file of millions is refused for its size alone."""
+def _entry_count_problems(value: dict[str, object]) -> list[Problem]:
+    """Check the numbers of entries first, so that a file with millions of them is refused quickly."""
     hosts = value.get("hosts")
     nics = (host.get("nics") for host in hosts if isinstance(host, dict)) if isinstance(hosts, list) else ()
     counts = (
@@ -125,9 +125,9 @@ def _drawn_size_problems(value: dict[str, object]) -> list[Problem]:
         ("hosts", sum(map(_length, nics)), MAX_NICS, "NICs"),
     )
     return [
-        Problem(path, f"the file draws {count} {what}, at most {most} are allowed")
-        for path, count, most, what in counts
-        if count > most
+        Problem(path, f"the file lists {count} {what}, at most {limit} are allowed")
+        for path, count, limit, what in counts
+        if count > limit
     ]
 
 
@@ -136,7 +136,7 @@ def _length(value: object) -> int:
 
 
 def _failed(document: Document, names: list[str], fabric: Fabric) -> Health:
-    """Return what `failed` takes out of use; unknown names are refused."""
+    """Return the links, switches and NICs of `failed`; unknown names are refused."""
     nic_of_link = {link: nic.id for nic in fabric.nics for link in (nic.up_link, nic.down_link)}
     cables, switches, nics = set(), set(), set()
     found: list[Problem] = []
@@ -169,10 +169,10 @@ def _under(path: str, found: Iterable[Problem]) -> list[Problem]:
     return [Problem(f"{path}.{problem.path}", problem.text) for problem in islice(found, MAX_COUNTED)]
 
 
-def _more_flow_plans_than(most: int, requests: Iterable[JobRequest], fabric: Fabric) -> bool:
+def _more_flow_plans_than(limit: int, requests: Iterable[JobRequest], fabric: Fabric) -> bool:
     total = 0
     for request in requests:
-        total += flow_plans(request, fabric, most)
-        if total > most:
+        total += flow_plans(request, fabric, limit)
+        if total > limit:
             return True
     return False

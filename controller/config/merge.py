@@ -1,7 +1,7 @@
-"""Drawn parts onto generated ones, and everything that must hold of the whole.
+"""Merge the listed switches, links and hosts of a fabric file into the generated ones, and check the whole.
 
-What is drawn replaces (a switch or host of the same id, a link between the same two ports) or adds. Generated
-parts are sound among themselves, so every clash has a drawn part in it and is told at that part's place.
+An entry replaces the switch or host of the same id, or the link between the same two ports; otherwise it adds one.
+Generated parts have no conflicts among themselves. So every conflict involves an entry, and is reported at its path.
 """
 
 from collections.abc import Callable, Hashable, Iterable
@@ -18,7 +18,7 @@ from foundation.address import mac_text
 
 _MAX_DATAPATH_ID = 2**64 - 1
 _MAC_PREFIX = 0x0200 << 32
-"""A NIC without a mac gets 02:00 and its address: 10.0.0.1 gives 02:00:0a:00:00:01."""
+"""The MAC address of a NIC without `mac` is 02:00 and its IPv4 address: 10.0.0.1 gives 02:00:0a:00:00:01."""
 
 _ANOTHER_ID = "; keep one, or choose another id"
 
@@ -26,7 +26,7 @@ CablePorts = tuple[PortRef, PortRef]
 
 
 class Merge:
-    """One merge under way: the parts so far, where the drawn ones stand, and the problems met."""
+    """One merge: the parts so far, the key paths of those that the file lists, and the problems found."""
 
     def __init__(self, generated: Parts) -> None:
         self.problems: list[Problem] = []
@@ -41,7 +41,7 @@ class Merge:
         self._roles_changed: dict[str, str] = {}
 
     def draw(self, shape: FabricShape) -> Parts:
-        """Put everything drawn in its place and check the whole; the parts are sound if `problems` stays empty."""
+        """Merge all entries and check the result; it is valid if `problems` stays empty."""
         self._draw_switches(shape.switches)
         self._draw_links(shape.links)
         self._draw_hosts(shape.hosts)
@@ -75,7 +75,7 @@ class Merge:
             if number is None:
                 number = largest = largest + 1
                 if number > _MAX_DATAPATH_ID:
-                    self._refuse(f"{path}.datapath_id", "missing, and the largest number there is has been taken")
+                    self._refuse(f"{path}.datapath_id", "missing, and the largest possible number is in use")
             before = self._switches.get(one.id)
             if before is not None and before.role != one.role:
                 self._roles_changed[one.id] = path
@@ -96,7 +96,7 @@ class Merge:
                 self._cable_place[key] = path
 
     def _cable_of(self, one: LinkShape, path: str) -> Cable | None:
-        """Return the cable of a drawn link, or None where it joins what cannot be joined."""
+        """Return the cable of a link, or None after reporting why it cannot exist."""
         known = [self._known_switch(one.a.switch, f"{path}.a"), self._known_switch(one.b.switch, f"{path}.b")]
         if not all(known):
             return None
@@ -145,7 +145,7 @@ class Merge:
             self._refuse(f"{path}.port", f"{nic.port.switch} has the role {role}; a NIC is plugged into a leaf")
 
     def _turn_cables(self) -> None:
-        """Where a drawn switch has another role than the generated one, look again at what is plugged into it."""
+        """Check the cables and NICs of generated switches that the file lists with another role."""
         for key, cable in self._cables.items():
             lower, upper = self._switches[cable.lower.switch], self._switches[cable.upper.switch]
             if lower.role.tier == upper.role.tier:
@@ -161,7 +161,7 @@ class Merge:
                     self._refuse_role(changed, f"leaves the NIC {nic.id} on a switch that is no leaf")
 
     def _refuse_role(self, place: str, text: str) -> None:
-        """Refuse a role once, however much is plugged into the switch."""
+        """Report a role once, however many cables and NICs the switch has."""
         if all(problem.path != f"{place}.role" for problem in self.problems):
             self._refuse(f"{place}.role", f"{text}; draw it with the role that it was generated with")
 
@@ -171,9 +171,9 @@ class Merge:
             ("links", len(parts.cables), MAX_CABLES, "switch-to-switch links"),
             ("hosts", len(parts.nics), MAX_NICS, "NICs"),
         )
-        for path, count, most, what in limits:
-            if count > most:
-                self._refuse(path, f"the fabric has {count} {what}, at most {most} are allowed")
+        for path, count, limit, what in limits:
+            if count > limit:
+                self._refuse(path, f"the fabric has {count} {what}, at most {limit} are allowed")
 
     def _check_ports(self, parts: Parts) -> None:
         user_of: dict[PortRef, tuple[str, str]] = {}
@@ -190,8 +190,8 @@ class Merge:
             user_of[port] = (user, place)
             return
         other, other_place = user_of[port]
-        told = f"the port {port} is used twice, by {other} ({other_place or 'generated'}) and {user}"
-        self._refuse(place or other_place, f"{told} ({place or 'generated'}); use another port for one of them")
+        conflict = f"the port {port} is used twice, by {other} ({other_place or 'generated'}) and {user}"
+        self._refuse(place or other_place, f"{conflict} ({place or 'generated'}); use another port for one of them")
 
     def _check_names(self, parts: Parts) -> None:
         self._check_twice(parts.nics, lambda nic: nic.id, "id", lambda nic: f"the NIC id {nic.id}")
@@ -251,7 +251,7 @@ def _nic_of(host: str, shape: NicShape, macs: set[int]) -> Nic:
 
 
 def _free_mac(ip: int, macs: set[int]) -> int:
-    """Return 02:00 and the address; where that is taken, 02:01 and so on."""
+    """Return the MAC address 02:00 and the IPv4 address; if that is in use, 02:01 and so on."""
     mac = _MAC_PREFIX + ip
     while mac in macs:
         mac += 1 << 32

@@ -1,7 +1,7 @@
-"""The network file of `heddle gateway --network FILE`: what a gateway serves that has no controller.
+"""Read the network file of `heddle gateway --network FILE`: the virtual networks of a gateway without a controller.
 
 Its keys are those of the contract's messages: `vpcs`, each a `Vpc`; `peerings`, each a `Peering`; `border`, rules each
-a `BorderRule`. The same rules hold as for what a controller is told.
+a `BorderRule`. The same rules apply as for requests to a controller.
 """
 
 from pathlib import Path
@@ -55,7 +55,7 @@ def load_network(path: Path) -> NetworkConfig:
 
 
 def _messages(values: dict[str, Any]) -> tuple[dict[str, list[Any]], list[Problem]]:
-    """Return the messages that a file's entries are, and what is none."""
+    """Return the entries of a file as messages, and the problems of those that are none."""
     kinds = {"vpcs": pb.Vpc, "peerings": pb.Peering, "border": pb.BorderRule}
     messages: dict[str, list[Any]] = {key: [] for key in KEYS}
     problems = []
@@ -67,11 +67,11 @@ def _messages(values: dict[str, Any]) -> tuple[dict[str, list[Any]], list[Proble
             try:
                 messages[key].append(ParseDict(entry, kind()))
             except ParseError as error:
-                problems.append(Problem(f"{key}[{i}]", _in_our_words(str(error))))
+                problems.append(Problem(f"{key}[{i}]", _without_type_names(str(error))))
     return messages, problems
 
 
-def _in_our_words(text: str) -> str:
-    """Return protobuf's complaint without the names of its types."""
+def _without_type_names(text: str) -> str:
+    """Return protobuf's error text without the names of its types."""
     text = text.replace('Message type "heddle.v1.', '"').replace(" at ", ", at ")
     return " ".join(text.split())

@@ -1,4 +1,4 @@
-"""The config file of `heddle run`: every key has a default and a description, and `--print-config` shows them."""
+"""The config file of `heddle run`. Every key has a default and a description, which `--print-config` shows."""
 
 import textwrap
 from ipaddress import IPv4Network
@@ -17,7 +17,7 @@ from telemetry.detection.thresholds import complaints
 
 
 class ServiceConfig(BaseModel):
-    """What an operator may set. Addresses are ADDR:PORT; port 0 takes any free one."""
+    """The settings of a controller. Addresses are ADDR:PORT; port 0 takes any free one."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -27,16 +27,16 @@ class ServiceConfig(BaseModel):
     )
     http: str = Field(
         default="127.0.0.1:8080",
-        description="where browsers and Prometheus connect (HTTP); where the default is taken, a warning says so",
+        description="where browsers and Prometheus connect (HTTP); where the default is in use, a warning is logged",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
-        default="info", description="the least severity that is logged to standard error"
+        default="info", description="the lowest severity that is logged to standard error"
     )
     default_lease_ms: int = Field(
-        default=3_600_000, ge=1_000, le=2_592_000_000, description="the lease of a job that asks for none, milliseconds"
+        default=3_600_000, ge=1_000, le=2_592_000_000, description="the lease of a job that requests none, milliseconds"
     )
     max_lease_ms: int = Field(
-        default=2_592_000_000, ge=1_000, description="the longest lease a job may ask for, milliseconds"
+        default=2_592_000_000, ge=1_000, description="the longest lease a job may request, milliseconds"
     )
     max_waiting: int = Field(
         default=4_096, ge=1, le=65_536, description="requests that may wait for the planner; more are refused"
@@ -53,7 +53,7 @@ class ServiceConfig(BaseModel):
         description="how long a change of a VPC waits for gateways to acknowledge it, milliseconds",
     )
     telemetry: TelemetryConfig = Field(
-        default=TelemetryConfig(), description="what the controller hears of the fabric's queues, and when it says so"
+        default=TelemetryConfig(), description="the MQTT broker of the agents, and the thresholds of conditions"
     )
     history: str | None = Field(
         default=None,
@@ -91,7 +91,7 @@ class ServiceConfig(BaseModel):
 def load_service(
     path: Path | None, *, openflow: str | None = None, grpc: str | None = None, http: str | None = None
 ) -> ServiceConfig:
-    """Read the config file, if any, under what the command line says; raises InputError."""
+    """Read the config file, if any; the command line overrides it. Raises InputError."""
     name: str = "heddle run"
     values: dict[str, object] = {}
     if path is not None:
@@ -119,7 +119,7 @@ def _refused(name: str, errors: ValidationError) -> InputError:
 
 
 def printed() -> str:
-    """Return a config file that says what the defaults say, a comment above each key."""
+    """Return a config file with every key at its default, and a comment above each."""
     lines = ["# The config file of `heddle run --config FILE`, with every key at its default.", *_keys(ServiceConfig)]
     return "\n".join(line.rstrip() for line in lines).rstrip() + "\n"
 

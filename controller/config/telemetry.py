@@ -1,4 +1,4 @@
-"""The `telemetry` section of the config file of `heddle run`, and what it means for the collector.
+"""The `telemetry` section of the config file of `heddle run`, and the collector settings that follow from it.
 
 The keys, defaults and reasons of the thresholds are those of `telemetry.detection.thresholds`.
 """
@@ -21,16 +21,16 @@ MAX_PASSWORD_BYTES = 4_096
 
 
 class _Bus(BaseModel):
-    """Where the broker is."""
+    """Where the MQTT broker is and how to log in."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     broker: str | None = Field(
-        default=None, description="the MQTT broker that agents publish to, HOST or HOST:PORT; no telemetry without"
+        default=None, description="the MQTT broker that agents publish to, HOST or HOST:PORT; null: no telemetry"
     )
-    username: str | None = Field(default=None, description="the name to give the broker")
-    password_file: str | None = Field(default=None, description="a file whose first line is the password for it")
-    ca_file: str | None = Field(default=None, description="certificates to trust, PEM: then TLS is used")
+    username: str | None = Field(default=None, description="the user name at the broker")
+    password_file: str | None = Field(default=None, description="a file whose first line is the password")
+    ca_file: str | None = Field(default=None, description="CA certificates, PEM; if given, connections use TLS")
 
     @field_validator("broker")
     @classmethod
@@ -41,7 +41,7 @@ class _Bus(BaseModel):
 
 
 def _split(text: str) -> tuple[str, int]:
-    """Cut HOST or HOST:PORT in two, an IPv6 address in brackets; raises ValueError."""
+    """Split HOST or HOST:PORT, with an IPv6 address in brackets; raises ValueError."""
     host, colon, port = text.rpartition(":")
     if not colon or text.endswith("]"):
         host, port = text, str(MQTT_PORT)
@@ -53,7 +53,7 @@ def _split(text: str) -> tuple[str, int]:
 if TYPE_CHECKING:
 
     class TelemetryConfig(_Bus):
-        """What mypy sees of the class below: the fields of DetectorSettings are read by name only."""
+        """The class below as mypy sees it: the fields of DetectorSettings are read by name only."""
 
 else:
     TelemetryConfig = create_model(
@@ -67,13 +67,13 @@ else:
 
 
 def detector_settings(config: TelemetryConfig) -> DetectorSettings:
-    """Return the thresholds that a config asks for; they may be out of range (see `thresholds.complaints`)."""
+    """Return the thresholds of a config; they may be out of range (see `thresholds.complaints`)."""
     values: dict[str, Any] = {field.name: getattr(config, field.name) for field in dataclasses.fields(DetectorSettings)}
     return DetectorSettings(**values)
 
 
 def broker_of(config: TelemetryConfig) -> Broker | None:
-    """Return the broker with its password read; raises InputError where that cannot be."""
+    """Return the broker, with the password read from its file; raises InputError if a file cannot be read."""
     if config.broker is None:
         return None
     host, port = _split(config.broker)
@@ -96,7 +96,7 @@ def _password(path: Path) -> str:
 
 
 def ports_of(fabric: Fabric) -> PortTable:
-    """Return every port that can have a sample: those of cables at both ends, leaf ports of NICs, and the NICs."""
+    """Return every port that can have samples: both ends of each cable, each NIC, and the leaf port of each NIC."""
     found = [
         Port(str(end), Source.SWITCH, end.switch, cable.capacity_bps)
         for cable in fabric.cables

@@ -1,4 +1,4 @@
-"""A fabric to the text of a fabric file: by its `generate`, or drawn out with a switch, link or host on each line."""
+"""Write a fabric file: its `generate`, or every switch, link and host on a line of its own."""
 
 import json
 import re
@@ -13,14 +13,14 @@ from foundation.address import mac_text
 
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9._-]*\Z")
 _WORDS = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
-"""Texts that YAML 1.1 takes for something else."""
+"""Texts that YAML 1.1 reads as booleans or null."""
 _MAC_PREFIX = 0x0200 << 32
 
 Entry = dict[str, object]
 
 
 def fabric_text(fabric: Fabric, header: Iterable[str] = (), shape: GenerateShape | None = None) -> Iterator[str]:
-    """Yield the lines of the fabric file; `header` becomes comments. What has `failed` is not written."""
+    """Yield the lines of the fabric file, with `header` as comments. Failed links and switches are not written."""
     yield from (f"# {one_line(line)}" for line in header)
     yield "version: 1"
     yield f"name: {_flow(fabric.name)}"
@@ -34,7 +34,7 @@ def fabric_text(fabric: Fabric, header: Iterable[str] = (), shape: GenerateShape
 
 
 def fabric_document(fabric: Fabric, shape: GenerateShape | None = None) -> Entry:
-    """Return the fabric as the mapping that its file holds."""
+    """Return the contents of the fabric file as a mapping."""
     head: Entry = {"version": 1, "name": fabric.name}
     return head | ({"generate": _generate(shape)} if shape is not None else dict(_parts(fabric)))
 
@@ -55,7 +55,7 @@ def _generate(shape: GenerateShape) -> Entry:
 
 
 def _switch(switch: Switch, counted: bool) -> Entry:
-    """Datapath ids that count from 1 are what a drawn switch gets anyway."""
+    """Return a switch; its datapath id is left out where switches are numbered from 1, which is the default."""
     found: Entry = {"id": switch.id, "role": switch.role.value}
     if not counted:
         found["datapath_id"] = switch.datapath_id
@@ -88,7 +88,7 @@ def _gbps(rate_bps: int) -> int | float:
 
 
 def _flow(value: object) -> str:
-    """Write a value in YAML's flow style; whatever YAML might take for something else is in quotes."""
+    """Return a value in YAML's flow style; text that YAML could read as another type is quoted."""
     if isinstance(value, dict):
         return "{" + ", ".join(f"{key}: {_flow(one)}" for key, one in value.items()) + "}"
     if isinstance(value, list):

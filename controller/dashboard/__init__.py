@@ -1,1 +1,1 @@
-"""The HTTP edge, a reader of snapshots: metrics for Prometheus, a health check, and a page that says what runs."""
+"""The HTTP interface: metrics for Prometheus, a health check and a status page, rendered from snapshots."""

@@ -1,4 +1,4 @@
-"""Prometheus' text format (exposition format 0.0.4): what a family of metrics is, and how its samples are written."""
+"""Prometheus' text format (exposition format 0.0.4): families of metrics and their samples."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -6,12 +6,12 @@ from itertools import islice
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 LINES_AT_ONCE = 2_000
-"""A piece's lines: some 150 kB, written in a millisecond or two."""
+"""Lines of a piece: some 150 kB, rendered in a millisecond or two."""
 
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A metric's name, type (counter or gauge), meaning and labels, in the order in which they are written."""
+    """A metric's name, type (counter or gauge), help and label names, in the order in which they are written."""
 
     name: str
     kind: str
@@ -20,7 +20,7 @@ class Family:
 
 
 def label_text(*labels: tuple[str, object]) -> str:
-    """Write labels as they stand between braces; whatever a value holds, it stays one value."""
+    """Return labels as they are between braces, with their values escaped."""
     return ",".join(f'{name}="{_escaped(str(value))}"' for name, value in labels)
 
 
@@ -29,7 +29,7 @@ def _escaped(value: str) -> str:
 
 
 def lines(family: Family, samples: Iterable[tuple[str, float]]) -> Iterator[str]:
-    """Write a family, in pieces: two comment lines, then a line per sample (labels as `label_text` has them, value)."""
+    """Yield a family in pieces: two comment lines, then a line per sample (labels from `label_text`, value)."""
     name = family.name
     text = f"# HELP {name} {family.help}\n# TYPE {name} {family.kind}\n"
     left = iter(samples)

@@ -1,9 +1,9 @@
-"""What the fabric's ports, queues and NICs counted, as metrics, read off a snapshot.
+"""Metrics of the fabric's ports, queues and NICs, rendered from a telemetry snapshot.
 
 Names: ours for switches (`fabric_port_…`, `fabric_queue_…`, `fabric_link_…`); for NICs those of the RDMA exporter
 (github.com/yuuki/rdma_exporter), so that its dashboards read both. Units are base units, but for the pause duration of
-NICs, which that exporter has in microseconds. Labels are names of the fabric file alone. A port has series once it was
-heard, a queue once it counted anything; past MAX_SERIES whole ports are left out, and how many is told.
+NICs, which that exporter has in microseconds. Labels are names of the fabric file. A port has series after its first
+sample, a queue after its first count. Beyond MAX_SERIES whole ports are left out, and a metric counts them.
 """
 
 from array import array
@@ -44,19 +44,26 @@ QUEUE_FAMILIES = {
     "dropped_packets": Family("fabric_queue_dropped_packets_total", "counter", "Packets that a queue dropped.", QUEUE),
     "pfc_rx_frames": Family("fabric_port_pfc_rx_packets_total", "counter", "PFC frames received.", QUEUE),
     "pfc_tx_frames": Family("fabric_port_pfc_tx_packets_total", "counter", "PFC frames sent.", QUEUE),
-    "paused_ns": Family("fabric_port_pfc_paused_seconds_total", "counter", "Time a queue stood still for PFC.", QUEUE),
+    "paused_ns": Family("fabric_port_pfc_paused_seconds_total", "counter", "Time a queue was paused by PFC.", QUEUE),
 }
 DEPTH = Family("fabric_queue_depth_bytes", "gauge", "Bytes in a queue; absent while the port is stale.", QUEUE)
-MAX_DEPTH = Family("fabric_queue_max_depth_bytes", "gauge", "Most bytes in a queue, as the device tells it.", QUEUE)
+MAX_DEPTH = Family(
+    "fabric_queue_max_depth_bytes", "gauge", "The high-water mark of a queue, as the device reports it.", QUEUE
+)
 UTILIZATION = Family(
     "fabric_link_utilization_ratio",
     "gauge",
-    "Measured rate out of a switch port over the last periods, by the link's capacity; absent while stale.",
+    "Measured transmit rate of a switch port over the last periods, divided by the capacity; absent while stale.",
     PORT,
 )
-STALE = Family("fabric_port_stale", "gauge", "1 where the newest sample is too old to be acted on.", PORT)
-SAMPLED = Family("fabric_port_sample_timestamp_seconds", "gauge", "The source's own time of its newest sample.", PORT)
-LEFT_OUT = Family("fabric_metrics_ports_left_out", "gauge", "Ports without series here, for there are too many.")
+STALE = Family("fabric_port_stale", "gauge", "1 if the newest sample is too old to be used.", PORT)
+SAMPLED = Family(
+    "fabric_port_sample_timestamp_seconds",
+    "gauge",
+    "The timestamp of the newest sample, by the clock of its source.",
+    PORT,
+)
+LEFT_OUT = Family("fabric_metrics_ports_left_out", "gauge", "Ports without series, because there are too many.")
 NIC_TRAFFIC = {
     "tx_bytes": Family("rdma_optional_tx_bytes_total", "counter", "Bytes sent by a NIC.", DEVICE),
     "rx_bytes": Family("rdma_optional_rx_bytes_total", "counter", "Bytes received by a NIC.", DEVICE),
@@ -68,9 +75,9 @@ NIC_FAMILIES = {
 }
 NIC_PAUSES = Family("rdma_roce_pfc_pause_frames_total", "counter", "PFC frames by direction and priority.", PFC)
 NIC_PAUSED = Family(
-    "rdma_roce_pfc_pause_duration_total", "counter", "Microseconds that a NIC's priority stood still for PFC.", PFC
+    "rdma_roce_pfc_pause_duration_total", "counter", "Microseconds that a NIC's priority was paused by PFC.", PFC
 )
-NIC_STALE = Family("rdma_device_stale", "gauge", "1 where the newest sample is too old to be acted on.", DEVICE)
+NIC_STALE = Family("rdma_device_stale", "gauge", "1 if the newest sample is too old to be used.", DEVICE)
 FAMILIES = (
     *PORT_FAMILIES.values(), *QUEUE_FAMILIES.values(), DEPTH, MAX_DEPTH, UTILIZATION, STALE, SAMPLED, LEFT_OUT,
     *NIC_TRAFFIC.values(), *NIC_FAMILIES.values(), NIC_PAUSES, NIC_PAUSED, NIC_STALE,
@@ -81,9 +88,9 @@ SERIES_PER_NIC = len(NIC_TRAFFIC) + len(NIC_FAMILIES) + 1 + 3 * PRIORITIES
 
 
 class _Shown(NamedTuple):
-    """What has series: rows, and priorities of rows, each with its labels. Flat lists of text and arrays of numbers.
+    """The rows and priorities that have series, each with its labels, in flat lists of text and arrays of numbers.
 
-    A tuple per series would have the garbage collector look through all of them, with the whole process stopped.
+    With a tuple per series, the garbage collector would scan all of them and stop the process meanwhile.
     """
 
     ports: Ints
@@ -96,7 +103,7 @@ class _Shown(NamedTuple):
 
 
 def fabric_lines(fabric: Fabric, snapshot: Snapshot, *, max_series: int = MAX_SERIES) -> Iterator[str]:
-    """Write every port, queue and NIC that was heard."""
+    """Yield the metrics of every port, queue and NIC that has a sample."""
     shown = _shown(fabric, snapshot, max_series)
     stale = snapshot.stale.tolist()
     yield from _port_lines(snapshot, shown)
@@ -113,13 +120,13 @@ def _shown(fabric: Fabric, snapshot: Snapshot, max_series: int) -> _Shown:
     ports, port_labels, queue_labels = array("q"), [], []
     rows, priorities = array("q"), array("q")
     nics, nic_queues = [], []
-    room, left_out = max_series, 0
+    left, left_out = max_series, 0
     for row in np.flatnonzero(snapshot.heard).tolist():
         name = snapshot.names[row]
         nic = fabric.nic_by_id.get(name)
         used = np.flatnonzero(counted[row]).tolist()
-        room -= SERIES_PER_NIC if nic else SERIES_PER_PORT + SERIES_PER_QUEUE * len(used)
-        if room < 0:
+        left -= SERIES_PER_NIC if nic else SERIES_PER_PORT + SERIES_PER_QUEUE * len(used)
+        if left < 0:
             left_out += 1
         elif nic:
             labels = label_text(("host", nic.host), ("device", name), ("port", 1))

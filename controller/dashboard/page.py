@@ -1,4 +1,4 @@
-"""The page at `/`: switches and jobs as they stand, without a script and without anything from elsewhere."""
+"""The status page at `/`: switches and jobs, in plain HTML without scripts or external resources."""
 
 from collections.abc import Sequence
 from html import escape
@@ -11,7 +11,7 @@ _STYLE = "body{font:15px sans-serif;margin:2em}td,th{text-align:left;padding:.2e
 
 
 def page_text(state: State) -> str:
-    """Write the page."""
+    """Return the page as HTML."""
     switches = [
         (
             name,

@@ -1,4 +1,4 @@
-"""docs/metrics.md, written from the metrics: `python -m tests.support.metrics_catalogue > docs/metrics.md`."""
+"""Generate docs/metrics.md from the code: `python -m tests.support.metrics_catalogue > docs/metrics.md`."""
 
 from collections.abc import Iterable
 
@@ -8,20 +8,20 @@ from dataplane.service import gateway_metrics
 
 _HEAD = """# Metrics
 
-`/metrics` of `heddle run` (port 8080 unless told otherwise), in Prometheus' text format. Written from the code:
+`heddle run` serves `/metrics` on port 8080 by default, in Prometheus' text format. This page is generated from the code:
 `python -m tests.support.metrics_catalogue > docs/metrics.md`.
 
-Counters end in `_total`; they are totals over restarts of a device and start again with the controller. Units are base
-units, except where the help says otherwise. Labels are names of the fabric file, so their number is bounded by it: a
-port has series once it was heard, a queue once it counted anything. A scrape holds at most {most:,} series of ports;
-past that, whole ports are left out and `fabric_metrics_ports_left_out` says how many. Names of NICs are those of
-[rdma_exporter](https://github.com/yuuki/rdma_exporter), so its dashboards read both.
+Counters end in `_total`. They continue over restarts of a device, and start at 0 with the controller. Units are base
+units, except where the meaning names another. Labels are names of the fabric file, so their number is bounded by it. A
+port has series after its first sample, a queue after its first count. A scrape holds at most {limit:,} series of ports;
+beyond that, whole ports are left out and `fabric_metrics_ports_left_out` counts them. Metrics of NICs have the names of
+[rdma_exporter](https://github.com/yuuki/rdma_exporter), so its dashboards work with both.
 """
 
 
 def markdown() -> str:
     """Return the page."""
-    head = _HEAD.format(most=fabric_metrics.MAX_SERIES)
+    head = _HEAD.format(limit=fabric_metrics.MAX_SERIES)
     parts = (("The controller", metrics.FAMILIES), ("Ports, queues and NICs", fabric_metrics.FAMILIES))
     gateway = ("A gateway (`/metrics` of `heddle gateway`)", gateway_metrics.FAMILIES)
     return head + "".join(f"\n## {title}\n\n{_table(families)}" for title, families in (*parts, gateway))

@@ -1,4 +1,4 @@
-"""From the totals of `WatchPorts` to what `heddle top` shows: rates between two samples of a port. Pure."""
+"""Compute the rates that `heddle top` shows from two samples of `WatchPorts`. Pure."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -11,10 +11,10 @@ SECOND_NS = 1_000_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PortRates:
-    """A port or NIC over the time between two of its samples; shares are 0 to 1.
+    """Rates of a port or NIC between two of its samples; shares are 0 to 1.
 
-    `ecn_share` is of packets sent; `paused_share` is that of the priority that stood still the longest; depths are
-    summed over priorities. `stale`: no newer sample came in time, all of this is of the past.
+    `ecn_share` is the marked share of packets sent. `paused_share` is that of the priority paused the longest. Depths
+    are summed over priorities. `stale`: no newer sample arrived in time, and all values are old.
     """
 
     port: str
@@ -50,7 +50,7 @@ SORT_KEYS: dict[str, Callable[[PortRates], Any]] = {
 
 
 def natural(name: str) -> tuple[tuple[int, int, str], ...]:
-    """Return a key by which leaf2:10 comes after leaf2:9."""
+    """Return a sort key that orders leaf2:9 before leaf2:10."""
     words, digits = [], ""
     for letter in name + "\0":
         if letter.isdecimal():
@@ -64,7 +64,7 @@ def natural(name: str) -> tuple[tuple[int, int, str], ...]:
 
 
 class Board:
-    """The newest sample of each port, and the one that the last rates were reckoned from."""
+    """The newest sample of each port, and the one that its last rates start from."""
 
     def __init__(self, capacity_bps: Mapping[str, int]) -> None:
         self._capacity_bps = capacity_bps
@@ -73,7 +73,7 @@ class Board:
         self._rates: dict[str, PortRates] = {}
 
     def put(self, sample: pb.PortSample) -> None:
-        """Take a sample."""
+        """Record a sample."""
         self._newest[sample.port] = sample
         self._base.setdefault(sample.port, sample)
 
@@ -81,14 +81,14 @@ class Board:
         return len(self._newest)
 
     def complete(self) -> bool:
-        """Say whether every port that is not stale has two samples."""
+        """Return whether every port that is not stale has two samples."""
         return bool(self._newest) and all(
             sample.stale or port in self._rates or sample.timestamp_unix_ns > self._base[port].timestamp_unix_ns
             for port, sample in self._newest.items()
         )
 
     def rows(self, sort: str) -> list[PortRates]:
-        """Return every port with the rates since the last call; where no newer sample came, those of before."""
+        """Return every port with its rates since the last call, or its last rates if no newer sample arrived."""
         for port, sample in self._newest.items():
             base = self._base[port]
             if sample.timestamp_unix_ns > base.timestamp_unix_ns:
@@ -105,7 +105,7 @@ class Board:
 
 
 def between(before: pb.PortSample, after: pb.PortSample, capacity_bps: int) -> PortRates:
-    """Return the rates between two samples of one port; a total that fell (a controller started anew) counts as 0."""
+    """Return the rates between two samples of one port; a total that fell (the controller restarted) counts as 0."""
     interval_s = max(0, after.timestamp_unix_ns - before.timestamp_unix_ns) / SECOND_NS
     per_s = 1 / interval_s if interval_s else 0.0
 

@@ -122,7 +122,7 @@ async def _publish(path: Path, broker: Broker, speed: float, keep_times: bool) -
 
 
 def _now(message: Recorded) -> bytes:
-    """Return the payload with its samples' times shifted to now, so that none is stale; other payloads are unchanged."""
+    """Return the payload with its samples' times shifted to now, so that none is stale; other payloads stay."""
     batch = heddle_pb2.PortSampleBatch()
     if isinstance(Reader().read(message.payload), Rejected):
         return message.payload
@@ -145,7 +145,7 @@ def _detect(path: Path, fabric: Path | None, settings: DetectorSettings, as_json
     for message in _messages(path):
         last_ns = max(last_ns, message.unix_ns)
         due_ns = due_ns or last_ns + period_ns
-        if last_ns - due_ns > 1_000 * period_ns:  # a pause of the recording itself: scan once, not a thousand times
+        if last_ns - due_ns > 1_000 * period_ns:  # a gap in the recording: scan once, not a thousand times
             due_ns = last_ns - period_ns
         while last_ns >= due_ns:
             render(observer.scan(due_ns))

@@ -1,4 +1,4 @@
-"""`heddle top`: ports by what they carry and feel, live."""
+"""`heddle top`: show rates, marks, pauses, queue depths and drops of ports live."""
 
 import contextlib
 import json
@@ -22,16 +22,16 @@ from controller.model.error import InputError, UnavailableError
 ONCE_S = 6.0
 """How long `--once` waits for the second sample of every port: agents sample every second or faster."""
 
-CHROME_LINES = 6
+FRAME_LINES = 6
 ROWS_WHEN_PIPED = 40
 HOT, WARM = 0.95, 0.7
 WIDE = 120
 UNKNOWN = "?"
-"""What stands for a rate while there is one sample alone."""
+"""Shown instead of a rate until a port has two samples."""
 
 
 class _Reader:
-    """A thread that keeps the board up to date with the stream."""
+    """Reads the stream of samples in a thread and keeps the board up to date."""
 
     def __init__(self, client: Client, ports: Sequence[str]) -> None:
         links = client.fabric.GetTopology(pb.GetTopologyRequest()).links
@@ -43,14 +43,14 @@ class _Reader:
         self._thread.start()
 
     def rows(self, sort: str) -> list[PortRates]:
-        """Return the rows as they stand; raises what ended the stream."""
+        """Return the current rows; raises the error that ended the stream."""
         if self._ended is not None:
             raise self._ended
         with self._lock:
             return self._board.rows(sort)
 
     def complete(self) -> bool:
-        """Say whether every port has rates."""
+        """Return whether every port has rates."""
         with self._lock:
             return self._ended is not None or self._board.complete()
 
@@ -76,7 +76,7 @@ def top(server: str, ports: Sequence[str], *, sort: str, interval_s: float, once
         _wait(reader)
         rows = reader.rows(sort)
         if once and not rows:
-            raise UnavailableError(f"no sample came within {ONCE_S:g} s; does an agent run? (heddle agent)")
+            raise UnavailableError(f"no sample within {ONCE_S:g} s; does an agent run? (heddle agent)")
         if as_json:
             _print_json(rows)
             while not once:
@@ -101,7 +101,7 @@ def _live(reader: _Reader, sort: str, interval_s: float) -> None:
     out = Console(highlight=False)
     with Live(console=out, screen=out.is_terminal, auto_refresh=False) as live:
         for rows in _every(reader, sort, interval_s):
-            shown = max(1, out.size.height - CHROME_LINES)
+            shown = max(1, out.size.height - FRAME_LINES)
             live.update(table(rows, rows_shown=shown, sort=sort, width=out.width), refresh=True)
 
 
@@ -112,7 +112,7 @@ def _every(reader: _Reader, sort: str, interval_s: float) -> Iterator[list[PortR
 
 
 def table(rows: Sequence[PortRates], *, rows_shown: int, sort: str, width: int) -> Table:
-    """Draw the first rows; those of the past are dim and say so. A narrow screen gets fewer columns, never cut ones."""
+    """Return the first rows as a table; stale ones are dim. A narrow terminal gets fewer columns, none cut."""
     stale = sum(row.stale for row in rows)
     more = f", the first {rows_shown} shown" if len(rows) > rows_shown else ""
     title = f"{len(rows)} ports by {sort}{more}; {stale or 'none'} stale; marks, PFC and drops per second"
@@ -134,12 +134,12 @@ def _coloured(text: str, share: float) -> str:
 
 
 def _bad(value: float, text: str, style: str) -> str:
-    """Return what should be nothing: a dot where it is, coloured where it is not."""
+    """Return a dot for 0, else the coloured text."""
     return f"[{style}]{text}[/]" if value else "·"
 
 
 def size(count: int) -> str:
-    """Write a number of bytes with three digits and its unit."""
+    """Return a number of bytes with three digits and its unit."""
     for unit, one in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
         if count >= one:
             return f"{count / one:.3g} {unit}"
@@ -147,7 +147,7 @@ def size(count: int) -> str:
 
 
 class _Column(NamedTuple):
-    """A column: its head, what stands in it, how wide that can be, and whether a narrow screen has it too."""
+    """A column: its title, the text of a cell, its width, and whether narrow terminals have it too."""
 
     name: str
     cell: Callable[[PortRates], str]

@@ -1,4 +1,4 @@
-"""Other formats to a fabric: one file per format, each of which fills a `Draft`; the rest is common to all."""
+"""Convert topology files of other programs to a fabric: a module per format fills a `Draft`, `build` completes it."""
 
 from controller.config.foreign.draft import Imported, Options
 from controller.config.foreign.read import FORMATS, import_fabric

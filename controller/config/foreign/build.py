@@ -1,7 +1,7 @@
-"""A draft to a fabric: ids, ports in order, addresses as the generators give them.
+"""Build a fabric from a draft: ids, ports in order, addresses as `generate` assigns them.
 
 Ports: a leaf's links upwards first, then its NICs; any other switch's links downwards first, then those upwards; each
-in the order of the source. Addresses count leaf by leaf, so that a leaf's are contiguous and its rules few.
+in the order of the source. Addresses count leaf by leaf: those of a leaf are contiguous, so few rules cover them.
 """
 
 import re
@@ -15,24 +15,24 @@ from controller.model.fabric import Cable, Fabric, Nic, PortRef, Role, Switch
 from controller.model.limit import MAX_PORT_NUMBER
 
 _FOREIGN = re.compile(r"[^A-Za-z0-9._-]+")
-_LONGEST_ID = 63
-_LONGEST_NAME = 40
-"""Room for the end of a NIC's id, and for a file that can be read."""
+_MAX_ID_LENGTH = 63
+_MAX_NAME_LENGTH = 40
+"""Shorter than the limit of an id, so that a NIC's suffix fits."""
 _MAC_PREFIX = 0x0200 << 32
 
 
 class Names:
-    """Gives out ids: the wanted name where it is one and free, else one made of it."""
+    """Assigns unique ids: the name itself if it is a valid id and free, else one derived from it."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
         self._next: dict[str, int] = {}
 
     def give(self, wanted: str, otherwise: str) -> str:
-        """Return an id that was not given before."""
+        """Return an id that is not in use."""
         name = _FOREIGN.sub("-", wanted).lstrip("._-")
-        if len(name) > _LONGEST_ID - len("-n9999999"):
-            name = name[:_LONGEST_NAME]
+        if len(name) > _MAX_ID_LENGTH - len("-n9999999"):
+            name = name[:_MAX_NAME_LENGTH]
         name = base = name.rstrip("-") or otherwise
         while name in self._taken:
             number = self._next[base] = self._next.get(base, 1) + 1
@@ -42,7 +42,7 @@ class Names:
 
 
 class _Ports:
-    """Hands out the ports of each switch from 1."""
+    """Assigns the ports of each switch, from 1."""
 
     def __init__(self, draft: Draft) -> None:
         self._draft = draft
@@ -56,7 +56,7 @@ class _Ports:
 
 
 def build(draft: Draft) -> Fabric:
-    """Return the fabric that a draft describes; raises InputError where there is none."""
+    """Return the fabric of a draft; raises InputError if a limit is exceeded or nothing is left."""
     if not draft.plugs:
         draft.refuse("", "no host is linked to a switch, so there is nothing to plan for")
     for place in _idle_hosts(draft):
@@ -86,7 +86,7 @@ def _idle_hosts(draft: Draft) -> list[str]:
 def _cables(
     draft: Draft, role_of: Mapping[str, Role], id_of: Mapping[str, str], ports: _Ports
 ) -> tuple[Cable, ...]:  # fmt: skip
-    """Give every link its two ports: those downwards of all switches first, then those upwards."""
+    """Assign two ports to every link: first the downward ports of all switches, then the upward ones."""
     ends = [
         (link.a, link.b) if role_of[link.a].tier < role_of[link.b].tier else (link.b, link.a) for link in draft.links
     ]

@@ -1,7 +1,8 @@
-"""Topologies of containerlab (containerlab.dev/manual/topo-def-file): `topology.nodes` and `topology.links`.
+"""Read topologies of containerlab (containerlab.dev/manual/topo-def-file): `topology.nodes` and `topology.links`.
 
 A node is a host or a switch by its label `role` (or `graph-icon`), its group, its name, else its kind: `linux` and its
-like are hosts. Leaves are the switches that say so or have hosts; the tiers above follow from the links.
+like are hosts. Leaves are the switches that are labelled or named so, or have hosts; the tiers above follow from the
+links.
 """
 
 import re
@@ -23,7 +24,7 @@ _HOST, _LEAF, _SWITCH = "host", "leaf", "switch"
 
 
 def looks_like(text: str) -> bool:
-    """Say whether there is a `topology`."""
+    """Return whether the text has the key `topology`."""
     return bool(_TOPOLOGY.search(text[:1_000_000]))
 
 
@@ -70,7 +71,7 @@ def _mapping(draft: Draft, within: Any, key: str, above: str = "") -> dict[str, 
 
 
 def _kind(draft: Draft, topology: dict[str, Any], node: str, place: str) -> str:
-    """Say what a node is: host, leaf or (other) switch."""
+    """Return the type of a node: host, leaf or (other) switch."""
     own = topology["nodes"][node]
     if own is not None and not isinstance(own, dict):
         draft.refuse(place, f"must be a mapping, is {shown(own)}")
@@ -95,7 +96,7 @@ def _part(value: Any) -> dict[str, Any]:
 
 
 def _said(hint: Any) -> str | None:
-    """Return what a role, group or name says, if anything."""
+    """Return the type that a role, group or name suggests, None if it suggests none."""
     if not isinstance(hint, str):
         return None
     word = hint.lower()
@@ -106,7 +107,7 @@ def _said(hint: Any) -> str | None:
 
 
 def _ends(draft: Draft, link: Any, place: str, nodes: dict[str, Any]) -> list[tuple[str, str]] | None:
-    """Return the (node, interface) pairs of a link, None where it leaves the lab."""
+    """Return the (node, interface) pairs of a link, None if one end is outside of the lab."""
     if not isinstance(link, dict):
         draft.refuse(place, f"must be a mapping, is {shown(link)}")
     if link.get("type", "veth") != "veth":

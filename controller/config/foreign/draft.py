@@ -1,6 +1,6 @@
-"""What a reader of a foreign format fills: switches, hosts' plugs and links by their names in the source.
+"""The draft that a reader of a foreign format fills: switches, NICs and links by their names in the source.
 
-A draft only takes down and counts. Which tier a switch is in, ids, ports and addresses come later, the same way for
+A draft only records and counts. Tiers, ids, ports and addresses follow later, in the same way for
 every format (`tiers`, `build`). Limits are counted while a draft grows, so that no source can grow it past them.
 """
 
@@ -15,7 +15,7 @@ from controller.model.limit import MAX_CABLE_BPS, MAX_CABLES, MAX_NIC_BPS, MAX_N
 
 
 class Options(NamedTuple):
-    """What the caller says where a source is silent; rates in bit/s."""
+    """Values that the caller supplies for what a source does not specify; rates in bit/s."""
 
     nic_bps: int = 100 * 10**9
     uplink_bps: int | None = None
@@ -29,7 +29,7 @@ class Options(NamedTuple):
 
 
 class Imported(NamedTuple):
-    """An imported fabric: what was assumed and left out in a line each, and its `generate` where it is regular."""
+    """An imported fabric, a line for each assumption and omission, and its `generate` if it is regular."""
 
     format: str
     fabric: Fabric
@@ -39,7 +39,7 @@ class Imported(NamedTuple):
 
 
 class DraftSwitch(NamedTuple):
-    """A switch; `tier` is None where the structure has to tell."""
+    """A switch; `tier` is None if the structure determines it."""
 
     place: str
     tier: int | None = None
@@ -83,32 +83,32 @@ class Draft:
         refuse(self.source, place, text)
 
     def add_switch(self, name: str, place: str, tier: int | None = None) -> None:
-        """Take down a switch."""
+        """Record a switch."""
         self.switches[name] = DraftSwitch(place, tier)
         if len(self.switches) > MAX_SWITCHES:
             self.refuse(place, f"more than {MAX_SWITCHES:,} switches, the most a fabric may have")
 
     def add_plug(self, plug: DraftPlug) -> None:
-        """Take down a NIC."""
+        """Record a NIC."""
         check_rate(self.source, plug.place, plug.rate_bps, MAX_NIC_BPS)
         self.plugs.append(plug)
         if len(self.plugs) > MAX_NICS:
             self.refuse(plug.place, f"more than {MAX_NICS:,} NICs, the most a fabric may have")
 
     def add_link(self, link: DraftLink) -> None:
-        """Take down a cable between switches."""
+        """Record a cable between switches."""
         check_rate(self.source, link.place, link.rate_bps, MAX_CABLE_BPS)
         self.links.append(link)
         if len(self.links) > MAX_CABLES:
             self.refuse(link.place, f"more than {MAX_CABLES:,} links between switches, the most a fabric may have")
 
     def leave_out(self, what: str, place: str, count: int = 1) -> None:
-        """Count what a fabric file cannot say, or need not."""
+        """Count a part of the source that the fabric file will not have."""
         before, first = self._left_out.get(what, (0, place))
         self._left_out[what] = (before + count, first)
 
     def left_out(self) -> tuple[str, ...]:
-        """Return a line for each kind of thing that was left out."""
+        """Return a line for each kind of part that was left out."""
         return tuple(
             one_line(f"left out {count:,} x {what}; the first at {located(self.source, place)}")
             for what, (count, place) in self._left_out.items()
@@ -116,7 +116,7 @@ class Draft:
 
 
 def located(source: str, place: str) -> str:
-    """Write a place: `FILE:LINE` for a line, `FILE: key.path` for a key."""
+    """Return a place as text: `FILE:LINE` for a line, `FILE: key.path` for a key."""
     return f"{source}:{place}" if place.isdecimal() else f"{source}: {place}" if place else source
 
 
@@ -126,7 +126,7 @@ def refuse(source: str, place: str, text: str) -> NoReturn:
 
 
 def check_rate(source: str, place: str, rate_bps: int, most_bps: int) -> None:
-    """Refuse a rate that a fabric file could not hold."""
+    """Raise InputError for a rate that a fabric file cannot hold."""
     if rate_bps < 1:
         refuse(source, place, "a link's rate must be at least 1 bit/s")
     if rate_bps > most_bps:

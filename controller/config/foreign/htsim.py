@@ -1,10 +1,10 @@
-"""Topology files of htsim (`*.topo`): a regular fat tree by its sizes, a paragraph per tier.
+"""Read topology files of htsim (`*.topo`): a regular fat tree by its sizes, a paragraph per tier.
 
     Nodes 1024 / Tiers 3 / Podsize 64, then for Tier 0, 1, 2: Downlink_speed_Gbps, Radix_Down, Radix_Up, Bundle ...
 
 Tier 0 is the leaves. The links between tier t and t+1 have the downlink speed of tier t+1 and come in bundles of its
-`Bundle`. What `generate` of a fabric file can say is said by it; the rest (three tiers with bundles, or of two link
-speeds) is drawn.
+`Bundle`. A fabric that `generate` can describe becomes a `generate`; any other (three tiers with bundles, or with two
+link speeds) becomes a list of switches and links.
 """
 
 from collections.abc import Iterator
@@ -41,13 +41,13 @@ class _Sizes(NamedTuple):
 
 
 def looks_like(text: str) -> bool:
-    """Say whether the file begins with its counts."""
+    """Return whether the text begins with the counts of nodes and tiers."""
     words = [line.split()[0].lower() for line in text[:4000].splitlines() if line.split() and line.split()[0][0] != "#"]
     return "nodes" in words[:3] and "tiers" in words[:3]
 
 
 def read(text: str, draft: Draft, options: Options) -> GenerateShape | None:
-    """Return the regular shape, or None after filling the draft; raises InputError."""
+    """Return the `generate` of a regular fabric, or fill the draft and return None; raises InputError."""
     head, tiers = _values(text, draft)
     sizes = _sizes(draft, head, tiers)
     draft.assumed.append("latencies are not part of a fabric file")
@@ -127,15 +127,15 @@ def _sizes(draft: Draft, head: dict[str, int], tiers: list[_Tier]) -> _Sizes:
     ups = leaves * tiers[0].radix_up
     uppers = _even(draft, tiers[1].place, ups, tiers[1].radix_down, "leaf uplinks of a pod", "radix_down of tier 1")
     if uppers * tiers[1].bundle != tiers[0].radix_up:
-        told = f"{uppers} switches x bundle {tiers[1].bundle}"
-        draft.refuse(tiers[1].place, f"{told} is not the radix_up of tier 0, {tiers[0].radix_up}")
+        counted = f"{uppers} switches x bundle {tiers[1].bundle}"
+        draft.refuse(tiers[1].place, f"{counted} is not the radix_up of tier 0, {tiers[0].radix_up}")
     if len(tiers) == 2:
         return _Sizes(1, leaves, uppers, 0)
     ups = pods * uppers * tiers[1].radix_up
     cores = _even(draft, tiers[2].place, ups, tiers[2].radix_down, "agg uplinks", "radix_down of tier 2")
     if cores * tiers[2].bundle != uppers * tiers[1].radix_up:
-        told = f"{cores} cores x bundle {tiers[2].bundle}"
-        draft.refuse(tiers[2].place, f"{told} is not a pod's {uppers * tiers[1].radix_up} uplinks")
+        counted = f"{cores} cores x bundle {tiers[2].bundle}"
+        draft.refuse(tiers[2].place, f"{counted} is not a pod's {uppers * tiers[1].radix_up} uplinks")
     switches, cables = pods * (leaves + uppers) + cores, nodes + pods * leaves * tiers[0].radix_up + ups
     if switches > MAX_SWITCHES or cables > MAX_CABLES:
         draft.refuse("", f"{switches:,} switches and {cables:,} links, at most {MAX_SWITCHES:,} and {MAX_CABLES:,}")
@@ -165,7 +165,7 @@ def _shape(tiers: list[_Tier], sizes: _Sizes) -> GenerateShape:
 
 
 def _draw(draft: Draft, tiers: list[_Tier], sizes: _Sizes) -> None:
-    """Draw three tiers: agg a of a pod leads to the a-th run of the cores."""
+    """Fill the draft with three tiers: agg a of a pod is linked to the a-th run of the cores."""
     leaf, agg, core = tiers
     for c in range(sizes.cores):
         draft.add_switch(f"core{c + 1}", core.place, tier=2)

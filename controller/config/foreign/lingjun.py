@@ -1,8 +1,8 @@
-"""topo.csv of the Alibaba Lingjun dataset (2023): a row per host with its switches: access, pod, core (ASW, PSW, DSW).
+"""Read topo.csv of the Alibaba Lingjun dataset (2023): a row per host with its access, pod and core switch.
 
-The numbers of an ASW count anew in every pod, those of a PSW under every DSW. The file names one switch per pod and one
-core and says nothing of rates or cables; `aggs_per_pod` and `cores` draw each PSW and DSW as several, in planes as in
-`clos3`: agg a of every pod leads to the a-th run of the cores.
+They are called ASW, PSW and DSW. The numbers of ASWs start again in every pod, those of PSWs under every DSW. The file
+names one switch per pod and one core, without rates or cables. `aggs_per_pod` and `cores` split each PSW and DSW into
+several switches, in planes as in `clos3`: agg a of every pod is linked to the a-th run of the cores.
 """
 
 import csv
@@ -17,8 +17,8 @@ from controller.model.limit import MAX_SWITCHES
 
 _COLUMNS = ("ip", "DSW", "PSW", "ASW")
 _HOST_NAME = 12
-"""Hosts are named by 64 hexadecimal digits; so many tell them apart."""
-_LONGEST_HOST = len("255.255.255.255")
+"""Hosts are named by 64 hexadecimal digits; so many distinguish them."""
+_MAX_HOST_LENGTH = len("255.255.255.255")
 _LAYERS = 3
 _NUMBER = re.compile(r"([0-9]{1,9})")
 
@@ -30,7 +30,7 @@ class _Row(NamedTuple):
 
 
 def looks_like(text: str) -> bool:
-    """Say whether the first line names the columns."""
+    """Return whether the first line names the columns."""
     cells = {cell.strip() for cell in text.lstrip()[:1000].split("\n", 1)[0].split(",")}
     return set(_COLUMNS[1:]) <= cells
 
@@ -81,7 +81,7 @@ def _rows(text: str, draft: Draft) -> Iterator[_Row]:
 
 
 def _places(rows: list[_Row]) -> dict[tuple[str, ...], str]:
-    """Return where each switch is first named, by its path from the DSW: cores, then pods, then access switches."""
+    """Return the line that first names each switch, by its path from the DSW: cores, pods, access switches."""
     first: dict[tuple[str, ...], str] = {}
     for row in rows:
         for depth in (1, 2, 3):
@@ -90,14 +90,14 @@ def _places(rows: list[_Row]) -> dict[tuple[str, ...], str]:
 
 
 def _natural(text: str) -> list[tuple[int, str]]:
-    """Order S2 before S10."""
+    """Return a sort key that orders S2 before S10."""
     return [(int(part), "") if part.isdecimal() else (0, part) for part in _NUMBER.split(text)]
 
 
 def _switch_names(
     places: dict[tuple[str, ...], str], switches_each: tuple[int, int, int]
 ) -> dict[tuple[str, ...], list[str]]:
-    """Name every switch; in a layer where a name comes twice, all get the layer above in front."""
+    """Return a unique name for every switch; names that repeat in a layer are prefixed by the layer above."""
     names = {depth: Counter(path[-1] for path in places if len(path) == depth) for depth in range(1, _LAYERS + 1)}
     repeated = {depth for depth, count in names.items() if max(count.values()) > 1}
     found = {}
@@ -126,7 +126,7 @@ def _add_links(
 
 
 def _add_hosts(draft: Draft, options: Options, rows: list[_Row], name_of: dict[tuple[str, ...], list[str]]) -> None:
-    """A host with several rows has a NIC for each."""
+    """Record the NICs of hosts; a host with several rows has one for each."""
     seen: dict[_Row, str] = {}
     owner: dict[str, str] = {}
     nics: Counter[str] = Counter()
@@ -134,7 +134,7 @@ def _add_hosts(draft: Draft, options: Options, rows: list[_Row], name_of: dict[t
         other = seen.setdefault(row._replace(line=""), row.line)
         if other != row.line:
             draft.refuse(row.line, f"the host {shown(row.host)} is there twice, at line {other} too; keep one")
-        short = row.host[:_HOST_NAME] if len(row.host) > _LONGEST_HOST else row.host
+        short = row.host[:_HOST_NAME] if len(row.host) > _MAX_HOST_LENGTH else row.host
         host = short if owner.setdefault(short, row.host) == row.host else row.host
         draft.hosts[host] = row.line
         draft.add_plug(DraftPlug(host, name_of[row.path][0], options.nic_bps, row.line, nics[host]))

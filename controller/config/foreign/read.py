@@ -1,4 +1,4 @@
-"""A foreign file to an `Imported` fabric: read within limits, told by its content, drawn, built."""
+"""Import a foreign topology file: read it within limits, detect its format, fill a draft, build the fabric."""
 
 import re
 from collections.abc import Callable
@@ -22,7 +22,7 @@ _FABRIC_FILE = re.compile(r"""^["']?(generate|switches)["']?\s*:""", re.MULTILIN
 
 
 class Format(NamedTuple):
-    """How a format is known and read."""
+    """How a format is detected and read."""
 
     looks_like: Callable[[str], bool]
     read: Reader
@@ -44,7 +44,7 @@ def import_fabric(path: Path | str, options: Options, format_name: str | None = 
 
 
 def import_text(text: str, source: str, fabric_name: str, options: Options, format_name: str | None = None) -> Imported:
-    """Read a foreign file's text; problems are told under `source`."""
+    """Read a foreign file's text; problems are reported under `source`."""
     name = format_name or _detected(text, source)
     if name != "lingjun" and (options.aggs_per_pod, options.cores) != (1, None):
         refuse(source, "", f"--aggs-per-pod and --cores are for lingjun; this is {name}, which names its switches")

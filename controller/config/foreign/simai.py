@@ -1,4 +1,4 @@
-"""Topology files of SimAI (and of the HPCC simulator that it grew from), as its generator writes them.
+"""Read topology files of SimAI (and of the HPCC simulator that it grew from), as its generator writes them.
 
     nodes gpus_per_server nvswitches switches links gpu_type
     ids of all switches, the NVSwitches first
@@ -19,7 +19,7 @@ from controller.model.limit import MAX_CABLES, MAX_NICS, MAX_SWITCHES
 _HEAD = re.compile(r"\s*[0-9]+(\s+[0-9]+){4}\s+[A-Za-z][^\s]*\s*\Z")
 _RATE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,9})?)(|[kKMGT])(?:bps|b/s)\Z")
 _UNIT = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
-_LONGEST_NUMBER = 12
+_MAX_NUMBER_LENGTH = 12
 _MAX_GPUS = MAX_NICS
 
 
@@ -36,7 +36,7 @@ class _Head(NamedTuple):
 
 
 def looks_like(text: str) -> bool:
-    """Say whether the first line holds five counts and a GPU type."""
+    """Return whether the first line holds five counts and a GPU type."""
     return bool(_HEAD.match(text.lstrip()[:1000].split("\n", 1)[0]))
 
 
@@ -82,7 +82,7 @@ class _Nodes:
             draft.hosts[self._server(gpu)] = ""
 
     def add_link(self, place: str, words: list[str]) -> bool:
-        """Take a link down; return whether it stays inside a host."""
+        """Record a link; return whether it stays inside a host."""
         a, b = self._number(place, words[0]), self._number(place, words[1])
         if a == b:
             self._draft.refuse(place, f"node {a} is linked to itself")
@@ -108,7 +108,7 @@ class _Nodes:
         return f"h{gpu // self.head.gpus_per_server + 1}"
 
     def _number(self, place: str, word: str) -> int:
-        if not (word.isdecimal() and len(word) <= _LONGEST_NUMBER and int(word) < self.head.nodes):
+        if not (word.isdecimal() and len(word) <= _MAX_NUMBER_LENGTH and int(word) < self.head.nodes):
             self._draft.refuse(place, f"{shown(word)} is no node: they are numbered 0 to {self.head.nodes - 1}")
         return int(word)
 
@@ -126,7 +126,7 @@ def _lines(text: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def _head(draft: Draft, place: str, words: list[str]) -> _Head:
-    if len(words) < 5 or not all(word.isdecimal() and len(word) <= _LONGEST_NUMBER for word in words[:5]):
+    if len(words) < 5 or not all(word.isdecimal() and len(word) <= _MAX_NUMBER_LENGTH for word in words[:5]):
         draft.refuse(place, "the first line must hold nodes, GPUs per server, NVSwitches, switches, links, GPU type")
     head = _Head(*map(int, words[:5]))
     limits = (

@@ -1,4 +1,4 @@
-"""Which tier each switch of a draft is in: hosts hang on leaves, every step away from a leaf is a tier up."""
+"""Assign a tier to each switch of a draft: switches with hosts are leaves; each link away from a leaf is a tier up."""
 
 from collections import deque
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ _HIGHEST = 2
 
 
 def roles_of(draft: Draft) -> dict[str, Role]:
-    """Return the role of every switch that has a way down to a host; links that no fabric can have leave the draft.
+    """Return the role of every switch with a path down to a host; remove links that a fabric file cannot hold.
 
     Two tiers are leaves and spines, three are leaves, aggs and cores. Raises InputError for a switch further up.
     """
@@ -35,7 +35,7 @@ def _neighbours(links: list[DraftLink]) -> dict[str, list[str]]:
 
 
 def _distances(draft: Draft, neighbours: Mapping[str, list[str]]) -> dict[str, int]:
-    """Return the tier of each switch: as the source says, else the fewest links from a leaf."""
+    """Return the tier of each switch: that of the source, else the number of links to the nearest leaf."""
     tier_of = {name: switch.tier for name, switch in draft.switches.items() if switch.tier is not None}
     tier_of |= dict.fromkeys((plug.switch for plug in draft.plugs), 0)
     queue = deque(name for name, tier in tier_of.items() if tier == 0)

@@ -1,7 +1,7 @@
-"""Problems of a file as lines of text: `FILE: key.path[3].gpbs: unknown key, did you mean gbps?`
+"""Format the problems of a file, a line each: `FILE: key.path[3].gpbs: unknown key, did you mean gbps?`
 
-Every problem is one line whatever a file holds: control characters are written as escapes, long values
-are cut. At most `MAX_LINES` are told, then how many more there are.
+Every problem is one line, whatever the file holds: control characters are escaped, long values are cut. At most
+`MAX_LINES` are reported, then the number of the rest.
 """
 
 import re
@@ -11,21 +11,21 @@ from controller.model.admission import Problem
 from controller.model.error import InputError
 
 MAX_LINES = 20
-LONGEST_VALUE = 60
-LONGEST_LINE = 1_000
-LONGEST_PATH = 200
+MAX_VALUE_LENGTH = 60
+MAX_LINE_LENGTH = 1_000
+MAX_PATH_LENGTH = 200
 _PLAIN_KEY = re.compile(r"[A-Za-z0-9_-]{1,60}\Z")
 
 
 def one_line(text: str) -> str:
-    """Return the text with everything that is not printable written as an escape, cut to a line's length."""
+    """Return the text on one line: escape what is not printable, cut what is too long."""
     if not text.isprintable():
-        text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text[:LONGEST_LINE])
-    return text if len(text) <= LONGEST_LINE else text[:LONGEST_LINE] + "..."
+        text = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text[:MAX_LINE_LENGTH])
+    return text if len(text) <= MAX_LINE_LENGTH else text[:MAX_LINE_LENGTH] + "..."
 
 
 def place(path: Iterable[object]) -> str:
-    """Write a key path: keys joined by dots, list positions in brackets."""
+    """Return a key path: keys joined by dots, list positions in brackets."""
     written = ""
     for step in path:
         if isinstance(step, int):
@@ -34,13 +34,13 @@ def place(path: Iterable[object]) -> str:
             key = str(step)
             key = key if _PLAIN_KEY.match(key) else shown(key)
             written += f".{key}" if written else key
-        if len(written) > LONGEST_PATH:
-            return written[:LONGEST_PATH] + "..."
+        if len(written) > MAX_PATH_LENGTH:
+            return written[:MAX_PATH_LENGTH] + "..."
     return written
 
 
 def shown(value: object) -> str:
-    """Describe a value found in a file, short enough for a line."""
+    """Return a short description of a value found in a file."""
     match value:
         case None:
             return "nothing"
@@ -51,7 +51,7 @@ def shown(value: object) -> str:
         case float():
             return repr(value)
         case str():
-            return one_line(repr(value if len(value) <= LONGEST_VALUE else value[:LONGEST_VALUE] + "..."))
+            return one_line(repr(value if len(value) <= MAX_VALUE_LENGTH else value[:MAX_VALUE_LENGTH] + "..."))
         case list():
             return "a list"
         case dict():
@@ -60,13 +60,13 @@ def shown(value: object) -> str:
 
 
 def _magnitude(value: int) -> str:
-    """Describe a number too long to be written (Python refuses to write more than 4,300 digits)."""
+    """Return the magnitude of a long number (Python refuses to write more than 4,300 digits)."""
     power = int((value.bit_length() - 1) * 0.30102)
     return f"over 10^{power}" if value > 0 else f"below -10^{power}"
 
 
 def refusal(name: str, problems: Sequence[Problem]) -> InputError:
-    """Make one error of all problems of the file `name`, at most 20 of them word by word."""
+    """Return one error for all problems of the file `name`, with at most MAX_LINES lines."""
     lines = [one_line(f"{name}: {p.path}: {p.text}" if p.path else f"{name}: {p.text}") for p in problems[:MAX_LINES]]
     if len(problems) > MAX_LINES:
         lines.append(one_line(f"{name}: (+{len(problems) - MAX_LINES} more)"))

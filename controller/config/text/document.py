@@ -1,8 +1,8 @@
-"""YAML text to plain values: dicts, lists, texts, numbers, booleans, None.
+"""Read YAML text as plain values: dicts, lists, texts, numbers, booleans, None.
 
-YAML is read event by event rather than by PyYAML's loader: a duplicate key is refused with its path,
-nesting and what aliases add are bounded while reading, no tag can make an object, and it is four times
-as fast, which counts for a fabric of a million drawn NICs. Scalars mean what YAML 1.1 (PyYAML) says.
+Events of PyYAML's parser are read instead of its loader's values. So a duplicate key is refused with its path,
+nesting and aliases are limited while reading, no tag constructs an object, and reading is four times as fast, which
+matters for a file of a million NICs. Scalars follow YAML 1.1, as in PyYAML.
 """
 
 from collections.abc import Iterator
@@ -16,10 +16,10 @@ from controller.config.text.complaint import one_line, place, refusal, shown
 from controller.model.admission import Problem
 
 MAX_BYTES = 256 * 1024 * 1024
-DEEPEST = 64
+MAX_DEPTH = 64
 MAX_ALIASED = 2_000_000
-"""How many values aliases may add to those that are written out."""
-LONGEST_NUMBER = 1_000
+"""How many values aliases may add."""
+MAX_NUMBER_LENGTH = 1_000
 """A plain scalar longer than this is text: reading numbers takes time that grows with the square of their length."""
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -31,14 +31,14 @@ _NO_KEY = object()
 
 
 class Document(NamedTuple):
-    """What a file holds, and the name that its problems are told under."""
+    """The contents of a file, and the name that its problems are reported under."""
 
     name: str
     value: dict[str, object]
 
 
 class _DocumentError(Exception):
-    """A problem of the text; `path` is where reading stood."""
+    """A problem of the text; `path` is the key that was being read."""
 
     def __init__(self, text: str, mark: Any = None) -> None:
         super().__init__(text)
@@ -47,7 +47,7 @@ class _DocumentError(Exception):
 
 
 def read_document(path: Path | str) -> Document:
-    """Read a YAML file whose top is a mapping; raises InputError where it cannot be read or is none."""
+    """Read a YAML file that holds a mapping; raises InputError if it cannot be read or holds something else."""
     name = str(path)
     try:
         with open(path, "rb") as file:
@@ -66,7 +66,7 @@ def read_document(path: Path | str) -> Document:
 
 
 def parse_document(text: str, name: str) -> Document:
-    """Read YAML text whose top is a mapping; raises InputError where it is not."""
+    """Read YAML text that holds a mapping; raises InputError if it holds something else."""
     builder = _Builder()
     try:
         value = builder.read(text)
@@ -85,7 +85,7 @@ def parse_document(text: str, name: str) -> Document:
 
 
 def _syntax_problem(error: yaml.YAMLError) -> str:
-    """Return a YAML error in one line, with the place where the parser stood."""
+    """Return a YAML error in one line, with its line and column."""
     if isinstance(error, yaml.MarkedYAMLError):
         mark = error.problem_mark or error.context_mark
         where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
@@ -127,7 +127,7 @@ class _Builder:
         return place(steps)
 
     def read(self, text: str) -> object:
-        """Return the only document's value; None where there is none."""
+        """Return the value of the only document; None for an empty text."""
         documents = 0
         for event in _events(text):
             kind = type(event)
@@ -184,8 +184,8 @@ class _Builder:
             raise _DocumentError("a key must be a text, not a list or mapping", event.start_mark)
         if event.tag is not None and event.tag not in ("!", _TAG + "map", _TAG + "seq"):
             raise _DocumentError(f"tag {shown(event.tag)} does not belong here; leave it out", event.start_mark)
-        if len(self._stack) >= DEEPEST:
-            raise _DocumentError(f"nested more than {DEEPEST} deep", event.start_mark)
+        if len(self._stack) >= MAX_DEPTH:
+            raise _DocumentError(f"nested more than {MAX_DEPTH} deep", event.start_mark)
         self._stack.append(_Frame(value, event.anchor))
 
     def _close(self) -> None:
@@ -239,7 +239,7 @@ def _events(text: str) -> Iterator[Any]:
 @lru_cache(maxsize=65536)
 def _plain(text: str) -> object:
     """Return what an unquoted scalar means: a number, boolean, date, None, or the text itself."""
-    if len(text) > LONGEST_NUMBER:
+    if len(text) > MAX_NUMBER_LENGTH:
         return text
     for tag, pattern in _RESOLVERS.get(text[:1], ()):
         if pattern.match(text):
@@ -254,7 +254,7 @@ def _plain(text: str) -> object:
 
 def _tagged(tag: str, text: str) -> object:
     """Return what a scalar with a standard tag means; raises KeyError where the tag is no standard one."""
-    if tag not in {_TAG + kind for kind in ("str", "int", "float", "bool", "null")} or len(text) > LONGEST_NUMBER:
+    if tag not in {_TAG + kind for kind in ("str", "int", "float", "bool", "null")} or len(text) > MAX_NUMBER_LENGTH:
         if tag == _TAG + "str":
             return text
         raise KeyError(tag)

@@ -1,7 +1,7 @@
 """The types of single keys that the fabric and jobs files share, and the base of their pydantic models.
 
-Strict: a text is never taken for a number, nor `true` for 1. Each type turns what YAML gave into the
-model's own form (a rate into bits per second, a port into a `PortRef`) or says what belongs there.
+Types are strict: a text is no number, and `true` is not 1. Each type converts a YAML value to that of the model
+(a rate to bit/s, a port to a `PortRef`) or raises an error that names what belongs there.
 """
 
 import ipaddress
@@ -23,13 +23,13 @@ _MAC = re.compile(r"[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}\Z")
 
 
 class Shape(BaseModel):
-    """A mapping of a file: unknown keys and values of another type are refused."""
+    """The base of all models of files: unknown keys and values of another type are refused."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, hide_input_in_errors=True)
 
 
 def refuse(text: str) -> NoReturn:
-    """Refuse the value at hand with a text of ours."""
+    """Raise a pydantic error with this text for the value that is being validated."""
     raise PydanticCustomError("heddle", "{text}", {"text": text})
 
 
@@ -90,7 +90,7 @@ def _rate(most_bps: int) -> Callable[[object], int]:
     most = most_bps // 10**9
 
     def bits_per_second(value: object) -> int:
-        """Return Gbit/s as whole bits per second."""
+        """Convert Gbit/s to whole bit/s."""
         if isinstance(value, bool) or not isinstance(value, int | float):
             refuse(f"must be a number of Gbit/s, is {shown(value)}")
         if isinstance(value, float) and not math.isfinite(value):

@@ -1,6 +1,6 @@
-"""A config file that explains itself: every key of a pydantic model with its description and default.
+"""Render a sample config file: every key of a pydantic model with its description and default.
 
-A key without a default has its example; one whose default is to be left out stands as a comment with its example.
+A key without a default has its example. An optional key without a value is a comment with its example.
 """
 
 import textwrap

@@ -1,4 +1,4 @@
-"""Pydantic's findings in our words: where, what is wrong, what belongs there."""
+"""Translate pydantic's errors: the key path, what is wrong, and the remedy."""
 
 import types
 import typing
@@ -28,18 +28,18 @@ _MUST_BE = {
 
 
 def shape_problems(error: ValidationError, root: type[BaseModel]) -> list[Problem]:
-    """Return one problem per finding, in the order of the file; the remedies are written for those that are told."""
+    """Return one problem per error, in the order of the file; only those that will be shown have a text."""
     found = error.errors(include_url=False)
     mistyped = _mistyped(found, root)
-    told = [one for one in found if not (one["type"] == "missing" and one["loc"] in mistyped)]
+    shown_errors = [one for one in found if not (one["type"] == "missing" and one["loc"] in mistyped)]
     return [
         Problem(place(one["loc"]), _text_of(one, root)) if i < MAX_LINES else Problem("", "")
-        for i, one in enumerate(told)
+        for i, one in enumerate(shown_errors)
     ]
 
 
 def _mistyped(found: Sequence[ErrorDetails], root: type[BaseModel]) -> set[Path]:
-    """Return the required keys that are there under a mistyped name: one mistake, one line."""
+    """Return the missing keys whose mistyped name is in the file: one mistake is one line."""
     missing = {one["loc"] for one in found if one["type"] == "missing"}
     if not missing:
         return set()
