@@ -1,4 +1,4 @@
-"""A job's flow plans as a sequence that makes each `FlowPlan` when it is looked at."""
+"""A job's flow plans as a sequence that builds each `FlowPlan` on access."""
 
 from collections.abc import Iterator, Sequence
 from typing import overload
@@ -14,10 +14,10 @@ from controller.planner.jit import Ints
 
 
 class FlowTable(Sequence[FlowPlan]):
-    """Flow plans over arrays; never changed after it is made.
+    """An immutable sequence of flow plans over arrays.
 
     `flows`, `hops`, `reverse_hops`, `ports`, `reverse_ports` and `rates` have a row per flow plan; hops are the
-    switch-to-switch links of `topology`, padded with -1; `turns` is None where nobody takes turns.
+    switch-to-switch links of `topology`, padded with -1; `turns` is None where all flows may always send.
     """
 
     def __init__(
@@ -36,7 +36,7 @@ class FlowTable(Sequence[FlowPlan]):
         )  # fmt: skip
 
     def sends_at(self, rates: Ints, turns: Turns | None) -> bool:
-        """Say whether these are its rates and turns."""
+        """Return whether these are its rates and turns."""
         same = turns is None if self.turns is None else self.turns.equals(turns)
         return same and np.array_equal(self.rates, rates)
 
@@ -74,8 +74,8 @@ class FlowTable(Sequence[FlowPlan]):
     def _columns(self) -> tuple[Ints, ...]:
         flows = self.flows
         ends = (flows.src_nic, flows.dst_nic, flows.src_rank, flows.dst_rank, flows.collective, flows.queue_pair)
-        told = (self.hops, self.ports, self.reverse_hops, self.reverse_ports)
-        return (*ends, flows.phase, flows.demand_bps, *told)
+        paths = (self.hops, self.ports, self.reverse_hops, self.reverse_ports)
+        return (*ends, flows.phase, flows.demand_bps, *paths)
 
     def _plan(self, row: int) -> FlowPlan:
         flows, nic_ids = self.flows, self.topology.nic_ids
@@ -103,11 +103,11 @@ class FlowTable(Sequence[FlowPlan]):
 
 
 def path_links(topology: Topology, source: int, hops: Ints, target: int) -> tuple[str, ...]:
-    """Return the contract's link ids of a path from one NIC to another."""
+    """Return the link ids of a path from one NIC to another, NIC links included."""
     first, ids = topology.first_nic_link, topology.link_ids
     return (ids[first + source], *[ids[hop] for hop in hops.tolist() if hop >= 0], ids[first + topology.nics + target])
 
 
 def join_hops(parts: Sequence[Ints]) -> Ints:
-    """Stack rows of hops; none at all is an empty table of four columns."""
+    """Concatenate rows of hops; without parts, return an empty table of four columns."""
     return np.concatenate(parts) if parts else np.empty((0, 4), dtype=np.int64)

@@ -15,6 +15,8 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 Words = NDArray[np.uint64]
 Small = NDArray[np.int32]
+Rows = NDArray[np.void]
+"""Records of a structured dtype."""
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -29,9 +31,9 @@ def kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Resul
 
 
 def bare_kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
-    """Compile a kernel that makes no arrays, and is called by such ones only: it counts no references to its arguments.
+    """Compile a kernel that allocates no arrays and calls only such kernels: it does not count references to arrays.
 
-    Where dozens of arrays are handed down from kernel to kernel that counting is most of the time.
+    With tuples of many arrays as arguments, that counting would take most of the time.
     """
     return _compiled(function, _nrt=False)
 

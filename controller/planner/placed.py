@@ -1,4 +1,4 @@
-"""Flows with their paths and ports as columns: those of running jobs, read back, and those of new ones beside them."""
+"""Flows with their paths and ports as columns, for running jobs and for new ones."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ from controller.planner.jit import Ints
 from controller.planner.ports.pins import Streams
 
 Placed = tuple[JobRequest, JobFlows]
-"""A job that runs already, with the flows it was told to use."""
+"""A running job with the flows of its plan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Paths:
-    """Flows with their paths and ports, columns alike."""
+    """Flows with their paths and ports; all columns have a row per flow."""
 
     flows: Flows
     hops: Ints
@@ -28,14 +28,14 @@ class Paths:
     reverse_ports: Ints
 
     def streams(self, topology: Topology) -> Streams:
-        """Return what these flows send, both ways."""
+        """Return the streams of these flows in both directions."""
         return Streams.of(topology, self.flows, self.ports, self.hops, self.reverse_ports, self.reverse_hops)
 
 
 def paths_of(topology: Topology, number: int, placed: Placed) -> Paths:
-    """Return a running job's paths as arrays; its flows may be ours or read back from a journal."""
-    request, told = placed
-    table = told.flows
+    """Return a running job's paths as arrays; its flows may be a `FlowTable` or flow plans read from a journal."""
+    request, job = placed
+    table = job.flows
     if isinstance(table, FlowTable) and table.topology is topology and table.request is request:
         return Paths(
             flows=table.flows.as_job(number), hops=table.hops, ports=table.ports, reverse_hops=table.reverse_hops,
@@ -57,7 +57,7 @@ def paths_of(topology: Topology, number: int, placed: Placed) -> Paths:
 
 
 def _hops_of(topology: Topology, paths: Sequence[Sequence[str]]) -> Ints:
-    """Return the switch-to-switch links of paths given by link ids, a row each."""
+    """Return the links between switches of paths given by link ids, a row each."""
     hops = np.full((len(paths), MAX_HOPS), NO_LINK, dtype=np.int64)
     for row, links in enumerate(paths):
         inner = [topology.link_index[link] for link in links[1:-1]]
@@ -81,6 +81,6 @@ def joined_paths(parts: Sequence[Paths], topology: Topology) -> Paths:
 
 
 def no_paths(flows: Flows) -> Paths:
-    """Return the paths of no flow at all, the columns like those of `flows`."""
+    """Return empty paths with the columns of `flows`."""
     ports, hops = flows.job[:0], np.empty((0, MAX_HOPS), dtype=np.int64)
     return Paths(flows=flows.rows(slice(0)), hops=hops, ports=ports, reverse_hops=hops, reverse_ports=ports)

@@ -1,4 +1,4 @@
-"""Why there is no plan, in one line: what stands in the way and what would help."""
+"""Explain in one line why there is no plan: the cause and a remedy."""
 
 import numpy as np
 
@@ -17,7 +17,7 @@ def flow_id(job_ids: list[str], flows: Flows, row: int) -> str:
 
 
 def dead_nic(topology: Topology, live: Live, job_ids: list[str], flows: Flows) -> str | None:
-    """Name the flows that end at a NIC which is out of use, and those NICs."""
+    """Return which flows end at NICs that are out of use, and these NICs; None if no flow does."""
     dead = ~live.links[topology.first_nic_link : topology.first_nic_link + topology.nics]
     cut_off = np.flatnonzero(dead[flows.src_nic] | dead[flows.dst_nic])
     if not len(cut_off):
@@ -28,13 +28,13 @@ def dead_nic(topology: Topology, live: Live, job_ids: list[str], flows: Flows) -
         for nic in _in_order(ends[dead[ends]])
     ]
     return (
-        f"{_told_flows(job_ids, flows, cut_off)}: out of use is {_listed(nics)}; bring it back or leave that NIC out "
+        f"{_stranded(job_ids, flows, cut_off)}: out of use is {_listed(nics)}; bring it back or leave that NIC out "
         "of the job's ranks"
     )
 
 
 def no_path(topology: Topology, live: Live, job_ids: list[str], flows: Flows, hops: Ints) -> str | None:
-    """Name the flows whose leaves nothing alive joins, the leaves on either side, and the cut between them."""
+    """Return which flows have no live path, the leaves on both sides and the cut between them; None if all have one."""
     source, target = topology.nic_leaf[flows.src_nic], topology.nic_leaf[flows.dst_nic]
     stranded = np.flatnonzero((source != target) & (hops[:, 0] < 0))
     if not len(stranded):
@@ -45,30 +45,31 @@ def no_path(topology: Topology, live: Live, job_ids: list[str], flows: Flows, ho
     names = topology.switch_ids
     sides = [_listed([names[leaf] for leaf in side]) for side in (here, there)]
     apart = f"{sides[0]} and {sides[1]}" if whole else f"any of {sides[0]} with any of {sides[1]}"
-    return f"{_told_flows(job_ids, flows, stranded)}: no live way joins {apart}{_cut(topology, live, here, there)}"
+    return f"{_stranded(job_ids, flows, stranded)}: no live path joins {apart}{_cut(topology, live, here, there)}"
 
 
-def _told_flows(job_ids: list[str], flows: Flows, rows: Ints) -> str:
+def _stranded(job_ids: list[str], flows: Flows, rows: Ints) -> str:
+    """Return the number of flows without a path and the ids of the first ones."""
     named = [flow_id(job_ids, flows, int(row)) for row in rows[: MAX_FLOWS_NAMED + 1]]
     return f"{len(rows)} flow(s) have no path, {_listed(named, len(rows), MAX_FLOWS_NAMED)}"
 
 
-def _listed(names: list[str], count: int | None = None, most: int = MAX_NAMED) -> str:
-    """Write the first names, and how many more there are."""
-    more = (len(names) if count is None else count) - most
-    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")
+def _listed(names: list[str], count: int | None = None, limit: int = MAX_NAMED) -> str:
+    """Return the first names, and how many more there are."""
+    more = (len(names) if count is None else count) - limit
+    return ", ".join(names[:limit]) + (f" and {more} more" if more > 0 else "")
 
 
 def _in_order(numbers: Ints) -> list[int]:
-    """Return each number once, in the order of their first places."""
+    """Return each number once, in the order of first occurrence."""
     return list(dict.fromkeys(numbers.tolist()))
 
 
 def _sides(topology: Topology, live: Live, pairs: Ints) -> tuple[list[int], list[int]]:
-    """Split the leaves of stranded flows into two sides none of whose pairs reach each other.
+    """Split the leaves of stranded flows into two sides, no pair of which has a live path.
 
-    The leaf with the most stranded flows is on the first side with all that it reaches and that reach none of the
-    second, which is what it cannot reach. Reaching is not transitive, so some leaves may be on neither.
+    The second side is what the leaf with the most stranded flows cannot reach. The first is that leaf and those that
+    it reaches and that reach none of the second. Reachability is not transitive, so a leaf may be on neither side.
     """
     leaves, counts = np.unique(pairs, return_counts=True)
     lost = int(leaves[np.argmax(counts)])
@@ -82,7 +83,7 @@ def _sides(topology: Topology, live: Live, pairs: Ints) -> tuple[list[int], list
 
 
 def _above(topology: Topology, cables: Flags, leaves: Ints) -> Flags:
-    """Return which switches can be come to from the leaves by going up (themselves included)."""
+    """Return which switches are reachable upwards from the leaves, the leaves included."""
     marked = np.zeros(len(topology.switch_ids), dtype=np.bool_)
     marked[leaves] = True
     for tier in (0, 1):
@@ -92,7 +93,7 @@ def _above(topology: Topology, cables: Flags, leaves: Ints) -> Flags:
 
 
 def _below(topology: Topology, cables: Flags, marked: Flags) -> Flags:
-    """Return which switches can be come to from those that are marked by going down (themselves included)."""
+    """Return which switches are reachable downwards from the marked ones, the marked ones included."""
     marked = marked.copy()
     for tier in (1, 0):
         falling = cables & (topology.tier[topology.lower] == tier) & marked[topology.upper]
@@ -101,11 +102,11 @@ def _below(topology: Topology, cables: Flags, marked: Flags) -> Flags:
 
 
 def _cut(topology: Topology, live: Live, here: list[int], there: list[int]) -> str:
-    """Name what is out of use between two sets of leaves: a path of the whole fabric leads over some of it.
+    """Return what is out of use between two sets of leaves: each path of the whole fabric uses some of it.
 
-    Whatever is above one side over live cables is not above the other. So every way between them leaves what is
-    alive above one side on its way up, or (seen from its end) what is alive above the other: over a cable that is out
-    of use. One side's cables are enough where no way comes to its top before.
+    No switch above one side over live cables is also above the other. So each path between them leaves the switches
+    above one side, upwards or seen from its end, over a cable that is out of use. The cables of one side are enough
+    where no path reaches its top before.
     """
     alive, built = live.links[: topology.cables], np.ones(topology.cables, dtype=np.bool_)
     sides = [np.array(side) for side in (here, there)]
@@ -126,12 +127,12 @@ def _cut(topology: Topology, live: Live, here: list[int], there: list[int]) -> s
 
 
 def _towards(topology: Topology, could: Flags) -> Flags:
-    """Return which switches lead on (up, or not at all) to one of those that could be above the other side."""
+    """Return which switches are, or are below, one of those that could be above the other side."""
     return _below(topology, np.ones(topology.cables, dtype=np.bool_), could)
 
 
 def _in_use_again(topology: Topology, live: Live, cables: Ints) -> list[str]:
-    """Return what to bring back for these cables: the switch above where it is out of use, else the cable."""
+    """Return what to bring back for these cables: the switch above if it is out of use, else the cable."""
     return list(
         dict.fromkeys(
             topology.switch_ids[above]
@@ -143,7 +144,7 @@ def _in_use_again(topology: Topology, live: Live, cables: Ints) -> list[str]:
 
 
 def too_full(job_id: str, wanted: float, found: float, link: str, bound: float) -> str:
-    """Say that a job's links would be fuller than it accepts."""
+    """Explain that a link of a job would exceed its `require_utilisation`, and what would help."""
     proof = (
         f"no plan can go below {bound:.3f}"
         if bound > wanted

@@ -1,7 +1,7 @@
-"""The planner's one entry: jobs in, a certified plan out, or the reason why there is none.
+"""Plan jobs: the entry point of the planner, which returns a certified plan or the reason why there is none.
 
-Two steps, so that whoever holds a clock can tell them apart: `draft` finds paths, ports and rates, which is all that
-the network needs; `certified` measures the whole and proves how good it is. `solve` is both.
+There are two steps, so that a caller can measure them separately. `draft` finds paths, ports and rates, which is all
+that the network needs. `certified` computes the figures of the whole plan and its lower bound. `solve` does both.
 """
 
 from collections.abc import Sequence
@@ -40,11 +40,11 @@ from controller.planner.route import Router
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Draft:
-    """Paths, ports and rates for all jobs, kept ones first; nothing is proven yet.
+    """Paths, ports and rates for all jobs, kept ones first, without a certificate.
 
-    `old` are the running jobs' flows, `whole` all of them in the order of `jobs`; `loads` are bits per second per
-    directed link, `rates` per flow, in its turn where there are `turns`; `guards` are the streams that each new job's
-    pins have to leave where they are.
+    `old` are the flows of running jobs, `whole` all flows in the order of `jobs`. `loads` are in bit/s per directed
+    link, `rates` in bit/s per flow, while it may send where there are `turns`. `guards` are, per new job, the streams
+    that its pins must not move.
     """
 
     router: Router
@@ -62,12 +62,12 @@ def solve(
     fabric: Fabric, requests: Sequence[JobRequest], *, health: Health, kept: Sequence[Placed] = (),
     hops: Ints | None = None,
 ) -> Plan | Infeasible:  # fmt: skip
-    """Plan new jobs beside those that are kept where they are; the plan speaks of all of them, kept ones first.
+    """Plan new jobs beside those that keep their paths; the plan has all of them, kept ones first.
 
-    The same input gives the same plan; work is limited in steps. `solve_ns`, `install_ns`, `flows_moved` and the
-    rule counts of the certificate are left to whoever knows them. Raises InputError for a rank that is no NIC and
-    AlreadyExistsError where a (source, destination, port) is pinned twice. Where the new flows' paths are chosen already, as
-    by a session, `hops` has a row for each.
+    The same input gives the same plan; work is limited in steps. The caller fills in `solve_ns`, `install_ns`,
+    `flows_moved` and the rule counts of the certificate. `hops` has a row per new flow where a session has already
+    chosen the paths. Raises InputError for a rank that is no NIC and AlreadyExistsError where a (source, destination,
+    port) is pinned twice.
     """
     drafted = draft(fabric, requests, health=health, kept=kept, hops=hops)
     return drafted if isinstance(drafted, Infeasible) else certified(drafted)
@@ -77,7 +77,7 @@ def draft(
     fabric: Fabric, requests: Sequence[JobRequest], *, health: Health, kept: Sequence[Placed] = (),
     hops: Ints | None = None,
 ) -> Draft | Infeasible:  # fmt: skip
-    """Find paths, ports and rates: the part of `solve` whose time is the certificate's `solve_ns`."""
+    """Find paths, ports and rates; the time of this step is the certificate's `solve_ns`."""
     topology = topology_of(fabric)
     live = Live.of(topology, health)
     jobs = [request for request, _ in kept] + list(requests)
@@ -116,10 +116,10 @@ def draft(
 def _with_ports(
     fabric: Fabric, topology: Topology, running: Streams, new: Flows, paths: tuple[Ints, Ints]
 ) -> Paths:  # fmt: skip
-    """Write each path, out and back, into its port; a port the job has fixed stays.
+    """Encode each forward and reverse path in its UDP source port; a port that the job has fixed stays.
 
-    Flows of one pair of NICs count through the spare bits, from 1: a flow label of 0 means "automatic" to a NIC, so
-    port 49152 is the one to avoid.
+    The flows of one pair of NICs take increasing values of the spare bits, from 1: a flow label of 0 means "automatic"
+    to a NIC, so port 49152 is avoided.
     """
     table = port_table_of(fabric, topology)
     (hops, reverse_hops), src, dst = paths, new.src_nic, new.dst_nic
@@ -140,7 +140,7 @@ def _with_ports(
 def _free_ports(
     topology: Topology, table: PortTable, taken: Ints, streams: tuple[Ints, Ints, Ints], entropy: Ints
 ) -> Ints:
-    """Return the ports of streams (source, target, hops); one that would meet a pinned port of its pair counts on."""
+    """Return the ports of streams (source, target, hops), none of which is a pinned port of its pair of NICs."""
     source, target, hops = streams
     leaf, entropy = topology.nic_leaf[target], entropy.copy()
     ports = ports_of(topology, table, hops, leaf, entropy)
@@ -154,7 +154,7 @@ def _free_ports(
 
 
 def _guards(topology: Topology, whole: Paths, new: Flows, hops: Ints) -> dict[int, tuple[Stream, ...]]:
-    """Return, per new job, the streams that its pins have to leave where they are."""
+    """Return, per new job, the streams that its pins must not move."""
     streams = whole.streams(topology)
     return {
         job: tuple(_stream(topology, streams, row) for row in rows)
@@ -163,6 +163,7 @@ def _guards(topology: Topology, whole: Paths, new: Flows, hops: Ints) -> dict[in
 
 
 def _stream(topology: Topology, streams: Streams, row: int) -> Stream:
+    """Return one row of the streams with names instead of numbers."""
     source, target = int(streams.source[row]), int(streams.target[row])
     return Stream(
         src_nic=topology.nic_ids[source],
@@ -173,7 +174,7 @@ def _stream(topology: Topology, streams: Streams, row: int) -> Stream:
 
 
 def certified(drafted: Draft) -> Plan | Infeasible:
-    """Measure the whole plan, refuse it where a job may not be that full, and hand it out job by job."""
+    """Certify the whole plan and return it job by job; Infeasible where a job's `require_utilisation` is exceeded."""
     topology, whole, jobs, kept = drafted.router.topology, drafted.whole, drafted.jobs, drafted.kept
     used = utilisation(topology, drafted.loads)
     paths = (whole.hops, whole.reverse_hops)
@@ -184,26 +185,26 @@ def certified(drafted: Draft) -> Plan | Infeasible:
     before = utilisation(topology, link_loads(topology, drafted.old.flows, drafted.old.hops)) if kept else used
     for number, job in enumerate(jobs):
         full, link = own[number]
-        # A running job that was within its limit may not be pushed over it; one that was over it stays as it is.
+        # A running job that was within its limit must not exceed it; one that exceeded it before stays as it is.
         was = own_utilisation(topology, whole.hops[parts[number]], before)[0] if number < len(kept) else 0.0
         if 0 < job.require_utilisation < full and was <= job.require_utilisation:
             bound = certificate.lower_bound
             return Infeasible(why=too_full(job.job_id, job.require_utilisation, full, link, bound))
     notes = incast_notes(topology, jobs, whole, drafted.rates, drafted.turns)
-    told = []
+    planned = []
     for number, part in enumerate(parts):
         rates, turns = drafted.rates[part], drafted.turns.rows(part) if drafted.turns is not None else None
         flows = _rated(kept[number][1], rates, turns) if number < len(kept) else None
         flows = flows or _job_flows(topology, jobs[number], whole, part, rates, turns)
         full = own[number][0]
-        told.append(replace(flows, own_max_link_utilisation=full, notes=notes.get(number, ())))
+        planned.append(replace(flows, own_max_link_utilisation=full, notes=notes.get(number, ())))
     guards = drafted.guards
-    guarded = (replace(flows, guards=guards[n]) if n in guards else flows for n, flows in enumerate(told))
+    guarded = (replace(flows, guards=guards[n]) if n in guards else flows for n, flows in enumerate(planned))
     return Plan(jobs=tuple(guarded), certificate=certificate)
 
 
 def _rated(placed: JobFlows, rates: Ints, turns: Turns | None) -> JobFlows | None:
-    """Return a running job's flows with these rates, the very same where nothing changed; None for others' tables."""
+    """Return a running job's flows with these rates, the same object if unchanged; None if they are no `FlowTable`."""
     table = placed.flows
     if not isinstance(table, FlowTable):
         return None
@@ -219,6 +220,7 @@ def _rated(placed: JobFlows, rates: Ints, turns: Turns | None) -> JobFlows | Non
 def _job_flows(
     topology: Topology, request: JobRequest, whole: Paths, part: slice, rates: Ints, turns: Turns | None
 ) -> JobFlows:  # fmt: skip
+    """Return the flows of one job, the rows `part` of `whole`."""
     flows = whole.flows.rows(part)
     table = FlowTable(
         topology, request, flows, whole.hops[part], whole.ports[part], whole.reverse_hops[part],

@@ -15,23 +15,12 @@ more than j slots, the others are -2. A chain may then be blocked; another pair 
 import numpy as np
 from numpy.typing import NDArray
 
+from controller.planner.bits import lowest_bit
 from controller.planner.jit import Ints, Words, kernel
 
 Mates = NDArray[np.int32]
 LOOKS = 40
 """Where chains are blocked: how many steps along chains are worth an edge, on the average."""
-
-# The position of the one bit of a power of two, by the top six bits of its product with a de Bruijn number.
-DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
-_BIT_OF: Ints = np.zeros(64, dtype=np.int64)
-for _bit in range(64):
-    _BIT_OF[(0x03F79D71B4CB0A89 << _bit & 0xFFFFFFFFFFFFFFFF) >> 58] = _bit
-
-
-@kernel
-def _lowest_bit(word: np.uint64) -> int:
-    lowest = word & (~word + np.uint64(1))
-    return int(_BIT_OF[np.int64((lowest * DE_BRUIJN) >> np.uint64(58))])
 
 
 @kernel
@@ -40,12 +29,12 @@ def _common_free(mask_u: Words, mask_v: Words, start: int) -> int:
     words, first = mask_u.shape[0], start >> 6
     both = mask_u[first] & mask_v[first] & (~np.uint64(0) << np.uint64(start & 63))
     if both != np.uint64(0):
-        return first * 64 + _lowest_bit(both)
+        return first * 64 + lowest_bit(both)
     for step in range(1, words + 1):
         w = (first + step) % words
         both = mask_u[w] & mask_v[w]
         if both != np.uint64(0):
-            return w * 64 + _lowest_bit(both)
+            return w * 64 + lowest_bit(both)
     return -1
 
 
@@ -53,7 +42,7 @@ def _common_free(mask_u: Words, mask_v: Words, start: int) -> int:
 def _first_free(mask: Words) -> int:
     for w in range(mask.shape[0]):
         if mask[w] != np.uint64(0):
-            return w * 64 + _lowest_bit(mask[w])
+            return w * 64 + lowest_bit(mask[w])
     return -1
 
 

@@ -1,44 +1,20 @@
-"""The search for few top switches, as kernels: what `controller.planner.incast.incast` asks for.
+"""Kernels that route the flows of an incast over as few top switches as possible, for `incast.incast`.
 
-A set of flows into one leaf is led over as few tops as the room on every link allows. Which tops is a set cover, so
-the choice is greedy (Chvatal, A greedy heuristic for the set-covering problem, 1979). A path is two segments that
-meet (`controller.planner.search.segments`).
+The flows into one leaf go over as few tops as the free capacity (`room`, in bit/s) of every link allows. The choice of
+tops is a set cover, so it is greedy (Chvatal, A greedy heuristic for the set-covering problem, 1979). A path is two
+segments that meet (`controller.planner.search.segments`).
 """
 
 import numpy as np
 
-from controller.planner.jit import Flags, Floats, Ints, kernel
-
-Net = tuple[Ints, Ints, Ints, Ints, Ints, Flags, Ints, int]
-"""start, first, second, top, middle, below, below_row of `Segments`, number of cables."""
+from controller.planner.jit import Flags, Floats, Ints, bare_kernel, kernel
+from controller.planner.search.segments import Net, admissible, segment_link
 
 
-@kernel
-def _link(net: Net, u: int, w: int, step: int) -> int:
-    """Return the link of a path at a step of the four, -1 where it has none there."""
-    first, second, cables = net[1], net[2], net[7]
-    if step == 0:
-        return first[u]
-    if step == 1:
-        return second[u]
-    if step == 2:
-        return second[w] + cables if second[w] >= 0 else -1
-    return first[w] + cables
-
-
-@kernel
-def _turns_early(net: Net, u: int, w: int, a: int, b: int) -> bool:
-    """Say whether segments u (of leaf a) and w (of leaf b) make a path that turns as early as the fabric allows."""
-    middle, below, below_row = net[4], net[5], net[6]
-    if middle[u] >= 0 and (middle[u] == middle[w] or below[below_row[middle[u]], b]):
-        return False
-    return middle[w] < 0 or not below[below_row[middle[w]], a]
-
-
-@kernel
+@bare_kernel
 def _begin_of(net: Net, leaf: int, t: int) -> int:
-    """Return the first of a leaf's segments whose top is not before switch t."""
-    start, top = net[0], net[3]
+    """Return the first of a leaf's segments whose top is at least switch t (binary search)."""
+    start, top = net.start, net.top
     low, high = start[leaf], start[leaf + 1]
     while low < high:
         half = (low + high) // 2
@@ -49,19 +25,19 @@ def _begin_of(net: Net, leaf: int, t: int) -> int:
     return low
 
 
-@kernel
+@bare_kernel
 def _roomiest(net: Net, room: Floats, a: int, b: int, t: int, demand: float) -> tuple[int, int]:
-    """Return the path from leaf a to leaf b over top t with most room, as two segments; -1 where it fits on none."""
-    start, top = net[0], net[3]
+    """Return the path from leaf a to leaf b over top t with the most room, as two segments; -1 where none fits."""
+    start, top = net.start, net.top
     best_u, best_w, best = -1, -1, demand
     u, begin = _begin_of(net, a, t), _begin_of(net, b, t)
     while u < start[a + 1] and top[u] == t:
         w = begin
         while w < start[b + 1] and top[w] == t:
-            if _turns_early(net, u, w, a, b):
+            if admissible(net, u, w, a, b, False):
                 least = 1e30
                 for step in range(4):
-                    link = _link(net, u, w, step)
+                    link = segment_link(net, u, w, step)
                     if link >= 0:
                         least = min(least, room[link])
                 if least >= demand and (best_u < 0 or least > best):
@@ -75,7 +51,7 @@ def _roomiest(net: Net, room: Floats, a: int, b: int, t: int, demand: float) -> 
 def _cover(
     net: Net, room: Floats, source: Ints, b: int, demand: Floats, waiting: Ints, t: int, seg_u: Ints, seg_w: Ints
 ) -> float:  # fmt: skip
-    """Put as many waiting flows as fit on paths over top t; return what they ask for together."""
+    """Put as many waiting flows as fit on paths over top t; return the sum of their demands."""
     covered = 0.0
     for i in range(waiting.shape[0]):
         f = waiting[i]
@@ -83,7 +59,7 @@ def _cover(
         if seg_u[i] >= 0:
             covered += demand[f]
             for step in range(4):
-                link = _link(net, seg_u[i], seg_w[i], step)
+                link = segment_link(net, seg_u[i], seg_w[i], step)
                 if link >= 0:
                     room[link] -= demand[f]
     return covered
@@ -91,17 +67,18 @@ def _cover(
 
 @kernel
 def _uncover(net: Net, room: Floats, demand: Floats, waiting: Ints, seg_u: Ints, seg_w: Ints) -> None:
+    """Return the room that `_cover` has taken."""
     for i in range(waiting.shape[0]):
         if seg_u[i] >= 0:
             for step in range(4):
-                link = _link(net, seg_u[i], seg_w[i], step)
+                link = segment_link(net, seg_u[i], seg_w[i], step)
                 if link >= 0:
                     room[link] += demand[waiting[i]]
 
 
 @kernel
 def _settle(net: Net, hops: Ints, waiting: Ints, seg_u: Ints, seg_w: Ints) -> Ints:
-    """Write the covered flows' new paths; return who still waits."""
+    """Write the new paths of the covered flows to `hops`; return the flows that still wait."""
     left, count = np.empty(waiting.shape[0], np.int64), 0
     for i in range(waiting.shape[0]):
         if seg_u[i] < 0:
@@ -111,16 +88,16 @@ def _settle(net: Net, hops: Ints, waiting: Ints, seg_u: Ints, seg_w: Ints) -> In
         column = 0
         hops[waiting[i], :] = -1
         for step in range(4):
-            link = _link(net, seg_u[i], seg_w[i], step)
+            link = segment_link(net, seg_u[i], seg_w[i], step)
             if link >= 0:
                 hops[waiting[i], column] = link
                 column += 1
     return left[:count].copy()
 
 
-@kernel
+@bare_kernel
 def _charge(room: Floats, hops: Ints, rows: Ints, demand: Floats, sign: float) -> None:
-    """Give back (sign 1) or take (-1) the room that flows use."""
+    """Release (sign 1) or take (-1) the room that flows use."""
     for f in rows:
         for column in range(hops.shape[1]):
             if hops[f, column] >= 0:
@@ -129,8 +106,8 @@ def _charge(room: Floats, hops: Ints, rows: Ints, demand: Floats, sign: float) -
 
 @kernel
 def _tops_of(net: Net, room: Floats, b: int) -> tuple[Ints, Floats]:
-    """Return the tops above a leaf and how much could come down from each at most."""
-    start, first, second, top, cables = net[0], net[1], net[2], net[3], net[7]
+    """Return the tops above a leaf and the capacity in bit/s that is free downwards from each."""
+    start, first, second, top, cables = net.start, net.first, net.second, net.top, net.cables
     size = start[b + 1] - start[b]
     tops, space, count = np.empty(size, np.int64), np.zeros(size), 0
     for w in range(start[b], start[b + 1]):
@@ -146,7 +123,7 @@ def _tops_of(net: Net, room: Floats, b: int) -> tuple[Ints, Floats]:
 
 @kernel
 def _fewest(space: Floats, chosen: Flags, amount: float) -> int:
-    """Return how many more tops an amount needs at least."""
+    """Return the least number of further tops that an amount of traffic needs."""
     free = np.sort(space[~chosen])
     for t in range(space.shape[0]):
         if chosen[t]:
@@ -158,9 +135,9 @@ def _fewest(space: Floats, chosen: Flags, amount: float) -> int:
     return count if amount <= 0 else space.shape[0] + 1
 
 
-@kernel
+@bare_kernel
 def _next_candidate(space: Floats, tried: Flags, amount: float, shy: Floats, tops: Ints, best: float) -> int:
-    """Return the top to try next: one that may take all and is least used by bystanders, else one with most space."""
+    """Return the top to try next: of those that may take all, the one that bystanders use least, else the largest."""
     found = -1
     for t in range(tops.shape[0]):
         if tried[t] or space[t] <= best:
@@ -181,10 +158,10 @@ def _gather(
     net: Net, room: Floats, source: Ints, b: int, demand: Floats, hops: Ints, rows: Ints, held: Ints, most: int,
     shy: Floats, tries: int,
 ) -> tuple[int, float, int, Ints]:  # fmt: skip
-    """Lead the flows `rows` to leaf b over few tops besides those `held`, `most` together.
+    """Route the flows `rows` to leaf b over at most `most` tops, those `held` included.
 
-    Returns how many tops that took, how much bystanders use those, the tries that are left, and the flows that found
-    no room: they have their old hops still, and no room is charged for them.
+    Returns the number of tops, the traffic of bystanders on them, the tries that are left, and the flows that found
+    no room. Those keep their old hops, and no room is taken for them.
     """
     tops, space = _tops_of(net, room, b)
     chosen, used, shyness = np.zeros(tops.shape[0], np.bool_), 0, 0.0
@@ -241,9 +218,9 @@ def confine(
     net: Net, room: Floats, source: Ints, target: Ints, demand: Floats, hops: Ints, upper: Ints, free: Flags,
     rows: Ints, begin: Ints, shy: Floats, tries: int, failures: int,
 ) -> int:  # fmt: skip
-    """Confine incast after incast: i has the flows rows[begin[i]:begin[i + 1]], of which the `free` ones may move.
+    """Confine each incast: number i has the flows rows[begin[i]:begin[i + 1]], of which the `free` ones may move.
 
-    Gives up after so many `failures` in a row: in an all-to-all every incast is like the next. Returns the tries left.
+    Stops after `failures` failures in a row: in an all-to-all every incast is alike. Returns the tries left.
     """
     failed = 0
     for i in range(begin.shape[0] - 1):
@@ -278,7 +255,7 @@ def confine(
 
 @kernel
 def crowded(src_nic: Ints, dst_nic: Ints, entering: Floats, limit: Floats) -> Flags:
-    """Return which NICs are asked for more than their limit by two senders or more."""
+    """Return the NICs to which two or more senders together send more than the limit."""
     sender, crowded = np.full(limit.shape[0], -1), np.zeros(limit.shape[0], np.bool_)
     for f in range(dst_nic.shape[0]):
         into = dst_nic[f]

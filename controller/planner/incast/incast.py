@@ -21,6 +21,7 @@ from controller.planner.placed import Paths
 from controller.planner.proof.fluid import INCAST_HEADROOM
 from controller.planner.proof.loads import heaviest_phases, layers_of
 from controller.planner.route import Router
+from controller.planner.search.segments import Net
 
 MAX_TRIES = 4_000_000
 """So often in all a flow is tried on a top: some tenths of a second."""
@@ -59,7 +60,7 @@ def confined(
         return hops  # everyone receives from many, as in an all-to-all: there is no bystander to spare
     whole = _Whole(topology, jobs, old, new, hops)
     segments, tries = router.segments, MAX_TRIES
-    net = (
+    net = Net(
         segments.start, segments.first, segments.second, segments.top, segments.middle, segments.below,
         segments.below_row, topology.cables,
     )  # fmt: skip

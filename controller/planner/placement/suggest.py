@@ -48,7 +48,7 @@ class _Judged:
 def suggest(
     fabric: Fabric, shape: Shape, *, health: Health, kept: Sequence[Placed] = ()
 ) -> tuple[Placement, ...] | Infeasible:
-    """Return places for a job, best first and at most `shape.most`; all different sets of NICs.
+    """Return places for a job, best first and at most `shape.limit`; all different sets of NICs.
 
     Raises InputError for a shape that is wrong or too large for any place. `Infeasible` where too little is free.
     """
@@ -62,7 +62,7 @@ def suggest(
         return Infeasible(why=too_few(shape, zones, _out_of_use(fabric, forecast.live), running))
     judge = _Judge(fabric, shape, forecast)
     places = compact(zones, shape.ranks, shape.share_milli)
-    first = judge.all(_with_turns(topology, shape, places), 2 * shape.most)
+    first = judge.all(_with_turns(topology, shape, places), 2 * shape.limit)
     if min((round(100 * one.own) for one in first), default=101) > 100 * FULL:
         first += judge.all(wider(zones, shape.ranks, shape.share_milli), MAX_SUGGESTIONS)
     if not first:
@@ -152,4 +152,4 @@ def _told(fabric: Fabric, judged: Sequence[_Judged], shape: Shape) -> tuple[Plac
                 leaves_used=one.candidate.leaves,
                 reason=reason_of(one.candidate, one.own, shape),
             )
-    return tuple(found.values())[: shape.most]
+    return tuple(found.values())[: shape.limit]

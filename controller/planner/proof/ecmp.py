@@ -1,17 +1,16 @@
-"""What the same flows would meet under ECMP: the contract's two figures.
+"""Compute the largest utilisation of the same flows under ECMP and E-ECMP: two figures of the contract.
 
-A CRC32 of the 5-tuple picks among the live admissible paths, source ports are random; the figure is the median of
-the largest utilisation over 16 seeds. E-ECMP is the same with every flow spread over max(q, 4) queue pairs.
+A CRC32 of the 5-tuple picks among the live admissible paths, with random source ports. The figure is the median of the
+largest utilisation over 16 seeds. E-ECMP is the same with every flow spread over max(q, 4) queue pairs.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from controller.planner.clos import MAX_HOPS, NO_LINK, Live, Topology
 from controller.planner.expand import Flows
-from controller.planner.jit import Flags, Floats, Ints, kernel
+from controller.planner.jit import Floats, Ints, bare_kernel, kernel
 from controller.planner.proof.loads import heaviest_phases, layers_of
-from controller.planner.search.segments import Segments
+from controller.planner.search.segments import Net, Segments, admissible
 
 SEEDS = 16
 LEAST_QUEUE_PAIRS = 4
@@ -23,10 +22,6 @@ for _byte in range(256):
     for _ in range(8):
         _value = _value >> 1 ^ (0xEDB88320 if _value & 1 else 0)
     _CRC_TABLE[_byte] = _value
-
-Short = NDArray[np.int32]
-Ways = tuple[Ints, Short, Short, Short, Short, Flags, Ints, int]
-"""start, first, second, top, middle, below, below_row, number of cables; the tables in half the width, to be near."""
 
 
 @kernel
@@ -48,18 +43,10 @@ def crc32_of_tuple(table: Ints, src_ip: int, dst_ip: int, port: int) -> int:
     return crc ^ 0xFFFFFFFF
 
 
-@kernel
-def _admissible(ways: Ways, u: int, w: int, a: int, b: int, late: bool) -> bool:
-    middle, below, below_row = ways[4], ways[5], ways[6]
-    if middle[u] >= 0 and (middle[u] == middle[w] or (not late and below[below_row[middle[u]], b])):
-        return False
-    return late or middle[w] < 0 or not below[below_row[middle[w]], a]
-
-
-@kernel
-def _nth_path(ways: Ways, a: int, b: int, wanted: int) -> tuple[int, int, int]:
-    """Return the wanted path of a pair of leaves, and how many were passed: all of them where `wanted` is -1."""
-    start, top = ways[0], ways[3]
+@bare_kernel
+def _nth_path(net: Net, a: int, b: int, wanted: int) -> tuple[int, int, int]:
+    """Return path number `wanted` of a pair of leaves and `wanted`; with `wanted` -1, the number of paths."""
+    start, top = net.start, net.top
     passed = 0
     for late in range(2):
         u, w = start[a], start[b]
@@ -69,7 +56,7 @@ def _nth_path(ways: Ways, a: int, b: int, wanted: int) -> tuple[int, int, int]:
                 continue
             other = w
             while other < start[b + 1] and top[other] == top[u]:
-                if _admissible(ways, u, other, a, b, late == 1):
+                if admissible(net, u, other, a, b, late == 1):
                     if passed == wanted:
                         return u, other, passed
                     passed += 1
@@ -81,12 +68,12 @@ def _nth_path(ways: Ways, a: int, b: int, wanted: int) -> tuple[int, int, int]:
 
 
 @kernel
-def _partners(ways: Ways, u: int, a: int, b: int) -> tuple[int, int]:
+def _partners(net: Net, u: int, a: int, b: int) -> tuple[int, int]:
     """Return the range of b's segments that meet a's segment u at its top.
 
-    In a regular fabric they lie where u lies among a's own: that place is looked at before a search.
+    In a regular fabric they have the index that u has among those of a: that index is tried before a search.
     """
-    start, top = ways[0], ways[3]
+    start, top = net.start, net.top
     guess = start[b] + u - start[a]
     if guess < start[b + 1] and top[guess] == top[u]:
         low, high = guess, guess + 1
@@ -100,13 +87,13 @@ def _partners(ways: Ways, u: int, a: int, b: int) -> tuple[int, int]:
     return low, high
 
 
-@kernel
-def _turns_early(ways: Ways, a: int, b: int) -> tuple[int, int]:
-    """Return the range of a's one-cable segments where every switch right above a has b below it, else (0, 0).
+@bare_kernel
+def _turns_early(net: Net, a: int, b: int) -> tuple[int, int]:
+    """Return the range of a's one-cable segments where every switch directly above a has b below it, else (0, 0).
 
-    Only such segments are admissible then. The range is (0, 0), too, where they do not lie side by side.
+    Only such segments are admissible then. The range is also (0, 0) where they are not adjacent.
     """
-    start, second, top, below, below_row = ways[0], ways[2], ways[3], ways[5], ways[6]
+    start, second, top, below, below_row = net.start, net.second, net.top, net.below, net.below_row
     low = start[a + 1]
     while low > start[a] and second[low - 1] < 0:
         low -= 1
@@ -120,40 +107,40 @@ def _turns_early(ways: Ways, a: int, b: int) -> tuple[int, int]:
 
 
 @kernel
-def _pick(ways: Ways, a: int, b: int, hash_value: int) -> tuple[int, int]:
-    """Pick a path by a hash: any up-segment and a partner, a few tries before all paths are counted."""
-    start, top, below, below_row = ways[0], ways[3], ways[5], ways[6]
+def _pick(net: Net, a: int, b: int, hash_value: int) -> tuple[int, int]:
+    """Pick a path by a hash: an up-segment and a partner; after `TRIES` refusals, one of all counted paths."""
+    start, top, below, below_row = net.start, net.top, net.below, net.below_row
     ups, downs = start[a + 1] - start[a], start[b + 1] - start[b]
     if ups == 0 or downs == 0:
         return -1, -1
     first, chosen = start[a], hash_value
     last = below_row[top[start[a + 1] - 1]]
     if last >= 0 and below[last, b]:
-        low, high = _turns_early(ways, a, b)
+        low, high = _turns_early(net, a, b)
         if high > low:
             first, ups = low, high - low
     for _ in range(TRIES):
         # The hash times the number of choices, over 2^32: as even as a remainder and without its division.
         spread = chosen * ups
         u = first + (spread >> 32)
-        low, high = _partners(ways, u, a, b)
+        low, high = _partners(net, u, a, b)
         if high > low:
             w = low + ((spread & 0xFFFFFFFF) * (high - low) >> 32)
-            if _admissible(ways, u, w, a, b, False):
+            if admissible(net, u, w, a, b, False):
                 return u, w
-        # A refused pick is hashed again: to go on at a neighbour would heap the refused ones up there.
+        # A refused pick is hashed again: its neighbour would otherwise collect all refused picks.
         chosen = (chosen * 1664525 + 1013904223) & 0xFFFFFFFF
         chosen ^= chosen >> 16
-    _, _, count = _nth_path(ways, a, b, -1)
+    _, _, count = _nth_path(net, a, b, -1)
     if count == 0:
         return -1, -1
-    u, w, _ = _nth_path(ways, a, b, hash_value % count)
+    u, w, _ = _nth_path(net, a, b, hash_value % count)
     return u, w
 
 
 @kernel
 def _hash_parts(table: Ints, src_ip: Ints, dst_ip: Ints) -> tuple[Ints, Ints]:
-    """Return what addresses and ports add to the hash of a 5-tuple: CRC32 is affine, so the two are just combined."""
+    """Return the parts of a 5-tuple's hash by addresses and by port; CRC32 is affine, so their XOR is the hash."""
     zero = crc32_of_tuple(table, 0, 0, 0)
     of_addresses, of_port = np.empty(src_ip.shape[0], np.int64), np.empty(1 << 14, np.int64)
     for f in range(src_ip.shape[0]):
@@ -164,13 +151,14 @@ def _hash_parts(table: Ints, src_ip: Ints, dst_ip: Ints) -> tuple[Ints, Ints]:
 
 
 @kernel
-def _hash_paths(ways: Ways, of_tuple: tuple[Ints, Ints], ends: tuple[Ints, Ints], port: Ints, hops: Ints) -> None:
+def _hash_paths(net: Net, of_tuple: tuple[Ints, Ints], ends: tuple[Ints, Ints], port: Ints, hops: Ints) -> None:
     """Write the hashed path of each flow into its row of `hops`.
 
-    The first try of `_pick`, for tops with one way down that lies where the way up does, is written out here: a call
-    costs more than all it does.
+    The first try of `_pick` is inlined here for tops with a single downward segment of the same index: a call costs
+    more than its work.
     """
-    start, first, second, top, middle, below, below_row, cables = ways
+    start, first, second, top, middle = net.start, net.first, net.second, net.top, net.middle
+    below, below_row, cables = net.below, net.below_row, net.cables
     of_addresses, of_port = of_tuple
     source, target = ends
     for f in range(source.shape[0]):
@@ -188,7 +176,7 @@ def _hash_paths(ways: Ways, of_tuple: tuple[Ints, Ints], ends: tuple[Ints, Ints]
         if plain and middle[w] >= 0:
             plain = not below[below_row[middle[w]], a]
         if not plain:
-            u, w = _pick(ways, a, b, hash_value)
+            u, w = _pick(net, a, b, hash_value)
             if u < 0:
                 continue
         hops[f, 0], hops[f, 1], hops[f, 3] = first[u], second[u], first[w] + cables
@@ -198,7 +186,7 @@ def _hash_paths(ways: Ways, of_tuple: tuple[Ints, Ints], ends: tuple[Ints, Ints]
 
 @kernel
 def _fullest(hops: Ints, amount: Floats, capacity: Floats, load: Floats) -> float:
-    """Return the largest utilisation of flows that are all active at once; `load` is scratch, a place per link."""
+    """Return the largest utilisation of flows that are all active at once; `load` is scratch space per link."""
     load[:] = 0.0
     for f in range(hops.shape[0]):
         for column in range(hops.shape[1]):
@@ -237,7 +225,8 @@ def _median(
     share = (demand / queue_pairs)[row]
     s = segments
     first, second, top, middle = (column.astype(np.int32) for column in (s.first, s.second, s.top, s.middle))
-    ways = (s.start, first, second, top, middle, s.below, s.below_row, topology.cables)
+    # In half the width the tables take half the cache lines.
+    net = Net(s.start, first, second, top, middle, s.below, s.below_row, topology.cables)
     ends = (topology.nic_leaf[flows.src_nic][row], topology.nic_leaf[flows.dst_nic][row])
     of_addresses, of_port = _hash_parts(_CRC_TABLE, topology.nic_ip[flows.src_nic], topology.nic_ip[flows.dst_nic])
     of_tuple = (of_addresses[row], of_port)
@@ -248,7 +237,7 @@ def _median(
     worst = []
     for seed in range(SEEDS):
         ports = np.random.Generator(np.random.PCG64([seed, salt])).integers(FIRST_PORT, LAST_PORT + 1, len(row))
-        _hash_paths(ways, of_tuple, ends, ports, hops)
+        _hash_paths(net, of_tuple, ends, ports, hops)
         if spread is None:
             worst.append(_fullest(hops, share, capacity, load))
         else:

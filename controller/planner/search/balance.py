@@ -1,70 +1,62 @@
-"""The general engine: any drawn fabric, any demand, any load already there.
+"""Choose paths on any fabric, for any demands and any existing load.
 
-Each flow, the largest first, takes the path whose fullest link stays emptiest; then flows are moved off the fullest
-link, alone or in chains of ejections, while that lowers it. Work is limited in steps, never in time. A path is two
-segments that meet (`controller.planner.search.segments`); kernels walk all paths of a pair as one merge of two lists.
+Each flow, the largest first, takes the path whose fullest link stays emptiest. Then flows move off the fullest link,
+alone or in chains of ejections, while that lowers it. Work is limited in steps, never in time. A path is two segments
+that meet (`controller.planner.search.segments`); kernels enumerate the paths of a pair as one merge of two lists.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
 from controller.planner.clos import MAX_HOPS, NO_LINK, Live, Topology
-from controller.planner.jit import Flags, Floats, Ints, kernel
-from controller.planner.search.on_link import depart, join, smallest_to_leave
-from controller.planner.search.segments import Segments
+from controller.planner.jit import Floats, Ints, Rows, bare_kernel, kernel
+from controller.planner.search.on_link import Lists, depart, empty_lists, join, smallest_to_leave
+from controller.planner.search.segments import LoadedNet, Segments, admissible, segment_link
 
 FAR = 1e30
-"""Utilisation of a link of no capacity."""
+"""Inverse capacity of a link that cannot carry traffic."""
 CHAIN = 48
-"""The longest chain of ejections."""
+"""The maximum length of a chain of ejections."""
 MAX_LINKS_SEEN = 200_000_000
-"""Each step of the search looks at every link once: this bounds steps times links."""
+"""The limit of steps times links: each step of the search reads every link once."""
+MOVED = np.dtype([("flow", np.int64), ("up", np.int64), ("down", np.int64)])
+"""A flow that a chain has moved, and the two segments of the path that it had before."""
 
 
-Net = tuple[Ints, Ints, Ints, Ints, Ints, Flags, Ints, Floats, Floats, int]
-"""start, first, second, top, middle, below, below_row, load, inverse capacity, number of cables."""
+class Search(NamedTuple):
+    """The flows of a search: leaves, demands in bit/s, the two segments of each path, and the flows on each link.
+
+    `stamp` is the number of the last chain that moved each flow.
+    """
+
+    source: Ints
+    target: Ints
+    demand: Floats
+    up: Ints
+    down: Ints
+    lists: Lists
+    stamp: Ints
 
 
-@kernel
-def _admissible(net: Net, u: int, w: int, a: int, b: int, late: bool) -> bool:
-    """Say whether segments u (of leaf a) and w (of leaf b) make a path that turns as early as the fabric allows."""
-    middle, below, below_row = net[4], net[5], net[6]
-    if middle[u] >= 0 and (middle[u] == middle[w] or (not late and below[below_row[middle[u]], b])):
-        return False
-    return late or middle[w] < 0 or not below[below_row[middle[w]], a]
-
-
-@kernel
-def _link(net: Net, u: int, w: int, step: int) -> int:
-    """Return the link of a path at a step of the four, -1 where it has none there."""
-    first, second, cables = net[1], net[2], net[9]
-    if step == 0:
-        return first[u]
-    if step == 3:
-        return first[w] + cables
-    if step == 1:
-        return second[u]
-    return second[w] + cables if second[w] >= 0 else -1
-
-
-@kernel
-def _worth(net: Net, u: int, w: int, demand: float, shun: int) -> tuple[float, float]:
-    """Return the fullest link and the sum of utilisations along a path that takes `demand` more."""
-    load, inverse = net[7], net[8]
+@bare_kernel
+def _worth(net: LoadedNet, u: int, w: int, demand: float, shun: int) -> tuple[float, float]:
+    """Return maximum and sum of the utilisations along a path with `demand` more; link `shun` counts as full."""
     worst, total = 0.0, 0.0
     for step in range(4):
-        link = _link(net, u, w, step)
+        link = segment_link(net, u, w, step)
         if link < 0:
             continue
-        use = 1e30 if link == shun else (load[link] + demand) * inverse[link]
+        use = 1e30 if link == shun else (net.load[link] + demand) * net.inverse[link]
         worst = max(worst, use)
         total += use
     return worst, total
 
 
-@kernel
-def _best(net: Net, a: int, b: int, demand: float, shun: int) -> tuple[int, int, float]:
-    """Return the best path from leaf a to leaf b as two segments, and its fullest link; -1 where there is none."""
-    start, top = net[0], net[3]
+@bare_kernel
+def _best(net: LoadedNet, a: int, b: int, demand: float, shun: int) -> tuple[int, int, float]:
+    """Return the best path from leaf a to leaf b as two segments, -1 for none, and its largest utilisation."""
+    start, top = net.start, net.top
     best_u, best_w, best, best_sum = -1, -1, 1e29, 1e29
     for late in range(2):
         u, w = start[a], start[b]
@@ -74,7 +66,7 @@ def _best(net: Net, a: int, b: int, demand: float, shun: int) -> tuple[int, int,
                 continue
             other = w
             while other < start[b + 1] and top[other] == top[u]:
-                if _admissible(net, u, other, a, b, late == 1):
+                if admissible(net, u, other, a, b, late == 1):
                     worst, total = _worth(net, u, other, demand, shun)
                     if worst < best or (worst == best and total < best_sum):
                         best_u, best_w, best, best_sum = u, other, worst, total
@@ -85,19 +77,18 @@ def _best(net: Net, a: int, b: int, demand: float, shun: int) -> tuple[int, int,
     return best_u, best_w, best
 
 
-@kernel
-def _put(net: Net, u: int, w: int, demand: float) -> None:
-    """Add a demand to the links of a path (take it away where it is negative)."""
-    load = net[7]
+@bare_kernel
+def _put(net: LoadedNet, u: int, w: int, demand: float) -> None:
+    """Add a demand, which may be negative, to the loads of the links of a path."""
     for step in range(4):
-        link = _link(net, u, w, step)
+        link = segment_link(net, u, w, step)
         if link >= 0:
-            load[link] += demand
+            net.load[link] += demand
 
 
 @kernel
-def greedy(net: Net, source: Ints, target: Ints, demand: Floats, order: Ints, seg_u: Ints, seg_w: Ints) -> int:
-    """Place the flows in `order`, each on its best path; return how many have none."""
+def greedy(net: LoadedNet, source: Ints, target: Ints, demand: Floats, order: Ints, seg_u: Ints, seg_w: Ints) -> int:
+    """Place the flows of `order`, each on its best path; return how many have none."""
     stranded = 0
     for i in range(order.shape[0]):
         f = order[i]
@@ -109,60 +100,50 @@ def greedy(net: Net, source: Ints, target: Ints, demand: Floats, order: Ints, se
     return stranded
 
 
-Lists = tuple[Ints, Ints, Ints]
-"""head per link, next and previous per node; node 4 f + step is flow f's place on the link of that step."""
-
-
-@kernel
-def _enter(net: Net, lists: Lists, f: int, u: int, w: int) -> None:
-    head, after, before = lists
+@bare_kernel
+def _enter(net: LoadedNet, lists: Lists, f: int, u: int, w: int) -> None:
+    """Add a flow to the lists of the links of its path."""
     for step in range(4):
-        link = _link(net, u, w, step)
-        if link < 0:
-            continue
-        join(head, after, before, link, 4 * f + step)
+        link = segment_link(net, u, w, step)
+        if link >= 0:
+            join(lists, link, 4 * f + step)
 
 
-@kernel
-def _leave(net: Net, lists: Lists, f: int, u: int, w: int) -> None:
-    head, after, before = lists
+@bare_kernel
+def _leave(net: LoadedNet, lists: Lists, f: int, u: int, w: int) -> None:
+    """Remove a flow from the lists of the links of its path."""
     for step in range(4):
-        link = _link(net, u, w, step)
-        if link < 0:
-            continue
-        depart(head, after, before, link, 4 * f + step)
+        link = segment_link(net, u, w, step)
+        if link >= 0:
+            depart(lists, link, 4 * f + step)
 
 
-@kernel
-def _move(net: Net, lists: Lists, f: int, demand: float, u: int, w: int, seg_u: Ints, seg_w: Ints) -> None:
-    """Take a flow off its path (if it has one) and put it on another (if one is given)."""
-    if seg_u[f] >= 0:
-        _leave(net, lists, f, seg_u[f], seg_w[f])
-        _put(net, seg_u[f], seg_w[f], -demand)
+@bare_kernel
+def _move(net: LoadedNet, search: Search, f: int, u: int, w: int) -> None:
+    """Remove a flow from its path, if it has one, and put it on another one, if `u` is not -1."""
+    if search.up[f] >= 0:
+        _leave(net, search.lists, f, search.up[f], search.down[f])
+        _put(net, search.up[f], search.down[f], -search.demand[f])
     if u >= 0:
-        _enter(net, lists, f, u, w)
-        _put(net, u, w, demand)
-    seg_u[f], seg_w[f] = u, w
+        _enter(net, search.lists, f, u, w)
+        _put(net, u, w, search.demand[f])
+    search.up[f], search.down[f] = u, w
 
 
-@kernel
-def _victim(
-    net: Net, lists: Lists, link: int, demand: float, limit: float, demands: Floats, stamp: Ints, tick: int
-) -> int:
-    """Return the smallest flow whose leaving brings a link with `demand` more below the limit, or -1."""
-    load, inverse = net[7], net[8]
-    return smallest_to_leave(
-        lists[0][link], lists[1], demands, stamp, tick, demand, load[link] + demand, inverse[link], limit
-    )
+@bare_kernel
+def _victim(net: LoadedNet, search: Search, link: int, demand: float, limit: float, tick: int) -> int:
+    """Return the smallest flow whose removal makes room for `demand` on a link below the limit, or -1."""
+    loaded, inverse = net.load[link] + demand, net.inverse[link]
+    return smallest_to_leave(search.lists, link, search.demand, search.stamp, tick, demand, loaded, inverse, limit)
 
 
-@kernel
-def _conflict(net: Net, u: int, w: int, demand: float, limit: float, shun: int) -> int:
-    """Return the one link of a path that would pass the limit; -1 where more than one would, or the shunned one."""
-    load, inverse = net[7], net[8]
+@bare_kernel
+def _conflict(net: LoadedNet, u: int, w: int, demand: float, limit: float, shun: int) -> int:
+    """Return the only link of a path that would reach the limit; -1 where several would, or link `shun` is it."""
+    load, inverse = net.load, net.inverse
     found = -1
     for step in range(4):
-        link = _link(net, u, w, step)
+        link = segment_link(net, u, w, step)
         if link < 0 or (load[link] + demand) * inverse[link] < limit:
             continue
         if found >= 0 or link == shun or demand * inverse[link] >= limit:
@@ -171,13 +152,16 @@ def _conflict(net: Net, u: int, w: int, demand: float, limit: float, shun: int) 
     return found
 
 
-@kernel
+@bare_kernel
 def _push(
-    net: Net, lists: Lists, a: int, b: int, demand: float, limit: float, shun: int, favourite: int,
-    demands: Floats, stamp: Ints, tick: int,
-) -> tuple[int, int, int]:  # fmt: skip
-    """Return a path that passes the limit on one link only, and who must leave that; the favourite top first."""
-    start, top = net[0], net[3]
+    net: LoadedNet, search: Search, f: int, limit: float, shun: int, favourite: int, tick: int
+) -> tuple[int, int, int]:
+    """Return a path with one link above the limit and the flow to eject there; -1 for none.
+
+    A path over top switch `favourite` is preferred.
+    """
+    start, top = net.start, net.top
+    a, b, demand = search.source[f], search.target[f], search.demand[f]
     best_u, best_w, best_victim = -1, -1, -1
     u, w = start[a], start[b]
     while u < start[a + 1] and w < start[b + 1]:
@@ -186,9 +170,9 @@ def _push(
             continue
         other = w
         while other < start[b + 1] and top[other] == top[u]:
-            if (best_u < 0 or top[u] == favourite) and _admissible(net, u, other, a, b, False):
+            if (best_u < 0 or top[u] == favourite) and admissible(net, u, other, a, b, False):
                 link = _conflict(net, u, other, demand, limit, shun)
-                victim = _victim(net, lists, link, demand, limit, demands, stamp, tick) if link >= 0 else -1
+                victim = _victim(net, search, link, demand, limit, tick) if link >= 0 else -1
                 if victim >= 0:
                     best_u, best_w, best_victim = u, other, victim
                     if top[u] == favourite:
@@ -198,102 +182,92 @@ def _push(
     return best_u, best_w, best_victim
 
 
-@kernel
-def _chain(
-    net: Net, lists: Lists, f: int, limit: float, shun: int, source: Ints, target: Ints, demands: Floats,
-    seg_u: Ints, seg_w: Ints, stamp: Ints, tick: int, undo: Ints,
-) -> int:  # fmt: skip
-    """Move flow f off link `shun`, whoever is in its way after it, until all fit below the limit; return the moves.
+@bare_kernel
+def _chain(net: LoadedNet, search: Search, f: int, limit: float, shun: int, tick: int, undo: Rows) -> int:
+    """Move flow f off link `shun` and eject flows in its way until all links are below the limit; return the moves.
 
-    Returns 0 and leaves everything as it was where the chain ends nowhere. For unit flows on a two-tier fabric this
-    walks a Kempe chain: each ejected flow prefers the top that the one before it left.
+    A chain that does not end makes 0 moves and leaves all paths as they were. For unit flows on a two-tier fabric this
+    is a Kempe chain: each ejected flow prefers the top switch that the one before it left.
     """
-    first, favourite = net[3], -1
+    favourite = -1
     for length in range(undo.shape[0]):
-        d = demands[f]
-        undo[length, 0], undo[length, 1], undo[length, 2] = f, seg_u[f], seg_w[f]
-        stamp[f] = tick
-        left = first[seg_u[f]]
-        _move(net, lists, f, d, -1, -1, seg_u, seg_w)
-        u, w, worst = _best(net, source[f], target[f], d, shun)
+        d, moved = search.demand[f], undo[length]
+        moved.flow, moved.up, moved.down = f, search.up[f], search.down[f]
+        search.stamp[f] = tick
+        left = net.top[search.up[f]]
+        _move(net, search, f, -1, -1)
+        u, w, worst = _best(net, search.source[f], search.target[f], d, shun)
         if u >= 0 and worst < limit:
-            _move(net, lists, f, d, u, w, seg_u, seg_w)
+            _move(net, search, f, u, w)
             return length + 1
-        u, w, victim = _push(net, lists, source[f], target[f], d, limit, shun, favourite, demands, stamp, tick)
+        u, w, victim = _push(net, search, f, limit, shun, favourite, tick)
         if u < 0 or length + 1 == undo.shape[0]:
             for back in range(length, -1, -1):
-                g = undo[back, 0]
-                _move(net, lists, g, demands[g], undo[back, 1], undo[back, 2], seg_u, seg_w)
+                _move(net, search, undo[back].flow, undo[back].up, undo[back].down)
             return 0
         conflict = _conflict(net, u, w, d, limit, shun)
-        _move(net, lists, f, d, u, w, seg_u, seg_w)
+        _move(net, search, f, u, w)
         f, shun, favourite = victim, conflict, left
     return 0
 
 
-@kernel
-def _relieve(
-    net: Net, lists: Lists, link: int, limit: float, source: Ints, target: Ints, demands: Floats,
-    seg_u: Ints, seg_w: Ints,
-) -> bool:  # fmt: skip
-    """Move the one flow off a link whose move leaves the lowest maximum behind; False where none lowers it."""
-    head, after, _ = lists
-    load, inverse = net[7], net[8]
+@bare_kernel
+def _relieve(net: LoadedNet, search: Search, link: int, limit: float) -> bool:
+    """Move the one flow off a link whose move leaves the lowest maximum; return whether one lowers it."""
+    up, down = search.up, search.down
     best_f, best_u, best_w, best = -1, -1, -1, limit
-    node = head[link]
+    node = search.lists.head[link]
     while node >= 0:
         f = node >> 2
-        d = demands[f]
+        d = search.demand[f]
         if d > 0:
-            _put(net, seg_u[f], seg_w[f], -d)
-            u, w, worst = _best(net, source[f], target[f], d, link)
-            rest = load[link] * inverse[link]
-            _put(net, seg_u[f], seg_w[f], d)
+            _put(net, up[f], down[f], -d)
+            u, w, worst = _best(net, search.source[f], search.target[f], d, link)
+            rest = net.load[link] * net.inverse[link]
+            _put(net, up[f], down[f], d)
             if u >= 0 and max(worst, rest) < best:
                 best_f, best_u, best_w, best = f, u, w, max(worst, rest)
-        node = after[node]
+        node = search.lists.after[node]
     if best_f < 0:
         return False
-    _move(net, lists, best_f, demands[best_f], best_u, best_w, seg_u, seg_w)
+    _move(net, search, best_f, best_u, best_w)
     return True
 
 
 @kernel
 def improve(
-    net: Net, source: Ints, target: Ints, demands: Floats, seg_u: Ints, seg_w: Ints,
+    net: LoadedNet, source: Ints, target: Ints, demands: Floats, seg_u: Ints, seg_w: Ints,
     goal: float, steps: int, longest: int,
 ) -> float:  # fmt: skip
-    """Lower the fullest link by moves and chains until `goal`, a dead end or `steps` tries; return its utilisation."""
-    load, inverse, links = net[7], net[8], 2 * net[9]
-    lists = (
-        np.full(links, -1, np.int64),
-        np.full(4 * len(source), -1, np.int64),
-        np.full(4 * len(source), -1, np.int64),
-    )
-    for f in range(len(source)):
+    """Lower the largest utilisation by moves and chains and return it; `seg_u` and `seg_w` receive the paths.
+
+    Stops at `goal`, after `steps` tries, or where no chain of up to `longest` flows helps.
+    """
+    load, inverse, flows = net.load, net.inverse, len(source)
+    lists = empty_lists(2 * net.cables, flows)
+    search = Search(source, target, demands, seg_u, seg_w, lists, np.zeros(flows, np.int64))
+    for f in range(flows):
         _enter(net, lists, f, seg_u[f], seg_w[f])
-    stamp, undo, tick = np.zeros(len(source), np.int64), np.zeros((longest, 3), np.int64), 0
+    undo, tick = np.zeros(longest, MOVED), 0
     while True:
         worst, fullest = -1.0, -1
-        for link in range(links):
+        for link in range(2 * net.cables):
             if load[link] * inverse[link] > worst:
                 worst, fullest = load[link] * inverse[link], link
-        # A hair of slack: sums of floats that should be equal must not count as an improvement.
+        # The slack covers rounding: sums of floats that should be equal must not count as an improvement.
         limit = worst * (1 - 1e-9)
         if worst <= goal * (1 + 1e-9) or steps <= 0:
             return worst
         steps -= 1
-        if _relieve(net, lists, fullest, limit, source, target, demands, seg_u, seg_w):
+        if _relieve(net, search, fullest, limit):
             continue
-        moved, node = 0, lists[0][fullest]
+        moved, node = 0, lists.head[fullest]
         while node >= 0 and moved == 0 and steps > 0:
-            following = lists[1][node]
+            following = lists.after[node]
             tick += 1
             steps -= 1
-            moved = _chain(
-                net, lists, node >> 2, limit, fullest, source, target, demands, seg_u, seg_w, stamp, tick, undo
-            )
-            # A failed chain puts its flow back at the head: go on with who came after it before.
+            moved = _chain(net, search, node >> 2, limit, fullest, tick, undo)
+            # A failed chain puts its flow back at the head: continue with the one that followed it before.
             node = following
         if moved == 0:
             return worst
@@ -309,18 +283,18 @@ def balanced_paths(
     base: Floats,
     goal: float,
 ) -> Ints:
-    """Route flows between leaves (given as switches) over what is left beside `base`; return their hops.
+    """Route flows between leaves (switch numbers) beside the load `base` in bit/s; return their hops.
 
-    A flow that has no path keeps a row of -1.
+    The row of a flow that has no path is -1. The search stops at utilisation `goal`.
     """
     cables = topology.cables
     capacity = topology.capacity[: 2 * cables].astype(np.float64)
     usable = live.links[: 2 * cables] & (capacity > 0)
     inverse = np.where(usable, 1 / np.where(usable, capacity, 1.0), FAR)
-    # Load on a dead link is left over from jobs that wait for their new paths: it must not hide the live maximum.
+    # Load on a dead link belongs to jobs that wait for new paths: it must not hide the maximum of the live links.
     load = np.where(usable, base[: 2 * cables], 0.0)
     s = segments
-    net = (s.start, s.first, s.second, s.top, s.middle, s.below, s.below_row, load, inverse, cables)
+    net = LoadedNet(s.start, s.first, s.second, s.top, s.middle, s.below, s.below_row, cables, load, inverse)
     wanted = demand.astype(np.float64)
     seg_u, seg_w = np.full(len(source), NO_LINK, dtype=np.int64), np.full(len(source), NO_LINK, dtype=np.int64)
     order = np.argsort(-demand, kind="stable")
@@ -331,7 +305,7 @@ def balanced_paths(
 
 
 def _hops(segments: Segments, cables: int, seg_u: Ints, seg_w: Ints) -> Ints:
-    """Write paths of two segments as rows of links, padded at the end."""
+    """Return paths of two segments as rows of links, padded with -1 at the end."""
     hops = np.full((len(seg_u), MAX_HOPS), NO_LINK, dtype=np.int64)
     known = np.flatnonzero(seg_u >= 0)
     up, down = seg_u[known], seg_w[known]

@@ -1,9 +1,10 @@
-"""A regular fabric as a grid of links: where every path is a column of uplinks and, between pods, a core.
+"""A regular Clos fabric as a grid of links, and the paths on it.
 
-Links are numbered so that what a search looks at together lies together: the uplinks of leaf a are a K to a K + K - 1,
-then the downlinks of every leaf in the same order, then the core links upwards of (pod, plane), then downwards. Failed
-links keep their place with an inverse capacity of `FAR`. A flow goes up and comes down in one column: fabrics where
-only parallel cables of different columns still join two leaves are left to the engine of drawn fabrics.
+A path is a column (the same uplink at both leaves) and, between pods, a core. Links are numbered so that links which
+a search reads together are adjacent in memory: with K columns the uplinks of leaf a are a K to a K + K - 1; the
+downlinks of all leaves follow in the same order, then the core links upwards by (pod, plane), then downwards. Failed
+links keep their number with an inverse capacity of `FAR`. A flow goes up and down in one column: `balance` handles
+fabrics where only parallel cables of different columns still join two leaves.
 """
 
 from typing import NamedTuple
@@ -12,18 +13,18 @@ import numpy as np
 
 from controller.planner.clos import MAX_HOPS, NO_LINK, Live, Topology
 from controller.planner.exact.shape import Shape, TwoTier
-from controller.planner.jit import Floats, Ints
+from controller.planner.jit import Floats, Ints, bare_kernel
 
 FAR = 1e30
-"""Inverse capacity of a link that may carry nothing."""
+"""Inverse capacity of a link that cannot carry traffic."""
 
 
 class Grid(NamedTuple):
-    """Sizes, places and loads, in this order for the kernels.
+    """The dimensions, loads and capacities of a grid; kernels take it as it is.
 
-    `leaves` times `columns` uplinks; `pod[row]` is a leaf's pod, `plane_of[column]` the plane a column leads to, with
-    `cores` links up from each (pod, plane): none in two tiers, which are one pod. `load` and `inverse` are by grid
-    number, `link` is the topology's number of each.
+    There are `leaves` times `columns` uplinks. `pod[leaf]` is the pod of a leaf, `plane_of[column]` the plane that a
+    column leads to; each (pod, plane) has `cores` uplinks. A two-tier fabric is one pod with 0 cores. By grid number,
+    `load` is in bit/s, `inverse` is 1 / capacity, and `link` is the topology's link number.
     """
 
     leaves: int
@@ -44,7 +45,7 @@ class Grid(NamedTuple):
 
 
 def grid_of(topology: Topology, live: Live, shape: Shape, base: Floats) -> Grid:
-    """Lay out a fabric of this shape as built, with what is alive of it and the load of others."""
+    """Build the grid of a fabric of this shape with the live links and the load of other flows."""
     leaves, columns = shape.uplink.shape
     up = shape.uplink.ravel()
     parts = [up, up + topology.cables]
@@ -57,13 +58,13 @@ def grid_of(topology: Topology, live: Live, shape: Shape, base: Floats) -> Grid:
     link = np.concatenate(parts)
     usable = live.links[link] & (topology.capacity[link] > 0)
     inverse = np.where(usable, 1 / np.maximum(topology.capacity[link], 1), FAR)
-    # Load on a dead link is left over from jobs that wait for their new paths: it must not hide the live maximum.
+    # Load on a dead link belongs to jobs that wait for new paths: it must not hide the maximum of the live links.
     load = np.where(usable, base[link], 0.0)
     return Grid(leaves, columns, pods, planes, cores, pod, plane_of, load, inverse, link)
 
 
 def hops_of(grid: Grid, start: Ints, end: Ints, column: Ints, core: Ints) -> Ints:
-    """Write paths given by column and core as rows of links; a flow without a column keeps a row of -1."""
+    """Return the links of paths given by column and core; the row of a flow without a column is -1."""
     hops = np.full((len(start), MAX_HOPS), NO_LINK, dtype=np.int64)
     size, first = grid.leaves * grid.columns, grid.cores_begin
     known, across = column >= 0, (column >= 0) & (core >= 0)
@@ -76,3 +77,66 @@ def hops_of(grid: Grid, start: Ints, end: Ints, column: Ints, core: Ints) -> Int
         hops[across, 1], hops[across, 2] = grid.link[first + at_start], grid.link[first + half + at_end]
         hops[across, 3] = down[across]
     return hops
+
+
+@bare_kernel
+def link_of(grid: Grid, a: int, b: int, column: int, core: int, step: int) -> int:
+    """Return the grid number of the link at a step of a path (0 up, 1 down, 2 core up, 3 core down), -1 for none."""
+    if step == 0:
+        return a * grid.columns + column
+    if step == 1:
+        return (grid.leaves + b) * grid.columns + column
+    if core < 0:
+        return -1
+    first, width = 2 * grid.leaves * grid.columns + grid.plane_of[column] * grid.cores + core, grid.planes * grid.cores
+    return first + grid.pod[a] * width if step == 2 else first + (grid.pods + grid.pod[b]) * width
+
+
+@bare_kernel
+def best_core(
+    grid: Grid, a: int, b: int, column: int, demand: float, worst: float, best: float
+) -> tuple[int, float, float]:
+    """Return the core of a column's plane whose links stay emptiest with `demand` more.
+
+    Returns the core (-1 where every maximum is above `best`), the maximum of `worst` and its two utilisations, and the
+    sum of these two.
+    """
+    load, inverse = grid.load, grid.inverse
+    up, down = link_of(grid, a, b, column, 0, 2), link_of(grid, a, b, column, 0, 3)
+    chosen, found, total = -1, best, 1e29
+    for c in range(grid.cores):
+        x, y = (load[up + c] + demand) * inverse[up + c], (load[down + c] + demand) * inverse[down + c]
+        full = max(worst, x, y)
+        if full < found or (full == found and x + y < total):
+            chosen, found, total = c, full, x + y
+    return chosen, found, total
+
+
+@bare_kernel
+def best_path(grid: Grid, a: int, b: int, demand: float) -> tuple[int, int, float]:
+    """Return column, core and largest utilisation of the path whose fullest link stays emptiest; column -1 for none."""
+    load, inverse, across = grid.load, grid.inverse, grid.pod[a] != grid.pod[b]
+    up, down = a * grid.columns, (grid.leaves + b) * grid.columns
+    column, core, best, least = -1, -1, 1e29, 1e29
+    for j in range(grid.columns):
+        x, y = (load[up + j] + demand) * inverse[up + j], (load[down + j] + demand) * inverse[down + j]
+        full, total = max(x, y), x + y
+        if full > best or full > 1e20:
+            continue
+        if not across:
+            if full < best or total < least:
+                column, best, least = j, full, total
+            continue
+        c, worst, more = best_core(grid, a, b, j, demand, full, best)
+        if c >= 0 and worst < 1e20 and (worst < best or total + more < least):
+            column, core, best, least = j, c, worst, total + more
+    return column, core, best
+
+
+@bare_kernel
+def put(grid: Grid, a: int, b: int, column: int, core: int, demand: float) -> None:
+    """Add a demand in bit/s to the load of the links of a path."""
+    for step in range(4):
+        link = link_of(grid, a, b, column, core, step)
+        if link >= 0:
+            grid.load[link] += demand

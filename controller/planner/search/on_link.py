@@ -1,55 +1,74 @@
-"""Which flows are on which link: a doubly linked chain of nodes per link, joined and left in constant time.
+"""The flows on each link, as doubly linked lists that flows join and leave in constant time.
 
-`head` has the first node of each link, `after` and `before` the neighbours of each node, -1 where there is none. Node
-4 f + step stands for flow f on the link of that step of its path.
+Node 4 f + step is flow f on the link at that step of its path.
 """
 
-from controller.planner.jit import Floats, Ints, kernel
+from typing import NamedTuple
+
+import numpy as np
+
+from controller.planner.jit import Floats, Ints, bare_kernel, kernel
+
+
+class Lists(NamedTuple):
+    """The first node of each link, and the next and the previous node of each node; -1 for none."""
+
+    head: Ints
+    after: Ints
+    before: Ints
 
 
 @kernel
-def join(head: Ints, after: Ints, before: Ints, link: int, node: int) -> None:
-    """Put a node in front of a link's chain."""
-    after[node], before[node] = head[link], -1
-    if head[link] >= 0:
-        before[head[link]] = node
-    head[link] = node
+def empty_lists(links: int, flows: int) -> Lists:
+    """Return lists without any flow."""
+    return Lists(np.full(links, -1, np.int64), np.full(4 * flows, -1, np.int64), np.full(4 * flows, -1, np.int64))
 
 
-@kernel
-def depart(head: Ints, after: Ints, before: Ints, link: int, node: int) -> None:
-    """Take a node out of its link's chain."""
-    if before[node] >= 0:
-        after[before[node]] = after[node]
+@bare_kernel
+def join(lists: Lists, link: int, node: int) -> None:
+    """Insert a node at the head of a link's list."""
+    first = lists.head[link]
+    lists.after[node], lists.before[node] = first, -1
+    if first >= 0:
+        lists.before[first] = node
+    lists.head[link] = node
+
+
+@bare_kernel
+def depart(lists: Lists, link: int, node: int) -> None:
+    """Remove a node from its link's list."""
+    after, before = lists.after[node], lists.before[node]
+    if before >= 0:
+        lists.after[before] = after
     else:
-        head[link] = after[node]
-    if after[node] >= 0:
-        before[after[node]] = before[node]
+        lists.head[link] = after
+    if after >= 0:
+        lists.before[after] = before
 
 
-@kernel
+@bare_kernel
 def smallest_to_leave(
-    first: int, after: Ints, demands: Floats, stamp: Ints, tick: int,
+    lists: Lists, link: int, demands: Floats, stamp: Ints, tick: int,
     coming: float, loaded: float, inverse: float, limit: float,
 ) -> int:  # fmt: skip
-    """Return the smallest flow, none above `coming`, whose leaving brings its link below a limit; -1 where none does.
+    """Return the smallest flow of at most `coming` bit/s whose removal brings its link below a limit; -1 for none.
 
     Args:
-        first: the first node of the link's chain.
-        after: the next node per node.
-        demands: demand per flow.
-        stamp: per flow; flows with that of `tick` stay.
-        tick: what marks those that stay.
-        coming: the demand that is to come onto the link.
-        loaded: the link's load with it.
-        inverse: one over the link's rate.
+        lists: the flows of all links.
+        link: the link to relieve.
+        demands: demand per flow in bit/s.
+        stamp: stamp per flow; a flow with stamp `tick` must stay.
+        tick: the stamp of the flows that must stay.
+        coming: the demand in bit/s that is about to enter the link.
+        loaded: the load of the link in bit/s, `coming` included.
+        inverse: 1 / capacity of the link.
         limit: the utilisation to stay below.
     """
-    found, size, node = -1, 1e30, first
+    found, size, node = -1, 1e30, lists.head[link]
     while node >= 0:
         g = node >> 2
         small = stamp[g] != tick and demands[g] < size and demands[g] <= coming
         if small and (loaded - demands[g]) * inverse < limit:
             found, size = g, demands[g]
-        node = after[node]
+        node = lists.after[node]
     return found

@@ -1,4 +1,4 @@
-"""Choose paths on a fabric that was built regular, whatever has failed since and whatever is on it already."""
+"""Choose paths on a fabric that was built as a regular Clos, with any failures and any existing load."""
 
 import numpy as np
 
@@ -12,30 +12,30 @@ from controller.planner.search.spread import put_all, spread
 from controller.planner.search.wander import wander
 
 CHAIN = 48
-"""The longest chain of ejections."""
+"""The maximum length of a chain of ejections."""
 ATTEMPTS = 8
-"""How often chains are looked for from one link before it counts as a dead end."""
+"""The rounds of chains tried from one link before it counts as a dead end."""
 CLOSE = 0.01
-"""A result that is closer to its goal is good enough for one way to begin."""
+"""Relative distance to the goal at which no further method is tried."""
 SAME_SIZE = 0.9
-"""Flows of at least this share of the largest are coloured with it."""
+"""Flows of at least this fraction of the largest one are coloured together with it."""
 SMALLEST = 0.06
-"""As a share of the widest link: smaller flows are left to the search."""
+"""Flows below this fraction of the widest link are left to the search."""
 MAX_SIZES = 64
 HALVINGS = 4
-"""How many walks with set-backs are tried, with these limits each."""
+"""The number of `wander` walks; `MAX_STEPS` and `MAX_PATHS_WALKED` limit each."""
 MAX_STEPS = 20_000
 MAX_PATHS_WALKED = 8_000_000
 MAX_PATHS_SEEN = 40_000_000
-"""What the search after the first placement may look at."""
+"""The maximum number of paths that the search after the first placement evaluates."""
 
 
 def regular_paths(
     topology: Topology, live: Live, shape: Shape, leaves: Ints, source: Ints, target: Ints, demand: Ints, base: Floats
 ) -> Ints | None:
-    """Route flows between `leaves` (given as switches) over what is left beside `base`; return their hops.
+    """Route flows between `leaves` (switch numbers) beside the load `base` in bit/s; return their hops.
 
-    None where the grid has no path for some flow: a drawn one may.
+    Returns None where the grid has no path for some flow; `balance` may still find one.
     """
     row = np.full(len(topology.switch_ids), NO_LINK, dtype=np.int64)
     row[leaves] = np.arange(len(leaves))
@@ -66,7 +66,7 @@ def regular_paths(
 def _wandered(
     grid: Grid, start: Ints, end: Ints, demand: Floats, column: Ints, core: Ints, goal: float, worst: float
 ) -> None:
-    """Halve what lies between the plan and its goal, the walk below the middle or not; write the paths it finds."""
+    """Search by bisection for a lower maximum between `goal` and `worst`; write the paths found to `column`, `core`."""
     # Where all demands are multiples of one grain there may be no other value in between.
     limit, grain = goal, float(np.gcd.reduce(demand.astype(np.int64))) * float(grid.inverse.min())
     for _ in range(HALVINGS):
@@ -84,7 +84,7 @@ def _wandered(
 
 
 def _searched(grid: Grid, start: Ints, end: Ints, demand: Floats, column: Ints, core: Ints, goal: float) -> float:
-    """Place the flows that have no column yet, search from there; return the fullest link, infinity for no path."""
+    """Place the flows without a column and improve; return the largest utilisation, infinity where one has no path."""
     grid = grid._replace(load=grid.load.copy())
     put_all(grid, start, end, demand, column, core)
     waiting = np.flatnonzero(column < 0)
@@ -95,9 +95,9 @@ def _searched(grid: Grid, start: Ints, end: Ints, demand: Floats, column: Ints, 
 
 
 def _by_size(grid: Grid, start: Ints, end: Ints, demand: Ints, goal: float) -> tuple[Ints, Ints]:
-    """Colour the larger flows first, size by size in what the larger left of the goal; the rest has column -1.
+    """Colour flows size by size, the largest first, within `goal`; return column and core, -1 for the others.
 
-    Flows larger than half a link that share one are the worst a plan can do, and chains of ejections seldom part them.
+    Two flows larger than half a link must not share one, and chains of ejections seldom separate them.
     """
     grid = grid._replace(load=grid.load.copy())
     column, core = np.full(len(start), -1, dtype=np.int64), np.full(len(start), -1, dtype=np.int64)
@@ -117,9 +117,9 @@ def _by_size(grid: Grid, start: Ints, end: Ints, demand: Ints, goal: float) -> t
 
 
 def _goal(grid: Grid, start: Ints, end: Ints, demand: Ints) -> float:
-    """Return what no plan can beat: the fullest leaf or pod, others' load counted, the fullest link as it is.
+    """Return a lower bound on the largest utilisation: of each leaf, each pod, and each link with its current load.
 
-    Every link takes whole multiples of what divides all demands, beside what is on it already.
+    A link takes a multiple of the greatest common divisor of all demands, beside its current load.
     """
     half, first, width = grid.leaves * grid.columns, grid.cores_begin, grid.planes * grid.cores
     sides = [(0, half, grid.columns, start), (half, first, grid.columns, end)]

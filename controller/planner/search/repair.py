@@ -1,27 +1,47 @@
-"""Search on a grid of links: any demand, any failure, any load already there.
+"""Local search on a grid of links, for any demands, failures and existing load.
 
-Flows are moved off the fullest link, alone, in chains of ejections or in walks between two columns, while that lowers
-it. The fullest link is the root of a tournament over all
-links, so a step costs what it looks at and not the size of the fabric. Work is limited in paths seen, never in time.
+Flows move off the fullest link while that lowers it: alone, in chains of ejections, or in walks between two columns.
+A tournament tree over all links yields the fullest one, so the cost of a step does not depend on the size of the
+fabric. Work is limited in paths evaluated, never in time.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
-from controller.planner.jit import Floats, Ints, kernel
-from controller.planner.search.cells import Cells, best_core, best_path, link_of, put
-from controller.planner.search.on_link import depart, join, smallest_to_leave
+from controller.planner.jit import Floats, Ints, Rows, bare_kernel, kernel
+from controller.planner.search.grid import Grid, best_core, best_path, link_of, put
+from controller.planner.search.on_link import Lists, depart, empty_lists, join, smallest_to_leave
 
 LINGER = 6
-"""For how many moves of a walk a flow that has moved stays where it is."""
-
-Search = tuple[Ints, Ints, Ints, Ints, Floats, Ints, Ints, Ints, Floats, Ints]
-"""source row, target row, column, core and demand per flow; head per link, next and previous per node (node 4 f + step
-is flow f's place on its link of that step); the tournament; the last chain that each flow was in."""
+"""The number of moves of a walk during which a flow that has moved stays in place."""
 
 
-@kernel
+MOVED = np.dtype([("flow", np.int64), ("column", np.int64), ("core", np.int64)])
+"""A flow that a chain or a walk has moved, and the path that it had before."""
+
+
+class Search(NamedTuple):
+    """The flows of a search, where they are, and the loads of the links.
+
+    `source` and `target` are leaf rows, `column` and `core` the path and `demand` the bit/s of each flow. `lists` are
+    the flows on each link, `tree` is the tournament of the links' utilisations, and `stamp` the number of the last
+    chain that moved each flow.
+    """
+
+    source: Ints
+    target: Ints
+    column: Ints
+    core: Ints
+    demand: Floats
+    lists: Lists
+    tree: Floats
+    stamp: Ints
+
+
+@bare_kernel
 def _replay(tree: Floats, link: int, value: float) -> None:
-    """Play the tournament of one link again."""
+    """Set the utilisation of a link and update the tournament tree above it."""
     node = tree.shape[0] // 2 + link
     tree[node] = value
     while node > 1:
@@ -32,45 +52,44 @@ def _replay(tree: Floats, link: int, value: float) -> None:
         tree[node] = winner
 
 
-@kernel
+@bare_kernel
 def _fullest(tree: Floats) -> int:
+    """Return the link of the largest utilisation."""
     node, leaves = 1, tree.shape[0] // 2
     while node < leaves:
         node = 2 * node if tree[2 * node] == tree[node] else 2 * node + 1
     return node - leaves
 
 
-@kernel
-def _move(grid: Cells, search: Search, f: int, to_column: int, to_core: int) -> None:
-    """Take a flow off its path (if it has one) and put it on another (if one is given)."""
-    load, inverse = grid[7], grid[8]
-    source, target, column, core, demand, head, after, before, tree, _ = search
+@bare_kernel
+def _move(grid: Grid, search: Search, f: int, to_column: int, to_core: int) -> None:
+    """Remove a flow from its path, if it has one, and put it on another one, if `to_column` is not -1."""
+    load, inverse, demand = grid.load, grid.inverse, search.demand[f]
     for adding in range(2):
-        j, c = (to_column, to_core) if adding else (column[f], core[f])
+        j, c = (to_column, to_core) if adding else (search.column[f], search.core[f])
         if j < 0:
             continue
         for step in range(4):
-            link = link_of(grid, source[f], target[f], j, c, step)
+            link = link_of(grid, search.source[f], search.target[f], j, c, step)
             if link < 0:
                 continue
-            node = 4 * f + step
             if adding:
-                join(head, after, before, link, node)
-                load[link] += demand[f]
+                join(search.lists, link, 4 * f + step)
+                load[link] += demand
             else:
-                depart(head, after, before, link, node)
-                load[link] -= demand[f]
-            _replay(tree, link, load[link] * inverse[link])
-    column[f], core[f] = to_column, to_core
+                depart(search.lists, link, 4 * f + step)
+                load[link] -= demand
+            _replay(search.tree, link, load[link] * inverse[link])
+    search.column[f], search.core[f] = to_column, to_core
 
 
-@kernel
-def _relieve(grid: Cells, search: Search, link: int, limit: float) -> tuple[bool, int]:
-    """Move the one flow off a link whose move leaves the lowest maximum behind; say whether one did, and the tries."""
-    load, inverse = grid[7], grid[8]
-    source, target, column, core, demand, head, after = search[:7]
+@bare_kernel
+def _relieve(grid: Grid, search: Search, link: int, limit: float) -> tuple[bool, int]:
+    """Move the one flow off a link whose move leaves the lowest maximum; return whether one did, and the tries."""
+    load, inverse = grid.load, grid.inverse
+    source, target, column, core, demand = search.source, search.target, search.column, search.core, search.demand
     best_f, best_j, best_c, best, tries, kept = -1, -1, -1, limit, 0, inverse[link]
-    node = head[link]
+    node = search.lists.head[link]
     while node >= 0:
         f = node >> 2
         rest = (load[link] - demand[f]) * kept
@@ -83,19 +102,19 @@ def _relieve(grid: Cells, search: Search, link: int, limit: float) -> tuple[bool
             put(grid, source[f], target[f], column[f], core[f], demand[f])
             if j >= 0 and max(worst, rest) < best:
                 best_f, best_j, best_c, best = f, j, c, max(worst, rest)
-        node = after[node]
+        node = search.lists.after[node]
     if best_f < 0:
         return False, tries
     _move(grid, search, best_f, best_j, best_c)
     return True, tries
 
 
-@kernel
+@bare_kernel
 def _conflict(
-    grid: Cells, a: int, b: int, column: int, core: int, demand: float, limit: float, shun: int
+    grid: Grid, a: int, b: int, column: int, core: int, demand: float, limit: float, shun: int
 ) -> int:  # fmt: skip
-    """Return the one link of a path that would pass the limit; -1 where more than one would, or the shunned one."""
-    load, inverse, found = grid[7], grid[8], -1
+    """Return the only link of a path that would reach the limit; -1 where several would, or link `shun` is on it."""
+    load, inverse, found = grid.load, grid.inverse, -1
     for step in range(4):
         link = link_of(grid, a, b, column, core, step)
         if link < 0 or (link != shun and (load[link] + demand) * inverse[link] < limit):
@@ -106,27 +125,29 @@ def _conflict(
     return found
 
 
-@kernel
-def _victim(grid: Cells, search: Search, link: int, demand: float, limit: float, tick: int) -> int:
-    """Return the smallest flow whose leaving brings a link with `demand` more below the limit, or -1."""
-    load, inverse, demands, head, after, stamp = grid[7], grid[8], search[4], search[5], search[6], search[9]
-    return smallest_to_leave(head[link], after, demands, stamp, tick, demand, load[link] + demand, inverse[link], limit)
+@bare_kernel
+def _victim(grid: Grid, search: Search, link: int, demand: float, limit: float, tick: int) -> int:
+    """Return the smallest flow whose removal makes room for `demand` on a link below the limit, or -1."""
+    loaded, inverse = grid.load[link] + demand, grid.inverse[link]
+    return smallest_to_leave(search.lists, link, search.demand, search.stamp, tick, demand, loaded, inverse, limit)
 
 
-@kernel
+@bare_kernel
 def _push(
-    grid: Cells, search: Search, f: int, limit: float, shun: int, favourite: int, tick: int
+    grid: Grid, search: Search, f: int, limit: float, shun: int, favourite: int, tick: int
 ) -> tuple[int, int, int]:
-    """Return a path that passes the limit on one link only, and who must leave that; the favourite column first."""
-    columns, cores, pod, demand = grid[1], grid[4], grid[5], search[4][f]
-    a, b = search[0][f], search[1][f]
-    across = pod[a] != pod[b]
-    for turn in range(columns + 1):
-        j = favourite if turn == 0 else (turn - 1 + f + tick) % columns
+    """Return column and core of a path with one link above the limit, and the flow to eject there; -1 for none.
+
+    Column `favourite` is tried first.
+    """
+    a, b, demand = search.source[f], search.target[f], search.demand[f]
+    across = grid.pod[a] != grid.pod[b]
+    for turn in range(grid.columns + 1):
+        j = favourite if turn == 0 else (turn - 1 + f + tick) % grid.columns
         if j < 0:
             continue
-        for c in range(cores if across else 1):
-            core = (c + f + tick) % cores if across else -1
+        for c in range(grid.cores if across else 1):
+            core = (c + f + tick) % grid.cores if across else -1
             link = _conflict(grid, a, b, j, core, demand, limit, shun)
             victim = _victim(grid, search, link, demand, limit, tick) if link >= 0 else -1
             if victim >= 0:
@@ -134,18 +155,28 @@ def _push(
     return -1, -1, -1
 
 
-@kernel
-def _chain(grid: Cells, search: Search, f: int, limit: float, shun: int, tick: int, undo: Ints) -> tuple[int, int]:
-    """Move flow f off link `shun`, whoever is in its way after it, until all fit below the limit; return moves, steps.
+@bare_kernel
+def _undo_moves(grid: Grid, search: Search, undo: Rows, moves: int) -> None:
+    """Return the flows in the first `moves` rows of `undo` to their paths, the last first."""
+    for back in range(moves - 1, -1, -1):
+        moved = undo[back]
+        _move(grid, search, moved.flow, moved.column, moved.core)
 
-    No move and everything as it was where the chain ends nowhere. For unit flows on two tiers this walks a Kempe
-    chain: each ejected flow prefers the column that the one before it left.
+
+@bare_kernel
+def _chain(grid: Grid, search: Search, f: int, limit: float, shun: int, tick: int, undo: Rows) -> tuple[int, int]:
+    """Move flow f off link `shun` and eject flows in its way until all links are below the limit.
+
+    Returns the moves made and the steps tried. A chain that does not end makes 0 moves and leaves all paths as they
+    were. For unit flows on two tiers this is a Kempe chain: each ejected flow prefers the column that the one before
+    it left.
     """
-    inverse, source, target, column, core, demand, stamp = grid[8], *search[:5], search[9]
+    inverse, source, target, column, demand = grid.inverse, search.source, search.target, search.column, search.demand
     favourite = -1
     for length in range(undo.shape[0]):
-        undo[length, 0], undo[length, 1], undo[length, 2] = f, column[f], core[f]
-        stamp[f], left = tick, column[f]
+        moved = undo[length]
+        moved.flow, moved.column, moved.core = f, column[f], search.core[f]
+        search.stamp[f], left = tick, column[f]
         _move(grid, search, f, -1, -1)
         kept = inverse[shun]
         inverse[shun] = 1e30
@@ -156,8 +187,7 @@ def _chain(grid: Cells, search: Search, f: int, limit: float, shun: int, tick: i
             return length + 1, length + 1
         j, c, victim = _push(grid, search, f, limit, shun, favourite, tick)
         if j < 0 or length + 1 == undo.shape[0]:
-            for back in range(length, -1, -1):
-                _move(grid, search, undo[back, 0], undo[back, 1], undo[back, 2])
+            _undo_moves(grid, search, undo, length + 1)
             return 0, length + 1
         conflict = _conflict(grid, source[f], target[f], j, c, demand[f], limit, shun)
         _move(grid, search, f, j, c)
@@ -165,25 +195,26 @@ def _chain(grid: Cells, search: Search, f: int, limit: float, shun: int, tick: i
     return 0, undo.shape[0]
 
 
-@kernel
-def _excess(grid: Cells, search: Search, f: int, column: int, core: int, demand: float, limit: float) -> float:
-    """Return how far a path's links pass the limit in all, with `demand` more on each."""
-    load, inverse, total = grid[7], grid[8], 0.0
+@bare_kernel
+def _excess(grid: Grid, search: Search, f: int, column: int, core: int, demand: float, limit: float) -> float:
+    """Return the sum of utilisations above the limit along a path, with `demand` more on each of its links."""
+    total = 0.0
     for step in range(4):
-        link = link_of(grid, search[0][f], search[1][f], column, core, step)
+        link = link_of(grid, search.source[f], search.target[f], column, core, step)
         if link >= 0:
-            total += max(0.0, (load[link] + demand) * inverse[link] - limit)
+            total += max(0.0, (grid.load[link] + demand) * grid.inverse[link] - limit)
     return total
 
 
-@kernel
-def _flip(grid: Cells, search: Search, link: int, a: int, b: int, limit: float, tick: int, step: int) -> int:
-    """Return the flow on a link in column a or b that does least harm in the other one, -1 for none."""
-    source, target, column, core, demand, head, after, stamp = *search[:7], search[9]
-    chosen, least, node = -1, 1e20, head[link]
+@bare_kernel
+def _flip(grid: Grid, search: Search, link: int, a: int, b: int, limit: float, tick: int, step: int) -> int:
+    """Return the flow of a link, in column a or b, that adds the least excess in the other column; -1 for none."""
+    source, target, column, core = search.source, search.target, search.column, search.core
+    demand, stamp = search.demand, search.stamp
+    chosen, least, node = -1, 1e20, search.lists.head[link]
     while node >= 0:
         f = node >> 2
-        # Who has just moved stays for a while: else two flows would take turns for ever.
+        # A flow that has just moved stays for some moves: otherwise two flows would alternate for ever.
         if (column[f] == a or column[f] == b) and (stamp[f] < tick or stamp[f] + LINGER < tick + step):
             other, core_there = a + b - column[f], -1
             if core[f] >= 0:
@@ -195,93 +226,94 @@ def _flip(grid: Cells, search: Search, link: int, a: int, b: int, limit: float, 
                 there -= _excess(grid, search, f, other, core_there, 0.0, limit)
                 if there + then - now < least:
                     chosen, least = f, there + then - now
-        node = after[node]
+        node = search.lists.after[node]
     return chosen
 
 
 @kernel
-def _walk(grid: Cells, search: Search, link: int, a: int, b: int, limit: float, tick: int, undo: Ints) -> int:
-    """Move flows between columns a and b until none of their links is at the limit; return the moves, 0 for a failure.
+def _walk(grid: Grid, search: Search, link: int, a: int, b: int, limit: float, tick: int, undo: Rows) -> int:
+    """Move flows between columns a and b until their links are below the limit; return the moves, 0 for a failure.
 
-    A Kempe chain for flows of any size: where one has to leave a link two smaller ones may have to come.
+    This is a Kempe chain for flows of any size: where one flow leaves a link, two smaller ones may have to enter it.
     """
-    source, target, column, core, demand = search[:5]
+    source, target, column, core, demand = search.source, search.target, search.column, search.core, search.demand
     waiting, count, length = np.empty(4 * undo.shape[0] + 1, np.int64), 1, 0
     waiting[0] = link
     while count > 0:
         full = waiting[count - 1]
-        if grid[7][full] * grid[8][full] < limit:
+        if grid.load[full] * grid.inverse[full] < limit:
             count -= 1
             continue
         f = _flip(grid, search, full, a, b, limit, tick, length) if length < undo.shape[0] else -1
         if f < 0:
-            for back in range(length - 1, -1, -1):
-                _move(grid, search, undo[back, 0], undo[back, 1], undo[back, 2])
+            _undo_moves(grid, search, undo, length)
             return 0
-        undo[length, 0], undo[length, 1], undo[length, 2] = f, column[f], core[f]
+        moved = undo[length]
+        moved.flow, moved.column, moved.core = f, column[f], core[f]
         other, c = a + b - column[f], -1
         if core[f] >= 0:
             c, _, _ = best_core(grid, source[f], target[f], other, demand[f], 0.0, 1e29)
-        stamp = search[9]
-        stamp[f] = tick + length
+        search.stamp[f] = tick + length
         length += 1
         _move(grid, search, f, other, c)
         for step in range(4):
             place = link_of(grid, source[f], target[f], other, c, step)
-            if place >= 0 and grid[7][place] * grid[8][place] >= limit:
+            if place >= 0 and grid.load[place] * grid.inverse[place] >= limit:
                 waiting[count] = place
                 count += 1
     return length
 
 
 @kernel
-def _walks(grid: Cells, search: Search, fullest: int, limit: float, tick: int, undo: Ints) -> bool:
-    """Try to relieve a link by a walk between its column and each other one."""
-    node, columns, column = search[5][fullest], grid[1], search[2]
+def _walks(grid: Grid, search: Search, fullest: int, limit: float, tick: int, undo: Rows) -> bool:
+    """Relieve a link by a walk between its column and one of the others; return whether a walk did."""
+    node = search.lists.head[fullest]
     if node < 0:
         return False
-    a = column[node >> 2]
-    for turn in range(1, columns):
-        b = (a + turn) % columns
+    a = search.column[node >> 2]
+    for turn in range(1, grid.columns):
+        b = (a + turn) % grid.columns
         if _walk(grid, search, fullest, a, b, limit, tick + turn * undo.shape[0], undo) > 0:
             return True
     return False
 
 
 @kernel
-def lower(
-    grid: Cells, source: Ints, target: Ints, demand: Floats, column: Ints, core: Ints, goal: float, paths: int,
-    longest: int, attempts: int,
-) -> float:  # fmt: skip
-    """Lower the fullest link by moves and chains until `goal`, a dead end or `paths` seen; return its utilisation.
-
-    A dead end is a link from which no chain led in so many `attempts`, each of which looks elsewhere first.
-    """
-    columns, cores, load, inverse, flows = grid[1], grid[4], grid[7], grid[8], source.shape[0]
+def _tournament(grid: Grid) -> Floats:
+    """Return the tree of maxima over the utilisations of all links; the root is element 1."""
     size = 1
-    while size < load.shape[0]:
+    while size < grid.load.shape[0]:
         size *= 2
     tree = np.zeros(2 * size)
-    for link in range(load.shape[0]):
-        tree[size + link] = load[link] * inverse[link]
+    for link in range(grid.load.shape[0]):
+        tree[size + link] = grid.load[link] * grid.inverse[link]
     for node in range(size - 1, 0, -1):
         tree[node] = max(tree[2 * node], tree[2 * node + 1])
-    head = np.full(load.shape[0], -1, np.int64)
-    after, before = np.full(4 * flows, -1, np.int64), np.full(4 * flows, -1, np.int64)
-    search = (source, target, column, core, demand, head, after, before, tree, np.zeros(flows, np.int64))
+    return tree
+
+
+@kernel
+def lower(
+    grid: Grid, source: Ints, target: Ints, demand: Floats, column: Ints, core: Ints, goal: float, paths: int,
+    longest: int, attempts: int,
+) -> float:  # fmt: skip
+    """Lower the largest utilisation and return it; `column` and `core` receive the paths.
+
+    Stops at `goal`, after evaluating `paths` paths, or at a dead end: a link from which `attempts` rounds of chains of
+    up to `longest` flows, each in another order, found no improvement.
+    """
+    flows, tree = source.shape[0], _tournament(grid)
+    lists = empty_lists(grid.load.shape[0], flows)
+    search = Search(source, target, column, core, demand, lists, tree, np.zeros(flows, np.int64))
     for f in range(flows):
         for step in range(4):
             link = link_of(grid, source[f], target[f], column[f], core[f], step)
             if link >= 0:
-                node = 4 * f + step
-                after[node] = head[link]
-                if head[link] >= 0:
-                    before[head[link]] = node
-                head[link] = node
-    undo, tick, width = np.zeros((longest, 3), np.int64), 0, columns * max(1, cores)
+                join(lists, link, 4 * f + step)
+    undo, tick, width = np.zeros(longest, MOVED), 0, grid.columns * max(1, grid.cores)
     while True:
         worst = tree[1]
-        # A hair of slack: sums of floats that should be equal must not count as an improvement.
+        # The slack covers rounding: sums of floats that should be equal must not count as an improvement.
         limit = worst * (1 - 1e-9)
         if worst <= goal * (1 + 1e-9) or paths <= 0:
             return worst
@@ -293,17 +325,17 @@ def lower(
         moved, rounds = 0, 0
         while moved == 0 and rounds < attempts and paths > 0:
             rounds += 1
-            node = head[fullest]
+            node = lists.head[fullest]
             while node >= 0 and moved == 0 and paths > 0:
-                following = after[node]
+                following = lists.after[node]
                 tick += 1
                 moved, steps = _chain(grid, search, node >> 2, limit, fullest, tick, undo)
                 paths -= 2 * steps * width
-                # A failed chain puts its flow back at the head: go on with who came after it before.
+                # A failed chain puts its flow back at the head: continue with the one that followed it before.
                 node = following
             if moved == 0 and rounds == 1:
-                tick += columns * undo.shape[0] + 1
-                moved += _walks(grid, search, fullest, limit, tick - columns * undo.shape[0], undo)
-                paths -= columns * undo.shape[0]
+                tick += grid.columns * undo.shape[0] + 1
+                moved += _walks(grid, search, fullest, limit, tick - grid.columns * undo.shape[0], undo)
+                paths -= grid.columns * undo.shape[0]
         if moved == 0:
             return worst

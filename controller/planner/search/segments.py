@@ -1,25 +1,26 @@
-"""Every way up from every leaf: what the general engine and the ECMP figures choose among.
+"""Every live route upwards from every leaf, of which `balance`, `proof.ecmp` and `incast` compose paths.
 
-A path is two *segments* that meet: the way from a leaf up to a switch, walked up by the source and down by the
-destination. Both leaves' segments are sorted by that switch, so all paths of a pair are one merge of two short lists
-and no pair needs a table of its own.
+A path is two *segments* that meet: a route from a leaf up to a switch, which the source follows upwards and the
+destination downwards. The segments of both leaves are sorted by that switch, so the paths of a pair are one merge of
+two short lists and no pair needs a table of its own.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from controller.planner.clos import NO_LINK, Live, Topology
-from controller.planner.jit import Flags, Ints
+from controller.planner.jit import Flags, Floats, Ints, Small, bare_kernel
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Segments:
-    """Live ways up: those of switch s are rows start[s] to start[s+1], sorted by their `top`.
+    """Live segments: those of switch s are rows start[s] to start[s+1], sorted by their `top`.
 
-    `first` is the leaf's cable, `second` the next one up or -1, `middle` the switch between or -1.
-    `below[m, s]` says that switch s can be reached from middle switch number m by going down in the fabric as
-    built: a path that passes m on its way up or down would have turned there.
+    `first` is the leaf's cable, `second` the next one up or -1, `middle` the switch between them or -1.
+    `below[m, s]` is whether switch s is below middle switch number m in the fabric as built: a path through m to s
+    turns there. `below_row[switch]` is the number m of a switch or -1.
     """
 
     start: Ints
@@ -31,8 +32,60 @@ class Segments:
     below_row: Ints
 
 
+class Net(NamedTuple):
+    """The columns of `Segments` and the number of cables, for kernels; columns may have half the width."""
+
+    start: Ints
+    first: Ints | Small
+    second: Ints | Small
+    top: Ints | Small
+    middle: Ints | Small
+    below: Flags
+    below_row: Ints
+    cables: int
+
+
+class LoadedNet(NamedTuple):
+    """A `Net` with the load in bit/s and the inverse capacity of each link."""
+
+    start: Ints
+    first: Ints
+    second: Ints
+    top: Ints
+    middle: Ints
+    below: Flags
+    below_row: Ints
+    cables: int
+    load: Floats
+    inverse: Floats
+
+
+@bare_kernel
+def segment_link(net: Net | LoadedNet, u: int, w: int, step: int) -> int:
+    """Return the link at a step of a path of two segments (0 and 1 up, 2 and 3 down), -1 where it has none there."""
+    if step == 0:
+        return net.first[u]
+    if step == 1:
+        return net.second[u]
+    if step == 2:
+        return net.second[w] + net.cables if net.second[w] >= 0 else -1
+    return net.first[w] + net.cables
+
+
+@bare_kernel
+def admissible(net: Net | LoadedNet, u: int, w: int, a: int, b: int, late: bool) -> bool:
+    """Return whether segments u of leaf a and w of leaf b make a path that turns as early as the fabric allows.
+
+    With `late`, a path may also turn at a higher switch than it needs to.
+    """
+    middle, below, below_row = net.middle, net.below, net.below_row
+    if middle[u] >= 0 and (middle[u] == middle[w] or (not late and below[below_row[middle[u]], b])):
+        return False
+    return late or middle[w] < 0 or not below[below_row[middle[w]], a]
+
+
 def segments_of(topology: Topology, live: Live) -> Segments:
-    """Enumerate every live way up from every leaf."""
+    """Enumerate the live segments of all leaves."""
     alive = np.flatnonzero(live.links[: topology.cables])
     from_leaf = alive[topology.tier[topology.lower[alive]] == 0]
     from_middle = alive[topology.tier[topology.lower[alive]] == 1]
@@ -61,7 +114,7 @@ def segments_of(topology: Topology, live: Live) -> Segments:
 
 
 def _below(topology: Topology) -> tuple[Flags, Ints]:
-    """Return which switches each middle switch has below it as built, and its row in that table."""
+    """Return which switches are below each middle switch as built, and the row of each switch in that table."""
     middles = np.flatnonzero(topology.tier == 1)
     row = np.full(len(topology.switch_ids), NO_LINK, dtype=np.int64)
     row[middles] = np.arange(len(middles))

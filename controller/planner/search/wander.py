@@ -1,41 +1,45 @@
-"""Repair against a threshold on a grid of links: a walk over all columns that may make matters worse for a while.
+"""Threshold search on a grid of links: a walk that may raise the load of some links to get below a limit (tabu search).
 
-The walk takes a link above the threshold and moves the flow off it that leaves the least sum of squared excesses
-behind, even where that is more than before; who has just moved stays for a few moves. It parts flows of few sizes
-on full fabrics where no chain of improving moves does. Steps are limited; ties are drawn from a counter, so the same
-input takes the same walk.
+Each step takes a link above the limit and moves off it the flow that leaves the least sum of squared excesses, even
+where that sum grows; a flow that has just moved stays for a few steps. This separates flows of few sizes on full
+fabrics where no chain of improving moves does. Steps are limited. A linear congruential generator with a fixed seed
+breaks ties, so the same input gives the same walk.
 """
 
 import numpy as np
 
-from controller.planner.jit import Floats, Ints, kernel
-from controller.planner.search.cells import Cells, link_of
-from controller.planner.search.on_link import depart, join
+from controller.planner.jit import Floats, Ints, bare_kernel, kernel
+from controller.planner.search.grid import Grid, link_of
+from controller.planner.search.on_link import Lists, depart, empty_lists, join
 
 LINGER = 5
-"""The least number of steps that a flow stays where it was moved to; up to as many again are drawn."""
+"""The least number of steps that a moved flow stays in place; a random number below this is added."""
 
 
-@kernel
-def _added(grid: Cells, link: int, demand: float, limit: float) -> float:
-    """Return by how much a demand raises the squared excess of a link."""
-    before = max(0.0, grid[7][link] * grid[8][link] - limit)
-    after = max(0.0, (grid[7][link] + demand) * grid[8][link] - limit)
+@bare_kernel
+def _added(grid: Grid, link: int, demand: float, limit: float) -> float:
+    """Return by how much a demand raises the squared excess of a link over the limit."""
+    load, inverse = grid.load[link], grid.inverse[link]
+    before = max(0.0, load * inverse - limit)
+    after = max(0.0, (load + demand) * inverse - limit)
     return after * after - before * before
 
 
-@kernel
-def _cheapest(grid: Cells, a: int, b: int, stay: int, demand: float, limit: float, turn: int) -> tuple[int, int, float]:
-    """Return the column other than `stay`, the core, and the excess they add, the first from `turn` on of equals."""
-    leaves, columns, cores, pod, inverse = grid[0], grid[1], grid[4], grid[5], grid[8]
-    across, column, core, least = pod[a] != pod[b], -1, -1, 1e20
+@bare_kernel
+def _cheapest(grid: Grid, a: int, b: int, stay: int, demand: float, limit: float, turn: int) -> tuple[int, int, float]:
+    """Return column, core and added excess of the cheapest path in a column other than `stay`; column -1 for none.
+
+    Columns are tried from `turn` on; the first of equal ones is chosen.
+    """
+    inverse, columns, across = grid.inverse, grid.columns, grid.pod[a] != grid.pod[b]
+    column, core, least = -1, -1, 1e20
     for step in range(columns):
         j = (step + turn) % columns
-        up, down = a * columns + j, (leaves + b) * columns + j
+        up, down = a * columns + j, (grid.leaves + b) * columns + j
         if j == stay or inverse[up] > 1e20 or inverse[down] > 1e20:
             continue
         cost = _added(grid, up, demand, limit) + _added(grid, down, demand, limit)
-        for c in range(cores if across else 1):
+        for c in range(grid.cores if across else 1):
             if cost >= least:
                 break
             if not across:
@@ -49,27 +53,27 @@ def _cheapest(grid: Cells, a: int, b: int, stay: int, demand: float, limit: floa
     return column, core, least
 
 
-@kernel
-def _enter(grid: Cells, lists: tuple[Ints, Ints, Ints], f: int, a: int, b: int, column: int, core: int) -> None:
-    head, after, before = lists
+@bare_kernel
+def _enter(grid: Grid, lists: Lists, f: int, a: int, b: int, column: int, core: int) -> None:
+    """Add a flow to the lists of the links of its path."""
     for step in range(4):
         link = link_of(grid, a, b, column, core, step)
         if link >= 0:
-            join(head, after, before, link, 4 * f + step)
+            join(lists, link, 4 * f + step)
 
 
-@kernel
-def _leave(grid: Cells, lists: tuple[Ints, Ints, Ints], f: int, a: int, b: int, column: int, core: int) -> None:
-    head, after, before = lists
+@bare_kernel
+def _leave(grid: Grid, lists: Lists, f: int, a: int, b: int, column: int, core: int) -> None:
+    """Remove a flow from the lists of the links of its path."""
     for step in range(4):
         link = link_of(grid, a, b, column, core, step)
         if link >= 0:
-            depart(head, after, before, link, 4 * f + step)
+            depart(lists, link, 4 * f + step)
 
 
-@kernel
+@bare_kernel
 def _load(
-    grid: Cells,
+    grid: Grid,
     a: int,
     b: int,
     column: int,
@@ -80,8 +84,11 @@ def _load(
     place: Ints,
     count: int,
 ) -> int:
-    """Add a demand along a path; keep the list of links over the limit and return its new length."""
-    load, inverse = grid[7], grid[8]
+    """Add a demand along a path; update the list of links over the limit and return its length.
+
+    `over` lists these links, `place` is each link's index in it or -1, `count` is its length.
+    """
+    load, inverse = grid.load, grid.inverse
     for step in range(4):
         link = link_of(grid, a, b, column, core, step)
         if link < 0:
@@ -101,16 +108,16 @@ def _load(
 
 @kernel
 def wander(
-    grid: Cells, source: Ints, target: Ints, demand: Floats, column: Ints, core: Ints, limit: float,
+    grid: Grid, source: Ints, target: Ints, demand: Floats, column: Ints, core: Ints, limit: float,
     steps: int, paths: int,
 ) -> int:  # fmt: skip
-    """Move flows until no link is above the limit, or `steps` or `paths` seen are over; return how many are above it.
+    """Move flows until no link is above the limit; return how many links still are.
 
-    Nothing is tried where so many are above it that the steps could hardly do.
+    Stops after `steps` moves or `paths` evaluated paths. Where more than a quarter of `steps` links are above the
+    limit, nothing moves.
     """
-    load, inverse, flows = grid[7], grid[8], source.shape[0]
-    head, after = np.full(load.shape[0], -1, np.int64), np.full(4 * flows, -1, np.int64)
-    lists = (head, after, np.full(4 * flows, -1, np.int64))
+    load, inverse, columns, pod, flows = grid.load, grid.inverse, grid.columns, grid.pod, source.shape[0]
+    lists = empty_lists(load.shape[0], flows)
     over, place, count = np.empty(load.shape[0], np.int64), np.full(load.shape[0], -1, np.int64), 0
     for link in range(load.shape[0]):
         if load[link] * inverse[link] > limit:
@@ -122,20 +129,20 @@ def wander(
     while 0 < count < steps // 4 and now < steps and paths > 0:
         now += 1
         draw = (draw * 1103515245 + 12345) & 0x7FFFFFFF
-        node = head[over[(draw >> 8) % count]]
+        node = lists.head[over[(draw >> 8) % count]]
         chosen, to_column, to_core, least = -1, -1, -1, 1e20
         while node >= 0:
             f = node >> 2
             if until[f] <= now and demand[f] > 0:
                 a, b, d = source[f], target[f], demand[f]
-                paths -= grid[1] * (1 if grid[5][a] == grid[5][b] else grid[4])
-                j, c, cost = _cheapest(grid, a, b, column[f], d, limit, (draw >> 5) % grid[1])
+                paths -= columns * (1 if pod[a] == pod[b] else grid.cores)
+                j, c, cost = _cheapest(grid, a, b, column[f], d, limit, (draw >> 5) % columns)
                 for step in range(4):
                     link = link_of(grid, a, b, column[f], core[f], step)
                     cost += _added(grid, link, -d, limit) if link >= 0 else 0.0
                 if j >= 0 and cost < least:
                     chosen, to_column, to_core, least = f, j, c, cost
-            node = after[node]
+            node = lists.after[node]
         if chosen < 0:
             paths -= 1
             continue

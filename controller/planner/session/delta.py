@@ -10,9 +10,8 @@ from controller.model.job import JobRequest
 from controller.planner.clos import NO_LINK, Topology
 from controller.planner.expand import Flows
 from controller.planner.flow_table import path_links
-from controller.planner.jit import Flags, Ints, kernel
-from controller.planner.session.chains import AFTER, LOGGED, STAMP, TICK
-from controller.planner.session.table import State
+from controller.planner.jit import Flags, Ints, Rows, bare_kernel
+from controller.planner.session.state import Store
 
 
 class Change(NamedTuple):
@@ -108,48 +107,50 @@ def by_role(hops: Ints, cables: int) -> Ints:
     return paths
 
 
-def first_touched(s: State) -> tuple[Ints, Ints]:
-    """Return the row of every flow that an event's log names, and the path it had before the event."""
-    s.counter[TICK] += 1
-    most = min(int(s.counter[LOGGED]), len(s.flow))
-    rows: Ints = np.empty(most, dtype=np.int64)
-    old: Ints = np.empty((most, 4), dtype=np.int64)
-    found = _first_entries(s.log, s.counter[LOGGED], s.flow, STAMP, s.counter[TICK], rows, old)
+def first_touched(store: Store) -> tuple[Ints, Ints]:
+    """Return the row of every flow in the log of an event, and its path before the event."""
+    s, logged = store.s, int(store.counter.logged[0])
+    limit = min(logged, len(s.flow))
+    rows: Ints = np.empty(limit, dtype=np.int64)
+    old: Ints = np.empty((limit, 4), dtype=np.int64)
+    found = _first_entries(s.log[:logged], s.flow, store.new_tick(), rows, old)
     return rows[:found], old[:found]
 
 
-def flows_of(s: State, links: Ints) -> Ints:
+def flows_of(store: Store, links: Ints) -> Ints:
     """Return the rows of the flows that cross any of these links, in order."""
-    s.counter[TICK] += 1
+    s = store.s
     rows: Ints = np.empty(len(s.flow), dtype=np.int64)
-    return np.sort(rows[: _listed(s.head, s.flow, AFTER, STAMP, s.counter[TICK], links, rows)])
+    return np.sort(rows[: _flows_on(s.head, s.flow, store.new_tick(), links, rows)])
 
 
-@kernel
-def _first_entries(log: Ints, logged: int, flow: Ints, stamp: int, tick: int, rows: Ints, old: Ints) -> int:
-    """List every flow of a log once, with the path it had before the first change; return how many."""
+@bare_kernel
+def _first_entries(log: Rows, flow: Rows, tick: int, rows: Ints, old: Ints) -> int:
+    """Write each flow of a log, and its path before the first change, to `rows` and `old`; return their number."""
     found = 0
-    for entry in range(logged):
-        f = log[entry, 0]
-        if flow[f, stamp] != tick:
-            flow[f, stamp] = tick
+    for entry in range(log.shape[0]):
+        change = log[entry]
+        f = change.flow
+        if flow[f].stamp != tick:
+            flow[f].stamp = tick
             rows[found] = f
             for step in range(4):
-                old[found, step] = log[entry, 1 + step]
+                old[found, step] = change.path[step]
             found += 1
     return found
 
 
-@kernel
-def _listed(head: Ints, flow: Ints, after: int, stamp: int, tick: int, links: Ints, rows: Ints) -> int:
-    """List every flow of these links once; return how many."""
+@bare_kernel
+def _flows_on(head: Ints, flow: Rows, tick: int, links: Ints, rows: Ints) -> int:
+    """Write each flow of these links to `rows` once; return their number."""
     found = 0
     for i in range(links.shape[0]):
         node = head[links[i]]
         while node >= 0:
-            f, node = node >> 2, flow[node >> 2, after + (node & 3)]
-            if flow[f, stamp] != tick:
-                flow[f, stamp] = tick
+            f = node >> 2
+            node = flow[f].after[node & 3]
+            if flow[f].stamp != tick:
+                flow[f].stamp = tick
                 rows[found] = f
                 found += 1
     return found

@@ -11,28 +11,13 @@ from controller.planner.clos import NO_LINK, Live, Topology
 from controller.planner.expand import joined
 from controller.planner.jit import Flags, Floats, Ints
 from controller.planner.refusal import dead_nic, no_path, too_full
-from controller.planner.session.chains import (
-    BUDGET,
-    DEAD,
-    DEMAND,
-    EVENT,
-    FRESH,
-    LOGGED,
-    OWNED_BY,
-    PATH,
-    RESERVE,
-    STAMP,
-    TENANT_OF,
-    TICK,
-    USED,
-    place,
-    set_paths,
-    undo,
-)
+from controller.planner.session.chains import place
 from controller.planner.session.delta import Delta, SessionJob, first_touched, flows_of, packed
+from controller.planner.session.paths import set_paths, undo
 from controller.planner.session.replan import replanned
 from controller.planner.session.seats import MAX_TRAIL, chosen, seat
 from controller.planner.session.state import Store
+from controller.planner.session.table import DEAD
 
 SLACK = 1.05
 """How far above the bound a session with a free hand may be before everything is planned again."""
@@ -141,10 +126,10 @@ class Engine:
             return 0
         store.reserve_log(len(rows))
         s = store.s
-        s.flow[rows, FRESH] = s.counter[EVENT]
+        s.flow["fresh"][rows] = store.counter.event[0]
         if (self._store.paths[rows] >= 0).any():
             set_paths(s, rows, nowhere(len(rows)))
-        demand = s.flow[rows, DEMAND]
+        demand = s.flow["demand"][rows]
         if demand.min() < demand.max():
             rows = rows[np.argsort(-demand, kind="stable")]
         found: Ints = np.zeros(len(rows), dtype=np.int64)
@@ -163,30 +148,18 @@ class Engine:
     def _seat(self, rows: Ints, found: Ints, goal: float) -> int:
         """Place flows on links of their own while that is possible; return how many of the rows are done with."""
         store, s = self._store, self._store.s
-        size, width, done = store.cuts.one_size, store.seat_bps, 0
-        if not (0 < size <= width) or s.layer_span.any():
+        size, width, done, counter = store.cuts.one_size, store.seat_bps, 0, store.counter
+        if not (0 < size <= width) or s.layer_span["end"].any():
             return 0
         for _ in range(MAX_UNSEATED):
             store.seated[0] = 0
-            room = min(MAX_TRAIL, len(s.log) - int(s.counter[LOGGED] + s.counter[RESERVE]))
+            room = min(MAX_TRAIL, len(s.log) - int(counter.logged[0] + counter.reserve[0]))
             done = seat(store.seats, rows, done, room, store.cuts.bound, 2 * size / width)
-            s.counter[TICK] += 1
-            count = chosen(
-                store.seats,
-                s.cables,
-                s.up_leaf,
-                s.up_plane,
-                s.flow,
-                PATH,
-                STAMP,
-                s.counter[TICK],
-                store.seat_rows,
-                store.seat_paths,
-            )
+            count = chosen(store.seats, s, store.new_tick(), store.seat_rows, store.seat_paths)
             settled = store.seat_rows[:count]
             set_paths(s, settled, store.seat_paths[:count])
-            s.counter[USED] += np.count_nonzero(s.flow[settled, FRESH] != s.counter[EVENT])
-            s.flow[settled, FRESH] = s.counter[EVENT]
+            counter.used[0] += np.count_nonzero(s.flow["fresh"][settled] != counter.event[0])
+            s.flow["fresh"][settled] = counter.event[0]
             if done == len(rows):
                 break
             place(s, rows[done : done + 1], store.cuts.bound, goal * HAIR, False, found[done : done + 1])
@@ -205,7 +178,7 @@ class Engine:
     def _replan(self, worst: float) -> bool:
         """Plan everything again; keep that where it is better, or where it is the only judge of priorities."""
         store = self._store
-        mark, lost = int(store.s.counter[LOGGED]), store.lost.copy()
+        mark, lost = int(store.counter.logged[0]), store.lost.copy()
         flows = len(store.s.flow)
         store.reserve_log(flows)
         self._set(store.used)
@@ -225,7 +198,7 @@ class Engine:
         nobody, found = np.zeros_like(store.cuts.bound), np.zeros(1, dtype=np.int64)
         for _ in range(MAX_STEPS):
             worst, link = store.fullest()
-            if worst <= goal * HAIR or s.counter[USED] >= s.counter[BUDGET]:
+            if worst <= goal * HAIR or store.counter.used[0] >= store.counter.budget[0]:
                 return
             limits = (goal * HAIR, worst / HAIR) if worst / HAIR > goal * HAIR else (worst / HAIR,)
             for f in self._asked(link, moves, of):
@@ -241,14 +214,14 @@ class Engine:
     def _asked(self, link: int, moves: Moves, of: SessionJob | None) -> list[Ints]:
         """Return those flows of a link that may be moved off it, each as a row of one."""
         s = self._store.s
-        rows = flows_of(self._store.s, np.array([link], dtype=np.int64))
+        rows = flows_of(self._store, np.array([link], dtype=np.int64))
         if moves.who is Movable.NOBODY or not self._in_steps():
             return []
         if moves.who is not Movable.ANYBODY:
             if of is None:
                 return []
-            mine = s.flow[rows, OWNED_BY] == of.number
-            rows = rows[mine if moves.who is Movable.OWN else s.flow[rows, TENANT_OF] == s.flow[of.rows[:1], TENANT_OF]]
+            mine = s.flow["job"][rows] == of.number
+            rows = rows[mine if moves.who is Movable.OWN else s.flow["tenant"][rows] == s.flow["tenant"][of.rows[0]]]
         return [rows[i : i + 1] for i in range(min(len(rows), MAX_ASKED))]
 
     def _on_fuller(self, rows: Ints, goal: float) -> Flags:
@@ -281,7 +254,7 @@ class Engine:
     def _no_path(self, rows: Ints) -> str:
         """Say which flows have no path, and the cut."""
         store = self._store
-        jobs = [self._jobs[number] for number in sorted(set(store.s.flow[rows, OWNED_BY].tolist()))]
+        jobs = [self._jobs[number] for number in sorted(set(store.s.flow["job"][rows].tolist()))]
         every = np.concatenate([job.rows for job in jobs])
         chosen = store.lost[every]
         flows = joined([job.flows.as_job(number) for number, job in enumerate(jobs)]).rows(chosen)
@@ -295,14 +268,14 @@ class Engine:
     ) -> Delta:  # fmt: skip
         store, was_lost = self._store, self._store.before_event
         s = store.s
-        rows, old = first_touched(s)
+        rows, old = first_touched(store)
         had, has, new = ~was_lost[rows], ~store.lost[rows], self._store.paths[rows]
         changed = (old != new).any(axis=1) | (had != has)
         at_hand: Flags = np.zeros(len(s.flow), dtype=np.bool_)
         at_hand[placed] = True
         mine = at_hand[rows]
         rows, old, new = rows[changed], old[changed], new[changed]
-        owner = s.flow[rows, OWNED_BY]
+        owner = s.flow["job"][rows]
         jobs = self._jobs if gone is None else {**self._jobs, gone.number: gone}
         return Delta(
             topology=self._topology,

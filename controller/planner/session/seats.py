@@ -1,32 +1,54 @@
-"""The kernels of a session whose links carry one flow each: decisions on small tables instead of lists of flows.
+"""Kernels of a session whose links carry one flow each: they decide on small tables instead of lists of flows.
 
-A *seat* is one column at one end of a flow: a link that is dead, free, one flow's, or shared. A *vertex* is a leaf or
-a pod's switch of a plane, on the left where flows rise and on the right where they fall; its free columns are the bits
-of one word. Where all demands are equal and no link can hold two, a column that is free at both ends is one AND. A
-chain between two columns is then a path of the bipartite graph whose edges are flows and whose colours are columns
-(Koenig 1916; Kempe), so it meets neither itself nor the far end of the flow that sets it off. All chains that can help
-a flow are followed in step: the shortest ends first. What is decided is noted in a trail, and `chosen` lists it.
+A *seat* is a column at one end of a flow: a link that is free, dead, taken by one flow, or shared. A *vertex* is a leaf
+or a pod's switch of a plane, on the left where flows go up and on the right where they go down; the bits of one word
+are its free columns. Where all demands are equal and no link can hold two flows, one AND finds a column that is free
+at both ends. A chain between two columns is then a path of the bipartite graph whose edges are flows and whose colours
+are columns (König 1916; Kempe), so it meets neither itself nor the far end of the flow that starts it. All chains that
+can help a flow are followed in parallel, so the shortest one ends first. Decisions are recorded in a trail, which
+`chosen` lists.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from controller.planner.jit import Floats, Ints, Small, bare_kernel
+from controller.planner.bits import lowest_bit
+from controller.planner.jit import Floats, Ints, Rows, Small, bare_kernel
+from controller.planner.session.table import State
 
-DEBRUIJN = 0x03F79D71B4CB0A89
-POSITIONS: Ints = np.zeros(64, dtype=np.int64)
-for _bit in range(64):
-    POSITIONS[(DEBRUIJN << _bit & 2**64 - 1) >> 58] = _bit
-MAX_FRONT, MAX_TRAIL, LONGEST = 128, 1 << 13, 1 << 10
-"""Chains followed at once for a flow, changes noted at most, the longest chain."""
+MAX_FRONT = 128
+"""The chains that are followed at once for a flow."""
+MAX_TRAIL = 1 << 13
+"""The changes that a trail records."""
+MAX_CHAIN = 1 << 10
+"""The flows of a chain."""
+
+_HALF, _WORD = np.int32, np.int64
+
+TRAIL = np.dtype([("flow", _HALF), ("column", _HALF), ("core", _HALF)], align=True)
+"""A change: a flow, and the column and core that it had before."""
+
+FRONT = np.dtype(
+    [
+        ("vertex", _WORD),
+        ("into", _WORD),  # column to become free at the vertex
+        ("out", _WORD),  # the other column of the chain
+        ("first_into", _WORD),  # the two columns at the start of the chain
+        ("first_out", _WORD),
+        ("right", _WORD),  # 1 where the chain starts at the right end of its flow
+    ],
+    align=True,
+)
+"""The current end of a chain."""
 
 
 class Seats(NamedTuple):
-    """The tables: `owner[vertex << shift | column]` is a flow, -1: free, -2: dead, -3: several; `free` has the words.
+    """The tables: `owner[vertex << shift | column]` is a flow, -1: free, -2: dead, -3: several flows.
 
-    The left vertices are the leaves, then the pods' switches (pod * planes + plane); the right ones begin at `right`.
-    `spot[flow]` is source leaf, target leaf, column and core; -1: none, -2: not the same up and down.
+    `free[vertex]` is the word of free columns. The left vertices are the leaves, then the pods' switches (pod * planes
+    + plane); the right ones begin at `right`. `spot` has a row per flow, `trail` and `front` are scratch space, and
+    `used[0]` is the number of rows of the trail.
     """
 
     right: int
@@ -35,23 +57,23 @@ class Seats(NamedTuple):
     shift: int
     owner: Small
     free: Ints
-    spot: Small
+    spot: Rows
     pod: Ints
     plane_of: Ints
-    trail: Small
-    front: Ints
+    trail: Rows
+    front: Rows
     used: Ints
 
 
 @bare_kernel
 def _lowest(word: int) -> int:
-    """Return the place of a word's lowest bit (Leiserson, Prokop, Randall 1998)."""
-    return POSITIONS[(np.uint64(word & -word) * np.uint64(DEBRUIJN)) >> np.uint64(58)]
+    """Return the position of the lowest set bit of a word."""
+    return lowest_bit(np.uint64(word))
 
 
 @bare_kernel
 def _first(word: int, start: int) -> int:
-    """Return the place of the first bit from `start` on, going round."""
+    """Return the position of the first set bit from `start` on, cyclically."""
     above = word & (-1 << start)
     return _lowest(above if above != 0 else word)
 
@@ -59,12 +81,13 @@ def _first(word: int, start: int) -> int:
 @bare_kernel
 def _end(t: Seats, g: int, level: int, plane: int, right: int) -> int:
     """Return the vertex at one end of a flow."""
-    leaf = t.spot[g, right]
+    leaf = t.spot[g].leaf[right]
     return right * t.right + (leaf if level == 0 else t.leaves + t.pod[leaf] * t.planes + plane)
 
 
 @bare_kernel
 def _vacate(t: Seats, g: int, vertex: int, column: int) -> None:
+    """Free the seat of a flow at a vertex."""
     seat = (vertex << t.shift) + column
     if t.owner[seat] == g:
         t.owner[seat] = -1
@@ -73,6 +96,7 @@ def _vacate(t: Seats, g: int, vertex: int, column: int) -> None:
 
 @bare_kernel
 def _occupy(t: Seats, g: int, vertex: int, column: int) -> None:
+    """Give a free seat at a vertex to a flow."""
     seat = (vertex << t.shift) + column
     if t.owner[seat] == -1:
         t.owner[seat] = g
@@ -81,8 +105,9 @@ def _occupy(t: Seats, g: int, vertex: int, column: int) -> None:
 
 @bare_kernel
 def _put(t: Seats, g: int, column: int, core: int) -> None:
-    """Give a flow a column and a core, each -1 for none, that are free at both ends."""
-    was, had = t.spot[g, 2], t.spot[g, 3]
+    """Move a flow to a column and a core that are free at both ends, each -1 for none."""
+    spot = t.spot[g]
+    was, had = spot.column, spot.core
     if had >= 0 and (had != core or was != column):
         plane = t.plane_of[was]
         _vacate(t, g, _end(t, g, 1, plane, 0), had)
@@ -98,30 +123,37 @@ def _put(t: Seats, g: int, column: int, core: int) -> None:
         plane = t.plane_of[column]
         _occupy(t, g, _end(t, g, 1, plane, 0), core)
         _occupy(t, g, _end(t, g, 1, plane, 1), core)
-    t.spot[g, 2], t.spot[g, 3] = column, core
+    spot.column, spot.core = column, core
+
+
+@bare_kernel
+def _record(t: Seats, g: int) -> None:
+    """Append a flow's column and core to the trail."""
+    entry, spot = t.trail[t.used[0]], t.spot[g]
+    entry.flow, entry.column, entry.core = g, spot.column, spot.core
+    t.used[0] += 1
 
 
 @bare_kernel
 def _change(t: Seats, g: int, column: int, core: int) -> None:
-    row = t.used[0]
-    t.trail[row, 0], t.trail[row, 1], t.trail[row, 2] = g, t.spot[g, 2], t.spot[g, 3]
-    t.used[0] = row + 1
+    """Record a flow's column and core in the trail and change them."""
+    _record(t, g)
     _put(t, g, column, core)
 
 
 @bare_kernel
 def _back(t: Seats, mark: int) -> None:
-    """Take changes back, the last first."""
+    """Undo the changes of the trail from row `mark` on, the last first."""
     while t.used[0] > mark:
         t.used[0] -= 1
-        row = t.used[0]
-        _put(t, t.trail[row, 0], t.trail[row, 1], t.trail[row, 2])
+        entry = t.trail[t.used[0]]
+        _put(t, entry.flow, entry.column, entry.core)
 
 
 @bare_kernel
 def _cores(t: Seats, g: int, column: int) -> int:
-    """Return the cores free at both ends of a flow in a column's plane; all of them for one that needs none."""
-    p, q = t.pod[t.spot[g, 0]], t.pod[t.spot[g, 1]]
+    """Return the cores free at both ends of a flow in a column's plane, as bits; all bits if it needs no core."""
+    p, q = t.pod[t.spot[g].leaf[0]], t.pod[t.spot[g].leaf[1]]
     if t.planes == 0 or p == q:
         return -1
     at = t.leaves + t.plane_of[column]
@@ -130,17 +162,17 @@ def _cores(t: Seats, g: int, column: int) -> int:
 
 @bare_kernel
 def _steps(t: Seats, g: int, level: int, plane: int, column: int, right: int) -> int:
-    """Return the vertex at the other end of the flow that has a column at its end `right`; -1 where none may move."""
-    if g < 0 or t.spot[g, 2 + level] != column:
+    """Return the vertex at the other end of flow g, which has a column at its end `right`; -1 where it cannot move."""
+    if g < 0 or (t.spot[g].column if level == 0 else t.spot[g].core) != column:
         return -1
     return _end(t, g, level, plane, 1 - right)
 
 
 @bare_kernel
 def _follow(t: Seats, level: int, plane: int, u: int, v: int) -> int:
-    """Follow all chains between a column free at u and one free at v in step; return the first to end in `front`.
+    """Follow all chains between a column free at u and one free at v in parallel, until the first one ends.
 
-    A row of `front` is (vertex, column to come free there, the other column, the two as at the start and the end).
+    Returns its length, -1 for none, and leaves the columns and the side of its start in `front[0]`.
     """
     count = 0
     left = t.free[u] & ~t.free[v]
@@ -153,22 +185,26 @@ def _follow(t: Seats, level: int, plane: int, u: int, v: int) -> int:
             rest &= rest - 1
             for side in range(2):
                 into, out = (a, b) if side == 1 else (b, a)
-                t.front[count, 0], t.front[count, 1], t.front[count, 2] = v if side == 1 else u, into, out
-                t.front[count, 3], t.front[count, 4], t.front[count, 5] = into, out, side
+                row = t.front[count]
+                row.vertex, row.into, row.out = v if side == 1 else u, into, out
+                row.first_into, row.first_out, row.right = into, out, side
                 count += 1
-    for length in range(1, LONGEST):
+    for length in range(1, MAX_CHAIN):
         alive = 0
         for i in range(count):
-            vertex, into, out = t.front[i, 0], t.front[i, 1], t.front[i, 2]
+            row = t.front[i]
+            vertex, into, out = row.vertex, row.into, row.out
             right = 1 if vertex >= t.right else 0
             far = _steps(t, t.owner[(vertex << t.shift) + into], level, plane, into, right)
             if far < 0:
                 continue
             if t.free[far] >> out & 1:
-                t.front[0, 3], t.front[0, 4], t.front[0, 5] = t.front[i, 3], t.front[i, 4], t.front[i, 5]
+                first = t.front[0]
+                first.first_into, first.first_out, first.right = row.first_into, row.first_out, row.right
                 return length
-            t.front[alive, 0], t.front[alive, 1], t.front[alive, 2] = far, out, into
-            t.front[alive, 3], t.front[alive, 4], t.front[alive, 5] = t.front[i, 3], t.front[i, 4], t.front[i, 5]
+            kept = t.front[alive]
+            kept.vertex, kept.into, kept.out = far, out, into
+            kept.first_into, kept.first_out, kept.right = row.first_into, row.first_out, row.right
             alive += 1
         count = alive
         if count == 0:
@@ -178,7 +214,7 @@ def _follow(t: Seats, level: int, plane: int, u: int, v: int) -> int:
 
 @bare_kernel
 def _turn(t: Seats, f: int, level: int, plane: int, into: int, out: int, right: int, length: int) -> bool:
-    """Carry a chain out: its flows change places, f takes `into`; False where the trail is full."""
+    """Carry out a chain: its flows exchange columns and f takes `into`; False where the trail is full."""
     mark = t.used[0]
     if mark + 4 * length + 8 > t.trail.shape[0]:
         return False
@@ -187,23 +223,21 @@ def _turn(t: Seats, f: int, level: int, plane: int, into: int, out: int, right: 
         g = t.owner[(vertex << t.shift) + column]
         vertex = _end(t, g, level, plane, 1 - (1 if vertex >= t.right else 0))
         column, other = other, column
-        row = t.used[0]
-        t.trail[row, 0], t.trail[row, 1], t.trail[row, 2] = g, t.spot[g, 2], t.spot[g, 3]
-        t.used[0] = row + 1
+        _record(t, g)
     for i in range(length):
-        g = t.trail[mark + i, 0]
-        _put(t, g, -1 if level == 0 else t.spot[g, 2], -1)
+        g = t.trail[mark + i].flow
+        _put(t, g, -1 if level == 0 else t.spot[g].column, -1)
     for i in range(length):
         to = out if i % 2 == 0 else into
-        g = t.trail[mark + i, 0]
-        _change(t, g, to if level == 0 else t.spot[g, 2], -1 if level == 0 else to)
-    _change(t, f, into if level == 0 else t.spot[f, 2], -1 if level == 0 else into)
+        g = t.trail[mark + i].flow
+        _change(t, g, to if level == 0 else t.spot[g].column, -1 if level == 0 else to)
+    _change(t, f, into if level == 0 else t.spot[f].column, -1 if level == 0 else into)
     return True
 
 
 @bare_kernel
 def _one_step(t: Seats, f: int, plane: int) -> bool:
-    """Give a flow a core of a plane where one other flow changes its core for that."""
+    """Find a core of a plane for a flow by moving one other flow to another core."""
     u, v = _end(t, f, 1, plane, 0), _end(t, f, 1, plane, 1)
     for right in range(2):
         here, there = (v, u) if right == 1 else (u, v)
@@ -219,25 +253,27 @@ def _one_step(t: Seats, f: int, plane: int) -> bool:
 
 @bare_kernel
 def _core(t: Seats, g: int) -> bool:
-    """Give a flow that has its column a core, by a chain where none is free at both ends."""
-    column = t.spot[g, 2]
+    """Find a core for a flow that has its column, by a chain where none is free at both ends."""
+    column, leaf = t.spot[g].column, t.spot[g].leaf
     free, plane = _cores(t, g, column), t.plane_of[column]
-    if t.planes == 0 or t.pod[t.spot[g, 0]] == t.pod[t.spot[g, 1]]:
+    if t.planes == 0 or t.pod[leaf[0]] == t.pod[leaf[1]]:
         return True
     if free != 0:
-        _change(t, g, column, _first(free, (3 * t.spot[g, 0] + 5 * t.spot[g, 1]) & ((1 << t.shift) - 1)))
+        _change(t, g, column, _first(free, (3 * leaf[0] + 5 * leaf[1]) & ((1 << t.shift) - 1)))
         return True
     if _one_step(t, g, plane):
         return True
     length = _follow(t, 1, plane, _end(t, g, 1, plane, 0), _end(t, g, 1, plane, 1))
-    return length > 0 and _turn(t, g, 1, plane, t.front[0, 3], t.front[0, 4], t.front[0, 5], length)
+    first = t.front[0]
+    return length > 0 and _turn(t, g, 1, plane, first.first_into, first.first_out, first.right, length)
 
 
 @bare_kernel
 def _neighbour(t: Seats, f: int) -> int:
-    """Return the best way to a column by which one other flow changes its own, as a packed number; -1: none.
+    """Return the best column that becomes free when one other flow changes columns, packed into a number; -1: none.
 
-    Best is where both find a core at once, then where one does.
+    The best is one where both flows find a free core, then one where one of them does. Bits 0 to 9 are the column that
+    the other flow takes, 10 to 19 the column that becomes free, 20 the side, and 21 is set where both find a core.
     """
     u, v = _end(t, f, 0, 0, 0), _end(t, f, 0, 0, 1)
     best, chosen = -1, -1
@@ -265,10 +301,10 @@ def _neighbour(t: Seats, f: int) -> int:
 
 @bare_kernel
 def _seat(t: Seats, f: int) -> bool:
-    """Seat a flow, with chains where nothing is free; False with what it changed still to be taken back."""
+    """Seat a flow, by chains where nothing is free; where it returns False, the caller must undo its changes."""
     u, v = _end(t, f, 0, 0, 0), _end(t, f, 0, 0, 1)
     direct = t.free[u] & t.free[v]
-    word, start = direct, (7 * t.spot[f, 0] + 3 * t.spot[f, 1]) % t.plane_of.shape[0]
+    word, start = direct, (7 * t.spot[f].leaf[0] + 3 * t.spot[f].leaf[1]) % t.plane_of.shape[0]
     while word != 0:
         column = _first(word, start)
         word &= ~(1 << column)
@@ -297,66 +333,57 @@ def _seat(t: Seats, f: int) -> bool:
         into, out, right = near >> 10 & 1023, near & 1023, near >> 20 & 1
     else:
         length = _follow(t, 0, 0, u, v)
-        into, out, right = t.front[0, 3], t.front[0, 4], t.front[0, 5]
+        into, out, right = t.front[0].first_into, t.front[0].first_out, t.front[0].right
     if length < 0 or not _turn(t, f, 0, 0, into, out, right, length):
         return False
     found = True
     for i in range(mark + length, mark + 2 * length + 1):
-        found = found and _core(t, t.trail[i, 0])
+        found = found and _core(t, t.trail[i].flow)
     return found
 
 
 @bare_kernel
-def seat(t: Seats, rows: Ints, begin: int, most: int, bound: Floats, below: float) -> int:
-    """Seat flows one after the other, noted in the trail; return the first row that cannot be, or how many there are.
+def seat(t: Seats, rows: Ints, begin: int, limit: int, bound: Floats, below: float) -> int:
+    """Seat flows in order, from index `begin` on, and record them in the trail, up to `limit` rows.
 
-    `bound` is as in `chains.place`; a flow whose cuts ask for `below` or more is left to that: its links hold several.
+    Returns the index of the first flow that cannot be seated, or the number of flows. `bound` is as in `chains.place`;
+    a flow whose cuts have a bound of `below` or more is left to `place`: its links hold several flows.
     """
     pods = (t.right - t.leaves) // max(t.planes, 1)
     for i in range(begin, rows.shape[0]):
         f, mark = rows[i], t.used[0]
-        u, v = t.spot[f, 0], t.spot[f, 1]
+        u, v = t.spot[f].leaf[0], t.spot[f].leaf[1]
         if u == v:
             continue
         p, q, low = t.pod[u], t.pod[v], max(bound[u], bound[t.leaves + v])
         if t.planes > 0 and p != q:
             low = max(low, max(bound[2 * t.leaves + p], bound[2 * t.leaves + pods + q]))
-        if low >= below or mark + 64 > most or not _seat(t, f) or t.used[0] > most:
+        if low >= below or mark + 64 > limit or not _seat(t, f) or t.used[0] > limit:
             _back(t, mark)
             return i
     return rows.shape[0]
 
 
 @bare_kernel
-def chosen(
-    t: Seats,
-    cables: int,
-    up_leaf: Ints,
-    up_plane: Ints,
-    flow: Ints,
-    path: int,
-    stamp: int,
-    tick: int,
-    rows: Ints,
-    paths: Ints,
-) -> int:
-    """List every flow of the trail once whose path has changed, and its path to be; return how many.
+def chosen(t: Seats, s: State, tick: int, rows: Ints, paths: Ints) -> int:
+    """Write each flow of the trail whose path changes to `rows`, and its new path to `paths`; return their number.
 
-    `path` and `stamp` are columns of `flow`, `tick` a stamp that no flow has yet.
+    `tick` is a stamp that no flow has yet.
     """
     found = 0
     for i in range(t.used[0]):
-        f = t.trail[i, 0]
-        if flow[f, stamp] == tick:
+        f = t.trail[i].flow
+        flow, spot = s.flow[f], t.spot[f]
+        if flow.stamp == tick:
             continue
-        flow[f, stamp] = tick
-        column, core, up, down = t.spot[f, 2], t.spot[f, 3], -1, -1
-        if core >= 0:
-            plane = t.plane_of[column]
-            up = up_plane[t.pod[t.spot[f, 0]] * t.planes + plane, core]
-            down = up_plane[t.pod[t.spot[f, 1]] * t.planes + plane, core] + cables
-        first, last = up_leaf[t.spot[f, 0], column], up_leaf[t.spot[f, 1], column] + cables
-        if flow[f, path] != first or flow[f, path + 1] != up:
+        flow.stamp = tick
+        up, down = -1, -1
+        if spot.core >= 0:
+            plane = t.plane_of[spot.column]
+            up = s.up_plane[t.pod[spot.leaf[0]] * t.planes + plane, spot.core]
+            down = s.up_plane[t.pod[spot.leaf[1]] * t.planes + plane, spot.core] + s.cables
+        first, last = s.up_leaf[spot.leaf[0], spot.column], s.up_leaf[spot.leaf[1], spot.column] + s.cables
+        if flow.path[0] != first or flow.path[1] != up:
             rows[found], paths[found, 0], paths[found, 1] = f, first, up
             paths[found, 2], paths[found, 3] = down, last
             found += 1

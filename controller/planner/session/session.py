@@ -27,9 +27,9 @@ from controller.planner.expand import Flows, expand
 from controller.planner.jit import Flags, Ints
 from controller.planner.placed import paths_of
 from controller.planner.refusal import dead_nic
-from controller.planner.session.chains import set_paths
 from controller.planner.session.delta import Delta, SessionJob, by_role, flows_of, packed
 from controller.planner.session.engine import NO_ROWS, Engine, Moves, nowhere
+from controller.planner.session.paths import set_paths
 from controller.planner.session.state import Store
 
 STAY = Moves(budget=0)
@@ -197,7 +197,7 @@ class Session:
         store, known = self._store, target in self._out[why]
         store.begin_event(moves.who, moves.budget)
         changed = self._take_out(target, why)
-        victims = flows_of(store.s, np.concatenate((changed, changed + self._topology.cables)))
+        victims = flows_of(store, np.concatenate((changed, changed + self._topology.cables)))
         leaf = self._topology.switch_index.get(target, -1)
         if leaf >= 0 and store.leaf_row[leaf] >= 0:
             victims = np.union1d(victims, store.flows_inside(int(store.leaf_row[leaf])))

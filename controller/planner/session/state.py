@@ -1,7 +1,7 @@
-"""The arrays of a session: rows for flows that come and go, loads and lists of links, what is alive.
+"""The arrays of a session: rows for flows that come and go, loads and lists of links, and what is alive.
 
-A flow keeps its row from the event that brings it to the one that takes it away; rows of flows that have gone are
-given out again. Nothing here decides where a flow goes.
+A flow keeps its row from the event that adds it to the event that removes it; the rows of removed flows are reused.
+This module chooses no paths.
 """
 
 from dataclasses import dataclass
@@ -11,49 +11,25 @@ import numpy as np
 from controller.planner.clos import NO_LINK, Live, Topology
 from controller.planner.exact.shape import ThreeTier, shape_of
 from controller.planner.expand import Flows
-from controller.planner.jit import Flags, Floats, Ints, Small
-from controller.planner.session.chains import (
-    BUDGET,
-    CANDIDATES,
-    DEAD,
-    DEMAND,
-    EVENT,
-    FLOW_COLUMNS,
-    FRESH,
-    HELD,
-    LAYER,
-    LOG_COLUMNS,
-    LOGGED,
-    OWNED_BY,
-    PATH,
-    RESERVE,
-    SOURCE,
-    STAMP,
-    TARGET,
-    TENANT_OF,
-    USED,
-    WHO,
-    mark_seats,
-)
+from controller.planner.jit import Flags, Floats, Ints, Rows, Small
+from controller.planner.session.chains import CANDIDATES
 from controller.planner.session.cuts import Cuts
-from controller.planner.session.seats import MAX_FRONT, MAX_TRAIL, Seats
-from controller.planner.session.table import State
+from controller.planner.session.paths import mark_seats
+from controller.planner.session.seats import FRONT, MAX_FRONT, MAX_TRAIL, TRAIL, Seats
+from controller.planner.session.table import CHAIN, CHANGE, COUNTER, DEAD, FLOW, LINK, SPAN, SPOT, Counters, State
 
 SPARE_LOG = 1 << 16
-"""Log rows beyond those that the flows at hand need themselves: the most that chains may change in one event."""
-LONGEST_CHAIN = 4096
+"""Rows of the log for the changes that chains make in one event, beside those for the flows at hand."""
+MAX_CHAIN = 4096
+"""The flows of a chain."""
 UNLIMITED = 1 << 60
-
-
 MAX_COLUMNS = 64
-"""Columns that are told apart by the bits of one word."""
-LINK_COLUMNS = 4
-"""Of a link's record: load, inverse capacity, head of its list, and one to make it half a line."""
+"""The columns that the bits of one word can represent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Tables:
-    """The columns of a regular Clos, or one empty one."""
+    """The columns of a regular Clos fabric, or a single empty one."""
 
     regular: bool
     up_leaf: Ints
@@ -65,10 +41,10 @@ class _Tables:
 
 
 class Store:
-    """All arrays of a session, with room for more flows on demand."""
+    """All arrays of a session; those with a row per flow grow on demand."""
 
     def __init__(self, topology: Topology) -> None:
-        """Start with a whole fabric and no flow."""
+        """Allocate the arrays for a fabric without failures and flows."""
         self.topology = topology
         leaves = np.flatnonzero(topology.tier == 0)
         self.leaf_row: Ints = np.full(len(topology.switch_ids), NO_LINK, dtype=np.int64)
@@ -88,10 +64,11 @@ class Store:
         self.index: Ints = np.empty(0, dtype=np.int64)
         self._free: Ints = np.empty(0, dtype=np.int64)
         self.s = self._empty_state(tables)
-        self._trail: Small = np.empty((MAX_TRAIL, 3), dtype=np.int32)
+        self.counter = Counters(*(self.s.counter[name] for name in Counters._fields))
+        self._trail: Rows = np.empty(MAX_TRAIL, dtype=TRAIL)
         self.seat_rows: Ints = np.empty(MAX_TRAIL, dtype=np.int64)
         self.seat_paths: Ints = np.empty((MAX_TRAIL, 4), dtype=np.int64)
-        self._front: Ints = np.empty((MAX_FRONT, 6), dtype=np.int64)
+        self._front: Rows = np.empty(MAX_FRONT, dtype=FRONT)
         self.seated: Ints = np.zeros(1, dtype=np.int64)
         widths: Ints = np.unique(topology.cable_capacity[topology.cable_capacity > 0])
         self.seat_bps = float(widths[0]) if len(self.s.free) and len(widths) == 1 else 0.0
@@ -101,26 +78,25 @@ class Store:
         plane_at: Ints = np.zeros(self.topology.cables, dtype=np.int64)
         if tables.planes:
             plane_at[tables.up_leaf] = tables.plane_of
-        # What is known of a link lies side by side: a walk over links is bound by the lines of cache it touches.
-        link = _aligned_rows(self.links, LINK_COLUMNS)
-        load, inverse, head = link.view(np.float64)[:, 0], link.view(np.float64)[:, 1], link[:, 2]
-        inverse[:], head[:] = self._alive_inverse, NO_LINK
+        # The fields of a link are adjacent: the cache lines that it touches limit the speed of a walk over links.
+        link = _aligned_rows(self.links, LINK)
+        link["inverse"], link["head"] = self._alive_inverse, NO_LINK
         shift, seat_of, vertices = _seats_of(tables, self.topology.cables)
         return State(
-            cables=self.topology.cables, planes=tables.planes, inverse=inverse, load=load, head=head,
-            flow=_aligned_rows(0, FLOW_COLUMNS),
+            cables=self.topology.cables, planes=tables.planes, inverse=link["inverse"],
+            load=link["load"], head=link["head"], flow=_aligned_rows(0, FLOW),
             up_leaf=tables.up_leaf, up_plane=tables.up_plane, plane_of=tables.plane_of, plane_at=plane_at,
-            pod=tables.pod_row, layer_load=np.zeros((0, self.links)), layer_span=np.zeros((0, 2), dtype=np.int64),
-            log=np.empty((SPARE_LOG, LOG_COLUMNS), dtype=np.int64),
-            chain=np.zeros((2, LONGEST_CHAIN), dtype=np.int64), best=np.zeros((CANDIDATES + 1, 4), dtype=np.int64),
-            counter=np.zeros(RESERVE + 1, dtype=np.int64),
+            pod=tables.pod_row, layer_load=np.zeros((0, self.links)), layer_span=np.zeros(0, dtype=SPAN),
+            log=np.empty(SPARE_LOG, dtype=CHANGE),
+            chain=np.zeros(MAX_CHAIN, dtype=np.int64), carried=np.zeros(MAX_CHAIN, dtype=np.int64),
+            best=np.zeros(CANDIDATES + 1, dtype=CHAIN), counter=np.zeros(1, dtype=COUNTER),
             shift=shift, seat_of=seat_of, owner=np.full(vertices << shift, -2, dtype=np.int32),
-            free=np.zeros(vertices, dtype=np.int64), spot=np.full((0, 4), NO_LINK, dtype=np.int32),
+            free=np.zeros(vertices, dtype=np.int64), spot=_spots(0),
         )  # fmt: skip
 
     @property
     def seats(self) -> Seats:
-        """Return the tables in which flows are seated."""
+        """Return the seat tables for the kernels."""
         s = self.s
         return Seats(
             right=len(s.free) // 2, leaves=len(s.up_leaf), planes=s.planes, shift=s.shift, owner=s.owner, free=s.free,
@@ -129,69 +105,77 @@ class Store:
 
     @property
     def paths(self) -> Ints:
-        """Return every row's links by role: up, up to the core, down from it, down."""
-        return self.s.flow[:, PATH : PATH + 4]
+        """Return the links of each row by role: up, up to the core, down from it, down."""
+        return np.asarray(self.s.flow["path"])
 
     def begin_event(self, who: int, budget: int | None) -> None:
-        """Forget the last event's log and set who may move and how often."""
-        counter = self.s.counter
-        counter[EVENT] += 1
-        counter[LOGGED] = counter[USED] = 0
-        counter[WHO], counter[BUDGET] = who, UNLIMITED if budget is None else budget
+        """Clear the log and set which flows may move, and how many."""
+        counter = self.counter
+        counter.event[0] += 1
+        counter.logged[0] = counter.used[0] = 0
+        counter.who[0], counter.budget[0] = who, UNLIMITED if budget is None else budget
         self.before_event = self.lost.copy()
 
+    def new_tick(self) -> int:
+        """Return a stamp that no flow has yet."""
+        self.counter.tick[0] += 1
+        return int(self.counter.tick[0])
+
     def reserve_log(self, flows: int) -> None:
-        """Make room in the log for so many flows to be taken off and placed, beside the chains they set off."""
-        logged = int(self.s.counter[LOGGED])
-        self.s.counter[RESERVE] = 4 * flows
+        """Reserve rows of the log for the removal and placement of so many flows, beside those of the chains."""
+        logged = int(self.counter.logged[0])
+        self.counter.reserve[0] = 4 * flows
         if len(self.s.log) < logged + 4 * flows + SPARE_LOG // 2:
-            grown: Ints = np.empty((logged + 4 * flows + SPARE_LOG, LOG_COLUMNS), dtype=np.int64)
+            grown: Rows = np.empty(logged + 4 * flows + SPARE_LOG, dtype=CHANGE)
             grown[:logged] = self.s.log[:logged]
             self.s = self.s._replace(log=grown)
 
     def allot(self, number: int, tenant: int, flows: Flows, source: Ints, target: Ints, phases: Ints) -> Ints:
-        """Give a job's flows rows, without paths; `phases` is each flow's layer or -1. Returns the rows."""
+        """Allot rows without paths to the flows of a job and return them; `phases` is the layer of each flow or -1."""
         count = len(flows)
         if count > len(self._free):
             self._grow(count - len(self._free))
         rows = self._free[len(self._free) - count :][::-1].copy()
         self._free = self._free[: len(self._free) - count]
-        record: Ints = np.full((count, FLOW_COLUMNS), NO_LINK, dtype=np.int64)
-        record[:, SOURCE], record[:, TARGET], record[:, DEMAND] = source, target, flows.demand_bps
-        record[:, STAMP], record[:, FRESH], record[:, HELD] = 0, self.s.counter[EVENT], flows.by_addresses
-        record[:, OWNED_BY], record[:, TENANT_OF], record[:, LAYER] = number, tenant, phases
-        self.s.flow[rows] = record
-        self.s.spot[rows] = record[:, (SOURCE, TARGET, PATH, PATH)]
+        record: Rows = np.zeros(count, dtype=FLOW)
+        record["source"], record["target"], record["demand"] = source, target, flows.demand_bps
+        record["fresh"], record["held"] = self.counter.event[0], flows.by_addresses
+        record["job"], record["tenant"], record["layer"] = number, tenant, phases
+        for name in ("path", "after", "before"):
+            record[name] = NO_LINK
+        spot = _spots(count)
+        spot["leaf"] = np.column_stack((source, target))
+        self.s.flow[rows], self.s.spot[rows] = record, spot
         self.index[rows], self.lost[rows], self.used[rows] = np.arange(count), True, True
         self.pins += int(flows.by_addresses.sum())
-        # An event that begins with a new job began before its rows were there.
+        # An event that adds a job begins before the job has rows.
         self.before_event = self.lost.copy()
         return rows
 
     def release(self, rows: Ints) -> None:
-        """Take rows back whose flows have no path any more."""
-        self.pins -= int(self.s.flow[rows, HELD].sum())
+        """Release rows, whose flows have no path any more."""
+        self.pins -= int(self.s.flow["held"][rows].sum())
         self.lost[rows], self.used[rows] = True, False
         self._free = np.concatenate((self._free, rows[::-1]))
 
     def _grow(self, wanted: int) -> None:
-        """Make room for at least so many more flows."""
+        """Add rows for at least `wanted` flows."""
         size = len(self.s.flow)
         more = max(wanted, size, 1024)
-        flow = _aligned_rows(size + more, FLOW_COLUMNS)
+        flow = _aligned_rows(size + more, FLOW)
         flow[:size] = self.s.flow
-        spot: Small = np.full((size + more, 4), NO_LINK, dtype=np.int32)
+        spot = _spots(size + more)
         spot[:size] = self.s.spot
         self.s = self.s._replace(flow=flow, spot=spot)
         self.lost = np.concatenate((self.lost, np.ones(more, dtype=np.bool_)))
         self.used = np.concatenate((self.used, np.zeros(more, dtype=np.bool_)))
         self.index = np.concatenate((self.index, np.zeros(more, dtype=np.int64)))
-        # The lowest rows are given out first.
+        # The lowest rows are allotted first.
         self._free = np.concatenate((np.arange(size + more - 1, size - 1, -1, dtype=np.int64), self._free))
 
     def layers(self, count: int) -> slice:
-        """Set rows aside for the loads of a job's phases."""
-        used = self.s.layer_span[:, 1] > self.s.layer_span[:, 0]
+        """Reserve rows for the loads of a job's phases."""
+        used = self.s.layer_span["end"] > self.s.layer_span["first"]
         start = 0
         while used[start : start + count].any():
             start += int(np.flatnonzero(used[start : start + count])[-1]) + 1
@@ -199,13 +183,13 @@ class Store:
         if missing > 0:
             self.s = self.s._replace(
                 layer_load=np.concatenate((self.s.layer_load, np.zeros((missing, self.links)))),
-                layer_span=np.concatenate((self.s.layer_span, np.zeros((missing, 2), dtype=np.int64))),
+                layer_span=np.concatenate((self.s.layer_span, np.zeros(missing, dtype=SPAN))),
             )
-        self.s.layer_span[start : start + count] = start, start + count
+        self.s.layer_span[start : start + count] = (start, start + count)
         return slice(start, start + count)
 
     def block(self, cables: Ints, by: int) -> Ints:
-        """Count one more reason (or, with -1, one less) for these cables to be out of use; return those that change."""
+        """Add `by` to the reasons for which these cables are out of use; return the cables whose state changes."""
         was = self._blocked[cables] > 0
         self._blocked[cables] += by
         changed = cables[was != (self._blocked[cables] > 0)]
@@ -219,41 +203,41 @@ class Store:
         return np.asarray(changed, dtype=np.int64)
 
     def live(self, dead_nics: Flags) -> Live:
-        """Return what is alive, in the form that a full plan takes."""
+        """Return the live links in the form that the full planner takes."""
         cables = self._blocked == 0
         nics = ~dead_nics & (self.dead_leaf[self.leaf_row[self.topology.nic_leaf]] == 0)
         links = np.concatenate((cables, cables, nics, nics))
         return Live(topology=self.topology, links=links, whole=bool(links.all()))
 
     def fullest(self) -> tuple[float, int]:
-        """Return the largest utilisation of a switch-to-switch link, and the first link that has it."""
+        """Return the largest utilisation of the links between switches, and the first link that has it."""
         used = self.s.load / self.divisor
         link = int(used.argmax()) if len(used) else 0
         return (float(used[link]), link) if len(used) else (0.0, 0)
 
     def ends(self, flows: Flows) -> tuple[Ints, Ints]:
-        """Return the leaf rows of flows."""
+        """Return the source and target leaf rows of flows."""
         leaf = self.topology.nic_leaf
         return self.leaf_row[leaf[flows.src_nic]], self.leaf_row[leaf[flows.dst_nic]]
 
     def flows_inside(self, leaf: int) -> Ints:
         """Return the rows of the flows that begin and end at one leaf."""
-        return np.flatnonzero((self.s.flow[:, SOURCE] == leaf) & (self.s.flow[:, TARGET] == leaf) & self.used)
+        return np.flatnonzero((self.s.flow["source"] == leaf) & (self.s.flow["target"] == leaf) & self.used)
 
     def find_lost(self, rows: Ints) -> None:
-        """Note which of these flows have no path: nothing alive joins their leaves, or their one leaf is dead."""
-        source, target = self.s.flow[rows, SOURCE], self.s.flow[rows, TARGET]
+        """Update `lost`: the flows without a path, or within a leaf that is dead."""
+        source, target = self.s.flow["source"][rows], self.s.flow["target"][rows]
         inside = source == target
-        self.lost[rows] = np.where(inside, self.dead_leaf[source] > 0, self.s.flow[rows, PATH] < 0)
+        self.lost[rows] = np.where(inside, self.dead_leaf[source] > 0, self.s.flow["path"][rows, 0] < 0)
 
 
 def _seats_of(tables: _Tables, cables: int) -> tuple[int, Small, int]:
     """Return the bits of a column, the seat of every link (-1: none) and the number of vertices of both sides."""
     seat_of: Small = np.full(2 * cables, NO_LINK, dtype=np.int32)
-    most = max(tables.up_leaf.shape[1], tables.up_plane.shape[1] if tables.planes else 1)
-    if not tables.regular or most > MAX_COLUMNS:
+    columns = max(tables.up_leaf.shape[1], tables.up_plane.shape[1] if tables.planes else 1)
+    if not tables.regular or columns > MAX_COLUMNS:
         return 0, seat_of, 0
-    shift, leaves = (most - 1).bit_length(), len(tables.up_leaf)
+    shift, leaves = (columns - 1).bit_length(), len(tables.up_leaf)
     vertices = leaves + (len(tables.up_plane) if tables.planes else 0)
     for side in range(2):
         for cable, first in ((tables.up_leaf, 0), *([(tables.up_plane, leaves)] if tables.planes else [])):
@@ -262,11 +246,18 @@ def _seats_of(tables: _Tables, cables: int) -> tuple[int, Small, int]:
     return shift, seat_of, 2 * vertices
 
 
-def _aligned_rows(rows: int, columns: int) -> Ints:
-    """Return empty records that begin where a line of the cache does."""
-    room: Ints = np.zeros(rows * columns + 8, dtype=np.int64)
-    start = -room.ctypes.data % 64 // 8
-    return room[start : start + rows * columns].reshape(rows, columns)
+def _aligned_rows(rows: int, dtype: np.dtype[np.void]) -> Rows:
+    """Return records of zeros that begin at a cache line."""
+    room = np.zeros(rows * dtype.itemsize + 64, dtype=np.uint8)
+    start = -room.ctypes.data % 64
+    return room[start : start + rows * dtype.itemsize].view(dtype)
+
+
+def _spots(rows: int) -> Rows:
+    """Return rows of the seat tables for flows without leaves, column and core."""
+    spots: Rows = np.zeros(rows, dtype=SPOT)
+    spots["leaf"] = spots["column"] = spots["core"] = NO_LINK
+    return spots
 
 
 def _inverse(capacity: Ints) -> Floats:
@@ -275,7 +266,7 @@ def _inverse(capacity: Ints) -> Floats:
 
 
 def _tables_of(topology: Topology, leaves: Ints) -> _Tables:
-    """Return the columns of the fabric as built where all its leaves have the same ones, and its pods."""
+    """Return the pods of the fabric as built, and its columns where all leaves have the same ones."""
     none: Ints = np.zeros((1, 1), dtype=np.int64)
     everything = np.ones(len(topology.capacity), dtype=np.bool_)
     shape = shape_of(topology, Live(topology=topology, links=everything, whole=True), leaves) if len(leaves) else None
@@ -284,7 +275,7 @@ def _tables_of(topology: Topology, leaves: Ints) -> _Tables:
     middle = bool((topology.tier == 1).any())
     if isinstance(shape, ThreeTier) and _planes_apart(topology, shape) and len(pods) == shape.core_link.shape[0]:
         count, planes, cores = shape.core_link.shape
-        # Two numberings of the same pods: the shape's counts.
+        # The shape numbers the pods too: its numbers apply.
         return _Tables(
             regular=True, up_leaf=np.ascontiguousarray(shape.uplink), pod_row=shape.pod.astype(np.int64), pods=count,
             up_plane=np.ascontiguousarray(shape.core_link.reshape(count * planes, cores)), planes=planes,
@@ -299,7 +290,7 @@ def _tables_of(topology: Topology, leaves: Ints) -> _Tables:
 
 
 def _planes_apart(topology: Topology, shape: ThreeTier) -> bool:
-    """Say whether each core belongs to one plane: only then does a column lead every path over one plane."""
+    """Return whether each core belongs to one plane: only then does a column determine the plane of a path."""
     cores = topology.upper[shape.core_link[0]]
     return all(len(set(plane.tolist())) for plane in cores) and len(np.unique(cores)) == sum(
         len(set(plane.tolist())) for plane in cores

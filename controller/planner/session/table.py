@@ -1,17 +1,78 @@
-"""What a session changes and reads, as arrays that are handed to its kernels."""
+"""The arrays of a session and the layout of their rows."""
 
 from typing import NamedTuple
 
-from controller.planner.jit import Floats, Ints, Small
+import numpy as np
+
+from controller.planner.jit import Floats, Ints, Rows, Small
+
+DEAD = 1e30
+"""Inverse capacity and utilisation of a link that cannot carry traffic."""
+
+_WORD, _HALF = np.int64, np.int32
+
+FLOW = np.dtype(
+    [
+        ("source", _WORD),  # leaf row
+        ("target", _WORD),  # leaf row
+        ("demand", _WORD),  # bit/s
+        ("stamp", _WORD),  # the last counter `tick` at which a kernel marked the flow
+        ("fresh", _WORD),  # the last event that placed or moved it
+        ("held", _WORD),  # 1: bound to the path of its addresses, must not move
+        ("job", _WORD),
+        ("tenant", _WORD),
+        ("path", _WORD, 4),  # links: up, up to the core, down from the core, down; -1 for none
+        ("after", _WORD, 4),  # the next node in the list of each of these links, -1 for none
+        ("before", _WORD, 4),  # the previous node
+        ("layer", _WORD),  # row of `State.layer_load`, -1 where its job has one phase
+        ("spare", _WORD, 3),
+    ],
+    align=True,
+)
+"""A flow: three cache lines, of which the first holds what a chain reads of a flow that it passes."""
+
+LINK = np.dtype([("load", np.float64), ("inverse", np.float64), ("head", _WORD), ("spare", _WORD)], align=True)
+"""A link: load in bit/s, 1 / capacity and the first node of its list, in half a cache line."""
+
+CHANGE = np.dtype([("flow", _WORD), ("path", _WORD, 4), ("after", _WORD, 4), ("before", _WORD, 4)], align=True)
+"""A row of the log: a flow, and its path and list neighbours before a change."""
+
+
+class Counters(NamedTuple):
+    """The fields of `State.counter` as arrays of one number: reading these in Python is faster than a record's."""
+
+    logged: Ints  # rows in the log
+    tick: Ints  # the last stamp used
+    event: Ints  # number of the event
+    used: Ints  # flows that the event has moved
+    who: Ints  # which flows may move: a `Movable`
+    budget: Ints  # flows that the event may move
+    job: Ints  # job of the flow that is being placed
+    tenant: Ints  # and its tenant
+    reserve: Ints  # rows of the log kept free
+
+
+COUNTER = np.dtype([(name, _WORD) for name in Counters._fields], align=True)
+
+CHAIN = np.dtype([("length", _WORD), ("into", _WORD), ("out", _WORD), ("right", _WORD)], align=True)
+"""A chain: flows to move, the two columns that they exchange, and 1 where column `into` is taken on the right."""
+
+SPOT = np.dtype([("leaf", _HALF, 2), ("column", _HALF), ("core", _HALF)], align=True)
+"""The source and target leaf of a flow, its column and its core; -1: none, -2: not the same up and down."""
+
+SPAN = np.dtype([("first", _WORD), ("end", _WORD)], align=True)
+"""A range of rows."""
 
 
 class State(NamedTuple):
-    """What a session changes and reads: a row per flow, link, leaf or column.
+    """The arrays that the kernels of a session read and change, with a row per flow, link, leaf or column.
 
-    `up_leaf[leaf, column]` and `up_plane[pod * planes + plane, core]` are cables; `planes` is 0 in two tiers and
-    `plane_at` a leaf cable's plane. A flow's layer is its row of `layer_load` where its job has several phases, else
-    -1: a job adds to a link's `load` the heaviest of its rows `layer_span`. Node 4 f + step of a list is flow f.
-    The last five are the tables of `seats.Seats`, kept up to date here; `seat_of[link]` is -1 where there are none.
+    `up_leaf[leaf, column]` and `up_plane[pod * planes + plane, core]` are cables; `planes` is 0 in two tiers, and
+    `plane_at` is the plane of a leaf's cable. A flow of a job with several phases has a layer, its row of
+    `layer_load`; the job adds to the load of a link the heaviest of its layers, the rows `layer_span`. Node 4 f + step
+    of a list is flow f. `chain` lists the flows of a chain, `carried` those of a chain while it is carried out, and
+    `best` the chains found. `counter` has one row. The last five fields are the tables of `seats.Seats`, which these
+    kernels keep current; `seat_of[link]` is -1 where the fabric has none.
     """
 
     cables: int
@@ -19,20 +80,21 @@ class State(NamedTuple):
     inverse: Floats
     load: Floats
     head: Ints
-    flow: Ints
+    flow: Rows
     up_leaf: Ints
     up_plane: Ints
     plane_of: Ints
     plane_at: Ints
     pod: Ints
     layer_load: Floats
-    layer_span: Ints
-    log: Ints
+    layer_span: Rows
+    log: Rows
     chain: Ints
-    best: Ints
-    counter: Ints
+    carried: Ints
+    best: Rows
+    counter: Rows
     shift: int
     seat_of: Small
     owner: Small
     free: Ints
-    spot: Small
+    spot: Rows

@@ -21,7 +21,7 @@ def test_a_fabric_cut_in_two_is_told_with_both_sides_the_flows_and_the_whole_cut
     fabric = fabric_of(leaves=4, hosts_per_leaf=1, failed=cut)
     why = refusal_of(fabric, job_of(fabric, ALL))
     assert "8 flow(s) have no path, job/0/0-2/0, job/0/0-3/0, job/0/1-2/0, job/0/1-3/0, job/0/2-0/0 and 3 more" in why
-    assert "no live way joins any of leaf1, leaf2 with any of leaf3, leaf4" in why
+    assert "no live path joins any of leaf1, leaf2 with any of leaf3, leaf4" in why
     assert f"the cut is {', '.join(cut[:3])} and 1 more" in why
 
 

@@ -1,0 +1,131 @@
+"""Kernels that put the flows of a session on paths.
+
+They keep loads, the list of flows of each link and the seat tables current, and log each change for `undo`.
+"""
+
+from controller.planner.jit import Ints, bare_kernel
+from controller.planner.session.table import DEAD, State
+
+
+@bare_kernel
+def _add_load(s: State, f: int, link: int, amount: int) -> None:
+    """Add a demand to the load of a link; for a job of several phases, only the increase of its heaviest phase."""
+    row = s.flow[f].layer
+    if row < 0:
+        s.load[link] += amount
+        return
+    was, now = 0.0, 0.0
+    for other in range(s.layer_span[row].first, s.layer_span[row].end):
+        was = max(was, s.layer_load[other, link])
+        s.layer_load[other, link] += amount if other == row else 0
+        now = max(now, s.layer_load[other, link])
+    s.load[link] += now - was
+
+
+@bare_kernel
+def _mark_seat(s: State, link: int) -> None:
+    """Update a link's owner in the seat tables: a flow, or -1: free, -2: dead, -3: several flows."""
+    seat, node = s.seat_of[link], s.head[link]
+    if seat < 0:
+        return
+    owner = -1 if node < 0 else node >> 2 if s.flow[node >> 2].after[node & 3] < 0 else -3
+    s.owner[seat] = owner if s.inverse[link] < DEAD else -2
+    bit, vertex = 1 << (seat & ((1 << s.shift) - 1)), seat >> s.shift
+    s.free[vertex] = s.free[vertex] | bit if s.owner[seat] == -1 else s.free[vertex] & ~bit
+
+
+@bare_kernel
+def mark_seats(s: State, links: Ints) -> None:
+    """Update the seat tables for links that failed or came back."""
+    for i in range(links.shape[0]):
+        _mark_seat(s, links[i])
+
+
+@bare_kernel
+def _seat_column(s: State, up: int, down: int) -> int:
+    """Return the column of two links; -1 where there is none, -2 where they have different ones."""
+    if up < 0:
+        return -1
+    mask = (1 << s.shift) - 1
+    return s.seat_of[up] & mask if (s.seat_of[up] ^ s.seat_of[down]) & mask == 0 else -2
+
+
+@bare_kernel
+def _mark_spot(s: State, f: int) -> None:
+    """Update column and core of a flow in the seat tables; -2 where it does not go up and down by the same one."""
+    path, spot = s.flow[f].path, s.spot[f]
+    spot.column, spot.core = _seat_column(s, path[0], path[3]), _seat_column(s, path[1], path[2])
+
+
+@bare_kernel
+def _leave(s: State, f: int, step: int) -> None:
+    """Remove a flow from the link at a step of its path."""
+    flow = s.flow[f]
+    link, after, before = flow.path[step], flow.after[step], flow.before[step]
+    if link < 0:
+        return
+    if before >= 0:
+        s.flow[before >> 2].after[before & 3] = after
+    else:
+        s.head[link] = after
+    if after >= 0:
+        s.flow[after >> 2].before[after & 3] = before
+    _add_load(s, f, link, -flow.demand)
+    _mark_seat(s, link)
+
+
+@bare_kernel
+def _enter(s: State, f: int, step: int, link: int, after: int, before: int) -> None:
+    """Put a flow on a link at a step of its path, between two nodes of its list."""
+    flow = s.flow[f]
+    flow.path[step], flow.after[step], flow.before[step] = link, after, before
+    if link < 0:
+        return
+    if before >= 0:
+        s.flow[before >> 2].after[before & 3] = 4 * f + step
+    else:
+        s.head[link] = 4 * f + step
+    if after >= 0:
+        s.flow[after >> 2].before[after & 3] = 4 * f + step
+    _add_load(s, f, link, flow.demand)
+    _mark_seat(s, link)
+
+
+@bare_kernel
+def set_path(s: State, f: int, up: int, core_up: int, core_down: int, down: int) -> None:
+    """Put a flow on a path, at the head of the list of each link that is new to it, and log its old path."""
+    flow, path = s.flow[f], (up, core_up, core_down, down)
+    entry = s.log[s.counter[0].logged]
+    s.counter[0].logged += 1
+    entry.flow = f
+    for step in range(4):
+        entry.path[step] = flow.path[step]
+    for step in range(4):
+        entry.after[step] = flow.after[step]
+    for step in range(4):
+        entry.before[step] = flow.before[step]
+    for step in range(4):
+        if flow.path[step] != path[step]:
+            _leave(s, f, step)
+            _enter(s, f, step, path[step], s.head[path[step]] if path[step] >= 0 else -1, -1)
+    _mark_spot(s, f)
+
+
+@bare_kernel
+def set_paths(s: State, rows: Ints, paths: Ints) -> None:
+    """Put flows on given paths."""
+    for i in range(rows.shape[0]):
+        set_path(s, rows[i], paths[i, 0], paths[i, 1], paths[i, 2], paths[i, 3])
+
+
+@bare_kernel
+def undo(s: State, mark: int) -> None:
+    """Undo the changes logged since `mark`, the last first; the lists are as before, order included."""
+    while s.counter[0].logged > mark:
+        s.counter[0].logged -= 1
+        entry = s.log[s.counter[0].logged]
+        for step in range(4):
+            if entry.path[step] != s.flow[entry.flow].path[step]:
+                _leave(s, entry.flow, step)
+                _enter(s, entry.flow, step, entry.path[step], entry.after[step], entry.before[step])
+        _mark_spot(s, entry.flow)
