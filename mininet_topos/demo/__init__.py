@@ -1,1 +1,1 @@
-"""`heddle demo`: an emulated fabric under real traffic, side by side under ECMP, E-ECMP and planned paths."""
+"""`heddle demo`: run the same traffic on an emulated fabric under ECMP, E-ECMP and planned paths, and compare them."""

@@ -1,4 +1,4 @@
-"""`heddle demo` as a command; it is registered by the entry point `heddle.commands`."""
+"""The command `heddle demo`, registered by the entry point `heddle.commands`."""
 
 import json
 import signal
@@ -38,16 +38,16 @@ def demo(
     ] = "permutation,ring,all-to-all,incast",
     modes: Annotated[str, typer.Option(help="Any of ecmp,e-ecmp,planned.")] = "ecmp,e-ecmp,planned",
     seeds: Annotated[
-        str, typer.Option(help="A permutation is run for each; the first is that of the others.")
+        str, typer.Option(help="One permutation runs per seed; the other workloads use the first.")
     ] = "1,2,3",
-    seconds: Annotated[float, typer.Option(help="How long a flow takes that has its path to itself.")] = 2.5,
-    report: Annotated[Path, typer.Option(metavar="DIR", help="Where the report goes.")] = Path("heddle-report"),
+    seconds: Annotated[float, typer.Option(help="Duration of a flow that has its path to itself.")] = 2.5,
+    report: Annotated[Path, typer.Option(metavar="DIR", help="The report folder.")] = Path("heddle-report"),
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON instead of tables.")] = False,
     wait: Annotated[
         float, typer.Option(min=0, help="Seconds to wait while another demo measures; 0 refuses at once.")
     ] = 600.0,
 ) -> None:
-    """Show what planned paths are worth: real RoCEv2 traffic on real switches under ECMP, E-ECMP and planned paths.
+    """Compare planned paths with ECMP and E-ECMP: real RoCEv2 traffic on real switches, the same under every mode.
 
     Builds an emulated fabric of Open vSwitch switches on this machine (needs root), runs the same workloads under
     every mode, checks every packet's path, prints a table and writes a report folder. Everything is removed
@@ -81,16 +81,16 @@ def _run(options: "DemoOptions", as_json: bool) -> None:
     from mininet_topos.switches.fabric_net import require_lab_tools
     from mininet_topos.switches.ovs import require_open_vswitch
 
-    # A shell starts what it puts in the background with SIGINT ignored; a lab must end on it all the same.
+    # A shell starts background commands with SIGINT ignored; a lab must end on SIGINT all the same.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     require_lab_tools()
     require_open_vswitch()
     check_folder(options.report)
-    with DemoProgress() as progress, measurement_lock(run_directory() / "demo.lock", options.wait_s, progress.say):
+    with DemoProgress() as progress, measurement_lock(run_directory() / "demo.lock", options.wait_s, progress.log):
         try:
             result = run_demo(options, progress)
         except (KeyboardInterrupt, SystemExit):
-            progress.say("interrupted: the lab is removed, no report is written")
+            progress.log("interrupted: the lab is removed, no report is written")
             raise
     write_report(result, options.report)
     if as_json:
@@ -105,7 +105,7 @@ def _run(options: "DemoOptions", as_json: bool) -> None:
 
 
 def shortcomings(result: "DemoResult") -> list[str]:
-    """Return why the demo did not show what it must: a line for each planned run that is invalid or off its paths."""
+    """Return a line for each planned run that is invalid or whose packets left their planned links."""
     found = []
     for run in result.runs:
         if run.mode == "planned" and not run.valid:

@@ -1,4 +1,4 @@
-"""The demo as a client of the controller: it submits jobs over gRPC as any job would."""
+"""The demo's gRPC client of the controller: submit and release jobs, like any scheduler."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -17,19 +17,19 @@ CALL_TIMEOUT_S = 30.0
 SWITCHES_TIMEOUT_S = 20.0
 POLL_S = 0.05
 
-Answer = TypeVar("Answer")
+Reply = TypeVar("Reply")
 
 
 class ControllerClient:
-    """The calls that the demo makes; every error comes out as a HeddleError of one line."""
+    """The controller calls of the demo; every gRPC error is raised as a HeddleError of one line."""
 
     def __init__(self, channel: grpc.Channel) -> None:
-        """Use a channel that is open."""
+        """Use an open channel."""
         self._jobs = rpc.JobServiceStub(channel)
         self._fabric = rpc.FabricServiceStub(channel)
 
     def await_switches(self, switches: int) -> None:
-        """Wait until all switches are connected and hold rules."""
+        """Wait until all switches are connected and have rules; raises UnavailableError after a timeout."""
         deadline = time.monotonic() + SWITCHES_TIMEOUT_S
         while True:
             topology = _call(lambda: self._fabric.GetTopology(pb.GetTopologyRequest(), timeout=CALL_TIMEOUT_S))
@@ -41,29 +41,29 @@ class ControllerClient:
             time.sleep(POLL_S)
 
     def submit(self, job: JobRequest) -> pb.JobPlan:
-        """Submit a job; answers when every switch has acknowledged its plan."""
+        """Submit a job and return its plan, once every switch has acknowledged the plan's rules."""
         plan: pb.JobPlan = _call(lambda: self._jobs.SubmitJob(request_message(job), timeout=CALL_TIMEOUT_S))
         if plan.flows_truncated:
             del plan.flows[:]
-            asked = pb.GetJobRequest(job_id=job.job_id)
+            request = pb.GetJobRequest(job_id=job.job_id)
             plan.flows.extend(
-                flow for page in _call(lambda: list(self._jobs.StreamFlows(asked))) for flow in page.flows
+                flow for page in _call(lambda: list(self._jobs.StreamFlows(request))) for flow in page.flows
             )
         return plan
 
     def release(self, job_id: str) -> None:
-        """Give a job's paths back."""
+        """Release a job's paths."""
         _call(lambda: self._jobs.ReleaseJob(pb.ReleaseJobRequest(job_id=job_id), timeout=CALL_TIMEOUT_S))
 
 
 @contextmanager
 def connected(address: str) -> Iterator[ControllerClient]:
-    """Open a client to `address` (ADDR:PORT)."""
+    """Connect to the controller at `address` (ADDR:PORT) for the block."""
     with grpc.insecure_channel(address, options=[("grpc.max_receive_message_length", 64 << 20)]) as channel:
         yield ControllerClient(channel)
 
 
-def _call(call: Callable[[], Answer]) -> Answer:
+def _call(call: Callable[[], Reply]) -> Reply:
     try:
         return call()
     except grpc.RpcError as error:
@@ -71,7 +71,7 @@ def _call(call: Callable[[], Answer]) -> Answer:
 
 
 def request_message(job: JobRequest) -> pb.SubmitJobRequest:
-    """Write a job request as the message that carries it."""
+    """Return the gRPC message of a job request."""
     return pb.SubmitJobRequest(
         job_id=job.job_id,
         tenant="demo",
@@ -92,6 +92,6 @@ def _collective(collective: Collective) -> pb.Collective:
 
 
 def plan_figures(plan: pb.JobPlan) -> PlanFigures:
-    """Return what a plan says of itself, its numbers as numbers."""
+    """Return a plan's certificate and predicted completion time."""
     certificate = {field.name: getattr(plan.certificate, field.name) for field in plan.certificate.DESCRIPTOR.fields}
     return PlanFigures(certificate=certificate, predicted_completion_ns=plan.predicted_completion_ns)

@@ -1,4 +1,4 @@
-"""The controller as a process of its own, found and asked over gRPC like any: `heddle run`."""
+"""Run the demo's controller, `heddle run`, as a process of its own."""
 
 import json
 import os
@@ -19,11 +19,10 @@ STOP_TIMEOUT_S = 2.0
 
 @contextmanager
 def running_controller(fabric_text: str, directory: Path, environment: Mapping[str, str]) -> Iterator[dict[str, str]]:
-    """Run a controller on loopback, on ports of its own choice; give its addresses by name.
+    """Run a controller on loopback, on free ports, for the block; yield its addresses by name.
 
-    It ends with the `with` block, with this process however that ends, and with the lab whose mark is in
-    `environment`. Its log stays in `directory` for as long as that does. Raises PrerequisiteError where it does not
-    start.
+    It ends with the block, with this process however that ends, and with the lab whose tag is in `environment`. Its log
+    is in `directory`. Raises PrerequisiteError if it does not start.
     """
     fabric_file, log = directory / "fabric.yaml", directory / "controller.log"
     fabric_file.write_text(fabric_text, encoding="utf-8")
@@ -46,28 +45,28 @@ def running_controller(fabric_text: str, directory: Path, environment: Mapping[s
 
 
 def _addresses(process: "subprocess.Popen[bytes]", log: Path) -> dict[str, str]:
-    """Read the line that says it is ready."""
+    """Read the line of JSON that the controller prints when it is ready."""
     assert process.stdout is not None
     text, deadline = b"", time.monotonic() + START_TIMEOUT_S
     while b"\n" not in text:
         rest = deadline - time.monotonic()
         if rest <= 0 or not select.select([process.stdout], [], [], rest)[0]:
-            raise PrerequisiteError(f"the controller was not ready within {START_TIMEOUT_S:.0f} s{_last_words(log)}")
+            raise PrerequisiteError(f"the controller was not ready within {START_TIMEOUT_S:.0f} s{_last_log_line(log)}")
         chunk = os.read(process.stdout.fileno(), 4096)
         if not chunk:
-            raise PrerequisiteError(f"the controller did not start (status {process.wait()}){_last_words(log)}")
+            raise PrerequisiteError(f"the controller did not start (status {process.wait()}){_last_log_line(log)}")
         text += chunk
     found: dict[str, str] = json.loads(text.split(b"\n", 1)[0])
     return found
 
 
-def _last_words(log: Path) -> str:
+def _last_log_line(log: Path) -> str:
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     return f": {lines[-1]}" if lines else ""
 
 
 def _stop(process: "subprocess.Popen[bytes]") -> None:
-    """End it, by force where it takes longer than it may."""
+    """Terminate the process; kill it if it does not end within `STOP_TIMEOUT_S`."""
     if process.poll() is None:
         process.send_signal(signal.SIGTERM)
         try:

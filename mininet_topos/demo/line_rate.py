@@ -1,8 +1,8 @@
-"""At which line rate a demo is measured: the highest of a few that this machine carries, found by measuring.
+"""Choose the line rate of a demo: the highest of a few candidates that this machine carries, found by measuring.
 
 A rate is given up when a run at it is invalid twice in a row: the calibration before the first run, which is full load
-between all neighbouring leaves, or any run. Then everything is measured anew at the next lower rate, in all modes, for
-runs at different rates are not to be compared. At the lowest rate an invalid run stays what it is.
+between neighbouring leaves, or any run. Then everything is measured again at the next lower rate, in all modes, because
+runs at different rates cannot be compared. At the lowest rate an invalid run stays invalid.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,20 +19,20 @@ PORTS_TRIED = 32
 
 
 class RateTooHighError(Exception):
-    """A run was invalid twice at a rate that is not the last: `run` says which, `problem` why."""
+    """A run was invalid twice at a rate that is not the lowest; `run` names it, `problem` is the reason."""
 
     def __init__(self, run: str, problem: str) -> None:
-        """Take what is to be told."""
+        """Set the name of the run and its problem."""
         super().__init__(f"{run}: {problem}")
         self.run, self.problem = run, problem
 
 
 def measure_at_highest_rate(
-    options: DemoOptions, measure: Callable[[DemoOptions, bool], DemoResult], say: Callable[[str], None]
+    options: DemoOptions, measure: Callable[[DemoOptions, bool], DemoResult], log: Callable[[str], None]
 ) -> DemoResult:
-    """Return the result at the first rate that holds, with those that did not.
+    """Return the result at the highest rate that the machine carries, with the rates that were given up.
 
-    `measure` is told whether it may raise RateTooHighError: there is a lower rate.
+    `measure(options, may_give_up)` may raise RateTooHighError only if `may_give_up`, that is, if there is a lower rate.
     """
     given_up: list[GivenUpRate] = []
     for at in (options, *options.slower[:-1]) if options.slower else ():
@@ -40,31 +40,31 @@ def measure_at_highest_rate(
             return replace(measure(at, True), rates_given_up=tuple(given_up))
         except RateTooHighError as fault:
             given_up.append(GivenUpRate(line_rate_bps=at.line_rate_bps, run=fault.run, problem=fault.problem))
-            say(f"this machine does not carry {rate_text(at.line_rate_bps)}: everything anew at the next lower rate")
+            log(f"this machine does not carry {rate_text(at.line_rate_bps)}: measuring again at the next lower rate")
     return replace(measure((options, *options.slower)[-1], False), rates_given_up=tuple(given_up))
 
 
 def full_load(lab: Lab, seconds: float) -> tuple[Workload, list[QueuePair]]:
-    """Return a rotation with source ports under which hashing spreads it over the links; as yet unpaced."""
+    """Return a rotation and its queue pairs, with source ports that hash onto disjoint links; not yet paced."""
     workload = rotation(compute_nics(lab.fabric), seconds)
     pairs = hashed_pairs(lab.fabric, workload, "ecmp")
     return workload, spread(pairs, lambda pair: lab.path_of(lab.stream_of(pair.request)))
 
 
 def spread(pairs: Sequence[QueuePair], path_of: Callable[[QueuePair], tuple[str, ...]]) -> list[QueuePair]:
-    """Give each queue pair, one after the other, the port (of some) and path whose fullest link has least on it."""
+    """Assign each queue pair in turn the source port, of `PORTS_TRIED`, that minimises the load of its fullest link."""
     load_bps: dict[str, int] = {}
     found = []
     for pair in pairs:
-        least_bps, best = None, pair
+        best_bps, best = None, pair
         for step in range(PORTS_TRIED):
             port = _port(pair.udp_source_port, step)
             tried = replace(pair, udp_source_port=port)
             links = path_of(tried)
             fullest_bps = max((load_bps.get(link, 0) for link in links), default=0)
-            if least_bps is None or fullest_bps < least_bps:
-                least_bps, best = fullest_bps, replace(tried, links=links)
-            if not least_bps:
+            if best_bps is None or fullest_bps < best_bps:
+                best_bps, best = fullest_bps, replace(tried, links=links)
+            if not best_bps:
                 break
         for link in best.links:
             load_bps[link] = load_bps.get(link, 0) + pair.demand_bps
@@ -73,5 +73,5 @@ def spread(pairs: Sequence[QueuePair], path_of: Callable[[QueuePair], tuple[str,
 
 
 def _port(port: int, step: int) -> int:
-    """Return another port of the same range, 49152 to 65535."""
+    """Return the `step`-th alternative to a port, in the same range, 49152 to 65535."""
     return (port + 977 * step) % 0x4000 | 0xC000

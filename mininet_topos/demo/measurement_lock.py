@@ -1,6 +1,6 @@
-"""One demo measures at a time on a machine: two at once would share its processors and distort each other.
+"""Let only one demo measure at a time on a machine: two would share its processors and distort each other's figures.
 
-The turn is an advisory lock; the kernel gives it back however its holder ends.
+An advisory lock (flock); the kernel releases it however its holder ends.
 """
 
 import fcntl
@@ -16,12 +16,12 @@ POLL_S = 0.5
 
 
 @contextmanager
-def measurement_lock(lock: Path, wait_s: float, say: Callable[[str], None]) -> Iterator[None]:
-    """Hold the turn, after waiting for it at most `wait_s`; raises PrerequisiteError where it does not come."""
+def measurement_lock(lock: Path, wait_s: float, log: Callable[[str], None]) -> Iterator[None]:
+    """Hold the lock for the block, after waiting at most `wait_s`; raises PrerequisiteError if it stays taken."""
     lock.parent.mkdir(parents=True, exist_ok=True)
     fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
-        _take(fd, wait_s, say)
+        _acquire(fd, wait_s, log)
         os.ftruncate(fd, 0)
         os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
         yield
@@ -29,8 +29,8 @@ def measurement_lock(lock: Path, wait_s: float, say: Callable[[str], None]) -> I
         os.close(fd)
 
 
-def _take(fd: int, wait_s: float, say: Callable[[str], None]) -> None:
-    deadline, told = time.monotonic() + wait_s, False
+def _acquire(fd: int, wait_s: float, log: Callable[[str], None]) -> None:
+    deadline, logged = time.monotonic() + wait_s, False
     while True:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -42,7 +42,7 @@ def _take(fd: int, wait_s: float, say: Callable[[str], None]) -> None:
                 f"another demo is measuring on this machine (process {holder}): start again when it has ended,"
                 " or let this one wait with --wait SECONDS"
             )
-        if not told:
-            say(f"another demo is measuring (process {holder}); waiting for the turn, at most {wait_s:.0f} s")
-            told = True
+        if not logged:
+            log(f"another demo is measuring (process {holder}); waiting for it to end, at most {wait_s:.0f} s")
+            logged = True
         time.sleep(min(POLL_S, max(0.0, deadline - time.monotonic())))

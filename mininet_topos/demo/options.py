@@ -1,4 +1,4 @@
-"""What the demo's command line asks for, checked before anything is built."""
+"""The options of the demo, parsed and checked before anything is built."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,22 +15,22 @@ from mininet_topos.demo.workloads import PAYLOAD_BYTES, WORKLOADS, Workload, bui
 
 DEFAULT_SPINES, DEFAULT_LEAVES, DEFAULT_HOSTS = 2, 4, 8
 LINE_RATES_GBPS = (0.02, 0.016, 0.012, 0.008)
-"""The rates of a generated fabric for which none was given, in the order they are tried; see `ladder`."""
+"""The line rates of a generated fabric without `--gbps`, in the order in which they are tried; see `line_rate`."""
 
 DEFAULT_GBPS = LINE_RATES_GBPS[0]
 MAX_HOP_PACKETS_PER_S = 50_000
-"""What software switches on one core forward with a margin to their own loss; a packet counts at every switch."""
+"""The rate that software switches on one core forward without loss of their own; a packet counts at every switch."""
 
 MAX_FLOWS = 1_000
 MIN_FLOW_BPS = 50_000
-"""Below this the smallest flow, a packet on each of four queue pairs, takes longer than people wait."""
+"""At a lower rate the smallest flow, a packet on each of four queue pairs, takes too long for a demo."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoOptions:
-    """A demo that can be run: `fabric_text` is the fabric file that the controller is given.
+    """The checked options of a demo; `fabric_text` is the fabric file for the controller.
 
-    `slower` is the same at the lower rates of the ladder, highest first; empty where a rate or a fabric was given.
+    `slower` is the same demo at the lower candidate rates, highest first; empty if a rate or a fabric was given.
     """
 
     fabric: Fabric
@@ -46,11 +46,11 @@ class DemoOptions:
 
     @property
     def line_rate_bps(self) -> int:
-        """Return the NICs' rate (of the slowest, where they differ)."""
+        """Return the rate of the slowest NIC."""
         return min(nic.capacity_bps for nic in compute_nics(self.fabric))
 
     def parameters(self) -> dict[str, Any]:
-        """Return what the report says was asked for."""
+        """Return the options that the report lists."""
         return {
             "fabric": self.fabric.name,
             "line_rate_bps": self.line_rate_bps,
@@ -62,7 +62,7 @@ class DemoOptions:
 
 
 def generated_fabric(spines: int | None, leaves: int | None, hosts: int | None, gbps: float | None) -> str:
-    """Return the text of a spine-leaf fabric file; raises InputError where hosts do not divide among leaves."""
+    """Return the text of a spine-leaf fabric file; raises InputError if hosts are not a multiple of leaves."""
     leaves = DEFAULT_LEAVES if leaves is None else leaves
     hosts = DEFAULT_HOSTS if hosts is None else hosts
     if leaves < 1 or hosts < 1 or hosts % leaves:
@@ -75,7 +75,7 @@ def generated_fabric(spines: int | None, leaves: int | None, hosts: int | None, 
 
 
 def read_fabric(file: Path | None, sizes: dict[str, int | float | None]) -> tuple[Fabric, str]:
-    """Return the fabric and the text of its file; raises InputError for a file together with sizes."""
+    """Return the fabric and the text of its file; raises InputError if both a file and sizes are given."""
     if file is None:
         text = generated_fabric(*sizes.values())  # type: ignore[arg-type]
         return parse_fabric(text, "the demo's fabric"), text
@@ -86,7 +86,7 @@ def read_fabric(file: Path | None, sizes: dict[str, int | float | None]) -> tupl
 
 
 def chosen(option: str, text: str, known: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of a comma-separated list in the order known; raises InputError for any other."""
+    """Return the names of a comma-separated list in the order of `known`; raises InputError for an unknown name."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     for name in names:
         if name not in known:
@@ -97,7 +97,7 @@ def chosen(option: str, text: str, known: Sequence[str]) -> tuple[str, ...]:
 
 
 def seeds_of(text: str) -> tuple[int, ...]:
-    """Return the numbers of a comma-separated list, each once; raises InputError where one is no whole number."""
+    """Return the distinct integers of a comma-separated list; raises InputError if an item is not an integer."""
     try:
         found = tuple(dict.fromkeys(int(part) for part in text.split(",") if part.strip()))
     except ValueError:
@@ -108,13 +108,13 @@ def seeds_of(text: str) -> tuple[int, ...]:
 
 
 def check_reach(fabric: Fabric) -> None:
-    """Raise NoAdmissiblePlanError where a NIC does not reach all others."""
+    """Raise NoAdmissiblePlanError if a NIC does not reach all others."""
     for one in cut_off(fabric, fabric.failed):
         raise NoAdmissiblePlanError(f"host {one.host} is cut off: NIC {one.nic} does not reach all others, {one.why}")
 
 
 def check_load(fabric: Fabric, kinds: Sequence[str]) -> None:
-    """Raise InputError for a fabric that software switches on one machine cannot carry."""
+    """Raise InputError if software switches on one machine cannot carry the fabric's load."""
     nics = compute_nics(fabric)
     switches_on_path = 5 if any(switch.role is Role.AGG for switch in fabric.switches) else 3
     packets = sum(nic.capacity_bps for nic in nics) / (8 * PAYLOAD_BYTES) * switches_on_path
@@ -138,7 +138,7 @@ def check_load(fabric: Fabric, kinds: Sequence[str]) -> None:
 
 
 def _floor(value: float) -> float:
-    """Round down to two significant digits, so that the advice given is within the limit."""
+    """Round down to two significant digits, so that the suggested rate is within the limit."""
     digits = f"{value:.1e}".split("e")
     rounded = float(f"{value:.1e}")
     return rounded if rounded <= value else rounded - 10.0 ** (int(digits[1]) - 1)
@@ -155,7 +155,7 @@ def build_options(
     report: Path,
     wait_s: float,
 ) -> DemoOptions:
-    """Check the command line as a whole; raises InputError."""
+    """Check all options together and return them; raises InputError."""
     if not 0.2 <= seconds <= 600:
         raise InputError(f"--seconds {seconds:g}: must be 0.2 to 600")
     kinds = chosen("--workloads", workloads, tuple(WORKLOADS))
@@ -185,7 +185,7 @@ def build_options(
 
 
 def _slower(options: DemoOptions, sizes: dict[str, int | float | None]) -> tuple[DemoOptions, ...]:
-    """Return the demo at the ladder's lower rates, its flows shorter in proportion; none where a rate was given."""
+    """Return the demo at the lower candidate rates, with proportionally shorter flows; none if a rate was given."""
     found = []
     for gbps in LINE_RATES_GBPS[1:] if sizes.get("gbps") is None else ():
         fabric, text = read_fabric(None, {**sizes, "gbps": gbps})

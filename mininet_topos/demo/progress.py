@@ -1,4 +1,4 @@
-"""What the demo says while it runs, on standard error: a moving bar on a terminal, plain lines elsewhere."""
+"""Progress of the demo on standard error: a progress bar on a terminal, plain lines elsewhere."""
 
 import sys
 from types import TracebackType
@@ -8,10 +8,10 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 
 
 class DemoProgress:
-    """Steps with a name each; the work of all of them is known as seconds that they should take."""
+    """The progress of named steps, measured in the seconds that they are expected to take."""
 
     def __init__(self) -> None:
-        """Decide by standard error how to speak."""
+        """Show a bar if standard error is a terminal."""
         console = Console(stderr=True, highlight=False)
         self._bar: Progress | None = None
         self._task: TaskID | None = None
@@ -32,31 +32,31 @@ class DemoProgress:
             self._bar.stop()
 
     def expect(self, seconds: float) -> None:
-        """Say how long everything from now on should take."""
+        """Set the expected duration of everything from now on."""
         self._done_s = 0.0
         if self._bar is not None and self._task is None:
             self._task = self._bar.add_task("", total=seconds)
         elif self._bar is not None and self._task is not None:
             self._bar.update(self._task, total=seconds, completed=0)
 
-    def say(self, line: str) -> None:
-        """Print a line that stays."""
+    def log(self, line: str) -> None:
+        """Print a permanent line."""
         if self._bar is not None:
             self._bar.console.print(line, markup=False)
         else:
             print(line, file=sys.stderr, flush=True)
 
     def begin(self, name: str) -> None:
-        """Say what is being done now; where nothing moves, only the end of a step is a line."""
+        """Show the name of the present step on the bar; without a bar nothing is printed."""
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, description=name)
 
     def within(self, seconds: float) -> None:
-        """Move the bar to `seconds` after the present step's begin."""
+        """Move the bar to `seconds` after the start of the present step."""
         if self._bar is not None and self._task is not None:
             self._bar.update(self._task, completed=self._done_s + seconds)
 
     def end(self, seconds: float) -> None:
-        """End the present step, which was to take `seconds`."""
+        """End the present step, whose expected duration was `seconds`."""
         self._done_s += seconds
         self.within(0.0)

@@ -1,9 +1,9 @@
-"""From a workload to queue pairs that can be run: ports by chance or by plan, paths as found, paces by max-min.
+"""Derive the queue pairs of a workload: source ports (random or planned), paths (traced or planned), and pacing rates.
 
-The pace is the same rule in every mode: a queue pair's max-min share of its path, times `HEADROOM` for the
-acknowledgements that share the wires. A NIC that several send to counts with 95 % of its rate, as in the contract's
-planned rates, so that a share is the planned rate wherever no link is over its capacity. Where one is, other flows may
-take what its flows leave, whoever picked the paths.
+The pacing rule is the same in every mode: a queue pair's max-min fair share of its path, times `HEADROOM`, which leaves
+room for acknowledgements. A NIC with several senders counts with 95 % of its rate, as in the contract's planned rates,
+so that a share equals the planned rate wherever no link is overloaded. Where a link is overloaded, other flows may use
+what its flows leave, in every mode.
 """
 
 import random
@@ -28,11 +28,11 @@ QUEUE_PAIRS = {"ecmp": 1, "e-ecmp": E_ECMP_QUEUE_PAIRS, "planned": 1}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueuePair:
-    """One connection: its part of a flow (by index in the workload), its ports, and what is known of its way.
+    """One connection: its part of flow number `flow` of the workload, its ports, and its path.
 
-    `planned_rate_bps` is None for hashed ones. `phase` is where in the time between two of its packets it starts.
-    `fixed_bps` is what a flow asks for that does not take all it can get (0), `cap_bps` the pace where it is not to
-    follow from the share.
+    `planned_rate_bps` is None in hashed modes. `phase` is its start as a fraction of its packet interval. `fixed_bps`
+    is the demand of a flow with a rate of its own (0: as much as it can get), `cap_bps` a pacing rate that replaces the
+    one derived from the share.
     """
 
     flow: int
@@ -52,12 +52,12 @@ class QueuePair:
 
     @property
     def pace_bps(self) -> int:
-        """Return what the NIC is told, in bits of Ethernet frame per second."""
+        """Return the NIC's pacing rate, in bits of Ethernet frame per second."""
         return self.cap_bps or max(1, int(self.share_bps * HEADROOM))
 
     @property
     def request(self) -> FlowRequest:
-        """Return what the lab is asked to run."""
+        """Return the flow request for the lab."""
         return FlowRequest(
             flow_id=self.flow_id,
             src_nic=self.src_nic,
@@ -71,7 +71,7 @@ class QueuePair:
 
 
 def hashed_pairs(fabric: Fabric, workload: Workload, mode: str) -> list[QueuePair]:
-    """Return the queue pairs of a hashed mode: random source ports, no two alike between the same two NICs."""
+    """Return the queue pairs of a hashed mode, with random source ports that are distinct between the same two NICs."""
     draw = random.Random(f"ports/{workload.name}/{mode}")
     count = QUEUE_PAIRS[mode]
     return [
@@ -94,7 +94,7 @@ def hashed_pairs(fabric: Fabric, workload: Workload, mode: str) -> list[QueuePai
 
 
 def planned_pairs(workload: Workload, flows: Sequence[pb.FlowPlan]) -> list[QueuePair]:
-    """Return the queue pairs of a plan; raises HeddleError where the plan is not of exactly this workload's flows."""
+    """Return the queue pairs of a plan; raises HeddleError if its flows are not exactly those of the workload."""
     index_of = {(flow.src_nic, flow.dst_nic): index for index, flow in enumerate(workload.flows)}
     found = [_planned_pair(workload, plan, index_of.get((plan.src_nic, plan.dst_nic))) for plan in flows]
     if sorted(pair.flow for pair in found) != list(range(len(workload.flows))):
@@ -120,9 +120,9 @@ def _planned_pair(workload: Workload, plan: pb.FlowPlan, index: int | None) -> Q
 
 
 def demands(fabric: Fabric, workload: Workload) -> list[int]:
-    """Return what each flow asks for, in bit/s: its own rate, else min(C_src / flows out, C_dst / flows in).
+    """Return the demand of each flow in bit/s: its own rate, else min(C_src / flows out, C_dst / flows in).
 
-    Flows with a rate of their own do not count in either, as in the contract.
+    Flows with a rate of their own are not counted in these numbers of flows, as in the contract.
     """
     out: dict[str, int] = {}
     into: dict[str, int] = {}
@@ -139,23 +139,23 @@ def demands(fabric: Fabric, workload: Workload) -> list[int]:
 
 
 def with_shares(fabric: Fabric, pairs: Sequence[QueuePair]) -> list[QueuePair]:
-    """Return the queue pairs ready to run, with their max-min shares and phases; each must know its links."""
-    shares = max_min_shares([pair.links for pair in pairs], room(fabric, pairs))
+    """Return the queue pairs with max-min shares and start phases; the links of each must be known."""
+    shares = max_min_shares([pair.links for pair in pairs], usable_capacities(fabric, pairs))
     return with_phases([replace(pair, share_bps=share) for pair, share in zip(pairs, shares, strict=True)])
 
 
 def with_rates(fabric: Fabric, pairs: Sequence[QueuePair]) -> list[QueuePair]:
-    """Return the queue pairs ready to run: planned ones at the plan's rates, others at all they ask for.
+    """Return the queue pairs with start phases, paced at the plan's rates, or at their full demand in hashed modes.
 
-    A share is what is expected of each: max-min fair on its path, and never more than it asks for.
+    A share is the expected rate of each: max-min fair on its path, and at most its demand.
     """
     planned = all(pair.planned_rate_bps is not None for pair in pairs)
     line_bps = {nic.id: nic.capacity_bps for nic in fabric.nics}
     caps = [pair.planned_rate_bps or pair.fixed_bps or line_bps[pair.src_nic] for pair in pairs]
-    available = dict(room(fabric, pairs) if planned else capacities(fabric))
+    available = dict(usable_capacities(fabric, pairs) if planned else capacities(fabric))
     paths = []
     for pair, cap in zip(pairs, caps, strict=True):
-        own = f"what {pair.flow_id} asks for"
+        own = f"demand of {pair.flow_id}"
         available[own] = cap
         paths.append((*pair.links, own))
     shares = max_min_shares(paths, available)
@@ -164,7 +164,7 @@ def with_rates(fabric: Fabric, pairs: Sequence[QueuePair]) -> list[QueuePair]:
 
 
 def with_phases(pairs: Sequence[QueuePair]) -> list[QueuePair]:
-    """Return the queue pairs with their starts spread."""
+    """Return the queue pairs with their start phases."""
     phases = start_phases([(pair.src_nic, pair.dst_nic) for pair in pairs])
     return [replace(pair, phase=phase) for pair, phase in zip(pairs, phases, strict=True)]
 
@@ -176,12 +176,12 @@ def capacities(fabric: Fabric) -> dict[str, int]:
     return found
 
 
-def room(fabric: Fabric, pairs: Sequence[QueuePair]) -> Mapping[str, int]:
-    """Return what may be filled of each link: all of it, but of a NIC with several senders 95 %."""
-    room = capacities(fabric)
+def usable_capacities(fabric: Fabric, pairs: Sequence[QueuePair]) -> Mapping[str, int]:
+    """Return the usable capacity of each link: all of it, but 95 % towards a NIC with several senders."""
+    usable = capacities(fabric)
     for nic in fabric.nics:
         senders = [pair for pair in pairs if pair.dst_nic == nic.id]
-        most = int(nic.capacity_bps * INCAST_SHARE)
-        if len({pair.src_nic for pair in senders}) > 1 and sum(pair.demand_bps for pair in senders) > most:
-            room[nic.down_link] = most
-    return room
+        limit_bps = int(nic.capacity_bps * INCAST_SHARE)
+        if len({pair.src_nic for pair in senders}) > 1 and sum(pair.demand_bps for pair in senders) > limit_bps:
+            usable[nic.down_link] = limit_bps
+    return usable

@@ -1,4 +1,4 @@
-"""Reads the switches' counters while a run lasts, in a thread of its own: waiting for flows must not wait for it."""
+"""Sample the switches' counters during a run, in a thread of its own that does not delay the run."""
 
 import threading
 import time
@@ -9,13 +9,13 @@ from mininet_topos.queues.model import QueueModel
 from telemetry.counter_page import CounterSnapshot, TornReadError
 
 PERIOD_S = 0.05
-PATIENCE_S = 2.0
+JOIN_TIMEOUT_S = 2.0
 
 
 class CounterSampler:
-    """Snapshots from `with` to its end, and the moment at which the run started.
+    """Counter snapshots during a `with` block, and the start time of the run in it.
 
-    The last one is asked for when the run is over, so that it is complete.
+    The last snapshot is requested from the daemon after the run, so that it includes everything.
     """
 
     def __init__(self, queues: QueueModel) -> None:
@@ -34,12 +34,12 @@ class CounterSampler:
         self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._over.set()
-        self._thread.join(PATIENCE_S)
+        self._thread.join(JOIN_TIMEOUT_S)
         if kind is None:
             self.snapshots.append(self._queues.counters())
 
     def started(self, seconds_ago: float) -> None:
-        """Take note of when the run started, as its progress tells it; the first word counts."""
+        """Record the start time of the run from its first progress report; later reports have no effect."""
         if self.start_unix_ns is None and seconds_ago > 0:
             self.start_unix_ns = time.time_ns() - int(seconds_ago * 1e9)
 

@@ -1,6 +1,7 @@
-"""The demo itself: a lab, all hashed runs on static rules, then a controller and all planned runs.
+"""Run the demo: build a lab, run all hashed modes on static rules, then start a controller and run all plans.
 
-The incast has a lab of its own, whose switches mark and pause; in the other they need not, for nobody overloads it.
+The incast has a lab of its own, with the queue model (ECN and PFC). The other workloads are paced so that they overload
+no link, and run without it.
 """
 
 import os
@@ -36,24 +37,24 @@ PACING_NOTE = (
     " that neither mark nor pause. This compares paths alone; an unpaced sender would do worse on a shared link."
 )
 INCAST_NOTE = (
-    "Incast: switches mark (WRED-ECN) and pause (PFC), NICs run DCQCN. Hashed senders begin at line rate and are slowed"
-    " by marks and pauses alone; planned ones send at the plan's rates. The bystander asks for the same in every mode."
-    " Times of marks and pauses are those of the lab's slow loop, not of an ASIC."
+    "Incast: switches mark (WRED-ECN) and pause (PFC), NICs run DCQCN. Hashed senders start at line rate and are slowed"
+    " by marks and pauses alone; planned ones send at the plan's rates. The bystander's demand is always the same."
+    " Times of marks and pauses are those of the lab's slow control loop, not of an ASIC."
 )
 ACK_TIMEOUT_NS = 3_000_000_000
-"""A NIC may be paused for more than a second here, which is no loss."""
+"""In an incast a NIC may be paused for more than a second, which must not count as a loss."""
 
 EXPECTED_SLOWDOWN = {"ecmp": 2.0, "e-ecmp": 1.5, "planned": 1.0}
 RUN_OVERHEAD_S = 0.6
 CALIBRATIONS = 2
-"""A single stall of the machine gives no rate up; what a rate is too high for fails again."""
+"""The number of failed calibrations after which a rate is given up: a single stall of the machine is not enough."""
 
 SET_UP_S = 6.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Run:
-    """One run to do: `pairs` know their paths and paces."""
+    """One run to execute; the paths and pacing rates of its `pairs` are known."""
 
     workload: Workload
     mode: str
@@ -62,18 +63,18 @@ class _Run:
 
 
 def run_demo(options: DemoOptions, progress: DemoProgress) -> DemoResult:
-    """Measure everything at a line rate that this machine carries, in labs that are gone afterwards."""
+    """Run all workloads in all modes at the highest line rate that this machine carries, and remove the labs."""
     started_ms, begun = time.time_ns() // 1_000_000, time.monotonic_ns()
 
     def measure(at: DemoOptions, may_give_up: bool) -> DemoResult:
         return _measure_all(at, progress, may_give_up=may_give_up)
 
-    result = measure_at_highest_rate(options, measure, progress.say)
+    result = measure_at_highest_rate(options, measure, progress.log)
     return replace(result, started_unix_ms=started_ms, elapsed_ns=time.monotonic_ns() - begun)
 
 
 def _measure_all(options: DemoOptions, progress: DemoProgress, *, may_give_up: bool) -> DemoResult:
-    """Build the labs, run everything, remove them, and return what was found; may raise RateTooHighError where it may."""
+    """Build the labs, run everything and remove them; raises RateTooHighError only if `may_give_up`."""
     workloads = options.workloads
     progress.expect(_expected_s(options, workloads))
     runs: list[DemoRun] = []
@@ -82,7 +83,7 @@ def _measure_all(options: DemoOptions, progress: DemoProgress, *, may_give_up: b
     for lossless, group in _labs(workloads):
         if lossless and (why := why_unavailable()) is not None:
             notes.append(f"No incast: {why}")
-            progress.say(notes[-1])
+            progress.log(notes[-1])
             continue
         notes.append(INCAST_NOTE if lossless else PACING_NOTE)
         progress.begin("building the lab")
@@ -107,7 +108,7 @@ def _measure_all(options: DemoOptions, progress: DemoProgress, *, may_give_up: b
 
 
 def _labs(workloads: tuple[Workload, ...]) -> Iterator[tuple[bool, tuple[Workload, ...]]]:
-    """Return the labs that are needed, one after the other: whether switches mark and pause there, and what runs."""
+    """Yield the required labs: whether the lab has the queue model, and the workloads that run in it."""
     for lossless in (False, True):
         group = tuple(workload for workload in workloads if (workload.kind == INCAST) is lossless)
         if group:
@@ -138,19 +139,19 @@ class _Session:
         self._paced = with_rates if lossless else with_shares
 
     def calibrate(self) -> None:
-        """Run full load before anything is compared, judged like any run; raises RateTooHighError where it fails twice."""
+        """Run full load, judged like any other run; raises RateTooHighError if it is invalid twice."""
         self._progress.begin("measuring what this machine carries")
         self._lab.ecmp.load()
         workload, pairs = full_load(self._lab, self._options.seconds)
         run = _Run(workload=workload, mode="ecmp", pairs=self._paced(self._lab.fabric, pairs))
-        results = (self._carry_out(run, lambda _: None) for _ in range(CALIBRATIONS))
+        results = (self._execute(run, lambda _: None) for _ in range(CALIBRATIONS))
         problems = [result.integrity.problems[0] for result in takewhile(lambda result: not result.valid, results)]
         self._progress.end(_expected_calibration_s(self._options))
         if len(problems) == CALIBRATIONS:
             raise RateTooHighError("full load before the first run", problems[-1])
 
     def hashed(self, workloads: tuple[Workload, ...]) -> Iterator[DemoRun]:
-        """Run every workload under the hashed modes, on static rules and with no controller."""
+        """Run every workload under the hashed modes, on static rules and without a controller."""
         modes = [mode for mode in self._options.modes if mode != "planned"]
         if not modes:
             return
@@ -162,7 +163,7 @@ class _Session:
                 yield self._measure(_Run(workload=workload, mode=mode, pairs=self._paced(self._lab.fabric, traced)))
 
     def planned(self, workloads: tuple[Workload, ...]) -> Iterator[DemoRun]:
-        """Run every workload on the paths that the controller plans for it."""
+        """Run every workload on the paths of the controller's plan."""
         if "planned" not in self._options.modes:
             return
         self._progress.begin("starting the controller")
@@ -186,10 +187,10 @@ class _Session:
             lab.disconnect_controller()
 
     def _measure(self, run: _Run) -> DemoRun:
-        """Run once, and once more where this machine made the first attempt invalid."""
+        """Run once, and once more if the first attempt is invalid because of this machine."""
         result = self._attempt(run)
         if not result.valid:
-            self._progress.say(f"  invalid, running it again: {result.integrity.problems[0]}")
+            self._progress.log(f"  invalid, running it again: {result.integrity.problems[0]}")
             result = replace(self._attempt(run), attempts=2)
         if not result.valid and self._may_give_up:
             raise RateTooHighError(f"{run.workload.name}, {MODE_TITLES[run.mode]}", result.integrity.problems[0])
@@ -205,29 +206,29 @@ class _Session:
         def move(seconds: float) -> None:
             self._progress.within(min(expected_s, seconds * scale))
 
-        result = self._carry_out(run, move)
+        result = self._execute(run, move)
         self._progress.end(expected_s)
-        self._progress.say(f"{name}: {_in_brief(result)}")
+        self._progress.log(f"{name}: {_summary(result)}")
         return result
 
-    def _carry_out(self, run: _Run, move: Callable[[float], None]) -> DemoRun:
+    def _execute(self, run: _Run, move: Callable[[float], None]) -> DemoRun:
         found, congestion = self._run_flows(run, 2 * _predicted_s(run) + 5.0, move)
         return assemble(self._lab.fabric, run.workload, run.mode, run.pairs, found, run.plan, congestion)
 
     def _run_flows(
         self, run: _Run, timeout_s: float, move: Callable[[float], None]
     ) -> tuple[flow_run.RunResult, Congestion | None]:
-        """Run once; where switches mark and pause, with their counters sampled beside."""
+        """Run the flows once; with the queue model also sample the switches' counters."""
         requests = [pair.request for pair in run.pairs]
         if not self._lossless:
             return self._lab.run_flows(requests, timeout_s, move), None
         with CounterSampler(self._lab.queues) as sampler:
 
-            def tell(seconds: float) -> None:
+            def on_progress(seconds: float) -> None:
                 sampler.started(seconds)
                 move(seconds)
 
-            found = self._lab.run_flows(requests, timeout_s, tell)
+            found = self._lab.run_flows(requests, timeout_s, on_progress)
         start_unix_ns = sampler.start_unix_ns or sampler.snapshots[0].timestamp_unix_ns
         nics = found.nics.values()
         return found, congestion_of(self._lab.fabric, run.workload, sampler.snapshots, start_unix_ns, nics)
@@ -237,11 +238,11 @@ def _predicted_s(run: _Run) -> float:
     return max(pair.size_bytes * 8 / min(pair.pace_bps, float(pair.share_bps)) for pair in run.pairs)
 
 
-def _in_brief(result: DemoRun) -> str:
+def _summary(result: DemoRun) -> str:
     worst = f"worst flow {result.worst.share_of_demand:.0%}"
     if result.congestion is not None and result.bystander is not None:
         frames = result.congestion.pfc_frames
-        worst = f"bystander {result.bystander.share_of_demand:.0%} of what it asks for, {frames} PFC frames"
+        worst = f"bystander {result.bystander.share_of_demand:.0%} of its demand, {frames} PFC frames"
     return f"{result.sum_goodput_bps / 1e6:.1f} Mbit/s, {worst}, {result.completion_ns / 1e9:.2f} s"
 
 
@@ -260,7 +261,7 @@ def _expected_s(options: DemoOptions, workloads: tuple[Workload, ...]) -> float:
 
 
 def _machine(lab: Lab) -> dict[str, object]:
-    """Return what the figures were measured on; never its name."""
+    """Return the machine's properties for the report; never its host name."""
     return {
         "cpus": len(os.sched_getaffinity(0)),
         "kernel": platform.release(),
@@ -271,7 +272,7 @@ def _machine(lab: Lab) -> dict[str, object]:
 
 
 def sketch_of(fabric: Fabric) -> FabricSketch:
-    """Return as much of the fabric as its drawing needs."""
+    """Return the part of the fabric that the report draws."""
     return FabricSketch(
         name=fabric.name,
         switches=tuple((switch.id, switch.role.tier) for switch in fabric.switches),

@@ -1,6 +1,6 @@
-"""What the demo sends, as flows between ranks and as a job request: permutations, a ring, an all-to-all, an incast.
+"""The demo's workloads, each as flows between ranks and as a job request: permutations, ring, all-to-all, incast.
 
-Everything follows from the fabric and the seed, so that a printed seed is enough to repeat a run.
+Fabric and seed determine a workload, so that a printed seed is enough to repeat a run.
 """
 
 import random
@@ -18,20 +18,20 @@ E_ECMP_QUEUE_PAIRS = 4
 """E-ECMP spreads each flow over this many queue pairs, as the contract's figures do."""
 
 SIZE_STEP_BYTES = E_ECMP_QUEUE_PAIRS * PAYLOAD_BYTES
-"""Flows are whole multiples of this, so that queue pairs carry exactly equal shares in whole packets."""
+"""Flow sizes are multiples of this, so that all queue pairs of a flow carry the same number of whole packets."""
 
 DRAWS = 1000
 
 INCAST = "incast"
 BYSTANDER_SHARE = 0.95
-"""What the bystander of an incast asks for, of what its own part of the incast leaves of its NIC."""
+"""The demand of an incast's bystander, as a fraction of what its own part of the incast leaves of its NIC's rate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogicalFlow:
-    """One sender, one receiver and what goes from one to the other; queue pairs come later, with the mode.
+    """One flow between two NICs; the mode decides how many queue pairs carry it.
 
-    `rate_bps` is what it asks for; 0: all that it can get.
+    `rate_bps` is its demand; 0: as much as it can get.
     """
 
     src_rank: int
@@ -44,7 +44,7 @@ class LogicalFlow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """One workload under one seed: the flows that run and the job that asks for their paths."""
+    """One workload under one seed: its flows, and the job request for their paths."""
 
     kind: str
     seed: int
@@ -53,14 +53,14 @@ class Workload:
 
     @property
     def name(self) -> str:
-        """Return the name that tables print: the kind and the seed."""
+        """Return the name in tables: kind and seed."""
         return f"{self.kind} seed {self.seed}"
 
 
 def build_workloads(fabric: Fabric, kinds: Sequence[str], seeds: Sequence[int], seconds: float) -> tuple[Workload, ...]:
-    """Return the demo's workloads in order: a permutation per seed, the others once, under the first seed.
+    """Return the demo's workloads in order: one permutation per seed, the others once, with the first seed.
 
-    A flow that has its NIC to itself takes about `seconds`. Raises InputError where the fabric has too few NICs.
+    A flow that has its NIC to itself takes about `seconds`. Raises InputError if the fabric has too few NICs.
     """
     nics = compute_nics(fabric)
     if len({nic.host for nic in nics}) < 2:
@@ -75,7 +75,7 @@ def build_workloads(fabric: Fabric, kinds: Sequence[str], seeds: Sequence[int], 
 
 
 def compute_nics(fabric: Fabric) -> tuple[Nic, ...]:
-    """Return the NICs that take part, in rank order: those of the compute network that are in use."""
+    """Return the participating NICs in rank order: those of the compute network that have not failed."""
     down = fabric.failed
     return tuple(
         nic
@@ -94,9 +94,9 @@ def permutation(nics: Sequence[Nic], seed: int, seconds: float) -> Workload:
 
 
 def rotation(nics: Sequence[Nic], seconds: float) -> Workload:
-    """Return a permutation from every leaf to the next: full load, for which any free uplink of a leaf will do.
+    """Return a permutation from every leaf to the next: full load that fits if each flow has an uplink of its own.
 
-    For NICs in the order of their leaves, with as many on each.
+    NICs must be ordered by leaf, with the same number on each leaf.
     """
     ranks = len(nics)
     on_a_leaf = sum(nic.port.switch == nics[0].port.switch for nic in nics)
@@ -108,7 +108,7 @@ def rotation(nics: Sequence[Nic], seconds: float) -> Workload:
 
 
 def ring(nics: Sequence[Nic], seed: int, seconds: float) -> Workload:
-    """Return a ring all-reduce over all ranks: each sends to the next, the last to the first."""
+    """Return a ring all-reduce over all ranks: each rank sends to the next, the last to the first."""
     ranks = len(nics)
     size = size_for(min(nic.capacity_bps for nic in nics), seconds)
     # A ring all-reduce of B bytes per rank moves 2 B (n-1)/n over each of its n edges.
@@ -118,22 +118,22 @@ def ring(nics: Sequence[Nic], seed: int, seconds: float) -> Workload:
 
 
 def all_to_all(nics: Sequence[Nic], seed: int, seconds: float) -> Workload:
-    """Return an all-to-all: every rank to every other, all at once."""
+    """Return an all-to-all: every rank sends to every other at the same time."""
     ranks = len(nics)
     size = size_for(min(nic.capacity_bps for nic in nics) // (ranks - 1), seconds)
-    # An all-to-all of B bytes per rank gives each rank, oneself included, B / n.
+    # An all-to-all of B bytes per rank sends B / n to each rank, itself included.
     collective = Collective(kind=CollectiveKind.ALL_TO_ALL, size_bytes=size * ranks)
     flows = [(src, dst, size) for src in range(ranks) for dst in range(ranks) if src != dst]
     return _workload("all-to-all", seed, nics, collective, flows)
 
 
 def incast(nics: Sequence[Nic], seed: int, seconds: float) -> Workload:
-    """Return many to one with a bystander: all NICs send to one, and one flow that has nothing to do with it.
+    """Return an incast with a bystander: all NICs send to one receiver, and one more flow has another receiver.
 
-    Who receives and who is the bystander are drawn; the bystander is the last flow. It asks for a fixed rate, for
-    which its NIC has room beside its own part of the incast.
+    Receiver and bystander are drawn at random; the bystander is the last flow. Its demand is a fixed rate that its NIC
+    can send beside its own part of the incast.
 
-    Raises InputError where there are fewer than three hosts, so that there is no bystander.
+    Raises InputError if there are fewer than three hosts, so that no bystander is possible.
     """
     draw = random.Random(f"incast/{seed}")
     receiver = draw.randrange(len(nics))
@@ -163,7 +163,7 @@ def _flow(nics: Sequence[Nic], src: int, dst: int, size_bytes: int) -> LogicalFl
 
 
 def _bystander(nics: Sequence[Nic], receiver: int, senders: Sequence[int], draw: random.Random) -> tuple[int, int]:
-    """Draw two ranks; away from the receiver's leaf and across leaves where the fabric allows it."""
+    """Draw the bystander's two ranks; across leaves and away from the receiver's leaf where the fabric allows it."""
     pairs = [(a, b) for a in senders for b in senders if nics[a].host != nics[b].host]
     leaf = [nic.port.switch for nic in nics]
     crossing = [(a, b) for a, b in pairs if leaf[a] != leaf[b]]
@@ -191,10 +191,10 @@ def size_for(rate_bps: int, seconds: float) -> int:
 
 
 def derangement(nics: Sequence[Nic], draw: random.Random) -> list[int]:
-    """Return for each NIC the index of the one it sends to: a permutation in which nobody sends to its own host.
+    """Return for each NIC the index of its receiver: a permutation without a flow within a host.
 
-    Every flow crosses leaves where the fabric allows it for all of them. Uniform among such permutations wherever
-    one turns up in a thousand draws, else built by matching. Raises InputError where no such permutation exists.
+    Every flow crosses leaves if the fabric allows it for all flows. The choice is uniform among such permutations if
+    one appears in a thousand draws, otherwise built by matching. Raises InputError if no such permutation exists.
     """
     rules: tuple[Callable[[Nic, Nic], bool], ...] = (
         lambda a, b: a.host != b.host and a.port.switch != b.port.switch,
@@ -239,7 +239,7 @@ def _matched(nics: Sequence[Nic], allowed: Callable[[Nic, Nic], bool], draw: ran
 def _workload(
     kind: str, seed: int, nics: Sequence[Nic], collective: Collective, flows: Sequence[tuple[int, int, int]]
 ) -> Workload:
-    """Join flows and job; two NICs of one host talk inside it and are no flow of the fabric."""
+    """Return the workload of a collective; traffic between NICs of one host does not enter the fabric."""
     crossing = tuple(
         LogicalFlow(src_rank=src, dst_rank=dst, src_nic=nics[src].id, dst_nic=nics[dst].id, size_bytes=size)
         for src, dst, size in flows

@@ -1,17 +1,17 @@
-"""What a NIC process is told over its standard input, and its loop.
+"""The commands of a NIC process, and its main loop over control pipe and network.
 
-JSON lines, each answered with one:
+Commands are JSON lines on standard input, each with one reply on standard output:
 
     {"op": "configure", "nic", "host", "device", "mac", "ip", "catch_up_ns", "line_rate_bps",
-     "dcqcn": DcqcnSettings as an object, or null for a NIC that neither sends CNPs nor heeds them,
+     "dcqcn": DcqcnSettings as an object, or null for a NIC that neither sends CNPs nor reacts to them,
      "snapshot_path", "snapshot_period_ns"}                             once; see `Snapshot`
     {"op": "open", "requesters": [...], "responders": [...]}            queue pairs, see `SendQueue`, `ReceiveQueue`
     {"op": "run", "start_ns"}                                           send; a line {"event": "complete"} follows
     {"op": "modify", "qpn", and any of "udp_source_port", "rate_bps", "admission": {"slot", "slots", "slot_ns"}}
     {"op": "pause", "priority", "quanta"}                               send one PFC frame
-    {"op": "stop"}                                                      send nothing new, go on receiving
+    {"op": "stop"}                                                      send no more data, continue to receive
     {"op": "counts"}, {"op": "report"}                                  counts since the last reset; and queue pairs
-    {"op": "reset"}                                                     forget queue pairs, begin the counts anew
+    {"op": "reset"}                                                     remove all queue pairs, reset the counts
 
 Time is CLOCK_MONOTONIC in nanoseconds, the same in all namespaces; admission windows are in unix time.
 """
@@ -31,7 +31,7 @@ Command = dict[str, Any]
 
 
 def new_nic(command: Command) -> Nic:
-    """Build the NIC that `configure` describes; raises OSError where the device refuses."""
+    """Create the NIC that `configure` describes; raises OSError if its sockets cannot be opened."""
     dcqcn = command.get("dcqcn")
     return Nic(
         command["device"], command["mac"], command["ip"], command["catch_up_ns"], command["line_rate_bps"],
@@ -40,7 +40,7 @@ def new_nic(command: Command) -> Nic:
 
 
 def new_snapshot(command: Command) -> Snapshot:
-    """Build the file of counters that `configure` describes."""
+    """Create the counter file that `configure` describes."""
     names = ("nic", "host", "device", "line_rate_bps")
     return Snapshot(
         command.get("snapshot_path", ""),
@@ -49,8 +49,8 @@ def new_snapshot(command: Command) -> Snapshot:
     )
 
 
-def obey(nic: Nic, command: Command) -> Command:
-    """Carry out one command and return the answer."""
+def execute(nic: Nic, command: Command) -> Command:
+    """Execute one command and return the reply."""
     operation = command["op"]
     if operation in ("counts", "report"):
         return {"ok": True, **nic.report(full=operation == "report")}
@@ -61,7 +61,7 @@ def obey(nic: Nic, command: Command) -> Command:
 
 
 def serve(nic: Nic, snapshot: Snapshot, reader: LineReader) -> None:
-    """Serve the network and the control pipe until the pipe ends."""
+    """Serve network and control pipe until the pipe is closed."""
     announced = True
     while True:
         nic.receive()
@@ -78,7 +78,7 @@ def serve(nic: Nic, snapshot: Snapshot, reader: LineReader) -> None:
             continue
         for command in reader.read():
             announced = announced and command["op"] != "run"
-            write_line(sys.stdout.buffer, obey(nic, command))
+            write_line(sys.stdout.buffer, execute(nic, command))
         if reader.closed:
             return
 

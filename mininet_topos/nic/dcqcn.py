@@ -1,11 +1,10 @@
-"""DCQCN, the congestion control of RoCEv2, as two state machines: time and bytes are arguments.
+"""DCQCN, the congestion control of RoCEv2, as two state machines; time and bytes are arguments.
 
 Zhu et al., "Congestion Control for Large-Scale RDMA Deployments", SIGCOMM 2015, section 3. The notification point is
-the receiver: a packet marked "congestion experienced" makes it send a CNP, at most one per queue pair and
-interval. The reaction point is the sender; RC is its current rate, RT the rate it aims at, alpha its estimate of
-the congestion:
+the receiver: a packet marked "congestion experienced" makes it send a CNP, at most one per queue pair and interval.
+The reaction point is the sender; RC is its current rate, RT its target rate, alpha its estimate of the congestion:
 
-    CNP             RT = RC;  RC = RC (1 - alpha / 2);  alpha = (1 - g) alpha + g;  all timers and stages anew
+    CNP             RT = RC;  RC = RC (1 - alpha / 2);  alpha = (1 - g) alpha + g;  reset all timers and stages
     alpha timer     alpha = (1 - g) alpha
     increase timer  one increase, then T += 1
     B bytes sent    one increase, then BC += 1
@@ -14,15 +13,15 @@ the congestion:
                     min(T, BC) > F  hyper increase           RT += RHAI, then the same
                     otherwise       additive increase        RT += RAI,  then the same
 
-Alpha begins at 1, and a sender that never had a CNP has no timers: it sends at its limit. What is due at the same
-instant happens in this order: timers, then the CNP or the bytes.
+Alpha starts at 1. A sender that has never received a CNP has no timers and sends at its limit. Events at the same
+instant are processed in this order: timers, then the CNP or the bytes.
 
-The scale. A lab's link of 20 Mbit/s stands for one of 100 Gbit/s, 1:5000 in rate. The same factor in time would make
-the paper's 50 us between CNPs 250 ms, and a demonstration minutes long, while the lab's loop (switch, two processes,
-the kernel) takes 1 to 4 ms whatever it stands for. So the periods are set to a few times that loop, 4, 5 and 10 ms,
-which is 2.4, 3 and 6 full frames of 20 Mbit/s, and they grow with the time a frame takes on slower links; on faster
-ones they shrink to no less than a quarter. Against the paper the loop is thus some 80 times slower while the rate is
-5000 times slower: a period holds fewer frames than in hardware, and every figure of the lab is to be read so.
+Scale: a lab link of 20 Mbit/s stands for one of 100 Gbit/s, 1:5000 in rate. The same factor in time would turn the
+paper's 50 us between CNPs into 250 ms, and a demonstration into minutes, while the lab's control loop (switch, two
+processes, the kernel) takes 1 to 4 ms at any scale. So the periods are a few times that loop: 4, 5 and 10 ms, which is
+2.4, 3 and 6 full frames at 20 Mbit/s. They grow with the frame time on slower links; on faster ones they shrink to no
+less than a quarter. Compared with the paper the loop is some 80 times slower while the rate is 5000 times slower, so a
+period holds fewer frames than in hardware. All figures of the lab must be read with this in mind.
 The byte counter keeps the paper's proportion to the increase timer: 10 MB are 36 periods of 55 us at 40 Gbit/s.
 """
 
@@ -38,7 +37,7 @@ SETTLED_BPS = 1e-3
 
 
 class DcqcnSettings(NamedTuple):
-    """Every parameter of both ends; `for_line_rate` scales them, see the module's text."""
+    """All parameters of both points; `for_line_rate` scales them as the module's docstring explains."""
 
     cnp_interval_ns: int
     alpha_timer_ns: int
@@ -52,7 +51,7 @@ class DcqcnSettings(NamedTuple):
 
     @classmethod
     def for_line_rate(cls, line_rate_bps: int) -> "DcqcnSettings":
-        """Return the settings of a NIC of this rate: 2 % of it additive, ten times that hyper, as adapters have it."""
+        """Return the settings for a NIC's line rate: additive increase 2 % of it, hyper increase 20 %."""
         pace_bps = min(line_rate_bps, MAX_SPEED_UP * REFERENCE_RATE_BPS)
         increase_timer_ns = INCREASE_TIMER_NS * REFERENCE_RATE_BPS // pace_bps
         return cls(
@@ -69,17 +68,17 @@ class DcqcnSettings(NamedTuple):
 
 
 class NotificationPoint:
-    """The receiving end of one queue pair: when a marked packet is answered with a CNP."""
+    """The receiving end of one queue pair: decides which marked packets trigger a CNP."""
 
     __slots__ = ("_interval_ns", "_quiet_until_ns")
 
     def __init__(self, settings: DcqcnSettings) -> None:
-        """Begin with no CNP sent."""
+        """Create the state with no CNP sent."""
         self._interval_ns = settings.cnp_interval_ns
         self._quiet_until_ns: int | None = None
 
     def on_marked(self, now_ns: int) -> bool:
-        """Take a packet that experienced congestion; return whether to send a CNP for it."""
+        """Process a packet marked "congestion experienced"; return whether to send a CNP for it."""
         if self._quiet_until_ns is not None and now_ns < self._quiet_until_ns:
             return False
         self._quiet_until_ns = now_ns + self._interval_ns
@@ -87,7 +86,7 @@ class NotificationPoint:
 
 
 class ReactionPoint:
-    """The sending end of one queue pair: how fast it may send. `limit_bps` is the most that it ever may."""
+    """The sending end of one queue pair: its current rate. `limit_bps` is the upper bound, such as a plan's rate."""
 
     __slots__ = (
         "_alpha_due_ns", "_byte_stage", "_bytes", "_increase_due_ns", "_limited", "_settings", "_time_stage",
@@ -95,7 +94,7 @@ class ReactionPoint:
     )  # fmt: skip
 
     def __init__(self, settings: DcqcnSettings, limit_bps: float) -> None:
-        """Begin at the limit, without timers."""
+        """Start at the limit, without timers."""
         self._settings = settings
         self.alpha = 1.0
         self.limit_bps = self.rate_bps = self.target_bps = float(limit_bps)
@@ -105,16 +104,16 @@ class ReactionPoint:
 
     @property
     def wake_ns(self) -> int | None:
-        """Return when `advance` will change the rate next; None while it is at the limit or stays as it is."""
+        """Return the time at which `advance` next changes the rate; None while the rate is at the limit."""
         return None if not self._limited or self._settled else self._increase_due_ns
 
     def on_cnp(self, now_ns: int) -> None:
-        """Take a CNP: cut the rate."""
+        """Process a CNP: cut the rate."""
         self.advance(now_ns)
         settings = self._settings
         self.target_bps = self.rate_bps
-        least = min(settings.minimum_rate_bps, self.limit_bps)
-        self.rate_bps = max(least, self.rate_bps * (1 - self.alpha / 2))
+        min_bps = min(settings.minimum_rate_bps, self.limit_bps)
+        self.rate_bps = max(min_bps, self.rate_bps * (1 - self.alpha / 2))
         self.alpha = (1 - settings.g) * self.alpha + settings.g
         self._limited = True
         self._alpha_due_ns = now_ns + settings.alpha_timer_ns
@@ -122,7 +121,7 @@ class ReactionPoint:
         self._time_stage = self._byte_stage = self._bytes = 0
 
     def on_sent(self, size_bytes: int, now_ns: int) -> None:
-        """Count bytes that have left."""
+        """Count sent bytes towards the byte counter."""
         if not self._limited:
             return
         self.advance(now_ns)
@@ -133,7 +132,7 @@ class ReactionPoint:
             self._byte_stage += 1
 
     def advance(self, now_ns: int) -> None:
-        """Let all timers that are due by now run off; a long time takes no more steps than the rate needs to settle."""
+        """Process all timers due by `now_ns`; the number of steps is bounded, however long ago the last call was."""
         if not self._limited:
             return
         settings = self._settings
@@ -148,7 +147,7 @@ class ReactionPoint:
             self._increase_due_ns += times * settings.increase_timer_ns
 
     def set_limit(self, limit_bps: float, now_ns: int) -> None:
-        """Change the most that this queue pair may send, as a new plan does."""
+        """Change the upper bound of the rate, as a new plan does."""
         self.advance(now_ns)
         self.limit_bps = float(limit_bps)
         if not self._limited:
@@ -168,5 +167,5 @@ class ReactionPoint:
             self.target_bps += settings.additive_increase_bps
         self.target_bps = min(self.target_bps, self.limit_bps)
         self.rate_bps = (self.rate_bps + self.target_bps) / 2
-        if self.limit_bps - self.rate_bps < SETTLED_BPS:  # halving the distance never ends in floating point
+        if self.limit_bps - self.rate_bps < SETTLED_BPS:  # halving the distance would never reach it in floating point
             self.rate_bps = self.target_bps = self.limit_bps

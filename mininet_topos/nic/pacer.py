@@ -1,10 +1,10 @@
-"""When the next frame of a queue pair may leave.
+"""Packet pacing: the time at which the next frame of a queue pair may leave.
 
-A process that was not run for a while may catch up, but only so much: what it missed beyond `catch_up_ns` is lost, in
-whole frames. So each sender keeps its place among the others: if all began anew at the moment a stalled machine goes
-on, they would stand in line together from then on. The sum of the rates through a link being at most its capacity, all
-senders together can burst at most `catch_up_ns` of line rate and a frame each into its queue; the lab takes a quarter
-of the queue for that (`catch_up_time_ns`).
+A process that was not scheduled for a while may catch up, but only by `catch_up_ns`; time missed beyond that is lost,
+in whole frames. So each sender keeps its phase relative to the others: if all restarted at the moment when a stalled
+machine continues, their frames would queue up together from then on. The rates through a link sum up to at most its
+capacity, so all senders together burst at most `catch_up_ns` of line rate and a frame each into its queue. The lab
+reserves a quarter of the queue for that (`catch_up_time_ns`).
 """
 
 MAX_CATCH_UP_NS = 50_000_000
@@ -24,7 +24,7 @@ class Pacer:
         self.next_ns: float = start_ns
 
     def sent(self, bits: int, now_ns: int, not_before_ns: float = 0) -> None:
-        """Note that a frame of so many bits has left; time before `not_before_ns` is not made up for at all."""
+        """Record that a frame of `bits` has left; time before `not_before_ns` is never caught up."""
         gap_ns = bits * self._ns_per_bit
         missed_ns = max(0, now_ns - self._catch_up_ns - self.next_ns)
         self._begun_ns = max(self.next_ns + missed_ns // gap_ns * gap_ns, not_before_ns)
@@ -32,20 +32,20 @@ class Pacer:
         self.next_ns = self._begun_ns + gap_ns
 
     def delay(self, time_ns: int) -> None:
-        """Move everything later."""
+        """Delay the schedule by `time_ns`."""
         self._begun_ns += time_ns
         self.next_ns += time_ns
 
     def set_rate(self, rate_bps: float) -> None:
-        """Pace at another rate, the gap after the last frame included: it is cut short or stretched."""
+        """Change the rate; the gap after the last frame is shortened or stretched accordingly."""
         self._ns_per_bit = 1e9 / rate_bps
         self.next_ns = self._begun_ns + self._bits * self._ns_per_bit
 
     def duration_ns(self, bits: int) -> float:
-        """Return how long a frame of so many bits takes at the present rate."""
+        """Return the duration of a frame of `bits` at the present rate."""
         return bits * self._ns_per_bit
 
 
 def catch_up_time_ns(queue_bytes: int, fastest_bps: int) -> int:
-    """Return how long a pause senders may make up for: a quarter of the queue at the fastest link's rate."""
+    """Return the longest stall that senders may catch up: a quarter of the queue at the fastest link's rate."""
     return min(MAX_CATCH_UP_NS, queue_bytes * 8 * 10**9 // (4 * fastest_bps))

@@ -1,7 +1,7 @@
-"""Priority flow control as a NIC honours it: who is paused until when. No socket, no clock: time is an argument.
+"""Priority flow control at a NIC: which priorities are paused, and until when. Pure; time is an argument.
 
-A frame pauses a priority for a number of quanta of 512 bit times of the link, 25.6 us each at 20 Mbit/s; zero lets it
-go on (XON). A new frame replaces what an earlier one said. `queues.pause_frame` has the bytes.
+A frame pauses a priority for a number of quanta of 512 bit times of the link, 25.6 us each at 20 Mbit/s; zero resumes
+it (XON). A new frame replaces an earlier one. `queues.pause_frame` defines the frame format.
 """
 
 from collections.abc import Mapping
@@ -10,16 +10,16 @@ from mininet_topos.queues.pause_frame import PRIORITIES, quanta_ns
 
 
 class PfcState:
-    """Which priorities of one port are paused, and for how long they were.
+    """The pauses of all priorities of one port, and their counters.
 
-    `until_ns[priority]` is when the last pause ends or ended; `frames` and `transitions` count what was heard and how
-    often a priority that was free became paused.
+    `until_ns[priority]` is the end of the latest pause; `frames` counts received pauses, `transitions` changes from
+    not paused to paused.
     """
 
     __slots__ = ("_line_rate_bps", "_paused_ns", "_since_ns", "frames", "transitions", "until_ns")
 
     def __init__(self, line_rate_bps: int) -> None:
-        """Begin unpaused on a link of this rate."""
+        """Create the state of a link of this rate, with no priority paused."""
         self._line_rate_bps = line_rate_bps
         self.until_ns = [0] * PRIORITIES
         self.frames, self.transitions = [0] * PRIORITIES, [0] * PRIORITIES
@@ -27,13 +27,13 @@ class PfcState:
         self._since_ns: list[int | None] = [None] * PRIORITIES
 
     def on_pause(self, quanta: Mapping[int, int], now_ns: int) -> None:
-        """Take the quanta of each priority that a frame names."""
+        """Apply the quanta of each priority that a received frame enables."""
         for priority, time in quanta.items():
             self.frames[priority] += 1
             self._set(priority, now_ns + quanta_ns(time, self._line_rate_bps), now_ns)
 
     def paused_ns(self, priority: int, now_ns: int) -> int:
-        """Return how long a priority has been paused up to now, all pauses together."""
+        """Return the total paused time of a priority up to now."""
         since = self._since_ns[priority]
         current = 0 if since is None else min(now_ns, self.until_ns[priority]) - since
         return self._paused_ns[priority] + current

@@ -1,9 +1,9 @@
-"""What a NIC counts from the day it starts, under the names of mlx5 where those exist.
+"""The counters of a NIC since its process started, under the names of mlx5 where those exist.
 
 `ethtool -S`: rx_prio3_pause, rx_prio3_pause_duration (microseconds), tx_prio3_bytes, rx_vport_rdma_unicast_packets,
 …, out_of_buffer. `hw_counters` of the RDMA device: np_cnp_sent, np_ecn_marked_roce_packets, rp_cnp_handled,
 rp_cnp_ignored, out_of_sequence, packet_seq_err, local_ack_timeout_err, duplicate_request, rx_icrc_encapsulated.
-The rest are ours: packets by what they are, frames that the device refused, and frames for somebody else.
+The others are Heddle's own: packets by type, frames that the device refused, and frames for other NICs.
 """
 
 from collections.abc import Iterable
@@ -23,10 +23,10 @@ RESPONDER_ERRORS = ("out_of_sequence", "duplicate_request")
 
 
 class PortCounters:
-    """All counters of one NIC; `counts` has those that grow one by one."""
+    """All counters of one NIC; `counts` holds those that are incremented one by one."""
 
     def __init__(self) -> None:
-        """Begin at zero."""
+        """Create all counters at zero."""
         self.counts = dict.fromkeys(COUNTERS, 0)
         self.rx_packets, self.rx_bytes = [0] * PRIORITIES, [0] * PRIORITIES
         self.tx_packets, self.tx_bytes = [0] * PRIORITIES, [0] * PRIORITIES
@@ -34,17 +34,17 @@ class PortCounters:
         self._closed = dict.fromkeys(REQUESTER_ERRORS + RESPONDER_ERRORS, 0)
 
     def sent(self, priority: int, size_bytes: int) -> None:
-        """Count a RoCE frame that has left."""
+        """Count a transmitted RoCE frame."""
         self.tx_packets[priority] += 1
         self.tx_bytes[priority] += size_bytes
 
     def received(self, priority: int, size_bytes: int) -> None:
-        """Count a RoCE frame that has come."""
+        """Count a received RoCE frame."""
         self.rx_packets[priority] += 1
         self.rx_bytes[priority] += size_bytes
 
     def close(self, sending: Iterable[SendQueue], receiving: Iterable[ReceiveQueue]) -> None:
-        """Keep what queue pairs counted that are about to be forgotten."""
+        """Add the error counters of queue pairs that are about to be removed."""
         self._closed = self._errors(sending, receiving)
 
     def totals(
@@ -52,12 +52,13 @@ class PortCounters:
     ) -> dict[str, int]:
         """Return every counter by name."""
         totals = {**self.counts, **self._errors(sending, receiving)}
-        for way, packets, sizes in (("rx", self.rx_packets, self.rx_bytes), ("tx", self.tx_packets, self.tx_bytes)):
-            totals[f"{way}_vport_rdma_unicast_packets"] = sum(packets)
-            totals[f"{way}_vport_rdma_unicast_bytes"] = sum(sizes)
+        directions = (("rx", self.rx_packets, self.rx_bytes), ("tx", self.tx_packets, self.tx_bytes))
+        for direction, packets, sizes in directions:
+            totals[f"{direction}_vport_rdma_unicast_packets"] = sum(packets)
+            totals[f"{direction}_vport_rdma_unicast_bytes"] = sum(sizes)
             for priority in range(PRIORITIES):
-                totals[f"{way}_prio{priority}_packets"] = packets[priority]
-                totals[f"{way}_prio{priority}_bytes"] = sizes[priority]
+                totals[f"{direction}_prio{priority}_packets"] = packets[priority]
+                totals[f"{direction}_prio{priority}_bytes"] = sizes[priority]
         for priority in range(PRIORITIES):
             totals[f"rx_prio{priority}_pause"] = pauses.frames[priority]
             totals[f"rx_prio{priority}_pause_transition"] = pauses.transitions[priority]

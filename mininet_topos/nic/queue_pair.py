@@ -1,9 +1,9 @@
-"""The two ends of a reliable connection as state machines: no socket, no clock, time is an argument.
+"""Requester and responder of a reliable connection (RC) as state machines. Pure; time is an argument.
 
-Go-back-N as in the InfiniBand specification, section 9.7: the responder takes packets in order only, answers the
-first one out of order with a NAK for the PSN it expects and then stays silent until that arrives; the requester goes
-back to what was NAKed, and to the oldest unacknowledged packet when nothing was heard for the timeout. Packets are
-numbered from 0 here; on the wire a PSN is 24 bits and wraps, which both ends undo against what they expect.
+Go-back-N as in the InfiniBand specification, section 9.7. The responder accepts packets in order only. It sends a NAK
+with the expected PSN for the first packet out of order, and no further one until that PSN arrives. The requester goes
+back to the NAKed packet, or to the oldest unacknowledged packet after a timeout. Packets are numbered from 0 here; a
+PSN on the wire has 24 bits and wraps, and both ends extend it relative to the expected one.
 """
 
 from typing import NamedTuple
@@ -15,7 +15,7 @@ MAX_BACKOFF_DOUBLINGS = 3
 
 
 class Segment(NamedTuple):
-    """One packet of a transfer, ready to be put into a frame."""
+    """The header fields of one packet of a transfer."""
 
     opcode: int
     offset_bytes: int
@@ -25,9 +25,9 @@ class Segment(NamedTuple):
 
 
 class Transfer:
-    """How a number of bytes is cut into RDMA writes (or sends) of `message_bytes` and packets of `mtu_bytes`.
+    """Segments a transfer into RDMA writes (or sends) of `message_bytes` and packets of `mtu_bytes`.
 
-    An acknowledgement is asked for with every `ack_every`-th packet, and with the last of each message.
+    Every `ack_every`-th packet and the last of each message request an acknowledgement.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Transfer:
         ack_every: int,
         opcodes: tuple[int, int, int, int] = roce.WRITE_OPCODES,
     ) -> None:
-        """Cut `size_bytes`, which must be positive; `opcodes` are those of a first, middle, last and only packet."""
+        """Segment `size_bytes` > 0; `opcodes` are those of a first, middle, last and only packet."""
         self._first, self._middle, self._last, self._only = opcodes
         self._size, self.mtu_bytes, self._ack_every = size_bytes, mtu_bytes, ack_every
         self._per_message = -(-message_bytes // mtu_bytes)
@@ -63,10 +63,7 @@ class Transfer:
 
 
 class Requester:
-    """The sending end: which packet is next, and when to go back.
-
-    Counters have the names of mlx5's hardware counters where those exist.
-    """
+    """The sending end: the next packet, and retransmission. Counters have the names of mlx5's where those exist."""
 
     __slots__ = (
         "_deadline_ns", "_first_psn", "_high_water", "_retries", "_timeout_ns", "_window", "acknowledged",
@@ -75,7 +72,7 @@ class Requester:
     )  # fmt: skip
 
     def __init__(self, *, packets: int, first_psn: int, window: int, timeout_ns: int) -> None:
-        """Begin before packet 0; at most `window` packets are unacknowledged at any time."""
+        """Start at packet 0; at most `window` packets are unacknowledged at any time."""
         self.packets, self._first_psn, self._window, self._timeout_ns = packets, first_psn, window, timeout_ns
         self.acknowledged = self.next_index = self._high_water = self._retries = 0
         self.tx_packets = self.retransmitted_packets = self.packet_seq_err = self.local_ack_timeout_err = 0
@@ -89,7 +86,7 @@ class Requester:
 
     @property
     def deadline_ns(self) -> int | None:
-        """Return when `expire` has to be called at the latest; None while nothing is unacknowledged."""
+        """Return the time by which `expire` must be called; None while no packet is unacknowledged."""
         return self._deadline_ns
 
     def psn(self, index: int) -> int:
@@ -97,7 +94,7 @@ class Requester:
         return self._first_psn + index & PSN_MASK
 
     def sent(self, now_ns: int) -> None:
-        """Note that packet `next_index` has left."""
+        """Record that packet `next_index` has been sent."""
         self.tx_packets += 1
         if self.next_index < self._high_water:
             self.retransmitted_packets += 1
@@ -107,11 +104,11 @@ class Requester:
             self._arm(now_ns)
 
     def on_ack(self, psn: int, now_ns: int) -> None:
-        """Take an acknowledgement of everything up to and including `psn`; stale ones change nothing."""
+        """Process an ACK of all packets up to and including `psn`; a stale ACK has no effect."""
         self._acknowledge_until(self._index(psn) + 1, now_ns)
 
     def on_nak(self, psn: int, now_ns: int) -> None:
-        """Take a sequence error: everything before `psn` has arrived, send again from there."""
+        """Process a NAK (PSN sequence error): all packets before `psn` have arrived; retransmit from `psn` on."""
         index = self._index(psn)
         if not self.acknowledged <= index < self._high_water:
             return
@@ -120,7 +117,7 @@ class Requester:
         self.next_index = index
 
     def expire(self, now_ns: int) -> bool:
-        """Go back to the oldest unacknowledged packet if its time is over; return whether it was."""
+        """Go back to the oldest unacknowledged packet if its timeout has expired; return whether it has."""
         if self._deadline_ns is None or now_ns < self._deadline_ns:
             return False
         self.local_ack_timeout_err += 1
@@ -130,7 +127,7 @@ class Requester:
         return True
 
     def _index(self, psn: int) -> int:
-        """Undo the wrap: the packet number nearest to the oldest unacknowledged one."""
+        """Return the packet number of a PSN: of all with this PSN, the one nearest to the oldest unacknowledged."""
         ahead = psn - self.psn(self.acknowledged) & PSN_MASK
         return self.acknowledged + (ahead if ahead < PSN_HALF else ahead - PSN_MASK - 1)
 
@@ -150,8 +147,8 @@ class Requester:
         self._deadline_ns = now_ns + (self._timeout_ns << min(self._retries, MAX_BACKOFF_DOUBLINGS))
 
 
-class Answer(NamedTuple):
-    """What a responder does with a packet: take it or not, and what it sends back, if anything."""
+class Response(NamedTuple):
+    """A responder's reaction to a packet: whether it accepts it, and the ACK or NAK to send (`syndrome` None: none)."""
 
     accepted: bool
     syndrome: int | None = None
@@ -159,7 +156,7 @@ class Answer(NamedTuple):
 
 
 class Responder:
-    """The receiving end: takes packets in order and answers for them."""
+    """The receiving end: accepts packets in order and acknowledges them."""
 
     __slots__ = (
         "_expected_psn", "_nak_sent", "delivered_bytes", "delivered_packets", "duplicate_request",
@@ -167,31 +164,31 @@ class Responder:
     )  # fmt: skip
 
     def __init__(self, *, first_psn: int) -> None:
-        """Expect the packet with `first_psn`."""
+        """Start with `first_psn` as the expected PSN."""
         self._expected_psn, self._nak_sent = first_psn, False
         self.delivered_packets = self.delivered_bytes = self.message_sequence = 0
         self.duplicate_request = self.out_of_sequence = 0
 
-    def on_data(self, psn: int, ack_request: bool, ends_message: bool, payload_bytes: int) -> Answer:
-        """Take a data packet, or refuse it: too early (a gap) or a duplicate."""
+    def on_data(self, psn: int, ack_request: bool, ends_message: bool, payload_bytes: int) -> Response:
+        """Accept a data packet, or refuse it: out of sequence (a gap before it) or a duplicate."""
         ahead = psn - self._expected_psn & PSN_MASK
         if ahead == 0:
             return self._accept(psn, ack_request, ends_message, payload_bytes)
         if ahead < PSN_HALF:
             self.out_of_sequence += 1
             if self._nak_sent:
-                return Answer(False)
+                return Response(False)
             self._nak_sent = True
-            return Answer(False, roce.NAK_SEQUENCE_ERROR, self._expected_psn)
+            return Response(False, roce.NAK_SEQUENCE_ERROR, self._expected_psn)
         self.duplicate_request += 1
         if ack_request:
-            return Answer(False, roce.ACK_SYNDROME, self._expected_psn - 1 & PSN_MASK)
-        return Answer(False)
+            return Response(False, roce.ACK_SYNDROME, self._expected_psn - 1 & PSN_MASK)
+        return Response(False)
 
-    def _accept(self, psn: int, ack_request: bool, ends_message: bool, payload_bytes: int) -> Answer:
+    def _accept(self, psn: int, ack_request: bool, ends_message: bool, payload_bytes: int) -> Response:
         self._expected_psn = psn + 1 & PSN_MASK
         self._nak_sent = False
         self.delivered_packets += 1
         self.delivered_bytes += payload_bytes
         self.message_sequence += ends_message
-        return Answer(True, roce.ACK_SYNDROME, psn) if ack_request else Answer(True)
+        return Response(True, roce.ACK_SYNDROME, psn) if ack_request else Response(True)

@@ -1,18 +1,18 @@
-"""A queue pair as its receiver sees it: the responder, the notification point, and the frames of their answers."""
+"""The receiving end of a queue pair: responder, DCQCN notification point, and the ACK, NAK and CNP frames."""
 
 from typing import Any
 
 from mininet_topos.nic import roce
 from mininet_topos.nic.dcqcn import DcqcnSettings, NotificationPoint
-from mininet_topos.nic.queue_pair import Answer, Responder
+from mininet_topos.nic.queue_pair import Responder, Response
 from mininet_topos.nic.roce import PSN_HALF, PSN_MASK
 
 
 class ReceiveQueue:
-    """A queue pair's responder with the frames of its answers."""
+    """A queue pair's responder and notification point, with the frames that they send."""
 
     def __init__(self, description: dict[str, Any], route: roce.Route, dcqcn: DcqcnSettings | None) -> None:
-        """Build from one entry of `open`."""
+        """Create the queue from one entry of `open`'s responders."""
         self.qpn = int(description["qpn"])
         self.priority = roce.priority(route.traffic_class)
         self.responder = Responder(first_psn=description["first_psn"])
@@ -20,47 +20,47 @@ class ReceiveQueue:
         self.last_rx_ns: int | None = None
         self._notification = None if dcqcn is None else NotificationPoint(dcqcn)
         self._writer = roce.FrameWriter(route)
-        self._held: Answer | None = None
+        self._held: Response | None = None
 
-    def on_data(self, packet: roce.Packet, now_ns: int) -> Answer:
-        """Take a data packet and return what is to be answered."""
+    def on_data(self, packet: roce.Packet, now_ns: int) -> Response:
+        """Process a data packet and return the responder's reaction."""
         self.rx_packets += 1
         self.last_rx_ns = now_ns
         ends_message = packet.opcode in roce.MESSAGE_ENDS
         return self.responder.on_data(packet.psn, packet.ack_request, ends_message, packet.payload_bytes)
 
     def on_marked(self, now_ns: int) -> bytearray | None:
-        """Take a mark; return the CNP to send for it, if any."""
+        """Count an ECN mark; return the CNP to send for it, if one is due."""
         self.ecn_marked += 1
         if self._notification is None or not self._notification.on_marked(now_ns):
             return None
         return self._writer.congestion_notification()
 
-    def frame(self, answer: Answer) -> bytearray:
-        """Return the frame of an answer."""
-        assert answer.syndrome is not None
-        return self._writer.acknowledge(answer.psn, answer.syndrome, self.responder.message_sequence)
+    def frame(self, response: Response) -> bytearray:
+        """Return the ACK or NAK frame of a response."""
+        assert response.syndrome is not None
+        return self._writer.acknowledge(response.psn, response.syndrome, self.responder.message_sequence)
 
-    def hold(self, answer: Answer) -> None:
-        """Keep an answer until its priority may send again; the newest stands for all, for each covers those before.
+    def hold(self, response: Response) -> None:
+        """Hold an ACK or NAK while its priority is paused; the newest replaces those before, which it covers.
 
-        But an older acknowledgement does not replace a NAK: the responder sends only one for a gap.
+        An older ACK does not replace a NAK, since the responder sends only one NAK per gap.
         """
-        if self._held is None or (answer.psn - self._held.psn & PSN_MASK) < PSN_HALF:
-            self._held = answer
+        if self._held is None or (response.psn - self._held.psn & PSN_MASK) < PSN_HALF:
+            self._held = response
 
-    def release(self) -> Answer | None:
-        """Return the answer that was held, once."""
+    def release(self) -> Response | None:
+        """Return the held response, once; None if there is none."""
         held, self._held = self._held, None
         return held
 
     def modify(self, change: dict[str, Any]) -> None:
-        """Answer from another source port from now on."""
+        """Change the UDP source port of ACKs, NAKs and CNPs."""
         if "udp_source_port" in change:
             self._writer.move(change["udp_source_port"])
 
     def report(self) -> dict[str, Any]:
-        """Return what this queue pair did as a receiver."""
+        """Return the counters of this queue pair as a receiver."""
         names = ("delivered_packets", "delivered_bytes", "out_of_sequence", "duplicate_request")
         counts = {name: getattr(self.responder, name) for name in names}
         return {

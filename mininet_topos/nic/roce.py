@@ -1,4 +1,4 @@
-"""RoCEv2 frames of reliable connections: build, stamp, parse, and the invariant CRC.
+"""Build and parse RoCEv2 frames of reliable connections, with the invariant CRC (ICRC).
 
     Ethernet 14 | IPv4 20 | UDP 8 (destination 4791) | BTH 12 | RETH 16, AETH 4, CNP 16 or none | payload | ICRC 4
 
@@ -18,10 +18,10 @@ RETH (first packet of a write):  virtual address 64 | remote key 32 | DMA length
 AETH (acknowledgement):          syndrome 8 | message sequence number 24
 CNP (congestion notification):   16 reserved bytes, and B (backward notification) set in the BTH (annex A17.9.3)
 
-The ICRC (annex A17) is CRC-32 over eight bytes of ones, then the packet from the IP header on, with the
-fields that change on the way (type of service, TTL, both checksums, BTH's byte of F and B) read as ones; it is sent
-in little-endian order. M (migration state) is 1, as adapters send it. Nothing here imports more than struct and
-zlib, so that a NIC process starts quickly and stays small.
+The ICRC (annex A17) is CRC-32 over eight bytes of ones, then the packet from the IP header on, with the fields that
+change in transit (type of service, TTL, both checksums, BTH's byte of F and B) replaced by ones; it is sent in
+little-endian order. M (migration state) is 1, as real adapters send it. This module imports only struct and zlib, so
+that a NIC process starts fast and stays small.
 """
 
 import struct
@@ -55,7 +55,7 @@ MESSAGE_ENDS = frozenset((RC_RDMA_WRITE_LAST, RC_RDMA_WRITE_ONLY, RC_SEND_LAST, 
 ECN_MASK = 0x03
 CONGESTION_EXPERIENCED = 0x03
 CNP_TRAFFIC_CLASS = 48 << 2
-"""DSCP 48, which switches serve before data; a CNP is not ECN-capable itself."""
+"""DSCP 48, which switches serve before data; a CNP itself is not ECN-capable."""
 
 ACK_SYNDROME = 0x1F
 """An ACK without end-to-end credits (section 9.7.5.1.2)."""
@@ -94,7 +94,7 @@ class Route(NamedTuple):
 
 
 class Packet(NamedTuple):
-    """What a receiver reads out of a frame."""
+    """The header fields of a received frame."""
 
     source_ip: int
     destination_ip: int
@@ -111,29 +111,29 @@ class Packet(NamedTuple):
 
 
 class FrameWriter:
-    """Builds the frames of one route; a shape (opcode and size) is laid out once and then only stamped."""
+    """Builds the frames of one route from templates, one per opcode and size, in which only few fields change."""
 
     def __init__(self, route: Route) -> None:
-        """Remember the route."""
+        """Use this route; templates are built on first use."""
         self._route = route
         self._shapes: dict[tuple[int, int], tuple[bytearray, int]] = {}
 
     @property
     def route(self) -> Route:
-        """Return the route as it is now."""
+        """Return the present route."""
         return self._route
 
     def move(self, udp_source_port: int) -> None:
-        """Use another source port from the next frame on."""
+        """Use another UDP source port from the next frame on."""
         self._route = self._route._replace(udp_source_port=udp_source_port)
         self._shapes.clear()
 
     def write(
         self, opcode: int, psn: int, ack_request: bool, payload_bytes: int, address: int = 0, length: int = 0
     ) -> bytearray:
-        """Return a write or send packet of zero bytes; the buffer is valid until the next one of the same shape.
+        """Return a write or send packet with a payload of zeros; valid until the next one of the same opcode and size.
 
-        `address` and `length` fill the RETH of a write's first or only packet: where the message goes and its bytes.
+        `address` and `length` fill the RETH of a write's first or only packet: target address and message length.
         """
         frame, checksum = self._shape(opcode, payload_bytes)
         if opcode in _EXTENSION_BYTES:
@@ -159,7 +159,7 @@ class FrameWriter:
 
 
 def parse(frame: bytearray | memoryview, length: int) -> Packet | None:
-    """Read a frame of `length` bytes; None where it is no whole RoCEv2 packet over plain IPv4."""
+    """Parse a frame of `length` bytes; return None if it is not a whole RoCEv2 packet over IPv4 without options."""
     if length < MIN_FRAME_BYTES:
         return None
     (
@@ -182,17 +182,17 @@ def parse(frame: bytearray | memoryview, length: int) -> Packet | None:
 
 
 def priority(traffic_class: int) -> int:
-    """Return the priority that a type of service byte stands for: the class selector of its DSCP (RFC 2474)."""
+    """Return the priority of a type of service byte: the class selector of its DSCP (RFC 2474)."""
     return traffic_class >> 5
 
 
 def wire_bytes(opcode: int, payload_bytes: int) -> int:
-    """Return the size of a frame as it is paced and shaped: without preamble and frame check sequence."""
+    """Return the frame size that pacing and shaping use: without preamble and frame check sequence."""
     return EXTENSION_AT + _EXTENSION_BYTES.get(opcode, 0) + payload_bytes + (-payload_bytes & 3) + ICRC_BYTES
 
 
 def _lay_out(route: Route, opcode: int, payload_bytes: int) -> tuple[bytearray, int]:
-    """Return a frame with everything but PSN, extension and ICRC, and the CRC state up to BTH's last word."""
+    """Return a template with all fields but PSN, extension header and ICRC, and the CRC up to BTH's last word."""
     size = wire_bytes(opcode, payload_bytes)
     frame = bytearray(size)
     pad = -payload_bytes & 3
@@ -223,7 +223,7 @@ def _icrc(frame: bytearray | memoryview, end: int) -> bytes:
 
 
 def _masked_headers(frame: bytearray | memoryview) -> bytearray:
-    """Return eight ones and the headers through BTH, with what may change on the way as ones."""
+    """Return eight bytes of ones and the headers through BTH, with the fields that change in transit as ones."""
     masked = bytearray(_ONES)
     masked += frame[ETHERNET_BYTES:EXTENSION_AT]
     masked[9] = masked[16] = 0xFF
@@ -233,7 +233,7 @@ def _masked_headers(frame: bytearray | memoryview) -> bytearray:
 
 
 def _ip_checksum(frame: bytearray) -> int:
-    """Return the header checksum of RFC 791 over the frame's IPv4 header, whose own field is still zero."""
+    """Return the IPv4 header checksum (RFC 791) of a frame whose checksum field is zero."""
     total = sum(struct.unpack_from(">10H", frame, ETHERNET_BYTES))
     total = (total & 0xFFFF) + (total >> 16)
     return ~((total & 0xFFFF) + (total >> 16)) & 0xFFFF

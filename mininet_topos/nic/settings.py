@@ -1,4 +1,4 @@
-"""How the NICs of a lab are set up and its queue pairs run."""
+"""Settings of a lab's NICs and queue pairs, and the configuration command of each NIC process."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,16 +16,17 @@ MIN_ACK_TIMEOUT_NS = 100_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NicSettings:
-    """How queue pairs are run. The window is several times what a path holds.
+    """Settings that all queue pairs of a lab share.
 
-    It must be: a NIC that sends at line rate keeps whatever backlog a moment's delay left, on either way. A warm-up
-    is one packet on every queue pair before the run: it lets Open vSwitch fill its flow cache, which switching silicon
-    does not have; without it the first packets of a run wait in line for that. With `dcqcn` NICs send CNPs for marked
-    packets and heed them, by `DcqcnSettings` of their rate. After a delay a NIC makes up for `catch_up_ns`: None is a
-    quarter of a switch's queue, and the interval of CNPs where marks or pauses are to reach it in time: what it has
-    handed to its device is past both. Counters are written `snapshot_period_ns` apart
-    (0: never; None: 100 ms with DCQCN or switches that mark and pause, else a second) to `nic/<nic id>.json` in the
-    lab's directory.
+    - `window` is several times the packets that a path holds, because a sender at line rate never reduces a backlog
+      that a short delay has left in either direction.
+    - `warm_up` sends one packet on every queue pair before the run. It fills Open vSwitch's flow cache, which switching
+      silicon does not have; otherwise the first packets of a run would wait for it.
+    - `dcqcn`: NICs send CNPs for marked packets and react to them, with the `DcqcnSettings` of their rate.
+    - `catch_up_ns` is the longest delay that a NIC catches up. None: a quarter of a switch's queue; with DCQCN, ECN or
+      PFC the CNP interval, since frames already passed to the device are out of reach of marks and pauses.
+    - `snapshot_period_ns` is the period of the counter file `nic/<nic id>.json` in the lab's directory. 0: never; None:
+      100 ms with DCQCN or the queue model, else a second.
     """
 
     mtu_bytes: int = 4096
@@ -40,7 +41,7 @@ class NicSettings:
     snapshot_period_ns: int | None = None
 
     def configuration(self, fabric: Fabric, nic: Nic, snapshots: Path, lossless: bool = False) -> dict[str, Any]:
-        """Return how a NIC's process is configured, without its device; `lossless` where switches mark and pause."""
+        """Return the fields of a NIC's `configure` command but its device; `lossless`: the switches do ECN and PFC."""
         dcqcn = DcqcnSettings.for_line_rate(nic.capacity_bps)
         fastest_bps = max(other.capacity_bps for other in fabric.nics)
         quarter_ns = catch_up_time_ns(shaping.QUEUE_BYTES, fastest_bps)
@@ -60,16 +61,16 @@ class NicSettings:
         }
 
     def ack_every_at(self, rate_bps: int) -> int:
-        """Return how many packets share one acknowledgement at a pace.
+        """Return the number of packets per ACK at a rate: `ack_every`, or fewer if they take over half the timeout.
 
-        Fewer where they take longer than half the timeout: the timer runs while packets wait for the one that asks.
+        The retransmission timer runs while packets wait for the one that requests the ACK.
         """
         packets = rate_bps * self.ack_timeout_ns // (2 * 8 * shaping.FULL_FRAME_BYTES * 10**9)
         return max(1, min(self.ack_every, packets))
 
     @staticmethod
     def for_fabric(fabric: Fabric) -> "NicSettings":
-        """Return the defaults with a timeout as long as four full queues of the slowest link take to drain."""
+        """Return the defaults with an ACK timeout of four times the drain time of a full queue on the slowest link."""
         slowest = min([nic.capacity_bps for nic in fabric.nics] + [cable.capacity_bps for cable in fabric.cables])
         drain_ns = shaping.QUEUE_BYTES * 8 * 10**9 // slowest
         return NicSettings(ack_timeout_ns=max(MIN_ACK_TIMEOUT_NS, 4 * drain_ns))

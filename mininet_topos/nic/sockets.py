@@ -1,4 +1,4 @@
-"""The sockets of a NIC: raw frames in and out, and a listener that keeps the kernel from answering RoCE."""
+"""The sockets of a NIC: a raw socket for frames, and a bound UDP socket that suppresses the kernel's ICMP errors."""
 
 import ctypes
 import socket
@@ -38,7 +38,7 @@ def attach_filter(sock: socket.socket, program: tuple[Instruction, ...]) -> None
 
 
 def open_roce_socket(device: str) -> socket.socket:
-    """Open a non-blocking raw socket on `device` that sees arriving RoCEv2 and MAC control frames only."""
+    """Open a non-blocking raw socket on `device` that receives RoCEv2 and MAC control frames only."""
     sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
     attach_filter(sock, ROCE_TO_HERE)
     sock.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, BUFFER_BYTES)
@@ -50,7 +50,7 @@ def open_roce_socket(device: str) -> socket.socket:
 
 
 def bind_roce_port(ip: str) -> socket.socket:
-    """Hold UDP port 4791 so that the kernel sends no ICMP port unreachable, and let a filter drop all that comes."""
+    """Bind UDP port 4791, so that the kernel sends no ICMP port unreachable, with a filter that drops all datagrams."""
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     attach_filter(sock, NOTHING)
     sock.bind((ip, ROCE_PORT))
@@ -58,5 +58,5 @@ def bind_roce_port(ip: str) -> socket.socket:
 
 
 def socket_drops(sock: socket.socket) -> int:
-    """Return the frames that found the socket's buffer full since the last call."""
+    """Return the number of frames dropped since the last call because the socket's buffer was full."""
     return int(struct.unpack("=II", sock.getsockopt(SOL_PACKET, PACKET_STATISTICS, 8))[1])

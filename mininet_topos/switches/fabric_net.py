@@ -121,7 +121,7 @@ class FabricNet:
         return [self._egress(self.interface_of[port], bps) for port, bps in _rates(self.fabric)]
 
     def _egress(self, interface: str, rate_bps: int) -> shaping.Egress:
-        """Return the shaping of a link; with the queue model without a catch-up burst, which would trigger ECN and PFC."""
+        """Return the shaping of a link; with the queue model no catch-up burst, which would trigger ECN and PFC."""
         fastest_bps = max(nic.capacity_bps for nic in self.fabric.nics)
         catch_up_ns = catch_up_time_ns(shaping.QUEUE_BYTES, fastest_bps) if self._queues is None else 0
         return shaping.Egress(interface=interface, rate_bps=rate_bps, catch_up_ns=catch_up_ns)

@@ -69,7 +69,7 @@ class OpenVSwitch:
         return "system" if self.datapath is Datapath.SYSTEM else "dummy"
 
     def start(self) -> None:
-        """Start both daemons with the socket buffers that a lab needs; raises PrerequisiteError if they do not start."""
+        """Start both daemons, with the socket buffers that a lab needs; raises PrerequisiteError on failure."""
         self.directory.mkdir()
         hold_settings(self._entry.directory, LAB_SETTINGS)
         self.datapath = self._choose()

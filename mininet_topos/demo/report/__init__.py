@@ -1,1 +1,1 @@
-"""The demo's report folder: `results.json` for programs, `report.html` and `demo.svg` for people."""
+"""The demo's report folder: `results.json` for programs, `report.html` and `demo.svg` for readers."""

@@ -1,4 +1,4 @@
-"""The report's charts: goodput of every flow, a figure for every run, and the heat of every link."""
+"""The report's charts: bars of every flow's goodput, bars of one figure for every run, and a heat map of all links."""
 
 from collections.abc import Callable, Sequence
 
@@ -12,7 +12,7 @@ LABELLED_FLOWS = 16
 
 
 def flow_bars(run: DemoRun) -> Markup:
-    """Draw each flow's goodput as a share of what its NICs allow; above the flows that fit, who sends to whom."""
+    """Draw each flow's goodput as a fraction of its demand; up to `LABELLED_FLOWS` flows are labelled by their ends."""
     left, top, bottom = 38.0, 8.0, 18.0
     height = FLOW_HEIGHT - top - bottom
     slot = (FLOW_WIDTH - left) / len(run.flows)
@@ -34,17 +34,17 @@ def flow_bars(run: DemoRun) -> Markup:
     if not labels:
         text = f"{len(run.flows)} flows, by sender"
         labels = [tag("text", text, x=(left + FLOW_WIDTH) / 2, y=FLOW_HEIGHT - 4, class_="axis middle")]
-    said = f"Goodput of each flow as a share of what its NICs allow, {run.workload}, {MODE_TITLES[run.mode]}"
-    return _svg(said, FLOW_WIDTH, FLOW_HEIGHT, grid, bars, labels)
+    title = f"Goodput of each flow as a fraction of its demand, {run.workload}, {MODE_TITLES[run.mode]}"
+    return _svg(title, FLOW_WIDTH, FLOW_HEIGHT, grid, bars, labels)
 
 
 def _flow_bar(flow: DemoFlow, x: float, slot: float, top: float, height: float, mode: str) -> Markup:
     share = min(1.0, flow.share_of_demand)
     gap = slot * 0.16
-    said = f"{flow.src_nic} to {flow.dst_nic}: {flow.goodput_bps / 1e6:.2f} Mbit/s, {flow.share_of_demand:.1%}"
+    title = f"{flow.src_nic} to {flow.dst_nic}: {flow.goodput_bps / 1e6:.2f} Mbit/s, {flow.share_of_demand:.1%}"
     return tag(
         "rect",
-        tag("title", said),
+        tag("title", title),
         x=x + gap,
         y=top + height * (1 - share),
         width=slot - 2 * gap,
@@ -57,9 +57,9 @@ def _ends(flow: DemoFlow) -> str:
     return f"{flow.src_nic.partition('-')[0]}→{flow.dst_nic.partition('-')[0]}"
 
 
-def grouped_bars(result: DemoResult, said: str, figure: Callable[[DemoRun], float], unit: str) -> Markup:
-    """Draw one horizontal bar per run, grouped by workload; an invalid run is hatched out and says so."""
-    most = max((figure(run) for run in result.runs), default=0.0) or 1.0
+def grouped_bars(result: DemoResult, title: str, figure: Callable[[DemoRun], float], unit: str) -> Markup:
+    """Draw one horizontal bar per run, grouped by workload; an invalid run is hatched and labelled "invalid"."""
+    max_value = max((figure(run) for run in result.runs), default=0.0) or 1.0
     width = GROUPED_WIDTH - LABEL_WIDTH - FIGURE_WIDTH
     drawn: list[Markup] = []
     y = 4.0
@@ -70,10 +70,11 @@ def grouped_bars(result: DemoResult, said: str, figure: Callable[[DemoRun], floa
         drawn.append(tag("text", label, x=LABEL_WIDTH - 8, y=middle + 2, class_="label end"))
         for run in runs:
             value = figure(run)
-            drawn += _figure_bar(run, y, width * value / most, f"{value:.2f} {unit}" if run.valid else "invalid")
+            text = f"{value:.2f} {unit}" if run.valid else "invalid"
+            drawn += _figure_bar(run, y, width * value / max_value, text)
             y += BAR_HEIGHT + ROW_GAP
         y += GROUP_GAP
-    return _svg(said, GROUPED_WIDTH, y - GROUP_GAP + 4, drawn)
+    return _svg(title, GROUPED_WIDTH, y - GROUP_GAP + 4, drawn)
 
 
 def _figure_bar(run: DemoRun, y: float, width: float, text: str) -> list[Markup]:
@@ -122,10 +123,10 @@ def _heat_row(
     for index, link in enumerate(links):
         load = found[link].measured_utilisation if link in found else 0.0
         x, wide = place(index) + 0.5, slot - 1
-        said = tag("title", f"{link}: {load:.2f}, {run.workload}, {MODE_TITLES[run.mode]}")
+        title = tag("title", f"{link}: {load:.2f}, {run.workload}, {MODE_TITLES[run.mode]}")
         cells.append(tag("rect", x=x, y=y + 0.5, width=wide, height=row - 1, class_="cold"))
         cells.append(
-            tag("rect", said, x=x, y=y + 0.5, width=wide, height=row - 1, class_="heat", fill_opacity=min(1.0, load))
+            tag("rect", title, x=x, y=y + 0.5, width=wide, height=row - 1, class_="heat", fill_opacity=min(1.0, load))
         )
         if slot > 30:
             text_class = "cell hot" if load > 0.55 else "cell"
@@ -133,13 +134,13 @@ def _heat_row(
     return cells
 
 
-def _svg(said: str, width: float, height: float, *children: Markup | list[Markup]) -> Markup:
+def _svg(title: str, width: float, height: float, *children: Markup | list[Markup]) -> Markup:
     return tag(
         "svg",
-        tag("title", said),
+        tag("title", title),
         *children,
         viewBox=f"0 0 {width:.0f} {height:.0f}",
         role="img",
-        aria_label=said,
+        aria_label=title,
         class_="chart",
     )

@@ -1,7 +1,6 @@
-"""The fabric as a drawing in layers: spines above leaves above NICs, each cable as two lines, one per direction.
+"""Draw the fabric in layers: spines above leaves above NICs, each cable as two lines, one per direction.
 
-A line's colour is the load offered to that direction: grey where idle, green up to capacity, then amber to red
-where flows must share.
+The colour of a line is the offered load of its direction: grey if idle, green up to capacity, then amber to red.
 """
 
 from collections.abc import Mapping
@@ -35,7 +34,7 @@ def load_class(offered: float) -> str:
 
 
 def draw_fabric(sketch: FabricSketch, links: Mapping[str, LinkResult], title: str) -> Markup:
-    """Draw the fabric with the loads of one run; `title` is what a screen reader says of it."""
+    """Draw the fabric with the loads of one run; `title` is the accessible name (aria-label)."""
     places = _places(sketch)
     height = max(y for _, y in places.values()) + MARGIN
     lines = [
@@ -57,13 +56,13 @@ def draw_fabric(sketch: FabricSketch, links: Mapping[str, LinkResult], title: st
 
 
 def legend() -> Markup:
-    """Say what the colours of the lines mean."""
+    """Return the legend of the line colours."""
     keys = [tag("span", tag("i", "", class_=f"key {name}"), text) for name, text in LEGEND]
     return tag("p", "Load offered to a link: ", keys, class_="legend")
 
 
 def _places(sketch: FabricSketch) -> dict[str, Point]:
-    """Lay the layers out from the top, each spread evenly; NICs stand under their leaf."""
+    """Return the positions of switches and NICs: layers from the top, evenly spread, NICs below their leaf."""
     tiers = sorted({tier for _, tier in sketch.switches}, reverse=True)
     places: dict[str, Point] = {}
     for depth, tier in enumerate(tiers):
@@ -81,7 +80,7 @@ def _switch_of(port: str) -> str:
 
 
 def _cable(places: Mapping[str, Point], links: Mapping[str, LinkResult], a: str, b: str) -> list[Markup]:
-    """Draw both directions of a cable side by side, each to the right of its way."""
+    """Draw both directions of a cable side by side, each on the right in its direction of travel."""
     start, end = (places[_switch_of(side)] if ":" in side else places[side] for side in (a, b))
     length = ((end[0] - start[0]) ** 2 + (end[1] - start[1]) ** 2) ** 0.5 or 1.0
     dx, dy = (end[1] - start[1]) / length * GAP, -(end[0] - start[0]) / length * GAP
@@ -93,13 +92,19 @@ def _cable(places: Mapping[str, Point], links: Mapping[str, LinkResult], a: str,
 
 def _direction(load: LinkResult | None, link: str, start: Point, end: Point) -> Markup:
     offered = load.offered_utilisation if load else 0.0
-    said = (
+    title = (
         f"{link}: offered {offered:.2f}, measured {load.measured_utilisation:.2f}, {load.queue_pairs} queue pairs"
         if load
         else f"{link}: idle"
     )
     return tag(
-        "line", tag("title", said), x1=start[0], y1=start[1], x2=end[0], y2=end[1], class_=f"link {load_class(offered)}"
+        "line",
+        tag("title", title),
+        x1=start[0],
+        y1=start[1],
+        x2=end[0],
+        y2=end[1],
+        class_=f"link {load_class(offered)}",
     )
 
 

@@ -1,4 +1,4 @@
-"""Write the report folder, all of it or nothing: a demo that was broken off leaves no report that looks whole."""
+"""Write the report folder after the demo has completed: an interrupted demo leaves no partial report."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from mininet_topos.demo.results.values import DemoResult
 
 
 def check_folder(folder: Path) -> None:
-    """Say before the demo has run for minutes that the folder cannot be made or written to; leave no folder yet."""
+    """Raise PrerequisiteError if the folder cannot be created or written, before the demo starts; leave no folder."""
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -28,7 +28,7 @@ def check_folder(folder: Path) -> None:
 
 
 def write_report(result: DemoResult, folder: Path) -> None:
-    """Write `results.json`, `report.html` and `demo.svg`; each replaces the one of an earlier demo in one step."""
+    """Write `results.json`, `report.html` and `demo.svg`; each atomically replaces that of an earlier demo."""
     texts = {
         "results.json": json.dumps(result.to_json(), indent=1) + "\n",
         "report.html": report_page(result),
@@ -41,11 +41,11 @@ def write_report(result: DemoResult, folder: Path) -> None:
             (Path(drafts) / name).write_text(text, encoding="utf-8")
         for name in texts:
             os.replace(Path(drafts) / name, folder / name)
-    _give_to_caller([*made, *(folder / name for name in texts)])
+    _chown_to_sudo_user([*made, *(folder / name for name in texts)])
 
 
-def _give_to_caller(paths: list[Path]) -> None:
-    """Let whoever called us by sudo own what was written for them."""
+def _chown_to_sudo_user(paths: list[Path]) -> None:
+    """Change the owner of the paths to the user that ran the demo with sudo, if any."""
     owner, group = os.environ.get("SUDO_UID", ""), os.environ.get("SUDO_GID", "")
     if os.geteuid() == 0 and owner.isdigit() and group.isdigit():
         for path in paths:

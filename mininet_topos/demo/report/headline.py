@@ -1,4 +1,4 @@
-"""The few figures at the head of the report, chosen so that none is better news than the whole."""
+"""The headline figures of the report: gains, the bystander, the worst flow, losses, paths and validity."""
 
 from dataclasses import dataclass
 from statistics import geometric_mean
@@ -9,7 +9,7 @@ from mininet_topos.demo.results.values import DemoResult, DemoRun
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tile:
-    """One figure and what it is; `tone` is good, bad or plain."""
+    """One figure with its caption; `tone` is "good", "bad" or "" (neutral)."""
 
     figure: str
     text: str
@@ -17,7 +17,7 @@ class Tile:
 
 
 def tiles(result: DemoResult) -> list[Tile]:
-    """Return the figures at the head: only valid runs count, and how many were not is one of them."""
+    """Return the headline figures; they are of valid runs only, and the number of valid runs is one of them."""
     planned = [run for run in result.runs if run.mode == "planned" and run.valid]
     return [
         *_gains(result),
@@ -42,13 +42,13 @@ def _gains(result: DemoResult) -> list[Tile]:
 
 
 def _bystanders(result: DemoResult) -> list[Tile]:
-    """Say how the planned bystander of an incast fared, and beside it the one under ECMP."""
+    """Return for each incast the goodput of its planned bystander, beside that under ECMP."""
     found = []
     for workload in congested(result):
         run, ecmp = (result.run(workload, mode) for mode in ("planned", "ecmp"))
         if run is None or not run.valid or run.bystander is None:
             continue
-        text = "of what it asks for: the bystander of the planned incast"
+        text = "of its demand: the bystander of the planned incast"
         if ecmp is not None and ecmp.valid and ecmp.bystander is not None:
             text += f"; under ECMP {ecmp.bystander.share_of_demand:.0%}"
         found.append(Tile(figure=f"{run.bystander.share_of_demand:.0%}", text=text))
@@ -58,10 +58,10 @@ def _bystanders(result: DemoResult) -> list[Tile]:
 def _worst(planned: list[DemoRun]) -> Tile:
     alone = [run for run in planned if run.kind == "permutation"]
     share = min(run.worst.share_of_demand for run in alone or planned)
-    whose = "of line rate: the worst flow of all planned permutations"
-    return Tile(
-        figure=f"{share:.1%}", text=whose if alone else "of what its NICs allow: the worst planned flow", tone="good"
+    text = (
+        "of line rate: the worst flow of all planned permutations" if alone else "of its demand: the worst planned flow"
     )
+    return Tile(figure=f"{share:.1%}", text=text, tone="good")
 
 
 def _lost(planned: list[DemoRun]) -> Tile:

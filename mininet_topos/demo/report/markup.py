@@ -1,11 +1,11 @@
-"""Elements of HTML and SVG as text: well-formed as XML, and nothing unescaped gets in."""
+"""Build HTML and SVG elements as text: well-formed XML, with all text and attributes escaped."""
 
 from collections.abc import Iterable
 from xml.sax.saxutils import escape, quoteattr
 
 
 class Markup(str):
-    """Text that is markup already; every other string is escaped where it becomes a child."""
+    """Text that is already markup; `tag` and `join` escape every other string."""
 
     __slots__ = ()
 
@@ -13,21 +13,21 @@ class Markup(str):
 Child = str | float | None | Iterable["Child"]
 
 EMPTY_IN_SVG = frozenset({"rect", "line", "path", "circle", "meta", "br", "use"})
-"""Elements written as <name/>; HTML knows no such form for any other."""
+"""Elements that are written as <name/> when empty; HTML does not allow that form for others."""
 
 
 def tag(name: str, /, *children: Child, **attributes: str | float | None) -> Markup:
-    """Write one element; `class_` stands for class, an underscore inside a name for a hyphen, None leaves out."""
+    """Return one element. In attribute names `class_` is "class" and "_" becomes "-"; None omits the attribute."""
     plain = {key.rstrip("_").replace("_", "-"): value for key, value in attributes.items() if value is not None}
     start = name + "".join(f" {key}={quoteattr(_text(value))}" for key, value in plain.items())
-    inside = "".join(_flat(children))
-    if not inside and name in EMPTY_IN_SVG:
+    content = "".join(_flat(children))
+    if not content and name in EMPTY_IN_SVG:
         return Markup(f"<{start}/>")
-    return Markup(f"<{start}>{inside}</{name}>")
+    return Markup(f"<{start}>{content}</{name}>")
 
 
 def join(*children: Child) -> Markup:
-    """Write elements one after another, with nothing around them."""
+    """Return the concatenation of elements."""
     return Markup("".join(_flat(children)))
 
 
@@ -44,5 +44,5 @@ def _flat(children: Iterable[Child]) -> Iterable[str]:
 
 
 def _text(value: str | float) -> str:
-    """Write a number with at most two decimals: a picture needs no more."""
+    """Return a value as text, numbers with at most two decimals."""
     return f"{value:.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)

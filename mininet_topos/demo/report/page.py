@@ -1,4 +1,4 @@
-"""`report.html`: one page that needs nothing but itself (no script, no network), light and dark, fit for print."""
+"""`report.html`: one self-contained page (no script, no network), with light, dark and print styles."""
 
 from importlib.resources import files
 
@@ -26,7 +26,7 @@ def style_sheet() -> str:
 
 
 def report_page(result: DemoResult) -> str:
-    """Return the whole page; it is well-formed XML as well as HTML."""
+    """Return the whole page, as HTML that is also well-formed XML."""
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
@@ -111,7 +111,7 @@ def _figures(result: DemoResult, run: DemoRun) -> Markup:
             "busiest link",
             f"offered {run.predicted.max_link_utilisation:.2f}, measured {run.max_measured_utilisation:.2f}",
         ),
-        ("packets", f"{run.lost_packets} lost, {run.retransmitted_packets} sent again"),
+        ("packets", f"{run.lost_packets} lost, {run.retransmitted_packets} retransmitted"),
         ("paths", f"{run.exact_flows}/{len(run.flows)} flows on exactly the {path_kind} links"),
     )
     return tag("dl", [join(tag("dt", name), tag("dd", text)) for name, text in rows])

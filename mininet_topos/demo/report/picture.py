@@ -1,4 +1,4 @@
-"""`demo.svg`: one workload under all modes in one picture that stands alone, for a README or a slide."""
+"""`demo.svg`: one workload under all modes in one self-contained picture, for a README or a slide."""
 
 from mininet_topos.demo.report import charts
 from mininet_topos.demo.report.fabric_drawing import LEGEND, WIDTH, draw_fabric
@@ -11,7 +11,7 @@ COLUMN, TOP, SIDE = WIDTH + 24.0, 84.0, 24.0
 
 
 def picture(result: DemoResult) -> str:
-    """Return the picture of a typical workload."""
+    """Return the picture of the typical workload."""
     workload = typical_workload(result)
     runs = [run for mode in MODE_TITLES if (run := result.run(workload, mode)) is not None]
     columns = [_column(result, run, SIDE + index * COLUMN) for index, run in enumerate(runs)]
@@ -37,7 +37,7 @@ def picture(result: DemoResult) -> str:
 
 
 def typical_workload(result: DemoResult) -> str:
-    """Return the permutation whose gain over ECMP is the median, so that no luck is picked; else the first workload."""
+    """Return the permutation with the median gain over ECMP, or the first workload if there is none."""
     kinds = {run.workload: run.kind for run in result.runs}
     gains = {name: ratio(result, name, "planned", "ecmp") for name, kind in kinds.items() if kind == "permutation"}
     ranked = sorted((gain, name) for name, gain in gains.items() if gain is not None)

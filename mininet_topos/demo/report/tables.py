@@ -1,4 +1,4 @@
-"""The report's tables: every run, every certificate, and what is needed to repeat them."""
+"""The report's tables: all runs, all certificates, and the parameters that repeat them."""
 
 from collections.abc import Iterable, Sequence
 
@@ -78,7 +78,7 @@ CONGESTION_HEADINGS = (
 
 
 def congestion_table(result: DemoResult) -> Markup | None:
-    """Return what queues and NICs did, a row for each run where they could; None where there was none."""
+    """Return the congestion figures, a row for each run with the queue model; None if there is none."""
     rows = []
     for run in result.runs:
         if run.congestion is not None and run.bystander is not None:
@@ -99,7 +99,7 @@ def congestion_table(result: DemoResult) -> Markup | None:
 
 
 def certificates_table(result: DemoResult) -> Markup | None:
-    """Return the certificates of the planned runs beside what was measured; None where nothing was planned."""
+    """Return the certificates of the planned runs beside the measured load; None if there is no planned run."""
     rows = []
     for run in result.runs:
         if run.certificate:
@@ -111,7 +111,7 @@ def certificates_table(result: DemoResult) -> Markup | None:
 
 
 def parameters_table(result: DemoResult) -> Markup:
-    """Return everything that was chosen, and the machine it ran on."""
+    """Return the table of all parameters and of the machine's properties."""
     rows = [
         tag("tr", tag("td", name.replace("_", " ")), tag("td", tag("code", _plain(value)), class_="left"))
         for name, value in {**result.parameters, **result.machine}.items()
@@ -129,7 +129,7 @@ def _cells(texts: Iterable[str]) -> list[Markup]:
 
 
 def _plain(value: object) -> str:
-    """Write any value of a certificate or parameter for people."""
+    """Return any value of a certificate or parameter as readable text."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):

@@ -1,4 +1,4 @@
-"""The report's time series: what the switches counted while an incast ran, one line for each mode."""
+"""The report's time series: the switches' counters during an incast, one line per mode."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -10,14 +10,14 @@ WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 560.0, 150.0, 46.0, 10.0, 22.0
 
 
 class Series(NamedTuple):
-    """One figure over time: what is above it, and its value for each interval."""
+    """One time series: its title, and a function that returns its value for each interval."""
 
     title: str
     values: Callable[[CongestionSeries], Sequence[float]]
 
 
 def _per_second(found: CongestionSeries, counts: Sequence[int]) -> list[float]:
-    """Turn counts of intervals into rates: intervals differ a little in length."""
+    """Convert counts per interval to rates; the intervals differ slightly in length."""
     starts = (0, *found.times_ns)
     return [
         count * 1e9 / max(1, end - start) for count, start, end in zip(counts, starts, found.times_ns, strict=False)
@@ -42,33 +42,33 @@ def series_chart(result: DemoResult, workload: str, series: Series) -> Markup:
         if (run := result.run(workload, mode)) is not None and run.congestion is not None
     }
     last_s = max((one.times_ns[-1] / 1e9 for one in found.values() if one.times_ns), default=1.0)
-    most = max((value for one in found.values() for value in series.values(one)), default=0.0) or 1.0
-    said = f"{series.title}, {workload}"
-    lines = [_line(mode, one, series, last_s, most) for mode, one in found.items() if one.times_ns]
+    max_value = max((value for one in found.values() for value in series.values(one)), default=0.0) or 1.0
+    title = f"{series.title}, {workload}"
+    lines = [_line(mode, one, series, last_s, max_value) for mode, one in found.items() if one.times_ns]
     return tag(
         "svg",
-        tag("title", said),
-        _axes(last_s, most),
+        tag("title", title),
+        _axes(last_s, max_value),
         lines,
         viewBox=f"0 0 {WIDTH:.0f} {HEIGHT:.0f}",
         role="img",
-        aria_label=said,
+        aria_label=title,
         class_="chart",
     )
 
 
-def _line(mode: str, found: CongestionSeries, series: Series, last_s: float, most: float) -> Markup:
+def _line(mode: str, found: CongestionSeries, series: Series, last_s: float, max_value: float) -> Markup:
     points = " ".join(
-        f"{_x(ns / 1e9, last_s):.1f},{_y(value, most):.1f}"
+        f"{_x(ns / 1e9, last_s):.1f},{_y(value, max_value):.1f}"
         for ns, value in zip(found.times_ns, series.values(found), strict=True)
     )
     return tag("polyline", tag("title", MODE_TITLES[mode]), points=points, class_=f"series {mode}")
 
 
-def _axes(last_s: float, most: float) -> list[Markup]:
+def _axes(last_s: float, max_value: float) -> list[Markup]:
     drawn = []
-    for value in (0.0, most / 2, most):
-        y = _y(value, most)
+    for value in (0.0, max_value / 2, max_value):
+        y = _y(value, max_value)
         drawn.append(tag("line", x1=LEFT, x2=WIDTH, y1=y, y2=y, class_="grid"))
         drawn.append(tag("text", f"{value:.3g}", x=LEFT - 5, y=y + 3.5, class_="axis end"))
     for part in (0.0, 0.5, 1.0):
@@ -82,5 +82,5 @@ def _x(seconds: float, last_s: float) -> float:
     return LEFT + (WIDTH - LEFT - 4) * max(0.0, seconds) / last_s
 
 
-def _y(value: float, most: float) -> float:
-    return TOP + (HEIGHT - TOP - BOTTOM) * (1 - value / most)
+def _y(value: float, max_value: float) -> float:
+    return TOP + (HEIGHT - TOP - BOTTOM) * (1 - value / max_value)

@@ -1,1 +1,1 @@
-"""Turn the counts of a demo run into results: per flow, per run, per workload, and the verdict."""
+"""Turn the counters of a demo run into results per flow, link and run, and decide whether the run is valid."""

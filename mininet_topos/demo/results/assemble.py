@@ -1,4 +1,4 @@
-"""One run's result from what the lab counted and what was expected: pure bookkeeping."""
+"""Assemble the result of one run from the lab's counters and the prediction. Pure functions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,13 +23,13 @@ WIRE_OVERHEAD_BYTES = 58
 """Ethernet 14, IPv4 20, UDP 8, BTH 12 and ICRC 4 of every data packet; the first of a message has 16 more."""
 
 LATE_SHARE, LATE_NS, LATE_FRAMES = 0.01, 20_000_000, 12
-"""A queue pair may take this share, this time and this many frame times of its slowest link longer than its pace
-explains: the way there and back, a packet or two in line, and the machine's own scheduling."""
+"""A queue pair is late if it takes longer than its pacing rate explains, by more than the sum of this fraction, this
+time and this many frame times of its slowest link: for the round trip, a packet or two queued, and scheduling."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanFigures:
-    """What the controller said of a planned run."""
+    """The controller's figures for a planned run: certificate and predicted completion."""
 
     certificate: Mapping[str, Any]
     predicted_completion_ns: int
@@ -44,7 +44,7 @@ def assemble(
     plan: PlanFigures | None,
     congestion: Congestion | None = None,
 ) -> DemoRun:
-    """Return the result of one run's first attempt; `congestion` where switches and NICs could slow senders."""
+    """Return the result of one run as a first attempt; `congestion` is given for runs with the queue model."""
     measured = {flow.request.flow_id: flow for flow in found.flows}
     results = [_pair_result(fabric, pair, measured[pair.flow_id], found) for pair in pairs]
     return DemoRun(
@@ -121,35 +121,35 @@ def _flows(
 def _links(
     fabric: Fabric, pairs: Sequence[QueuePair], results: Sequence[QueuePairResult], found: flow_run.RunResult
 ) -> tuple[LinkResult, ...]:
-    """Return every link that was to carry something or did: its load is the sum of its queue pairs' own rates."""
+    """Return every link that should carry packets or did; its load is the sum of its queue pairs' rates."""
     nics = fabric.nic_by_id
-    tallies = {link: _Tally() for link in capacities(fabric)}
+    loads = {link: _LinkLoad() for link in capacities(fabric)}
     for pair, result in zip(pairs, results, strict=True):
         stream = flow_run.FiveTuple(nics[pair.src_nic].ip, nics[pair.dst_nic].ip, pair.udp_source_port)
         for link in pair.links:
-            tallies[link].expect(pair)
+            loads[link].expect(pair)
         for link, packets in found.capture.links_of(stream).items():
-            tallies[link].count(result, packets)
+            loads[link].count(result, packets)
     return tuple(
         LinkResult(
             id=link,
             capacity_bps=capacity,
-            packets=tally.packets,
-            wire_bytes=round(tally.wire_bytes),
-            queue_pairs=tally.queue_pairs,
-            offered_utilisation=tally.offered_bps / capacity,
-            predicted_utilisation=tally.predicted_bps / capacity,
-            measured_utilisation=tally.measured_bps / capacity,
+            packets=load.packets,
+            wire_bytes=round(load.wire_bytes),
+            queue_pairs=load.queue_pairs,
+            offered_utilisation=load.offered_bps / capacity,
+            predicted_utilisation=load.predicted_bps / capacity,
+            measured_utilisation=load.measured_bps / capacity,
         )
         for link, capacity in capacities(fabric).items()
-        for tally in (tallies[link],)
-        if tally.queue_pairs or tally.packets
+        for load in (loads[link],)
+        if load.queue_pairs or load.packets
     )
 
 
 @dataclass(slots=True)
-class _Tally:
-    """What adds up on one link."""
+class _LinkLoad:
+    """The sums of one link over its queue pairs."""
 
     packets: int = 0
     queue_pairs: int = 0
@@ -172,7 +172,7 @@ class _Tally:
 
 
 def _prediction(fabric: Fabric, workload: Workload, pairs: Sequence[QueuePair], plan: PlanFigures | None) -> Prediction:
-    """Predict by the fluid model: a flow takes as long as the slowest of its queue pairs."""
+    """Predict a run by the fluid model: a flow completes with the slowest of its queue pairs."""
     nanoseconds: dict[int, float] = {}
     for pair in pairs:
         rate = float(pair.share_bps) if pair.planned_rate_bps is None else float(pair.planned_rate_bps)
@@ -190,7 +190,7 @@ def _prediction(fabric: Fabric, workload: Workload, pairs: Sequence[QueuePair], 
 
 
 def offered_load(fabric: Fabric, pairs: Sequence[QueuePair]) -> float:
-    """Return the largest sum of demands over capacity of any link between switches."""
+    """Return the largest offered load, the sum of demands over capacity, of any link between switches."""
     load: dict[str, int] = {}
     for pair in pairs:
         for link in pair.links:
@@ -222,9 +222,9 @@ def integrity_of(
 
 
 def is_late(result: QueuePairResult, capacity_bps: Mapping[str, int]) -> bool:
-    """Return whether a queue pair took longer than its pace explains.
+    """Return whether a queue pair took longer than its pacing rate explains.
 
-    Paces are max-min shares: the links have room for them all. What is slower was held up by this machine.
+    Pacing rates are max-min shares, which fit the links together; so this machine has delayed a late queue pair.
     """
     packets = max(1, result.tx_packets - result.retransmitted_packets)
     wire_bits = (result.payload_bytes + packets * WIRE_OVERHEAD_BYTES) * 8

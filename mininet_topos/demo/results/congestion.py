@@ -1,4 +1,4 @@
-"""What marks, pauses and drops came to in one run: from snapshots of the counter page, without a clock."""
+"""Congestion figures of one run: marks, pauses and drops, from snapshots of the counter page. Pure functions."""
 
 from collections.abc import Iterable, Sequence
 
@@ -10,7 +10,7 @@ from mininet_topos.queues.settings import DATA_PRIORITY
 from telemetry.counter_page import QUEUE_FIELDS, CounterSnapshot
 
 INTERVAL_NS = 100_000_000
-"""The distance between two points of a time series, at least."""
+"""The minimum distance between two points of a time series."""
 
 
 def congestion_of(
@@ -20,9 +20,9 @@ def congestion_of(
     start_unix_ns: int,
     nics: Iterable[NicCounters],
 ) -> Congestion:
-    """Return the totals from the last snapshot before the start to the last of all, and how they came about.
+    """Return the totals between the last snapshot before the start and the last snapshot, and their time series.
 
-    The last flow of the workload is the bystander; `snapshots` are in order and at least one.
+    The last flow of the workload is the bystander. `snapshots` is in order and not empty.
     """
     before = [snapshot for snapshot in snapshots if snapshot.timestamp_unix_ns <= start_unix_ns]
     first = before[-1] if before else snapshots[0]
@@ -78,7 +78,7 @@ def _series(
 
 
 def _apart(snapshots: Sequence[CounterSnapshot]) -> Iterable[tuple[CounterSnapshot, CounterSnapshot]]:
-    """Return pairs of snapshots, each beginning where the one before ends, at least an interval long."""
+    """Yield consecutive pairs of snapshots that are at least `INTERVAL_NS` apart."""
     earlier = snapshots[0]
     for later in snapshots[1:]:
         if later.timestamp_unix_ns - earlier.timestamp_unix_ns >= INTERVAL_NS:

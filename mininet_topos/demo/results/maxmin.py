@@ -1,7 +1,7 @@
-"""Max-min fair rates by progressive filling, exactly: what flows on given paths would settle to.
+"""Max-min fair rates of flows on given paths, by progressive filling in exact fractions.
 
-Plain and exact rather than fast: a demo has hundreds of flows. The planner has its own (`fluid`), which this
-must not share code with, because each is a check of the other.
+Simple rather than fast: a demo has hundreds of flows. The planner has its own implementation (`fluid`); the two share
+no code, because each verifies the other.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,10 +9,10 @@ from fractions import Fraction
 
 
 def max_min_shares(paths: Sequence[Sequence[str]], capacity_bps: Mapping[str, int]) -> list[Fraction]:
-    """Return each flow's max-min fair rate in bit/s, flows being the links they cross.
+    """Return each flow's max-min fair rate in bit/s; a flow is given as the links of its path.
 
-    All flows grow together; where a link is full its flows stop, the others go on. Every flow needs at least one
-    link, and a flow that crosses a link twice counts once. Raises ValueError where a path is empty.
+    All rates grow together; the flows of a full link stop, the others continue. A flow that crosses a link twice counts
+    once. Raises ValueError if a path is empty.
     """
     if not all(paths):
         raise ValueError("a flow without a link has no bounded rate")
@@ -38,7 +38,7 @@ def max_min_shares(paths: Sequence[Sequence[str]], capacity_bps: Mapping[str, in
 def utilisation(
     paths: Sequence[Sequence[str]], rates_bps: Sequence[Fraction], capacity_bps: Mapping[str, int]
 ) -> dict[str, float]:
-    """Return load / capacity of every link that some flow crosses."""
+    """Return load / capacity of every link that carries a flow."""
     load: dict[str, Fraction] = {}
     for path, rate in zip(paths, rates_bps, strict=True):
         for link in path:

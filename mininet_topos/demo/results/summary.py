@@ -1,4 +1,4 @@
-"""What the runs come to: ratios between modes, and the sentences under the table. Only valid runs are compared."""
+"""Compare the runs: ratios between modes, and the summary lines below the table. Only valid runs are compared."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -8,14 +8,14 @@ from mininet_topos.demo.results.values import MODE_TITLES, DemoResult
 from mininet_topos.measure.flow_run import balance_text
 
 AS_GOOD = 1.03
-"""Below this ratio the demo says that the other mode does just as well."""
+"""Below this ratio the summary says that the other mode does just as well."""
 
 PLAIN_RATE_BPS = 100_000_000_000
 
 
 LEGEND = (
     "sum, worst: goodput in Mbit/s, payload bits over the run's start to the last acknowledgement (of the last queue"
-    " pair, where a flow has several). %line: the worst flow's goodput over what its NICs allow in wire bits: line"
+    " pair, where a flow has several). %line: the worst flow's goodput over its demand in wire bits: line"
     " rate, or its part of it where a NIC has several flows; headers and room for acknowledgements leave 98 % at most."
     " time: predicted/measured, by max-min fairness on the traced paths (hashed) or by the certificate (planned),"
     " neither counting headers. max link: offered/measured load of the busiest link between switches; above 1 its"
@@ -23,14 +23,14 @@ LEGEND = (
 )
 
 CONGESTION_LEGEND = (
-    "Many to one: the bystander's goodput in Mbit/s, in per cent of what it asks for, and its completion; many: the"
-    " completion of the last of the others. marked: packets that switches marked (ECN); PFC: pause frames of"
-    " switches, ends of pauses included; pause: of switch ports and NICs, added up; drops: by queues."
+    "Many to one: the bystander's goodput in Mbit/s, in per cent of its demand, and its completion time; many: the"
+    " completion time of the other flows. marked: packets that switches marked (ECN); PFC: pause frames sent by"
+    " switches, ends of pauses included; pause: total of switch ports and NICs; drops: by queues."
 )
 
 
 def title_of(result: DemoResult) -> str:
-    """Return what was run, in one line."""
+    """Return the title of the demo: fabric, line rate and seeds, in one line."""
     sketch = result.fabric
     tiers = [sum(1 for _, tier in sketch.switches if tier == wanted) for wanted in (2, 1, 0)]
     names = [f"{count} {name}" for count, name in zip(tiers, ("spines", "aggs", "leaves"), strict=True) if count]
@@ -40,7 +40,7 @@ def title_of(result: DemoResult) -> str:
 
 
 def ratio(result: DemoResult, workload: str, mode: str, against: str) -> float | None:
-    """Return sum goodput of one mode over another's under a workload; None where either is missing or invalid."""
+    """Return the ratio of the sum goodputs of two modes under a workload; None if a run is missing or invalid."""
     ours, theirs = result.run(workload, mode), result.run(workload, against)
     if ours is None or theirs is None or not (ours.valid and theirs.valid) or theirs.sum_goodput_bps <= 0:
         return None
@@ -48,7 +48,7 @@ def ratio(result: DemoResult, workload: str, mode: str, against: str) -> float |
 
 
 def completion_ratio(result: DemoResult, workload: str, mode: str, against: str) -> float | None:
-    """Return how many times sooner one mode completes than another; None where either is missing or invalid."""
+    """Return the ratio of the completion times, `against` over `mode`; None if a run is missing or invalid."""
     ours, theirs = result.run(workload, mode), result.run(workload, against)
     if ours is None or theirs is None or not (ours.valid and theirs.valid) or ours.completion_ns <= 0:
         return None
@@ -56,7 +56,7 @@ def completion_ratio(result: DemoResult, workload: str, mode: str, against: str)
 
 
 def summary_lines(result: DemoResult) -> list[str]:
-    """Return the sentences under the table, in the order they are printed."""
+    """Return the lines below the table, in printing order."""
     return [
         *_rate_lines(result),
         *(line for against in ("ecmp", "e-ecmp") for line in _speed_up_lines(result, against)),
@@ -68,9 +68,9 @@ def summary_lines(result: DemoResult) -> list[str]:
 
 
 def _rate_lines(result: DemoResult) -> list[str]:
-    """Say that, and why, the line rate is lower than the demo begins with."""
+    """Return a line for each line rate that was given up, with the reason."""
     return [
-        f"line rate: all runs are at {rate_text(result.parameters['line_rate_bps'])}, for this machine does not carry"
+        f"line rate: all runs are at {rate_text(result.parameters['line_rate_bps'])}: this machine does not carry"
         f" {rate_text(one.line_rate_bps)} ({one.run}: {one.problem})"
         for one in result.rates_given_up
     ]
@@ -88,12 +88,12 @@ def _speed_up_lines(result: DemoResult, against: str) -> list[str]:
 
 
 def congested(result: DemoResult) -> tuple[str, ...]:
-    """Return the workloads whose senders marks and pauses could slow: their rates are not those of paths alone."""
+    """Return the workloads that ran with the queue model, whose rates ECN and PFC influence."""
     return tuple(dict.fromkeys(run.workload for run in result.runs if run.congestion))
 
 
 def _incast_line(result: DemoResult, workload: str) -> str:
-    """Say of every valid run of an incast how the bystander fared and what it took."""
+    """Return the line of an incast: the bystander's goodput and time in every valid run, and the PFC frames."""
     runs = [run for mode in MODE_TITLES if (run := result.run(workload, mode)) is not None and run.valid]
     parts = [
         f"{MODE_TITLES[run.mode]} {run.bystander.share_of_demand:.0%} in {run.bystander.duration_ns / 1e9:.2f} s"
@@ -101,7 +101,7 @@ def _incast_line(result: DemoResult, workload: str) -> str:
         for run in runs
         if run.bystander is not None and run.congestion is not None
     ]
-    return f"{workload}: the bystander got of what it asks for: {', '.join(parts) or 'no valid run'}"
+    return f"{workload}: the bystander got of its demand: {', '.join(parts) or 'no valid run'}"
 
 
 def _known(names: Sequence[str], of: Callable[[str], float | None]) -> list[float]:
@@ -121,7 +121,7 @@ def _speed_up(kind: str, against: str, goodput: Sequence[float], sooner: Sequenc
 
 
 def _planned_lines(result: DemoResult) -> list[str]:
-    """Say what planned permutations reach: they are what a plan can place without any conflict."""
+    """Return the line of the planned permutations, which a plan can place without any conflict."""
     runs = [run for run in result.runs if run.mode == "planned" and run.kind == "permutation" and run.valid]
     if not runs:
         return []
@@ -163,7 +163,7 @@ def _integrity_lines(result: DemoResult) -> list[str]:
 
 
 def scale_note(rate_bps: int) -> str:
-    """Say what the emulated rate stands for."""
+    """Return the note on the scale of the emulated rate."""
     factor = PLAIN_RATE_BPS / rate_bps
     return (
         f"Scale: this is an emulation; {rate_text(rate_bps)} stands for 100 Gbit/s (1:{factor:,.0f} in rate)."
@@ -172,7 +172,7 @@ def scale_note(rate_bps: int) -> str:
 
 
 def rate_text(rate_bps: float) -> str:
-    """Write a rate for people."""
+    """Return a rate with the unit that fits."""
     for unit, size in (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)):
         if rate_bps >= size:
             value = rate_bps / size

@@ -1,6 +1,6 @@
-"""The demo's answer on a terminal: one table of all runs, one of the certificates, and what they come to.
+"""Print the demo's results on a terminal: tables of all runs, incasts and certificates, and the summary.
 
-A terminal below `WIDTH` columns gets the tables without the columns that the lines under them sum up.
+A terminal narrower than `WIDTH` columns gets the tables without those columns that the summary lines repeat.
 """
 
 import textwrap
@@ -19,7 +19,7 @@ WIDTH = 100
 
 
 class Column(NamedTuple):
-    """A column: its heading, what it shows of a run, and whether a narrow terminal goes without it."""
+    """A table column: its heading, its cell text for a run, and whether narrow terminals omit it."""
 
     heading: str
     cell: Callable[[DemoResult, DemoRun], str]
@@ -119,7 +119,7 @@ def runs_table(result: DemoResult, *, wide: bool = True) -> Table:
 
 
 def congestion_table(result: DemoResult, *, wide: bool = True) -> Table:
-    """Return what queues and NICs did in the workloads whose senders could be slowed."""
+    """Return the congestion table: marks, pauses and drops of the workloads that ran with the queue model."""
     workloads = tuple(dict.fromkeys(run.workload for run in result.runs if run.congestion))
     return _by_workload(result, "Many to one", CONGESTION_COLUMNS, workloads, wide)
 
@@ -140,7 +140,7 @@ def _by_workload(
 
 
 def certificates_table(result: DemoResult, *, wide: bool = True) -> Table:
-    """Return what the controller certified for each planned run, beside what was measured."""
+    """Return the certificate of each planned run beside the measured load."""
     columns = [column for column in CERTIFICATE_COLUMNS if wide or not column.wide_only]
     table = _table("Certificates", ("planned run",), columns)
     for run in result.runs:

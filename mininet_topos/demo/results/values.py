@@ -1,7 +1,7 @@
-"""What a demo measured, as values that table, report and `results.json` are all made from.
+"""The results of a demo as values; table, report and `results.json` are made from them.
 
-The JSON is these values under their own names (`docs/demo.md` lists them). `SCHEMA` changes when a field changes
-its name or meaning; new fields do not change it.
+The JSON has these values under their own names (`docs/demo.md` lists them). `SCHEMA` changes when a field changes its
+name or meaning; new fields do not change it.
 """
 
 from dataclasses import asdict, dataclass, field
@@ -17,13 +17,12 @@ MODE_TITLES = {"ecmp": "ECMP", "e-ecmp": "E-ECMP", "planned": "planned"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueuePairResult:
-    """One queue pair: where it was to go, how fast, and what became of its packets.
+    """One queue pair: its path, its rates and its packet counts.
 
-    `links` is its planned path (planned runs) or the one traced through the switches' rules (hashed runs).
-    `share_bps` is its max-min share of the wire, `planned_rate_bps` what the plan lets it send (None where hashed),
-    `pace_bps` what its NIC was told; `payload_bytes` were acknowledged; `duration_ns` is from the run's common start
-    to its last acknowledgement; `faults` holds one line for each
-    link whose count was not what it should be.
+    `links` is its planned path (planned runs) or the one traced through the switches' rules (hashed runs). `share_bps`
+    is its max-min share in wire bits, `planned_rate_bps` the rate of the plan (None in hashed runs), `pace_bps` the
+    pacing rate of its NIC. `payload_bytes` are acknowledged bytes; `duration_ns` is from the run's common start to its
+    last acknowledgement; `faults` has one line per link with a wrong packet count.
     """
 
     flow_id: str
@@ -44,10 +43,10 @@ class QueuePairResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoFlow:
-    """One flow, done when the last of its queue pairs is.
+    """One flow, which completes with the last of its queue pairs.
 
-    Goodput is payload bits over the run's common start to its last acknowledgement; `demand_bps` is what its NICs allow
-    it: line rate where it has them to itself, else min(C_src / flows out, C_dst / flows in).
+    Goodput is payload bits over the time from the run's common start to the flow's last acknowledgement. `demand_bps`
+    is min(C_src / flows out, C_dst / flows in), or the flow's own rate.
     """
 
     src_rank: int
@@ -62,7 +61,7 @@ class DemoFlow:
 
     @property
     def share_of_demand(self) -> float:
-        """Return goodput over demand, payload bits over wire bits: headers alone keep it below 0.986."""
+        """Return goodput over demand, in payload bits over wire bits; headers alone limit it to 0.986."""
         return self.goodput_bps / self.demand_bps
 
     @property
@@ -73,10 +72,10 @@ class DemoFlow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkResult:
-    """One directed link in one run: loads as shares of its capacity, while the flows on it were sending.
+    """One directed link in one run; loads are fractions of its capacity while its flows were sending.
 
-    `offered_utilisation` is the sum of the demands on it (above 1 they must share), `predicted_utilisation` of the
-    max-min shares (never above 1), `measured_utilisation` of the wire bits counted on it, acknowledgements left out.
+    `offered_utilisation` is the sum of demands (may exceed 1), `predicted_utilisation` the sum of max-min shares (at
+    most 1), `measured_utilisation` the sum of counted wire bits without acknowledgements.
     """
 
     id: str
@@ -91,10 +90,10 @@ class LinkResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """What was expected of a run before it started; `source` is `certificate` or `max-min`.
+    """The prediction of a run before its start; `source` is `certificate` or `max-min`.
 
-    `max_link_utilisation` is of offered load, as in the certificate. Times and goodputs are of the fluid model:
-    no headers, no acknowledgements.
+    `max_link_utilisation` is of offered load, as in the certificate. Times and goodputs are those of the fluid model,
+    without headers and acknowledgements.
     """
 
     source: str
@@ -106,10 +105,10 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CongestionSeries:
-    """What the switches' counters said while a run lasted: one value for each interval that ends at a moment.
+    """Time series of the switches' counters during a run: one value for the interval that ends at each time.
 
-    Moments count from the run's start. Rates are of what entered the last queue towards a NIC, in wire bits, answers
-    included; depths are those of the moment, of the deepest queue.
+    Times count from the run's start. Rates are of the queue at the port to a NIC, in wire bits, acknowledgements
+    included; a depth is that of the deepest queue at that time.
     """
 
     times_ns: tuple[int, ...] = ()
@@ -123,10 +122,10 @@ class CongestionSeries:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Congestion:
-    """What queues and NICs did about too much traffic; only runs on switches that mark and pause have it.
+    """The congestion figures of a run with the queue model (ECN and PFC).
 
-    `bystander` is the index of the flow that sends to somebody else. `pfc_frames` are what switches sent, pauses
-    and their ends; `switch_paused_ns` and `nic_paused_ns` add up what ports and NICs stood still for it.
+    `bystander` is the index of the flow with another receiver. `pfc_frames` are the frames that switches sent, XOFF and
+    XON; `switch_paused_ns` and `nic_paused_ns` are the total paused times of switch ports and of NICs.
     """
 
     bystander: int
@@ -140,13 +139,13 @@ class Congestion:
 
     @property
     def paused_ns(self) -> int:
-        """Return for how long ports and NICs were paused, all together."""
+        """Return the total paused time of switch ports and NICs."""
         return self.switch_paused_ns + self.nic_paused_ns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoRun:
-    """One workload under one mode; `attempts` is 2 where overload of this machine made it run again."""
+    """One workload under one mode; `attempts` is 2 if the first attempt was invalid because of this machine."""
 
     workload: str
     kind: str
@@ -173,37 +172,37 @@ class DemoRun:
 
     @property
     def worst(self) -> DemoFlow:
-        """Return the flow with the least goodput for what its NICs allow."""
+        """Return the flow with the least goodput relative to its demand."""
         return min(self.flows, key=lambda flow: flow.share_of_demand)
 
     @property
     def bystander(self) -> DemoFlow | None:
-        """Return the flow beside an incast, None where there is none."""
+        """Return the bystander flow of an incast, None for other workloads."""
         return None if self.congestion is None else self.flows[self.congestion.bystander]
 
     @property
     def many_to_one_ns(self) -> int:
-        """Return when the last flow of an incast was done, the bystander left out."""
+        """Return the completion time of an incast's flows without the bystander."""
         return max(flow.duration_ns for flow in self.flows if flow is not self.bystander)
 
     @property
     def retransmitted_packets(self) -> int:
-        """Return how many packets were sent again."""
+        """Return the number of retransmitted packets."""
         return sum(pair.retransmitted_packets for flow in self.flows for pair in flow.queue_pairs)
 
     @property
     def lost_packets(self) -> int:
-        """Return how many data packets were sent and never arrived, counted as dropped or not."""
+        """Return the number of data packets that were sent and did not arrive, whether counted as dropped or not."""
         return sum(pair.tx_packets - pair.rx_packets for flow in self.flows for pair in flow.queue_pairs)
 
     @property
     def exact_flows(self) -> int:
-        """Return how many flows were counted on exactly their links."""
+        """Return the number of flows whose packets were counted on exactly their links."""
         return sum(flow.exact for flow in self.flows)
 
     @property
     def max_measured_utilisation(self) -> float:
-        """Return the load of the busiest switch-to-switch link, as a share of its capacity."""
+        """Return the measured load of the busiest link between switches, as a fraction of its capacity."""
         return max((link.measured_utilisation for link in self.links if is_switch_link(link.id)), default=0.0)
 
 
@@ -214,7 +213,7 @@ def is_switch_link(link: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FabricSketch:
-    """As much of the fabric as its drawing needs: switches by tier, cables and NICs, all as ids."""
+    """The part of the fabric that the report draws: switches by tier, cables and NICs, all as ids."""
 
     name: str
     switches: tuple[tuple[str, int], ...]
@@ -224,7 +223,7 @@ class FabricSketch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GivenUpRate:
-    """A line rate at which this machine made a run invalid twice: which run (or the calibration), and its problem."""
+    """A line rate that was given up because a run (or the calibration) was invalid twice at it, and the reason."""
 
     line_rate_bps: int
     run: str
@@ -233,7 +232,7 @@ class GivenUpRate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DemoResult:
-    """A whole demo: what was asked for, on what machine, and every run in the order they ran, all at one line rate."""
+    """The result of a demo: parameters, machine, and all runs in execution order, all at one line rate."""
 
     started_unix_ms: int
     elapsed_ns: int
@@ -247,15 +246,15 @@ class DemoResult:
 
     @property
     def workloads(self) -> tuple[str, ...]:
-        """Return the workloads' names in the order they first appear."""
+        """Return the names of the workloads in order of first appearance."""
         return tuple(dict.fromkeys(run.workload for run in self.runs))
 
     def run(self, workload: str, mode: str) -> DemoRun | None:
-        """Return the run of a workload under a mode, None where there was none."""
+        """Return the run of a workload under a mode, None if there is none."""
         return next((run for run in self.runs if (run.workload, run.mode) == (workload, mode)), None)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the result as plain JSON values: the fields, and what is derived from them where readers want it."""
+        """Return the result as plain JSON values: all fields, and the derived figures of each run."""
         found = asdict(self)
         for plain, run in zip(found["runs"], self.runs, strict=True):
             plain |= {

@@ -1,8 +1,4 @@
-"""Whether a run may be believed: the books of its packets, and the links they were counted on.
-
-A run on an overloaded machine loses packets that no queue of the fabric dropped. Such a run says nothing about
-paths, so it is called invalid and compared with nothing.
-"""
+"""Check the packet counts of a queue pair on the links of its path, and shorten lists of problems."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,10 +8,10 @@ MAX_FAULTS = 4
 def check_links(
     links: Sequence[str], packets_on: Mapping[str, int], tx_packets: int, rx_packets: int
 ) -> tuple[str, ...]:
-    """Return what is wrong with one queue pair's counts, nothing where it was seen on exactly its links.
+    """Return a line for each wrong packet count of one queue pair; empty if it was captured on exactly its links.
 
-    `packets_on` is what was captured of it on any link of the fabric. The first link must show what the NIC sent,
-    the last what the other NIC received, and none in between more than the one before.
+    `packets_on` are its captured packets per link, of all links of the fabric. The first link must have the number that
+    the NIC sent, the last the number that the other NIC received, and no link more than the one before it.
     """
     faults = [
         f"{seen} packets on {link}, off its path" for link, seen in packets_on.items() if seen and link not in links
@@ -32,7 +28,7 @@ def check_links(
 
 
 def shortened(problems: Sequence[str]) -> tuple[str, ...]:
-    """Keep the first problems: a machine that stalls has hundreds, and they say the same."""
+    """Return the first `MAX_FAULTS` problems and the number of the others: a stalled machine causes hundreds."""
     if len(problems) <= MAX_FAULTS:
         return tuple(problems)
     return (*problems[:MAX_FAULTS], f"and {len(problems) - MAX_FAULTS} more")

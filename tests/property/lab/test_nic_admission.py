@@ -18,14 +18,14 @@ def may_send(window, unix_ns):
 @given(window=windows, after=st.integers(0, 10**12))
 def test_a_turn_is_open_exactly_when_the_contract_says(window, after):
     unix_ns = NOW + after
-    opens, closes = window.turn(unix_ns)
+    opens, closes = window.open_interval(unix_ns)
     assert (opens <= unix_ns < closes) == may_send(window, unix_ns)
 
 
 @given(window=windows, after=st.integers(0, 10**12))
 def test_the_turn_named_is_a_whole_slot_and_no_other_lies_before_it(window, after):
     unix_ns = NOW + after
-    opens, closes = window.turn(unix_ns)
+    opens, closes = window.open_interval(unix_ns)
     assert closes - opens == window.slot_ns
     assert may_send(window, opens)
     assert may_send(window, closes - 1)

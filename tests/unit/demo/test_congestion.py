@@ -116,7 +116,7 @@ def test_the_incasts_table_fits_the_terminal(width):
 
 def test_the_summary_says_what_the_bystander_got_under_each_mode():
     (line,) = [line for line in summary_lines(RESULT) if "bystander" in line]
-    assert line.startswith("incast seed 1: the bystander got of what it asks for: ECMP ")
+    assert line.startswith("incast seed 1: the bystander got of its demand: ECMP ")
     assert "(6 PFC frames)" in line
 
 

@@ -25,7 +25,7 @@ def test_a_second_demo_that_may_wait_says_so_before_it_gives_up(tmp_path):
     ):
         pass
     assert len(said) == 1
-    assert "waiting for the turn" in said[0]
+    assert "waiting for it to end" in said[0]
 
 
 def test_the_turn_is_free_again_when_its_holder_fails(tmp_path):

@@ -8,7 +8,7 @@ import pytest
 from mininet_topos.nic import roce
 from mininet_topos.nic.dcqcn import DcqcnSettings
 from mininet_topos.nic.pacer import Pacer
-from mininet_topos.nic.queue_pair import Answer
+from mininet_topos.nic.queue_pair import Response
 from mininet_topos.nic.receiver import ReceiveQueue
 from mininet_topos.nic.sender import SendQueue
 
@@ -185,16 +185,16 @@ def test_a_nic_without_dcqcn_counts_marks_and_sends_no_cnp():
 def test_of_the_answers_held_the_newest_is_sent_once():
     queue = receiver()
     for psn in (5, 9, 7):
-        queue.hold(Answer(True, roce.ACK_SYNDROME, psn))
-    assert queue.release() == Answer(True, roce.ACK_SYNDROME, 9)
+        queue.hold(Response(True, roce.ACK_SYNDROME, psn))
+    assert queue.release() == Response(True, roce.ACK_SYNDROME, 9)
     assert queue.release() is None
 
 
 def test_a_held_nak_outlives_older_acknowledgements_and_gives_way_to_newer_ones():
     nak, older, newer = (
-        Answer(False, roce.NAK_SEQUENCE_ERROR, 0),
-        Answer(False, roce.ACK_SYNDROME, 0xFFFFFF),
-        Answer(True, roce.ACK_SYNDROME, 0),
+        Response(False, roce.NAK_SEQUENCE_ERROR, 0),
+        Response(False, roce.ACK_SYNDROME, 0xFFFFFF),
+        Response(True, roce.ACK_SYNDROME, 0),
     )
     queue = receiver()
     queue.hold(nak)
