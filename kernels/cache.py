@@ -4,6 +4,7 @@ A cache directory that is read-only, or files in it that are torn, cost the time
 """
 
 import hashlib
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -12,20 +13,44 @@ from typing import Any
 from numba.core.caching import IndexDataCacheFile
 from numba.core.runtime import rtsys
 
+from kernels.compile_lock import CompileLock
+
 _HASH_SECRET = b"_numba_hashsecret_"
 """Symbols of this prefix exist in a process only after a refresh of numba's target context."""
+
+
+_observers: list[Callable[[str], None]] = []
+
+
+def on_compile(observer: Callable[[str], None]) -> None:
+    """Call `observer` with the name of each kernel that this process is about to compile."""
+    _observers.append(observer)
 
 
 class _ForgivingCache:
     """Stands before numba's cache on disk: what cannot be read is compiled, what cannot be written is not kept."""
 
-    def __init__(self, cache: Any) -> None:
+    def __init__(self, cache: Any, variant: str) -> None:
         self._cache = cache
+        self._lock = CompileLock(Path(cache._cache_path) / f"{cache._impl.filename_base}{variant}.lock")
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._cache, name)
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
+        """Return a compiled kernel; None where this process is to compile it, then with the lock."""
+        found = self._read(signature, target_context)
+        if found is None:
+            self._lock.acquire()
+            found = self._read(signature, target_context)  # as another process may have written it
+            if found is not None:
+                self._lock.release()
+                return found
+            for observer in _observers:
+                observer(self._cache._impl.filename_base)
+        return found
+
+    def _read(self, signature: Any, target_context: Any) -> Any:
         with suppress(Exception):
             return self._load(signature, target_context)
         try:
@@ -55,6 +80,7 @@ class _ForgivingCache:
     def save_overload(self, signature: Any, data: Any) -> None:
         with suppress(Exception):
             self._cache.save_overload(signature, data)
+        self._lock.release()
 
 
 def keep_on_disk(dispatcher: Any, *, stamp: str | None = None, variant: str = "") -> None:
@@ -72,7 +98,7 @@ def keep_on_disk(dispatcher: Any, *, stamp: str | None = None, variant: str = ""
             inner._cache_file = IndexDataCacheFile(
                 cache_path=inner._cache_path, filename_base=inner._impl.filename_base + variant, source_stamp=stamp
             )
-        dispatcher._cache = _ForgivingCache(inner)
+        dispatcher._cache = _ForgivingCache(inner, variant)
 
 
 @cache

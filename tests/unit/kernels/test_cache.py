@@ -1,6 +1,11 @@
+import subprocess
+import sys
+
 import pytest
 
+from kernels import compile_lock
 from kernels.cache import digest
+from kernels.compile_lock import CompileLock
 
 digest_of = digest.__wrapped__  # without the memory of a process
 
@@ -30,3 +35,46 @@ def test_files_that_are_not_python_keep_the_cached_kernels(package):
     before = digest_of(package)
     (package / "search" / "README.md").write_text("what is here\n")
     assert digest_of(package) == before
+
+
+DOUBLED = """
+import sys, time
+from kernels.cache import on_compile
+from controller.planner.jit import kernel
+
+@kernel
+def doubled(x: int) -> int:
+    return 2 * x
+
+on_compile(lambda name: print(f"compiles {name.split('-')[0]}", flush=True) or time.sleep(1))
+print(doubled(21))
+"""
+
+
+def test_of_two_processes_that_need_a_kernel_one_compiles_it(tmp_path):
+    (tmp_path / "doubled.py").write_text(DOUBLED)
+    environment = {"NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": ":".join(sys.path)}
+    command = [sys.executable, "doubled.py"]
+    both = [
+        subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True) for _ in range(2)
+    ]
+    printed = sorted(process.communicate(timeout=120)[0] for process in both)
+    assert printed == ["42\n", "compiles doubled.doubled\n42\n"]
+
+
+def test_a_lock_that_another_process_keeps_is_waited_for_only_so_long(tmp_path, monkeypatch):
+    monkeypatch.setattr(compile_lock, "TIMEOUT_S", 0.1)
+    first, second = CompileLock(tmp_path / "lock"), CompileLock(tmp_path / "lock")
+    first.acquire()
+    second.acquire()
+    second.release()
+    first.release()
+    second.acquire()
+    assert (first.held, second.held) == (False, True)
+
+
+def test_without_a_place_for_the_lock_there_is_none(tmp_path):
+    (tmp_path / "file").write_text("")
+    lock = CompileLock(tmp_path / "file" / "lock")
+    lock.acquire()
+    assert not lock.held
