@@ -90,9 +90,7 @@ def is_query(kind: int, protocol: int) -> bool:
 
 @inline
 def is_icmp_error(memory: Bytes, at: int, protocol: int) -> bool:
-    """Whether the header at `at`, known to be present, is an ICMP error or redirect, which must not cause an ICMP
-    error.
-    """
+    """Whether the header at `at`, known to be present, is an ICMP error or redirect, which gets no ICMP error."""
     if protocol == ICMP:
         kind = load8(memory, at)
         return kind == UNREACHABLE or (REDIRECT - 1 <= kind <= REDIRECT) or TIME_EXCEEDED <= kind <= PARAMETER_PROBLEM

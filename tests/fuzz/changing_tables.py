@@ -1,4 +1,4 @@
-"""Generations of a gateway's tables, between which everything changes that can: what is told, allowed and resolved."""
+"""Generations of a gateway's tables in which the configuration, the rules and the resolved neighbours all change."""
 
 from dataclasses import replace
 from ipaddress import IPv4Address
@@ -18,12 +18,12 @@ class Generation(NamedTuple):
 
 
 def _narrow(number, interface):
-    """Return an interface with little room, so that packets are too big for it."""
+    """Return an interface with a small MTU, so that packets exceed it."""
     return replace(interface, mtu_bytes=700 + 100 * number)
 
 
 def _sharing(local, vpc_percent):
-    """Return a gateway on which a VPC may have so much of the tables that traffic fills."""
+    """Return a gateway with a limit on each VPC's use of the tables that traffic fills."""
     return replace(local, limits=replace(local.limits, vpc_percent=vpc_percent))
 
 

@@ -1,11 +1,12 @@
-"""Put mutated packets through two gateways that differ only in the rubbish around each packet; print what came of it.
+"""Send mutated packets through two gateways that differ only in the bytes around each packet; print the results.
 
-A program of its own, because bounds are checked (HEDDLE_BOUNDS_CHECK=1) or not for all kernels of a process.
-Arguments: packets, seed. Prints one JSON object; `missed` names the faults, planted at the end, that nothing found.
+This is a program of its own, because bounds are checked (HEDDLE_BOUNDS_CHECK=1) or not for all kernels of a process.
+Arguments: packets, seed. It prints one JSON object; `missed` lists the planted faults that were not detected.
 
-Beside packets, what else a data process reads is mutated: frames that the slow path sends or lets in, and the records
-of a partner, which are its own, changed. What is punted goes to the slow path, whose frames are sent. Now and then
-nobody reads the ring of punted packets, or collects what left, so that these fill up. Tables change in between.
+Besides packets, the other inputs of a data process are mutated: frames that the slow path sends or enters, and the
+partner's records, which are the gateway's own records, changed. Punted packets go to the slow path, whose frames are
+sent. At times the ring of punted packets is not read and sent frames are not collected, so that these fill up. Tables
+change in between.
 """
 
 import json
@@ -38,7 +39,7 @@ EDGES = np.array([0, 1, -1, 3, 0xFF, 0xFFFF, 0xFF_FFFF, 1 << 24, 0xFFFF_FFFF, 1 
 
 
 class Search:
-    """Two gateways, and what is done to both."""
+    """Two gateways, and the events applied to both."""
 
     def __init__(self, seed, planted=""):
         self.planted = planted
@@ -50,8 +51,8 @@ class Search:
         self.packets, self.now_ns, self.bursts, self.records = 0, 10**12, 0, 0
         self.path = SlowPath(Directory(LOCAL, GENERATIONS[0].network), NextHops.of(GENERATIONS[0].tables))
 
-    def go_on(self):
-        """Let one burst arrive, and look at what came of it."""
+    def step(self):
+        """Let one burst arrive, and check its results."""
         if self.bursts % RELOAD == 0:
             self.reload()
         one, other, turns = self.one, self.other, self.bursts % 1024
@@ -67,9 +68,9 @@ class Search:
         if self.bursts:  # the first one compiles
             self.slowest_ns = max(self.slowest_ns, took_ns)
         other.turn(port, self.graph, self.tables, self.now_ns)
-        self.look(count)
+        self.compare(count)
         if not 300 <= turns < 380:
-            self.answer()
+            self.run_slow_path()
         if turns % 8 == 0:
             self.exchange()
         if turns == 700:
@@ -79,14 +80,14 @@ class Search:
         self.now_ns += 0 if 700 <= turns < 720 or 800 <= turns < 900 else STEP_NS
 
     def reload(self):
-        """Take the next tables."""
+        """Use the next tables."""
         generation = GENERATIONS[self.bursts // RELOAD % len(GENERATIONS)]
         self.tables = broken(generation.tables, self.planted) if self.planted else generation.tables
         self.path.configure(Directory(LOCAL, generation.network), NextHops.of(self.tables), self.now_ns)
-        self.look_at_state()
+        self.compare_state()
 
-    def look(self, count):
-        """Hold rows, rings and what left against each other."""
+    def compare(self, count):
+        """Compare rows, rings and sent frames of both."""
         one, other = self.one, self.other
         self.faults += [*one.faults(count), *other.faults(count)]
         if one.packets.tobytes() != other.packets.tobytes():
@@ -100,14 +101,14 @@ class Search:
         if one.lost_buffers():
             self.faults.append(f"burst {self.bursts}: {one.lost_buffers()} buffers are lost")
 
-    def look_at_state(self):
-        """Hold the two states against each other, and each against itself."""
+    def compare_state(self):
+        """Compare the two states with each other, and check each for consistency."""
         self.faults += self.one.state_faults()
         if any(a.tobytes() != b.tobytes() for a, b in zip(self.one.state, self.other.state, strict=True)):
             self.faults.append(f"burst {self.bursts}: state depends on what lies around packets")
 
-    def answer(self):
-        """Let the slow path work; its frames are sent by both gateways."""
+    def run_slow_path(self):
+        """Run the slow path; its frames are sent by both gateways."""
         effects = [] if self.bursts % 20 else self.path.tick(self.now_ns)
         for punted in self.one.reader.read():
             effects += self.path.handle(punted, self.now_ns)
@@ -117,11 +118,11 @@ class Search:
                 gateway.injector.send(effect.frame, effect.port)
 
     def exchange(self):
-        """Hand both gateways what they told their partner, some of it changed."""
-        told, _ = self.one.partner.collect(64 * RECORD.itemsize)
-        if self.other.partner.collect(64 * RECORD.itemsize)[0] != told:
+        """Apply to both gateways the records that they wrote for their partner, some of them changed."""
+        records, _ = self.one.partner.collect(64 * RECORD.itemsize)
+        if self.other.partner.collect(64 * RECORD.itemsize)[0] != records:
             self.faults.append(f"burst {self.bursts}: records depend on what lies around packets")
-        words = np.frombuffer(bytearray(told), np.int64).reshape(-1, RECORD.itemsize // 8)
+        words = np.frombuffer(bytearray(records), np.int64).reshape(-1, RECORD.itemsize // 8)
         for number in np.flatnonzero(self.numbers.random(len(words)) < 0.7):
             self.mutate(words[number], words)
         for row in words:
@@ -144,7 +145,7 @@ class Search:
                     row[at] ^= numbers.integers(1 << 16)
 
     def result(self, cpu_s):
-        """Return what came of it, as JSON can hold it."""
+        """Return the results, ready for JSON."""
         counters, counts = self.one.counters, self.one.state.counts
         return {
             "checked": CHECKED,
@@ -164,13 +165,13 @@ class Search:
 
 
 def plant():
-    """Plant faults; return those that nothing found."""
+    """Plant faults; return those that were not detected."""
     missed = [*sorted({*range(KINDS)} - {*found_faults(GENERATIONS[0].tables)})]
     for name in BREAKABLE:
         search = Search(1, planted=name)
         try:
             for _ in range(RELOAD):
-                search.go_on()
+                search.step()
             missed.append(name)
         except IndexError:
             pass
@@ -181,11 +182,11 @@ def main(cases, seed):
     search, begun_ns = Search(seed), 0
     while search.packets < cases and not search.faults:
         try:
-            search.go_on()
+            search.step()
         except IndexError as fault:
             search.faults.append(f"burst {search.bursts}: {fault}")
         begun_ns = begun_ns or time.process_time_ns()
-    search.look_at_state()
+    search.compare_state()
     found = search.result((time.process_time_ns() - begun_ns) / 1e9)
     print(json.dumps({**found, "missed": plant()}))
 

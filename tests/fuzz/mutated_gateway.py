@@ -1,4 +1,4 @@
-"""A gateway as its processes put it together, without processes: ports, rings, records of its partner, and one turn."""
+"""A gateway as its processes assemble it, without processes: ports, rings, records of its partner, and one turn."""
 
 import hashlib
 from pathlib import Path
@@ -16,7 +16,7 @@ from dataplane.gateway.memory.connections import free_ended_pairs
 from dataplane.gateway.memory.exchange import ControlEnd, empty_exchange, exchange
 from dataplane.gateway.memory.punt_share import MAX_BURST, PACKET_NS
 from dataplane.gateway.memory.shares import CONNECTIONS, FRAGMENTS, MAPPINGS
-from dataplane.gateway.memory.state import FRAGMENTS_HELD, PAIRS_FREED, PAIRS_ENDED, PAIRS_USED, empty_state
+from dataplane.gateway.memory.state import FRAGMENTS_HELD, PAIRS_ENDED, PAIRS_FREED, PAIRS_USED, empty_state
 from dataplane.gateway.run import _end, _enter, walk
 from dataplane.gateway.work import Work
 from dataplane.io.frames.in_memory import MemoryPorts
@@ -30,12 +30,12 @@ from tests.fakes.gateway.gateway_chain import STAMP
 LIMITS = Limits(connections=512, mappings=128, fragments=32, connections_per_endpoint=128)
 PORTS, BUFFERS, RING = 4, 256, 64
 SLOW_PATH = -1
-"""In place of a port: what the slow path sends."""
+"""In place of a port: the frames that the slow path sends."""
 
 
 @numba.njit(**OPTIONS)
 def turn(ports, port, packets, graph, tables, state, counters, punts, injects, between, now_ns):
-    """Take one burst, or what the slow path sends, to its end, as `gateway.run` does; return how many packets."""
+    """Process one burst, or the slow path's frames, like `gateway.run` does; return how many packets."""
     age(tables, state, now_ns)
     if port == SLOW_PATH:
         count = _enter(ports, injects, packets, counters)
@@ -57,7 +57,7 @@ keep_on_disk(
 
 
 class Gateway:
-    """Elements, state, ports and rings of one of the two."""
+    """Elements, state, ports and rings of one of two gateways."""
 
     def __init__(self) -> None:
         self.memory = MemoryPorts(PORTS, buffers=BUFFERS, ring=RING)
@@ -74,7 +74,7 @@ class Gateway:
         self.partner.request_all()
 
     def turn(self, port, graph, tables, now_ns):
-        """Let the gateway work once; return how many packets."""
+        """Run the gateway once; return how many packets."""
         return int(
             turn(
                 self.ports, np.int64(port), self.packets, graph, tables, self.state, self.counters, self.punts,
@@ -83,11 +83,11 @@ class Gateway:
         )  # fmt: skip
 
     def use_up_shares(self, now_ns):
-        """Let it be as after a flood: nobody has any share of the slow path left."""
+        """Exhaust all allowances for the slow path, as after a flood."""
         self.state.punt_dues[:] = now_ns + MAX_BURST * PACKET_NS
 
     def faults(self, count):
-        """Return what is wrong after a burst."""
+        """Return the faults found after a burst."""
         fates = self.packets["node"][:count]
         if not ((fates >= -3) & (fates <= -1)).all():
             yield f"packets without a fate: {fates.tolist()}"
@@ -96,11 +96,11 @@ class Gateway:
             yield f"{imbalance(self.counters)} packets have no end or two, {bad} are in a bad state"
 
     def lost_buffers(self):
-        """Return how many buffers are nowhere, once all that left was collected."""
+        """Return how many buffers are missing, once all sent frames were collected."""
         return int(BUFFERS - self.ports.pool[FREE])
 
     def state_faults(self):
-        """Return where tables that have to agree do not."""
+        """Return the inconsistencies between tables."""
         state = self.state
         rows = state.connections
         lives = np.flatnonzero(rows["key"])
@@ -114,9 +114,9 @@ class Gateway:
             yield "mappings count references that no connection has"
         about, counted = state.accounts["about"], state.accounts["count"]
         kept = int((state.fragments["vni"] != 0).sum())
-        told = [int(counted[about == which].sum()) for which in (CONNECTIONS, MAPPINGS, FRAGMENTS)]
-        if told != [pairs, int(used.sum()), kept] or counted[about > FRAGMENTS].sum() != used.sum():
-            yield f"VPCs' accounts say {told}; there are {pairs} connections, {used.sum()} mappings, {kept} fragments"
+        counts = [int(counted[about == which].sum()) for which in (CONNECTIONS, MAPPINGS, FRAGMENTS)]
+        if counts != [pairs, int(used.sum()), kept] or counted[about > FRAGMENTS].sum() != used.sum():
+            yield f"VPC accounts: {counts}; entries: {pairs} connections, {used.sum()} mappings, {kept} fragments"
         if state.counts[FRAGMENTS_HELD] != kept:
             yield f"{state.counts[FRAGMENTS_HELD]} fragmented packets are counted, {kept} there are"
         if state.owners["connections"].sum() != pairs:

@@ -1,7 +1,8 @@
-"""Packets changed at random, compiled: flips, cuts, lengths, bytes repeated, dropped and spliced, then mended in part.
+"""Compiled random mutations of packets: bit flips, cuts, lengths, bytes repeated, dropped and spliced.
 
-A mutation that breaks a header's checksum gets no further than that header, so most packets have lengths and header
-checksums put right again afterwards: the outer ones, the inner ones, and those of a packet that an ICMP error quotes.
+A mutation that breaks a header's checksum tests nothing behind that header. Most packets therefore get their lengths
+and header checksums corrected afterwards: the outer ones, the inner ones, and those of a packet that an ICMP error
+quotes.
 """
 
 import hashlib
@@ -29,7 +30,7 @@ FIELDS = np.array([0, 1, 2, 4, 6, 7, 8, 9, 12, 16, 20, 22, 24, 25, 26, 32, 33, 4
 
 
 class Seeds(NamedTuple):
-    """What is mutated."""
+    """The packets to mutate."""
 
     data: np.ndarray
     start: np.ndarray
@@ -50,7 +51,7 @@ def seeds_of(seeds):
 
 @inlined
 def _network_at(frame, length, port):
-    """Return where the IP header of the packet inside is."""
+    """Return the offset of the inner IP header."""
     if port == 0:
         return 64
     return 18 if length > 14 and load16(frame, 12) == 0x8100 else 14
@@ -110,8 +111,8 @@ def _change(frame, length, base, seeds, other, chance):
 
 
 @step
-def _mend(frame, length, port, base, chance):
-    """Put lengths and header checksums right, most of them."""
+def _repair(frame, length, port, base, chance):
+    """Correct most lengths and header checksums."""
     if port == 0 and length >= 50:
         if below(chance, 8):
             store16(frame, 16, length - 14)
@@ -137,7 +138,7 @@ def _mend(frame, length, port, base, chance):
 
 @step
 def _mutated(seeds, seed, frame, calm, chance):
-    """Write a seed to `frame`, changed but for one in `calm`; return its length."""
+    """Write a seed to `frame`, changed except for one in `calm`; return its length."""
     length, port = seeds.length[seed], seeds.port[seed]
     copy(frame, 0, seeds.data, seeds.start[seed], length)
     base = _network_at(frame, length, port)
@@ -145,13 +146,13 @@ def _mutated(seeds, seed, frame, calm, chance):
         for _ in range(1 << below(chance, 3)):
             length = _change(frame, length, base, seeds, below(chance, seeds.start.size), chance)
         if below(chance, 8):
-            _mend(frame, length, port, base, chance)
+            _repair(frame, length, port, base, chance)
     return length
 
 
 @step
 def throw_in(seeds, one, other, frame, count, chance):
-    """Let the slow path of two gateways send, or let in, the same `count` packets, some of them to no port at all."""
+    """Let the slow path of two gateways send or enter the same `count` packets, some of them to invalid ports."""
     for _ in range(count):
         length = max(_mutated(seeds, below(chance, seeds.start.size), frame, np.int64(2), chance), MIN_FRAME_BYTES)
         port, entering = below(chance, 6) - 1, below(chance, 2)
@@ -161,10 +162,10 @@ def throw_in(seeds, one, other, frame, count, chance):
 
 @step
 def arrive(seeds, one, other, fills, frame, calm, chance):
-    """Let the same packets arrive at two sets of ports whose buffers hold different rubbish, new one where it `fills`.
+    """Let the same packets arrive at two sets of ports whose buffers contain different bytes, new ones if `fills`.
 
-    One in `calm` stays as it is, so that there are connections for the others to fall into. All arrive at one port,
-    as a burst does. Returns the port.
+    One packet in `calm` stays unchanged, so that there are connections for the others to match. All arrive at one
+    port, like a burst. Returns the port.
     """
     for at in range(0, one.memory.size if fills else 0, 8):
         rubbish = below(chance, 1 << 53) * 0x9E3779B1
@@ -187,7 +188,7 @@ def arrive(seeds, one, other, fills, frame, calm, chance):
 
 @step
 def differ(one, other, here, there, results):
-    """Take all that left by both; count what left in `results` by port; return how many are not the same."""
+    """Collect all frames sent by both; count them in `results` by port; return how many differ."""
     different = 0
     for port in range(one.ports.size):
         while True:

@@ -1,4 +1,4 @@
-"""Packets of every kind that a gateway meets, by the port on which they arrive, as scapy builds them."""
+"""Packets of every kind that a gateway receives, by input port, built by scapy."""
 
 from scapy.layers.inet import ICMP, IP, TCP, UDP, IPOption_NOP, IPOption_Router_Alert
 from scapy.layers.inet6 import (
@@ -47,7 +47,7 @@ def _sent(vni, packet, last=0x10, to=None, host=None, tos=0):
 
 
 def _inside(vni):
-    """Return what endpoints send to each other, to the world, to their customer, their peer and the gateway."""
+    """Return packets between endpoints, and to the internet, their customer, their peer and the gateway."""
     a, b, out = "10.0.0.10", "10.0.0.11", "10.0.0.11"
     quoted = IP(src=WORLD, dst=out) / UDP(sport=53, dport=40000) / BODY
     return [
@@ -92,7 +92,7 @@ def _inside(vni):
 
 
 def _rarer(vni, a, out):
-    """Return what only some of the code sees: too big, denied, for nobody, marked, tagged, asked in odd ways."""
+    """Return packets that reach rare code: too big, denied, without a receiver, marked, tagged, unusual ARP."""
     error = IP(src=out, dst=WORLD, flags="DF") / ICMP(type=3, code=3) / IP(src=WORLD, dst=out)
     wide = IPv6(src="fd00::10", dst="fd00::12")
     return [
@@ -125,7 +125,7 @@ def _rarer(vni, a, out):
 
 
 def _outside(vni):
-    """Return what the world, the customer and the storage send, most of it as answers."""
+    """Return packets of the internet, the customer and the storage, most of them replies."""
     nat, floating = str(NAT[vni]), str(FLOATING[vni])
     ether = Ether(src=mac_text(ROUTER_MAC), dst=mac_text(PORT_MACS[EXTERNAL]))
     quoted = IP(src=nat, dst=WORLD) / UDP(sport=40000, dport=53) / BODY
@@ -160,13 +160,13 @@ def _outside(vni):
 
 
 def _plain():
-    """Return what is not for tenants at all."""
+    """Return packets that belong to no tenant."""
     underlay = Ether(src=mac_text(0x02AA00000011), dst=mac_text(PORT_MACS[UNDERLAY]))
     external = Ether(src=mac_text(ROUTER_MAC), dst=mac_text(PORT_MACS[EXTERNAL]))
-    told = Ether(src=mac_text(HOST_C_MAC), dst=mac_text(PORT_MACS[UNDERLAY]))
+    from_host = Ether(src=mac_text(HOST_C_MAC), dst=mac_text(PORT_MACS[UNDERLAY]))
     return [
         (UNDERLAY, bytes(underlay / ARP(psrc=str(HOST_A), pdst="192.168.0.1"))),
-        (UNDERLAY, bytes(told / ARP(op=2, psrc=str(HOST_C), hwsrc=told.src, pdst="192.168.0.1"))),
+        (UNDERLAY, bytes(from_host / ARP(op=2, psrc=str(HOST_C), hwsrc=from_host.src, pdst="192.168.0.1"))),
         (EXTERNAL, bytes(external / ARP(op=2, psrc="203.0.113.1", hwsrc=external.src, pdst="203.0.113.2"))),
         (UNDERLAY, bytes(underlay / IP(src=str(HOST_A), dst="192.168.0.1") / ICMP())),
         (EXTERNAL, bytes(external / ARP(psrc="203.0.113.1", pdst=str(NAT[RED])))),

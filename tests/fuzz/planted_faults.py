@@ -1,4 +1,4 @@
-"""Accesses out of bounds, planted in kernels and in the tables of a whole gateway: each of them has to be found."""
+"""Out-of-bounds accesses, planted in kernels and in the tables of a whole gateway: each must be detected."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from tests.fuzz.mutated_gateway import LIMITS
 
 @kernel
 def plant(kind, memory, state, tables, none):
-    """Do one wrong thing; `none` is -1, as it is for a row that is not there."""
+    """Do one invalid access; `none` is -1, as for a missing row."""
     if kind == 0:
         return load32(memory, memory.size - 3)
     if kind == 1:
@@ -54,7 +54,7 @@ def found_faults(tables):
 
 
 def broken(tables, name):
-    """Return tables of which one index leads out of the table behind it."""
+    """Return tables with one index that points beyond the table behind it."""
     grid = getattr(tables, name).copy()
     grid[grid[:, -1] >= 0, -1] += 1 << 20
     return tables._replace(**{name: grid})

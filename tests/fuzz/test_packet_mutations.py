@@ -1,8 +1,8 @@
-"""Whatever comes in, nothing reads or writes out of bounds, and each packet ends once and is counted.
+"""With any input, no access is out of bounds, and each packet gets one fate and is counted.
 
-Mutated packets of every kind go through two gateways, with bounds checked at every access, whose buffers hold different
-rubbish around the packets: rows, what leaves, what is punted and the state must be the same after every burst, so that
-nothing behind a packet's end is ever looked at. The slow path and a partner's records take part (`mutate_packets`).
+Mutated packets of every kind go through two gateways whose buffers contain different bytes around the packets, with
+bounds checked at every access. Rows, sent frames, punted frames and the state must be equal after every burst, which
+shows that nothing behind a packet's end is read. The slow path and a partner's records take part (`mutate_packets`).
 HEDDLE_FUZZ_CASES=10000000 runs a longer search, HEDDLE_FUZZ_SEED=n another one.
 """
 
@@ -40,13 +40,13 @@ def found():
 pytestmark = [pytest.mark.timeout(COMPILING_S + CASES // 1000 + 60), pytest.mark.xdist_group("mutations")]
 
 
-def test_mutated_packets_break_nothing(found):
+def test_mutated_packets_cause_no_fault(found):
     assert found["checked"]
     assert found["packets"] >= CASES
     assert found["faults"] == []
 
 
-def test_each_is_sent_or_counted_once(found):
+def test_each_packet_is_sent_or_counted_once(found):
     assert found["sent"] + sum(found["drops"].values()) + sum(found["punts"].values()) == found["packets"]
     assert found["sent"] - 1000 < sum(found["left"]) <= found["sent"]
 
@@ -55,7 +55,7 @@ def test_no_burst_takes_long(found):
     assert found["slowest_burst_ns"] < SLOW_NS
 
 
-def test_every_end_that_a_packet_can_have_is_reached(found):
+def test_every_possible_fate_is_reached(found):
     assert {reason.name for reason in Drop} - set(found["drops"]) == NEVER
     assert {reason.name for reason in Punt} - set(found["punts"]) == {"ICMP_ERROR"}
     assert found["packets"] // 10 < found["sent"] < found["packets"] * 9 // 10
@@ -67,5 +67,5 @@ def test_the_slow_path_and_the_partners_records_take_part(found):
     assert found["records"] // 10 < found["records_refused"] < found["records"]
 
 
-def test_faults_that_are_planted_are_found(found):
+def test_planted_faults_are_detected(found):
     assert found["missed"] == []

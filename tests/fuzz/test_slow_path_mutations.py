@@ -1,4 +1,4 @@
-"""Frames changed at random never make the slow path raise, and what it sends is always a frame of some use."""
+"""Mutated frames never make the slow path raise, and the frames that it sends are always valid."""
 
 import random
 from collections import Counter
@@ -56,15 +56,15 @@ def tunnelled(inner: Packet) -> bytes:
 
 
 def seeds() -> list[tuple[int, bytes]]:
-    """Return ports and frames from every side, of every kind that is punted."""
-    ask, tell = ARP(op=1, hwsrc=A_MAC, psrc=A, pdst=GATEWAY), ARP(op=2, hwsrc=ROUTER_MAC, psrc=ROUTER, pdst=NAT)
+    """Return (port, frame) pairs from every side, of every kind that is punted."""
+    request, reply = ARP(op=1, hwsrc=A_MAC, psrc=A, pdst=GATEWAY), ARP(op=2, hwsrc=ROUTER_MAC, psrc=ROUTER, pdst=NAT)
     solicit = IPv6(src=A_6, dst="ff02::1:ff00:6", hlim=255) / ICMPv6ND_NS(tgt=B_6)
     advertise = IPv6(src="fd00:1::fa", dst="fe80::1", hlim=255) / ICMPv6ND_NA(tgt="fd00:1::fa", S=1)
     tenant = Ether(src=A_MAC, dst=RED_MAC)
     options = [IPOption(b"\x94\x04\x00\x00"), IPOption(b"\x07\x07\x04\x01\x02\x03\x04"), IPOption(b"\x01")]
     chain = IPv6ExtHdrHopByHop() / IPv6ExtHdrDestOpt() / IPv6ExtHdrFragment(id=5, m=1)
     inner = [
-        Ether(src=A_MAC, dst=EVERYONE) / ask,
+        Ether(src=A_MAC, dst=EVERYONE) / request,
         Ether(src=A_MAC, dst=EVERYONE) / solicit / ICMPv6NDOptSrcLLAddr(lladdr=A_MAC),
         tenant / IP(src=A, dst=GATEWAY) / ICMP() / Raw(b"ping"),
         tenant / IPv6(src=A_6, dst=GATEWAY_6) / ICMPv6EchoRequest(data=b"ping"),
@@ -74,7 +74,7 @@ def seeds() -> list[tuple[int, bytes]]:
     ]
     tagged = Ether(src=ROUTER_MAC, dst=EVERYONE) / Dot1Q(vlan=VLAN)
     outside = [
-        (EXTERNAL, Ether(src=ROUTER_MAC, dst=PORT_MACS[EXTERNAL]) / tell),
+        (EXTERNAL, Ether(src=ROUTER_MAC, dst=PORT_MACS[EXTERNAL]) / reply),
         (EXTERNAL, Ether(src=ROUTER_MAC, dst=PORT_MACS[EXTERNAL]) / IP(src="198.51.100.7", dst=NAT) / ICMP()),
         (PROVIDER, Ether(src=ROUTER_MAC, dst=PORT_MACS[PROVIDER]) / IP(src="172.16.5.5", dst="172.16.0.2") / TCP()),
         (UNDERLAY, Ether(src=HOST_MAC, dst=EVERYONE) / ARP(op=1, hwsrc=HOST_MAC, psrc=HOST_VTEP, pdst=VTEP)),
@@ -85,7 +85,7 @@ def seeds() -> list[tuple[int, bytes]]:
 
 
 def mutated(frame: bytes, chance: random.Random) -> bytes:
-    """Return the frame with a few bytes changed, cut off, repeated or put in."""
+    """Return the frame with a few bytes changed, truncated, repeated or inserted."""
     data = bytearray(frame)
     for _ in range(chance.choice((0, 1, 1, 2, 3, 8))):
         at = chance.randrange(min(len(data), 120)) if data else 0
@@ -105,7 +105,7 @@ def mutated(frame: bytes, chance: random.Random) -> bytes:
 
 def test_a_hundred_thousand_mutated_packets_are_all_counted_and_none_raises() -> None:
     chance, path, given = random.Random(20260101), slow_path(), seeds()
-    path.configure(path._directory, path._ways, 0)
+    path.configure(path._directory, path._next_hops, 0)
     reasons, sent = list(Punt), Counter[int]()
     for number in range(PACKETS):
         port, frame = chance.choice(given)

@@ -1,11 +1,11 @@
-"""Internet checksums by a full sum over the bytes, and small IP packets that have them right."""
+"""Internet checksums by a full sum over the bytes, and small IP packets with valid checksums."""
 
 import struct
 from ipaddress import ip_address
 
 
 def ones_complement(data):
-    """Return the 16-bit ones' complement of the ones' complement sum (RFC 1071), in the plainest way."""
+    """Return the ones' complement of the 16-bit ones' complement sum (RFC 1071), without optimisation."""
     data += bytes(len(data) % 2)
     total = sum(data[0::2]) * 256 + sum(data[1::2])
     while total > 0xFFFF:
@@ -14,7 +14,7 @@ def ones_complement(data):
 
 
 def pseudo_header(packet):
-    """Return what TCP and UDP sum up beside their own bytes."""
+    """Return the pseudo-header of TCP and UDP."""
     header, protocol = (packet[0] % 16 * 4, packet[9]) if packet[0] // 16 == 4 else (40, packet[6])
     addresses = packet[12:20] if packet[0] // 16 == 4 else packet[8:40]
     size = len(packet) - header
@@ -22,7 +22,7 @@ def pseudo_header(packet):
 
 
 def faults(packet):
-    """Name the checksums of a whole packet that are wrong."""
+    """Return the names of the wrong checksums of a whole packet."""
     found = []
     version = packet[0] // 16
     header = packet[0] % 16 * 4 if version == 4 else 40
@@ -48,7 +48,7 @@ def ipv4(source, target, protocol, payload, *, identification=1, offset=0, more=
 
 
 def ip(source, target, protocol, payload):
-    """Return a packet of either version, the checksum of its payload at its place written anew."""
+    """Return a packet of either version, with the checksum of its payload recomputed."""
     place = {6: 16, 17: 6, 1: 2, 58: 2}.get(protocol)
     first, second = ip_address(source).packed, ip_address(target).packed
     pseudo = first + second + struct.pack("!II", len(payload), protocol) if protocol != 1 else b""

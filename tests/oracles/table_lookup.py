@@ -1,4 +1,4 @@
-"""Lookups in a gateway's tables as the schema describes them, in plain Python; shares no code with the kernels."""
+"""Lookups in a gateway's tables by the schema, in plain Python, without code of the kernels."""
 
 MASK = (1 << 64) - 1
 GOLDEN, MIX = 0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93
@@ -53,7 +53,7 @@ def find_endpoint(tables, vni, address):
 
 
 def find_route(tables, vni, address):
-    """Return the next hop of the longest prefix, or -1: only lengths that the VPC's row names, and 128 of IPv6."""
+    """Return the next hop of the longest prefix, or -1: only lengths in the VPC's row, and 128 for IPv6."""
     row = tables.vpcs[find(tables.vnis, vni)]
     if address.version == 4:
         lengths = [96 + bit for bit in range(33) if int(row["lengths_v4"]) >> bit & 1]

@@ -4,7 +4,7 @@ from ipaddress import ip_address, ip_network
 
 
 def best_route(routes, address):
-    """Return the longest of some prefixes that an address is in, or None."""
+    """Return the longest prefix that contains an address, or None."""
     address = ip_address(address)
     prefixes = [ip_network(route) for route in routes]
     found = [prefix for prefix in prefixes if prefix.version == address.version and address in prefix]
@@ -12,7 +12,9 @@ def best_route(routes, address):
 
 
 def first_verdict(rules, default, protocol, remote, port):
-    """Judge by (allow, protocol, remote prefix, (first port, last port)), the first that matches."""
+    """Return the verdict of the first matching rule; rules are (allow, protocol, remote prefix, (first port, last
+    port)).
+    """
     remote = ip_address(remote)
     protocol = "icmp" if protocol in (1, 58) else protocol
     for allow, wanted, prefix, ports in rules:

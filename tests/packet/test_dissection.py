@@ -1,4 +1,4 @@
-"""Thousands of packets that the gateway sends, of all kinds, read by scapy and by Wireshark: neither finds a fault."""
+"""Thousands of packets that the gateway sends, of all kinds, dissected by scapy and by Wireshark without a fault."""
 
 import shutil
 import subprocess
@@ -29,11 +29,11 @@ FAULTS = (
 )
 """Wireshark's own findings, warnings and worse; but that a ping has no answer in the file."""
 
-pytestmark = pytest.mark.timeout(900)  # the first run compiles
+pytestmark = pytest.mark.timeout(900)  # the first run compiles the kernels
 
 
 def _leaving(number):
-    """Return what a tenant's machines send in one round: sizes, ports and marks change with the number."""
+    """Return the packets that tenants send in one round: sizes, ports and marks change with the number."""
     body, port, tos = Raw(bytes(number * 13 % 1200)), 20000 + number, number * 5 % 256 & 0xFC | number % 3
     ip = {"tos": tos, "id": number, "ttl": 2 + number % 200}
     wide = {"src": "fd00::10", "dst": "fd00::12", "tc": tos, "fl": number}
@@ -72,7 +72,7 @@ def _arriving(number, vni):
 
 @pytest.fixture(scope="module")
 def frames():
-    """What leaves of all rounds."""
+    """The frames that leave in all rounds."""
     bench, left = GatewayBench(LOCAL, tenants_tables()), []
     for number in range(ROUNDS):
         for vni in (RED, BLUE):
@@ -88,15 +88,15 @@ def frames():
     return left
 
 
-def test_what_leaves_is_of_all_kinds(frames):
+def test_the_sent_frames_are_of_all_kinds(frames):
     assert len(frames) > 30 * ROUNDS
     by_port = {port: sum(out == port for out, _ in frames) for port in range(4)}
     assert min(by_port.values()) >= ROUNDS
 
 
-def test_scapy_reads_what_leaves_and_would_write_the_same(frames):
+def test_scapy_dissects_sent_frames_and_builds_equal_ones(frames):
     for _, frame in frames:
-        if is_part(frame):  # of which no checksum can be told
+        if is_fragment(frame):  # without a verifiable checksum
             packet = Ether(frame)
             assert Padding not in packet
             assert bytes(packet) == frame
@@ -104,27 +104,27 @@ def test_scapy_reads_what_leaves_and_would_write_the_same(frames):
             dissected(frame)
 
 
-def is_part(frame):
-    """Say whether a frame's innermost packet is a fragment of one."""
+def is_fragment(frame):
+    """Return whether a frame's innermost packet is a fragment."""
     packet = Ether(frame)
     packet = packet[VXLAN].payload if VXLAN in packet else packet
     return IP in packet and bool(packet[IP].flags.MF or packet[IP].frag)
 
 
 @pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
-def test_wireshark_finds_no_fault_in_what_leaves(frames, tmp_path):
+def test_wireshark_finds_no_fault_in_sent_frames(frames, tmp_path):
     assert _faults([frame for _, frame in frames], tmp_path) == ""
 
 
 @pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
-def test_wireshark_would_have_found_a_fault(frames, tmp_path):
+def test_wireshark_finds_a_planted_fault(frames, tmp_path):
     broken = bytearray(next(frame for port, frame in frames if port == EXTERNAL))
     broken[24] ^= 1  # of the header checksum
     assert _faults([frames[0][1], bytes(broken)], tmp_path).startswith("2\t")
 
 
 def _faults(frames, folder):
-    """Return a line for each frame that Wireshark has something to say of."""
+    """Return a line for each frame with an expert finding of Wireshark."""
     file = folder / "left.pcap"
     wrpcap(str(file), [Raw(frame) for frame in frames], linktype=1)
     options = [word for name in CHECKED for word in ("-o", name if ":" in name else f"{name}:TRUE")]

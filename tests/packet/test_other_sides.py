@@ -1,4 +1,4 @@
-"""Customers, the internet and the provider: what is let in, what leaves to them, and what the slow path gets."""
+"""Customers, the internet and the provider: accepted packets, sent packets, and packets for the slow path."""
 
 import pytest
 from scapy.layers.inet import ICMP, IP, TCP, UDP
@@ -42,7 +42,7 @@ def first_hop(kind: int) -> int:
     return int((TABLES.next_hops["kind"] == kind).argmax())
 
 
-def test_a_customers_packet_is_in_the_vpc_of_its_vlan_and_goes_on_through_the_tunnel() -> None:
+def test_a_customers_packet_enters_the_vpc_of_its_vlan_and_leaves_through_the_tunnel() -> None:
     row = let_in(CUSTOMER, arriving(CUSTOMER, FROM_CUSTOMER)).row
     assert (row["vni"], row["vpc"], row["outer_source"], row["source_hop"]) == (RED, 0, 0, -1)
     packet = dissected(GATEWAY.one(CUSTOMER, arriving(CUSTOMER, FROM_CUSTOMER)).frame)
@@ -89,18 +89,18 @@ def test_a_packet_to_the_internet_or_the_provider_leaves_as_plain_ethernet(kind:
         (bytes(Ether(dst="ff:ff:ff:ff:ff:ff") / Dot1Q(vlan=VLAN) / FROM_CUSTOMER), Drop.BROADCAST),
     ],
 )
-def test_a_customer_speaks_on_its_vlan_with_its_prefix_only(frame: bytes, why: Drop) -> None:
+def test_a_customers_source_must_match_its_vlan_and_prefix(frame: bytes, why: Drop) -> None:
     assert let_in(CUSTOMER, frame).why is why
 
 
-def test_a_customers_arp_says_which_vpc_it_asks_in() -> None:
+def test_a_customers_arp_is_punted_with_the_vpc_of_its_vlan() -> None:
     asks = Ether(dst="ff:ff:ff:ff:ff:ff") / Dot1Q(vlan=VLAN) / ARP(pdst="10.0.0.1")
     fate = let_in(CUSTOMER, asks)
     assert (fate.end, fate.why, fate.row["vni"]) == ("punted", Punt.ARP, RED)
 
 
 @pytest.mark.parametrize("port", [EXTERNAL, PROVIDER])
-def test_what_comes_from_outside_is_in_no_vpc_until_a_connection_says_so(port: int) -> None:
+def test_a_packet_from_outside_has_no_vpc_until_its_connection_is_found(port: int) -> None:
     row = let_in(port, arriving(port, FROM_OUTSIDE)).row
     assert (row["vni"], row["vpc"], row["ports"]) == (0, -1, 53 << 16 | 40000)
 
@@ -120,18 +120,18 @@ def test_what_comes_from_outside_is_in_no_vpc_until_a_connection_says_so(port: i
         (Dot1Q(vlan=3) / FROM_OUTSIDE, Drop.UNKNOWN_VLAN),
     ],
 )
-def test_nobody_outside_speaks_as_the_gateway_and_its_own_address_answers_pings(packet: Packet, why: object) -> None:
+def test_spoofed_gateway_addresses_are_dropped_and_pings_of_its_own_address_punted(packet: Packet, why: object) -> None:
     assert let_in(EXTERNAL, arriving(EXTERNAL, packet)).why is why
 
 
-def test_a_standby_gateway_answers_arp_and_forwards_nothing_on_any_side() -> None:
+def test_a_standby_gateway_punts_arp_and_forwards_nothing_on_any_side() -> None:
     standby = Elements(LOCAL, site_tables(active=False))
     for port, packet in ((EXTERNAL, FROM_OUTSIDE), (PROVIDER, FROM_OUTSIDE), (CUSTOMER, FROM_CUSTOMER)):
         assert standby.one(port, arriving(port, packet)).why is Drop.STANDBY
         assert standby.one(port, arriving(port, ARP(pdst="203.0.113.10"))).why is Punt.ARP
 
 
-def test_the_gateways_own_address_in_a_vpc_is_the_slow_paths_whatever_the_hop_limit() -> None:
+def test_packets_to_the_gateways_address_in_a_vpc_are_punted_with_any_hop_limit() -> None:
     for packet in (
         IP(src="10.0.0.10", dst="10.0.0.1", ttl=1) / ICMP(),
         IPv6(src="fd00::10", dst="fd00::1", hlim=1) / ICMPv6EchoRequest(),
@@ -139,14 +139,14 @@ def test_the_gateways_own_address_in_a_vpc_is_the_slow_paths_whatever_the_hop_li
         assert GATEWAY.one(UNDERLAY, tunnelled(inner(packet))).why is Punt.FOR_GATEWAY
 
 
-def test_an_address_of_the_subnet_that_nobody_has_leads_nowhere() -> None:
+def test_an_unassigned_address_of_a_subnet_is_discarded() -> None:
     assert (
         GATEWAY.one(UNDERLAY, tunnelled(inner(IP(src="10.0.0.10", dst="10.0.0.77") / UDP()))).why is Drop.DISCARD_ROUTE
     )
 
 
 def big(size: int, head: Packet) -> Packet:
-    """Return an IP packet of so many bytes."""
+    """Return an IP packet of a given size in bytes."""
     return head / UDP() / Raw(bytes(size - len(head) - 8))
 
 
@@ -155,7 +155,7 @@ V6 = {"src": "fd00::10", "dst": "fd00::11"}
 
 
 @pytest.mark.parametrize("head", [IP(**V4), IP(**V4, flags="DF"), IPv6(**V6)])
-def test_a_packet_as_big_as_the_way_out_is_sent_and_a_bigger_one_is_told_of_as_it_was(head: Packet) -> None:
+def test_a_packet_of_the_mtu_is_sent_and_a_larger_one_punted_unchanged(head: Packet) -> None:
     assert GATEWAY.one(UNDERLAY, tunnelled(inner(big(4250, head)))).end == "sent"
     frame = inner(big(4251, head))
     fate = GATEWAY.one(UNDERLAY, tunnelled(frame))
@@ -165,13 +165,13 @@ def test_a_packet_as_big_as_the_way_out_is_sent_and_a_bigger_one_is_told_of_as_i
     assert fate.frame == bytes(frame)
 
 
-def test_what_is_sent_to_the_internet_has_its_mtu() -> None:
+def test_packets_to_the_internet_obey_its_mtu() -> None:
     gateway = Elements(LOCAL, TABLES, hop_of=lambda packet: first_hop(EXTERNAL_HOP))
     assert gateway.one(UNDERLAY, tunnelled(inner(big(1500, IP(**V4))))).end == "sent"
     assert gateway.one(UNDERLAY, tunnelled(inner(big(1501, IP(**V4))))).why is Punt.TOO_BIG
 
 
-def test_nobody_is_told_of_a_packet_that_is_an_error_or_a_later_fragment() -> None:
+def test_no_icmp_error_is_requested_for_an_icmp_error_or_a_later_fragment() -> None:
     error = IP(**V4, flags="DF") / ICMP(type=3, code=1) / Raw(bytes(5000))
     assert GATEWAY.one(UNDERLAY, tunnelled(inner(error))).why is Drop.TOO_BIG
     for kind in (3, 4, 5, 11, 12):
@@ -185,14 +185,14 @@ def test_nobody_is_told_of_a_packet_that_is_an_error_or_a_later_fragment() -> No
 
 
 @pytest.mark.parametrize("kind", [PEER, 99])
-def test_a_next_hop_that_no_element_makes_ends_a_packet(kind: int) -> None:
+def test_an_invalid_next_hop_drops_the_packet(kind: int) -> None:
     hops = TABLES.next_hops.copy()
     hops["kind"][0] = kind
     gateway = Elements(LOCAL, TABLES._replace(next_hops=hops), hop_of=lambda packet: 0)
     assert gateway.one(UNDERLAY, tunnelled(inner(IP(**V4) / UDP()))).why is Drop.BAD_STATE
 
 
-def test_a_burst_of_all_kinds_ends_with_each_packet_at_its_own_fate() -> None:
+def test_each_packet_of_a_mixed_burst_gets_its_own_fate() -> None:
     good, bad = inner(IP(**V4) / UDP()), inner(IP(**V4, ttl=1) / UDP())
     frames = [tunnelled(each) for each in (good, bad, inner(IP(**V4) / UDP(), target=RED_11), good)]
     fates = GATEWAY.send(UNDERLAY, *frames, b"", frames[0][:60])

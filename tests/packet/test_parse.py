@@ -1,4 +1,4 @@
-"""What is read of a packet's IP and transport headers, and what is refused: IPv4 and IPv6, fragments, chains."""
+"""The parser: fields read from IP and transport headers, and refused packets; IPv4, IPv6, fragments, header chains."""
 
 from typing import Any
 
@@ -105,11 +105,11 @@ BAD = {
     "multicast": (IP(src="10.0.0.10", dst="224.0.0.5") / UDP(), Drop.BROADCAST),
     "broadcast": (IP(src="10.0.0.10", dst="255.255.255.255") / UDP(), Drop.BROADCAST),
     "to itself": (IP(src="10.0.0.10", dst="10.0.0.10") / UDP(), Drop.MARTIAN),
-    "from nobody": (IP(src="0.0.0.0", dst="10.0.0.10") / UDP(), Drop.MARTIAN),
+    "from the unspecified address": (IP(src="0.0.0.0", dst="10.0.0.10") / UDP(), Drop.MARTIAN),
     "from the loop": (IP(src="127.0.0.1", dst="10.0.0.10") / UDP(), Drop.MARTIAN),
     "from many": (IP(src="224.0.0.1", dst="10.0.0.10") / UDP(), Drop.MARTIAN),
     "from all": (IP(src="255.255.255.255", dst="10.0.0.10") / UDP(), Drop.MARTIAN),
-    "to nobody": (IP(src="10.0.0.10", dst="0.1.2.3") / UDP(), Drop.MARTIAN),
+    "to an invalid address": (IP(src="10.0.0.10", dst="0.1.2.3") / UDP(), Drop.MARTIAN),
     "to the loop": (IP(src="10.0.0.10", dst="127.0.0.1") / UDP(), Drop.MARTIAN),
     "to the future": (IP(src="10.0.0.10", dst="240.0.0.1") / UDP(), Drop.MARTIAN),
     "v6 version": (IPv6(**V6, version=4) / UDP(), Drop.BAD_IP_HEADER),
@@ -133,7 +133,7 @@ BAD = {
     ),
     "v6 multicast": (IPv6(src="fd00::10", dst="ff02::1") / UDP(), Drop.BROADCAST),
     "v6 from many": (IPv6(src="ff02::1", dst="fd00::10") / UDP(), Drop.MARTIAN),
-    "v6 from nobody": (IPv6(src="::", dst="fd00::10") / UDP(), Drop.MARTIAN),
+    "v6 from the unspecified address": (IPv6(src="::", dst="fd00::10") / UDP(), Drop.MARTIAN),
     "v6 to the loop": (IPv6(src="fd00::10", dst="::1") / UDP(), Drop.MARTIAN),
     "v6 to itself": (IPv6(src="fd00::10", dst="fd00::10") / UDP(), Drop.MARTIAN),
     "v6 of its link": (IPv6(src="fe80::1", dst="fd00::10") / UDP(), Drop.MARTIAN),
@@ -144,19 +144,19 @@ BAD = {
 
 
 @pytest.mark.parametrize("what", BAD)
-def test_a_packet_that_is_not_sound_is_dropped_under_its_reason(what: str) -> None:
+def test_an_invalid_packet_is_dropped_for_its_reason(what: str) -> None:
     packet, why = BAD[what]
     fate = parsed(packet)
     assert (fate.end, fate.why) == ("dropped", why)
 
 
-def test_options_that_say_nothing_of_the_way_are_let_in() -> None:
+def test_options_other_than_source_routes_are_accepted() -> None:
     for options in ([IPOption_NOP()], [IPOption_RR(routers=["1.1.1.1"])], [b"\x00\x07\x00\x00"], [b"\x01" * 40]):
         assert parsed(IP(**V4, options=options) / UDP()).end == "track"
 
 
 @pytest.mark.parametrize("headers", range(1, 12))
-def test_a_chain_is_followed_for_eight_headers_and_no_further(headers: int) -> None:
+def test_a_chain_of_at_most_eight_extension_headers_is_accepted(headers: int) -> None:
     packet = IPv6(**V6)
     for _ in range(headers):
         packet = packet / IPv6ExtHdrDestOpt()
@@ -173,13 +173,13 @@ def test_a_chain_that_leaves_the_first_buffer_is_dropped() -> None:
 
 
 @pytest.mark.parametrize("cut", range(20, 60))
-def test_options_that_leave_the_first_buffer_are_not_looked_at(cut: int) -> None:
+def test_options_beyond_the_first_buffer_are_not_read(cut: int) -> None:
     packet = IP(**V4, options=[b"\x01" * 40]) / UDP() / Raw(bytes(100))
     assert parsed(packet, first_length=50 + 14 + cut).why is Drop.TOO_SHORT
 
 
 @pytest.mark.parametrize(("layer", "size"), [(TCP(), 20), (UDP(), 8), (ICMP(), 8)])
-def test_a_transport_header_that_leaves_the_first_buffer_is_not_looked_at(layer: Packet, size: int) -> None:
+def test_a_transport_header_beyond_the_first_buffer_is_not_read(layer: Packet, size: int) -> None:
     packet = IP(**V4) / layer / Raw(bytes(100))
     for there in range(size):
         assert parsed(packet, first_length=50 + 14 + 20 + there).why is Drop.TOO_SHORT
@@ -206,7 +206,7 @@ FRAGMENTS = {
 
 @pytest.mark.parametrize("what", FRAGMENTS)
 @pytest.mark.parametrize("family", [4, 6])
-def test_a_fragment_says_which_it_is_and_of_what(what: str, family: int) -> None:
+def test_kind_and_identification_of_a_fragment_are_read(what: str, family: int) -> None:
     make, arguments, kind, expected = FRAGMENTS[what]
     row = parsed(make(*arguments, family)).row
     assert (row["fragment"], row["ports"]) == (kind, expected)
@@ -227,7 +227,7 @@ BAD_FRAGMENTS = {
 
 @pytest.mark.parametrize("what", BAD_FRAGMENTS)
 @pytest.mark.parametrize("family", [4, 6])
-def test_a_fragment_that_no_sound_sender_makes_is_dropped(what: str, family: int) -> None:
+def test_an_invalid_fragment_is_dropped(what: str, family: int) -> None:
     assert parsed(fragment(*BAD_FRAGMENTS[what], family)).why is Drop.BAD_FRAGMENT
 
 
@@ -263,7 +263,7 @@ def test_a_ping_of_the_gateways_link_local_address_goes_to_the_slow_path() -> No
     kind=st.sampled_from([0x0800, 0x86DD, 0x0806, 0x8100, 0x1234]),
     behind=st.binary(min_size=1, max_size=64),
 )
-def test_what_lies_behind_a_packet_makes_no_difference(packet: bytes, kind: int, behind: bytes) -> None:
+def test_bytes_behind_a_packet_are_ignored(packet: bytes, kind: int, behind: bytes) -> None:
     frame = tunnelled(Raw(bytes(12) + kind.to_bytes(2, "big") + packet))
     one, other = (GATEWAY.one(0, frame, behind=each) for each in (b"", behind))
     assert (one.end, one.why, one.frame) == (other.end, other.why, other.frame)
@@ -277,7 +277,7 @@ def test_what_lies_behind_a_packet_makes_no_difference(packet: bytes, kind: int,
     behind=st.binary(min_size=200, max_size=200),
     name=st.sampled_from(sorted(READ)),
 )
-def test_a_bit_that_turned_or_an_end_that_is_missing_is_judged_by_the_packet_alone(
+def test_flipped_bits_and_truncation_are_judged_by_the_packet_alone(
     place: int, bit: int, length: int, behind: bytes, name: str
 ) -> None:
     mutated = bytearray(tunnelled(inner(READ[name][0])))

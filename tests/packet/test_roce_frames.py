@@ -1,4 +1,4 @@
-"""Our RoCEv2 frames byte for byte against scapy's, an implementation that shares no code with ours."""
+"""Our RoCEv2 frames byte for byte against scapy's, an independent implementation."""
 
 import pytest
 from hypothesis import given
@@ -38,7 +38,7 @@ def reth(address: int, length: int) -> bytes:
 
 @pytest.mark.parametrize("kind", WRITES)
 @pytest.mark.parametrize("payload_bytes", [1, 2, 3, 4, 256, 1023, 4096])
-def test_write_packets_are_those_of_scapy(kind, payload_bytes):
+def test_write_packets_equal_those_of_scapy(kind, payload_bytes):
     opcode, padding = WRITES[kind], -payload_bytes % 4
     extension = reth(0x1122334455667788, 262144) if kind in ("first", "only") else b""
     ours = roce.FrameWriter(ROUTE).write(opcode, 0x123456, True, payload_bytes, 0x1122334455667788, 262144)
@@ -47,13 +47,13 @@ def test_write_packets_are_those_of_scapy(kind, payload_bytes):
 
 @pytest.mark.parametrize("kind", SENDS)
 @pytest.mark.parametrize("payload_bytes", [1, 3, 4, 1023, 4096])
-def test_send_packets_are_those_of_scapy_and_have_no_extension(kind, payload_bytes):
+def test_send_packets_equal_those_of_scapy_and_have_no_extension(kind, payload_bytes):
     padding = -payload_bytes % 4
     ours = roce.FrameWriter(ROUTE).write(SENDS[kind], 0x123456, True, payload_bytes, 5, 262144)
     assert bytes(ours) == scapy_frame(SENDS[kind], 0x123456, True, bytes(payload_bytes + padding), padding)
 
 
-def test_congestion_notifications_are_those_of_scapy():
+def test_congestion_notifications_equal_those_of_scapy():
     ip = IP(src="10.0.0.1", dst="10.0.0.2", tos=48 << 2, id=0, flags="DF", ttl=64)
     ether = Ether(src="02:00:00:00:00:01", dst="02:00:00:00:00:02")
     notification = cnp(0xABC)
@@ -71,7 +71,7 @@ def test_a_congestion_notification_is_read_back():
 
 
 @given(kind=st.sampled_from(sorted(roce.DATA)), ecn=st.integers(0, 3), payload_bytes=st.integers(1, 4096))
-def test_a_mark_on_the_way_does_not_break_the_check_of_any_data_packet(kind, ecn, payload_bytes):
+def test_an_ecn_mark_in_transit_keeps_the_icrc_of_data_packets_valid(kind, ecn, payload_bytes):
     frame = roce.FrameWriter(ROUTE).write(kind, 9, False, payload_bytes)
     frame[15] = frame[15] & ~roce.ECN_MASK | ecn
     read = roce.parse(frame, len(frame))
@@ -80,7 +80,7 @@ def test_a_mark_on_the_way_does_not_break_the_check_of_any_data_packet(kind, ecn
 
 
 @pytest.mark.parametrize(("syndrome", "name"), [(roce.ACK_SYNDROME, "ack"), (roce.NAK_SEQUENCE_ERROR, "nak")])
-def test_acknowledgements_are_those_of_scapy(syndrome, name):
+def test_acknowledgements_equal_those_of_scapy(syndrome, name):
     ours = roce.FrameWriter(ROUTE).acknowledge(0xFFFFFF, syndrome, 0x00BEEF)
     assert bytes(ours) == scapy_frame(0x11, 0xFFFFFF, False, bytes([syndrome]) + (0xBEEF).to_bytes(3, "big"))
 
@@ -91,7 +91,7 @@ def test_scapy_reads_an_acknowledgement_as_one():
     assert (read[BTH].psn, read[BTH].dqpn, read[AETH].syndrome, read[AETH].msn) == (7, 0xABC, 0x60, 3)
 
 
-def test_a_stamped_shape_keeps_nothing_of_the_frame_before():
+def test_a_reused_frame_template_keeps_nothing_of_the_previous_frame():
     writer = roce.FrameWriter(ROUTE)
     writer.write(0x0A, 0xFFFFFF, True, 64, 2**64 - 1, 2**32 - 1)
     again = writer.write(0x0A, 1, False, 64, 5, 64)
@@ -99,7 +99,7 @@ def test_a_stamped_shape_keeps_nothing_of_the_frame_before():
 
 
 @given(psn=st.integers(0, 2**24 - 1), payload_bytes=st.integers(0, 4096), ack=st.booleans())
-def test_what_was_written_is_read_back(psn, payload_bytes, ack):
+def test_written_packets_are_read_back(psn, payload_bytes, ack):
     frame = roce.FrameWriter(ROUTE).write(0x07, psn, ack, payload_bytes)
     assert len(frame) == roce.wire_bytes(0x07, payload_bytes)
     assert roce.parse(frame, len(frame)) == roce.Packet(
@@ -108,7 +108,7 @@ def test_what_was_written_is_read_back(psn, payload_bytes, ack):
 
 
 @given(position=st.integers(0, 400), bit=st.integers(0, 7))
-def test_a_flipped_bit_behind_the_ethernet_header_is_noticed_unless_it_may_change_on_the_way(position, bit):
+def test_a_flipped_bit_is_detected_unless_the_field_is_mutable(position, bit):
     frame = bytearray(roce.FrameWriter(ROUTE).write(0x07, 9, False, 300))
     at = 14 + position % (len(frame) - 14)
     frame[at] ^= 1 << bit
@@ -118,12 +118,12 @@ def test_a_flipped_bit_behind_the_ethernet_header_is_noticed_unless_it_may_chang
 
 
 @pytest.mark.parametrize("length", [0, 13, 42, 57])
-def test_a_cut_frame_is_no_packet(length):
+def test_a_truncated_frame_is_no_packet(length):
     frame = roce.FrameWriter(ROUTE).write(0x07, 9, False, 300)
     assert roce.parse(frame, length) is None
 
 
-def test_a_frame_shorter_than_its_ip_header_says_is_no_packet():
+def test_a_frame_shorter_than_its_ip_length_is_no_packet():
     frame = roce.FrameWriter(ROUTE).write(0x07, 9, False, 300)
     assert roce.parse(frame, len(frame) - 1) is None
 
@@ -136,7 +136,7 @@ def test_ethernet_padding_after_the_packet_is_not_read():
 
 
 @given(content=st.binary(max_size=200), header=st.booleans(), length=st.integers(0, 220))
-def test_whatever_arrives_is_a_packet_or_none(content, header, length):
+def test_arbitrary_bytes_parse_to_a_packet_or_none(content, header, length):
     start = bytes(roce.FrameWriter(ROUTE).acknowledge(9, 0, 1)[:43]) if header else b""
     buffer = bytearray((start + content).ljust(256, b"\0"))
     found = roce.parse(buffer, length)

@@ -1,7 +1,7 @@
-"""Packets through the compiled elements, the punt ring and the slow path: a gateway as its processes put it together.
+"""Packets through the compiled elements, the punt ring and the slow path: a gateway as its processes assemble it.
 
-What the slow path sends of packets that the elements could not send is compared with what the elements send of the
-same packets where they can.
+The slow path's transmissions of packets that the elements could not send are compared with the elements' own
+transmissions of packets that they can send.
 """
 
 from typing import Any
@@ -42,7 +42,7 @@ from tests.fakes.gateway.gateway_site import (
     site_tables,
 )
 
-pytestmark = pytest.mark.timeout(900)  # the first to run compiles the kernels
+pytestmark = pytest.mark.timeout(900)  # the first test compiles the kernels
 
 SPORT = slice(34, 36)
 """Of the outer UDP header: the elements and the slow path make it in ways of their own."""
@@ -61,11 +61,11 @@ class Gateway:
         tables = site_tables()
         self.elements = Elements(LOCAL, tables)
         self.path = SlowPath(Directory(LOCAL, NETWORK), NextHops.of(tables))
-        self.path.configure(self.path._directory, self.path._ways, 0)
+        self.path.configure(self.path._directory, self.path._next_hops, 0)
         self.ring = empty_ring(1 << 16)
 
     def take(self, port: int, frame: bytes) -> list[tuple[int, bytes]]:
-        """Return ports and frames that leave because of one that arrives."""
+        """Return ports and frames that leave because of one arriving frame."""
         fate = self.elements.one(port, frame)
         if fate.end == "sent":
             return [(int(fate.row["out_port"]), fate.frame)]
@@ -77,8 +77,8 @@ class Gateway:
         return [(effect.port, effect.frame) for effect in self.path.handle(punted, 0)]
 
 
-def answer(gateway: Gateway, frame: bytes, port: int = UNDERLAY, *, whole: bool = True) -> Packet:
-    """Return the one frame that leaves; `whole` is False of one that pads, or quotes a packet in part."""
+def only_reply(gateway: Gateway, frame: bytes, port: int = UNDERLAY, *, whole: bool = True) -> Packet:
+    """Return the one frame that leaves; `whole` is False for one that is padded, or quotes part of a packet."""
     ((out, answered),) = gateway.take(port, frame)
     assert out == port
     return dissected(answered) if whole else Ether(answered)
@@ -92,31 +92,31 @@ def in_tunnel(packet: Packet) -> Packet:
     return within
 
 
-def test_a_tenant_finds_and_pings_its_gateway() -> None:
+def test_a_tenant_resolves_and_pings_its_gateway() -> None:
     gateway = Gateway()
     ask = Ether(src=mac_text(RED_10), dst="ff:ff:ff:ff:ff:ff") / ARP(
         hwsrc=mac_text(RED_10), psrc="10.0.0.10", pdst="10.0.0.1"
     )
-    assert in_tunnel(answer(gateway, tunnelled(ask), whole=False))[ARP].hwsrc == mac_text(gateway_mac(RED))
+    assert in_tunnel(only_reply(gateway, tunnelled(ask), whole=False))[ARP].hwsrc == mac_text(gateway_mac(RED))
     ping = IP(src="10.0.0.10", dst="10.0.0.1") / ICMP(id=3, seq=9) / Raw(b"data")
-    pong = in_tunnel(answer(gateway, tunnelled(inner(ping))))
+    pong = in_tunnel(only_reply(gateway, tunnelled(inner(ping))))
     assert (pong[IP].src, pong[ICMP].type, pong[ICMP].seq, pong[Raw].load) == ("10.0.0.1", 0, 9, b"data")
 
 
-def test_a_tenant_finds_and_pings_its_gateway_by_ipv6() -> None:
+def test_a_tenant_resolves_and_pings_its_gateway_by_ipv6() -> None:
     gateway = Gateway()
     ask = IPv6(src="fd00::10", dst="ff02::1:ff00:1", hlim=255) / ICMPv6ND_NS(tgt="fd00::1")
-    found = answer(gateway, tunnelled(Ether(src=mac_text(RED_10), dst="33:33:ff:00:00:01") / ask))
+    found = only_reply(gateway, tunnelled(Ether(src=mac_text(RED_10), dst="33:33:ff:00:00:01") / ask))
     assert in_tunnel(found)[IPv6].src == "fd00::1"
     for address in ("fd00::1", "fe80::48:ff:fe00:64"):
         ping = IPv6(src="fd00::10", dst=address) / ICMPv6EchoRequest(id=3, seq=9)
-        pong = in_tunnel(answer(gateway, tunnelled(inner(ping))))
+        pong = in_tunnel(only_reply(gateway, tunnelled(inner(ping))))
         assert (pong[IPv6].src, pong[ICMPv6EchoReply].seq) == (address, 9)
 
 
-def test_the_internet_pings_the_nat_address_and_hears_of_no_endpoint() -> None:
+def test_a_ping_of_the_nat_address_does_not_reach_an_endpoint() -> None:
     ping = arriving(EXTERNAL, IP(src="198.51.100.7", dst="203.0.113.10") / ICMP(id=5))
-    pong = answer(Gateway(), ping, EXTERNAL)
+    pong = only_reply(Gateway(), ping, EXTERNAL)
     assert (pong[IP].src, pong[IP].dst, pong[ICMP].type, pong.dst) == (
         "203.0.113.10",
         "198.51.100.7",
@@ -125,25 +125,25 @@ def test_the_internet_pings_the_nat_address_and_hears_of_no_endpoint() -> None:
     )
 
 
-def test_an_expired_packet_is_quoted_as_its_sender_made_it() -> None:
+def test_time_exceeded_quotes_the_packet_as_its_sender_made_it() -> None:
     packet = IP(src="10.0.0.10", dst="198.51.100.7", ttl=1, id=4) / UDP(sport=5, dport=6) / Raw(b"z" * 40)
-    told = in_tunnel(answer(Gateway(), tunnelled(inner(packet))))
-    assert (told[IP].src, told[ICMP].type) == ("10.0.0.1", 11)
-    assert bytes(told[ICMP].payload) == bytes(packet)
+    error_packet = in_tunnel(only_reply(Gateway(), tunnelled(inner(packet))))
+    assert (error_packet[IP].src, error_packet[ICMP].type) == ("10.0.0.1", 11)
+    assert bytes(error_packet[ICMP].payload) == bytes(packet)
 
 
 @pytest.mark.parametrize("family", [4, 6])
-def test_the_sender_of_a_packet_that_is_too_big_is_told_the_next_hops_mtu(family: int) -> None:
+def test_the_sender_of_an_oversized_packet_gets_the_next_hops_mtu(family: int) -> None:
     if family == 4:
         packet = IP(src="10.0.0.10", dst="198.51.100.7", flags="DF") / UDP() / Raw(bytes(2000))
-        assert in_tunnel(answer(Gateway(), tunnelled(inner(packet)), whole=False))[ICMP].nexthopmtu == 1500
+        assert in_tunnel(only_reply(Gateway(), tunnelled(inner(packet)), whole=False))[ICMP].nexthopmtu == 1500
     else:
         packet = IPv6(src="fd00::10", dst="fd00::11") / UDP() / Raw(bytes(4300))
-        assert in_tunnel(answer(Gateway(), tunnelled(inner(packet)), whole=False))[ICMPv6PacketTooBig].mtu == 4250
+        assert in_tunnel(only_reply(Gateway(), tunnelled(inner(packet)), whole=False))[ICMPv6PacketTooBig].mtu == 4250
 
 
 def parts_of(packet: Packet, mtu_bytes: int) -> list[Packet]:
-    """Return the parts of a packet, by arithmetic of its own."""
+    """Return the fragments of a packet, by independent arithmetic."""
     whole, step = bytes(packet[IP])[20:], (mtu_bytes - 20) // 8 * 8
     parts = []
     for at in range(0, len(whole), step):
@@ -163,7 +163,7 @@ CUT: list[tuple[int, Any, Packet, int]] = [
 
 
 @pytest.mark.parametrize(("out", "way", "packet", "mtu_bytes"), CUT, ids=["to the internet", "routed in", "bridged"])
-def test_a_packet_that_is_cut_leaves_as_its_parts_would_have_left(
+def test_a_fragmented_packet_leaves_like_its_fragments_would(
     out: int, way: int | None, packet: Packet, mtu_bytes: int
 ) -> None:
     gateway = Gateway()
@@ -186,13 +186,15 @@ def test_a_packet_that_is_cut_leaves_as_its_parts_would_have_left(
     assert cut == apart
 
 
-def test_a_packet_for_a_vtep_that_is_not_known_leaves_when_it_has_answered() -> None:
+def test_a_packet_for_an_unresolved_vtep_leaves_after_resolution() -> None:
     gateway, packet = Gateway(), IP(src="10.0.0.10", dst="10.0.0.12") / UDP() / Raw(b"first")
     assert gateway.take(UNDERLAY, tunnelled(inner(packet))) == []
     asked = {Ether(effect.frame)[ARP].pdst for effect in gateway.path.tick(0) if effect.port == UNDERLAY}
     assert str(HOST_C) in asked
-    told = ARP(op=2, hwsrc=mac_text(HOST_C_MAC), psrc=str(HOST_C), hwdst=mac_text(PORT_MACS[0]), pdst=str(VTEP))
-    ((port, frame),) = gateway.take(UNDERLAY, bytes(Ether(src=mac_text(HOST_C_MAC), dst=mac_text(PORT_MACS[0])) / told))
+    reply = ARP(op=2, hwsrc=mac_text(HOST_C_MAC), psrc=str(HOST_C), hwdst=mac_text(PORT_MACS[0]), pdst=str(VTEP))
+    ((port, frame),) = gateway.take(
+        UNDERLAY, bytes(Ether(src=mac_text(HOST_C_MAC), dst=mac_text(PORT_MACS[0])) / reply)
+    )
     known = NEIGHBOURS | gateway.path.resolved()
     assert known[link_of(UNDERLAY), HOST_C] == HOST_C_MAC
     later = Elements(LOCAL, compile_tables(LOCAL, NETWORK, neighbours=known, generation=2))
@@ -201,7 +203,7 @@ def test_a_packet_for_a_vtep_that_is_not_known_leaves_when_it_has_answered() -> 
     assert frame[:34] + frame[36:] == fate.frame[:34] + fate.frame[36:]
 
 
-def test_all_that_the_tables_name_is_asked_for_at_once() -> None:
+def test_all_neighbours_in_the_tables_are_resolved_at_once() -> None:
     gateway = Gateway()
     gateway.path.tick(0)
     assert len(gateway.path.neighbours) == len(NEIGHBOURS) + 1

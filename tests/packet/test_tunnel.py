@@ -1,4 +1,4 @@
-"""From a VXLAN packet of one host to that of another through the gateway's elements, byte for byte against scapy."""
+"""VXLAN packets from host to host through the gateway's elements, byte for byte against scapy."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ def through(frame: Packet | bytes, **how: Any) -> Fate:
 
 
 def outer(tos: int, source_port: int, vni: int = RED) -> Packet:
-    """Return the headers that the gateway is expected to put in front, to host B."""
+    """Return the outer headers that the gateway is expected to write, towards host B."""
     ether = Ether(src=mac_text(PORT_MACS[0]), dst=mac_text(HOST_MACS[HOST_B]))
     ip = IP(src=str(VTEP), dst=str(HOST_B), tos=tos, id=0, flags="DF", ttl=64)
     return ether / ip / UDP(sport=source_port, dport=4789, chksum=0) / VXLAN(flags=8, vni=vni)
@@ -62,7 +62,7 @@ PACKETS = {
 
 
 @pytest.mark.parametrize("name", PACKETS)
-def test_a_packet_crosses_from_tunnel_to_tunnel_with_one_hop_less(name: str) -> None:
+def test_a_packet_goes_from_tunnel_to_tunnel_with_its_ttl_decremented(name: str) -> None:
     packet = PACKETS[name]
     fate = through(inner(packet))
     assert fate.end == "sent"
@@ -81,21 +81,21 @@ def test_a_packet_crosses_from_tunnel_to_tunnel_with_one_hop_less(name: str) -> 
     dissected(fate.frame)
 
 
-def test_a_frame_to_the_endpoints_own_mac_is_not_touched() -> None:
+def test_a_bridged_frame_is_unchanged() -> None:
     frame = inner(PACKETS["udp"], target=RED_11)
     fate = through(frame)
     assert fate.frame == bytes(outer(0xB8, Ether(fate.frame)[UDP].sport) / frame)
 
 
-def test_a_frame_to_another_mac_than_the_address_it_is_for_goes_nowhere() -> None:
+def test_a_frame_with_the_mac_of_another_endpoint_is_dropped() -> None:
     assert through(inner(PACKETS["udp"], target=0x029900000001)).why is Drop.NOT_FOR_US
 
 
-def test_a_frame_to_the_mac_of_a_peers_endpoint_does_not_get_there_without_a_router() -> None:
+def test_a_frame_to_the_mac_of_a_peers_endpoint_is_not_bridged() -> None:
     assert through(inner(IP(src="10.0.0.10", dst="10.3.0.10") / UDP(), target=0x023000000010)).why is Drop.NOT_FOR_US
 
 
-def test_a_peers_endpoint_gets_the_packet_in_its_own_vpc() -> None:
+def test_a_packet_to_a_peers_endpoint_carries_the_peers_vni() -> None:
     fate = through(inner(IP(src="10.0.0.10", dst="10.3.0.10") / UDP()))
     packet = dissected(fate.frame)
     assert (packet[VXLAN].vni, packet[Ether:2].dst) == (GREEN, mac_text(0x023000000010))
@@ -106,7 +106,7 @@ def source_port(sport: int, payload: bytes) -> int:
     return Ether(through(inner(IP(**V4) / UDP(sport=sport) / Raw(payload))).frame)[UDP].sport
 
 
-def test_one_flow_has_one_source_port_and_flows_have_many() -> None:
+def test_a_flow_has_one_outer_source_port_and_flows_have_many() -> None:
     ports = [{source_port(sport, payload) for payload in (b"", b"a" * 9)} for sport in range(1000, 1040)]
     assert all(len(found) == 1 for found in ports)
     assert len(set.union(*ports)) > 35
@@ -120,7 +120,7 @@ def test_one_flow_has_one_source_port_and_flows_have_many() -> None:
     identification=st.integers(0, 65535),
     is_v6=st.booleans(),
 )
-def test_what_was_put_into_the_tunnel_comes_out_as_it_was(payload, tos, ttl, sport, identification, is_v6) -> None:
+def test_encapsulated_frames_decapsulate_unchanged(payload, tos, ttl, sport, identification, is_v6) -> None:
     head = IPv6(**V6, hlim=ttl, tc=tos) if is_v6 else IP(**V4, ttl=ttl, tos=tos, id=identification)
     frame = bytes(inner(head / UDP(sport=sport, dport=9) / Raw(payload), target=RED_11))
     there = through(frame)
@@ -132,7 +132,7 @@ def test_what_was_put_into_the_tunnel_comes_out_as_it_was(payload, tos, ttl, spo
 
 
 @given(st.integers(0, 255).flatmap(lambda ttl: st.tuples(st.just(ttl), st.binary(max_size=64))))
-def test_a_hop_limit_is_counted_down_and_ends_at_the_gateway(case: tuple[int, bytes]) -> None:
+def test_a_hop_limit_is_decremented_and_expires_at_the_gateway(case: tuple[int, bytes]) -> None:
     ttl, payload = case
     for head in (IP(**V4, ttl=ttl), IPv6(**V6, hlim=ttl)):
         fate = through(inner(head / UDP() / Raw(payload)))
@@ -144,12 +144,12 @@ def test_a_hop_limit_is_counted_down_and_ends_at_the_gateway(case: tuple[int, by
             assert (found.ttl if IP in found else found.hlim) == ttl - 1
 
 
-def test_padding_is_not_sent_on() -> None:
+def test_padding_is_not_forwarded() -> None:
     frame = bytes(inner(PACKETS["udp"])) + bytes(31)
     assert len(through(frame).frame) == len(frame) - 31 + 50
 
 
-def test_without_head_room_nothing_is_written_in_front_of_a_frame() -> None:
+def test_without_head_room_nothing_is_written_before_a_frame() -> None:
     frame = tunnelled(inner(PACKETS["udp"]))
     assert GATEWAY.one(0, frame, head_room=0).end == "sent"  # the old outer headers make the room
     tagged = arriving(CUSTOMER, IP(src="10.99.1.1", dst="10.0.0.11") / UDP())
@@ -157,14 +157,14 @@ def test_without_head_room_nothing_is_written_in_front_of_a_frame() -> None:
     assert GATEWAY.one(CUSTOMER, tagged, head_room=46).end == "sent"
 
 
-def test_a_host_whose_mac_is_unknown_is_asked_for() -> None:
+def test_a_packet_for_an_unknown_mac_is_punted_for_resolution() -> None:
     fate = through(inner(IP(src="10.0.0.10", dst="10.0.0.12", ttl=5) / UDP()))
     assert fate.why is Punt.RESOLVE
     assert Ether(fate.frame)[IP].ttl == 4  # it waits for the answer and leaves then
     assert HOST_C not in HOST_MACS
 
 
-def test_the_row_says_what_was_read() -> None:
+def test_the_row_contains_the_parsed_fields() -> None:
     fate = GATEWAY.one(0, tunnelled(inner(PACKETS["v6 options"]), tos=2), until=kinds.TRACK)
     row = fate.row
     frame = Ether(fate.frame)

@@ -1,4 +1,4 @@
-"""Congestion marks into and out of tunnels: RFC 6040's tables, and RoCEv2 packets of 4 KB with their ICRC."""
+"""ECN marks into and out of tunnels: RFC 6040's tables, and RoCEv2 packets of 4 KB with their ICRC."""
 
 import pytest
 from scapy.layers.inet import IP, UDP
@@ -88,6 +88,6 @@ def test_a_roce_packet_between_endpoints_macs_crosses_byte_for_byte() -> None:
     assert bytes(Ether(GATEWAY.one(0, tunnelled(frame, tos=ECT_0)).frame)[VXLAN].payload) == frame
 
 
-def test_what_carries_no_marks_is_lost_with_a_marked_header_even_to_another_hosts_mac() -> None:
+def test_a_not_ect_packet_with_a_ce_outer_header_is_dropped_also_if_bridged() -> None:
     packet = IP(src="10.0.0.10", dst="10.0.0.11") / UDP() / Raw(b"x")
     assert GATEWAY.one(0, tunnelled(inner(packet, target=RED_11), tos=CE)).why is Drop.ECN_MISMATCH

@@ -1,4 +1,4 @@
-"""What the underlay's entry lets in, what it refuses and under which reason."""
+"""The underlay's entry: accepted packets, and the drop reasons of refused ones."""
 
 from ipaddress import IPv4Address
 from typing import Any
@@ -38,7 +38,7 @@ def fate_of(frame: Packet | bytes, gateway: Elements = GATEWAY) -> Fate:
 
 
 def changed(**fields: Any) -> Packet:
-    """Return a good packet of host A with other outer fields; keys are layer_field."""
+    """Return a valid packet of host A with changed outer fields; keys are layer_field."""
     packet = Ether(tunnelled(TENANT))
     for key, value in fields.items():
         layer, field = key.split("_", 1)
@@ -48,7 +48,7 @@ def changed(**fields: Any) -> Packet:
     return packet
 
 
-def test_a_good_packet_is_let_in_and_nothing_of_it_is_changed() -> None:
+def test_a_valid_packet_is_accepted_unchanged() -> None:
     fate = fate_of(changed())
     assert (fate.end, fate.frame) == ("track", bytes(TENANT))
 
@@ -81,7 +81,7 @@ REFUSED: dict[str, tuple[dict[str, Any], Drop]] = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_what_is_not_right_outside_is_refused(what: str) -> None:
+def test_invalid_outer_headers_are_refused(what: str) -> None:
     fields, why = REFUSED[what]
     fate = fate_of(changed(**fields))
     assert (fate.end, fate.why) == ("dropped", why)
@@ -89,14 +89,14 @@ def test_what_is_not_right_outside_is_refused(what: str) -> None:
 
 ALLOWED = {
     "reserved bits of VXLAN": {"vxlan_flags": 0x0D, "vxlan_reserved2": 0xFF},
-    "a UDP checksum that nobody verifies": {"udp_chksum": 0xBEEF},
+    "an unverified UDP checksum": {"udp_chksum": 0xBEEF},
     "any source port": {"udp_sport": 1},
     "DF or not": {"ip_flags": 0},
 }
 
 
 @pytest.mark.parametrize("what", ALLOWED)
-def test_what_rfc_7348_allows_is_let_in(what: str) -> None:
+def test_outer_headers_that_rfc_7348_allows_are_accepted(what: str) -> None:
     assert fate_of(changed(**ALLOWED[what])).frame == bytes(TENANT)
 
 
@@ -108,7 +108,7 @@ def test_an_outer_header_may_have_options_but_no_source_route() -> None:
 
 
 @pytest.mark.parametrize("length", range(50 + 14 + 20 + 8))
-def test_a_packet_that_was_cut_is_dropped_wherever_that_was(length: int) -> None:
+def test_a_packet_truncated_at_any_byte_is_dropped(length: int) -> None:
     frame = tunnelled(TENANT)
     assert fate_of(frame[:length]).end == "dropped"
     in_first_buffer = GATEWAY.one(0, frame, first_length=max(length, 1), until=kinds.TRACK)
@@ -116,26 +116,26 @@ def test_a_packet_that_was_cut_is_dropped_wherever_that_was(length: int) -> None
 
 
 @pytest.mark.parametrize("size", range(14))
-def test_an_inner_frame_without_a_whole_header_is_too_short(size: int) -> None:
+def test_an_inner_frame_shorter_than_its_header_is_too_short(size: int) -> None:
     assert fate_of(tunnelled(Raw(bytes(size)))).why is Drop.TOO_SHORT
 
 
-def test_two_vpcs_with_the_same_addresses_are_told_apart_by_vni_and_vtep() -> None:
+def test_vpcs_with_equal_addresses_are_distinguished_by_vni_and_vtep() -> None:
     red, blue = fate_of(changed()), fate_of(tunnelled(TENANT, vni=BLUE, host=HOST_B))
     assert (red.row["vpc"], blue.row["vpc"]) == (0, 1)
     assert (red.row["vni"], blue.row["vni"]) == (RED, BLUE)
 
 
-def test_a_vni_of_24_ones_is_one_like_any_other() -> None:
+def test_the_highest_vni_is_valid() -> None:
     frame = inner(IP(src="10.3.0.10", dst="10.0.0.10") / UDP(), target=0x024800FFFFFF)
     assert fate_of(tunnelled(frame, vni=GREEN, host=HOST_B)).row["vni"] == GREEN
 
 
 SPOOFED = {
-    "an address that nobody has": inner(IP(src="10.0.0.99", dst="10.0.0.11") / UDP()),
+    "an unassigned address": inner(IP(src="10.0.0.99", dst="10.0.0.11") / UDP()),
     "that of a neighbour at another host": inner(IP(src="10.0.0.11", dst="10.0.0.12") / UDP()),
     "the gateway's": inner(IP(src="10.0.0.1", dst="10.0.0.11") / UDP()),
-    "of IPv6, that nobody has": inner(IPv6(src="fd00::99", dst="fd00::11") / UDP()),
+    "an unassigned IPv6 address": inner(IPv6(src="fd00::99", dst="fd00::11") / UDP()),
     "its own, from another MAC to a neighbour's": inner(
         IP(src="10.0.0.10", dst="10.0.0.11") / UDP(), source=0x02990000000A, target=RED_11
     ),
@@ -143,11 +143,11 @@ SPOOFED = {
 
 
 @pytest.mark.parametrize("what", SPOOFED)
-def test_a_tenant_speaks_with_its_own_address_only(what: str) -> None:
+def test_a_tenants_spoofed_source_is_dropped(what: str) -> None:
     assert fate_of(tunnelled(SPOOFED[what])).why is Drop.SPOOFED_SOURCE
 
 
-def test_arp_goes_to_the_slow_path_and_says_from_where() -> None:
+def test_arp_is_punted_with_its_vni_and_vtep() -> None:
     asks = Ether(src=mac_text(0x021000000010), dst="ff:ff:ff:ff:ff:ff") / ARP(psrc="10.0.0.10", pdst="10.0.0.1")
     inside = fate_of(tunnelled(asks))
     assert (inside.why, inside.row["vni"], inside.row["outer_source"]) == (Punt.ARP, RED, int(HOST_A))
@@ -159,7 +159,7 @@ def test_arp_goes_to_the_slow_path_and_says_from_where() -> None:
     assert fate_of(Ether(src=mac_text(5), dst=mac_text(6)) / ARP(op=2)).why is Drop.NOT_FOR_US
 
 
-def test_a_ping_of_the_vtep_itself_goes_to_the_slow_path() -> None:
+def test_a_ping_of_the_vtep_itself_is_punted() -> None:
     ping = Ether(dst=mac_text(PORT_MACS[0])) / IP(src=str(HOST_A), dst=str(VTEP)) / ICMP()
     assert fate_of(ping).why is Punt.FOR_GATEWAY
     assert (
@@ -167,7 +167,7 @@ def test_a_ping_of_the_vtep_itself_goes_to_the_slow_path() -> None:
     )
 
 
-def test_a_tagged_frame_is_refused_outside_and_inside() -> None:
+def test_a_vlan_tag_is_refused_outside_and_inside() -> None:
     frame = Ether(tunnelled(TENANT))
     tagged = Ether(dst=frame.dst, src=frame.src) / Dot1Q(vlan=5) / frame.payload
     assert fate_of(tagged).why is Drop.UNKNOWN_VLAN
@@ -175,12 +175,12 @@ def test_a_tagged_frame_is_refused_outside_and_inside() -> None:
     assert fate_of(tunnelled(inside)).why is Drop.UNKNOWN_VLAN
 
 
-def test_broadcast_of_a_tenant_goes_nowhere() -> None:
+def test_a_tenants_broadcast_is_dropped() -> None:
     assert fate_of(tunnelled(inner(TENANT.payload, target=0xFFFFFFFFFFFF))).why is Drop.BROADCAST
     assert fate_of(tunnelled(inner(TENANT.payload, target=0x01005E000001))).why is Drop.BROADCAST
 
 
-def test_the_partners_vtep_is_served_while_its_work_is_done_here() -> None:
+def test_the_partners_vtep_is_served_during_a_takeover() -> None:
     taken = Elements(LOCAL, site_tables(taken_vtep=PARTNER))
     frame = tunnelled(TENANT, target=PARTNER)
     assert fate_of(frame).why is Drop.NOT_FOR_US
@@ -188,7 +188,7 @@ def test_the_partners_vtep_is_served_while_its_work_is_done_here() -> None:
     assert fate_of(changed(), taken).end == "track"
 
 
-def test_a_gateway_on_standby_forwards_nothing_but_answers_who_asks_for_it() -> None:
+def test_a_standby_gateway_forwards_nothing_but_punts_arp_and_pings() -> None:
     standby = Elements(LOCAL, site_tables(active=False))
     assert fate_of(changed(), standby).why is Drop.STANDBY
     ping = Ether(dst=mac_text(PORT_MACS[0])) / IP(src=str(HOST_A), dst=str(VTEP)) / ICMP()

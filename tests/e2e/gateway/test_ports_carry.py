@@ -12,10 +12,10 @@ import pytest
 from dataplane.engine.burst import DROPPED, PUNTED
 from dataplane.engine.reasons import Drop, Punt
 from dataplane.io.af_xdp import bpf
-from dataplane.io.interface import SENDING, look_at, switch_off_offloads
+from dataplane.io.interface import SENDING, read_interface, switch_off_offloads
 from dataplane.io.opening import Backend
 from dataplane.io.polling import wait
-from dataplane.io.ports import bring, inject
+from dataplane.io.ports import copy_in, inject
 from dataplane.io.settings import PortSettings, RingSizes
 from mininet_topos.queues.attach import network_namespace
 from tests.support.nic_pair import wait_for
@@ -136,7 +136,7 @@ def test_the_slow_path_sends_a_frame_or_lets_it_enter_a_burst(jumbo_wires, backe
     with gateway_on(jumbo_wires, backend) as gateway:
         for _ in range(100):
             assert inject(gateway.ports, 1, frame, 0, length, gateway.counters)
-            assert bring(gateway.ports, 0, frame, 0, length, gateway.packets, 0, gateway.counters)
+            assert copy_in(gateway.ports, 0, frame, 0, length, gateway.packets, 0, gateway.counters)
             gateway.packets["node"][0], gateway.packets["out_port"][0] = -2, 1
             gateway.settle(1)
         found = collect(gateway, jumbo_wires, 200, -1, -1)
@@ -331,7 +331,7 @@ def test_all_queues_of_an_interface_are_received_from():
     wires = Wires(queues=2)
     try:
         with network_namespace(wires.near.pid):
-            assert look_at("g0").queues == 2
+            assert read_interface("g0").queues == 2
         with gateway_on(wires, Backend.AF_XDP) as gateway:
             frames = [udp_flow(port) for port in range(64)]
             for frame in frames:

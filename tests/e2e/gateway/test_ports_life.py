@@ -12,7 +12,7 @@ import pytest
 
 from dataplane.io.af_xdp import bpf
 from dataplane.io.fault import BpfError, PortError
-from dataplane.io.interface import SENDING, look_at, switch_off_offloads
+from dataplane.io.interface import SENDING, read_interface, switch_off_offloads
 from dataplane.io.opening import Backend, open_ports
 from dataplane.io.settings import PortSettings
 from mininet_topos.queues.attach import network_namespace
@@ -123,7 +123,7 @@ def test_without_the_privilege_to_use_bpf_packet_rings_do_with_notices(wires):
     lines = process.communicate("")[0].splitlines()
     assert lines[-1] == "ready"
     assert "notice: no AF_XDP on g0: no CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF; using AF_PACKET rings" in lines[2]
-    assert all("Linux sees what arrives as well (no CAP_BPF)" in line for line in lines[3:5])
+    assert all("Linux receives these frames as well (no CAP_BPF)" in line for line in lines[3:5])
 
 
 def test_without_the_privilege_for_packet_sockets_one_line_says_so(wires):
@@ -170,7 +170,7 @@ def test_offloads_are_switched_off(wires):
 def test_an_interface_is_told_as_it_is(wires):
     wires.near.run("ip", "link", "set", "g1", "mtu", "4200", "down")
     with network_namespace(wires.near.pid):
-        first, second = look_at("g0"), look_at("g1")
+        first, second = read_interface("g0"), read_interface("g1")
     assert (first.mtu_bytes, first.up, first.queues, first.frame_bytes) == (1500, True, 1, 1522)
     assert (second.mtu_bytes, second.up) == (4200, False)
 

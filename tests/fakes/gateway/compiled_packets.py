@@ -1,4 +1,4 @@
-"""Parts of compiled generators of packets: chance, and headers written field by field."""
+"""Building blocks of compiled packet generators: a random generator, and headers written field by field."""
 
 import numba
 import numpy as np
@@ -17,7 +17,8 @@ _FACTOR = np.uint64(2685821657736338717)
 
 @step
 def below(chance, limit):
-    """Return a number from 0 to `limit` - 1 by xorshift64* (Vigna 2016); `chance` is one unsigned word, not 0."""
+    """Return a random number from 0 to `limit` - 1 by xorshift64* (Vigna 2016); `chance` is one unsigned word, never 0.
+    """
     word = chance[0]
     word ^= word >> _12
     word ^= word << _25
@@ -27,13 +28,13 @@ def below(chance, limit):
 
 
 def started(seed):
-    """Return the state of chance for a seed."""
+    """Return the state of the random generator for a seed."""
     return np.array([(seed * 0x9E3779B97F4A7C15 + 1) & ((1 << 64) - 1) or 1], dtype=np.uint64)
 
 
 @step
 def sum_up(frame, at, end):
-    """Write the checksum of an IPv4 header, where it is one and ends by `end`."""
+    """Write the checksum of an IPv4 header, if there is one that ends before `end`."""
     count = (load8(frame, at) & 15) * 4
     if load8(frame, at) >> 4 != 4 or count < 20 or at + count > end:
         return
@@ -48,7 +49,7 @@ def sum_up(frame, at, end):
 
 @step
 def write_ethernet(frame, at, target, source, kind):
-    """Write 14 bytes."""
+    """Write an Ethernet header, 14 bytes."""
     store64(frame, at, target << 16 | source >> 32)
     store32(frame, at + 8, source & 0xFFFFFFFF)
     store16(frame, at + 12, kind)
@@ -56,7 +57,7 @@ def write_ethernet(frame, at, target, source, kind):
 
 @step
 def write_ipv4(frame, at, total, source, target, protocol, word, identification):
-    """Write 20 bytes; `word` is flags and offset."""
+    """Write an IPv4 header, 20 bytes; `word` is flags and offset."""
     store16(frame, at, 0x4500)
     store16(frame, at + 2, total)
     store16(frame, at + 4, identification)
@@ -70,7 +71,7 @@ def write_ipv4(frame, at, total, source, target, protocol, word, identification)
 
 @step
 def write_ipv6(frame, at, payload, prefix, source, target, following):
-    """Write 40 bytes; source and target are the last words behind one prefix."""
+    """Write an IPv6 header, 40 bytes; source and target are the last words behind one prefix."""
     store32(frame, at, 0x60000000)
     store16(frame, at + 4, payload)
     store8(frame, at + 6, following)
@@ -83,7 +84,7 @@ def write_ipv6(frame, at, payload, prefix, source, target, following):
 
 @step
 def write_tunnel(frame, host_mac, own_mac, host, own, vni, inner_bytes):
-    """Write the 50 bytes in front of an inner frame."""
+    """Write the 50 bytes of outer headers of an inner frame."""
     write_ethernet(frame, 0, own_mac, host_mac, 0x0800)
     write_ipv4(frame, 14, inner_bytes + 36, host, own, 17, 0x4000, 0)
     store16(frame, 34, 50000)

@@ -1,4 +1,4 @@
-"""A gateway without packets: attaches by the real session, compiles what it is told, sends its tables when asked."""
+"""A gateway without packets: it compiles the configuration of a real session, and returns its tables on request."""
 
 import asyncio
 import contextlib

@@ -1,7 +1,7 @@
 """A data process without packets, to test its supervisor: `python -m tests.fakes.gateway.data_process MODE FD`.
 
-MODE: well (takes tables until it is stopped), crash (dies once it is ready), refuse (says that it cannot run), silent
-(stops working once it is ready), torn (dies before it is ready).
+MODE: well (takes tables until it is stopped), crash (dies once it is ready), refuse (reports that it cannot run),
+silent (stops responding once it is ready), torn (dies before it is ready).
 """
 
 import os

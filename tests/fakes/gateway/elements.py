@@ -1,4 +1,4 @@
-"""Drive the gateway's stateless elements: frames in an array of bytes, rows filled as a port fills them."""
+"""Run the gateway's stateless elements: frames in an array of bytes, rows filled in like a port does."""
 
 import hashlib
 from collections.abc import Callable
@@ -32,14 +32,14 @@ LOW = (1 << 64) - 1
 
 
 class Fate(NamedTuple):
-    """What became of a frame."""
+    """The result for a frame."""
 
     end: str
-    """"sent", "dropped", "punted", or the name of the node that takes it next."""
+    """"sent", "dropped", "punted", or the name of the node that it waits at."""
     why: Drop | Punt | None
-    """To be compared by `is`: a number is a reason of both."""
+    """Compare by `is`: a number may be a reason of either enum."""
     frame: bytes
-    """As it lies there at the end."""
+    """The bytes in memory at the end."""
     row: np.void
 
 
@@ -67,7 +67,7 @@ if not CHECKED:
 
 
 class Elements:
-    """A gateway without its connection tables: what would be tracked is routed by `hop_of` and goes straight on."""
+    """A gateway without connection tables: in place of tracking, `hop_of` routes a packet."""
 
     def __init__(self, local: LocalConfig, tables: Tables, hop_of: Callable[[np.void], int] | None = None) -> None:
         self.tables = tables
@@ -85,15 +85,15 @@ class Elements:
         behind: bytes = b"",
         first_length: int | None = None,
     ) -> list[Fate]:
-        """Return what becomes of frames of one burst.
+        """Return the fates of the frames of one burst.
 
         Args:
             port: on which they arrive.
             frames: at most 64.
-            until: the kind of node to stop in front of.
+            until: the kind of node to stop before.
             head_room: bytes in front of each frame that may be written.
-            behind: what lies in memory behind each frame.
-            first_length: bytes of each frame in its first buffer; the others are not there at all.
+            behind: bytes in memory behind each frame.
+            first_length: bytes of each frame in its first buffer; the others are not present.
         """
         packets = np.zeros(len(frames), dtype=PACKET)
         for row, frame in enumerate(frames):
@@ -130,7 +130,7 @@ class Elements:
         row["node"] = DROPPED if row["next_hop"] < 0 else self.graph.next[node, kinds.HIT]
 
     def route(self, packet: np.void) -> int:
-        """Return the row of the endpoint, or of the longest route, with Python's own arithmetic; -1 for none."""
+        """Return the row of the endpoint, or of the longest route, by Python's own arithmetic; -1 for none."""
         target = int(packet["target_hi"]) << 64 | int(packet["target_lo"]) & LOW
         return self._route(int(packet["vni"]), target & (1 << 128) - 1)
 

@@ -1,4 +1,4 @@
-"""A whole gateway on memory ports: frames in, and the frames that leave."""
+"""A whole gateway on memory ports: frames in, frames out."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ PORTS = 4
 
 
 class GatewayBench:
-    """Elements, tables, state and ports, and a clock that stands still."""
+    """Elements, tables, state and ports, with a clock that stands still."""
 
     def __init__(self, local, tables):
         self._graph, self._tables = arrays_of(graph_of(local)), tables
@@ -24,7 +24,7 @@ class GatewayBench:
         self.counters = make_counters(PORTS, 3)
 
     def send(self, port, *frames):
-        """Let at most a burst of frames arrive; return (port, frame) of what leaves."""
+        """Let at most a burst of frames arrive; return (port, frame) of each frame that leaves."""
         for frame in frames:
             assert self._memory.put(port, frame)
         now_ns = np.int64(10**12)

@@ -1,4 +1,4 @@
-"""A burst between memory ports through all of a gateway's elements, as its run loop takes it there."""
+"""Process a burst between memory ports through all of a gateway's elements, like the run loop does."""
 
 import hashlib
 from pathlib import Path
@@ -18,7 +18,7 @@ from kernels.cache import digest, keep_on_disk
 
 @numba.njit(nogil=True, _nrt=False, error_model="numpy", boundscheck=CHECKED)
 def through(ports, port, packets, graph, tables, state, counters, now_ns):
-    """Take one burst from a port to its end; return how many packets."""
+    """Process one burst of a port until every packet has a fate; return how many packets."""
     age(tables, state, now_ns)
     count = receive(ports, port, packets, BURST, counters)
     walk(Work(packets, count, ports.memory, graph, tables, state, now_ns))

@@ -1,4 +1,4 @@
-"""Frames for the gateway of `gateway_site`, as scapy builds them, and what scapy makes of the gateway's own."""
+"""Frames for the gateway of `gateway_site`, built by scapy, and the dissection of the gateway's own frames."""
 
 from ipaddress import IPv4Address
 
@@ -29,7 +29,7 @@ NEXT_MACS = {EXTERNAL: ROUTER_MAC, CUSTOMER: CUSTOMER_MAC, PROVIDER: STORAGE_MAC
 
 
 def inner(packet: Packet, *, source: int = RED_10, target: int = gateway_mac(RED)) -> Packet:
-    """Return the frame of a tenant's machine around an IP packet."""
+    """Return a tenant's frame around an IP packet."""
     return Ether(src=mac_text(source), dst=mac_text(target)) / packet
 
 
@@ -43,7 +43,7 @@ def tunnelled(
     options: tuple = (),
     **fields: int,
 ) -> bytes:
-    """Return an underlay frame that a host's VTEP would send; `fields` are the VXLAN header's."""
+    """Return an underlay frame as a host's VTEP sends it; `fields` are those of the VXLAN header."""
     ether = Ether(src=mac_text(HOST_MACS.get(host, 0x02AA000000FF)), dst=mac_text(PORT_MACS[0]))
     ip = IP(src=str(host), dst=str(target), tos=tos, flags="DF", options=list(options))
     udp = UDP(sport=54321, dport=4789, chksum=0)
@@ -51,13 +51,13 @@ def tunnelled(
 
 
 def arriving(port: int, packet: Packet, *, vlan: int = VLAN) -> bytes:
-    """Return a frame that the neighbour on a port other than the underlay's would send."""
+    """Return a frame as the neighbour on another port than the underlay sends it."""
     ether = Ether(src=mac_text(NEXT_MACS[port]), dst=mac_text(PORT_MACS[port]))
     return bytes(ether / Dot1Q(vlan=vlan) / packet if port == CUSTOMER else ether / packet)
 
 
 def dissected(frame: bytes) -> Packet:
-    """Return what scapy reads, which has to be all there is: no padding, lengths and checksums as it makes them."""
+    """Return a frame dissected by scapy: without padding, and with lengths and checksums as scapy computes them."""
     packet = Ether(frame)
     assert Padding not in packet, packet.show(dump=True)
     assert bytes(packet) == frame

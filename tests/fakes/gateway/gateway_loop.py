@@ -1,4 +1,4 @@
-"""The whole data path of a gateway on ports in memory: frames in, frames out, and what was counted."""
+"""The whole data path of a gateway on ports in memory: frames in, frames out, and counters."""
 
 import numpy as np
 
@@ -36,7 +36,7 @@ class GatewayLoop:
         self._sleepers = sleepers([])
 
     def forward(self, call_ns: int = CALL_NS, sleep_ms: int = 1) -> int:
-        """Let the loop run until it finds nothing more to do; return the time that it had packets."""
+        """Run the loop until it is idle; return the time that it had packets."""
         return run(
             self.io.ports,
             self.graph,
@@ -53,7 +53,7 @@ class GatewayLoop:
         )
 
     def through(self, port: int, *frames: bytes) -> dict[int, list[bytes]]:
-        """Let frames arrive at a port; return what left, by port."""
+        """Let frames arrive at a port; return the frames that left, by port."""
         for frame in frames:
             assert self.io.put(port, frame)
         self.forward(call_ns=1_000_000_000)
@@ -64,10 +64,10 @@ class GatewayLoop:
         return {reason: int(self.counters.drops[reason]) for reason in Drop if self.counters.drops[reason]}
 
     def received(self) -> int:
-        """Return how many frames came in, from ports and the slow path."""
+        """Return how many frames were received, from ports and the slow path."""
         return int(self.counters.ports["rx_packets"].sum() + self.counters.ports["rx_injected"].sum())
 
     def ended(self) -> int:
-        """Return how many were transmitted, dropped or punted."""
+        """Return how many frames were transmitted, dropped or punted."""
         sent = int(self.counters.ports["tx_packets"].sum())
         return sent + int(self.counters.drops.sum()) + int(self.counters.punts.sum())

@@ -1,4 +1,5 @@
-"""A gateway's session with the controller over real gRPC: applies what it is told, and acknowledges when asked to."""
+"""A gateway's session with the controller over real gRPC: it applies configurations and acknowledges them on request.
+"""
 
 import asyncio
 import contextlib
@@ -9,7 +10,7 @@ from dataplane.config.updates import Replica
 
 
 class GatewaySession:
-    """`answers`: acknowledge each generation by itself; else only by `acknowledge`."""
+    """`answers`: acknowledge each generation automatically; otherwise only by `acknowledge`."""
 
     def __init__(
         self, channel, gateway_id="gw1", vtep="10.0.0.1", kind="", *, answers=True, generation=0, host_vtep_ip=""

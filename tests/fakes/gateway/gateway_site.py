@@ -1,4 +1,4 @@
-"""A small gateway with two tenants of the same addresses, a peered third, a customer and the provider's storage."""
+"""A small gateway: two tenants with equal addresses, a peered third, a customer and the provider's storage."""
 
 from ipaddress import IPv4Address as V4
 from ipaddress import IPv4Network as Net4

@@ -1,4 +1,4 @@
-"""A gateway's tables from a few lines of Python, by a dict and a loop, whatever the configuration would allow."""
+"""A gateway's tables from a few lines of Python, by a dict and a loop, without the checks of the configuration."""
 
 from dataclasses import dataclass, field
 from ipaddress import ip_address, ip_network

@@ -1,4 +1,4 @@
-"""Two gateways' configurations of each other on the loopback, on ports that nobody else has."""
+"""Configurations of two gateways of a pair on the loopback, on free ports."""
 
 from dataplane.config.pair import Mode, PairConfig, Path
 from tests.support.free_ports import free_ports

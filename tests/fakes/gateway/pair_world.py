@@ -1,7 +1,8 @@
 """Two members of a pair and the network between them, in simulated milliseconds.
 
-Members can die, come back, be stopped for a while and lose their data process; each direction of the network can lose,
-delay (and so reorder) and repeat heartbeats. What is watched: for how long nobody and for how long two serve a share.
+Members can die, return, stop for a while and lose their data process; each direction of the network can lose, delay
+(and so reorder) and repeat heartbeats. The world records for how long no member and for how long both members serve a
+share.
 """
 
 import heapq
@@ -22,7 +23,7 @@ class Member:
     terms: Terms
     core: Ownership | None = None
     served: frozenset[str] = frozenset()
-    """As told by effects: what a gateway's tables would say."""
+    """By its effects: the shares that a gateway's tables would serve."""
     alive_since: int = 0
     stopped_until: int = -1
     well: bool = True
@@ -36,14 +37,14 @@ class Member:
         return self.core is not None and now >= self.stopped_until
 
     def able_since(self, now: int) -> int | None:
-        """Return since when it could have served."""
+        """Return the time since which it could have served."""
         if not self.runs(now) or not self.well:
             return None
         return max(self.alive_since, self.stopped_until, self.well_since)
 
 
 class World:
-    """Time passes by `run`; after every event the watch looks."""
+    """Time advances by `run`; the invariants are checked after every event."""
 
     def __init__(self, seed: int, *, active_active: bool = False, preempt: bool = False, hold_ticks: int = 20) -> None:
         self.chance = random.Random(seed)
@@ -58,7 +59,7 @@ class World:
         self.delay_ms = 5
         self.repeats = 0.0
         self.refuses = True
-        """Whether a dead member's machine says that nobody listens: it does not where it has no power."""
+        """Whether a dead member's machine replies "port unreachable"; without power it does not."""
         self.clean_since = [0, 0]
         """By sender: since when all that it sent has arrived, or will within MAX_DELAY_MS."""
         self._events: list[tuple[int, int, Callable[[], None]]] = []
@@ -141,7 +142,7 @@ class World:
             member.waiting.append(data)
 
     def _refuse(self, number: int) -> None:
-        """SendHeartbeat a member that its heartbeat found nobody, if that gets through."""
+        """Return a "port unreachable" to the sender of a heartbeat, unless the network loses it."""
         member = self.members[number]
         if (
             self.refuses
@@ -188,13 +189,13 @@ class World:
         self.longest_two = max(self.longest_two, self._two_for())
 
     def _none_for(self) -> int:
-        """Return for how long there has been somebody who could have served what nobody did."""
+        """Return for how long a share has had no server although a member could serve it."""
         able = [since for member in self.members if (since := member.able_since(self.now)) is not None]
         begun = [since for since in self.none_since.values() if since is not None]
         return max((self.now - max(one, two) for one in able for two in begun), default=0)
 
     def _two_for(self) -> int:
-        """Return for how long two have served although they could hear each other all the time."""
+        """Return for how long both members have served a share although they hear each other."""
         able = [member.able_since(self.now) for member in self.members]
         if None in able:
             return 0

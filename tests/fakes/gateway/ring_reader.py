@@ -1,4 +1,4 @@
-"""What a process at the other end of a ring does: it takes the oldest entry."""
+"""The reader of a ring, in compiled code."""
 
 from dataplane.engine.rings import Ring, consume, front
 from dataplane.jit import kernel
@@ -6,7 +6,7 @@ from dataplane.jit import kernel
 
 @kernel
 def oldest(ring: Ring, taken: bool) -> int:
-    """Return where the oldest entry begins, -1 where there is none; let its place be used again where it is taken."""
+    """Return the offset of the oldest record, -1 for none; release its space if `take` is set."""
     at = front(ring)
     if taken and at >= 0:
         consume(ring, at)

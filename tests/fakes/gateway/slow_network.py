@@ -1,4 +1,4 @@
-"""A gateway with a port of each side and two tenants with the same addresses, for tests of the slow path."""
+"""A gateway with a port on each side and two tenants with equal addresses, for tests of the slow path."""
 
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
@@ -87,13 +87,13 @@ def network_config() -> NetworkConfig:
 
 def hops() -> np.ndarray:
     rows = np.zeros(4, schema.NEXT_HOP)
-    told = (
+    fields = (
         (schema.TUNNEL, UNDERLAY, 1500, int(IPv4Address(OTHER_VTEP)), 0, 0),
         (schema.EXTERNAL, EXTERNAL, 1400, int(IPv4Address(ROUTER)), 0, 0),
         (schema.EXTERNAL, EXTERNAL, 1500, 0, 0, 0),
         (schema.CUSTOMER, CUSTOMER, 1500, int(IPv6Address(CUSTOMER_ROUTER_6)) & (1 << 64) - 1, VLAN, 0xFD00_0001 << 32),
     )
-    for row, (kind, port, mtu, address, vlan, high) in enumerate(told):
+    for row, (kind, port, mtu, address, vlan, high) in enumerate(fields):
         rows[row]["kind"], rows[row]["port"], rows[row]["mtu_bytes"] = kind, port, mtu
         rows[row]["address"], rows[row]["vlan"] = address, vlan
         rows[row]["address_hi"] = high - (1 << 64) if high >> 63 else high
@@ -106,7 +106,7 @@ def hops() -> np.ndarray:
 
 
 def template() -> np.ndarray:
-    """Return the outer headers of the tunnel, whose MAC is not known."""
+    """Return the outer headers of the tunnel, without the unresolved MAC."""
     ends = bytes(6) + number_of(PORT_MACS[UNDERLAY]).to_bytes(6, "big")
     addresses = IPv4Address(VTEP).packed + IPv4Address(OTHER_VTEP).packed
     return np.frombuffer(ends + bytes(14) + addresses + bytes(12) + RED.to_bytes(3, "big") + b"\0", np.uint8)

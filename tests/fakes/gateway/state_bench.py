@@ -1,4 +1,4 @@
-"""Track, admit and rewrite without the elements around them: IP packets in, IP packets and ways out."""
+"""The elements `track`, `admit` and `rewrite` alone: IP packets in, IP packets and next hops out."""
 
 from ipaddress import ip_address
 from typing import NamedTuple
@@ -48,7 +48,7 @@ def walk(work):
 
 
 class Sent(NamedTuple):
-    """An IP packet, and where it came in."""
+    """An IP packet, with its VNI and input port."""
 
     packet: bytes
     vni: int = 0
@@ -56,7 +56,7 @@ class Sent(NamedTuple):
 
 
 class Passed(NamedTuple):
-    """What left: the packet, and the row of its next hop."""
+    """A packet that was not dropped, with the row of its next hop."""
 
     packet: bytes
     hop: int
@@ -64,7 +64,7 @@ class Passed(NamedTuple):
 
 
 def describe(row, packet, at):
-    """Write into a PACKET row what the elements before would have read of an IP packet (no options but fragments)."""
+    """Fill in a PACKET row like the earlier elements do (no options except fragment headers)."""
     row["at"], row["length"], row["first_length"], row["l3"] = at - 14, len(packet) + 14, len(packet) + 14, at
     version = packet[0] >> 4
     if version == 4:
@@ -105,7 +105,7 @@ class StateBench:
         self.now_ns = 10**12
 
     def send(self, *sent):
-        """Send at most a burst of packets at once; return for each `Passed` or the reason why not."""
+        """Send at most a burst of packets at once; return for each `Passed` or the drop reason."""
         packets = np.zeros(BURST, dtype=PACKET)
         for number, each in enumerate(sent):
             at = number * ROOM + 128

@@ -1,9 +1,9 @@
-"""A million packets of tenants who try to reach each other, and a judge of whom each one that leaves is for.
+"""A million packets of tenants that try to reach each other, and a judge of the receiver of each sent packet.
 
 Every byte of a packet's payload is its sender's tenant (`TAG` + 0 red, 1 blue, 2 green), and so is a word beside the
-packet; a packet from outside is of the tenant whose public address, VLAN or port it is sent to. Red and blue have the
-same addresses. What no gateway can tell apart from the truth is left out: a VTEP, VNI and inner source that belong
-together, sent by another host (the underlay's switches keep hosts from that).
+packet; a packet from outside belongs to the tenant with the public address, VLAN or port that it is sent to. Red and
+blue have equal addresses. One kind of forgery is excluded because no gateway can detect it: a VTEP, VNI and inner
+source that match, sent by another host (the underlay's switches prevent it).
 """
 
 import hashlib
@@ -84,7 +84,7 @@ def _fill(frame, at, count, tenant):
 
 @step
 def _endpoint(tenant, host, chance):
-    """Return the number of an endpoint that lives at a host: added to FIRST of its address, FIRST_MAC of its MAC."""
+    """Return the number of an endpoint at a host: the offset of its address from FIRST, of its MAC from FIRST_MAC."""
     if host == HOST_C:
         return 0 if tenant == GREEN_T else 2
     return below(chance, 2)
@@ -116,10 +116,10 @@ def _transport(frame, at, protocol, source, target, count, tenant, chance):
 
 @step
 def _packet(frame, at, source, target, outward, tenant, chance):
-    """Write an IPv4 packet, whole or a part of one; return its bytes.
+    """Write an IPv4 packet, whole or a fragment; return its bytes.
 
-    Identifications are few, so that both tenants' fragments meet; offsets overlap or not. Source ports are even for
-    red and odd for blue, which their translation keeps (RFC 4787, REQ-4).
+    There are few identifications, so that fragments of both tenants have the same ones; offsets overlap or not. Source
+    ports are even for red and odd for blue, which translation preserves (RFC 4787, REQ-4).
     """
     protocol = (UDP, UDP, TCP, TCP, ICMP)[below(chance, 5)]
     near, far = 40000 + 2 * below(chance, 24) + tenant % 2, (443, 5001, 2049, 53)[below(chance, 4)]
@@ -153,7 +153,7 @@ def _error(frame, at, source, target, quoted_source, quoted_target, tenant, chan
 
 @step
 def _claim(scene, tenant, vni, host, number, chance):
-    """Return the VTEP and the inner source that an underlay packet says it is from."""
+    """Return the VTEP and the inner source that an underlay packet claims."""
     own = (PEER if tenant == GREEN_T else INSIDE) + FIRST + number
     if scene == SPOOFED_VTEP:
         return ((HOST_B, HOST_A, HOST_A)[tenant] if below(chance, 2) else OWN + 90), own
@@ -169,7 +169,7 @@ def _claim(scene, tenant, vni, host, number, chance):
 
 @step
 def _aim(scene, tenant, other, chance):
-    """Return the address that an underlay packet is for, by its scene."""
+    """Return the target address of an underlay packet, by its scene."""
     if scene == TO_WORLD or (scene == ERROR_WITHIN and below(chance, 2)):
         return WORLD + below(chance, 4)
     if scene == TO_STORAGE:
@@ -185,7 +185,7 @@ def _aim(scene, tenant, other, chance):
 
 @step
 def _underlay(frame, scene, tenant, chance):
-    """Write what a host sends; return its bytes and its tenant."""
+    """Write a host's packet; return its bytes and its tenant."""
     other = (tenant + 1 + below(chance, 2)) % 3
     host, vni = HOST[tenant] if below(chance, 2) else HOST_C, tenant
     if scene == SPOOFED_SOURCE:
@@ -223,7 +223,7 @@ def _underlay(frame, scene, tenant, chance):
 
 @step
 def _outer(frame, scene, tenant, chance):
-    """Write what comes from outside; return its bytes and its tenant."""
+    """Write a packet from outside; return its bytes and its tenant."""
     at, source, other = 14, WORLD + below(chance, 4), 1 - tenant
     target = PUBLIC[tenant, below(chance, 2)]
     mac = ROUTER_MAC
@@ -252,7 +252,7 @@ def _outer(frame, scene, tenant, chance):
 
 @step
 def _wrong_lengths(frame, length, at, chance):
-    """Let some length of a packet be wrong."""
+    """Corrupt a length field of a packet."""
     value = (0, 1, 7, 19, 20, 27, 28, 40, 41, 60, 0xFFFF, length, length - at)[below(chance, 13)]
     place = below(chance, 5)
     if place == 0 and load16(frame, at - 2) == 0x0800:
@@ -272,7 +272,7 @@ def _wrong_lengths(frame, length, at, chance):
 
 @step
 def crowd(ports, frame, scenes, senders, port, count, chance):
-    """Let `count` packets arrive at a port; their scenes and tenants are written beside them."""
+    """Let `count` packets arrive at a port, and record their scenes and tenants."""
     done = 0
     while done < count:
         scene = below(chance, FROM_WORLD)
@@ -295,7 +295,7 @@ def crowd(ports, frame, scenes, senders, port, count, chance):
 
 @step
 def _tenant_of_output(memory, packet):
-    """Return whom a packet that leaves is for, by what it says; -1 for nobody."""
+    """Return the tenant that a sent packet is addressed to; -1 for none."""
     at = packet.at
     if packet.out_port == 0:
         vni, mac = load32(memory, at + 46) >> 8, load16(memory, at + 50) << 32 | load32(memory, at + 52)
@@ -322,9 +322,9 @@ def _tenant_of_output(memory, packet):
 
 @step
 def judge(ports, packets, count, scenes, senders, frame, passed, crossed, seen):
-    """Count what left or was punted by scene, tenant and port, and what is at somebody else's by scene.
+    """Count sent and punted packets by scene, tenant and port, and packets at another tenant by scene.
 
-    `seen` counts packets by scene, and payloads that were looked at.
+    `seen` counts packets by scene, and checked payloads.
     """
     memory = ports.memory
     for i in range(count):

@@ -1,4 +1,4 @@
-"""A gateway with two tenants of the same addresses on all its sides: NAT, floating IPs, customers, storage, a peer."""
+"""A gateway with two tenants of equal addresses on all its sides: NAT, floating IPs, customers, storage, a peer."""
 
 from dataclasses import replace
 from ipaddress import IPv4Address as V4

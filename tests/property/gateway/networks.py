@@ -1,4 +1,4 @@
-"""Sound networks and gateways for hypothesis: few addresses, so that they meet, overlap and hide one another."""
+"""Hypothesis strategies of valid networks and gateways: few addresses, so that prefixes overlap and hide each other."""
 
 from ipaddress import IPv4Address, IPv4Network, ip_address, ip_network
 
@@ -115,7 +115,7 @@ def networks(draw, most=4):
 
 @st.composite
 def gateways(draw):
-    """A gateway with an underlay port and some of the others, in any order, and the neighbours it knows."""
+    """A gateway with an underlay port and some of the other sides, in any order, and its known neighbours."""
     sides = draw(st.permutations([Side.UNDERLAY, *draw(st.sets(st.sampled_from(list(Side)[1:])))]))
     router = draw(st.booleans())
     interfaces: dict[Side, dict] = {

@@ -1,4 +1,4 @@
-"""The index of connections: the slot that is looked at first, beside a search slot by slot."""
+"""The index of connections: the vectorised search for a slot against a search slot by slot."""
 
 import numpy as np
 from hypothesis import given
@@ -14,8 +14,8 @@ NEAR = st.sampled_from([0, 1, 2, (1 << 31) - 1, 1 << 30]).map(lambda part: part 
 
 
 @kernel
-def asked(index, hashed):
-    """Return what the kernel says."""
+def kernel_slot(index, hashed):
+    """Return the slot that the kernel finds."""
     return likely_slot(index, hashed)
 
 
@@ -36,7 +36,7 @@ def test_the_slot_of_a_hash_is_the_first_with_its_upper_half(entries, hashed):
     index = np.zeros(BUCKETS * SLOTS, np.int64)
     for slot, (part, row) in enumerate(entries):
         index[slot] = part >> 32 << 32 | row
-    assert asked(index, np.int64(hashed)) == searched(index, hashed)
+    assert kernel_slot(index, np.int64(hashed)) == searched(index, hashed)
 
 
 @given(st.integers(0, BUCKETS * SLOTS - 1), st.integers(1 << 32, (1 << 63) - 1), st.integers(1, (1 << 32) - 1))
@@ -44,4 +44,4 @@ def test_a_slot_is_found_at_every_place_of_its_bucket(place, hashed, row):
     index = np.zeros(BUCKETS * SLOTS, np.int64)
     index[place] = hashed >> 32 << 32 | row
     mine = place // SLOTS == hashed % BUCKETS
-    assert asked(index, np.int64(hashed)) == (place if mine else -1)
+    assert kernel_slot(index, np.int64(hashed)) == (place if mine else -1)

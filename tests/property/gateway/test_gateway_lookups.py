@@ -1,4 +1,4 @@
-"""Routes and rules say what ipaddress and a loop over the rules say."""
+"""Route and rule lookups against `ipaddress` and a loop over the rules."""
 
 from ipaddress import ip_address, ip_network
 
@@ -13,7 +13,7 @@ from dataplane.jit import kernel
 from tests.fakes.gateway.gateway_tables import FakeRule, FakeVpc, make_tables, wide, words
 from tests.oracles.vpc_lookup import best_route, first_verdict
 
-pytestmark = pytest.mark.timeout(900)  # the first to run compiles the kernels
+pytestmark = pytest.mark.timeout(900)  # the first test compiles the kernels
 
 
 # Few different bits, so that prefixes lie within each other and addresses in them.
@@ -46,7 +46,7 @@ def verdict_of(tables: Tables, vpc, default, family, protocol, hi, lo, port):
     others=st.lists(PREFIXES, max_size=12, unique=True),
     address=ADDRESSES,
 )
-def test_the_longest_prefix_of_the_own_vpc_wins(mine, others, address):
+def test_the_longest_prefix_of_the_vpc_wins(mine, others, address):
     tables = make_tables(
         [FakeVpc(9, routes=dict.fromkeys(others, DISCARD)), FakeVpc(7, routes=dict.fromkeys(mine, DISCARD))]
     )

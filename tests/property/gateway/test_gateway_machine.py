@@ -1,5 +1,6 @@
-"""Gateways and hosts connect, disconnect, lag and refuse in any order: all converge to the newest generation, and every
-call returns.
+"""Gateways and hosts connect, disconnect, lag and refuse in any order; all converge to the newest generation.
+
+Every call of the API returns, whatever the gateways do.
 """
 
 from dataclasses import replace

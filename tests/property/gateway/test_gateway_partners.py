@@ -1,4 +1,4 @@
-"""A pair of gateways: what either knows of its connections the other knows, and goes on with."""
+"""Replication between a pair of gateways: each can continue the connections of the other."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from tests.fakes.gateway.gateway_tables import EXTERNAL_PORT, FakeVpc, make_tabl
 from tests.fakes.gateway.state_bench import Passed, StateBench
 from tests.oracles.inet_checksum import faults, read, tcp, udp
 
-pytestmark = pytest.mark.timeout(900)  # the first to run compiles the kernels
+pytestmark = pytest.mark.timeout(900)  # the first test compiles the kernels
 
 
 LIMITS = Limits(connections=1 << 6, mappings=1 << 6, fragments=16, connections_per_endpoint=1 << 6)
@@ -37,13 +37,13 @@ def pair():
     return left, right
 
 
-def tell(left, right, room=8):
-    """Tell one gateway all that the other has to say; return how many records it was."""
-    records, told = np.zeros(room, dtype=RECORD), 0
+def replicate(left, right, room=8):
+    """Apply all records of one gateway at the other; return how many."""
+    records, count_applied = np.zeros(room, dtype=RECORD), 0
     while count := collect(left.state, records, left.now_ns):
         apply_records(right.tables, right.state, records, count, right.now_ns)
-        told += count
-    return told
+        count_applied += count
+    return count_applied
 
 
 def keys(bench):
@@ -54,12 +54,12 @@ def keys(bench):
     }
 
 
-def test_an_established_connection_goes_on_at_the_partner_with_its_public_port():
+def test_an_established_connection_continues_at_the_partner_with_its_public_port():
     left, right = pair()
     public = read(left.one(tcp(A, 5000, FAR, 80), 5).packet)[1]
     left.one(tcp(FAR, 80, PUBLIC, public, "SA"), 0, EXTERNAL_PORT)
     left.one(tcp(A, 5000, FAR, 80, "A"), 5)
-    tell(left, right)
+    replicate(left, right)
     data = right.one(tcp(FAR, 80, PUBLIC, public, "PA", b"data"), 0, EXTERNAL_PORT)
     assert read(data.packet) == (FAR, 80, A, 5000)
     assert read(right.one(tcp(A, 5000, FAR, 80, "A"), 5).packet) == (PUBLIC, public, FAR, 80)
@@ -67,16 +67,16 @@ def test_an_established_connection_goes_on_at_the_partner_with_its_public_port()
     assert faults(data.packet) == []
 
 
-def test_a_mapping_of_the_partner_is_the_same_towards_everyone():
+def test_a_replicated_mapping_is_endpoint_independent():
     left, right = pair()
     public = read(left.one(udp(A, 5000, FAR, 53), 5).packet)[1]
-    tell(left, right)
+    replicate(left, right)
     assert read(right.one(udp(A, 5000, "9.9.9.9", 53), 5).packet)[1] == public
     assert read(right.one(udp(B, public, "9.9.9.9", 53), 5).packet)[1] != public
 
 
 @pytest.mark.parametrize("protocol", [0, 1, 2, 17])
-def test_a_partner_that_names_no_public_address_touches_no_other_account(protocol):
+def test_a_record_without_a_public_address_changes_no_other_account(protocol):
     left, right = pair()
     left.one(udp(A, 5000, FAR, 53), 5)
     records = np.zeros(8, dtype=RECORD)
@@ -89,23 +89,23 @@ def test_a_partner_that_names_no_public_address_touches_no_other_account(protoco
     assert [int(counted[about == which].sum()) for which in (CONNECTIONS, MAPPINGS, FRAGMENTS)] == [taken, taken, 0]
 
 
-def test_what_ends_here_ends_there_but_for_what_came_there_since():
+def test_an_end_is_replicated_unless_the_partner_has_seen_packets():
     left, right = pair()
     left.one(udp(A, 1, B, 2), 5)
     left.one(udp(A, 3, B, 4), 5)
-    tell(left, right)
+    replicate(left, right)
     right.one(udp(A, 3, B, 4), 5)
     left.now_ns += 1000 * SECOND
     for _ in range(4):
         left.now_ns += 4 * SECOND
         age(left.tables, left.state, left.now_ns)
-    tell(left, right)
+    replicate(left, right)
     assert len(keys(left)) == 0
     assert len(keys(right)) == 2
     assert isinstance(right.one(udp(B, 4, A, 3), 5), Passed)
 
 
-def test_packets_here_keep_the_connection_alive_there():
+def test_packets_at_one_gateway_refresh_the_connection_at_the_other():
     left, right = pair()
     left.one(udp(A, 1, B, 2), 5)
     for _ in range(6):
@@ -115,46 +115,46 @@ def test_packets_here_keep_the_connection_alive_there():
         for bench in (left, right):
             bench.now_ns += 5 * SECOND
             age(bench.tables, bench.state, bench.now_ns)
-        tell(left, right)
+        replicate(left, right)
     assert keys(right) == keys(left) != set()
 
 
-def test_a_partner_that_comes_late_is_told_of_everything():
+def test_a_late_partner_receives_all_connections():
     left, right = pair()
     for port in range(20):
         left.one(udp(A, 1000 + port, FAR, 53), 5)
-    tell(left, gateway((20001, 40000)))
+    replicate(left, gateway((20001, 40000)))
     start_journal(left.state)
-    assert tell(left, right, room=3) == 20
+    assert replicate(left, right, room=3) == 20
     assert keys(right) == keys(left)
 
 
-def test_a_gateway_that_forgot_everything_is_told_of_its_own_connections():
+def test_a_restarted_gateway_receives_its_own_connections_back():
     left, right = pair()
     public = read(left.one(udp(A, 5000, FAR, 53), 5).packet)[1]
-    tell(left, right)
+    replicate(left, right)
     again = gateway((1024, 20000))
     start_journal(right.state)
-    tell(right, again)
+    replicate(right, again)
     answer = again.one(udp(FAR, 53, PUBLIC, public), 0, EXTERNAL_PORT)
     assert read(answer.packet) == (FAR, 53, A, 5000)
 
 
-def test_a_record_about_a_port_that_is_another_endpoints_is_refused_and_counted():
+def test_a_record_with_a_port_of_another_endpoint_is_refused_and_counted():
     left, right = gateway((1024, 20000)), gateway((1024, 20000))
     left.one(udp(A, 5000, FAR, 53), 5)
     right.one(udp(B, 5000, FAR, 53), 5)
     before = keys(right)
-    tell(left, right)
+    replicate(left, right)
     assert keys(right) == before
     assert right.state.counts[PARTNER_REFUSED] == 1
     assert read(right.one(udp(B, 5000, FAR, 53), 5).packet)[1] == 5000
 
 
-def test_a_partners_connections_are_judged_by_the_own_tables():
+def test_a_replicated_connection_is_admitted_by_the_own_tables():
     left, right = pair()
     left.one(udp(A, 1, B, 2), 5)
-    tell(left, right)
+    replicate(left, right)
     right.tables = make_tables([FakeVpc(5, endpoints=(A,))])
     assert right.one(udp(A, 1, B, 2), 5) == Drop.NO_ROUTE
     assert keys(right) == set()
@@ -162,7 +162,7 @@ def test_a_partners_connections_are_judged_by_the_own_tables():
 
 EVENTS = st.lists(
     st.tuples(
-        st.sampled_from(["leave", "answer", "tell"]),
+        st.sampled_from(["leave", "answer", "replicate"]),
         st.integers(0, 1),
         st.sampled_from([A, B]),
         st.sampled_from([5000, 5001, 25000]),
@@ -172,7 +172,7 @@ EVENTS = st.lists(
 
 
 @given(EVENTS)
-def test_either_gateway_answers_for_both_whoever_was_asked(events):
+def test_replies_may_arrive_at_either_gateway(events):
     both = pair()
     public = {}
     for what, side, inside, port in events:
@@ -180,14 +180,14 @@ def test_either_gateway_answers_for_both_whoever_was_asked(events):
         if what == "leave":
             seen = read(bench.one(udp(inside, port, FAR, 53), 5).packet)[1]
             assert public.setdefault((inside, port), seen) == seen
-            tell(bench, other)
+            replicate(bench, other)
         elif what == "answer" and (inside, port) in public:
             fate = bench.one(udp(FAR, 53, PUBLIC, public[inside, port]), 0, EXTERNAL_PORT)
             assert read(fate.packet) == (FAR, 53, inside, port)
-            tell(bench, other)
-        elif what == "tell":
+            replicate(bench, other)
+        elif what == "replicate":
             start_journal(bench.state)
-            tell(bench, other)
+            replicate(bench, other)
     assert keys(both[0]) == keys(both[1])
     assert both[0].state.counts[PARTNER_REFUSED] == both[1].state.counts[PARTNER_REFUSED] == 0
     assert all(row["flags"] & REPLY == 0 for row in both[0].state.connections[::2])

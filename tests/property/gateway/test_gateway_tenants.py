@@ -1,4 +1,4 @@
-"""Two tenants with the same addresses: what one does changes nothing of what the other sees, packet for packet."""
+"""Isolation of two tenants with equal addresses: the traffic of one changes no packet of the other."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from tests.fakes.gateway.gateway_tables import EXTERNAL_PORT, FakeRule, FakeVpc,
 from tests.fakes.gateway.state_bench import Passed, Sent, StateBench
 from tests.oracles.inet_checksum import echo, icmp_error, ipv4, read, tcp, udp
 
-pytestmark = pytest.mark.timeout(900)  # the first to run compiles the kernels
+pytestmark = pytest.mark.timeout(900)  # the first test compiles the kernels
 
 
 LIMITS = Limits(connections=1 << 8, mappings=1 << 7, fragments=1 << 6)
@@ -67,12 +67,12 @@ def traffic(vni):
 
 
 def seen(fate):
-    """Return what a tenant sees of a packet's fate: not in which row it is kept."""
+    """Return the part of a packet's fate that a tenant can observe, without row numbers."""
     return (fate.packet, fate.hop) if isinstance(fate, Passed) else fate
 
 
 @given(st.lists(st.one_of(traffic(5), traffic(6)), max_size=60))
-def test_each_tenant_sees_what_it_would_see_alone(events):
+def test_each_tenant_observes_the_same_as_alone(events):
     together = StateBench(make_tables(VPCS), LIMITS)
     fates = [seen(together.one(*sent)) for _, sent in events]
     for vni in (5, 6):
@@ -82,7 +82,7 @@ def test_each_tenant_sees_what_it_would_see_alone(events):
 
 
 @given(st.lists(st.one_of(traffic(5), traffic(6)), max_size=60))
-def test_both_rows_of_a_connection_are_of_one_tenant_and_lead_to_it(events):
+def test_both_rows_of_a_connection_belong_to_one_tenant(events):
     bench = StateBench(make_tables(VPCS), LIMITS)
     hops = bench.tables.next_hops
     for tenant, sent in events:

@@ -62,13 +62,13 @@ def _rows(length, first_length):
     return packets
 
 
-def _laid_out(frame, changes, ip_at, is_mended):
+def _laid_out(frame, changes, ip_at, is_repaired):
     """Return a memory with a frame whose bytes from `ip_at` on were changed, with a valid IPv4 checksum."""
     data = bytearray(frame)
     for offset, value in changes:
         if ip_at - 2 + offset < len(data):
             data[ip_at - 2 + offset] = value
-    if is_mended:
+    if is_repaired:
         data[ip_at + 10 : ip_at + 12] = b"\0\0"
         data[ip_at + 10 : ip_at + 12] = ones_complement(bytes(data[ip_at : ip_at + 20])).to_bytes(2, "big")
     memory = np.full(AT + len(data) + 256, 0xA5, np.uint8)
@@ -78,11 +78,11 @@ def _laid_out(frame, changes, ip_at, is_mended):
 
 @settings(max_examples=examples(1500), deadline=None)
 @given(
-    frame=st.sampled_from(INNER), changes=CHANGES, is_mended=st.booleans(), shorter=st.sampled_from([0, 0, 0, 1, 20]),
+    frame=st.sampled_from(INNER), changes=CHANGES, is_repaired=st.booleans(), shorter=st.sampled_from([0, 0, 0, 1, 20]),
     pieces=st.sampled_from([0, 0, 8]), routed=st.sampled_from([ROUTED, 0, GROUP]), ecn=st.sampled_from([-1, 0, 3]),
 )  # fmt: skip
-def test_a_plain_packet_is_read_like_by_the_general_path(frame, changes, is_mended, shorter, pieces, routed, ecn):
-    memory = _laid_out(frame, changes, 14, is_mended)
+def test_a_plain_packet_is_read_like_by_the_general_path(frame, changes, is_repaired, shorter, pieces, routed, ecn):
+    memory = _laid_out(frame, changes, 14, is_repaired)
     packets = _rows(len(frame) - shorter, len(frame) - shorter - pieces)
     packets[2]["routed"], packets[2]["outer_ecn"] = routed, ecn
     before = memory.copy()
@@ -93,11 +93,11 @@ def test_a_plain_packet_is_read_like_by_the_general_path(frame, changes, is_mend
 
 @settings(max_examples=examples(1500), deadline=None)
 @given(
-    frame=st.sampled_from(OUTER), changes=CHANGES, is_mended=st.booleans(), shorter=st.sampled_from([0, 0, 0, 1, 20]),
+    frame=st.sampled_from(OUTER), changes=CHANGES, is_repaired=st.booleans(), shorter=st.sampled_from([0, 0, 0, 1, 20]),
     pieces=st.sampled_from([0, 0, 8]), is_ours=st.booleans(),
 )  # fmt: skip
-def test_a_plain_frame_is_opened_like_by_the_general_path(frame, changes, is_mended, shorter, pieces, is_ours):
-    memory = _laid_out(frame if is_ours else b"\2" + frame[1:], changes, 14, is_mended)
+def test_a_plain_frame_is_opened_like_by_the_general_path(frame, changes, is_repaired, shorter, pieces, is_ours):
+    memory = _laid_out(frame if is_ours else b"\2" + frame[1:], changes, 14, is_repaired)
     packets = _rows(len(frame) - shorter, len(frame) - shorter - pieces)
     if open_both(memory, packets, TABLES):
         assert packets[0] == packets[1]

@@ -1,4 +1,4 @@
-"""Allowances of the slow path: never more than the bucket gives, whoever asks, and no key takes from another."""
+"""Rate limits of the slow path: never more than the bucket allows, and no key takes from another."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -35,7 +35,7 @@ def test_with_room_for_all_a_key_gets_what_it_would_get_alone(steps, per_second,
 
 
 @given(times=st.lists(st.integers(0, SECOND), min_size=1, max_size=100))
-def test_a_clock_that_goes_back_gives_nothing_away(times):
+def test_a_clock_that_goes_back_adds_no_tokens(times):
     buckets = Buckets(per_second=1, burst=5)
     assert sum(buckets.take(1, now) for now in times) <= 6
 

@@ -1,4 +1,4 @@
-"""Tables survive their file; what is no such file is refused."""
+"""Tables are equal after a round trip through their file; other files are refused."""
 
 import io
 
@@ -18,7 +18,7 @@ from tests.support.examples import examples
 
 @settings(max_examples=examples(20), deadline=None)
 @given(gateways(), networks())
-def test_what_is_packed_is_read_again(site, network):
+def test_packed_tables_are_unpacked_equal(site, network):
     local, neighbours = site
     tables = compile_tables(local, network, neighbours=neighbours, generation=1)
     again = unpacked(packed(tables))
@@ -35,7 +35,7 @@ def _file(**arrays):
 
 
 @pytest.mark.parametrize("data", [b"", b"PK", b"x" * 1000, _file(), _file(own=np.zeros(3))])
-def test_what_is_no_file_of_tables_is_refused(data):
+def test_a_file_that_contains_no_tables_is_refused(data):
     with pytest.raises(ValueError):
         unpacked(data)
 
@@ -46,7 +46,7 @@ EDGES = st.sampled_from([0, -1, -2, 7, 1 << 20, 1 << 40, (1 << 63) - 1, -(1 << 6
 
 @st.composite
 def changes(draw):
-    """Return what is done to one table: a word, the shape, the type, or rows are others."""
+    """Return one damage to one table: a word, the shape, the type, or the rows."""
     name = draw(st.sampled_from(Tables._fields))
     kind = draw(st.sampled_from(["word", "flat", "floats", "short", "empty"]))
     return name, kind, draw(st.integers(0, 1 << 20)), draw(EDGES)
@@ -64,7 +64,7 @@ def changed(array, kind, at, value):
 
 @settings(max_examples=examples(400), deadline=None)
 @given(st.lists(changes(), min_size=1, max_size=3))
-def test_damaged_tables_are_refused_or_compared_and_break_nothing(damages):
+def test_damaged_tables_are_refused_or_verified_without_a_crash(damages):
     arrays = {n: a.view(np.int64) if a.dtype.names else a for n, a in TABLES._asdict().items()}
     for name, *damage in damages:
         arrays[name] = changed(arrays[name], *damage)
@@ -78,5 +78,5 @@ def test_damaged_tables_are_refused_or_compared_and_break_nothing(damages):
     assert report.vpcs <= len(NETWORK.vpcs)
 
 
-def test_all_tables_that_are_compiled_are_sound_to_read():
+def test_all_compiled_tables_are_accepted():
     assert verify(unpacked(packed(TABLES)), LOCAL, NETWORK).is_sound

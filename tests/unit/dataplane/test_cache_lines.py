@@ -1,4 +1,4 @@
-"""Arrays that begin at a line of the cache."""
+"""Arrays aligned to cache lines."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ def test_zeros_begin_at_a_line(shape):
         assert not found.view(np.uint8).any()
 
 
-def test_a_copy_at_a_line_is_equal_and_another_one():
+def test_a_copy_at_a_line_is_equal_and_independent():
     rows = np.arange(12, dtype=np.int64).reshape(4, 3)
     found = at_a_line(rows)
     rows[0, 0] = 99
@@ -26,7 +26,7 @@ def test_a_copy_at_a_line_is_equal_and_another_one():
     assert found.tolist() == np.arange(12).reshape(4, 3).tolist()
 
 
-def test_rows_that_every_packet_reads_lie_in_whole_lines():
+def test_rows_that_every_packet_reads_occupy_whole_lines():
     assert [kind.itemsize % CACHE_LINE for kind in (PACKET, CONNECTION, NEXT_HOP)] == [0, 0, 0]
     assert new_rows().shape == (BURST,)
     assert new_rows().ctypes.data % CACHE_LINE == 0

@@ -1,4 +1,4 @@
-"""Every lookup that a packet can do in compiled tables gives what the configuration says."""
+"""Every lookup of a packet in compiled tables gives what the configuration defines."""
 
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
@@ -41,7 +41,7 @@ def port_of(local, side):
 
 
 def expected_hop(site, network, vpc, address):
-    """Return what the configuration says of a destination that is no endpoint: a kind and its particulars."""
+    """Return the kind and fields of the hop to a destination that is not an endpoint, by the configuration."""
     local, neighbours = site
     by_id = {each.id: each for each in network.vpcs}
     peers = [by_id[p.b if p.a == vpc.id else p.a] for p in sorted(network.peerings) if vpc.id in (p.a, p.b)]
@@ -81,8 +81,8 @@ def _next_hop(local, neighbours, port, address):
     return address if near else local.interfaces[port].router
 
 
-def told(tables, row):
-    """Return a hop as `expected_hop` words it."""
+def described(tables, row):
+    """Return a hop in the form of `expected_hop`."""
     if row < 0:
         return None
     hop = tables.next_hops[row]
@@ -101,12 +101,12 @@ def told(tables, row):
 
 @SOME
 @given(gateways(), networks(), st.data())
-def test_a_destination_is_routed_as_the_configuration_says(site, network, data):
+def test_a_destination_is_routed_as_configured(site, network, data):
     tables = compiled(site, network)
     for vpc in network.vpcs:
         gateway_addresses = [subnet.gateway for subnet in vpc.subnets]
         for address in data.draw(st.lists(ADDRESSES, max_size=12)) + gateway_addresses:
-            assert told(tables, find_route(tables, vpc.vni, address)) == expected_hop(site, network, vpc, address)
+            assert described(tables, find_route(tables, vpc.vni, address)) == expected_hop(site, network, vpc, address)
 
 
 @SOME
@@ -128,7 +128,7 @@ def test_an_endpoint_is_found_in_its_own_vpc_and_in_no_other(site, network):
 
 @SOME
 @given(gateways(), networks())
-def test_an_outer_header_leads_to_the_endpoints_vtep_with_a_checksum_for_no_length(site, network):
+def test_an_outer_header_has_the_endpoints_vtep_and_the_checksum_of_length_0(site, network):
     local, neighbours = site
     tables = compiled(site, network)
     underlay = port_of(local, Side.UNDERLAY)
@@ -156,7 +156,7 @@ def test_an_outer_header_leads_to_the_endpoints_vtep_with_a_checksum_for_no_leng
 
 @SOME
 @given(gateways(), networks(), st.booleans())
-def test_vnis_vteps_and_public_addresses_are_found_where_they_belong(site, network, with_partner):
+def test_vnis_vteps_and_public_addresses_are_found(site, network, with_partner):
     partner = IPv4Address("192.0.2.101")
     tables = compiled(site, network, partners=[partner] if with_partner else [])
     known = {vpc.vni: vpc for vpc in network.vpcs}
@@ -212,7 +212,7 @@ def test_a_customers_vlan_leads_to_its_vpc_and_prefix(site, network):
 
 
 def decide(rows, address, protocol, port):
-    """Return the first matching row's answer, None where none matches."""
+    """Return the verdict of the first matching row, None without a match."""
     for row in rows:
         same = row["remote_hi"] == signed(wide(address) >> 64) & row["mask_hi"] and row["remote_lo"] == (
             signed(wide(address)) & row["mask_lo"]
@@ -236,7 +236,7 @@ PACKETS = st.tuples(ADDRESSES, st.sampled_from([1, 6, 17, 47]), st.sampled_from(
 
 @SOME
 @given(gateways(), networks(), st.lists(PACKETS, max_size=10))
-def test_rules_decide_as_the_configurations_do(site, network, packets):
+def test_rules_decide_as_configured(site, network, packets):
     local, _ = site
     tables = compiled(site, network)
     for row, vpc in zip(tables.vpcs, network.vpcs, strict=True):
@@ -314,7 +314,7 @@ UNDERLAY = Interface(name="u", side=Side.UNDERLAY, mac=0x0200_0000_0001, address
         ),
     ],
 )
-def test_what_is_no_gateway_is_refused_with_the_reason(change, words):
+def test_an_invalid_gateway_is_refused_with_the_reason(change, words):
     local = LocalConfig(**{"gateway_id": "gw", "interfaces": (UNDERLAY,), **change})
     with pytest.raises(ValueError, match=words):
         compile_tables(local, NetworkConfig(), neighbours={}, generation=1)

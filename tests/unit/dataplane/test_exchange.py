@@ -1,4 +1,4 @@
-"""Connections from one gateway's state to another's, through both ends of the exchange."""
+"""Connection records from one gateway's state to another's, through both ends of the exchange."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from dataplane.gateway.memory.state import ENDED, RECORD, UPDATED, empty_state
 from dataplane.gateway.tables.schema import ESTABLISHED, FROM_PARTNER, SEEN_REPLY
 from tests.fakes.gateway.slow_network import RED, local_config, network_config
 
-pytestmark = pytest.mark.timeout(900)  # the first to run compiles the kernels
+pytestmark = pytest.mark.timeout(900)  # the first test compiles the kernels
 
 V4 = 0xFFFF_0000_0000
 TABLES = compile_tables(local_config(), network_config(), neighbours={}, generation=1)
@@ -30,7 +30,7 @@ class Gateway:
         exchange(TABLES, self.state, self.between, self.now)
 
     def apply_records(self, records: Any) -> None:
-        """Let all these records in, as if the partner had told them."""
+        """Write records to the exchange, as if the partner had sent them."""
         data = records.tobytes()
         while data:
             data = data[self.control.keep(data) :]
@@ -39,7 +39,7 @@ class Gateway:
             self.work()
 
     def connections(self) -> dict[tuple[int, int, int], int]:
-        """Return flags by addresses and key, of the directions that opened them."""
+        """Return flags by addresses and key, of the openers' rows."""
         rows = self.state.connections
         used = rows[rows["key"] != 0]
         return {
@@ -49,7 +49,7 @@ class Gateway:
         }
 
 
-def told(count: int, what: int = UPDATED, first: int = 0) -> Any:
+def records_of(count: int, what: int = UPDATED, first: int = 0) -> Any:
     """Return records of TCP connections of one endpoint, by port."""
     records = np.zeros(count, RECORD)
     for number in range(count):
@@ -63,7 +63,7 @@ def told(count: int, what: int = UPDATED, first: int = 0) -> Any:
 
 
 def copy_all(one: Gateway, other: Gateway) -> int:
-    """Let one tell the other until there is nothing left; return how many records that took."""
+    """Replicate from one gateway to the other until nothing is left; return how many records that took."""
     count, exhausted = 0, False
     while not exhausted:
         one.work()
@@ -73,26 +73,26 @@ def copy_all(one: Gateway, other: Gateway) -> int:
     return count
 
 
-def test_without_a_partner_nothing_is_told() -> None:
+def test_without_a_partner_no_records_are_written() -> None:
     gateway = Gateway()
-    gateway.apply_records(told(10))
+    gateway.apply_records(records_of(10))
     gateway.work()
     assert gateway.control.collect(1 << 20)[0] == b""
 
 
 @pytest.mark.parametrize("count", [1, 700, ROWS + 100])
-def test_a_partner_that_comes_is_told_all_and_knows_them_as_ours(count: int) -> None:
+def test_a_new_partner_gets_all_connections_marked_as_received(count: int) -> None:
     one, other = Gateway(), Gateway()
-    one.apply_records(told(count))
+    one.apply_records(records_of(count))
     one.control.request_all()
     assert copy_all(one, other) == count
     assert other.connections() == one.connections()
     assert set(other.connections().values()) == {SEEN_REPLY | ESTABLISHED | FROM_PARTNER}
 
 
-def test_a_partner_that_lost_everything_is_told_again_what_it_had_told() -> None:
+def test_a_restarted_partner_gets_back_its_own_connections() -> None:
     one, other = Gateway(), Gateway()
-    one.apply_records(told(50))
+    one.apply_records(records_of(50))
     one.control.request_all()
     copy_all(one, other)
     reborn = Gateway()
@@ -101,9 +101,9 @@ def test_a_partner_that_lost_everything_is_told_again_what_it_had_told() -> None
     assert reborn.connections() == one.connections()
 
 
-def test_what_is_told_again_is_told_once() -> None:
+def test_a_resend_contains_each_connection_once() -> None:
     one, other = Gateway(), Gateway()
-    one.apply_records(told(50))
+    one.apply_records(records_of(50))
     one.control.request_all()
     copy_all(one, other)
     one.work()
@@ -113,9 +113,9 @@ def test_what_is_told_again_is_told_once() -> None:
     assert copy_all(one, other) == 50
 
 
-def test_who_stops_listening_and_comes_back_is_told_all() -> None:
+def test_a_partner_that_detaches_and_returns_gets_all_connections() -> None:
     one, other = Gateway(), Gateway()
-    one.apply_records(told(5))
+    one.apply_records(records_of(5))
     one.control.request_all()
     copy_all(one, other)
     one.control.stop_journal()
@@ -123,16 +123,16 @@ def test_who_stops_listening_and_comes_back_is_told_all() -> None:
     assert copy_all(one, Gateway()) == 5
 
 
-def test_an_end_is_taken_in_after_what_it_ends() -> None:
+def test_an_end_is_applied_after_the_record_of_its_connection() -> None:
     gateway = Gateway()
-    gateway.apply_records(told(100))
-    gateway.apply_records(told(40, ENDED, first=10))
+    gateway.apply_records(records_of(100))
+    gateway.apply_records(records_of(40, ENDED, first=10))
     assert len(gateway.connections()) == 60
 
 
 def test_a_full_ring_takes_what_fits_and_the_rest_later() -> None:
     gateway = Gateway()
-    data = told(ROWS + 10).tobytes()
+    data = records_of(ROWS + 10).tobytes()
     first = gateway.control.keep(data)
     assert first == ROWS * RECORD.itemsize
     assert gateway.control.keep(data[first:]) == 0
@@ -141,9 +141,9 @@ def test_a_full_ring_takes_what_fits_and_the_rest_later() -> None:
     assert gateway.control.keep(data[first:]) == 10 * RECORD.itemsize
 
 
-def test_records_that_are_of_no_use_are_refused_and_counted() -> None:
+def test_invalid_records_are_refused_and_counted() -> None:
     gateway = Gateway()
-    bad = told(3)
+    bad = records_of(3)
     bad["key"][0] = 0
     bad["what"][1] = 77
     gateway.apply_records(bad)

@@ -1,4 +1,4 @@
-"""Who may open a connection to whom, by which way, and under which reason the others end."""
+"""Which connections are admitted, by which next hop, and the drop reasons of the others."""
 
 import pytest
 
@@ -18,7 +18,7 @@ from tests.fakes.gateway.gateway_tables import (
 from tests.fakes.gateway.state_bench import Passed, Sent, StateBench, hop_of
 from tests.oracles.inet_checksum import echo, faults, read, tcp, udp
 
-pytestmark = pytest.mark.timeout(900)  # the first to run compiles the kernels
+pytestmark = pytest.mark.timeout(900)  # the first test compiles the kernels
 
 
 LIMITS = Limits(connections=1 << 8, mappings=1 << 7, fragments=1 << 6, connections_per_endpoint=1 << 8)
@@ -73,7 +73,7 @@ def test_ipv6_to_the_outside_is_not_translated_and_so_refused(bench):
     assert bench.one(tcp("2001:db8::1", 1000, "2001:db8:ffff::9", 80), 5) == Drop.NO_NAT
 
 
-def test_an_address_of_the_subnet_that_is_nobodys_is_discarded(bench):
+def test_an_unassigned_address_of_the_subnet_is_discarded(bench):
     assert bench.one(udp("10.0.0.1", 1, "10.0.0.77", 2), 5) == Drop.DISCARD_ROUTE
 
 
@@ -82,11 +82,11 @@ def test_a_packet_to_the_gateway_itself_passes_without_a_connection(bench):
     assert (kind_of(bench, passed), passed.connection) == (LOCAL, -1)
 
 
-def test_a_source_that_is_no_endpoint_and_no_customer_is_refused(bench):
+def test_a_source_that_is_neither_endpoint_nor_customer_is_refused(bench):
     assert bench.one(udp("10.0.0.99", 1, "10.0.0.2", 2), 5) == Drop.SPOOFED_SOURCE
 
 
-def test_a_peers_endpoint_is_reached_where_the_peers_rules_allow_it(bench):
+def test_a_peers_endpoint_is_reached_if_the_peers_rules_allow_it(bench):
     passed = bench.one(udp("10.0.0.1", 1, "10.1.0.1", 53), 5)
     assert passed.hop == hop_of(bench.tables, 6, "10.1.0.1")
     answer = bench.one(udp("10.1.0.1", 53, "10.0.0.1", 1), 6)
@@ -94,7 +94,7 @@ def test_a_peers_endpoint_is_reached_where_the_peers_rules_allow_it(bench):
     assert bench.one(tcp("10.0.0.1", 1, "10.1.0.1", 53), 5) == Drop.DENIED_IN
 
 
-def test_a_peer_lets_nobody_through_to_its_customer_or_further(bench):
+def test_peering_is_not_transitive_to_the_peers_customer_or_the_outside(bench):
     assert bench.one(udp("10.1.0.1", 1, "10.0.0.77", 53), 6) == Drop.NO_ROUTE
     assert bench.one(udp("10.0.0.1", 1, "10.1.0.77", 53), 5) == Drop.NO_ROUTE
 
@@ -110,12 +110,12 @@ def test_a_customer_reaches_endpoints_only_where_a_rule_allows_it():
     assert bench.one(udp("10.9.2.1", 1, "10.0.0.1", 2), 5, CUSTOMER_PORT) == Drop.DENIED_IN
 
 
-def test_a_customer_gets_no_further_than_the_vpc(bench):
+def test_a_customer_reaches_only_the_vpc(bench):
     assert bench.one(udp("10.9.0.1", 1, "10.1.0.1", 2), 5, CUSTOMER_PORT) == Drop.NO_ROUTE
     assert bench.one(udp("10.9.0.1", 1, "8.8.8.8", 2), 5, CUSTOMER_PORT) == Drop.NO_ROUTE
 
 
-def test_the_border_is_closed_but_for_what_a_rule_opens(bench):
+def test_the_border_is_closed_unless_a_rule_opens_it(bench):
     passed = bench.one(tcp("10.0.0.1", 4000, "192.168.50.3", 443), 5)
     assert kind_of(bench, passed) == PROVIDER
     assert read(passed.packet) == (str(PROVIDER_ADDRESS), 4000, "192.168.50.3", 443)
@@ -124,7 +124,7 @@ def test_the_border_is_closed_but_for_what_a_rule_opens(bench):
     assert bench.one(udp("10.0.0.1", 4000, "192.168.50.3", 443), 5) == Drop.DENIED_BORDER
 
 
-def test_the_providers_networks_answer_and_open_nothing(bench):
+def test_the_providers_networks_reply_and_open_nothing(bench):
     bench.one(tcp("10.0.0.1", 4000, "192.168.50.3", 443), 5)
     answer = tcp("192.168.50.3", 443, str(PROVIDER_ADDRESS), 4000, "SA")
     assert bench.one(answer, 0, EXTERNAL_PORT) == Drop.MARTIAN
@@ -133,7 +133,7 @@ def test_the_providers_networks_answer_and_open_nothing(bench):
     assert bench.one(tcp("192.168.50.3", 443, str(PROVIDER_ADDRESS), 4001), 0, PROVIDER_PORT) == Drop.DENIED_BORDER
 
 
-def test_nat_answers_come_back_to_who_asked(bench):
+def test_nat_replies_return_to_the_opener(bench):
     passed = bench.one(udp("10.0.0.1", 5000, "8.8.8.8", 53), 5)
     assert kind_of(bench, passed) == EXTERNAL
     assert read(passed.packet) == ("198.51.100.7", 5000, "8.8.8.8", 53)
@@ -143,7 +143,7 @@ def test_nat_answers_come_back_to_who_asked(bench):
     assert faults(passed.packet) == faults(answer.packet) == []
 
 
-def test_what_comes_from_outside_for_nobody_is_dropped(bench):
+def test_a_packet_from_outside_without_a_receiver_is_dropped(bench):
     assert bench.one(udp("8.8.8.8", 53, "198.51.100.7", 5000), 0, EXTERNAL_PORT) == Drop.NO_MAPPING
     assert bench.one(udp("8.8.8.8", 53, "198.51.100.77", 5000), 0, EXTERNAL_PORT) == Drop.NO_MAPPING
 
@@ -181,7 +181,7 @@ def test_roce_is_never_translated(bench, source, ports):
     assert bench.one(udp(source, ports[0], "8.8.8.8", ports[1]), 5) == Drop.ROCE_NOT_TRANSLATED
 
 
-def test_roce_crosses_inside_the_vpc_unharmed(bench):
+def test_roce_is_forwarded_unchanged_within_a_vpc(bench):
     packet = udp("10.0.0.1", 49152, "10.0.0.2", 4791)
     assert bench.one(packet, 5).packet == packet
 
@@ -190,22 +190,22 @@ def test_a_source_outside_that_is_one_of_our_public_addresses_is_refused(bench):
     assert bench.one(udp("198.51.100.9", 1, "198.51.100.9", 2), 0, EXTERNAL_PORT) == Drop.MARTIAN
 
 
-def test_a_source_outside_that_lives_in_the_vpc_is_refused(bench):
+def test_a_packet_from_outside_with_a_source_in_the_vpc_is_refused(bench):
     for inside in ("10.0.0.1", "10.1.0.1", "10.9.0.1", "192.168.50.3"):
         assert bench.one(tcp(inside, 1, "198.51.100.9", 2), 0, EXTERNAL_PORT) == Drop.MARTIAN
 
 
-def test_tcp_that_opens_nothing_and_belongs_to_nothing_has_no_state(bench):
+def test_tcp_without_syn_and_without_a_connection_has_no_state(bench):
     for flags in ("A", "SA", "F", "R", "FA", "PA", ""):
         assert bench.one(tcp("10.0.0.1", 1, "10.0.0.2", 2, flags), 5) == Drop.NO_STATE
 
 
-def test_an_echo_reply_that_nobody_asked_for_has_no_state(bench):
+def test_an_unsolicited_echo_reply_has_no_state(bench):
     assert bench.one(echo("10.0.0.1", "10.0.0.2", 2, reply=True), 5) == Drop.NO_STATE
     assert bench.one(echo("2001:db8::1", "2001:db8::2", 2, reply=True), 5) == Drop.NO_STATE
 
 
-def test_who_pings_back_with_our_own_identifier_is_no_answer(bench):
+def test_an_echo_request_with_our_identifier_is_not_a_reply(bench):
     bench.one(echo("10.0.0.2", "8.8.8.8", 7), 5)
     assert bench.one(echo("8.8.8.8", "198.51.100.9", 7), 0, EXTERNAL_PORT) == Drop.DENIED_IN
     answer = bench.one(echo("8.8.8.8", "198.51.100.9", 7, reply=True), 0, EXTERNAL_PORT)
@@ -213,14 +213,14 @@ def test_who_pings_back_with_our_own_identifier_is_no_answer(bench):
     assert faults(answer.packet) == []
 
 
-def test_two_that_ping_each_other_with_one_identifier_have_a_connection_each(bench):
+def test_pings_in_both_directions_with_one_identifier_are_two_connections(bench):
     there = bench.one(echo("10.0.0.1", "10.0.0.2", 1), 5)
     back = bench.one(echo("10.0.0.2", "10.0.0.1", 1), 5)
     assert {there.hop, back.hop} == {hop_of(bench.tables, 5, "10.0.0.1"), hop_of(bench.tables, 5, "10.0.0.2")}
     assert int((bench.state.connections["key"] != 0).sum()) == 4
 
 
-def test_an_unknown_vpc_has_nothing(bench):
+def test_a_packet_of_an_unknown_vpc_is_refused(bench):
     assert bench.one(udp("10.0.0.1", 1, "10.0.0.2", 2), 77) == Drop.UNKNOWN_VNI
 
 
@@ -231,7 +231,7 @@ def test_packets_of_one_burst_share_the_connection_that_the_first_of_them_opens(
     assert bench.state.connections[rows.pop()]["packets"] == 3
 
 
-def test_a_vpc_without_nat_has_no_way_out():
+def test_a_vpc_without_nat_reaches_nothing_outside():
     vpc = FakeVpc(
         5, endpoints=("10.0.0.1", "10.0.0.2"), routes={"0.0.0.0/0": EXTERNAL}, floating={"9.9.9.9": "10.0.0.2"}
     )

@@ -1,4 +1,4 @@
-"""Fragments go the way of their first one, whatever else has the same identification."""
+"""Fragments take the path of their first fragment, even if others have the same identification."""
 
 import struct
 from itertools import permutations
@@ -12,7 +12,7 @@ from tests.fakes.gateway.gateway_tables import EXTERNAL_PORT, FakeVpc, make_tabl
 from tests.fakes.gateway.state_bench import Passed, StateBench
 from tests.oracles.inet_checksum import faults, ip, ipv4, udp
 
-pytestmark = pytest.mark.timeout(900)  # the first to run compiles the kernels
+pytestmark = pytest.mark.timeout(900)  # the first test compiles the kernels
 
 
 LIMITS = Limits(connections=1 << 6, mappings=1 << 6, fragments=16, connections_per_endpoint=1 << 6)
@@ -41,7 +41,7 @@ def cut(packet, size, identification=7):
 
 
 def joined(fragments):
-    """Return the packet that fragments are of."""
+    """Return the packet reassembled from fragments."""
     first = min(fragments, key=lambda each: struct.unpack("!H", each[6:8])[0] & 0x1FFF)
     payload = b"".join(each[20:] for each in sorted(fragments, key=lambda x: struct.unpack("!H", x[6:8])[0] & 0x1FFF))
     source, target = ".".join(map(str, first[12:16])), ".".join(map(str, first[16:20]))
@@ -49,7 +49,7 @@ def joined(fragments):
 
 
 @pytest.mark.parametrize("order", list(permutations(range(3))))
-def test_fragments_behind_their_first_pass_translated_and_those_before_it_do_not(bench, order):
+def test_fragments_pass_translated_after_their_first_but_not_before(bench, order):
     fragments = cut(udp(A, 5000, "8.8.8.8", 53, bytes(range(200))), 80)
     passed, has_first = [], False
     for number in order:
@@ -66,7 +66,7 @@ def test_fragments_behind_their_first_pass_translated_and_those_before_it_do_not
     assert all("ip" not in faults(fate) for fate in passed)
 
 
-def test_fragments_of_an_answer_find_their_way_in(bench):
+def test_fragments_of_a_reply_are_translated_back(bench):
     bench.one(udp(A, 5000, "8.8.8.8", 53), 5)
     fates = [
         bench.one(each, 0, EXTERNAL_PORT) for each in cut(udp("8.8.8.8", 53, "198.51.100.7", 5000, bytes(300)), 160)
@@ -95,7 +95,7 @@ def test_fragments_whose_first_was_refused_are_refused(bench):
     assert bench.one(fragments[1], 5) == Drop.FRAGMENT_WITHOUT_FIRST
 
 
-def test_firsts_without_room_are_refused_until_others_are_too_old(bench):
+def test_firsts_without_room_are_refused_until_others_time_out(bench):
     def first(number):
         return cut(udp(A, 5000, B, 53, bytes(200)), 80, identification=number)[0]
 

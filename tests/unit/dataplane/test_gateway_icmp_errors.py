@@ -1,4 +1,4 @@
-"""ICMP errors find the connection of the packet that they quote, and say on the other side what its sender sent."""
+"""ICMP errors find the connection of the packet that they quote, and quote it as its sender sent it."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from tests.fakes.gateway.gateway_tables import EXTERNAL_PORT, FakeVpc, make_tabl
 from tests.fakes.gateway.state_bench import StateBench, hop_of
 from tests.oracles.inet_checksum import echo, faults, icmp_error, tcp, udp
 
-pytestmark = pytest.mark.timeout(900)  # the first to run compiles the kernels
+pytestmark = pytest.mark.timeout(900)  # the first test compiles the kernels
 
 
 LIMITS = Limits(connections=1 << 6, mappings=1 << 6, fragments=16, connections_per_endpoint=1 << 6)
@@ -32,7 +32,7 @@ def bench():
 @pytest.mark.parametrize("quoted_bytes", [28, 40, 200])
 @pytest.mark.parametrize("kind", [(3, 4), (11, 0), (12, 0), (4, 0)])
 @pytest.mark.parametrize("name", list(PACKETS))
-def test_an_error_from_outside_quotes_inside_what_its_receiver_sent(bench, name, kind, quoted_bytes):
+def test_an_error_from_outside_quotes_the_packet_as_its_sender_sent_it(bench, name, kind, quoted_bytes):
     # Another endpoint has the port already, so that all of the packet's fields change.
     bench.one(udp(B, 5001, FAR, 53), 5)
     bench.one(tcp(B, 5001, FAR, 53), 5)
@@ -46,7 +46,7 @@ def test_an_error_from_outside_quotes_inside_what_its_receiver_sent(bench, name,
 
 
 @pytest.mark.parametrize("name", ["udp", "tcp"])
-def test_an_error_from_inside_leaves_with_the_public_address_and_quotes_what_came_from_outside(bench, name):
+def test_an_error_from_inside_leaves_with_the_public_address_and_a_translated_quote(bench, name):
     bench.one(PACKETS[name], 5)
     answer = udp(FAR, 53, PUBLIC, 5001) if name == "udp" else tcp(FAR, 53, PUBLIC, 5001, "SA")
     inside = bench.one(answer, 0, EXTERNAL_PORT).packet
@@ -62,14 +62,14 @@ def test_an_error_about_a_packet_of_the_vpc_goes_back_unchanged(bench):
     assert bench.one(error, 6) == Drop.NO_STATE
 
 
-def test_an_ipv6_error_goes_back_to_who_sent_the_packet(bench):
+def test_an_ipv6_error_returns_to_the_sender_of_the_packet(bench):
     sent = udp(V6[0], 1, V6[1], 2)
     bench.one(sent, 5)
     error = icmp_error(V6[1], V6[0], sent, kind=1, code=4)
     assert bench.one(error, 5)[:2] == (error, hop_of(bench.tables, 5, V6[0]))
 
 
-def test_errors_about_nothing_that_was_sent_are_dropped(bench):
+def test_errors_about_unknown_packets_are_dropped(bench):
     seen = bench.one(PACKETS["udp"], 5).packet
     outside = (0, EXTERNAL_PORT)
     assert bench.one(icmp_error(ROUTER, PUBLIC, udp(PUBLIC, 5002, FAR, 53)), *outside) == Drop.NO_STATE
@@ -80,7 +80,7 @@ def test_errors_about_nothing_that_was_sent_are_dropped(bench):
     assert bench.one(icmp_error(ROUTER, PUBLIC, b""), *outside) == Drop.NO_STATE
 
 
-def test_an_error_keeps_no_connection_alive(bench):
+def test_an_error_does_not_refresh_its_connection(bench):
     passed = bench.one(PACKETS["udp"], 5)
     seen = int(bench.state.connections[passed.connection ^ 1]["last_seen_ns"])
     bench.now_ns += 10**9
@@ -90,7 +90,7 @@ def test_an_error_keeps_no_connection_alive(bench):
     assert bench.state.connections[error.connection]["packets"] == 0
 
 
-def test_an_error_after_a_new_generation_admits_its_connection_anew(bench):
+def test_an_error_after_a_new_generation_admits_its_connection_again(bench):
     seen = bench.one(PACKETS["udp"], 5).packet
     bench.tables = make_tables([FakeVpc(4, endpoints=(A,)), *VPCS], generation=2)
     error = icmp_error(ROUTER, PUBLIC, seen)

@@ -1,4 +1,4 @@
-"""How long connections live: time-outs by what was seen, limits, new generations of tables."""
+"""Lifetime of connections: timeouts by observed state, limits, new generations of tables."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from tests.fakes.gateway.gateway_tables import EXTERNAL_PORT, FakeRule, FakeVpc,
 from tests.fakes.gateway.state_bench import Passed, Sent, StateBench, hop_of
 from tests.oracles.inet_checksum import echo, read, tcp, udp
 
-pytestmark = pytest.mark.timeout(900)  # the first to run compiles the kernels
+pytestmark = pytest.mark.timeout(900)  # the first test compiles the kernels
 
 
 LIMITS = Limits(connections=1 << 4, mappings=1 << 4, fragments=1 << 4, connections_per_endpoint=1 << 4)
@@ -35,7 +35,7 @@ def live(bench):
 
 
 def pass_time(bench, seconds):
-    """Let time pass, with ageing at work all along; return how many connections ended."""
+    """Advance time, with ageing at each step; return how many connections ended."""
     ended = 0
     for _ in range(64):
         bench.now_ns += int(seconds * SECOND) // 64
@@ -103,7 +103,7 @@ def test_packets_of_either_direction_keep_a_connection(bench):
     assert live(bench) == 1
 
 
-def test_a_syn_of_who_opened_it_begins_a_closing_connection_anew_with_its_mapping(bench):
+def test_a_syn_of_the_opener_reopens_a_closing_connection_with_its_mapping(bench):
     first = bench.one(tcp(A, 1, "8.8.8.8", 2, "S"), 5)
     bench.one(tcp(A, 1, "8.8.8.8", 2, "R"), 5)
     again = bench.one(tcp(A, 1, "8.8.8.8", 2, "S"), 5)
@@ -112,7 +112,7 @@ def test_a_syn_of_who_opened_it_begins_a_closing_connection_anew_with_its_mappin
     assert live(bench) == 1
 
 
-def test_a_syn_from_the_other_side_of_a_closing_connection_is_judged_as_one_of_its_own():
+def test_a_syn_from_the_other_side_of_a_closing_connection_is_admitted_separately():
     one_way = make_tables([red(rules_in=(FakeRule(allow=False, protocol=6, remote="10.0.0.2/32"),))])
     bench = StateBench(one_way, LIMITS)
     handshake(bench)
@@ -139,7 +139,7 @@ def test_an_endpoints_flood_leaves_room_for_the_others():
     assert isinstance(bench.one(udp(A, 77, B, 2), 5), Passed)
 
 
-def test_when_mappings_are_used_up_new_ones_are_refused_and_the_old_go_on():
+def test_exhausted_mappings_refuse_new_connections_and_keep_the_old():
     limits = Limits(connections=1 << 6, mappings=1 << 3, fragments=1 << 4, connections_per_endpoint=1 << 6)
     bench = StateBench(make_tables([red()]), limits)
     passed = [bench.one(udp(A, port, "8.8.8.8", 53), 5) for port in range(2000, 2016)]
@@ -155,7 +155,7 @@ def test_when_mappings_are_used_up_new_ones_are_refused_and_the_old_go_on():
     assert isinstance(bench.one(udp(A, 3000, "8.8.8.8", 53), 5), Passed)
 
 
-def test_when_the_public_addresses_that_can_be_used_at_once_are_used_up_others_wait_for_their_end():
+def test_exhausted_port_pools_refuse_further_public_addresses_until_one_is_free():
     limits = Limits(connections=1 << 6, mappings=1 << 3, fragments=1 << 4, connections_per_endpoint=1 << 6)
     tenants = [FakeVpc(vni, endpoints=(A, B), routes={"0.0.0.0/0": EXTERNAL}, nat=f"198.51.100.{vni}")
                for vni in range(1, 12)]  # fmt: skip
@@ -167,7 +167,7 @@ def test_when_the_public_addresses_that_can_be_used_at_once_are_used_up_others_w
     assert isinstance(bench.one(udp(A, 2000, "8.8.8.8", 53), 11), Passed)
 
 
-def test_what_is_refused_for_want_of_room_takes_no_mapping():
+def test_a_connection_refused_for_lack_of_room_takes_no_mapping():
     bench = StateBench(make_tables([red()], per_endpoint=1), LIMITS)
     bench.one(udp(A, 1, B, 2), 5)
     assert bench.one(udp(A, 3, "8.8.8.8", 4), 5) == Drop.CONNECTIONS_FULL
@@ -175,7 +175,7 @@ def test_what_is_refused_for_want_of_room_takes_no_mapping():
     assert not bench.state.port_bits[:, 8:70].any()
 
 
-def test_a_new_generation_that_still_allows_it_keeps_connection_and_mapping(bench):
+def test_a_new_generation_that_allows_a_connection_keeps_its_mapping(bench):
     first = bench.one(udp(A, 5000, "8.8.8.8", 53), 5)
     bench.tables = make_tables([FakeVpc(4, endpoints=(A,)), red(nat_ports=(20000, 20999))], generation=2)
     answer = bench.one(udp("8.8.8.8", 53, "198.51.100.7", 5000), 0, EXTERNAL_PORT)
@@ -185,7 +185,7 @@ def test_a_new_generation_that_still_allows_it_keeps_connection_and_mapping(benc
 
 
 @pytest.mark.parametrize("answers", [False, True])
-def test_a_permission_that_is_taken_away_ends_the_connection_with_its_reason(bench, answers):
+def test_a_removed_rule_ends_its_connections_with_the_reason(bench, answers):
     bench.one(udp(A, 1, B, 2), 5)
     bench.tables = make_tables([red(rules_out=(FakeRule(allow=False, remote="10.0.0.2/32"),))], generation=2)
     packet = udp(B, 2, A, 1) if answers else udp(A, 1, B, 2)
@@ -194,7 +194,7 @@ def test_a_permission_that_is_taken_away_ends_the_connection_with_its_reason(ben
     assert bench.one(udp(B, 2, A, 1), 5).connection >= 0  # the other direction may still open one
 
 
-def test_an_endpoint_that_is_gone_ends_its_connections(bench):
+def test_a_removed_endpoint_ends_its_connections(bench):
     bench.one(udp(A, 1, B, 2), 5)
     bench.tables = make_tables([red(endpoints=(A,))], generation=2)
     assert bench.one(udp(A, 1, B, 2), 5) == Drop.NO_NAT or live(bench) == 0
@@ -208,7 +208,7 @@ def test_another_nat_address_ends_the_old_connections_and_their_mappings(bench):
     assert read(bench.one(udp(A, 5000, "8.8.8.8", 53), 5).packet)[:2] == ("198.51.100.8", 5000)
 
 
-def test_rows_of_what_ends_in_a_burst_are_not_given_away_in_it():
+def test_rows_freed_in_a_burst_are_not_reused_in_it():
     limits = Limits(connections=8, mappings=8, fragments=8, connections_per_endpoint=8)
     bench = StateBench(make_tables([red()]), limits)
     for port in range(1, 9):

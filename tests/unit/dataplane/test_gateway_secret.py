@@ -1,4 +1,4 @@
-"""Whoever knows how keys are hashed still cannot choose keys that push a gateway's other connections out."""
+"""An attacker that knows the hash function, but not the seed, cannot choose keys that exhaust a gateway's buckets."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from dataplane.gateway.memory.connections import State, connect, find_connection
 from dataplane.gateway.memory.state import SEED, empty_state
 from dataplane.jit import kernel
 
-pytestmark = pytest.mark.timeout(900)  # the first to run compiles the kernels
+pytestmark = pytest.mark.timeout(900)  # the first test compiles the kernels
 
 LIMITS = Limits(connections=64, mappings=8, fragments=8)
 SOURCE, TARGET = 0xFFFF_0A00_0001, 0xFFFF_0A00_0002
@@ -20,7 +20,7 @@ SECRETS = [0x1234_5678_9ABC_DEF1, -2, 0x0F0F_0F0F_3333_5555]
 
 @kernel
 def colliding(slots, seed, found):
-    """Fill `found` with ports of which all connections have the two buckets of the first."""
+    """Fill `found` with ports whose connections all have the two buckets of the first."""
     first, count = -1, 0
     for ports in range(1, 1 << 24):
         hashed = mixed5(0, SOURCE, 0, TARGET, ports << 32 | UDP_OF_VPC_5, seed)
@@ -37,7 +37,7 @@ def colliding(slots, seed, found):
 
 @kernel
 def opened(state: State, ports):
-    """Open a connection; return its row, and that under which it is found again."""
+    """Open a connection; return its row, and the row found under its key."""
     draft = state.draft[0]
     draft.source_hi, draft.source_lo = 0, SOURCE
     draft.target_hi, draft.target_lo = 0, TARGET
@@ -51,7 +51,7 @@ def opened(state: State, ports):
 
 
 def flooded(ports, secret):
-    """Return how many connections of those ports a gateway with a secret admits, each found under its key."""
+    """Return how many connections of those ports a gateway with a given seed admits, each found under its key."""
     state = empty_state(LIMITS)
     state.counts[SEED] = secret
     rows = [opened(state, np.int64(port)) for port in ports]

@@ -1,4 +1,4 @@
-"""One VPC's flood leaves room for all others, in each of the tables that fill by traffic; what lives goes on."""
+"""One VPC's flood leaves room for the others in each table that traffic fills, and ends no live entry."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from tests.fakes.gateway.state_bench import Passed, StateBench
 from tests.oracles.inet_checksum import ipv4, udp
 from tests.unit.dataplane.test_gateway_lifetime import pass_time
 
-pytestmark = pytest.mark.timeout(900)  # the first to run compiles the kernels
+pytestmark = pytest.mark.timeout(900)  # the first test compiles the kernels
 
 A, B = "10.0.0.1", "10.0.0.2"
 LIMITS = Limits(connections=64, mappings=64, fragments=64, connections_per_endpoint=64)
@@ -45,7 +45,7 @@ def inside(bench, vni, ports):
 
 
 def first_of(vni_or_number, identification):
-    """Return the first fragment of a packet, and its last."""
+    """Return the first and the last fragment of a packet."""
     payload = udp(A, 5000, B, 53, bytes(200))[20:]
     return (
         ipv4(A, B, 17, payload[:80], identification=identification, more=True),
@@ -54,7 +54,7 @@ def first_of(vni_or_number, identification):
 
 
 @pytest.mark.parametrize(("percent", "most"), [(50, 32), (25, 16), (80, 52), (100, 64)])
-def test_one_vpc_alone_has_its_share_of_the_connections_and_no_more(percent, most):
+def test_one_vpc_alone_gets_its_share_of_the_connections_and_no_more(percent, most):
     bench = site(percent)
     fates = inside(bench, 1, range(1, 101))
     assert admitted(fates) == most
@@ -63,14 +63,14 @@ def test_one_vpc_alone_has_its_share_of_the_connections_and_no_more(percent, mos
     assert admitted(inside(bench, 1, range(1, most + 1))) == most  # what lives goes on
 
 
-def test_however_many_vpcs_flood_the_next_one_finds_room_for_connections():
+def test_a_further_vpc_finds_room_however_many_flood_the_table():
     bench = site()
     had = [admitted(inside(bench, vni, range(1, 101))) for vni in (1, 2, 3)]
     assert had[0] > had[1] > had[2] >= 8
     assert admitted(inside(bench, 4, range(1, 5))) == 4
 
 
-def test_connections_that_ended_count_no_more():
+def test_ended_connections_do_not_count():
     bench = site()
     inside(bench, 1, range(1, 101))
     assert pass_time(bench, 400) == 32
@@ -78,7 +78,7 @@ def test_connections_that_ended_count_no_more():
     assert admitted(inside(bench, 1, range(1, 101))) == 32
 
 
-def test_connections_from_outside_count_against_whom_they_are_for():
+def test_connections_from_outside_count_against_their_target():
     tables = make_tables(
         [
             FakeVpc(1, endpoints=(A,), routes={"0.0.0.0/0": EXTERNAL}, floating={OWN: A}, rules_in=(FakeRule(),)),
@@ -103,7 +103,7 @@ def test_one_vpcs_mappings_leave_room_for_the_others():
 
 
 @pytest.mark.parametrize(("target", "mine", "others"), [("8.8.8.8", 1, 2), ("172.20.0.9", 3, 1)])
-def test_ports_of_an_address_that_vpcs_share_are_shared_out(target, mine, others):
+def test_ports_of_a_shared_address_are_limited_per_vpc(target, mine, others):
     bench = site(connections=256, connections_per_endpoint=256, mappings=256)
     for row in bench.tables.vpcs:
         row["nat_last"] = 1024 + 39
@@ -113,7 +113,7 @@ def test_ports_of_an_address_that_vpcs_share_are_shared_out(target, mine, others
     assert admitted([bench.one(udp(A, port, target, 53), others) for port in range(2000, 2005)]) == 5
 
 
-def test_ports_of_an_address_of_its_own_are_all_a_vpcs():
+def test_a_vpc_may_use_all_ports_of_its_own_address():
     bench = site(connections=256, connections_per_endpoint=256, mappings=256)
     bench.tables.vpcs[2]["nat_last"] = 1024 + 39
     fates = [bench.one(udp(A, port, "8.8.8.8", 53), 3) for port in range(2000, 2100)]
@@ -139,7 +139,7 @@ def test_fragments_from_outside_have_a_share_as_well():
     assert admitted([bench.one(first_of(1, number)[0], 1) for number in range(8)]) == 8
 
 
-def test_packets_that_came_whole_count_no_more():
+def test_completed_packets_do_not_count():
     bench = site(fragments=16)
     for number in range(500):
         first, last = first_of(1, number)
@@ -147,7 +147,7 @@ def test_packets_that_came_whole_count_no_more():
     assert bench.one(first_of(1, 7)[1], 1) == Drop.FRAGMENT_WITHOUT_FIRST
 
 
-def test_packets_that_never_came_whole_count_no_more_after_their_time():
+def test_incomplete_packets_do_not_count_after_their_timeout():
     bench = site(fragments=64)
     [bench.one(first_of(1, number)[0], 1) for number in range(200)]
     bench.now_ns += 31 * 10**9

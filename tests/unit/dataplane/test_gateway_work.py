@@ -1,4 +1,4 @@
-"""What a gateway of a pair does when its share of the work changes: at once, and with the same tables but for that."""
+"""A gateway of a pair when its share of the work changes: it uses new tables at once, without a compilation."""
 
 import asyncio
 import threading
@@ -28,7 +28,7 @@ LESS = replace(NETWORK, generation=NETWORK.generation + 1, vpcs=NETWORK.vpcs[:1]
 
 
 def left_in(ring: Ring) -> set[tuple[int, bytes]]:
-    """Return what a data process would send now, by port, and take it out."""
+    """Return the frames that a data process would send now, by port, and remove them."""
     found = set()
     while (at := oldest(ring, False)) >= 0:
         count, port = ring.data[at + 8 : at + 24].view(np.int64).tolist()
@@ -44,7 +44,7 @@ async def standby() -> AsyncIterator[Gateway]:
     await made.stop()
 
 
-async def test_a_takeover_gives_the_tables_that_would_have_been_compiled(standby: Gateway) -> None:
+async def test_a_takeover_gives_the_same_tables_as_a_compilation(standby: Gateway) -> None:
     generation = standby.set_work(ALL_OF_IT)
     wanted = compile_tables(
         LOCAL, NETWORK, neighbours={}, generation=generation, active=True, taken_vtep=TAKEN_VTEP
@@ -53,7 +53,7 @@ async def test_a_takeover_gives_the_tables_that_would_have_been_compiled(standby
         assert np.array_equal(getattr(standby.tables, name), array), name
 
 
-async def test_what_it_answers_for_follows_the_work(standby: Gateway) -> None:
+async def test_the_served_addresses_follow_the_work(standby: Gateway) -> None:
     before = {(send.port, send.frame[28:32]) for send in standby.slow.announcements()}
     standby.set_work(ALL_OF_IT)
     after = {(send.port, send.frame[28:32]) for send in standby.slow.announcements()}
@@ -87,7 +87,7 @@ async def test_a_takeover_waits_for_no_compilation_and_is_not_undone_by_it(
     assert np.array_equal(standby.tables.vpcs, wanted.vpcs)
 
 
-async def test_what_was_to_be_told_for_work_that_was_given_up_is_not_sent(standby: Gateway) -> None:
+async def test_announcements_for_released_work_are_withdrawn(standby: Gateway) -> None:
     waiting = standby.supervisor.shared.injects
     standby.set_work(ALL_OF_IT)
     standby.send(standby.slow.announcements())  # a data process that hangs does not send them

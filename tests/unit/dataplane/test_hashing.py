@@ -1,4 +1,4 @@
-"""The tables' hash is one function however its words come about: as literals, arguments or from memory."""
+"""The hash functions give the same result for literals, arguments and values from memory."""
 
 import numpy as np
 from hypothesis import given, settings

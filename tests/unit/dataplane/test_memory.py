@@ -1,4 +1,4 @@
-"""Fields of a frame are read and written as `int.from_bytes` would, at any byte."""
+"""Fields of a frame are read and written like by `int.from_bytes`, at any byte."""
 
 import numpy as np
 from hypothesis import given, settings
@@ -47,7 +47,7 @@ def test_a_field_is_read_in_network_order_at_any_byte_and_written_back_the_same(
 
 @settings(max_examples=examples(100), deadline=None)
 @given(st.binary(min_size=40, max_size=40), st.integers(0, 20), st.integers(0, 20), st.integers(0, 20))
-def test_bytes_are_copied_also_where_both_places_overlap(content, to, at, count):
+def test_overlapping_ranges_are_copied(content, to, at, count):
     memory = np.frombuffer(content, np.uint8).copy()
     _copied(memory, np.int64(to), memory, np.int64(at), np.int64(count))
     expected = bytearray(content)

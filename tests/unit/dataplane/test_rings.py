@@ -1,4 +1,4 @@
-"""The rings between the data process and its slow path: nothing lost, nothing invented, never waiting."""
+"""The rings between the data process and the slow path: no record is lost, invented or waited for."""
 
 from collections import deque
 from typing import Any
@@ -62,7 +62,7 @@ def take(ring: Ring) -> tuple[bytes, int, int] | None:
     return frame, port, entering
 
 
-def test_a_punted_packet_arrives_whole_with_its_tunnel_and_what_is_known_of_it() -> None:
+def test_a_punted_packet_arrives_whole_with_its_tunnel_and_its_fields() -> None:
     ring, memory = empty_ring(4096), np.arange(1, 251, dtype=np.uint8)
     row = packet(
         start=10, at=60, length=100, first_length=100, l3=74, reason=Punt.RESOLVE, in_port=2, vni=77, vpc=3,
@@ -77,14 +77,14 @@ def test_a_punted_packet_arrives_whole_with_its_tunnel_and_what_is_known_of_it()
     assert (found.family, found.protocol) == (4, 17)
 
 
-def test_of_a_very_long_frame_the_beginning_is_told_and_its_whole_length() -> None:
+def test_a_very_long_frame_is_cut_and_its_full_length_reported() -> None:
     ring, memory = empty_ring(1 << 15), np.arange(20_000).astype(np.uint8)
     assert _punt(ring, memory, packet(start=7, at=7, length=19_000, first_length=19_000, l3=-1), 0)
     (found,) = PuntReader(ring).read()
     assert (found.frame, found.length, found.l3) == (memory[7 : 7 + MAX_FRAME_BYTES].tobytes(), 19_000, -1)
 
 
-def test_a_full_ring_refuses_and_counts_and_takes_more_once_it_was_read() -> None:
+def test_a_full_ring_refuses_and_counts_until_it_is_read() -> None:
     ring, memory = empty_ring(1024), np.zeros(256, np.uint8)
     row = packet(length=100, first_length=100)
     accepted = [_punt(ring, memory, row, 0) for _ in range(6)]
@@ -95,7 +95,7 @@ def test_a_full_ring_refuses_and_counts_and_takes_more_once_it_was_read() -> Non
     assert _punt(ring, memory, row, 0)
 
 
-def test_a_frame_that_cannot_be_one_is_refused_with_its_size() -> None:
+def test_a_frame_of_invalid_size_is_refused_with_its_size() -> None:
     injector = Injector(empty_ring(1 << 15))
     for wrong in (b"", bytes(13), bytes(MAX_FRAME_BYTES + 1)):
         with pytest.raises(ValueError, match=str(len(wrong))):
@@ -103,7 +103,7 @@ def test_a_frame_that_cannot_be_one_is_refused_with_its_size() -> None:
     assert injector.send(bytes(MAX_FRAME_BYTES), 0)
 
 
-def test_what_is_withdrawn_is_never_read_and_counted_and_what_comes_later_is() -> None:
+def test_withdrawn_records_are_counted_and_never_read() -> None:
     ring = empty_ring(1024)
     injector = Injector(ring)
     for number in range(3):
@@ -129,7 +129,7 @@ def test_a_ring_is_a_power_of_two() -> None:
     ),  # the size of a frame to write; a read; 0 withdraws
     capacity=st.sampled_from([1024, 4096]),
 )
-def test_what_is_written_is_read_in_order_whatever_the_steps(steps: list[int | None], capacity: int) -> None:
+def test_records_are_read_in_order_under_any_interleaving(steps: list[int | None], capacity: int) -> None:
     ring, expected = empty_ring(capacity), deque[tuple[bytes, int, int]]()
     injector, refused, withdrawn, void = Injector(ring), 0, 0, list[tuple[bytes, int, int]]()
     for number, step in enumerate(steps):

@@ -1,4 +1,4 @@
-"""Frames go through memory ports unchanged, in order, and what cannot leave is counted."""
+"""Frames pass through memory ports unchanged and in order, and frames that cannot leave are counted."""
 
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ def forward(two, packets, counters, out=1) -> int:
 
 
 @pytest.mark.parametrize("length", [14, 60, 64, 1500, 1792, 1793, 4250, 9000])
-def test_a_frame_of_any_length_leaves_as_it_came(two, packets, counters, length):
+def test_a_frame_of_any_length_leaves_unchanged(two, packets, counters, length):
     assert two.put(0, frame_of(length))
     assert forward(two, packets, counters) == 1
     assert two.take(1) == [frame_of(length)]
@@ -54,7 +54,7 @@ def test_frames_keep_their_order(two, packets, counters):
 
 
 @pytest.mark.parametrize("length", [200, 4250])
-def test_a_header_is_put_in_front_and_taken_off_without_touching_the_rest(two, packets, counters, length):
+def test_adding_and_removing_a_header_keeps_the_rest(two, packets, counters, length):
     two.put(0, frame_of(length))
     receive(two.ports, 0, packets, BURST, counters)
     packet = packets[0]
@@ -68,7 +68,7 @@ def test_a_header_is_put_in_front_and_taken_off_without_touching_the_rest(two, p
 
 
 @pytest.mark.parametrize(("length", "kept"), [(200, 60), (4250, 1700), (4250, 3600), (9000, 14)])
-def test_a_frame_that_is_cut_short_gives_all_its_buffers_back(two, packets, counters, length, kept):
+def test_a_truncated_frame_frees_all_its_buffers(two, packets, counters, length, kept):
     two.put(0, frame_of(length))
     receive(two.ports, 0, packets, BURST, counters)
     packets["length"][0], packets["node"][0], packets["out_port"][0] = kept, TRANSMIT, 1
@@ -89,7 +89,7 @@ def test_dropped_and_punted_frames_are_counted_by_reason_and_their_buffers_free(
     assert (counters.ports["dropped"][0], counters.ports["punted"][0]) == (2, 1)
 
 
-def test_what_finds_the_way_out_full_is_dropped_and_counted(two, packets, counters):
+def test_a_frame_for_a_full_output_ring_is_dropped_and_counted(two, packets, counters):
     for _ in range(16):
         two.put(0, frame_of(60))
     forward(two, packets, counters)
@@ -113,7 +113,7 @@ def test_what_finds_the_way_out_full_is_dropped_and_counted(two, packets, counte
         {"node": PUNTED, "reason": -1},
     ],
 )
-def test_a_row_that_makes_no_sense_is_dropped_as_such(two, packets, counters, wrong):
+def test_an_inconsistent_row_is_dropped_as_bad_state(two, packets, counters, wrong):
     two.put(0, frame_of(200))
     receive(two.ports, 0, packets, BURST, counters)
     for name, value in {"node": TRANSMIT, "out_port": 1, **wrong}.items():
@@ -140,7 +140,7 @@ def test_an_injected_frame_that_finds_no_buffer_is_counted_as_a_drop(two, packet
 
 
 @pytest.mark.parametrize("length", [60, 4250])
-def test_a_frame_that_is_brought_in_enters_a_burst_and_leaves(two, packets, counters, length):
+def test_a_copied_in_frame_enters_a_burst_and_leaves(two, packets, counters, length):
     frame = np.frombuffer(bytearray(frame_of(length)), np.uint8)
     assert copy_in(two.ports, 0, frame, 0, length, packets, 3, counters)
     packets["node"][3], packets["out_port"][3] = TRANSMIT, 1

@@ -1,7 +1,7 @@
-"""A gateway's books agree after every call of its run loop, whatever is full, empty, sent, reloaded or ended.
+"""A gateway's counters agree after every call of its run loop, whatever is full, empty, sent, reloaded or ended.
 
-What came in (from ports and from the slow path) is what was transmitted, punted or dropped under one reason; each
-buffer is in one place; each punted packet is in the ring, and each frame of the slow path that its ring took comes out.
+Every received frame, from ports and from the slow path, is transmitted, punted or dropped for one reason. Each buffer
+is in one place. Each punted packet is in the ring, and each frame of the slow path that was sent has left it.
 """
 
 from ipaddress import IPv4Address
@@ -157,5 +157,5 @@ class Accounting(RuleBasedStateMachine):
         return count
 
 
-TestBooks = Accounting.TestCase
-TestBooks.settings = settings(max_examples=examples(60), stateful_step_count=40, deadline=None)
+TestAccounting = Accounting.TestCase
+TestAccounting.settings = settings(max_examples=examples(60), stateful_step_count=40, deadline=None)

@@ -1,4 +1,4 @@
-"""Every frame of the slow path byte for byte against scapy's, an implementation that shares no code with ours."""
+"""Every frame of the slow path byte for byte against scapy's, an independent implementation."""
 
 import pytest
 from scapy.layers.inet import ICMP, IP, TCP, UDP
@@ -69,7 +69,7 @@ def tunnelled(inner: Packet, vni: int = RED, tos: int = 0) -> bytes:
 
 
 def back_in_tunnel(inner: Packet, ours: bytes, vni: int = RED, tos: int = 0) -> bytes:
-    """Return what scapy makes of an answer; the source port is ours to choose within 49152 to 65535."""
+    """Return the reply that scapy builds; the source port is any of 49152 to 65535."""
     port = int.from_bytes(ours[34:36], "big")
     assert port >= 49_152
     outer = Ether(src=PORT_MACS[UNDERLAY], dst=HOST_MAC) / IP(src=VTEP, dst=HOST_VTEP, flags="DF", id=0, tos=tos)
@@ -92,17 +92,17 @@ def who_has(address: str, mac: str = A_MAC, sender: str = A) -> Packet:
 
 
 @pytest.mark.parametrize(("vni", "mac"), [(RED, RED_MAC), (BLUE, BLUE_MAC)])
-def test_a_tenant_that_asks_for_its_gateway_gets_that_of_its_own_vpc(vni, mac):
+def test_arp_for_the_gateway_returns_the_mac_of_the_tenants_own_vpc(vni, mac):
     ours = only(slow_path(), Punt.ARP, tunnelled(who_has(GATEWAY), vni))
     assert ours == back_in_tunnel(arp_reply(mac, GATEWAY, A_MAC, A), ours, vni)
 
 
-def test_a_tenant_that_asks_for_another_endpoint_gets_its_own_mac():
+def test_arp_for_an_endpoint_returns_the_endpoints_own_mac():
     ours = only(slow_path(), Punt.ARP, tunnelled(who_has(B)))
     assert ours == back_in_tunnel(arp_reply(B_MAC, B, A_MAC, A), ours)
 
 
-def test_a_probe_for_an_address_that_another_has_is_answered():
+def test_an_arp_probe_for_an_address_in_use_gets_a_reply():
     ours = only(slow_path(), Punt.ARP, tunnelled(who_has(B, sender="0.0.0.0")))
     assert ours == back_in_tunnel(arp_reply(B_MAC, B, A_MAC, "0.0.0.0"), ours)
 
@@ -117,13 +117,13 @@ def test_a_probe_for_an_address_that_another_has_is_answered():
         (PROVIDER, PROVIDER_ADDRESS),
     ],
 )
-def test_a_router_that_asks_for_an_address_of_ours_gets_the_ports_mac(port, address):
+def test_arp_for_an_address_of_the_gateway_returns_the_ports_mac(port, address):
     ours = only(slow_path(), Punt.ARP, who_has(address, ROUTER_MAC, ROUTER), port)
     assert ours == bytes(arp_reply(PORT_MACS[port], address, ROUTER_MAC, ROUTER))
 
 
 @pytest.mark.parametrize("address", [GATEWAY, A, B])
-def test_a_customers_router_finds_the_whole_vpc_at_our_port(address):
+def test_proxy_arp_serves_a_customers_router_for_the_whole_vpc(address):
     asked = who_has(address, ROUTER_MAC, CUSTOMER_ROUTER)
     tagged = Ether(src=ROUTER_MAC, dst=BROADCAST) / Dot1Q(vlan=VLAN) / asked[ARP]
     mac = PORT_MACS[CUSTOMER]
@@ -139,21 +139,21 @@ def solicitation(target: str, source: str = A_6, option: bool = True) -> Packet:
 
 
 @pytest.mark.parametrize(("target", "mac", "router"), [(GATEWAY_6, RED_MAC, 1), (B_6, B_MAC, 0)])
-def test_a_tenants_solicitation_is_answered(target, mac, router):
+def test_a_tenants_solicitation_gets_an_advertisement(target, mac, router):
     ours = only(slow_path(), Punt.NEIGHBOUR, tunnelled(solicitation(target)))
     reply = ICMPv6ND_NA(tgt=target, R=router, S=1, O=1) / ICMPv6NDOptDstLLAddr(lladdr=mac)
     expected = Ether(src=mac, dst=A_MAC) / IPv6(src=target, dst=A_6, hlim=255) / reply
     assert ours == back_in_tunnel(expected, ours)
 
 
-def test_a_node_without_an_address_is_answered_through_all_nodes():
+def test_an_advertisement_to_the_unspecified_address_goes_to_all_nodes():
     ours = only(slow_path(), Punt.NEIGHBOUR, tunnelled(solicitation(B_6, "::", option=False)))
     reply = ICMPv6ND_NA(tgt=B_6, R=0, S=0, O=1) / ICMPv6NDOptDstLLAddr(lladdr=B_MAC)
     expected = Ether(src=B_MAC, dst="33:33:00:00:00:01") / IPv6(src=B_6, dst="ff02::1", hlim=255) / reply
     assert ours == back_in_tunnel(expected, ours)
 
 
-def test_a_subnets_gateway_answers_ping():
+def test_a_subnets_gateway_replies_to_ping():
     data = Raw(b"x" * 57)
     ask = Ether(src=A_MAC, dst=RED_MAC) / IP(src=A, dst=GATEWAY, tos=0xB9, id=99) / ICMP(id=5, seq=6) / data
     ours = only(slow_path(), Punt.FOR_GATEWAY, tunnelled(ask))
@@ -161,7 +161,7 @@ def test_a_subnets_gateway_answers_ping():
     assert ours == back_in_tunnel(Ether(src=RED_MAC, dst=A_MAC) / reply, ours, tos=0xB8)
 
 
-def test_a_subnets_gateway_answers_ping_of_ipv6():
+def test_a_subnets_gateway_replies_to_ipv6_ping():
     data = Raw(b"y" * 56)
     ask = Ether(src=A_MAC, dst=RED_MAC) / IPv6(src=A_6, dst=GATEWAY_6) / ICMPv6EchoRequest(id=5, seq=6, data=data)
     ours = only(slow_path(), Punt.FOR_GATEWAY, tunnelled(ask))
@@ -170,7 +170,7 @@ def test_a_subnets_gateway_answers_ping_of_ipv6():
 
 
 @pytest.mark.parametrize(("port", "address"), [(UNDERLAY, VTEP), (EXTERNAL, NAT), (EXTERNAL, EXTERNAL_ADDRESS)])
-def test_the_gateways_outer_addresses_answer_ping(port, address):
+def test_the_gateways_outer_addresses_reply_to_ping(port, address):
     ask = Ether(src=ROUTER_MAC, dst=PORT_MACS[port]) / IP(src="198.51.100.7", dst=address) / ICMP(id=1) / Raw(b"abc")
     reply = IP(src=address, dst="198.51.100.7", id=0, flags="DF") / ICMP(type=0, id=1) / Raw(b"abc")
     assert only(slow_path(), Punt.FOR_GATEWAY, ask, port) == bytes(Ether(src=PORT_MACS[port], dst=ROUTER_MAC) / reply)
@@ -182,7 +182,7 @@ def from_a(size: int, flags: str = "", **ip: object) -> Packet:
 
 
 @pytest.mark.parametrize(("payload", "quoted"), [(10, 38), (520, 548), (2000, 548)])
-def test_an_expired_packet_is_told_with_as_much_of_it_as_fits_into_576_bytes(payload, quoted):
+def test_time_exceeded_quotes_as_much_as_fits_into_576_bytes(payload, quoted):
     packet = from_a(payload)
     ours = only(slow_path(), Punt.TTL_EXPIRED, tunnelled(packet))
     quote = Raw(bytes(packet[IP])[:quoted])
@@ -190,7 +190,7 @@ def test_an_expired_packet_is_told_with_as_much_of_it_as_fits_into_576_bytes(pay
     assert ours == back_in_tunnel(Ether(src=RED_MAC, dst=A_MAC) / error, ours, tos=0xC0)
 
 
-def test_a_packet_that_is_too_big_and_may_not_be_cut_is_told_with_the_next_hops_mtu():
+def test_fragmentation_needed_carries_the_next_hops_mtu():
     packet = from_a(1500, "DF")
     ours = only(slow_path(), Punt.TOO_BIG, tunnelled(packet), hop=EXTERNAL_HOP)
     error = IP(src=GATEWAY, dst=A, id=0, flags="DF", tos=0xC0) / ICMP(type=3, code=4, nexthopmtu=1400)
@@ -198,7 +198,7 @@ def test_a_packet_that_is_too_big_and_may_not_be_cut_is_told_with_the_next_hops_
     assert ours == back_in_tunnel(expected, ours, tos=0xC0)
 
 
-def test_of_a_jumbo_frame_the_first_bytes_are_enough_to_tell_that_it_is_too_big():
+def test_fragmentation_needed_quotes_the_first_bytes_of_a_jumbo_frame():
     packet, path = from_a(8000, "DF"), slow_path()
     (effect,) = path.handle(punted(Punt.TOO_BIG, tunnelled(packet)[:3000], hop=EXTERNAL_HOP, missing=5092), 0)
     error = IP(src=GATEWAY, dst=A, id=0, flags="DF", tos=0xC0) / ICMP(type=3, code=4, nexthopmtu=1400)
@@ -214,15 +214,15 @@ def test_of_a_jumbo_frame_the_first_bytes_are_enough_to_tell_that_it_is_too_big(
         (Punt.UNREACHABLE, ICMPv6DestUnreach(code=3)),
     ],
 )
-def test_errors_of_ipv6_quote_what_fits_into_1280_bytes(reason, error):
+def test_ipv6_errors_quote_as_much_as_fits_into_1280_bytes(reason, error):
     packet = IPv6(src=A_6, dst="2001:db8::7", hlim=1) / UDP(sport=1, dport=2) / Raw(bytes(1700))
     ours = only(slow_path(), reason, tunnelled(Ether(src=A_MAC, dst=RED_MAC) / packet), hop=TUNNEL_HOP)
-    told = IPv6(src=GATEWAY_6, dst=A_6, hlim=64, tc=0xC0) / error / Raw(bytes(packet)[:1232])
-    assert ours == back_in_tunnel(Ether(src=RED_MAC, dst=A_MAC) / told, ours, tos=0xC0)
+    packet_too_big = IPv6(src=GATEWAY_6, dst=A_6, hlim=64, tc=0xC0) / error / Raw(bytes(packet)[:1232])
+    assert ours == back_in_tunnel(Ether(src=RED_MAC, dst=A_MAC) / packet_too_big, ours, tos=0xC0)
 
 
 @pytest.mark.parametrize(("hop", "code"), [(-1, 0), (TUNNEL_HOP, 1)])
-def test_a_tenant_is_told_whether_there_is_no_route_or_nobody_at_its_end(hop, code):
+def test_unreachable_distinguishes_no_route_from_an_unassigned_address(hop, code):
     packet = from_a(8)
     ours = only(slow_path(), Punt.UNREACHABLE, tunnelled(packet), hop=hop)
     error = IP(src=GATEWAY, dst=A, id=0, flags="DF", tos=0xC0) / ICMP(type=3, code=code) / Raw(bytes(packet[IP]))
@@ -236,8 +236,8 @@ def test_an_error_about_a_packet_from_the_internet_comes_from_the_ports_address(
     assert ours == bytes(Ether(src=PORT_MACS[EXTERNAL], dst=ROUTER_MAC) / error / Raw(bytes(packet)))
 
 
-def cut(packet: Packet, step: int) -> list[Packet]:
-    """Return the parts that a packet has to be cut into, without an Ethernet header."""
+def fragments_of(packet: Packet, step: int) -> list[Packet]:
+    """Return the fragments that a packet must be split into, without an Ethernet header."""
     whole, parts = bytes(packet[IP])[20:], []
     for at in range(0, len(whole), step):
         last = at + step >= len(whole)
@@ -246,16 +246,18 @@ def cut(packet: Packet, step: int) -> list[Packet]:
     return parts
 
 
-def test_a_packet_that_may_be_cut_leaves_in_parts_by_its_next_hop():
+def test_a_packet_without_df_leaves_in_fragments_by_its_next_hop():
     packet, path = from_a(3000), slow_path()
     effects = path.handle(punted(Punt.TOO_BIG, tunnelled(packet), hop=EXTERNAL_HOP), 0)
     assert path.outcomes == {Outcome.FRAGMENTED: 1}
     head = Ether(src=PORT_MACS[EXTERNAL], dst=ROUTER_MAC)
-    assert effects == [Send(EXTERNAL, bytes(head / part)) for part in cut(packet, 1376)]  # 1400 - 20, in eights
+    assert effects == [
+        Send(EXTERNAL, bytes(head / part)) for part in fragments_of(packet, 1376)
+    ]  # 1400 - 20, a multiple of 8
 
 
 @pytest.mark.parametrize(("to", "source"), [(RED_MAC, RED_MAC), (B_MAC, A_MAC)], ids=["routed", "bridged"])
-def test_parts_for_a_tunnel_wait_for_the_vteps_mac_and_leave_when_it_is_known(to, source):
+def test_fragments_for_a_tunnel_wait_for_the_vteps_mac(to, source):
     packet, path = from_a(3000, tos=2), slow_path()
     packet.dst = to
     assert path.handle(punted(Punt.TOO_BIG, tunnelled(packet), hop=TUNNEL_HOP), 0) == []
@@ -265,17 +267,17 @@ def test_parts_for_a_tunnel_wait_for_the_vteps_mac_and_leave_when_it_is_known(to
     answer = Ether(src=HOST_MAC, dst=mac) / ARP(op=2, hwsrc=HOST_MAC, psrc=OTHER_VTEP, hwdst=mac, pdst=VTEP)
     effects = path.handle(punted(Punt.ARP, bytes(answer)), 1)
     ports = {Ether(frame)[UDP].sport for _, frame in effects}
-    assert len(ports) == 1  # so that they stay in order
+    assert len(ports) == 1  # keep their order
     (port,) = ports
     outer = Ether(src=mac, dst=HOST_MAC) / IP(src=VTEP, dst=OTHER_VTEP, flags="DF", id=0, tos=2)
     outer = outer / UDP(sport=port, dport=4789, chksum=0) / VXLAN(vni=RED, flags=8)
-    for part in (parts := cut(packet, 1480)):
+    for part in (parts := fragments_of(packet, 1480)):
         part.tos = 2
     assert effects == [Send(UNDERLAY, bytes(outer / Ether(src=source, dst=B_MAC) / part)) for part in parts]
     assert len(path.waiting) == 0
 
 
-def test_a_packet_waits_for_a_neighbour_that_is_its_own_target():
+def test_a_packet_waits_for_the_resolution_of_its_own_target():
     packet = Ether(src=A_MAC, dst=RED_MAC) / IP(src=NAT, dst="203.0.113.77") / UDP() / Raw(b"first")
     path = slow_path()
     assert path.handle(punted(Punt.RESOLVE, tunnelled(packet), hop=ON_LINK_HOP), 0) == []
@@ -286,9 +288,9 @@ def test_a_packet_waits_for_a_neighbour_that_is_its_own_target():
     assert effect == Send(EXTERNAL, bytes(Ether(src=mac, dst=ROUTER_MAC) / packet[IP]))
 
 
-def test_questions_to_neighbours_are_those_of_scapy():
+def test_resolution_requests_equal_those_of_scapy():
     path = slow_path()
-    path.configure(path._directory, path._ways, 0)
+    path.configure(path._directory, path._next_hops, 0)
     asked = {effect.port: effect.frame for effect in path.tick(0)}
     assert sorted(asked) == [UNDERLAY, EXTERNAL, CUSTOMER]
     mac = PORT_MACS[EXTERNAL]
@@ -301,17 +303,17 @@ def test_questions_to_neighbours_are_those_of_scapy():
     assert asked[CUSTOMER] == bytes(head / ip / question)
 
 
-def test_a_standby_asks_without_showing_an_address():
+def test_a_standby_gateway_resolves_without_a_source_address():
     path = slow_path(duty=Duty(own=False, public=False))
-    path.configure(path._directory, path._ways, 0)
+    path.configure(path._directory, path._next_hops, 0)
     asked = {effect.port: effect.frame for effect in path.tick(0)}
     assert Ether(asked[EXTERNAL])[ARP].psrc == "0.0.0.0"
 
 
-def test_who_takes_over_announces_every_address_on_every_port():
+def test_a_takeover_announces_every_address_on_every_port():
     frames = [(effect.port, Ether(effect.frame)) for effect in slow_path().announcements()]
-    told = {(port, frame[ARP].psrc) for port, frame in frames if ARP in frame}
-    assert told == {
+    announced = {(port, frame[ARP].psrc) for port, frame in frames if ARP in frame}
+    assert announced == {
         (UNDERLAY, VTEP),
         (EXTERNAL, EXTERNAL_ADDRESS),
         (EXTERNAL, NAT),

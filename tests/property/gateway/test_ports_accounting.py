@@ -51,7 +51,7 @@ class Traffic(RuleBasedStateMachine):
         self.memory = MemoryPorts(PORTS, buffers=BUFFERS, chunk_bytes=CHUNK_BYTES, ring=RING)
         self.counters = make_counters(PORTS)
         self.packets = np.zeros(BURST, PACKET)
-        self.books = Accounting()
+        self.expected = Accounting()
         self.waiting: list[deque[bytes]] = [deque() for _ in range(PORTS)]
         self.leaving: list[deque[bytes]] = [deque() for _ in range(PORTS)]
         self.mark = 0
@@ -76,7 +76,7 @@ class Traffic(RuleBasedStateMachine):
     def work(self, port: int, at_most: int, wanted: list) -> None:
         count = receive(self.memory.ports, port, self.packets, at_most, self.counters)
         assert count == min(at_most, len(self.waiting[port]))
-        self.books.received += count
+        self.expected.received += count
         for row in range(count):
             frame = self.waiting[port].popleft()
             self.decide(self.packets[row], frame, *wanted[row])
@@ -86,12 +86,12 @@ class Traffic(RuleBasedStateMachine):
     def enter(self, port: int, length: int, wanted: tuple) -> None:
         frame = self.frame(length)
         content = np.frombuffer(bytearray(frame), np.uint8)
-        self.books.injected += 1
+        self.expected.injected += 1
         room = -(-length // ROOM) <= self.free()
         entered = copy_in(self.memory.ports, port, content, 0, length, self.packets, 5, self.counters)
         assert entered == room
         if not room:
-            self.books.drops[Drop.TRANSMIT_FULL] += 1
+            self.expected.drops[Drop.TRANSMIT_FULL] += 1
             return
         self.decide(self.packets[5], frame, *wanted)
         settle(self.memory.ports, self.packets[5:], 1, self.counters)
@@ -99,14 +99,14 @@ class Traffic(RuleBasedStateMachine):
     @rule(port=ports, length=lengths)
     def send(self, port: int, length: int) -> None:
         frame = self.frame(length)
-        self.books.injected += 1
+        self.expected.injected += 1
         room = -(-length // ROOM) <= self.free() and len(self.leaving[port]) < RING
         content = np.frombuffer(bytearray(frame), np.uint8)
         assert inject(self.memory.ports, port, content, 0, length, self.counters) == room
         if room:
             self.expect_to_leave(port, frame)
         else:
-            self.books.drops[Drop.TRANSMIT_FULL] += 1
+            self.expected.drops[Drop.TRANSMIT_FULL] += 1
 
     @rule(port=ports)
     def take(self, port: int) -> None:
@@ -117,14 +117,14 @@ class Traffic(RuleBasedStateMachine):
         """Set a row's fate and record its expected effect."""
         if fate == "drop":
             packet["node"], packet["reason"] = DROPPED, detail
-            self.books.drops[detail if 0 <= detail < 64 else Drop.BAD_STATE] += 1
+            self.expected.drops[detail if 0 <= detail < 64 else Drop.BAD_STATE] += 1
         elif fate == "punt":
             packet["node"], packet["reason"] = PUNTED, detail
             known = 0 <= detail < 16
-            (self.books.punts if known else self.books.drops)[detail if known else Drop.BAD_STATE] += 1
+            (self.expected.punts if known else self.expected.drops)[detail if known else Drop.BAD_STATE] += 1
         elif fate == "forgotten":
             packet["node"] = detail
-            self.books.drops[Drop.BAD_STATE] += 1
+            self.expected.drops[Drop.BAD_STATE] += 1
         elif fate == "transmit":
             self.leave(packet, detail, frame)
         else:
@@ -150,15 +150,15 @@ class Traffic(RuleBasedStateMachine):
     def leave(self, packet, port: int, frame: bytes | None) -> None:
         packet["node"], packet["out_port"] = TRANSMIT, port
         if frame is None or not 0 <= port < PORTS:
-            self.books.drops[Drop.BAD_STATE] += 1
+            self.expected.drops[Drop.BAD_STATE] += 1
         elif len(self.leaving[port]) == RING:
-            self.books.drops[Drop.TRANSMIT_FULL] += 1
+            self.expected.drops[Drop.TRANSMIT_FULL] += 1
         else:
             self.expect_to_leave(port, frame)
 
     def expect_to_leave(self, port: int, frame: bytes) -> None:
         self.leaving[port].append(frame)
-        self.books.left += 1
+        self.expected.left += 1
 
     @invariant()
     def every_buffer_is_in_one_place(self) -> None:
@@ -181,15 +181,15 @@ class Traffic(RuleBasedStateMachine):
     def the_counters_agree(self) -> None:
         if not hasattr(self, "memory"):
             return
-        counted, books = self.counters, self.books
-        assert counted.ports["rx_packets"].sum() == books.received
-        assert counted.ports["rx_injected"].sum() == books.injected
-        assert counted.ports["tx_packets"].sum() == books.left
-        assert {n: int(c) for n, c in enumerate(counted.drops) if c} == dict(books.drops)
-        assert {n: int(c) for n, c in enumerate(counted.punts) if c} == dict(books.punts)
-        assert books.received + books.injected == books.left + books.drops.total() + books.punts.total()
-        assert counted.ports["dropped"].sum() == books.drops.total()
-        assert counted.ports["punted"].sum() == books.punts.total()
+        counted, expected = self.counters, self.expected
+        assert counted.ports["rx_packets"].sum() == expected.received
+        assert counted.ports["rx_injected"].sum() == expected.injected
+        assert counted.ports["tx_packets"].sum() == expected.left
+        assert {n: int(c) for n, c in enumerate(counted.drops) if c} == dict(expected.drops)
+        assert {n: int(c) for n, c in enumerate(counted.punts) if c} == dict(expected.punts)
+        assert expected.received + expected.injected == expected.left + expected.drops.total() + expected.punts.total()
+        assert counted.ports["dropped"].sum() == expected.drops.total()
+        assert counted.ports["punted"].sum() == expected.punts.total()
 
 
 TestTraffic = Traffic.TestCase
