@@ -18,7 +18,7 @@ LONGEST_FIRST = (
     "test_vpc",
     "test_supervisor",
     "test_planner_plans",
-    "test_ports_books",
+    "test_ports_accounting",
     "test_gateway_lifetime",
     "test_gateway_service",
     "test_verify",
