@@ -1,1 +1,1 @@
-"""The gRPC edge: translate in, post, wait, translate out. It decides nothing."""
+"""Serve gRPC: translate requests, post events, wait, translate replies. Decides nothing."""

@@ -1,4 +1,4 @@
-"""Errors of the core as gRPC status codes, by one table."""
+"""Map errors of the core to gRPC status codes, by one table."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -32,14 +32,14 @@ CODES: dict[type[Exception], grpc.StatusCode] = {
 
 MAX_LINES = 20
 MAX_DETAILS_BYTES = 6_000
-"""gRPC drops a call whose trailers pass 8 KiB, and its status with it."""
-ROOM_BYTES = 60
-"""Of these, for how many lines more there are, and for what shows a cut."""
+"""gRPC fails a call whose trailers exceed 8 KiB, and its status is lost."""
+RESERVED_BYTES = 60
+"""Part of MAX_DETAILS_BYTES for the count of omitted lines and the mark of a cut line."""
 
 
 @asynccontextmanager
-async def told(context: "grpc.aio.ServicerContext[Any, Any]") -> AsyncIterator[None]:
-    """Turn an error of the core into the call's status, its details one line a problem."""
+async def errors_as_status(context: "grpc.aio.ServicerContext[Any, Any]") -> AsyncIterator[None]:
+    """Turn an error of the core into the call's status; its details hold one line for each problem."""
     try:
         yield
     except (HeddleError, TooManyWatchersError) as error:
@@ -48,22 +48,22 @@ async def told(context: "grpc.aio.ServicerContext[Any, Any]") -> AsyncIterator[N
 
 
 def details_of(text: str) -> str:
-    """Return as many lines of a text as a person reads and a trailer holds, and how many more there are."""
+    """Return the first lines of a text that fit a trailer, and the number of lines left out."""
     lines = text.splitlines()
-    told: list[str] = []
-    left = MAX_DETAILS_BYTES - ROOM_BYTES
+    shown: list[str] = []
+    left = MAX_DETAILS_BYTES - RESERVED_BYTES
     for line in lines[:MAX_LINES]:
         left -= _bytes_of(line) + 3
         if left < 0:
             break
-        told.append(line)
-    if lines and not told:
-        told.append(lines[0].encode()[: (MAX_DETAILS_BYTES - ROOM_BYTES) // 3].decode(errors="ignore") + "...")
-    if len(told) < len(lines):
-        told.append(f"and {len(lines) - len(told)} more")
-    return "\n".join(told)
+        shown.append(line)
+    if lines and not shown:
+        shown.append(lines[0].encode()[: (MAX_DETAILS_BYTES - RESERVED_BYTES) // 3].decode(errors="ignore") + "...")
+    if len(shown) < len(lines):
+        shown.append(f"and {len(lines) - len(shown)} more")
+    return "\n".join(shown)
 
 
 def _bytes_of(line: str) -> int:
-    """Return how long gRPC writes a line: other bytes than printable ASCII, and the percent sign, are three."""
+    """Return the length of a line in a trailer: all bytes but printable ASCII, and the percent sign, take three."""
     return sum(1 if 32 <= byte < 127 and byte != 37 else 3 for byte in line.encode())

@@ -1,11 +1,11 @@
-"""FabricService."""
+"""Serve FabricService: the topology, and explanations of flows' paths."""
 
 from collections.abc import AsyncIterator
 from typing import Any
 
 import grpc
 
-from controller.api.errors import told
+from controller.api.errors import errors_as_status
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
 from controller.api.topology import topology_to
@@ -18,7 +18,7 @@ Context = Any
 
 
 class FabricService(rpc.FabricServiceServicer):
-    """The fabric as it stands, and why a flow goes where it goes."""
+    """The current topology, and explanations of flows' paths."""
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
@@ -28,8 +28,8 @@ class FabricService(rpc.FabricServiceServicer):
         return await in_worker(topology_to, self._loop.state, self._measured())
 
     async def WatchTopology(self, request: pb.GetTopologyRequest, context: Context) -> AsyncIterator[pb.Topology]:
-        """Return the topology now and after every change of it; a slow reader skips to the newest."""
-        async with told(context):
+        """Stream the topology now and after every change; a slow reader skips to the newest."""
+        async with errors_as_status(context):
             watch = self._loop.topology.open(TOPOLOGY)
             try:
                 topology = await in_worker(topology_to, self._loop.state, self._measured())
@@ -46,8 +46,8 @@ class FabricService(rpc.FabricServiceServicer):
         return tick.snapshot if tick is not None else None
 
     async def Explain(self, request: pb.ExplainRequest, context: Context) -> pb.Explanation:
-        """Say which job, generation and rule take a flow where it goes, and who shares its links."""
-        async with told(context):
+        """Explain a flow's path: its job, generation and rules, and the flows that share its links."""
+        async with errors_as_status(context):
             found = await in_worker(explain, self._loop.state, request.flow_id)
             return pb.Explanation(
                 text=found.text, job_id=found.job_id, hops=found.hops, sharing_flows=found.sharing_flows

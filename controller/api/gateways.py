@@ -1,7 +1,7 @@
-"""GatewayService: gateways and hosts attach, are told of networks, and say what they run.
+"""Serve GatewayService: send network configurations to gateways and hosts, and collect their reports.
 
-One generation is on its way to a gateway at a time: the next is sent when it has answered, and is then the newest that
-there is, whatever came between. What it was sent on this session is remembered here, so that it is told differences.
+At most one generation is in flight to a gateway: after its acknowledgement the newest one is sent, skipping those in
+between. A session remembers the configuration that it sent, and sends differences.
 """
 
 import asyncio
@@ -11,13 +11,13 @@ from typing import Any
 
 import grpc
 
-from controller.api.errors import told
+from controller.api.errors import errors_as_status
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
 from controller.api.worker import in_worker
-from controller.brain.networks import Gateway, news_for
+from controller.brain.networks import Gateway, update_for
 from controller.model.error import BudgetExceededError, HeddleError, InputError, NotFoundError, UnavailableError
-from controller.model.event import ForgetGateway, GatewayAnswered, GatewayDown, GatewayUp
+from controller.model.event import ForgetGateway, GatewayAcked, GatewayDown, GatewayUp
 from controller.runtime.gateways import Session, TooManyRequestsError
 from controller.runtime.loop import Loop
 from dataplane.config.check import NAME, is_unicast
@@ -33,7 +33,7 @@ KINDS = ("gateway", "host")
 
 
 class GatewayService(rpc.GatewayServiceServicer):
-    """Sessions of gateways, and a look at them."""
+    """Sessions of gateways and hosts, and their status."""
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
@@ -41,14 +41,14 @@ class GatewayService(rpc.GatewayServiceServicer):
     async def Attach(
         self, reports: AsyncIterator[pb.GatewayReport], context: Context
     ) -> AsyncIterator[pb.NetworkUpdate]:
-        """Serve one gateway for as long as it stays."""
-        async with told(context):
-            hello = await _greeted(reports)
+        """Run the session of one gateway or host until either side ends it."""
+        async with errors_as_status(context):
+            hello = await _received_hello(reports)
             name, session = hello.gateway_id, self._loop.gateways.open()
             session.hello = hello
             try:
                 self._loop.gateways.attach(name, session)
-                await self._loop.ask(
+                await self._loop.request(
                     lambda reply: GatewayUp(
                         reply=reply,
                         session=session.number,
@@ -59,26 +59,26 @@ class GatewayService(rpc.GatewayServiceServicer):
                         host_vtep=IPv4Address(hello.host_vtep_ip) if hello.host_vtep_ip else None,
                     )
                 )
-                async for update in self._told(reports, name, session):
+                async for update in self._updates(reports, name, session):
                     yield update
             finally:
                 self._loop.gateways.detach(name, session)
                 self._loop.post(GatewayDown(session=session.number, gateway_id=name))
 
-    async def _told(
+    async def _updates(
         self, reports: AsyncIterator[pb.GatewayReport], name: str, session: Session
     ) -> AsyncIterator[pb.NetworkUpdate]:
-        """Return what the gateway is to be told, until either side ends."""
+        """Yield the updates to send to a gateway, until either side ends the session."""
         reading = asyncio.create_task(self._read(reports, name, session))
         reading.add_done_callback(lambda _: session.wake.set())
         sent: Desired | None = None
         try:
             while not reading.done() and not session.ended:
                 session.wake.clear()
-                while session.asked:
-                    yield pb.NetworkUpdate(tables_request=session.asked.pop(0))
+                while session.table_requests:
+                    yield pb.NetworkUpdate(tables_request=session.table_requests.pop(0))
                 if session.acknowledged_generation >= session.sent_generation:
-                    newest = news_for(self._loop.state.networks, name, sent)
+                    newest = update_for(self._loop.state.networks, name, sent)
                     if newest is not None:
                         session.sent_generation = newest.network.generation
                         messages = updates(sent, newest)
@@ -86,7 +86,7 @@ class GatewayService(rpc.GatewayServiceServicer):
                             yield update
                         sent = newest
                         continue
-                    self._up_to_date(name, session, sent)
+                    self._acknowledge_unchanged(name, session, sent)
                 await session.wake.wait()
             if session.ended:
                 raise UnavailableError(f"gateway {name}: {session.ended}")
@@ -94,46 +94,46 @@ class GatewayService(rpc.GatewayServiceServicer):
         finally:
             reading.cancel()
 
-    def _up_to_date(self, name: str, session: Session, sent: Desired | None) -> None:
-        """Take note that a host runs the newest generation, which says nothing new to it, so nobody waits for it."""
+    def _acknowledge_unchanged(self, name: str, session: Session, sent: Desired | None) -> None:
+        """Acknowledge the newest generation for a host whose part of it is unchanged and therefore not sent."""
         networks = self._loop.state.networks
         known = networks.gateways.get(name)
         if sent is None or known is None or known.session != session.number or known.refused:
             return
         if sent.network.generation <= known.acknowledged < networks.generation:
-            answer = GatewayAnswered(session=session.number, gateway_id=name, generation=networks.generation)
-            self._loop.post(answer)  # where the inbox is full the next wake tries again
+            acked = GatewayAcked(session=session.number, gateway_id=name, generation=networks.generation)
+            self._loop.post(acked)  # where the inbox is full, the next wake tries again
 
     async def _read(self, reports: AsyncIterator[pb.GatewayReport], name: str, session: Session) -> None:
-        """Take what the gateway says until it ends the stream."""
+        """Handle the reports of a gateway until it ends the stream."""
         async for report in reports:
             session.last_seen_unix_ms = self._loop.now_unix_ms()
             kind = report.WhichOneof("report")
             if kind == "ack":
-                self._answered(name, session, report.ack)
+                self._acked(name, session, report.ack)
             elif kind == "counters":
                 session.counters = report.counters
             elif kind == "tables":
                 await _relayed(session, report.tables)
             else:
-                raise InputError(f"gateway {name}: a session says hello once, then ack, counters or tables")
+                raise InputError(f"gateway {name}: a session sends hello once, then ack, counters or tables")
 
-    def _answered(self, name: str, session: Session, ack: pb.GatewayAck) -> None:
+    def _acked(self, name: str, session: Session, ack: pb.GatewayAck) -> None:
         if ack.generation > session.sent_generation:
             raise InputError(f"gateway {name}: ack.generation: {ack.generation} was not sent")
         session.acknowledged_generation = max(session.acknowledged_generation, ack.generation)
         session.wake.set()
-        answered = GatewayAnswered(
+        acked = GatewayAcked(
             session=session.number,
             gateway_id=name,
             generation=ack.generation,
             refused=shown(ack.refused[:MAX_REFUSAL])[1:-1] if ack.refused else "",
         )
-        if not self._loop.post(answered):
+        if not self._loop.post(acked):
             raise BudgetExceededError("the controller's inbox is full; attach again")
 
     async def ListGateways(self, request: pb.ListGatewaysRequest, context: Context) -> pb.ListGatewaysReply:
-        """Return the gateways and hosts that are known, by id in order."""
+        """Return the known gateways and hosts, ordered by id."""
         networks, sessions = self._loop.state.networks, self._loop.gateways.by_id
         known = sorted(networks.gateways.items())
         return pb.ListGatewaysReply(
@@ -142,16 +142,16 @@ class GatewayService(rpc.GatewayServiceServicer):
         )
 
     async def ForgetGateway(self, request: pb.ForgetGatewayRequest, context: Context) -> pb.ForgetGatewayReply:
-        """Remember a gateway no more that is gone for good."""
-        async with told(context):
-            await self._loop.ask(lambda reply: ForgetGateway(reply=reply, gateway_id=request.gateway_id))
+        """Remove a detached gateway."""
+        async with errors_as_status(context):
+            await self._loop.request(lambda reply: ForgetGateway(reply=reply, gateway_id=request.gateway_id))
             return pb.ForgetGatewayReply()
 
     async def ReadTables(self, request: pb.ReadTablesRequest, context: Context) -> AsyncIterator[pb.TablesPart]:
-        """Let a gateway send the tables that it has installed."""
-        async with told(context):
+        """Stream the tables that a gateway has installed."""
+        async with errors_as_status(context):
             try:
-                session, number, answers = self._loop.gateways.ask_tables(request.gateway_id)
+                session, number, parts = self._loop.gateways.request_tables(request.gateway_id)
             except KeyError:
                 raise NotFoundError(f"gateway_id: no gateway {shown(request.gateway_id)} is attached") from None
             except TooManyRequestsError as error:
@@ -159,22 +159,22 @@ class GatewayService(rpc.GatewayServiceServicer):
             try:
                 last = False
                 while not last:
-                    part = await _next_part(answers, request.gateway_id)
+                    part = await _next_part(parts, request.gateway_id)
                     last = part.last
                     yield part
             finally:
-                session.answers.pop(number, None)
+                session.table_parts.pop(number, None)
 
 
-async def _greeted(reports: AsyncIterator[pb.GatewayReport]) -> pb.GatewayHello:
-    """Return the first message, its addresses checked; raises InputError where it is no hello."""
+async def _received_hello(reports: AsyncIterator[pb.GatewayReport]) -> pb.GatewayHello:
+    """Return the first message of a session, checked; raises InputError where it is no valid hello."""
     try:
         async with asyncio.timeout(HELLO_TIMEOUT_S):
             first = await anext(aiter(reports), None)
     except TimeoutError:
         raise InputError(f"no hello came within {HELLO_TIMEOUT_S:.0f} s") from None
     if first is None or first.WhichOneof("report") != "hello":
-        raise InputError("the first message of a session is a hello")
+        raise InputError("the first message of a session must be a hello")
     hello = first.hello
     if not NAME.fullmatch(hello.gateway_id):
         raise InputError(f"hello.gateway_id: {shown(hello.gateway_id)} is no id")
@@ -213,21 +213,21 @@ def _status(name: str, gateway: Gateway, session: Session | None) -> pb.GatewayS
 
 
 async def _relayed(session: Session, part: pb.TablesPart) -> None:
-    """Hand on a part of tables to who asked; nobody may be there any more."""
-    waiting = session.answers.get(part.request)
+    """Forward a part of the tables to the reader that requested it; discarded where the reader has gone."""
+    waiting = session.table_parts.get(part.request)
     if waiting is None:
         return
     try:
         async with asyncio.timeout(TABLES_TIMEOUT_S):
             await waiting.put(part)
     except TimeoutError:
-        session.answers.pop(part.request, None)
+        session.table_parts.pop(part.request, None)
 
 
-async def _next_part(answers: "asyncio.Queue[pb.TablesPart | None]", name: str) -> pb.TablesPart:
+async def _next_part(parts: "asyncio.Queue[pb.TablesPart | None]", name: str) -> pb.TablesPart:
     try:
         async with asyncio.timeout(TABLES_TIMEOUT_S):
-            part = await answers.get()
+            part = await parts.get()
     except TimeoutError:
         raise UnavailableError(f"gateway {name} does not send its tables") from None
     if part is None:

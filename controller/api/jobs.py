@@ -1,20 +1,21 @@
-"""JobService."""
+"""Serve JobService: submit, preview, renew, release and watch jobs."""
 
 from collections.abc import AsyncIterator
 from typing import Any
 
 import grpc
 
-from controller.api.errors import told
+from controller.api.errors import errors_as_status
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
 from controller.api.translate import changed_flows, pages_of, placements_to, plan_to, plans_to, request_from, shape_from
 from controller.api.worker import in_worker
 from controller.brain.jobs import no_job
 from controller.brain.state import Job
-from controller.model.effect import Answer
+from controller.model.effect import Response
 from controller.model.error import HeddleError
 from controller.model.event import Release, Renew, Submit, Suggest
+from controller.model.job_state import JobState
 from controller.model.plan import JobPlan
 from controller.runtime.loop import Loop
 
@@ -22,81 +23,81 @@ Context = Any  # grpc.aio.ServicerContext, whose stubs are not generic everywher
 
 
 class JobService(rpc.JobServiceServicer):
-    """Jobs ask for paths here; every method posts to the loop or reads its frozen state."""
+    """Every method posts an event to the loop, or reads its frozen state."""
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
 
     async def SubmitJob(self, request: pb.SubmitJobRequest, context: Context) -> pb.JobPlan:
-        """Admit, plan, install, and answer once every switch has acknowledged."""
+        """Admit, plan and install a job; reply once every switch has acknowledged."""
         return await self._submitted(request, context, preview=False)
 
     async def PreviewJob(self, request: pb.SubmitJobRequest, context: Context) -> pb.JobPlan:
-        """Answer as SubmitJob would now; nothing is reserved."""
+        """Return the plan that SubmitJob would return now; nothing is reserved."""
         return await self._submitted(request, context, preview=True)
 
     async def _submitted(self, request: pb.SubmitJobRequest, context: Context, *, preview: bool) -> pb.JobPlan:
-        async with told(context):
+        async with errors_as_status(context):
             wanted = request_from(request)
-            plan = await self._loop.ask(lambda reply: Submit(reply=reply, request=wanted, preview=preview))
+            plan = await self._loop.request(lambda reply: Submit(reply=reply, request=wanted, preview=preview))
             return await in_worker(plan_to, _plan(plan))
 
     async def SuggestPlacement(self, request: pb.SuggestPlacementRequest, context: Context) -> pb.SuggestPlacementReply:
-        """Say where a job of this shape should run, best first; nothing is reserved."""
-        async with told(context):
+        """Return NICs for a job of this shape, best first; nothing is reserved."""
+        async with errors_as_status(context):
             shape = shape_from(request)
-            places = await self._loop.ask(lambda reply: Suggest(reply=reply, shape=shape))
+            places = await self._loop.request(lambda reply: Suggest(reply=reply, shape=shape))
             if not isinstance(places, tuple):
-                raise HeddleError("a suggestion was answered by a plan")
+                raise HeddleError("the reply to a suggestion is no list of places")
             return await in_worker(placements_to, places)
 
     async def RenewJob(self, request: pb.RenewJobRequest, context: Context) -> pb.JobPlan:
         """Extend a lease."""
-        async with told(context):
-            plan = await self._loop.ask(
+        async with errors_as_status(context):
+            plan = await self._loop.request(
                 lambda reply: Renew(reply=reply, job_id=request.job_id, lease_ms=request.lease_ms)
             )
             return await in_worker(plan_to, _plan(plan))
 
     async def ReleaseJob(self, request: pb.ReleaseJobRequest, context: Context) -> pb.ReleaseJobReply:
         """End a job."""
-        async with told(context):
-            released = await self._loop.ask(lambda reply: Release(reply=reply, job_id=request.job_id))
+        async with errors_as_status(context):
+            released = await self._loop.request(lambda reply: Release(reply=reply, job_id=request.job_id))
             if not isinstance(released, int):
-                raise HeddleError("a release was answered by a plan")
+                raise HeddleError("the reply to a release is no number of flows")
             return pb.ReleaseJobReply(flows_released=released)
 
     async def GetJob(self, request: pb.GetJobRequest, context: Context) -> pb.JobPlan:
         """Return a job's current plan."""
-        async with told(context):
+        async with errors_as_status(context):
             return await in_worker(plan_to, self._job(request.job_id).as_plan())
 
     async def ListJobs(self, request: pb.ListJobsRequest, context: Context) -> pb.ListJobsReply:
-        """Return all jobs, or a tenant's; flows beyond a message's limit are left out and marked so."""
+        """Return all jobs, or a tenant's; flows past a message's limit are left out (flows_truncated)."""
         jobs = [job for job in self._loop.state.jobs.values() if request.tenant in ("", job.request.tenant)]
         return await in_worker(_listed, jobs)
 
     async def StreamFlows(self, request: pb.GetJobRequest, context: Context) -> AsyncIterator[pb.FlowPlanPage]:
         """Return all flows of a job in pages."""
-        async with told(context):
+        async with errors_as_status(context):
             job = self._job(request.job_id)
             pages = pages_of(job.generation, job.flows.flows)
             while (page := await in_worker(next, pages, None)) is not None:
                 yield page
 
     async def WatchJob(self, request: pb.WatchJobRequest, context: Context) -> AsyncIterator[pb.JobPlan]:
-        """Return the current plan, then every later generation, until the job ends."""
-        async with told(context):
+        """Stream the current plan, then every later generation, until the job ends."""
+        async with errors_as_status(context):
             watch = self._loop.plans.open(request.job_id)
             try:
                 plan = self._job(request.job_id).as_plan()
                 yield await in_worker(plan_to, plan)
                 async for later in watch:
                     if (later.generation, later.state) == (plan.generation, plan.state):
-                        continue  # announced between the opening of the watch and the first answer
+                        continue  # announced between the opening of the watch and the first message
                     yield await in_worker(_changed if request.changes_only else _whole, plan, later)
                     plan = later
-                    if later.state == "released":
+                    if later.state is JobState.RELEASED:
                         return
             finally:
                 self._loop.plans.close(request.job_id, watch)
@@ -120,10 +121,10 @@ def _whole(before: JobPlan, after: JobPlan) -> pb.JobPlan:
     return plan_to(after)
 
 
-def _plan(answer: Answer) -> JobPlan:
-    if not isinstance(answer, JobPlan):
-        raise HeddleError("something else than a plan was answered")
-    return answer
+def _plan(response: Response) -> JobPlan:
+    if not isinstance(response, JobPlan):
+        raise HeddleError("the reply is no plan")
+    return response
 
 
 def add_to(server: grpc.aio.Server, loop: Loop) -> None:

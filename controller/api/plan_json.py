@@ -1,7 +1,7 @@
-"""Plans as JSON text in protobuf's JSON mapping, piece by piece: a plan of 131,000 flows is 90 MB of text.
+"""Write plans as JSON in protobuf's JSON mapping, piece by piece: a plan of 131,000 flows is 90 MB of text.
 
-What `MessageToDict` and `json.dump` would write for the same messages, proto field names and defaults included, at a
-tenth of the time and without the whole of it in memory.
+The text equals that of `MessageToDict` and `json.dump` for the same messages, with proto field names and defaults, in a
+tenth of the time and without the whole text in memory.
 """
 
 import json
@@ -41,7 +41,7 @@ def _of_any(flows: Sequence[FlowPlan]) -> Iterator[str]:
 
 
 def _of_table(table: FlowTable) -> Iterator[str]:
-    """Yield the flows of a table from its columns, many at a time."""
+    """Yield the JSON of a flow table from its columns, many flows at a time."""
     topology = table.topology
     nics, links = [json.dumps(nic) for nic in topology.nic_ids], [json.dumps(link) for link in topology.link_ids]
     job = json.dumps(table.request.job_id)[:-1]

@@ -1,4 +1,4 @@
-"""The gRPC server: our services, health and reflection."""
+"""Run the gRPC server: the services, health and reflection."""
 
 import os
 import socket
@@ -20,7 +20,7 @@ _SERVICES = tuple(pb.DESCRIPTOR.services_by_name[name].full_name for name in _SE
 
 
 class ApiServer:
-    """Serves one loop on one address; `vteps` are VTEPs beside the fabric's NICs."""
+    """The gRPC server of one loop; `vteps` are allowed VTEP addresses beside the fabric's NICs."""
 
     def __init__(self, loop: Loop, vteps: tuple[IPv4Network, ...] = ()) -> None:
         self._server = grpc.aio.server(options=[("grpc.max_receive_message_length", MAX_REQUEST_BYTES)])
@@ -34,12 +34,12 @@ class ApiServer:
         reflection.enable_server_reflection((*_SERVICES, health.SERVICE_NAME, reflection.SERVICE_NAME), self._server)
 
     async def start(self, address: str) -> str:
-        """Listen on ADDR:PORT or unix:/PATH and return where; raises PrerequisiteError where the address is taken.
+        """Listen on ADDR:PORT or unix:/PATH; return the bound address. Raises PrerequisiteError where it is in use.
 
-        A socket is for this user alone (mode 0600); one that a dead controller left is replaced.
+        A socket file is accessible to this user alone (mode 0600); a stale one of a dead controller is replaced.
         """
         if address.startswith(UNIX) and _answers(address.removeprefix(UNIX)):
-            raise PrerequisiteError(f"gRPC cannot listen on {address}: somebody does already; choose another by --grpc")
+            raise PrerequisiteError(f"gRPC cannot listen on {address}: the address is in use; choose another by --grpc")
         before = os.umask(0o177)
         try:
             bound: int = self._server.add_insecure_port(address)
@@ -57,13 +57,13 @@ class ApiServer:
         return f"{address.rpartition(':')[0]}:{bound}"
 
     async def close(self) -> None:
-        """Say NOT_SERVING, let calls finish for half a second, stop."""
+        """Report NOT_SERVING, wait up to half a second for calls to finish, stop."""
         await self._health.enter_graceful_shutdown()
         await self._server.stop(0.5)
 
 
 def _answers(path: str) -> bool:
-    """Say whether somebody listens at a socket of the file system."""
+    """Return whether a program listens at a socket file."""
     with socket.socket(socket.AF_UNIX) as end:
         try:
             end.connect(path)

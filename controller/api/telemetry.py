@@ -1,4 +1,4 @@
-"""TelemetryService."""
+"""Serve TelemetryService: port samples, conditions and events."""
 
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
@@ -7,7 +7,7 @@ import grpc
 import numpy as np
 from numpy.typing import NDArray
 
-from controller.api.errors import told
+from controller.api.errors import errors_as_status
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
 from controller.api.worker import in_worker
@@ -25,22 +25,22 @@ from telemetry.samples.counters import NIC_COUNTERS, PORT_COUNTERS, QUEUE_COUNTE
 
 MAX_PAST_EVENTS = 10_000
 PORTS_AT_ONCE = 256
-"""So many samples are written in one visit to a worker thread."""
+"""Samples that are encoded in one call of a worker thread."""
 
 Context = Any
 Ints = NDArray[np.int64]
 
 
 class TelemetryService(rpc.TelemetryServiceServicer):
-    """What the fabric feels: samples, conditions, events."""
+    """Port samples, raised conditions and events."""
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
         self._telemetry = loop.telemetry
 
     async def WatchPorts(self, request: pb.WatchPortsRequest, context: Context) -> AsyncIterator[pb.PortSample]:
-        """Return the newest sample of each port, then every newer one; a slow reader misses those between."""
-        async with told(context):
+        """Stream the newest sample of each port, then every newer one; a slow reader misses samples in between."""
+        async with errors_as_status(context):
             telemetry = self._telemetry.required()
             if telemetry.port_readers >= MAX_WATCHERS:
                 raise TooManyWatchersError(f"{MAX_WATCHERS} watchers are open already")
@@ -60,13 +60,13 @@ class TelemetryService(rpc.TelemetryServiceServicer):
                 telemetry.port_readers -= 1
 
     async def ListCongestion(self, request: pb.ListCongestionRequest, context: Context) -> pb.ListCongestionReply:
-        """Return every raised condition with the planned flows that feel it and where it comes from."""
-        async with told(context):
+        """Return every raised condition, the planned flows that it affects, and its origin."""
+        async with errors_as_status(context):
             return await in_worker(congestion_to, self._loop.state, self._telemetry.newest())
 
     async def WatchEvents(self, request: pb.WatchEventsRequest, context: Context) -> AsyncIterator[pb.Event]:
-        """Return what is kept from a time on, then (unless history_only) every event as it comes."""
-        async with told(context):
+        """Stream the stored events from a time on, then (unless history_only) every new event."""
+        async with errors_as_status(context):
             watch = self._telemetry.events.open(EVENTS)
             try:
                 past: tuple[LogEvent, ...] = ()
@@ -81,14 +81,14 @@ class TelemetryService(rpc.TelemetryServiceServicer):
                     if watch.skipped > skipped:
                         yield _skipped(event, watch.skipped - skipped)
                         skipped = watch.skipped
-                    if event not in known:  # came between the opening of the watch and the reading of the past
+                    if event not in known:  # published between the opening of the watch and the reading of the history
                         yield event_to(event)
             finally:
                 self._telemetry.events.close(EVENTS, watch)
 
 
 def _rows(snapshot: Snapshot, names: Sequence[str]) -> Ints:
-    """Return the rows of named ports, of all where none is named; raises NotFoundError."""
+    """Return the rows of the named ports, of all ports where none is named; raises NotFoundError."""
     if not names:
         return np.arange(len(snapshot.names), dtype=np.int64)
     row_by_name = {name: row for row, name in enumerate(snapshot.names)}
@@ -101,7 +101,7 @@ def _rows(snapshot: Snapshot, names: Sequence[str]) -> Ints:
 
 
 def _fresh(snapshot: Snapshot, rows: Ints, sent: NDArray[np.int64]) -> list[Ints]:
-    """Return the rows whose sample is newer, or has gone stale, since `sent`, a few at a time; `sent` follows."""
+    """Return the rows whose sample is newer or stale since `sent`, in chunks; updates `sent`."""
     now = np.column_stack((snapshot.timestamp_ns[rows], snapshot.stale[rows]))
     news = snapshot.heard[rows] & (now != sent).any(axis=1)
     sent[news] = now[news]
@@ -114,7 +114,7 @@ _NIC_COLUMNS = tuple((name, nic_column(name)) for name in NIC_COUNTERS)
 
 
 def samples_to(snapshot: Snapshot, rows: Ints) -> list[pb.PortSample]:
-    """Write the totals of some rows."""
+    """Return the samples of some rows as messages."""
     total = snapshot.total[rows]
     counters = [total[:, queue_columns(name)] for name in QUEUE_COUNTERS]
     counters += [snapshot.depth_bytes[rows], snapshot.max_depth_bytes[rows]]
@@ -148,7 +148,7 @@ def samples_to(snapshot: Snapshot, rows: Ints) -> list[pb.PortSample]:
 
 
 def congestion_to(state: State, tick: TelemetryTick) -> pb.ListCongestionReply:
-    """Write every raised condition."""
+    """Return every raised condition as a message."""
     found = congestion(state, tick.active, pfc_queues(tick.snapshot))
     return pb.ListCongestionReply(congestion=[_congestion(one) for one in found])
 
@@ -171,7 +171,7 @@ def _congestion(found: Congested) -> pb.Congestion:
 
 
 def event_to(event: LogEvent) -> pb.Event:
-    """Write an event."""
+    """Return an event as a message."""
     return pb.Event(
         timestamp_unix_ns=event.timestamp_unix_ns,
         severity=event.severity,

@@ -1,4 +1,4 @@
-"""The topology message, read off a state."""
+"""Build the topology message from a state."""
 
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.brain.state import State
@@ -11,7 +11,7 @@ from telemetry.detection.window import Snapshot
 
 
 def topology_to(state: State, snapshot: Snapshot | None = None) -> pb.Topology:
-    """Write the whole fabric as it stands, with what was measured where there is a snapshot."""
+    """Return the whole fabric as a message, with measured utilisation where there is a snapshot."""
     loads = link_loads_bps(state)
     fabric = state.fabric
     found = pb.Topology(
@@ -42,7 +42,7 @@ def _add_measured(topology: pb.Topology, utilisation: dict[str, float]) -> None:
 
 
 def _held(state: State, switch: str) -> int:
-    """How many rules a switch is known to hold; 0 while nobody knows."""
+    """Return the number of rules a switch holds; 0 while unknown."""
     installed = state.switches[switch].installed
     return len(installed.rules) if installed else 0
 

@@ -1,4 +1,4 @@
-"""Between the wire's messages and the model's values; the only place that knows both."""
+"""Translate between protobuf messages and the model's values; the only module that knows both."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -14,14 +14,14 @@ FLOWS_PER_PAGE = 1_000
 
 
 class Room(NamedTuple):
-    """How much of a plan one message may carry."""
+    """The maximum content of one message."""
 
     flows: int
     size_bytes: int
 
 
 A_MESSAGE = Room(flows=10_000, size_bytes=(4 << 20) - (64 << 10))
-"""The contract's most flows, and what a gRPC client takes that was told of no other limit (4 MiB)."""
+"""The contract's maximum of flows, and the default message limit of gRPC clients (4 MiB), less a margin."""
 
 
 def request_from(message: pb.SubmitJobRequest) -> JobRequest:
@@ -30,7 +30,7 @@ def request_from(message: pb.SubmitJobRequest) -> JobRequest:
     if steering not in Steering._value2member_map_:
         raise InputError(f"steering: {steering} is no steering; use SOURCE_PORT (1) or PIN (2)")
     if message.incast not in Incast._value2member_map_:
-        raise InputError(f"incast: {message.incast} is no way to share; use INCAST_RATES (1) or INCAST_WINDOWS (2)")
+        raise InputError(f"incast: {message.incast} is no kind of sharing; use INCAST_RATES (1) or INCAST_WINDOWS (2)")
     return read_request(
         message,
         ranks=message.ranks,
@@ -85,7 +85,7 @@ def _collective_to(collective: Collective) -> pb.Collective:
 
 
 def shape_from(message: pb.SuggestPlacementRequest) -> Shape:
-    """Read a question for a place; raises InputError as `request_from` does."""
+    """Read a placement request; raises InputError as `request_from` does."""
     return Shape(
         ranks=message.ranks,
         collectives=tuple(_collective_from(i, c) for i, c in enumerate(message.collectives)),
@@ -95,7 +95,7 @@ def shape_from(message: pb.SuggestPlacementRequest) -> Shape:
 
 
 def shape_to(shape: Shape) -> pb.SuggestPlacementRequest:
-    """Write a question for a place."""
+    """Write a placement request."""
     return pb.SuggestPlacementRequest(
         ranks=shape.ranks,
         collectives=[_collective_to(collective) for collective in shape.collectives],
@@ -105,7 +105,7 @@ def shape_to(shape: Shape) -> pb.SuggestPlacementRequest:
 
 
 def placements_to(places: Sequence[Placement], size_bytes: int = A_MESSAGE.size_bytes) -> pb.SuggestPlacementReply:
-    """Write as many places as a message carries, the best first and one at least."""
+    """Write as many places as fit a message, best first, at least one."""
     reply = pb.SuggestPlacementReply()
     for place in places:
         message = pb.Placement(
@@ -122,14 +122,14 @@ def placements_to(places: Sequence[Placement], size_bytes: int = A_MESSAGE.size_
 
 
 def plan_to(plan: JobPlan, *, flows: Sequence[FlowPlan] | None = None, room: Room | None = A_MESSAGE) -> pb.JobPlan:
-    """Write a job's plan with the first of `flows` (None: the plan's own) that there is room for (None: all)."""
+    """Write a job's plan with the first of `flows` (None: the plan's own) that fit `room` (None: all)."""
     message = _head_to(plan)
     _add_flows(message, plan.flows.flows if flows is None else flows, room)
     return message
 
 
 def plans_to(plans: Sequence[JobPlan], room: Room = A_MESSAGE) -> list[pb.JobPlan]:
-    """Write several jobs' plans for one message; flows that there is no room for are left out, the last jobs' first."""
+    """Write several jobs' plans for one message; flows that do not fit are left out, those of the last jobs first."""
     messages = [_head_to(plan) for plan in plans]
     left = room._replace(size_bytes=room.size_bytes - sum(_size_in(message) for message in messages))
     for plan, message in zip(plans, messages, strict=True):
@@ -153,7 +153,7 @@ def _head_to(plan: JobPlan) -> pb.JobPlan:
 
 
 def _add_flows(message: pb.JobPlan, flows: Sequence[FlowPlan], room: Room | None) -> int:
-    """Add the first flows that there is room for, say whether some are left out, and return the bytes they take."""
+    """Add the first flows that fit, set `flows_truncated`, and return the bytes added."""
     used = 0
     for i in range(len(flows) if room is None else min(len(flows), room.flows)):
         flow = flow_to(flows[i])
@@ -166,7 +166,7 @@ def _add_flows(message: pb.JobPlan, flows: Sequence[FlowPlan], room: Room | None
 
 
 def _size_in(message: pb.JobPlan | pb.FlowPlan | pb.Placement) -> int:
-    """Return what a message takes inside another: itself, its tag and its length (four bytes, below 256 MiB)."""
+    """Return the bytes of a message inside another: with its tag and its length (four bytes, below 256 MiB)."""
     return message.ByteSize() + 5
 
 
@@ -179,7 +179,7 @@ def changed_flows(before: JobPlan, after: JobPlan) -> Sequence[FlowPlan]:
 
 
 def pages_of(generation: int, flows: Sequence[FlowPlan]) -> Iterator[pb.FlowPlanPage]:
-    """Cut a job's flows into pages that fit any client."""
+    """Split a job's flows into pages that fit any client's message limit."""
     for start in range(0, len(flows), FLOWS_PER_PAGE):
         last = min(start + FLOWS_PER_PAGE, len(flows))
         yield pb.FlowPlanPage(generation=generation, flows=[flow_to(flows[i]) for i in range(start, last)])
@@ -214,7 +214,7 @@ def _window_to(window: AdmissionWindow) -> pb.AdmissionWindow:
 
 
 def certificate_to(certificate: Certificate, own_max_link_utilisation: float) -> pb.Certificate:
-    """Write a certificate; the job's own figure is the one field that differs between jobs of one answer."""
+    """Write a certificate; `own_max_link_utilisation` alone differs between the jobs of one plan."""
     return pb.Certificate(
         max_link_utilisation=certificate.max_link_utilisation,
         lower_bound=certificate.lower_bound,

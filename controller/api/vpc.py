@@ -1,4 +1,4 @@
-"""VpcService: what tenants want of virtual networks. Texts are read and checked in a worker, the loop decides."""
+"""Serve VpcService: VPCs, peerings and the border. Messages are checked in a worker thread; the loop decides."""
 
 from collections.abc import Callable
 from ipaddress import IPv4Address, IPv4Network
@@ -6,7 +6,7 @@ from typing import Any
 
 import grpc
 
-from controller.api.errors import told
+from controller.api.errors import errors_as_status
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
 from controller.api.worker import in_worker
@@ -23,7 +23,7 @@ Context = Any
 
 
 def vtep_test(fabric: Fabric, more: tuple[IPv4Network, ...]) -> Known:
-    """Return what tells the VTEPs that there are: the fabric's NICs, and addresses in `more`."""
+    """Return a test for valid VTEP addresses: those of the fabric's NICs, and addresses in `more`."""
     nics = frozenset(nic.ip for nic in fabric.nics)
     return lambda address: int(address) in nics or any(address in prefix for prefix in more)
 
@@ -36,18 +36,18 @@ class VpcService(rpc.VpcServiceServicer):
         self._is_vtep = is_vtep
 
     async def ApplyVpc(self, request: pb.Vpc, context: Context) -> pb.Vpc:
-        """Create or replace a VPC, and answer once every attached gateway has acknowledged."""
-        async with told(context):
+        """Create or replace a VPC; reply once every attached gateway has acknowledged."""
+        async with errors_as_status(context):
             known = self._loop.state.networks.vpcs.get(request.id)
             vpc, vteps = await in_worker(_read_vpc, request, known, self._is_vtep)
-            more = _says_more(context)
-            await self._loop.ask(lambda reply: ApplyVpc(reply=reply, vpc=vpc, vteps=vteps, more=more))
+            more = _more_follow(context)
+            await self._loop.request(lambda reply: ApplyVpc(reply=reply, vpc=vpc, vteps=vteps, more=more))
             return await in_worker(vpc_to, vpc)
 
     async def DeleteVpc(self, request: pb.DeleteVpcRequest, context: Context) -> pb.DeleteVpcReply:
-        """Take a VPC away."""
-        async with told(context):
-            await self._loop.ask(lambda reply: DeleteVpc(reply=reply, vpc_id=request.id))
+        """Delete a VPC."""
+        async with errors_as_status(context):
+            await self._loop.request(lambda reply: DeleteVpc(reply=reply, vpc_id=request.id))
             return pb.DeleteVpcReply()
 
     async def ListVpcs(self, request: pb.ListVpcsRequest, context: Context) -> pb.ListVpcsReply:
@@ -56,25 +56,25 @@ class VpcService(rpc.VpcServiceServicer):
         return await in_worker(_listed, tuple(networks.vpcs.values()), networks.peerings, request.tenant)
 
     async def ApplyPeering(self, request: pb.Peering, context: Context) -> pb.Peering:
-        """Let two VPCs reach each other."""
-        async with told(context):
-            peering, more = peering_from(request), _says_more(context)
-            await self._loop.ask(lambda reply: ApplyPeering(reply=reply, peering=peering, more=more))
+        """Peer two VPCs."""
+        async with errors_as_status(context):
+            peering, more = peering_from(request), _more_follow(context)
+            await self._loop.request(lambda reply: ApplyPeering(reply=reply, peering=peering, more=more))
             return request
 
     async def DeletePeering(self, request: pb.Peering, context: Context) -> pb.DeleteVpcReply:
         """End a peering."""
-        async with told(context):
+        async with errors_as_status(context):
             peering = peering_from(request)
-            await self._loop.ask(lambda reply: DeletePeering(reply=reply, peering=peering))
+            await self._loop.request(lambda reply: DeletePeering(reply=reply, peering=peering))
             return pb.DeleteVpcReply()
 
     async def ApplyBorder(self, request: pb.Border, context: Context) -> pb.Border:
-        """Replace what VPCs may open towards the provider's networks."""
-        async with told(context):
+        """Replace the list of provider networks that VPCs may reach."""
+        async with errors_as_status(context):
             rules = await in_worker(_refusing, border_from, request)
-            more = _says_more(context)
-            await self._loop.ask(lambda reply: ApplyBorder(reply=reply, rules=rules, more=more))
+            more = _more_follow(context)
+            await self._loop.request(lambda reply: ApplyBorder(reply=reply, rules=rules, more=more))
             return border_to(rules)
 
     async def GetBorder(self, request: pb.GetBorderRequest, context: Context) -> pb.Border:
@@ -82,13 +82,13 @@ class VpcService(rpc.VpcServiceServicer):
         return border_to(self._loop.state.networks.border)
 
 
-def _says_more(context: Context) -> bool:
-    """Say whether a call is one of several that apply a network, and not the last."""
+def _more_follow(context: Context) -> bool:
+    """Return whether a call is one of several that apply a network, and not the last."""
     return MORE_FOLLOWS in (context.invocation_metadata() or ())
 
 
 def _refusing(read: Callable[..., Any], *arguments: Any) -> Any:
-    """Call what refuses by ConfigError; raises InputError."""
+    """Call `read`; raises InputError for its ConfigError."""
     try:
         return read(*arguments)
     except ConfigError as refused:
@@ -96,7 +96,7 @@ def _refusing(read: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def _read_vpc(message: pb.Vpc, known: Vpc | None, is_vtep: Known) -> tuple[Vpc, frozenset[IPv4Address]]:
-    """Return a VPC that is sound in itself, the known one if it is the same, and its VTEPs; raises InputError."""
+    """Return a valid VPC (`known` itself where equal) and the VTEPs of its endpoints; raises InputError."""
     vpc: Vpc = _refusing(vpc_from, message)
     _refusing(refuse, vpc_problems(vpc, is_vtep))
     return (known if known == vpc else vpc), frozenset(endpoint.vtep for endpoint in vpc.endpoints)

@@ -1,4 +1,4 @@
-"""Work on frozen values that would hold up the loop: a message of 10,000 flows takes a third of a second to write."""
+"""Run work on frozen values in a thread: encoding 10,000 flows takes a third of a second."""
 
 import asyncio
 from collections.abc import Callable

@@ -18,7 +18,7 @@ from controller.model.event import (
     DeleteVpc,
     Event,
     ForgetGateway,
-    GatewayAnswered,
+    GatewayAcked,
     GatewayDown,
     GatewayUp,
     Installed,
@@ -138,5 +138,5 @@ _HANDLERS: dict[type, Callable[[State, Any, int], Outcome]] = {
     GatewayUp: gateways.gateway_up,
     GatewayDown: gateways.gateway_down,
     ForgetGateway: gateways.forget_gateway,
-    GatewayAnswered: gateways.gateway_answered,
+    GatewayAcked: gateways.gateway_acked,
 }

@@ -1,4 +1,4 @@
-"""Gateways and hosts come, acknowledge and go; and callers wait for them, but not for ever."""
+"""Handle gateways and hosts: attach, acknowledge, detach; and callers that wait for acknowledgements."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -9,22 +9,22 @@ from controller.brain.state import State
 from controller.brain.transact import Outcome
 from controller.model.effect import Effect, EndSession, NetworksChanged, Note, Reply
 from controller.model.error import BudgetExceededError, InUseError, NotFoundError, UnavailableError
-from controller.model.event import ForgetGateway, GatewayAnswered, GatewayDown, GatewayUp
+from controller.model.event import ForgetGateway, GatewayAcked, GatewayDown, GatewayUp
 from dataplane.config.refusal import shown
 
 MAX_NAMED = 10
-_NOTHING_TOLD = (
-    "this controller was started anew, and tells nothing until the whole network is applied (heddle vpc apply)"
+_NOTHING_PUBLISHED = (
+    "this controller has restarted, and publishes nothing until the whole network is applied (heddle vpc apply)"
 )
 
 
 def changed(
     state: State, networks: Networks, reply: int, now: int, vteps: Iterable[IPv4Address] | None, *, more: bool = False
 ) -> Outcome:
-    """Make a new generation of changed networks, tell it, and let the caller wait for those that hear of it.
+    """Publish changed networks as a new generation; the caller waits for the gateways and hosts that receive it.
 
-    Where nothing was told since the start and `more` follows, it is told with the last of it: to gateways that outlived
-    a controller half a network is the loss of the other half.
+    Where nothing is published since the start and `more` changes follow, the last of them publishes all: gateways that
+    outlived a controller would drop the rest of a network of which they get a part.
     """
     if more and not networks.generation:
         return replace(state, networks=networks), (Reply(reply=reply, outcome=networks.generation),)
@@ -36,14 +36,14 @@ def changed(
 def unchanged(
     state: State, reply: int, now: int, vteps: Iterable[IPv4Address] | None, *, more: bool = False
 ) -> Outcome:
-    """Let the caller wait for what is wanted already; it is told now where that was still to be done."""
+    """Let the caller wait for the current generation; publish it where that is pending."""
     if more or state.networks.generation:
         return confirmed(state, reply, now, vteps)
     return changed(state, state.networks, reply, now, vteps)
 
 
 def confirmed(state: State, reply: int, now: int, vteps: Iterable[IPv4Address] | None) -> Outcome:
-    """Answer the caller with the generation once everybody concerned runs it; at once where all do."""
+    """Reply with the generation once every gateway and host concerned has acknowledged it; at once where all have."""
     networks = state.networks
     touched = frozenset(vteps) if vteps is not None else None
     waiting = Waiting(
@@ -53,18 +53,18 @@ def confirmed(state: State, reply: int, now: int, vteps: Iterable[IPv4Address] |
         missing=frozenset(
             name
             for name, gateway in networks.gateways.items()
-            if gateway.session is not None and gateway.hears_of(touched) and gateway.acknowledged < networks.generation
+            if gateway.session is not None and gateway.receives(touched) and gateway.acknowledged < networks.generation
         ),
     )
     return _settled(replace(state, networks=replace(networks, waiting=(*networks.waiting, waiting))))
 
 
 def gateway_up(state: State, event: GatewayUp, now: int) -> Outcome:
-    """Take note of a session; an older one of the same gateway ends, and what it acknowledged counts no more."""
+    """Record a new session; an older one of the same gateway ends, and its acknowledgements are void."""
     networks, name = state.networks, event.gateway_id
     known = networks.gateways.get(name)
     if known is None and len(networks.gateways) >= state.settings.max_gateways:
-        full = f"{len(networks.gateways)} gateways and hosts are known already, the most that may be"
+        full = f"{len(networks.gateways)} gateways and hosts are known already, the maximum"
         return state, (Reply(reply=event.reply, outcome=BudgetExceededError(full)),)
     gateway = Gateway(vtep=event.vtep, is_host=event.is_host, session=event.session, host_vtep=event.host_vtep)
     networks = replace(networks, gateways={**networks.gateways, name: gateway})
@@ -72,20 +72,20 @@ def gateway_up(state: State, event: GatewayUp, now: int) -> Outcome:
     effects.append(Note(severity="info", subject=name, text=f"attached, VTEP {event.vtep}"))
     if event.generation and not networks.generation:
         effects.append(
-            Note(severity="warning", subject=name, text=f"runs generation {event.generation}; {_NOTHING_TOLD}")
+            Note(severity="warning", subject=name, text=f"runs generation {event.generation}; {_NOTHING_PUBLISHED}")
         )
     if known is not None and known.session is not None:
         effects.append(EndSession(gateway_id=name, session=known.session))
     addresses = (known.vtep, known.host_vtep) if known is not None and not known.is_host else ()
     is_new_address = not event.is_host and addresses != (event.vtep, event.host_vtep)
-    if is_new_address and networks.generation:  # hosts send what is for nobody of their VPC to a gateway
+    if is_new_address and networks.generation:  # hosts send traffic for addresses outside of their VPC to a gateway
         networks = replace(networks, generation=max(networks.generation + 1, now))
         effects.append(NetworksChanged(generation=networks.generation))
     return replace(state, networks=networks), tuple(effects)
 
 
 def gateway_down(state: State, event: GatewayDown, now: int) -> Outcome:
-    """Take note of a session's end; nobody waits for it any more. A host is forgotten, a gateway's address is not."""
+    """Record the end of a session; no caller waits for it any more. A host is removed, a gateway's address is kept."""
     networks, name = state.networks, event.gateway_id
     known = networks.gateways.get(name)
     if known is None or known.session != event.session:
@@ -98,7 +98,7 @@ def gateway_down(state: State, event: GatewayDown, now: int) -> Outcome:
 
 
 def forget_gateway(state: State, event: ForgetGateway, now: int) -> Outcome:
-    """Remember a gateway no more, once it is not attached: its address is told to nobody then."""
+    """Remove a gateway that is not attached: hosts no longer send to its address."""
     networks, name = state.networks, event.gateway_id
     known = networks.gateways.get(name)
     if known is None:
@@ -110,13 +110,13 @@ def forget_gateway(state: State, event: ForgetGateway, now: int) -> Outcome:
         return state, (Reply(reply=event.reply, outcome=attached),)
     rest = {other: gateway for other, gateway in networks.gateways.items() if other != name}
     after = replace(networks, gateways=rest)
-    if not networks.generation:  # nothing was told to anybody yet
+    if not networks.generation:  # nothing is published yet
         return confirmed(replace(state, networks=after), event.reply, now, None)
     return changed(state, after, event.reply, now, None)
 
 
-def gateway_answered(state: State, event: GatewayAnswered, now: int) -> Outcome:
-    """Take note of a generation that runs, or that was refused; words of an older session are of no account."""
+def gateway_acked(state: State, event: GatewayAcked, now: int) -> Outcome:
+    """Record that a gateway runs or refuses a generation; acknowledgements of an older session are ignored."""
     networks, name = state.networks, event.gateway_id
     known = networks.gateways.get(name)
     if known is None or known.session != event.session or event.generation > networks.generation:
@@ -131,22 +131,22 @@ def gateway_answered(state: State, event: GatewayAnswered, now: int) -> Outcome:
     return _settled(replace(state, networks=replace(networks, gateways=gateways, waiting=waiting)))
 
 
-def _refused(state: State, known: Gateway, event: GatewayAnswered) -> Outcome:
-    """Answer who waits for this generation of this gateway: it is wanted all the same."""
+def _refused(state: State, known: Gateway, event: GatewayAcked) -> Outcome:
+    """Fail the callers that wait for this gateway to run the generation; the generation stays wanted."""
     networks, name = state.networks, event.gateway_id
     gateways = {**networks.gateways, name: replace(known, refused=event.refused)}
-    told: list[Effect] = [Note(severity="error", subject=name, text=f"generation refused: {event.refused}")]
+    effects: list[Effect] = [Note(severity="error", subject=name, text=f"generation refused: {event.refused}")]
     left = []
     for each in networks.waiting:
         if name in each.missing and each.generation <= event.generation:
-            told.append(Reply(reply=each.reply, outcome=_kept(f"gateway {name} refused it: {event.refused}")))
+            effects.append(Reply(reply=each.reply, outcome=_kept(f"gateway {name} refused it: {event.refused}")))
         else:
             left.append(each)
-    return replace(state, networks=replace(networks, gateways=gateways, waiting=tuple(left))), tuple(told)
+    return replace(state, networks=replace(networks, gateways=gateways, waiting=tuple(left))), tuple(effects)
 
 
 def tick(state: State, now: int) -> Outcome:
-    """Answer those who waited too long."""
+    """Fail the callers whose deadline has passed."""
     networks = state.networks
     late = [each for each in networks.waiting if each.deadline_unix_ms <= now]
     if not late:
@@ -157,7 +157,7 @@ def tick(state: State, now: int) -> Outcome:
 
 
 def _settled(state: State) -> Outcome:
-    """Answer those for whom nobody is missing any more."""
+    """Reply to the callers for whom no acknowledgement is missing."""
     networks = state.networks
     done = [each for each in networks.waiting if not each.missing]
     if not done:

@@ -1,8 +1,8 @@
-"""What the brain knows of virtual networks: what is wanted, who has been told, who waits for whom. Frozen.
+"""Hold the brain's state of virtual networks: the wanted configuration, gateways, and waiting callers. Frozen.
 
-Wanted is one generation at a time. What a gateway was sent and what it runs is its session's; the brain keeps only the
-newest generation that each acknowledged. This is what a store has to keep over a restart: `vpcs`, `peerings`, `border`
-and `generation`; all else follows or comes back by itself when gateways attach.
+One generation is wanted at a time. The session of a gateway knows what it was sent; the brain keeps only the newest
+generation that each gateway acknowledged. A store has to keep `vpcs`, `peerings`, `border` and `generation` over a
+restart; the rest is derived from them or restored when gateways attach.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,26 +15,26 @@ from dataplane.config.network import BorderRule, NetworkConfig, Peering, Vpc
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gateway:
-    """A gateway, or a host's VTEP agent, as last heard; `session` is None while it is not attached."""
+    """The last known state of a gateway or a host's VTEP agent; `session` is None while it is not attached."""
 
     vtep: IPv4Address
     is_host: bool = False
     session: int | None = None
     acknowledged: int = 0
-    """In this session."""
+    """The newest generation acknowledged in this session."""
     refused: str = ""
-    """Why it could not apply the newest generation that it answered; empty where it did."""
+    """Its reason for refusing the newest generation that it acknowledged; empty where it runs it."""
     host_vtep: IPv4Address | None = None
-    """Where hosts send, if not to its VTEP: a standby's own VTEP serves nobody."""
+    """The VTEP address that hosts send to, where it is not `vtep`: a standby's own VTEP serves no host."""
 
-    def hears_of(self, vteps: Iterable[IPv4Address] | None) -> bool:
-        """Say whether a change that touches these VTEPs (None: no host's) is told to it."""
+    def receives(self, vteps: Iterable[IPv4Address] | None) -> bool:
+        """Return whether a change that concerns the hosts at these VTEPs (None: no host) is sent to it."""
         return not self.is_host or (vteps is not None and self.vtep in vteps)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """A caller who is answered when every gateway of `missing` runs `generation`, or at the deadline."""
+    """A caller that gets its reply when every gateway in `missing` runs `generation`, or at the deadline."""
 
     reply: int
     generation: int
@@ -46,14 +46,14 @@ class Waiting:
 class Networks:
     """All virtual networks.
 
-    `generation` is 0 until the first word about them since the start: before that nothing is told to anybody, so that
-    gateways that outlived a controller go on as they are. Later ones grow with Unix time in milliseconds at least, so
-    that they grow over restarts as well.
+    `generation` is 0 until the first change since the start: before that nothing is published, so that gateways that
+    outlived a controller keep their configuration. Later generations are at least the Unix time in milliseconds, so
+    that they grow across restarts.
     """
 
     vpcs: Mapping[str, Vpc] = field(default_factory=dict)
     vteps: Mapping[str, frozenset[IPv4Address]] = field(default_factory=dict)
-    """By VPC: where its endpoints are."""
+    """By VPC: the VTEPs of its endpoints' hosts."""
     claims: Mapping[tuple[str, int], str] = field(default_factory=dict)
     """`dataplane.config.check.Claims`."""
     peerings: frozenset[Peering] = frozenset()
@@ -62,12 +62,12 @@ class Networks:
     endpoints: int = 0
     generation: int = 0
     gateways: Mapping[str, Gateway] = field(default_factory=dict)
-    """By id: all that are attached, and gateways (not hosts) that once were."""
+    """By id: all attached gateways and hosts, and gateways (not hosts) that were attached before."""
     waiting: tuple[Waiting, ...] = ()
 
 
 def desired_of(networks: Networks) -> Desired:
-    """Return what there is to tell."""
+    """Return the whole wanted configuration."""
     network = NetworkConfig(
         generation=networks.generation,
         vpcs=tuple(networks.vpcs.values()),
@@ -78,8 +78,8 @@ def desired_of(networks: Networks) -> Desired:
     return Desired(network=network, gateways=gateways)
 
 
-def news_for(networks: Networks, name: str, sent: Desired | None) -> Desired | None:
-    """Return what a gateway or host that was `sent` this is to be told now; None for nothing new."""
+def update_for(networks: Networks, name: str, sent: Desired | None) -> Desired | None:
+    """Return the configuration to send to a gateway or host that was last `sent` another; None for no change."""
     known = networks.gateways.get(name)
     if known is None or not networks.generation:
         return None
@@ -89,8 +89,8 @@ def news_for(networks: Networks, name: str, sent: Desired | None) -> Desired | N
     if not known.is_host:
         return newest
     newest = for_host(newest, known.vtep, networks.vteps)
-    ways = {each: networks.gateways[each].host_vtep or vtep for each, vtep in newest.gateways.items()}
-    newest = replace(newest, gateways=ways)
+    targets = {each: networks.gateways[each].host_vtep or vtep for each, vtep in newest.gateways.items()}
+    newest = replace(newest, gateways=targets)
     if sent is not None and (newest.network.vpcs, newest.gateways) == (sent.network.vpcs, sent.gateways):
         return None
     return newest

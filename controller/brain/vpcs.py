@@ -1,4 +1,4 @@
-"""VPCs, peerings and the border: what is wanted changes, or the caller is told why not. Nothing is half-applied."""
+"""Change VPCs, peerings and the border: a change is applied whole, or refused with its reasons."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -23,7 +23,7 @@ from dataplane.config.network import Vpc
 
 
 def apply_vpc(state: State, event: ApplyVpc, now: int) -> Outcome:
-    """Create or replace a VPC that is sound in itself; the same again changes nothing."""
+    """Create or replace a VPC whose own fields are valid; an equal VPC changes nothing."""
     networks, vpc = state.networks, event.vpc
     known = networks.vpcs.get(vpc.id)
     if known is vpc or known == vpc:
@@ -46,7 +46,7 @@ def apply_vpc(state: State, event: ApplyVpc, now: int) -> Outcome:
 
 
 def delete_vpc(state: State, event: DeleteVpc, now: int) -> Outcome:
-    """Take a VPC away, once nothing else names it: a peer would lose a way without being asked."""
+    """Delete a VPC that no peering and no border rule refers to."""
     networks, name = state.networks, event.vpc_id
     known = networks.vpcs.get(name)
     if known is None:
@@ -68,7 +68,7 @@ def delete_vpc(state: State, event: DeleteVpc, now: int) -> Outcome:
 
 
 def apply_peering(state: State, event: ApplyPeering, now: int) -> Outcome:
-    """Let two VPCs reach each other."""
+    """Peer two VPCs."""
     networks = state.networks
     if event.peering in networks.peerings:
         return unchanged(state, event.reply, now, None, more=event.more)
@@ -94,7 +94,7 @@ def delete_peering(state: State, event: DeletePeering, now: int) -> Outcome:
 
 
 def apply_border(state: State, event: ApplyBorder, now: int) -> Outcome:
-    """Replace all that may be opened towards the provider's networks."""
+    """Replace the list of provider networks that VPCs may reach."""
     networks = state.networks
     if networks.border == event.rules:
         return unchanged(state, event.reply, now, None, more=event.more)
@@ -120,7 +120,7 @@ def _too_many(vpcs: int, endpoints: int) -> list[str]:
 def _without(
     claims: Mapping[tuple[str, int], str], vpc: Vpc | None, vpcs: Mapping[str, Vpc]
 ) -> dict[tuple[str, int], str]:
-    """Return the claims without a VPC's; a NAT address that others share goes over to one of them."""
+    """Return the claims without those of a VPC; a NAT address shared with other VPCs is claimed by one of them."""
     left = dict(claims)
     if vpc is None:
         return left

@@ -1,1 +1,1 @@
-"""Frozen values that every other package speaks: no behaviour beyond what a value can say of itself."""
+"""Define the frozen values that all packages share: fabric, jobs, plans, rules, events, effects, errors."""

@@ -1,10 +1,10 @@
-"""IPv4 and MAC addresses as plain integers, and their text forms."""
+"""Convert IPv4 and MAC addresses between integers and text; `foundation.address` writes MAC addresses."""
 
 import ipaddress
 
 
 def ip_text(ip: int) -> str:
-    """Write a 32-bit IPv4 address in dotted form."""
+    """Return a 32-bit IPv4 address in dotted form."""
     return f"{ip >> 24 & 255}.{ip >> 16 & 255}.{ip >> 8 & 255}.{ip & 255}"
 
 

@@ -1,7 +1,7 @@
-"""What a job request must be before anyone plans it: the same rules for jobs files and for the gRPC API.
+"""Check job requests before planning, by the same rules for jobs files and for the gRPC API.
 
-Everything is counted by arithmetic or in one pass over the request; nothing is expanded into flows here.
-A problem names the key by its path in `SubmitJobRequest`, such as `collectives[0].root`.
+Counts are computed by arithmetic or in one pass over the request; nothing is expanded into flows. A problem names its
+key by the path in `SubmitJobRequest`, such as `collectives[0].root`.
 """
 
 import math
@@ -26,36 +26,38 @@ from controller.model.limit import (
 from controller.model.suggest import did_you_mean
 
 MAX_PROBLEMS = 20
-"""Looking stops there: a request of a million wrong ranks is refused for the first of them."""
-LONGEST_TENANT = 128
+"""The maximum of problems reported: a request of a million wrong ranks is refused for the first of them."""
+MAX_TENANT_LENGTH = 128
 _JOB_ID = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._-]{0,127}\Z")
 _ROOTED = (CollectiveKind.BROADCAST, CollectiveKind.GATHER)
 _SUGGESTIONS = 3
 
 
 class Problem(NamedTuple):
-    """What is wrong with a request or file: the path of the key, and the rule it breaks with its remedy."""
+    """One problem of a request or file: the path of the key, and the violated rule with its remedy."""
 
     path: str
     text: str
 
 
-def problems(request: JobRequest, fabric: Fabric, most: int = MAX_PROBLEMS) -> tuple[Problem, ...]:
-    """Return what keeps the request from being planned in this fabric, the first `most`; empty where it is sound."""
-    found = list(islice(_all_problems(request, fabric), most))
+def problems(request: JobRequest, fabric: Fabric, limit: int = MAX_PROBLEMS) -> tuple[Problem, ...]:
+    """Return the first `limit` problems of a request in this fabric; empty where it is valid."""
+    found = list(islice(_all_problems(request, fabric), limit))
     if not found and flow_plans(request, fabric, MAX_FLOW_PLANS) > MAX_FLOW_PLANS:
         found.append(Problem("collectives", too_many_flow_plans("the job asks for")))
     return tuple(found)
 
 
-def shape_problems(request: JobRequest, rank_count: int | None, most: int = MAX_PROBLEMS) -> tuple[Problem, ...]:
-    """Return what is wrong whatever the fabric; `rank_count` None where the ranks are not known yet."""
-    return tuple(islice(_shape_problems(request, rank_count), most))
+def shape_problems(request: JobRequest, rank_count: int | None, limit: int = MAX_PROBLEMS) -> tuple[Problem, ...]:
+    """Return the problems that do not depend on a fabric; `rank_count` is None where the ranks are unknown."""
+    return tuple(islice(_shape_problems(request, rank_count), limit))
 
 
-def too_many_flow_plans(who: str) -> str:
-    """Return the refusal of more flow plans than the program takes on."""
-    return f"{who} more than {MAX_FLOW_PLANS:,} flow plans, the most there may be: fewer ranks, pairs or queue pairs"
+def too_many_flow_plans(subject: str) -> str:
+    """Return the error text for more than MAX_FLOW_PLANS flow plans; `subject` begins the sentence."""
+    return (
+        f"{subject} more than {MAX_FLOW_PLANS:,} flow plans, the most there may be: fewer ranks, pairs or queue pairs"
+    )
 
 
 def _all_problems(request: JobRequest, fabric: Fabric) -> Iterator[Problem]:
@@ -76,7 +78,7 @@ def _like(fabric: Fabric) -> str:
 
 
 def quoted(text: str) -> str:
-    """Return a text of unknown length as an error message may hold it."""
+    """Return a text quoted for an error message, cut after 60 characters."""
     return repr(text if len(text) <= 60 else text[:60] + "...")
 
 
@@ -94,8 +96,8 @@ def _head_problems(request: JobRequest) -> Iterator[Problem]:
     if not _JOB_ID.match(request.job_id):
         rule = "a letter or digit, then up to 127 letters, digits, dots, underscores or hyphens"
         yield Problem("job_id", f"{quoted(request.job_id)} is no job id: {rule}")
-    if len(request.tenant) > LONGEST_TENANT or not request.tenant.isprintable():
-        yield Problem("tenant", f"must be at most {LONGEST_TENANT} printable characters")
+    if len(request.tenant) > MAX_TENANT_LENGTH or not request.tenant.isprintable():
+        yield Problem("tenant", f"must be at most {MAX_TENANT_LENGTH} printable characters")
     yield from _range_problem("priority", request.priority, 0, MAX_PRIORITY)
     yield from _range_problem("lease_ms", request.lease_ms, 0, MAX_LEASE_MS)
     yield from _range_problem("gpu_milli", request.gpu_milli, 0, MAX_GPU_MILLI)
@@ -108,9 +110,9 @@ def _head_problems(request: JobRequest) -> Iterator[Problem]:
         yield Problem("require_utilisation", f"must be a finite number of at least 0, is {value}; 0 asks for nothing")
 
 
-def _range_problem(path: str, value: int, least: int, most: int) -> Iterator[Problem]:
-    if not least <= value <= most:
-        yield Problem(path, f"must be from {least} to {most}, is {value}")
+def _range_problem(path: str, value: int, low: int, high: int) -> Iterator[Problem]:
+    if not low <= value <= high:
+        yield Problem(path, f"must be from {low} to {high}, is {value}")
 
 
 def _collective_problems(one: Collective, rank_count: int | None) -> Iterator[Problem]:
@@ -128,9 +130,11 @@ def _collective_problems(one: Collective, rank_count: int | None) -> Iterator[Pr
 
 
 def _ends_are_sound(flows: Sequence[RankPair] | Sequence[FlowDemand], rank_count: int | None) -> bool:
-    """Look at all of them at once: most requests are sound, and some have a million pairs."""
-    most = math.inf if rank_count is None else rank_count
-    return all(0 <= one.src_rank < most and 0 <= one.dst_rank < most and one.src_rank != one.dst_rank for one in flows)
+    """Return whether all ranks are valid, in one pass: most requests are valid, and some have a million pairs."""
+    limit = math.inf if rank_count is None else rank_count
+    return all(
+        0 <= one.src_rank < limit and 0 <= one.dst_rank < limit and one.src_rank != one.dst_rank for one in flows
+    )
 
 
 def _rank_problem(path: str, rank: int, rank_count: int | None) -> Iterator[Problem]:
@@ -152,8 +156,8 @@ def _members_are_sound(members: Sequence[int], rank_count: int | None) -> bool:
     return not members or (len(set(members)) == len(members) and _in_range(min(members), max(members), rank_count))
 
 
-def _in_range(least: int, most: int, rank_count: int | None) -> bool:
-    return least >= 0 and (rank_count is None or most < rank_count)
+def _in_range(low: int, high: int, rank_count: int | None) -> bool:
+    return low >= 0 and (rank_count is None or high < rank_count)
 
 
 def _each_member_problem(members: Sequence[int], rank_count: int | None) -> Iterator[Problem]:
@@ -205,9 +209,9 @@ def _flow_problems(one: Collective, rank_count: int | None) -> Iterator[Problem]
 
 
 def flow_plans(request: JobRequest, fabric: Fabric, enough: int | None = None) -> int:
-    """Count the flow plans of a sound request exactly, without expanding them; may stop once past `enough`.
+    """Count the flow plans of a valid request exactly, without expanding them; may stop once past `enough`.
 
-    Two ranks on one host are no flow.
+    Two ranks on one host have no flow between them.
     """
     hosts = [fabric.nic_by_id[name].host for name in request.ranks]
     known: dict[tuple[CollectiveKind, int, tuple[int, ...]], int] = {}

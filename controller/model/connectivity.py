@@ -1,8 +1,8 @@
-"""Which NICs a fabric's failures (or its drawing) cut off from the rest of their network.
+"""Find the NICs that failures, or missing cables, cut off from the rest of their network.
 
-Judged leaf by leaf on sets of leaves as integers, so that the work grows with cables and not with pairs of NICs.
-Two leaves reach each other where some switch is above both over live cables: up, then down. That is symmetric
-but not transitive, so the question is which leaves to leave out until all others reach each other.
+Sets of leaves are integers used as bit sets, so that the work grows with the number of cables, not of NIC pairs. Two
+leaves reach each other where some switch is above both over live cables: up, then down. The relation is symmetric but
+not transitive; the result is the leaves to exclude so that all others reach each other.
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,7 @@ from controller.model.health import Health
 
 
 class CutOff(NamedTuple):
-    """A NIC that does not reach all the others of its network, and what cuts it off."""
+    """A NIC that does not reach all others of its network, and the reason."""
 
     nic: str
     host: str
@@ -23,8 +23,8 @@ class CutOff(NamedTuple):
 def cut_off(fabric: Fabric, health: Health) -> tuple[CutOff, ...]:
     """Return the NICs cut off from the rest of their network (compute, storage ...), in the fabric's order.
 
-    Where a fabric falls apart, the part with the most leaves is the rest; of equal ones that with more NICs,
-    then that of the first leaf.
+    In a partitioned fabric the partition with the most leaves is the rest; of equal ones that with more NICs, then that
+    of the first leaf.
     """
     reach = live_reach(fabric, health)
     why_of = {nic.id: why for nic in fabric.nics if (why := _plain_reason(nic, health))}
@@ -40,9 +40,9 @@ def cut_off(fabric: Fabric, health: Health) -> tuple[CutOff, ...]:
 
 
 def leaves_are_joined(fabric: Fabric) -> bool:
-    """Say whether any two leaves are joined as built, where some network has NICs on more than one.
+    """Return whether any two leaves are connected as built; True where no network has NICs on more than one leaf.
 
-    Where none are, there is no spine, and nothing to plan: not a fabric that fell apart, but no fabric.
+    A fabric without a spine is rejected as a whole, rather than reported as partitioned.
     """
     leaf_of: dict[str, str] = {}
     if all(leaf_of.setdefault(nic.network, nic.port.switch) == nic.port.switch for nic in fabric.nics):
@@ -90,10 +90,10 @@ def _union(start: int, sets: dict[str, int], names: Iterable[str]) -> int:
 
 
 def _lost_leaves(fabric: Fabric, reach: dict[str, int], nics: Iterable[Nic]) -> set[str]:
-    """Return the leaves to leave out so that all others with NICs of this network reach each other.
+    """Return the leaves to exclude so that all others with NICs of this network reach each other.
 
-    Leaves that reach the same leaves reach each other, so they stay or go together. Those that reach the most
-    come first, and each class stays that reaches all who stay already: none of those left out could be added.
+    Leaves with equal reach form a class that stays or goes together. Classes are tried by falling reach; a class stays
+    if it reaches all that stay already, so no excluded class could be added.
     """
     position = {leaf: i for i, leaf in enumerate(fabric.leaves)}
     nics_on: dict[str, int] = {}
@@ -115,7 +115,7 @@ def _lost_leaves(fabric: Fabric, reach: dict[str, int], nics: Iterable[Nic]) -> 
 
 
 def _plain_reason(nic: Nic, health: Health) -> str:
-    """Return why a NIC is cut off at its own leaf, or nothing where it is not."""
+    """Return why a NIC is cut off at its own leaf, empty where it is not."""
     if nic.id in health.down_nics:
         return f"its link {nic.up_link} is out of use"
     if nic.port.switch in health.down_switches:

@@ -1,4 +1,4 @@
-"""What the brain wants done: values that the shell performs, in the order they were returned."""
+"""Define the effects of the brain: values that the runtime performs, in the order in which they were returned."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from controller.model.rule import Step
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Solve:
-    """Plan `requests` beside the jobs that stay where they are, off the loop; answered by `event.Solved`."""
+    """Plan `requests` beside the jobs in `kept`, in a worker thread; `event.Solved` returns the result."""
 
     token: int
     requests: tuple[JobRequest, ...]
@@ -22,7 +22,7 @@ class Solve:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Look for places for a job beside the jobs that run, off the loop; answered by `event.Suggested`."""
+    """Find places for a job beside the jobs in `kept`, in a worker thread; `event.Suggested` returns the result."""
 
     token: int
     shape: Shape
@@ -32,7 +32,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Install:
-    """Send these steps, each behind barriers; answered by `event.Installed` or `event.InstallFailed`."""
+    """Send these steps, each followed by barriers; `event.Installed` or `event.InstallFailed` returns the result."""
 
     token: int
     steps: tuple[Step, ...]
@@ -40,40 +40,40 @@ class Install:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadRules:
-    """Read again what a switch holds; answered by `event.RulesRead`, or by nothing where it is gone."""
+    """Read a switch's rules; `event.RulesRead` returns them, no event follows where the switch has disconnected."""
 
     switch: str
 
 
-Answer = JobPlan | int | tuple[Placement, ...]
-"""A job's plan, the number of flows released, places for a job, or the generation of networks that a change made."""
+Response = JobPlan | int | tuple[Placement, ...]
+"""A job's plan, the number of flows released, places for a job, or the generation of a network change."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """Answer a caller, or tell it an error."""
+    """Return a response or an error to a caller."""
 
     reply: int
-    outcome: Answer | HeddleError
+    outcome: Response | HeddleError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Announce:
-    """Tell whoever watches the job about a new generation or state."""
+    """Publish a job's new generation or state to its watchers."""
 
     plan: JobPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopologyChanged:
-    """Tell whoever watches the topology."""
+    """Publish a new topology to its watchers."""
 
     generation: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """A line for the log; `severity` is info, warning or error."""
+    """Write a line to the log; `severity` is info, warning or error."""
 
     severity: str
     subject: str
@@ -82,14 +82,14 @@ class Note:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworksChanged:
-    """Tell gateways and hosts: there is a new generation of virtual networks."""
+    """Notify gateways and hosts of a new generation of virtual networks."""
 
     generation: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndSession:
-    """End a gateway's session: the same gateway attached anew."""
+    """End a gateway's session, because the same gateway has attached again."""
 
     gateway_id: str
     session: int

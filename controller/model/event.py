@@ -1,6 +1,6 @@
-"""What happens to the brain: each event is a value that an edge posts into the inbox.
+"""Define the events of the brain: values that edges (gRPC, OpenFlow, the clock) post into the inbox.
 
-`reply` numbers are the shell's own: an effect `Reply` carries the same number back.
+`reply` identifies a caller: the effect `Reply` carries the same number back.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from dataplane.config.network import BorderRule, Peering, Vpc
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submit:
-    """A job asks for paths; `preview` reserves and installs nothing."""
+    """Plan and install a job; a `preview` reserves and installs nothing."""
 
     reply: int
     request: JobRequest
@@ -26,7 +26,7 @@ class Submit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suggest:
-    """A job without a place asks where to run; nothing is reserved or installed."""
+    """Suggest NICs for a job; nothing is reserved or installed."""
 
     reply: int
     shape: Shape
@@ -34,7 +34,7 @@ class Suggest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Renew:
-    """A job extends its lease; 0 means the default."""
+    """Extend a job's lease; 0 means the default."""
 
     reply: int
     job_id: str
@@ -43,7 +43,7 @@ class Renew:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
-    """A job ends."""
+    """End a job."""
 
     reply: int
     job_id: str
@@ -51,7 +51,7 @@ class Release:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwitchUp:
-    """A switch is connected; `ports` tells which of its ports are up, `installed` what it holds already."""
+    """A switch has connected; `ports` holds each port's state (True: up), `installed` the rules it holds already."""
 
     switch: str
     ports: Mapping[int, bool]
@@ -60,7 +60,7 @@ class SwitchUp:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwitchDown:
-    """A switch's session ended; its rules stay where they are (fail-static)."""
+    """A switch's session has ended; its rules stay installed (fail-static)."""
 
     switch: str
     reason: str
@@ -68,7 +68,7 @@ class SwitchDown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PortStatus:
-    """A port of a connected switch changed."""
+    """A port of a connected switch has changed its state."""
 
     switch: str
     port: int
@@ -77,7 +77,7 @@ class PortStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RulesRead:
-    """What a switch holds, read again after a failed installation."""
+    """The rules of a switch, read again after a failed installation."""
 
     switch: str
     installed: SwitchRules
@@ -85,7 +85,7 @@ class RulesRead:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Solved:
-    """The planner's answer to `effect.Solve` of the same token."""
+    """The planner's reply to the `effect.Solve` of the same token."""
 
     token: int
     outcome: Plan | Infeasible | HeddleError
@@ -94,7 +94,7 @@ class Solved:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suggested:
-    """The answer to `effect.Place` of the same token."""
+    """The planner's reply to the `effect.Place` of the same token."""
 
     token: int
     outcome: tuple[Placement, ...] | Infeasible | HeddleError
@@ -102,7 +102,7 @@ class Suggested:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installed:
-    """Every switch of `effect.Install` has answered its last barrier."""
+    """Every switch of the `effect.Install` has replied to its last barrier."""
 
     token: int
     install_ns: int
@@ -110,7 +110,7 @@ class Installed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstallFailed:
-    """A switch refused a change, went away or did not answer in time."""
+    """A switch refused a change, disconnected or did not reply in time."""
 
     token: int
     switch: str
@@ -119,18 +119,18 @@ class InstallFailed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyVpc:
-    """A VPC, sound in itself, is there or replaced; `vteps` are those of its endpoints."""
+    """Create or replace a VPC whose own fields are valid; `vteps` are those of its endpoints."""
 
     reply: int
     vpc: Vpc
     vteps: frozenset[IPv4Address]
     more: bool = False
-    """More of the same network follows: a controller that has told nothing yet waits for it."""
+    """More changes of the same network follow: a controller that has published nothing yet waits for them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteVpc:
-    """A VPC goes."""
+    """Delete a VPC."""
 
     reply: int
     vpc_id: str
@@ -138,17 +138,17 @@ class DeleteVpc:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyPeering:
-    """Two VPCs reach each other."""
+    """Peer two VPCs."""
 
     reply: int
     peering: Peering
     more: bool = False
-    """More of the same network follows: a controller that has told nothing yet waits for it."""
+    """More changes of the same network follow: a controller that has published nothing yet waits for them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletePeering:
-    """They do no more."""
+    """End a peering."""
 
     reply: int
     peering: Peering
@@ -156,17 +156,17 @@ class DeletePeering:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyBorder:
-    """All that VPCs may open towards the provider's networks."""
+    """Replace the list of provider networks that VPCs may reach."""
 
     reply: int
     rules: tuple[BorderRule, ...]
     more: bool = False
-    """More of the same network follows: a controller that has told nothing yet waits for it."""
+    """More changes of the same network follow: a controller that has published nothing yet waits for them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayUp:
-    """A gateway, or a host's VTEP agent, is attached by a session of this number."""
+    """A gateway or a host's VTEP agent has attached; `session` is the session's number."""
 
     reply: int
     session: int
@@ -174,14 +174,14 @@ class GatewayUp:
     vtep: IPv4Address
     is_host: bool = False
     generation: int = 0
-    """What it runs, by its own word; 0 for nothing."""
+    """The generation that it reports to run; 0 for none."""
     host_vtep: IPv4Address | None = None
-    """Where hosts send, if not to its VTEP."""
+    """The VTEP address that hosts send to, where it is not `vtep`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayDown:
-    """A session ended; what it was told stays there (fail-static)."""
+    """A session has ended; the gateway keeps its configuration (fail-static)."""
 
     session: int
     gateway_id: str
@@ -189,15 +189,15 @@ class GatewayDown:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForgetGateway:
-    """A gateway that went away will not come back."""
+    """Remove a detached gateway that will not attach again."""
 
     reply: int
     gateway_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GatewayAnswered:
-    """A gateway runs a generation now, or says in `refused` why it cannot."""
+class GatewayAcked:
+    """A gateway runs a generation, or refuses it; `refused` is its reason."""
 
     session: int
     gateway_id: str
@@ -207,7 +207,7 @@ class GatewayAnswered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tick:
-    """Time has passed: leases are looked at, and who waits too long for gateways."""
+    """Time has passed: leases and the deadlines of waiting callers are checked."""
 
 
 Event = (
@@ -231,6 +231,6 @@ Event = (
     | GatewayUp
     | GatewayDown
     | ForgetGateway
-    | GatewayAnswered
+    | GatewayAcked
     | Tick
 )

@@ -1,8 +1,8 @@
-"""The fabric as it was built: switches, cables between tiers, NICs on leaves.
+"""Describe the fabric as built: switches, cables between tiers, NICs on leaves.
 
-A fabric is immutable; what fails is told apart, in `Health`. Ids, port numbers and the direction of
-link ids are those of the public contract. Invariants (kept by `controller.config`): ids are unique, a
-port is used once, a cable joins different tiers, every NIC is on a leaf.
+A fabric is immutable; failures are separate, in `Health`. Ids, port numbers and the direction of link ids are those of
+the public contract. Invariants (enforced by `controller.config`): ids are unique, a port is used once, a cable joins
+different tiers, every NIC is on a leaf.
 """
 
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from controller.model.health import Health
 
 
 class Role(StrEnum):
-    """What a switch is; leaf below agg below spine = core."""
+    """The role of a switch; tiers from below: leaf, agg, spine or core."""
 
     LEAF = "leaf"
     AGG = "agg"
@@ -39,7 +39,7 @@ class PortRef(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Switch:
-    """A switch; `rule_budget` is the most flow rules it may hold, None for no limit."""
+    """A switch; `rule_budget` is its maximum number of flow rules, None for no limit."""
 
     id: str
     role: Role
@@ -105,7 +105,7 @@ class DownGroup(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Fabric:
-    """A whole fabric, with the indices that planner and rules read it by (built once, on first use)."""
+    """A whole fabric, with indices that are built on first use."""
 
     name: str
     switches: tuple[Switch, ...]
@@ -140,7 +140,7 @@ class Fabric:
 
     @cached_property
     def peer_by_name(self) -> dict[str, str]:
-        """Return what is at the other end of each switch port and NIC, by the names that links and samples use."""
+        """Return the port or NIC at the other end of each switch port and NIC, by the names of links and samples."""
         ends = [(str(cable.lower), str(cable.upper)) for cable in self.cables]
         ends += [(nic.id, str(nic.port)) for nic in self.nics]
         return dict(ends) | {second: first for first, second in ends}
@@ -196,7 +196,7 @@ class Fabric:
         for cable in self.down_cables[switch]:
             by_leaves.setdefault(self.leaves_below[cable.lower.switch], []).append(cable)
         if sum(map(len, by_leaves)) == len(self.leaves_below[switch]):
-            # No leaf is below two of them, as in any regular fabric: each set of leaves is a group as it is.
+            # The sets are disjoint, as in any regular fabric: each set of leaves is a group.
             found = (DownGroup(tuple(sorted(leaves)), tuple(cables)) for leaves, cables in by_leaves.items())
             return tuple(sorted(found, key=lambda group: group.leaves))
         return self._groups_by_leaf(switch)

@@ -1,11 +1,11 @@
-"""What of a fabric is out of use right now; the fabric itself never changes."""
+"""Describe the failed parts of a fabric; the fabric itself never changes."""
 
 from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """Cables and switches that must carry nothing new.
+    """Cables, switches and NICs that are out of use.
 
     `down_cables` holds `Cable.id`s and `down_nics` NIC ids whose own cable is out of use;
     a switch in `down_switches` takes all of its cables with it.
@@ -17,11 +17,11 @@ class Health:
 
     @property
     def whole(self) -> bool:
-        """Say whether nothing is out of use."""
+        """Return whether nothing is out of use."""
         return not (self.down_cables or self.down_switches or self.down_nics)
 
     def union(self, other: "Health") -> "Health":
-        """Join two views: what either holds to be down is down."""
+        """Return the union of two states: down in either is down."""
         return Health(
             down_cables=self.down_cables | other.down_cables,
             down_switches=self.down_switches | other.down_switches,

@@ -1,11 +1,11 @@
-"""What a job asks for. Field names and meanings are those of `SubmitJobRequest`."""
+"""Define a job request. Field names and meanings are those of `SubmitJobRequest`."""
 
 from dataclasses import dataclass
 from enum import IntEnum
 
 
 class CollectiveKind(IntEnum):
-    """The collectives of the contract, under the numbers of the proto."""
+    """The kinds of collective; numbers are those of the proto."""
 
     RING_ALL_REDUCE = 1
     TREE_ALL_REDUCE = 2
@@ -19,14 +19,14 @@ class CollectiveKind(IntEnum):
 
 
 class Steering(IntEnum):
-    """How a plan reaches the network; unspecified means SOURCE_PORT."""
+    """How paths are selected: by UDP source port, or by pin rules; unspecified means SOURCE_PORT."""
 
     SOURCE_PORT = 1
     PIN = 2
 
 
 class Incast(IntEnum):
-    """How senders that together ask one NIC for more than it takes share it; unspecified: the planner chooses."""
+    """How the senders of an incast share the receiving NIC; unspecified: the planner chooses."""
 
     UNSPECIFIED = 0
     RATES = 1
@@ -67,7 +67,7 @@ class Collective:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRequest:
-    """A job as it was asked for; `ranks` are NIC ids, `lease_ms` 0 means the controller's default."""
+    """One job; `ranks` are NIC ids, `lease_ms` 0 means the controller's default."""
 
     job_id: str
     ranks: tuple[str, ...]

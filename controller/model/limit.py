@@ -1,13 +1,13 @@
-"""The sizes that the program takes on, one place for files, gRPC API and tests. docs/files.md tells them."""
+"""Define size limits for files, the gRPC API and tests; docs/files.md documents them."""
 
 MAX_SWITCHES = 20_000
 MAX_NICS = 1_000_000
 MAX_CABLES = 4_000_000
 MAX_FLOW_PLANS = 2_000_000
 MAX_PORT_NUMBER = 0xFEFF
-"""OpenFlow 1.3 has 32-bit ports, Open vSwitch hands out 1..0xfeff (ofp-port ranges of lib/ofp-util)."""
+"""OpenFlow 1.3 has 32-bit ports; Open vSwitch assigns 1..0xfeff (ofp-port ranges of lib/ofp-util)."""
 MAX_NIC_BPS = 4 * 10**12
-"""So that the demands of all flow plans together stay below 2^63."""
+"""Keeps the sum of all flow plans' demands below 2^63."""
 MAX_CABLE_BPS = 10**15
 MAX_LEASE_MS = 2**63 - 1
 MAX_GPU_MILLI = 1_000_000

@@ -1,4 +1,4 @@
-"""What a placement is: the shape of a job that looks for a place, and the place that is suggested for it."""
+"""Define placement requests (the shape of a job without NICs) and the suggested placements."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,16 +9,16 @@ from controller.model.limit import MAX_GPU_MILLI
 
 WHOLE_GPU_MILLI = 1000
 MAX_RANKS = 1_000_000
-SUGGESTIONS_UNLESS_TOLD = 3
+DEFAULT_SUGGESTIONS = 3
 MAX_SUGGESTIONS = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """A job without a place; names and meanings are those of `SuggestPlacementRequest`.
+    """A job without NICs; names and meanings are those of `SuggestPlacementRequest`.
 
     `gpu_milli` is each rank's share of a GPU in thousandths, 0 meaning a whole one; more than 1000 are several GPUs of
-    one NIC. `max_suggestions` 0 leaves the number to us.
+    one NIC. `max_suggestions` 0 means DEFAULT_SUGGESTIONS.
     """
 
     ranks: int
@@ -28,22 +28,22 @@ class Shape:
 
     @property
     def share_milli(self) -> int:
-        """Return what a rank takes, in thousandths of a GPU."""
+        """Return the share of a GPU that a rank takes, in thousandths."""
         return self.gpu_milli or WHOLE_GPU_MILLI
 
     @property
-    def most(self) -> int:
-        """Return how many suggestions to give at most."""
-        return min(self.max_suggestions or SUGGESTIONS_UNLESS_TOLD, MAX_SUGGESTIONS)
+    def limit(self) -> int:
+        """Return the maximum number of suggestions."""
+        return min(self.max_suggestions or DEFAULT_SUGGESTIONS, MAX_SUGGESTIONS)
 
     def on(self, nics: tuple[str, ...]) -> JobRequest:
-        """Return the job on these NICs, in rank order, as it may be submitted under a name of its own."""
+        """Return the job on these NICs, in rank order; its id is a placeholder."""
         return JobRequest(job_id="suggestion", ranks=nics, collectives=self.collectives, gpu_milli=self.gpu_milli)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placement:
-    """Where a job may run and what that costs.
+    """NICs for a job, and the utilisation that the job causes there.
 
     `nics` are in rank order. `max_link_utilisation` is that of the whole fabric with the job in it,
     `own_max_link_utilisation` that of the links the job itself would use, all jobs' load counted.
@@ -57,7 +57,7 @@ class Placement:
 
 
 def placement_problems(shape: Shape) -> tuple[Problem, ...]:
-    """Return what is wrong with a shape whatever the fabric; empty where it is sound."""
+    """Return the problems of a shape that do not depend on a fabric; empty where it is valid."""
     return tuple(_problems(shape))
 
 
@@ -70,5 +70,5 @@ def _problems(shape: Shape) -> Iterator[Problem]:
         yield Problem("gpu_milli", f"must be from 0 to {MAX_GPU_MILLI}, is {shape.gpu_milli}")
     if not 0 <= shape.max_suggestions < 2**32:
         yield Problem("max_suggestions", f"must be from 0 to {2**32 - 1}, is {shape.max_suggestions}")
-    whoever = JobRequest(job_id="suggestion", ranks=(), collectives=shape.collectives)
-    yield from shape_problems(whoever, shape.ranks if shape.ranks > 0 else None)
+    request = JobRequest(job_id="suggestion", ranks=(), collectives=shape.collectives)
+    yield from shape_problems(request, shape.ranks if shape.ranks > 0 else None)

@@ -1,4 +1,4 @@
-"""What a plan says: paths, ports and rates per flow, and the certificate of how good the whole is."""
+"""Define a plan: paths, ports and rates of flows, and the certificate of the plan's quality."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ CNP_PRIORITY = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmissionWindow:
-    """When a flow may send: while (unix time in ns / slot_ns) mod slots = slot; no slots means always."""
+    """The time slot of a flow: it sends while (Unix time in ns / slot_ns) mod slots = slot; slots 0 means always."""
 
     slot: int = 0
     slots: int = 0
@@ -27,7 +27,7 @@ ALWAYS = AdmissionWindow()
 class FlowPlan:
     """One queue pair's path and rate; names and meanings are the contract's.
 
-    A flow with a window sends at `rate_bps` in its turn and is silent in the others'.
+    A flow with a window sends at `rate_bps` in its slot, and nothing in other slots.
     """
 
     flow_id: str
@@ -52,7 +52,7 @@ class FlowPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Certificate:
-    """How good the whole fabric's plan is, and the bound that proves it."""
+    """The utilisation that the whole plan reaches, and a lower bound that no plan can beat."""
 
     max_link_utilisation: float = 0.0
     lower_bound: float = 0.0
@@ -72,7 +72,7 @@ class Certificate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stream:
-    """What leaves one NIC for another from one source port, and its path: a flow's data or its acknowledgements."""
+    """Packets from one NIC to another with one source port, and their path: a flow's data or its ACKs."""
 
     src_nic: str
     dst_nic: str
@@ -84,12 +84,11 @@ class Stream:
 class JobFlows:
     """The flows of one job in the order of the contract's flow ids.
 
-    `flows` may be a lazy sequence over arrays: index and iterate, never copy it without need. `link_loads_bps` is what
-    the job puts on each link it uses (NIC links included), by its heaviest phase there; `pinned` says whether any flow
-    is pinned. Both spare a reader the walk over a hundred thousand flows. `guards` are streams of other jobs that this
-    job's pins by addresses would lead off their paths: each needs a pin of its own for as long as this job runs.
-    `reverse_links` are links that only answers to its flows take: none where they go back the way the flows come.
-    `notes` say in words how incasts are shared.
+    `flows` may be a lazy sequence over arrays: index or iterate, do not copy. `link_loads_bps` is the job's load on
+    each of its links (NIC links included) in the heaviest phase there; `pinned` is whether any flow is pinned. Both
+    spare a reader a loop over a hundred thousand flows. `guards` are streams of other jobs that this job's pins by
+    addresses would divert: each needs a pin of its own while this job runs. `reverse_links` are links that only ACKs of
+    its flows take: none where ACKs return on the flows' paths. `notes` describe how incasts are shared.
     """
 
     job_id: str
@@ -105,7 +104,7 @@ class JobFlows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """One planning answer: every job's flows and one certificate for all of them."""
+    """The result of planning: every job's flows, and one certificate for all."""
 
     jobs: tuple[JobFlows, ...]
     certificate: Certificate
@@ -113,9 +112,9 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Infeasible:
-    """No admissible plan, as a value: `why` names the bottleneck and what would fix it.
+    """The result where no admissible plan exists; `why` names the bottleneck and the remedy.
 
-    `budget` marks the refusal by a rule budget (RESOURCE_EXHAUSTED rather than FAILED_PRECONDITION).
+    `budget` marks a rule budget as the reason (RESOURCE_EXHAUSTED rather than FAILED_PRECONDITION).
     """
 
     why: str

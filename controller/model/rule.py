@@ -1,6 +1,6 @@
-"""Switch rules as values of our own; bytes are made of them at the last moment, in southbound.
+"""Define switch rules as plain values; the southbound encodes them as OpenFlow messages.
 
-A rule says why it is there: its cookie carries a kind, the job's number and the generation (`Cookie`).
+The cookie of a rule holds its origin: kind, job number and generation (`Cookie`).
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ ROCE_PORT = 4791
 
 
 class Masked(NamedTuple):
-    """A value and the bits of it that count."""
+    """A value and the mask of its significant bits."""
 
     value: int
     mask: int
@@ -23,7 +23,7 @@ class Masked(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """What a packet must be; None matches anything. Prerequisites (eth_type, ip_proto) are set by whoever makes it.
+    """The fields that a packet must have; None matches anything. The caller sets prerequisites (eth_type, ip_proto).
 
     Addresses are masked 32-bit integers; a full mask is exact. Values are canonical: no bit set outside the mask.
     """
@@ -39,31 +39,31 @@ class Match:
 
 
 class OpaqueMatch(NamedTuple):
-    """A match found on a switch that is none of ours: its OXM bytes, kept to name the rule by."""
+    """A match read from a switch that `Match` cannot express: its OXM bytes, which identify the rule."""
 
     oxm: bytes
 
 
 class Output(NamedTuple):
-    """Send out of a port."""
+    """Output to a port."""
 
     port: int
 
 
 class ToGroup(NamedTuple):
-    """Let a group choose the port."""
+    """Output to a group."""
 
     group_id: int
 
 
 class GotoTable(NamedTuple):
-    """Go on in a later table."""
+    """Continue in a later table."""
 
     table: int
 
 
 class OpaqueAction(NamedTuple):
-    """Instructions found on a switch that are none of ours, as bytes."""
+    """Instructions read from a switch that the other actions cannot express, as bytes."""
 
     instructions: bytes
 
@@ -72,7 +72,7 @@ Action = Output | ToGroup | GotoTable | OpaqueAction
 
 
 class CookieKind(IntEnum):
-    """What a rule is for."""
+    """The purpose of a rule."""
 
     PFC_DROP = 0x10
     LOCAL = 0x20
@@ -94,13 +94,13 @@ class Cookie(NamedTuple):
     generation: int = 0
 
     def pack(self) -> int:
-        """Return the cookie as OpenFlow carries it."""
+        """Return the cookie as a 64-bit integer."""
         job, generation = self.job_number & 0xFFFFFF, self.generation & 0xFFFFFF
         return COOKIE_MAGIC << 56 | self.kind << 48 | job << 24 | generation
 
     @staticmethod
     def unpack(cookie: int) -> "Cookie | None":
-        """Read a cookie back; None where it is not one of ours."""
+        """Decode a cookie; None where this controller did not create it."""
         kind = cookie >> 48 & 0xFF
         if cookie >> 56 != COOKIE_MAGIC or kind not in CookieKind._value2member_map_:
             return None
@@ -112,7 +112,7 @@ COOKIE_MAGIC = 0x48
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowRule:
-    """One flow entry of a switch. No action at all drops (and counts)."""
+    """One flow entry of a switch; no action means drop."""
 
     table: int
     priority: int
@@ -122,7 +122,7 @@ class FlowRule:
 
     @property
     def key(self) -> "tuple[int, int, Match | OpaqueMatch]":
-        """Return what OpenFlow identifies the entry by."""
+        """Return the fields that identify a flow entry in OpenFlow: table, priority, match."""
         return self.table, self.priority, self.match
 
 
@@ -136,14 +136,14 @@ class GroupRule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwitchRules:
-    """All that one switch holds, or should hold."""
+    """The installed or wanted rules of one switch."""
 
     rules: tuple[FlowRule, ...] = ()
     groups: tuple[GroupRule, ...] = ()
 
 
 class ChangeOp(IntEnum):
-    """What to do with a rule or group; RULE_ADD replaces an entry with the same key."""
+    """The operation on a rule or group; RULE_ADD replaces an entry with the same key."""
 
     GROUP_ADD = 1
     GROUP_MODIFY = 2
@@ -160,14 +160,14 @@ class Change(NamedTuple):
 
 
 class Step(NamedTuple):
-    """Changes that may reach all their switches at the same time; the next step waits for every barrier."""
+    """Changes by switch that may be applied in any order; the next step waits for the barriers of all switches."""
 
     changes: dict[str, tuple[Change, ...]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pin:
-    """A flow whose port is what it is: `hops` are the cables it takes, (cable id, upwards?) from source to destination.
+    """A flow whose path its source port does not select; `links` are its directed links from source to destination.
 
     `udp_source_port` None pins every flow from source to destination address.
     """

@@ -1,26 +1,26 @@
-"""Where a service listens and is found: ADDR:PORT; for gRPC also unix:/PATH, a socket in the file system.
+"""Parse addresses of services: ADDR:PORT; for gRPC also unix:/PATH, a socket file.
 
-A socket needs no network: processes in other network namespaces of one machine reach it, and only this user's.
+Processes in other network namespaces of the machine reach a socket file, but only those of this user.
 """
 
 UNIX = "unix:"
 MAX_PATH_BYTES = 107
-"""A socket's path has 108 bytes, the last of them zero (unix(7))."""
+"""The limit of sun_path: 108 bytes with the final zero byte (unix(7))."""
 
 
 def is_address_port(text: str) -> bool:
-    """Say whether a text is ADDR:PORT, port 0 for any."""
+    """Return whether a text is ADDR:PORT; port 0 means any."""
     host, _, port = text.rpartition(":")
     return bool(host) and port.isascii() and port.isdigit() and int(port) <= 65_535 and not text.startswith(UNIX)
 
 
 def is_socket(text: str) -> bool:
-    """Say whether a text is unix:/PATH, absolute and short enough for the kernel."""
+    """Return whether a text is unix:/PATH, absolute and at most MAX_PATH_BYTES long."""
     path = text.removeprefix(UNIX)
     return text.startswith(UNIX) and path.startswith("/") and "\0" not in path and len(path.encode()) <= MAX_PATH_BYTES
 
 
 def split_address(text: str) -> tuple[str, int]:
-    """Cut a checked ADDR:PORT in two; brackets around an IPv6 address go."""
+    """Split a checked ADDR:PORT; brackets around an IPv6 address are removed."""
     host, _, port = text.rpartition(":")
     return host.strip("[]"), int(port)

@@ -1,10 +1,10 @@
-"""What a RoCEv2 UDP source port means: which of its bits pick which cable at which kind of switch.
+"""Define which bits of a RoCEv2 UDP source port select which cable at which kind of switch.
 
-Planner and rules both read this page, and nothing else joins them: the planner writes a path into a
-port number, the rules read the port number back into the path. A port is 0xC000 | p with 14 bits p;
-each *stage* of a path owns a field of p. Within a field every choice owns a *home block* (the planner's
-ports lie in it) and, where the number of choices is no power of two or they differ in weight, surplus
-blocks that only unplanned traffic meets. Blocks are aligned powers of two, so each is one masked match.
+This module is all that planner and rules share: the planner encodes a path in a port number, and the rules decode the
+path from it. A port is 0xC000 | p with 14 bits p; each *stage* of a path has a field of p. Within a field every choice
+has a *home block*, which holds the planner's ports. Where the number of choices is no power of two, or their weights
+differ, it also has surplus blocks that only unplanned traffic uses. Blocks are aligned powers of two, so that each is
+one masked match.
 """
 
 from collections.abc import Sequence
@@ -18,11 +18,11 @@ from controller.model.fabric import Fabric, Role
 PORT_BASE = 0xC000
 PORT_BITS = 14
 BUCKETS_PER_CHOICE = 8
-"""An even share is approximated by at least this many blocks per choice, where the port has the bits."""
+"""Minimum number of blocks per choice to approximate an even share, where the port has enough bits."""
 
 
 class Stage(IntEnum):
-    """Where on a path a port's bits are read: the order is that of the fields, from the top bit."""
+    """The switch on a path that reads a field; in the order of the fields, from the top bit."""
 
     LEAF_UP = 0
     AGG_UP = 1
@@ -31,7 +31,7 @@ class Stage(IntEnum):
 
 
 class Block(NamedTuple):
-    """Values of a field whose top `length` bits equal `value` belong to `choice`."""
+    """The field values whose top `length` bits equal `value`; they select `choice`."""
 
     value: int
     length: int
@@ -40,7 +40,7 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PortField:
-    """`width` bits of p, the lowest of them `shift` bits from the right; width 0 where there is no choice."""
+    """A field of p: `width` bits at bit `shift`; width 0 where there is no choice."""
 
     shift: int
     width: int
@@ -48,23 +48,23 @@ class PortField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SteeringLayout:
-    """The field of each stage in one fabric; `spare_bits` are those to the right that nothing reads."""
+    """The field of each stage in one fabric; no switch reads the lowest `spare_bits`."""
 
     fields: tuple[PortField, PortField, PortField, PortField]
 
     @property
     def spare_bits(self) -> int:
-        """Return how many of the port's lowest bits pick nothing (entropy)."""
+        """Return the number of the port's lowest bits that select nothing (entropy)."""
         return min((field.shift for field in self.fields if field.width), default=PORT_BITS)
 
 
 def stage_up(role: Role) -> Stage:
-    """Return the stage at which a switch of this role chooses its way up."""
+    """Return the stage at which a switch of this role selects a cable upwards."""
     return Stage.LEAF_UP if role is Role.LEAF else Stage.AGG_UP
 
 
 def stage_down(role: Role) -> Stage:
-    """Return the stage at which a switch of this role chooses among cables down to one leaf."""
+    """Return the stage at which a switch of this role selects a cable down to one leaf."""
     return Stage.AGG_DOWN if role is Role.AGG else Stage.TOP_DOWN
 
 
@@ -73,7 +73,7 @@ def _home_bits(choices: int) -> int:
 
 
 def _wanted_extra(weight_sets: set[tuple[int, ...]]) -> int:
-    """Bits beyond the home bits that an even (or weighted) split asks for."""
+    """Return the bits beyond the home bits that an even (or weighted) split needs."""
     exact = all(len(set(w)) <= 1 and len(w) & (len(w) - 1) == 0 for w in weight_sets)
     return 0 if exact else (BUCKETS_PER_CHOICE - 1).bit_length()
 
@@ -81,7 +81,7 @@ def _wanted_extra(weight_sets: set[tuple[int, ...]]) -> int:
 def layout_of(fabric: Fabric) -> SteeringLayout:
     """Divide the port's 14 bits among the stages of this fabric, home bits first, then evenness.
 
-    Raises ValueError where even the home bits of all stages pass 14 (beyond 2^14 paths a port cannot name one).
+    Raises ValueError where the home bits of all stages exceed 14 (more than 2^14 paths).
     """
     weights: dict[Stage, set[tuple[int, ...]]] = {stage: set() for stage in Stage}
     for switch in fabric.switches:
@@ -108,7 +108,7 @@ def layout_of(fabric: Fabric) -> SteeringLayout:
 
 
 def _least_width(weights: tuple[int, ...]) -> int:
-    """Bits a field needs so that the lightest choice still owns one value."""
+    """Return the bits that a field needs so that the lightest choice has one value."""
     heavy = -(-sum(weights) // min(weights))
     return max(_home_bits(len(weights)), min(_home_bits(heavy), _home_bits(len(weights)) + 3))
 
@@ -132,7 +132,7 @@ def shares(weights: Sequence[int], width: int) -> tuple[int, ...]:
 def blocks(weights: tuple[int, ...], width: int) -> tuple[Block, ...]:
     """Divide a field of `width` bits among weighted choices into aligned blocks, home blocks first.
 
-    Choice s owns its home block [s*h, (s+1)*h), h a power of two and the same for all, and enough surplus
+    Choice s has its home block [s*h, (s+1)*h), h a power of two and the same for all, and enough surplus
     to make up its share. Raises ValueError where the field is too narrow for the choices.
     """
     if len(weights) == 1:
@@ -176,17 +176,17 @@ def home_size(weights: Sequence[int], width: int) -> int:
 
 
 def home_value(weights: Sequence[int], width: int, choice: int) -> int:
-    """Return the field value that a planned port carries to pick `choice`: the first of its home block."""
+    """Return the field value by which a planned port selects `choice`: the first of its home block."""
     return choice * home_size(weights, width) if len(weights) > 1 else 0
 
 
 def choice_of(weights: Sequence[int], width: int, value: int) -> int:
-    """Return which choice a field value picks."""
+    """Return the choice that a field value selects."""
     return next(b.choice for b in blocks(tuple(weights), width) if value >> (width - b.length) == b.value)
 
 
 def imbalance(weights: Sequence[int], width: int) -> float:
-    """Return by how much the most favoured choice passes its fair share, 0.03 for 3 %."""
+    """Return the excess of the most favoured choice over its fair share, 0.03 for 3 %."""
     total, size = sum(weights), 1 << width
     return (
         max(share * total / (size * weight) for share, weight in zip(shares(weights, width), weights, strict=True)) - 1

@@ -1,6 +1,6 @@
-"""The remedy for a mistyped name: the known name that comes nearest, or nothing where none is near.
+"""Find the known name that is most similar to a mistyped one.
 
-The search is bounded so that a wrong name in a fabric of a million NICs is still refused at once.
+The search is bounded, so that a wrong name in a fabric of a million NICs is refused at once.
 """
 
 import difflib
@@ -9,12 +9,12 @@ from itertools import islice
 
 MAX_CANDIDATES = 2_000
 MAX_NAMES = 100_000
-LONGEST_WORD = 200
+MAX_WORD_LENGTH = 200
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """Return the known name most like `word`, or None where none is like it or too many are."""
-    if len(word) > LONGEST_WORD:
+    """Return the known name most similar to `word`; None where none is similar or too many candidates are."""
+    if len(word) > MAX_WORD_LENGTH:
         return None
     candidates: list[str] = []
     for name in islice(known, MAX_NAMES):

@@ -1,4 +1,4 @@
-"""Plan to switch rules, as values: compile, diff, order, trace.
+"""Compile plans to switch rules as values; compute differences, order changes, trace packets.
 
-Knows nothing of how a path was chosen, or of how bytes are made of a rule.
+Independent of how paths are planned and of how rules are encoded.
 """

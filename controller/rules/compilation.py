@@ -1,4 +1,4 @@
-"""What the compilation of all switches of one fabric shares, so that equal parts are worked out (and made) once."""
+"""Share equal parts between the switches of one fabric's compilation, so that each is computed once."""
 
 from collections.abc import Callable, Hashable, Iterable
 from functools import cache, cached_property
@@ -22,7 +22,7 @@ def underlay(kind: CookieKind) -> int:
 
 
 class Compilation:
-    """One fabric, its state of health and its pins, with everything that several switches' rules have in common."""
+    """One fabric, its health and its pins, with a cache of the parts that rules of several switches share."""
 
     def __init__(self, fabric: Fabric, layout: SteeringLayout, health: Health, pins: Iterable[Pin]) -> None:
         self.fabric = fabric
@@ -33,24 +33,24 @@ class Compilation:
         self._made: dict[Hashable, object] = {}
 
     def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return what `make` gave the first time that this key was asked for."""
+        """Return the cached value of a key; the first call computes it with `make`."""
         if key not in self._made:
             self._made[key] = make()
-        return self._made[key]  # type: ignore[return-value]  # a key is only ever used with one maker
+        return self._made[key]  # type: ignore[return-value]  # each key has one type of value
 
     @cached_property
     def leaf_number(self) -> dict[str, int]:
-        """Return every leaf's number, its place in the fabric's order."""
+        """Return every leaf's number: its position in the fabric's order."""
         return {leaf: number for number, leaf in enumerate(self.fabric.leaves)}
 
     @cached_property
     def turn(self) -> dict[str, int]:
-        """Return every switch's place in the fabric, by which equal decisions are spread."""
+        """Return every switch's position in the fabric, which spreads otherwise equal decisions."""
         return {switch.id: place for place, switch in enumerate(self.fabric.switches)}
 
     @cached_property
     def runs(self) -> tuple[Run, ...]:
-        """Return all NIC addresses as runs of one leaf's."""
+        """Return all NIC addresses as runs: consecutive addresses of one leaf."""
         return runs_of((nic.ip, self.leaf_number[nic.port.switch]) for nic in self.fabric.nics)
 
     @cached_property
@@ -60,16 +60,16 @@ class Compilation:
 
     @cached_property
     def spread_shift(self) -> int:
-        """Return how many low address bits the leaves use up, so that the tier above chooses by others."""
-        most = max((len(self.fabric.up_choices[leaf]) for leaf in self.fabric.leaves), default=1)
-        return max(0, most - 1).bit_length()
+        """Return the number of low address bits that leaves select by; the tier above uses higher ones."""
+        choices = max((len(self.fabric.up_choices[leaf]) for leaf in self.fabric.leaves), default=1)
+        return max(0, choices - 1).bit_length()
 
     def prefixes(self, labels: tuple[int | None, ...], background: int | None) -> tuple[Labelled, ...]:
-        """Return the fewest prefixes that tell the labels of the leaves' addresses apart."""
+        """Return the fewest prefixes that map the leaves' addresses to their labels."""
         return self.once(("prefixes", labels, background), lambda: aggregate(relabelled(self.runs, labels), background))
 
     def rules_once(self, key: Hashable, make: Callable[[], Iterable[FlowRule]]) -> tuple[FlowRule, ...]:
-        """Return the rules made the first time that this key was asked for."""
+        """Return the cached rules of a key; the first call computes them with `make`."""
         return self.once(("rules", key), lambda: tuple(make()))
 
 

@@ -1,7 +1,7 @@
-"""Plan to rules: all that every switch of a fabric should hold, from values alone.
+"""Compile the rules of every switch from a fabric, its health and pins.
 
-The underlay needs no plan: it carries any packet by an admissible path, picked by its source port. A plan
-adds pins for flows whose port is what it is; health only changes which choices are used.
+The underlay needs no plan: it forwards any packet on an admissible path that the source port selects. A plan adds pins
+for flows whose port cannot be chosen; health only changes which choices are used.
 """
 
 from collections.abc import Iterable
@@ -47,7 +47,7 @@ WHOLE = Health()
 def compile_fabric(
     fabric: Fabric, layout: SteeringLayout, health: Health = WHOLE, pins: Iterable[Pin] = ()
 ) -> dict[str, SwitchRules]:
-    """Return what every switch should hold, switches that are down included: they hold it when they return."""
+    """Return the wanted rules by switch, including switches that are down: they get them when they reconnect."""
     compilation = Compilation(fabric, layout, health, pins)
     return {switch.id: _rules_of(compilation, switch) for switch in fabric.switches}
 
@@ -69,15 +69,13 @@ def _rules_of(compilation: Compilation, switch: Switch) -> SwitchRules:
 
 
 def _classify_rules(compilation: Compilation, switch: Switch) -> tuple[FlowRule, ...]:
-    """Return the rules that tell kinds of packets apart, and what happens to those that nothing matches."""
+    """Return the rules that classify packets, and the table-miss rules."""
     goes_up = bool(compilation.fabric.up_choices[switch.id])
     by_port = goes_up or has_parallel_cables(compilation, switch)
-    return compilation.rules_once(
-        ("classify", goes_up, by_port), lambda: _entrance(by_port) + _misses(goes_up, by_port)
-    )
+    return compilation.rules_once(("classify", goes_up, by_port), lambda: _classes(by_port) + _misses(goes_up, by_port))
 
 
-def _entrance(by_port: bool) -> list[FlowRule]:
+def _classes(by_port: bool) -> list[FlowRule]:
     roce = Match(eth_type=ETH_IPV4, ip_proto=IP_UDP, udp_dst=ROCE_PORT)
     rules = [
         _rule(Table.CLASSIFY, PFC_PRIORITY, Match(eth_type=ETH_PFC), (), CookieKind.PFC_DROP),
@@ -88,7 +86,7 @@ def _entrance(by_port: bool) -> list[FlowRule]:
 
 
 def _misses(goes_up: bool, by_port: bool) -> list[FlowRule]:
-    """Return what every table does with what it does not know: go on towards the choice upwards, or drop."""
+    """Return the table-miss rule of every table: continue towards the tables that select a cable upwards, or drop."""
     onward = {
         Table.PINS: Table.OVERRIDES,
         Table.OVERRIDES: Table.STEERING,
@@ -117,7 +115,7 @@ def _rule(table: Table, priority: int, match: Match, actions: tuple[Action, ...]
 
 
 def _local_rules(compilation: Compilation, switch: Switch) -> tuple[FlowRule, ...]:
-    """Return one rule for IPv4 and one for ARP per NIC of a leaf."""
+    """Return one rule for IPv4 and one for ARP for each NIC of a leaf."""
     rules = []
     for nic in compilation.fabric.nics_of_leaf.get(switch.id, ()):
         address, out = Masked(nic.ip, EXACT_ADDRESS), (Output(nic.port.number),)

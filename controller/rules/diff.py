@@ -1,4 +1,4 @@
-"""What changes a switch's rules from what is installed to what is desired; nothing else makes a change."""
+"""Compute the changes from a switch's installed rules to its wanted rules; the only source of changes."""
 
 from controller.model.rule import (
     Change,
@@ -14,10 +14,10 @@ GENERATION_MASK = 0xFFFFFF
 
 
 def diff(installed: SwitchRules, desired: SwitchRules) -> tuple[Change, ...]:
-    """Return the changes that make `installed` into `desired`, in no particular order (`order` gives one).
+    """Return the changes from `installed` to `desired`, unordered (`order` orders them).
 
-    A rule stays as it is where only the generation in its cookie differs: the same rule serves the new plan.
-    Entries that are none of ours are deleted.
+    A rule stays where only the generation in its cookie differs: the same rule serves the new plan. Entries of other
+    controllers are deleted.
     """
     if installed is desired:
         return ()
@@ -25,7 +25,7 @@ def diff(installed: SwitchRules, desired: SwitchRules) -> tuple[Change, ...]:
 
 
 def same_purpose(a: int, b: int) -> bool:
-    """Say whether two cookies name the same kind and job, whatever their generations; foreign ones must be equal."""
+    """Return whether two cookies have the same kind and job, with any generations; foreign ones must be equal."""
     if a == b:
         return True
     ours = Cookie.unpack(a) is not None and Cookie.unpack(b) is not None

@@ -1,4 +1,4 @@
-"""Rules as rows of plain values, the JSON-able form that people and other tools read."""
+"""Convert rules to rows of plain values, for JSON."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -44,7 +44,7 @@ def match_row(match: Match | OpaqueMatch) -> Row:
 
 
 def action_text(action: Action) -> str:
-    """Write an action as `output:3`, `group:2` or `goto_table:3`."""
+    """Return an action as text: `output:3`, `group:2` or `goto_table:3`."""
     match action:
         case Output(port):
             return f"output:{port}"
@@ -61,7 +61,7 @@ def _listed(fabric: Fabric, rules: Mapping[str, SwitchRules]) -> list[str]:
 
 
 def _in_order(held: SwitchRules) -> list[FlowRule]:
-    """Sort as a switch reads: by table, highest priority first."""
+    """Return the rules sorted by table, highest priority first."""
     return sorted(held.rules, key=lambda rule: (rule.table, -rule.priority))
 
 
@@ -98,7 +98,7 @@ def _port_text(port: Masked) -> int | str:
 
 
 def _address_text(address: Masked) -> str:
-    """Write an address with its prefix length, or with its mask where the mask is no prefix."""
+    """Return an address with its prefix length, or with its mask where the mask is no prefix."""
     host_bits = ~address.mask & EXACT_ADDRESS
     if host_bits == 0:
         return ip_text(address.value)

@@ -1,17 +1,16 @@
-"""Changes in an order that breaks nothing: make before break, from the destination's side to the source's.
+"""Order rule changes so that no packet is lost or loops: make before break, from the destination to the source.
 
-Tier by tier from the top: a switch's new rules, then the end of its old ones, before any switch below starts
-to rely on them. Within a switch each packet then meets, at every moment, either what it met before or what it
-will meet after:
+Tiers are changed from the top: a switch's new rules are added and its old ones deleted before any switch below relies
+on them. Within a switch the order ensures that each packet meets either the old or the new rules at every moment:
 
-- groups before the rules that use them, and deleted after them;
-- tables that are new (their rule for "nothing matched" is among the changes) from the last to the first, so
-  that no goto meets a hole; in tables that were there before, exceptions before what they are exceptions to;
-- rules are added from the highest priority down and deleted from the lowest up, so that in between no packet
-  falls into a wider rule that was never meant for it.
+- groups are added before the rules that use them, and deleted after them;
+- new tables (their table-miss rule is among the changes) are filled from the last to the first, so that no goto leads
+  to an empty table; in existing tables, exceptions come before the rules that they override;
+- rules are added from the highest priority down and deleted from the lowest up, so that in between no packet matches
+  a wider rule that is not meant for it.
 
-The leaves are where packets enter: their classification and pins flip after all else is built. Deleted pins of
-every tier go last of all, since until then a pinned flow keeps its path and afterwards the underlay carries it.
+Packets enter at leaves: classification and pins of leaves change after all other rules are added. Deleted pins of all
+tiers come last: until then a pinned flow keeps its path, and afterwards the underlay forwards it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,7 +24,7 @@ LEAF_TIER = 0
 
 
 class _Phase(IntEnum):
-    """When, within its tier, a change may be made."""
+    """The phase of a change within its tier."""
 
     BUILD = 0
     ENTER = 1
@@ -37,9 +36,9 @@ _Batches = dict[_Phase, list[Change]]
 
 
 def order(changes: Mapping[str, Iterable[Change]], fabric: Fabric) -> tuple[Step, ...]:
-    """Return the steps in which to make the changes; each waits for the barriers of the one before it.
+    """Return the steps of the changes; each step waits for the barriers of the previous one.
 
-    The changes of one switch in one step are to be made in the order given.
+    The changes of one switch in one step are sent in the given order.
     """
     tier_of = {switch.id: switch.role.tier for switch in fabric.switches}
     batches = {switch: _batches(tuple(changes[switch]), tier_of[switch] == LEAF_TIER) for switch in changes}
@@ -63,7 +62,7 @@ def _step(batches: Mapping[str, _Batches], moment: list[tuple[str, _Phase]]) -> 
 
 
 def _batches(changes: tuple[Change, ...], is_leaf: bool) -> _Batches:
-    """Sort one switch's changes by when they may be made, and within that into the order to make them in."""
+    """Group one switch's changes by phase, each in the order of sending."""
     found: _Batches = {phase: [] for phase in _Phase}
     found[_Phase.BUILD] += [change for change in changes if change.op in (ChangeOp.GROUP_ADD, ChangeOp.GROUP_MODIFY)]
     added = list(_rules(changes, ChangeOp.RULE_ADD))
@@ -83,7 +82,7 @@ def _rules(changes: tuple[Change, ...], op: ChangeOp) -> Iterator[FlowRule]:
 
 
 def _place(rule: FlowRule, new_tables: set[int]) -> tuple[int, int, int]:
-    """Return the place of an added rule: new tables last to first, then old ones first to last, then classification."""
+    """Return the sort key of an added rule: new tables last to first, old ones first to last, then classification."""
     if rule.table == Table.CLASSIFY:
         return (2, 0, -rule.priority)
     if rule.table in new_tables:

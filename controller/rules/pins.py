@@ -1,4 +1,4 @@
-"""Where a pinned flow needs a rule: at every switch on its path that has a choice."""
+"""Compile pins: a pinned flow has a rule on every switch of its path that has a choice."""
 
 from collections.abc import Iterable
 
@@ -12,7 +12,7 @@ EXACT_PORT = 0xFFFF
 
 
 def pin_rules(fabric: Fabric, pins: Iterable[Pin]) -> dict[str, tuple[FlowRule, ...]]:
-    """Return the rules of the pins per switch that needs any: those with a choice on a pin's path."""
+    """Return the pin rules by switch, for switches with a choice on a pin's path."""
     found: dict[str, list[FlowRule]] = {}
     leaf_of = {nic.ip: nic.port.switch for nic in fabric.nics}
     choices: dict[str, _Choices] = {}
@@ -31,7 +31,7 @@ def pin_rules(fabric: Fabric, pins: Iterable[Pin]) -> dict[str, tuple[FlowRule, 
 
 
 class _Choices:
-    """The groups by which one switch takes a cable, where it has a choice."""
+    """The fast-failover groups of one switch, by cable."""
 
     def __init__(self, fabric: Fabric, switch: str) -> None:
         up = fabric.up_choices[switch]
@@ -42,12 +42,12 @@ class _Choices:
             self._down.update({(groups[g].cables[c], leaf): group_id for leaf in groups[g].leaves})
 
     def group_of(self, cable: Cable, leaf: str) -> int | None:
-        """Return the group of a cable towards a leaf, None where the switch has no other cable to it."""
+        """Return the group of a cable towards a leaf; None where the switch has no other cable to that leaf."""
         return self._up.get(cable) or self._down.get((cable, leaf))
 
 
 def _pin_rule(pin: Pin, action: Action) -> FlowRule:
-    """Return the rule that sends a pinned flow (or every flow of its pair) on."""
+    """Return the rule that forwards a pinned flow (or every flow of its address pair)."""
     port = pin.udp_source_port
     return FlowRule(
         table=Table.PINS,

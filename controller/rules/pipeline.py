@@ -1,12 +1,12 @@
-"""The OpenFlow tables as data: what each is for, which entries it may hold and where they may lead.
+"""Define the OpenFlow tables as data: purpose, kinds of entry, and next tables.
 
-Every compiled rule fits an entry of its table (`fits`), and docs/pipeline.md is written from this page
-(`python -m controller.rules.pipeline > docs/pipeline.md`), so neither can drift from the other.
+Every compiled rule fits an entry of its table (`fits`), and docs/pipeline.md is generated from this module
+(`python -m controller.rules.pipeline > docs/pipeline.md`).
 
-Two ideas carry the layout. First, what is below a switch goes down before anything goes up, and a packet
-that came from above never goes up again: a guard at the door of every upward table drops (and counts) it,
-so no path has a valley and no cyclic buffer dependency can arise, whatever else is installed.
-Second, exceptions live in tables of their own in front of what they are exceptions to.
+The layout follows two rules. First, destinations below a switch are matched before any packet goes up, and a packet
+from above never goes up again: a guard at the start of every upward table drops (and counts) it, so that no path has
+a valley and no cyclic buffer dependency can arise. Second, exceptions are in tables of their own, before the rules that
+they override.
 """
 
 from enum import IntEnum
@@ -47,12 +47,12 @@ LONGEST_PREFIX = 32
 
 
 def prefix_priority(base: int, length: int) -> int:
-    """Return the priority that makes OpenFlow match the longest prefix; the odd one above it is for port bits."""
+    """Return the priority for longest-prefix matching; rules that match port bits as well use one more."""
     return base + 2 * length
 
 
 class Entry(NamedTuple):
-    """A kind of flow entry: its priorities, the most fields it may match, what it may do, and why it is there."""
+    """A kind of flow entry: its priorities, the fields it may match, its actions, its cookie kind and its purpose."""
 
     low: int
     high: int
@@ -63,7 +63,7 @@ class Entry(NamedTuple):
 
 
 class TableSpec(NamedTuple):
-    """One table: its number and name, what it is for, its kinds of entry and the tables it may lead to."""
+    """One table: number, name, purpose, kinds of entry and possible next tables."""
 
     table: Table
     name: str
@@ -80,8 +80,8 @@ def _prefixes(base: int, fields: str, actions: str, kind: CookieKind, meaning: s
     return _entry(base, prefix_priority(base, LONGEST_PREFIX) + 1, fields, actions, kind, meaning)
 
 
-_DROP_MISS = _entry(MISS_PRIORITY, MISS_PRIORITY, "", "drop", CookieKind.MISS, "nothing matched: dropped, and counted")
-_GO_ON = _entry(MISS_PRIORITY, MISS_PRIORITY, "", "goto", CookieKind.CLASSIFY, "nothing here: go on")
+_DROP_MISS = _entry(MISS_PRIORITY, MISS_PRIORITY, "", "drop", CookieKind.MISS, "no match: dropped, and counted")
+_GO_ON = _entry(MISS_PRIORITY, MISS_PRIORITY, "", "goto", CookieKind.CLASSIFY, "no match: continue")
 _GUARD = _entry(
     GUARD_PRIORITY, GUARD_PRIORITY, "in_port", "drop", CookieKind.MISS, "from above and not below: no valley"
 )
@@ -92,7 +92,7 @@ PIPELINE: tuple[TableSpec, ...] = (
     TableSpec(
         Table.CLASSIFY,
         "classify",
-        "Tell the kinds of packets apart; a leaf delivers to its own NICs here.",
+        "Classify packets; a leaf delivers to its own NICs here.",
         (
             _entry(
                 PFC_PRIORITY, PFC_PRIORITY, "eth_type", "drop", CookieKind.PFC_DROP, "a pause frame ends at its link"
@@ -119,7 +119,7 @@ PIPELINE: tuple[TableSpec, ...] = (
     TableSpec(
         Table.PINS,
         "pins",
-        "RoCE flows whose port cannot be chosen; then what is below goes down.",
+        "RoCE flows whose port cannot be chosen; then destinations below.",
         (
             _entry(
                 PIN_PRIORITY,
@@ -149,7 +149,7 @@ PIPELINE: tuple[TableSpec, ...] = (
                 "eth_type ipv4_dst",
                 "goto",
                 CookieKind.CLASSIFY,
-                "not below, inside a prefix that is: go on",
+                "not below, inside a prefix that is: continue",
             ),
             _GO_ON,
             _DROP_MISS._replace(meaning="no such destination (a switch with nothing above): dropped, and counted"),
@@ -169,7 +169,9 @@ PIPELINE: tuple[TableSpec, ...] = (
                 CookieKind.OVERRIDE,
                 "the blocks of a choice that does not lead there, split over those that do",
             ),
-            _prefixes(OVERRIDE_PRIORITY, "eth_type ipv4_dst", "goto", CookieKind.OVERRIDE, "no exception here: go on"),
+            _prefixes(
+                OVERRIDE_PRIORITY, "eth_type ipv4_dst", "goto", CookieKind.OVERRIDE, "no exception: continue"
+            ),
             _GO_ON,
         ),
         (Table.STEERING,),
@@ -177,7 +179,7 @@ PIPELINE: tuple[TableSpec, ...] = (
     TableSpec(
         Table.STEERING,
         "steering",
-        "RoCE going up: the source port's bits choose.",
+        "RoCE going up: the source port's bits select the cable.",
         (
             _entry(
                 RESPLIT_PRIORITY,
@@ -185,7 +187,7 @@ PIPELINE: tuple[TableSpec, ...] = (
                 _PORT_BITS,
                 _UP,
                 CookieKind.OVERRIDE,
-                "the blocks of a choice that leads nowhere, split over the others",
+                "the blocks of a choice without a path, split over the others",
             ),
             _entry(
                 STEER_PRIORITY,
@@ -202,10 +204,10 @@ PIPELINE: tuple[TableSpec, ...] = (
     TableSpec(
         Table.OTHER_IPV4,
         "other-ipv4",
-        "IPv4 by destination; on a switch that never chooses, RoCE too.",
+        "IPv4 by destination; on a switch without choices, RoCE too.",
         (
             _prefixes(DOWN_PRIORITY, "eth_type ipv4_dst", "output group", CookieKind.ROUTE, "a destination below"),
-            _prefixes(DOWN_PRIORITY, "eth_type ipv4_dst", "goto", CookieKind.CLASSIFY, "not below: go on"),
+            _prefixes(DOWN_PRIORITY, "eth_type ipv4_dst", "goto", CookieKind.CLASSIFY, "not below: continue"),
             _GO_ON,
             _DROP_MISS,
         ),
@@ -214,10 +216,10 @@ PIPELINE: tuple[TableSpec, ...] = (
     TableSpec(
         Table.ARP,
         "arp",
-        "ARP by the address asked for.",
+        "ARP by the requested address.",
         (
             _prefixes(DOWN_PRIORITY, "eth_type arp_tpa", "output group", CookieKind.ARP, "an address below"),
-            _prefixes(DOWN_PRIORITY, "eth_type arp_tpa", "goto", CookieKind.CLASSIFY, "not below: go on"),
+            _prefixes(DOWN_PRIORITY, "eth_type arp_tpa", "goto", CookieKind.CLASSIFY, "not below: continue"),
             _GO_ON,
             _DROP_MISS,
         ),
@@ -237,7 +239,11 @@ PIPELINE: tuple[TableSpec, ...] = (
                 "one of the choices that lead there",
             ),
             _prefixes(
-                OVERRIDE_PRIORITY, "eth_type ipv4_dst arp_tpa", "goto", CookieKind.OVERRIDE, "no exception here: go on"
+                OVERRIDE_PRIORITY,
+                "eth_type ipv4_dst arp_tpa",
+                "goto",
+                CookieKind.OVERRIDE,
+                "no exception: continue",
             ),
             _GO_ON,
         ),
@@ -246,7 +252,7 @@ PIPELINE: tuple[TableSpec, ...] = (
     TableSpec(
         Table.SPREAD,
         "spread",
-        "Other traffic going up: the destination's low bits choose, so that a flow never changes its path.",
+        "Other traffic going up: the destination's low bits select the cable, so that a flow keeps its path.",
         (
             _entry(
                 SPREAD_PRIORITY,
@@ -264,12 +270,12 @@ PIPELINE: tuple[TableSpec, ...] = (
 
 
 def fields_of(match: Match) -> frozenset[str]:
-    """Return the names of the fields that a match looks at."""
+    """Return the names of the fields of a match."""
     return frozenset(name for name in Match.__slots__ if getattr(match, name) is not None)
 
 
 def fits(rule: FlowRule) -> bool:
-    """Say whether a rule is one of the entries that its table may hold."""
+    """Return whether a rule fits an entry of its table."""
     if not isinstance(rule.match, Match) or rule.table >= len(PIPELINE):
         return False
     spec, fields = PIPELINE[rule.table], fields_of(rule.match)
@@ -303,13 +309,13 @@ def markdown() -> str:
     lines = [
         "# The switches' pipeline",
         "",
-        "Written by `python -m controller.rules.pipeline`; a test holds it to the code. A prefix has the priority",
-        "base + 2 x prefix length, one more where port bits are matched too: the longest prefix wins.",
+        "Generated by `python -m controller.rules.pipeline`; a test compares it with the code. A prefix has the",
+        "priority base + 2 x prefix length, one more where port bits are matched too: the longest prefix wins.",
         "",
     ]
     for spec in PIPELINE:
         onward = ", ".join(f"{table.value} {PIPELINE[table].name}" for table in spec.next) or "none"
-        lines += [f"## Table {spec.table.value}: {spec.name}", "", spec.purpose, "", f"Leads on to: {onward}.", ""]
+        lines += [f"## Table {spec.table.value}: {spec.name}", "", spec.purpose, "", f"Next tables: {onward}.", ""]
         lines += ["| priority | may match | action | cookie | meaning |", "| --- | --- | --- | --- | --- |"]
         lines += [_row(entry) for entry in spec.matches] + [""]
     return "\n".join(lines)

@@ -1,4 +1,4 @@
-"""Follow one packet through rules: which rule of which table took it, over which links, and where it ended."""
+"""Trace a packet through rules: the matching rule of each table, the links, and the outcome."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,13 +24,13 @@ from controller.rules.listing import action_text, match_row
 from controller.rules.underlay.reach import is_live
 
 FULL = -1
-"""As a mask: every bit counts."""
+"""The mask of an exact match."""
 
 IP_ICMP = 1
 
 
 class Packet(NamedTuple):
-    """The fields of a packet that rules look at; None where it has no such field."""
+    """The fields of a packet that rules match; None where it lacks a field."""
 
     eth_type: int
     ip_proto: int | None = None
@@ -47,17 +47,17 @@ class Packet(NamedTuple):
 
     @staticmethod
     def ipv4(*, src_ip: int, dst_ip: int, ip_proto: int = IP_ICMP) -> "Packet":
-        """Return an IPv4 packet that is not RoCE, a ping unless told otherwise."""
+        """Return an IPv4 packet that is not RoCE, by default a ping."""
         return Packet(ETH_IPV4, ip_proto, src_ip, dst_ip)
 
     @staticmethod
     def arp(*, target_ip: int) -> "Packet":
-        """Return an ARP packet that asks for (or answers to) an address."""
+        """Return an ARP packet for a target address."""
         return Packet(ETH_ARP, arp_tpa=target_ip)
 
 
 class Outcome(StrEnum):
-    """How a packet's way ends."""
+    """The end of a packet's path."""
 
     DELIVERED = "delivered"
     DROPPED = "dropped"
@@ -65,7 +65,7 @@ class Outcome(StrEnum):
 
 
 class Hit(NamedTuple):
-    """The rule that a table of a switch applied; None where nothing matched at all."""
+    """The rule that a table of a switch applied; None where none matched."""
 
     switch: str
     table: int
@@ -73,7 +73,7 @@ class Hit(NamedTuple):
 
     def __str__(self) -> str:
         if self.rule is None:
-            return f"{self.switch} table {self.table}: nothing matches"
+            return f"{self.switch} table {self.table}: no rule matches"
         fields = ", ".join(f"{name}={value}" for name, value in match_row(self.rule.match).items()) or "anything"
         actions = ", ".join(action_text(action) for action in self.rule.actions) or "drop"
         return f"{self.switch} table {int(self.table)}, priority {self.rule.priority}, {fields}: {actions}"
@@ -81,7 +81,7 @@ class Hit(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """A packet's way: directed link ids from the source NIC on, the rules used, the end and the reason for it."""
+    """A packet's path: directed link ids from the source NIC, the matching rules, the outcome and its reason."""
 
     outcome: Outcome
     links: tuple[str, ...]
@@ -93,12 +93,12 @@ class Trace:
 def trace(
     fabric: Fabric, rules: Mapping[str, SwitchRules], src_nic: str, packet: Packet, health: Health | None = None
 ) -> Trace:
-    """Follow one packet from a NIC; for many packets make one `Tracer`."""
+    """Trace one packet from a NIC; for many packets use one `Tracer`."""
     return Tracer(fabric, rules, health or Health()).trace(src_nic, packet)
 
 
 class Tracer:
-    """Follows packets through one set of rules; `health` is what really is up, by which groups choose."""
+    """A tracer of packets through one set of rules; groups select ports by `health`."""
 
     def __init__(self, fabric: Fabric, rules: Mapping[str, SwitchRules], health: Health | None = None) -> None:
         self._fabric = fabric
@@ -113,7 +113,7 @@ class Tracer:
             self._behind[nic.port] = nic
 
     def trace(self, src_nic: str, packet: Packet) -> Trace:
-        """Follow a packet from the NIC that sends it."""
+        """Trace a packet from the NIC that sends it."""
         nic = self._fabric.nic_by_id[src_nic]
         switch, in_port = nic.port
         links, hits, visited = [nic.up_link], list[Hit](), set[str]()
@@ -126,24 +126,24 @@ class Tracer:
             port, reason = self._apply(switch, in_port, packet, hits)
             behind = self._behind.get((switch, port))
             if behind is None or port == in_port or not self._is_up(switch, port):
-                return _ended(Outcome.DROPPED, links, hits, reason or f"{switch}:{port} leads nowhere")
+                return _ended(Outcome.DROPPED, links, hits, reason or f"{switch}:{port} has no cable")
             if isinstance(behind, Nic):
                 links.append(behind.down_link)
                 return Trace(outcome=Outcome.DELIVERED, links=tuple(links), steps=tuple(hits), nic=behind.id)
             upwards = behind.lower.switch == switch
             links.append(behind.up_link if upwards else behind.down_link)
             switch, in_port = behind.upper if upwards else behind.lower
-        return _ended(Outcome.LOOP, links, hits, f"{switch} is met twice")
+        return _ended(Outcome.LOOP, links, hits, f"{switch} is visited twice")
 
     def _apply(self, switch: str, in_port: int, packet: Packet, hits: list[Hit]) -> tuple[int, str]:
-        """Return the port that a switch sends the packet out of, or 0 and why there is none."""
+        """Return the egress port of a packet on a switch, or 0 and the reason."""
         values, table = (in_port, *packet), 0
         while True:
             index = self._table(switch, table)
             rule = index.find(values) if index else None
             hits.append(Hit(switch, table, rule))
             if rule is None:
-                return 0, f"nothing matches in table {table} of {switch}"
+                return 0, f"no rule matches in table {table} of {switch}"
             if not rule.actions:
                 return 0, f"dropped by table {table} of {switch}"
             match rule.actions[0]:
@@ -154,7 +154,7 @@ class Tracer:
                 case ToGroup(group_id):
                     return self._first_live(switch, group_id)
                 case _:
-                    return 0, f"table {table} of {switch} does what no rule of ours does"
+                    return 0, f"table {table} of {switch} has an unknown action"
 
     def _first_live(self, switch: str, group_id: int) -> tuple[int, str]:
         if switch not in self._groups:
@@ -185,7 +185,7 @@ def _ended(outcome: Outcome, links: list[str], hits: list[Hit], reason: str) -> 
 
 
 class _TableIndex:
-    """Tuple space search: rules of equal priority and masks are one dictionary, tried from the highest priority on."""
+    """Tuple space search: one dictionary for rules of equal priority and masks, highest priority first."""
 
     def __init__(self) -> None:
         self._spaces: dict[tuple[int, tuple[int, ...]], dict[tuple[int, ...], FlowRule]] = {}

@@ -1,1 +1,1 @@
-"""The shell around the brain: one task owns the state, everything else posts events and awaits answers."""
+"""Run the brain: one task owns the state, all other code posts events and awaits replies."""

@@ -1,6 +1,6 @@
-"""The collector inside the controller: what each of its looks brings is put where readers find it.
+"""Run the telemetry collector inside the controller, and publish the result of each of its scans.
 
-A fault in the collector ends telemetry, not the controller: what is steered by a plan goes on being steered by it.
+A fault in the collector ends telemetry, not the controller: plans and rules stay in force.
 """
 
 import asyncio
@@ -13,48 +13,48 @@ from controller.runtime.telemetry import Telemetry
 from controller.views.signal_events import signal_events
 from telemetry.collector.bus import Bus
 from telemetry.collector.collector import Collector, Readers
-from telemetry.observer import Look, Observer
+from telemetry.observer import Observer, Scan
 
 BROKER = "broker"
 _LOG = logging.getLogger("heddle.controller")
 
 
 class Collecting:
-    """One fabric's collector while the controller runs."""
+    """The collector of one fabric."""
 
     def __init__(self, observer: Observer, bus: Bus, telemetry: Telemetry) -> None:
         self.failed = False
-        self.collector = Collector(observer, bus, self._tell)
+        self.collector = Collector(observer, bus, self._publish)
         self._telemetry = telemetry
         self._ports = observer.window.ports
         self._was_connected: bool | None = None
         self._running: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin to collect."""
+        """Start the collector."""
         self._running = asyncio.create_task(self._run())
 
     async def close(self) -> None:
-        """End collecting."""
+        """Stop the collector."""
         if self._running is not None:
             self._running.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._running
 
-    def _tell(self, look: Look, readers: Readers | None) -> None:
+    def _publish(self, scan: Scan, readers: Readers | None) -> None:
         self._telemetry.counts = self.collector.totals()
         if readers is not None:
             self._telemetry.tick(*readers)
-        self._telemetry.happened(self._events(look))
+        self._telemetry.publish_events(self._events(scan))
 
-    def _events(self, look: Look) -> Iterator[LogEvent]:
-        now_ns, connected = look.now_ns, self.collector.connected.is_set()
+    def _events(self, scan: Scan) -> Iterator[LogEvent]:
+        now_ns, connected = scan.now_ns, self.collector.connected.is_set()
         if connected != self._was_connected:
             self._was_connected = connected
             yield _event(now_ns, "broker", BROKER, online=connected)
-        for status in look.agents:
+        for status in scan.agents:
             yield _event(status.since_unix_ns, "agent", status.agent, online=status.online)
-        for complaint in look.complaints:
+        for complaint in scan.complaints:
             yield LogEvent(
                 timestamp_unix_ns=now_ns,
                 severity="warning",
@@ -62,14 +62,14 @@ class Collecting:
                 subject=complaint.source,
                 text=complaint.line,
             )
-        yield from signal_events(look.signals, self._ports, now_ns)
+        yield from signal_events(scan.signals, self._ports, now_ns)
 
     async def _run(self) -> None:
         try:
             await self.collector.run()
         except Exception:
             self.failed = True
-            _LOG.exception("telemetry ended by a fault of the controller; plans and rules are not touched by it")
+            _LOG.exception("telemetry ended by a fault of the controller; plans and rules are not affected")
 
 
 def _event(now_ns: int, what: str, subject: str, *, online: bool) -> LogEvent:

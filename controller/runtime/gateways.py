@@ -1,48 +1,48 @@
-"""The sessions of gateways and hosts: who is to be woken when there is something to tell, and what they told last."""
+"""Keep the sessions of gateways and hosts: wake their streams for updates, and hold their last reports."""
 
 import asyncio
 from dataclasses import dataclass, field
 from typing import Any
 
 MAX_TABLE_REQUESTS = 4
-"""Of one gateway at a time; each is some ten megabytes on their way."""
+"""The maximum of concurrent table reads from one gateway; each transfers some ten megabytes."""
 MAX_PARTS_WAITING = 64
 
 
 class TooManyRequestsError(Exception):
-    """The gateway is asked for its tables too often at a time."""
+    """Too many concurrent table reads from one gateway."""
 
 
 @dataclass(slots=True)
 class Session:
-    """One attached gateway. `wake` is set when its stream has something to look at."""
+    """The session of one gateway or host. `wake` is set when its stream has to check for work."""
 
     number: int
     wake: asyncio.Event = field(default_factory=asyncio.Event)
     ended: str = ""
-    """Why the stream has to end."""
+    """The reason for which the stream has to end; empty while it runs."""
     sent_generation: int = 0
     acknowledged_generation: int = 0
     hello: Any = None
     counters: Any = None
     last_seen_unix_ms: int = 0
-    asked: list[int] = field(default_factory=list)
-    """Requests for tables that are still to be sent."""
-    answers: dict[int, asyncio.Queue[Any]] = field(default_factory=dict)
-    """Who waits for tables, by request; None says that the session ended."""
+    table_requests: list[int] = field(default_factory=list)
+    """Numbers of table requests that are still to be sent."""
+    table_parts: dict[int, asyncio.Queue[Any]] = field(default_factory=dict)
+    """By request: the parts received from the gateway; None marks the end of the session."""
 
     def end(self, why: str) -> None:
-        """Let the stream end."""
+        """End the stream and all table reads."""
         self.ended = self.ended or why
         self.wake.set()
-        for waiting in self.answers.values():
-            if waiting.full():
-                waiting.get_nowait()
-            waiting.put_nowait(None)
+        for parts in self.table_parts.values():
+            if parts.full():
+                parts.get_nowait()
+            parts.put_nowait(None)
 
 
 class Gateways:
-    """All sessions, by gateway id; one a gateway."""
+    """All sessions by gateway id, one for each gateway."""
 
     def __init__(self) -> None:
         self.by_id: dict[str, Session] = {}
@@ -50,24 +50,24 @@ class Gateways:
         self._next_request = 1
 
     def open(self) -> Session:
-        """Return a session that nobody has yet."""
+        """Return a new session."""
         number, self._next_number = self._next_number, self._next_number + 1
         return Session(number)
 
     def attach(self, gateway_id: str, session: Session) -> None:
-        """Let a session be the gateway's; an older one ends."""
+        """Make a session that of the gateway; an older one ends."""
         self.end(gateway_id, None)
         self.by_id[gateway_id] = session
 
     def end(self, gateway_id: str, number: int | None) -> None:
-        """End a gateway's session, if it is the one of this number (None: any)."""
+        """End a gateway's session if it has this number (None: any)."""
         known = self.by_id.get(gateway_id)
         if known is not None and number in (None, known.number):
             del self.by_id[gateway_id]
             known.end("another session attached under the same id")
 
     def detach(self, gateway_id: str, session: Session) -> None:
-        """Forget a session whose stream is over."""
+        """Remove a session whose stream has ended."""
         session.end("the session ended")
         if self.by_id.get(gateway_id) is session:
             del self.by_id[gateway_id]
@@ -77,14 +77,17 @@ class Gateways:
         for session in self.by_id.values():
             session.wake.set()
 
-    def ask_tables(self, gateway_id: str) -> tuple[Session, int, asyncio.Queue[Any]]:
-        """Ask a gateway for its tables; raises KeyError where it is not attached, TooManyRequestsError."""
+    def request_tables(self, gateway_id: str) -> tuple[Session, int, asyncio.Queue[Any]]:
+        """Request a gateway's tables; return its session, the request's number, and the queue of parts.
+
+        Raises KeyError where the gateway is not attached, and TooManyRequestsError.
+        """
         session = self.by_id[gateway_id]
-        if len(session.answers) >= MAX_TABLE_REQUESTS:
+        if len(session.table_parts) >= MAX_TABLE_REQUESTS:
             raise TooManyRequestsError(f"gateway {gateway_id} is sending its tables {MAX_TABLE_REQUESTS} times already")
         request, self._next_request = self._next_request, self._next_request + 1
-        answers: asyncio.Queue[Any] = asyncio.Queue(MAX_PARTS_WAITING)
-        session.answers[request] = answers
-        session.asked.append(request)
+        parts: asyncio.Queue[Any] = asyncio.Queue(MAX_PARTS_WAITING)
+        session.table_parts[request] = parts
+        session.table_requests.append(request)
         session.wake.set()
-        return session, request, answers
+        return session, request, parts

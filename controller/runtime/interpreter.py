@@ -1,4 +1,4 @@
-"""Python's own pauses, made short: for processes whose loop may not be held up for more than some milliseconds."""
+"""Shorten the interpreter's pauses, for processes whose event loop must not block for more than a few milliseconds."""
 
 import gc
 import sys
@@ -7,11 +7,11 @@ SWITCH_INTERVAL_S = 0.001
 
 
 def shorten_pauses() -> None:
-    """Call once, when what a process loads is loaded.
+    """Set the thread switch interval to 1 ms and freeze the garbage collector; call once, after start-up.
 
-    A thread that others wait for is asked for the interpreter after 1 ms instead of 5 ms: so long each thread that
-    decodes telemetry, writes history or metrics could hold up the loop. And what is there by now, modules and the
-    fabric, is not looked through again by the garbage collector, which takes tens of ms with everything stopped.
+    The default interval of 5 ms lets each thread that decodes telemetry or writes history block the loop for as long.
+    Objects that exist by now (modules, the fabric) are excluded from garbage collection, whose full pass stops all
+    threads for tens of milliseconds.
     """
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     gc.collect()

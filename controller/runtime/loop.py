@@ -1,7 +1,7 @@
-"""The one writer: a task that takes events from the inbox, asks the brain and performs the effects.
+"""Run the only task that changes the state: take events from the inbox, call the brain, perform its effects.
 
-Edges only post events. Readers take `state`, which is frozen. A fault in the brain ends the loop and with it
-the process, visibly; the switches go on forwarding (fail-static) and the next start reconciles by difference.
+Edges only post events. Readers take `state`, which is frozen. An exception of the brain ends the loop and with it the
+process; the switches keep forwarding (fail-static), and the next start sends them the differences.
 """
 
 import asyncio
@@ -14,7 +14,6 @@ from controller.brain.decide import decide
 from controller.brain.state import State
 from controller.model.effect import (
     Announce,
-    Answer,
     Effect,
     EndSession,
     Install,
@@ -23,6 +22,7 @@ from controller.model.effect import (
     Place,
     ReadRules,
     Reply,
+    Response,
     Solve,
     TopologyChanged,
 )
@@ -42,7 +42,7 @@ _LEVELS = {"info": logging.INFO, "warning": logging.WARNING, "error": logging.ER
 
 
 class Loop:
-    """Owns the state. `post` never blocks; `ask` awaits the brain's answer to one caller."""
+    """The owner of the state. `post` never blocks; `request` awaits the brain's reply."""
 
     def __init__(
         self, state: State, *, planner: Planner, placer: Placer, clock: Clock, telemetry: Telemetry | None = None
@@ -57,23 +57,23 @@ class Loop:
         self._clock = clock
         self._switches: Switches | None = None
         self._inbox: asyncio.Queue[Event] = asyncio.Queue(INBOX_LIMIT)
-        self._answers: dict[int, asyncio.Future[Answer]] = {}
+        self._responses: dict[int, asyncio.Future[Response]] = {}
         self._next_reply = 1
         self._tasks: set[asyncio.Task[None]] = set()
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="planner")
-        # Not the planner's own: a job that is to be planned does not wait for somebody's question.
+        # A thread of its own, so that jobs do not wait for suggestions.
         self._adviser = ThreadPoolExecutor(max_workers=1, thread_name_prefix="placement")
 
     def connect(self, switches: Switches) -> None:
-        """Say who installs rules; called once, before `run`."""
+        """Set the southbound that installs rules; call once, before `run`."""
         self._switches = switches
 
     def now_unix_ms(self) -> int:
-        """Return the time as the brain is told it."""
+        """Return the Unix time in milliseconds, from the clock that the brain gets."""
         return self._clock.unix_ms()
 
     def post(self, event: Event) -> bool:
-        """Put an event into the inbox; False (and counted) where it is full."""
+        """Put an event into the inbox; return False, and count it, where the inbox is full."""
         try:
             self._inbox.put_nowait(event)
         except asyncio.QueueFull:
@@ -81,26 +81,26 @@ class Loop:
             return False
         return True
 
-    async def ask(self, make: Callable[[int], Event]) -> Answer:
-        """Post the event that `make` builds around a reply number and await the answer; raises HeddleError."""
+    async def request(self, make: Callable[[int], Event]) -> Response:
+        """Post the event that `make` builds with a reply number, and await the response; raises HeddleError."""
         reply, self._next_reply = self._next_reply, self._next_reply + 1
-        answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        self._answers[reply] = answer
+        response: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+        self._responses[reply] = response
         try:
             if not self.post(make(reply)):
                 raise BudgetExceededError("the controller's inbox is full; try again in a moment")
-            return await answer
+            return await response
         finally:
-            del self._answers[reply]
+            del self._responses[reply]
 
     async def run(self) -> None:
-        """Own the state until cancelled. Any exception of the brain comes out of here."""
+        """Process events until cancelled; raises any exception of the brain."""
         async with asyncio.TaskGroup() as group:
             group.create_task(self._ticks())
             group.create_task(self._serve())
 
     def close(self) -> None:
-        """End what is under way: outside work is cancelled, the planner's threads are not waited for."""
+        """Cancel running effects; does not wait for the planner's threads."""
         for task in self._tasks:
             task.cancel()
         for threads in (self._worker, self._adviser):
@@ -133,14 +133,14 @@ class Loop:
             solve_ns = 0
         self.post(Solved(token=problem.token, outcome=outcome, solve_ns=solve_ns))
 
-    async def _place(self, question: Place) -> None:
+    async def _place(self, problem: Place) -> None:
         running = asyncio.get_running_loop()
         try:
-            outcome = await running.run_in_executor(self._adviser, self._placer, question)
+            outcome = await running.run_in_executor(self._adviser, self._placer, problem)
         except Exception as fault:
             _LOG.exception("a suggestion failed")
             outcome = HeddleError(f"the planner failed: {fault!r}; this is a fault of the controller")
-        self.post(Suggested(token=question.token, outcome=outcome))
+        self.post(Suggested(token=problem.token, outcome=outcome))
 
     async def _install(self, work: Install) -> None:
         started = self._clock.monotonic_ns()
@@ -179,13 +179,13 @@ class Loop:
         self._spawn(self._read_rules(effect.switch))
 
     def _on_reply(self, effect: Reply) -> None:
-        answer = self._answers.get(effect.reply)
-        if answer is None or answer.done():
+        response = self._responses.get(effect.reply)
+        if response is None or response.done():
             return
         if isinstance(effect.outcome, HeddleError):
-            answer.set_exception(effect.outcome)
+            response.set_exception(effect.outcome)
         else:
-            answer.set_result(effect.outcome)
+            response.set_result(effect.outcome)
 
     def _on_announce(self, effect: Announce) -> None:
         self.plans.publish(effect.plan.job_id, effect.plan)

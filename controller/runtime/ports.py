@@ -1,4 +1,4 @@
-"""What the loop needs of the outside, as small interfaces that `app` fills in."""
+"""Define the interfaces that the loop needs; `controller/app.py` provides them."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -11,7 +11,7 @@ from controller.model.rule import Step, SwitchRules
 
 
 class InstallError(Exception):
-    """A switch refused a change, went away or did not answer its barrier in time."""
+    """A switch refused a change, disconnected or did not reply to its barrier in time."""
 
     def __init__(self, switch: str, reason: str) -> None:
         super().__init__(f"{switch}: {reason}")
@@ -20,34 +20,34 @@ class InstallError(Exception):
 
 
 class Switches(Protocol):
-    """The southbound, as the loop sees it."""
+    """The southbound."""
 
     async def install(self, steps: Sequence[Step]) -> None:
-        """Send the steps, each behind barriers; raises InstallError."""
+        """Send the steps, each followed by barriers; raises InstallError."""
 
     async def read_rules(self, switch_id: str) -> SwitchRules:
-        """Return what a switch holds; raises InstallError where it does not say."""
+        """Read a switch's installed rules; raises InstallError where it does not reply."""
 
 
 class Planner(Protocol):
-    """The planner, as the loop sees it: called in a worker thread."""
+    """The planner, called in a worker thread."""
 
     def __call__(self, problem: Solve) -> tuple[Plan | Infeasible | HeddleError, int]:
-        """Solve one problem; never raises a HeddleError but returns it; beside it the ns that finding paths took."""
+        """Return the plan (or an error as a value) and the nanoseconds that planning took."""
 
 
 class Placer(Protocol):
-    """What finds places for jobs, as the loop sees it: called in a worker thread of its own."""
+    """The placement planner, called in a worker thread of its own."""
 
-    def __call__(self, question: Place) -> tuple[Placement, ...] | Infeasible | HeddleError:
-        """Answer one question; never raises a HeddleError but returns it."""
+    def __call__(self, problem: Place) -> tuple[Placement, ...] | Infeasible | HeddleError:
+        """Return places, best first, or an error as a value."""
 
 
 class Clock(Protocol):
-    """Where time comes from."""
+    """The source of time."""
 
     def unix_ms(self) -> int:
         """Return Unix time in milliseconds."""
 
     def monotonic_ns(self) -> int:
-        """Return a time that only grows, in nanoseconds."""
+        """Return a monotonic time in nanoseconds."""

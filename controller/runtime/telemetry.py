@@ -1,8 +1,8 @@
-"""What telemetry brought, for readers: the newest tick, the log of events, and who is told of both.
+"""Publish telemetry to readers: the newest tick, and the event log.
 
-The collector's owner calls `tick` once a period and `happened` for what is worth telling; the loop's notes come by
-`note`. Readers take frozen values. Nothing here grows: a slow reader of ticks gets the newest, one of events skips the
-oldest, both counted.
+The collector's owner calls `tick` once a period and `publish_events` for events; the loop publishes the brain's notes
+by `note`. Values are frozen and queues bounded: a slow reader of ticks gets the newest, one of events misses the
+oldest, and both are counted.
 """
 
 from collections import deque
@@ -26,30 +26,30 @@ HOW_TO_CONFIGURE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TelemetryTick:
-    """One period's end: a copy of the windows and every condition that is raised."""
+    """The result of one period: a copy of the windows, and every raised condition."""
 
     snapshot: Snapshot
     active: tuple[Signal, ...]
 
 
 class History(Protocol):
-    """What keeps samples and events beyond a restart; neither call of the first two waits or raises."""
+    """Storage of samples and events across restarts; `sample` and `record` neither block nor raise."""
 
     def sample(self, snapshot: Snapshot) -> None:
-        """Take a tick's counters."""
+        """Store a tick's counters."""
 
     def record(self, events: tuple[LogEvent, ...]) -> None:
-        """Take events."""
+        """Store events."""
 
-    def events(self, since_unix_ns: int, most: int) -> tuple[LogEvent, ...]:
-        """Return the newest events from a time on, oldest first; called in a thread, for it reads a disk."""
+    def events(self, since_unix_ns: int, limit: int) -> tuple[LogEvent, ...]:
+        """Return the newest events from a time on, oldest first; called in a thread, because it reads a disk."""
 
     def counts(self) -> Mapping[str, int]:
-        """Return what was written and dropped so far, for metrics."""
+        """Return the counts of written and dropped items, for metrics."""
 
 
 class Telemetry:
-    """The one meeting point of collector and readers. `configured` says whether a collector runs."""
+    """The hub between the collector and its readers. `configured` is whether a collector runs."""
 
     def __init__(self, *, configured: bool = False, history: History | None = None) -> None:
         self.configured = configured
@@ -62,48 +62,48 @@ class Telemetry:
         self.counts: Mapping[str, int] = {}
 
     def tick(self, snapshot: Snapshot, active: tuple[Signal, ...]) -> None:
-        """Publish a period's end."""
+        """Publish the result of a period."""
         self.ticks.put(TelemetryTick(snapshot=snapshot, active=active))
         if self.history is not None:
             self.history.sample(snapshot)
 
-    def happened(self, events: Iterable[LogEvent]) -> None:
+    def publish_events(self, events: Iterable[LogEvent]) -> None:
         """Publish events, oldest first."""
-        told = tuple(events)
-        for event in told:
+        published = tuple(events)
+        for event in published:
             self._recent.append(event)
             self.events.publish(EVENTS, event)
-        if told and self.history is not None:
-            self.history.record(told)
+        if published and self.history is not None:
+            self.history.record(published)
 
     def note(self, note: Note, unix_ms: int) -> None:
-        """Publish a line that the brain wrote."""
+        """Publish a note of the brain as an event."""
         stamp = unix_ms * 1_000_000
         event = LogEvent(
             timestamp_unix_ns=stamp, severity=note.severity, kind=NOTE, subject=note.subject, text=note.text
         )
-        self.happened((event,))
+        self.publish_events((event,))
 
     def required(self) -> "Telemetry":
-        """Return this; raises Unavailable where no collector runs."""
+        """Return self; raises UnavailableError where no collector runs."""
         if not self.configured:
             raise UnavailableError(HOW_TO_CONFIGURE)
         return self
 
     def newest(self) -> TelemetryTick:
-        """Return the newest tick; raises Unavailable while there is none."""
+        """Return the newest tick; raises UnavailableError while there is none."""
         tick = self.required().ticks.value
         if tick is None:
-            raise UnavailableError("telemetry has just started and knows nothing yet; try again in a few seconds")
+            raise UnavailableError("telemetry has just started and has no samples yet; try again in a few seconds")
         return tick
 
     def recent(self) -> tuple[LogEvent, ...]:
-        """Return the last events, oldest first, as far as memory keeps them."""
+        """Return the last MAX_RECENT events, oldest first."""
         return tuple(self._recent)
 
-    def past(self, since_unix_ns: int, most: int) -> tuple[LogEvent, ...]:
-        """Return the newest events from a time on, oldest first, of disk and memory; reads the disk."""
-        kept = self.history.events(since_unix_ns, most) if self.history is not None else ()
+    def past(self, since_unix_ns: int, limit: int) -> tuple[LogEvent, ...]:
+        """Return the newest events from a time on, oldest first, from disk and memory; reads the disk."""
+        kept = self.history.events(since_unix_ns, limit) if self.history is not None else ()
         newer = (event for event in self.recent() if event.timestamp_unix_ns >= since_unix_ns)
         merged = dict.fromkeys((*kept, *newer))
-        return tuple(sorted(merged, key=lambda event: event.timestamp_unix_ns)[-most:])
+        return tuple(sorted(merged, key=lambda event: event.timestamp_unix_ns)[-limit:])

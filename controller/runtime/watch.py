@@ -1,35 +1,35 @@
-"""Watchers: bounded queues of news, one per reader, a slow one skips to the newest; and a board of the newest alone."""
+"""Deliver values to readers: bounded queues, one per reader, and a cell that holds the newest value."""
 
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
 from typing import Generic, TypeVar
 
-News = TypeVar("News")
+Value = TypeVar("Value")
 MAX_WAITING = 256
 MAX_WATCHERS = 1024
 
 
 class TooManyWatchersError(Exception):
-    """The limit on watchers is reached."""
+    """The limit of concurrent watchers is reached."""
 
 
-class Watch(Generic[News]):
-    """One reader's queue. `skipped` counts what it was too slow for."""
+class Watch(Generic[Value]):
+    """One reader's queue. `skipped` counts the values that it was too slow for."""
 
     def __init__(self) -> None:
-        self._waiting: deque[News] = deque(maxlen=MAX_WAITING)
+        self._waiting: deque[Value] = deque(maxlen=MAX_WAITING)
         self._arrived = asyncio.Event()
         self.skipped = 0
 
-    def put(self, news: News) -> None:
-        """Add news; the oldest goes where the reader is too slow."""
+    def put(self, value: Value) -> None:
+        """Append a value; the oldest is discarded where the queue is full."""
         if len(self._waiting) == MAX_WAITING:
             self.skipped += 1
-        self._waiting.append(news)
+        self._waiting.append(value)
         self._arrived.set()
 
-    async def __aiter__(self) -> AsyncIterator[News]:
+    async def __aiter__(self) -> AsyncIterator[Value]:
         while True:
             await self._arrived.wait()
             while self._waiting:
@@ -37,24 +37,24 @@ class Watch(Generic[News]):
             self._arrived.clear()
 
 
-class Watchers(Generic[News]):
-    """All readers of one kind of news, each under a key of its own choice."""
+class Watchers(Generic[Value]):
+    """All readers of one kind of value; each reads the values of one key."""
 
     def __init__(self) -> None:
-        self._by_key: dict[str, set[Watch[News]]] = {}
+        self._by_key: dict[str, set[Watch[Value]]] = {}
         self._count = 0
 
-    def open(self, key: str) -> Watch[News]:
-        """Start a reader; raises TooManyWatchersError past the limit."""
+    def open(self, key: str) -> Watch[Value]:
+        """Add a reader; raises TooManyWatchersError past the limit."""
         if self._count >= MAX_WATCHERS:
             raise TooManyWatchersError(f"{MAX_WATCHERS} watchers are open already")
-        watch: Watch[News] = Watch()
+        watch: Watch[Value] = Watch()
         self._by_key.setdefault(key, set()).add(watch)
         self._count += 1
         return watch
 
-    def close(self, key: str, watch: Watch[News]) -> None:
-        """End a reader."""
+    def close(self, key: str, watch: Watch[Value]) -> None:
+        """Remove a reader."""
         readers = self._by_key.get(key, set())
         if watch in readers:
             readers.remove(watch)
@@ -62,28 +62,28 @@ class Watchers(Generic[News]):
         if not readers:
             self._by_key.pop(key, None)
 
-    def publish(self, key: str, news: News) -> None:
-        """Give news to every reader of the key."""
+    def publish(self, key: str, value: Value) -> None:
+        """Append a value to the queue of every reader of the key."""
         for watch in self._by_key.get(key, ()):
-            watch.put(news)
+            watch.put(value)
 
 
-class Newest(Generic[News]):
-    """A board with one piece of news, numbered from 1; readers of any speed see the newest, and what they missed."""
+class Newest(Generic[Value]):
+    """A cell with the newest value, numbered from 1: a reader gets the newest, and sees how many it missed."""
 
     def __init__(self) -> None:
-        self.value: News | None = None
+        self.value: Value | None = None
         self.number = 0
         self._replaced = asyncio.Event()
 
-    def put(self, news: News) -> None:
-        """Replace the news and wake whoever waits."""
-        self.value, self.number = news, self.number + 1
+    def put(self, value: Value) -> None:
+        """Replace the value and wake waiting readers."""
+        self.value, self.number = value, self.number + 1
         replaced, self._replaced = self._replaced, asyncio.Event()
         replaced.set()
 
-    async def after(self, number: int) -> tuple[int, News]:
-        """Return the newest with its number, as soon as that is greater than `number`."""
+    async def after(self, number: int) -> tuple[int, Value]:
+        """Return the newest number and value, as soon as the number is greater than `number`."""
         while self.value is None or self.number <= number:
             await self._replaced.wait()
         return self.number, self.value

@@ -1,4 +1,4 @@
-"""The changes of one step for one switch, and the errors that come back for them."""
+"""Match errors to the changes of one step for one switch."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from controller.southbound.codec.decode import ErrorReply
 
 
 class Batch:
-    """Changes under consecutive transaction ids, so that an error names the change it is about."""
+    """Changes with consecutive transaction ids, so that an error identifies its change."""
 
     def __init__(self, changes: Sequence[Change]) -> None:
         self.changes = changes
@@ -15,7 +15,7 @@ class Batch:
         self.failure: str | None = None
 
     def refuse(self, xid: int, error: ErrorReply) -> bool:
-        """Take an error; False where it is about none of these changes."""
+        """Record an error; False where it belongs to none of these changes."""
         index = xid - self.first_xid
         if not 0 <= index < len(self.changes):
             return False
@@ -23,7 +23,7 @@ class Batch:
         return True
 
     def fail(self, reason: str) -> None:
-        """Note that the batch has failed; the first reason stays."""
+        """Mark the batch as failed; the first reason is kept."""
         self.failure = self.failure or reason
 
 

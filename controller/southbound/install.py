@@ -1,8 +1,8 @@
-"""Sends steps of changes: to all switches of a step at once, each behind a barrier, the next step after all.
+"""Send steps of rule changes: to all switches of a step concurrently, each followed by a barrier, step after step.
 
-Invariants: never more than `MESSAGES_PER_TURN` are encoded in one turn of the loop, over all switches
-together; an error is told only after every switch of its step has answered its barrier or is gone, so that
-nothing of the step is still under way.
+Invariants: at most `MESSAGES_PER_TURN` messages are encoded in one turn of the event loop, over all switches; an error
+is raised only after every switch of its step has replied to its barrier or disconnected, so that no message of the
+step is in flight.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ MESSAGES_PER_TURN = 2000
 
 
 class Installer:
-    """Writes changes to sessions, a share of the loop at a time."""
+    """Write changes to sessions, a bounded number per turn of the event loop."""
 
     def __init__(self) -> None:
         self._turn = asyncio.Lock()
@@ -49,7 +49,7 @@ class Installer:
         except (SessionClosedError, RequestRejectedError) as why:
             batch.fail(str(why))
         except TimeoutError:
-            batch.fail("no answer to a barrier in time")
+            batch.fail("no reply to a barrier in time")
         except ValueError as why:
             batch.fail(f"a rule that cannot be sent: {why}")
         finally:
@@ -68,7 +68,7 @@ class Installer:
             xid += len(chunk)
 
     async def _count(self, written: int) -> None:
-        """Let the loop turn where enough was written; the lock keeps the other switches waiting for theirs."""
+        """Yield to the event loop after MESSAGES_PER_TURN; the lock makes the other switches wait as well."""
         self._written_this_turn += written
         if self._written_this_turn >= MESSAGES_PER_TURN:
             await asyncio.sleep(0)

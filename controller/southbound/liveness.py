@@ -1,7 +1,7 @@
-"""Whether a switch is alive, judged once per echo period from what has come since the last; no clock of its own.
+"""Detect a dead switch from the bytes and messages received per echo period; has no clock of its own.
 
-Any byte counts as life, for a large reply takes longer than a period; but a peer that trickles bytes without
-ever ending a message is not alive either.
+Any byte counts as a sign of life, because a large reply takes longer than a period. A peer that sends bytes but does
+not complete a message for `silent_periods` is dead as well.
 """
 
 from enum import Enum
@@ -10,7 +10,7 @@ from controller.southbound.settings import SouthboundSettings
 
 
 class Verdict(Enum):
-    """What one period has shown."""
+    """The result of one echo period."""
 
     UNCHANGED = "unchanged"
     SUSPECT = "suspect"
@@ -19,7 +19,7 @@ class Verdict(Enum):
 
 
 class Liveness:
-    """Counts periods in silence. Each call of `after_period` goes with one echo request sent."""
+    """Counter of silent periods. The caller sends one echo request per call of `after_period`."""
 
     def __init__(self, settings: SouthboundSettings) -> None:
         self.reason = ""
@@ -31,12 +31,12 @@ class Liveness:
         self._seen_messages = 0
 
     def after_period(self, bytes_in: int, messages_in: int) -> Verdict:
-        """Judge by the totals received so far."""
+        """Return the verdict from the totals received so far."""
         self._missed = 0 if bytes_in != self._seen_bytes else self._missed + 1
         self._without_message = 0 if messages_in != self._seen_messages else self._without_message + 1
         self._seen_bytes, self._seen_messages = bytes_in, messages_in
         if self._missed >= self._settings.close_after:
-            self.reason = f"{self._missed} echo requests went without an answer"
+            self.reason = f"{self._missed} echo requests got no reply"
             return Verdict.DEAD
         if self._without_message >= self._settings.silent_periods:
             self.reason = f"a message was left unfinished for {self._without_message} echo periods"

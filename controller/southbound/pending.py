@@ -1,7 +1,7 @@
-"""Joins replies to the requests that asked for them, by transaction id.
+"""Match replies to pending requests by transaction id (xid).
 
-Invariants: a reply is of the kind that was asked for, a multipart reply keeps its body type and its total is
-bounded; both are Malformed otherwise. A reply that nobody waits for is a stray: the caller counts it.
+Invariants: a reply has the expected message type, a multipart reply keeps its body type, and its total size is
+bounded; MalformedMessageError otherwise. The caller counts a reply without a pending request as unsolicited.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from controller.southbound.codec.wire import MAX_XID, MessageType, MultipartType
 
 MAX_MULTIPART_BYTES = 64 << 20
 PART_OVERHEAD_BYTES = 256
-"""What a part costs beyond its bytes, so that parts without any are bounded too."""
+"""Added to the size of each part, so that the number of empty parts is bounded too."""
 _MULTIPART = Struct("!HH").unpack_from
 _MORE = 1
 
@@ -24,7 +24,7 @@ class SessionClosedError(Exception):
 
 
 class RequestRejectedError(Exception):
-    """The switch answered a request with an error."""
+    """The switch replied to a request with an error."""
 
     def __init__(self, error: ErrorReply) -> None:
         super().__init__(str(error))
@@ -41,14 +41,14 @@ class _Request:
 
 
 class PendingRequests:
-    """The requests of one session that have no answer yet, and its transaction ids."""
+    """The requests of one session that have no reply yet, and its transaction ids."""
 
     def __init__(self) -> None:
         self._requests: dict[int, _Request] = {}
         self._next_xid = 1
 
     def reserve(self, count: int) -> int:
-        """Take `count` consecutive transaction ids; return the first."""
+        """Allocate `count` consecutive transaction ids; return the first."""
         if self._next_xid + count > MAX_XID:
             self._next_xid = 1
         first = self._next_xid
@@ -56,22 +56,22 @@ class PendingRequests:
         return first
 
     def open(self, xid: int, kind: MessageType, body: MultipartType | None = None) -> asyncio.Future[list[bytes]]:
-        """Expect an answer of this kind; the future gives its messages, one but for multipart."""
+        """Register a request; the future returns its reply's messages, more than one for multipart only."""
         future: asyncio.Future[list[bytes]] = asyncio.get_running_loop().create_future()
         self._requests[xid] = _Request(kind, body, future)
         return future
 
     def forget(self, xid: int) -> None:
-        """Expect no more; what still comes is a stray."""
+        """Remove a request; a later reply is unsolicited."""
         self._requests.pop(xid, None)
 
-    def answer(self, kind: int, xid: int, message: bytes) -> bool:
-        """Take a reply; False where nobody waits for it. Raises Malformed."""
+    def reply(self, kind: int, xid: int, message: bytes) -> bool:
+        """Handle a reply; False where no request waits for it. Raises MalformedMessageError."""
         request = self._requests.get(xid)
         if request is None or request.future.done():
             return False
         if kind != request.kind:
-            raise MalformedMessageError(f"{type_name(kind)} in answer to a request for {request.kind.name}")
+            raise MalformedMessageError(f"{type_name(kind)} in reply to a request for {request.kind.name}")
         request.parts.append(message)
         if kind == MessageType.MULTIPART_REPLY and self._more_to_come(request, message):
             return True
@@ -82,7 +82,7 @@ class PendingRequests:
         body, flags = _MULTIPART(message, 8)
         if body != request.body:
             raise MalformedMessageError(
-                f"MULTIPART_REPLY: body type {body} in answer to a request for {request.body!r}", 8
+                f"MULTIPART_REPLY: body type {body} in reply to a request for {request.body!r}", 8
             )
         request.size_bytes += len(message) + PART_OVERHEAD_BYTES
         if request.size_bytes > MAX_MULTIPART_BYTES:
@@ -90,7 +90,7 @@ class PendingRequests:
         return bool(flags & _MORE)
 
     def refuse(self, xid: int, error: ErrorReply) -> bool:
-        """Take an error; False where nobody waits for its request."""
+        """Handle an error; False where no request has its transaction id."""
         request = self._requests.get(xid)
         if request is None or request.future.done():
             return False
@@ -98,9 +98,9 @@ class PendingRequests:
         return True
 
     def close(self, reason: str) -> None:
-        """Tell everybody who waits that nothing will come."""
+        """Fail every pending request."""
         for request in self._requests.values():
             if not request.future.done():
                 request.future.set_exception(SessionClosedError(reason))
-                request.future.exception()  # retrieved: whoever waited may be gone already
+                request.future.exception()  # mark it as retrieved: the waiting task may be cancelled
         self._requests.clear()

@@ -1,6 +1,6 @@
-"""Listens for switches, admits them, and is the one door through which rules reach them.
+"""Listen for switches, admit them, and send rules to them: the only path of rules to switches.
 
-What happens is told by plain callbacks (`SouthboundEvents`) on the event loop's thread; they must not block.
+Events are reported by callbacks (`SouthboundEvents`) on the event loop's thread; they must not block.
 """
 
 import asyncio
@@ -23,34 +23,34 @@ _REMEMBERED = 64
 
 
 class SouthboundEvents(Protocol):
-    """What the southbound tells. A switch is up before anything else is said of it, and until it is down."""
+    """The callbacks of the southbound. `switch_up` precedes all others of a switch, `switch_down` ends them."""
 
     def switch_up(self, switch_id: str, ports: Mapping[int, bool], installed: SwitchRules) -> None:
-        """A switch is ready: which of its ports are up, and what it holds already."""
+        """A switch is ready; `ports` holds each port's state (True: up), `installed` the rules it holds already."""
 
     def switch_suspect(self, switch_id: str) -> None:
-        """A switch has not answered for two echo periods; its session still stands."""
+        """Nothing came from a switch for two echo periods; its session is still open."""
 
     def switch_recovered(self, switch_id: str) -> None:
-        """A suspect switch answers again."""
+        """A suspect switch sends again."""
 
     def switch_down(self, switch_id: str, reason: str) -> None:
-        """A switch's session is over; its rules stay."""
+        """A switch's session has ended; its rules stay installed."""
 
     def port_status(self, switch_id: str, port_no: int, up: bool) -> None:
         """A port has changed."""
 
     def rule_error(self, switch_id: str, text: str) -> None:
-        """A switch sent an error that belongs to no installation under way."""
+        """A switch sent an error for a message that no installation is waiting for."""
 
     def flow_removed(self, switch_id: str) -> None:
-        """A switch has removed an entry by itself."""
+        """A switch has removed a flow entry on its own."""
 
 
 class OpenFlowServer:
     """The OpenFlow 1.3 side of the controller.
 
-    `known` names the switch of a datapath id, None where the fabric has no such switch.
+    `known` returns the switch id of a datapath id, None where the fabric has no such switch.
     """
 
     def __init__(
@@ -74,8 +74,8 @@ class OpenFlowServer:
         self._closing = False
 
     async def start(self) -> tuple[str, int]:
-        """Listen; return the address that is bound. Raises OSError where it is taken."""
-        await asyncio.to_thread(encode.codec)  # 0.13 s of imports that the loop must not wait for later
+        """Listen; return the bound address and port. Raises OSError where they are in use."""
+        await asyncio.to_thread(encode.codec)  # 0.13 s of imports, off the event loop
         loop = asyncio.get_running_loop()
         self._listener = await loop.create_server(self._accept, *self._address)
         host, port = self._listener.sockets[0].getsockname()[:2]
@@ -96,15 +96,15 @@ class OpenFlowServer:
         await self._installer.install(steps, self._ready)
 
     async def read_rules(self, switch_id: str) -> SwitchRules:
-        """Return what a switch holds; raises InstallError where it does not say."""
+        """Read a switch's installed rules; raises InstallError where it does not reply."""
         session = self._session_of(switch_id)
         try:
             return await session.read_rules()
         except (SessionClosedError, RequestRejectedError, TimeoutError) as why:
-            raise InstallError(switch_id, f"its rules could not be read: {why or 'no answer'}") from why
+            raise InstallError(switch_id, f"its rules could not be read: {why or 'no reply'}") from why
 
     def sessions(self) -> Mapping[str, Session]:
-        """Return the session of every ready switch, to look at its counters."""
+        """Return the session of every ready switch, for its counters."""
         return dict(self._ready)
 
     def _session_of(self, switch_id: str) -> Session:
@@ -115,16 +115,19 @@ class OpenFlowServer:
     def _accept(self) -> asyncio.Protocol:
         return Session(self, self._settings).transport
 
-    # what sessions tell
+    # callbacks of sessions (`session.Owner`)
 
     def connected(self, session: Session) -> None:
-        """Take a connection, or raise SessionRejectedError where there are too many."""
+        """Accept a connection; raises SessionRejectedError past `max_connections`."""
         if len(self._connections) >= self._settings.max_connections:
             raise SessionRejectedError(f"{self._settings.max_connections} connections are open: no more are taken")
         self._connections.add(session)
 
     async def admit(self, session: Session, features: Features) -> str:
-        """Name the switch, or raise SessionRejectedError. A connected switch of the same datapath id is probed first."""
+        """Return the switch's id; raises SessionRejectedError.
+
+        An open session with the same datapath id is probed first, and replaced where it does not reply.
+        """
         datapath_id = features.datapath_id
         switch_id = self._known(datapath_id)
         if switch_id is None:
@@ -132,21 +135,21 @@ class OpenFlowServer:
         if features.auxiliary_id:
             raise SessionRejectedError("auxiliary connections are not used")
         while (older := self._claims.get(datapath_id)) is not None:
-            if await older.answers_within(self._settings.probe_timeout_s):
-                raise SessionRejectedError(f"datapath id {datapath_id:#x} is in use by {older.peer}, which answers")
+            if await older.replies_within(self._settings.probe_timeout_s):
+                raise SessionRejectedError(f"datapath id {datapath_id:#x} is in use by {older.peer}, which replies")
             older.close(f"{session.peer} came with the same datapath id, and this session did not answer a probe")
         self._claims[datapath_id] = session
         return switch_id
 
     def ready(self, session: Session, installed: SwitchRules) -> None:
-        """Tell that a switch is up."""
+        """Report that a switch is up."""
         switch_id = session.switch_id or ""
         self._ready[switch_id] = session
         _LOG.info("switch_up %s rules=%d groups=%d", session, len(installed.rules), len(installed.groups))
         self._events.switch_up(switch_id, dict(session.ports), installed)
 
     def ended(self, session: Session, reason: str) -> None:
-        """Log why a session ended; tell of it where the switch was up."""
+        """Log why a session ended; report it where the switch was up."""
         self._connections.discard(session)
         if session.datapath_id is not None and self._claims.get(session.datapath_id) is session:
             del self._claims[session.datapath_id]
@@ -159,20 +162,20 @@ class OpenFlowServer:
         self._events.switch_down(session.switch_id, reason)
 
     def suspected(self, session: Session, suspect: bool) -> None:
-        """Tell that a switch does not answer, or answers again."""
+        """Report that a switch is silent, or sends again."""
         _LOG.info("switch_%s %s", "suspect" if suspect else "recovered", session)
-        tell = self._events.switch_suspect if suspect else self._events.switch_recovered
-        tell(session.switch_id or "")
+        report = self._events.switch_suspect if suspect else self._events.switch_recovered
+        report(session.switch_id or "")
 
     def port_changed(self, session: Session, port: Port) -> None:
-        """Tell of a port."""
+        """Report a port's state."""
         self._events.port_status(session.switch_id or "", port.number, port.up)
 
     def flow_removed(self, session: Session) -> None:
-        """Tell of a removed entry."""
+        """Report a removed entry."""
         self._events.flow_removed(session.switch_id or "")
 
     def complained(self, session: Session, text: str) -> None:
-        """Tell of an error that nothing asked for."""
+        """Report an error that belongs to no request."""
         _LOG.warning('stray_error %s text="%s"', session, text)
         self._events.rule_error(session.switch_id or "?", text)

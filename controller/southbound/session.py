@@ -1,9 +1,9 @@
-"""One switch's session: the handshake, whether it is alive, and its requests and replies.
+"""Run one switch's OpenFlow session: the handshake, the liveness check, requests and replies.
 
     Hello -> features -> admission -> (role) -> port description -> groups and flows -> ready
 
-Invariants: a Hello comes first and once; the owner hears `ready` before anything else of this switch, and
-`ended` exactly once, with a reason.
+Invariants: Hello is the first message and occurs once; `Owner.ready` is called before any other event of this switch,
+and `Owner.ended` exactly once, with a reason.
 """
 
 import asyncio
@@ -26,11 +26,11 @@ from controller.southbound.transport import MessageTransport
 _LOG = logging.getLogger("heddle.southbound")
 
 COMPLAINTS_PER_PERIOD = 20
-"""Errors that belong to no request: so many are told in an echo period, the rest is counted only."""
+"""The maximum number of unsolicited errors reported in an echo period; the rest are only counted."""
 
 
 class State(Enum):
-    """How far a session has come."""
+    """The phase of a session."""
 
     HELLO = "hello"
     HANDSHAKE = "handshake"
@@ -39,12 +39,12 @@ class State(Enum):
 
 
 class SessionRejectedError(Exception):
-    """This switch is not wanted here; the text says why."""
+    """The controller refuses this switch; the text gives the reason."""
 
 
 @dataclass(slots=True)
-class Tally:
-    """What came that nobody had asked for."""
+class StrayCounters:
+    """Counts of unsolicited messages."""
 
     packet_ins: int = 0
     strays: int = 0
@@ -52,10 +52,10 @@ class Tally:
 
 
 class Owner(Protocol):
-    """Whoever holds the sessions together."""
+    """The object that owns all sessions and receives their events."""
 
     def connected(self, session: "Session") -> None:
-        """A connection stands; raises SessionRejectedError where it is one too many."""
+        """A connection is open; raises SessionRejectedError past the limit of connections."""
 
     async def admit(self, session: "Session", features: decode.Features) -> str:
         """Return the switch's id, or raise SessionRejectedError."""
@@ -67,7 +67,7 @@ class Owner(Protocol):
         """The session is over."""
 
     def suspected(self, session: "Session", suspect: bool) -> None:
-        """A ready switch has stopped answering, or answers again."""
+        """A ready switch is silent, or sends again."""
 
     def port_changed(self, session: "Session", port: decode.Port) -> None:
         """A port of a ready switch has changed."""
@@ -88,7 +88,7 @@ class Session:
         self.peer = "?"
         self.state = State.HELLO
         self.ports: dict[int, bool] = {}
-        self.tally = Tally()
+        self.counters = StrayCounters()
         self.transport = MessageTransport(self, settings.messages_per_period)
         self._owner = owner
         self._settings = settings
@@ -107,13 +107,13 @@ class Session:
         return f"switch={self.switch_id or '?'} datapath_id={datapath} peer={self.peer}"
 
     def close(self, reason: str, farewell: bytes = b"") -> None:
-        """End the session; nothing of it is heard after."""
+        """End the session; no further message of it is handled."""
         self.transport.close(reason, farewell)
 
-    # what the transport tells
+    # callbacks of the transport (`transport.Receiver`)
 
     def connected(self, peer: str) -> None:
-        """Greet the switch and begin the handshake."""
+        """Send Hello and start the handshake."""
         self.peer = peer
         try:
             self._owner.connected(self)
@@ -131,11 +131,11 @@ class Session:
         handle = self._HANDLERS.get(kind)
         if handle is not None:
             handle(self, xid, message)
-        elif not self._pending.answer(kind, xid, message):
-            self.tally.strays += 1
+        elif not self._pending.reply(kind, xid, message):
+            self.counters.strays += 1
 
     def closed(self, reason: str) -> None:
-        """Release everybody who waits for this switch, and tell the owner."""
+        """Fail every pending request and batch, and notify the owner."""
         if self._timer is not None:
             self._timer.cancel()
         for batch in self._batches:
@@ -173,7 +173,7 @@ class Session:
     async def _introduce(self) -> None:
         await self._hello.wait()
         self._phase = "its features"
-        features = decode.features(await self._ask_one(wire.FEATURES_REQUEST, MessageType.FEATURES_REPLY))
+        features = decode.features(await self._request_one(wire.FEATURES_REQUEST, MessageType.FEATURES_REPLY))
         self._phase = "its admission"
         self.datapath_id = features.datapath_id
         self.switch_id = await self._owner.admit(self, features)
@@ -182,7 +182,7 @@ class Session:
         for setting in (wire.SET_CONFIG, wire.SET_ASYNC):
             self.transport.write(wire.with_xid(setting, self._pending.reserve(1)))
         self._phase = "its ports"
-        parts = await self._ask(wire.PORT_DESC_REQUEST, MessageType.MULTIPART_REPLY, MultipartType.PORT_DESC)
+        parts = await self._request(wire.PORT_DESC_REQUEST, MessageType.MULTIPART_REPLY, MultipartType.PORT_DESC)
         for part in parts:
             for port in decode.ports(part):
                 self._note_port(port)
@@ -193,70 +193,73 @@ class Session:
             return
         request = wire.role_request(ControllerRole.MASTER, generation)
         try:
-            await self._ask_one(request, MessageType.ROLE_REPLY)
+            await self._request_one(request, MessageType.ROLE_REPLY)
         except RequestRejectedError as refusal:
             if (refusal.error.type, refusal.error.code) != decode.ROLE_STALE:
                 raise
-            question = wire.role_request(ControllerRole.NOCHANGE, 0)
-            seen = decode.role(await self._ask_one(question, MessageType.ROLE_REPLY)).generation_id
+            query = wire.role_request(ControllerRole.NOCHANGE, 0)
+            seen = decode.role(await self._request_one(query, MessageType.ROLE_REPLY)).generation_id
             raise SessionRejectedError(
                 f"the switch has obeyed generation {seen} and ours is {generation}: a newer controller has taken over"
             ) from refusal
 
     # requests
 
-    async def _ask(self, request: bytes, kind: MessageType, body: MultipartType | None = None) -> list[bytes]:
-        """Send a request and return its reply's messages; raises SessionClosedError, RequestRejectedError, TimeoutError."""
+    async def _request(self, request: bytes, kind: MessageType, body: MultipartType | None = None) -> list[bytes]:
+        """Send a request and return its reply's messages.
+
+        Raises SessionClosedError, RequestRejectedError or TimeoutError.
+        """
         if not self.transport.open:
             raise SessionClosedError("the switch is not connected")
         xid = self._pending.reserve(1)
-        answer = self._pending.open(xid, kind, body)
+        reply = self._pending.open(xid, kind, body)
         self.transport.write(wire.with_xid(request, xid))
         try:
             async with asyncio.timeout(self._settings.request_timeout_s):
-                return await answer
+                return await reply
         finally:
             self._pending.forget(xid)
 
-    async def _ask_one(self, request: bytes, kind: MessageType) -> bytes:
-        return (await self._ask(request, kind))[0]
+    async def _request_one(self, request: bytes, kind: MessageType) -> bytes:
+        return (await self._request(request, kind))[0]
 
     async def barrier(self) -> None:
-        """Wait until the switch has done all that was sent before."""
-        await self._ask(wire.BARRIER_REQUEST, MessageType.BARRIER_REPLY)
+        """Wait until the switch has processed all earlier messages (OpenFlow 1.3, 6.1)."""
+        await self._request(wire.BARRIER_REQUEST, MessageType.BARRIER_REPLY)
 
-    async def answers_within(self, seconds: float) -> bool:
-        """Say whether the switch answers an echo in time."""
+    async def replies_within(self, seconds: float) -> bool:
+        """Return whether the switch replies to an echo request in time."""
         try:
             async with asyncio.timeout(seconds):
-                await self._ask(wire.ECHO_REQUEST, MessageType.ECHO_REPLY)
+                await self._request(wire.ECHO_REQUEST, MessageType.ECHO_REPLY)
         except (TimeoutError, SessionClosedError, RequestRejectedError):
             return False
         return True
 
     async def read_flows(self) -> list[readback.FlowEntry]:
-        """Return every flow entry that the switch holds."""
+        """Read every flow entry of the switch."""
         found: list[readback.FlowEntry] = []
-        for part in await self._ask(wire.FLOW_REQUEST, MessageType.MULTIPART_REPLY, MultipartType.FLOW):
+        for part in await self._request(wire.FLOW_REQUEST, MessageType.MULTIPART_REPLY, MultipartType.FLOW):
             found += readback.flow_entries(part)
-            await asyncio.sleep(0)  # a full part takes 3 ms; the others must not wait for all of them
+            await asyncio.sleep(0)  # a full part takes 3 ms; let other sessions run in between
         return found
 
     async def read_rules(self) -> SwitchRules:
-        """Return all that the switch holds."""
-        parts = await self._ask(wire.GROUP_DESC_REQUEST, MessageType.MULTIPART_REPLY, MultipartType.GROUP_DESC)
+        """Read all flow entries and groups of the switch."""
+        parts = await self._request(wire.GROUP_DESC_REQUEST, MessageType.MULTIPART_REPLY, MultipartType.GROUP_DESC)
         groups = tuple(group for part in parts for group in readback.groups(part))
         return SwitchRules(rules=tuple(entry.rule for entry in await self.read_flows()), groups=groups)
 
     # batches of changes
 
     def open_batch(self, batch: Batch) -> None:
-        """Give a batch its transaction ids, and let it hear of its errors from now on."""
+        """Assign transaction ids to a batch and route errors for them to it."""
         batch.first_xid = self._pending.reserve(len(batch.changes))
         self._batches.append(batch)
 
     def close_batch(self, batch: Batch) -> None:
-        """Let errors of this batch be strays from now on."""
+        """Stop routing errors to a batch; later ones are counted as unsolicited."""
         self._batches.remove(batch)
 
     # messages
@@ -277,7 +280,7 @@ class Session:
             return
         if self._pending.refuse(xid, error) or any(batch.refuse(xid, error) for batch in self._batches):
             return
-        self.tally.errors += 1
+        self.counters.errors += 1
         if self._complaints < COMPLAINTS_PER_PERIOD:
             self._complaints += 1
             self._owner.complained(self, f"{error} for message {xid:#x}")
@@ -286,10 +289,10 @@ class Session:
         self.transport.write(wire.message(MessageType.ECHO_REPLY, message[wire.HEADER_BYTES :], xid))
 
     def _on_echo_reply(self, xid: int, message: bytes) -> None:
-        self._pending.answer(MessageType.ECHO_REPLY, xid, message)  # the periodic ones are awaited by nobody
+        self._pending.reply(MessageType.ECHO_REPLY, xid, message)  # no request waits for the periodic ones
 
     def _on_packet_in(self, _: int, __: bytes) -> None:
-        self.tally.packet_ins += 1
+        self.counters.packet_ins += 1
 
     def _on_flow_removed(self, _: int, __: bytes) -> None:
         if self.state is State.READY:
@@ -301,7 +304,7 @@ class Session:
             self._owner.port_changed(self, port)
 
     def _note_port(self, port: decode.Port) -> bool:
-        """Remember a port's state; False for the reserved ones, which no cable is plugged into."""
+        """Record a port's state; False for reserved port numbers, which have no cable."""
         if port.number >= wire.PORT_MAX:
             return False
         self.ports[port.number] = port.up

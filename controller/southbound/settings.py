@@ -1,4 +1,4 @@
-"""The southbound's times and limits."""
+"""Timeouts and limits of the southbound."""
 
 from dataclasses import dataclass
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 class SouthboundSettings:
     """Times in seconds; the defaults are for switches on the same site.
 
-    `generation_id` None asks for no role. A number asks for MASTER with it: it must grow with every controller
-    that takes over (a revision of the store), for a switch refuses whoever comes with less than it has seen.
+    `generation_id` None requests no role. A number requests MASTER with that generation (OpenFlow 1.3, 6.3.4): it must
+    grow with every controller that takes over, because a switch refuses a lower one than it has seen.
     """
 
     echo_period_s: float = 0.5
@@ -21,5 +21,5 @@ class SouthboundSettings:
     request_timeout_s: float = 30.0
     max_connections: int = 4096
     messages_per_period: int = 10_000
-    """What a switch may send in one echo period before it is read no further until the next."""
+    """Messages that a switch may send in one echo period; reading then stops until the next."""
     generation_id: int | None = None

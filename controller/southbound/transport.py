@@ -1,7 +1,7 @@
-"""Cuts a TCP stream into checked OpenFlow messages, and holds back a peer that sends too much or reads too little.
+"""Split a TCP stream into checked OpenFlow messages; stop reading from a peer that sends too much or reads too little.
 
-Invariants: what reaches the receiver has passed `check`; an exception while a message is handled closes this
-connection and no other; `Receiver.closed` is called exactly once, with the reason.
+Invariants: every message that reaches the receiver has passed `check`; an exception while a message is handled closes
+this connection and no other; `Receiver.closed` is called exactly once, with the reason.
 """
 
 import asyncio
@@ -17,28 +17,28 @@ _LOG = logging.getLogger("heddle.southbound")
 WRITE_HIGH_BYTES = 512 << 10
 WRITE_LOW_BYTES = 128 << 10
 UNREAD_LIMIT_BYTES = 4 << 20
-"""With so much waiting for a peer that does not read, nothing more of what it sends is served."""
+"""With more unsent bytes than this, messages of the peer are not handled until it reads."""
 TURN_BYTES = 128 << 10
-"""How much of one connection is handled before the loop turns to the others."""
+"""Bytes of one connection that are handled in one turn of the event loop."""
 FLUSH_S = 1.0
 
 
 class Receiver(Protocol):
-    """Whoever owns a connection."""
+    """The object that receives the messages of a connection."""
 
     def connected(self, peer: str) -> None:
-        """The connection stands."""
+        """The connection is open."""
 
     def received(self, kind: int, xid: int, message: bytes) -> None:
-        """One checked message has come; raises Malformed where it must end the session."""
+        """Handle one checked message; raises MalformedMessageError to end the session."""
 
     def closed(self, reason: str) -> None:
-        """The connection is over."""
+        """The connection has ended."""
 
 
 @dataclass(slots=True)
 class Traffic:
-    """What one connection has carried."""
+    """Counters of one connection."""
 
     messages_in: int = 0
     bytes_in: int = 0
@@ -47,7 +47,7 @@ class Traffic:
 
 
 class MessageTransport(asyncio.Protocol):
-    """One connection. Call `write` at will; await `writable` between large pieces."""
+    """One connection. `write` never blocks; await `writable` between large writes."""
 
     def __init__(self, receiver: Receiver, messages_per_period: int) -> None:
         self.traffic = Traffic()
@@ -62,8 +62,8 @@ class MessageTransport(asyncio.Protocol):
         self._writable.set()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin (asyncio)."""
-        assert isinstance(transport, asyncio.Transport)  # asyncio gives a stream protocol nothing else
+        """Open the connection (asyncio callback)."""
+        assert isinstance(transport, asyncio.Transport)  # asyncio passes nothing else to a stream protocol
         self._transport = transport
         self.open = True
         transport.set_write_buffer_limits(WRITE_HIGH_BYTES, WRITE_LOW_BYTES)
@@ -71,26 +71,26 @@ class MessageTransport(asyncio.Protocol):
         self._guarded(self._receiver.connected, f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else "local")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End (asyncio)."""
+        """Close the connection (asyncio callback)."""
         self.close(f"the connection broke: {exc}" if exc else "the switch closed the connection")
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes (asyncio)."""
+        """Buffer received bytes and handle whole messages (asyncio callback)."""
         self.traffic.bytes_in += len(data)
         self._buffer += data
         self._serve()
 
     def pause_writing(self) -> None:
-        """Let writers wait (asyncio)."""
+        """Block `writable` (asyncio callback)."""
         self._writable.clear()
 
     def resume_writing(self) -> None:
-        """Let writers go on, and a peer that reads again be served (asyncio)."""
+        """Unblock `writable` and resume reading from the peer (asyncio callback)."""
         self._writable.set()
         self._release("unread")
 
     def write(self, data: bytes) -> None:
-        """Send; dropped where the connection is over."""
+        """Send bytes; discarded after the end of the connection."""
         if not self.open:
             return
         self.traffic.bytes_out += len(data)
@@ -99,16 +99,16 @@ class MessageTransport(asyncio.Protocol):
             self._hold("unread")
 
     async def writable(self) -> None:
-        """Wait until little enough is unsent; returns at once where the connection is over."""
+        """Wait until the unsent bytes are below the low mark; returns at once after the end of the connection."""
         await self._writable.wait()
 
     def new_period(self) -> None:
-        """Grant the peer another period's messages."""
+        """Reset the peer's message budget for the next echo period."""
         self._allowance = self._budget
         self._release("budget")
 
     def close(self, reason: str, farewell: bytes = b"") -> None:
-        """End the connection, once; `farewell` is sent before, as far as the peer takes it within a second."""
+        """End the connection; `farewell` is sent first, as far as the peer reads it within FLUSH_S."""
         if not self.open:
             return
         self.open = False
@@ -126,7 +126,7 @@ class MessageTransport(asyncio.Protocol):
             _LOG.exception("a fault of the controller while a session was closed")
 
     def _serve(self) -> None:
-        """Handle whole messages until the bytes, the turn, the budget or the connection ends."""
+        """Handle whole messages until the buffer, the turn, the budget or the connection ends."""
         start = at = 0
         while self.open and not self._holds:
             if at - start >= TURN_BYTES:
@@ -142,7 +142,7 @@ class MessageTransport(asyncio.Protocol):
         del self._buffer[:at]
 
     def _next_length(self, at: int) -> int:
-        """Return the length of the message at `at`, 0 where it is not whole yet or not acceptable."""
+        """Return the length of the message at `at`, 0 where it is incomplete or its header is invalid."""
         if len(self._buffer) - at < HEADER_BYTES:
             return 0
         version, kind, length, _ = HEADER.unpack_from(self._buffer, at)
@@ -159,7 +159,7 @@ class MessageTransport(asyncio.Protocol):
         self._receiver.received(kind, xid, message)
 
     def _guarded(self, call: object, *arguments: object) -> None:
-        """Run one step of this connection; whatever it raises ends this connection only."""
+        """Call a function; any exception ends this connection only."""
         assert callable(call)
         try:
             call(*arguments)

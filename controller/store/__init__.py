@@ -1,1 +1,1 @@
-"""What outlives a restart."""
+"""Store telemetry history in SQLite, across restarts of the controller."""

@@ -1,7 +1,7 @@
-"""The history's file: opened, mended, written and kept within its size. One thread owns a `Database`.
+"""Open, repair, write and trim the history file. One thread owns a `Database`.
 
-SQLite in WAL mode: readers (`sqlite3 FILE`, the API) do not stop the writer. A commit is not waited for on the disk
-(synchronous = NORMAL): a power cut may take the last commits with it and never the file's soundness.
+SQLite runs in WAL mode: readers (`sqlite3 FILE`, the API) do not block the writer. A commit does not wait for the disk
+(synchronous = NORMAL): a power failure may lose the last commits but cannot corrupt the file.
 """
 
 import logging
@@ -22,16 +22,16 @@ from controller.store.seconds import Bucket
 DAMAGED_SUFFIX = ".damaged"
 BUSY_S = 2.0
 FULL_SHARE, TRIMMED_SHARE = 0.9, 0.75
-"""A file that fills the first share of its limit is trimmed to the second, so that not every batch trims."""
+"""A file past the first share of its limit is trimmed to the second, so that not every batch trims."""
 _LOG = logging.getLogger("heddle.history")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """How long each level is kept, and how large the file may be, whichever is reached first.
+    """How long each level is kept, and the maximum file size, whichever is reached first.
 
-    Seconds for an hour: what is looked at while something happens. Minutes for a week: what is looked at the day after.
-    Hours for a year: how load grows. Events for a month.
+    Seconds for an hour, to observe an incident; minutes for a week, to analyse it afterwards; hours for a year, to see
+    how load grows; events for a month.
     """
 
     seconds_s: int = 3_600
@@ -57,8 +57,8 @@ class Database:
         self._page_bytes = int(self._one("PRAGMA page_size"))
 
     def close(self) -> None:
-        """Write the minute under way and close the file; its write-ahead log is taken in."""
-        with suppress(sqlite3.Error), self._transaction() as transaction:  # else it is made up for at the next opening
+        """Write the current minute and close the file, which checkpoints its write-ahead log."""
+        with suppress(sqlite3.Error), self._transaction() as transaction:  # else the next opening catches up
             self._rollups.flush(transaction)
         self._connection.close()
 
@@ -73,7 +73,7 @@ class Database:
             )
 
     def trim(self, now_s: int) -> None:
-        """Drop what is older than the retention says, then the oldest until the file is within its size."""
+        """Drop data past its retention, then the oldest until the file is within its size."""
         with self._transaction() as transaction:
             for level in schema.LEVELS_S:
                 self._rollups.drop_before(transaction, level, now_s - self.retention.keep_s(level))
@@ -83,11 +83,11 @@ class Database:
         self._connection.execute("PRAGMA incremental_vacuum").fetchall()
 
     def used_bytes(self) -> int:
-        """Return how much of the file is in use; pages that are free are used again first."""
+        """Return the bytes of the file in use; free pages are not counted."""
         return (int(self._one("PRAGMA page_count")) - int(self._one("PRAGMA freelist_count"))) * self._page_bytes
 
     def shrink(self) -> None:
-        """Where the file is nearly full, drop the oldest quarter of its finest level until it is not; events last."""
+        """Drop the oldest quarter of the finest level, repeatedly, while the file is nearly full; events last."""
         if self.used_bytes() <= self.retention.max_bytes * FULL_SHARE:
             return
         wanted = self.retention.max_bytes * TRIMMED_SHARE
@@ -158,17 +158,17 @@ def _connected(path: Path, retention: Retention) -> sqlite3.Connection:
 
 
 def _move_aside(path: Path, why: Exception) -> None:
-    """Keep a damaged file under another name, in place of an earlier one, and say so."""
+    """Rename a damaged file, replacing an earlier one, and log it."""
     aside = path.with_name(path.name + DAMAGED_SUFFIX)
-    _LOG.warning("history: %s is damaged (%s); it is kept as %s, history begins anew", path, why, aside.name)
+    _LOG.warning("history: %s is damaged (%s); it is kept as %s, a new history begins", path, why, aside.name)
     os.replace(path, aside)
     for suffix in ("-wal", "-shm"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
 
 
-def read_events(path: Path, since_unix_ns: int, most: int) -> tuple[LogEvent, ...]:
+def read_events(path: Path, since_unix_ns: int, limit: int) -> tuple[LogEvent, ...]:
     """Return the newest events from a time on, oldest first; nothing where the file cannot be read."""
-    rows = _read(path, schema.NEWEST_EVENTS, (since_unix_ns, most))
+    rows = _read(path, schema.NEWEST_EVENTS, (since_unix_ns, limit))
     return tuple(
         LogEvent(timestamp_unix_ns=stamp, severity=severity, kind=kind, subject=subject, text=text)
         for stamp, severity, kind, subject, text in reversed(rows)
@@ -177,8 +177,8 @@ def read_events(path: Path, since_unix_ns: int, most: int) -> tuple[LogEvent, ..
 
 def read_rollups(path: Path, port: str, level_s: int, since_s: int = 0) -> tuple[list[tuple[int, ...]], ...]:
     """Return a port's buckets (start, then PORT_COUNTERS) and its queues' (start, priority, QUEUE_COUNTERS, depth)."""
-    asked = (port, level_s, since_s)
-    return _read(path, schema.PORT_ROLLUPS, asked), _read(path, schema.QUEUE_ROLLUPS, asked)
+    values = (port, level_s, since_s)
+    return _read(path, schema.PORT_ROLLUPS, values), _read(path, schema.QUEUE_ROLLUPS, values)
 
 
 def _read(path: Path, statement: str, values: tuple[object, ...]) -> list[tuple[Any, ...]]:

@@ -1,9 +1,9 @@
-"""History as the controller's loop sees it: hand over and go on; a thread writes.
+"""Store telemetry history without blocking the controller's loop: a thread writes.
 
     sample, record ──► waiting (bounded; full: dropped and counted) ──► thread: Seconds ──► Database, a batch a second
 
-A crash loses what waited and the batch: a second or two. A disk that is full or fails costs history, never the
-controller: batches are dropped and counted, and one line says so until it works again.
+A crash loses the queue and the batch: a second or two. A full or failing disk loses history but does not affect the
+controller: batches are dropped and counted, and logged once until writing succeeds again.
 """
 
 import logging
@@ -29,9 +29,9 @@ _LOG = logging.getLogger("heddle.history")
 
 
 class _Waiting:
-    """What the loop handed over and the thread has not taken; bounded, and never waits on the loop's side.
+    """The bounded queue from the loop to the thread; the loop never waits.
 
-    A snapshot that pushes out an older one loses resolution and nothing else: counters are totals.
+    A full queue discards the oldest snapshot, which only loses resolution: counters are totals.
     """
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class _Waiting:
         self.changed = threading.Condition()
 
     def put_snapshot(self, snapshot: Snapshot) -> int:
-        """Hand over a snapshot; return how many went for it."""
+        """Append a snapshot; return the number of snapshots discarded for it."""
         with self.changed:
             pushed = len(self.snapshots) == MAX_SNAPSHOTS
             self.snapshots.append(snapshot)
@@ -49,7 +49,7 @@ class _Waiting:
         return int(pushed)
 
     def put_events(self, events: tuple[LogEvent, ...]) -> int:
-        """Hand over events; return how many found no room."""
+        """Append events; return the number of events discarded."""
         with self.changed:
             room = max(0, MAX_EVENTS - len(self.events))
             self.events += events[:room]
@@ -57,7 +57,7 @@ class _Waiting:
         return max(0, len(events) - room)
 
     def take_snapshots(self, timeout_s: float) -> list[Snapshot]:
-        """Wait for snapshots, or for the end."""
+        """Wait for snapshots or the end; return the queued snapshots."""
         with self.changed:
             self.changed.wait_for(lambda: self.snapshots or self.closing, timeout_s)
             found = list(self.snapshots)
@@ -65,21 +65,21 @@ class _Waiting:
             return found
 
     def take_events(self) -> list[LogEvent]:
-        """Take the events that are there."""
+        """Return the queued events."""
         with self.changed:
             found = list(self.events)
             self.events.clear()
             return found
 
     def close(self) -> None:
-        """Say that no more will come."""
+        """End the queue."""
         with self.changed:
             self.closing = True
             self.changed.notify()
 
 
 class SqliteHistory:
-    """One file's history. `sample` and `record` never wait and never raise; `close` writes what is there."""
+    """History in one SQLite file. `sample` and `record` neither block nor raise; `close` writes the queue."""
 
     def __init__(
         self, path: Path, retention: Retention | None = None, *, unix_s: Callable[[], float] = time.time
@@ -98,23 +98,23 @@ class SqliteHistory:
         self._thread.start()
 
     def sample(self, snapshot: Snapshot) -> None:
-        """Take a tick's counters."""
+        """Store a tick's counters."""
         self._counts["skipped_snapshots"] += self._waiting.put_snapshot(snapshot)
 
     def record(self, events: tuple[LogEvent, ...]) -> None:
-        """Take events."""
+        """Store events."""
         self._counts["dropped_events"] += self._waiting.put_events(events)
 
-    def events(self, since_unix_ns: int, most: int) -> tuple[LogEvent, ...]:
+    def events(self, since_unix_ns: int, limit: int) -> tuple[LogEvent, ...]:
         """Return the newest events from a time on, oldest first."""
-        return read_events(self.path, since_unix_ns, most)
+        return read_events(self.path, since_unix_ns, limit)
 
     def counts(self) -> Mapping[str, int]:
-        """Return what was written and dropped so far."""
+        """Return the counts of written and dropped items."""
         return dict(self._counts)
 
     def close(self) -> None:
-        """Write what waits and close the file; gives up after some seconds."""
+        """Write the queue and close the file; gives up after CLOSE_S."""
         self._waiting.close()
         self._thread.join(CLOSE_S)
 
@@ -130,7 +130,7 @@ class SqliteHistory:
             self._database.close()
 
     def _gathered(self) -> list[Bucket]:
-        """Take what comes within a batch's time; return the seconds that are over."""
+        """Read snapshots for BATCH_S; return the completed seconds."""
         over: list[Bucket] = []
         due = time.monotonic() + BATCH_S
         while (left := due - time.monotonic()) > 0:
@@ -163,7 +163,7 @@ class SqliteHistory:
             self._failing = False
 
     def _failed(self, error: Exception, lost: bool, now_s: int) -> None:
-        """Count the batch as lost; free room where the file is full, open it anew where it is damaged."""
+        """Count the batch as lost; free space where the file is full, reopen it where it is damaged."""
         self._counts["failed_batches"] += lost
         if not self._failing:
             _LOG.warning("history: %s cannot be written (%s); history is lost until it can", self.path, error)

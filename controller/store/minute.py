@@ -1,7 +1,7 @@
-"""The minute under way, in arrays: what each port and queue grew by since the file was last rolled up.
+"""Accumulate the current minute in arrays: the growth of each port and queue since the file was last rolled up.
 
-To add a second to its minute and hour in the file costs as much each as the second itself; to add it up here and to
-write once a minute costs next to nothing. Pure; the writer's thread owns it.
+Adding each second to its minute and hour in the file would triple the writes; adding it up in memory and writing once a
+minute is nearly free. Pure; the writer's thread owns it.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ MINUTE_S = 60
 
 
 class Minute:
-    """One minute of up to `ports` ports; `start_s` is None while nothing was added."""
+    """One minute of up to `ports` ports; `start_s` is None while it is empty."""
 
     def __init__(self, ports: int) -> None:
         self.start_s: int | None = None
@@ -24,11 +24,11 @@ class Minute:
         self._depth = np.zeros((ports, PRIORITIES), dtype=np.int64)
 
     def holds(self, start_s: int) -> bool:
-        """Say whether a second belongs to what is under way, or may begin it."""
+        """Return whether a second belongs to this minute; True for an empty one."""
         return self.start_s is None or start_s // MINUTE_S * MINUTE_S == self.start_s
 
     def add(self, second: Bucket) -> None:
-        """Add a second that it `holds`."""
+        """Add a second; `holds` must be True for it."""
         self.start_s = second.start_s // MINUTE_S * MINUTE_S
         self._ports[second.ports[:, 0]] += second.ports[:, 1:]
         rows, priorities = second.queues[:, 0], second.queues[:, 1]
@@ -36,7 +36,7 @@ class Minute:
         self._depth[rows, priorities] = np.maximum(self._depth[rows, priorities], second.queues[:, -1])
 
     def take(self) -> Bucket | None:
-        """Return what was added, and begin at nothing."""
+        """Return the accumulated minute and clear it."""
         if self.start_s is None:
             return None
         rows = np.flatnonzero(self._ports.any(axis=1))

@@ -1,8 +1,7 @@
-"""Seconds, minutes and hours in the file: each second is written once, minutes and hours when a minute is over.
+"""Write seconds, minutes and hours: each second once, minutes and hours when a minute is over.
 
-`until_s` stands in the file: all seconds before it are in their minute and hour. Those from there on are in memory too
-(`Minute`), and where memory was lost (a crash, a batch that failed) they are added up from the file, by SQL. So every
-level is whole after a crash, whatever was cut off.
+The file holds `until_s`: all seconds before it are in their minute and hour. Later seconds are in memory as well
+(`Minute`); after a crash or a failed batch they are added up from the file by SQL, so that every level is complete.
 """
 
 import sqlite3
@@ -17,11 +16,11 @@ from controller.store.seconds import Bucket
 Ints = NDArray[np.int64]
 SECOND = 1
 ROWS_AT_ONCE = 100
-"""So many rows in one statement take a third of the time of as many statements; more are no faster."""
+"""Rows in one statement: a third of the time of as many statements; more rows are no faster."""
 
 
 class Rollups:
-    """The writer of one open file's buckets. Every method works inside of the caller's transaction."""
+    """The writer of one file's buckets. Every method runs inside of the caller's transaction."""
 
     def __init__(self) -> None:
         self._ids: Ints | None = None
@@ -29,7 +28,7 @@ class Rollups:
         self._until_s = self._newest_s = 0
 
     def forget(self) -> None:
-        """Believe nothing of what is in memory: the transaction failed. The file is read again before the next."""
+        """Discard the state in memory after a failed transaction; the file is read again before the next."""
         self._ids = None
 
     def write(self, transaction: sqlite3.Connection, names: tuple[str, ...], seconds: list[Bucket]) -> None:
@@ -40,8 +39,8 @@ class Rollups:
             ids = self._known(transaction, names, second)
             if not self._minute.holds(second.start_s):
                 self.flush(transaction)
-            told_before = second.start_s < self._until_s  # the clock was put back, or we began again within a second
-            if told_before:
+            repeated = second.start_s < self._until_s  # the clock was set back, or a restart within a second
+            if repeated:
                 for level in schema.LEVELS_S:
                     _write(transaction, level, second, ids)
             else:
@@ -50,7 +49,7 @@ class Rollups:
             self._newest_s = max(self._newest_s, second.start_s)
 
     def flush(self, transaction: sqlite3.Connection) -> None:
-        """Write the minute under way, as far as it has come, into minute and hour."""
+        """Write the current minute, complete or not, to its minute and hour."""
         minute = self._minute.take()
         if minute is None or self._ids is None:
             return
@@ -59,27 +58,27 @@ class Rollups:
         self._rolled(transaction, self._newest_s + 1)
 
     def drop_before(self, transaction: sqlite3.Connection, level: int, start_s: int) -> None:
-        """Drop a level's buckets before a time; what seconds brought stays in their minutes and hours."""
+        """Drop a level's buckets before a time; the minutes and hours of dropped seconds stay."""
         early = level == SECOND and start_s > self._until_s
         if early and self._ids is None:
             self.catch_up(transaction)
         for table in (schema.PORT_TABLE, schema.QUEUE_TABLE):
             transaction.execute(table.drop, (level, start_s))
         if early:
-            self.flush(transaction)  # only now: before, there may be no room in the file
+            self.flush(transaction)  # only now: before, the file may be full
 
     def catch_up(self, transaction: sqlite3.Connection) -> None:
-        """Bring the file's minutes and hours up to its seconds."""
+        """Add all seconds from `until_s` on to their minutes and hours in the file."""
         self._newest_s = transaction.execute(schema.NEWEST_SECOND).fetchone()[0]
         found = transaction.execute(schema.ROLLED_UNTIL).fetchone()
-        if found is not None:  # else a file from before there was such a mark: its roll-ups are whole
+        if found is not None:  # else a file without this mark, of an older version: its roll-ups are complete
             for level in schema.LEVELS_S[1:]:
                 transaction.execute(schema.ROLL_UP_PORTS, {"level": level, "until_s": found[0]})
                 transaction.execute(schema.ROLL_UP_QUEUES, {"level": level, "until_s": found[0]})
         self._rolled(transaction, self._newest_s + 1)
 
     def _begin(self, transaction: sqlite3.Connection, ports: int) -> None:
-        """Go on from what the file says, with a minute of so many ports."""
+        """Read `until_s` from the file and start an empty minute for this many ports."""
         self.catch_up(transaction)
         self._ids, self._minute = np.full(ports, -1, dtype=np.int64), Minute(ports)
 
@@ -100,13 +99,13 @@ class Rollups:
 
 
 def _write(transaction: sqlite3.Connection, level: int, bucket: Bucket, ids: Ints, *, is_new: bool = False) -> None:
-    """Add a bucket's rows to a level; `is_new` where none of them can be there already."""
+    """Add a bucket's rows to a level; `is_new` where none of them exists yet."""
     start_s = bucket.start_s - bucket.start_s % level
     for table, rows in ((schema.PORT_TABLE, bucket.ports), (schema.QUEUE_TABLE, bucket.queues)):
         where = np.broadcast_to(np.array((level, start_s), dtype=np.int64), (len(rows), 2))
         whole = np.column_stack((where, ids[rows[:, 0]], rows[:, 1:]))
         many = len(whole) // ROWS_AT_ONCE * ROWS_AT_ONCE
         statement = table.add(ROWS_AT_ONCE, is_new=is_new)
-        for first in range(0, many, ROWS_AT_ONCE):  # a piece at a time: the controller's loop wants the interpreter too
+        for first in range(0, many, ROWS_AT_ONCE):  # in chunks: the loop gets the interpreter in between
             transaction.execute(statement, whole[first : first + ROWS_AT_ONCE].ravel().tolist())
         transaction.executemany(table.add(1, is_new=is_new), whole[many:].tolist())

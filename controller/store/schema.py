@@ -1,11 +1,11 @@
-"""The history's tables, and the statements that read and write them.
+"""Define the history's tables, and the SQL statements that read and write them.
 
-rollup_seconds    1, 60 or 3600: how long a row's bucket is
+rollup_seconds    the length of a row's bucket: 1, 60 or 3600
 start_s           the bucket's first second, Unix time
-counters          what they grew by in the bucket; depth_bytes: the largest that a snapshot saw
+counters          their growth in the bucket; depth_bytes: the maximum of the snapshots
 
-rolled.until_s    the seconds before it are in their minute and hour; those from there on will be, at the end of
-                  their minute, or when the file is opened again after a crash
+rolled.until_s    all seconds before it are in their minute and hour; later ones are added at the end of
+                  their minute, or when the file is opened after a crash
 """
 
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ PRAGMA user_version = {VERSION};
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One of the two tables of buckets: its keys, what adds up, and what the largest is kept of."""
+    """One of the two tables of buckets: its keys, the counters that add up, and the columns that keep a maximum."""
 
     name: str
     keys: tuple[str, ...]
@@ -46,7 +46,7 @@ class Table:
 
     @property
     def columns(self) -> str:
-        """Return all columns, as they are written."""
+        """Return all columns in the order of the rows."""
         return ", ".join((*self.keys, *self.counters, *self.largest))
 
     @property
@@ -55,7 +55,7 @@ class Table:
         return f"DELETE FROM {self.name} WHERE rollup_seconds = ? AND start_s < ?"
 
     def add(self, rows: int, *, is_new: bool = False) -> str:
-        """Return the statement that adds so many rows to what is there; `is_new`: nothing is there."""
+        """Return the statement that adds `rows` rows to the existing ones; `is_new`: none of them exists."""
         values = f"({', '.join('?' * (len(self.keys) + len(self.counters) + len(self.largest)))})"
         insert = f"INSERT INTO {self.name} ({self.columns}) VALUES {', '.join([values] * rows)}"
         return insert if is_new else f"{insert} {self._or_add}"

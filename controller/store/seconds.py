@@ -1,8 +1,7 @@
-"""From snapshots to rows of one second each: what every port and queue grew by. Pure; the writer's thread owns it.
+"""Turn snapshots into rows of one second: the growth of every port and queue. Pure; the writer's thread owns it.
 
-Counters of a snapshot are totals that never decrease, so a snapshot that never came is made up for by the next one.
-Growth is put into the second of the snapshot that shows it. A queue or port that neither grew nor held anything has no
-row.
+Counters of a snapshot are totals that never decrease, so the next snapshot makes up for a lost one. Growth counts for
+the second of the snapshot that shows it. A queue or port that neither grew nor held packets has no row.
 """
 
 from dataclasses import dataclass
@@ -16,13 +15,13 @@ from telemetry.samples.counters import NIC_AT, PORT_COUNTERS, PRIORITIES, QUEUE_
 Ints = NDArray[np.int64]
 Words = NDArray[np.uint64]
 
-# SQLite's integers are signed; a growth beyond this is no counter's.
+# SQLite's integers are signed; no counter grows by more in a second.
 MAX_GROWTH = np.uint64(2**62)
 
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """What a second or a minute brought to whom it brought something.
+    """The growth of ports and queues in a second or a minute; rows without growth are left out.
 
     ports (n, 1 + counters): row of the port table, then the growth of each of PORT_COUNTERS; queues (n, 3 + counters):
     row, priority, growth of each of QUEUE_COUNTERS, largest depth.
@@ -37,7 +36,7 @@ class Bucket:
 
 
 class Seconds:
-    """Gathers snapshots; gives a second away once a snapshot of another one came."""
+    """An accumulator of snapshots; a second is complete when a snapshot of the next one arrives."""
 
     def __init__(self) -> None:
         self._last: Words | None = None
@@ -46,7 +45,7 @@ class Seconds:
         self._depth: Words | None = None
 
     def add(self, snapshot: Snapshot) -> Bucket | None:
-        """Take a snapshot; return the second before, where this one begins another."""
+        """Add a snapshot; return the previous second where this snapshot begins another, else None."""
         counters = snapshot.total[:, :NIC_AT]
         if self._last is None or self._grown is None or self._depth is None or self._last.shape != counters.shape:
             closed = None if self._last is None else self.close()
@@ -64,7 +63,7 @@ class Seconds:
         return closed
 
     def close(self) -> Bucket:
-        """Return the second that is under way; it begins again at nothing."""
+        """Return the current second and clear it."""
         if self._grown is None or self._depth is None:
             return _NOTHING
         second = Bucket(self._start_s, _port_rows(self._grown), _queue_rows(self._grown, self._depth))
@@ -77,7 +76,7 @@ class Seconds:
 
 
 def _depth(snapshot: Snapshot) -> Words:
-    """Return each queue's depth; what a silent port last said is not what it holds now."""
+    """Return each queue's depth, 0 for ports without a fresh sample."""
     return np.where(snapshot.stale[:, None], np.uint64(0), snapshot.depth_bytes)
 
 

@@ -1,1 +1,1 @@
-"""Derive what readers need from a frozen state: loads, explanations, congestion, event lines, offline plans."""
+"""Compute views of a frozen state: loads, explanations, congestion, event lines, offline plans."""

@@ -1,17 +1,17 @@
-"""What is congested now, which planned flows suffer there, and at which port a pause tree starts.
+"""Find congested ports, the planned flows that they affect, and the root of each tree of PFC pauses.
 
 PFC spreads upstream: a full egress queue fills the buffers of its switch, the switch pauses the ports that feed it,
-those fill in turn. So many ports tell of pauses, and one of congestion. To find it from a paused port, go downstream:
+those fill in turn. So many ports report pauses, one reports congestion. To find it from a paused port, go downstream:
 
     paused port P ──► its peer Q paused it. Q is a NIC: the host is too slow, Q is the root.
-                      Q is a switch port: one of that switch's egress ports is full. Of those that planned flows over
-                      P>Q go on by (all of the switch's ports with a condition, where no plan says), the first that is
-                        paused itself    ──► go on from there
-                        congested, drops ──► that is the root
-                        neither          ──► the root is Q's switch, more cannot be said
-    port P that paused its peer ──► the full egress is on P's own switch: look there as above.
+                      Q is a switch port: one of that switch's egress ports is full. Of the next ports of planned flows
+                      over P>Q (without a plan: all of the switch's ports with a condition), the first that is
+                        paused itself    ──► continue from there
+                        congested, drops ──► is the root
+                        neither          ──► the root is Q's switch; the port is unknown
+    port P that paused its peer ──► the full egress is on P's own switch: continue there as above.
 
-Ports that are met twice close a circle: a deadlock, told as such. Everything here is read off values.
+A port that is visited twice closes a circle: a deadlock, reported as such. Pure.
 """
 
 from collections import Counter, defaultdict
@@ -23,14 +23,14 @@ from controller.model.fabric import Fabric
 from telemetry.detection.signal import Kind, Signal
 
 MAX_FLOW_IDS = 100
-"""At most this many flows are named per condition; all are counted."""
+"""The maximum number of flow ids per condition; all flows are counted."""
 
 Queue = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Congested:
-    """A raised condition, the planned flows that cross its port, and the port or switch where it comes from."""
+    """A raised condition, the planned flows that cross its port, and the port or switch that causes it."""
 
     signal: Signal
     flow_ids: tuple[str, ...]
@@ -40,7 +40,7 @@ class Congested:
 
 @dataclass(frozen=True, slots=True)
 class _Crossing:
-    """The planned flows over some ports: ids (the first ones), how many, and where they go on from each link."""
+    """The planned flows over some ports: the first ids, the counts, and by link the ports of their next hops."""
 
     flow_ids: Mapping[str, list[str]]
     counts: Mapping[str, int]
@@ -48,7 +48,7 @@ class _Crossing:
 
 
 def congestion(state: State, active: Iterable[Signal], pfc: Mapping[Queue, tuple[bool, bool]]) -> tuple[Congested, ...]:
-    """Explain the raised conditions; `pfc` says of ports and priorities whether they were paused, and paused others."""
+    """Explain the raised conditions; `pfc` holds (was paused, paused its peer) by port and priority."""
     signals = tuple(active)
     peers = state.fabric.peer_by_name
     feeding = {peers.get(port, port) for (port, _), (_, pausing) in pfc.items() if pausing}
@@ -73,7 +73,7 @@ def _root(tree: "_PauseTree", signal: Signal) -> str:
 
 
 class _PauseTree:
-    """The walk of the drawing above, over the ports and queues that tell of anything."""
+    """The search of the drawing above, over the ports and queues with PFC or a condition."""
 
     def __init__(
         self,
@@ -83,12 +83,12 @@ class _PauseTree:
         full: set[Queue],
     ) -> None:
         self._peers, self._onward, self._pfc, self._full = fabric.peer_by_name, onward, pfc, full
-        self._told: dict[Queue, list[str]] = defaultdict(list)
+        self._reporting: dict[Queue, list[str]] = defaultdict(list)
         for port, priority in sorted({*pfc, *full}):
-            self._told[_switch(port), priority].append(port)
+            self._reporting[_switch(port), priority].append(port)
 
     def root(self, port: str, priority: int) -> str:
-        """Return the port, NIC or switch where the pauses of a queue begin."""
+        """Return the port, NIC or switch that causes the pauses of a queue."""
         paused, pausing = self._pfc.get((port, priority), (True, False))
         met: set[str] = set()
         if pausing and not paused:
@@ -107,12 +107,12 @@ class _PauseTree:
         return f"circle through {port}"
 
     def _behind(self, link: str, port: str, priority: int) -> str:
-        """Return the egress that fills what `port` belongs to: a paused one, else a full one, else all of it."""
+        """Return the egress port that fills the switch of `port`: a paused one, else a full one, else the switch."""
         switch = _switch(port)
         if switch == port:
-            return port  # a NIC: the host does not take what comes
+            return port  # a NIC: its host is too slow
         planned = [name for name, _ in self._onward.get(link, Counter()).most_common()]
-        around = [name for name in self._told[switch, priority] if name != port]
+        around = [name for name in self._reporting[switch, priority] if name != port]
         for choices in (planned, around):
             for wanted in (self._paused, self._is_full):
                 for name in choices:
@@ -128,12 +128,12 @@ class _PauseTree:
 
 
 def _switch(port: str) -> str:
-    """Return the switch of a port; a NIC is its own."""
+    """Return the switch of a port, or a NIC itself."""
     return port.rpartition(":")[0] or port
 
 
 def _crossing(state: State, ports: set[str]) -> _Crossing:
-    """Walk once over the flows of every job that loads a link out of these ports."""
+    """Collect the flows of every job that loads a link out of these ports, in one pass."""
     flow_ids: dict[str, list[str]] = defaultdict(list)
     counts: Counter[str] = Counter()
     onward: dict[str, Counter[str]] = defaultdict(Counter)

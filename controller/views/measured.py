@@ -1,4 +1,4 @@
-"""What telemetry measured, on the fabric's links."""
+"""Map telemetry's measurements to the fabric's links."""
 
 import numpy as np
 
@@ -8,9 +8,9 @@ from telemetry.samples.counters import port_column, queue_columns
 
 
 def link_utilisation(fabric: Fabric, snapshot: Snapshot) -> dict[str, float]:
-    """Return, for every directed link with fresh samples, its rate over the window by its capacity.
+    """Return the utilisation of every directed link with fresh samples: its rate over the window by its capacity.
 
-    What the sending end counts out is taken; where that end is silent, what the receiving end counts in.
+    The rate is that of the sender's egress counters; where the sender is silent, of the receiver's ingress counters.
     """
     fresh = (~snapshot.stale & snapshot.heard & (snapshot.window_interval_ns > 0)).tolist()
     sent = (8.0 * snapshot.rate(port_column("tx_bytes"))).tolist()
@@ -26,7 +26,7 @@ def link_utilisation(fabric: Fabric, snapshot: Snapshot) -> dict[str, float]:
 
 
 def pfc_queues(snapshot: Snapshot) -> dict[tuple[str, int], tuple[bool, bool]]:
-    """Return, for ports and priorities with PFC in the window, whether they were paused and whether they paused."""
+    """Return (was paused, paused its peer) for ports and priorities with PFC in the window."""
     window = snapshot.window_delta
     paused = (window[:, queue_columns("pfc_rx_frames")] > 0) | (window[:, queue_columns("paused_ns")] > 0)
     pausing = window[:, queue_columns("pfc_tx_frames")] > 0

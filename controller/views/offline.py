@@ -1,4 +1,4 @@
-"""A whole plan without a fabric to talk to: the same planner, rules and budgets, one pure function."""
+"""Compute plans and rules without a running controller, with the same rules and budgets; pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,14 +14,14 @@ from controller.model.rule import SwitchRules
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offline:
-    """Every job's plan, and what every switch would hold under it."""
+    """Every job's plan, and the rules of every switch under it."""
 
     jobs: tuple[JobPlan, ...]
     rules: Mapping[str, SwitchRules]
 
 
 def offline(state: State, requests: Sequence[JobRequest], plan: Plan, solve_ns: int) -> Offline | BudgetExceededError:
-    """Put a plan for `requests` on the given (fresh) state; returns the refusal where a rule budget is passed."""
+    """Add a plan for `requests` to an initial state; return an error value where a rule budget is exceeded."""
     flows_of = {flows.job_id: flows for flows in plan.jobs}
     for number, request in enumerate(requests, start=1):
         flows = flows_of[request.job_id]

@@ -1,7 +1,7 @@
-"""Signals of the detector as lines of the event log.
+"""Turn the detector's signals into lines of the event log.
 
-A line per condition; but of ports that fall silent, or speak again, at the same look a line per switch or host: where
-an agent dies, nobody wants to read as many lines as it had ports.
+There is one line for each condition. Ports that fall silent or report again in the same scan have one line for each
+switch or host, because a dead agent silences all of its ports.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,11 +23,11 @@ _THRESHOLD = {Kind.DROP: "{:.0f} packets", Kind.SILENT: "{:.1f} s"}
 
 
 MAX_NAMED = 4
-"""So many ports are named in a line on some of a switch's ports."""
+"""The maximum number of ports named in a line about several ports of a switch."""
 
 
 def signal_events(signals: Iterable[Signal], ports: PortTable, now_unix_ns: int) -> Iterator[LogEvent]:
-    """Write what one look of the detector raised and cleared; `now_unix_ns` is when it looked."""
+    """Yield events for the conditions that one scan of the detector, at `now_unix_ns`, raised and cleared."""
     silences: dict[tuple[str, bool, int], list[Signal]] = {}
     for signal in signals:
         if signal.kind is not Kind.SILENT:
@@ -45,7 +45,7 @@ def signal_events(signals: Iterable[Signal], ports: PortTable, now_unix_ns: int)
 
 
 def signal_event(signal: Signal, now_unix_ns: int) -> LogEvent:
-    """Write a condition that was raised or cleared; `now_unix_ns` is when the detector looked."""
+    """Return the event of a condition that was raised or cleared at `now_unix_ns`."""
     threshold = _THRESHOLD.get(signal.kind, "{:.1%}").format(signal.threshold)
     measured = _MEASURED[signal.kind].format(signal.value)
     if signal.raised:

@@ -1,4 +1,4 @@
-"""What can be read off a state: planned loads, and why a flow goes where it goes."""
+"""Compute planned link loads, and explain a flow's path."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ from controller.model.rule import SwitchRules
 from controller.rules.trace import Packet, Trace, trace
 
 MAX_SHARING = 100
-"""At most this many flows are named as sharing a link with the explained one."""
+"""The maximum number of flows listed as sharing a link with the explained one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explained:
-    """Why a flow goes where it goes: a text, a line per switch, and who else is on its links."""
+    """The explanation of a flow's path: a text, a line for each switch, and flows that share its links."""
 
     text: str
     job_id: str
@@ -35,7 +35,7 @@ def link_loads_bps(state: State) -> dict[str, int]:
 
 
 def explain(state: State, flow_id: str) -> Explained:
-    """Follow a flow through the rules its switches should hold; raises NotFoundError."""
+    """Trace a flow through the wanted rules of its switches; raises NotFoundError."""
     job, flow = _find(state, flow_id)
     nics = state.fabric.nic_by_id
     packet = Packet.roce(src_ip=nics[flow.src_nic].ip, dst_ip=nics[flow.dst_nic].ip, udp_src=flow.udp_source_port)
@@ -60,7 +60,7 @@ def _find(state: State, flow_id: str) -> tuple[Job, FlowPlan]:
 
 
 class _Wanted(Mapping[str, SwitchRules]):
-    """What each switch should hold, looked up where the packet comes by."""
+    """The wanted rules by switch, computed on lookup."""
 
     def __init__(self, state: State) -> None:
         self._state = state

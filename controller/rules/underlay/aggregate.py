@@ -1,8 +1,8 @@
-"""Addresses aggregated into the fewest prefixes for longest-prefix matching.
+"""Aggregate addresses into the fewest prefixes for longest-prefix matching.
 
 Optimal route table construction (Draves, King, Venkatachary, Zill: "Constructing optimal IP routing tables",
-INFOCOM 1999), with one addition: addresses that nobody owns may match anything, so a subtree without an
-owned address takes whatever label is best for its surroundings.
+INFOCOM 1999), with one addition: addresses without an owner may match anything, so a subtree without an owned
+address takes the label that suits its surroundings.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ ADDRESS_BITS = 32
 
 
 class Run(NamedTuple):
-    """Consecutive addresses, all of them of one owner."""
+    """Consecutive addresses of one owner."""
 
     first: int
     last: int
@@ -24,7 +24,7 @@ class Run(NamedTuple):
 
 
 class Labelled(NamedTuple):
-    """A prefix (value with `length` leading bits that count) and the label that its addresses have."""
+    """A prefix (`value` with `length` significant leading bits) and the label of its addresses."""
 
     value: int
     length: int
@@ -37,7 +37,7 @@ class Labelled(NamedTuple):
 
 
 class _Node(NamedTuple):
-    """A subtree with the set of labels (a bitmask) that its root may have at no extra cost."""
+    """A subtree; `labels` is the bit set of labels that its root may have at no extra cost."""
 
     value: int
     length: int
@@ -52,12 +52,12 @@ def mask_of(length: int) -> int:
 
 
 def runs_of(owned: Iterable[tuple[int, int]]) -> tuple[Run, ...]:
-    """Join (address, owner) pairs into runs, in order of address."""
+    """Join (address, owner) pairs into runs, ordered by address."""
     return _joined(Run(address, address, owner) for address, owner in sorted(owned))
 
 
 def relabelled(runs: Iterable[Run], label_of_owner: Sequence[int | None]) -> tuple[Run, ...]:
-    """Give each run its owner's label; an owner without a label is as if it owned nothing."""
+    """Replace the owner of each run by its label; runs of owners without a label are dropped."""
     labelled = ((run, label_of_owner[run.owner]) for run in runs)
     return _joined(Run(run.first, run.last, label) for run, label in labelled if label is not None)
 
@@ -74,7 +74,7 @@ def _joined(runs: Iterable[Run]) -> tuple[Run, ...]:
 
 @lru_cache(maxsize=256)
 def aggregate(runs: tuple[Run, ...], background: int | None = None) -> tuple[Labelled, ...]:
-    """Return the fewest prefixes by which the longest match on every owned address gives its run's owner.
+    """Return the fewest prefixes whose longest match on every owned address has the owner of its run.
 
     Addresses outside all prefixes have the `background` label (None: they match nothing, and no owner may
     rely on it). Shorter prefixes come first.
@@ -109,7 +109,7 @@ def _node(runs: tuple[Run, ...], value: int, length: int) -> _Node:
 
 
 def _choose(node: _Node, inherited: int | None, found: list[Labelled]) -> None:
-    """Walk down: keep the inherited label where it is as good as any, else set the lowest that is."""
+    """Assign labels from the root: keep the inherited label where it is optimal, else set the lowest optimal one."""
     label = inherited
     if label is None or not node.labels >> label & 1:
         label = lowest_bit(node.labels)

@@ -1,4 +1,4 @@
-"""Rules of a switch for what goes up: port bits choose for RoCE, low address bits for the rest, exceptions in front."""
+"""Compile rules for traffic upwards: RoCE by port bits, other traffic by low address bits, exceptions first."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -30,14 +30,14 @@ from controller.rules.pipeline import (
 )
 from controller.rules.underlay.aggregate import ADDRESS_BITS, Labelled, mask_of
 from controller.rules.underlay.groups import up_group_id
-from controller.rules.underlay.split import PortBlock, port_blocks, shared_out
+from controller.rules.underlay.split import PortBlock, divided, port_blocks
 
 USUAL = 0
 """The label of destinations that every usable choice leads to; exceptions are numbered from 1."""
 
 
 class _Usable(NamedTuple):
-    """Which choices lead anywhere, and to which leaves only some of those do."""
+    """The usable choices, and the leaves that only some of them reach."""
 
     anywhere: int
     labels: tuple[int | None, ...]
@@ -45,7 +45,7 @@ class _Usable(NamedTuple):
 
 
 class _Ascent(NamedTuple):
-    """What the upward rules of a switch depend on; switches that agree in a part of it share the rules of that part."""
+    """The inputs of a switch's upward rules; switches with an equal part share the rules of that part."""
 
     actions: tuple[Action, ...]
     weights: tuple[int, ...]
@@ -56,7 +56,7 @@ class _Ascent(NamedTuple):
 
 
 def up_rules(compilation: Compilation, switch: Switch) -> tuple[FlowRule, ...]:
-    """Return the rules by which a switch chooses among its cables upwards (none where it has none)."""
+    """Return the rules by which a switch selects a cable upwards (none where it has no such cable)."""
     cables = compilation.fabric.up_choices[switch.id]
     if not cables:
         return ()
@@ -78,7 +78,7 @@ def up_rules(compilation: Compilation, switch: Switch) -> tuple[FlowRule, ...]:
 
 
 def from_above_rules(table: Table, priority: int, ports: tuple[int, ...]) -> tuple[FlowRule, ...]:
-    """Return the guard of an upward table: what came from above stays below."""
+    """Return the guard rules of an upward table: packets from above are dropped."""
     return tuple(
         FlowRule(table=table, priority=priority, match=Match(in_port=port), cookie=underlay(CookieKind.MISS))
         for port in ports
@@ -86,7 +86,7 @@ def from_above_rules(table: Table, priority: int, ports: tuple[int, ...]) -> tup
 
 
 def guard_rules(ports: tuple[int, ...]) -> tuple[FlowRule, ...]:
-    """Return the guards of both upward doors of a switch in the middle."""
+    """Return the guards of both upward entry tables of a switch between leaves and top."""
     return tuple(
         rule
         for table in (Table.OVERRIDES, Table.SPREAD_OVERRIDES)
@@ -112,7 +112,7 @@ def _usable(compilation: Compilation, switch: Switch) -> _Usable:
     if not lacking:
         return _Usable(every, usual, ())
     masks = {n: reach.up_choices_to(switch.id, n) for n in compilation.destinations if lacking >> n & 1}
-    # A leaf that no choice lacks shows that every choice leads somewhere.
+    # A leaf that every choice reaches shows that every choice is usable.
     anywhere = every if above & ~lacking else 0
     for mask in masks.values():
         anywhere |= mask
@@ -129,7 +129,7 @@ def _exception_rules(compilation: Compilation, ascent: _Ascent) -> Iterator[Flow
         prefixes = compilation.prefixes(ascent.usable.labels, USUAL)
         yield from _override_rules(ascent, prefixes)
         yield from _spread_override_rules(ascent, prefixes)
-    for block in shared_out(ascent.weights, ascent.port_field, ascent.usable.anywhere, ascent.turn):
+    for block in divided(ascent.weights, ascent.port_field, ascent.usable.anywhere, ascent.turn):
         yield _steer(Table.STEERING, RESPLIT_PRIORITY, None, block, ascent, CookieKind.OVERRIDE)
 
 
@@ -153,9 +153,9 @@ def _steer(
 
 
 def _override_rules(ascent: _Ascent, prefixes: tuple[Labelled, ...]) -> Iterator[FlowRule]:
-    """Per excepted prefix, the blocks that must go elsewhere; the other blocks fall through.
+    """Return the rules for blocks that must avoid a choice, by exception prefix; other blocks continue.
 
-    They must not fall into the exception of a shorter prefix around this one, so there they are told to go on.
+    A goto rule keeps the other blocks from matching the exception of a shorter prefix around this one.
     """
     excepted = {(prefix.value, prefix.length) for prefix in prefixes if prefix.label != USUAL}
     for prefix in prefixes:
@@ -165,7 +165,7 @@ def _override_rules(ascent: _Ascent, prefixes: tuple[Labelled, ...]) -> Iterator
             yield _go_on(Table.OVERRIDES, Table.STEERING, priority, match)
         if prefix.label != USUAL:
             usable = ascent.usable.exceptions[prefix.label - 1]
-            for block in shared_out(ascent.weights, ascent.port_field, usable, ascent.turn):
+            for block in divided(ascent.weights, ascent.port_field, usable, ascent.turn):
                 yield _steer(Table.OVERRIDES, priority + 1, prefix.masked, block, ascent, CookieKind.OVERRIDE)
 
 
@@ -193,7 +193,7 @@ def _spread_override_rules(ascent: _Ascent, prefixes: tuple[Labelled, ...]) -> I
 
 
 def _spread_rules(ascent: _Ascent) -> Iterator[FlowRule]:
-    """Map every value of the low address bits to a choice that leads somewhere."""
+    """Map every value of the low address bits to a usable choice."""
     count = len(ascent.actions)
     bits = (count - 1).bit_length()
     shift = min(ascent.spread_shift, ADDRESS_BITS - bits)

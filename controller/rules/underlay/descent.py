@@ -1,4 +1,4 @@
-"""Rules of a switch for what is below it: destinations go down, RoCE over parallel cables by port bits."""
+"""Compile rules for traffic downwards: by destination, RoCE over parallel cables by port bits."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -22,35 +22,35 @@ from controller.rules.compilation import Compilation, underlay, weights_of
 from controller.rules.pipeline import DOWN_PRIORITY, Table, prefix_priority
 from controller.rules.underlay.aggregate import Labelled
 from controller.rules.underlay.groups import down_group_ids
-from controller.rules.underlay.split import all_shared_out
+from controller.rules.underlay.split import full_cover
 
 UP = 0
-"""The label of destinations that are not below; the ways down are numbered from 1."""
+"""The label of destinations that are not below; descents are numbered from 1."""
 
 
-class _Way(NamedTuple):
-    """A way down: a group of cables and which of them lead to the destination."""
+class _Descent(NamedTuple):
+    """A descent: a group of cables, and those of them that reach the destination."""
 
     group: int
     usable: int
 
 
 class _Exit(NamedTuple):
-    """What a way does: RoCE by port bits, everything else by one action."""
+    """Return the actions of a descent: RoCE by port bits, all other traffic by one action."""
 
     roce: tuple[tuple[Masked | None, Action], ...]
     other: Action
 
 
 def has_parallel_cables(compilation: Compilation, switch: Switch) -> bool:
-    """Say whether the switch chooses among cables on the way down."""
+    """Return whether the switch has parallel cables downwards."""
     return any(len(group.cables) > 1 for group in compilation.fabric.down_groups.get(switch.id, ()))
 
 
 def down_rules(compilation: Compilation, switch: Switch) -> tuple[FlowRule, ...]:
-    """Return the rules by which a switch above the leaves sends what is below it down."""
-    labels, ways = compilation.once(_ways_key(compilation, switch), lambda: _ways_of(compilation, switch))
-    exits = tuple(_exit(compilation, switch, way) for way in ways)
+    """Return the rules of a switch above the leaves for destinations below it."""
+    labels, descents = compilation.once(_descents_key(compilation, switch), lambda: _descents_of(compilation, switch))
+    exits = tuple(_exit(compilation, switch, descent) for descent in descents)
     goes_up = bool(compilation.fabric.up_choices[switch.id])
     by_port = goes_up or has_parallel_cables(compilation, switch)
 
@@ -64,43 +64,43 @@ def down_rules(compilation: Compilation, switch: Switch) -> tuple[FlowRule, ...]
     return compilation.rules_once(("down", labels, exits, goes_up, by_port), make)
 
 
-def _ways_key(compilation: Compilation, switch: Switch) -> tuple[object, ...]:
-    """Return what the ways of a switch depend on: without parallel cables only which leaves its groups lead to."""
+def _descents_key(compilation: Compilation, switch: Switch) -> tuple[object, ...]:
+    """Return the cache key of a switch's descents: without parallel cables only the leaves of its groups."""
     groups = compilation.fabric.down_groups[switch.id]
     goes_up = bool(compilation.fabric.up_choices[switch.id])
     single = all(len(group.cables) == 1 for group in groups)
     shape = tuple((group.leaves, len(group.cables)) for group in groups)
-    return ("ways", goes_up, shape) if single or compilation.health.whole else ("ways", switch.id)
+    return ("descents", goes_up, shape) if single or compilation.health.whole else ("descents", switch.id)
 
 
-def _ways_of(compilation: Compilation, switch: Switch) -> tuple[tuple[int | None, ...], tuple[_Way, ...]]:
-    """Return the label of every leaf and the way that each label but UP stands for."""
+def _descents_of(compilation: Compilation, switch: Switch) -> tuple[tuple[int | None, ...], tuple[_Descent, ...]]:
+    """Return the label of every leaf, and the descent of each label but UP."""
     labels: list[int | None] = [UP if compilation.fabric.up_choices[switch.id] else None] * len(
         compilation.fabric.leaves
     )
-    number_of: dict[_Way, int] = {}
+    number_of: dict[_Descent, int] = {}
     for g, group in enumerate(compilation.fabric.down_groups[switch.id]):
         every = (1 << len(group.cables)) - 1
         for leaf in group.leaves:
             number = compilation.leaf_number[leaf]
             usable = every if every == 1 else compilation.reach.cables_down_to(group, number) or every
-            labels[number] = number_of.setdefault(_Way(g, usable), len(number_of) + 1)
+            labels[number] = number_of.setdefault(_Descent(g, usable), len(number_of) + 1)
     return tuple(labels), tuple(number_of)
 
 
-def _exit(compilation: Compilation, switch: Switch, way: _Way) -> _Exit:
-    cables = compilation.fabric.down_groups[switch.id][way.group].cables
+def _exit(compilation: Compilation, switch: Switch, descent: _Descent) -> _Exit:
+    cables = compilation.fabric.down_groups[switch.id][descent.group].cables
     if len(cables) == 1:
         out = Output(cables[0].upper.number)
         return _Exit(((None, out),), out)
     ids = compilation.once(("down ids", switch.id), lambda: down_group_ids(compilation.fabric.down_groups[switch.id]))
     port_field = compilation.layout.fields[stage_down(switch.role)]
     turn = compilation.turn[switch.id]
-    blocks = all_shared_out(weights_of(cables), port_field, way.usable, turn)
-    usable = [c for c in range(len(cables)) if way.usable >> c & 1]
+    blocks = full_cover(weights_of(cables), port_field, descent.usable, turn)
+    usable = [c for c in range(len(cables)) if descent.usable >> c & 1]
     return _Exit(
-        tuple((block.masked, ToGroup(ids[way.group, block.choice])) for block in blocks),
-        ToGroup(ids[way.group, usable[way.group % len(usable)]]),
+        tuple((block.masked, ToGroup(ids[descent.group, block.choice])) for block in blocks),
+        ToGroup(ids[descent.group, usable[descent.group % len(usable)]]),
     )
 
 

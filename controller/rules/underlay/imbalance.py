@@ -1,4 +1,4 @@
-"""How even the underlay is: per kind of switch, what share of unplanned source ports each choice gets."""
+"""Measure how evenly the underlay spreads unplanned source ports over the choices of each kind of switch."""
 
 from collections import Counter
 from typing import NamedTuple
@@ -9,10 +9,10 @@ from controller.rules.compilation import weights_of
 
 
 class Imbalance(NamedTuple):
-    """Switches (or groups of parallel cables) that choose alike at one stage.
+    """Switches (or groups of parallel cables) with equal choices at one stage.
 
-    `places` is how many choose so, `buckets` the values of the field, `blocks` the rules it takes; `imbalance`
-    is by how much the most favoured choice passes its fair share, 0.03 for 3 %.
+    `places` is their number, `buckets` the number of field values, `blocks` the number of rules; `imbalance` is the
+    excess of the most favoured choice over its fair share, 0.03 for 3 %.
     """
 
     stage: Stage
@@ -24,7 +24,7 @@ class Imbalance(NamedTuple):
 
 
 def imbalances(fabric: Fabric, layout: SteeringLayout) -> tuple[Imbalance, ...]:
-    """Return one line for every way of choosing in the fabric, by stage and number of choices."""
+    """Return one entry for every different set of choices in the fabric, by stage and number of choices."""
     places: Counter[tuple[Stage, tuple[int, ...]]] = Counter()
     for switch in fabric.switches:
         places[stage_up(switch.role), weights_of(fabric.up_choices[switch.id])] += 1

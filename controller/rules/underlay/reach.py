@@ -1,4 +1,4 @@
-"""Which of a switch's choices lead to which leaf by an admissible path: up, then down, never up again.
+"""Compute which of a switch's choices reach which leaves by an admissible path: up, then down, never up again.
 
 Leaves are numbered in the fabric's order; a set of leaves, or of choices, is a bitmask.
 """
@@ -11,7 +11,7 @@ from controller.model.health import Health
 
 
 def is_live(cable: Cable, health: Health) -> bool:
-    """Say whether a cable carries anything: it is up, and so are the switches at both of its ends."""
+    """Return whether a cable and the switches at both of its ends are up."""
     return not (
         cable.id in health.down_cables
         or cable.lower.switch in health.down_switches
@@ -20,7 +20,7 @@ def is_live(cable: Cable, health: Health) -> bool:
 
 
 class Reach:
-    """Answers what reaches what in one fabric in one state of health."""
+    """The reachability of leaves in one fabric with one state of health."""
 
     def __init__(self, fabric: Fabric, health: Health) -> None:
         self._fabric = fabric
@@ -34,7 +34,7 @@ class Reach:
 
     @cached_property
     def down(self) -> dict[str, int]:
-        """Return the leaves that each switch still reaches by going down."""
+        """Return the leaves that each switch reaches by live cables downwards."""
         reached: dict[str, int] = {}
         for switch in _by_tier(self._fabric):
             own = self._number.get(switch.id)
@@ -46,7 +46,7 @@ class Reach:
 
     @cached_property
     def by_choice(self) -> dict[str, tuple[int, ...]]:
-        """Return, per switch and choice upwards, the leaves that the choice leads to."""
+        """Return, by switch and choice upwards, the leaves that the choice reaches."""
         found: dict[str, tuple[int, ...]] = {}
         entered: dict[str, int] = {}
         for switch in reversed(_by_tier(self._fabric)):
@@ -54,17 +54,17 @@ class Reach:
                 entered[cable.upper.switch] if is_live(cable, self._health) else 0
                 for cable in self._fabric.up_choices[switch.id]
             )
-            # What is below goes down or not at all. To pass a switch by going up over it would be admissible, but
-            # no order of changes would then be free of loss: above it, it would have to be known not to lead down.
+            # Destinations below are reached downwards only. A detour over the tier above would be admissible, but no
+            # order of changes would then be free of loss: the tier above must first stop using this switch downwards.
             entered[switch.id] = self.down[switch.id] | _union(found[switch.id]) & ~self.below[switch.id]
         return found
 
     def up_choices_to(self, switch: str, leaf_number: int) -> int:
-        """Return the choices upwards that lead to a leaf."""
+        """Return the choices upwards that reach a leaf."""
         return sum(1 << i for i, leaves in enumerate(self.by_choice[switch]) if leaves >> leaf_number & 1)
 
     def cables_down_to(self, group: DownGroup, leaf_number: int) -> int:
-        """Return which cables of a group still lead down to one of its leaves."""
+        """Return the cables of a group that reach one of its leaves."""
         return sum(
             1 << i
             for i, cable in enumerate(group.cables)

@@ -1,6 +1,6 @@
-"""Blocks of UDP source ports as masked matches, and how the block of a choice that is out of use is shared out.
+"""Compute blocks of UDP source ports as masked matches, and divide the block of an unusable choice among the others.
 
-The top two bits of a port are never looked at: a sender outside 0xC000..0xFFFF is carried like any other.
+The top two bits of a port are never matched: a port outside 0xC000..0xFFFF is forwarded like any other.
 """
 
 from functools import lru_cache
@@ -11,11 +11,11 @@ from controller.model.steering import PORT_BITS, PortField, blocks
 from foundation.bits import lowest_bit
 
 MAX_PIECE_BITS = 3
-"""A block that is shared out is cut into at most 2^3 pieces: it is only 1/k of the load."""
+"""A divided block has at most 2^3 pieces: it is only 1/k of the load."""
 
 
 class PortBlock(NamedTuple):
-    """Source ports equal to `value` in the bits of `mask` belong to `choice`; mask 0 is every port."""
+    """The source ports equal to `value` in the bits of `mask`; they select `choice`. Mask 0 is every port."""
 
     value: int
     mask: int
@@ -23,7 +23,7 @@ class PortBlock(NamedTuple):
 
     @property
     def masked(self) -> Masked | None:
-        """Return the match on udp_src, None where every port is meant."""
+        """Return the match on udp_src, None for every port."""
         return Masked(self.value, self.mask) if self.mask else None
 
 
@@ -37,11 +37,11 @@ def port_blocks(weights: tuple[int, ...], port_field: PortField) -> tuple[PortBl
 
 
 @lru_cache(maxsize=4096)
-def shared_out(weights: tuple[int, ...], port_field: PortField, usable: int, turn: int) -> tuple[PortBlock, ...]:
-    """Return the blocks of all choices outside the mask `usable`, cut into pieces for the choices inside it.
+def divided(weights: tuple[int, ...], port_field: PortField, usable: int, turn: int) -> tuple[PortBlock, ...]:
+    """Return the blocks of all choices outside the mask `usable`, divided among the choices inside it.
 
-    `turn` (any number, the switch's say) says where among the survivors to begin, so that switches with the
-    same failure do not all favour the same few. Empty where no choice, or every choice, is usable.
+    `turn` (such as the switch's position) rotates the survivors, so that switches with the same failure do not favour
+    the same few. Empty where no choice, or every choice, is usable.
     """
     survivors = [choice for choice in range(len(weights)) if usable >> choice & 1]
     if not survivors:
@@ -53,16 +53,16 @@ def shared_out(weights: tuple[int, ...], port_field: PortField, usable: int, tur
     return tuple(found)
 
 
-def all_shared_out(weights: tuple[int, ...], port_field: PortField, usable: int, turn: int) -> tuple[PortBlock, ...]:
-    """Return a full cover of the ports: every usable choice keeps its blocks, the others' are cut up."""
+def full_cover(weights: tuple[int, ...], port_field: PortField, usable: int, turn: int) -> tuple[PortBlock, ...]:
+    """Return a full cover of the ports: usable choices keep their blocks, those of the others are divided."""
     kept = tuple(block for block in port_blocks(weights, port_field) if usable >> block.choice & 1)
-    return kept + shared_out(weights, port_field, usable, turn)
+    return kept + divided(weights, port_field, usable, turn)
 
 
 def _pieces(
     block: PortBlock, port_field: PortField, weights: tuple[int, ...], survivors: list[int], turn: int
 ) -> list[PortBlock]:
-    """Cut one block by the port's next lower bits among up to 2^3 survivors."""
+    """Divide one block by the port's next lower bits among up to 2^3 survivors."""
     lowest = lowest_bit(block.mask) if block.mask else PORT_BITS
     width = min(MAX_PIECE_BITS, lowest)
     count = min(len(survivors), 1 << width)
@@ -72,6 +72,6 @@ def _pieces(
 
 
 def _cut(value: int, mask: int, lowest: int, piece: int, length: int, choice: int) -> PortBlock:
-    """Fix `length` more bits of the port, those below bit `lowest`, to `piece`."""
+    """Return the piece of a block whose next `length` bits below bit `lowest` equal `piece`."""
     shift = lowest - length
     return PortBlock(value | piece << shift, mask | ((1 << length) - 1) << shift, choice)

@@ -1,9 +1,9 @@
-"""Checks a message's lengths before anything decodes it, because published peers hang or crash on bad ones.
+"""Check all lengths of a message before it is decoded, so that a malformed one can neither hang nor crash a decoder.
 
-Invariants: every loop steps forward by at least a header (`_element` returns more than it was given) and
-never past the end of what encloses it. *Malformed* means that the lengths do not add up, or that the
-message is of a kind a switch has no business sending us: the session is closed. What is well formed but
-foreign (an unknown OXM class, a vendor's action) passes here, and decoding keeps it as opaque bytes.
+Invariants: every loop advances by at least a header (`_element` returns more than its `start`) and never past the end
+of the enclosing structure. *Malformed* means that lengths are inconsistent, or that a switch may not send this type of
+message: the session is closed. Well-formed but unknown elements (an OXM class, a vendor's action) pass the check, and
+decoding keeps them as opaque bytes.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ _OXM_WIDTHS = (
     1, 2, 4, 4, 6, 6, 16, 16, 4, 1, 1, 16, 6, 6, 4, 1, 1, 3, 8, 2,
 )  # fmt: skip
 
-# Fixed lengths by type; what is not here (an experimenter's, a later version's) is foreign but passable.
+# Fixed lengths by type. Other types (an experimenter's, a later version's) have any length.
 _ACTION_BYTES = {0: 16} | dict.fromkeys((11, 12, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 26, 27), 8)
 _SET_FIELD = 25
 _INSTRUCTION_BYTES = {1: 8, 2: 24, 6: 8}
@@ -36,7 +36,7 @@ _CLEAR_ACTIONS = 5
 
 
 class MalformedMessageError(Exception):
-    """A message that must not be decoded; `reason` says what is wrong and at which byte."""
+    """A message that must not be decoded; `reason` names the violation and its byte offset."""
 
     def __init__(self, reason: str, offset: int | None = None) -> None:
         self.reason = reason if offset is None else f"{reason} at byte {offset}"
@@ -44,7 +44,7 @@ class MalformedMessageError(Exception):
 
 
 def check_header(version: int, kind: int, length: int) -> None:
-    """Refuse a message by its first bytes, before waiting for the rest of it."""
+    """Check a message's header before the rest has arrived; raises MalformedMessageError."""
     if version != VERSION and kind != MessageType.HELLO:
         raise MalformedMessageError(f"{type_name(kind)}: version {version} is not OpenFlow 1.3")
     bounds = _BOUNDS.get(kind)
@@ -55,7 +55,7 @@ def check_header(version: int, kind: int, length: int) -> None:
 
 
 def check(message: bytes) -> None:
-    """Check one whole message; raises Malformed."""
+    """Check one whole message; raises MalformedMessageError."""
     if len(message) < HEADER.size:
         raise MalformedMessageError(f"a message of {len(message)} bytes")
     version, kind, length, _ = HEADER.unpack_from(message)
@@ -68,7 +68,7 @@ def check(message: bytes) -> None:
 
 
 def _element(b: bytes, start: int, end: int, what: str, length_at: int, least: int, multiple: int = 1) -> int:
-    """Return where the element at `start` ends: after `start`, and at `end` at the latest."""
+    """Return the end offset of the element at `start`: greater than `start`, at most `end`."""
     if end - start < least:
         raise MalformedMessageError(f"{what}: cut short", start)
     length: int = _U16(b, start + length_at)[0]
@@ -108,7 +108,7 @@ def _oxms(b: bytes, at: int, end: int) -> None:
 
 
 def _match(b: bytes, at: int, end: int) -> int:
-    """Check a match and its padding; return where they end."""
+    """Check a match and its padding; return their end offset."""
     if end - at < 8:
         raise MalformedMessageError("match: cut short", at)
     kind, length = _TWO_U16(b, at)
@@ -234,13 +234,13 @@ def _multipart(b: bytes, end: int) -> None:
     kind, flags = _TWO_U16(b, 8)
     body = _MULTIPART_BODIES.get(kind)
     if body is None:
-        raise MalformedMessageError(f"MULTIPART_REPLY: body type {kind} was never asked for", 8)
+        raise MalformedMessageError(f"MULTIPART_REPLY: body type {kind} was not requested", 8)
     if flags > 1:
         raise MalformedMessageError(f"MULTIPART_REPLY: flags {flags:#x}", 10)
     body(b, 16, end)
 
 
-# Least and most bytes of every message that a switch may send; any other type closes the session.
+# Minimum and maximum length of every message that a switch may send; any other type closes the session.
 _BOUNDS: dict[int, tuple[int, int]] = {
     MessageType.HELLO: (8, MAX_HELLO_BYTES),
     MessageType.ERROR: (12, MAX_MESSAGE_BYTES),

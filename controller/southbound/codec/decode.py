@@ -1,6 +1,6 @@
-"""Reads the messages that switches send, each checked before (`check`), into small values.
+"""Decode messages from switches into values; every message has passed `check` first.
 
-Rules and groups found on a switch are read in `readback`. Nothing here meets bytes that were not checked.
+`readback` decodes the flow entries and groups that a switch holds.
 """
 
 from struct import Struct
@@ -22,7 +22,7 @@ _REASON_DELETE = 1
 
 
 class Features(NamedTuple):
-    """Who a switch says it is; `auxiliary_id` 0 is its main connection."""
+    """A switch's features reply; `auxiliary_id` 0 is its main connection."""
 
     datapath_id: int
     tables: int
@@ -43,7 +43,7 @@ class ErrorReply(NamedTuple):
 
 
 class Port(NamedTuple):
-    """A switch port; up when neither its configuration nor its link says down."""
+    """A switch port; up unless its configuration or its link is down."""
 
     number: int
     mac: int
@@ -71,7 +71,7 @@ class FlowRemoved(NamedTuple):
 
 
 def hello_offers_our_version(message: bytes) -> bool:
-    """Say whether a Hello allows OpenFlow 1.3: by its bitmap, else by its version field (section 6.3.1)."""
+    """Return whether a Hello offers OpenFlow 1.3: in its bitmap, else by its version field (section 6.3.1)."""
     at = 8
     while at < len(message):
         kind, length = _TWO_U16(message, at)
@@ -82,7 +82,7 @@ def hello_offers_our_version(message: bytes) -> bool:
 
 
 def error(message: bytes) -> ErrorReply:
-    """Read an error."""
+    """Decode an error."""
     kind, code = _TWO_U16(message, 8)
     return ErrorReply(kind, code, message[12:])
 

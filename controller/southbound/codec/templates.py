@@ -1,9 +1,9 @@
-"""Turns changes into bytes at a rate that os-ken's objects do not reach: one template per shape of message.
+"""Encode rule changes by templates, faster than by os-ken's objects: one template per shape of message.
 
-A shape is what decides where the bytes lie: which match fields, masked or not, and the kinds of actions. Its
-template is one message built by `encode`, cut into constant parts and the fields that differ from rule to
-rule, found by walking the built bytes. A run of changes of one shape is packed column by column.
-Invariant, tested: apart from the xid, the bytes are those that os-ken makes of the same rule.
+A shape determines the byte layout: which match fields are present, masked or not, and the kinds of actions. Its
+template is one message built by `encode`, split into constant parts and fields that differ between rules (holes).
+A run of changes of one shape is packed column by column.
+Invariant, tested: apart from the xid, the bytes equal those of os-ken for the same rule.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -27,11 +27,11 @@ _BUCKETS_AT = 16
 _INT_FORMATS = {1: "B", 2: "H", 4: "I"}
 
 Item = Any
-"""A FlowRule or GroupRule; which of them the shape has settled."""
+"""A FlowRule or GroupRule, as the shape determines."""
 
 
 class Hole(NamedTuple):
-    """A field of a template: where it is, its struct format, and its value in a rule."""
+    """A field of a template: its offset, its struct format, and a function that reads its value from a rule."""
 
     at: int
     format: str
@@ -73,7 +73,7 @@ _XID = Hole(4, "I", _no_value)
 
 
 def encoded(changes: Sequence[Change], first_xid: int) -> bytes:
-    """Turn changes into messages in their order; change i has the xid `first_xid` + i.
+    """Encode changes in order; change i has the xid `first_xid` + i.
 
     Raises ValueError for a rule with opaque parts that is to be added.
     """
@@ -90,7 +90,7 @@ def encoded(changes: Sequence[Change], first_xid: int) -> bytes:
 
 
 _FOREIGN = ("foreign",)
-"""The shape of a strict delete that names its rule by bytes read from the switch."""
+"""The shape of a strict delete whose match is bytes read from the switch."""
 
 _FULL_32, _FULL_16 = 0xFFFF_FFFF, 0xFFFF
 
@@ -187,7 +187,7 @@ _PART_OF_THE_SHAPE = ("eth_type", "ip_proto")
 
 
 def _match_holes(built: bytes) -> Iterator[Hole]:
-    """Find the value and mask of every field in the match of a built message."""
+    """Return the holes of every match field's value and mask in a built message."""
     at, end = _OXMS_AT, _MATCH_AT + _U16(built, _MATCH_AT + 2)[0]
     while at < end:
         header = _U32(built, at)[0]
@@ -213,7 +213,7 @@ def _part_of_field(name: str, part: int) -> Callable[[FlowRule], int]:
 
 
 def _action_holes(built: bytes, actions: Sequence[type[Any]]) -> Iterator[Hole]:
-    """Find the number of every action: applied ones lie eight bytes into their instruction, then the goto."""
+    """Return the holes of every action's number: apply-actions begin 8 bytes into their instruction, goto follows."""
     at = _MATCH_AT + ((_U16(built, _MATCH_AT + 2)[0] + 7) & ~7)
     applied_at = at + 8
     for index, action in enumerate(actions):
@@ -231,7 +231,7 @@ def _number_of(index: int) -> Callable[[FlowRule], int]:
 
 
 def _foreign_delete(rule: FlowRule, xid: int) -> bytes:
-    """Build a strict delete whose match is the switch's own bytes."""
+    """Build a strict delete whose match is the bytes that the switch sent."""
     oxm = rule.match.oxm if isinstance(rule.match, OpaqueMatch) else b""
     length = 4 + len(oxm)
     match = b"\0\1" + length.to_bytes(2, "big") + oxm + bytes(-length % 8)

@@ -1,4 +1,4 @@
-"""The numbers and fixed requests of OpenFlow 1.3 that this program speaks (ONF TS-006).
+"""Define the OpenFlow 1.3 constants and fixed requests in use (ONF TS-006).
 
 Every message begins with the same eight bytes:
 
@@ -17,7 +17,7 @@ HEADER_BYTES = HEADER.size
 MAX_XID = 0x7FFF_FFFF
 NO_BUFFER = 0xFFFF_FFFF
 PORT_MAX = 0xFFFF_FF00
-"""Ports from here on are reserved names (CONTROLLER, LOCAL …), not places to plug a cable in."""
+"""Numbers from here on are reserved ports (CONTROLLER, LOCAL …) without a cable."""
 ANY = 0xFFFF_FFFF
 ALL_TABLES = 0xFF
 WHOLE_PACKET = 0xFFFF
@@ -97,17 +97,17 @@ def with_xid(whole: bytes, xid: int) -> bytes:
 
 
 def type_name(kind: int) -> str:
-    """Name a message type, a number where it has no name."""
+    """Return the name of a message type, or `type N` where it is unknown."""
     return MessageType(kind).name if kind in MessageType._value2member_map_ else f"type {kind}"
 
 
 def role_request(role: ControllerRole, generation_id: int) -> bytes:
-    """Ask for a role; `generation_id` fences controllers off whose generation is older."""
+    """Build a role request; the switch then refuses roles to controllers with a lower `generation_id`."""
     return message(MessageType.ROLE_REQUEST, _ROLE.pack(role, generation_id & 0xFFFF_FFFF_FFFF_FFFF))
 
 
 def multipart_request(kind: MultipartType, body: bytes = b"") -> bytes:
-    """Ask for a multipart body."""
+    """Build a multipart request."""
     return message(MessageType.MULTIPART_REQUEST, _MULTIPART.pack(kind, 0) + body)
 
 
@@ -120,7 +120,7 @@ FEATURES_REQUEST = message(MessageType.FEATURES_REQUEST)
 BARRIER_REQUEST = message(MessageType.BARRIER_REQUEST)
 ECHO_REQUEST = message(MessageType.ECHO_REQUEST)
 SET_CONFIG = message(MessageType.SET_CONFIG, Struct("!HH").pack(0, WHOLE_PACKET))
-# Packet-ins by a rule's own action only; every port status and flow removal; as a slave, port status alone.
+# Packet-ins by output actions only, all port status and flow-removed messages; as a slave, port status only.
 SET_ASYNC = message(MessageType.SET_ASYNC, Struct("!6I").pack(0b010, 0, 0b111, 0b111, 0b1111, 0))
 PORT_DESC_REQUEST = multipart_request(MultipartType.PORT_DESC)
 GROUP_DESC_REQUEST = multipart_request(MultipartType.GROUP_DESC)

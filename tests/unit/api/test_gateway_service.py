@@ -307,7 +307,7 @@ async def test_before_the_first_word_about_vpcs_a_gateway_is_forgotten_without_a
 @pytest.mark.parametrize(
     ("report", "words"),
     [
-        (pb.GatewayReport(ack=pb.GatewayAck()), "the first message of a session is a hello"),
+        (pb.GatewayReport(ack=pb.GatewayAck()), "the first message of a session must be a hello"),
         (pb.GatewayReport(hello=pb.GatewayHello(gateway_id="a b", vtep_ip="10.0.0.1")), "gateway_id: 'a b' is no id"),
         (pb.GatewayReport(hello=pb.GatewayHello(gateway_id="a", vtep_ip="x")), "vtep_ip: 'x' is no IPv4 address"),
         (pb.GatewayReport(hello=pb.GatewayHello(gateway_id="a", vtep_ip="10.0.0.1", kind="x")), "kind: 'x' is none of"),

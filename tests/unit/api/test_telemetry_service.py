@@ -112,7 +112,7 @@ async def test_without_a_broker_the_one_line_says_how_to_configure_one():
 
 
 async def test_before_the_first_period_congestion_is_unknown_not_absent(fed):
-    with pytest.raises(grpc.aio.AioRpcError, match="knows nothing yet"):
+    with pytest.raises(grpc.aio.AioRpcError, match="has no samples yet"):
         await listed(fed)
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from controller.brain.decide import decide
 from controller.brain.state import Settings, State, begin, wanted
-from controller.model.effect import Announce, Answer, Effect, Install, Note, Place, ReadRules, Reply, Solve
+from controller.model.effect import Announce, Effect, Install, Note, Place, ReadRules, Reply, Response, Solve
 from controller.model.error import HeddleError
 from controller.model.event import Event, Installed, InstallFailed, RulesRead, Solved, Suggested, SwitchUp
 from controller.model.fabric import Cable, Fabric, Nic, PortRef, Role, Switch
@@ -68,7 +68,7 @@ class Driver:
     def __post_init__(self) -> None:
         self.state: State = begin(self.fabric, self.settings)
         self.held: dict[str, SwitchRules] = {switch.id: SwitchRules() for switch in self.fabric.switches}
-        self.replies: dict[int, list[Answer | HeddleError]] = {}
+        self.replies: dict[int, list[Response | HeddleError]] = {}
         self.announced: list[JobPlan] = []
         self.notes: list[Note] = []
         self.effects: list[Effect] = []
@@ -142,7 +142,7 @@ class Driver:
         self.notes.append(effect)
         return []
 
-    def answer(self, reply: int) -> Answer | HeddleError:
+    def answer(self, reply: int) -> Response | HeddleError:
         """Return the one answer to a reply number."""
         (only,) = self.replies[reply]
         return only

@@ -40,19 +40,19 @@ def test_a_packet_that_meets_a_switch_twice_is_a_loop():
         "leaf2": all_to(Output(2)),
         "spine2": all_to(Output(1)),
     }
-    assert end_of(rules) == (Outcome.LOOP, "leaf1 is met twice")
+    assert end_of(rules) == (Outcome.LOOP, "leaf1 is visited twice")
 
 
 def test_a_switch_without_rules_drops():
-    assert end_of({}) == (Outcome.DROPPED, "nothing matches in table 0 of leaf1")
-    assert str(trace(FABRIC, {}, "h1-n0", PING).steps[0]) == "leaf1 table 0: nothing matches"
+    assert end_of({}) == (Outcome.DROPPED, "no rule matches in table 0 of leaf1")
+    assert str(trace(FABRIC, {}, "h1-n0", PING).steps[0]) == "leaf1 table 0: no rule matches"
 
 
 def test_ports_and_groups_that_lead_nowhere_drop():
-    assert end_of({"leaf1": all_to(Output(77))})[1] == "leaf1:77 leads nowhere"
-    assert end_of({"leaf1": all_to(Output(3))})[1] == "leaf1:3 leads nowhere"
+    assert end_of({"leaf1": all_to(Output(77))})[1] == "leaf1:77 has no cable"
+    assert end_of({"leaf1": all_to(Output(3))})[1] == "leaf1:3 has no cable"
     assert end_of({"leaf1": all_to(ToGroup(5))})[1] == "leaf1 has no group 5"
-    assert end_of({"leaf1": all_to(GotoTable(0))})[1] == "table 0 of leaf1 does what no rule of ours does"
+    assert end_of({"leaf1": all_to(GotoTable(0))})[1] == "table 0 of leaf1 has an unknown action"
     assert end_of({"leaf1": all_to()})[1] == "dropped by table 0 of leaf1"
 
 
@@ -69,4 +69,4 @@ def test_the_higher_priority_wins_whatever_the_order_of_the_rules():
     wide = FlowRule(table=0, priority=1, match=Match(), actions=())
     narrow = FlowRule(table=0, priority=2, match=Match(eth_type=0x0800), actions=(Output(77),))
     for rules in ((wide, narrow), (narrow, wide)):
-        assert end_of({"leaf1": SwitchRules(rules=rules)})[1] == "leaf1:77 leads nowhere"
+        assert end_of({"leaf1": SwitchRules(rules=rules)})[1] == "leaf1:77 has no cable"

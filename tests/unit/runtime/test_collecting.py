@@ -50,7 +50,7 @@ async def test_bad_input_is_in_the_event_log():
     collecting = Collecting(Observer(fabric.name, ports_of(fabric), settings), bus, telemetry)
     collecting.start()
     await collecting.collector.connected.wait()
-    bus.say(ports_topic(fabric.name, "nobody"), b"")
+    bus.publish(ports_topic(fabric.name, "nobody"), b"")
     async with asyncio.timeout(20):
         while not any(event.kind == "telemetry_unknown_source" for event in telemetry.recent()):
             await asyncio.sleep(0.01)
@@ -70,4 +70,4 @@ async def test_a_fault_in_telemetry_does_not_end_the_controller(caplog):
         while not collecting.failed:
             await asyncio.sleep(0.01)
     await collecting.close()
-    assert "plans and rules are not touched" in caplog.text
+    assert "plans and rules are not affected" in caplog.text

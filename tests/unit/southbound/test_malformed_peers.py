@@ -122,7 +122,7 @@ async def test_a_multipart_reply_that_changes_its_kind_is_refused(southbound):
     with pytest.raises(Exception, match="could not be read"):
         await reading
     _, _, reason = await southbound.events.heard("switch_down", "leaf2")
-    assert "in answer to a request" in reason
+    assert "in reply to a request" in reason
 
 
 async def test_replies_that_nobody_asked_for_are_counted_and_dropped(southbound):
@@ -130,7 +130,7 @@ async def test_replies_that_nobody_asked_for_are_counted_and_dropped(southbound)
     switch.send(message(21, xid=0x1234) + message(25, bytes(16)) + message(27, bytes(24)))
     session = southbound.server.sessions()["leaf2"]
     async with asyncio.timeout(30):
-        while session.tally.strays < 3:
+        while session.counters.strays < 3:
             await asyncio.sleep(0.01)
     await southbound.server.install([Step({"leaf2": ()})])
 

@@ -179,7 +179,7 @@ async def test_of_a_flood_of_errors_a_few_are_told_and_all_are_counted(southboun
     switch = await southbound.up(1)
     switch.send(message(1, b"\0\5\0\1", xid=0x7777) * 3000)
     await southbound.server.install([Step({"leaf1": ()})])
-    assert southbound.server.sessions()["leaf1"].tally.errors == 3000
+    assert southbound.server.sessions()["leaf1"].counters.errors == 3000
     assert len(southbound.events.of("rule_error")) < 3000
 
 
@@ -193,7 +193,7 @@ async def test_packet_ins_are_counted(southbound):
     switch = await southbound.up(1)
     switch.send(message(10, bytes(4) + b"\0\x08" + bytes(10) + b"\0\1\0\4" + bytes(6) + bytes(8)))
     await southbound.server.install([Step({"leaf1": ()})])
-    assert southbound.server.sessions()["leaf1"].tally.packet_ins == 1
+    assert southbound.server.sessions()["leaf1"].counters.packet_ins == 1
 
 
 async def test_a_silent_switch_is_suspect_and_recovers_when_it_answers(southbound):
@@ -210,7 +210,7 @@ async def test_a_frozen_switch_is_down_after_four_missed_echoes(southbound):
     switch.withheld = set(EVERYTHING)
     await southbound.events.heard("switch_suspect", "leaf1")
     assert await southbound.events.heard("switch_down", "leaf1") == (
-        "switch_down", "leaf1", "4 echo requests went without an answer",
+        "switch_down", "leaf1", "4 echo requests got no reply",
     )  # fmt: skip
 
 
@@ -306,7 +306,7 @@ async def test_a_flood_is_held_back_until_the_next_period_and_then_read(southbou
     switch.send(message(21, xid=0x7777) * 450)
     session = southbound.server.sessions()["leaf1"]
     async with asyncio.timeout(30):
-        while session.tally.strays < 450:
+        while session.counters.strays < 450:
             await asyncio.sleep(0.01)
     assert session.transport.traffic.times_held >= 4
 
