@@ -82,5 +82,5 @@ class Child:
                     pipe.close()
 
     def reap(self) -> None:
-        """Wait for the exit status of a child that has been told to end."""
+        """Wait for the exit status of a child after `close`."""
         self._process.wait(REPLY_TIMEOUT_S)

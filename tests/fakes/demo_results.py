@@ -1,4 +1,4 @@
-"""A demo's results as they would be on a quiet machine, computed instead of measured."""
+"""Demo results as an idle machine would produce them, computed instead of measured."""
 
 import itertools
 import random
@@ -12,12 +12,12 @@ from mininet_topos.demo.results.values import (
     DemoResult,
     DemoRun,
     FabricSketch,
-    Integrity,
     LinkResult,
     Prediction,
     QueuePairResult,
 )
 from mininet_topos.demo.workloads import Workload, build_workloads
+from mininet_topos.measure.flow_run import Integrity
 
 RATE_BPS = 20_000_000
 
@@ -157,7 +157,7 @@ def run(fabric: Fabric, workload: Workload, mode: str) -> DemoRun:
 
 
 def _best(fabric: Fabric, workload: Workload, spines: int) -> list[int]:
-    """Draw until the worst flow's share is best: enough of a planner for a picture."""
+    """Return a spine for each flow that maximises the worst flow's share: a minimal planner for the report's tests."""
     flows = workload.flows
     if len(flows) <= 8:
         every = itertools.product(range(spines), repeat=len(flows))
@@ -196,14 +196,14 @@ def _pair(workload, index, flow, k, paths, shares: list[Fraction], pairs: int) -
 
 
 def find(result: DemoResult, workload: str, mode: str) -> DemoRun:
-    """Return a run that must be there."""
+    """Return the run of a workload under a mode; fail if there is none."""
     found = result.run(workload, mode)
     assert found is not None
     return found
 
 
 def with_invalid_run(result: DemoResult, workload: str, mode: str, problem: str) -> DemoResult:
-    """Return the result with one run called invalid."""
+    """Return the result with one run made invalid."""
     runs = [
         replace(run, integrity=replace(run.integrity, rx_packets=run.integrity.tx_packets - 7, problems=(problem,)))
         if (run.workload, run.mode) == (workload, mode)
