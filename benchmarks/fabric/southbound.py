@@ -1,4 +1,4 @@
-"""10,000 pins to one Open vSwitch bridge: our southbound beside `ovs-ofctl add-flows`, in turns, in one run."""
+"""10,000 pins to one Open vSwitch bridge: our southbound and `ovs-ofctl add-flows`, alternating in one run."""
 
 import asyncio
 import os
@@ -34,7 +34,7 @@ SWITCH = "leaf1"
 
 
 def pin(i: int) -> FlowRule:
-    """Return the i-th pin: source, destination and UDP source port exact, as the compiler makes them."""
+    """Return the i-th pin: exact source, destination and UDP source port, as the rule compiler makes them."""
     match = Match(
         eth_type=ETH_IPV4,
         ip_proto=IP_UDP,
@@ -48,7 +48,7 @@ def pin(i: int) -> FlowRule:
 
 
 def as_text(rule: FlowRule) -> str:
-    """Write a pin as ovs-ofctl reads it."""
+    """Format a pin for ovs-ofctl."""
     match, (output,) = rule.match, rule.actions
     assert isinstance(match, Match)
     assert isinstance(output, Output)
@@ -63,7 +63,7 @@ def as_text(rule: FlowRule) -> str:
 
 
 async def measured(bridge: str, ovs: PrivateOvs) -> dict[str, list[float]]:
-    """Install the pins by each way in turns; return the seconds that each took, every time."""
+    """Install the pins by each method in turn; return the seconds of every repetition by method."""
     rules = [pin(i) for i in range(PINS)]
     flows = Path(ovs.directory) / "flows.txt"
     flows.write_text("".join(map(as_text, rules)))
@@ -73,24 +73,24 @@ async def measured(bridge: str, ovs: PrivateOvs) -> dict[str, list[float]]:
     host, port = await server.start()
     try:
         await asyncio.to_thread(ovs.add_bridge, bridge, datapath_id=1, controller=f"tcp:{host}:{port}")
-        await events.heard("switch_up", SWITCH)
+        await events.wait_for("switch_up", SWITCH)
 
         def ofctl(*options: str) -> Callable[[], Awaitable[object]]:
             return lambda: asyncio.to_thread(ovs.ofctl, *options, "add-flows", bridge, str(flows))
 
-        ways: dict[str, Callable[[], Awaitable[object]]] = {
+        methods: dict[str, Callable[[], Awaitable[object]]] = {
             "heddle": lambda: server.install(steps),
             "ovs-ofctl add-flows": ofctl(),
             "ovs-ofctl --bundle add-flows": ofctl("--bundle"),
         }
-        found: dict[str, list[float]] = {name: [] for name in ways}
+        found: dict[str, list[float]] = {name: [] for name in methods}
         for _ in range(REPETITIONS):
-            for name, install in ways.items():
+            for name, install in methods.items():
                 started = time.perf_counter()
                 await install()
                 found[name].append(time.perf_counter() - started)
                 if set((await server.read_rules(SWITCH)).rules) != set(rules):
-                    raise RuntimeError(f"{name} did not leave the {PINS} pins on the switch")
+                    raise RuntimeError(f"{name} did not install the {PINS} pins")
                 await asyncio.to_thread(ovs.ofctl, "del-flows", bridge)
         return found
     finally:
@@ -101,7 +101,7 @@ def run(out: TextIO) -> dict[str, object]:
     with private_ovs() as ovs:
         seconds = asyncio.run(measured(f"bench{os.getpid()}", ovs))
     ours = statistics.median(seconds["heddle"])
-    print(f"{PINS} pins to one switch, last barrier included, {REPETITIONS} repetitions in turns", file=out)
+    print(f"{PINS} pins to one switch, last barrier included, {REPETITIONS} repetitions, alternating", file=out)
     print(f"  {'':30} {'median ms':>10} {'worst ms':>10} {'rules/s':>10}", file=out)
     found: dict[str, object] = {"pins": PINS, "repetitions": REPETITIONS}
     for name, times in seconds.items():

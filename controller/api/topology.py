@@ -51,8 +51,8 @@ def _cable_links(state: State, cable: Cable, loads: dict[str, int]) -> tuple[pb.
     health = state.health
     ends = {cable.lower.switch, cable.upper.switch}
     up = cable.id not in health.down_cables and ends.isdisjoint(health.down_switches)
-    ways = ((cable.up_link, cable.lower, cable.upper), (cable.down_link, cable.upper, cable.lower))
-    first, second = (_link(link, str(src), str(dst), cable.capacity_bps, up, loads) for link, src, dst in ways)
+    directions = ((cable.up_link, cable.lower, cable.upper), (cable.down_link, cable.upper, cable.lower))
+    first, second = (_link(link, str(src), str(dst), cable.capacity_bps, up, loads) for link, src, dst in directions)
     return first, second
 
 

@@ -94,7 +94,10 @@ def gateway_down(state: State, event: GatewayDown, now: int) -> Outcome:
     gateways = rest if known.is_host else {**networks.gateways, name: replace(known, session=None)}
     waiting = tuple(replace(each, missing=each.missing - {name}) for each in networks.waiting)
     state, effects = _settled(replace(state, networks=replace(networks, gateways=gateways, waiting=waiting)))
-    return state, (Note(severity="warning", subject=name, text="its session ended; it goes on as it is"), *effects)
+    return state, (
+        Note(severity="warning", subject=name, text="its session ended; it keeps its configuration"),
+        *effects,
+    )
 
 
 def forget_gateway(state: State, event: ForgetGateway, now: int) -> Outcome:

@@ -99,11 +99,11 @@ def _lost_leaves(fabric: Fabric, reach: dict[str, int], nics: Iterable[Nic]) -> 
     nics_on: dict[str, int] = {}
     for nic in nics:
         nics_on[nic.port.switch] = nics_on.get(nic.port.switch, 0) + 1
-    asked = sum(1 << position[leaf] for leaf in nics_on)
+    wanted = sum(1 << position[leaf] for leaf in nics_on)
     classes: dict[int, list[str]] = {}
     for leaf in fabric.leaves:
         if leaf in nics_on:
-            classes.setdefault(reach[leaf] & asked, []).append(leaf)
+            classes.setdefault(reach[leaf] & wanted, []).append(leaf)
     size = {seen: sum(nics_on[leaf] for leaf in leaves) for seen, leaves in classes.items()}
     kept, lost = 0, set()
     for seen in sorted(classes, key=lambda seen: (-seen.bit_count(), -size[seen])):

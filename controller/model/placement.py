@@ -63,7 +63,7 @@ def placement_problems(shape: Shape) -> tuple[Problem, ...]:
 
 def _problems(shape: Shape) -> Iterator[Problem]:
     if shape.ranks < 1:
-        yield Problem("ranks", f"must be at least 1, is {shape.ranks}: how many ranks look for a place")
+        yield Problem("ranks", f"must be at least 1, is {shape.ranks}: the number of ranks to place")
     if shape.ranks > MAX_RANKS:
         yield Problem("ranks", f"must be at most {MAX_RANKS:,}, is {shape.ranks}")
     if not 0 <= shape.gpu_milli <= MAX_GPU_MILLI:

@@ -169,9 +169,7 @@ PIPELINE: tuple[TableSpec, ...] = (
                 CookieKind.OVERRIDE,
                 "the blocks of a choice that does not lead there, split over those that do",
             ),
-            _prefixes(
-                OVERRIDE_PRIORITY, "eth_type ipv4_dst", "goto", CookieKind.OVERRIDE, "no exception: continue"
-            ),
+            _prefixes(OVERRIDE_PRIORITY, "eth_type ipv4_dst", "goto", CookieKind.OVERRIDE, "no exception: continue"),
             _GO_ON,
         ),
         (Table.STEERING,),

@@ -137,7 +137,7 @@ class OpenFlowServer:
         while (older := self._claims.get(datapath_id)) is not None:
             if await older.replies_within(self._settings.probe_timeout_s):
                 raise SessionRejectedError(f"datapath id {datapath_id:#x} is in use by {older.peer}, which replies")
-            older.close(f"{session.peer} came with the same datapath id, and this session did not answer a probe")
+            older.close(f"{session.peer} came with the same datapath id, and this session did not reply to a probe")
         self._claims[datapath_id] = session
         return switch_id
 

@@ -28,7 +28,7 @@ class Lab(ABC):
         """Bring the switch up."""
         self.address = await self.server.start()
         await self.plug_in()
-        await self.events.heard("switch_up", "leaf1")
+        await self.events.wait_for("switch_up", "leaf1")
 
     async def restart_controller(self, settings: SouthboundSettings = SETTINGS) -> None:
         """End the server and start another on the same port, to which the switch comes back by itself."""

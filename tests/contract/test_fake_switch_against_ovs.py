@@ -1,4 +1,4 @@
-"""The fake switch answers as Open vSwitch does: the same dumps, the same errors, the same coming back."""
+"""The fake switch behaves as Open vSwitch does: the same dumps, errors and state after a reconnection."""
 
 import asyncio
 import dataclasses
@@ -162,12 +162,12 @@ async def test_of_a_step_with_one_bad_rule_the_others_are_applied(lab):
 async def test_a_switch_keeps_its_rules_while_the_controller_is_away(lab):
     await install_everything(lab)
     await lab.restart_controller()
-    _, _, ports, installed = await lab.events.heard("switch_up", "leaf1")
+    _, _, ports, installed = await lab.events.wait_for("switch_up", "leaf1")
     assert (set(installed.rules), set(installed.groups)) == (set(RULES), set(GROUPS))
     assert ports == dict.fromkeys((1, 2, 3, 4), True)
 
 
-async def test_a_controller_of_an_older_generation_is_told_of_the_newer(lab):
+async def test_a_controller_of_an_older_generation_learns_the_newer(lab):
     await lab.restart_controller(dataclasses.replace(SETTINGS, generation_id=6))
     async with asyncio.timeout(30):
         while not lab.server.refusals:
@@ -175,8 +175,8 @@ async def test_a_controller_of_an_older_generation_is_told_of_the_newer(lab):
     assert "the switch has obeyed generation 7 and ours is 6" in lab.server.refusals[0]
 
 
-async def test_a_pulled_cable_is_told_and_so_is_its_return(lab):
+async def test_a_pulled_cable_is_reported_and_so_is_its_return(lab):
     await lab.set_port(2, up=False)
-    await lab.events.heard("port_status", "leaf1", 2, False)
+    await lab.events.wait_for("port_status", "leaf1", 2, False)
     await lab.set_port(2, up=True)
-    await lab.events.heard("port_status", "leaf1", 2, True)
+    await lab.events.wait_for("port_status", "leaf1", 2, True)

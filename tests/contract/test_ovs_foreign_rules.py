@@ -1,4 +1,4 @@
-"""What somebody else put on a real switch is read without harm, named exactly, and can be deleted."""
+"""Rules that another program installed on a real switch are read, identified exactly, and can be deleted."""
 
 import asyncio
 
@@ -62,7 +62,7 @@ async def test_a_foreign_group_has_no_ports_and_can_be_deleted(ovs_lab):
     assert (await ovs_lab.server.read_rules("leaf1")).groups == ()
 
 
-async def test_what_a_real_switch_tells_is_read_as_os_ken_reads_it(ovs_lab):
+async def test_messages_of_a_real_switch_are_decoded_as_os_ken_decodes_them(ovs_lab):
     for i in range(40):
         await ofctl(
             ovs_lab,

@@ -29,7 +29,7 @@ SINGLE = {
 
 
 def accepted(message):
-    """Check and decode as a session does; say whether the check let it pass."""
+    """Check and decode as a session does; return whether the check accepted it."""
     try:
         check(message)
     except MalformedMessageError:

@@ -54,7 +54,7 @@ class Controller:
         return status
 
     def kill(self) -> None:
-        """End it without a chance to say goodbye."""
+        """Kill it (SIGKILL)."""
         self.process.kill()
         self.process.wait(PATIENCE_S)
         self._close()

@@ -1,7 +1,7 @@
-"""Ports of the loopback that nobody else has, and that nobody is given before they are used.
+"""Reserve loopback ports that no other program has, and that no other gets before they are used.
 
-They lie below those that the kernel gives to whoever asks for any: a port of those could be somebody's by the time that
-a broker is started on it, or started again.
+They are below the kernel's ephemeral range (ip_local_port_range): a port of that range could be in use by the time
+that a broker is started on it, or restarted.
 """
 
 import secrets

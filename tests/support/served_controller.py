@@ -27,12 +27,12 @@ class ServedController:
 def served(**config):
     settings = ServiceConfig(openflow="127.0.0.1:0", grpc="127.0.0.1:0", http="127.0.0.1:0", **config)
     application = Application(fabric_of(leaves=4), settings)
-    ready, told, loop = threading.Event(), {}, asyncio.new_event_loop()
+    ready, bound, loop = threading.Event(), {}, asyncio.new_event_loop()
     done = asyncio.Event()
 
     async def serve():
         async with application.started() as addresses:
-            told.update(addresses)
+            bound.update(addresses)
             ready.set()
             await done.wait()
 
@@ -40,7 +40,7 @@ def served(**config):
     thread.start()
     assert ready.wait(110)  # the first start after a change compiles kernels
     try:
-        yield ServedController(application, told["grpc"], loop)
+        yield ServedController(application, bound["grpc"], loop)
     finally:
         loop.call_soon_threadsafe(done.set)
         thread.join(60)

@@ -1,4 +1,4 @@
-"""Remembers what the southbound tells, and lets a test wait for it."""
+"""Record the events of the southbound, and wait for one."""
 
 import asyncio
 from collections.abc import Callable
@@ -23,8 +23,8 @@ class RecordedEvents:
         """Return the arguments of every event of this name."""
         return [event[1:] for event in self.all if event[0] == name]
 
-    async def heard(self, *wanted: object, timeout_s: float = 30.0) -> tuple[Any, ...]:
-        """Wait for the next event that begins with `wanted`, take it out of `all`, and return it whole."""
+    async def wait_for(self, *wanted: object, timeout_s: float = 30.0) -> tuple[Any, ...]:
+        """Wait for the next event that begins with `wanted`, remove it from `all`, and return it."""
         async with asyncio.timeout(timeout_s):
             while True:
                 for event in self.all:

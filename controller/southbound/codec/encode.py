@@ -1,7 +1,7 @@
-"""Builds messages from os-ken objects: slow, sure, and the only place that imports os_ken.
+"""Build messages from os-ken objects; slow, and the only module that imports os_ken.
 
 Rules reach switches through byte templates (`templates`), each made from one message built here. os-ken is
-imported on first use, for it costs 0.13 s and 30 MB that a command line without switches need not pay.
+imported on first use: it costs 0.13 s and 30 MB, which commands without switches save.
 """
 
 from functools import cache
@@ -23,7 +23,7 @@ from controller.southbound.codec.wire import NO_BUFFER, WHOLE_PACKET
 
 
 class Codec(NamedTuple):
-    """os-ken's constants and classes, and the object that its classes take for a switch."""
+    """os-ken's constants and classes, and the datapath object that its classes need."""
 
     ofp: Any
     parser: Any
@@ -69,9 +69,9 @@ def flow_mod(op: ChangeOp, rule: FlowRule) -> bytes:
 
 
 def _match_fields(match: object) -> dict[str, int | tuple[int, int]]:
-    """Return the fields as os-ken's keyword arguments; a full mask is no mask."""
+    """Return the fields as os-ken's keyword arguments; a full mask is omitted."""
     if not isinstance(match, Match):
-        raise ValueError(f"{match!r} is not of our vocabulary: it can be deleted, not encoded anew")
+        raise ValueError(f"{match!r} cannot be encoded: it was read from a switch and can only be deleted")
     found: dict[str, int | tuple[int, int]] = {}
     for name in Match.__dataclass_fields__:
         value = getattr(match, name)
@@ -98,11 +98,11 @@ def _action(action: Action) -> Any:
     _, parser, _ = codec()
     match action:
         case Output(port):
-            # The length to send counts for CONTROLLER only; one constant for all keeps what is read back equal.
+            # max_len matters for CONTROLLER only; one constant keeps rules read back equal.
             return parser.OFPActionOutput(port, WHOLE_PACKET)
         case ToGroup(group_id):
             return parser.OFPActionGroup(group_id)
-    raise ValueError(f"{action!r} cannot be applied: a table to go to comes last, opaque instructions not at all")
+    raise ValueError(f"{action!r} cannot be applied: goto must come last, opaque instructions cannot be encoded")
 
 
 def group_mod(op: ChangeOp, group: GroupRule) -> bytes:

@@ -1,8 +1,8 @@
-"""Reads what a switch holds, its flow statistics and group descriptions, back into rules of our own.
+"""Decode flow statistics and group descriptions, the installed state of a switch, into rules.
 
-What is not in our vocabulary stays as its exact bytes (`OpaqueMatch`, `OpaqueAction`), enough to name the
-entry by and delete it strictly. An entry that would expire, or has flags set, is likewise not one of ours:
-its instructions become opaque, so that a diff replaces it. The bytes were checked before (`check`).
+Matches and actions that the model cannot express stay as their exact bytes (`OpaqueMatch`, `OpaqueAction`), which
+identify the entry for a strict delete. The instructions of an entry with a timeout or flags become opaque as well, so
+that a diff replaces it. The bytes have passed `check`.
 """
 
 from functools import lru_cache
@@ -47,12 +47,12 @@ class OxmField(NamedTuple):
     maskable: bool
 
     def header(self, *, masked: bool) -> int:
-        """Return the four bytes before the value, as a number."""
+        """Return the 32-bit OXM header."""
         return 0x8000 << 16 | self.number << 9 | masked << 8 | self.width_bytes << masked
 
     @property
     def full_mask(self) -> int:
-        """Return the mask under which every bit counts."""
+        """Return the mask of an exact match."""
         return (1 << 8 * self.width_bytes) - 1
 
 
@@ -74,7 +74,7 @@ _BY_HEADER = {
 
 
 class FlowEntry(NamedTuple):
-    """A rule that a switch holds, and what it has counted."""
+    """An installed rule and its packet and byte counters."""
 
     rule: FlowRule
     packets: int
@@ -82,7 +82,7 @@ class FlowEntry(NamedTuple):
 
 
 def match_of(oxm: bytes) -> Match | OpaqueMatch:
-    """Read OXM fields; opaque where a field is not ours, comes twice, or has bits outside its mask."""
+    """Decode OXM fields; opaque where a field is unknown, occurs twice, or has bits outside its mask."""
     fields: dict[str, int | Masked] = {}
     at, end = 0, len(oxm)
     while at < end:
@@ -104,7 +104,7 @@ def match_of(oxm: bytes) -> Match | OpaqueMatch:
 
 @lru_cache(maxsize=4096)
 def actions_of(instructions: bytes) -> tuple[Action, ...]:
-    """Read instructions: applied outputs and groups, then a table to go to; anything else stays opaque."""
+    """Decode instructions: applied outputs and groups, then a goto; any other instruction stays opaque."""
     found: list[Action] = []
     at = 0
     while at < len(instructions):
@@ -123,7 +123,7 @@ def actions_of(instructions: bytes) -> tuple[Action, ...]:
 
 
 def _applied(actions: bytes) -> list[Action] | None:
-    """Read an action list; None where something in it is not ours."""
+    """Decode an action list; None where an action is unknown."""
     found: list[Action] = []
     at = 0
     while at < len(actions):
@@ -160,7 +160,7 @@ def flow_entries(part: bytes) -> list[FlowEntry]:
 
 
 def groups(part: bytes) -> list[GroupRule]:
-    """Read one part of a group description; a group that is not one of ours has no ports."""
+    """Decode one part of a group description; a group of another shape has no ports."""
     found = []
     at = _PARTS_AT
     while at < len(part):
@@ -172,7 +172,7 @@ def groups(part: bytes) -> list[GroupRule]:
 
 
 def _bucket_ports(buckets: bytes) -> tuple[int, ...]:
-    """Read fast-failover buckets that each watch the port they send to; () where one does anything else."""
+    """Return the ports of fast-failover buckets that watch their own output port; () for any other bucket."""
     found = []
     at = 0
     while at < len(buckets):

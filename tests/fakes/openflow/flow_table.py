@@ -1,7 +1,7 @@
-"""What an OpenFlow 1.3 switch keeps: flow entries and groups, changed and told in bytes.
+"""The flow entries and groups of an OpenFlow 1.3 switch, changed and reported as bytes.
 
 It shares no code with the controller's southbound, so that each can find the other's mistakes. It knows the
-part of the protocol that the controller speaks and answers the rest as Open vSwitch does, with an error
+part of the protocol that the controller speaks and replies to the rest as Open vSwitch does, with an error
 (tests/contract compares the two).
 """
 
@@ -40,7 +40,7 @@ MASKED_IN_MODEL = {"ipv4_src", "ipv4_dst", "udp_src", "arp_tpa"}
 
 
 class Refusal(Exception):
-    """The error that the switch answers with."""
+    """The error that the switch replies with."""
 
     def __init__(self, kind: int, code: int) -> None:
         super().__init__(kind, code)

@@ -3,8 +3,8 @@
 switch = FakeSwitch(datapath_id=1, ports=4)
 await switch.connect(host, port)       # as often as wanted: rules outlive the connection
 switch.tables.rules()                  # what it holds, in the model's words
-switch.set_port(2, up=False)           # tells the controller
-switch.withheld.add(BARRIER_REQUEST)   # leaves such requests without an answer
+switch.set_port(2, up=False)           # notifies the controller
+switch.withheld.add(BARRIER_REQUEST)   # leaves such requests without a reply
 switch.send(b"...")                    # any bytes at all
 await switch.closed()                  # the controller has hung up
 await switch.disconnect()
@@ -50,7 +50,7 @@ class FakeSwitch:
         self._serving: asyncio.Task[None] | None = None
 
     async def connect(self, host: str, port: int) -> None:
-        """Connect and say Hello; the rest is answered in the background."""
+        """Connect and say Hello; replies are sent in the background."""
         reader, self._writer = await asyncio.open_connection(host, port)
         self._serving = asyncio.create_task(self._serve(reader))
         self.send(self.hello)
@@ -60,12 +60,12 @@ class FakeSwitch:
         self._writer.write(data)
 
     def set_port(self, number: int, *, up: bool) -> None:
-        """Change a port and tell the controller."""
+        """Change a port and notify the controller."""
         self.ports[number] = up
         self.send(message(PORT_STATUS, struct.pack("!B7x", 2) + self._port(number)))
 
     async def release(self):
-        """Answer what was withheld, and withhold no more."""
+        """Reply to the withheld requests, and withhold no more."""
         self.withheld.clear()
         kept, self._kept = self._kept, []
         for kind, xid, whole in kept:
@@ -113,7 +113,7 @@ class FakeSwitch:
         await self._writer.drain()
 
     def _replies(self, kind: int, whole: bytes) -> list[tuple[int, bytes]]:
-        """Obey one message; return (type, body) of what is answered."""
+        """Process one message; return the (type, body) of each reply."""
         if kind == ERROR:
             self.errors_received.append(struct.unpack_from("!HH", whole, 8))
         elif kind == ECHO_REQUEST:

@@ -1,4 +1,4 @@
-"""The brain under any order of events: every caller is answered once, and what is wanted is what is held."""
+"""The brain under any order of events: every caller gets one reply, and switches hold the wanted rules."""
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -23,27 +23,27 @@ class BrainMachine(RuleBasedStateMachine):
         super().__init__()
         self.driver = Driver(small_fabric(leaves=2))
         self.driver.connect_all()
-        self.asked = 0
+        self.calls = 0
 
-    def ask(self) -> int:
-        self.asked += 1
-        return self.asked
+    def next_reply(self) -> int:
+        self.calls += 1
+        return self.calls
 
     @rule(job=JOBS, by=st.integers(1, 3), pinned=st.booleans(), preview=st.booleans())
     def submit(self, job: str, by: int, pinned: bool, preview: bool) -> None:
         steering = Steering.PIN if pinned else Steering.SOURCE_PORT
         request = shift_job(job, ranks=4, by=by, steering=steering, lease_ms=3_000)
-        self.driver.feed(Submit(reply=self.ask(), request=request, preview=preview))
+        self.driver.feed(Submit(reply=self.next_reply(), request=request, preview=preview))
 
     @rule(ranks=st.integers(0, 5))
     def suggest(self, ranks: int) -> None:
         self.driver.feed(
-            Suggest(reply=self.ask(), shape=Shape(ranks=ranks, collectives=shift_job("x").collectives[:0]))
+            Suggest(reply=self.next_reply(), shape=Shape(ranks=ranks, collectives=shift_job("x").collectives[:0]))
         )
 
     @rule(job=JOBS)
     def release(self, job: str) -> None:
-        self.driver.feed(Release(reply=self.ask(), job_id=job))
+        self.driver.feed(Release(reply=self.next_reply(), job_id=job))
 
     @rule(switch=SWITCHES, port=st.integers(1, 2), up=st.booleans())
     def port_changes(self, switch: str, port: int, up: bool) -> None:
@@ -59,8 +59,8 @@ class BrainMachine(RuleBasedStateMachine):
     @rule(switch=SWITCHES)
     def a_switch_refuses_then_recovers(self, switch: str) -> None:
         self.driver.refuse = {switch}
-        self.driver.feed(Submit(reply=self.ask(), request=shift_job("x", ranks=4, steering=Steering.PIN)))
-        self.driver.feed(Release(reply=self.ask(), job_id="x"))
+        self.driver.feed(Submit(reply=self.next_reply(), request=shift_job("x", ranks=4, steering=Steering.PIN)))
+        self.driver.feed(Release(reply=self.next_reply(), job_id="x"))
         self.driver.refuse = set()
         self.driver.feed(SwitchDown(switch=switch, reason="test"))
         self.driver.feed(SwitchUp(switch=switch, ports={}, installed=self.driver.held[switch]))
@@ -75,25 +75,25 @@ class BrainMachine(RuleBasedStateMachine):
         self.driver.feed(Tick())
 
     @invariant()
-    def nobody_is_answered_twice(self) -> None:
-        assert all(len(answers) == 1 for answers in self.driver.replies.values())
+    def no_caller_gets_two_replies(self) -> None:
+        assert all(len(replies) == 1 for replies in self.driver.replies.values())
 
     @rule()
     def outside_answers(self) -> None:
-        self.driver.let_go()
+        self.driver.release_held()
 
     @invariant()
-    def at_rest_all_is_answered_and_held(self) -> None:
+    def at_rest_every_caller_has_a_reply_and_switches_hold_the_wanted_rules(self) -> None:
         if self.driver.waiting or self.driver.hold:
             return
         assert self.driver.state.active is None
         assert self.driver.state.queue == ()
-        assert set(self.driver.replies) == set(range(1, self.asked + 1))
+        assert set(self.driver.replies) == set(range(1, self.calls + 1))
         assert self.driver.differing() == []
 
     def teardown(self) -> None:
-        self.driver.let_go()
-        self.at_rest_all_is_answered_and_held()
+        self.driver.release_held()
+        self.at_rest_every_caller_has_a_reply_and_switches_hold_the_wanted_rules()
 
 
 BrainMachine.TestCase.settings = settings(max_examples=examples(40), stateful_step_count=20, deadline=None)

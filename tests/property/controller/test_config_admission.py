@@ -1,4 +1,4 @@
-"""Counting flow plans and finding what is cut off agree with writing it all out."""
+"""Counted flow plans and hosts that are cut off agree with a full enumeration."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -41,17 +41,17 @@ def collectives(draw, ranks):
 
 @given(st.data())
 @settings(max_examples=examples(150))
-def test_counted_flow_plans_are_those_written_out(data):
+def test_counted_flow_plans_are_those_enumerated(data):
     ranks = data.draw(st.lists(st.sampled_from([nic.id for nic in RAILS.nics]), min_size=2, max_size=12))
-    asked = tuple(data.draw(st.lists(collectives(len(ranks)), max_size=3)))
-    request = JobRequest(job_id="a", ranks=tuple(ranks), collectives=asked)
+    chosen = tuple(data.draw(st.lists(collectives(len(ranks)), max_size=3)))
+    request = JobRequest(job_id="a", ranks=tuple(ranks), collectives=chosen)
     assert problems(request, RAILS) == ()
     assert flow_plans(request, RAILS) == flow_plan_count(request, [RAILS.nic_by_id[name].host for name in ranks])
 
 
 @given(st.sampled_from(FABRICS), st.data())
 @settings(max_examples=examples(150))
-def test_those_not_cut_off_reach_each_other_and_nobody_is_cut_off_without_need(fabric, data):
+def test_those_not_cut_off_reach_each_other_and_no_more_than_needed_are_cut_off(fabric, data):
     health = Health(
         down_cables=frozenset(data.draw(st.sets(st.sampled_from([cable.id for cable in fabric.cables]), max_size=8))),
         down_switches=frozenset(data.draw(st.sets(st.sampled_from([s.id for s in fabric.switches]), max_size=2))),

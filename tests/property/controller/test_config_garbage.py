@@ -69,7 +69,7 @@ def put(value, path, new):
     return copied
 
 
-def told(read):
+def problems_of(read):
     """Return the problems that reading ends in; anything raised but InputError fails the test."""
     try:
         read()
@@ -79,9 +79,9 @@ def told(read):
 
 
 def read_both(text):
-    """Read a text as each kind of file and look at the lines that it is refused with."""
+    """Read a text as each kind of file and check the lines that it is refused with."""
     for read in (lambda: parse_fabric(text, "f.yaml"), lambda: parse_jobs(text, "f.yaml", LAB)):
-        problems = told(read)
+        problems = problems_of(read)
         assert len(problems) <= 21
         assert all(line.startswith("f.yaml: ") and line.isprintable() for line in problems)
 
@@ -94,7 +94,7 @@ def test_any_text_is_read_or_refused(text):
 
 @given(st.text(alphabet="a1:-[]{}&*!|>'\"#%@,?<~.\n\t ", max_size=80))
 @settings(max_examples=examples(300))
-def test_any_heap_of_yaml_signs_is_read_or_refused(text):
+def test_any_sequence_of_yaml_signs_is_read_or_refused(text):
     read_both(text)
 
 
@@ -120,7 +120,7 @@ def test_the_same_text_gives_the_same_problems(text, data):
     whole = yaml.safe_load(text)
     path = data.draw(st.sampled_from(places(whole)))
     changed = yaml.safe_dump(put(whole, path, data.draw(values)))
-    assert told(lambda: parse_fabric(changed, "f")) == told(lambda: parse_fabric(changed, "f"))
+    assert problems_of(lambda: parse_fabric(changed, "f")) == problems_of(lambda: parse_fabric(changed, "f"))
 
 
 @pytest.mark.parametrize("text", [FABRIC, JOBS])

@@ -72,7 +72,7 @@ def test_a_clos3_fabric_is_that_of_the_contract(plane, aggs, leaves, pods, hosts
 
 @given(small, small, st.integers(1, 6), st.sampled_from(["spine_leaf", "rail_optimised"]))
 @settings(max_examples=examples(30))
-def test_what_is_generated_is_sound_when_it_is_drawn(spines, leaves, hosts_per_leaf, kind):
+def test_a_generated_fabric_is_sound_when_listed(spines, leaves, hosts_per_leaf, kind):
     fabric = generated(kind, {"spines": spines, "leaves": leaves, "hosts_per_leaf": hosts_per_leaf})
     drawn = {
         "version": 1,

@@ -46,7 +46,7 @@ def sound_or_refused(text, format_name):
 
 
 @given(st.binary(max_size=200))
-def test_any_bytes_are_refused_in_words(tmp_path_factory, content):
+def test_any_bytes_are_refused_with_a_message(tmp_path_factory, content):
     path = tmp_path_factory.mktemp("garbage") / "file"
     path.write_bytes(content)
     with pytest.raises(InputError):
@@ -54,12 +54,12 @@ def test_any_bytes_are_refused_in_words(tmp_path_factory, content):
 
 
 @given(st.sampled_from(sorted(FORMATS)), st.text(max_size=100))
-def test_any_text_in_any_format_is_refused_in_words(format_name, text):
+def test_any_text_in_any_format_is_refused_with_a_message(format_name, text):
     sound_or_refused(text, format_name)
 
 
 @given(st.sampled_from(sorted(SOURCES)), st.data())
-def test_a_mutated_file_is_sound_or_refused_in_words(format_name, data):
+def test_a_mutated_file_is_sound_or_refused_with_a_message(format_name, data):
     text = SOURCES[format_name]
     for _ in range(data.draw(st.integers(1, 3))):
         begin = data.draw(st.integers(0, len(text)))
@@ -69,7 +69,7 @@ def test_a_mutated_file_is_sound_or_refused_in_words(format_name, data):
 
 
 @given(st.sampled_from(sorted(SOURCES)), st.data())
-def test_a_file_with_lines_missing_or_twice_is_sound_or_refused_in_words(format_name, data):
+def test_a_file_with_lines_missing_or_twice_is_sound_or_refused_with_a_message(format_name, data):
     lines = SOURCES[format_name].splitlines(keepends=True)
     chosen = data.draw(st.lists(st.sampled_from(range(len(lines))), min_size=1, max_size=len(lines)))
     sound_or_refused("".join(lines[i] for i in sorted(chosen)), format_name)

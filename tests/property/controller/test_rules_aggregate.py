@@ -1,4 +1,4 @@
-"""Addresses are aggregated into the fewest prefixes whose longest match tells every owner."""
+"""Addresses are aggregated into the fewest prefixes whose longest match has the owner of every address."""
 
 from functools import cache
 
@@ -41,7 +41,7 @@ owners = st.dictionaries(st.integers(BASE, BASE + 15), st.integers(0, 3), min_si
 
 @given(owner_of=owners, background=st.sampled_from([None, 0]))
 @settings(max_examples=examples(300))
-def test_the_longest_match_tells_every_owner_and_no_fewer_prefixes_could(owner_of, background):
+def test_the_longest_match_finds_every_owner_and_no_fewer_prefixes_could(owner_of, background):
     prefixes = aggregate(runs_of(owner_of.items()), background)
     for address, owner in owner_of.items():
         found = longest_match(prefixes, address)
@@ -49,11 +49,11 @@ def test_the_longest_match_tells_every_owner_and_no_fewer_prefixes_could(owner_o
     assert len(prefixes) == fewest_prefixes(owner_of, background)
 
 
-@given(owner_of=st.dictionaries(st.integers(0, 2**32 - 1), st.integers(0, 5), min_size=1), nobody=st.integers(0, 5))
-def test_owners_without_a_label_are_as_if_they_owned_nothing(owner_of, nobody):
-    labels = [None if owner == nobody else owner for owner in range(6)]
+@given(owner_of=st.dictionaries(st.integers(0, 2**32 - 1), st.integers(0, 5), min_size=1), unlabelled=st.integers(0, 5))
+def test_owners_without_a_label_are_as_if_they_owned_nothing(owner_of, unlabelled):
+    labels = [None if owner == unlabelled else owner for owner in range(6)]
     prefixes = aggregate(relabelled(runs_of(owner_of.items()), labels))
-    kept = {address: owner for address, owner in owner_of.items() if owner != nobody}
+    kept = {address: owner for address, owner in owner_of.items() if owner != unlabelled}
     assert prefixes == aggregate(runs_of(kept.items()))
     assert all(longest_match(prefixes, address) == owner for address, owner in kept.items())
 

@@ -43,8 +43,8 @@ def leaves_reached(fabric: Fabric, health: Health, start: str) -> set[str]:
         )
 
     def is_above(switch, leaf, only_live):
-        ways = (low for low, cable in down.get(switch, ()) if live(cable) or not only_live)
-        return switch == leaf or any(is_above(low, leaf, only_live) for low in ways)
+        lower = (low for low, cable in down.get(switch, ()) if live(cable) or not only_live)
+        return switch == leaf or any(is_above(low, leaf, only_live) for low in lower)
 
     def gets_to(switch, leaf):
         if is_above(switch, leaf, only_live=False):

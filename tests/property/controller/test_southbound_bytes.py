@@ -100,7 +100,7 @@ def test_a_foreign_match_is_deleted_by_the_bytes_it_was_read_as(rule):
 
 
 @given(RULES)
-def test_a_match_survives_the_way_to_bytes_and_back(rule):
+def test_a_match_is_unchanged_after_encoding_and_decoding(rule):
     data = templates.encoded([Change(ChangeOp.RULE_DELETE, rule)], 5)
     length = int.from_bytes(data[50:52], "big")
     assert readback.match_of(data[52 : 48 + length]) == rule.match

@@ -10,17 +10,17 @@ from tests.unit.api.test_vpc_service import blue, red
 
 
 class Gateway:
-    """Keeps what it was told; refuses a generation with a VPC of a given id."""
+    """Records the applied configurations; refuses a generation with a VPC of a given id."""
 
     def __init__(self, server, refuses="", **hello):
-        self.told, self._refuses, self._changed = [], refuses, asyncio.Event()
+        self.applied, self._refuses, self._changed = [], refuses, asyncio.Event()
         wanted = {"gateway_id": "gw1", "vtep_ip": "10.0.0.1", **hello}
         self.attachment = Attachment(server, pb.GatewayHello(**wanted), self.apply)
 
     async def apply(self, desired):
         if any(vpc.id == self._refuses for vpc in desired.network.vpcs):
             raise ValueError(f"no room for {self._refuses}")
-        self.told.append(desired)
+        self.applied.append(desired)
         self._changed.set()
 
     async def until(self, holds):
@@ -42,17 +42,17 @@ async def gateway(controller, **options):
 
 
 def ids(found):
-    return [vpc.id for vpc in found.told[-1].network.vpcs] if found.told else []
+    return [vpc.id for vpc in found.applied[-1].network.vpcs] if found.applied else []
 
 
-async def test_a_gateway_is_told_everything_then_every_change_and_acknowledges_each():
+async def test_a_gateway_gets_everything_then_every_change_and_acknowledges_each():
     async with started() as controller:
         await controller.vpcs.ApplyVpc(blue())
         async with gateway(controller) as found:
             await found.until(lambda g: ids(g) == ["blue"])
             await controller.vpcs.ApplyVpc(red())
             await found.until(lambda g: ids(g) == ["blue", "red"])
-            newest = found.told[-1].network.generation
+            newest = found.applied[-1].network.generation
             await controller.status(lambda reply: reply.gateways[0].acknowledged_generation == newest)
             assert found.attachment.generation == newest
 
@@ -70,12 +70,12 @@ async def test_a_generation_that_cannot_be_applied_is_refused_with_its_reason_an
         await found.until(lambda g: ids(g) == ["blue"])
 
 
-async def test_a_session_that_breaks_is_taken_up_again_and_what_was_told_stays():
+async def test_a_session_that_breaks_is_opened_again_and_the_configuration_stays():
     async with started() as controller:
         await controller.vpcs.ApplyVpc(blue())
         async with gateway(controller) as found:
             await found.until(lambda g: ids(g) == ["blue"])
             controller.attach("gw1", "10.0.0.1")  # another session under the same id ends this one
-            count = len(found.told)
-            await found.until(lambda g: len(g.told) > count)
+            count = len(found.applied)
+            await found.until(lambda g: len(g.applied) > count)
             assert ids(found) == ["blue"]

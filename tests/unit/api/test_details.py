@@ -29,6 +29,6 @@ def test_details_fit_a_trailer_whatever_they_hold(lines):
 
 @given(st.lists(st.text("ab%é", min_size=1, max_size=3_000), min_size=1, max_size=60))
 def test_no_problem_is_left_out_without_being_counted(lines):
-    *told, last = details_of("\n".join(lines)).splitlines()
+    *shown, last = details_of("\n".join(lines)).splitlines()
     missing = int(last.split()[1]) if last.startswith("and ") else 0
-    assert len(told) + (0 if missing else 1) + missing == len(lines)
+    assert len(shown) + (0 if missing else 1) + missing == len(lines)

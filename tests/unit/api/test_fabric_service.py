@@ -35,7 +35,7 @@ async def test_planned_utilisation_is_that_of_the_running_jobs(controller):
     assert set(loaded.values()) == {1.0}
 
 
-async def test_watchers_hear_of_a_port_that_goes_down_and_comes_back(controller):
+async def test_watchers_see_a_port_that_goes_down_and_comes_back(controller):
     def is_up(topology):
         return {link.id: link.up for link in topology.links}["leaf1:1>spine1:1"]
 
@@ -77,7 +77,7 @@ def _connected(topology, name):
     return next(switch.connected for switch in topology.switches if switch.id == name)
 
 
-async def test_explain_follows_the_flow_and_names_who_shares_its_links(controller):
+async def test_explain_follows_the_flow_and_names_flows_that_share_its_links(controller):
     await controller.jobs.SubmitJob(request_to(shift_job("a")))
     await controller.jobs.SubmitJob(request_to(shift_job("b")))
     found = await controller.fabric.Explain(pb.ExplainRequest(flow_id="a/0/0-2/0"))
@@ -99,10 +99,10 @@ async def test_health_and_reflection_answer():
         health = health_pb2_grpc.HealthStub(controller.channel)
         status = await health.Check(health_pb2.HealthCheckRequest(service="heddle.v1.JobService"))
         assert status.status == health_pb2.HealthCheckResponse.SERVING
-        asked = reflection_pb2.ServerReflectionRequest(list_services="")
-        call = reflection_pb2_grpc.ServerReflectionStub(controller.channel).ServerReflectionInfo(iter([asked]))
-        answer = await call.read()
-        names = {service.name for service in answer.list_services_response.service}
+        query = reflection_pb2.ServerReflectionRequest(list_services="")
+        call = reflection_pb2_grpc.ServerReflectionStub(controller.channel).ServerReflectionInfo(iter([query]))
+        reply = await call.read()
+        names = {service.name for service in reply.list_services_response.service}
         assert {"heddle.v1.JobService", "heddle.v1.FabricService", "grpc.health.v1.Health"} <= names
 
 
@@ -112,7 +112,7 @@ async def test_what_later_versions_will_serve_is_unimplemented(controller):
     assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED
 
 
-async def test_many_jobs_at_once_are_all_answered(controller):
+async def test_many_jobs_at_once_all_get_a_reply(controller):
     plans = await asyncio.gather(
         *(controller.jobs.SubmitJob(request_to(shift_job(f"j{i}", by=2 + i % 3))) for i in range(20))
     )

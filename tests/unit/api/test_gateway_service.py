@@ -1,4 +1,4 @@
-"""GatewayService over gRPC: sessions, generations, who waits for whom, and tables on their way."""
+"""GatewayService over gRPC: sessions, generations, waiting callers, and reading tables."""
 
 import asyncio
 from contextlib import asynccontextmanager
@@ -67,7 +67,7 @@ async def test_a_gateway_gets_everything_and_then_changes():
         assert reply.gateways[0].acknowledged_generation == reply.generation == session.network.generation
 
 
-async def test_a_change_is_answered_when_every_attached_gateway_acknowledged_it():
+async def test_a_change_gets_its_reply_when_every_attached_gateway_acknowledged_it():
     async with started() as controller:
         prompt, slow = controller.attach("gw1"), controller.attach("gw2", "10.0.0.2", answers=False)
         await controller.status(attached("gw1", "gw2"))
@@ -79,7 +79,7 @@ async def test_a_change_is_answered_when_every_attached_gateway_acknowledged_it(
         assert await applying == blue()
 
 
-async def test_a_controller_that_was_started_anew_tells_a_network_once_all_of_it_was_applied():
+async def test_a_restarted_controller_publishes_a_network_once_all_of_it_is_applied():
     async with started() as controller:
         session = controller.attach(generation=77)
         await controller.status(attached("gw1"))
@@ -90,10 +90,10 @@ async def test_a_controller_that_was_started_anew_tells_a_network_once_all_of_it
         assert [[vpc.id for vpc in message.vpcs] for message in session.messages] == [["blue", "red"]]
         assert len(session.network.peerings) == 1
         await controller.vpcs.ApplyVpc(blue(tenant="new"), metadata=(MORE_FOLLOWS,))
-        assert len(session.messages) == 2  # once it has told anything, each change is told by itself
+        assert len(session.messages) == 2  # after the first publication each change is published at once
 
 
-async def test_what_was_begun_and_not_told_is_told_when_it_is_applied_again():
+async def test_a_part_that_was_not_published_is_published_when_it_is_applied_again():
     async with started() as controller:
         session = controller.attach()
         await controller.vpcs.ApplyVpc(blue(), metadata=(MORE_FOLLOWS,))
@@ -101,7 +101,7 @@ async def test_what_was_begun_and_not_told_is_told_when_it_is_applied_again():
         assert [vpc.id for vpc in session.network.vpcs] == ["blue"]
 
 
-async def test_who_does_not_acknowledge_in_time_is_named_and_the_change_is_kept():
+async def test_a_gateway_that_does_not_acknowledge_in_time_is_named_and_the_change_is_kept():
     async with started(gateway_timeout_ms=100) as controller:
         session = controller.attach(answers=False)
         await controller.status(attached("gw1"))
@@ -160,7 +160,7 @@ async def test_the_same_again_makes_no_new_generation():
         assert (await controller.status()).generation == before
 
 
-async def test_nothing_is_told_before_the_first_word_about_vpcs():
+async def test_nothing_is_published_before_the_first_change_of_vpcs():
     async with started() as controller:
         session = controller.attach()
         await controller.status(attached("gw1"))
@@ -180,17 +180,17 @@ async def test_a_second_session_of_a_gateway_ends_the_first():
         assert (await controller.status()).gateways[0].attached
 
 
-async def test_nobody_waits_for_a_host_that_a_change_says_nothing_to():
+async def test_no_caller_waits_for_a_host_that_a_change_does_not_concern():
     async with started() as controller:
         controller.attach()
         host = controller.attach("h1", "10.0.0.1", "host")
         await controller.status(attached("gw1", "h1"))
         await controller.vpcs.ApplyVpc(blue())
         await controller.vpcs.ApplyVpc(red())
-        told = len(host.messages)
+        before = len(host.messages)
         await controller.vpcs.ApplyPeering(pb.Peering(vpc_a="blue", vpc_b="red"))
         assert await controller.vpcs.ApplyVpc(blue()) == blue()
-        assert len(host.messages) == told
+        assert len(host.messages) == before
         await controller.status(lambda r: all(g.acknowledged_generation == r.generation for g in r.gateways))
 
 
@@ -202,16 +202,16 @@ async def test_hosts_send_to_the_address_that_a_pair_serves_and_never_to_a_stand
         await controller.status(attached("gw1", "gw2", "h1"))
         await controller.vpcs.ApplyVpc(blue())
         await host.until(lambda s: s.network and s.network.vpcs)
-        told = {name: str(vtep) for name, vtep in host.replica.desired.gateways.items()}
-        assert told == {"gw1": "10.0.0.8", "gw2": "10.0.0.8"}
+        sent = {name: str(vtep) for name, vtep in host.replica.desired.gateways.items()}
+        assert sent == {"gw1": "10.0.0.8", "gw2": "10.0.0.8"}
         assert str(standby.replica.desired.gateways["gw2"]) == "10.0.0.9"
         for vni in range(1, 4):
             network = replace(host.network, vpcs=(replace(host.network.vpcs[0], vni=vni),))
-            ways = gateways_by_vni(replace(host.replica.desired, network=network))
-            assert {str(vtep) for vtep in ways.values()} == {"10.0.0.8"}
+            targets = gateways_by_vni(replace(host.replica.desired, network=network))
+            assert {str(vtep) for vtep in targets.values()} == {"10.0.0.8"}
 
 
-async def test_a_host_is_told_of_its_own_vpcs_and_of_the_gateways_alone():
+async def test_a_host_gets_its_own_vpcs_and_the_gateways_alone():
     async with started() as controller:
         gateway = controller.attach("gw1", "10.0.0.8")
         host = controller.attach("h1", "10.0.0.1", "host")
@@ -234,7 +234,7 @@ def at(ip="10.1.0.5", vtep="10.0.0.1"):
 
 
 OVERLAPPING = [pb.Subnet(cidr="10.2.0.0/16", gateway_ip="10.2.0.1")]
-TO_NOBODY = pb.Border(rules=[pb.BorderRule(allow=True, vpc="x", network="storage", remote_cidr="10.9.0.0/16")])
+TO_UNKNOWN_VPC = pb.Border(rules=[pb.BorderRule(allow=True, vpc="x", network="storage", remote_cidr="10.9.0.0/16")])
 REFUSED = [
     ("ApplyPeering", pb.Peering(vpc_a="red", vpc_b="green"), "overlaps"),
     ("ApplyVpc", blue(subnets=OVERLAPPING, endpoints=[]), "overlaps"),
@@ -244,13 +244,16 @@ REFUSED = [
     ("ApplyVpc", blue(endpoints=[*at(), *at("10.1.1.6")]), "endpoints[1].ip: 10.1.1.6 is in no subnet"),
     ("ApplyVpc", blue(endpoints=at(vtep="203.0.113.9")), "endpoints[0].vtep_ip: 203.0.113.9 is no VTEP"),
     ("ApplyVpc", green(endpoints=[*at(), *at("10.1.0.6", "203.0.113.9")]), "endpoints[1].vtep_ip"),
-    ("ApplyBorder", TO_NOBODY, "rules[0].vpc"),
+    ("ApplyBorder", TO_UNKNOWN_VPC, "rules[0].vpc"),
 ]
 
 
 async def test_what_is_refused_leaves_the_state_and_every_attached_gateway_as_they_were():
     async with started() as controller:
-        vpcs, everybody = controller.vpcs, [controller.attach("gw1", "10.0.0.8"), controller.attach("h1", kind="host")]
+        vpcs, sessions = (
+            controller.vpcs,
+            [controller.attach("gw1", "10.0.0.8"), controller.attach("h1", kind="host")],
+        )
         await controller.status(attached("gw1", "h1"))
         for vpc in (blue(), red(), green()):
             await vpcs.ApplyVpc(vpc)
@@ -259,8 +262,8 @@ async def test_what_is_refused_leaves_the_state_and_every_attached_gateway_as_th
         async def everything():
             reply = await controller.status()
             state = (await vpcs.ListVpcs(pb.ListVpcsRequest()), await vpcs.GetBorder(pb.GetBorderRequest()))
-            told = [len(session.messages) for session in everybody]
-            return state, reply.generation, [g.acknowledged_generation for g in reply.gateways], told
+            counts = [len(session.messages) for session in sessions]
+            return state, reply.generation, [g.acknowledged_generation for g in reply.gateways], counts
 
         await controller.status(lambda r: all(g.acknowledged_generation for g in r.gateways))
         before = await everything()
@@ -294,7 +297,7 @@ async def test_a_gateway_that_is_gone_for_good_is_forgotten_by_all_others():
         assert (code, "'gw1'" in details) == (grpc.StatusCode.NOT_FOUND, True)
 
 
-async def test_before_the_first_word_about_vpcs_a_gateway_is_forgotten_without_a_word():
+async def test_before_the_first_change_of_vpcs_a_gateway_is_forgotten_silently():
     async with started() as controller:
         gone, stays = controller.attach("gw1", "10.0.0.8"), controller.attach("gw2", "10.0.0.9")
         await controller.status(attached("gw1", "gw2"))
@@ -313,7 +316,7 @@ async def test_before_the_first_word_about_vpcs_a_gateway_is_forgotten_without_a
         (pb.GatewayReport(hello=pb.GatewayHello(gateway_id="a", vtep_ip="10.0.0.1", kind="x")), "kind: 'x' is none of"),
     ],
 )
-async def test_who_does_not_say_who_it_is_is_refused(report, words):
+async def test_a_session_without_a_valid_hello_is_refused(report, words):
     async with started() as controller:
         call = controller.gateways.Attach()
         await call.write(report)
@@ -330,7 +333,7 @@ async def test_a_generation_that_was_not_sent_is_not_acknowledged():
         assert session.error.code() is grpc.StatusCode.INVALID_ARGUMENT
 
 
-async def test_counters_are_shown_as_they_were_told_last():
+async def test_counters_are_shown_as_last_reported():
     async with started() as controller:
         session = controller.attach()
         await controller.status(attached("gw1"))
@@ -359,7 +362,7 @@ async def _collect(call):
     return b"".join([part.data async for part in call])
 
 
-async def test_tables_of_who_is_not_attached_refuses_or_goes_away_are_an_error():
+async def test_reading_tables_of_a_gateway_that_is_absent_refuses_or_detaches_is_an_error():
     async with started() as controller:
         absent = controller.gateways.ReadTables(pb.ReadTablesRequest(gateway_id="gw1"))
         assert (await refusal(_collect(absent)))[0] is grpc.StatusCode.NOT_FOUND

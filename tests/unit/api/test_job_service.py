@@ -24,7 +24,7 @@ async def refused(call) -> grpc.aio.AioRpcError:
     return caught.value
 
 
-async def test_a_submitted_job_is_answered_with_paths_ports_and_a_certificate(controller):
+async def test_a_submitted_job_returns_paths_ports_and_a_certificate(controller):
     plan = await controller.jobs.SubmitJob(message())
     assert (plan.state, plan.generation, len(plan.flows), plan.flows_truncated) == ("running", 1, 8, False)
     assert plan.certificate.max_link_utilisation == plan.certificate.lower_bound == 1.0
@@ -55,7 +55,7 @@ async def test_submit_waits_for_the_last_switchs_barrier(controller):
     assert (await call).state == "running"
 
 
-async def test_get_list_and_stream_tell_the_same_plan(controller):
+async def test_get_list_and_stream_return_the_same_plan(controller):
     plan = await controller.jobs.SubmitJob(message())
     assert await controller.jobs.GetJob(pb.GetJobRequest(job_id="a")) == plan
     assert list((await controller.jobs.ListJobs(pb.ListJobsRequest())).jobs) == [plan]
@@ -70,7 +70,7 @@ async def test_list_names_only_the_tenants_jobs(controller):
     assert [plan.job_id for plan in listed.jobs] == ["b"]
 
 
-async def test_watch_tells_the_plan_its_changes_and_its_end(controller):
+async def test_watch_streams_the_plan_its_changes_and_its_end(controller):
     await controller.jobs.SubmitJob(message())
     watch = controller.jobs.WatchJob(pb.WatchJobRequest(job_id="a", changes_only=True))
     first = await watch.read()
@@ -83,7 +83,7 @@ async def test_watch_tells_the_plan_its_changes_and_its_end(controller):
     assert await watch.read() is grpc.aio.EOF
 
 
-async def test_release_answers_the_number_of_flows_and_forgets_the_job(controller):
+async def test_release_returns_the_number_of_flows_and_forgets_the_job(controller):
     await controller.jobs.SubmitJob(message())
     assert (await controller.jobs.ReleaseJob(pb.ReleaseJobRequest(job_id="a"))).flows_released == 8
     error = await refused(controller.jobs.GetJob(pb.GetJobRequest(job_id="a")))
@@ -103,7 +103,7 @@ async def test_a_preview_reserves_nothing(controller):
 
 
 WRONG = {
-    "an unknown NIC": (lambda m: m.ranks.append("nobody"), "ranks[8]"),
+    "an unknown NIC": (lambda m: m.ranks.append("unknown"), "ranks[8]"),
     "a rank out of range": (lambda m: setattr(m.collectives[0].pairs[0], "dst_rank", 99), "dst_rank"),
     "no bytes": (lambda m: setattr(m.collectives[0], "bytes", 0), "bytes"),
     "a bad id": (lambda m: setattr(m, "job_id", "no/slash"), "job_id"),

@@ -11,12 +11,12 @@ from tests.unit.brain.driver import shift_job
 RING = pb.Collective(kind=pb.Collective.RING_ALL_REDUCE, bytes=1000)
 
 
-def question(ranks=2, **more) -> pb.SuggestPlacementRequest:
+def wanted(ranks=2, **more) -> pb.SuggestPlacementRequest:
     return pb.SuggestPlacementRequest(ranks=ranks, collectives=[RING], **more)
 
 
 async def test_places_come_best_first_with_what_they_cost(controller):
-    reply = await controller.jobs.SuggestPlacement(question(3, max_suggestions=2))
+    reply = await controller.jobs.SuggestPlacement(wanted(3, max_suggestions=2))
     best = reply.placements[0]
     assert len(reply.placements) == 2
     assert (list(best.nics), best.leaves_used) == (["h1-n0", "h2-n0", "h3-n0"], 2)
@@ -26,7 +26,7 @@ async def test_places_come_best_first_with_what_they_cost(controller):
 
 async def test_a_suggested_place_can_be_submitted_and_costs_what_was_predicted(controller):
     await controller.jobs.SubmitJob(request_to(shift_job("a", ranks=4)))
-    best = (await controller.jobs.SuggestPlacement(question(3))).placements[0]
+    best = (await controller.jobs.SuggestPlacement(wanted(3))).placements[0]
     plan = await controller.jobs.SubmitJob(pb.SubmitJobRequest(job_id="b", ranks=best.nics, collectives=[RING]))
     assert plan.state == "running"
     assert plan.certificate.max_link_utilisation == best.max_link_utilisation
@@ -34,18 +34,18 @@ async def test_a_suggested_place_can_be_submitted_and_costs_what_was_predicted(c
 
 
 async def test_a_suggestion_reserves_nothing(controller):
-    first = await controller.jobs.SuggestPlacement(question())
-    assert await controller.jobs.SuggestPlacement(question()) == first
+    first = await controller.jobs.SuggestPlacement(wanted())
+    assert await controller.jobs.SuggestPlacement(wanted()) == first
     assert not (await controller.jobs.ListJobs(pb.ListJobsRequest())).jobs
 
 
-async def test_many_who_ask_at_once_are_all_answered_alike(controller):
-    replies = await asyncio.gather(*(controller.jobs.SuggestPlacement(question()) for _ in range(20)))
+async def test_many_requests_at_once_all_get_the_same_reply(controller):
+    replies = await asyncio.gather(*(controller.jobs.SuggestPlacement(wanted()) for _ in range(20)))
     assert all(reply == replies[0] for reply in replies)
 
 
 WRONG = {
-    "no ranks": (question(0), grpc.StatusCode.INVALID_ARGUMENT, "ranks: "),
+    "no ranks": (wanted(0), grpc.StatusCode.INVALID_ARGUMENT, "ranks: "),
     "an unknown kind": (
         pb.SuggestPlacementRequest(ranks=2, collectives=[pb.Collective(bytes=1)]),
         grpc.StatusCode.INVALID_ARGUMENT,
@@ -56,16 +56,20 @@ WRONG = {
         grpc.StatusCode.INVALID_ARGUMENT,
         "collectives[0].bytes: ",
     ),
-    "too many ranks": (question(9), grpc.StatusCode.FAILED_PRECONDITION, "9 ranks asked for, 8 free"),
-    "a billion ranks": (question(4 * 10**9), grpc.StatusCode.INVALID_ARGUMENT, "ranks: must be at most 1,000,000"),
+    "too many ranks": (wanted(9), grpc.StatusCode.FAILED_PRECONDITION, "9 ranks asked for, 8 free"),
+    "a billion ranks": (
+        wanted(4 * 10**9),
+        grpc.StatusCode.INVALID_ARGUMENT,
+        "ranks: must be at most 1,000,000",
+    ),
 }
 
 
 @pytest.mark.parametrize("name", WRONG)
-async def test_a_question_without_an_answer_says_why(controller, name):
-    asked, code, text = WRONG[name]
+async def test_a_request_without_a_place_gets_the_reason(controller, name):
+    request, code, text = WRONG[name]
     with pytest.raises(grpc.aio.AioRpcError) as caught:
-        await controller.jobs.SuggestPlacement(asked)
+        await controller.jobs.SuggestPlacement(request)
     assert caught.value.code() is code
     assert caught.value.details().startswith(text)
 

@@ -1,4 +1,4 @@
-"""The streamed text says what protobuf's own JSON mapping says."""
+"""The streamed text equals that of protobuf's own JSON mapping."""
 
 import json
 from dataclasses import replace
@@ -17,9 +17,9 @@ FABRIC = fabric_of(spines=2, leaves=3, hosts_per_leaf=2)
 
 def planned(*collectives: dict, **fields) -> JobPlan:
     job = job_of(FABRIC, *collectives, **fields)
-    answer = offline(begin(FABRIC), (job,), plan_of(FABRIC, job), 7)
-    assert isinstance(answer, Offline)
-    return answer.jobs[0]
+    found = offline(begin(FABRIC), (job,), plan_of(FABRIC, job), 7)
+    assert isinstance(found, Offline)
+    return found.jobs[0]
 
 
 def mapped(plan: JobPlan) -> dict:

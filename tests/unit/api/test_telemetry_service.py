@@ -16,7 +16,7 @@ WAIT_S = 20
 
 @pytest.fixture
 async def fed():
-    """A controller without switches, and what its collector would tell."""
+    """A controller without switches, and what its collector would publish."""
     async with running() as controller:
         controller.application.loop.telemetry.configured = True
         yield controller
@@ -39,7 +39,7 @@ async def listed(controller):
     return (await controller.telemetry.ListCongestion(pb.ListCongestionRequest(), timeout=WAIT_S)).congestion
 
 
-async def test_ports_are_told_with_their_totals_then_at_every_change(fed):
+async def test_ports_are_streamed_with_their_totals_then_at_every_change(fed):
     fed.feed.grow("leaf1:1", tx_bytes=1_000, tx_packets=1)
     fed.feed.queue("leaf1:1", ecn_marked_packets=1, packets=1, depth_bytes=4_096)
     fed.feed.scan()
@@ -54,7 +54,7 @@ async def test_ports_are_told_with_their_totals_then_at_every_change(fed):
     assert second.tx_bytes == 1_500
 
 
-async def test_only_named_ports_are_told(fed):
+async def test_only_named_ports_are_streamed(fed):
     for port in ("leaf1:1", "leaf2:1", "h1-n0"):
         fed.feed.grow(port, tx_bytes=1)
     fed.feed.scan()
@@ -62,7 +62,7 @@ async def test_only_named_ports_are_told(fed):
     assert {sample.port for sample in await taken(stream, 2)} == {"h1-n0", "leaf2:1"}
 
 
-async def test_a_port_that_went_silent_is_told_once_more_as_stale(fed):
+async def test_a_port_that_went_silent_is_streamed_once_more_as_stale(fed):
     fed.feed.grow("leaf1:1", tx_bytes=1)
     fed.feed.scan()
     stream = watch_ports(fed, "leaf1:1")
@@ -103,7 +103,7 @@ async def test_a_reader_that_leaves_is_forgotten(fed):
             await asyncio.sleep(0.01)
 
 
-async def test_without_a_broker_the_one_line_says_how_to_configure_one():
+async def test_without_a_broker_the_error_names_how_to_configure_one():
     async with running() as controller:
         for call in (taken(watch_ports(controller), 1), listed(controller)):
             with pytest.raises(grpc.aio.AioRpcError, match=r"telemetry is not configured: .* config file") as refused:
@@ -165,24 +165,24 @@ async def test_history_ends_where_nothing_more_is_kept(fed):
     for number in range(3):
         telemetry.note(Note(severity="info", subject="x", text=str(number)), 1_000 + number)
     async with asyncio.timeout(WAIT_S):
-        told = [event.text async for event in watch_events(fed, history_only=True)]
+        received = [event.text async for event in watch_events(fed, history_only=True)]
         later = [event.text async for event in watch_events(fed, history_only=True, since_unix_ns=1_001_000_000)]
-    assert (told, later) == (["0", "1", "2"], ["1", "2"])
+    assert (received, later) == (["0", "1", "2"], ["1", "2"])
 
 
-async def test_a_reader_of_events_that_is_too_slow_is_told_how_many_it_missed(fed):
+async def test_a_reader_of_events_that_is_too_slow_learns_how_many_it_missed(fed):
     telemetry = fed.application.loop.telemetry
     stream = watch_events(fed, since_unix_ns=1)
     telemetry.note(Note(severity="info", subject="x", text="first"), 1)
     await taken(stream, 1)
     for number in range(300):  # the loop cannot turn between these
         telemetry.note(Note(severity="info", subject="x", text=str(number)), 2)
-    told = await taken(stream, 257)
-    assert [event.kind for event in told if event.kind != "note"] == ["skipped"]
-    assert "44 events" in told[0].text
+    received = await taken(stream, 257)
+    assert [event.kind for event in received if event.kind != "note"] == ["skipped"]
+    assert "44 events" in received[0].text
 
 
-async def test_the_topology_tells_measured_utilisation_of_links_with_fresh_samples(fed):
+async def test_the_topology_has_measured_utilisation_of_links_with_fresh_samples(fed):
     for _ in range(2):
         fed.feed.grow("leaf1:1", tx_bytes=10**9 // 8 // 2)
         fed.feed.scan()

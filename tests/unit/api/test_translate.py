@@ -89,36 +89,36 @@ def plan_of(flows: int, job_id: str = "a", name: int = 5) -> JobPlan:
     )
 
 
-def test_ten_thousand_flows_are_told_in_one_message():
+def test_ten_thousand_flows_fit_one_message():
     whole, more = plan_to(plan_of(10_000)), plan_to(plan_of(10_001))
     assert (len(whole.flows), whole.flows_truncated) == (10_000, False)
     assert (len(more.flows), more.flows_truncated) == (10_000, True)
 
 
 def test_a_message_fits_a_client_that_knows_of_no_limits_however_long_the_names_are():
-    told = plan_to(plan_of(10_000, job_id="j" * 128, name=63))
-    assert A_DEFAULT_CLIENT_TAKES_BYTES / 2 < told.ByteSize() < A_DEFAULT_CLIENT_TAKES_BYTES
-    assert told.flows_truncated
+    written = plan_to(plan_of(10_000, job_id="j" * 128, name=63))
+    assert A_DEFAULT_CLIENT_TAKES_BYTES / 2 < written.ByteSize() < A_DEFAULT_CLIENT_TAKES_BYTES
+    assert written.flows_truncated
 
 
-def test_a_list_of_jobs_fits_too_and_says_whose_flows_are_left_out():
-    told = plans_to([plan_of(9_000, "a", 30), plan_of(5_000, "b", 30), plan_of(0, "c")])
-    assert pb.ListJobsReply(jobs=told).ByteSize() < A_DEFAULT_CLIENT_TAKES_BYTES
-    assert [plan.job_id for plan in told] == ["a", "b", "c"]
-    assert [plan.flows_truncated for plan in told] == [True, True, False]
+def test_a_list_of_jobs_fits_too_and_marks_jobs_whose_flows_are_left_out():
+    written = plans_to([plan_of(9_000, "a", 30), plan_of(5_000, "b", 30), plan_of(0, "c")])
+    assert pb.ListJobsReply(jobs=written).ByteSize() < A_DEFAULT_CLIENT_TAKES_BYTES
+    assert [plan.job_id for plan in written] == ["a", "b", "c"]
+    assert [plan.flows_truncated for plan in written] == [True, True, False]
 
 
-def test_without_a_limit_all_flows_are_told():
-    told = plan_to(plan_of(10_001), room=None)
-    assert (len(told.flows), told.flows_truncated) == (10_001, False)
+def test_without_a_limit_all_flows_are_written():
+    written = plan_to(plan_of(10_001), room=None)
+    assert (len(written.flows), written.flows_truncated) == (10_001, False)
 
 
-def test_an_unknown_way_to_share_an_incast_is_refused():
+def test_an_unknown_kind_of_incast_sharing_is_refused():
     with pytest.raises(InputError, match="incast: 7"):
         request_from(pb.SubmitJobRequest(job_id="a", incast=7))  # type: ignore[arg-type]
 
 
-def test_a_window_is_told_where_there_is_one():
+def test_a_window_is_written_where_there_is_one():
     (flow,) = plan_of(1).flows.flows
     windowed = flow_to(replace(flow, window=AdmissionWindow(slot=0, slots=3, slot_ns=100_000)))
     assert not flow_to(flow).HasField("window")

@@ -92,8 +92,8 @@ class Driver:
         self.waiting.append(effect)
         return []
 
-    def let_go(self) -> None:
-        """Perform what was held back."""
+    def release_held(self) -> None:
+        """Perform the effects that were held back."""
         waiting, self.waiting, self.hold = self.waiting, [], ()
         for effect in waiting:
             for event in self.perform(effect):
@@ -142,8 +142,8 @@ class Driver:
         self.notes.append(effect)
         return []
 
-    def answer(self, reply: int) -> Response | HeddleError:
-        """Return the one answer to a reply number."""
+    def reply_to(self, reply: int) -> Response | HeddleError:
+        """Return the only reply to a caller."""
         (only,) = self.replies[reply]
         return only
 

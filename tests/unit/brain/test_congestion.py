@@ -75,7 +75,7 @@ def test_without_a_plan_the_ports_of_the_switch_are_looked_at():
     assert (found[0].root_cause, found[0].flows) == ("leaf2:3", 0)
 
 
-def test_where_nothing_downstream_tells_anything_the_switch_is_named():
+def test_where_no_port_downstream_has_a_condition_the_switch_is_named():
     state = Driver(small_fabric()).state
     found = congestion(state, [raised("spine1:2")], {("spine1:2", 3): PAUSED})
     assert found[0].root_cause == "leaf2"
@@ -87,7 +87,7 @@ def test_another_priority_is_another_tree():
     assert congestion(state, signals, {("spine1:2", 3): PAUSED})[0].root_cause == "leaf2"
 
 
-def test_pauses_in_a_circle_are_told_as_one():
+def test_pauses_in_a_circle_are_reported_as_one():
     state = Driver(small_fabric(leaves=2)).state
     circle = ("leaf1:1", "spine1:2", "leaf2:2", "spine2:1")
     found = congestion(state, [raised("leaf1:1")], {(port, 3): PAUSED for port in circle})

@@ -27,7 +27,7 @@ def driver() -> Driver:
 
 def submitted(driver: Driver, request, reply: int = 1) -> JobPlan:
     driver.feed(Submit(reply=reply, request=request))
-    plan = driver.answer(reply)
+    plan = driver.reply_to(reply)
     assert isinstance(plan, JobPlan), plan
     return plan
 
@@ -37,14 +37,14 @@ def test_a_connected_switch_is_brought_to_what_is_wanted(driver):
     assert all(rules.rules for rules in driver.held.values())
 
 
-def test_a_submitted_job_runs_once_every_switch_of_its_paths_has_answered_a_barrier(driver):
+def test_a_submitted_job_runs_once_every_switch_of_its_paths_has_replied_to_a_barrier(driver):
     driver.hold = (Install,)
     driver.feed(Submit(reply=1, request=shift_job("a")))
     assert 1 not in driver.replies
     (install,) = driver.waiting
     assert set(install.steps[-1].changes) == {"spine1", "spine2", "leaf1", "leaf2", "leaf3", "leaf4"}
-    driver.let_go()
-    plan = driver.answer(1)
+    driver.release_held()
+    plan = driver.reply_to(1)
     assert (plan.state, plan.generation, plan.reason) == ("running", 1, "submitted")
     assert plan.certificate.install_ns == 7
     assert driver.announced == [plan]
@@ -63,14 +63,14 @@ def test_a_pinned_job_adds_rules_that_go_with_its_release(driver):
     assert driver.differing() == []
     assert driver.held != before
     driver.feed(Release(reply=2, job_id="a"))
-    assert driver.answer(2) == 8
+    assert driver.reply_to(2) == 8
     assert driver.differing() == []
     assert {switch: len(rules.rules) for switch, rules in driver.held.items()} == {
         switch: len(rules.rules) for switch, rules in before.items()
     }
 
 
-def test_the_same_request_again_is_answered_by_the_same_plan(driver):
+def test_the_same_request_again_returns_the_same_plan(driver):
     first = submitted(driver, shift_job("a"))
     assert submitted(driver, shift_job("a"), reply=2) == first
     assert sum(isinstance(effect, Solve) for effect in driver.effects) == 1
@@ -80,54 +80,54 @@ def test_callers_of_the_same_request_wait_for_one_plan(driver):
     driver.hold = (Install,)
     driver.feed(Submit(reply=1, request=shift_job("a")))
     driver.feed(Submit(reply=2, request=shift_job("a")))
-    driver.let_go()
-    assert driver.answer(1) == driver.answer(2)
+    driver.release_held()
+    assert driver.reply_to(1) == driver.reply_to(2)
 
 
 def test_a_job_id_in_use_with_a_different_request_is_refused(driver):
     submitted(driver, shift_job("a"))
     driver.feed(Submit(reply=2, request=shift_job("a", by=4)))
-    assert isinstance(driver.answer(2), AlreadyExistsError)
+    assert isinstance(driver.reply_to(2), AlreadyExistsError)
 
 
 def test_a_job_id_being_planned_with_a_different_request_is_refused(driver):
     driver.hold = (Solve,)
     driver.feed(Submit(reply=1, request=shift_job("a")))
     driver.feed(Submit(reply=2, request=shift_job("a", by=4)))
-    assert isinstance(driver.answer(2), AlreadyExistsError)
+    assert isinstance(driver.reply_to(2), AlreadyExistsError)
 
 
 def test_a_preview_leaves_no_trace(driver):
     before = driver.state
     driver.feed(Submit(reply=1, request=shift_job("a"), preview=True))
-    plan = driver.answer(1)
+    plan = driver.reply_to(1)
     assert (plan.state, plan.lease_expires_unix_ms) == ("planned", 0)
     assert replace(driver.state, next_token=before.next_token) == before
 
 
 def test_a_preview_gives_the_paths_that_submitting_gives(driver):
     driver.feed(Submit(reply=1, request=shift_job("a"), preview=True))
-    assert list(driver.answer(1).flows.flows) == list(submitted(driver, shift_job("a"), reply=2).flows.flows)
+    assert list(driver.reply_to(1).flows.flows) == list(submitted(driver, shift_job("a"), reply=2).flows.flows)
 
 
 def test_a_malformed_request_is_refused_with_the_place(driver):
-    driver.feed(Submit(reply=1, request=replace(shift_job("a"), ranks=("h1-n0", "nobody"))))
-    error = driver.answer(1)
+    driver.feed(Submit(reply=1, request=replace(shift_job("a"), ranks=("h1-n0", "unknown"))))
+    error = driver.reply_to(1)
     assert isinstance(error, InputError)
     assert "ranks[1]" in str(error)
 
 
 def test_a_required_utilisation_that_cannot_be_met_is_no_admissible_plan(driver):
     driver.feed(Submit(reply=1, request=shift_job("a", require_utilisation=0.01)))
-    assert isinstance(driver.answer(1), NoAdmissiblePlanError)
+    assert isinstance(driver.reply_to(1), NoAdmissiblePlanError)
     assert driver.state.jobs == {}
 
 
 def test_a_job_over_a_switch_that_is_not_connected_is_refused_by_its_name(driver):
     driver.feed(SwitchDown(switch="spine2", reason="gone"))
     driver.feed(Submit(reply=1, request=shift_job("a")))
-    assert isinstance(driver.answer(1), UnavailableError)
-    assert "spine2" in str(driver.answer(1))
+    assert isinstance(driver.reply_to(1), UnavailableError)
+    assert "spine2" in str(driver.reply_to(1))
     assert driver.state.jobs == {}
 
 
@@ -135,7 +135,7 @@ def test_a_failed_installation_leaves_nothing_of_the_job(driver):
     before = {switch: frozenset(rules.rules) for switch, rules in driver.held.items()}
     driver.refuse = {"leaf3"}
     driver.feed(Submit(reply=1, request=shift_job("a", steering=Steering.PIN)))
-    assert isinstance(driver.answer(1), UnavailableError)
+    assert isinstance(driver.reply_to(1), UnavailableError)
     driver.refuse = set()
     assert driver.state.jobs == {}
     driver.feed(Submit(reply=2, request=shift_job("b")))
@@ -160,7 +160,7 @@ def test_a_rule_budget_that_would_be_passed_is_refused_and_names_the_switch():
     driver = Driver(replace(fabric, switches=switches))
     driver.connect_all()
     driver.feed(Submit(reply=1, request=shift_job("a", steering=Steering.PIN)))
-    error = driver.answer(1)
+    error = driver.reply_to(1)
     assert isinstance(error, BudgetExceededError)
     assert "leaf2" in str(error)
 
@@ -169,7 +169,7 @@ def test_a_renewed_lease_counts_from_now(driver):
     submitted(driver, shift_job("a", lease_ms=5_000))
     driver.now += 3_000
     driver.feed(Renew(reply=2, job_id="a", lease_ms=10_000))
-    assert driver.answer(2).lease_expires_unix_ms == driver.now + 10_000
+    assert driver.reply_to(2).lease_expires_unix_ms == driver.now + 10_000
 
 
 def test_a_job_whose_lease_ends_is_released(driver):
@@ -188,23 +188,23 @@ def test_a_lease_longer_than_allowed_is_refused():
     driver = Driver(small_fabric(), Settings(max_lease_ms=1_000))
     driver.connect_all()
     driver.feed(Submit(reply=1, request=shift_job("a", lease_ms=1_001)))
-    assert isinstance(driver.answer(1), InputError)
+    assert isinstance(driver.reply_to(1), InputError)
 
 
 def test_an_unknown_job_is_not_found(driver):
-    driver.feed(Release(reply=1, job_id="nobody"))
-    driver.feed(Renew(reply=2, job_id="nobody"))
-    assert isinstance(driver.answer(1), NotFoundError)
-    assert isinstance(driver.answer(2), NotFoundError)
+    driver.feed(Release(reply=1, job_id="unknown"))
+    driver.feed(Renew(reply=2, job_id="unknown"))
+    assert isinstance(driver.reply_to(1), NotFoundError)
+    assert isinstance(driver.reply_to(2), NotFoundError)
 
 
 def test_a_release_waits_for_the_job_that_is_being_installed(driver):
     driver.hold = (Install,)
     driver.feed(Submit(reply=1, request=shift_job("a")))
     driver.feed(Release(reply=2, job_id="a"))
-    driver.let_go()
-    assert driver.answer(1).state == "running"
-    assert driver.answer(2) == 8
+    driver.release_held()
+    assert driver.reply_to(1).state == "running"
+    assert driver.reply_to(2) == 8
     assert driver.state.jobs == {}
 
 
@@ -214,12 +214,12 @@ def test_more_requests_than_may_wait_are_refused():
     driver.hold = (Solve,)
     for reply in range(1, 5):
         driver.feed(Submit(reply=reply, request=shift_job(f"j{reply}")))
-    assert isinstance(driver.answer(4), BudgetExceededError)
+    assert isinstance(driver.reply_to(4), BudgetExceededError)
     assert set(driver.replies) == {4}
 
 
-def test_a_job_is_degraded_while_a_link_that_only_answers_take_is_down(driver):
-    """One large flow on one spine, three small ones on the other: their answers use both."""
+def test_a_job_is_degraded_while_a_link_that_only_acks_take_is_down(driver):
+    """One large flow on one spine, three small ones on the other: their ACKs use both."""
     rates = [(0, 2, 900_000_000), (1, 4, 50_000_000), (1, 5, 50_000_000), (1, 6, 50_000_000)]
     flows = tuple(FlowDemand(src_rank=a, dst_rank=b, rate_bps=rate) for a, b, rate in rates)
     custom = Collective(kind=CollectiveKind.CUSTOM, flows=flows)
@@ -271,20 +271,20 @@ def test_a_switch_that_lost_a_rule_is_sent_that_rule_alone(driver):
     assert driver.differing() == []
 
 
-def test_who_watches_a_job_that_a_switch_refuses_hears_of_its_end(driver):
+def test_watchers_of_a_job_that_a_switch_refuses_get_its_end(driver):
     driver.refuse = {"leaf1"}
     driver.feed(Submit(reply=1, request=shift_job("a", steering=Steering.PIN)))
-    assert isinstance(driver.answer(1), UnavailableError)
-    (told,) = driver.announced
-    assert (told.job_id, told.state, told.reason) == ("a", "released", "switch leaf1 did not acknowledge it")
+    assert isinstance(driver.reply_to(1), UnavailableError)
+    (ended,) = driver.announced
+    assert (ended.job_id, ended.state, ended.reason) == ("a", "released", "switch leaf1 did not acknowledge it")
 
 
 def test_what_no_job_is_called_is_cut_to_a_line(driver):
     driver.feed(Release(reply=1, job_id="x" * 100_000))
-    assert len(str(driver.answer(1))) < 200
+    assert len(str(driver.reply_to(1))) < 200
 
 
-def test_a_plan_for_a_fabric_that_changed_meanwhile_is_dropped_and_asked_for_again(driver):
+def test_a_plan_for_a_fabric_that_changed_meanwhile_is_discarded_and_planned_again(driver):
     driver.hold = (Solve,)
     driver.feed(Submit(reply=1, request=shift_job("a")))
     driver.hold = ()
@@ -293,10 +293,10 @@ def test_a_plan_for_a_fabric_that_changed_meanwhile_is_dropped_and_asked_for_aga
     driver.feed(PortStatus(switch="leaf1", port=1, up=False))
     assert 1 not in driver.replies
     driver.waiting = old
-    driver.let_go()
+    driver.release_held()
     assert sum(isinstance(effect, Solve) for effect in driver.effects) == 2
-    assert driver.answer(1).state == "running"
-    assert all("leaf1:1" not in link for flow in driver.answer(1).flows.flows for link in flow.links)
+    assert driver.reply_to(1).state == "running"
+    assert all("leaf1:1" not in link for flow in driver.reply_to(1).flows.flows for link in flow.links)
 
 
 def test_a_fabric_that_changes_during_every_attempt_is_unavailable(driver):
@@ -308,7 +308,7 @@ def test_a_fabric_that_changes_during_every_attempt_is_unavailable(driver):
         driver.waiting = []
         for event in driver.perform(solve):
             driver.feed(event)
-    assert isinstance(driver.answer(1), UnavailableError)
+    assert isinstance(driver.reply_to(1), UnavailableError)
     assert driver.state.jobs == {}
 
 
@@ -316,7 +316,7 @@ def test_a_link_that_dies_while_switches_are_at_it_makes_the_job_degraded_from_t
     driver.hold = (Install,)
     driver.feed(Submit(reply=1, request=shift_job("a")))
     driver.feed(PortStatus(switch="leaf1", port=1, up=False))
-    driver.let_go()
-    assert driver.answer(1).state == "degraded"
+    driver.release_held()
+    assert driver.reply_to(1).state == "degraded"
     assert driver.announced[-1].state == "degraded"
     assert driver.differing() == []

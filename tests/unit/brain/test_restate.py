@@ -14,7 +14,7 @@ def driver() -> Driver:
 
 
 def into_h5(job_id: str, source: str, lease_ms: int = 0) -> JobRequest:
-    """All that one NIC can send, into the same NIC as everybody else's."""
+    """A job that sends at line rate from one NIC into the NIC that all such jobs share."""
     one = Collective(kind=CollectiveKind.CUSTOM, flows=(FlowDemand(src_rank=0, dst_rank=1),))
     return JobRequest(job_id=job_id, ranks=(source, "h5-n0"), collectives=(one,), lease_ms=lease_ms)
 
@@ -23,26 +23,26 @@ def rates(driver: Driver) -> dict[str, int]:
     return {job_id: job.flows.flows[0].rate_bps for job_id, job in driver.state.jobs.items()}
 
 
-def test_a_job_that_comes_takes_its_share_of_those_that_run_and_they_are_told(driver):
+def test_an_arriving_job_takes_its_share_of_the_rates_and_running_jobs_are_announced(driver):
     driver.feed(Submit(reply=1, request=into_h5("a", "h1-n0")))
     driver.feed(Submit(reply=2, request=into_h5("b", "h3-n0")))
     assert rates(driver) == {"a": 475_000_000, "b": 475_000_000}
-    told = driver.announced[-1]
-    why, shared = told.reason.split("; ")
-    assert (told.job_id, told.generation, why) == ("a", 2, "job b arrived")
+    changed = driver.announced[-1]
+    why, shared = changed.reason.split("; ")
+    assert (changed.job_id, changed.generation, why) == ("a", 2, "job b arrived")
     assert shared.startswith("incast of 2 senders into h5-n0: each sends at 475 Mbit/s")
-    assert told.flows.flows[0].rate_bps == 475_000_000
+    assert changed.flows.flows[0].rate_bps == 475_000_000
 
 
-def test_a_job_that_goes_leaves_its_share_to_the_others_and_they_are_told(driver):
+def test_a_leaving_job_returns_its_share_of_the_rates_and_the_others_are_announced(driver):
     driver.feed(Submit(reply=1, request=into_h5("a", "h1-n0")))
     before = driver.state.jobs["a"].certificate
     driver.feed(Submit(reply=2, request=into_h5("b", "h3-n0")))
     driver.feed(Release(reply=3, job_id="b"))
     assert rates(driver) == {"a": 10**9}
-    told = driver.announced[-1]
-    assert (told.job_id, told.generation, told.reason) == ("a", 3, "job b released")
-    assert told.certificate == before
+    changed = driver.announced[-1]
+    assert (changed.job_id, changed.generation, changed.reason) == ("a", 3, "job b released")
+    assert changed.certificate == before
 
 
 def test_a_lease_that_ends_leaves_its_share_to_the_others_too(driver):
@@ -53,7 +53,7 @@ def test_a_lease_that_ends_leaves_its_share_to_the_others_too(driver):
     assert rates(driver) == {"a": 10**9}
 
 
-def test_a_job_whose_rates_stay_is_told_of_no_generation(driver):
+def test_a_job_whose_rates_stay_keeps_its_generation(driver):
     driver.feed(Submit(reply=1, request=into_h5("a", "h1-n0")))
     other = into_h5("b", "h4-n0")
     driver.feed(
@@ -72,14 +72,14 @@ def test_a_job_that_a_switch_refuses_takes_nothing_from_those_that_run(driver):
     assert driver.state.jobs == {"a": before}
 
 
-def test_who_waits_for_a_plan_goes_before_what_is_left_to_work_out(driver):
+def test_a_waiting_submission_goes_before_a_restatement(driver):
     driver.feed(Submit(reply=1, request=into_h5("a", "h1-n0")))
     driver.feed(Submit(reply=2, request=into_h5("b", "h3-n0")))
     driver.hold = (Solve,)
     driver.feed(Submit(reply=3, request=into_h5("c", "h4-n0")))
     driver.feed(Release(reply=4, job_id="b"))
     driver.feed(Submit(reply=5, request=into_h5("d", "h7-n0")))
-    driver.let_go()
+    driver.release_held()
     solved = [[request.job_id for request in effect.requests] for effect in driver.effects if isinstance(effect, Solve)]
     assert solved == [["a"], ["b"], ["c"], ["d"], []]
     assert len(set(rates(driver).values())) == 1

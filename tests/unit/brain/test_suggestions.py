@@ -21,24 +21,24 @@ def driver() -> Driver:
     return found
 
 
-def test_a_question_is_answered_with_places_and_changes_nothing(driver):
+def test_a_request_returns_places_and_changes_nothing(driver):
     before = driver.state
     driver.feed(Suggest(reply=1, shape=RING))
-    assert driver.answer(1)[0].nics == ("h1-n0", "h2-n0")
+    assert driver.reply_to(1)[0].nics == ("h1-n0", "h2-n0")
     assert replace(driver.state, next_token=before.next_token) == before
 
 
 def test_places_are_beside_the_jobs_that_run(driver):
     driver.feed(Submit(reply=1, request=shift_job("a", ranks=6)))
     driver.feed(Suggest(reply=2, shape=RING))
-    assert [place.nics for place in driver.answer(2)] == [("h7-n0", "h8-n0")]
+    assert [place.nics for place in driver.reply_to(2)] == [("h7-n0", "h8-n0")]
 
 
 def test_a_job_that_is_being_installed_holds_its_place(driver):
     driver.hold = (Install,)
     driver.feed(Submit(reply=1, request=shift_job("a", ranks=6)))
     driver.feed(Suggest(reply=2, shape=replace(RING, ranks=3)))
-    assert isinstance(driver.answer(2), NoAdmissiblePlanError)
+    assert isinstance(driver.reply_to(2), NoAdmissiblePlanError)
 
 
 def test_ports_that_are_down_count_when_the_question_has_its_turn(driver):
@@ -46,37 +46,37 @@ def test_ports_that_are_down_count_when_the_question_has_its_turn(driver):
     driver.feed(Suggest(reply=1, shape=RING))
     driver.feed(Suggest(reply=2, shape=RING))
     driver.feed(PortStatus(switch="leaf1", port=3, up=False))
-    driver.let_go()
-    assert "h1-n0" in driver.answer(1)[0].nics
-    assert all("h1-n0" not in place.nics for place in driver.answer(2))
+    driver.release_held()
+    assert "h1-n0" in driver.reply_to(1)[0].nics
+    assert all("h1-n0" not in place.nics for place in driver.reply_to(2))
 
 
-def test_one_question_is_under_way_at_a_time_and_all_are_answered(driver):
+def test_one_request_is_active_at_a_time_and_all_get_a_reply(driver):
     driver.hold = (Place,)
     for reply in range(1, 4):
         driver.feed(Suggest(reply=reply, shape=RING))
     assert [type(effect) for effect in driver.waiting] == [Place]
-    driver.let_go()
-    assert driver.answer(1) == driver.answer(2) == driver.answer(3)
+    driver.release_held()
+    assert driver.reply_to(1) == driver.reply_to(2) == driver.reply_to(3)
 
 
 def test_a_job_is_planned_while_a_question_is_under_way(driver):
     driver.hold = (Place,)
     driver.feed(Suggest(reply=1, shape=RING))
     driver.feed(Submit(reply=2, request=shift_job("a")))
-    assert isinstance(driver.answer(2), JobPlan)
+    assert isinstance(driver.reply_to(2), JobPlan)
     assert 1 not in driver.replies
 
 
 def test_too_few_free_gpus_are_no_admissible_plan(driver):
     driver.feed(Suggest(reply=1, shape=replace(RING, ranks=9)))
-    assert str(driver.answer(1)) == "9 ranks asked for, 8 free: ask for at most 8"
-    assert isinstance(driver.answer(1), NoAdmissiblePlanError)
+    assert str(driver.reply_to(1)) == "9 ranks asked for, 8 free: ask for at most 8"
+    assert isinstance(driver.reply_to(1), NoAdmissiblePlanError)
 
 
 def test_a_wrong_question_is_refused_at_once(driver):
     driver.feed(Suggest(reply=1, shape=replace(RING, ranks=0)))
-    assert isinstance(driver.answer(1), InputError)
+    assert isinstance(driver.reply_to(1), InputError)
     assert driver.state.suggestions == ()
 
 
@@ -84,12 +84,12 @@ def test_questions_beyond_the_limit_are_refused():
     driver = Driver(small_fabric(), Settings(max_suggestions_waiting=2), hold=(Place,))
     for reply in range(1, 4):
         driver.feed(Suggest(reply=reply, shape=RING))
-    assert isinstance(driver.answer(3), BudgetExceededError)
-    driver.let_go()
-    assert driver.answer(1) == driver.answer(2)
+    assert isinstance(driver.reply_to(3), BudgetExceededError)
+    driver.release_held()
+    assert driver.reply_to(1) == driver.reply_to(2)
 
 
-def test_an_answer_to_another_question_is_dropped(driver):
+def test_a_reply_to_another_request_is_dropped(driver):
     driver.hold = (Place,)
     driver.feed(Suggest(reply=1, shape=RING))
     driver.feed(Suggested(token=10**6, outcome=()))

@@ -30,7 +30,7 @@ def test_a_job_names_every_link_of_its_flows_and_no_other():
     driver = Driver(small_fabric())
     driver.connect_all()
     driver.feed(Submit(reply=1, request=phased("a", [100])))
-    plan = driver.answer(1)
+    plan = driver.reply_to(1)
     assert isinstance(plan, JobPlan)
     flows = plan.flows
     assert set(flows.link_loads_bps) == {link for flow in flows.flows for link in flow.links}

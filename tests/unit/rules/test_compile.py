@@ -1,4 +1,4 @@
-"""What the compiled rules of plain fabrics look like."""
+"""The compiled rules of small fabrics."""
 
 from controller.model.fabric import Fabric
 from controller.model.health import Health
@@ -118,7 +118,7 @@ def test_what_comes_from_above_and_is_not_below_is_dropped_at_the_door_of_the_up
         assert all(rule.actions == () for rule in guards)
 
 
-def test_an_address_of_nobody_inside_a_pods_prefix_ends_at_its_agg():
+def test_an_address_without_an_owner_inside_a_pods_prefix_ends_at_its_agg():
     ips = [FIRST_IP, FIRST_IP + 2, FIRST_IP + 100, FIRST_IP + 101]
     fabric = clos3(2, 2, 1, 2, ips=ips)
     tracer = Tracer(fabric, compiled(fabric))

@@ -44,17 +44,17 @@ def test_another_action_replaces_the_rule():
     assert diff(held(PIN), held(moved)) == (Change(ChangeOp.RULE_ADD, moved),)
 
 
-def test_an_entry_of_somebody_else_is_deleted():
+def test_a_foreign_entry_is_deleted():
     foreign = FlowRule(table=0, priority=7, match=OpaqueMatch(b"\x80"), actions=(OpaqueAction(b"\x00"),), cookie=1)
     assert diff(held(PIN, foreign), held(PIN)) == (Change(ChangeOp.RULE_DELETE, foreign),)
 
 
-def test_our_match_with_somebody_elses_instructions_is_replaced():
+def test_our_match_with_foreign_instructions_is_replaced():
     changed = replace(PIN, actions=(OpaqueAction(b"\x00\x05"),))
     assert diff(held(changed), held(PIN)) == (Change(ChangeOp.RULE_ADD, PIN),)
 
 
-def test_our_match_with_a_cookie_of_somebody_else_is_replaced():
+def test_our_match_with_a_foreign_cookie_is_replaced():
     assert diff(held(replace(PIN, cookie=5)), held(PIN)) == (Change(ChangeOp.RULE_ADD, PIN),)
 
 

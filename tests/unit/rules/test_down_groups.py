@@ -1,4 +1,4 @@
-"""The short way to a switch's groups of cables downwards says what the long way says."""
+"""The fast computation of a switch's groups of cables downwards equals the general one."""
 
 import pytest
 

@@ -53,7 +53,7 @@ def test_actions_are_texts():
     assert [action_text(action) for action in actions] == ["output:3", "group:2", "goto_table:4"]
 
 
-def test_a_row_says_whose_the_rule_is_and_a_switch_reads_from_the_highest_priority_down():
+def test_a_row_names_the_job_of_a_rule_and_rows_are_sorted_by_falling_priority():
     fabric = spine_leaf(1, 1)
     low = FlowRule(table=1, priority=0, match=Match())
     pin = FlowRule(table=1, priority=9, match=Match(), actions=(Output(1),), cookie=Cookie(CookieKind.PIN, 3, 4).pack())

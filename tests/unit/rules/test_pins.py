@@ -63,7 +63,7 @@ def test_a_pinned_uplink_that_dies_is_left_by_its_group():
     assert tracer.trace("h1-n0", Packet.roce(src_ip=src, dst_ip=dst, udp_src=0xC000)).links[1] == "leaf1:3>spine3:1"
 
 
-def test_a_pin_says_whose_it_is_and_sits_only_where_there_is_a_choice():
+def test_a_pin_names_its_job_and_is_installed_only_where_there_is_a_choice():
     found = pin_rules(CLOS, [pin_along(CLOS, PATH, 0xC000, job=7, generation=3)])
     assert set(found) == {"pod1-leaf1", "pod1-agg2", "core4"}
     assert {rule.cookie for rules in found.values() for rule in rules} == {Cookie(CookieKind.PIN, 7, 3).pack()}

@@ -26,7 +26,7 @@ def test_tables_stand_at_their_numbers_and_only_lead_onward():
     assert all(onward > spec.table for spec in PIPELINE for onward in spec.next)
 
 
-def test_every_table_says_what_happens_to_what_it_does_not_know():
+def test_every_table_has_an_entry_for_packets_without_a_match():
     assert all(any(entry.low == 0 and not entry.fields for entry in spec.matches) for spec in PIPELINE)
 
 

@@ -48,7 +48,7 @@ def test_a_switch_without_rules_drops():
     assert str(trace(FABRIC, {}, "h1-n0", PING).steps[0]) == "leaf1 table 0: no rule matches"
 
 
-def test_ports_and_groups_that_lead_nowhere_drop():
+def test_ports_and_groups_without_a_cable_drop():
     assert end_of({"leaf1": all_to(Output(77))})[1] == "leaf1:77 has no cable"
     assert end_of({"leaf1": all_to(Output(3))})[1] == "leaf1:3 has no cable"
     assert end_of({"leaf1": all_to(ToGroup(5))})[1] == "leaf1 has no group 5"

@@ -19,7 +19,7 @@ from tests.unit.api.conftest import running
 from tests.unit.brain.driver import small_fabric
 
 
-async def test_a_controller_hears_its_switches_over_a_broker():
+async def test_a_controller_receives_samples_of_its_switches_over_a_broker():
     fabric = small_fabric()
     port = str(fabric.cables[0].lower)
     topic = ports_topic(fabric.name, fabric.cables[0].lower.switch)
@@ -50,7 +50,7 @@ async def test_bad_input_is_in_the_event_log():
     collecting = Collecting(Observer(fabric.name, ports_of(fabric), settings), bus, telemetry)
     collecting.start()
     await collecting.collector.connected.wait()
-    bus.publish(ports_topic(fabric.name, "nobody"), b"")
+    bus.publish(ports_topic(fabric.name, "unknown"), b"")
     async with asyncio.timeout(20):
         while not any(event.kind == "telemetry_unknown_source" for event in telemetry.recent()):
             await asyncio.sleep(0.01)

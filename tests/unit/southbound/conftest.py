@@ -35,7 +35,7 @@ class Southbound:
     async def up(self, datapath_id, **options):
         """Connect a new switch and wait until it is up."""
         switch = await self.connected(FakeSwitch(datapath_id, **options))
-        await self.events.heard("switch_up", NAMES[datapath_id])
+        await self.events.wait_for("switch_up", NAMES[datapath_id])
         return switch
 
     async def close(self):

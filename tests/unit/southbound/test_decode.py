@@ -1,4 +1,4 @@
-"""Small messages are read as os-ken reads them, and as section 7 of the specification says."""
+"""Small messages are decoded as os-ken does, and as section 7 of the specification defines."""
 
 import struct
 

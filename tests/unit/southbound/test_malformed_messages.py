@@ -1,4 +1,4 @@
-"""Every malformed message is refused before it is decoded, and says what is wrong with it."""
+"""Every malformed message is refused before it is decoded, with the reason and the offset."""
 
 import pytest
 

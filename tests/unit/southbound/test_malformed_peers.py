@@ -17,7 +17,7 @@ BARRIERS = [Step({"leaf1": ()})]
 
 
 class Mute(FakeSwitch):
-    """A switch that sends what a test says instead of its Hello."""
+    """A switch that sends given bytes instead of its Hello."""
 
     def __init__(self, first):
         super().__init__(datapath_id=2)
@@ -28,8 +28,8 @@ class Mute(FakeSwitch):
 async def test_as_the_first_message_it_ends_the_session_and_no_other(southbound, caplog, name):
     await southbound.up(1)
     with caplog.at_level(logging.WARNING, "heddle.southbound"):
-        stranger = await southbound.connected(Mute(MALFORMED[name]))
-        await stranger.closed(timeout_s=5)
+        peer = await southbound.connected(Mute(MALFORMED[name]))
+        await peer.closed(timeout_s=5)
     await southbound.server.install(BARRIERS)
     assert "session_closed" in caplog.text
     assert "malformed" in southbound.server.refusals[-1]
@@ -42,7 +42,7 @@ async def test_as_a_later_message_it_ends_the_session_and_no_other(southbound, c
     switch = await southbound.up(2)
     with caplog.at_level(logging.WARNING, "heddle.southbound"):
         switch.send(MALFORMED[name])
-        _, _, reason = await southbound.events.heard("switch_down", "leaf2", timeout_s=5)
+        _, _, reason = await southbound.events.wait_for("switch_down", "leaf2", timeout_s=5)
     await southbound.server.install(BARRIERS)
     assert reason.startswith("malformed: ")
     assert reason in caplog.text
@@ -52,8 +52,8 @@ async def test_as_a_later_message_it_ends_the_session_and_no_other(southbound, c
 @pytest.mark.parametrize("settings", [dataclasses.replace(QUICK, handshake_timeout_s=0.5)])
 async def test_a_message_that_never_ends_before_the_handshake_is_closed_by_its_timer(southbound):
     await southbound.up(1)
-    stranger = await southbound.connected(Mute(struct.pack("!BBHI", 4, 0, 16, 0)))
-    await stranger.closed(timeout_s=5)
+    peer = await southbound.connected(Mute(struct.pack("!BBHI", 4, 0, 16, 0)))
+    await peer.closed(timeout_s=5)
     await southbound.server.install(BARRIERS)
     assert "its Hello" in southbound.server.refusals[-1]
 
@@ -62,14 +62,14 @@ async def test_a_message_that_never_ends_in_a_ready_session_is_closed_by_missed_
     switch = await southbound.up(2)
     switch.withheld = set(range(30))
     switch.send(struct.pack("!BBHI", 4, 19, 500, 0))
-    _, _, reason = await southbound.events.heard("switch_down", "leaf2")
+    _, _, reason = await southbound.events.wait_for("switch_down", "leaf2")
     assert "echo" in reason
 
 
 async def test_a_message_that_swallows_the_echo_replies_is_closed_too(southbound):
     switch = await southbound.up(2)
     switch.send(struct.pack("!BBHI", 4, 19, 60000, 0))
-    _, _, reason = await southbound.events.heard("switch_down", "leaf2")
+    _, _, reason = await southbound.events.wait_for("switch_down", "leaf2")
     assert "unfinished" in reason
 
 
@@ -80,7 +80,7 @@ async def test_messages_may_come_in_any_pieces(southbound):
     for byte in hello:
         switch.send(bytes([byte]))
         await asyncio.sleep(0)
-    await southbound.events.heard("switch_up", "leaf2")
+    await southbound.events.wait_for("switch_up", "leaf2")
 
 
 async def test_many_messages_may_come_in_one_piece(southbound):
@@ -92,22 +92,22 @@ async def test_many_messages_may_come_in_one_piece(southbound):
 
 
 async def test_anything_before_hello_is_refused(southbound):
-    stranger = await southbound.connected(Mute(message(6, bytes(24))))
-    await stranger.closed()
+    peer = await southbound.connected(Mute(message(6, bytes(24))))
+    await peer.closed()
     assert "before HELLO" in southbound.server.refusals[-1]
 
 
 async def test_a_second_hello_is_refused(southbound):
     switch = await southbound.up(2)
     switch.send(switch.hello)
-    _, _, reason = await southbound.events.heard("switch_down", "leaf2")
+    _, _, reason = await southbound.events.wait_for("switch_down", "leaf2")
     assert "second HELLO" in reason
 
 
-async def test_a_peer_of_another_version_is_told_so(southbound):
-    stranger = await southbound.connected(Mute(struct.pack("!BBHI", 1, 0, 8, 0)))
-    await stranger.closed()
-    assert stranger.errors_received == [(0, 0)]
+async def test_a_peer_of_another_version_gets_an_error(southbound):
+    peer = await southbound.connected(Mute(struct.pack("!BBHI", 1, 0, 8, 0)))
+    await peer.closed()
+    assert peer.errors_received == [(0, 0)]
     assert "does not offer OpenFlow 1.3" in southbound.server.refusals[-1]
 
 
@@ -121,11 +121,11 @@ async def test_a_multipart_reply_that_changes_its_kind_is_refused(southbound):
         switch.send(message(19, struct.pack("!HH4x", 1, 0), xid))
     with pytest.raises(Exception, match="could not be read"):
         await reading
-    _, _, reason = await southbound.events.heard("switch_down", "leaf2")
+    _, _, reason = await southbound.events.wait_for("switch_down", "leaf2")
     assert "in reply to a request" in reason
 
 
-async def test_replies_that_nobody_asked_for_are_counted_and_dropped(southbound):
+async def test_unsolicited_replies_are_counted_and_dropped(southbound):
     switch = await southbound.up(2)
     switch.send(message(21, xid=0x1234) + message(25, bytes(16)) + message(27, bytes(24)))
     session = southbound.server.sessions()["leaf2"]

@@ -51,23 +51,23 @@ def as_sets(rules):
 
 async def test_a_new_switch_is_up_with_its_ports_and_nothing_installed(southbound):
     await southbound.connected(FakeSwitch(1, ports=3))
-    assert await southbound.events.heard("switch_up") == (
+    assert await southbound.events.wait_for("switch_up") == (
         "switch_up", "leaf1", {1: True, 2: True, 3: True}, SwitchRules(),
     )  # fmt: skip
 
 
-async def test_a_port_that_is_down_is_told_so_from_the_start(southbound):
+async def test_a_port_that_is_down_is_reported_so_from_the_start(southbound):
     switch = FakeSwitch(1, ports=2)
     switch.ports[2] = False
     await southbound.connected(switch)
-    _, _, ports, _ = await southbound.events.heard("switch_up")
+    _, _, ports, _ = await southbound.events.wait_for("switch_up")
     assert ports == {1: True, 2: False}
 
 
-async def test_a_port_change_is_told(southbound):
+async def test_a_port_change_is_reported(southbound):
     switch = await southbound.up(1)
     switch.set_port(2, up=False)
-    assert await southbound.events.heard("port_status") == ("port_status", "leaf1", 2, False)
+    assert await southbound.events.wait_for("port_status") == ("port_status", "leaf1", 2, False)
 
 
 async def test_what_is_installed_is_what_the_switch_holds_and_what_is_read_back(southbound):
@@ -92,13 +92,13 @@ async def test_counters_come_with_their_rules(southbound):
     assert await southbound.server.sessions()["leaf1"].read_flows() == [(CLASSIFY, 77, 0)]
 
 
-async def test_a_switch_that_comes_back_tells_what_it_still_holds(southbound):
+async def test_a_switch_that_reconnects_reports_the_rules_it_still_holds(southbound):
     switch = await southbound.up(1)
     await southbound.server.install([Step({"leaf1": adds(GROUP, ROUTE)})])
     await switch.disconnect()
-    await southbound.events.heard("switch_down", "leaf1")
+    await southbound.events.wait_for("switch_down", "leaf1")
     await southbound.connected(switch)
-    *_, installed = await southbound.events.heard("switch_up")
+    *_, installed = await southbound.events.wait_for("switch_up")
     assert as_sets(installed) == ({ROUTE}, {GROUP})
 
 
@@ -167,15 +167,15 @@ async def test_two_installations_at_once_keep_their_errors_apart(southbound):
     assert "BAD_OUT_GROUP" in str(outcomes[1])
 
 
-async def test_an_error_that_belongs_to_nothing_is_told_as_such(southbound):
+async def test_an_error_that_belongs_to_no_request_is_reported_as_such(southbound):
     switch = await southbound.up(1)
     switch.send(message(1, b"\0\5\0\1" + bytes(8), xid=0x7777))
-    assert await southbound.events.heard("rule_error") == (
+    assert await southbound.events.wait_for("rule_error") == (
         "rule_error", "leaf1", "FLOW_MOD_FAILED/TABLE_FULL for message 0x7777",
     )  # fmt: skip
 
 
-async def test_of_a_flood_of_errors_a_few_are_told_and_all_are_counted(southbound):
+async def test_of_a_flood_of_errors_a_few_are_reported_and_all_are_counted(southbound):
     switch = await southbound.up(1)
     switch.send(message(1, b"\0\5\0\1", xid=0x7777) * 3000)
     await southbound.server.install([Step({"leaf1": ()})])
@@ -183,10 +183,10 @@ async def test_of_a_flood_of_errors_a_few_are_told_and_all_are_counted(southboun
     assert len(southbound.events.of("rule_error")) < 3000
 
 
-async def test_a_removed_flow_is_told(southbound):
+async def test_a_removed_flow_is_reported(southbound):
     switch = await southbound.up(1)
     switch.send(message(11, bytes(40) + b"\0\1\0\4" + bytes(4)))
-    assert await southbound.events.heard("flow_removed") == ("flow_removed", "leaf1")
+    assert await southbound.events.wait_for("flow_removed") == ("flow_removed", "leaf1")
 
 
 async def test_packet_ins_are_counted(southbound):
@@ -199,17 +199,17 @@ async def test_packet_ins_are_counted(southbound):
 async def test_a_silent_switch_is_suspect_and_recovers_when_it_answers(southbound):
     switch = await southbound.up(1)
     switch.withheld.add(ECHO_REQUEST)
-    await southbound.events.heard("switch_suspect", "leaf1")
+    await southbound.events.wait_for("switch_suspect", "leaf1")
     switch.withheld.clear()
-    await southbound.events.heard("switch_recovered", "leaf1")
+    await southbound.events.wait_for("switch_recovered", "leaf1")
     assert southbound.events.of("switch_down") == []
 
 
 async def test_a_frozen_switch_is_down_after_four_missed_echoes(southbound):
     switch = await southbound.up(1)
     switch.withheld = set(EVERYTHING)
-    await southbound.events.heard("switch_suspect", "leaf1")
-    assert await southbound.events.heard("switch_down", "leaf1") == (
+    await southbound.events.wait_for("switch_suspect", "leaf1")
+    assert await southbound.events.wait_for("switch_down", "leaf1") == (
         "switch_down", "leaf1", "4 echo requests got no reply",
     )  # fmt: skip
 
@@ -217,7 +217,7 @@ async def test_a_frozen_switch_is_down_after_four_missed_echoes(southbound):
 async def test_a_switch_that_hangs_up_is_down(southbound):
     switch = await southbound.up(1)
     await switch.disconnect()
-    _, switch_id, reason = await southbound.events.heard("switch_down")
+    _, switch_id, reason = await southbound.events.wait_for("switch_down")
     assert switch_id == "leaf1"
     assert reason.startswith(
         ("the switch closed the connection", "the connection broke")
@@ -225,8 +225,8 @@ async def test_a_switch_that_hangs_up_is_down(southbound):
 
 
 async def test_a_datapath_id_that_the_fabric_does_not_have_is_refused_by_name(southbound):
-    stranger = await southbound.connected(FakeSwitch(0xBEEF))
-    await stranger.closed()
+    unknown = await southbound.connected(FakeSwitch(0xBEEF))
+    await unknown.closed()
     assert "datapath id 0xbeef is none of this fabric's switches" in southbound.server.refusals[-1]
 
 
@@ -244,9 +244,9 @@ async def test_a_double_takes_over_where_the_first_does_not_answer(southbound):
     first = await southbound.up(1)
     first.withheld = set(EVERYTHING)
     second = await southbound.connected(FakeSwitch(1, ports=2))
-    _, _, reason = await southbound.events.heard("switch_down", "leaf1")
+    _, _, reason = await southbound.events.wait_for("switch_down", "leaf1")
     assert "same datapath id" in reason
-    _, _, ports, _ = await southbound.events.heard("switch_up", "leaf1")
+    _, _, ports, _ = await southbound.events.wait_for("switch_up", "leaf1")
     assert set(ports) == {1, 2}
     await southbound.server.install([Step({"leaf1": adds(CLASSIFY)})])
     assert second.tables.rules().rules == (CLASSIFY,)
@@ -258,14 +258,14 @@ async def test_of_many_doubles_at_once_one_is_up_in_the_end(southbound):
     first.withheld = set(EVERYTHING)
     for _ in range(5):
         await southbound.connected(FakeSwitch(1))
-    await southbound.events.heard("switch_up", "leaf1")
+    await southbound.events.wait_for("switch_up", "leaf1")
     async with asyncio.timeout(30):
         while len(southbound.server.refusals) < 4:
             await asyncio.sleep(0.01)
     await southbound.server.install([Step({"leaf1": ()})])
 
 
-async def test_a_switch_that_obeys_a_newer_controller_is_let_go(southbound):
+async def test_a_switch_that_obeys_a_newer_controller_is_released(southbound):
     switch = FakeSwitch(1)
     switch.generation = 12
     await southbound.connected(switch)
@@ -273,7 +273,7 @@ async def test_a_switch_that_obeys_a_newer_controller_is_let_go(southbound):
     assert "the switch has obeyed generation 12 and ours is 7" in southbound.server.refusals[-1]
 
 
-async def test_the_generation_is_told_to_the_switch(southbound):
+async def test_the_generation_is_sent_to_the_switch(southbound):
     switch = await southbound.up(1)
     assert switch.generation == 7
 
@@ -296,7 +296,7 @@ async def test_connections_past_the_limit_are_closed_and_places_become_free_agai
     await third.closed()
     assert "no more are taken" in southbound.server.refusals[-1]
     await second.disconnect()
-    await southbound.events.heard("switch_down", "leaf2")
+    await southbound.events.wait_for("switch_down", "leaf2")
     await southbound.up(3)
 
 
@@ -319,7 +319,7 @@ async def test_a_fault_in_one_event_closes_that_session_only(southbound):
 
     southbound.events.port_status = fail
     broken.set_port(1, up=False)
-    _, switch, reason = await southbound.events.heard("switch_down")
+    _, switch, reason = await southbound.events.wait_for("switch_down")
     assert switch == "leaf1"
     assert "a fault of the controller" in reason
     await southbound.server.install([Step({"leaf2": ()})])

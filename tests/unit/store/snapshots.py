@@ -1,4 +1,4 @@
-"""Snapshots with totals as a test says, without windows."""
+"""Build snapshots with given totals, without windows."""
 
 import numpy as np
 

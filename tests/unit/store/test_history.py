@@ -17,7 +17,7 @@ from tests.unit.store.snapshots import snapshot, totals
 START_S = 1_790_000_000 - 1_790_000_000 % 3_600
 
 
-def event(number=0, text="said", at_s=START_S):
+def event(number=0, text="a text", at_s=START_S):
     stamp = at_s * 1_000_000_000 + number
     return LogEvent(timestamp_unix_ns=stamp, severity="info", kind="note", subject="leaf1", text=text)
 
@@ -172,8 +172,8 @@ def test_a_damaged_file_is_moved_aside_with_one_line(path, caplog, damage):
 
 
 def test_a_file_that_cannot_be_made_is_refused_with_its_name(tmp_path):
-    with pytest.raises(PrerequisiteError, match=r"nowhere/h.sqlite cannot be written .* name another file"):
-        SqliteHistory(tmp_path / "nowhere" / "h.sqlite")
+    with pytest.raises(PrerequisiteError, match=r"missing/h.sqlite cannot be written .* name another file"):
+        SqliteHistory(tmp_path / "missing" / "h.sqlite")
 
 
 def test_snapshots_beyond_the_bound_lose_resolution_and_nothing_else(path):

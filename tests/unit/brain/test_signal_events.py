@@ -16,29 +16,29 @@ def signal(port, kind=Kind.SILENT, *, raised=True, value=3.5, since_s=0):
     )  # fmt: skip
 
 
-def told(*signals, now_s=10):
+def texts(*signals, now_s=10):
     return [(event.kind, event.subject, event.text) for event in signal_events(signals, PORTS, now_s * S)]
 
 
 def test_a_switch_that_falls_silent_is_one_line():
     silent = [signal(f"leaf1:{n}", value=3.5 + n / 10) for n in range(1, 7)]
-    assert told(*silent) == [
+    assert texts(*silent) == [
         ("silent_raised", "leaf1", "6 of 6 ports: no fresh sample for 4.1 s (threshold 3.5 s)"),
     ]
 
 
 def test_some_silent_ports_of_a_switch_are_named():
-    (line,) = told(signal("leaf1:2"), signal("leaf1:5"))
+    (line,) = texts(signal("leaf1:2"), signal("leaf1:5"))
     assert line[2].startswith("2 of 6 ports (leaf1:2, leaf1:5): ")
 
 
 def test_many_silent_ports_of_a_switch_are_counted_and_not_named():
-    (line,) = told(*(signal(f"leaf1:{n}") for n in range(1, 6)))
+    (line,) = texts(*(signal(f"leaf1:{n}") for n in range(1, 6)))
     assert line[2].startswith("5 of 6 ports: ")
 
 
-def test_each_silent_switch_has_a_line_and_who_speaks_again_another():
-    lines = told(signal("leaf1:1"), signal("leaf2:1"), signal("leaf2:2", raised=False, since_s=4))
+def test_each_silent_switch_has_a_line_and_each_that_reports_again_another():
+    lines = texts(signal("leaf1:1"), signal("leaf2:1"), signal("leaf2:2", raised=False, since_s=4))
     assert [(kind, subject) for kind, subject, _ in lines] == [
         ("silent_raised", "leaf1"), ("silent_raised", "leaf2"), ("silent_cleared", "leaf2"),
     ]  # fmt: skip
@@ -46,5 +46,5 @@ def test_each_silent_switch_has_a_line_and_who_speaks_again_another():
 
 
 def test_other_conditions_have_a_line_each():
-    lines = told(signal("leaf1:1", Kind.DROP), signal("leaf1:2", Kind.DROP))
+    lines = texts(signal("leaf1:1", Kind.DROP), signal("leaf1:2", Kind.DROP))
     assert [kind for kind, *_ in lines] == ["drop_raised", "drop_raised"]
