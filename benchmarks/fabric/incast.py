@@ -1,8 +1,8 @@
-"""Many to one on real switches: with and without pauses (PFC) and rate control (DCQCN), and at planned caps.
+"""Incast on real switches: with and without pauses (PFC) and rate control (DCQCN), and at planned rates.
 
-Each row is a lab of its own and one run of fixed length. All senders want the whole line; "planned caps" are what a
-plan gives them: equal shares of 0.95 of the receiver's line, each begun at its own place in the time between two of
-its frames, as NICs that pace do. Needs root.
+Each row is one run of fixed length in a lab of its own. All senders demand the line rate; "planned caps" are the rates
+of a plan: equal shares of 0.95 of the receiver's line, with start times spread over one frame interval, as pacing NICs
+do. Needs root.
 """
 
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ from tests.support.small_fabrics import spine_leaf
 
 SECONDS = 4.0
 PLANNED_SHARE = 0.95
-# One of 31 senders on a full line sends ten packets a second and may be paused for more than one: neither is a loss.
+# One of 31 senders on a full line sends ten packets per second and may be paused for more than one second: no loss.
 ACK_EVERY, ACK_TIMEOUT_NS = 2, 3_000_000_000
 
 
@@ -60,7 +60,7 @@ def run(out: TextIO) -> dict[str, object]:
     found: dict[str, object] = {}
     for incast in INCASTS:
         print(f"{incast.name}, {SECONDS:.0f} s of 4,096-byte packets, ECMP", file=out)
-        heads = ["Mbit/s", "dropped", "marked", "PFC frames", "paused s", "CNPs", "sent again", "max KB"]
+        heads = ["Mbit/s", "dropped", "marked", "PFC frames", "paused s", "CNPs", "retransmit", "max KB"]
         print(f"{'':28}" + "".join(f"{head:>12}" for head in heads) + "  run", file=out)
         rows = found[incast.name] = {}
         for mode in MODES:
@@ -92,7 +92,7 @@ def requests(incast: Incast, mode: Mode) -> list[FlowRequest]:
         FlowRequest(
             flow_id=f"f{number}", src_nic=f"h{number + 1}-n0", dst_nic="h1-n0", udp_source_port=0xC000 + number,
             reverse_udp_source_port=0xD000 + number, rate_bps=rate,
-            size_bytes=int(incast.line_bps / 8 * SECONDS),  # more than can arrive
+            size_bytes=int(incast.line_bps / 8 * SECONDS),  # more than the line can carry
             start_offset_ns=start_offset_ns(phase, FULL_FRAME_BYTES * 8, rate) if mode.planned else 0,
         )
         for number, phase in enumerate(phases, start=1)

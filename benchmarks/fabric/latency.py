@@ -1,9 +1,9 @@
-"""From a counter's time at the switch to the look that saw it, in sampling periods, in a whole lab.
+"""The age of a counter, from its time at the switch to the end of the scan that evaluated it, in a whole lab.
 
-4 spines, 8 leaves and 32 hosts; first none of them sends, then one, then 7 and 31 to one. One agent reads all switches
-and NICs every 100 ms, over a real mosquitto, to a collector in a process of its own. Ages are to the look's end, and to
-the message's arrival for comparison. Needs root. Agent, broker and collector go before the lab's own processes: in
-a fabric they have processors of their own, which 32 NICs and 12 switches do not take from them.
+4 spines, 8 leaves and 32 hosts; first no host sends, then one, then 7 and 31 to one. One agent reads all switches and
+NICs every 100 ms and publishes over a real mosquitto to a collector in a process of its own. Ages are in sampling
+periods; the age at the message's arrival is printed for comparison. Needs root. Agent, broker and collector have a
+higher priority than the lab's processes, since in a real fabric they do not compete with NICs and switches for CPUs.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ from telemetry.collector.bus import Broker, MqttBus
 from telemetry.collector.collector import Collector
 from telemetry.detection.ports import PortTable
 from telemetry.detection.thresholds import DetectorSettings
-from telemetry.observer import Look, Observer
+from telemetry.observer import Observer, Scan
 from telemetry.samples.decode import TIMESTAMP
 from telemetry.warm import warm
 from tests.support.mosquitto import mosquitto
@@ -46,71 +46,71 @@ SETTLE_S, SECONDS = 2.0, 15.0
 LOADS = {"no traffic": 0, "one sender": 1, "7 to one": 7, "31 to one": 31}
 
 
-class Noting(Observer):
-    """An observer that notes how old each sample is when the look that saw it is done."""
+class RecordingObserver(Observer):
+    """An observer that records the age of each sample at the end of its scan."""
 
     def __init__(self, ports: PortTable) -> None:
         super().__init__("lab", ports, DetectorSettings(period_ms=PERIOD_MS))
         self.is_switch = np.array([":" in name for name in ports.names])
         self.ages_ms: dict[bool, list[float]] = {True: [], False: []}
-        self.came_ms: dict[bool, list[float]] = {True: [], False: []}
+        self.arrival_ms: dict[bool, list[float]] = {True: [], False: []}
         self._taken: list[tuple[Any, Any, int]] = []
         self._store = self.window.store
-        self.window.store = self._note  # type: ignore[method-assign]
+        self.window.store = self._record  # type: ignore[method-assign]
 
-    def _note(self, rows: Any, positions: Any, at: Any, now_ns: int) -> Any:
+    def _record(self, rows: Any, positions: Any, at: Any, now_ns: int) -> Any:
         self._taken.append((rows.heads[positions, TIMESTAMP].astype(np.int64), at, now_ns))
         return self._store(rows, positions, at, now_ns)
 
-    def look(self, now_ns: int) -> Look:
-        """Look, then note."""
-        look = super().look(now_ns)
+    def scan(self, now_ns: int) -> Scan:
+        """Scan, then record the ages."""
+        scan = super().scan(now_ns)
         done_ns = time.time_ns()
-        for stamps, at, came_ns in self._taken:
+        for stamps, at, arrived_ns in self._taken:
             for stamp, is_switch in zip(stamps.tolist(), self.is_switch[at].tolist(), strict=True):
                 self.ages_ms[is_switch].append((done_ns - stamp) / 1e6)
-                self.came_ms[is_switch].append((came_ns - stamp) / 1e6)
+                self.arrival_ms[is_switch].append((arrived_ns - stamp) / 1e6)
         self._taken = []
-        return look
+        return scan
 
 
-async def collect(port: int, ports: PortTable, told: Connection) -> None:
-    """Collect until the parent closes; for each word of it but that tell what came since the last."""
+async def collect(port: int, ports: PortTable, parent: Connection) -> None:
+    """Collect until the parent closes the pipe; reply to each message with the ages since the last one."""
     warm()
-    observer = Noting(ports)
+    observer = RecordingObserver(ports)
     collector = Collector(observer, MqttBus(Broker(host="127.0.0.1", port=port)), lambda *_: None)
     running = asyncio.create_task(collector.run())
     await collector.connected.wait()
-    told.send("ready")
+    parent.send("ready")
     while True:
         try:
-            await asyncio.to_thread(told.recv)
+            await asyncio.to_thread(parent.recv)
         except EOFError:
             break
-        told.send({name: summary(observer, which) for name, which in (("switches", True), ("nics", False))})
-        for ages in (*observer.ages_ms.values(), *observer.came_ms.values()):
+        parent.send({name: summary(observer, which) for name, which in (("switches", True), ("nics", False))})
+        for ages in (*observer.ages_ms.values(), *observer.arrival_ms.values()):
             ages.clear()
     running.cancel()
     await asyncio.wait([running], timeout=5)
 
 
-def summary(observer: Noting, of_switches: bool) -> dict[str, float]:
-    ages, came = observer.ages_ms[of_switches], observer.came_ms[of_switches]
-    p50, p99, most = np.percentile(ages or [0.0], (50, 99, 100)) / PERIOD_MS
-    arrival = np.percentile(came or [0.0], 99) / PERIOD_MS
+def summary(observer: RecordingObserver, of_switches: bool) -> dict[str, float]:
+    ages, arrivals = observer.ages_ms[of_switches], observer.arrival_ms[of_switches]
+    p50, p99, largest = np.percentile(ages or [0.0], (50, 99, 100)) / PERIOD_MS
+    arrival = np.percentile(arrivals or [0.0], 99) / PERIOD_MS
     return {
         "samples": len(ages),
         "arrival_p99_periods": float(arrival),
         "p50_periods": float(p50),
         "p99_periods": float(p99),
-        "max_periods": float(most),
+        "max_periods": float(largest),
     }
 
 
-def run_collector(port: int, fabric: Fabric, told: Connection) -> None:
+def run_collector(port: int, fabric: Fabric, parent: Connection) -> None:
     os.setsid()
     set_niceness(os.getpid(), TELEMETRY_NICENESS)
-    asyncio.run(collect(port, ports_of(fabric), told))
+    asyncio.run(collect(port, ports_of(fabric), parent))
 
 
 @contextmanager
@@ -131,7 +131,7 @@ def agent(directory: Path, port: int) -> Iterator[None]:
 
 
 def send(lab: Lab, senders: int) -> None:
-    """Let some hosts send to one for the time of a row."""
+    """Run flows from `senders` hosts to one for the duration of a row."""
     if not senders:
         time.sleep(SECONDS)
         return
@@ -155,7 +155,7 @@ def measured(lab: Lab, collector: Any) -> dict[str, dict[str, Any]]:
 
 
 def busy_s() -> float:
-    """Return for how long the machine's cores were busy, whoever kept them so."""
+    """Return the seconds for which the machine's cores were busy since its start."""
     user, nice, system, _, _, interrupts, soft, *_ = map(int, Path("/proc/stat").read_text().split("\n")[0].split()[1:])
     return (user + nice + system + interrupts + soft) / os.sysconf("SC_CLK_TCK")
 
@@ -181,14 +181,16 @@ def run(out: TextIO) -> dict[str, object]:
         collector.join(10)
         if collector.is_alive():
             collector.kill()
-    told = f"{SECONDS:.0f} s each, sampled every {PERIOD_MS} ms; counter to look, in periods (goal: p99 {GOAL_PERIODS})"
-    print(f"4 x 8 x 32, {told}", file=out)
-    print(f"{'':26}{'cores busy':>12}{'samples':>10}{'came p99':>10}{'p50':>8}{'p99':>8}{'max':>8}", file=out)
+    title = (
+        f"{SECONDS:.0f} s each, sampled every {PERIOD_MS} ms; age at the scan, in periods (goal: p99 {GOAL_PERIODS})"
+    )
+    print(f"4 x 8 x 32, {title}", file=out)
+    print(f"{'':26}{'cores busy':>12}{'samples':>10}{'bus p99':>10}{'p50':>8}{'p99':>8}{'max':>8}", file=out)
     for load, row in rows.items():
         for name in ("switches", "nics"):
             cells = "".join(f"{row[name][key]:8.2f}" for key in ("p50_periods", "p99_periods", "max_periods"))
-            came = f"{row[name]['arrival_p99_periods']:10.2f}"
-            print(f"{load:16}{name:10}{row['cores_busy']:12.2f}{row[name]['samples']:10,}{came}{cells}", file=out)
+            arrival = f"{row[name]['arrival_p99_periods']:10.2f}"
+            print(f"{load:16}{name:10}{row['cores_busy']:12.2f}{row[name]['samples']:10,}{arrival}{cells}", file=out)
     return {"period_ms": PERIOD_MS, "goal_periods": GOAL_PERIODS, "cores": os.cpu_count(), **rows}
 
 

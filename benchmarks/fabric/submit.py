@@ -1,4 +1,4 @@
-"""SubmitJob to acknowledged on the lab: 2 spines, 4 leaves, 8 hosts, real switches, gRPC on loopback. Needs root."""
+"""Latency of SubmitJob in the lab: 2 spines, 4 leaves, 8 hosts, real switches, gRPC on loopback. Needs root."""
 
 import statistics
 import tempfile
@@ -37,7 +37,7 @@ def run(out: TextIO) -> dict[str, object]:
 
 
 def _measured(running, steering: str) -> dict[str, float]:
-    """Submit and release again and again; the times are those a client sees."""
+    """Submit and release `SUBMISSIONS` jobs and return the client's times."""
     walls, solves, installs = [], [], []
     for i in range(SUBMISSIONS):
         request = _shift(f"bench-{steering.lower()}-{i}", 2 + i % 5, steering)

@@ -1,11 +1,11 @@
-"""The collector under load: synthetic agents, a real mosquitto, and what the whole collector costs.
+"""The collector under load: synthetic agents, a real mosquitto, and the cost of the whole collector.
 
-125 switches of 80 ports with 8 priorities each publish one batch a second for 60 s (--quick: 10 s). Agents, broker and
-collector are processes of their own; counted is the collector's CPU time over all threads: MQTT client, decoding,
-windows, detection and the copy for readers. Then the same with all that reads it in a controller: a history in SQLite
-and a scrape of /metrics every 5 s, every port and queue of which changes every second.
+125 switches of 80 ports with 8 priorities each publish one batch per second for 60 s (--quick: 10 s). Agents, broker
+and collector are separate processes. The cost is the collector's CPU time over all threads: MQTT client, decoding,
+windows, detection and the copy for readers. A second run adds the readers of a controller: a history in SQLite and a
+scrape of /metrics every 5 s. Every port and queue changes every second.
 
-python -m benchmarks.fabric.telemetry [--quick | --seconds N] runs this one alone.
+python -m benchmarks.fabric.telemetry [--quick | --seconds N] runs this benchmark alone.
 """
 
 import argparse
@@ -34,7 +34,7 @@ from telemetry.collector.bus import Broker, BusConnectionError, MqttBus
 from telemetry.collector.collector import Collector, Readers
 from telemetry.detection.ports import Port, PortTable
 from telemetry.detection.thresholds import DetectorSettings
-from telemetry.observer import Look, Observer
+from telemetry.observer import Observer, Scan
 from telemetry.samples.counters import PRIORITIES
 from telemetry.samples.topic import Source, ports_topic
 from telemetry.warm import warm
@@ -58,7 +58,7 @@ def port_table() -> PortTable:
 
 
 def first_batch(switch: int) -> heddle_pb2.PortSampleBatch:
-    """Return a switch's batch with counters as large as those of weeks."""
+    """Return a switch's batch with counters as large as after weeks."""
     batch = heddle_pb2.PortSampleBatch()
     for port in range(1, PORTS + 1):
         sample = batch.samples.add(port=f"leaf{switch}:{port}", boot_id=1_790_000_000, tx_bytes=10**15, rx_bytes=10**15)
@@ -72,7 +72,7 @@ def first_batch(switch: int) -> heddle_pb2.PortSampleBatch:
 
 
 def advance(batch: heddle_pb2.PortSampleBatch, sequence: int) -> bytes:
-    """Let a second's traffic pass: a hundredth of the ports is congested."""
+    """Add one second of traffic, with a hundredth of the ports congested, and return the encoded batch."""
     now = time.time_ns()
     for number, sample in enumerate(batch.samples):
         sample.timestamp_unix_ns, sample.sequence = now, sequence
@@ -86,7 +86,7 @@ def advance(batch: heddle_pb2.PortSampleBatch, sequence: int) -> bytes:
 
 
 async def agents(port: int, seconds: int) -> int:
-    """Publish every switch's batch once a second, the switches spread over it; return how many samples went out."""
+    """Publish every switch's batch once per second, spread over the second; return the number of samples."""
     batches = [first_batch(switch) for switch in range(1, SWITCHES + 1)]
     async with MqttBus(Broker(host="127.0.0.1", port=port)).connection() as client:
         began = time.monotonic()
@@ -98,25 +98,25 @@ async def agents(port: int, seconds: int) -> int:
     return seconds * SWITCHES * PORTS
 
 
-def run_agents(port: int, seconds: int, told: Connection) -> None:
-    told.send(asyncio.run(agents(port, seconds)))
+def run_agents(port: int, seconds: int, parent: Connection) -> None:
+    parent.send(asyncio.run(agents(port, seconds)))
 
 
 class Measured:
-    """What a collecting process sees of itself."""
+    """Measurements of the collecting process."""
 
     def __init__(self) -> None:
         self.rss_bytes: list[int] = []
         self.lags_s = array("d")
         self.ages_s = array("d")
-        self.looks = self.raised = self.scrapes = self.scraped_bytes = 0
+        self.scans = self.raised = self.scrapes = self.scraped_bytes = 0
 
     async def lag(self) -> None:
-        """Note how much later than asked the loop comes back to a task."""
+        """Record the delay of the event loop beyond each requested sleep."""
         while True:
-            asked = time.perf_counter() + 0.01
+            due = time.perf_counter() + 0.01
             await asyncio.sleep(0.01)
-            self.lags_s.append(time.perf_counter() - asked)
+            self.lags_s.append(time.perf_counter() - due)
 
 
 def rss_bytes() -> int:
@@ -125,7 +125,7 @@ def rss_bytes() -> int:
 
 
 async def scrape(telemetry: Telemetry, seen: Measured) -> None:
-    """Ask for the metrics again and again, as the controller's server makes them."""
+    """Render the metrics every `SCRAPE_EVERY_S`, as the controller's server does."""
     state = begin(spine_leaf(4, 8, 32, RATE_BPS))
     while True:
         await asyncio.sleep(SCRAPE_EVERY_S)
@@ -135,35 +135,35 @@ async def scrape(telemetry: Telemetry, seen: Measured) -> None:
         seen.scrapes += 1
 
 
-async def collect(port: int, told: Connection, history: Path | None) -> dict[str, Any]:
-    """Collect until the parent says stop; return what it cost. With a history's path its readers are there too."""
+async def collect(port: int, parent: Connection, history: Path | None) -> dict[str, Any]:
+    """Collect until the parent sends a line and return the costs; with `history`, run the controller's readers too."""
     warm()
     shorten_pauses()
     seen = Measured()
     observer = Observer("bench", port_table(), DetectorSettings())
     telemetry = Telemetry(configured=True, history=SqliteHistory(history) if history else None)
 
-    def on_look(look: Look, readers: Readers | None) -> None:
-        seen.looks += 1
-        seen.raised += sum(signal.raised for signal in look.signals)
+    def on_scan(scan: Scan, readers: Readers | None) -> None:
+        seen.scans += 1
+        seen.raised += sum(signal.raised for signal in scan.signals)
         if readers is None:
             return
         snapshot, active = readers
         telemetry.tick(snapshot, active)
         seen.rss_bytes.append(rss_bytes())
         heard = snapshot.timestamp_ns[snapshot.heard]
-        if heard.size and look.samples:
-            seen.ages_s.append(float(np.percentile((look.now_ns - heard) / 1e9, 99)))
+        if heard.size and scan.samples:
+            seen.ages_s.append(float(np.percentile((scan.now_ns - heard) / 1e9, 99)))
 
-    collector = Collector(observer, MqttBus(Broker(host="127.0.0.1", port=port)), on_look)
+    collector = Collector(observer, MqttBus(Broker(host="127.0.0.1", port=port)), on_scan)
     running = asyncio.create_task(collector.run())
     await collector.connected.wait()
     others = [asyncio.create_task(seen.lag())]
     if history:
         others.append(asyncio.create_task(scrape(telemetry, seen)))
     began_s, began_cpu_s = time.perf_counter(), time.process_time()
-    told.send("ready")
-    await asyncio.to_thread(told.recv)
+    parent.send("ready")
+    await asyncio.to_thread(parent.recv)
     elapsed_s, cpu_s = time.perf_counter() - began_s, time.process_time() - began_cpu_s
     for task in (running, *others):
         task.cancel()
@@ -177,7 +177,7 @@ async def collect(port: int, told: Connection, history: Path | None) -> dict[str
         "samples": observer.samples,
         "bytes": collector.counts.received_bytes,
         "counts": collector.totals(),
-        "looks": seen.looks,
+        "scans": seen.scans,
         "signals": seen.raised,
         "history": dict(written),
         "scrapes": seen.scrapes,
@@ -193,20 +193,20 @@ async def collect(port: int, told: Connection, history: Path | None) -> dict[str
     }
 
 
-def run_collector(port: int, told: Connection, history: Path | None) -> None:
+def run_collector(port: int, parent: Connection, history: Path | None) -> None:
     try:
-        told.send(asyncio.run(collect(port, told, history)))
+        parent.send(asyncio.run(collect(port, parent, history)))
     except BusConnectionError as lost:
-        told.send({"failed": str(lost)})
+        parent.send({"failed": str(lost)})
 
 
 def parts() -> dict[str, float]:
-    """Return what one message and one look cost, alone and at best of many, in microseconds."""
+    """Return the cost of one message and of one scan in microseconds, each alone, the best of many."""
     observer = Observer("bench", port_table(), DetectorSettings())
     batch, topic = first_batch(1), ports_topic("bench", "leaf1")
     payloads = [advance(batch, n) for n in range(1, 40)]
     now = time.time_ns()
-    message, look = [], []
+    message, scan = [], []
     for payload in payloads:
         started = time.perf_counter()
         observer.take(topic, payload, now)
@@ -217,15 +217,15 @@ def parts() -> dict[str, float]:
         for switch, whole in enumerate(batches, 1):
             observer.take(ports_topic("bench", f"leaf{switch}"), advance(whole, 100 + sequence), now)
         started = time.perf_counter()
-        observer.look(now)
+        observer.scan(now)
         observer.snapshot(now)
         observer.active()
-        look.append(time.perf_counter() - started)
-    return {"message_us": min(message) * 1e6, "look_us": min(look) * 1e6, "message_bytes": float(len(payloads[0]))}
+        scan.append(time.perf_counter() - started)
+    return {"message_us": min(message) * 1e6, "scan_us": min(scan) * 1e6, "message_bytes": float(len(payloads[0]))}
 
 
 def measure(seconds: int, history: Path | None) -> dict[str, Any]:
-    """Run agents, broker and collector once; return what they say, and how many samples went out and were lost."""
+    """Run agents, broker and collector once; return the collector's figures, and the samples sent and lost."""
     spawn = multiprocessing.get_context("spawn")
     with mosquitto() as broker:
         ours, theirs = spawn.Pipe()
@@ -247,12 +247,12 @@ def measure(seconds: int, history: Path | None) -> dict[str, Any]:
     return {"sent_samples": sent, "lost_samples": sent - measured["samples"], **measured}
 
 
-def told(measured: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return the rows of a table."""
+def table(measured: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return the rows of the printed table."""
     rss = measured["rss_at_10_s_bytes"] / 2**20, measured["rss_last_bytes"] / 2**20
     rows = [
         ("samples sent, lost", f"{measured['sent_samples']}, {measured['lost_samples']}"),
-        ("the process's cores", f"{measured['cores']:.3f}"),
+        ("cores used", f"{measured['cores']:.3f}"),
         ("resident at 10 s, at the end", f"{rss[0]:.1f}, {rss[1]:.1f} MiB"),
         ("loop lag p50, p99, p99.9, max", " ".join(f"{measured[f'loop_lag_{q}_ms']:.1f}" for q in LAGS) + " ms"),
     ]
@@ -272,13 +272,13 @@ def run(out: TextIO, *, seconds: int = SECONDS) -> dict[str, object]:
         whole = measure(seconds, Path(folder) / "history.sqlite")
     print(f"{SWITCHES} agents of {PORTS} ports x {PRIORITIES} priorities at 1 Hz for {seconds} s, mosquitto", file=out)
     for title, rows in (
-        ("the collector alone", told(alone)),
-        (f"with history and a scrape every {SCRAPE_EVERY_S:.0f} s", told(whole)),
+        ("the collector alone", table(alone)),
+        (f"with history and a scrape every {SCRAPE_EVERY_S:.0f} s", table(whole)),
         (
             "in parts",
             [
                 ("one message of 80 ports", f"{costs['message_us']:.0f} us, {costs['message_bytes']:.0f} bytes"),
-                ("one look, all ports new, and a copy", f"{costs['look_us'] / 1e3:.1f} ms"),
+                ("one scan, all ports new, and a copy", f"{costs['scan_us'] / 1e3:.1f} ms"),
             ],
         ),
     ):
@@ -289,8 +289,8 @@ def run(out: TextIO, *, seconds: int = SECONDS) -> dict[str, object]:
 
 
 if __name__ == "__main__":
-    asked = argparse.ArgumentParser()
-    asked.add_argument("--quick", action="store_true")
-    asked.add_argument("--seconds", type=int, default=SECONDS)
-    chosen = asked.parse_args()
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--seconds", type=int, default=SECONDS)
+    chosen = parser.parse_args()
     json.dump(run(sys.stderr, seconds=QUICK_SECONDS if chosen.quick else chosen.seconds), sys.stdout, indent=1)

@@ -1,4 +1,4 @@
-"""The fluid model: how near it comes to a packet-level simulator, and how long its solutions take.
+"""The fluid model: its accuracy beside a packet-level simulator, and the time of its solutions.
 
 The packet-level runs are files in `tests/data/packet_reference`. Times are the best of `RUNS`, with kernels loaded:
 max-min rates, and completion times of equal and of log-normal sizes, exact and with ends within 1 % merged, each on
@@ -46,13 +46,13 @@ def _beside_packets(out: TextIO) -> list[dict[str, Any]]:
             row = {"congestion_control": control, "paths": case, **_compared(simulated, f"fct_{control}_{case}.txt")}
             found.append(row)
             print(_line(row.values()), file=out)
-    print("ratio: median of packets / fluid; corr.: per flow, where the fluid model tells flows apart\n", file=out)
+    print("ratio: median of packets / fluid; corr.: per flow, if the fluid model's times differ\n", file=out)
     return found
 
 
 def _line(cells: Iterable[Any]) -> str:
-    told = (f"{cell:.3f}" if isinstance(cell, float) else "-" if cell is None else str(cell) for cell in cells)
-    return "".join(f"{cell:>13}" for cell in told)
+    texts = (f"{cell:.3f}" if isinstance(cell, float) else "-" if cell is None else str(cell) for cell in cells)
+    return "".join(f"{cell:>13}" for cell in texts)
 
 
 def _compared(simulated: Run, name: str) -> dict[str, Any]:
@@ -88,19 +88,19 @@ def _times(out: TextIO) -> list[dict[str, Any]]:
             row |= _solved(topology, flows, hops)
             found.append(row)
             print(_line(row.values()), file=out)
-    print("rates: of flows that are only held by links; plan: a plan's rates; iteration: its predicted time;", file=out)
+    print("rates: of flows limited by links only; plan: a plan's rates; iteration: its predicted time;", file=out)
     print("equal, mixed: completion times of equal and of log-normal sizes", file=out)
     return found
 
 
 def _solved(topology: Topology, flows: Flows, hops: Ints) -> dict[str, Any]:
     places, capacity = link_places(topology, flows, hops), topology.capacity.astype(np.float64)
-    loads, most = link_loads(topology, flows, hops), capacity[places].min(axis=1)
+    loads, line_rate = link_loads(topology, flows, hops), capacity[places].min(axis=1)
     rates = planned_rates(topology, flows, hops, loads)
     equal = np.full(len(flows), 1e7)
     mixed = np.random.default_rng(1).lognormal(15.0, 1.0, len(flows))
     return {
-        "rates_ms": _best_ms(lambda: max_min_rates(places, capacity, most)),
+        "rates_ms": _best_ms(lambda: max_min_rates(places, capacity, line_rate)),
         "planned_rates_ms": _best_ms(lambda: planned_rates(topology, flows, hops, loads)),
         "iteration_ms": _best_ms(lambda: completion_ns(flows, rates)),
         "equal_ms": _best_ms(lambda: completion_times(places, capacity, equal)),
@@ -119,7 +119,7 @@ def _best_ms(solve: Callable[[], Any]) -> float:
 
 
 def _hashed(topology: Topology, flows: Flows) -> Ints:
-    """Return paths over a spine that is drawn per flow; between every leaf and every spine there is one cable."""
+    """Return paths over a random spine per flow; one cable connects every leaf and spine."""
     cable = np.full((len(topology.switch_ids),) * 2, NO_LINK, dtype=np.int64)
     cable[topology.lower, topology.upper] = np.arange(topology.cables)
     spine = np.random.default_rng(2).choice(np.unique(topology.upper), len(flows))

@@ -1,8 +1,9 @@
-"""Event by event through a max-min fluid model: who is done next, and whose rate that changes.
+"""Simulate a max-min fluid model event by event: the next flow to end, and the flows whose rates change.
 
-A flow that ends or begins disturbs few others. Max-min rates are the only ones at which every flow is at its own cap or
-on a full link where none is faster (Bertsekas and Gallager, Data Networks, 6.5.2), so it is enough to fill anew the
-flows that no longer are, to look whether a neighbour has thereby lost its link, and to take those in until none has.
+A flow that starts or ends changes the rates of few others. At max-min rates every flow is at its own cap, or on a full
+link where no flow is faster (Bertsekas and Gallager, Data Networks, 6.5.2); no other rates have this property. It is
+therefore enough to recompute (refill) the flows that lost it, then those of their neighbours that lost it, until none
+is left.
 Times are nanoseconds, amounts bits, rates bits per nanosecond.
 """
 
@@ -15,17 +16,17 @@ from controller.planner.jit import Flags, Floats, Ints
 from controller.planner.search.heap import sink
 
 SLACK = 1e-9
-"""What a full link may have left, and equal rates may differ by, relative to themselves."""
+"""Relative tolerance for a full link and for equal rates."""
 TIE = 1e-12
-"""Times closer than this, relatively, are one event: sums of floats differ where the fractions would not."""
+"""Relative difference of times that are one event: float sums differ where exact fractions are equal."""
 
 
 class Network(NamedTuple):
-    """Flows and the links they share; an edge is one flow on one link.
+    """Flows and their shared links; an edge is one flow on one link.
 
     `first` has each flow's first edge (and the end), `link` and `owner` each edge's ends, `begin` each link's first
     place in `edges`, whose first `active` places hold its active edges; `place` finds an edge there. `load` sums the
-    rates, `held` is the full link that holds a flow, -1 where its own cap `most` does (`by_cap` sorts by that).
+    rates, `held` is the full link that limits a flow, -1 if its own cap does; `by_cap` sorts by `cap`.
     """
 
     first: Ints
@@ -38,17 +39,17 @@ class Network(NamedTuple):
     capacity: Floats
     load: Floats
     rate: Floats
-    most: Floats
+    cap: Floats
     by_cap: Ints
     held: Ints
 
 
 class Refill(NamedTuple):
-    """The flows that are being filled anew, and room to work in.
+    """The flows being refilled, and scratch arrays.
 
-    `flows` lists them and `chosen` flags them, `before` is the rate at which each came in. `links` lists what they
-    cross, `local` finds a link in it (-1: no), `left`, `open`, `key` and `heap` are by that number. `counts` holds how
-    many flows and links there are.
+    `flows` lists them, `chosen` flags them, `before` has their previous rates. `links` lists their links, `local` is a
+    link's index in it (-1: not in it), and `left`, `open`, `key` and `heap` use that index. `counts` has the numbers of
+    flows and links.
     """
 
     flows: Ints
@@ -65,7 +66,7 @@ class Refill(NamedTuple):
 
 
 class Queue(NamedTuple):
-    """Active flows as a heap by the time at which each ends if nothing changes; `at` finds a flow in it, -1 outside."""
+    """Active flows in a heap by end time at current rates; `at` is a flow's place in it, -1 outside."""
 
     heap: Ints
     at: Ints
@@ -77,7 +78,7 @@ class Queue(NamedTuple):
 
 @kernel
 def _join(f: int, net: Network) -> None:
-    """Make a flow active, still without a rate."""
+    """Activate a flow, with rate 0."""
     net.rate[f], net.held[f] = 0.0, -1
     for edge in range(net.first[f], net.first[f + 1]):
         link = net.link[edge]
@@ -88,7 +89,7 @@ def _join(f: int, net: Network) -> None:
 
 @kernel
 def _leave(f: int, net: Network, refill: Refill) -> None:
-    """Take a flow out, and choose for filling whom its links have held."""
+    """Deactivate a flow, and choose the flows that its links limited for refilling."""
     for edge in range(net.first[f], net.first[f + 1]):
         link = net.link[edge]
         net.active[link] -= 1
@@ -105,7 +106,7 @@ def _leave(f: int, net: Network, refill: Refill) -> None:
 
 @kernel
 def _choose(f: int, net: Network, refill: Refill) -> None:
-    """Take an active flow among those to fill anew, once."""
+    """Choose an active flow for refilling, once."""
     if not refill.chosen[f]:
         refill.chosen[f], refill.before[f] = True, net.rate[f]
         refill.flows[refill.counts[0]] = f
@@ -114,7 +115,7 @@ def _choose(f: int, net: Network, refill: Refill) -> None:
 
 @kernel
 def _open_links(net: Network, refill: Refill) -> None:
-    """List the chosen flows' links with what their other flows leave of them."""
+    """List the links of the chosen flows with the capacity that other flows leave."""
     links = 0
     for i in range(refill.counts[0]):
         f = refill.flows[i]
@@ -146,23 +147,23 @@ def _freeze(f: int, rate: float, link: int, net: Network, refill: Refill) -> Non
 
 @kernel
 def _chosen_by_cap(net: Network, refill: Refill) -> Ints:
-    """Return the chosen flows, perhaps among others, by what they may send at most: sorted anew only where few."""
+    """Return the chosen flows, possibly among others, by cap; sorts only if they are few."""
     if 8 * refill.counts[0] > len(net.by_cap):
         return net.by_cap
     flows = refill.flows[: refill.counts[0]]
-    return flows[np.argsort(net.most[flows])]
+    return flows[np.argsort(net.cap[flows])]
 
 
 @kernel
 def _fill(net: Network, refill: Refill) -> None:
-    """Give the chosen flows max-min shares of what the others leave them."""
+    """Assign max-min rates to the chosen flows within the capacity that other flows leave."""
     _open_links(net, refill)
     by_cap, next_cap, size = _chosen_by_cap(net, refill), 0, refill.counts[1]
     while size > 0:
         while next_cap < len(by_cap) and (refill.frozen[by_cap[next_cap]] or not refill.chosen[by_cap[next_cap]]):
             next_cap += 1
-        if next_cap < len(by_cap) and net.most[by_cap[next_cap]] <= refill.key[0]:
-            _freeze(by_cap[next_cap], net.most[by_cap[next_cap]], -1, net, refill)
+        if next_cap < len(by_cap) and net.cap[by_cap[next_cap]] <= refill.key[0]:
+            _freeze(by_cap[next_cap], net.cap[by_cap[next_cap]], -1, net, refill)
             continue
         top = refill.heap[0]
         share = max(0.0, refill.left[top]) / refill.open[top] if refill.open[top] > 0 else 0.0
@@ -185,7 +186,7 @@ def _fill(net: Network, refill: Refill) -> None:
 
 @kernel
 def _choose_disturbed(net: Network, refill: Refill) -> None:
-    """Choose whom the filling has left without a link that holds it, or faster than one that its link holds."""
+    """Choose the flows that lost their limiting link, or that are faster than a flow limited by a common link."""
     for number in range(refill.counts[1]):
         link = refill.links[number]
         begin, end = net.begin[link], net.begin[link] + net.active[link]
@@ -207,7 +208,7 @@ def _choose_disturbed(net: Network, refill: Refill) -> None:
 
 @kernel
 def _settle(now: float, net: Network, refill: Refill, queue: Queue) -> int:
-    """Fill until every flow is held; returns how many fillings of a flow that took."""
+    """Refill until every flow is limited by a link or its cap; return the number of new rates."""
     fillings, known = 0, 0
     while refill.counts[0] > known:
         known = refill.counts[0]
@@ -236,7 +237,7 @@ def _settle(now: float, net: Network, refill: Refill, queue: Queue) -> int:
 
 @kernel
 def _choose_all(net: Network, refill: Refill, queue: Queue) -> None:
-    """Choose every active flow, in the order of memory where they are many."""
+    """Choose every active flow, in memory order if they are many."""
     if 4 * queue.size[0] > len(queue.at):
         for f in range(len(queue.at)):
             if queue.at[f] >= 0:
@@ -259,7 +260,7 @@ def _requeue(f: int, queue: Queue) -> None:
 
 @kernel
 def _sink_flow(f: int, place: int, queue: Queue) -> None:
-    """Put a flow at a place of the heap, or as far below as it belongs."""
+    """Move a flow down the heap from a place to where it belongs."""
     ends = queue.ends[f]
     while 2 * place + 1 < queue.size[0]:
         child = 2 * place + 1
@@ -281,7 +282,7 @@ def _enqueue(f: int, queue: Queue) -> None:
 
 @kernel
 def _dequeue(queue: Queue) -> int:
-    """Take out the flow that ends first; it stays to be seen in the place just beyond the heap."""
+    """Remove and return the flow that ends first; it stays readable just beyond the heap's end."""
     first, queue.size[0] = queue.heap[0], queue.size[0] - 1
     last = queue.heap[queue.size[0]]
     queue.heap[0], queue.at[last], queue.heap[queue.size[0]] = last, 0, first
@@ -293,15 +294,15 @@ def _dequeue(queue: Queue) -> int:
 
 @kernel
 def run_events(
-    net: Network, refill: Refill, queue: Queue, start: Floats, order: Ints, tolerance: float, most_fillings: int
+    net: Network, refill: Refill, queue: Queue, start: Floats, order: Ints, tolerance: float, max_fillings: int
 ) -> tuple[int, int]:
-    """Run until no flow is left, or the fillings are used up; returns the events and the fillings of a flow.
+    """Run until no flow is left or the limit of fillings is reached; return the numbers of events and of fillings.
 
-    `order` sorts the flows by `start`. `queue.ends` has each flow's end; after too many fillings, the end that it
-    would have if nothing changed any more. Ends within `tolerance` of the first one's age are one event.
+    `order` sorts the flows by `start`. `queue.ends` has each flow's end, or its end at current rates if the limit was
+    reached. Ends within `tolerance` of the first one's age are one event.
     """
     begun, events, fillings = 0, 0, 0
-    while (begun < len(order) or queue.size[0] > 0) and fillings <= most_fillings:
+    while (begun < len(order) or queue.size[0] > 0) and fillings <= max_fillings:
         ends = queue.ends[queue.heap[0]] if queue.size[0] > 0 else np.inf
         starts = start[order[begun]] if begun < len(order) else np.inf
         if ends == np.inf and starts == np.inf:

@@ -1,6 +1,6 @@
-"""The packet engine and the VPC gateway: kernels in memory, whole devices on veth pairs, each beside its peers.
+"""The packet engine and the VPC gateway beside their peers: kernels in memory, whole devices on veth pairs.
 
-On the wires it is processor time that counts, in turns on the same machine: read the ratios first.
+Devices on veth pairs are compared by processor time, alternating on the same machine: read the ratios first.
 """
 
 import os
@@ -39,16 +39,16 @@ Found = dict[str, Any]
 
 
 def run(out: TextIO, parts: Sequence[str] = (), load_seconds: float = LOAD_SECONDS) -> Found:
-    """Measure the parts named, all where none is; without root only what is in memory.
+    """Measure the named parts (default: all); without root only the part `memory`.
 
     Args:
         out: for tables.
         parts: keys of PARTS.
-        load_seconds: how long the part `load` lasts, for each kind of port, once what a gateway can do is known.
+        load_seconds: duration of the part `load` at 80 % of capacity, for each kind of port.
     """
     wanted = list(parts) or list(PARTS)
     if os.geteuid() != 0 and not parts:
-        print("no root: only what needs no network namespaces is measured", file=out)
+        print("not root: only the part memory is measured", file=out)
         wanted = ["memory"]
     found: Found = {}
     for name in wanted:
@@ -56,16 +56,16 @@ def run(out: TextIO, parts: Sequence[str] = (), load_seconds: float = LOAD_SECON
         found[name] = load(out, load_seconds) if name == "load" else PARTS[name](out)
         share = (_stolen_s() - steal) / (time.monotonic() - begun) / (os.cpu_count() or 1)
         found[f"{name}_steal_share"] = share
-        print(f"  taken from this machine meanwhile (steal time): {share:.2%}\n", file=out, flush=True)
+        print(f"  steal time of this machine meanwhile: {share:.2%}\n", file=out, flush=True)
     return found
 
 
 def memory(out: TextIO) -> list[Found]:
-    """Nanoseconds a packet of each kernel, beside C, NumPy and scapy."""
+    """Measure nanoseconds per packet of each kernel, beside C, NumPy and scapy."""
     loops = CLoops() if compiler() else None
     if loops is None:
-        print("no C compiler here: without its column", file=out)
-    print(f"in memory, {FLOWS} flows, ns a packet of processor time: median (best)", file=out)
+        print("no C compiler: its column is left out", file=out)
+    print(f"in memory, {FLOWS} flows, ns of processor time per packet: median (best)", file=out)
     print(f"  {'':28} {'bytes':>5} {'heddle':>16} {'C -O3':>16} {'ratio':>6}", file=out)
     found: list[Found] = []
     for kind, name in enumerate(NAMES):
@@ -81,7 +81,7 @@ def memory(out: TextIO) -> list[Found]:
 
 
 def _peers(out: TextIO, length: int) -> list[Found]:
-    """Measure the encapsulation of NumPy and scapy, each frame compared with ours."""
+    """Measure the encapsulation by NumPy and scapy, and compare each frame with ours."""
     right, rows = case(ENCAPSULATE, length), new_rows()
     run_ours(right, rows, 1)
     found: list[Found] = []
@@ -121,7 +121,7 @@ def _scapy_ns(length: int, right: np.ndarray) -> float:
     took = (time.process_time_ns() - before) / SCAPY_FRAMES
     for start, mine in zip(starts, made, strict=True):
         ours = right[start - 50 : start + length].tobytes()
-        if ours[:34] + ours[36:] != mine[:34] + mine[36:]:  # but for the source port, which is each one's own hash
+        if ours[:34] + ours[36:] != mine[:34] + mine[36:]:  # except the source port, each one's own hash
             raise RuntimeError(f"scapy's frame to {SINK_IP} differs from ours")
     return took
 
@@ -130,8 +130,8 @@ def _wire(out: TextIO, length: int) -> list[Found]:
     """Measure all devices at one length."""
     for line in absent():
         print(line, file=out)
-    print(f"on wires, {length} bytes, microseconds of processor time a packet; ratios are of the same round:", file=out)
-    print("their median, in brackets where it lies with a confidence of 95 %; `whole` is with the delivery", file=out)
+    print(f"on wires, {length} bytes, us of processor time per packet; ratios are per round:", file=out)
+    print("their median, in brackets its 95 % confidence interval; `whole` includes the delivery", file=out)
     heads = f"{'median':>7} {'best':>7} {'Mpps':>6} {'to ' + BASE:24} {'to plain forwarding':18} {'whole':>7}"
     print(f"  {'':32} {heads} to {BASE}", file=out)
     rows = measured(length, available(length))
@@ -152,9 +152,10 @@ def _ratio(ratio: Ratio | None) -> str:
 
 
 def latency(out: TextIO) -> list[Found]:
-    """Measure how long one frame takes."""
+    """Measure the latency of single frames."""
     print(
-        f"latency, {SHORT} bytes, {RATE:,.0f} packets a second, microseconds through the device: best run of", file=out
+        f"latency, {SHORT} bytes, {RATE:,.0f} packets per second, microseconds through the device: best run of",
+        file=out,
     )
     print(f"{latencies.RUNS} by its p99, in brackets the p99 of all", file=out)
     print(f"  {'':40} {'p50':>7} {'p99':>7} {'max':>9} {'lost':>5}", file=out)
@@ -168,26 +169,27 @@ def latency(out: TextIO) -> list[Found]:
 
 
 def load(out: TextIO, seconds: float = LOAD_SECONDS) -> list[Found]:
-    """Find what a gateway forwards, and what it loses of 80 % of that."""
+    """Measure a gateway's capacity, and its losses at 80 % of it."""
     what = f"capacity, then {seconds:.0f} s at {SHARE:.0%} of it, up to {RUNS} times"
     print(f"load, {SHORT} bytes, whole gateway, a ring of {SLOTS:,} frames: {what}", file=out)
     found = []
     for row in loads(SHORT, seconds):
-        bound = ", all that the generator could send" if row.is_bound_by_generator else ""
+        bound = ", limited by the generator" if row.is_bound_by_generator else ""
         ratings = " ".join(f"{one.forwarded_pps / 1e3:,.0f}" for one in row.ratings)
         print(
-            f"  {row.ratings[0].device}: {row.capacity_pps / 1e3:,.0f} kpps, the least of [{ratings}]{bound}", file=out
+            f"  {row.ratings[0].device}: {row.capacity_pps / 1e3:,.0f} kpps, the minimum of [{ratings}]{bound}",
+            file=out,
         )
         for one in row.runs:
-            missed = f"{one.missed:,} for want of room in the ring, {one.dropped:,} dropped {one.why or ''}"
-            told = f"{one.sent:,} sent in {one.seconds:.1f} s, {one.sunk:,} received, {one.lost:,} lost: {missed}"
-            print(f"    {told}", file=out, flush=True)
+            missed = f"{one.missed:,} missed (ring full), {one.dropped:,} dropped {one.why or ''}"
+            line = f"{one.sent:,} sent in {one.seconds:.1f} s, {one.sunk:,} received, {one.lost:,} lost: {missed}"
+            print(f"    {line}", file=out, flush=True)
         found.append({"capacity_pps": row.capacity_pps, **asdict(row)})
     return found
 
 
 def _stolen_s() -> float:
-    """Return the seconds of all processors that the machine below had for others."""
+    """Return the steal time of all processors in seconds."""
     with suppress(OSError, IndexError):
         return int(Path("/proc/stat").read_text().split("\n")[0].split()[8]) / os.sysconf("SC_CLK_TCK")
     return 0.0

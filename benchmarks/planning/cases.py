@@ -1,7 +1,7 @@
-"""Fabrics, failures and demands to measure planners on: made from sizes and a seed, nothing is read or timed here.
+"""Generate fabrics, failures and demands for planners from sizes and a seed.
 
-Every family of `FAMILIES` is a function of a size (about how many flows) and a numpy Generator and returns a `Case`.
-Demands are built so that their own NICs can carry them: what a plan loses, it loses in the fabric.
+Every family of `FAMILIES` is a function of an approximate number of flows and a numpy Generator, and returns a `Case`.
+NICs can carry their demands, so a plan above its bound is a loss in the fabric.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,10 +23,10 @@ NIC_BPS = 100 * GBPS
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Case:
-    """What to plan and how good it has to be.
+    """A planning problem and its target.
 
-    `target` is the largest utilisation over its lower bound that the project promises, `quantum_above` allows one
-    flow on the fullest link beyond the bound instead; `base_share` is what others put on each directed
+    `target` is the allowed ratio of maximum utilisation to its lower bound; `quantum_above` allows the bound plus one
+    flow instead. `base_share` is the load of other traffic on each directed
     switch-to-switch link as a share of its capacity (cables upwards, then downwards), None for an idle fabric.
     """
 
@@ -47,7 +47,7 @@ def fabric_of(**sizes: Any) -> Fabric:
 
 
 def two_tiers(hosts: int, spines: int, *, per_leaf: int = 0, parallel: int = 1) -> Fabric:
-    """Return leaves of `per_leaf` hosts (as many as uplinks when left out) under `spines`."""
+    """Return leaves of `per_leaf` hosts (default: as many as uplinks) under `spines`."""
     per_leaf = per_leaf or spines * parallel
     leaves = max(2, hosts // per_leaf)
     return fabric_of(kind="spine_leaf", spines=spines, leaves=leaves, hosts_per_leaf=per_leaf, links_per_spine=parallel)
@@ -63,7 +63,7 @@ def three_tiers(k: int, *, pods: int = 0, cores_per_agg: int = 0) -> Fabric:
 
 
 def some_failed(fabric: Fabric, share: float, rng: np.random.Generator) -> Health:
-    """Fail a share of the switch-to-switch cables, but never the last two of a switch upwards."""
+    """Fail a share of the switch-to-switch cables, but leave every switch at least two uplinks."""
     left: dict[str, int] = {}
     for cable in fabric.cables:
         left[cable.lower.switch] = left.get(cable.lower.switch, 0) + 1
@@ -99,14 +99,14 @@ def _job(
 
 
 def permutation(fabric: Fabric, qps: int, rng: np.random.Generator) -> JobRequest:
-    """Every NIC sends to one other at its full rate over `qps` queue pairs."""
+    """Return a permutation: every NIC sends to one other at its full rate over `qps` queue pairs."""
     count = len(fabric.nics)
     source = np.arange(count, dtype=np.int64)
     return _job(fabric, _custom(source, _permutation(count, rng), NIC_BPS, qps=qps))
 
 
 def strides(fabric: Fabric, peers: int, rng: np.random.Generator) -> JobRequest:
-    """Every NIC sends to `peers` others, an equal share of its rate to each: one round of an all-to-all."""
+    """Return one round of an all-to-all: every NIC sends to `peers` others, an equal share of its rate to each."""
     count = len(fabric.nics)
     order, place = _permutation(count, rng), np.arange(count, dtype=np.int64)
     steps = rng.choice(np.arange(1, count), size=min(peers, count - 1), replace=False)
@@ -116,21 +116,21 @@ def strides(fabric: Fabric, peers: int, rng: np.random.Generator) -> JobRequest:
 
 
 def mixed_rates(fabric: Fabric, qps: int, rng: np.random.Generator, *, fill: float = 1.0) -> JobRequest:
-    """A permutation whose flows ask for rates between a tenth and all of `fill` of the NIC's, evenly drawn."""
+    """Return a permutation with uniform random demands between a tenth and all of `fill` times the NIC's rate."""
     count = len(fabric.nics)
     rates = (rng.uniform(0.1, 1.0, count) * fill * NIC_BPS).astype(np.int64)
     return _job(fabric, _custom(np.arange(count, dtype=np.int64), _permutation(count, rng), rates, qps=qps))
 
 
 def powers(fabric: Fabric, rng: np.random.Generator) -> JobRequest:
-    """A permutation of single queue pairs that ask for 1, 1/2, 1/4 or 1/8 of the NIC's rate."""
+    """Return a permutation of single queue pairs with demands of 1, 1/2, 1/4 or 1/8 of the NIC's rate."""
     count = len(fabric.nics)
     rates = NIC_BPS // (1 << rng.integers(0, 4, count))
     return _job(fabric, _custom(np.arange(count, dtype=np.int64), _permutation(count, rng), rates))
 
 
 def tight(fabric: Fabric, filled: float, splits: str, rng: np.random.Generator) -> tuple[JobRequest, ...]:
-    """A share `filled` of the NICs, each exactly full both ways, in jobs of 64 to 1,024 ranks.
+    """Return jobs of 64 to 1,024 ranks on a share `filled` of the NICs, each full in both directions.
 
     "halves": each NIC of a job sends 1, 2, 4 or 8 equal flows; "dirichlet": 2 to 8 flows, split by one draw per job.
     """
@@ -155,7 +155,7 @@ def tight(fabric: Fabric, filled: float, splits: str, rng: np.random.Generator) 
 
 
 def residual(fabric: Fabric, mean: float, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Return what others put on each directed link: between nothing and twice the mean share of its capacity."""
+    """Return random loads of other traffic on each directed link: 0 to twice `mean` of its capacity."""
     return rng.uniform(0, 2 * mean, 2 * len(fabric.cables))
 
 
@@ -177,7 +177,7 @@ def _phases(fabric: Fabric, phases: int, qps: int, rng: np.random.Generator) -> 
 
 
 def _uneven(fabric: Fabric) -> Fabric:
-    """Give every cable of every third spine twice the rate."""
+    """Double the rate of the cables of every third spine."""
     names = [switch.id for switch in fabric.switches if switch.role.tier == 2]
     wide = set(names[::3])
     cables = (replace(c, capacity_bps=2 * c.capacity_bps) if c.upper.switch in wide else c for c in fabric.cables)
@@ -185,7 +185,7 @@ def _uneven(fabric: Fabric) -> Fabric:
 
 
 def _spines(hosts: int) -> int:
-    """Return how many spines suit a number of hosts: leaves stay two to four times as many."""
+    """Return a number of spines for a number of hosts; there are two to four times as many leaves."""
     return max(4, min(64, 1 << (max(hosts, 16).bit_length() // 2)))
 
 
@@ -387,11 +387,11 @@ FAMILIES: dict[str, Callable[[int, Rng], Case]] = {
     "tight-dirichlet-90": _tight(0.9, "dirichlet"),
     "tight-dirichlet-100": _tight(1.0, "dirichlet"),
 }
-"""Under its name, what makes a case of about so many flows."""
+"""The functions that make a case of about a number of flows, by family name."""
 
 
 def cases(flows: int, *, seed: int = 1, names: tuple[str, ...] = ()) -> Iterator[tuple[str, Case]]:
-    """Make the cases one after the other, each from its own generator: their order does not matter."""
+    """Yield the cases one after the other, each from a generator of its own, independent of their order."""
     for number, (name, make) in enumerate(FAMILIES.items()):
         if not names or name in names:
             yield name, make(flows, np.random.default_rng([seed, flows, number]))

@@ -1,4 +1,4 @@
-"""What the planner must show, judged on the figures of one run; what a short run leaves out is not judged."""
+"""Compare the figures of one run with the planner's goals; goals that a short run does not measure are left out."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ GROWTH, FASTER, FIRST_PLAN_S = 3.0, 1000.0, 1.5
 
 
 class Goal(NamedTuple):
-    """One promise with what was found; `limit` says what was allowed."""
+    """A goal with the measured value and its limit as text."""
 
     goal: str
     found: float
@@ -20,7 +20,7 @@ class Goal(NamedTuple):
 
 
 def goals(found: dict[str, Any]) -> Iterator[Goal]:
-    """Yield every goal that the figures say something about."""
+    """Yield every goal that the figures cover."""
     for case in found["cases"]:
         ratio = case["methods"][0]["ratio"]
         limit = f"at most {case['allowed_ratio']:.4g} x bound"

@@ -1,4 +1,4 @@
-"""How planning time grows with the number of flows: two tiers, permutations, the peers where they are feasible."""
+"""Measure the growth of planning time with the number of flows: permutations in two tiers, with the feasible peers."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -15,25 +15,25 @@ SIZES = {
     524_288: "equal-q8",
     1_048_576: "equal-q8",
 }
-"""About how many flows, and the family: one queue pair per host, eight where hosts would get too many."""
+"""The family of cases by number of flows: one queue pair per host, or eight to limit the number of hosts."""
 MAX_FLOWS = {OURS: 1 << 20, FIRST_FIT: 1 << 20, GREEDY: 1 << 20, ANNEALING: 1 << 20, NETWORKX: 1 << 13}
 QUICK_MAX_FLOWS = {**MAX_FLOWS, NETWORKX: 1 << 10}
 FROM, TO = 8_192, 131_072
-"""Between these sizes the growth of the time per flow is told."""
+"""The sizes between which the growth of the time per flow is reported."""
 
 
-def sizes_to(most: int) -> list[int]:
-    """Return the sizes up to about `most` flows, the smallest at least."""
-    return [size for size in SIZES if size <= max(most * 1.05, min(SIZES))]
+def sizes_to(limit: int) -> list[int]:
+    """Return the sizes up to about `limit` flows, and always the smallest."""
+    return [size for size in SIZES if size <= max(limit * 1.05, min(SIZES))]
 
 
-def growth(sizes: Iterable[int], seed: int, say: Callable[[str], None], *, quick: bool) -> dict[str, Any]:
-    """Measure every size; returns the points and how much more a flow takes at 131,000 than at 8,000."""
+def growth(sizes: Iterable[int], seed: int, report: Callable[[str], None], *, quick: bool) -> dict[str, Any]:
+    """Measure every size; return the points, and the ratio of the times per flow at 131,000 and 8,000 flows."""
     points: list[dict[str, Any]] = []
     for size in sizes:
-        say(f"growth: {size:,} flows")
+        report(f"growth: {size:,} flows")
         feasible = QUICK_MAX_FLOWS if quick else MAX_FLOWS
-        methods = tuple(name for name, most in feasible.items() if size <= most)
+        methods = tuple(name for name, limit in feasible.items() if size <= limit)
         request = Request(family=SIZES[size], flows=size, methods=methods, seed=seed, enough_s=0.2 if quick else 2.0)
         case, *rows = measured(request)
         points += [

@@ -42,7 +42,7 @@ STATUS = Path("/proc/self/status")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """Which family of cases at about how many flows, which methods, and how long runs are repeated for the best."""
+    """A measurement: family of cases, approximate number of flows, methods, and time to repeat runs for the best."""
 
     family: str
     flows: int
@@ -52,12 +52,12 @@ class Request:
 
 
 def measured(request: Request) -> Iterator[dict[str, Any]]:
-    """Measure in processes of their own; yields what describes the case, then a row per method as it comes."""
-    # One thread for all: a fork takes no others along.
+    """Measure in a child process; yield the description of the case, then a row per method."""
+    # One thread only: a fork does not copy the others.
     environ = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "benchmarks.planning.measure"]
     pipe = subprocess.PIPE
-    # A session of its own, so that an interrupt ends the forks as well.
+    # A session of its own, so that killing its group ends the forks as well.
     with subprocess.Popen(
         command, stdin=pipe, stdout=pipe, text=True, env=environ, start_new_session=True
     ) as child:  # fmt: skip
@@ -76,7 +76,7 @@ def measured(request: Request) -> Iterator[dict[str, Any]]:
 
 
 def rows(request: Request) -> Iterator[dict[str, Any]]:
-    """Do in this process what `measured` starts another for."""
+    """Measure in this process; `measured` calls it in a child."""
     assert request.family in FAMILIES
     ((_, case),) = cases(request.flows, seed=request.seed, names=(request.family,))
     problem = problem_of(case.fabric, case.jobs, health=case.health, base_share=case.base_share)
@@ -104,7 +104,7 @@ def _bound(problem: Problem) -> float:
 
 
 def _warm(request: Request) -> None:
-    """Load (or compile) what the methods need, so that neither their time nor their memory holds it."""
+    """Load or compile the methods' kernels, so that their time and memory exclude it."""
     warm()
     fabric = two_tiers(8, 2)
     job = permutation_job(fabric, 1, np.random.default_rng(0))
@@ -115,7 +115,7 @@ def _warm(request: Request) -> None:
 
 
 def _in_a_fork(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """Run in a fork and return its answer; raises RuntimeError where the fork did not live to tell."""
+    """Run in a fork and return its result; raises RuntimeError if the fork fails."""
     sys.stdout.flush()
     receive, send = os.pipe()
     child = os.fork()
@@ -123,22 +123,22 @@ def _in_a_fork(work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         status = 1
         try:
             os.close(receive)
-            gc.disable()  # a collection in the middle of a run would be counted as that run's
+            gc.disable()  # a garbage collection would count as time of the run
             with os.fdopen(send, "w") as pipe:
                 json.dump(work(), pipe)
             status = 0
         except BaseException:
             traceback.print_exc()
         finally:
-            os._exit(status)  # whatever stands above in this copy of the process is the parent's to do
+            os._exit(status)  # skip the parent's cleanup in this copy of the process
     os.close(send)
     with os.fdopen(receive) as pipe:
         text = pipe.read()
     _, status = os.waitpid(child, 0)
     if status or not text:
         raise RuntimeError(f"a method ended with status {os.waitstatus_to_exitcode(status)}")
-    answer: dict[str, Any] = json.loads(text)
-    return answer
+    result: dict[str, Any] = json.loads(text)
+    return result
 
 
 def _row(request: Request, name: str, case: Case, problem: Problem, bound: float) -> dict[str, Any]:
@@ -163,7 +163,7 @@ def _row(request: Request, name: str, case: Case, problem: Problem, bound: float
 
 
 def _best(request: Request, method: Method, problem: Problem) -> tuple[Answer, float]:
-    """Return the answer and the best time of a few runs; each starts without what the others worked out."""
+    """Return the answer and the best time of a few runs, each without cached results of the others."""
     times: list[float] = []
     while True:
         fresh = replace(problem)
@@ -175,7 +175,7 @@ def _best(request: Request, method: Method, problem: Problem) -> tuple[Answer, f
 
 
 def _draft_s(request: Request, case: Case) -> float:
-    """Return the best time of the whole of planning: jobs expanded, paths, ports and rates."""
+    """Return the best time of planning: expanding jobs, paths, ports and rates."""
     times: list[float] = []
     while not times or (sum(times) < request.enough_s and len(times) < MAX_RUNS):
         started = time.process_time()
@@ -187,7 +187,7 @@ def _draft_s(request: Request, case: Case) -> float:
 
 
 def _shares(problem: Problem, answer: Answer) -> tuple[float, float]:
-    """Return the worst and the mean share of its demand that a flow gets when links are shared max-min fairly."""
+    """Return the worst and the mean share of demand that flows get at max-min fair rates."""
     topology, flows = problem.topology, problem.flows
     first = topology.first_nic_link
     source, target = flows.src_nic[answer.row] + first, flows.dst_nic[answer.row] + first + topology.nics
@@ -198,7 +198,7 @@ def _shares(problem: Problem, answer: Answer) -> tuple[float, float]:
 
 
 def _start_peak() -> float | None:
-    """Give free memory back, start the count of the peak anew and return what is resident now, in MB."""
+    """Release free memory, reset the peak counter and return the resident memory in MB."""
     with suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
     with suppress(OSError):
@@ -219,6 +219,6 @@ def _status_mb(field: str) -> float:
 
 
 if __name__ == "__main__":
-    asked = json.load(sys.stdin)
-    for row in rows(Request(**{**asked, "methods": tuple(asked["methods"])})):
+    given = json.load(sys.stdin)
+    for row in rows(Request(**{**given, "methods": tuple(given["methods"])})):
         print(json.dumps(row), flush=True)

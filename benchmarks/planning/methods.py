@@ -1,4 +1,4 @@
-"""The methods under one roof: ours and its peers, each from a problem to paths."""
+"""The planning methods by name: ours and its peers, each from a `Problem` to an `Answer`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ NETWORKX = "networkx shortest path"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
-    """A way to choose paths; `timed` where that is a planner's work, `slow` where each flow is searched by itself."""
+    """A method to choose paths; `timed` if a planner would run it, `slow` if it searches flow by flow."""
 
     paths: Callable[[Problem, int], Answer]
     timed: bool = True
@@ -29,7 +29,7 @@ class Method:
 
 
 def ours(problem: Problem, seed: int) -> Answer:
-    """Return the planner's own paths: what `draft` does between expanding jobs and writing ports."""
+    """Return the paths of our planner: the step of `draft` between expanding jobs and choosing source ports."""
     count = len(problem.flows)
     router = Router(topology=problem.topology, live=problem.live)
     base = [(0, problem.base)] if problem.base.any() else []

@@ -1,4 +1,4 @@
-"""`heddle bench plan`: ours and its peers on the same cases, the whole process, its start, growth with the flows."""
+"""`heddle bench plan`: our planner and its peers on equal cases, the process, its start, growth with the flows."""
 
 import platform
 import sys
@@ -16,42 +16,42 @@ from benchmarks.planning.methods import METHODS, NETWORKX, OURS
 from benchmarks.planning.plot import check_file, draw, missing_package
 from benchmarks.planning.process import full_scale, starts
 
-Say = Callable[[str], None]
+Report = Callable[[str], None]
 
 
-class Asked(NamedTuple):
-    """A family of `planning_cases` at about so many flows."""
+class Sized(NamedTuple):
+    """A family of cases at about a number of flows."""
 
     family: str
     flows: int
 
 
 CASES = (
-    Asked("equal-q1", 1_024),
-    Asked("equal-q1", 8_192),
-    Asked("equal-q8", 131_072),
-    Asked("equal-3t-q1", 1_024),
-    Asked("equal-3t-q1", 8_192),
-    Asked("equal-3t-q8", 131_072),
-    Asked("lean-q4", 131_072),
-    Asked("failed-q4", 32_768),
-    Asked("failed-q8", 131_072),
-    Asked("failed-3t-q8", 65_536),
-    Asked("residual", 32_768),
-    Asked("mixed", 65_536),
-    Asked("mixed-failed", 131_072),
-    Asked("mixed-3t-failed", 32_768),
-    Asked("tight-halves-90", 32_768),
-    Asked("tight-halves-100", 32_768),
-    Asked("tight-dirichlet-100", 32_768),
+    Sized("equal-q1", 1_024),
+    Sized("equal-q1", 8_192),
+    Sized("equal-q8", 131_072),
+    Sized("equal-3t-q1", 1_024),
+    Sized("equal-3t-q1", 8_192),
+    Sized("equal-3t-q8", 131_072),
+    Sized("lean-q4", 131_072),
+    Sized("failed-q4", 32_768),
+    Sized("failed-q8", 131_072),
+    Sized("failed-3t-q8", 65_536),
+    Sized("residual", 32_768),
+    Sized("mixed", 65_536),
+    Sized("mixed-failed", 131_072),
+    Sized("mixed-3t-failed", 32_768),
+    Sized("tight-halves-90", 32_768),
+    Sized("tight-halves-100", 32_768),
+    Sized("tight-dirichlet-100", 32_768),
 )
-QUICK_CASES = (Asked("equal-q1", 1_024), Asked("equal-3t-q1", 1_024), Asked("mixed-failed", 8_192))
+QUICK_CASES = (Sized("equal-q1", 1_024), Sized("equal-3t-q1", 1_024), Sized("mixed-failed", 8_192))
 QUICK_GROWTH, FULL_GROWTH = 33_000, 1_050_000
 FULL_SCALE, QUICK_SCALE = 131_072, 8_192
 SLOW_TO, QUICK_SLOW_TO = 10_000, 2_000
-"""Methods that search flow by flow are asked up to so many flows."""
+"""Largest number of flows for methods that search flow by flow."""
 ENOUGH_S, QUICK_ENOUGH_S = 2.0, 0.2
-"""Runs are repeated for the best time until this much has passed."""
+"""Runs are repeated for the best time for so long."""
 
 
 def run(
@@ -61,40 +61,40 @@ def run(
     growth_to: int | None = None,
     plot: Path | None = None,
     seed: int = 1,
-    asked: tuple[Asked, ...] | None = None,
+    cases: tuple[Sized, ...] | None = None,
 ) -> dict[str, Any]:
-    """Measure, print the tables and return the figures; `asked` takes the place of the usual cases."""
+    """Measure, print the tables and return the figures; `cases` replaces the default ones."""
     if plot is not None:
         check_file(plot)
-    lacking = [name for name in (_lacking_networkx(), missing_package() if plot else None) if name]
-    if lacking:
-        how = "to have that too: pip install 'heddle[bench]'"
-        print(f"heddle bench: going on without {' and '.join(lacking)}; {how}", file=sys.stderr)
-    chosen = asked if asked is not None else QUICK_CASES if quick else CASES
+    missing = [name for name in (_missing_networkx(), missing_package() if plot else None) if name]
+    if missing:
+        how = "to include it: pip install 'heddle[bench]'"
+        print(f"heddle bench: {' and '.join(missing)} not installed, left out; {how}", file=sys.stderr)
+    chosen = cases if cases is not None else QUICK_CASES if quick else CASES
     sizes = sizes_to(growth_to or (QUICK_GROWTH if quick else FULL_GROWTH))
-    found: dict[str, Any] = {"seed": seed, "quick": quick, "versions": _versions(), "lacking": lacking}
-    with _progress() as say:
-        found["cases"] = [_case(out, say, one, seed, quick) for one in chosen]
-        say("heddle plan as a process")
+    found: dict[str, Any] = {"seed": seed, "quick": quick, "versions": _versions(), "lacking": missing}
+    with _progress() as report:
+        found["cases"] = [_case(out, report, one, seed, quick) for one in chosen]
+        report("heddle plan as a process")
         found["process"] = full_scale(QUICK_SCALE if quick else FULL_SCALE, seed, runs=1 if quick else 3)
-        _told(out, "whole process: heddle plan --json, from files", found["process"])
-        say("starts of heddle plan")
+        _print_figures(out, "whole process: heddle plan --json, from files", found["process"])
+        report("starts of heddle plan")
         found["start"] = starts(runs=1 if quick else 3, broken_caches=not quick)
-        _told(out, "start of the process to its first plan, 8 hosts, seconds", found["start"])
-        found["growth"] = growth(sizes, seed, say, quick=quick)
+        _print_figures(out, "start of the process to its first plan, 8 hosts, seconds", found["start"])
+        found["growth"] = growth(sizes, seed, report, quick=quick)
     _growth_table(out, found["growth"])
     found["goals"] = [goal._asdict() for goal in goals(found)]
     _goals_table(out, found["goals"])
     if plot is not None and missing_package() is None:
         draw(found["growth"]["points"], plot)
         found["plot"] = str(plot)
-        print(f"\ngrowth drawn into {plot}", file=out)
+        print(f"\ngrowth plotted to {plot}", file=out)
     others = [name for name in BENCHMARKS if name not in ("plan", "southbound", "submit")]
     print(f"\nmore: {', '.join(f'heddle bench {name}' for name in others)}", file=out)
     return found
 
 
-def _lacking_networkx() -> str | None:
+def _missing_networkx() -> str | None:
     try:
         version("networkx")
     except PackageNotFoundError:
@@ -107,8 +107,8 @@ def _versions() -> dict[str, str]:
 
 
 @contextmanager
-def _progress() -> Iterator[Say]:
-    """Show on standard error, where that is a terminal, what is being measured."""
+def _progress() -> Iterator[Report]:
+    """Show the current measurement on standard error, if it is a terminal."""
     if not sys.stderr.isatty():
         yield lambda text: None
         return
@@ -118,25 +118,25 @@ def _progress() -> Iterator[Say]:
         yield lambda text: status.update(text)
 
 
-def _case(out: TextIO, say: Say, asked: Asked, seed: int, quick: bool) -> dict[str, Any]:
-    most = QUICK_SLOW_TO if quick else SLOW_TO
-    names = tuple(name for name, method in METHODS.items() if asked.flows <= most or not method.slow)
+def _case(out: TextIO, report: Report, sized: Sized, seed: int, quick: bool) -> dict[str, Any]:
+    limit = QUICK_SLOW_TO if quick else SLOW_TO
+    names = tuple(name for name, method in METHODS.items() if sized.flows <= limit or not method.slow)
     enough_s = QUICK_ENOUGH_S if quick else ENOUGH_S
-    answers = measured(Request(family=asked.family, flows=asked.flows, methods=names, seed=seed, enough_s=enough_s))
-    say(f"{asked.family}, {asked.flows:,} flows: {OURS}")
-    case = next(answers)
+    results = measured(Request(family=sized.family, flows=sized.flows, methods=names, seed=seed, enough_s=enough_s))
+    report(f"{sized.family}, {sized.flows:,} flows: {OURS}")
+    case = next(results)
     print(
-        f"\n{case['case']}: {case['flows']:,} flows, {case['hosts']:,} NICs; no plan beats {case['lower_bound']:.4g}\n"
-        f"  {'':30}{'fullest link':>13}{'x bound':>9}{'paths ms':>11}{'with ports':>11}"
+        f"\n{case['case']}: {case['flows']:,} flows, {case['hosts']:,} NICs; lower bound {case['lower_bound']:.4g}\n"
+        f"  {'':30}{'max utilis.':>13}{'x bound':>9}{'paths ms':>11}{'with ports':>11}"
         f"{'memory MB':>11}{'worst':>7}{'mean':>6}",
         file=out,
     )
     rows = []
-    for row in answers:
+    for row in results:
         rows.append(row)
         print(_line(row), file=out, flush=True)
         later = names[len(rows)] if len(rows) < len(names) else "end"
-        say(f"{asked.family}, {asked.flows:,} flows: {later}")
+        report(f"{sized.family}, {sized.flows:,} flows: {later}")
     slow = next((row["paths_s"] for row in rows if row["method"] == NETWORKX and "missing" not in row), None)
     for row in rows:
         mine = row.get("paths_s")
@@ -150,7 +150,7 @@ def _case(out: TextIO, say: Say, asked: Asked, seed: int, quick: bool) -> dict[s
 
 def _line(row: dict[str, Any]) -> str:
     if "missing" in row:
-        return f"  {row['method']:30}{'not asked: no ' + row['missing'] + ' here':>13}"
+        return f"  {row['method']:30}{'left out: no ' + row['missing']:>13}"
     ms, ports = (f"{row[key] * 1e3:.2f}" if row[key] is not None else "-" for key in ("paths_s", "solve_s"))
     memory = "-" if row["memory_mb"] is None else f"{row['memory_mb']:.1f}"
     return (
@@ -159,7 +159,7 @@ def _line(row: dict[str, Any]) -> str:
     )
 
 
-def _told(out: TextIO, title: str, found: dict[str, Any]) -> None:
+def _print_figures(out: TextIO, title: str, found: dict[str, Any]) -> None:
     print(f"\n{title}", file=out)
     for key, value in found.items():
         print(f"  {key.replace('_', ' '):28}{value:14,.3f}".replace(".000", ""), file=out, flush=True)
@@ -177,11 +177,11 @@ def _growth_table(out: TextIO, found: dict[str, Any]) -> None:
         )
     if found["time_per_flow_131k_to_8k"]:
         times = found["time_per_flow_131k_to_8k"]
-        print(f"  one flow of 131,000 takes {times:.2f} times what one of 8,000 takes", file=out)
+        print(f"  one flow of 131,000 takes {times:.2f} times that of one of 8,000", file=out)
 
 
 def _goals_table(out: TextIO, found: list[dict[str, Any]]) -> None:
-    print("\nwhat it must show", file=out)
+    print("\ngoals", file=out)
     for goal in found:
         verdict = "met" if goal["met"] else "MISSED"
         print(f"  {verdict:7}{goal['goal']:70}{goal['found']:12,.4g}  ({goal['limit']})", file=out)

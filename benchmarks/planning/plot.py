@@ -1,4 +1,4 @@
-"""Draw growth: planning time over flows, both axes logarithmic, every line named where it ends."""
+"""Plot planning time over the number of flows, with logarithmic axes and each line labelled at its end."""
 
 from collections.abc import Sequence
 from importlib.util import find_spec
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from benchmarks.planning.methods import ANNEALING, FIRST_FIT, GREEDY, NETWORKX, OURS
 from controller.model.error import InputError
 
-LOOKS = {
+STYLES = {
     OURS: ("#0b6e4f", "o"),
     GREEDY: ("#777777", "s"),
     FIRST_FIT: ("#2f6db5", "^"),
@@ -16,13 +16,13 @@ LOOKS = {
     NETWORKX: ("#b5322f", "D"),
 }
 NEAREST = 0.05
-"""How near two names may stand, as a share of the height."""
+"""Minimum distance of two labels, as a share of the height."""
 BESIDE = 0.3
-"""Names whose lines end further apart than this share of the width can not meet."""
+"""Labels further apart than this share of the width cannot overlap."""
 
 
 class Line(NamedTuple):
-    """One line of the figure: its name, look and points (flows, milliseconds)."""
+    """One line of the figure: label, style and points (flows, milliseconds)."""
 
     name: str
     colour: str
@@ -34,12 +34,12 @@ class Line(NamedTuple):
 
 
 def missing_package() -> str | None:
-    """Return the package that drawing needs and this machine lacks."""
+    """Return the name of the missing package that plotting needs, if any."""
     return None if find_spec("matplotlib") else "matplotlib"
 
 
 def check_file(path: Path) -> None:
-    """Refuse a file that could not be written, before minutes of measuring. Raises InputError."""
+    """Check the output file before minutes of measuring; raises InputError."""
     if path.suffix.lower() != ".png":
         raise InputError(f"--plot {path}: the figure is a PNG; give a name that ends in .png")
     if not path.parent.is_dir():
@@ -70,7 +70,7 @@ def draw(points: Sequence[dict[str, Any]], path: Path) -> None:
     axes.set_xticks([], minor=True)
     axes.set_xlabel("flows to plan (queue pairs)")
     axes.set_ylabel("planning time, milliseconds of one core")
-    title = "Planning a permutation in two tiers; in brackets: the fullest link over the proven bound"
+    title = "Planning a permutation in two tiers; in brackets: max link utilisation over the proven bound"
     axes.set_title(title, fontsize=11, loc="left")
     axes.grid(which="major", color="#dddddd", linewidth=0.7, zorder=0)
     for side in ("top", "right"):
@@ -79,17 +79,17 @@ def draw(points: Sequence[dict[str, Any]], path: Path) -> None:
 
 
 def _lines(points: Sequence[dict[str, Any]]) -> list[Line]:
-    """Sort the points into lines; ours is drawn twice, for the paths alone and with what a plan needs beyond."""
+    """Group the points into lines; ours has two, paths alone and the whole plan."""
     found = []
-    for name, (colour, marker) in LOOKS.items():
+    for name, (colour, marker) in STYLES.items():
         mine = [point for point in points if point["method"] == name]
         if not mine:
             continue
         flows = [point["flows"] for point in mine]
         ratios = sorted({round(point["ratio"], 2) for point in mine})
-        told = f"{ratios[0]:g}" if len(ratios) == 1 else f"{ratios[0]:g} to {ratios[-1]:g}"
+        text = f"{ratios[0]:g}" if len(ratios) == 1 else f"{ratios[0]:g} to {ratios[-1]:g}"
         times = [point["paths_s"] * 1e3 for point in mine]
-        found.append(Line(f"{name} ({told}x)", colour, marker, name == OURS, False, flows, times))
+        found.append(Line(f"{name} ({text}x)", colour, marker, name == OURS, False, flows, times))
         if name == OURS and all(point["solve_s"] for point in mine):
             times = [point["solve_s"] * 1e3 for point in mine]
             found.append(Line(f"{name}, ports and rates too", colour, "", False, True, flows, times))
@@ -97,7 +97,7 @@ def _lines(points: Sequence[dict[str, Any]]) -> list[Line]:
 
 
 def _name(axes: Any, lines: Sequence[Line]) -> None:
-    """Write each line's name at its last point; names that would meet move apart."""
+    """Label each line at its last point; move labels apart that would overlap."""
     places = axes.transData.transform([(line.flows[-1], line.times_ms[-1]) for line in lines])
     within = axes.transAxes.inverted().transform(places).tolist()
     ends = sorted(zip(within, lines, strict=True), key=lambda end: end[0][1])

@@ -1,4 +1,4 @@
-"""`heddle plan` as a whole process: at full scale, at its start, and with a cache of compiled code that is no help."""
+"""Measure `heddle plan` as a process: at full scale, at its start, and with an unusable cache of compiled kernels."""
 
 import os
 import re
@@ -22,7 +22,7 @@ QUEUE_PAIRS = 8
 
 
 class Ran(NamedTuple):
-    """How a child process went; `peak_mb` is the most that was resident."""
+    """Exit status and costs of a child process; `peak_mb` is its peak resident memory."""
 
     status: int
     wall_s: float
@@ -55,7 +55,7 @@ def full_scale(flows: int, seed: int, *, runs: int) -> dict[str, Any]:
 
 
 def starts(*, runs: int, broken_caches: bool) -> dict[str, Any]:
-    """Start `heddle plan` on 8 hosts; with `broken_caches` also where compiled kernels are missing or torn."""
+    """Start `heddle plan` on 8 hosts; with `broken_caches` also with missing, torn or unwritable caches of kernels."""
     with tempfile.TemporaryDirectory() as folder:
         paths = _files(Path(folder), 4, 2, 1)
         command = ["plan", *paths, "--json"]
@@ -65,11 +65,11 @@ def starts(*, runs: int, broken_caches: bool) -> dict[str, Any]:
         found["next_process_cpu_s"] = min(ran.cpu_s for ran in again)
         if not broken_caches:
             return found
-        for name in ("no cache yet", "half of it torn", "nowhere to write"):
+        for name in ("no cache yet", "half of it torn", "not writable"):
             ran = _child(command, None, tree=_tree_with(Path(folder) / name.replace(" ", "-"), name))
             found[name] = ran.wall_s
             if ran.status:
-                raise RuntimeError(f"heddle plan failed with status {ran.status} where its cache was: {name}")
+                raise RuntimeError(f"heddle plan failed with status {ran.status} with its cache: {name}")
     return found
 
 
@@ -88,10 +88,10 @@ def _files(folder: Path, leaves: int, uplinks: int, seed: int) -> list[str]:
 
 
 def _child(arguments: Sequence[str], out: Path | None, tree: Path = ROOT) -> Ran:
-    """Run `heddle` of a source tree; its output goes to a file or nowhere."""
+    """Run `heddle` of a source tree; its output goes to a file or is discarded."""
     environ = {**os.environ, "PYTHONPATH": str(tree)}
     if tree is not ROOT:
-        environ["HOME"] = str(tree)  # numba's last resort for its cache
+        environ["HOME"] = str(tree)  # numba's fallback for its cache
     with open(out or os.devnull, "wb") as target:
         started = time.perf_counter()
         child = subprocess.Popen([sys.executable, "-c", HEDDLE, *arguments], stdout=target, env=environ, cwd=tree)
@@ -108,7 +108,7 @@ def _child(arguments: Sequence[str], out: Path | None, tree: Path = ROOT) -> Ran
 
 
 def _certificate(path: Path) -> dict[str, str]:
-    """Read a plan's certificate without parsing all of its flows."""
+    """Parse a plan's certificate without its flows."""
     text = path.read_bytes()
     at = text.rindex(b'"certificate"')
     pairs = re.findall(rb'"(\w+)": "?(-?[\d.e+-]+)', text[at:])
@@ -116,7 +116,7 @@ def _certificate(path: Path) -> dict[str, str]:
 
 
 def _tree_with(folder: Path, cache: str) -> Path:
-    """Copy the program with a cache of compiled kernels that is missing, torn or can not be written."""
+    """Copy the program with a cache of compiled kernels that is missing, torn or not writable."""
     skip = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "controller", folder / "controller", ignore=None if cache == "half of it torn" else skip)
     kernels = folder / "controller" / "planner" / "__pycache__"
@@ -126,7 +126,7 @@ def _tree_with(folder: Path, cache: str) -> Path:
                 path.unlink()
             elif number % 4 == 1:
                 path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    if cache == "nowhere to write":
-        kernels.write_text("a file where the folder would be")
+    if cache == "not writable":
+        kernels.write_text("a file in place of the folder")
         (folder / ".cache").write_text("nor here")
     return folder

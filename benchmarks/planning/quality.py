@@ -1,9 +1,9 @@
-"""How good full plans are and how long choosing the paths takes, case by case.
+"""Quality of full plans and the time to choose their paths, case by case.
 
-`python -m benchmarks quality` measures every family of `planning_cases` at 8,192 and 131,072 flows;
+`python -m benchmarks quality` measures every family of `cases` at 8,192 and 131,072 flows;
 `python -m benchmarks.planning.quality --flows 1024 --case failed-q8` measures one. Times are the best of a few runs of
-`Router.route`, compiled kernels warm; the lower bound counts the load of others and is worked out here, apart from
-the planner's own, and the larger of the two is taken.
+`Router.route` with kernels loaded. The lower bound is the larger of the planner's own and of one computed here, which
+includes the load of other traffic.
 """
 
 import argparse
@@ -32,7 +32,7 @@ Array = NDArray[np.float64]
 
 
 class Found(NamedTuple):
-    """One line of the table; ratios are to `bound`."""
+    """A row of the table; ratios are to `bound`."""
 
     family: str
     case: str
@@ -77,7 +77,7 @@ def measured(family: str, case: Case, *, runs: int = RUNS, ecmp: bool = True) ->
 
 
 def utilisation(topology: Topology, live: Live, flows: Flows, hops: NDArray[np.int64], base: Array) -> float:
-    """Return the fullest live link; every flow between leaves must have a path over live links."""
+    """Return the maximum utilisation of live links; every flow between leaves must have a path over live links."""
     apart = topology.nic_leaf[flows.src_nic] != topology.nic_leaf[flows.dst_nic]
     if (hops[apart, 0] < 0).any() or not live.links[hops[hops >= 0]].all():
         raise RuntimeError("a flow has no path, or one over a dead link")
@@ -87,7 +87,7 @@ def utilisation(topology: Topology, live: Live, flows: Flows, hops: NDArray[np.i
 
 
 def own_bound(topology: Topology, live: Live, flows: Flows, base: Array) -> float:
-    """Return the best cut of a leaf or pod, the load of others counted; with equal demands also whole slots."""
+    """Return the lower bound by cuts of leaves and pods with other load; for equal demands also by whole slots."""
     cables, best = topology.cables, 0.0
     if len(np.unique(flows.phase)) > 1:
         return 0.0
@@ -114,8 +114,8 @@ def own_bound(topology: Topology, live: Live, flows: Flows, base: Array) -> floa
 
 
 def _slots(unit: int, degree: NDArray[np.int64], owner: NDArray[np.int64], capacity: Array, others: Array) -> float:
-    """Return the least utilisation at which every group's links have a slot of `unit` for each of its flows."""
-    levels = np.sort(np.concatenate([(others + n * unit) / capacity for n in range(1, _most(degree, owner) + 2)]))
+    """Return the lowest utilisation at which every group's links have a slot of `unit` for each of its flows."""
+    levels = np.sort(np.concatenate([(others + n * unit) / capacity for n in range(1, _max_slots(degree, owner) + 2)]))
     low, high = -1, len(levels) - 1
     while high - low > 1:
         middle = (low + high) // 2
@@ -125,7 +125,7 @@ def _slots(unit: int, degree: NDArray[np.int64], owner: NDArray[np.int64], capac
     return float(levels[high])
 
 
-def _most(degree: NDArray[np.int64], owner: NDArray[np.int64]) -> int:
+def _max_slots(degree: NDArray[np.int64], owner: NDArray[np.int64]) -> int:
     links = np.bincount(owner, minlength=len(degree))
     return int((degree[links > 0] // links[links > 0]).max(initial=0)) + 8
 

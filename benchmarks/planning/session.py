@@ -1,8 +1,8 @@
-"""Incremental planning at 16,000 GPUs: a job comes and goes, a link fails, a spine fails, at several loads.
+"""Incremental planning at 16,000 GPUs: add and remove a job, fail a link, fail a spine, at several loads.
 
-Wall times of the whole call, expanding the request and making the delta included; the least says what the code costs,
-the median what this machine was doing beside. "moved" are flows of others or earlier ones that had to step aside,
-"shared" those at hand that found no link of their own.
+Times are wall times of the whole call, with expanding the request and computing the delta. The minimum shows the cost
+of the code, the median also the other load of the machine. "moved" counts flows of other jobs or earlier events that
+got new paths, "shared" the event's own flows that found no link free of others.
 """
 
 import json
@@ -32,7 +32,7 @@ FABRICS = {
 LOADS = (0.5, 0.8, 0.9, 0.97)
 JOB, TRIALS = 256, 15
 SIZES = (64, 128, 256, 512, 1024)
-FREE = Moves(who=Movable.ANYBODY)
+FREE = Moves(who=Movable.ALL)
 
 
 def fabric(shape: dict[str, object]) -> Fabric:
@@ -45,7 +45,7 @@ def ring(fabric: Fabric, job_id: str, ranks: np.ndarray) -> JobRequest:
 
 
 class _Row:
-    """What one kind of event took and moved."""
+    """Times and moved flows of one kind of event."""
 
     def __init__(self) -> None:
         self.times: list[float] = []
@@ -71,7 +71,7 @@ class _Row:
 
 
 def measure(shape: dict[str, object], load: float, seed: int = 1) -> dict[str, dict[str, float]]:
-    """Fill a fabric with jobs strewn over it, then let things happen to it."""
+    """Fill a fabric with scattered jobs, then apply each kind of event `TRIALS` times."""
     drawn = fabric(shape)
     topology, rng, session = topology_of(drawn), np.random.default_rng(seed), Session.begin(drawn)
     hosts = rng.permutation(len(drawn.nics))

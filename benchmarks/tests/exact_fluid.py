@@ -1,10 +1,10 @@
-"""The fluid model by its definition, in fractions: all rates anew at every event, filled step by step together."""
+"""The fluid model by its definition, in fractions: recompute all rates at every event by progressive filling."""
 
 from fractions import Fraction
 
 
 def max_min(flows, capacity):
-    """Return the max-min rate per flow name: raise all together until a link is full or a flow at its cap.
+    """Return the max-min rate per flow name: raise all rates together until a link is full or a flow at its cap.
 
     `flows` has (links, cap or None) by name, `capacity` a fraction by link.
     """
@@ -28,9 +28,9 @@ def max_min(flows, capacity):
 
 
 def completions(flows, capacity):
-    """Return how long each flow takes; `flows` has (links, cap or None, size, start) by name, sizes above 0.
+    """Return each flow's completion time; `flows` has (links, cap or None, size, start) by name, sizes above 0.
 
-    A flow without bandwidth for ever is left out.
+    A flow that never gets bandwidth is left out.
     """
     rest = {name: Fraction(size) for name, (_, _, size, _) in flows.items()}
     now, found = Fraction(0), {}

@@ -1,10 +1,10 @@
-"""Whether lists of links are paths of a fabric: dictionaries and sentences, nothing of what is checked."""
+"""Check that lists of links are valid paths of a fabric, without code of the planners under test."""
 
 TIER = {"LEAF": 0, "AGG": 1, "SPINE": 2, "CORE": 2}
 
 
 def path_faults(fabric, health, ends, paths):
-    """Return what is wrong with paths between NICs: (source, destination) ids and switch-to-switch link ids."""
+    """Return the faults of paths between NICs: (source, destination) ids and switch-to-switch link ids."""
     tier = {switch.id: TIER[switch.role.name] for switch in fabric.switches}
     links = {}
     for cable in fabric.cables:

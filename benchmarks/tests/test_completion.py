@@ -37,11 +37,11 @@ def test_a_flow_that_begins_later_takes_its_share_from_then_on():
 
 
 def test_a_capped_flow_leaves_the_rest_of_the_link_to_others():
-    found = one_link([10.0, 30.0], most_bps=np.array([0.25e9, 1e9]))
+    found = one_link([10.0, 30.0], max_bps=np.array([0.25e9, 1e9]))
     assert found.completion_ns.tolist() == [40, 40]
 
 
-def test_flows_that_take_turns_have_the_link_for_their_part_of_the_time():
+def test_flows_that_take_turns_use_the_link_during_their_slots():
     found = one_link([10.0, 10.0, 10.0], slots=np.array([4, 4, 1]))
     assert found.completion_ns.tolist() == [40, 40, 20]
 
@@ -55,11 +55,11 @@ def test_flows_that_cross_nothing_are_done_at_once():
     assert found.completion_ns.tolist() == [0, 0]
 
 
-def test_work_that_is_cut_short_is_told():
+def test_a_simulation_that_reaches_its_limit_is_marked_unfinished():
     sizes = np.arange(1.0, 9.0)
-    found = one_link(sizes, most_fillings=10)
+    found = one_link(sizes, max_fillings=10)
     assert not found.finished
-    # One flow was done when the work ended; the seven others keep the shares they had then.
+    # One flow was done at the limit; the seven others keep their rates of that time.
     assert found.completion_ns.tolist() == [8, 15, 22, 29, 36, 43, 50, 57]
 
 
@@ -96,7 +96,7 @@ def test_an_outcome_is_that_of_the_heaviest_phase():
     assert outcome_of(fabric, [path, path], light, heavy).rows.tolist() == [1]
 
 
-def test_flows_that_name_no_size_send_for_a_second():
+def test_flows_without_a_size_send_for_a_second():
     fabric = fabric_of()
     found = outcome_of(fabric, [["leaf1:1>spine1:1", "spine1:2>leaf2:1"]], custom((0, 2, GBPS)), size_bytes=np.zeros(1))
     assert found.completion_ns.tolist() == [1e9]
@@ -111,8 +111,8 @@ def test_no_flows_have_no_figures():
 
 @settings(max_examples=40)
 @given(st.data())
-def test_flows_at_their_planned_rates_are_never_held_up(data):
-    """An iteration's predicted time is what a simulation of a phase beside all other jobs gives."""
+def test_flows_at_their_planned_rates_are_never_delayed(data):
+    """The predicted time of an iteration equals the simulation of its phase beside all other jobs."""
     fabric_data = fabric_file(**data.draw(shapes()))
     jobs_data = data.draw(job_files(fabric_data))
     for job in jobs_data["jobs"]:
@@ -126,14 +126,14 @@ def test_flows_at_their_planned_rates_are_never_held_up(data):
     topology = topology_of(fabric)
     tables = [job.flows for job in plan.jobs if isinstance(job.flows, FlowTable)]
     assert len(tables) == len(plan.jobs)
-    # Who takes turns is simulated at the rate that this comes to.
+    # Flows that take turns are simulated at their average rate.
     turns = [table.turns.slots if table.turns else np.zeros(len(table), dtype=np.int64) for table in tables]
     rates = np.concatenate([table.rates for table in tables]) / np.maximum(np.concatenate(turns), 1)
     sizes = np.concatenate([table.flows.size_bytes for table in tables])
     places = np.concatenate([link_places(topology, table.flows, table.hops) for table in tables])
-    # Demands are rounded to whole bits: flows that exactly fill a link may ask for a bit per second too much.
+    # Demands are rounded to whole bits: flows that exactly fill a link may demand a bit per second too much.
     found = completion_times(
-        places, (topology.capacity + len(rates)).astype(np.float64), sizes, most_bps=rates
+        places, (topology.capacity + len(rates)).astype(np.float64), sizes, max_bps=rates
     ).completion_ns
     ends = np.split(found, np.cumsum([len(table) for table in tables])[:-1])
     simulated = [end.max(initial=0.0) for end in ends]

@@ -1,4 +1,4 @@
-"""What the benchmark of the dataplane makes of its samples, books and rounds; nothing is measured here."""
+"""The dataplane benchmark's evaluation of samples, accounting and rounds, without measurements."""
 
 import io
 import json
@@ -12,34 +12,34 @@ from benchmarks.__main__ import main
 from benchmarks.gateway import dataplane
 from benchmarks.gateway.wire import prober, testpmd
 from benchmarks.gateway.wire.devices import LINUX, NET_AF_PACKET, NOTHING, OVS, ours
-from benchmarks.gateway.wire.drain import Books, Measured, demand_whole
+from benchmarks.gateway.wire.drain import Accounting, Measured, check_accounting
 from benchmarks.gateway.wire.drains import BASE, Ratio, Row, ratio, rows
-from benchmarks.gateway.wire.latencies import share
+from benchmarks.gateway.wire.latencies import quantile
 from benchmarks.gateway.wire.watching import Sample, cost, watch
 
 NS, FRAMES = 1_500, 16_000
-"""What a frame costs in the planted samples."""
+"""Cost per frame and number of frames of the made samples."""
 
 
 def samples(stalled: dict[int, int] | None = None, apart_ns: int = 50_000) -> list[Sample]:
-    """Sixteen samples of a device that is asked every 1,000 frames; some were held up between clock and frames."""
+    """Return 16 samples, one per 1,000 frames; some were stalled between clock and frame count."""
     found = []
     for number in range(16):
         frames = 1_000 * number + 500
         before = frames * NS
-        held_up = (stalled or {}).get(number, 0)
-        frames += held_up // NS
-        found.append(Sample(before, frames, before + held_up + apart_ns, frames + apart_ns // NS))
+        stall_ns = (stalled or {}).get(number, 0)
+        frames += stall_ns // NS
+        found.append(Sample(before, frames, before + stall_ns + apart_ns, frames + apart_ns // NS))
     return found
 
 
-def test_a_frame_costs_what_both_grow_by():
+def test_the_cost_is_the_growth_of_time_over_that_of_frames():
     found = cost(samples(), FRAMES)
     assert found is not None
     assert found.ns == pytest.approx(NS, rel=0.001)
 
 
-def test_a_sample_that_was_held_up_is_thrown_away_wherever_it_is():
+def test_a_stalled_sample_is_discarded_at_any_place():
     for number in range(16):
         found = cost(samples({number: 3_000_000}), FRAMES)
         assert found is not None
@@ -53,17 +53,17 @@ def test_samples_from_after_the_last_frame_do_not_count():
     assert found.ns == pytest.approx(NS, rel=0.001)
 
 
-def test_samples_that_see_less_than_half_tell_nothing():
+def test_samples_of_less_than_half_of_the_frames_are_invalid():
     assert cost(samples()[:7], FRAMES) is None
     assert cost(samples()[:1], FRAMES) is None
     assert cost([], FRAMES) is None
 
 
-def test_clocks_that_are_far_apart_in_every_sample_tell_nothing():
+def test_samples_with_distant_clocks_are_invalid():
     assert cost(samples(apart_ns=3_000_000), FRAMES) is None
 
 
-def test_a_clock_that_stands_still_tells_nothing():
+def test_a_stopped_clock_is_invalid():
     assert cost([replace(one, before_ns=0, after_ns=0) for one in samples()], FRAMES) is None
 
 
@@ -82,15 +82,15 @@ def test_a_watch_ends_with_the_last_frame_and_has_samples_of_all_of_it():
     assert found[-1].frames > 4_000
 
 
-WHOLE = Books(received=90, missed=10, transmitted=80, dropped=10)
+WHOLE = Accounting(received=90, missed=10, transmitted=80, dropped=10)
 
 
-def test_books_that_agree_are_taken():
-    demand_whole("x", 100, 80, WHOLE)
+def test_a_complete_accounting_is_accepted():
+    check_accounting("x", 100, 80, WHOLE)
 
 
 @pytest.mark.parametrize(
-    ("sent", "sunk", "books"),
+    ("sent", "sunk", "accounting"),
     [
         (101, 80, WHOLE),
         (99, 80, WHOLE),
@@ -98,15 +98,15 @@ def test_books_that_agree_are_taken():
         (100, 81, WHOLE),
         (100, 80, replace(WHOLE, dropped=9)),
         (100, 80, replace(WHOLE, missed=9)),
-        (100, 0, Books(received=0, missed=100, transmitted=0, dropped=0)),
+        (100, 0, Accounting(received=0, missed=100, transmitted=0, dropped=0)),
     ],
 )
-def test_books_that_do_not_agree_are_no_figure(sent: int, sunk: int, books: Books):
+def test_an_incomplete_accounting_is_an_error(sent: int, sunk: int, accounting: Accounting):
     with pytest.raises(RuntimeError, match="x: "):
-        demand_whole("x", sent, sunk, books)
+        check_accounting("x", sent, sunk, accounting)
 
 
-SAID = """
+OUTPUT = """
   ---------------------- Forward statistics for port 0  ----------------------
   RX-packets: 16000          RX-dropped: 7             RX-total: 16007
   TX-packets: 0              TX-dropped: 0             TX-total: 0
@@ -116,13 +116,13 @@ SAID = """
 """
 
 
-def test_testpmds_books_are_those_of_all_its_ports():
-    assert testpmd.books(SAID) == Books(received=16001, missed=8, transmitted=15999, dropped=2)
+def test_the_accounting_of_testpmd_covers_all_its_ports():
+    assert testpmd.accounting(OUTPUT) == Accounting(received=16001, missed=8, transmitted=15999, dropped=2)
     with pytest.raises(RuntimeError, match="no statistics"):
-        testpmd.books(SAID.split("+++")[0])
+        testpmd.accounting(OUTPUT.split("+++")[0])
 
 
-def test_a_ratio_is_of_the_same_rounds_however_much_the_machine_changes():
+def test_a_ratio_is_per_round_and_independent_of_the_machines_speed():
     chance = random.Random(1)
     speeds = [chance.choice((1.0, 1.6)) for _ in range(61)]
     found = ratio([0.7 * speed for speed in speeds], [1.0 * speed for speed in speeds])
@@ -130,7 +130,7 @@ def test_a_ratio_is_of_the_same_rounds_however_much_the_machine_changes():
     assert (found.low, found.median, found.high) == pytest.approx((0.7, 0.7, 0.7))
 
 
-def test_a_ratio_says_how_far_its_median_may_be_off():
+def test_a_ratio_has_a_confidence_interval():
     chance, inside = random.Random(2), 0
     for _ in range(400):
         found = ratio([chance.gauss(0.8, 0.1) for _ in range(61)], [1.0] * 61)
@@ -143,7 +143,7 @@ def measured(own_ns: float, delivery_ns: float) -> Measured:
     return Measured(own_ns, delivery_ns, 0.0, 100, 100, None)
 
 
-def test_the_whole_is_what_a_frame_costs_more_than_one_that_is_thrown_away():
+def test_the_whole_cost_is_beyond_that_of_a_discarded_frame():
     encapsulate, plain = ours("encapsulate", "af-xdp"), ours("forward", "af-xdp")
     found = {
         NOTHING: [measured(0.0, 900.0)] * 3,
@@ -152,35 +152,35 @@ def test_the_whole_is_what_a_frame_costs_more_than_one_that_is_thrown_away():
         plain: [measured(900.0, 1_200.0)] * 3,
         encapsulate: [measured(990.0, 1_200.0)] * 3,
     }
-    told = {row.device: row for row in rows(64, found, dict.fromkeys(found, 0))}
-    assert NOTHING.name not in told
-    assert told[LINUX.name].us is None
-    assert told[LINUX.name].whole_us == pytest.approx(2.0)
-    kernel = told[LINUX.name].whole_to_base
+    by_name = {row.device: row for row in rows(64, found, dict.fromkeys(found, 0))}
+    assert NOTHING.name not in by_name
+    assert by_name[LINUX.name].us is None
+    assert by_name[LINUX.name].whole_us == pytest.approx(2.0)
+    kernel = by_name[LINUX.name].whole_to_base
     assert kernel is not None
     assert kernel.median == pytest.approx(1.0)
-    assert told[BASE].to_base is None
-    row = told[encapsulate.name]
+    assert by_name[BASE].to_base is None
+    row = by_name[encapsulate.name]
     assert row.us == pytest.approx(0.99)
     assert row.to_base is not None
     assert row.to_plain is not None
     assert (row.to_base.median, row.to_plain.median) == pytest.approx((0.66, 1.1))
 
 
-def test_the_share_of_sorted_values_is_the_one_that_so_many_do_not_exceed():
+def test_a_quantile_is_the_smallest_value_that_enough_do_not_exceed():
     values = list(range(1, 1001))
-    assert share(values, 0.5) == 500
-    assert share(values, 0.99) == 990
-    assert share(values, 1.0) == 1000
-    assert share([7], 0.99) == 7
+    assert quantile(values, 0.5) == 500
+    assert quantile(values, 0.99) == 990
+    assert quantile(values, 1.0) == 1000
+    assert quantile([7], 0.99) == 7
 
 
-def test_a_probe_knows_its_frames_again_and_ends_where_one_does_not_come(monkeypatch):
-    monkeypatch.setattr(prober, "PATIENCE_NS", 1_000_000)
+def test_a_probe_recognizes_its_frames_and_skips_lost_ones(monkeypatch):
+    monkeypatch.setattr(prober, "TIMEOUT_NS", 1_000_000)
     sender, receiver = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
 
     class Lossy:
-        """Loses every third frame, and has another one come before each."""
+        """A socket that loses every third frame and delivers a foreign one before each."""
 
         sent = 0
 
@@ -210,7 +210,7 @@ def test_the_table_has_a_line_for_every_device_and_json_holds_the_same(monkeypat
     assert json.loads(json.dumps(found))[1]["device"] == LINUX.name
 
 
-def test_a_part_that_is_not_there_is_refused(capsys):
+def test_an_unknown_part_is_refused(capsys):
     with pytest.raises(SystemExit):
         main(["dataplane", "--only", "wire-63"])
     assert "no part 'wire-63'" in capsys.readouterr().err
@@ -220,19 +220,19 @@ def test_a_part_that_is_not_there_is_refused(capsys):
 
 
 @pytest.mark.parametrize("seconds", ["0", "-1", "nan", "inf", "soon"])
-def test_a_load_that_lasts_no_time_is_refused(capsys, seconds):
+def test_an_invalid_duration_is_refused(capsys, seconds):
     with pytest.raises(SystemExit):
         main(["dataplane", f"--load-seconds={seconds}"])
     assert "--load-seconds" in capsys.readouterr().err
 
 
-def test_how_long_the_load_lasts_is_for_the_benchmark_that_has_one(capsys, monkeypatch):
-    told = []
+def test_the_duration_of_the_load_is_an_option_of_one_benchmark(capsys, monkeypatch):
+    given = []
     monkeypatch.setattr(
-        "benchmarks.gateway.dataplane.run", lambda out, parts=(), load_seconds=60: told.append(load_seconds)
+        "benchmarks.gateway.dataplane.run", lambda out, parts=(), load_seconds=60: given.append(load_seconds)
     )
     assert main(["dataplane", "--load-seconds", "7.5"]) == 0
-    assert told == [7.5]
+    assert given == [7.5]
     with pytest.raises(SystemExit):
         main(["plan", "--load-seconds", "7.5"])
     assert "dataplane only" in capsys.readouterr().err

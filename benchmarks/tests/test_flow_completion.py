@@ -1,4 +1,4 @@
-"""Flow completion times against an oracle in fractions, and what max-min fairness says of any rates."""
+"""Flow completion times beside an exact oracle in fractions, and properties of max-min rates."""
 
 from fractions import Fraction
 
@@ -34,14 +34,14 @@ def rows_of(flows):
 
 
 def simulated(capacity, flows, **options):
-    """Sizes of n bits at rates of m bit/ns, so that the figures are those of the oracle."""
+    """Simulate with sizes in bits and rates in bit/ns, the units of the oracle."""
     _, caps, sizes, starts = (list(column) for column in zip(*flows, strict=True))
     return completion_times(
         rows_of(flows),
         np.array(capacity) * 1e9,
         np.array(sizes) / 8,
         start_ns=np.array(starts, dtype=np.float64),
-        most_bps=np.array(caps) * 1e9,
+        max_bps=np.array(caps) * 1e9,
         **options,
     )
 
@@ -54,7 +54,7 @@ def by_the_oracle(capacity, flows):
 
 @settings(max_examples=150)
 @given(networks())
-def test_flows_are_done_when_fractions_filled_anew_at_every_event_say_so(network):
+def test_completion_times_equal_those_of_exact_fractions(network):
     found = simulated(*network)
     assert found.finished
     assert np.allclose(found.completion_ns, by_the_oracle(*network), rtol=1e-7)
@@ -62,7 +62,7 @@ def test_flows_are_done_when_fractions_filled_anew_at_every_event_say_so(network
 
 @settings(max_examples=50)
 @given(networks())
-def test_no_flow_is_faster_than_it_would_be_alone(network):
+def test_no_flow_is_faster_than_alone(network):
     capacity, flows = network
     alone = [size / min(cap, *(capacity[link] for link in links)) for links, cap, size, _ in flows]
     for tolerance in (0.0, 0.03):

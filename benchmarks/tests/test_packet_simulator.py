@@ -1,4 +1,4 @@
-"""The fluid model beside a packet-level simulator: the same flows over the same paths."""
+"""The fluid model beside a packet-level simulator, with equal flows and paths."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def test_the_simulators_hash_is_murmur3():
 
 
 @pytest.mark.parametrize("node", [0, 63, 255, 256, 1000])
-def test_a_host_is_found_again_by_its_address(node):
+def test_a_hosts_address_maps_back_to_its_number(node):
     assert node_at(address(node)) == node
 
 
@@ -43,7 +43,7 @@ def test_on_planned_paths_flows_take_at_most_a_quarter_longer(congestion_control
 
 
 @pytest.mark.parametrize("congestion_control", ["dcqcn", "hpcc"])
-def test_an_incast_takes_as_long_as_its_receiver_needs(congestion_control):
+def test_an_incast_takes_as_long_as_the_receivers_link_needs(congestion_control):
     _, fluid, measured = compared(f"{congestion_control}_incast")
     assert np.median(measured / fluid) == pytest.approx(1, abs=0.15)
     assert max(measured) / max(fluid) == pytest.approx(1, abs=0.25)

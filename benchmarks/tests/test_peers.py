@@ -1,4 +1,4 @@
-"""The planner's peers: paths that exist, loads that add up, and what their papers promise."""
+"""The peer planners: valid paths, loads that add up, and the properties that their papers state."""
 
 import zlib
 
@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from benchmarks.planning.peers.first_fit import global_first_fit, least_loaded
-from benchmarks.planning.peers.hashing import FIRST_PORT, LEAST_QUEUE_PAIRS, _crc32, _crc_table, e_ecmp, ecmp
+from benchmarks.planning.peers.hashing import FIRST_PORT, MIN_QUEUE_PAIRS, _crc32, _crc_table, e_ecmp, ecmp
 from benchmarks.planning.peers.problem import problem_of
 from benchmarks.planning.peers.shortest_path import shortest_path
 from benchmarks.planning.peers.simulated_annealing import annealed, simulated_annealing
@@ -25,7 +25,7 @@ SHAPES = (
 )
 
 
-def asked(shape, flows, *, failed=(), base_share=None):
+def problem_on(shape, flows, *, failed=(), base_share=None):
     fabric = fabric_of(**{"links_per_spine": 1, **shape} if shape.get("kind") != "clos3" else shape)
     health = Health(down_cables=frozenset(fabric.cables[i].id for i in failed))
     return fabric, problem_of(fabric, [job_of(fabric, custom(*flows))], health=health, base_share=base_share)
@@ -63,7 +63,7 @@ def test_every_peers_paths_are_live_and_go_up_and_then_down(peer, case):
 
 
 def _can_meet(fabric, health, a, b):
-    """Say whether some switch is above both NICs' leaves over live cables."""
+    """Return whether some switch is above both NICs' leaves over live cables."""
     ups = [(c.lower.switch, c.upper.switch) for c in fabric.cables if c.id not in health.down_cables]
 
     def above(switches):
@@ -73,9 +73,9 @@ def _can_meet(fabric, health, a, b):
     return bool(above({fabric.nics[a].port.switch}) & above({fabric.nics[b].port.switch}))
 
 
-def test_loads_are_the_demands_of_the_paths_beside_what_ran_before():
+def test_loads_are_the_demands_of_the_paths_and_the_base_load():
     share = np.full(12, 0.25)
-    _, problem = asked(SHAPES[0], [(0, 2), (1, 4)], base_share=share)
+    _, problem = problem_on(SHAPES[0], [(0, 2), (1, 4)], base_share=share)
     answer = shortest_path(problem, 1)
     loads = answer.loads(problem)
     capacity = problem.capacity
@@ -84,7 +84,7 @@ def test_loads_are_the_demands_of_the_paths_beside_what_ran_before():
 
 
 def test_global_first_fit_takes_the_first_path_with_room():
-    _, problem = asked(SHAPES[0], [(0, 2, 60_000_000_000), (1, 3, 60_000_000_000), (0, 3, 40_000_000_000)])
+    _, problem = problem_on(SHAPES[0], [(0, 2, 60_000_000_000), (1, 3, 60_000_000_000), (0, 3, 40_000_000_000)])
     assert [path[0] for path in links_of(problem, global_first_fit(problem, 1))] == [
         "leaf1:1>spine1:1",
         "leaf1:2>spine2:1",
@@ -93,20 +93,20 @@ def test_global_first_fit_takes_the_first_path_with_room():
 
 
 def test_global_first_fit_leaves_a_flow_without_room_to_ecmp():
-    _, problem = asked(SHAPES[0], [(0, 2), (1, 2), (0, 3), (1, 3)], base_share=np.full(12, 0.9))
+    _, problem = problem_on(SHAPES[0], [(0, 2), (1, 2), (0, 3), (1, 3)], base_share=np.full(12, 0.9))
     answer = global_first_fit(problem, 1)
     assert all(len(path) == 2 for path in links_of(problem, answer))
 
 
-def test_the_greedy_spreads_what_first_fit_would_heap_up():
-    _, problem = asked(SHAPES[0], [(0, 2, 30_000_000_000), (1, 3, 30_000_000_000)])
+def test_the_greedy_spreads_flows_that_first_fit_stacks():
+    _, problem = problem_on(SHAPES[0], [(0, 2, 30_000_000_000), (1, 3, 30_000_000_000)])
     assert global_first_fit(problem, 1).max_utilisation(problem) == pytest.approx(0.6)
     assert least_loaded(problem, 1).max_utilisation(problem) == pytest.approx(0.3)
 
 
 @settings(max_examples=30)
 @given(case=small_problems(), seed=st.integers(0, 3))
-def test_annealing_ends_at_the_best_energy_that_it_saw(case, seed):
+def test_annealing_returns_the_state_of_lowest_energy(case, seed):
     fabric, _, flows = case
     problem = problem_of(fabric, [job_of(fabric, custom(*flows))], health=Health())
     answer, best, first = annealed(problem, seed, 200)
@@ -117,21 +117,21 @@ def test_annealing_ends_at_the_best_energy_that_it_saw(case, seed):
 
 
 def test_annealing_gives_all_flows_to_a_host_the_same_core():
-    _, problem = asked(SHAPES[2], [(0, 7), (1, 7), (2, 7), (3, 7)])
+    _, problem = problem_on(SHAPES[2], [(0, 7), (1, 7), (2, 7), (3, 7)])
     answer = simulated_annealing(problem, 1)
     assert len({path[-2] for path in links_of(problem, answer)}) == 1
 
 
 def test_networkx_keeps_flows_apart_where_it_can():
-    _, problem = asked(SHAPES[0], [(0, 2), (1, 3)])
+    _, problem = problem_on(SHAPES[0], [(0, 2), (1, 3)])
     answer = shortest_path(problem, 1)
     assert answer.max_utilisation(problem) == 1.0
 
 
 def test_e_ecmp_spreads_a_flow_over_four_queue_pairs_and_ecmp_does_not():
-    _, problem = asked(SHAPES[0], [(0, 2), (1, 3)])
+    _, problem = problem_on(SHAPES[0], [(0, 2), (1, 3)])
     assert ecmp(problem, 1).row.tolist() == [0, 1]
-    assert e_ecmp(problem, 1).row.tolist() == [0] * LEAST_QUEUE_PAIRS + [1] * LEAST_QUEUE_PAIRS
+    assert e_ecmp(problem, 1).row.tolist() == [0] * MIN_QUEUE_PAIRS + [1] * MIN_QUEUE_PAIRS
 
 
 def test_the_hash_is_the_crc32_of_the_tuple():
@@ -140,6 +140,6 @@ def test_the_hash_is_the_crc32_of_the_tuple():
 
 
 def test_the_same_seed_gives_the_same_paths():
-    _, problem = asked(SHAPES[2], [(i, (i + 3) % 8) for i in range(8)])
+    _, problem = problem_on(SHAPES[2], [(i, (i + 3) % 8) for i in range(8)])
     for peer in PEERS:
         assert (peer(problem, 3).hops == peer(problem, 3).hops).all()

@@ -1,4 +1,4 @@
-"""`heddle bench`: the shape of what it tells, and what it does where something is missing."""
+"""`heddle bench`: the structure of its results, and its behaviour without optional packages."""
 
 import io
 import json
@@ -35,7 +35,7 @@ def case_rows(methods=tuple(METHODS), flows=64, family="equal-q1"):
 
 @pytest.fixture
 def without_forks(monkeypatch):
-    """Measure in this process: a test runner has threads, and a fork of it could wait for one of them for ever."""
+    """Measure in this process: a test runner has threads, and a fork of it could wait for one of them forever."""
     monkeypatch.setattr("benchmarks.planning.measure._in_a_fork", lambda work: work())
     monkeypatch.setattr("benchmarks.planning.measure.warm", lambda: None)
 
@@ -67,14 +67,14 @@ def test_a_case_is_measured_by_every_method():
 
 
 @pytest.mark.usefixtures("without_forks")
-def test_what_others_put_on_the_links_counts_for_all_methods():
+def test_other_load_on_the_links_counts_for_all_methods():
     case, *found = case_rows(methods=(OURS, FIRST_FIT), family="residual", flows=256)
     assert found[0]["solve_s"] is None
     assert found[0]["max_utilisation"] >= case["lower_bound"] * (1 - 1e-9)
 
 
 @pytest.mark.usefixtures("without_forks")
-def test_a_method_whose_package_is_missing_is_told_and_the_others_run(monkeypatch):
+def test_a_method_without_its_package_is_marked_and_the_others_run(monkeypatch):
     monkeypatch.setitem(sys.modules, "networkx", None)
     _, *found = case_rows(methods=(OURS, NETWORKX))
     assert "ratio" in found[0]
@@ -83,12 +83,12 @@ def test_a_method_whose_package_is_missing_is_told_and_the_others_run(monkeypatc
 
 @pytest.fixture
 def measured_without_children(monkeypatch, without_forks):
-    """Measure in this process, and take what whole processes would need as given."""
+    """Measure in this process, with fixed figures for whole processes."""
     monkeypatch.setattr(benchmarks.planning.plan, "measured", rows)
     monkeypatch.setattr("benchmarks.planning.growth.measured", rows)
     monkeypatch.setattr(benchmarks.planning.plan, "full_scale", lambda *_, **__: PROCESS)
     monkeypatch.setattr(benchmarks.planning.plan, "starts", lambda **_: START)
-    monkeypatch.setattr(benchmarks.planning.plan, "QUICK_CASES", (benchmarks.planning.plan.Asked("equal-q1", 64),))
+    monkeypatch.setattr(benchmarks.planning.plan, "QUICK_CASES", (benchmarks.planning.plan.Sized("equal-q1", 64),))
     monkeypatch.setattr(benchmarks.planning.plan, "METHODS", {name: METHODS[name] for name in (OURS, FIRST_FIT)})
     monkeypatch.setattr("benchmarks.planning.growth.QUICK_MAX_FLOWS", {OURS: 1000, FIRST_FIT: 100})
     monkeypatch.setattr("benchmarks.planning.growth.SIZES", {64: "equal-q1", 128: "equal-q1"})
@@ -112,22 +112,22 @@ def test_the_command_prints_one_json_object_and_draws_a_png(tmp_path):
 
 
 @pytest.mark.usefixtures("measured_without_children")
-def test_without_matplotlib_one_line_says_how_to_get_it_and_the_rest_runs(tmp_path, monkeypatch, capsys):
+def test_without_matplotlib_one_line_names_the_remedy_and_the_rest_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(benchmarks.planning.plan, "missing_package", lambda: "matplotlib")
     out = io.StringIO()
-    found = benchmarks.planning.plan.run(out, quick=True, asked=(), growth_to=1, plot=tmp_path / "growth.png")
+    found = benchmarks.planning.plan.run(out, quick=True, cases=(), growth_to=1, plot=tmp_path / "growth.png")
     assert found["lacking"] == ["matplotlib"]
     assert list(tmp_path.iterdir()) == []
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert "pip install 'heddle[bench]'" in said
+    printed = capsys.readouterr().err
+    assert printed.count("\n") == 1
+    assert "pip install 'heddle[bench]'" in printed
 
 
-def test_a_plot_that_could_not_be_written_is_refused_before_anything_is_measured(tmp_path):
+def test_an_unwritable_plot_is_refused_before_the_measurement(tmp_path):
     with pytest.raises(InputError, match=r"ends in \.png"):
         check_file(tmp_path / "growth.svg")
     with pytest.raises(InputError, match="no folder"):
-        check_file(tmp_path / "nowhere" / "growth.png")
+        check_file(tmp_path / "absent" / "growth.png")
 
 
 def test_a_million_flows_and_five_methods_are_drawn(tmp_path):
@@ -136,25 +136,25 @@ def test_a_million_flows_and_five_methods_are_drawn(tmp_path):
     assert (tmp_path / "growth.png").read_bytes().startswith(PNG)
 
 
-def test_growth_is_measured_up_to_the_size_that_was_asked_for():
+def test_growth_is_measured_up_to_the_requested_size():
     assert sizes_to(33_000)[-1] == 32_768
     assert sizes_to(1_000_000)[-1] == 1_048_576
     assert sizes_to(1) == [min(SIZES)]
     assert {FROM, TO} <= set(SIZES)
 
 
-def test_a_goal_that_is_missed_is_told():
+def test_a_missed_goal_is_reported():
     slow = {**PROCESS, "flows": 131_072, "solve_ms": 51.0}
     found = {"cases": [], "process": slow, "start": START, "growth": {"time_per_flow_131k_to_8k": 3.5}}
     assert [goal.found for goal in goals(found) if not goal.met] == [51.0, 3.5]
 
 
 def test_every_benchmark_is_a_command():
-    told = CliRunner().invoke(bench, ["--help"]).stdout
-    assert [name for name in BENCHMARKS if f"\n  {name} " not in told] == []
+    text = CliRunner().invoke(bench, ["--help"]).stdout
+    assert [name for name in BENCHMARKS if f"\n  {name} " not in text] == []
 
 
-def test_a_benchmark_that_needs_the_source_tree_says_so(monkeypatch):
+def test_a_benchmark_without_the_source_tree_names_the_remedy(monkeypatch):
     monkeypatch.setitem(sys.modules, "tests.support.private_ovs", None)
     monkeypatch.delitem(sys.modules, "benchmarks.fabric.southbound", raising=False)
     ran = CliRunner().invoke(bench, ["southbound"])
@@ -162,5 +162,5 @@ def test_a_benchmark_that_needs_the_source_tree_says_so(monkeypatch):
     assert "source tree" in str(ran.exception)
 
 
-def test_bench_is_a_group_that_the_command_line_takes_in():
+def test_bench_is_a_command_group():
     assert isinstance(bench, typer.Typer)

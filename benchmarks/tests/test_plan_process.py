@@ -19,9 +19,9 @@ def test_the_files_are_a_permutation_of_all_hosts(tmp_path):
 
 
 def test_the_certificate_is_read_without_the_flows(tmp_path):
-    told = {"flows": [{"flow_id": "a"}] * 3, "certificate": {"solve_ns": "1500000", "lower_bound": 0.5}}
+    job = {"flows": [{"flow_id": "a"}] * 3, "certificate": {"solve_ns": "1500000", "lower_bound": 0.5}}
     path = tmp_path / "plan.json"
-    path.write_text(json.dumps({"jobs": [told]}))
+    path.write_text(json.dumps({"jobs": [job]}))
     assert process._certificate(path)["solve_ns"] == "1500000"
     assert process._certificate(path)["lower_bound"] == "0.5"
 
@@ -37,14 +37,14 @@ def source(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_a_torn_cache_lacks_some_files_and_has_halves_of_others(source):
+def test_a_torn_cache_has_missing_and_truncated_files(source):
     tree = process._tree_with(source / "torn", "half of it torn")
     sizes = sorted(path.stat().st_size for path in (tree / "controller/planner/__pycache__").iterdir())
     assert sizes == [4, 4, 8, 8, 8, 8]
 
 
-def test_where_nothing_can_be_written_a_file_stands_for_the_folder(source):
-    tree = process._tree_with(source / "unwritable", "nowhere to write")
+def test_an_unwritable_cache_is_a_file_in_place_of_the_folder(source):
+    tree = process._tree_with(source / "unwritable", "not writable")
     assert (tree / "controller/planner/__pycache__").is_file()
 
 

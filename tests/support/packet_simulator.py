@@ -1,7 +1,7 @@
-"""A run of the HPCC packet-level simulator (ns-3): its files, and the paths that its ECMP hash has chosen.
+"""Read the files of runs of the HPCC packet-level simulator (ns-3), and recompute the paths of its ECMP hash.
 
-Its switches hash the addresses and ports with MurmurHash3 (Appleby, 2011, 32 bits for x86), their node number as the
-seed, and take the remainder by the number of next hops, which stand in the order of the topology file.
+Its switches hash addresses and ports by MurmurHash3 (Appleby, 2011, x86, 32 bits) with their node number as the seed.
+The remainder by the number of next hops selects one, in the order of the topology file.
 """
 
 from itertools import pairwise
@@ -36,7 +36,7 @@ def address(node):
 
 
 def node_at(ip):
-    """Return the number of the host with an address."""
+    """Return the number of the host that has an address."""
     return (ip - 0x0B000001 >> 16 << 8) + (ip >> 8 & 0xFF)
 
 

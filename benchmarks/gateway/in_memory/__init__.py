@@ -1,1 +1,1 @@
-"""Packet kernels on frames that lie in memory: nanoseconds a packet, beside an equal loop in C, NumPy and scapy."""
+"""Packet kernels on frames in memory: nanoseconds per packet, beside equal loops in C, NumPy and scapy."""

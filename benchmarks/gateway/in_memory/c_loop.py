@@ -1,4 +1,4 @@
-"""Build the C loops with the layouts of the Python types, where a compiler is, and call them."""
+"""Compile the C loops with the layouts of the Python types, and call them."""
 
 import ctypes
 import shutil
@@ -34,10 +34,10 @@ def compiler() -> str | None:
 
 
 def built(directory: Path) -> Any:
-    """Return the library; raises RuntimeError with the compiler's first complaint."""
+    """Compile and load the library; raises RuntimeError with the compiler's first error."""
     name = compiler()
     if name is None:
-        raise RuntimeError("no C compiler here")
+        raise RuntimeError("no C compiler")
     library = directory / "loops.so"
     words = [f"-DOWN_ACTIVE_WORD={schema.OWN_ACTIVE}", f"-DTRANSLATED_FLAG={schema.TRANSLATED}"]
     for macro, kind in (("PACKET", PACKET), ("NEXT_HOP", NEXT_HOP), ("CONNECTION", CONNECTION), ("VPC", VPC)):
@@ -52,7 +52,7 @@ def built(directory: Path) -> Any:
 
 
 class CLoops:
-    """The compiled loops, on the arrays of numpy."""
+    """The compiled loops on numpy arrays."""
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="heddle-loops-")

@@ -60,7 +60,7 @@ def repeat(
     kind: int, memory: Bytes, pristine: Bytes, starts: Ints, lengths: Ints, packets: Rows, rounds: int, vni: int,
     graph: GraphArrays, tables: Tables, state: State, now_ns: int,
 ) -> None:  # fmt: skip
-    """Let our kernels work on all frames, burst by burst, as a port would hand them over."""
+    """Run our kernels on all frames, burst by burst, as a port delivers them."""
     for _ in range(rounds):
         for first in range(0, starts.size, BURST):
             for i in range(BURST):
@@ -96,11 +96,11 @@ def repeat(
 
 
 def case(kind: int, length: int) -> Case:
-    """Return a case; `length` is the plain frame's, a VXLAN packet around it is 50 bytes longer."""
+    """Return a case; `length` is that of the plain frame, VXLAN adds 50 bytes."""
     tables, state = tables_for_encapsulation(), empty_state(Limits(connections=1 << 13))
     plain = frames(length)
     if kind == TRANSLATE:
-        plain[:, 40:42] = (0x12, 0x34)  # a checksum, to be mended
+        plain[:, 40:42] = (0x12, 0x34)  # a checksum to update
         _connect_all(plain, tables, state)
     rows = _tunnelled(plain, tables) if kind == DECAPSULATE else plain
     return Case(kind=kind, frames=_laid_out(rows), tables=tables, state=state, graph=arrays_of(GRAPH))
@@ -113,7 +113,7 @@ def run(case: Case, packets: np.ndarray, rounds: int) -> None:
 
 def _laid_out(rows: np.ndarray) -> Memory:
     count, length = rows.shape
-    stride = 2048 if length <= 2048 - HEAD_ROOM else 8192  # buffers as ports have them
+    stride = 2048 if length <= 2048 - HEAD_ROOM else 8192  # buffer sizes of ports
     memory = np.zeros(count * stride, np.uint8)
     starts = np.arange(count) * stride + HEAD_ROOM
     for start, row in zip(starts.tolist(), rows, strict=True):
@@ -122,7 +122,7 @@ def _laid_out(rows: np.ndarray) -> Memory:
 
 
 def _tunnelled(plain: np.ndarray, tables: Tables) -> np.ndarray:
-    """Put VXLAN headers around, from the sink's VTEP to the gateway's."""
+    """Add VXLAN headers, from the sink's VTEP to the gateway's."""
     own, mac = int(tables.ports[1, 2]), int(tables.ports[1, 1]).to_bytes(6, "big")
     tables.ports[0] = tables.ports[1]
     length = plain.shape[1]
@@ -137,14 +137,14 @@ def _tunnelled(plain: np.ndarray, tables: Tables) -> np.ndarray:
 
 
 def _connect_all(plain: np.ndarray, tables: Tables, state: State) -> None:
-    """Make a translated connection of each frame's flow that is not there yet."""
+    """Create a translated connection for each new flow of the frames."""
     prefix = 0xFFFF_0000_0000
     for number, row in enumerate(plain):
         source, target, ports = (int.from_bytes(row[at : at + 4].tobytes(), "big") for at in (26, 30, 34))
         draft = state.draft[0]
         draft["source_hi"], draft["source_lo"] = 0, prefix | source
         draft["target_hi"], draft["target_lo"] = 0, prefix | target
-        draft["key"] = np.uint64(ports << 32 | 17 << 24 | VNI).astype(np.int64)  # a word with a sign, of all 64 bits
+        draft["key"] = np.uint64(ports << 32 | 17 << 24 | VNI).astype(np.int64)  # all 64 bits as a signed word
         draft["new_source_hi"], draft["new_source_lo"] = 0, prefix | 0xCB00_7101
         draft["new_target_hi"], draft["new_target_lo"] = 0, prefix | target
         draft["new_ports"] = (1024 + number) << 16 | ports & 0xFFFF

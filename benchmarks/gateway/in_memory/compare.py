@@ -1,4 +1,4 @@
-"""Ours and C in turns on copies of the same frames: what a packet takes, and whether both did the same."""
+"""Run our kernels and C alternately on copies of the same frames; compare times and results."""
 
 import statistics
 import time
@@ -15,12 +15,12 @@ from dataplane.engine.burst import new_rows
 
 REPETITIONS, ROUNDS = 15, 12
 NOT_COMPARED = ("node", "start")
-"""Fields of a row: nodes are numbers of a graph that the C loop has not got; the other is the run loop's own."""
+"""Fields of a row that differ: the C loop has no graph of nodes, and `start` belongs to the run loop."""
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Nanoseconds a packet of ours and of C; C's is NaN where there is no compiler."""
+    """Nanoseconds per packet of ours and of C; C's is NaN without a compiler."""
 
     kind: int
     length: int
@@ -33,10 +33,10 @@ class Pair:
 
 
 def compared(kind: int, length: int, loops: CLoops | None) -> Pair:
-    """Measure one case; raises RuntimeError where ours and C leave other bytes or rows.
+    """Measure one case; raises RuntimeError if ours and C produce different bytes or rows.
 
-    There are two copies of it, and both sides work on both in every repetition: where memory lies, and in pages of
-    what size, has been worth a third of what a packet takes.
+    Both sides work on both of two copies in every repetition: the placement of memory and the size of its pages change
+    the time per packet by up to a third.
     """
     copies = [(case(kind, length), new_rows()) for _ in range(2)]
 
@@ -54,7 +54,7 @@ def compared(kind: int, length: int, loops: CLoops | None) -> Pair:
     for number in range(1 + REPETITIONS):
         mine, theirs = ours(0), in_c(1)
         if loops is not None and number in (0, REPETITIONS):
-            demand_equal(*copies[0], *copies[1])
+            check_equal(*copies[0], *copies[1])
         took.append(((mine + ours(1)) / 2, (theirs + in_c(0)) / 2))
     columns = list(zip(*took[1:], strict=True))
     return Pair(
@@ -64,7 +64,7 @@ def compared(kind: int, length: int, loops: CLoops | None) -> Pair:
     )  # fmt: skip
 
 
-def demand_equal(mine: Case, rows: np.ndarray, theirs: Case, c_rows: np.ndarray) -> None:
+def check_equal(mine: Case, rows: np.ndarray, theirs: Case, c_rows: np.ndarray) -> None:
     """Compare every byte of memory, the last burst's rows, and the connections; raises RuntimeError."""
     what = NAMES[mine.kind]
     different = np.flatnonzero(mine.frames.memory != theirs.frames.memory)

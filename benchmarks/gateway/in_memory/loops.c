@@ -1,7 +1,6 @@
-// The same work as the gateway's kernels, on the same rows and tables, as a C programmer would write it: the measure
-// of what compiling Python costs. Rows are structs whose fields come from the Python types (FIELDS headers on the
-// command line), so both sides read one layout. Of what is not plain UDP over IPv4, which the benchmark sends, the
-// kernels call functions that read anything; here it is dropped.
+// The work of the gateway's kernels in C, on the same rows and tables, to measure the cost of compiling Python. Rows are
+// structs whose fields come from the Python types (the FIELDS macros of the command line), so both sides share one layout.
+// The benchmark sends plain UDP over IPv4. For other packets the kernels call further functions; this code drops them.
 #include <stdint.h>
 #include <string.h>
 
@@ -88,7 +87,7 @@ static inline int is_all_ones(uint64_t t) {
   return t == 0xFFFF || t == 0x1FFFE;
 }
 
-// The total length of a sound IPv4 header without options, of no fragment; 0 for any other.
+// Return the total length of a valid, unfragmented IPv4 header without options; 0 for any other.
 static inline int64_t plain_total(const uint8_t *ip, int64_t whole) {
   uint64_t first = load64(ip), second = load64(ip + 8);
   int64_t total = first >> 32 & 0xFFFF;
@@ -222,7 +221,7 @@ static inline const int64_t *bucket_of(const tables_t *t, int64_t hashed) {
   return t->slots + (hashed & (t->slot_count / 8 - 1)) * 8;
 }
 
-// The row that a search will find most likely, or -1; its two lines are asked for.
+// Return the row that a lookup most likely finds, or -1; prefetch its two cache lines.
 static inline int64_t look_further(const tables_t *t, int64_t hashed) {
   const int64_t *slots = bucket_of(t, hashed);
   int where = 0;
@@ -253,11 +252,11 @@ __attribute__((noinline)) static int64_t find(const tables_t *t, const packet_t 
   return -1;
 }
 
-static inline void mend(uint8_t *at, uint64_t change) {
+static inline void update_checksum(uint8_t *at, uint64_t change) {
   store16(at, ~folded((uint64_t)(~load16(at) & 0xFFFF) + change));
 }
 
-// Read, find the connection, count, rewrite: UDP that is translated and was answered before.
+// Parse, find the connection, count, rewrite: translated UDP of an established connection.
 void translate_burst(uint8_t *memory, packet_t *packets, int64_t count, int64_t vni, const tables_t *t, int64_t now_ns) {
   for (int64_t i = 0; i < count; i++) {
     packet_t *p = packets + i;
@@ -295,19 +294,19 @@ void translate_burst(uint8_t *memory, packet_t *packets, int64_t count, int64_t 
     uint8_t *ip = memory + p->l3, *udp = memory + p->l4;
     uint32_t source = c->new_source_lo, target = c->new_target_lo, ports = c->new_ports;
     uint64_t change = (uint64_t)(uint32_t)~load32(ip + 12) + source + (uint32_t)~load32(ip + 16) + target;
-    mend(ip + 10, change);
+    update_checksum(ip + 10, change);
     store32(ip + 12, source);
     store32(ip + 16, target);
     if (load16(udp + 6)) {
       change += (uint64_t)(uint32_t)~load32(udp) + ports;
-      mend(udp + 6, change);
+      update_checksum(udp + 6, change);
       if (!load16(udp + 6)) store16(udp + 6, 0xFFFF);
     }
     store32(udp, ports);
   }
 }
 
-// All frames, burst by burst, as a port would hand them over; `pristine` restores what a rewrite changed.
+// Process all frames, burst by burst, as a port delivers them; `pristine` restores bytes changed by a rewrite.
 void repeat(int64_t kind, uint8_t *memory, const uint8_t *pristine, const int64_t *starts, const int64_t *lengths,
             int64_t flows, packet_t *packets, int64_t rounds, int64_t vni, const tables_t *t, int64_t now_ns) {
   for (int64_t round = 0; round < rounds; round++)

@@ -1,4 +1,4 @@
-"""Encapsulation with lookup as NumPy would do it: every step over a whole batch of frames at once."""
+"""Encapsulation with lookup in NumPy: each step on a whole batch of frames."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ GOLDEN, MIX = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD6E8FEB86659FD93)
 
 
 def encapsulate(case: Case, keys: np.ndarray, rows: np.ndarray, first: int, count: int) -> None:
-    """Read, check, find and encapsulate frames `first` to `first + count`; `keys` and `rows` are from `sorted_keys`."""
+    """Parse, check, look up and encapsulate frames `first` to `first + count`; `keys`, `rows`: see `sorted_keys`."""
     memory, starts = case.frames.memory, case.frames.starts[first : first + count]
     length = int(case.frames.lengths[first])
     frame = memory[starts[:, None] + np.arange(42)]
@@ -26,7 +26,7 @@ def encapsulate(case: Case, keys: np.ndarray, rows: np.ndarray, first: int, coun
     at = np.searchsorted(keys, target)
     sound &= keys[np.minimum(at, len(keys) - 1)] == target
     if not sound.all():
-        raise ValueError("a frame is not sound")
+        raise ValueError("a frame is invalid")
     ports = frame[:, 34:38].copy().view(">u4")[:, 0].astype(np.int64)
     hop = case.tables.next_hops[rows[at]]
     outer = case.tables.templates[hop["template"][:, None] + np.arange(OUTER_BYTES)]

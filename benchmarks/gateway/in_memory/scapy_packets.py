@@ -1,4 +1,4 @@
-"""Encapsulation with lookup as one would write it with scapy: dissect, look up, build."""
+"""Encapsulation with lookup in scapy: dissect, look up, build."""
 
 from typing import Any
 

@@ -1,1 +1,1 @@
-"""Packets over veth pairs: what each way of forwarding costs in processor time, side by side on the same wires."""
+"""Packets over veth pairs: the processor time of each forwarder, measured on equal topologies."""

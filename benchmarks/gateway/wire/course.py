@@ -1,9 +1,9 @@
-"""Three network namespaces in a row: a generator, the device under test, and a sink that counts.
+"""The test topology: three network namespaces in a row, a generator, the device under test, and a counting sink.
 
     generator g0 --- in  device  out --- s0 sink
                                 aside --- s1
 
-Each namespace is held by a process of its own and goes with it. Offloads are off: what leaves is whole and summed.
+A process holds each namespace; the namespace ends with it. Offloads are off, so frames are complete, with checksums.
 """
 
 import os
@@ -18,8 +18,7 @@ INGRESS, EGRESS, ASIDE = "in", "out", "aside"
 GENERATOR_MAC, INGRESS_MAC, EGRESS_MAC, SINK_MAC, SINK_OWN_MAC, ASIDE_MAC, SINK_OTHER_MAC = (
     f"02:00:00:00:00:{n:02x}" for n in range(1, 8)
 )
-"""Nothing is for the sink's own MAC, so that its kernel throws all of it away at once, whatever it is: that happens at
-the device's expense."""
+"""No frame has the sink's own MAC, so that its kernel discards all frames at once; the device pays for that time."""
 GENERATOR_IP, INGRESS_IP, EGRESS_IP, SINK_IP = "10.99.0.2", "10.99.0.1", "192.168.77.1", "192.168.77.2"
 
 
@@ -61,7 +60,7 @@ class Space:
 class Course:
     def __init__(self, mtu_bytes: int = 1500) -> None:
         self.mtu_bytes = mtu_bytes
-        """Of the device's way in; that out has room for a tunnel's headers."""
+        """MTU of the device's ingress; its egress has room for a tunnel's headers."""
         self.generator, self.device, self.sink = Space(), Space(), Space()
         _pair(self.generator, "g0", GENERATOR_MAC, self.device, INGRESS, INGRESS_MAC, mtu_bytes)
         _pair(self.device, EGRESS, EGRESS_MAC, self.sink, "s0", SINK_OWN_MAC, mtu_bytes + 100)
@@ -72,12 +71,12 @@ class Course:
         self._figures = Path(f"/proc/{self.sink.pid}/net/dev").open("rb", buffering=0)  # noqa: SIM115 - until `close`
 
     def received(self) -> int:
-        """Frames that the sink has had; read without a process of its own, in some microseconds."""
+        """Return the number of frames that the sink received; takes some microseconds, without a child process."""
         self._figures.seek(0)
         text = self._figures.read(4096)
         at = text.find(b" s0:")
         if at < 0:
-            raise RuntimeError("the sink is gone")
+            raise RuntimeError("the sink has no port s0")
         return int(text[at + 4 :].split(maxsplit=2)[1])
 
     def close(self) -> None:
@@ -97,14 +96,14 @@ def _pair(a: Space, a_name: str, a_mac: str, b: Space, b_name: str, b_mac: str, 
     a.run("ip", "link", "add", a_name, *mtu, "address", a_mac, "type", "veth",
           "peer", "name", b_name, *mtu, "address", b_mac, "netns", str(b.pid))  # fmt: skip
     for space, name in ((a, a_name), (b, b_name)):
-        space.run("sh", "-c", "echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6", check=False)  # no chatter
+        space.run("sh", "-c", "echo 1 > /proc/sys/net/ipv6/conf/all/disable_ipv6", check=False)  # no MLD, no RS
         space.run("ethtool", "-K", name, *(word for feature in FEATURES for word in (feature, "off")))
         space.run("ip", "link", "set", name, "up")
 
 
 @contextmanager
 def on_core(cpu: int) -> Iterator[None]:
-    """Stay on one core for a while."""
+    """Pin this thread to one core for the block."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {cpu})
     try:

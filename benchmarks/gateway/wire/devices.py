@@ -1,4 +1,4 @@
-"""What stands between generator and sink: our own devices and their peers."""
+"""The devices between generator and sink: ours and their peers."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,11 +16,11 @@ BACKENDS = ("af-xdp", "af-packet")
 TESTPMD, OPENVSWITCH, KERNEL = "testpmd", "openvswitch", "kernel"
 
 
-class Way(Enum):
-    """How it is measured."""
+class Mode(Enum):
+    """How a device is measured."""
 
-    DRAIN = "its ring is filled beforehand"
-    FLOOD = "it is given more than it can forward"
+    DRAIN = "its ring is filled, then it forwards"
+    FLOOD = "it gets more than it can forward"
     PASS = "it forwards while the generator sends"
 
 
@@ -28,32 +28,32 @@ class Way(Enum):
 class Device:
     name: str
     backend: str
-    """One of BACKENDS where it is ours; else TESTPMD, OPENVSWITCH, KERNEL."""
+    """One of BACKENDS for ours, or TESTPMD, OPENVSWITCH, KERNEL."""
     kind: str
     """forward, encapsulate, gateway, gateway-sleeping; testpmd's kind of port; vxlan; or nothing."""
-    most_frames: int = 1 << 20
-    """That its ring holds."""
-    longest: int = 9000
-    """Bytes of a frame that it can forward."""
+    max_frames: int = 1 << 20
+    """Capacity of its ring."""
+    max_bytes: int = 9000
+    """Largest frame that it can forward, in bytes."""
 
     @property
     def is_ours(self) -> bool:
         return self.backend in BACKENDS
 
     @property
-    def way(self) -> Way:
-        return {KERNEL: Way.PASS, OPENVSWITCH: Way.FLOOD}.get(self.backend, Way.DRAIN)
+    def mode(self) -> Mode:
+        return {KERNEL: Mode.PASS, OPENVSWITCH: Mode.FLOOD}.get(self.backend, Mode.DRAIN)
 
     @property
     def form(self) -> str:
-        """What it is sent: tunnels, or frames to a MAC."""
+        """The form of the generated frames: VXLAN packets, or frames to a MAC."""
         if self.kind.startswith("gateway"):
             return TUNNEL
-        return INGRESS_MAC if self.way is Way.DRAIN else SINK_MAC  # a bridge would keep what is to its own MAC
+        return INGRESS_MAC if self.mode is Mode.DRAIN else SINK_MAC  # a bridge does not forward frames to its own MAC
 
     @property
     def plain(self) -> str:
-        """The device that forwards and does nothing else in the same way; empty where there is none."""
+        """The device with plain forwarding on the same backend; empty if none."""
         return ours("forward", self.backend).name if self.is_ours and self.kind != "forward" else ""
 
 
@@ -64,43 +64,43 @@ def ours(kind: str, backend: str) -> Device:
 OURS = tuple(ours(kind, backend) for backend in BACKENDS for kind in ("forward", "encapsulate", "gateway"))
 NET_AF_PACKET = Device("testpmd net_af_packet", TESTPMD, "net_af_packet")
 NET_AF_XDP = Device(
-    "testpmd net_af_xdp", TESTPMD, "net_af_xdp", most_frames=testpmd.AF_XDP_FRAMES, longest=testpmd.AF_XDP_BYTES
+    "testpmd net_af_xdp", TESTPMD, "net_af_xdp", max_frames=testpmd.AF_XDP_FRAMES, max_bytes=testpmd.AF_XDP_BYTES
 )
 OVS = Device("Open vSwitch, user space, VXLAN", OPENVSWITCH, "vxlan")
 LINUX = Device("Linux bridge and VXLAN", KERNEL, "vxlan")
-NOTHING = Device("nothing: frames are thrown away", KERNEL, "nothing")
+NOTHING = Device("nothing: frames are discarded", KERNEL, "nothing")
 
 
 def available(length: int) -> tuple[Device, ...]:
-    """Return all that can be had here for frames of a length."""
+    """Return the devices available on this machine for frames of a length."""
     peers = [NET_AF_PACKET, NET_AF_XDP] if testpmd.program() else []
     peers += [OVS] if openvswitch.is_installed() else []
-    return tuple(device for device in (*peers, LINUX, *OURS) if length <= device.longest)
+    return tuple(device for device in (*peers, LINUX, *OURS) if length <= device.max_bytes)
 
 
 def absent() -> tuple[str, ...]:
-    """Return a line for each peer that is not here."""
+    """Return a line for each peer that is not installed."""
     lines = []
     if testpmd.program() is None:
-        lines.append("no dpdk-testpmd here (HEDDLE_TESTPMD may name one): without its rows and the ratios to it")
+        lines.append("dpdk-testpmd not found (HEDDLE_TESTPMD may name it): its rows and the ratios to it are left out")
     if not openvswitch.is_installed():
-        lines.append("no Open vSwitch here: without its row")
+        lines.append("Open vSwitch not found: its row is left out")
     return tuple(lines)
 
 
 def frames_of(length: int) -> int:
-    """Return how many frames wait for a drain: of our AF_PACKET ring's 32 MB each takes 2 KiB, or 8 KiB."""
+    """Return the number of frames of a drain: each takes 2 or 8 KiB of our AF_PACKET ring's 32 MB."""
     return 16_000 if length <= 1500 else 4_000
 
 
 def slots_of(length: int) -> int:
-    """Return the room for them: AF_XDP needs two descriptors for a frame of 4,200 bytes."""
+    """Return the ring slots for them: AF_XDP needs two descriptors for a frame of 4,200 bytes."""
     return 32_768 if length <= 1500 else 8_192
 
 
 @contextmanager
 def opened(device: Device, length: int, slots: int) -> Iterator[tuple[Course, UnderTest | None]]:
-    """Let a device run on a course of its own, with room for so many frames; None where it is the kernel."""
+    """Run a device with `slots` ring slots on a topology of its own; the device is None for the kernel."""
     with Course(max(1500, length + 100)) as course:
         under_test = _started(device, course, length, slots)
         try:

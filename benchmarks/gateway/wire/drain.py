@@ -1,7 +1,7 @@
-"""The drain: a device's ring is filled while it looks away; then it forwards what waits, and its processor time counts.
+"""The drain measurement: fill a device's ring while it does not forward, then let it forward and take its CPU time.
 
-It measures the device alone: the generator is done before it begins, and what else the machine does costs it no
-processor time of its own.
+This measures the device alone: the generator has finished before it starts, and other load of the machine is not part
+of its processor time.
 """
 
 import json
@@ -20,7 +20,7 @@ GENERATOR_CPU, DEVICE_CPU = 0, 1
 
 
 class Child:
-    """A module of ours as a process on one core: a line in, a JSON line out."""
+    """A Python module as a process on one core; it reads lines and replies with JSON lines."""
 
     def __init__(self, entrance: Sequence[str], module: str, *words: str, cpu: int) -> None:
         command = [*entrance, *pinned(cpu, [sys.executable, "-m", module, *words])]
@@ -28,18 +28,18 @@ class Child:
         self._child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self._child.stdout is not None
         if self._child.stdout.readline().strip() != "ready":
-            raise RuntimeError(f"{self._name} did not come up")
+            raise RuntimeError(f"{self._name} did not start")
 
     @property
     def pid(self) -> int:
         return self._child.pid
 
-    def tell(self, line: str) -> None:
+    def send_line(self, line: str) -> None:
         assert self._child.stdin is not None
         self._child.stdin.write(f"{line}\n")
         self._child.stdin.flush()
 
-    def answer(self) -> dict[str, Any]:
+    def reply(self) -> dict[str, Any]:
         assert self._child.stdout is not None
         line = self._child.stdout.readline()
         if not line:
@@ -58,7 +58,7 @@ class Child:
 
 
 class Generator(Child):
-    """The sender of one length of frame."""
+    """The process that sends frames of one length."""
 
     def __init__(self, course: Course, length: int, form: str) -> None:
         super().__init__(
@@ -66,55 +66,55 @@ class Generator(Child):
         )
 
     def send(self, count: int, rate: float = 0.0) -> dict[str, Any]:
-        """Send, and wait until all has left."""
-        self.tell(f"{count} {rate}")
-        return self.answer()
+        """Send frames and wait until all have left."""
+        self.send_line(f"{count} {rate}")
+        return self.reply()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Books:
-    """Where frames went, as the device itself counted."""
+class Accounting:
+    """The device's own counts of frames."""
 
     received: int
     missed: int
-    """It had no room for them, and says so."""
+    """Frames that found its ring full."""
     transmitted: int
     dropped: int
-    """And counted, by itself."""
+    """Frames that it dropped and counted."""
     why: dict[str, int] = field(default_factory=dict)
 
 
-def demand_whole(name: str, sent: int, sunk: int, books: Books) -> None:
-    """Raise RuntimeError where the books do not agree: sent, received, transmitted, dropped, arrived at the sink."""
-    if sent != books.received + books.missed:
-        raise RuntimeError(f"{name}: of {sent} sent some were neither received nor missed: {books}")
-    if books.received != books.transmitted + books.dropped:
-        raise RuntimeError(f"{name}: what was received was neither sent on nor dropped: {books}")
-    if sunk != books.transmitted:
-        raise RuntimeError(f"{name}: {sunk} came to the sink, which is not what left: {books}")
-    if not books.transmitted:
-        raise RuntimeError(f"{name}: no frame came through: {books}")
+def check_accounting(name: str, sent: int, sunk: int, accounting: Accounting) -> None:
+    """Raise RuntimeError unless every sent frame was missed, dropped, or transmitted and received by the sink."""
+    if sent != accounting.received + accounting.missed:
+        raise RuntimeError(f"{name}: of {sent} sent frames some are neither received nor missed: {accounting}")
+    if accounting.received != accounting.transmitted + accounting.dropped:
+        raise RuntimeError(f"{name}: received frames are neither transmitted nor dropped: {accounting}")
+    if sunk != accounting.transmitted:
+        raise RuntimeError(f"{name}: the sink received {sunk}, not the transmitted number: {accounting}")
+    if not accounting.transmitted:
+        raise RuntimeError(f"{name}: no frame was forwarded: {accounting}")
 
 
 class UnderTest(Protocol):
-    """A device in user space; all but Open vSwitch can have their rings filled while they do not forward."""
+    """A user-space device; the rings of all but Open vSwitch can be filled while they do not forward."""
 
     @property
     def pid(self) -> int:
-        """The process whose time counts."""
+        """The process whose CPU time is measured."""
 
     def begin(self) -> None:
-        """Forward."""
+        """Start forwarding."""
 
-    def end(self) -> Books:
-        """Forward no longer, and tell the books since `begin`."""
+    def end(self) -> Accounting:
+        """Stop forwarding and return the counts since `begin`."""
 
     def close(self) -> None:
-        """End."""
+        """End the process."""
 
 
 class Ours(Child):
-    """Our own device of one kind."""
+    """Our own device."""
 
     def __init__(self, course: Course, kind: str, backend: str, slots: int) -> None:
         super().__init__(
@@ -122,41 +122,41 @@ class Ours(Child):
         )
 
     def begin(self) -> None:
-        self.tell("go")
+        self.send_line("go")
 
-    def end(self) -> Books:
-        self.tell("stop")
-        return Books(**self.answer())
+    def end(self) -> Accounting:
+        self.send_line("stop")
+        return Accounting(**self.reply())
 
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """So many frames at once."""
+    """The result for one batch of frames."""
 
     own_ns: float | None
-    """What a frame cost the device; None where the watcher was held up too often to say."""
+    """CPU time of the device per frame; None if the samples were disturbed too often."""
     delivery_ns: float
-    """What it cost the generator's core: to send it, and to copy_in it as far as the device's ring."""
+    """CPU time of the generator's core per frame: sending it, and delivery into the device's ring."""
     soft_share: float
-    """Of the device's processor time, what was spent in the thread for soft interrupts."""
+    """The share of the device's CPU time that was spent in ksoftirqd."""
     sent: int
     sunk: int
-    books: Books | None
+    accounting: Accounting | None
 
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """A device on its course, with what is needed to measure it."""
+    """A device on its test topology, with generator and clocks."""
 
     course: Course
     device: UnderTest | None
     clock: DeviceClock | None
-    """Neither is there where the kernel forwards."""
+    """Device and clock are None where the kernel forwards."""
     generator: Generator
     generator_clock: DeviceClock
 
     def drained(self, frames: int) -> Measured:
-        """Fill the device's ring, let it forward, and watch."""
+        """Fill the device's ring, start forwarding, and sample."""
         assert self.device is not None
         assert self.clock is not None
         before = self.course.received()
@@ -165,9 +165,9 @@ class Lane:
         self.device.begin()
         samples, sunk = watch(lambda: self.course.received() - before, self.clock, sent)
         own, soft = self.clock.own_ns() - own, self.clock.soft_ns() - soft
-        books, found = self.device.end(), cost(samples, sunk)
+        accounting, found = self.device.end(), cost(samples, sunk)
         sunk = self.course.received() - before
-        return Measured(found.ns if found else None, delivery_ns, soft / max(own + soft, 1), sent, sunk, books)
+        return Measured(found.ns if found else None, delivery_ns, soft / max(own + soft, 1), sent, sunk, accounting)
 
     def flooded(self, frames: int) -> Measured:
         """Send to a device that sleeps where there is nothing to do, and ask what all of it cost in the end."""
@@ -183,13 +183,13 @@ class Lane:
         return Measured(each, delivery_ns, soft / max(own + soft, 1), sent, sunk, None)
 
     def passed(self, frames: int) -> Measured:
-        """Send through the kernel, which has forwarded when it has been sent."""
+        """Send through the kernel, which forwards within the send call."""
         before = self.course.received()
         sent, delivery_ns = self._send(frames)
         return Measured(0.0, delivery_ns, 0.0, sent, self.course.received() - before, None)
 
     def _send(self, frames: int) -> tuple[int, float]:
-        """Send so many; return how many left, and the nanoseconds of the generator's core that each cost."""
+        """Send frames; return the number sent, and the generator's CPU time for each in nanoseconds."""
         used = self.generator_clock()
         sent = int(self.generator.send(frames)["sent"])
         return sent, (self.generator_clock() - used) / max(sent, 1)

@@ -1,8 +1,8 @@
-"""All devices in turns, round by round: processor time a packet, and where each frame went.
+"""Measure all devices in rounds: processor time per packet, and the accounting of every frame.
 
-Each device has a course of its own, so that all are there at once and none is started between two measurements.
-Where a ring can be filled beforehand the device is drained; Open vSwitch, whose sockets hold little, is given more
-than it can forward; the kernel's VXLAN does its work while the generator sends.
+Each device has a test topology of its own, so that no device starts between two measurements. Devices whose ring can be
+filled are drained. Open vSwitch, whose sockets hold few frames, gets more than it can forward. The kernel's VXLAN works
+while the generator sends.
 """
 
 import statistics
@@ -11,18 +11,18 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from benchmarks.gateway.wire.course import on_core
-from benchmarks.gateway.wire.devices import NET_AF_PACKET, NOTHING, Device, Way, frames_of, opened, slots_of
-from benchmarks.gateway.wire.drain import DEVICE_CPU, GENERATOR_CPU, Generator, Lane, Measured, demand_whole
+from benchmarks.gateway.wire.devices import NET_AF_PACKET, NOTHING, Device, Mode, frames_of, opened, slots_of
+from benchmarks.gateway.wire.drain import DEVICE_CPU, GENERATOR_CPU, Generator, Lane, Measured, check_accounting
 from benchmarks.gateway.wire.processor import DeviceClock
 
 ROUNDS, WARM, TRIES = 61, 3, 10
 BASE = NET_AF_PACKET.name
-"""What others are compared with: DPDK on the same kind of ring as our fallback, doing nothing with the packets."""
+"""The baseline: DPDK on the same kind of ring as our fallback, forwarding packets unchanged."""
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """To another device, of the same round each: the median, and between what it lies with a confidence of 95 %."""
+    """The ratio to another device of the same rounds: median and its 95 % confidence interval."""
 
     median: float
     low: float
@@ -31,33 +31,33 @@ class Ratio:
 
 @dataclass(frozen=True)
 class Row:
-    """Microseconds of processor time a packet."""
+    """Microseconds of processor time per packet."""
 
     device: str
     length: int
     us: float | None
-    """Of the device itself: the median of the rounds, and the best. None where it has no process of its own."""
+    """The device's own median over the rounds; None if it has no process."""
     best_us: float | None
     mpps: float | None
-    """Million packets a second that one core could forward at that."""
+    """Million packets per second of one core at that time per packet."""
     to_base: Ratio | None
-    """Of the device itself, to BASE."""
+    """Ratio of the device's own time to BASE."""
     to_plain: Ratio | None
-    """To plain forwarding on the same kind of port."""
+    """Ratio to plain forwarding on the same kind of port."""
     whole_us: float | None
-    """With what the sender's core needed to copy_in the packet to the device, more than for one that is thrown away."""
+    """Own time plus the sender's time to deliver the packet, beyond that of a discarded one."""
     whole_to_base: Ratio | None
     soft_share: float
-    """Of the device's time, what was spent in the kernel's thread for soft interrupts."""
+    """The share of the device's time spent in ksoftirqd."""
     rounds: int
     repeated: int
-    """Measurements that told nothing and were done again."""
+    """Measurements that were disturbed and repeated."""
     sent: int
-    """By the generator in all measured rounds."""
+    """Frames sent in all measured rounds."""
 
 
 def measured(length: int, which: Sequence[Device], rounds: int = ROUNDS) -> list[Row]:
-    """Measure; raises RuntimeError where a frame is neither sent on nor counted as dropped."""
+    """Measure the devices; raises RuntimeError if a frame is neither forwarded nor counted as dropped."""
     every = (NOTHING, *which)
     repeated = dict.fromkeys(every, 0)
     found: dict[Device, list[Measured]] = {device: [] for device in every}
@@ -65,7 +65,7 @@ def measured(length: int, which: Sequence[Device], rounds: int = ROUNDS) -> list
         lanes = {device: stack.enter_context(_lane(device, length)) for device in every}
         for number in range(WARM + rounds):
             for device, lane in lanes.items():
-                one, tries = _sound(device, lane, min(frames_of(length), device.most_frames))
+                one, tries = _sound(device, lane, min(frames_of(length), device.max_frames))
                 if number >= WARM:
                     found[device].append(one)
                     repeated[device] += tries
@@ -73,21 +73,21 @@ def measured(length: int, which: Sequence[Device], rounds: int = ROUNDS) -> list
 
 
 def _sound(device: Device, lane: Lane, frames: int) -> tuple[Measured, int]:
-    """Measure until it tells something; return it and how often it did not."""
+    """Measure until a result is valid; return it and the number of repetitions."""
     for tries in range(TRIES):
-        if device.way is Way.DRAIN:
+        if device.mode is Mode.DRAIN:
             one = lane.drained(frames)
-            assert one.books is not None
-            demand_whole(device.name, one.sent, one.sunk, one.books)
+            assert one.accounting is not None
+            check_accounting(device.name, one.sent, one.sunk, one.accounting)
         else:
-            one = lane.flooded(frames) if device.way is Way.FLOOD else lane.passed(frames)
-        if one.own_ns is not None and (device.way is not Way.PASS or one.sunk == one.sent or device == NOTHING):
+            one = lane.flooded(frames) if device.mode is Mode.FLOOD else lane.passed(frames)
+        if one.own_ns is not None and (device.mode is not Mode.PASS or one.sunk == one.sent or device == NOTHING):
             return one, tries
-    raise RuntimeError(f"{device.name}: this machine does not let itself be measured, {TRIES} times in a row")
+    raise RuntimeError(f"{device.name}: {TRIES} measurements in a row were disturbed")
 
 
 def rows(length: int, found: dict[Device, list[Measured]], repeated: dict[Device, int]) -> list[Row]:
-    """Return a row for each device but NOTHING, whose rounds say what it costs to throw a frame away."""
+    """Return a row for each device except NOTHING, which measures the cost of a discarded frame."""
     nothing = [one.delivery_ns for one in found[NOTHING]]
     own = {device.name: [(one.own_ns or 0.0) / 1e3 for one in each] for device, each in found.items()}
     whole = {
@@ -104,7 +104,7 @@ def _row(
     device: Device, length: int, own: dict[str, list[float]], whole: dict[str, list[float]], found: Sequence[Measured],
     repeated: int,
 ) -> Row:  # fmt: skip
-    mine, has_own = own[device.name], device.way is not Way.PASS
+    mine, has_own = own[device.name], device.mode is not Mode.PASS
     return Row(
         device=device.name, length=length,
         us=statistics.median(mine) if has_own else None, best_us=min(mine) if has_own else None,
@@ -118,11 +118,11 @@ def _row(
 
 
 def ratio(mine: Sequence[float], others: Sequence[float] | None) -> Ratio | None:
-    """Return what the rounds' ratios are, None where there is nothing to compare with."""
+    """Return the ratio over the rounds; None without another device."""
     if others is None or others is mine:
         return None
     each = sorted(one / other for one, other in zip(mine, others, strict=True))
-    outside = max(0, int((len(each) - 1.96 * len(each) ** 0.5) / 2))  # binomial: as many lie under the median as over
+    outside = max(0, int((len(each) - 1.96 * len(each) ** 0.5) / 2))  # binomial, p = 0.5
     return Ratio(statistics.median(each), each[outside], each[-1 - outside])
 
 

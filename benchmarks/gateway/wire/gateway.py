@@ -1,9 +1,9 @@
-"""A whole gateway on the course: from one tenant's VXLAN packet to another's, by NAT and floating IP.
+"""A whole gateway as device under test: VXLAN packets from one tenant to another, by NAT and floating IP.
 
-Endpoints of the VPC `blue` behind the generator's VTEP talk to a public address, which is the floating IP of an
-endpoint of `red` behind the sink's: outer headers off, source checked, connection found, TTL, both addresses and the
-source port translated, checksums mended, outer headers on. What forwards is the run loop of the real data process, with
-a port towards the outside besides, at which nothing arrives.
+Endpoints of the VPC `blue` behind the generator's VTEP send to a public address, the floating IP of an endpoint
+of `red` behind the sink's VTEP. The gateway removes the outer headers, checks the source, finds the connection,
+decrements the TTL, translates both addresses and the source port, updates the checksums, and adds outer headers. It is
+the run loop of the real data process, with an additional external port that receives nothing.
 """
 
 from collections.abc import Callable
@@ -53,12 +53,12 @@ from dataplane.io.frames.layout import KIND, TAP, Ports
 RED = 6
 NAT_IP, ASIDE_IP = "203.0.113.1", "203.0.113.254"
 CALL_NS, SLEEP_MS = 1_000_000, 10
-"""As the data process has them."""
+"""Values of the data process."""
 RING_BYTES = 1 << 20
 
 
 def configuration() -> tuple[LocalConfig, NetworkConfig]:
-    """Return the gateway with an underlay port towards each end, and its two tenants."""
+    """Return the configuration: underlay ports to generator and sink, and two tenants."""
     allow = SecurityRule(
         allow=True, direction=Direction.IN, protocol=Protocol.UDP, remote=ip_network(f"{NAT_IP}/32"),
         port_min=9000, port_max=9000,
@@ -88,9 +88,9 @@ def configuration() -> tuple[LocalConfig, NetworkConfig]:
 
 
 def gateway(ports: Ports, counters: Counters, *, sleeping: bool = False) -> Callable[[], int]:
-    """Return what is called over and over to forward, for about a millisecond each time.
+    """Return a function that forwards for about a millisecond per call.
 
-    With `sleeping` a call that finds nothing to do waits for packets in poll(2), else it asks the rings without end.
+    With `sleeping` an idle call waits for packets in poll(2); otherwise it polls the rings without pause.
     """
     local, network = configuration()
     known: dict[tuple[int, Address], int] = {

@@ -1,6 +1,6 @@
-"""Linux's own VXLAN in the same place: a bridge with `in` and a VXLAN device, all addresses set beforehand.
+"""Linux kernel VXLAN as device under test: a bridge with `in` and a VXLAN device, with static addresses.
 
-What it does it does in soft interrupts, while the generator sends: it is measured by what the generator's core needs.
+The kernel forwards in soft interrupts while the generator sends, so its cost is CPU time of the generator's core.
 """
 
 from benchmarks.gateway.wire.course import EGRESS, EGRESS_IP, INGRESS, SINK_IP, SINK_MAC, Course
@@ -10,7 +10,7 @@ BRIDGE, TUNNEL = "inner", "tunnel"
 
 
 def set_up(course: Course) -> None:
-    """Let the kernel encapsulate what is for the sink's MAC; raises RuntimeError where it has no such devices."""
+    """Configure encapsulation of frames to the sink's MAC; raises RuntimeError if the kernel lacks VXLAN."""
     run = course.device.run
     run("ip", "link", "add", BRIDGE, "type", "bridge", "mcast_snooping", "0")
     run("ip", "link", "add", TUNNEL, "type", "vxlan", "id", str(VNI), "dev", EGRESS, "local", EGRESS_IP,

@@ -1,6 +1,6 @@
-"""How long a frame takes through a device: one at a time, a thousand a second.
+"""Measure the latency of devices: one frame at a time, 1,000 per second.
 
-Ours busy-polling, as a gateway for RDMA would be run, and asleep between packets.
+Our gateway runs busy-polling, as for RDMA, and sleeping between packets.
 """
 
 import math
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from benchmarks.gateway.wire import testpmd
 from benchmarks.gateway.wire.course import Course, on_core
 from benchmarks.gateway.wire.devices import BACKENDS, NET_AF_PACKET, Device, opened, slots_of
-from benchmarks.gateway.wire.drain import GENERATOR_CPU, Child, UnderTest, demand_whole
+from benchmarks.gateway.wire.drain import GENERATOR_CPU, Child, UnderTest, check_accounting
 from benchmarks.gateway.wire.traffic import FLOWS
 
 RATE, SECONDS, RUNS = 1000.0, 5.0, 3
@@ -22,7 +22,7 @@ SETTLE_S = 0.2
 class Run:
     sent: int
     lost: int
-    """And counted by the device."""
+    """Frames lost and counted by the device."""
     p50_us: float
     p99_us: float
     max_us: float
@@ -33,7 +33,7 @@ class Latency:
     device: str
     length: int
     runs: list[Run]
-    """All of them: whatever else happens on this machine is in some more than in others."""
+    """All runs: other load of the machine affects some more than others."""
 
     @property
     def best(self) -> Run:
@@ -41,20 +41,20 @@ class Latency:
 
 
 class Prober(Child):
-    """The process that sends a frame and waits for it."""
+    """The process that sends a frame and waits for its reception."""
 
     def __init__(self, course: Course, length: int, form: str) -> None:
         words = (course.generator.path, course.sink.path, str(length), form)
         super().__init__((), "benchmarks.gateway.wire.prober", *words, cpu=GENERATOR_CPU)
 
     def probe(self, count: int, rate: float) -> list[int]:
-        """Return the nanoseconds of each that came, sorted."""
-        self.tell(f"{count} {rate}")
-        return list(self.answer()["took_ns"])
+        """Return the latencies of received frames in nanoseconds, sorted."""
+        self.send_line(f"{count} {rate}")
+        return list(self.reply()["took_ns"])
 
 
 def latencies(length: int, seconds: float = SECONDS) -> Iterator[Latency]:
-    """Measure one device after the other; raises RuntimeError where a frame that is lost is in nobody's books."""
+    """Measure one device after the other; raises RuntimeError if a lost frame is not accounted for."""
     peers = (NET_AF_PACKET,) if testpmd.program() else ()
     ours = [
         Device(f"heddle {backend} gateway, {how}", backend, kind)
@@ -76,18 +76,18 @@ def _measured(
 ) -> Latency:  # fmt: skip
     before = course.received()
     under_test.begin()
-    prober.probe(FLOWS, 0.0)  # each flow's first packet, and what is loaded on first use
+    prober.probe(FLOWS, 0.0)  # each flow's first packet, and loading on first use
     every = [prober.probe(count, RATE) for _ in range(RUNS)]
     time.sleep(SETTLE_S)
-    books = under_test.end()
-    demand_whole(device.name, FLOWS + RUNS * count, course.received() - before, books)
-    return Latency(device.name, length, [_summed_up(took, count) for took in every])
+    accounting = under_test.end()
+    check_accounting(device.name, FLOWS + RUNS * count, course.received() - before, accounting)
+    return Latency(device.name, length, [_summary(took, count) for took in every])
 
 
-def _summed_up(took: Sequence[int], count: int) -> Run:
-    return Run(count, count - len(took), share(took, 0.5) / 1e3, share(took, 0.99) / 1e3, took[-1] / 1e3)
+def _summary(took: Sequence[int], count: int) -> Run:
+    return Run(count, count - len(took), quantile(took, 0.5) / 1e3, quantile(took, 0.99) / 1e3, took[-1] / 1e3)
 
 
-def share(values: Sequence[int], of: float) -> int:
-    """Return the smallest of sorted values that so large a share of them does not exceed."""
-    return values[max(0, math.ceil(of * len(values)) - 1)]
+def quantile(values: Sequence[int], fraction: float) -> int:
+    """Return the smallest of sorted values that at least `fraction` of them do not exceed."""
+    return values[max(0, math.ceil(fraction * len(values)) - 1)]

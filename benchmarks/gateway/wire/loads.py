@@ -1,4 +1,4 @@
-"""A gateway under load: what it forwards when more comes than it can, and whether it loses nothing at 80 % of that."""
+"""Measure a gateway's capacity under overload, and its losses at 80 % of that."""
 
 import statistics
 import time
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from benchmarks.gateway.wire.course import Course, on_core
 from benchmarks.gateway.wire.devices import BACKENDS, opened, ours
-from benchmarks.gateway.wire.drain import GENERATOR_CPU, Books, Generator, UnderTest, demand_whole
+from benchmarks.gateway.wire.drain import GENERATOR_CPU, Accounting, Generator, UnderTest, check_accounting
 from benchmarks.gateway.wire.traffic import TUNNEL
 
 SLOTS = 16_384
-"""Some 20 ms of frames: what virtual machines are held up for now and then."""
+"""About 20 ms of frames: the length of occasional stalls of virtual machines."""
 RATED_S, RATINGS, SHARE, RUNS = 1.0, 9, 0.8, 3
 SETTLE_S = 0.2
 FIRST_FRAMES = 300_000
@@ -24,12 +24,12 @@ class Load:
     device: str
     length: int
     wanted_pps: float
-    """0: as fast as the generator can."""
+    """0: the generator's full speed."""
     seconds: float
     sent: int
     sunk: int
     missed: int
-    """By the device, which had no room for them."""
+    """Frames that found the device's ring full."""
     dropped: int
     why: dict[str, int]
 
@@ -44,26 +44,26 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """A device's capacity and what came of 80 % of it."""
+    """A device's capacity and its runs at 80 % of it."""
 
     ratings: list[Load]
-    """With more than it can forward, or as much as the generator can send."""
+    """Runs at the generator's full speed."""
     runs: list[Load]
-    """At 80 % of the capacity, until the first one that loses nothing."""
+    """Runs at 80 % of the capacity, up to the first one without loss."""
 
     @property
     def capacity_pps(self) -> float:
-        """The least of what it forwarded: a machine may be slower for seconds, and it is to bear those as well."""
+        """The lowest rate of the ratings, since a machine may be slower for seconds."""
         return min(one.forwarded_pps for one in self.ratings)
 
     @property
     def is_bound_by_generator(self) -> bool:
-        """Whether it lost nothing in most of the ratings: it could have forwarded more."""
+        """Whether most ratings had no loss: the device could have forwarded more."""
         return statistics.median(one.lost for one in self.ratings) == 0
 
 
 def loads(length: int, seconds: float, backends: Sequence[str] = BACKENDS) -> Iterator[Loaded]:
-    """Measure the gateway on each kind of port; raises RuntimeError where a frame is in nobody's books."""
+    """Measure the gateway on each kind of port; raises RuntimeError if a frame is not accounted for."""
     for backend in backends:
         device = ours("gateway", backend)
         with on_core(GENERATOR_CPU), opened(device, length, SLOTS) as (course, under_test):
@@ -71,7 +71,7 @@ def loads(length: int, seconds: float, backends: Sequence[str] = BACKENDS) -> It
             generator = Generator(course, length, TUNNEL)
             try:
                 lane = (device.name, length, course, under_test, generator)
-                first = _run(*lane, count=FIRST_FRAMES, rate=0.0)  # each flow's first packet is in it
+                first = _run(*lane, count=FIRST_FRAMES, rate=0.0)  # includes each flow's first packet
                 count = round(first.sent / first.seconds * RATED_S)
                 found = Loaded([_run(*lane, count=count, rate=0.0) for _ in range(RATINGS)], [])
                 rate = SHARE * found.capacity_pps
@@ -89,10 +89,10 @@ def _run(
     device.begin()
     found = generator.send(count, rate)
     time.sleep(SETTLE_S)
-    books: Books = device.end()
+    accounting: Accounting = device.end()
     sunk = course.received() - before
-    demand_whole(name, int(found["sent"]), sunk, books)
+    check_accounting(name, int(found["sent"]), sunk, accounting)
     return Load(
         device=name, length=length, wanted_pps=rate, seconds=found["ns"] / 1e9, sent=int(found["sent"]), sunk=sunk,
-        missed=books.missed, dropped=books.dropped, why=books.why,
+        missed=accounting.missed, dropped=accounting.dropped, why=accounting.why,
     )  # fmt: skip

@@ -1,6 +1,6 @@
-"""Open vSwitch in the same place, forwarding in user space, by daemons of its own.
+"""Open vSwitch as device under test, forwarding in user space, with daemons of its own.
 
-One bridge has the way out and the VTEP's address, the other one encapsulates what comes in.
+One bridge has the egress port and the VTEP's address, the other one encapsulates received frames.
 """
 
 import os
@@ -11,11 +11,11 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.gateway.wire.course import EGRESS, EGRESS_IP, INGRESS, SINK_IP, SINK_MAC, Course, pinned
-from benchmarks.gateway.wire.drain import Books
+from benchmarks.gateway.wire.drain import Accounting
 
 SCHEMA = Path("/usr/share/openvswitch/vswitch.ovsschema")
 OUTER, INNER, TUNNEL, VNI = "phy", "vpc", "vx", 5
-END_S = 10.0
+STOP_TIMEOUT_S = 10.0
 
 
 def is_installed() -> bool:
@@ -24,9 +24,9 @@ def is_installed() -> bool:
 
 class OpenVSwitch:
     def __init__(self, course: Course, cpu: int) -> None:
-        """Start it with all its threads on one core; raises RuntimeError with its own words where it does not."""
+        """Start the daemons with all threads on one core; raises RuntimeError with their message."""
         self._course, self._cpu = course, cpu
-        self._folder = tempfile.TemporaryDirectory(prefix="hbo")  # short: paths of sockets have a limit
+        self._folder = tempfile.TemporaryDirectory(prefix="hbo")  # short: the length of socket paths is limited
         self._directory = Path(self._folder.name)
         self._database = f"unix:{self._directory}/db.sock"
         try:
@@ -41,10 +41,10 @@ class OpenVSwitch:
         return int((self._directory / "ovs-vswitchd.pid").read_text())
 
     def begin(self) -> None:
-        """Do nothing: it forwards always."""
+        """Do nothing: it always forwards."""
 
-    def end(self) -> Books:
-        raise RuntimeError("Open vSwitch does not know what its sockets had no room for")
+    def end(self) -> Accounting:
+        raise RuntimeError("Open vSwitch does not count frames lost at its sockets")
 
     def _start(self) -> None:
         self._run("ovsdb-tool", "create", str(self._directory / "conf.db"), str(SCHEMA))
@@ -76,13 +76,13 @@ class OpenVSwitch:
         self._course.device.run("env", *places, *words)
 
     def close(self) -> None:
-        """End the daemons and wait for them: their taps go with the namespace."""
+        """Stop the daemons and wait for them; their taps are deleted with the namespace."""
         for name in ("ovs-vswitchd.pid", "ovsdb-server.pid"):
             file = self._directory / name
             if file.exists():
-                ended = os.pidfd_open(pid := int(file.read_text()))  # a status that nobody takes is not waited for
+                ended = os.pidfd_open(pid := int(file.read_text()))  # a daemon is not our child: wait by pidfd
                 os.kill(pid, signal.SIGTERM)
-                if not select.select([ended], [], [], END_S)[0]:
+                if not select.select([ended], [], [], STOP_TIMEOUT_S)[0]:
                     os.kill(pid, signal.SIGKILL)
                 os.close(ended)
         self._folder.cleanup()

@@ -14,7 +14,7 @@ from ipaddress import IPv4Address, IPv4Network, ip_address, ip_network
 import numpy as np
 
 from benchmarks.gateway.wire.course import ASIDE, EGRESS, EGRESS_IP, EGRESS_MAC, INGRESS, SINK_IP, SINK_MAC
-from benchmarks.gateway.wire.drain import Books
+from benchmarks.gateway.wire.drain import Accounting
 from benchmarks.gateway.wire.gateway import gateway
 from benchmarks.gateway.wire.traffic import TARGET_NET
 from dataplane.config.local import Interface, LocalConfig, Side
@@ -36,12 +36,12 @@ from dataplane.jit import Bytes, Rows, kernel
 
 VNI, ENDPOINTS = 5, 4096
 ROUNDS = 200
-"""Of a call, each a burst at most: what Python does in between is not to be seen."""
+"""Bursts per call, so that the time of Python in between is negligible."""
 
 
 @kernel
 def encapsulate_burst(memory: Bytes, packets: Rows, count: int, vni: int, tables: Tables) -> None:
-    """Read the headers of plain frames, find their endpoint, and put the outer headers in front."""
+    """Parse plain frames, look up their endpoints, and add the outer headers."""
     for i in range(count):
         packet = packets[i]
         packet.l3 = packet.at + 14
@@ -59,7 +59,7 @@ def encapsulate_burst(memory: Bytes, packets: Rows, count: int, vni: int, tables
 
 @kernel
 def encapsulate(ports: Ports, packets: Rows, vni: int, tables: Tables, rounds: int, counters: Counters) -> int:
-    """Do so with what arrives at port 0, for so many rounds; return how many frames."""
+    """Encapsulate frames received at port 0 for a number of rounds; return the number of frames."""
     frames = 0
     for _ in range(rounds):
         count = receive(ports, 0, packets, BURST, counters)
@@ -71,7 +71,7 @@ def encapsulate(ports: Ports, packets: Rows, vni: int, tables: Tables, rounds: i
 
 
 def tables_for_encapsulation() -> Tables:
-    """Return tables in which the targets of the traffic are endpoints behind the sink's VTEP, among others."""
+    """Return tables with the traffic's targets, and others, as endpoints behind the sink's VTEP."""
     subnet = Subnet(prefix=ip_network("10.1.0.0/16"), gateway=ip_address("10.1.255.254"))
     endpoints = tuple(
         Endpoint(ip=IPv4Address(TARGET_NET + 1 + number), mac=0x0200_0001_0000 + number, vtep=IPv4Address(SINK_IP))
@@ -114,7 +114,7 @@ def main() -> None:
     step = _work(kind, opened.ports, counters)
     step()
     print("ready", flush=True)
-    lines = open(0, "rb", buffering=0)  # noqa: SIM115 - no byte of a later line is read ahead: select would not see it
+    lines = open(0, "rb", buffering=0)  # noqa: SIM115 - unbuffered: select must see unread lines
     while lines.readline():
         for counted in (counters.ports, counters.drops, counters.punts):
             counted[:] = 0
@@ -122,17 +122,17 @@ def main() -> None:
             step()
         lines.readline()
         opened.sample(counters)
-        print(json.dumps(asdict(_books(counters))), flush=True)
+        print(json.dumps(asdict(_accounting(counters))), flush=True)
     opened.drain(counters)
     opened.close()
 
 
-def _books(counters: Counters) -> Books:
-    """Return them; raises RuntimeError where what was received has not come to one end each."""
+def _accounting(counters: Counters) -> Accounting:
+    """Return the counts; raises RuntimeError unless every received frame was counted exactly once."""
     if imbalance(counters):
-        raise RuntimeError(f"{imbalance(counters)} frames have no end, or more than one")
+        raise RuntimeError(f"{imbalance(counters)} frames were counted more or less than once")
     ports = counters.ports
-    return Books(
+    return Accounting(
         received=int(ports["rx_packets"].sum()), missed=int(ports["rx_missed"].sum()),
         transmitted=int(ports["tx_packets"].sum()), dropped=int(counters.drops.sum() + counters.punts.sum()),
         why={Drop(i).name: int(n) for i, n in enumerate(counters.drops) if n}

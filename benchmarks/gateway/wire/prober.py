@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from benchmarks.gateway.wire.traffic import shaped
 
 ETH_P_ALL, CLONE_NEWNET = 3, 0x40000000
-PATIENCE_NS = 100_000_000
-"""What has not come by then is late, and the next frame is sent."""
+TIMEOUT_NS = 100_000_000
+"""After this time the next frame is sent; the late one still counts if it arrives."""
 NUMBER_BYTES = 8
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -36,7 +36,7 @@ def _socket(space: str, interface: str, protocol: int) -> socket.socket:
 def probe(
     sender: socket.socket, receiver: socket.socket, rows: Sequence[bytes], first: int, count: int, gap_ns: int
 ) -> list[int]:
-    """Return the nanoseconds of each frame that came through; the numbers of frames begin with `first`."""
+    """Return the latency of each received frame in nanoseconds; frame numbers start at `first`."""
     sent_ns: list[int] = []
     took: list[int] = []
     room = bytearray(16384)
@@ -49,7 +49,7 @@ def probe(
         sent_ns.append(time.perf_counter_ns())
         sender.send(frame)
         before = len(took)
-        while len(took) == before and time.perf_counter_ns() - sent_ns[-1] < PATIENCE_NS:
+        while len(took) == before and time.perf_counter_ns() - sent_ns[-1] < TIMEOUT_NS:
             _receive(receiver, room, first, sent_ns, took)
         due = max(due + gap_ns, time.perf_counter_ns())
     return took
@@ -69,7 +69,7 @@ def _receive(receiver: socket.socket, room: bytearray, first: int, sent_ns: Sequ
 def main() -> None:
     sender_space, receiver_space, length = sys.argv[1], sys.argv[2], int(sys.argv[3])
     rows = [row.tobytes() for row in shaped(length, sys.argv[4])]
-    sender = _socket(sender_space, "g0", 0)  # protocol 0: it receives nothing
+    sender = _socket(sender_space, "g0", 0)  # protocol 0: no reception
     receiver = _socket(receiver_space, "s0", ETH_P_ALL)
     first = 1
     gc.freeze()

@@ -1,11 +1,10 @@
-"""What a device costs: the processor time of all its threads, and of the kernel's thread for soft interrupts.
+"""Processor time of a device: all its threads, and ksoftirqd of its core.
 
-A frame that is sent on a veth is delivered in a soft interrupt of the sender's core, at the sender's expense. Under
-load the kernel moves those to the thread ksoftirqd of that core, at times all and at times none, so one without the
-other says little.
+A frame sent on a veth is delivered in a soft interrupt on the sender's core, as part of the sender's time. Under load
+the kernel moves some or all of these to the thread ksoftirqd of that core, so both must be counted.
 
-The clocks are the kernel's counters of tasks (perf_event_open(2), PERF_COUNT_SW_TASK_CLOCK). clock_gettime(2) for
-another process that is running knows no more than its last tick, which is milliseconds ago.
+The clocks are the kernel's task counters (perf_event_open(2), PERF_COUNT_SW_TASK_CLOCK). clock_gettime(2) of another
+running process only has the time of its last tick, milliseconds ago.
 """
 
 import ctypes
@@ -20,13 +19,13 @@ _SOFTWARE, _TASK_CLOCK, _FIRST_SIZE, _CLOSE_ON_EXEC = 1, 1, 64, 8
 
 
 class TaskClock:
-    """Nanoseconds that one thread has had a processor since this was made; exact also while it runs on another."""
+    """CPU time of one thread in nanoseconds since creation; exact also while the thread runs."""
 
     def __init__(self, thread: int) -> None:
-        """Raise OSError where the kernel does not count for us."""
+        """Open the counter; raises OSError if the kernel refuses."""
         number = _PERF_EVENT_OPEN.get(os.uname().machine)
         if number is None:
-            raise OSError(f"no number of perf_event_open for {os.uname().machine}")
+            raise OSError(f"unknown system call number of perf_event_open for {os.uname().machine}")
         wanted = struct.pack("=IIQ", _SOFTWARE, _FIRST_SIZE, _TASK_CLOCK).ljust(_FIRST_SIZE, b"\0")
         libc = ctypes.CDLL(None, use_errno=True)
         self._file = libc.syscall(number, wanted, thread, -1, -1, _CLOSE_ON_EXEC)
@@ -41,7 +40,7 @@ class TaskClock:
 
 
 class DeviceClock:
-    """Processor time of a process with all the threads that it has now, and of a core's soft interrupts."""
+    """CPU time of a process with all its current threads, and of a core's ksoftirqd."""
 
     def __init__(self, pid: int, cpu: int) -> None:
         self._stack = ExitStack()
@@ -69,7 +68,7 @@ class DeviceClock:
 
 @cache
 def soft_interrupts(cpu: int) -> int | None:
-    """Return the thread that works on a core's soft interrupts, None where it cannot be seen."""
+    """Return the thread id of a core's ksoftirqd, None if it is not visible."""
     for named in Path("/proc").glob("[0-9]*/comm"):
         try:
             if named.read_text().strip() == f"ksoftirqd/{cpu}":

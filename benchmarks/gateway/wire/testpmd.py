@@ -1,6 +1,6 @@
-"""DPDK's testpmd in the same place: plain forwarding ("io" mode), with AF_PACKET rings or with AF_XDP.
+"""DPDK's testpmd as device under test: plain forwarding ("io" mode), on AF_PACKET rings or AF_XDP.
 
-Where `dpdk-testpmd` is not on the path, HEDDLE_TESTPMD may name it; without either its rows are left out, and said so.
+HEDDLE_TESTPMD names `dpdk-testpmd` if it is not on PATH. Without it, its rows are left out with a note.
 """
 
 import os
@@ -11,12 +11,12 @@ import subprocess
 import time
 
 from benchmarks.gateway.wire.course import EGRESS, INGRESS, Course
-from benchmarks.gateway.wire.drain import DEVICE_CPU, GENERATOR_CPU, Books
+from benchmarks.gateway.wire.drain import DEVICE_CPU, GENERATOR_CPU, Accounting
 
 PROMPT = "testpmd> "
-ANSWER_S = 15.0
+REPLY_TIMEOUT_S = 15.0
 AF_XDP_FRAMES, AF_XDP_BYTES = 2_000, 1_900
-"""What its AF_XDP port takes: a ring of 2,048 frames whatever is asked for, and no frame in more than one piece."""
+"""Limits of its AF_XDP port: a fixed ring of 2,048 frames, and no frame in several buffers."""
 _ACCUMULATED = re.compile(
     r"Accumulated forward statistics"
     r".*?RX-packets: (\d+) +RX-dropped: (\d+).*?TX-packets: (\d+) +TX-dropped: (\d+)",
@@ -25,17 +25,17 @@ _ACCUMULATED = re.compile(
 
 
 def program() -> str | None:
-    """Return the program, None where there is none."""
+    """Return the path of the program, None if not installed."""
     return os.environ.get("HEDDLE_TESTPMD") or shutil.which("dpdk-testpmd")
 
 
-def books(said: str) -> Books:
-    """Return what it counted, from what it says when it stops; raises RuntimeError where it says nothing of it."""
-    found = _ACCUMULATED.search(said)
+def accounting(output: str) -> Accounting:
+    """Parse the statistics that it prints when it stops; raises RuntimeError if they are missing."""
+    found = _ACCUMULATED.search(output)
     if found is None:
-        raise RuntimeError(f"testpmd: no statistics in {said[-200:]!r}")
+        raise RuntimeError(f"testpmd: no statistics in {output[-200:]!r}")
     received, missed, transmitted, dropped = (int(figure) for figure in found.groups())
-    return Books(received=received, missed=missed, transmitted=transmitted, dropped=dropped)
+    return Accounting(received=received, missed=missed, transmitted=transmitted, dropped=dropped)
 
 
 def _devices(kind: str, frame_bytes: int, slots: int) -> list[str]:
@@ -46,7 +46,7 @@ def _devices(kind: str, frame_bytes: int, slots: int) -> list[str]:
 
 
 class Testpmd:
-    """A testpmd at its prompt. The thread that forwards has the device's core, its prompt the generator's."""
+    """An interactive testpmd; its forwarding thread runs on the device's core, its prompt on the generator's."""
 
     def __init__(self, course: Course, kind: str, frame_bytes: int, slots: int) -> None:
         name = program()
@@ -55,9 +55,9 @@ class Testpmd:
         words += ["--file-prefix", f"hb{os.getpid()}_{course.device.pid}"]
         words += ["-l", f"{GENERATOR_CPU},{DEVICE_CPU}", "--main-lcore", str(GENERATOR_CPU)]
         words += [*_devices(kind, frame_bytes, slots), "--", "-i", "--forward-mode=io", "--nb-cores=1"]
-        words += ["--no-flush-rx", "--burst=64"]  # what waits is what is measured
+        words += ["--no-flush-rx", "--burst=64"]  # measure the frames that are waiting
         words += ["--total-num-mbufs=65536", f"--mbuf-size={max(2176, frame_bytes + 128)}"]
-        self._said, terminal = os.openpty()  # to a pipe it would write by the block, and its prompt out of turn
+        self._output, terminal = os.openpty()  # a pipe would make it buffer its output, and delay the prompt
         self._child = subprocess.Popen(
             [*course.device.entrance, *words], stdin=subprocess.PIPE, stdout=terminal, stderr=terminal,
             start_new_session=True, bufsize=0,
@@ -74,43 +74,43 @@ class Testpmd:
         return self._child.pid
 
     def begin(self) -> None:
-        self._say("start")  # it forwards before it says so
+        self._command("start")  # it forwards before it prints that
 
-    def end(self) -> Books:
+    def end(self) -> Accounting:
         self._prompt()
-        self._say("stop")
-        return books(self._prompt())
+        self._command("stop")
+        return accounting(self._prompt())
 
     def close(self) -> None:
-        """End it, whether it forwards or not."""
+        """Stop the process, also while it forwards."""
         assert self._child.stdin is not None
         self._child.stdin.close()
-        deadline = time.monotonic() + ANSWER_S
+        deadline = time.monotonic() + REPLY_TIMEOUT_S
         while self._child.poll() is None:
             if time.monotonic() > deadline:
                 self._child.kill()
             self._read(0.1)
-        os.close(self._said)
+        os.close(self._output)
 
-    def _say(self, line: str) -> None:
+    def _command(self, line: str) -> None:
         assert self._child.stdin is not None
         self._child.stdin.write(f"{line}\n".encode())
 
     def _prompt(self) -> str:
-        """Read what it says until its prompt; raises RuntimeError with its last line where it ends or hangs instead.
+        """Read the output up to its prompt; raises RuntimeError with the last line if it ends or hangs.
 
-        All of it is read, always: what nobody reads would stop it in the end.
+        The whole output must be read: a full terminal buffer would block the process.
         """
-        said, deadline = "", time.monotonic() + ANSWER_S
-        while not said.endswith(PROMPT):
-            said += self._read(0.1)
+        output, deadline = "", time.monotonic() + REPLY_TIMEOUT_S
+        while not output.endswith(PROMPT):
+            output += self._read(0.1)
             if time.monotonic() > deadline or self._child.poll() is not None:
-                raise RuntimeError(f"testpmd: {said.strip().splitlines()[-1] if said.strip() else 'said nothing'}")
-        return said
+                raise RuntimeError(f"testpmd: {output.strip().splitlines()[-1] if output.strip() else 'no output'}")
+        return output
 
-    def _read(self, at_most_s: float) -> str:
-        waiting, _, _ = select.select([self._said], [], [], at_most_s)
+    def _read(self, timeout_s: float) -> str:
+        waiting, _, _ = select.select([self._output], [], [], timeout_s)
         try:
-            return os.read(self._said, 1 << 16).decode(errors="replace") if waiting else ""
-        except OSError:  # it has ended
+            return os.read(self._output, 1 << 16).decode(errors="replace") if waiting else ""
+        except OSError:  # the process has ended
             return ""

@@ -28,14 +28,14 @@ from dataplane.jit import Bytes, Rows, kernel
 SOURCES, TARGETS, FLOWS = 4096, 64, 4096
 TUNNEL, MAX_LATE = "tunnel", 256
 BLUE = 5
-"""The VNI of what is sent in tunnels."""
+"""The VNI of the VXLAN packets."""
 SOURCE_NET, TARGET_NET = 0x0A000000, 0x0A010000
 PUBLIC_NET = 0xC6336400
-"""10.0.x.x to 10.1.0.x, or to 198.51.100.x in a tunnel."""
+"""Traffic goes from 10.0.x.x to 10.1.0.x, or to 198.51.100.x in VXLAN packets."""
 
 
 def frames(length: int, to_mac: str = INGRESS_MAC, to_net: int = TARGET_NET) -> np.ndarray:
-    """Return FLOWS frames of a length as rows of bytes."""
+    """Return FLOWS frames of one length as rows of bytes."""
     chance = np.random.default_rng(3)
     rows = np.zeros((FLOWS, length), np.uint8)
     for row, source, port in zip(
@@ -47,7 +47,7 @@ def frames(length: int, to_mac: str = INGRESS_MAC, to_net: int = TARGET_NET) -> 
 
 
 def tunnelled(length: int) -> np.ndarray:
-    """Return VXLAN packets of the generator's VTEP around frames of a length to public addresses."""
+    """Return VXLAN packets of the generator's VTEP with inner frames of one length to public addresses."""
     inner = frames(length, _text(gateway_mac(BLUE)), PUBLIC_NET)
     outer = bytearray(frame_head(length + 50, _word(GENERATOR_IP), _word(INGRESS_IP), 50000, INGRESS_MAC))
     outer[36:38] = (4789).to_bytes(2, "big")
@@ -56,7 +56,7 @@ def tunnelled(length: int) -> np.ndarray:
 
 
 def shaped(length: int, form: str) -> np.ndarray:
-    """Return frames of a length: in tunnels, or to a MAC."""
+    """Return frames of one length: in VXLAN packets, or to a MAC."""
     return tunnelled(length) if form == TUNNEL else frames(length, form)
 
 
@@ -83,26 +83,25 @@ def send(
     ports: Ports, packets: Rows, source: Bytes, length: int, flows: int, count: int, gap_ns: int, scratch: Bytes,
     counters: Counters,
 ) -> int:  # fmt: skip
-    """Send `count` frames, `gap_ns` apart (0: as fast as it goes); return how many left this process.
+    """Send `count` frames, `gap_ns` apart (0: full speed); return the number sent.
 
-    What it is late by is made up for by no more than MAX_LATE frames: after a stall of the sender a burst of what was
-    due meanwhile would be another load than the one asked for.
+    After a stall at most MAX_LATE overdue frames are sent at once: a larger burst would be another load than requested.
     """
     before = counters.ports[0].tx_packets
     start = now_ns(scratch)
     sent = 0
     while sent < count:
-        most = min(BURST, count - sent)
+        batch = min(BURST, count - sent)
         if gap_ns > 0:
             due = (now_ns(scratch) - start) // gap_ns + 1 - sent
             if due > MAX_LATE:
                 start += (due - MAX_LATE) * gap_ns
                 due = MAX_LATE
-            most = min(most, due)
-            if most <= 0:
+            batch = min(batch, due)
+            if batch <= 0:
                 continue
         filled = 0
-        for i in range(most):
+        for i in range(batch):
             if copy_in(ports, 0, source, (sent + i) % flows * length, length, packets, filled, counters):
                 packets[filled].node = TRANSMIT
                 packets[filled].out_port = 0

@@ -1,9 +1,8 @@
-"""Processor time a frame, seen from outside, the same for every device: how both grow while frames come.
+"""Measure processor time per frame from outside, equally for every device, by sampling CPU time and received frames.
 
-A sample reads the device's clock, then the frames that the sink has had, then the clock again: how far the two clocks
-are apart is what the sample does not know. One during which the watcher was held up is thrown away. What a frame costs
-is the growth from the first sample that is left to the last, both taken while the device was at work: how it starts
-and what it does without frames are no part of it.
+A sample reads the device's CPU clock, then the sink's frame count, then the clock again; the distance of the two clock
+values is its uncertainty. Samples during which the watcher stalled are discarded. The cost per frame is the growth from
+the first remaining sample to the last, both taken while the device works: its start and its idle time are excluded.
 """
 
 import statistics
@@ -12,9 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 MARKS = 8
-"""Samples of a drain, evenly spread over its frames: each interrupts the device for some microseconds."""
-MAX_UNSURE, LEAST_SEEN = 0.05, 0.5
-"""Of the processor time what may be unknown, and of the frames what has to be seen; else the drain tells nothing."""
+"""Samples per drain, evenly spread over its frames; each interrupts the device for some microseconds."""
+MAX_UNCERTAINTY, MIN_SEEN = 0.05, 0.5
+"""Maximum uncertain share of the CPU time, and minimum share of frames between samples, of a valid drain."""
 QUIET_S, START_S = 0.1, 5.0
 
 
@@ -24,7 +23,7 @@ class Sample:
     frames: int
     after_ns: int
     frames_later: int
-    """Read once more behind the second clock."""
+    """Frame count read again after the second clock."""
 
     @property
     def apart_ns(self) -> int:
@@ -37,22 +36,22 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Of one drain."""
+    """The cost per frame of one drain."""
 
     ns: float
-    """Processor time a frame."""
+    """Processor time per frame."""
     frames: int
-    """Of how many it was found."""
-    unsure: float
-    """The share of it that the samples did not know."""
+    """Number of frames between the samples used."""
+    uncertainty: float
+    """The uncertain share of the time."""
 
 
 def cost(samples: Sequence[Sample], frames: int) -> Cost | None:
-    """Return what a frame cost, None where the samples do not say it well enough.
+    """Return the cost per frame, None if the samples are too few or too uncertain.
 
     Args:
-        samples: in the order in which they were taken.
-        frames: that there were in the end.
+        samples: in order of time.
+        frames: the final frame count.
     """
     working = [one for one in samples if one.frames > 0 and one.frames_later < frames]
     if len(working) < 2:
@@ -61,14 +60,14 @@ def cost(samples: Sequence[Sample], frames: int) -> Cost | None:
     kept = [one for one in working if one.apart_ns <= 2 * usual]
     first, last = kept[0], kept[-1]
     seen, took = last.frames - first.frames, last.middle_ns - first.middle_ns
-    if seen < LEAST_SEEN * frames or took <= 0:
+    if seen < MIN_SEEN * frames or took <= 0:
         return None
-    unsure = (first.apart_ns + last.apart_ns) / 2 / took
-    return Cost(took / seen, seen, unsure) if unsure <= MAX_UNSURE else None
+    uncertainty = (first.apart_ns + last.apart_ns) / 2 / took
+    return Cost(took / seen, seen, uncertainty) if uncertainty <= MAX_UNCERTAINTY else None
 
 
 def watch(received: Callable[[], int], clock: Callable[[], int], expected: int) -> tuple[list[Sample], int]:
-    """Sample until all that is expected has come, or nothing more does; return the samples and how many came."""
+    """Sample until all expected frames have arrived, or no more do; return the samples and the final count."""
     samples: list[Sample] = []
     step = max(1, expected // MARKS)
     mark, last, since = step, 0, time.monotonic()

@@ -1,4 +1,4 @@
-"""Other ways to choose paths, written by us after their papers: what the planner is measured beside.
+"""Peer planners, implemented after their papers, for comparison with ours.
 
 Each takes a `Problem` and returns an `Answer`, so that one evaluation serves all.
 """

@@ -1,22 +1,22 @@
 """Global First Fit of Hedera (Al-Fares et al., NSDI 2010, 5.1), and the greedy that takes the least loaded path.
 
-First fit looks through a flow's paths in their order and reserves the first whose links all have room. A flow that
-finds none stays on the path that ECMP gives it; we count its load, which is kinder than the paper. The least-loaded
-greedy, with the largest flow first, is what constrained shortest path and the planners of C4 and Crux come to.
+First fit scans a flow's paths in order and reserves the first whose links all have room. A flow without such a path
+keeps its ECMP path; its load is counted, which favours first fit compared with the paper. The least-loaded greedy,
+largest flow first, is equivalent to constrained shortest path and to the planners of C4 and Crux.
 """
 
 import numpy as np
 
-from benchmarks.planning.peers.problem import Answer, Problem, Ways, no_hops
+from benchmarks.planning.peers.problem import Answer, Problem, UpPaths, no_hops
 from controller.planner.jit import Floats, Ints, kernel
 
 TOLERANCE = 1e-9
 
 
 @kernel
-def _fullest_with(ways: Ways, u: int, w: int, demand: float, load: Floats, capacity: Floats) -> tuple[float, float]:
-    """Return the largest utilisation and the sum of them on a path if it carried `demand` more."""
-    first, second, cables = ways[1], ways[2], ways[7]
+def _fullest_with(ups: UpPaths, u: int, w: int, demand: float, load: Floats, capacity: Floats) -> tuple[float, float]:
+    """Return the maximum and the sum of the utilisations of a path's links with `demand` added."""
+    first, second, cables = ups.first, ups.second, ups.cables
     worst, total = 0.0, 0.0
     for step in range(4):
         if step == 0:
@@ -34,19 +34,21 @@ def _fullest_with(ways: Ways, u: int, w: int, demand: float, load: Floats, capac
 
 
 @kernel
-def _search(ways: Ways, a: int, b: int, demand: float, load: Floats, capacity: Floats, room: float) -> tuple[int, int]:
-    """Return the first path that stays within `room`; with a negative one, the path that is least full."""
-    start, second, top, middle, at, count = ways[0], ways[2], ways[3], ways[4], ways[5], ways[6]
+def _search(
+    ups: UpPaths, a: int, b: int, demand: float, load: Floats, capacity: Floats, room: float
+) -> tuple[int, int]:
+    """Return the first path with utilisation up to `room`; if `room` is negative, the least loaded path."""
+    start, second, top, middle, at, count = ups.start, ups.second, ups.top, ups.middle, ups.at, ups.size
     best_u, best_w, best, best_total = -1, -1, np.inf, np.inf
     turned = False
     for u in range(start[a], start[a + 1]):
         if turned and second[u] >= 0:
-            break  # there were shorter paths
+            break  # a shorter path exists
         for w in range(at[b, top[u]], at[b, top[u]] + count[b, top[u]]):
             if second[u] >= 0 and middle[u] == middle[w]:
                 continue
             turned = second[u] < 0
-            worst, total = _fullest_with(ways, u, w, demand, load, capacity)
+            worst, total = _fullest_with(ups, u, w, demand, load, capacity)
             if room >= 0.0:
                 if worst <= room:
                     return u, w
@@ -56,9 +58,9 @@ def _search(ways: Ways, a: int, b: int, demand: float, load: Floats, capacity: F
 
 
 @kernel
-def _nth(ways: Ways, a: int, b: int, wanted: int) -> tuple[int, int]:
-    """Return a path by number, counted round and round."""
-    start, second, top, middle, at, count = ways[0], ways[2], ways[3], ways[4], ways[5], ways[6]
+def _nth(ups: UpPaths, a: int, b: int, wanted: int) -> tuple[int, int]:
+    """Return a path by its number modulo the number of paths."""
+    start, second, top, middle, at, count = ups.start, ups.second, ups.top, ups.middle, ups.at, ups.size
     while True:
         passed, turned = 0, False
         for u in range(start[a], start[a + 1]):
@@ -77,9 +79,9 @@ def _nth(ways: Ways, a: int, b: int, wanted: int) -> tuple[int, int]:
 
 
 @kernel
-def _write(ways: Ways, u: int, w: int, demand: float, load: Floats, hops: Ints, f: int) -> None:
-    """Write a path into a flow's row and its demand onto the links."""
-    first, second, cables = ways[1], ways[2], ways[7]
+def _write(ups: UpPaths, u: int, w: int, demand: float, load: Floats, hops: Ints, f: int) -> None:
+    """Write a path to a flow's row and add its demand to the links."""
+    first, second, cables = ups.first, ups.second, ups.cables
     hops[f, 0] = first[u]
     if second[u] >= 0:
         hops[f, 1], hops[f, 2], hops[f, 3] = second[u], second[w] + cables, first[w] + cables
@@ -92,33 +94,33 @@ def _write(ways: Ways, u: int, w: int, demand: float, load: Floats, hops: Ints, 
 
 @kernel
 def _place(
-    ways: Ways, order: Ints, source: Ints, target: Ints, demand: Floats, load: Floats, capacity: Floats, room: float,
+    ups: UpPaths, order: Ints, source: Ints, target: Ints, demand: Floats, load: Floats, capacity: Floats, room: float,
     fallback: Ints, hops: Ints,
 ) -> int:  # fmt: skip
-    """Give each flow of `order` a path; returns how many found none with room."""
+    """Assign a path to each flow of `order`; return the number of flows without a path with room."""
     unplaced = 0
     for i in range(order.shape[0]):
         f = order[i]
         if source[f] == target[f]:
             continue
-        u, w = _search(ways, source[f], target[f], demand[f], load, capacity, room)
+        u, w = _search(ups, source[f], target[f], demand[f], load, capacity, room)
         if u < 0:
             unplaced += 1
-            u, w = _nth(ways, source[f], target[f], fallback[f])
+            u, w = _nth(ups, source[f], target[f], fallback[f])
         if u >= 0:
-            _write(ways, u, w, demand[f], load, hops, f)
+            _write(ups, u, w, demand[f], load, hops, f)
     return unplaced
 
 
 def global_first_fit(problem: Problem, seed: int) -> Answer:
-    """Return the paths of Hedera's Global First Fit, flows in the order in which they are listed."""
+    """Return the paths of Hedera's Global First Fit, in the order of the flows."""
     draw = np.random.Generator(np.random.PCG64([seed, 2]))
     fallback = draw.integers(0, 1 << 32, len(problem.flows))
     return _placed(problem, np.arange(len(problem.flows), dtype=np.int64), 1.0 + TOLERANCE, fallback)
 
 
 def least_loaded(problem: Problem, seed: int) -> Answer:
-    """Return the paths of the greedy: the largest flow first, each where the fullest link stays least full."""
+    """Return the paths of the greedy: largest flow first, each on the path with the lowest maximum utilisation."""
     order = np.argsort(-problem.demand, kind="stable")
     return _placed(problem, order, -1.0, np.zeros(len(problem.flows), dtype=np.int64))
 
@@ -126,7 +128,7 @@ def least_loaded(problem: Problem, seed: int) -> Answer:
 def _placed(problem: Problem, order: Ints, room: float, fallback: Ints) -> Answer:
     hops, load = no_hops(problem), problem.base.copy()
     _place(
-        problem.ways, order, problem.source, problem.target, problem.demand, load, problem.capacity, room, fallback,
+        problem.up_paths, order, problem.source, problem.target, problem.demand, load, problem.capacity, room, fallback,
         hops,
     )  # fmt: skip
     return Answer.of(problem, hops)

@@ -1,12 +1,13 @@
-"""What a peer is asked and what it answers, as arrays, and every way up from every leaf.
+"""The input and output of a peer planner as arrays, and the table of all upward paths.
 
-Shortest paths only, as routers see them: a pair of leaves with a switch above both turns there; only pairs without
-one go on to the next tier.
+Peers use shortest paths only, as routers do: a path between two leaves turns at the lowest tier that has a switch above
+both.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,18 +18,29 @@ from controller.planner.clos import MAX_HOPS, NO_LINK, Live, Topology, topology_
 from controller.planner.expand import Flows, expand
 from controller.planner.jit import Floats, Ints
 
-Ways = tuple[Ints, Ints, Ints, Ints, Ints, Ints, Ints, int]
-"""start, first, second, top, middle, at, count, number of cables.
 
-The ways up from leaf number a are rows start[a] to start[a + 1], those to the next tier before those to the top:
-`first` is the leaf's cable and `second` the next or -1; `top` and `middle` number upper switches, the top tier first.
-Leaf b is reached from upper switch t by the ways at[b, t] to at[b, t] + count[b, t].
-"""
+class UpPaths(NamedTuple):
+    """Every live path from a leaf upwards, as rows of arrays.
+
+    The paths up from leaf number a are rows `start[a]` to `start[a + 1]`, those to the next tier first. `first` is the
+    leaf's cable and `second` the next one, or -1. `top` and `middle` number upper switches, the top tier first. Leaf b
+    is below upper switch t by the rows `at[b, t]` to `at[b, t] + size[b, t]`. `cables` is the number of cables: the
+    directed link down a cable is its number plus that.
+    """
+
+    start: Ints
+    first: Ints
+    second: Ints
+    top: Ints
+    middle: Ints
+    at: Ints
+    size: Ints
+    cables: int
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Problem:
-    """Flows between leaves (`source`, `target` number leaves) over what is alive, beside a load that stays."""
+    """Flows between leaves (`source`, `target` are leaf numbers) over live links, beside a fixed load `base`."""
 
     topology: Topology
     live: Live
@@ -39,7 +51,7 @@ class Problem:
 
     @cached_property
     def demand(self) -> Floats:
-        """Return what each flow asks for, in bits per second."""
+        """Return each flow's demand in bits per second."""
         return self.flows.demand_bps.astype(np.float64)
 
     @cached_property
@@ -54,13 +66,13 @@ class Problem:
 
     @cached_property
     def tops(self) -> int:
-        """Return how many upper switches are in the top tier: they have the first numbers."""
+        """Return the number of switches in the top tier; they have the lowest numbers."""
         return int((self.topology.tier == 2).sum())
 
     @cached_property
-    def ways(self) -> Ways:
-        """Return every live way up."""
-        return _ways(self.topology, self.live, self.leaves)
+    def up_paths(self) -> UpPaths:
+        """Return the table of live upward paths."""
+        return _up_paths(self.topology, self.live, self.leaves)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -77,7 +89,7 @@ class Answer:
         return Answer(row=np.arange(len(problem.flows), dtype=np.int64), demand=problem.demand, hops=hops)
 
     def loads(self, problem: Problem) -> Floats:
-        """Return the load of every directed link between switches, what ran before included."""
+        """Return the load of every directed link between switches, including `base`."""
         loads = problem.base.copy()
         for column in range(self.hops.shape[1]):
             on = self.hops[:, column] >= 0
@@ -85,14 +97,14 @@ class Answer:
         return loads
 
     def max_utilisation(self, problem: Problem) -> float:
-        """Return the utilisation of the fullest link between switches."""
+        """Return the maximum utilisation of links between switches."""
         return float((self.loads(problem) / np.maximum(problem.capacity, 1)).max(initial=0.0))
 
 
 def problem_of(
     fabric: Fabric, jobs: Sequence[JobRequest], *, health: Health, base_share: Floats | None = None
 ) -> Problem:
-    """Return the arrays of what is to be planned; `base_share` is what others put on each directed cable."""
+    """Convert jobs on a fabric to a problem; `base_share` is the load of other traffic on each directed cable."""
     topology = topology_of(fabric)
     flows, live = expand(topology, jobs), Live.of(topology, health)
     number = np.full(len(topology.switch_ids), NO_LINK, dtype=np.int64)
@@ -111,11 +123,11 @@ def problem_of(
 
 
 def no_hops(problem: Problem) -> Ints:
-    """Return a table for a path per flow, empty so far."""
+    """Return an empty table with a path per flow."""
     return np.full((len(problem.flows), MAX_HOPS), NO_LINK, dtype=np.int64)
 
 
-def _ways(topology: Topology, live: Live, leaves: Ints) -> Ways:
+def _up_paths(topology: Topology, live: Live, leaves: Ints) -> UpPaths:
     alive = np.flatnonzero(live.links[: topology.cables])
     from_leaf = alive[topology.tier[topology.lower[alive]] == 0]
     from_middle = alive[topology.tier[topology.lower[alive]] == 1]
@@ -134,12 +146,14 @@ def _ways(topology: Topology, live: Live, leaves: Ints) -> Ways:
     leaf, top = leaf[order], top[order]
     shape = (len(leaves), int((topology.tier > 0).sum()))
     count = np.bincount(leaf * shape[1] + top, minlength=shape[0] * shape[1]).reshape(shape)
-    # One upper switch is met in one run of rows: a switch is of one tier, and rows are sorted by tier and switch.
+    # The rows of an upper switch are contiguous: it is of one tier, and rows are sorted by tier and switch.
     at = np.zeros(shape, dtype=np.int64)
     at.flat[(leaf * shape[1] + top)[::-1]] = np.arange(len(order))[::-1]
     start = np.searchsorted(leaf, np.arange(len(leaves) + 1)).astype(np.int64)
     columns = (first[order], second[order], top, between[order])
-    return (start, *(np.ascontiguousarray(column, dtype=np.int64) for column in columns), at, count, topology.cables)  # type: ignore[return-value]
+    rows = (np.ascontiguousarray(column, dtype=np.int64) for column in columns)
+    first, second, top, middle = rows
+    return UpPaths(start, first, second, top, middle, at, count, topology.cables)
 
 
 def _upper_numbers(topology: Topology) -> Ints:

@@ -1,7 +1,7 @@
-"""The naive controller: networkx's shortest path per flow, with the links' load as weight, updated after each flow.
+"""The naive controller: networkx's shortest path per flow, with link loads as weights, updated after each flow.
 
-What the tutorials of OpenFlow controllers do. The graph has every switch twice, on the way up and on the way down,
-so that a path can not turn upwards again: without that a detour over another leaf may be the shortest.
+Tutorials of OpenFlow controllers do this. The graph has every switch twice, for the upward and the downward part, so
+that a path cannot turn upwards again; otherwise a detour over another leaf may be the shortest path.
 """
 
 from itertools import pairwise
@@ -12,11 +12,11 @@ from benchmarks.planning.peers.problem import Answer, Problem, no_hops
 from controller.planner.jit import Floats
 
 HOP = 1e-3
-"""A link's weight when it is empty, so that of two empty paths the shorter is taken."""
+"""The weight of an idle link, so that the shorter of two idle paths is chosen."""
 
 
 def shortest_path(problem: Problem, seed: int) -> Answer:
-    """Return the paths that one Dijkstra run per flow finds; raises ModuleNotFoundError where networkx is missing."""
+    """Return the paths of one Dijkstra run per flow; raises ModuleNotFoundError without networkx."""
     import networkx
 
     topology, load, capacity = problem.topology, problem.base.copy(), problem.capacity
@@ -55,6 +55,6 @@ def shortest_path(problem: Problem, seed: int) -> Answer:
 
 
 def _weigh(edge: dict, load: Floats, capacity: Floats) -> None:
-    """Weigh an edge by its least loaded cable."""
+    """Set an edge's weight from its least loaded cable."""
     if edge["links"]:
         edge["weight"] = HOP + min(float(load[link] / capacity[link]) for link in edge["links"])

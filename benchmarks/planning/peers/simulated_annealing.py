@@ -1,16 +1,16 @@
 """Simulated annealing of Hedera (Al-Fares et al., NSDI 2010, 5.2).
 
-The state is a core switch per destination host, never per flow, which keeps the search small. It starts with
-distinct cores for the hosts of a pod; a neighbour swaps the cores of two hosts of one pod; the energy is what links
-are asked for beyond their capacity, in units of the fastest link; a worse neighbour is taken with probability
-exp(c (e - e') / T), with c = 1000 T0 as the paper has it for large fabrics, the temperature T falling by one per
-iteration. The best state seen is the answer. With two tiers the hosts of one leaf stand for a pod: they share the
-links down from every spine, as a pod does from every core.
+The state is a core switch per destination host, not per flow, which keeps the search small. Initially the hosts of a
+pod have distinct cores. A neighbour state swaps the cores of two hosts of one pod. The energy is the demand beyond the
+links' capacity, in units of the fastest link. A worse neighbour is accepted with probability exp(c (e - e') / T), with
+c = 1000 T0 as in the paper for large fabrics; the temperature T decreases by one per iteration. The result is the best
+state seen. With two tiers the hosts of a leaf are a pod: they share the links down from every spine, as a pod does from
+every core.
 """
 
 import numpy as np
 
-from benchmarks.planning.peers.problem import Answer, Problem, Ways, no_hops
+from benchmarks.planning.peers.problem import Answer, Problem, UpPaths, no_hops
 from controller.planner.jit import Floats, Ints, kernel
 
 ITERATIONS = 100_000
@@ -18,9 +18,9 @@ GREED = 1000.0
 
 
 @kernel
-def _way(ways: Ways, tops: int, a: int, b: int, core: int, nic: int) -> tuple[int, int]:
-    """Return the path of leaves a and b over a core, or the next one alive; below it where a switch joins both."""
-    start, second, top, middle, at, count = ways[0], ways[2], ways[3], ways[4], ways[5], ways[6]
+def _path_over(ups: UpPaths, tops: int, a: int, b: int, core: int, nic: int) -> tuple[int, int]:
+    """Return the path from leaf a to leaf b over a core, or the next live one; below it if a switch is above both."""
+    start, second, top, middle, at, count = ups.start, ups.second, ups.top, ups.middle, ups.at, ups.size
     for step in range(tops):
         t = (core + step) % tops
         if count[b, t] == 0:
@@ -41,9 +41,9 @@ def _way(ways: Ways, tops: int, a: int, b: int, core: int, nic: int) -> tuple[in
 
 
 @kernel
-def _add(ways: Ways, u: int, w: int, amount: float, load: Floats, capacity: Floats, unit: float) -> float:
-    """Add an amount to the links of a path and return by how much the energy grew."""
-    first, second, cables = ways[1], ways[2], ways[7]
+def _add(ups: UpPaths, u: int, w: int, amount: float, load: Floats, capacity: Floats, unit: float) -> float:
+    """Add an amount to the links of a path and return the change of the energy."""
+    first, second, cables = ups.first, ups.second, ups.cables
     grown = 0.0
     for step in range(4):
         if step == 0:
@@ -63,33 +63,33 @@ def _add(ways: Ways, u: int, w: int, amount: float, load: Floats, capacity: Floa
 
 @kernel
 def _move(
-    ways: Ways, tops: int, nic: int, core: int, members: Ints, begin: Ints, source: Ints, target: Ints,
+    ups: UpPaths, tops: int, nic: int, core: int, members: Ints, begin: Ints, source: Ints, target: Ints,
     demand: Floats, load: Floats, capacity: Floats, unit: float, up: Ints, down: Ints,
 ) -> float:  # fmt: skip
-    """Lead all flows to a NIC over another core; returns by how much the energy grew."""
+    """Route all flows to a NIC via another core; return the change of the energy."""
     grown = 0.0
     for i in range(begin[nic], begin[nic + 1]):
         f = members[i]
         if source[f] == target[f]:
             continue
         if up[f] >= 0:
-            grown += _add(ways, up[f], down[f], -demand[f], load, capacity, unit)
-        up[f], down[f] = _way(ways, tops, source[f], target[f], core, nic)
+            grown += _add(ups, up[f], down[f], -demand[f], load, capacity, unit)
+        up[f], down[f] = _path_over(ups, tops, source[f], target[f], core, nic)
         if up[f] >= 0:
-            grown += _add(ways, up[f], down[f], demand[f], load, capacity, unit)
+            grown += _add(ups, up[f], down[f], demand[f], load, capacity, unit)
     return grown
 
 
 @kernel
 def _anneal(
-    ways: Ways, tops: int, core: Ints, pod_nics: Ints, pod_begin: Ints, members: Ints, begin: Ints, source: Ints,
+    ups: UpPaths, tops: int, core: Ints, pod_nics: Ints, pod_begin: Ints, members: Ints, begin: Ints, source: Ints,
     target: Ints, demand: Floats, load: Floats, capacity: Floats, unit: float, up: Ints, down: Ints, iterations: int,
     seed: int,
 ) -> tuple[float, float]:  # fmt: skip
-    """Search; leaves the best state in `core`, `up` and `down` and returns its energy and that of the first."""
+    """Anneal; write the best state to `core`, `up` and `down`; return its energy and that of the first state."""
     np.random.seed(seed)
     for nic in range(core.shape[0]):
-        _move(ways, tops, nic, core[nic], members, begin, source, target, demand, load, capacity, unit, up, down)
+        _move(ups, tops, nic, core[nic], members, begin, source, target, demand, load, capacity, unit, up, down)
     energy = 0.0
     for link in range(load.shape[0]):
         energy += max(0.0, load[link] - capacity[link]) / unit
@@ -110,7 +110,7 @@ def _anneal(
         grown = 0.0
         for nic in (one, other):
             grown += _move(
-                ways, tops, nic, core[nic], members, begin, source, target, demand, load, capacity, unit, up, down
+                ups, tops, nic, core[nic], members, begin, source, target, demand, load, capacity, unit, up, down
             )
         if grown < 0.0 or np.random.random() < np.exp(-GREED * iterations * grown / temperature):
             energy += grown
@@ -121,18 +121,18 @@ def _anneal(
             continue
         core[one], core[other] = core[other], core[one]
         for nic in (one, other):
-            _move(ways, tops, nic, core[nic], members, begin, source, target, demand, load, capacity, unit, up, down)
+            _move(ups, tops, nic, core[nic], members, begin, source, target, demand, load, capacity, unit, up, down)
     for number in range(taken - 1, best_taken - 1, -1):
         one, other = swapped[number, 0], swapped[number, 1]
         core[one], core[other] = core[other], core[one]
         for nic in (one, other):
-            _move(ways, tops, nic, core[nic], members, begin, source, target, demand, load, capacity, unit, up, down)
+            _move(ups, tops, nic, core[nic], members, begin, source, target, demand, load, capacity, unit, up, down)
     return best, first
 
 
 @kernel
-def _write(ways: Ways, up: Ints, down: Ints, hops: Ints) -> None:
-    first, second, cables = ways[1], ways[2], ways[7]
+def _write(ups: UpPaths, up: Ints, down: Ints, hops: Ints) -> None:
+    first, second, cables = ups.first, ups.second, ups.cables
     for f in range(up.shape[0]):
         u, w = up[f], down[f]
         if u < 0:
@@ -145,7 +145,7 @@ def _write(ways: Ways, up: Ints, down: Ints, hops: Ints) -> None:
 
 
 def simulated_annealing(problem: Problem, seed: int) -> Answer:
-    """Return the paths of the best state that Hedera's annealing sees."""
+    """Return the paths of the best state of Hedera's annealing."""
     return annealed(problem, seed)[0]
 
 
@@ -162,10 +162,10 @@ def annealed(problem: Problem, seed: int, iterations: int = ITERATIONS) -> tuple
     begin = np.searchsorted(flows.dst_nic[members], np.arange(topology.nics + 1)).astype(np.int64)
     up, down = np.full(len(flows), -1, dtype=np.int64), np.full(len(flows), -1, dtype=np.int64)
     best, first = _anneal(
-        problem.ways, problem.tops, core, pod_nics, np.append(begins, len(pod_nics)).astype(np.int64), members, begin,
-        problem.source, problem.target, problem.demand, problem.base.copy(), problem.capacity,
+        problem.up_paths, problem.tops, core, pod_nics, np.append(begins, len(pod_nics)).astype(np.int64), members,
+        begin, problem.source, problem.target, problem.demand, problem.base.copy(), problem.capacity,
         float(problem.capacity.max(initial=1.0)), up, down, iterations, seed,
     )  # fmt: skip
     hops = no_hops(problem)
-    _write(problem.ways, up, down, hops)
+    _write(problem.up_paths, up, down, hops)
     return Answer.of(problem, hops), best, first
