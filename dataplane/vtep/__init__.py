@@ -1,1 +1,1 @@
-"""A host's half of a VPC: the kernel's VXLAN device or Open vSwitch, programmed by what the controller says."""
+"""The VTEP agent of a host: programs the kernel's VXLAN or Open vSwitch for the controller (`heddle vtep`)."""

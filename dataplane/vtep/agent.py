@@ -1,11 +1,11 @@
-"""A host's VTEP agent: what the controller says of VPCs that live here becomes VXLAN, the kernel's or Open vSwitch's.
+"""Keep a host's VXLAN state as the controller configures it, by a driver for the kernel or for Open vSwitch.
 
-Which gateway a VPC's traffic leaves by: of the VTEPs that gateways serve each VPC has one, chosen by its VNI so that
-VPCs are shared out evenly. The two of an active-standby pair name the same VTEP, which moves between them and needs
-nothing here; a gateway that goes away for good is no longer named.
+Each VPC uses one gateway VTEP, chosen by VNI so that VPCs spread evenly over gateways. Both gateways of an
+active-standby pair serve the same VTEP, so a takeover needs no change here.
 
-Which interface an endpoint has, options say or the interfaces themselves (`claims`). The kernel tells when one comes or
-goes, and all is compared anew then: a virtual machine that starts is in its VPC within a second.
+The interface of an endpoint is named by an option or by the interface's alias (`claims`). The kernel reports when an
+interface appears or disappears, and the whole state is compared then: a new virtual machine joins its VPC within a
+second.
 """
 
 import asyncio
@@ -24,94 +24,102 @@ from dataplane.vtep.link_monitor import LinkMonitor
 from dataplane.vtep.linux import VtepError
 
 SETTLE_S = 0.2
-"""After word of an interface: whoever made it is not done with it yet."""
-LEAST_S = 1.0
-"""Between two looks at most: interfaces that come and go all the time are no load."""
+"""Delay after a link event: the program that created the interface is still configuring it."""
+MIN_INTERVAL_S = 1.0
+"""Minimum time between two comparisons, which limits the load of frequent link events."""
 CHECK_S = 10.0
-"""How often the host's state is compared with what is wanted, so that what others changed is mended."""
+"""Interval at which the installed state is compared with the desired state, to repair changes by others."""
 
 log = logging.getLogger("heddle.vtep")
 
 
 class Driver(Protocol):
-    """What makes VXLAN of a host's state: `dataplane.vtep.linux` or `dataplane.vtep.openvswitch`."""
+    """Installs a host's desired state: `dataplane.vtep.linux` or `dataplane.vtep.openvswitch`."""
 
     def check(self) -> None:
-        """Raise VtepError where it cannot work here."""
+        """Raise VtepError if the driver cannot work on this host."""
 
     def links(self) -> list[dict[str, Any]]:
-        """Return the host's interfaces, as `ip -j link show` does; raises VtepError."""
+        """Return the host's interfaces in the form of `ip -j link show`; raises VtepError."""
 
     def apply(self, wanted: HostState, ports: Mapping[tuple[int, int], str]) -> int:
-        """Make it so and return the number of changes; raises VtepError."""
+        """Install the desired state; return the number of changes. Raises VtepError."""
 
 
 class VtepAgent:
-    """Keeps one host's VXLAN as the controller says; `ports` gives interfaces of endpoints by VNI and MAC."""
+    """The agent of one host."""
 
     def __init__(
         self, server: str, host: str, vtep: IPv4Address, driver: Driver, ports: Mapping[tuple[int, int], str]
     ) -> None:
-        """Take the controller's address, this host's id and VTEP address, what makes VXLAN here, and the endpoints."""
+        """Prepare an agent; nothing happens before `run`.
+
+        Args:
+            server: the controller's address.
+            host: this host's id.
+            vtep: this host's VTEP address.
+            driver: installs the state.
+            ports: interfaces of endpoints by (VNI, MAC), from options.
+        """
         self._vtep, self._driver, self._ports = vtep, driver, ports
         self._desired: Desired | None = None
         self._ignored: set[str] = set()
-        self._at_work = asyncio.Lock()
+        self._installing = asyncio.Lock()
         hello = pb.GatewayHello(gateway_id=host, kind="host", vtep_ip=str(vtep))
         self.attachment = Attachment(server, hello, self._apply)
 
     async def run(self) -> None:
-        """Serve until cancelled."""
+        """Run until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.attachment.run())
-            tasks.create_task(self._mend())
+            tasks.create_task(self._repair())
 
     async def _apply(self, desired: Desired) -> None:
-        async with self._at_work:
+        async with self._installing:
             await self._install(desired)
             self._desired = desired
 
     async def _install(self, desired: Desired) -> int:
         want = wanted(desired.network, self._vtep, gateways_by_vni(desired))
         try:
-            return await asyncio.to_thread(self._make, want)
-        except VtepError as fault:
-            raise ValueError(str(fault)) from None
+            return await asyncio.to_thread(self._apply_to_host, want)
+        except VtepError as error:
+            raise ValueError(str(error)) from None
 
-    def _make(self, want: HostState) -> int:
+    def _apply_to_host(self, want: HostState) -> int:
         ports, ignored = claimed(self._driver.links(), self._ports)
         for line in ignored:
             if line not in self._ignored:
-                log.warning("%s; it counts for nothing", line)
+                log.warning("%s; ignored", line)
         self._ignored = set(ignored)
         return self._driver.apply(want, ports)
 
-    async def _mend(self) -> None:
-        with contextlib.closing(LinkMonitor()) as news:
+    async def _repair(self) -> None:
+        with contextlib.closing(LinkMonitor()) as links:
             while True:
-                heard = await news.wait(CHECK_S)
-                if heard:
+                changed = await links.wait(CHECK_S)
+                if changed:
                     await asyncio.sleep(SETTLE_S)
-                news.forget()
-                await self._look(heard)
-                await asyncio.sleep(LEAST_S)
+                links.clear()
+                await self._reconcile(links_changed=changed)
+                await asyncio.sleep(MIN_INTERVAL_S)
 
-    async def _look(self, heard: bool) -> None:
+    async def _reconcile(self, *, links_changed: bool) -> None:
         try:
-            async with self._at_work:  # what is wanted may change until it is our turn
+            async with self._installing:  # the desired state may change until the lock is acquired
                 if self._desired is None:
                     return
                 changed = await self._install(self._desired)
-        except ValueError as fault:
-            log.error("%s; trying again", fault)
+        except ValueError as error:
+            log.error("%s; retrying", error)
             return
-        if changed and heard:
-            log.info("interfaces came or went: %d changes", changed)
+        if changed and links_changed:
+            log.info("interfaces appeared or disappeared: %d changes", changed)
         elif changed:
-            log.warning("%d entries were not as they should be: mended", changed)
+            log.warning("%d entries differed from the desired state: repaired", changed)
 
 
 def gateways_by_vni(desired: Desired) -> dict[int, IPv4Address]:
-    """Return the VTEP of the gateway that each VPC leaves by; nothing for a VPC where there is no gateway."""
+    """Return the gateway VTEP of each VPC by VNI; empty if there is no gateway."""
     vteps = list(dict.fromkeys(vtep for _, vtep in sorted(desired.gateways.items())))  # a pair may serve one together
     return {vpc.vni: vteps[vpc.vni % len(vteps)] for vpc in desired.network.vpcs} if vteps else {}

@@ -1,8 +1,8 @@
-"""Which interface is whose, said by the interfaces: `ip link set tap-red1 alias heddle:100/02:00:00:00:00:01`.
+"""Map endpoints to interfaces by interface alias: `ip link set tap-red1 alias heddle:100/02:00:00:00:00:01`.
 
-Whoever makes an endpoint's interface (a hypervisor, a container runtime) writes VNI and MAC into its alias, so an agent
-needs not be told beforehand what will come. What its options name is as they say, whatever an alias claims. Of two
-interfaces that claim one endpoint the first by name has it.
+The program that creates an endpoint's interface (a hypervisor, a container runtime) writes VNI and MAC into its alias,
+so the agent needs no option for it. Options take precedence over aliases. Of two interfaces that claim one endpoint the
+first by name gets it.
 """
 
 import re
@@ -18,21 +18,23 @@ _ENDPOINT = re.compile(r"(\d{1,8})/([0-9a-fA-F]{2}(?::[0-9a-fA-F]{2}){5})")
 
 
 def endpoint_of(text: str) -> Endpoint | None:
-    """Read `VNI/MAC`; None where it is none."""
+    """Parse `VNI/MAC`; None if the text is malformed."""
     match = _ENDPOINT.fullmatch(text)
     if match is None or not 1 <= int(match[1]) <= MAX_VNI:
         return None
     return int(match[1]), int(match[2].replace(":", ""), 16)
 
 
-def claimed(links: Iterable[Mapping[str, Any]], told: Mapping[Endpoint, str]) -> tuple[dict[Endpoint, str], list[str]]:
-    """Return the interface of each endpoint, and a line for each claim that counts for nothing.
+def claimed(
+    links: Iterable[Mapping[str, Any]], configured: Mapping[Endpoint, str]
+) -> tuple[dict[Endpoint, str], list[str]]:
+    """Return the interface of each endpoint, and a line for each claim that is ignored.
 
     Args:
-        links: what `ip -j link show` says.
-        told: interfaces by endpoint that the agent's options name.
+        links: interfaces in the form of `ip -j link show`.
+        configured: interfaces by endpoint from the agent's options.
     """
-    found, ignored = dict(told), []
+    found, ignored = dict(configured), []
     for name, alias in sorted((link.get("ifname", ""), link.get("ifalias", "")) for link in links):
         if not alias.startswith(SIGN):
             continue
@@ -41,7 +43,7 @@ def claimed(links: Iterable[Mapping[str, Any]], told: Mapping[Endpoint, str]) ->
             ignored.append(f"{name}: alias {alias[:60]!r} is not {SIGN}VNI/MAC, such as {SIGN}100/02:00:00:00:00:01")
         elif found.setdefault(endpoint, name) != name:
             ignored.append(f"{name}: its endpoint {alias.removeprefix(SIGN)} is {found[endpoint]}'s already")
-        elif name in told.values() and told.get(endpoint) != name:
+        elif name in configured.values() and configured.get(endpoint) != name:
             del found[endpoint]
             ignored.append(f"{name}: is another endpoint's by option --port")
     return found, ignored

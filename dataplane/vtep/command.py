@@ -1,4 +1,4 @@
-"""`heddle vtep`: the VTEP agent of a host as a command."""
+"""The program `heddle vtep`: options and start of a host's VTEP agent."""
 
 import asyncio
 import json
@@ -46,13 +46,13 @@ def vtep(
     port: Ports = None,
     open_vswitch: Bridge = None,
 ) -> None:
-    """Keep this host's VXLAN as the controller says, for the VPCs with an endpoint here; nothing is learned or flooded.
+    """Program this host's VXLAN as the controller configures, for VPCs with an endpoint here. No learning, no flooding.
 
-    Each VPC gets a bridge `hb<VNI>` and a VXLAN device `hx<VNI>` of the kernel, or all of them flows on one bridge of
-    Open vSwitch. Endpoints' interfaces are put on the bridge as they come, and taken off it again: those that --port
-    names, and those whose alias says whose they are (ip link set INTERFACE alias heddle:VNI/MAC). Prints one JSON line
-    when it is ready; SIGINT and SIGTERM end it and leave everything in place (fail-static). Needs root.
-    Exit status: 0; 1 where it cannot run; 2 for bad options.
+    Each VPC gets a bridge `hb<VNI>` and a VXLAN device `hx<VNI>` of the kernel, or flows on one bridge of Open vSwitch.
+    Endpoints' interfaces are attached to the bridge when they appear, and detached when they are no longer endpoints:
+    those that --port names, and those with an alias (ip link set INTERFACE alias heddle:VNI/MAC). Prints one JSON line
+    when it is ready; SIGINT and SIGTERM end it and leave all state in place (fail-static). Needs root.
+    Exit status: 0; 1 if it cannot run on this host; 2 for bad options.
 
     heddle vtep --server 10.0.0.9:50051 --host h1 --vtep 192.168.100.1 --port 100/02:00:00:00:00:01=tap-red1
     """
@@ -62,8 +62,8 @@ def vtep(
         _refuse(f"--vtep: {vtep!r} is no IPv4 address such as 192.168.100.1")
     ports = {}
     for text in port or ():
-        told, _, interface = text.partition("=")
-        endpoint = endpoint_of(told)
+        key, _, interface = text.partition("=")
+        endpoint = endpoint_of(key)
         if endpoint is None or not _INTERFACE.fullmatch(interface):
             _refuse(f"--port: {text!r} is not VNI/MAC=INTERFACE, such as 100/02:00:00:00:00:01=tap-red1")
         else:
@@ -84,8 +84,8 @@ def _driver(address: IPv4Address, mtu: int, bridge: str | None) -> "Driver":
     driver = LinuxVtep(address, mtu) if bridge is None else OpenVSwitchVtep(address, bridge)
     try:
         driver.check()
-    except VtepError as fault:
-        print(f"heddle vtep: {fault}", file=sys.stderr)
+    except VtepError as error:
+        print(f"heddle vtep: {error}", file=sys.stderr)
         raise SystemExit(1) from None
     return driver
 

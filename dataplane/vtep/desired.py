@@ -1,7 +1,7 @@
-"""What a host should hold for the endpoints that live on it, computed from the network's configuration alone.
+"""Compute the VXLAN state of a host from the network configuration: forwarding and neighbour entries per VPC.
 
-Nothing is learned and nothing is flooded: each MAC of a VPC has its VTEP, each address its MAC, and whatever else an
-endpoint asks for goes to the VPC's gateway, which answers or drops it.
+No learning, no flooding: each MAC of a VPC has an entry with its VTEP, each address one with its MAC. All other frames
+go to the VPC's gateway, which answers or drops them.
 """
 
 from collections.abc import Mapping
@@ -13,12 +13,12 @@ from dataplane.config.addresses import gateway_mac
 from dataplane.config.network import Address, NetworkConfig, Vpc
 
 ANY_MAC = 0
-"""In place of a MAC: what no other entry knows, broadcasts included."""
+"""The default entry, in place of a MAC: unknown unicast and broadcast."""
 VXLAN_OVERHEAD_BYTES = 50
 
 
 class Forward(NamedTuple):
-    """Frames of a VPC to a MAC go to a VTEP."""
+    """Forwarding entry: frames of a VPC to a MAC are sent to a VTEP."""
 
     vni: int
     mac: int
@@ -26,7 +26,7 @@ class Forward(NamedTuple):
 
 
 class Neighbour(NamedTuple):
-    """An address of a VPC that lives elsewhere, and its MAC: requests for it are answered on the host."""
+    """Neighbour entry: address and MAC of a remote endpoint or gateway; the host answers requests for it."""
 
     vni: int
     ip: Address
@@ -43,7 +43,7 @@ class Local(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostState:
-    """All that a host holds."""
+    """The VXLAN state of a host."""
 
     vnis: frozenset[int] = frozenset()
     forwards: frozenset[Forward] = frozenset()
@@ -52,9 +52,9 @@ class HostState:
 
 
 def wanted(network: NetworkConfig, vtep: IPv4Address, gateways: Mapping[int, IPv4Address]) -> HostState:
-    """Return what the host with this VTEP should hold; `gateways` gives by VNI the VTEP of the VPC's gateway, if any.
+    """Return the desired state of the host with this VTEP; `gateways` maps VNIs to the VTEP of the VPC's gateway.
 
-    A VPC without an endpoint on the host leaves nothing there, so a host never learns of VPCs that it does not serve.
+    A VPC without an endpoint on the host has no entries there.
     """
     here = [vpc for vpc in network.vpcs if any(endpoint.vtep == vtep for endpoint in vpc.endpoints)]
     forwards: set[Forward] = set()

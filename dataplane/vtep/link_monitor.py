@@ -1,6 +1,6 @@
-"""Word from the kernel that interfaces came, went or changed: rtnetlink's group of links (rtnetlink(7)).
+"""Wait for link changes reported by the kernel: rtnetlink's multicast group RTMGRP_LINK (rtnetlink(7)).
 
-Only that something happened counts here; what there is now is asked anew. So a lost message (ENOBUFS) is a message.
+Messages are not decoded: after any of them the present links are read. So an overrun (ENOBUFS) counts as a message.
 """
 
 import asyncio
@@ -13,11 +13,12 @@ MAX_BYTES = 1 << 16
 
 
 class LinkMonitor:
-    """A socket that hears of links in the network namespace of this process; raises OSError where there is none."""
+    """Netlink socket subscribed to link changes in this process's network namespace."""
 
     def __init__(self) -> None:
+        """Subscribe; raises OSError. Needs a running event loop."""
         self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_NONBLOCK, socket.NETLINK_ROUTE)
-        self._heard = asyncio.Event()
+        self._changed = asyncio.Event()
         try:
             self._socket.bind((0, RTMGRP_LINK))
             asyncio.get_running_loop().add_reader(self._socket, self._read)
@@ -30,22 +31,22 @@ class LinkMonitor:
             while True:
                 try:
                     self._socket.recv(MAX_BYTES)
-                except OSError as lost:
-                    if lost.errno != errno.ENOBUFS:
+                except OSError as error:
+                    if error.errno != errno.ENOBUFS:
                         raise
-                self._heard.set()
+                self._changed.set()
 
-    async def wait(self, at_most_s: float) -> bool:
-        """Wait until something happens since the last call's end; whether it did in time."""
+    async def wait(self, timeout_s: float) -> bool:
+        """Wait for a change since the last `clear`; return whether there was one in time."""
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._heard.wait(), at_most_s)
-        return self._heard.is_set()
+            await asyncio.wait_for(self._changed.wait(), timeout_s)
+        return self._changed.is_set()
 
-    def forget(self) -> None:
-        """Let what happened so far be known."""
-        self._heard.clear()
+    def clear(self) -> None:
+        """Forget the changes reported so far; call it before reading the present links."""
+        self._changed.clear()
 
     def close(self) -> None:
-        """Hear no more."""
+        """Unsubscribe and close the socket."""
         asyncio.get_running_loop().remove_reader(self._socket)
         self._socket.close()

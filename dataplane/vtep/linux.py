@@ -1,8 +1,8 @@
-"""The kernel's VXLAN: one bridge and one device a VPC, entries of both without learning or flooding.
+"""Driver for the kernel's VXLAN: one bridge `hb<vni>` and one VXLAN device `hx<vni>` per VPC, without learning.
 
-iproute2 in batches does the work, and its JSON says what is there: the difference of both is all that is sent, so a
-restarted agent disturbs nothing. Names: `hb<vni>` the bridge, `hx<vni>` the VXLAN device. What other people put on
-a bridge or into its tables by hand is taken out again: an agent owns what it made, and only that.
+The installed state is read as iproute2's JSON, and only the difference to the desired state is written, in batches of
+`ip` and `bridge`; a restarted agent changes nothing. The agent owns these bridges and devices: it removes foreign ports
+and entries from them. docs/adr/0016-netlink-by-iproute2.md has the reasons for iproute2.
 """
 
 import json
@@ -19,22 +19,22 @@ TIMEOUT_S = 30.0
 
 
 class VtepError(Exception):
-    """The machine refused; the message says what and why."""
+    """The host refused a command; the message has the command and the reason."""
 
 
 class LinuxVtep:
-    """The VXLAN devices of one network namespace: the one that the process is in, or that `entrance` leads to."""
+    """The VXLAN devices of one network namespace: this process's, or the one that `entrance` enters."""
 
     def __init__(self, vtep: IPv4Address, underlay_mtu_bytes: int = 1500, entrance: Sequence[str] = ()) -> None:
-        """Take the host's VTEP address, and the words before a command that bring it into the host's namespace."""
+        """Prepare a driver; `entrance` is a command prefix that enters the host's namespace, such as `nsenter …`."""
         self._vtep, self._mtu_bytes, self._entrance = vtep, underlay_mtu_bytes - VXLAN_OVERHEAD_BYTES, tuple(entrance)
 
     def check(self) -> None:
-        """Raise VtepError where this machine or its kernel cannot be a VTEP."""
+        """Raise VtepError if this host or its kernel cannot be a VTEP."""
         self.installed()
 
     def installed(self) -> HostState:
-        """Return what is there now; local endpoints are not the kernel's to know. Raises VtepError."""
+        """Return the installed state, without local endpoints. Raises VtepError."""
         vnis = set()
         for link in self._json("ip", "-j", "-d", "link", "show", "type", "vxlan"):
             data = link.get("linkinfo", {}).get("info_data", {})
@@ -48,10 +48,14 @@ class LinuxVtep:
         return HostState(vnis=frozenset(vnis), forwards=frozenset(forwards), neighbours=frozenset(neighbours))
 
     def apply(self, wanted: HostState, ports: Mapping[tuple[int, int], str]) -> int:
-        """Make it so and return the number of changes; `ports` gives by (VNI, MAC) the interface of a local endpoint.
+        """Install the desired state; return the number of changes.
 
-        New entries come before old ones go. An interface that is not there yet is joined by a later call. Raises
-        VtepError; calling again goes on where it stopped.
+        New entries are added before old ones are removed. An interface that does not exist yet is attached by a later
+        call. Raises VtepError; a repeated call continues where it stopped.
+
+        Args:
+            wanted: desired state.
+            ports: interfaces of local endpoints by (VNI, MAC).
         """
         have = self.installed()
         masters = {link["ifname"]: link.get("master", "") for link in self.links()}
@@ -64,13 +68,13 @@ class LinuxVtep:
         return len(links) + len(bridges) + len(moves)
 
     def links(self) -> list[dict[str, Any]]:
-        """Return the interfaces that there are, as iproute2 tells them; raises VtepError."""
+        """Return the present interfaces in the form of `ip -j link show`; raises VtepError."""
         return self._json("ip", "-j", "link", "show")
 
     def _json(self, *command: str) -> list[dict[str, Any]]:
         text = self._run(command, "")
         found: list[dict[str, Any]] = json.loads(text) if text.strip() else []
-        return [row for row in found if row]  # iproute2 prints empty objects for what a filter took out
+        return [row for row in found if row]  # iproute2 prints empty objects for filtered rows
 
     def _batch(self, tool: str, lines: Iterable[str]) -> None:
         text = "".join(f"{line}\n" for line in lines)
@@ -81,11 +85,11 @@ class LinuxVtep:
         words = [*self._entrance, *command]
         try:
             done = subprocess.run(words, input=text, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
-        except (OSError, subprocess.TimeoutExpired) as fault:
-            raise VtepError(f"{' '.join(command)}: {fault}") from None
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise VtepError(f"{' '.join(command)}: {error}") from None
         if done.returncode:
-            said = (done.stderr.strip() or "no reason given").splitlines()[0]
-            raise VtepError(f"{' '.join(command)}: {said}")
+            reason = (done.stderr.strip() or "no reason given").splitlines()[0]
+            raise VtepError(f"{' '.join(command)}: {reason}")
         return done.stdout
 
 
@@ -104,20 +108,20 @@ def changes(have: HostState, want: HostState, vtep: IPv4Address, mtu_bytes: int)
     links = [line for vni in sorted(want.vnis - have.vnis) for line in _new_tunnel(vni, vtep, mtu_bytes)]
     gone = have.vnis - want.vnis
     links += [f"link del dev {name}" for vni in sorted(gone) for name in (device_of(vni), bridge_of(vni))]
-    told = {(n.vni, n.ip): n.mac for n in have.neighbours}
+    installed = {(n.vni, n.ip) for n in have.neighbours}
     for new in sorted(want.neighbours - have.neighbours, key=str):
         links.append(f"neigh replace {new.ip} lladdr {mac_text(new.mac)} dev {device_of(new.vni)} nud permanent")
     kept = {(n.vni, n.ip) for n in want.neighbours}
     links += [
-        f"neigh del {ip} dev {device_of(vni)}" for vni, ip in sorted(set(told) - kept, key=str) if vni not in gone
+        f"neigh del {ip} dev {device_of(vni)}" for vni, ip in sorted(installed - kept, key=str) if vni not in gone
     ]
     return links, _bridge_lines(have, want, gone)
 
 
 def moved(masters: Mapping[str, str], want: HostState, ports: Mapping[tuple[int, int], str]) -> list[str]:
-    """Return the lines for `ip -batch` that put endpoints' interfaces on their bridges and take all others off them.
+    """Return the lines for `ip -batch` that attach endpoints' interfaces to their bridges and detach all others.
 
-    `masters` gives by interface the bridge that it is on, "" for none.
+    `masters` maps interfaces to the bridge to which they are attached, "" for none.
     """
     ours = {bridge_of(vni): device_of(vni) for vni in want.vnis | {vni for vni, _ in ports}}
     homes = {ports[each.vni, each.mac]: bridge_of(each.vni) for each in want.locals if (each.vni, each.mac) in ports}
@@ -134,7 +138,7 @@ def moved(masters: Mapping[str, str], want: HostState, ports: Mapping[tuple[int,
 def _bridge_lines(have: HostState, want: HostState, gone: frozenset[int]) -> list[str]:
     lines = [f"link set dev {device_of(vni)} learning off" for vni in sorted(want.vnis - have.vnis)]
     for new in sorted(want.forwards - have.forwards):
-        how = "append" if new.mac == ANY_MAC else "replace"  # the kernel replaces no entry of all zeroes
+        how = "append" if new.mac == ANY_MAC else "replace"  # the kernel cannot replace an all-zero entry
         lines.append(f"fdb {how} {mac_text(new.mac)} dev {device_of(new.vni)} dst {new.vtep} self permanent")
     kept = {(f.vni, f.mac) for f in want.forwards}
     for old in sorted(have.forwards - want.forwards):
@@ -149,7 +153,7 @@ def _new_tunnel(vni: int, vtep: IPv4Address, mtu_bytes: int) -> list[str]:
     return [
         f"link add {bridge} mtu {mtu_bytes} type bridge mcast_snooping 0",
         f"link add {device} mtu {mtu_bytes} type vxlan id {vni} local {vtep} dstport {VXLAN_PORT} nolearning proxy",
-        *(f"link set dev {name} addrgenmode none" for name in (bridge, device)),  # no addresses of the host's own there
+        *(f"link set dev {name} addrgenmode none" for name in (bridge, device)),  # no link-local addresses
         f"link set dev {device} master {bridge} up",
         f"link set dev {bridge} up",
     ]

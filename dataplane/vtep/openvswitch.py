@@ -1,9 +1,9 @@
-"""Open vSwitch as a host's VTEP: one bridge for all VPCs, the VNI of a packet in a register.
+"""Driver for Open vSwitch as a VTEP: one bridge for all VPCs, the VNI of a packet in register 0.
 
-Two tables. The first finds the VPC: by the tunnel's VNI, or by the port and MAC of a local endpoint (so nobody sends
-under another's MAC). The second answers ARP for addresses that live elsewhere and sends each MAC to its port or
-VTEP; what it does not know goes to the VPC's gateway, and from the tunnel to nobody. All flows are replaced in one
-bundle, so that no packet meets half of them. Neighbour discovery of IPv6 is the gateway's to answer.
+Two flow tables. Table 0 determines the VPC: by the tunnel's VNI, or by port and source MAC of a local endpoint, which
+prevents MAC spoofing. Table 1 answers ARP for remote addresses and sends each MAC to its port or VTEP; unknown MACs go
+to the VPC's gateway, or are dropped if they came from the tunnel. All flows are replaced in one bundle, atomically. The
+gateway answers IPv6 neighbour discovery.
 """
 
 import json
@@ -18,11 +18,11 @@ from foundation.address import mac_text
 
 OVS_TIMEOUT_S = 30.0
 TUNNEL = "hxflow"
-"""The one VXLAN port; its VNI and peer come with each flow."""
+"""The VXLAN port; each flow sets VNI and remote VTEP."""
 MARK = "heddle"
-"""What says of an interface which bridge an agent put it on."""
+"""Key in external_ids of an interface: the bridge to which the agent attached it."""
 _OFCTL = ("ovs-ofctl", "-O", "OpenFlow14")
-_ANSWER_ARP = (
+_REPLY_ARP = (
     "move:NXM_OF_ETH_SRC[]->NXM_OF_ETH_DST[],set_field:{mac}->eth_src,set_field:2->arp_op,"
     "move:NXM_NX_ARP_SHA[]->NXM_NX_ARP_THA[],set_field:{mac}->arp_sha,"
     "move:NXM_OF_ARP_SPA[]->NXM_OF_ARP_TPA[],set_field:{ip}->arp_spa,IN_PORT"
@@ -35,26 +35,37 @@ class OpenVSwitchVtep:
     def __init__(
         self, vtep: IPv4Address, bridge: str, entrance: Sequence[str] = (), database: str | None = None
     ) -> None:
-        """Take the VTEP's address, an existing bridge, the way into the namespace, and ovs-vsctl's --db if needed."""
+        """Prepare a driver for an existing bridge.
+
+        Args:
+            vtep: the host's VTEP address.
+            bridge: name of the bridge.
+            entrance: command prefix that enters the host's namespace.
+            database: ovs-vsctl's --db; None for its default.
+        """
         self._vtep, self._bridge, self._entrance = vtep, bridge, tuple(entrance)
         self._database = () if database is None else (f"--db={database}",)
 
     def check(self) -> None:
-        """Raise VtepError where Open vSwitch does not answer or has no such bridge."""
+        """Raise VtepError if Open vSwitch does not respond or has no such bridge."""
         if self._bridge not in self._vsctl("list-br").split():
             raise VtepError(f"Open vSwitch has no bridge {self._bridge}; make it by `ovs-vsctl add-br {self._bridge}`")
 
     def apply(self, wanted: HostState, ports: Mapping[tuple[int, int], str]) -> int:
-        """Make it so and return the number of changes; `ports` gives by (VNI, MAC) the interface of a local endpoint.
+        """Install the desired state; return the number of changes.
 
-        An interface that is not there yet is attached by a later call. Raises VtepError; what was there goes on then.
+        An interface that does not exist yet is attached by a later call. Raises VtepError; the previous flows stay.
+
+        Args:
+            wanted: desired state.
+            ports: interfaces of local endpoints by (VNI, MAC).
         """
         here = {(local.vni, local.mac) for local in wanted.locals}
         present = {link["ifname"] for link in self.links()}
         names = {key: name for key, name in ports.items() if key in here and name in present}
         attached = set(self._vsctl("list-ports", self._bridge).split())
         new = sorted({TUNNEL, *names.values()} - attached)
-        old = sorted((set(ports.values()) | self._brought()) & attached - set(names.values()) - {TUNNEL})
+        old = sorted((set(ports.values()) | self._attached_by_agent()) & attached - set(names.values()) - {TUNNEL})
         if new:
             self._vsctl(*self._added(new))
         lines = flows(wanted, {key: self._port_number(name) for key, name in names.items()}, self._port_number(TUNNEL))
@@ -76,19 +87,19 @@ class OpenVSwitchVtep:
         return words
 
     def _replace(self, text: str) -> int:
-        """Put flows in place of those that differ, in one bundle; return how many lines that is."""
+        """Replace the flows that differ, in one bundle; return the number of differing lines."""
         differences = self._run((*_OFCTL, "diff-flows", self._bridge, "/dev/stdin"), text, good=(0, 2))
         if differences.strip():
             self._run((*_OFCTL, "--bundle", "replace-flows", self._bridge, "-"), text)
         return len([line for line in differences.splitlines() if line.startswith(("+", "-"))])
 
-    def _brought(self) -> set[str]:
-        """Return the interfaces that an agent put on the bridge, those as well that are gone since."""
+    def _attached_by_agent(self) -> set[str]:
+        """Return the interfaces that an agent attached to the bridge, also those that no longer exist."""
         mark = f"external_ids:{MARK}={self._bridge}"
         return set(self._vsctl("--bare", "--columns=name", "find", "interface", mark).split())
 
     def links(self) -> list[dict[str, Any]]:
-        """Return the interfaces that there are, as iproute2 tells them; raises VtepError."""
+        """Return the present interfaces in the form of `ip -j link show`; raises VtepError."""
         found: list[dict[str, Any]] = json.loads(self._run(("ip", "-j", "link", "show"), ""))
         return [link for link in found if "ifname" in link]
 
@@ -103,16 +114,16 @@ class OpenVSwitchVtep:
         words = [*self._entrance, *command]
         try:
             done = subprocess.run(words, input=text, capture_output=True, text=True, timeout=OVS_TIMEOUT_S, check=False)
-        except (OSError, subprocess.TimeoutExpired) as fault:
-            raise VtepError(f"{command[0]}: {fault}") from None
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise VtepError(f"{command[0]}: {error}") from None
         if done.returncode not in good:
-            said = (done.stderr.strip() or "no reason given").splitlines()[-1]
-            raise VtepError(f"{command[0]}: {said}")
+            reason = (done.stderr.strip() or "no reason given").splitlines()[-1]
+            raise VtepError(f"{command[0]}: {reason}")
         return done.stdout
 
 
 def flows(want: HostState, ports: Mapping[tuple[int, int], int], tunnel: int) -> list[str]:
-    """Return every flow of the bridge, in ovs-ofctl's words; `ports` gives OpenFlow port numbers by (VNI, MAC)."""
+    """Return all flows of the bridge in ovs-ofctl's syntax; `ports` maps (VNI, MAC) to OpenFlow port numbers."""
     lines = ["table=0,priority=0,actions=drop", "table=1,priority=0,actions=drop"]
     lines.append(f"table=1,priority=15,in_port={tunnel},actions=drop")
     lines += [
@@ -125,8 +136,8 @@ def flows(want: HostState, ports: Mapping[tuple[int, int], int], tunnel: int) ->
         lines.append(f"table=1,priority=20,reg0={vni},dl_dst={mac_text(mac)},actions=output:{port}")
     for vni, ip, mac in sorted(want.neighbours, key=str):
         if ip.version == 4:
-            answer = _ANSWER_ARP.format(mac=mac_text(mac), ip=ip)
-            lines.append(f"table=1,priority=30,reg0={vni},arp,arp_op=1,arp_tpa={ip},actions={answer}")
+            reply = _REPLY_ARP.format(mac=mac_text(mac), ip=ip)
+            lines.append(f"table=1,priority=30,reg0={vni},arp,arp_op=1,arp_tpa={ip},actions={reply}")
     for vni, mac, vtep in sorted(want.forwards):
         send = f"set_field:{vni}->tun_id,set_field:{vtep}->tun_dst,output:{tunnel}"
         match = "priority=10" if mac == ANY_MAC else f"priority=12,dl_dst={mac_text(mac)}"

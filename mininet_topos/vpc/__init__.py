@@ -1,1 +1,1 @@
-"""The lab of virtual networks: tenants with the same addresses, a customer's site, the internet, two gateways."""
+"""The VPC lab: tenants with overlapping addresses, a customer site, the internet, and one or two gateways."""

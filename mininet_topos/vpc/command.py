@@ -1,4 +1,4 @@
-"""`heddle lab vpc` at work: build the lab, ask who reaches whom, tell it, and stay until it is ended."""
+"""The program `heddle lab vpc`: build the lab, probe reachability, print the result, and run until Ctrl-C."""
 
 import json
 import signal
@@ -23,19 +23,19 @@ from mininet_topos.vpc.reach import Row
 from mininet_topos.vpc.served import ServedLab
 from mininet_topos.vpc.table import LEGEND, PIPED_WIDTH, as_json, tables
 
-LOOK_S = 0.5
+POLL_S = 0.5
 MAX_DIFFERENCES = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VpcLabOptions:
-    """What the command line asks for."""
+    """Options of the command line."""
 
     vteps: str
     gateways: int
     network: NetworkConfig
     commands: tuple[tuple[str, ...], ...]
-    """Each a node and a command."""
+    """Node and command words of each --run."""
     once: bool
     as_json: bool
 
@@ -53,34 +53,34 @@ def options_of(
         if len(words) < 2 or words[0] not in names:
             raise InputError(f"--run: {text!r} is not a node and a command; the nodes are {', '.join(names)}")
         commands.append(words)
-    told = network() if file is None else load_network(file)
+    wanted = network() if file is None else load_network(file)
     return VpcLabOptions(
-        vteps=vteps, gateways=gateways, network=told, commands=tuple(commands), once=once, as_json=as_json
+        vteps=vteps, gateways=gateways, network=wanted, commands=tuple(commands), once=once, as_json=as_json
     )
 
 
 def run_vpc_lab(options: VpcLabOptions) -> bool:
-    """Build, ask, tell and stay; say whether packets, tables and intents agree."""
-    # A shell starts what it puts in the background with SIGINT ignored; a lab must end on it all the same.
+    """Run the lab; return whether packets, tables and intents agree."""
+    # A shell starts background processes with SIGINT ignored; the lab must end on it all the same.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    with _steps() as say:
-        lab = ServedLab(options.vteps, options.gateways, say)
+    with _progress() as progress:
+        lab = ServedLab(options.vteps, options.gateways, progress)
         begun = time.monotonic()
         with lab:
-            say("telling the controller of the tenants")
+            progress("applying the tenants' VPCs")
             lab.apply(options.network)
             built_s = time.monotonic() - begun
             write_nodes(lab.lab.entry, {name: lab.lab.net.host(name).pid for name in _names(lab)})
-            rows, asked_s = _ask(lab, say)
+            rows, asked_s = _probe(lab, progress)
             report = lab.verdict(options.network)
-            say("")
+            progress("")
             agree = report.is_sound and all(row.agrees for row in rows)
-            _tell(lab, options, rows, report, {"built_s": built_s, "asked_s": asked_s})
+            _print(lab, options, rows, report, {"built_s": built_s, "asked_s": asked_s})
             for node, *command in options.commands:
                 _run_in(lab, node, command, options.as_json)
             if not options.once:
                 _stay(lab, options.as_json)
-            say("removing the lab")
+            progress("removing the lab")
     return agree
 
 
@@ -88,17 +88,17 @@ def _names(lab: ServedLab) -> list[str]:
     return [host.name for host in lab.lab.net.mininet.hosts]
 
 
-def _ask(lab: ServedLab, say: Callable[[str], None]) -> tuple[list[Row], float]:
-    say("asking who reaches whom")
+def _probe(lab: ServedLab, progress: Callable[[str], None]) -> tuple[list[Row], float]:
+    progress("probing reachability")
     begun = time.monotonic()
     rows = lab.reach()
     return rows, time.monotonic() - begun
 
 
-def _tell(
+def _print(
     lab: ServedLab, options: VpcLabOptions, rows: list[Row], report: Report, seconds: Mapping[str, float]
 ) -> None:
-    """Print what was found: tables for people, or one JSON object."""
+    """Print the result as tables or as one JSON object."""
     if options.as_json:
         found: dict[str, Any] = {
             "lab": lab.lab.entry.id, "server": lab.server, "directory": str(lab.directory),
@@ -117,16 +117,16 @@ def _tell(
     for line in summary(rows, report, seconds):
         console.print(line, markup=False, style="bold red" if "DIFFER" in line else "")
     if not options.once:
-        _invite(lab, console)
+        _print_hints(lab, console)
 
 
 def summary(rows: list[Row], report: Report, seconds: Mapping[str, float]) -> list[str]:
-    """Return the lines under the tables."""
+    """Return the summary lines below the tables."""
     differing = [row for row in rows if not row.agrees]
     reached = sum(1 for row in rows if row.packets)
     lines = [
-        f"lab up in {seconds['built_s']:.1f} s; {len(rows)} questions by real packets in {seconds['asked_s']:.1f} s:"
-        f" {reached} reached somebody, {len(rows) - reached} nobody",
+        f"lab up in {seconds['built_s']:.1f} s; {len(rows)} probes by real packets in {seconds['asked_s']:.1f} s:"
+        f" {reached} got a reply, {len(rows) - reached} none",
         f"packets and the gateway's tables {'DIFFER' if differing else 'agree'}"
         + (f" in {len(differing)} of them" if differing else " in all of them"),
         *(f"  {row}" for row in differing[:MAX_DIFFERENCES]),
@@ -137,14 +137,14 @@ def summary(rows: list[Row], report: Report, seconds: Mapping[str, float]) -> li
     return lines
 
 
-def _invite(lab: ServedLab, console: Console) -> None:
-    """Say how to look inside."""
+def _print_hints(lab: ServedLab, console: Console) -> None:
+    """Print commands with which to inspect the running lab."""
     lines = (
         ("a shell in a machine", "heddle lab exec red1 bash"),
         ("a host with Open vSwitch", "heddle lab exec h2 ovs-ofctl -O OpenFlow14 dump-flows vpc"),
-        ("what the controller knows", f"heddle vpc list --server {lab.server}"),
-        ("what a gateway counts", f"heddle gateway show gw1 --runtime-dir {lab.directory}"),
-        ("change it", f"heddle vpc apply FILE --server {lab.server}"),
+        ("the controller's VPCs", f"heddle vpc list --server {lab.server}"),
+        ("a gateway's counters", f"heddle gateway show gw1 --runtime-dir {lab.directory}"),
+        ("apply a network", f"heddle vpc apply FILE --server {lab.server}"),
     )
     console.print(f"\nlab {lab.lab.entry.id} runs until Ctrl-C; in another terminal:", markup=False)
     for what, command in lines:
@@ -153,7 +153,7 @@ def _invite(lab: ServedLab, console: Console) -> None:
 
 
 def _run_in(lab: ServedLab, node: str, command: list[str], quiet: bool) -> None:
-    """Run a command in a node, where the terminal sees it; with JSON its output goes to standard error."""
+    """Run a command in a node on this terminal; with --json its output goes to standard error."""
     entrance, environment = command_prefix_of(lab.lab.entry, lab.lab.net.host(node).pid, node)
     try:
         done = subprocess.run([*entrance, *command], env=environment, stdout=sys.stderr if quiet else None, check=False)
@@ -164,30 +164,30 @@ def _run_in(lab: ServedLab, node: str, command: list[str], quiet: bool) -> None:
 
 
 def _stay(lab: ServedLab, quiet: bool) -> None:
-    """Wait for Ctrl-C or SIGTERM; say so once where a process of the lab ends before."""
-    told: set[str] = set()
+    """Wait for Ctrl-C or SIGTERM; report each process of the lab that ends before, once."""
+    reported: set[str] = set()
     if not quiet:
         sys.stdout.flush()
     try:
         while True:
-            time.sleep(LOOK_S)
+            time.sleep(POLL_S)
             for name, process in lab.processes.items():
-                if not process.is_running and name not in told:
-                    told.add(name)
-                    print(f"heddle: {name} has ended: {process.last_words()}", file=sys.stderr)
+                if not process.is_running and name not in reported:
+                    reported.add(name)
+                    print(f"heddle: {name} has ended: {process.last_log_line()}", file=sys.stderr)
     except KeyboardInterrupt:
         return
 
 
 @contextmanager
-def _steps() -> Iterator[Callable[[str], None]]:
-    """Show on standard error what is being done, where that is a terminal; "" takes it away."""
+def _progress() -> Iterator[Callable[[str], None]]:
+    """Yield a function that shows the present step on standard error if that is a terminal; "" clears it."""
     if not sys.stderr.isatty():
         yield lambda line: None
         return
     status = Console(stderr=True, highlight=False).status("")
 
-    def say(line: str) -> None:
+    def show(line: str) -> None:
         if line:
             status.update(line)
             status.start()
@@ -195,6 +195,6 @@ def _steps() -> Iterator[Callable[[str], None]]:
             status.stop()
 
     try:
-        yield say
+        yield show
     finally:
         status.stop()

@@ -1,4 +1,4 @@
-r"""What the lab of virtual networks is made of, as values: who is where, and who is meant to reach whom.
+r"""Description of the VPC lab as values: nodes, segments, machines, addresses, and the desired network.
 
      red1 blue1      red2 blue2 green1      red3 blue3
         host h1           host h2             host h3            internet 198.51.100.10
@@ -29,7 +29,7 @@ from dataplane.config.network import (
 )
 
 UNDERLAY_MTU_BYTES = 4300
-"""A RoCEv2 packet of 4,096 bytes of payload and its VXLAN headers pass whole."""
+"""Large enough for a RoCEv2 packet with 4096 bytes of payload and VXLAN headers."""
 VPC_MTU_BYTES = UNDERLAY_MTU_BYTES - 50
 WAN_MTU_BYTES = 1500
 HOSTS = {"h1": IPv4Address("192.168.100.1"), "h2": IPv4Address("192.168.100.2"), "h3": IPv4Address("192.168.100.3")}
@@ -42,7 +42,7 @@ INTERNET_ROUTER, INTERNET_SERVER = IPv4Address("203.0.113.1"), IPv4Address("198.
 STORAGE_SERVER, MANAGEMENT_SERVER = IPv4Address("192.0.2.10"), IPv4Address("192.0.2.200")
 SITE_VLAN, SITE_PREFIX = 10, IPv4Network("172.16.0.0/16")
 SITE_REACHES = ("10.0.0.0/24", "10.0.1.0/24")
-"""Of blue, whose gateway answers for all of it on the VLAN."""
+"""Blue's subnets: the gateway answers for their addresses on the VLAN."""
 SITE_ROUTER, SITE_SERVER = IPv4Address("172.16.0.1"), IPv4Address("172.16.0.10")
 FLOATING = IPv4Address("203.0.113.20")
 NAT = {"red": IPv4Address("203.0.113.10"), "blue": IPv4Address("203.0.113.11"), "green": IPv4Address("203.0.113.10")}
@@ -71,7 +71,7 @@ class Attachment:
     addresses: tuple[IPv4Interface, ...] = ()
     mac: int | None = None
     vlan: int | None = None
-    """An access port of that VLAN; None for one that carries frames as they are."""
+    """Access port of that VLAN; None for a port that carries frames unchanged."""
     mtu_bytes: int = WAN_MTU_BYTES
 
 
@@ -80,7 +80,7 @@ VTEP_KINDS = {
     "ovs": dict.fromkeys(HOSTS, "ovs"),
     "mixed": {"h1": "kernel", "h2": "ovs", "h3": "kernel"},
 }
-"""What the hosts' VTEPs may be: the kernel's VXLAN, Open vSwitch, or both in one lab, so that each meets the other."""
+"""Kinds of the hosts' VTEPs: the kernel's VXLAN, Open vSwitch, or both in one lab to test that they interoperate."""
 SUBNETS = {
     "red": (("10.0.0.0/24", "10.0.0.254"), ("10.0.1.0/24", "10.0.1.254"), ("fd00:10::/64", "fd00:10::fe")),
     "blue": (("10.0.0.0/24", "10.0.0.254"), ("10.0.1.0/24", "10.0.1.254"), ("fd00:10::/64", "fd00:10::fe")),
@@ -108,7 +108,7 @@ MACHINES = (
 
 
 def vpc(name: str) -> Vpc:
-    """Return a tenant's VPC as it is applied."""
+    """Return a tenant's VPC."""
     machines = [machine for machine in MACHINES if machine.vpc == name]
     endpoints = tuple(
         Endpoint(ip=ip_address(address.split("/")[0]), mac=machine.mac, vtep=HOSTS[machine.host])
@@ -126,12 +126,12 @@ def vpc(name: str) -> Vpc:
 
 
 def ports_of(host: str) -> dict[tuple[int, int], str]:
-    """Return by (VNI, MAC) the interface of each machine on a host, as VTEP drivers want it."""
+    """Return the interfaces of a host's machines by (VNI, MAC), as VTEP drivers take them."""
     return {(VNIS[machine.vpc], machine.mac): machine.name for machine in MACHINES if machine.host == host}
 
 
 def _rules(name: str) -> tuple[SecurityRule, ...]:
-    """Return what may come in from elsewhere; within a VPC and outwards all is allowed unless said otherwise."""
+    """Return a VPC's inward rules; traffic within the VPC and outwards is allowed by default."""
     into = Direction.IN
     ssh = SecurityRule(
         allow=True, direction=into, remote=ip_network("0.0.0.0/0"), protocol=Protocol.TCP, port_min=22, port_max=22
@@ -147,7 +147,7 @@ def _rules(name: str) -> tuple[SecurityRule, ...]:
 
 
 def network() -> NetworkConfig:
-    """Return all of it: the VPCs, red and green as peers, and red's way to the storage network by NFS alone."""
+    """Return the desired network: the VPCs, the peering of red and green, red's access to storage by NFS only."""
     storage = BorderRule(
         allow=True, vpc="red", realm=Realm.STORAGE, remote=ip_network(f"{STORAGE_SERVER}/32"),
         protocol=Protocol.TCP, port_min=2049, port_max=2049,
@@ -192,6 +192,6 @@ ATTACHMENTS = (
     ),
 )  # fmt: skip
 STRANGERS = {"internet": "203.0.113.2", "storage": "192.0.2.1", "management": "192.0.2.1"}
-"""Nodes that send packets for VPCs' own addresses to gw1, which should let none of them through."""
+"""Nodes that route VPC addresses to gw1, which must drop these packets."""
 SEGMENTS = ("underlay", "wan", "customer", "provider", "heartbeats")
 NODES = tuple(dict.fromkeys(attachment.node for attachment in ATTACHMENTS))

@@ -1,4 +1,4 @@
-"""Gateways of the lab: their config files, their processes, and what a host is told of them."""
+"""Gateways of the VPC lab: configuration files and processes."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -55,7 +55,7 @@ def gateway_config(gateway: str, directory: Path, **more: Any) -> dict[str, Any]
 
 
 def network_file(network: NetworkConfig) -> dict[str, Any]:
-    """Return what `heddle gateway --network` reads."""
+    """Return a network file for `heddle gateway --network` as a mapping."""
 
     def plain(message: Any) -> dict[str, Any]:
         found: dict[str, Any] = MessageToDict(message, preserving_proto_field_name=True)
@@ -69,7 +69,7 @@ def network_file(network: NetworkConfig) -> dict[str, Any]:
 
 
 def partner_config(gateway: str, *, mode: str = "active-standby") -> dict[str, Any]:
-    """Return a gateway's key `partner`: heartbeats and copies go over a segment of their own."""
+    """Return a gateway's `partner` key; heartbeats and copies use a dedicated segment."""
     (other,) = GATEWAYS.keys() - {gateway}
     here, there = (f"{PARTNER_ADDRESS[name]}:{PARTNER_PORT}" for name in (gateway, other))
     taken = {"underlay": GATEWAYS[other], "wan": WAN_ADDRESS[other], "provider": PROVIDER_ADDRESS[other]}
@@ -80,7 +80,7 @@ def partner_config(gateway: str, *, mode: str = "active-standby") -> dict[str, A
 
 
 def controller_fabric() -> dict[str, Any]:
-    """Return the fabric file of the lab's controller: its NICs are the hosts' VTEPs, which endpoints may be behind."""
+    """Return the fabric file of the lab's controller; its NICs are the hosts' VTEPs."""
     nics = [
         {"id": host, "nics": [{"id": f"{host}-n0", "ip": str(vtep), "port": f"leaf1:{number}", "gbps": 1}]}
         for number, (host, vtep) in enumerate(HOSTS.items(), 2)
@@ -93,13 +93,13 @@ def controller_fabric() -> dict[str, Any]:
 
 
 def gateway_process(net: VpcNet, environment: Mapping[str, str], config: Path, network: Path | None) -> NodeProcess:
-    """Start a `heddle gateway` in its node; without a network file its config names a controller."""
+    """Start `heddle gateway` in its node; `network` None if the configuration names a controller."""
     name = str(yaml.safe_load(config.read_text())["gateway_id"])
     words = ["gateway", "--config", str(config), *(("--network", str(network)) if network is not None else ())]
     return NodeProcess(f"gateway {name}", net.host(name).entrance, words, environment, config.with_suffix(".log"))
 
 
 def write_yaml(path: Path, content: Mapping[str, Any]) -> Path:
-    """Write a config file and return its path."""
+    """Write a YAML file; return its path."""
     path.write_text(yaml.safe_dump(dict(content)))
     return path

@@ -1,10 +1,10 @@
-"""A host whose VTEP is Open vSwitch: its own daemons, in user space, in the host's own network namespace.
+"""Open vSwitch of one lab host: its own daemons in the host's network namespace, with the userspace datapath.
 
-Two bridges: `phy` holds the underlay's interface and the VTEP's address, so that Open vSwitch finds its way to other
-VTEPs; `vpc` holds the endpoints and is what a VTEP agent programs. Datapath `netdev` here, for `phy` needs a real
-interface of the host; its taps go with the namespace. The kernel sees each frame that Open vSwitch
-reads as well, so it is told to answer no ARP and to take no packet on one interface for what is on another: else it
-would say that the VTEP's address is on the interface below `phy`, and that nobody listens for VXLAN there.
+Two bridges: `phy` has the underlay's interface and the VTEP's address, so that Open vSwitch resolves routes to other
+VTEPs; `vpc` has the endpoints and is programmed by a VTEP agent. The datapath is `netdev`, because `phy` needs an
+interface of the namespace; its tap devices disappear with the namespace. The kernel receives the same frames, so
+`arp_ignore` and `rp_filter` are set: otherwise it replies to ARP for the VTEP's address with the MAC of the interface
+below `phy`, and to VXLAN packets with ICMP port unreachable.
 """
 
 import os
@@ -23,15 +23,21 @@ READY_S = 20.0
 
 
 class HostSwitch:
-    """An Open vSwitch of a host; the daemons end with whoever ends the processes of `environment`'s mark, or `stop`."""
+    """Open vSwitch of a host; the daemons end by `stop`, or with all processes that carry the lab's environment."""
 
     def __init__(self, entrance: Sequence[str], directory: Path, environment: Mapping[str, str]) -> None:
-        """Take the way into the host's namespace, and an existing directory whose path is short enough for sockets."""
+        """Prepare the switch.
+
+        Args:
+            entrance: command prefix that enters the host's namespace.
+            directory: existing directory, with a path short enough for Unix sockets.
+            environment: of the daemons.
+        """
         self._entrance, self.directory = tuple(entrance), directory
         self.environment = {**environment, **{f"OVS_{kind}DIR": str(directory) for kind in ("RUN", "DB", "LOG")}}
 
     def start(self, underlay: str, vtep: IPv4Interface, endpoints: Sequence[str] = ()) -> None:
-        """Start it with both bridges, and move the VTEP's address to it; raises PrerequisiteError where it refuses."""
+        """Start the daemons with both bridges, and move the VTEP's address to `phy`; raises PrerequisiteError."""
         self.run("sysctl", "-qw", "net.ipv4.conf.all.arp_ignore=1", "net.ipv4.conf.all.rp_filter=1")
         self.run("sysctl", "-qw", *(f"net.ipv6.conf.{name}.disable_ipv6=1" for name in (underlay, *endpoints)))
         database = self.directory / "conf.db"
@@ -52,12 +58,12 @@ class HostSwitch:
 
     @property
     def database(self) -> str:
-        """Return where the database listens, as ovs-vsctl's --db."""
+        """Return the database's address for ovs-vsctl's --db."""
         return f"unix:{self.directory}/db.sock"
 
     @property
     def entrance(self) -> tuple[str, ...]:
-        """Return the words before a command that is to talk to this Open vSwitch."""
+        """Return the prefix of a command that uses this Open vSwitch."""
         return (*self._entrance, "env", *(f"OVS_{kind}DIR={self.directory}" for kind in ("RUN", "DB", "LOG")))
 
     def vsctl(self, *words: str) -> str:
@@ -65,7 +71,7 @@ class HostSwitch:
         return self.run("ovs-vsctl", "--timeout=10", f"--db={self.database}", *words)
 
     def flows(self) -> list[str]:
-        """Return the flows of the VTEP's bridge."""
+        """Return the flows of the bridge `vpc`."""
         return self.run("ovs-ofctl", "-O", "OpenFlow14", "--no-stats", "dump-flows", BRIDGE).splitlines()
 
     def stop(self) -> None:
@@ -78,17 +84,17 @@ class HostSwitch:
                 _await_end(pid)
 
     def run(self, *command: str) -> str:
-        """Run a command in the host, with this Open vSwitch in its environment; raises PrerequisiteError."""
+        """Run a command in the host with this Open vSwitch's environment; raises PrerequisiteError."""
         words = [*self._entrance, *command]
         done = subprocess.run(words, env=self.environment, text=True, capture_output=True, timeout=60, check=False)
         if done.returncode:
-            said = (done.stderr or done.stdout).strip() or f"status {done.returncode}"
-            raise PrerequisiteError(f"{' '.join(command[:3])}: {said.splitlines()[-1]}")
+            reason = (done.stderr or done.stdout).strip() or f"status {done.returncode}"
+            raise PrerequisiteError(f"{' '.join(command[:3])}: {reason.splitlines()[-1]}")
         return done.stdout
 
 
 def _await_end(pid: int) -> None:
-    """Wait until a daemon has ended; whoever adopted it may take its time, or for ever, to take its status."""
+    """Wait until a daemon has ended, even if its adoptive parent never reaps it."""
     with suppress(ProcessLookupError):
         ended = os.pidfd_open(pid)
         try:

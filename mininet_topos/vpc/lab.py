@@ -1,7 +1,7 @@
-"""The lab of virtual networks, up and gone without a trace; gateways and VTEPs are started on top of it.
+"""Create and remove the VPC lab: segments, hosts and machines, without gateways and VTEP agents.
 
 with VpcLab() as lab:
-lab.net.run("red1", "ping", "-c", "1", "10.0.0.2")
+    lab.net.run("red1", "ping", "-c", "1", "10.0.0.2")
 """
 
 from collections.abc import Mapping
@@ -23,10 +23,10 @@ from mininet_topos.vpc.net import VpcNet
 
 
 class VpcLab:
-    """Segments, hosts and virtual machines; `program_hosts` (or agents, `mininet_topos.vpc.served`) fills VTEPs."""
+    """Segments, hosts and machines; `program_hosts`, or the agents of `ServedLab`, program the VTEPs."""
 
     def __init__(self, vteps: str = "kernel") -> None:
-        """Describe the lab, its VTEPs by a key of VTEP_KINDS; `with` (or `start`) makes it."""
+        """Prepare a lab with VTEPs of a key of VTEP_KINDS; `with`, or `start`, creates it."""
         self.vteps = VTEP_KINDS[vteps]
         self.switches: dict[str, HostSwitch] = {}
         self._registration: LabRegistration | None = None
@@ -55,12 +55,12 @@ class VpcLab:
 
     @property
     def entry(self) -> LabEntry:
-        """Return the lab's place in the registry: its directory, and the environment for its processes."""
+        """Return the lab's registry entry: its directory and the environment for its processes."""
         assert self._registration is not None, "the lab is not running"
         return self._registration.entry
 
     def start(self) -> None:
-        """Make everything; raises PrerequisiteError with the remedy where this machine cannot, leaving nothing."""
+        """Create the lab; raises PrerequisiteError with the remedy if this host cannot, and then leaves nothing."""
         require_lab_tools()
         require_open_vswitch()
         self._termination = TerminationAsException()
@@ -82,7 +82,7 @@ class VpcLab:
         self.switches[host].start("underlay", address, endpoints)
 
     def program_hosts(self, network: NetworkConfig, gateways: Mapping[int, IPv4Address]) -> None:
-        """Give every host its half of the VPCs; `gateways` says by VNI which VTEP is the way out."""
+        """Program every host's VTEP without agents; `gateways` maps VNIs to the VTEP of the VPC's gateway."""
         for host, vtep in HOSTS.items():
             driver: Driver
             if host in self.switches:
@@ -92,7 +92,7 @@ class VpcLab:
             driver.apply(wanted(network, vtep, gateways), ports_of(host))
 
     def stop(self) -> None:
-        """Remove everything that the lab made; safe to call at any stage and again."""
+        """Remove the lab; may be called at any stage and repeatedly."""
         with stop_deferred():
             if self._net is not None:
                 self._net.stop()

@@ -1,4 +1,4 @@
-"""The lab of virtual networks as a Mininet network: segments are bridges of the lab's Open vSwitch, all else hosts."""
+"""The VPC lab as a Mininet network: segments are bridges of the lab's Open vSwitch, nodes and machines are hosts."""
 
 import subprocess
 from collections.abc import Sequence
@@ -23,14 +23,14 @@ from mininet_topos.vpc.description import (
 )
 
 OFFLOADS = "tx off rx off sg off tso off gso off gro off"
-"""Off everywhere: a gateway in user space must see whole packets with their checksums."""
+"""Disabled everywhere: a userspace gateway needs single packets with valid checksums."""
 
 
 class VpcNet:
-    """Hosts by name: `net.host("red1").cmd("ping …")` runs a command in a virtual machine."""
+    """The network; `run("red1", "ping", …)` runs a command in a machine."""
 
     def __init__(self, entry: LabEntry, ovs: OpenVSwitch) -> None:
-        """Name everything; `start` makes it."""
+        """Prepare names; `start` creates the network."""
         self._entry, self._ovs = entry, ovs
         self.bridge_of = {segment: f"{entry.prefix}{segment[:1]}" for segment in SEGMENTS}
         self.port_of = {
@@ -40,7 +40,7 @@ class VpcNet:
         self.mininet = new_mininet()
 
     def start(self) -> None:
-        """Make bridges, hosts and links; raises PrerequisiteError where the machine refuses."""
+        """Create bridges, hosts and links; raises PrerequisiteError."""
         for name in (*NODES, *(machine.name for machine in MACHINES)):
             self.mininet.addHost(name, entry=self._entry, ip=None)
         self._make_links()
@@ -52,26 +52,26 @@ class VpcNet:
         self.run("internet", "ip", "addr", "add", f"{INTERNET_SERVER}/32", "dev", "lo")
         for prefix in SITE_REACHES:
             self.run("site", "ip", "route", "add", prefix, "dev", "gateway")
-        for node, router in STRANGERS.items():  # they may try
+        for node, router in STRANGERS.items():  # the gateway has to drop these packets
             self.run(node, "ip", "route", "add", "10.0.0.0/8", "via", router)
         self.mininet.built = True
 
     def stop(self) -> None:
-        """Let go of the hosts' shells; interfaces and namespaces go with the lab's registration."""
+        """End the hosts' shells; interfaces and namespaces are removed with the lab's registration."""
         for host in self.mininet.hosts:
             host.terminate()
 
     def host(self, name: str) -> LabHost:
-        """Return the Mininet host of a node or a virtual machine."""
+        """Return the Mininet host of a node or machine."""
         return self.mininet[name]
 
     def run(self, node: str, *command: str, given: str | None = None) -> str:
-        """Run a command in a node to its end and return what it printed; raises PrerequisiteError."""
+        """Run a command in a node; return its output. Raises PrerequisiteError if it fails."""
         words = [*self.host(node).entrance, *command]
         done = subprocess.run(words, input=given, capture_output=True, text=True, timeout=60, check=False)
         if done.returncode:
-            said = (done.stderr or done.stdout).strip() or f"status {done.returncode}"
-            raise PrerequisiteError(f"{node}: {' '.join(command)}: {said.splitlines()[0]}")
+            reason = (done.stderr or done.stdout).strip() or f"status {done.returncode}"
+            raise PrerequisiteError(f"{node}: {' '.join(command)}: {reason.splitlines()[0]}")
         return done.stdout
 
     def _make_links(self) -> None:
@@ -128,4 +128,4 @@ class VpcNet:
 def _run(words: Sequence[str], text: str = "") -> None:
     done = subprocess.run(words, input=text, text=True, capture_output=True, check=False)
     if done.returncode:
-        raise PrerequisiteError(f"{words[0]} refused to make the lab: {done.stderr.strip().splitlines()[0]}")
+        raise PrerequisiteError(f"{words[0]} failed: {done.stderr.strip().splitlines()[0]}")

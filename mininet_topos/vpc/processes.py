@@ -1,4 +1,4 @@
-"""A long-running `heddle` command in a node of the lab: it says one JSON line when it is ready, and logs to a file."""
+"""Run a `heddle` service in a node of the lab; it prints one JSON line when it is ready, and logs to a file."""
 
 import json
 import os
@@ -21,13 +21,13 @@ READY_S, STOP_S = 900.0, 10.0
 
 
 class NodeProcess:
-    """A `heddle` command; ends with the lab, or by `stop` and `kill`."""
+    """A `heddle` process; it ends by `stop` or `kill`, or with the lab."""
 
     def __init__(
         self, name: str, entrance: Sequence[str], arguments: Sequence[str], environment: Mapping[str, str], log: Path
     ) -> None:
-        """Start it; `ready` waits for its line."""
-        self.name, self._log, self._said = name, log, b""
+        """Start the process; `ready` waits for its ready line."""
+        self.name, self._log, self._output = name, log, b""
         with log.open("ab") as errors:
             self._child = subprocess.Popen(
                 [*entrance, sys.executable, "-c", _MAIN, *arguments],
@@ -40,53 +40,53 @@ class NodeProcess:
 
     @property
     def pid(self) -> int:
-        """Return its process id; a gateway's data process is its child."""
+        """Return the process id; a gateway's data process is a child of it."""
         return self._child.pid
 
     @property
     def is_running(self) -> bool:
-        """Say whether it has not ended."""
+        """Whether the process has not ended."""
         return self._child.poll() is None
 
     def ready(self) -> dict[str, Any]:
-        """Wait for the line that says it is ready, and return it; raises PrerequisiteError with its last words."""
+        """Wait for the ready line and return it; raises PrerequisiteError with the last log line if it ends before."""
         assert self._child.stdout is not None
         deadline = time.monotonic() + READY_S
-        while b"\n" not in self._said:
+        while b"\n" not in self._output:
             rest = deadline - time.monotonic()
             if rest <= 0 or not select.select([self._child.stdout], [], [], rest)[0]:
-                raise PrerequisiteError(f"{self.name} was not ready within {READY_S:.0f} s: {self.last_words()}")
+                raise PrerequisiteError(f"{self.name} was not ready within {READY_S:.0f} s: {self.last_log_line()}")
             piece = os.read(self._child.stdout.fileno(), 4096)
             if not piece:
                 self._ended()
-                raise PrerequisiteError(f"{self.name}: {self.last_words()}")
-            self._said += piece
-        told: dict[str, Any] = json.loads(self._said.split(b"\n", 1)[0])
-        return told
+                raise PrerequisiteError(f"{self.name}: {self.last_log_line()}")
+            self._output += piece
+        line: dict[str, Any] = json.loads(self._output.split(b"\n", 1)[0])
+        return line
 
     def log(self) -> str:
-        """Return what it logged."""
+        """Return the log."""
         return self._log.read_text(errors="replace")
 
     def stop(self) -> int:
-        """End it in order; return its exit status."""
+        """Send SIGTERM and wait; return the exit status."""
         self._child.terminate()
         return self._ended()
 
-    def ask_to_stop(self) -> None:
-        """Ask it to end, without waiting; `close` waits."""
+    def terminate(self) -> None:
+        """Send SIGTERM without waiting; `close` waits."""
         if self.is_running:
             self._child.terminate()
 
     def close(self) -> None:
-        """Wait for its end, which is forced where it takes too long; may be called again."""
+        """Wait for the end of the process and kill it after STOP_S; may be called again."""
         try:
             self._ended()
         except subprocess.TimeoutExpired:
             self.kill()
 
     def kill(self) -> None:
-        """End it and its children at once, as a power cut would."""
+        """Send SIGKILL to the process and its descendants."""
         for pid in (*_children(self._child.pid), self._child.pid):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -97,9 +97,9 @@ class NodeProcess:
             self._child.stdout.close()
         return self._child.wait(STOP_S)
 
-    def last_words(self) -> str:
-        """Return the last line that it logged."""
-        return (self.log().strip().splitlines() or ["it said nothing"])[-1]
+    def last_log_line(self) -> str:
+        """Return the last line of the log."""
+        return (self.log().strip().splitlines() or ["the log is empty"])[-1]
 
 
 def _children(pid: int) -> list[int]:

@@ -1,7 +1,7 @@
-"""The question who reaches whom in the lab, asked of its packets and of a gateway's tables alike.
+"""Compare reachability in the lab by real packets with that computed from a gateway's tables.
 
-The tables are judged by `dataplane.verify`, which shares no code with what treats packets. Either side says which node
-answers, "" for nobody.
+`dataplane.verify` evaluates the tables without the packet kernels' code. Both sides name the node that replies, "" for
+none.
 """
 
 from collections.abc import Iterable, Mapping
@@ -27,13 +27,13 @@ from mininet_topos.vpc.description import (
     Machine,
 )
 from mininet_topos.vpc.net import VpcNet
-from mininet_topos.vpc.probes import GATEWAY, PING, SERVICES, Answer, Node, Question, Service
+from mininet_topos.vpc.probes import GATEWAY, PING, SERVICES, Node, Probe, ProbeResult, Service
 
 OUTSIDE: Mapping[str, Address] = {
     "internet": INTERNET_SERVER, "site": SITE_SERVER, "storage": STORAGE_SERVER, "management": MANAGEMENT_SERVER,
 }  # fmt: skip
 _BEHIND = {"internet": "internet", "site": "customer", "storage": "network", "management": "network"}
-"""Which way of a gateway's leads to each of them."""
+"""Kind of route (`Verdict.where`) that leads to each of them."""
 FLOATING_OWNER = "red2"
 _MACHINES = {machine.name: machine for machine in MACHINES}
 _OWN = {
@@ -44,83 +44,83 @@ _OWN = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A question, and who answers it: by packets, and by the gateway's tables."""
+    """A probe, with the node that replied and the node that should reply by the gateway's tables."""
 
-    question: Question
+    probe: Probe
     packets: str
     tables: str
     stray: frozenset[str] = frozenset()
-    """Nodes that the question arrived at beside the one that should answer."""
+    """Other nodes at which the probe arrived."""
 
     @property
     def agrees(self) -> bool:
-        """Say whether packets and tables say the same, and nobody else saw the packets."""
+        """Whether packets and tables agree, and the probe arrived at no other node."""
         return self.packets == self.tables and not self.stray
 
     def __str__(self) -> str:
-        asked = f"{self.question.source} to {self.question.target}, {self.question.service.name}"
+        probe = f"{self.probe.source} to {self.probe.target}, {self.probe.service.name}"
         seen = f", seen by {', '.join(sorted(self.stray))}" if self.stray else ""
-        return f"{asked}: packets say {self.packets or 'nobody'}, tables say {self.tables or 'nobody'}{seen}"
+        return f"{probe}: packets reach {self.packets or 'none'}, tables say {self.tables or 'none'}{seen}"
 
 
 def nodes(net: VpcNet) -> dict[str, Node]:
-    """Return all who ask and answer."""
+    """Return the nodes between which probes are sent."""
     return {
         name: Node(net.host(name).pid, {address.version: address for address in addresses})
         for name, addresses in _OWN.items()
     }
 
 
-def questions(sources: Iterable[str] = tuple(_OWN)) -> list[Question]:
-    """Return what is asked: every node, every address of a VPC and of the outside, every service."""
+def all_probes(sources: Iterable[str] = tuple(_OWN)) -> list[Probe]:
+    """Return the probes from these nodes to every address of a VPC and of the outside, for every service."""
     addresses = dict.fromkeys(address for name in _MACHINES for address in _OWN[name])
     targets: list[Address] = [*addresses, *OUTSIDE.values(), FLOATING]
     found = []
     for source in sources:
         families = {address.version for address in _OWN[source]}
         found += [
-            Question(source, target, service)
+            Probe(source, target, service)
             for target in targets
             if target.version in families and target not in _OWN[source] and not _are_neighbours(source, target)
             for service in SERVICES
         ]
         if source in _MACHINES:
             gates = [ip_address(gate) for _, gate in SUBNETS[_MACHINES[source].vpc]]
-            found += [Question(source, gate, SERVICES[0]) for gate in gates if gate.version in families]
+            found += [Probe(source, gate, SERVICES[0]) for gate in gates if gate.version in families]
     return found
 
 
 def own_addresses(node: str) -> frozenset[str]:
-    """Return a node's addresses as texts."""
+    """Return a node's addresses as text."""
     return frozenset(str(address) for address in _OWN[node])
 
 
-def compared(answers: Mapping[Question, Answer], tables: Tables) -> list[Row]:
-    """Hold what packets said against what tables say."""
+def compared(results: Mapping[Probe, ProbeResult], tables: Tables) -> list[Row]:
+    """Return a row per probe: its result, and the node that should reply by the tables."""
     judge = Judge(installed(tables))
     rows = []
-    for question, answer in answers.items():
-        expected = expected_by(judge, question)
-        rows.append(Row(question, answer.by, expected, frozenset(answer.seen - {expected})))
+    for probe, result in results.items():
+        expected = expected_by(judge, probe)
+        rows.append(Row(probe, result.by, expected, frozenset(result.seen - {expected})))
     return rows
 
 
-def expected_by(judge: Judge, question: Question) -> str:
-    """Return the node that answers a question by a gateway's tables, "" for nobody."""
-    service = question.service
-    verdict = judge.verdict(source_of(question), question.target, service.protocol, service.port)
-    return _who(verdict, question.target, service) if verdict.passes else ""
+def expected_by(judge: Judge, probe: Probe) -> str:
+    """Return the node that should reply to a probe by a gateway's tables, "" for none."""
+    service = probe.service
+    verdict = judge.verdict(source_of(probe), probe.target, service.protocol, service.port)
+    return _who(verdict, probe.target, service) if verdict.passes else ""
 
 
-def source_of(question: Question) -> Source:
-    """Return a question's sender as a gateway sees it."""
-    (own,) = [address for address in _OWN[question.source] if address.version == question.target.version]
-    if question.source in _MACHINES:
-        machine = _MACHINES[question.source]
+def source_of(probe: Probe) -> Source:
+    """Return a probe's sender as the gateway receives it."""
+    (own,) = [address for address in _OWN[probe.source] if address.version == probe.target.version]
+    if probe.source in _MACHINES:
+        machine = _MACHINES[probe.source]
         return FromEndpoint(vni=VNIS[machine.vpc], vtep=HOSTS[machine.host], address=own)
-    if question.source == "site":
+    if probe.source == "site":
         return FromCustomer(vlan=SITE_VLAN, address=own)
-    return FromInternet(address=own) if question.source == "internet" else FromProvider(address=own)
+    return FromInternet(address=own) if probe.source == "internet" else FromProvider(address=own)
 
 
 def _who(verdict: Verdict, target: Address, service: Service) -> str:
@@ -134,7 +134,7 @@ def _who(verdict: Verdict, target: Address, service: Service) -> str:
 
 
 def _are_neighbours(source: str, target: Address) -> bool:
-    """Say whether no gateway is between them: the provider's servers share a segment."""
+    """Return whether two nodes share a segment without a gateway: the provider's servers do."""
     return source in OUTSIDE and OUTSIDE[source] in PROVIDER and target in PROVIDER
 
 

@@ -1,11 +1,11 @@
-"""The lab of virtual networks in service: a controller, gateways and the hosts' VTEP agents, each its own process.
+"""The VPC lab with a controller, gateways and the hosts' VTEP agents, each as a process.
 
-with ServedLab("mixed") as lab:
-    lab.apply(network())
-    rows = lab.reach()
+    with ServedLab("mixed") as lab:
+        lab.apply(network())
+        rows = lab.reach()
 
-The controller listens on a socket in the lab's directory, which processes in every network namespace of the machine
-reach without a management network; it is the clients' address as well: `heddle vpc list --server unix:/…`.
+The controller listens on a Unix socket in the lab's directory. It is reachable from every network namespace without a
+management network, and by clients: `heddle vpc list --server unix:/…`.
 """
 
 import time
@@ -34,14 +34,14 @@ from mininet_topos.vpc.description import GATEWAYS, HOSTS, UNDERLAY_MTU_BYTES, p
 from mininet_topos.vpc.gateways import controller_fabric, gateway_config, gateway_process, partner_config, write_yaml
 from mininet_topos.vpc.host_switch import BRIDGE
 from mininet_topos.vpc.lab import VpcLab
-from mininet_topos.vpc.probes import Prober, Question
+from mininet_topos.vpc.probes import Probe, Prober
 from mininet_topos.vpc.processes import NodeProcess
-from mininet_topos.vpc.reach import Row, compared, nodes, questions
+from mininet_topos.vpc.reach import Row, all_probes, compared, nodes
 
 NAT_PORTS = {"gw1": {"first": 1024, "last": 33_023}, "gw2": {"first": 33_024, "last": 65_535}}
-"""Partners' shares must not overlap."""
+"""The ranges of partners must not overlap."""
 ATTACHED_S, CALL_S = 60.0, 30.0
-Say = Callable[[str], None]
+Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +51,17 @@ class _Services:
 
 
 class ServedLab:
-    """A lab in which everything is told by the controller."""
+    """A lab whose gateways and hosts are configured by a controller."""
 
-    def __init__(self, vteps: str = "mixed", gateways: int = 1, say: Say = lambda line: None) -> None:
-        """Describe it; `with` makes it. `say` is told of each step before it begins."""
-        self.lab, self._say = VpcLab(vteps), say
+    def __init__(self, vteps: str = "mixed", gateways: int = 1, progress: Progress = lambda line: None) -> None:
+        """Prepare the lab; `with` creates it. `progress` is called with a line before each step."""
+        self.lab, self._progress = VpcLab(vteps), progress
         self.gateway_ids = tuple(GATEWAYS)[:gateways]
         self.processes: dict[str, NodeProcess] = {}
         """By node: "controller", gateways and hosts."""
 
     def __enter__(self) -> "ServedLab":
-        self._say("switches, hosts and virtual machines")
+        self._progress("switches, hosts and virtual machines")
         self.lab.__enter__()
         try:
             self._start()
@@ -76,11 +76,11 @@ class ServedLab:
         self.stop()
 
     def stop(self) -> None:
-        """End all processes in order, and the lab; may be called again."""
+        """End all processes and remove the lab; may be called again."""
         with stop_deferred():
             try:
                 for process in self.processes.values():
-                    process.ask_to_stop()
+                    process.terminate()
                 for process in self.processes.values():
                     process.close()
             finally:
@@ -88,7 +88,7 @@ class ServedLab:
 
     @property
     def directory(self) -> Path:
-        """Return where its files, sockets and logs are."""
+        """Return the directory of the lab's files, sockets and logs."""
         return self.lab.entry.directory
 
     @property
@@ -122,7 +122,7 @@ class ServedLab:
         self._run(host, switch.entrance if switch is not None else tuple(self.lab.net.host(host).entrance), words)
 
     def await_attached(self) -> None:
-        """Wait until the controller knows every gateway and every host; raises PrerequisiteError with who is missing."""
+        """Wait until all gateways and hosts are attached; raises PrerequisiteError with the missing ones."""
         wanted, deadline = {*self.gateway_ids, *HOSTS}, time.monotonic() + ATTACHED_S
         with self._services() as services:
             while True:
@@ -132,13 +132,13 @@ class ServedLab:
                     return
                 for name in sorted(missing):
                     if not self.processes[name].is_running:
-                        self.processes[name].ready()  # raises, with its last words
+                        self.processes[name].ready()  # raises, with its last log line
                 if time.monotonic() > deadline:
                     raise PrerequisiteError(f"{', '.join(sorted(missing))}: not attached within {ATTACHED_S:.0f} s")
                 time.sleep(0.05)
 
     def apply(self, network: NetworkConfig) -> None:
-        """Tell the controller of VPCs, peerings and the border; returns when gateways and hosts run them."""
+        """Apply VPCs, peerings and border rules; returns once gateways and hosts have acknowledged them."""
         with self._services() as services:
             for vpc in network.vpcs:
                 services.vpcs.ApplyVpc(vpc_to(vpc), timeout=CALL_S)
@@ -147,27 +147,27 @@ class ServedLab:
             services.vpcs.ApplyBorder(border_to(network.border), timeout=CALL_S)
 
     def tables(self, gateway: str) -> Tables:
-        """Return the tables that a gateway has installed, by way of the controller."""
+        """Return a gateway's installed tables, read through the controller."""
         with self._services() as services:
             parts = services.gateways.ReadTables(pb.ReadTablesRequest(gateway_id=gateway), timeout=CALL_S)
             return unpacked(b"".join(part.data for part in parts))
 
     def verdict(self, network: NetworkConfig, gateway: str = "gw1") -> Report:
-        """Return what `heddle verify isolation` says of a gateway."""
+        """Return the report of `heddle verify isolation` on a gateway."""
         local = load_gateway(self.directory / f"{gateway}.yaml").local
         partners = [GATEWAYS[name] for name in self.gateway_ids if name != gateway]
         return verify(self.tables(gateway), local, network, partners)
 
-    def reach(self, asked: list[Question] | None = None, gateway: str = "gw1") -> list[Row]:
-        """Ask who reaches whom by packets, beside what a gateway's tables say."""
+    def reach(self, probes: list[Probe] | None = None, gateway: str = "gw1") -> list[Row]:
+        """Run probes, by default all, and compare the results with a gateway's tables."""
         with Prober(nodes(self.lab.net)) as prober:
-            answers = prober.ask(questions() if asked is None else asked)
-        return compared(answers, self.tables(gateway))
+            results = prober.run(all_probes() if probes is None else probes)
+        return compared(results, self.tables(gateway))
 
     def _start(self) -> None:
-        self._say("the controller")
+        self._progress("the controller")
         self.start_controller()
-        self._say(f"{' and '.join(self.gateway_ids)}, and the VTEP agents of {', '.join(HOSTS)}")
+        self._progress(f"{' and '.join(self.gateway_ids)}, and the VTEP agents of {', '.join(HOSTS)}")
         for name in self.gateway_ids:
             self.start_gateway(name)
         for host in HOSTS:

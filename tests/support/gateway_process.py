@@ -1,4 +1,4 @@
-"""A `heddle gateway` on veth pairs, and the machines at their other ends."""
+"""Run `heddle gateway` on veth pairs, and act as the hosts at their other ends."""
 
 import json
 import os
@@ -22,7 +22,7 @@ from tests.support.veth_ports import Wires
 
 HEDDLE = (sys.executable, "-m", "controller.cli.main")
 READY_S = 900
-"""Without compiled kernels on disk the first start makes them."""
+"""The first start compiles kernels if the cache is empty."""
 PATIENCE_S = 120
 HOST, HOST_MAC, ROUTER, ROUTER_MAC = "192.0.2.5", "02:aa:00:00:00:05", "198.51.100.254", "02:bb:00:00:00:fe"
 GATEWAY_MACS = tuple(f"02:00:00:00:00:0{number}" for number in range(1, 5))
@@ -40,15 +40,15 @@ NETWORK = {
 
 
 class Running:
-    """A gateway process on wires 0 (underlay) and 1 (external), and the machines at their other ends."""
+    """A gateway process on wires 0 (underlay) and 1 (external), and the hosts at their other ends."""
 
     def __init__(
         self, wires: Wires, folder: Path, backend: str, *, number: int = 1, more: Mapping[str, Any] | None = None,
         under: Sequence[str] = (),
     ) -> None:  # fmt: skip
-        """Start a pair's gateway `number`, 1 or 2, on wires of its own.
+        """Start a pair's gateway `number`, 1 or 2, on its own wires.
 
-        `more` is for its config file; `under` is a command that it is started by, `setpriv` for example.
+        `more` extends its config file; `under` is a command prefix, such as `setpriv …`.
         """
         self.wires, self.folder, self.ports = wires, folder, (2 * number - 2, 2 * number - 1)
         self.id = f"gw{number}-{os.getpid()}-{backend}"
@@ -88,58 +88,58 @@ class Running:
 
     def _ready(self) -> dict[str, Any]:
         assert self.process.stdout is not None
-        assert select.select([self.process.stdout], [], [], READY_S)[0], self.told()
+        assert select.select([self.process.stdout], [], [], READY_S)[0], self.log_text()
         line = self.process.stdout.readline()
-        assert line, self.told()
+        assert line, self.log_text()
         return json.loads(line)
 
     def serve(self, network: dict) -> None:
         self.network.write_text(yaml.safe_dump(network))
 
-    def told(self) -> str:
-        """Return what it wrote to standard error so far."""
+    def log_text(self) -> str:
+        """Return what the process has written to standard error."""
         return self.errors.read_text()
 
-    def look(self) -> None:
-        """Answer what asks for a machine's address, and keep the rest."""
+    def poll(self) -> None:
+        """Reply to ARP requests for the hosts' addresses, and keep the other frames received."""
         for side, (address, mac) in enumerate(((HOST, HOST_MAC), (ROUTER, ROUTER_MAC))):
             port = self.ports[side]
             for frame in self.wires.arrived(port):
-                asked = Ether(frame).getlayer(ARP)
-                if asked is not None and asked.op == 1 and asked.pdst == address:
-                    answer = ARP(op=2, hwsrc=mac, psrc=address, hwdst=asked.hwsrc, pdst=asked.psrc)
-                    self.wires.send(port, bytes(Ether(src=mac, dst=asked.hwsrc) / answer))
+                request = Ether(frame).getlayer(ARP)
+                if request is not None and request.op == 1 and request.pdst == address:
+                    reply = ARP(op=2, hwsrc=mac, psrc=address, hwdst=request.hwsrc, pdst=request.psrc)
+                    self.wires.send(port, bytes(Ether(src=mac, dst=request.hwsrc) / reply))
                 else:
                     self.held[side].append(frame)
 
     def send(self, number: int, vtep: str = "") -> None:
-        """Have the tenant's machine send a numbered packet to the internet, through this gateway's VTEP or another."""
-        told = UDP(sport=4000, dport=5000) / Raw(number.to_bytes(4, "big"))
-        inner = Ether(src="02:10:00:00:00:05", dst="02:48:00:00:00:4d") / IP(src="10.0.0.5", dst="203.0.113.9") / told
+        """Send a numbered packet of the tenant to the internet, through this gateway's VTEP or another."""
+        udp = UDP(sport=4000, dport=5000) / Raw(number.to_bytes(4, "big"))
+        inner = Ether(src="02:10:00:00:00:05", dst="02:48:00:00:00:4d") / IP(src="10.0.0.5", dst="203.0.113.9") / udp
         outer = IP(src=HOST, dst=vtep or self.vtep, flags="DF") / UDP(sport=50000, dport=4789, chksum=0)
         self.wires.send(
             self.ports[0], bytes(Ether(src=HOST_MAC, dst=self.macs[0]) / outer / VXLAN(vni=77, flags=8) / inner)
         )
 
     def outside(self) -> list[Packet]:
-        """Return the tenants' packets that came out to the internet."""
-        self.look()
+        """Return the tenant's packets received on the external wire."""
+        self.poll()
         frames, self.held[1] = self.held[1], []
         return [packet for packet in map(Ether, frames) if UDP in packet]
 
     def arrived(self) -> list[int]:
-        """Return the numbers of what came out to the internet."""
+        """Return the numbers of the tenant's packets received on the external wire."""
         return [int.from_bytes(bytes(packet[Raw])[:4], "big") for packet in self.outside()]
 
     def until(self, true: Callable[[], bool]) -> None:
         deadline = time.monotonic() + PATIENCE_S
         while not true():
-            assert self.process.poll() is None, self.told()
-            assert time.monotonic() < deadline, f"waited in vain: {self.told()}"
+            assert self.process.poll() is None, self.log_text()
+            assert time.monotonic() < deadline, f"timeout: {self.log_text()}"
             time.sleep(0.01)
 
     def forwards(self) -> None:
-        """Wait until packets pass: neighbours have to be found first."""
+        """Wait until packets pass: neighbours have to be resolved first."""
 
         def one_passed() -> bool:
             self.send(0)

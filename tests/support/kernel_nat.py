@@ -42,7 +42,7 @@ MARK = b"the packet behind the others"
 
 
 class KernelNat:
-    """Send IP packets at one end, and get what comes out of the other."""
+    """A NAT router in a namespace: packets sent at one end are returned as received at the other."""
 
     def __init__(self):
         self._router, self._far = Namespace(), Namespace()
@@ -64,11 +64,11 @@ class KernelNat:
             self._ends = [_opened(name) for name in ("inside", "outside")]
 
     def inside(self, *packets):
-        """Return the IP packets outside that come of some inside."""
+        """Send packets inside; return the IP packets received outside."""
         return self._pass(0, packets, _udp("10.0.0.99", "198.51.100.99", 9, 9))
 
     def outside(self, *packets):
-        """Return the IP packets inside that come of some outside."""
+        """Send packets outside; return the IP packets received inside."""
         return self._pass(1, packets, _udp("198.51.100.99", "203.0.113.20", 9, 5999))
 
     def _pass(self, end, packets, last):
@@ -85,7 +85,7 @@ class KernelNat:
                 got.append(packet)
 
     def close(self):
-        """Let go of namespaces and sockets."""
+        """Close the namespaces and sockets."""
         for end in self._ends:
             end.close()
         self._router.close()

@@ -11,7 +11,7 @@ def assert_unharmed(streams: Streams) -> None:
     assert all(end.bytes for end in streams.ends)
 
 
-def assert_they_go_on(gateways: Gateways, streams: Streams) -> None:
+def assert_streams_continue(gateways: Gateways, streams: Streams) -> None:
     """Wait until every end receives again (TCP may take seconds to retransmit), then assert that none is harmed."""
     before = {end.name: end.bytes for end in streams.ends}
     gateways.until(lambda: all(end.ended or end.bytes > before[end.name] for end in streams.ends), "every end receives")

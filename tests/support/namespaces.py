@@ -1,4 +1,4 @@
-"""Network namespaces of a test, each held by a process of its own: nothing is left, however the test ends."""
+"""Network namespaces for tests, each held by a process that ends with the test's: nothing is left behind."""
 
 import os
 import subprocess
@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from tests.support.nic_pair import wait_for
 
-_HOLD = "read _"  # ends with the standard input that holds it: when this process goes, so do the namespaces
+_HOLD = "read _"  # ends when its standard input is closed, so the namespaces end with this process
 
 
 class Namespace:
-    """A namespace with loopback up; `entrance` are the words before a command that is to run in it."""
+    """A namespace with loopback up; `entrance` is the command prefix that enters it."""
 
     def __init__(self) -> None:
         mine = os.readlink("/proc/self/ns/net")
@@ -22,7 +22,7 @@ class Namespace:
 
     @property
     def pid(self) -> int:
-        """The process that holds it."""
+        """The process that holds the namespace."""
         return self._holder.pid
 
     @property
@@ -30,7 +30,7 @@ class Namespace:
         return ("nsenter", f"--net=/proc/{self.pid}/ns/net", "--")
 
     def run(self, *command: str, check: bool = True, given: str | None = None) -> subprocess.CompletedProcess[str]:
-        """Run a command to its end."""
+        """Run a command and wait for it."""
         done = subprocess.run(
             [*self.entrance, *command], input=given, capture_output=True, text=True, timeout=60, check=False
         )
@@ -38,22 +38,22 @@ class Namespace:
         return done
 
     def start(self, *command: str, **options: object) -> "subprocess.Popen[bytes]":
-        """Start a command; whoever starts it ends it."""
+        """Start a command; the caller ends it."""
         return subprocess.Popen([*self.entrance, *command], **options)  # type: ignore[call-overload]
 
     def pings(self, address: str, *options: str, count: int = 3) -> bool:
-        """Say whether at least one echo comes back."""
+        """Return whether at least one echo reply arrives."""
         return not self.run("ping", "-c", str(count), "-i", "0.1", "-W", "2", *options, address, check=False).returncode
 
     def close(self) -> None:
-        """Let go of the namespace and of every interface in it."""
+        """Remove the namespace and every interface in it."""
         assert self._holder.stdin is not None
         self._holder.stdin.close()
         self._holder.wait(10)
 
 
 def join(a: Namespace, a_name: str, b: Namespace, b_name: str, mtu_bytes: int = 1500) -> None:
-    """Put a veth pair between two namespaces, up, without offloads: user-space readers see whole, summed packets."""
+    """Connect two namespaces by a veth pair without offloads: packets have checksums and are not aggregated."""
     _run("ip", "link", "add", a_name, "mtu", str(mtu_bytes), "netns", str(a.pid), "type", "veth",
          "peer", "name", b_name, "mtu", str(mtu_bytes), "netns", str(b.pid))  # fmt: skip
     for space, name in ((a, a_name), (b, b_name)):

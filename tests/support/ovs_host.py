@@ -1,4 +1,4 @@
-"""A host whose VTEP is Open vSwitch in user space, in a namespace of a test's own."""
+"""A host with Open vSwitch (userspace datapath) as its VTEP, in a namespace of the test."""
 
 import os
 import tempfile
@@ -11,7 +11,7 @@ from tests.support.namespaces import Namespace
 
 
 class OvsHost:
-    """The bridge `phy` holds the underlay's interface and address, the bridge `vpc` the endpoints."""
+    """Open vSwitch of a test host: bridge `phy` has the underlay interface and address, bridge `vpc` the endpoints."""
 
     def __init__(self, space: Namespace, vtep: IPv4Address, underlay: str) -> None:
         self.vtep = vtep
@@ -26,6 +26,6 @@ class OvsHost:
         return self.switch.flows()
 
     def close(self) -> None:
-        """End the daemons: their taps go with the namespace."""
+        """End the daemons; their tap devices are removed with the namespace."""
         self.switch.stop()
         self._folder.cleanup()

@@ -1,4 +1,4 @@
-"""Loads a lab with `paced_traffic`: some hosts send at given rates to one, and everyone counts."""
+"""Load a lab with `paced_traffic`: several NICs send to one at given rates, and all count packets."""
 
 import json
 import subprocess

@@ -1,7 +1,7 @@
-"""Run as a program inside of a host: paced RoCE-like frames out of its device, and a count of what comes in.
+"""Program that runs in a host: send paced RoCE-like frames by its device, and count received frames.
 
-A load of exactly so much, with none of a NIC's reactions but one: it stops for pause frames, unless told not to.
-It says "ready", waits for a line with the moment of the start, and says in a line of JSON what it did. Shares no code
+The load is constant; of a NIC's reactions it has one: it stops for pause frames, unless disabled by an option.
+It prints "ready", waits for a line with the start time, and prints its counts as a JSON line. Shares no code
 with the lab.
 """
 

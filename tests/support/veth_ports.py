@@ -31,7 +31,7 @@ class Namespace:
     """A network namespace, for as long as this lives."""
 
     def __init__(self) -> None:
-        # The process reads from us: it ends with this one, even if nobody closes it.
+        # The process reads from this one, so it ends with it, even if `close` is not called.
         self._holder = subprocess.Popen(["unshare", "--net", "cat"], stdin=subprocess.PIPE)
         self.pid = self._holder.pid
         own = os.readlink("/proc/self/ns/net")
@@ -39,7 +39,7 @@ class Namespace:
         self.run("sysctl", "-q", "-w", *QUIET)
 
     def run(self, *command: str) -> str:
-        """Run a command in it; return what it says."""
+        """Run a command in the namespace; return its output."""
         inside = ["nsenter", "-t", str(self.pid), "-n", *command]
         return subprocess.run(inside, check=True, text=True, capture_output=True).stdout
 
@@ -73,7 +73,7 @@ class Wires:
                 sock.settimeout(0)
 
     def wait_until_up(self) -> None:
-        """Wait until `ip` tells all interfaces as up: a moment after they can carry frames."""
+        """Wait until `ip` reports all interfaces as up, which is shortly after they carry frames."""
         for side in (self.near, self.far):
             wait_for(partial(self._all_up, side))
 
@@ -81,7 +81,7 @@ class Wires:
         return side.run("ip", "-o", "link", "show", "up").count(" state UP ") == len(self.names)
 
     def send(self, port: int, frame: bytes) -> None:
-        """Let a frame arrive at the gateway's port."""
+        """Send a frame to the gateway's port."""
         self._sockets[port].send(frame)
 
     def arrived(self, port: int) -> list[bytes]:
@@ -93,7 +93,7 @@ class Wires:
             except BlockingIOError:
                 return frames
             except OSError as fault:
-                if fault.errno != errno.ENETDOWN:  # told once, when the interface went down
+                if fault.errno != errno.ENETDOWN:  # reported once, when the interface went down
                     raise
 
     def close(self) -> None:
@@ -104,7 +104,7 @@ class Wires:
 
 
 class Gateway:
-    """Open ports on the near side of some wires, and what a run loop has besides."""
+    """Open ports on the near side of some wires, with the state of a run loop."""
 
     def __init__(
         self, wires: Wires, backend: Backend, sizes: RingSizes | None = None, *, settings: Sequence[PortSettings] = ()
@@ -155,7 +155,7 @@ class Gateway:
         packet, target = self.packets[row], np.zeros(1 << 14, np.uint8)
         return target[: copy_out(self.ports, packet, packet["at"], target, 0, target.size)].tobytes()
 
-    def books_balance(self) -> bool:
+    def counters_balance(self) -> bool:
         """Whether received and injected frames are transmitted, punted or dropped, by port and by reason alike."""
         ports, drops, punts = self.counters.ports, self.counters.drops.sum(), self.counters.punts.sum()
         into, out = ports["rx_packets"].sum() + ports["rx_injected"].sum(), ports["tx_packets"].sum()
@@ -185,6 +185,6 @@ def gateway_on(wires: Wires, backend: Backend, sizes: RingSizes | None = None) -
 
 
 def frame_of(length: int, mark: int = 0) -> bytes:
-    """Return a frame that nobody answers (local experimental EtherType), and that differs by `mark`."""
+    """Return a frame without a receiver (local experimental EtherType), distinguished by `mark`."""
     head = bytes.fromhex("020000000001020000000002") + b"\x88\xb5" + mark.to_bytes(4, "big")
     return (head + bytes(n * 7 % 251 for n in range(length)))[:length]

@@ -1,4 +1,4 @@
-"""A gateway that a controller programs: it forwards what is applied there, and knows it again after it was killed."""
+"""A gateway programmed by a controller: it forwards by the applied network, also after a restart."""
 
 import json
 import subprocess
@@ -62,7 +62,7 @@ def attached(wires: Wires, tmp_path: Path) -> Iterator[Attached]:
     running.close()
 
 
-def test_what_is_applied_at_the_controller_is_served_and_again_after_a_restart(
+def test_an_applied_network_is_served_and_again_after_a_restart(
     wires: Wires, attached: Attached, tmp_path: Path
 ) -> None:
     network = tmp_path / "tenants.yaml"

@@ -48,7 +48,7 @@ def routes(site: Site, *, floating_two_way: bool = True) -> list[Route]:
 
 
 def warm(traffic: Datagrams) -> None:
-    """Have traffic both ways: what was sent before neighbours were known is not counted."""
+    """Start traffic in both directions; packets sent before neighbours are resolved are not counted."""
     deadline = time.monotonic() + 60
     while not all(flow.arrived for flow in traffic.flows):
         assert time.monotonic() < deadline, [flow.name for flow in traffic.flows if not flow.arrived]
@@ -60,14 +60,14 @@ def warm(traffic: Datagrams) -> None:
 
 
 def figures(traffic: Datagrams) -> dict[str, tuple[int, int, int]]:
-    """Return what is lost, doubled or foreign, by flow; empty where all is well."""
+    """Return lost, duplicated and foreign packets by flow; empty if there are none."""
     found = {flow.name: (flow.lost, flow.doubled, flow.foreign) for flow in traffic.flows}
     return {name: row for name, row in found.items() if any(row)}
 
 
 def balanced(gateways: Gateways) -> bool:
-    looks = [gateways.status(name) for name in ("gw1", "gw2")]
-    return all(look["received"] == look["ended"] for look in looks)
+    statuses = [gateways.status(name) for name in ("gw1", "gw2")]
+    return all(status["received"] == status["ended"] for status in statuses)
 
 
 def vpc(content: Content, name: str) -> Content:
@@ -140,11 +140,11 @@ def test_changes_by_the_controller_cost_no_packet(site: Site, tmp_path: Path) ->
         controller.kill()
 
 
-def test_a_permission_that_is_withdrawn_ends_its_connections_and_no_others(site: Site, tmp_path: Path) -> None:
+def test_withdrawing_a_permission_ends_its_connections_only(site: Site, tmp_path: Path) -> None:
     gateways, content = Gateways(site, tmp_path), network_file(network())
     try:
         gateways.until(gateways.in_step, "the pair is in step")
-        # What an endpoint says by itself may go out, and opens a way back.
+        # A connection opened by the endpoint is allowed, with its reverse path.
         with datagrams(routes(site, floating_two_way=False)) as traffic:
             warm(traffic)
             name = gateways.serving()

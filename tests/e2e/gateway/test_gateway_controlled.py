@@ -1,5 +1,5 @@
-"""A pair that a controller programs: killed gateways know all again, a controller that forgot takes nothing away, and
-what is installed is held against what is wanted."""
+"""A pair programmed by a controller: restarted gateways get the whole state, a restarted controller removes nothing,
+and `heddle verify isolation` compares the installed with the desired state."""
 
 import json
 import os
@@ -11,7 +11,7 @@ import pytest
 
 from dataplane.control import segment
 from mininet_topos.vpc.gateways import network_file
-from tests.support.live_streams import assert_they_go_on
+from tests.support.live_streams import assert_streams_continue
 from tests.support.pair.gateways import Death, Gateways
 from tests.support.pair.site import FIRST_PORT, Site, network
 from tests.support.pair.streams import Streams
@@ -37,13 +37,13 @@ class Controlled:
             self.streams.open(route)
 
     def attached(self) -> None:
-        """Wait until both have a session and go by what is wanted."""
+        """Wait until both gateways are attached and run the newest generation."""
         self.gateways.until(lambda: self.controller.attached() == {"gw1", "gw2"}, "both are attached")
         self.controller.apply(CONTENT)
 
     def unharmed(self) -> None:
-        time.sleep(1)  # for harm to come about
-        assert_they_go_on(self.gateways, self.streams)
+        time.sleep(1)  # time in which a fault would show
+        assert_streams_continue(self.gateways, self.streams)
 
     def close(self) -> None:
         self.streams.close()
@@ -59,7 +59,7 @@ def controlled(tmp_path: Path) -> Iterator[Controlled]:
     made.close()
 
 
-def test_a_killed_gateway_is_told_all_again_and_its_connections_go_on(controlled: Controlled) -> None:
+def test_a_killed_gateway_gets_the_whole_state_and_its_connections_continue(controlled: Controlled) -> None:
     for _ in range(2):
         victim = kill(controlled.gateways, controlled.streams, Death.BOTH, calm_s=0.1, watch_s=0.7)["victim"]
         controlled.attached()
@@ -67,7 +67,7 @@ def test_a_killed_gateway_is_told_all_again_and_its_connections_go_on(controlled
         controlled.unharmed()
 
 
-def test_a_controller_that_was_started_anew_takes_nothing_away(controlled: Controlled) -> None:
+def test_a_restarted_controller_removes_nothing(controlled: Controlled) -> None:
     before = {name: controlled.gateways.status(name)["configured"] for name in ("gw1", "gw2")}
     controlled.controller.kill()
     controlled.unharmed()
@@ -80,7 +80,7 @@ def test_a_controller_that_was_started_anew_takes_nothing_away(controlled: Contr
     assert all(controlled.gateways.status(name)["configured"] > before[name] for name in before)
 
 
-def test_what_is_installed_agrees_with_what_is_wanted_until_it_does_not(controlled: Controlled) -> None:
+def test_verify_finds_a_change_of_the_installed_tables(controlled: Controlled) -> None:
     agreed = controlled.controller.heddle("verify", "isolation")
     assert agreed["sound"]
     assert set(agreed["gateways"]) == {"gw1", "gw2"}
@@ -96,7 +96,7 @@ def test_what_is_installed_agrees_with_what_is_wanted_until_it_does_not(controll
 
 
 def open_to_ssh(control: int) -> None:
-    """Change one word in the memory that packets go by: red's first rule, of ports 7000 to 7999, begins at port 22."""
+    """Change one word of the tables in use: red's first rule, of ports 7000 to 7999, begins at port 22."""
     files = Path(f"/proc/{control}/fd").iterdir()
     held = [file for file in files if os.readlink(file).startswith("/memfd:heddle-gw1-tables")]
     assert len({file.stat().st_ino for file in held}) == 1

@@ -1,4 +1,4 @@
-"""Two gateways of a pair on veth: one that is killed is replaced within a moment, and its connections go on."""
+"""Two gateways of a pair on veth: the standby takes over addresses and connections of one that is killed."""
 
 import os
 import signal
@@ -17,7 +17,7 @@ from tests.support.veth_ports import Wires
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 MAX_GAP_S = 10.0
-"""Ten times what is promised: this is about whether, not how fast."""
+"""Ten times the promised value: the test is about correctness, not speed."""
 
 
 @pytest.fixture
@@ -36,15 +36,15 @@ def pair(wires: Wires, tmp_path: Path) -> Iterator[tuple[Running, Running]]:
         for number, (listen, partner) in enumerate(((here, there), (there, here)), start=1):
             other = 3 - number
             names = [wires.names[2 * number - 2], wires.names[2 * number - 1]]
-            told = {
+            pair_config = {
                 "partner_id": f"gw{other}-{os.getpid()}-auto",
-                "paths": [{"listen": listen, "partner": partner}],
+                "paths": [{"listen": listen, "partner": pair_config}],
                 "takes_over": [
                     {"interface": names[0], "address": f"192.0.2.{other}"},
                     {"interface": names[1], "address": f"198.51.100.{other}"},
                 ],
             }
-            running.append(Running(wires, tmp_path, "auto", number=number, more={"partner": told}))
+            running.append(Running(wires, tmp_path, "auto", number=number, more={"partner": pair_config}))
         yield running[0], running[1]
     finally:
         for one in running:
@@ -62,7 +62,7 @@ def test_the_standby_takes_over_address_and_connections_of_one_that_is_killed(pa
         return bool(seen)
 
     def copied() -> bool:
-        second.look()
+        second.poll()
         return second.status()["tables"]["connections"]["used"] == 1
 
     first.until(left)
@@ -76,27 +76,27 @@ def test_the_standby_takes_over_address_and_connections_of_one_that_is_killed(pa
     after = first_through(second, first.vtep)
     assert time.monotonic() - since < MAX_GAP_S
     assert (after[IP].src, after[UDP].sport) == ("198.51.100.10", seen[0][UDP].sport)
-    told = [packet for packet in map(Ether, second.held[0]) if ARP in packet]
-    assert any(packet[ARP].psrc == packet[ARP].pdst == first.vtep for packet in told)
+    announcements = [packet for packet in map(Ether, second.held[0]) if ARP in packet]
+    assert any(packet[ARP].psrc == packet[ARP].pdst == first.vtep for packet in announcements)
     assert second.stop() == 0
 
 
 def first_through(gateway: Running, vtep: str) -> Packet:
-    """Send packets to a VTEP address at a gateway until one leaves; return that one."""
+    """Send packets to a VTEP address at a gateway until one is forwarded; return it."""
     deadline = time.monotonic() + PATIENCE_S
     while not (left := gateway.outside()):
         gateway.send(2, vtep=vtep)
         time.sleep(0.02)
-        assert time.monotonic() < deadline, gateway.told()
+        assert time.monotonic() < deadline, gateway.log_text()
     return left[0]
 
 
-def test_how_the_pair_stands_can_be_seen(pair: tuple[Running, Running]) -> None:
+def test_the_status_shows_the_pair(pair: tuple[Running, Running]) -> None:
     first, second = pair
     first.forwards()
     second.until(lambda: second.status()["pair"]["has_copy"] and first.status()["pair"]["has_copy"])
-    look = second.status()["pair"]
-    assert (look["serves"], look["partner_serves"], look["hears_partner"]) == ([], [first.id], True)
+    status = second.status()["pair"]
+    assert (status["serves"], status["partner_serves"], status["hears_partner"]) == ([], [first.id], True)
     first.until(lambda: first.status()["pair"]["partner_has_copy"])
     said = first.show()
     assert f"active-standby with {second.id}: serves {first.id}; the partner is heard and serves nothing" in said
@@ -107,10 +107,10 @@ def test_how_the_pair_stands_can_be_seen(pair: tuple[Running, Running]) -> None:
     assert second.status()["pair"]["takeovers"] == 1
 
 
-def test_one_that_is_told_to_end_hands_over(pair: tuple[Running, Running]) -> None:
+def test_a_gateway_that_is_stopped_hands_over(pair: tuple[Running, Running]) -> None:
     first, second = pair
     first.forwards()
     assert first.stop() == 0
-    second.until(lambda: "serves gw1" in second.told())
+    second.until(lambda: "serves gw1" in second.log_text())
     assert first_through(second, first.vtep)[IP].src == "198.51.100.10"
     assert second.stop() == 0

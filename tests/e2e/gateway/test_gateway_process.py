@@ -1,4 +1,4 @@
-"""`heddle gateway` on veth pairs: it forwards, reloads without a lost packet, comes back from a crash, and ends."""
+"""`heddle gateway` on veth pairs: forwarding, reload without packet loss, restart after a crash, and shutdown."""
 
 import json
 import os
@@ -30,7 +30,7 @@ from tests.support.gateway_process import (
 from tests.support.veth_ports import Wires
 
 MAX_STOP_S = 0.5
-"""Ten times what is promised."""
+"""Ten times the promised value."""
 UNDISTURBED_TRIES = 4
 """Of one that a stall of the whole machine would make late."""
 UNDER_WAY = 500
@@ -66,7 +66,7 @@ def test_it_forwards_counts_and_ends(gateway: Running) -> None:
     assert found["tables"]["connections"]["used"] == 1
     assert not set(found["drops"]) - {"no_neighbour"}
     assert gateway.stop() == 0
-    assert "ended" not in gateway.told()
+    assert "ended" not in gateway.log_text()
     assert is_gone(found["pid"])
 
 
@@ -76,7 +76,7 @@ def seen_by(gateway: Running, seen: list[int]) -> list[int]:
 
 
 def reloaded(gateway: Running, times: int) -> bool:
-    return gateway.told().count("is served as read anew") >= times
+    return gateway.log_text().count("is served as read anew") >= times
 
 
 def test_a_reload_under_traffic_loses_nothing(gateway: Running) -> None:
@@ -113,17 +113,17 @@ def test_a_reload_under_traffic_loses_nothing(gateway: Running) -> None:
     assert gateway.stop() == 0
 
 
-def test_a_network_file_that_is_unsound_changes_nothing(gateway: Running) -> None:
+def test_an_invalid_network_file_changes_nothing(gateway: Running) -> None:
     gateway.forwards()
     gateway.serve({"vpcs": [{**NETWORK["vpcs"][0], "vni": 0}]})
     gateway.process.send_signal(signal.SIGHUP)
-    gateway.until(lambda: "what was served before goes on" in gateway.told())
-    assert "vni: 0 is not within" in gateway.told()
+    gateway.until(lambda: "what was served before goes on" in gateway.log_text())
+    assert "vni: 0 is not within" in gateway.log_text()
     gateway.forwards()
     assert gateway.stop() == 0
 
 
-def test_a_data_process_that_is_killed_comes_back_and_the_books_agree(gateway: Running) -> None:
+def test_a_killed_data_process_is_restarted_and_the_counters_agree(gateway: Running) -> None:
     gateway.forwards()
     old = gateway.status()["pid"]
     os.kill(old, signal.SIGKILL)
@@ -131,7 +131,7 @@ def test_a_data_process_that_is_killed_comes_back_and_the_books_agree(gateway: R
     gateway.forwards()
     assert gateway.status()["restarts"] == 1
     gateway.until(gateway.at_rest)
-    assert gateway.told().count("the data process was ended by SIGKILL; restarting in") == 1
+    assert gateway.log_text().count("the data process was ended by SIGKILL; restarting in") == 1
     assert gateway.stop() == 0
 
 
@@ -145,7 +145,7 @@ def test_when_the_control_process_is_killed_nothing_is_left(gateway: Running) ->
         time.sleep(0.01)
 
 
-def test_it_answers_ping_and_tells_its_metrics(gateway: Running) -> None:
+def test_it_replies_to_ping_and_exports_metrics(gateway: Running) -> None:
     gateway.forwards()
     gateway.wires.near.run("ip", "link", "set", "lo", "up")
     with network_namespace(gateway.wires.near.pid):
@@ -154,15 +154,15 @@ def test_it_answers_ping_and_tells_its_metrics(gateway: Running) -> None:
     ping = Ether(src=ROUTER_MAC, dst=GATEWAY_MACS[1]) / IP(src=ROUTER, dst="198.51.100.1") / ICMP(id=7, seq=1)
     gateway.wires.send(1, bytes(ping))
 
-    def answered() -> bool:
-        gateway.look()
+    def replied() -> bool:
+        gateway.poll()
         return any(ICMP in Ether(frame) and Ether(frame)[ICMP].type == 0 for frame in gateway.held[1])
 
-    gateway.until(answered)
+    gateway.until(replied)
     assert gateway.stop() == 0
 
 
-def test_a_data_process_that_is_told_to_end_does_so_within_a_moment(gateway: Running) -> None:
+def test_a_data_process_ends_soon_after_sigterm(gateway: Running) -> None:
     took: list[float] = []
     while not took or (took[-1] > MAX_STOP_S and len(took) < UNDISTURBED_TRIES):
         gateway.forwards()
@@ -178,7 +178,7 @@ def test_a_data_process_that_is_told_to_end_does_so_within_a_moment(gateway: Run
 
 
 def is_gone(pid: int) -> bool:
-    """Say whether a process has ended; its status may still wait for whoever adopted it."""
+    """Return whether a process has ended, even if its adoptive parent has not reaped it."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except (FileNotFoundError, ProcessLookupError):
@@ -186,7 +186,7 @@ def is_gone(pid: int) -> bool:
 
 
 def came_back(gateway: Running, times: int) -> bool:
-    return gateway.told().count("the data process ended with status 0; restarting in") == times
+    return gateway.log_text().count("the data process ended with status 0; restarting in") == times
 
 
 NO_BPF = ("--bounding-set=-bpf,-sys_admin,-perfmon", "--inh-caps=-all")
@@ -197,7 +197,7 @@ RAW_ALONE = ("--bounding-set=-all,+net_raw", "--inh-caps=-all")
     ("kept", "notices"),
     [
         (NO_BPF, ["CAP_BPF; using AF_PACKET rings"]),
-        (RAW_ALONE, ["no AF_XDP on g0: ", "using AF_PACKET rings", "(no CAP_BPF)"]),  # and what else it may not do
+        (RAW_ALONE, ["no AF_XDP on g0: ", "using AF_PACKET rings", "(no CAP_BPF)"]),  # and other missing privileges
     ],
     ids=["without CAP_BPF", "with CAP_NET_RAW alone"],
 )
@@ -209,14 +209,14 @@ def test_without_af_xdp_it_falls_back_with_a_notice_and_forwards(
         assert gateway.ready["backend"] == "af-packet"
         gateway.forwards()
         for notice in notices:
-            assert any(notice in line for line in gateway.told().splitlines()), gateway.told()
+            assert any(notice in line for line in gateway.log_text().splitlines()), gateway.log_text()
         assert any("AF_PACKET" in notice for notice in gateway.status()["notices"])
         assert gateway.stop() == 0
     finally:
         gateway.close()
 
 
-def test_with_af_xdp_asked_for_and_not_to_be_had_it_is_said_in_one_line(wires: Wires, tmp_path: Path) -> None:
+def test_unavailable_af_xdp_is_refused_in_one_line(wires: Wires, tmp_path: Path) -> None:
     gateway = {
         "gateway_id": "gw-none", "runtime_dir": str(tmp_path), "backend": "af-xdp",
         "interfaces": [{"name": "g0", "side": "underlay", "address": "192.0.2.1"}],
@@ -232,7 +232,7 @@ def test_with_af_xdp_asked_for_and_not_to_be_had_it_is_said_in_one_line(wires: W
     assert "no AF_XDP on g0: no CAP_NET_RAW, CAP_NET_ADMIN and CAP_BPF" in said.stderr
 
 
-def test_without_privileges_it_is_said_in_one_line(wires: Wires, tmp_path: Path) -> None:
+def test_missing_privileges_are_reported_in_one_line(wires: Wires, tmp_path: Path) -> None:
     config = {
         "gateway_id": "gw-none", "runtime_dir": str(tmp_path),
         "interfaces": [{"name": "g0", "side": "underlay", "address": "192.0.2.1"}],
@@ -251,13 +251,13 @@ def test_without_privileges_it_is_said_in_one_line(wires: Wires, tmp_path: Path)
 @pytest.mark.parametrize(
     ("change", "status", "why"),
     [
-        ({"interfaces": [{"name": "nowhere0", "side": "underlay", "address": "192.0.2.1"}]}, 2, "nowhere0"),
-        ({"interfaces": [{"name": "nowhere0", "side": "underlay", "address": "192.0.2.1", "mac": GATEWAY_MACS[0]}]},
-         1, "nowhere0"),
+        ({"interfaces": [{"name": "absent0", "side": "underlay", "address": "192.0.2.1"}]}, 2, "absent0"),
+        ({"interfaces": [{"name": "absent0", "side": "underlay", "address": "192.0.2.1", "mac": GATEWAY_MACS[0]}]},
+         1, "absent0"),
         ({"backnd": "auto"}, 2, "backnd: unknown key, did you mean backend?"),
     ],
 )  # fmt: skip
-def test_what_cannot_run_is_said_in_one_line(tmp_path: Path, change: dict, status: int, why: str) -> None:
+def test_an_invalid_start_is_refused_in_one_line(tmp_path: Path, change: dict, status: int, why: str) -> None:
     config = {
         "gateway_id": "gw-none", "runtime_dir": str(tmp_path),
         "interfaces": [{"name": "lo", "side": "underlay", "address": "192.0.2.1", "mac": GATEWAY_MACS[0]}], **change,

@@ -12,7 +12,7 @@ import pytest
 from dataplane.config.addresses import gateway_mac
 from dataplane.vtep.linux import device_of
 from foundation.address import mac_text
-from tests.support.live_streams import assert_they_go_on
+from tests.support.live_streams import assert_streams_continue
 from tests.support.pair.gateways import Death, Gateways
 from tests.support.pair.site import GATEWAYS, HOSTS, MACHINES, SERVER, VNIS, Site
 from tests.support.pair.streams import Route, Streams
@@ -39,39 +39,39 @@ def both_serve(gateways: Gateways) -> bool:
 
 
 def send(site: Site, host: str, *gateways: str) -> None:
-    """Have a host send what is for its VPCs' gateways to one of the two, or to both by the flow's hash."""
+    """Make a host send gateway traffic to one of the two, or to both by the flow's hash."""
     space = site.spaces[host]
     for number, (gateway, vtep) in enumerate(GATEWAYS.items(), 1):
         assert gateway in GATEWAYS
         space.run("ip", "nexthop", "replace", "id", str(number), "via", str(vtep), "fdb")
     space.run("ip", "nexthop", "replace", "id", "10", "group", "1/2", "fdb")
-    way = ("dst", str(GATEWAYS[gateways[0]])) if len(gateways) == 1 else ("nhid", "10")
+    path = ("dst", str(GATEWAYS[gateways[0]])) if len(gateways) == 1 else ("nhid", "10")
     for vni in {VNIS[machine.vpc] for machine in MACHINES if machine.host == host}:
         entry = (mac_text(gateway_mac(vni)), "dev", device_of(vni), "self", "permanent")
         space.run(
             "bridge", "fdb", "del", *entry[:4], check=False
-        )  # a group takes the place of no address, nor it of one
-        space.run("bridge", "fdb", "add", *entry[:3], *way, *entry[3:])
+        )  # a nexthop group cannot replace an address, nor the reverse
+        space.run("bridge", "fdb", "add", *entry[:3], *path, *entry[3:])
 
 
 def arrived(gateways: Gateways) -> dict[str, int]:
-    """Return how many packets each gateway had from hosts."""
+    """Return the number of packets from hosts by gateway."""
     return {name: gateways.status(name)["ports"]["under0"]["rx_packets"] for name in GATEWAYS}
 
 
 def assert_all_talk(gateways: Gateways, streams: Streams) -> None:
-    """See every connection go on for a while, with every byte right."""
-    time.sleep(WATCHED_S)  # for harm to come about
-    assert_they_go_on(gateways, streams)
+    """Assert that every connection continues for a while without a wrong byte."""
+    time.sleep(WATCHED_S)  # time in which a fault would show
+    assert_streams_continue(gateways, streams)
 
 
 def test_a_connection_goes_on_at_whichever_gateway_its_packets_arrive(pair):
     gateways, streams = pair
-    for host, way in (("host1", "gw2"), ("host2", "gw1"), ("host1", "gw1"), ("host2", "gw2"), ("host1", "gw2")):
+    for host, path in (("host1", "gw2"), ("host2", "gw1"), ("host1", "gw1"), ("host2", "gw2"), ("host1", "gw2")):
         before = arrived(gateways)
-        send(gateways.site, host, way)
+        send(gateways.site, host, path)
         assert_all_talk(gateways, streams)
-        assert arrived(gateways)[way] > before[way]
+        assert arrived(gateways)[path] > before[path]
 
 
 def test_flows_that_hosts_spread_over_both_gateways_by_their_hash_are_served_by_either(pair):

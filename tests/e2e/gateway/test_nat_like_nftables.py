@@ -1,4 +1,4 @@
-"""The gateway's translation beside Linux's on the same packets: the same pass, the same are dropped, byte for byte.
+"""Compare the gateway's NAT with Linux's on the same packets: the same packets pass, byte for byte.
 
 What differs, and is meant to: the gateway's mappings are endpoint-independent (RFC 4787, REQ-1), Linux's are by
 connection, so that two endpoints may have the same port towards two remotes; a gateway gives ports and ICMP identifiers
@@ -82,7 +82,7 @@ def _datagrams(nat):
     yield nat.outside(udp(WORLD, NAT, BACK))
     yield nat.inside(udp(A, OTHER, OUT))
     yield nat.outside(udp(OTHER, NAT, BACK))
-    yield nat.outside(udp(WORLD, NAT, (54, 40000)))  # not the port that was asked
+    yield nat.outside(udp(WORLD, NAT, (54, 40000)))  # not the port of the request
 
 
 def _datagrams_without_checksum(nat):
@@ -127,11 +127,11 @@ def _a_ping_with_the_identifier_of_another_way_round(nat):
 
 
 def _other_queries(nat):
-    for asks, answers, body in ((13, 14, bytes(12)), (17, 18, bytes(4))):
-        yield nat.inside(IP(src=A, dst=WORLD, proto=1) / _query(asks, 7100, body))
-        yield nat.inside(IP(src=B, dst=WORLD, proto=1) / _query(asks, 7101, body))
-        yield nat.outside(IP(src=WORLD, dst=NAT, proto=1) / _query(answers, 7101, body))
-        yield nat.outside(IP(src=WORLD, dst=NAT, proto=1) / _query(answers, 7100, body))
+    for query, reply, body in ((13, 14, bytes(12)), (17, 18, bytes(4))):
+        yield nat.inside(IP(src=A, dst=WORLD, proto=1) / _query(query, 7100, body))
+        yield nat.inside(IP(src=B, dst=WORLD, proto=1) / _query(query, 7101, body))
+        yield nat.outside(IP(src=WORLD, dst=NAT, proto=1) / _query(reply, 7101, body))
+        yield nat.outside(IP(src=WORLD, dst=NAT, proto=1) / _query(reply, 7100, body))
     left = nat.inside(IP(src=A, dst=WORLD, proto=1) / _query(13, 7102, bytes(12)))
     yield nat.outside(about(ROUTER, NAT, left[0], type=11, code=0))
 
@@ -170,7 +170,7 @@ def _published_services(nat):
     yield nat.outside(udp(WORLD, FLOATING, (53, 6000)))
 
 
-def _what_nobody_asked_for(nat):
+def _unsolicited(nat):
     yield nat.outside(udp(WORLD, NAT, BACK))
     yield nat.outside(tcp(WORLD, NAT, (9, 443), "S", 1))
     yield nat.outside(udp(WORLD, FLOATING, (9, 6001)))
@@ -195,7 +195,7 @@ SCENES = (
     _datagrams, _datagrams_without_checksum, _datagrams_with_a_wrong_checksum, _a_tcp_connection,
     _a_refused_tcp_connection, _pings, _a_ping_with_the_identifier_of_another_way_round,
     _other_queries, _errors_about_what_left, _errors_about_what_entered, _published_services,
-    _what_nobody_asked_for, _fragments,
+    _unsolicited, _fragments,
 )  # fmt: skip
 
 
@@ -207,16 +207,16 @@ def shown(steps):
 def test_the_same_packets_leave_as_from_the_kernel(nats, scene):
     ours, kernels = (list(scene(nat)) for nat in nats)
     assert shown(ours) == shown(kernels)
-    assert any(ours) or scene is _what_nobody_asked_for
+    assert any(ours) or scene is _unsolicited
 
 
-def test_two_endpoints_with_one_port_towards_one_remote_are_told_apart_as_by_the_kernel(nats):
+def test_two_endpoints_with_one_port_towards_one_remote_are_distinguished_as_by_the_kernel(nats):
     for nat in nats:
         ports = [IP(nat.inside(udp(source, WORLD, OUT))[0])[UDP].sport for source in (A, B)]
         assert ports[0] == OUT[0] != ports[1]
         for port, endpoint in zip(ports, (A, B), strict=True):
-            (answer,) = nat.outside(udp(WORLD, NAT, (53, port)))
-            assert (IP(answer).dst, IP(answer)[UDP].dport) == (endpoint, OUT[0])
+            (reply,) = nat.outside(udp(WORLD, NAT, (53, port)))
+            assert (IP(reply).dst, IP(reply)[UDP].dport) == (endpoint, OUT[0])
 
 
 def test_towards_two_remotes_only_the_kernel_gives_two_endpoints_one_port(nats):

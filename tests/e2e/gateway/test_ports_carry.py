@@ -65,7 +65,7 @@ def test_frames_of_every_size_cross_in_both_directions_byte_for_byte(jumbo_wires
             jumbo_wires.send(1, frame)
         found = collect(gateway, jumbo_wires, 2 * len(frames), 1, 0)
         assert found == [frames, frames]
-        assert gateway.books_balance()
+        assert gateway.counters_balance()
         assert gateway.lost_buffers() == 0
 
 
@@ -125,7 +125,7 @@ def test_dropped_and_punted_frames_are_counted_and_their_buffers_come_back(wires
             gateway.packets["reason"][:10] = Drop.NO_ROUTE if turn % 2 else Punt.ARP
             gateway.settle(10)
         assert (gateway.counters.drops[Drop.NO_ROUTE], gateway.counters.punts[Punt.ARP]) == (200, 200)
-        assert gateway.books_balance()
+        assert gateway.counters_balance()
         assert gateway.lost_buffers() == 0
 
 
@@ -141,7 +141,7 @@ def test_the_slow_path_sends_a_frame_or_lets_it_enter_a_burst(jumbo_wires, backe
             gateway.settle(1)
         found = collect(gateway, jumbo_wires, 200, -1, -1)
         assert found == [[], [frame_of(length)] * 200]
-        assert gateway.books_balance()
+        assert gateway.counters_balance()
         assert gateway.lost_buffers() == 0
 
 
@@ -154,7 +154,7 @@ def test_a_far_end_that_is_down_costs_frames_that_are_counted_and_no_buffer(wire
         gateway.forward_first(200, 1, -1)
         assert gateway.counters.drops[Drop.TRANSMIT_FAILED] == gateway.counters.ports["tx_failed"][1] == 200
         assert gateway.counters.ports["tx_packets"][1] == 0
-        assert gateway.books_balance()
+        assert gateway.counters_balance()
         assert gateway.lost_buffers() == 0
         wires.far.run("ip", "link", "set", "f1", "up")
         wires.wait_until_up()
@@ -172,7 +172,7 @@ def test_an_interface_that_is_down_fills_up_and_no_buffer_is_lost(wires, backend
         waiting = int(gateway.ports.queues["sent"].sum())
         refused = gateway.counters.drops[Drop.TRANSMIT_FULL] + gateway.counters.drops[Drop.TRANSMIT_FAILED]
         assert refused == 200 - waiting
-        assert gateway.books_balance()
+        assert gateway.counters_balance()
         assert gateway.lost_buffers() == 0
         wires.near.run("ip", "link", "set", "g1", "up")
         wires.wait_until_up()
@@ -191,7 +191,7 @@ def test_what_still_waits_when_ports_are_closed_is_counted_as_lost(wires, backen
         gateway.forward_first(20, 1, -1)
         gateway.open.drain(gateway.counters)
         assert gateway.counters.drops[Drop.TRANSMIT_FAILED] == 20
-        assert gateway.books_balance()
+        assert gateway.counters_balance()
 
 
 def test_vlan_tags_are_in_the_frame_by_whatever_way_they_came(wires):
@@ -285,7 +285,7 @@ def test_a_frame_that_the_kernel_cannot_hand_over_whole_is_truncated_and_counted
         found = collect(gateway, wires, 2, 1, -1)
         assert found[1] == [frame_of(60), frame_of(61)]
         assert gateway.counters.drops[Drop.TRUNCATED] == 1
-        assert gateway.books_balance()
+        assert gateway.counters_balance()
 
 
 def test_linux_does_not_answer_what_arrives_at_an_af_packet_port(wires):

@@ -55,10 +55,10 @@ def child(wires, backend, *before: str) -> subprocess.Popen:
 
 
 def programs_on(wires, name: str) -> bool:
-    """Whether a frame to this interface meets a program (`ip` tells of XDP) or a packet socket (/proc tells)."""
-    told = json.loads(wires.near.run("ip", "-json", "-details", "link", "show", "dev", name))[0]
+    """Return whether the interface has an XDP program (by `ip`) or a packet socket (by /proc)."""
+    link = json.loads(wires.near.run("ip", "-json", "-details", "link", "show", "dev", name))[0]
     sockets = wires.near.run("cat", "/proc/self/net/packet").splitlines()[1:]
-    return "xdp" in told or bool(sockets)
+    return "xdp" in link or bool(sockets)
 
 
 @BACKENDS
@@ -98,13 +98,13 @@ def test_ports_can_be_closed_and_opened_again_at_once(wires, backend):
     assert not programs_on(wires, "g0")
 
 
-def test_the_choice_falls_on_af_xdp_where_it_is_to_be_had(wires):
+def test_af_xdp_is_chosen_if_available(wires):
     with gateway_on(wires, Backend.AUTO) as gateway:
         assert gateway.notices == []
         assert gateway.ports.queues.size == 2
 
 
-def test_where_af_xdp_is_taken_the_rings_of_af_packet_do_with_a_notice(wires):
+def test_af_packet_is_used_with_a_notice_if_af_xdp_is_in_use(wires):
     with gateway_on(wires, Backend.AF_XDP), gateway_on(wires, Backend.AUTO) as second:
         assert second.notices == [
             "no AF_XDP on g0: another XDP program or AF_XDP socket has it; "
@@ -112,12 +112,12 @@ def test_where_af_xdp_is_taken_the_rings_of_af_packet_do_with_a_notice(wires):
         ]
 
 
-def test_af_xdp_that_was_asked_for_and_is_taken_is_refused(wires):
+def test_requested_af_xdp_that_is_in_use_is_refused(wires):
     with gateway_on(wires, Backend.AF_XDP), pytest.raises(PortError, match="g0: another XDP program"):
         Gateway(wires, Backend.AF_XDP)
 
 
-def test_without_the_privilege_to_use_bpf_packet_rings_do_with_notices(wires):
+def test_af_packet_is_used_with_notices_without_bpf_privilege(wires):
     keep = "-all,+net_raw,+ipc_lock"
     process = child(wires, "auto", "setpriv", f"--bounding-set={keep}", f"--inh-caps={keep}")
     lines = process.communicate("")[0].splitlines()
@@ -126,7 +126,7 @@ def test_without_the_privilege_to_use_bpf_packet_rings_do_with_notices(wires):
     assert all("Linux receives these frames as well (no CAP_BPF)" in line for line in lines[3:5])
 
 
-def test_without_the_privilege_for_packet_sockets_one_line_says_so(wires):
+def test_a_missing_packet_socket_privilege_is_one_line(wires):
     process = child(wires, "auto", "setpriv", "--bounding-set=-all", "--inh-caps=-all")
     said, fault = process.communicate("")
     assert process.returncode == 1
@@ -143,7 +143,7 @@ def test_without_the_privilege_for_packet_sockets_one_line_says_so(wires):
         ([PortSettings(interface="g0", queues=(3,))], "g0: queue 3 of 1"),
     ],
 )
-def test_what_cannot_be_a_port_is_refused_in_one_line(wires, settings, line):
+def test_an_invalid_port_is_refused_in_one_line(wires, settings, line):
     wires.near.run("ip", "link", "set", "lo", "up")
     with network_namespace(wires.near.pid), pytest.raises(PortError, match=line):
         open_ports(settings, notify=lambda _line: None)
@@ -160,14 +160,14 @@ def test_an_interface_that_is_down_is_refused(wires, backend):
 def test_offloads_are_switched_off(wires):
     with network_namespace(wires.far.pid):
         assert switch_off_offloads("f0", SENDING) == ()
-    told = wires.far.run("ethtool", "-k", "f0")
+    features = wires.far.run("ethtool", "-k", "f0")
     for feature in ("tx-checksumming", "tx-tcp-segmentation", "generic-segmentation-offload", "tx-vlan-offload"):
-        assert f"{feature}: off" in told
+        assert f"{feature}: off" in features
     with gateway_on(wires, Backend.AF_XDP):
         assert "generic-receive-offload: off" in wires.near.run("ethtool", "-k", "g0")
 
 
-def test_an_interface_is_told_as_it_is(wires):
+def test_an_interface_is_described(wires):
     wires.near.run("ip", "link", "set", "g1", "mtu", "4200", "down")
     with network_namespace(wires.near.pid):
         first, second = read_interface("g0"), read_interface("g1")
@@ -175,7 +175,7 @@ def test_an_interface_is_told_as_it_is(wires):
     assert (second.mtu_bytes, second.up) == (4200, False)
 
 
-def test_a_program_that_the_verifier_refuses_is_told_with_its_reason():
+def test_a_program_that_the_verifier_refuses_is_reported_with_its_reason():
     with pytest.raises(BpfError) as refused:
         bpf.load_program("bad", bpf._instruction(0x95), kind=bpf.BPF_PROG_TYPE_XDP)
     assert "R0" in refused.value.verdict

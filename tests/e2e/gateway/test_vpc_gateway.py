@@ -1,4 +1,4 @@
-"""A gateway in the lab of virtual networks: who reaches whom, by real packets through kernels that know only VXLAN."""
+"""A gateway in the VPC lab: reachability by real packets through the kernels' VXLAN."""
 
 from collections.abc import Iterator
 
@@ -19,8 +19,8 @@ def served() -> Iterator[VpcLab]:
     with VpcLab() as lab:
         directory = lab.entry.directory
         config = write_yaml(directory / "gw1.yaml", gateway_config("gw1", directory))
-        told = write_yaml(directory / "network.yaml", network_file(network()))
-        gateway = gateway_process(lab.net, lab.entry.environment, config, told)
+        file = write_yaml(directory / "network.yaml", network_file(network()))
+        gateway = gateway_process(lab.net, lab.entry.environment, config, file)
         gateway.ready()
         lab.program_hosts(network(), dict.fromkeys(VNIS.values(), GATEWAYS["gw1"]))
         yield lab
@@ -29,7 +29,7 @@ def served() -> Iterator[VpcLab]:
 
 
 def pings(lab: VpcLab, source: str, *words: str) -> bool:
-    """Say whether an echo comes back; the first ones may be lost while neighbours are asked for."""
+    """Return whether an echo reply arrives; the first may be lost during neighbour resolution."""
     try:
         lab.net.run(source, "ping", "-c", "5", "-i", "0.2", "-W", "2", *words)
     except PrerequisiteError:
@@ -74,18 +74,18 @@ def test_a_packet_of_four_kilobytes_is_routed_whole(served):
     assert pings(served, "red1", "-s", str(VPC_MTU_BYTES - 28), "-M", "do", "10.0.1.3")
 
 
-def test_a_packet_too_big_for_the_way_out_is_answered_with_the_size_that_fits(served):
+def test_a_packet_above_the_mtu_gets_an_error_with_the_mtu(served):
     with pytest.raises(PrerequisiteError):
         served.net.run("red1", "ping", "-c", "2", "-W", "2", "-s", "2000", "-M", "do", "198.51.100.10")
     route = served.net.run("red1", "ip", "route", "get", "198.51.100.10")
     assert "mtu 1500" in route
 
 
-def test_what_was_received_was_sent_punted_or_counted_as_dropped(served):
+def test_received_packets_are_transmitted_punted_or_dropped(served):
     assert pings(served, "red1", "10.0.1.3")
 
-    def books_agree() -> bool:
+    def counters_agree() -> bool:
         found = read_status(socket_path(served.entry.directory, "gw1"))
         return found["received"] == found["ended"] > 0
 
-    wait_for(books_agree)  # a packet may be under way at any moment
+    wait_for(counters_agree)  # a packet may be in flight

@@ -1,4 +1,4 @@
-"""`heddle lab vpc` and `heddle lab exec` as a user has them: what they print, and that nothing is left."""
+"""`heddle lab vpc` and `heddle lab exec` from a user's view: output, and removal of everything."""
 
 import json
 import select
@@ -13,41 +13,41 @@ from tests.support.traces_of_labs import NOTHING, lab_directories, traces_of
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 HEDDLE = (sys.executable, "-m", "controller.cli.main", "lab")
-PATIENCE_S = 600
+TIMEOUT_S = 600
 
 
 def start(*options: str) -> "subprocess.Popen[str]":
     return subprocess.Popen([*HEDDLE, "vpc", *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def told(process: "subprocess.Popen[str]") -> dict:
+def ready_line(process: "subprocess.Popen[str]") -> dict:
     assert process.stdout is not None
-    assert select.select([process.stdout], [], [], PATIENCE_S)[0]
+    assert select.select([process.stdout], [], [], TIMEOUT_S)[0]
     line = process.stdout.readline()
     assert line, process.communicate()
     return json.loads(line)
 
 
 def run(*words: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run([*HEDDLE, *words], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    return subprocess.run([*HEDDLE, *words], capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
 
 
 def end(process: "subprocess.Popen[str]", number: signal.Signals) -> int:
     process.send_signal(number)
-    process.communicate(timeout=PATIENCE_S)
+    process.communicate(timeout=TIMEOUT_S)
     return process.returncode
 
 
 def test_a_lab_stays_until_it_is_interrupted_may_be_entered_and_leaves_nothing():
     process = start("--json", "--vtep", "mixed")
     try:
-        found = told(process)
+        found = ready_line(process)
         lab = found["lab"]
         assert (found["agree"], found["isolation"]) == (True, {"sound": True, "findings": []})
-        asked = {(each["from"], each["to"], each["service"]): each["answered_by"] for each in found["questions"]}
-        assert asked["red1", "10.0.0.2", "ping"] == "red2"
-        assert asked["blue1", "10.0.0.2", "ping"] == "blue2"
-        assert asked["blue1", "10.9.0.1", "ping"] is None
+        results = {(each["from"], each["to"], each["service"]): each["answered_by"] for each in found["questions"]}
+        assert results["red1", "10.0.0.2", "ping"] == "red2"
+        assert results["blue1", "10.0.0.2", "ping"] == "blue2"
+        assert results["blue1", "10.9.0.1", "ping"] is None
         assert all(traces_of(lab).values())
         inside = run("exec", "--lab", lab, "red1", "ping", "-c", "1", "-W", "5", "10.0.0.2")
         assert " 0% packet loss" in inside.stdout, inside.stderr
@@ -76,8 +76,8 @@ def test_an_interrupt_while_it_is_being_built_leaves_nothing(number):
 
 
 def await_lab_of(pid: int) -> str:
-    """Return the id of the lab that a process makes, once its directory says so."""
-    for _ in range(PATIENCE_S * 20):
+    """Return the id of the lab that a process creates, once its directory exists."""
+    for _ in range(TIMEOUT_S * 20):
         for path in lab_directories():
             try:
                 if json.loads((path / "owner.json").read_text())["pid"] == pid:
@@ -91,7 +91,7 @@ def await_lab_of(pid: int) -> str:
 def test_what_a_killed_lab_left_is_cleared_by_the_next_start(own_registry):
     process = start("--json", "--vtep", "kernel")
     try:
-        lab = told(process)["lab"]
+        lab = ready_line(process)["lab"]
         process.kill()
         process.communicate()
         assert traces_of(lab)["processes"]
@@ -108,7 +108,7 @@ def test_bad_options_are_one_line_and_build_nothing():
     assert refused.stderr == "heddle: --vtep: 'tap' is none of kernel, ovs, mixed\n"
 
 
-def test_without_a_lab_there_is_no_way_in():
+def test_exec_without_a_lab_is_refused():
     refused = run("exec", "--lab", "zzzz", "red1", "true")
     assert refused.returncode != 0
     assert refused.stderr == "heddle: no lab zzzz runs here\n"

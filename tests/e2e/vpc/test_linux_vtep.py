@@ -1,4 +1,4 @@
-"""Hosts whose kernels carry VPCs by VXLAN, programmed by the VTEP agent's driver."""
+"""Hosts with the kernel's VXLAN, programmed by the VTEP agent's driver."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -97,7 +97,7 @@ def test_tenants_with_the_same_addresses_and_macs_never_meet(two):
     assert two.machines["red", 1].pings("10.0.0.2", count=1)
 
 
-def test_what_is_installed_is_what_was_wanted_and_a_second_time_changes_nothing(two):
+def test_the_installed_state_is_the_desired_one_and_a_second_call_changes_nothing(two):
     two.apply(NETWORK)
     for number in NUMBERS:
         want = wanted(NETWORK, vtep_of(number), GATEWAYS)
@@ -116,7 +116,7 @@ def test_an_endpoint_that_moves_is_followed_and_a_vpc_that_goes_leaves_nothing(t
     assert "hb" not in two.hosts[2].run("ip", "-o", "link").stdout
 
 
-def test_an_endpoint_that_is_removed_is_off_its_bridge_and_speaks_to_nobody(two):
+def test_a_removed_endpoint_is_detached_and_isolated(two):
     two.apply(NETWORK)
     assert two.machines["red", 1].pings("10.0.0.2")
     red = NETWORK.vpcs[0]
@@ -130,7 +130,7 @@ def test_an_endpoint_that_is_removed_is_off_its_bridge_and_speaks_to_nobody(two)
     assert two.machines["red", 1].pings("10.0.0.2")
 
 
-def test_an_interface_that_comes_late_holds_up_nothing_and_is_joined_by_the_next_call(two):
+def test_a_late_interface_is_attached_by_the_next_call(two):
     host = two.hosts[1]
     host.run("ip", "link", "set", "red", "name", "later")
     two.apply(NETWORK)

@@ -1,4 +1,4 @@
-"""Open vSwitch as a VTEP, with a host beside it whose kernel is one: VXLAN of two makers, neither of them ours."""
+"""Open vSwitch as a VTEP beside a host with the kernel's VXLAN: the two implementations interoperate."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -59,43 +59,43 @@ def test_open_vswitch_and_the_kernel_carry_a_vpc_between_them_and_tenants_stay_a
     assert not both.machines["blue", 1].pings("10.0.0.2", count=1)
 
 
-def test_a_host_that_sends_under_another_mac_is_not_heard(both):
+def test_a_spoofed_source_mac_is_dropped(both):
     both.apply(NETWORK)
     both.machines["red", 1].run("ip", "link", "set", "eth0", "address", "02:00:00:00:00:99")
     assert not both.machines["red", 1].pings("10.0.0.2", count=1)
 
 
-def test_a_change_replaces_flows_at_once_by_what_is_wanted_and_a_second_time_changes_nothing(both):
+def test_a_change_replaces_flows_and_a_second_call_changes_nothing(both):
     both.apply(NETWORK)
     assert both.apply(NETWORK) == 0
     red = replace(NETWORK.vpcs[0], endpoints=NETWORK.vpcs[0].endpoints[:2])
     after = NetworkConfig(generation=2, vpcs=(red,))
     assert both.apply(after) > 0
     assert both.apply(after) == 0
-    told = both.ovs.flows()
+    flows = both.ovs.flows()
     lines = flows(wanted(after, vtep_of(1), GATEWAYS), {(VNIS["red"], mac_of(1)): 1}, 2)
-    assert len([line for line in told if "actions" in line]) == len(lines)
-    assert not [line for line in told if f"{VNIS['blue']}" in line or f"0x{VNIS['blue']:x}" in line]
+    assert len([line for line in flows if "actions" in line]) == len(lines)
+    assert not [line for line in flows if f"{VNIS['blue']}" in line or f"0x{VNIS['blue']:x}" in line]
     assert "blue" not in both.ovs.switch.vsctl("list-ports", "vpc").split()
 
 
-def test_an_interface_that_is_not_there_yet_does_not_hold_up_the_others(both):
+def test_a_missing_interface_does_not_delay_the_others(both):
     late = {**PORTS, (VNIS["red"], 0x0200_0000_00AA): "late"}
     both.ovs.driver().apply(wanted(NETWORK, vtep_of(1), GATEWAYS), late)
     assert both.machines["red", 1].pings("10.0.0.2")
 
 
-def test_a_bridge_that_is_not_there_is_told_in_one_line(both):
+def test_a_missing_bridge_is_reported_in_one_line(both):
     with pytest.raises(VtepError, match="no bridge nosuch"):
         OpenVSwitchVtep(vtep_of(1), "nosuch", both.ovs.switch.entrance).check()
 
 
-def test_each_mac_of_a_vpc_has_one_way_and_the_tunnel_never_sends_back_into_itself():
+def test_each_mac_of_a_vpc_has_one_flow_and_the_tunnel_never_sends_back_into_itself():
     want = wanted(NETWORK, vtep_of(1), GATEWAYS)
     lines = flows(want, {(vni, mac_of(1)): number for number, vni in enumerate(VNIS.values(), 1)}, 9)
     assert "table=1,priority=15,in_port=9,actions=drop" in lines
-    ways = [line.split(",actions=")[0] for line in lines]
-    assert len(ways) == len(set(ways))
+    matches = [line.split(",actions=")[0] for line in lines]
+    assert len(matches) == len(set(matches))
     for line in lines:
         assert "output:9" not in line or int(line.split("priority=")[1].split(",")[0]) < 15
     assert TUNNEL not in "".join(lines)

@@ -1,4 +1,4 @@
-"""The lab of virtual networks: everyone is where the description says, and tenants share nothing but addresses."""
+"""The VPC lab: nodes are where the description places them, and tenants share nothing but addresses."""
 
 import socket
 from collections.abc import Iterator
@@ -42,7 +42,7 @@ def test_machines_of_a_subnet_reach_each_other_with_packets_of_full_size(lab, te
     assert pings(lab, f"{tenant}1", "-s", str(VPC_MTU_BYTES - head), "-M", "do", address)
 
 
-def test_what_one_tenant_sends_is_seen_by_no_machine_of_another(lab):
+def test_frames_of_one_tenant_reach_no_machine_of_another(lab):
     with ExitStack() as opened:
         ears = {machine: opened.enter_context(ear_of(lab, machine.name)) for machine in MACHINES}
         assert pings(lab, "red1", "-p", MARK.hex(), "10.0.0.2")
@@ -53,7 +53,7 @@ def test_what_one_tenant_sends_is_seen_by_no_machine_of_another(lab):
 
 
 def ear_of(lab: VpcLab, machine: str) -> socket.socket:
-    """Open a socket that hears all that arrives at a machine."""
+    """Open a packet socket that receives all frames of a machine."""
     with network_namespace(lab.net.host(machine).pid):
         ear = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
     ear.setblocking(False)

@@ -1,6 +1,6 @@
-"""Who reaches whom through a gateway, behind VXLAN of the kernel, of Open vSwitch, and of both in one lab.
+"""Reachability through a gateway, with the kernel's VXLAN, with Open vSwitch, and with both in one lab.
 
-Everything is told by a controller, and every question is real packets of ICMP, TCP and UDP, in both families. The
+A controller programs everything, and every probe is real packets of ICMP, TCP and UDP, in both families. The
 packets are held against a table written here by hand, and against what is computed from the gateway's tables.
 """
 
@@ -24,7 +24,7 @@ INTERNET, SITE, STORAGE, FLOATING, GREEN = "198.51.100.10", "172.16.0.10", "192.
 ALL = frozenset({"ping", "ssh", "nfs", "dns", "roce"})
 TRANSLATED = ALL - {"roce"}
 Reached = dict[tuple[str, str], tuple[str, frozenset[str]]]
-"""By source and target: who answers, and to what."""
+"""By source and target: the node that replies, and the services."""
 
 
 def expected() -> Reached:
@@ -56,10 +56,10 @@ def reached(rows: list[Row]) -> Reached:
     found: Reached = {}
     for row in rows:
         if row.packets:
-            key = (row.question.source, str(row.question.target))
+            key = (row.probe.source, str(row.probe.target))
             by, services = found.get(key, (row.packets, frozenset()))
             assert by == row.packets, row
-            found[key] = (by, services | {row.question.service.name})
+            found[key] = (by, services | {row.probe.service.name})
     return found
 
 
@@ -75,21 +75,21 @@ def lab(request) -> Iterator[ServedLab]:
 
 @pytest.fixture(scope="module")
 def rows(lab) -> list[Row]:
-    """Ask everything; what nobody answered is asked once more, for on a busy machine an answer may come too late."""
+    """Run all probes; those without a reply run again, since replies may be late on a busy machine."""
     first = lab.reach()
-    again = {row.question: row for row in lab.reach([row.question for row in first if missing(row)])}
-    return [again.get(row.question, row) for row in first]
+    again = {row.probe: row for row in lab.reach([row.probe for row in first if missing(row)])}
+    return [again.get(row.probe, row) for row in first]
 
 
 def missing(row: Row) -> bool:
     return not row.packets and not row.stray and bool(row.tables)
 
 
-def test_exactly_those_reach_each_other_who_should(rows):
+def test_reachability_is_exactly_as_intended(rows):
     assert reached(rows) == expected()
 
 
-def test_packets_end_where_the_gateways_tables_say_and_are_seen_by_nobody_else(rows):
+def test_packets_arrive_exactly_where_the_gateways_tables_say(rows):
     assert [row for row in rows if not row.agrees] == []
 
 
@@ -108,7 +108,7 @@ def test_a_packet_of_four_kilobytes_is_routed_whole(lab, source):
     assert f"{VPC_MTU_BYTES - 20} bytes from 10.0.1.3" in said
 
 
-def test_a_packet_too_big_for_the_way_out_is_answered_with_the_size_that_fits(lab):
+def test_a_packet_above_the_mtu_gets_an_error_with_the_mtu(lab):
     run = lab.lab.net.run
     for source in ("red1", "blue2"):
         with pytest.raises(PrerequisiteError):
@@ -116,9 +116,9 @@ def test_a_packet_too_big_for_the_way_out_is_answered_with_the_size_that_fits(la
         assert "mtu 1500" in run(source, "ip", "route", "get", INTERNET)
 
 
-def test_what_was_received_was_sent_punted_or_counted_as_dropped(lab, rows):
-    def books_agree() -> bool:
+def test_received_packets_are_transmitted_punted_or_dropped(lab, rows):
+    def counters_agree() -> bool:
         found = read_status(socket_path(lab.directory, "gw1"))
         return found["received"] == found["ended"] > 0
 
-    wait_for(books_agree)  # a packet may be under way at any moment
+    wait_for(counters_agree)  # a packet may be in flight

@@ -1,4 +1,4 @@
-"""A host's agent follows the interfaces of its endpoints: those that come, go and come back under another name."""
+"""A host's agent follows the interfaces of its endpoints when they appear, disappear and are renamed."""
 
 import json
 import subprocess
@@ -88,7 +88,7 @@ class TwoHosts:
         self.heddle("vpc", "apply", str(folder / "tenants.yaml"))
 
     def start(self, *command: str) -> None:
-        """Start a service and wait until it says that it is ready."""
+        """Start a service and wait for its ready line."""
         with (self.folder / f"{len(self.processes)}.log").open("w") as log:
             started = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, cwd=self.folder)
         self.processes.append(started)
@@ -102,13 +102,13 @@ class TwoHosts:
         self.start(*command, "--underlay-mtu", "1600", *kind)
 
     def machine(self, host: str, port: str) -> None:
-        """Make a virtual machine whose interface on the host says by its alias whose it is."""
+        """Create a virtual machine whose interface on the host has an alias that names its endpoint."""
         mac, claim = mac_text(MACS[host]), f"heddle:{VNI}/{mac_text(MACS[host])}"
         self.machines[host] = endpoint(self.spaces[host], port, mac, [f"{ADDRESSES[host]}/24"])
         self.spaces[host].run("ip", "link", "set", port, "alias", claim)
 
     def off(self, host: str) -> None:
-        """Let a virtual machine end: its interface goes with it."""
+        """Remove a virtual machine with its interface."""
         self.machines.pop(host).close()
 
     def heddle(self, *words: str) -> None:
@@ -144,7 +144,7 @@ def two(request, tmp_path) -> Iterator[TwoHosts]:
     assert not any("Traceback" in log.read_text() for log in tmp_path.glob("*.log"))
 
 
-def test_interfaces_that_come_and_go_are_followed_by_what_their_aliases_say(two):
+def test_interfaces_are_attached_and_detached_by_their_aliases(two):
     assert two.bridged() == set()
     for port in ("tap1", "another", "tap1"):
         two.machine("h1", port)
@@ -155,7 +155,7 @@ def test_interfaces_that_come_and_go_are_followed_by_what_their_aliases_say(two)
     assert LinuxVtep(VTEPS["h2"], 1600, two.spaces["h2"].entrance).installed().vnis == {VNI}
 
 
-def test_an_interface_whose_claim_is_taken_back_leaves_its_vpc(two):
+def test_an_interface_whose_alias_is_removed_leaves_its_vpc(two):
     two.machine("h1", "tap1")
     until(lambda: two.machines["h1"].pings(ADDRESSES["h2"], count=1))
     two.spaces["h1"].run("ip", "link", "set", "tap1", "alias", "")

@@ -1,4 +1,4 @@
-"""What virtual networks are refused for: one line with the object and the field."""
+"""Invalid virtual networks are refused with one line per problem, which names the object and the field."""
 
 import re
 from dataclasses import replace
@@ -116,7 +116,7 @@ ALONE = [
 ]
 
 
-def test_vteps_that_nobody_knows_are_one_line_that_says_what_to_do():
+def test_unknown_vteps_are_one_line_with_the_remedy():
     strange = [
         endpoint(f"10.0.0.{host}", mac=host, vtep=IPv4Address(f"198.51.100.{host % 8}")) for host in range(10, 30)
     ]
@@ -128,21 +128,21 @@ def test_vteps_that_nobody_knows_are_one_line_that_says_what_to_do():
     assert "--server" in line
 
 
-def test_an_address_that_no_host_has_is_no_vtep():
+def test_an_address_that_is_not_unicast_is_no_vtep():
     strange = endpoint(vtep=IPv4Address("224.0.0.1"))
     (line,) = vpc_problems(vpc(endpoints=(strange,)))
     assert line == "vpc blue: endpoints[0].vtep_ip: 224.0.0.1 is no VTEP: no host has such an address"
 
 
 @pytest.mark.parametrize(("fields", "words"), ALONE)
-def test_a_vpc_that_is_not_sound_in_itself_is_refused_in_one_line(fields, words):
+def test_an_invalid_vpc_is_refused_in_one_line(fields, words):
     lines = list(vpc_problems(vpc(**fields), {VTEP, IPv4Address("192.0.2.2")}.__contains__))
     assert len(lines) == 1
     assert re.search("^vpc blue: .*" + words, lines[0])
 
 
 @pytest.mark.parametrize("name", ["", "-x", "a b", "x" * 129, "a\n"])
-def test_an_id_that_is_no_name_is_refused(name):
+def test_a_malformed_id_is_refused(name):
     assert any("id: must be" in line and "\n" not in line for line in vpc_problems(vpc(name)))
 
 
@@ -169,7 +169,7 @@ BESIDE = [
 
 
 @pytest.mark.parametrize(("there", "new", "words"), BESIDE)
-def test_what_there_is_one_of_has_one_owner(there, new, words):
+def test_a_global_resource_has_one_owner(there, new, words):
     late = vpc(**{"name": "red", "vni": 6 if new != {"name": "red"} else 5, **new})
     (line,) = beside_problems(late, NetworkConfig(vpcs=(vpc(**there),)))
     assert line.startswith("vpc red: ")
@@ -181,7 +181,7 @@ def test_a_nat_address_may_serve_several_vpcs():
     assert list(beside_problems(vpc("red", 6, nat=shared), NetworkConfig(vpcs=(vpc(nat=shared),)))) == []
 
 
-def test_a_vpc_is_replaced_by_itself_and_the_addresses_of_others_may_be_the_same():
+def test_a_vpc_may_be_replaced_and_may_use_addresses_of_others():
     network = NetworkConfig(vpcs=(vpc(), vpc("red", 6)))
     assert list(beside_problems(vpc(tenant="new"), network)) == []
 
@@ -215,7 +215,7 @@ def test_a_customers_network_counts_in_a_peering():
     assert any("direct_connects[0]" in line for line in peering_problems(Peering(a="blue", b="red"), network))
 
 
-def test_a_change_of_a_peered_vpc_is_held_against_its_peers():
+def test_a_change_of_a_peered_vpc_is_checked_against_its_peers():
     network = NetworkConfig(
         vpcs=(vpc(), other("red", 6, "10.1.0.0/16")), peerings=frozenset({Peering(a="blue", b="red")})
     )
@@ -226,21 +226,21 @@ def test_a_change_of_a_peered_vpc_is_held_against_its_peers():
 @pytest.mark.parametrize(
     ("peering", "words"),
     [
-        (Peering(a="blue", b="nobody"), "vpc_b: there is no vpc 'nobody'"),
+        (Peering(a="blue", b="absent"), "vpc_b: there is no vpc 'absent'"),
         (Peering(a="", b="blue"), "vpc_a: there is no vpc ''"),
         (Peering(a="blue", b="blue"), "a VPC is not its own peer"),
         (Peering(a="blue", b="store"), "only a border rule opens a path"),
     ],
 )
-def test_a_peering_that_cannot_be_is_refused(peering, words):
+def test_an_invalid_peering_is_refused(peering, words):
     network = NetworkConfig(vpcs=(vpc(), other("store", 6, "10.1.0.0/16", realm=Realm.STORAGE)))
     assert any(words in line for line in peering_problems(peering, network))
 
 
 def test_a_border_rule_for_an_unknown_vpc_is_refused():
-    unknown = BorderRule(allow=True, vpc="nobody", realm=Realm.STORAGE, remote=ip_network("10.9.0.0/16"))
+    unknown = BorderRule(allow=True, vpc="absent", realm=Realm.STORAGE, remote=ip_network("10.9.0.0/16"))
     (line,) = network_problems(NetworkConfig(vpcs=(vpc(),), border=(replace(unknown, vpc="*"), unknown)))
-    assert line == "border: rules[1].vpc: there is no vpc 'nobody'; '*' is for all"
+    assert line == "border: rules[1].vpc: there is no vpc 'absent'; '*' is for all"
 
 
 def test_more_peerings_than_a_vpc_may_have_are_refused():
@@ -259,7 +259,7 @@ def test_sound_networks_have_no_problems(network):
 
 @settings(max_examples=examples(100), deadline=None)
 @given(st.data(), networks())
-def test_a_peering_is_refused_exactly_where_an_address_would_mean_two_things(data, network):
+def test_a_peering_is_refused_exactly_if_an_address_becomes_ambiguous(data, network):
     if len(network.vpcs) < 2:
         return
     a, b = data.draw(st.lists(st.sampled_from(network.vpcs), min_size=2, max_size=2, unique=True))
@@ -283,7 +283,7 @@ def test_a_peering_is_refused_exactly_where_an_address_would_mean_two_things(dat
 
 @settings(max_examples=examples(200), deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 15), st.integers(0, 4)), max_size=8))
-def test_overlaps_are_found_as_by_looking_at_every_pair(places):
+def test_overlaps_are_those_found_by_comparing_every_pair(places):
     prefixes = [
         ip_network((0x0A00_0000 + (place >> (4 - length) << (4 - length)) * 16, 24 + length), strict=True)
         for place, length in places

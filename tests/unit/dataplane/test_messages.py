@@ -1,10 +1,10 @@
-"""What one end of the socket between a gateway's processes says is heard, also when it ends in the same moment."""
+"""Messages between a gateway's two processes arrive even if the sender ends at once."""
 
 from dataplane.control import messages
 from dataplane.control.messages import Failed
 
 
-def test_a_reason_is_heard_from_an_end_that_closed_with_a_message_unread():
+def test_a_message_arrives_from_an_end_that_closed_with_a_message_unread():
     ours, theirs = messages.pair()
     with ours:
         with theirs:

@@ -1,4 +1,4 @@
-"""The shells of a pair, on the loopback: heartbeats over UDP, copies over TCP, ends of every kind."""
+"""Heartbeats over UDP and replication over TCP between two members of a pair, on the loopback."""
 
 import asyncio
 import itertools
@@ -35,28 +35,28 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 @contextmanager
 def member(me: str, pair: PairConfig) -> Iterator[tuple[Heartbeats, list[Serve | Announce]]]:
-    told: list[Serve | Announce] = []
-    beats = Heartbeats(me, pair, next(BOOTS), told.append)
+    decisions: list[Serve | Announce] = []
+    beats = Heartbeats(me, pair, next(BOOTS), decisions.append)
     beats.start()
     try:
-        yield beats, told
+        yield beats, decisions
     finally:
         beats.stop(hand_over=False)
 
 
-def test_the_lower_id_serves_and_its_death_is_noticed() -> None:
+def test_the_lower_id_serves_and_its_failure_is_detected() -> None:
     pair = pair_of()
-    with member("b", pair["b"]) as (b, told):
+    with member("b", pair["b"]) as (b, decisions):
         with member("a", pair["a"]) as (a, _):
             wait_until(lambda: a.status.holds == {"a"} and b.status.partner_holds == {"a"})
             assert b.status.holds == frozenset()
         wait_until(lambda: b.status.holds == {"a"})
         assert not b.status.hears_partner
-        assert told[:2] == [Serve(frozenset({"a"})), Announce()]
+        assert decisions[:2] == [Serve(frozenset({"a"})), Announce()]
 
 
-def test_a_process_that_is_gone_is_not_waited_for() -> None:
-    # A hundred heartbeats are a minute: more than is waited for here.
+def test_a_refused_port_is_detected_before_the_timeout() -> None:
+    # A hundred missed heartbeats would take a minute, longer than this test waits.
     pair = {me: replace(one, missed=100, interval_ms=600) for me, one in pair_of(paths=2).items()}
     with member("b", pair["b"]) as (b, _):
         with member("a", pair["a"]) as (a, _):
@@ -65,12 +65,12 @@ def test_a_process_that_is_gone_is_not_waited_for() -> None:
         assert not b.status.hears_partner
 
 
-def test_a_gateway_that_ends_in_order_hands_over_before() -> None:
+def test_a_gateway_that_is_stopped_hands_over_first() -> None:
     pair = pair_of(Mode.ACTIVE_ACTIVE)
-    with member("a", pair["a"]) as (a, told), member("b", pair["b"]) as (b, _):
+    with member("a", pair["a"]) as (a, decisions), member("b", pair["b"]) as (b, _):
         wait_until(lambda: a.status.holds == {"a"} and b.status.holds == {"b"})
         a.stop()
-        assert told[-1] == Serve(frozenset())
+        assert decisions[-1] == Serve(frozenset())
         wait_until(lambda: b.status.holds == EVERYTHING)
 
 
@@ -101,14 +101,14 @@ def test_noise_on_the_port_is_refused_and_counted() -> None:
         assert not a.status.hears_partner
 
 
-def test_an_address_that_is_taken_is_told_at_once() -> None:
+def test_an_address_in_use_is_reported_at_once() -> None:
     pair = pair_of()
     with member("a", pair["a"]), pytest.raises(OSError, match="in use"):
         Heartbeats("a", pair["a"], 1, lambda effect: None)
 
 
 class Book:
-    """A data process's end of the copies, in memory: connections are numbers."""
+    """In-memory source and destination of records: connections are numbers."""
 
     record_bytes = 8
 
@@ -161,7 +161,7 @@ class Side:
             await self.task
 
 
-async def test_both_know_all_that_either_knows_and_what_comes_later() -> None:
+async def test_both_members_get_all_connections_and_all_changes() -> None:
     pair, one, two = pair_of(), Book(), Book()
     one.learn(*range(5000))
     two.learn(*range(10_000, 10_010))
@@ -177,7 +177,7 @@ async def test_both_know_all_that_either_knows_and_what_comes_later() -> None:
     await b.end()
 
 
-async def test_a_partner_that_was_away_is_told_all_again() -> None:
+async def test_a_partner_that_returns_gets_a_complete_copy() -> None:
     pair, one = pair_of(), Book()
     one.learn(*range(100))
     a = Side("a", pair["a"], one)
@@ -191,7 +191,7 @@ async def test_a_partner_that_was_away_is_told_all_again() -> None:
     await a.end()
 
 
-async def test_a_data_process_that_lost_everything_gets_it_back() -> None:
+async def test_a_restarted_data_process_gets_a_complete_copy() -> None:
     pair, one, two = pair_of(), Book(), Book()
     one.learn(*range(100))
     a, b = Side("a", pair["a"], one), Side("b", pair["b"], two)
@@ -214,7 +214,7 @@ async def test_records_without_room_wait_and_none_is_lost() -> None:
     await b.end()
 
 
-async def test_records_that_the_source_lost_make_a_copy_incomplete_until_all_was_told_anew() -> None:
+async def test_lost_records_make_a_copy_incomplete_until_all_are_sent_again() -> None:
     pair, one, two = pair_of(), Book(), Book()
     a, b = Side("a", pair["a"], one), Side("b", pair["b"], two)
     await until(lambda: a.links.partner_has_copy)
@@ -227,7 +227,7 @@ async def test_records_that_the_source_lost_make_a_copy_incomplete_until_all_was
     await b.end()
 
 
-async def test_a_stranger_neither_gets_nor_gives_a_record_nor_disturbs_the_partner() -> None:
+async def test_an_unauthenticated_peer_neither_sends_nor_receives_records() -> None:
     pair, one, two = pair_of(), Book(), Book()
     one.learn(1)
     a, b = Side("a", pair["a"], one), Side("b", pair["b"], two)
@@ -256,14 +256,14 @@ async def test_a_stranger_neither_gets_nor_gives_a_record_nor_disturbs_the_partn
 TAKES = (("port0", IPv4Address(OTHER_VTEP)), ("port1", IPv4Address("203.0.113.3")))
 
 
-def test_the_work_follows_the_shares() -> None:
+def test_the_work_follows_the_roles() -> None:
     lower, higher = replace(local_config(), gateway_id="a"), replace(local_config(), gateway_id="b")
     standby = replace(pair_of()["b"], takes_over=TAKES)
     nothing, all_of_it = work_of(higher, standby, frozenset()), work_of(higher, standby, frozenset({"a"}))
     assert (nothing.active, nothing.taken_vtep, nothing.duty.public, nothing.duty.taken) == (False, None, False, {})
     assert (all_of_it.active, all_of_it.taken_vtep) == (True, IPv4Address(OTHER_VTEP))
     assert all_of_it.duty.taken == {UNDERLAY: TAKES[0][1], EXTERNAL: TAKES[1][1]}
-    assert nothing.duty.own  # its own addresses are no share
+    assert nothing.duty.own  # its own addresses are no role
     relieved = work_of(lower, replace(pair_of()["a"], takes_over=TAKES), frozenset())
     assert (relieved.active, relieved.duty.own, relieved.duty.public) == (False, False, False)
     both = replace(pair_of(Mode.ACTIVE_ACTIVE)["b"], takes_over=TAKES)
@@ -299,7 +299,7 @@ def test_the_work_follows_the_shares() -> None:
         ({"mode": Mode.ACTIVE_ACTIVE}, "nat_ports: two gateways that both serve need ranges that do not overlap"),
     ],
 )
-def test_a_partner_that_cannot_be_one_is_refused(change: dict[str, object], problem: str) -> None:
+def test_an_invalid_partner_is_refused(change: dict[str, object], problem: str) -> None:
     sound = replace(pair_of()["a"], takes_over=TAKES)
     assert list(pair_problems(local_config(), sound)) == []
     (line,) = pair_problems(local_config(), replace(sound, **change))  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Shared memory as named arrays: what one process writes another reads under the same name."""
+"""Shared memory as named arrays: one process writes, another reads the arrays by name."""
 
 import os
 from typing import Any
@@ -22,7 +22,7 @@ def attached_again(made: Segment) -> Segment:
     return segment.attach(os.dup(made.fd))
 
 
-def test_a_segment_tells_whoever_maps_it_what_is_in_it() -> None:
+def test_a_segment_describes_its_arrays() -> None:
     made = segment.make("test", SHAPES)
     found = attached_again(made)
     try:
@@ -32,7 +32,7 @@ def test_a_segment_tells_whoever_maps_it_what_is_in_it() -> None:
         found.close()
 
 
-def test_what_one_writes_the_other_reads() -> None:
+def test_one_process_reads_what_another_writes() -> None:
     made = segment.make("test", SHAPES)
     found = attached_again(made)
     made.arrays["words"][3] = -7
@@ -65,7 +65,7 @@ def test_the_memory_outlives_its_file_while_an_array_is_in_use() -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"short", b"\xff" * 64, (20).to_bytes(8, "little") + b"{not json" * 9])
-def test_a_file_that_is_no_segment_is_refused(content: bytes) -> None:
+def test_a_malformed_segment_is_refused(content: bytes) -> None:
     fd = os.memfd_create("test")
     os.write(fd, content)
     try:

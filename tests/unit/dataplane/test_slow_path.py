@@ -1,4 +1,4 @@
-"""What the slow path keeps silent about, and what it counts it under."""
+"""Packets to which the slow path does not reply, and the outcome under which they are counted."""
 
 from ipaddress import IPv4Address
 
@@ -56,7 +56,7 @@ def outcome(reason: Punt, frame: Packet | bytes, port: int = UNDERLAY, hop: int 
     path = slow_path(duty=duty)
     effects = path.handle(punted(reason, bytes(frame), port, hop=hop), 0)
     ((found, count),) = path.outcomes.items()
-    answered = found in (
+    replied = found in (
         Outcome.ANSWERED_ARP,
         Outcome.ANSWERED_NEIGHBOUR,
         Outcome.ANSWERED_PING,
@@ -64,7 +64,7 @@ def outcome(reason: Punt, frame: Packet | bytes, port: int = UNDERLAY, hop: int 
         Outcome.FRAGMENTED,
     )
     assert count == 1
-    assert bool(effects) == answered
+    assert bool(effects) == replied
     return found
 
 
@@ -85,36 +85,36 @@ def from_a(ip: Packet, dst: str = RED_MAC) -> bytes:
         tunnelled(who_has(GATEWAY, STRANGER, "0.0.0.0")),
         tunnelled(who_has(GATEWAY), vtep=OTHER_VTEP),
     ],
-    ids=["mac", "address", "nobody's address", "probe", "vtep"],
+    ids=["mac", "address", "unused address", "probe", "vtep"],
 )
-def test_who_asks_with_what_is_anothers_is_not_answered(frame):
+def test_a_spoofed_request_gets_no_reply(frame):
     assert outcome(Punt.ARP, frame) == Outcome.SPOOFED
 
 
-def test_a_vpc_that_is_not_there_is_not_answered():
+def test_a_request_in_an_unknown_vpc_gets_no_reply():
     assert outcome(Punt.ARP, tunnelled(who_has(GATEWAY), vni=999)) == Outcome.STALE
 
 
 @pytest.mark.parametrize("sender", [A, "0.0.0.0"])
-def test_who_asks_for_its_own_address_is_not_told_that_it_is_taken(sender):
+def test_a_request_for_the_own_address_gets_no_reply(sender):
     assert outcome(Punt.ARP, tunnelled(who_has(A, sender=sender))) in (Outcome.NOT_OURS, Outcome.NOT_ASKED)
 
 
 @pytest.mark.parametrize("address", ["192.168.1.77", "10.1.1.1", VTEP, NAT])
-def test_an_address_that_is_nobodys_in_the_vpc_is_not_answered(address):
+def test_a_request_for_an_unused_address_gets_no_reply(address):
     assert outcome(Punt.ARP, tunnelled(who_has(address))) == Outcome.NOT_OURS
 
 
 @pytest.mark.parametrize(
     ("port", "address"), [(EXTERNAL, "203.0.113.99"), (EXTERNAL, VTEP), (UNDERLAY, NAT), (EXTERNAL, A), (CUSTOMER, A)]
 )
-def test_on_a_port_only_that_ports_addresses_are_answered_for(port, address):
+def test_a_port_answers_only_for_its_own_addresses(port, address):
     assert outcome(Punt.ARP, who_has(address, STRANGER, ROUTER), port) == Outcome.NOT_OURS
 
 
-def test_a_customers_vlan_that_leads_nowhere_is_not_answered():
-    asked = who_has(GATEWAY, STRANGER, CUSTOMER_ROUTER)
-    tagged = Ether(src=STRANGER, dst=BROADCAST) / Dot1Q(vlan=VLAN + 1) / asked[ARP]
+def test_a_request_on_an_unknown_vlan_gets_no_reply():
+    request = who_has(GATEWAY, STRANGER, CUSTOMER_ROUTER)
+    tagged = Ether(src=STRANGER, dst=BROADCAST) / Dot1Q(vlan=VLAN + 1) / request[ARP]
     assert outcome(Punt.ARP, tagged, CUSTOMER) == Outcome.NOT_OURS
 
 
@@ -126,7 +126,7 @@ def test_a_standby_answers_for_no_address(address):
     assert outcome(Punt.ARP, tunnelled(who_has(GATEWAY)), duty=duty) == Outcome.STALE
 
 
-def test_a_partners_address_is_answered_for_once_it_was_taken_over():
+def test_a_partners_address_is_answered_after_a_takeover():
     frame = who_has(OTHER_VTEP, STRANGER, HOST_VTEP)
     assert outcome(Punt.ARP, frame) == Outcome.NOT_OURS
     duty = Duty(taken={UNDERLAY: IPv4Address(OTHER_VTEP)})
@@ -162,7 +162,7 @@ def test_no_error_is_sent_about(packet, reason):
 
 
 @pytest.mark.parametrize("mac", [BROADCAST, "01:00:5e:00:00:05", "33:33:00:00:00:01"])
-def test_no_error_is_sent_about_a_frame_to_many(mac):
+def test_no_error_is_sent_about_a_multicast_frame(mac):
     assert outcome(Punt.TTL_EXPIRED, from_a(IP(src=A, dst="198.51.100.7") / UDP(), mac)) == Outcome.NO_ERROR_ALLOWED
 
 
@@ -181,56 +181,56 @@ def test_a_query_may_be_answered_with_an_error(kind):
         IP(src="192.168.1.255", dst=GATEWAY, len=22) / Raw(bytes(2)),
     ],
 )
-def test_only_whole_sound_echo_requests_to_the_gateway_are_answered(packet):
+def test_only_complete_valid_echo_requests_to_the_gateway_get_a_reply(packet):
     assert outcome(Punt.FOR_GATEWAY, from_a(packet)) == Outcome.UNHANDLED
 
 
-def test_ping_to_what_is_not_the_gateways_is_not_answered():
+def test_a_ping_to_a_foreign_address_gets_no_reply():
     assert outcome(Punt.FOR_GATEWAY, from_a(IP(src=A, dst=B) / ICMP())) == Outcome.NOT_OURS
-    ask = Ether(src=STRANGER, dst=PORT_MACS[EXTERNAL]) / IP(src="198.51.100.7", dst=FLOATING) / ICMP()
-    assert outcome(Punt.FOR_GATEWAY, ask, EXTERNAL) == Outcome.NOT_OURS
+    request = Ether(src=STRANGER, dst=PORT_MACS[EXTERNAL]) / IP(src="198.51.100.7", dst=FLOATING) / ICMP()
+    assert outcome(Punt.FOR_GATEWAY, request, EXTERNAL) == Outcome.NOT_OURS
 
 
 @pytest.mark.parametrize("frame", [b"", bytes(13), bytes(60), b"\xff" * 100, tunnelled(Raw(b"abc"))])
 @pytest.mark.parametrize("reason", [Punt.ARP, Punt.NEIGHBOUR, Punt.FOR_GATEWAY, Punt.TTL_EXPIRED])
-def test_what_is_no_frame_is_counted_as_malformed(frame, reason):
+def test_a_truncated_frame_is_counted_as_malformed(frame, reason):
     assert outcome(reason, frame) == Outcome.MALFORMED
 
 
 def test_a_solicitation_that_came_through_a_router_is_malformed():
-    ask = IPv6(src=A_6, dst="ff02::1:ff00:1", hlim=254) / ICMPv6ND_NS(tgt="fd00:1::1")
-    frame = tunnelled(Ether(src=A_MAC, dst="33:33:ff:00:00:01") / ask / ICMPv6NDOptSrcLLAddr(lladdr=A_MAC))
+    request = IPv6(src=A_6, dst="ff02::1:ff00:1", hlim=254) / ICMPv6ND_NS(tgt="fd00:1::1")
+    frame = tunnelled(Ether(src=A_MAC, dst="33:33:ff:00:00:01") / request / ICMPv6NDOptSrcLLAddr(lladdr=A_MAC))
     assert outcome(Punt.NEIGHBOUR, frame) == Outcome.MALFORMED
 
 
-def test_who_seeks_a_router_is_counted_and_gets_no_answer():
-    ask = Ether(src=A_MAC, dst="33:33:00:00:00:02") / IPv6(src=A_6, dst="ff02::2", hlim=255) / ICMPv6ND_RS()
-    assert outcome(Punt.NEIGHBOUR, tunnelled(ask)) == Outcome.ROUTER_SOUGHT
-    ask[IPv6].hlim = 254
-    assert outcome(Punt.NEIGHBOUR, tunnelled(ask)) == Outcome.MALFORMED
+def test_a_router_solicitation_is_counted_and_gets_no_reply():
+    request = Ether(src=A_MAC, dst="33:33:00:00:00:02") / IPv6(src=A_6, dst="ff02::2", hlim=255) / ICMPv6ND_RS()
+    assert outcome(Punt.NEIGHBOUR, tunnelled(request)) == Outcome.ROUTER_SOUGHT
+    request[IPv6].hlim = 254
+    assert outcome(Punt.NEIGHBOUR, tunnelled(request)) == Outcome.MALFORMED
 
 
-def test_a_tenant_cannot_tell_the_gateway_where_anyone_is():
+def test_a_tenant_cannot_change_the_neighbour_cache():
     lie = Ether(src=A_MAC, dst=RED_MAC) / ARP(op=2, hwsrc=A_MAC, psrc=A, hwdst=RED_MAC, pdst=GATEWAY)
     assert outcome(Punt.ARP, tunnelled(lie)) == Outcome.NOT_ASKED
     lie = Ether(src=A_MAC, dst=RED_MAC) / IPv6(src=A_6, dst="fd00:1::1", hlim=255) / ICMPv6ND_NA(tgt=A_6)
     assert outcome(Punt.NEIGHBOUR, tunnelled(lie)) == Outcome.NOT_ASKED
 
 
-def test_what_an_asked_neighbour_answers_is_known_then():
+def test_the_reply_to_a_request_resolves_the_neighbour():
     path = slow_path()
     path.configure(path._directory, path._next_hops, 0)
     path.tick(0)
     mac = PORT_MACS[EXTERNAL]
-    answer = Ether(src=STRANGER, dst=mac) / ARP(op=2, hwsrc=STRANGER, psrc=ROUTER, hwdst=mac, pdst=EXTERNAL_ADDRESS)
-    path.handle(punted(Punt.ARP, bytes(answer), EXTERNAL), 1)
+    reply = Ether(src=STRANGER, dst=mac) / ARP(op=2, hwsrc=STRANGER, psrc=ROUTER, hwdst=mac, pdst=EXTERNAL_ADDRESS)
+    path.handle(punted(Punt.ARP, bytes(reply), EXTERNAL), 1)
     assert path.resolved() == {(EXTERNAL, IPv4Address(ROUTER)): 0x02EE_EEEE_EEEE}
-    path.handle(punted(Punt.ARP, bytes(answer), EXTERNAL), 2)
+    path.handle(punted(Punt.ARP, bytes(reply), EXTERNAL), 2)
     assert path.outcomes == {Outcome.LEARNED: 1, Outcome.NOT_ASKED: 1}
 
 
 @pytest.mark.parametrize(("hop", "port", "wanted"), [(TUNNEL_HOP, UNDERLAY, OTHER_VTEP), (ON_LINK_HOP, EXTERNAL, B)])
-def test_a_packet_whose_next_hop_is_not_known_has_it_asked_for(hop, port, wanted):
+def test_a_packet_with_an_unresolved_next_hop_causes_a_request(hop, port, wanted):
     path = slow_path()
     path.handle(punted(Punt.RESOLVE, from_a(IP(src=A, dst=B) / UDP()), hop=hop), 5)
     (effect,) = path.tick(5)
@@ -238,7 +238,7 @@ def test_a_packet_whose_next_hop_is_not_known_has_it_asked_for(hop, port, wanted
     assert path.resolved() == {}
 
 
-def test_of_the_packets_that_wait_for_a_neighbour_the_newest_are_kept_and_the_others_counted():
+def test_the_newest_packets_wait_for_a_neighbour_and_the_others_are_counted():
     path = slow_path()
     for number in range(10):
         packet = IP(src=A, dst="203.0.113.77", id=number) / UDP()
@@ -258,7 +258,7 @@ def test_a_next_hop_of_another_generation_is_stale(reason, hop):
     assert outcome(reason, from_a(IP(src=A, dst="203.0.113.77") / UDP()), hop=hop) == Outcome.STALE
 
 
-def test_one_vpcs_flood_of_expired_packets_leaves_the_others_allowance_alone():
+def test_a_flood_of_expired_packets_in_one_vpc_does_not_affect_others():
     path = SlowPath(
         slow_path()._directory,
         slow_path()._next_hops,
@@ -273,9 +273,9 @@ def test_one_vpcs_flood_of_expired_packets_leaves_the_others_allowance_alone():
     assert path.handle(punted(Punt.ARP, tunnelled(who_has(B))), 0)
 
 
-def test_the_outer_header_of_an_answer_shows_the_inner_class_of_service():
-    ask = Ether(src=A_MAC, dst=RED_MAC) / IP(src=A, dst=GATEWAY, tos=0x2B) / ICMP()
-    (effect,) = slow_path().handle(punted(Punt.FOR_GATEWAY, tunnelled(ask)), 0)
+def test_the_outer_header_of_a_reply_has_the_inner_dscp():
+    request = Ether(src=A_MAC, dst=RED_MAC) / IP(src=A, dst=GATEWAY, tos=0x2B) / ICMP()
+    (effect,) = slow_path().handle(punted(Punt.FOR_GATEWAY, tunnelled(request)), 0)
     outer = Ether(effect.frame)[IP]
     assert (outer.tos, outer[VXLAN][IP].tos) == (0x28, 0x28)
     assert outer[VXLAN][Ether].dst == A_MAC != B_MAC

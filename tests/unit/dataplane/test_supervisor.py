@@ -1,4 +1,4 @@
-"""The supervisor: a data process gets its tables, is started again where it dies, and ends when it is told to."""
+"""The supervisor publishes tables to a data process, restarts it after a failure, and stops it."""
 
 import asyncio
 import os
@@ -30,12 +30,12 @@ def nothing_left(ring: Ring) -> bool:
 
 
 class Watched:
-    """A supervisor and what it told."""
+    """A supervisor and its notifications."""
 
     def __init__(self, mode: str) -> None:
-        self.told: list[str] = []
+        self.notices: list[str] = []
         command = (sys.executable, "-m", "tests.fakes.gateway.data_process", mode)
-        self.supervisor = Supervisor(SMALL, Options(), self.told.append, command=command, sample_s=0.05)
+        self.supervisor = Supervisor(SMALL, Options(), self.notices.append, command=command, sample_s=0.05)
         self.publish(1)
 
     def publish(self, generation: int) -> None:
@@ -70,10 +70,10 @@ async def test_a_data_process_gets_the_tables_that_are_published(start: Callable
     for generation in range(2, 30):
         watched.publish(generation)
     await watched.uses(29)
-    assert watched.told == []
+    assert watched.notices == []
 
 
-async def test_each_state_has_a_secret_of_its_own_for_the_choice_of_ports(start: Callable[[str], Watched]) -> None:
+async def test_each_state_has_its_own_secret(start: Callable[[str], Watched]) -> None:
     watched, secrets = start("crash"), set[int]()
     await watched.supervisor.start()
     watching = asyncio.create_task(watched.supervisor.watch())
@@ -89,32 +89,32 @@ async def test_each_state_has_a_secret_of_its_own_for_the_choice_of_ports(start:
     await watching
 
 
-async def test_one_that_dies_is_named_in_a_line_and_started_again_with_the_newest_tables(
+async def test_a_data_process_that_dies_is_reported_and_restarted_with_the_newest_tables(
     start: Callable[[str], Watched],
 ) -> None:
     watched = start("crash")
     await watched.supervisor.start()
     watching = asyncio.create_task(watched.supervisor.watch())
     watched.publish(7)
-    await watched.until(lambda: watched.supervisor.restarts >= 2 and len(watched.told) >= 2)
+    await watched.until(lambda: watched.supervisor.restarts >= 2 and len(watched.notices) >= 2)
     await watched.uses(7)
     await watched.supervisor.stop()
     await watching
-    assert all(line.startswith("the data process was ended by SIGSEGV; restarting in ") for line in watched.told)
+    assert all(line.startswith("the data process was ended by SIGSEGV; restarting in ") for line in watched.notices)
 
 
 async def test_the_pause_before_a_restart_grows(start: Callable[[str], Watched]) -> None:
     watched = start("crash")
     await watched.supervisor.start()
     watching = asyncio.create_task(watched.supervisor.watch())
-    await watched.until(lambda: len(watched.told) >= 3)
+    await watched.until(lambda: len(watched.notices) >= 3)
     await watched.supervisor.stop()
     await watching
-    pauses = [float(line.split()[-2]) for line in watched.told]
+    pauses = [float(line.split()[-2]) for line in watched.notices]
     assert pauses[:3] == sorted(set(pauses[:3]))
 
 
-async def test_what_waited_for_one_that_ended_is_not_for_the_next(start: Callable[[str], Watched]) -> None:
+async def test_frames_queued_for_a_data_process_that_ended_are_discarded(start: Callable[[str], Watched]) -> None:
     watched = start("crash")
     injector = Injector(watched.supervisor.shared.injects)
     injector.send(bytes(60), 0)
@@ -123,7 +123,7 @@ async def test_what_waited_for_one_that_ended_is_not_for_the_next(start: Callabl
     assert injector.withdrawn() == 1
 
 
-async def test_one_that_stops_for_a_while_hangs_until_it_goes_on(start: Callable[[str], Watched]) -> None:
+async def test_a_suspended_data_process_hangs_until_it_resumes(start: Callable[[str], Watched]) -> None:
     watched = start("well")
     supervisor = watched.supervisor
     await supervisor.start()
@@ -135,35 +135,35 @@ async def test_one_that_stops_for_a_while_hangs_until_it_goes_on(start: Callable
     assert supervisor.changed.is_set()
     os.kill(supervisor.pid(), signal.SIGCONT)
     await watched.until(lambda: not supervisor.hangs)
-    assert (supervisor.hung, supervisor.restarts, watched.told) == (1, 0, [])
+    assert (supervisor.hung, supervisor.restarts, watched.notices) == (1, 0, [])
     await supervisor.stop()
     await watching
 
 
-async def test_one_that_does_nothing_any_more_is_ended_and_started_again(start: Callable[[str], Watched]) -> None:
+async def test_a_stuck_data_process_is_killed_and_restarted(start: Callable[[str], Watched]) -> None:
     watched = start("silent")
     await watched.supervisor.start()
     watching = asyncio.create_task(watched.supervisor.watch())
     await watched.until(lambda: watched.supervisor.restarts >= 1)
     await watched.supervisor.stop()
     await watching
-    assert "made no progress for" in watched.told[0]
+    assert "made no progress for" in watched.notices[0]
 
 
 @pytest.mark.parametrize(
     ("mode", "why"),
     [("refuse", "eth9 is no interface here"), ("torn", "ended with status 3: RuntimeError: torn apart")],
 )
-async def test_what_cannot_run_here_is_said_in_one_line(start: Callable[[str], Watched], mode: str, why: str) -> None:
+async def test_a_failed_start_is_one_line(start: Callable[[str], Watched], mode: str, why: str) -> None:
     with pytest.raises(DataProcessError, match=f"^{why}$"):
         await start(mode).supervisor.start()
 
 
-async def test_it_ends_when_it_is_told_to(start: Callable[[str], Watched]) -> None:
+async def test_it_ends_on_request(start: Callable[[str], Watched]) -> None:
     watched = start("well")
     await watched.supervisor.start()
     watching = asyncio.create_task(watched.supervisor.watch())
     await asyncio.sleep(0)
     await watched.supervisor.stop()
     await asyncio.wait_for(watching, PATIENCE_S)
-    assert watched.told == []
+    assert watched.notices == []

@@ -1,4 +1,4 @@
-"""Isolation computed from tables: nothing is found in sound ones, and every planted fault is, with its cause."""
+"""Isolation computed from tables: valid tables have no findings, and every planted fault is found with its cause."""
 
 from dataclasses import replace
 from ipaddress import IPv4Address, ip_address, ip_network
@@ -107,13 +107,13 @@ def with_key(table, words, row):
 
 @settings(max_examples=examples(60), deadline=None)
 @given(gateways(), networks())
-def test_compiled_tables_hold_exactly_what_was_intended(site, network):
+def test_compiled_tables_open_exactly_the_intended_paths(site, network):
     local, neighbours = site
     report = verify(compile_tables(local, network, neighbours=neighbours, generation=1), local, network)
     assert [str(finding) for finding in report.findings] == []
 
 
-def test_the_four_networks_stand_to_each_other_as_the_border_says():
+def test_reachability_between_the_four_networks_follows_the_border_rules():
     networks = verify(compiled(), LOCAL, NETWORK).networks
     assert networks["business"]["storage"] > 0
     assert networks["business"]["business"] > 0
@@ -233,24 +233,24 @@ FAULTS = [
 
 
 @pytest.mark.parametrize(("plant", "kind", "words"), FAULTS, ids=[fault[0].__name__[1:] for fault in FAULTS])
-def test_a_planted_fault_is_found_and_named(plant, kind, words):
+def test_a_planted_fault_is_found_with_its_cause(plant, kind, words):
     tables = plant(compiled())
     findings = [str(f) for f in verify(tables, LOCAL, NETWORK).findings if f.kind == kind]
     assert any(all(word in finding for word in words) for finding in findings), findings
 
 
-def test_a_key_that_no_search_finds_is_not_there():
+def test_a_key_that_no_lookup_finds_is_ignored():
     tables = compiled()
     table = np.roll(tables.endpoints, 3, axis=0)
     report = verify(tables._replace(endpoints=table), LOCAL, NETWORK)
     assert not report.is_sound
 
 
-def test_what_was_not_told_to_the_gateway_is_missing_and_what_it_should_have_forgotten_leaks():
+def test_a_missing_update_is_found_as_missing_paths_and_leaks():
     fewer = replace(NETWORK, vpcs=NETWORK.vpcs[:1], peerings=frozenset(), border=())
-    told = verify(compiled(fewer), LOCAL, NETWORK).findings
-    assert "missing" in {f.kind for f in told}
-    leaks = [str(f) for f in told if f.kind == "leak"]  # what was the peer's goes by the default route now
+    findings = verify(compiled(fewer), LOCAL, NETWORK).findings
+    assert "missing" in {f.kind for f in findings}
+    leaks = [str(f) for f in findings if f.kind == "leak"]  # traffic to the peer now follows the default route
     assert leaks
     assert all("vpc blue to the internet" in leak for leak in leaks)
     assert "leak" in {f.kind for f in verify(compiled(), LOCAL, fewer).findings}
@@ -325,7 +325,7 @@ QUESTIONS = st.lists(
 
 @settings(max_examples=examples(150), deadline=None)
 @given(st.data(), gateways(), networks(), QUESTIONS)
-def test_where_a_packet_passes_that_should_not_a_leak_is_found(data, site, network, questions):
+def test_a_packet_whose_verdict_changed_has_a_finding(data, site, network, packets):
     local, neighbours = site
     tables = compile_tables(local, network, neighbours=neighbours, generation=1)
     _mutated(tables, data.draw)
@@ -333,10 +333,10 @@ def test_where_a_packet_passes_that_should_not_a_leak_is_found(data, site, netwo
         have = Judge(installed(tables))
         report = verify(tables, local, network)
     except (ValueError, IndexError, KeyError):
-        return  # rows that lead out of the tables: nothing could be looked up
+        return  # rows outside of the tables: no lookup is possible
     want = Judge(intended(local, network))
     kinds = {finding.kind for finding in report.findings}
-    for question in questions:
-        now, meant = have.verdict(*question), want.verdict(*question)
+    for packet in packets:
+        now, meant = have.verdict(*packet), want.verdict(*packet)
         if now.where != "gateway" and meant.where != "gateway" and now.passes != meant.passes:
-            assert ("leak" if now.passes else "missing") in kinds, (question, now, meant)
+            assert ("leak" if now.passes else "missing") in kinds, (packet, now, meant)

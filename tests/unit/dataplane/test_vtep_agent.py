@@ -1,4 +1,4 @@
-"""What a host's agent does when the controller's word and the kernel's come at the same time."""
+"""The VTEP agent when a new generation and a link event arrive at the same time."""
 
 import asyncio
 import threading
@@ -12,7 +12,7 @@ VTEP, OTHER = IPv4Address("192.168.9.1"), IPv4Address("192.168.9.2")
 
 
 class SlowDriver:
-    """Keeps the VNIs that it was told last; while `may_go_on` is clear, whoever tells it waits."""
+    """A driver that records the VNIs applied last, and blocks while `may_go_on` is clear."""
 
     def __init__(self):
         self.vnis = frozenset()
@@ -45,7 +45,7 @@ def desired(*vnis):
     return Desired(network=NetworkConfig(generation=len(vnis), vpcs=tuple(vpcs)), gateways={"gw1": OTHER})
 
 
-async def test_a_look_that_waits_for_news_to_be_installed_does_not_bring_back_what_was_before():
+async def test_a_repair_that_waits_for_an_installation_does_not_restore_the_former_state():
     driver = SlowDriver()
     agent = VtepAgent("127.0.0.1:1", "h1", VTEP, driver, {})
     await agent._apply(desired(5))
@@ -54,8 +54,8 @@ async def test_a_look_that_waits_for_news_to_be_installed_does_not_bring_back_wh
     driver.may_go_on.clear()
     applying = asyncio.create_task(agent._apply(desired(5, 6)))
     assert await asyncio.to_thread(driver.busy.wait, 60)
-    looking = asyncio.create_task(agent._look(heard=True))
+    repairing = asyncio.create_task(agent._reconcile(links_changed=True))
     await asyncio.sleep(0)
     driver.may_go_on.set()
-    await asyncio.gather(applying, looking)
+    await asyncio.gather(applying, repairing)
     assert driver.vnis == {5, 6}

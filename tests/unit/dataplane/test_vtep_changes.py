@@ -1,4 +1,4 @@
-"""What iproute2 is told turns any state of a host into any other, without touching what stays."""
+"""The batches for iproute2 turn any state of a host into any other, without touching entries that stay."""
 
 from ipaddress import IPv4Address, ip_address
 
@@ -30,7 +30,7 @@ def states(draw):
 
 
 class Kernel:
-    """Does what the batches say, and refuses what the kernel refuses."""
+    """A model of the kernel that executes the batches and refuses what the kernel refuses."""
 
     def __init__(self, state: HostState) -> None:
         self.devices = {name for vni in state.vnis for name in (device_of(vni), f"hb{vni}")}
@@ -105,11 +105,11 @@ def test_the_lines_turn_one_state_into_the_other(have, want):
 
 
 @given(states())
-def test_what_is_as_wanted_needs_no_line(state):
+def test_an_installed_state_needs_no_line(state):
     assert changes(state, state, VTEP, 1450) == ([], [])
 
 
-def test_what_is_on_a_vpcs_bridge_and_not_wanted_there_is_taken_off():
+def test_a_foreign_port_is_detached_from_a_vpcs_bridge():
     want = HostState(vnis=frozenset({5}), locals=frozenset({Local(5, ip_address("10.0.0.1"), MACS[1])}))
     masters = {"red": "", "stranger": "hb5", "other": "hb6", "up": "br0", "hx5": "hb5"}
     assert moved(masters, want, {(5, MACS[1]): "red"}) == [

@@ -1,4 +1,4 @@
-"""Networks survive the contract's messages, whole or by changes; texts that are none are refused with their place."""
+"""Networks survive encoding as messages, whole or as updates; malformed text is refused with its field."""
 
 from dataclasses import replace
 from ipaddress import IPv4Address
@@ -20,7 +20,7 @@ from tests.support.examples import examples
 
 @settings(max_examples=examples(60), deadline=None)
 @given(networks())
-def test_what_is_written_is_read_again(network):
+def test_a_network_survives_encoding(network):
     for vpc in network.vpcs:
         rules = tuple(rule for rule in vpc.rules if (rule.port_min, rule.port_max) != (0, 0))  # 0 and 0 are all ports
         vpc = replace(vpc, rules=rules)
@@ -30,14 +30,14 @@ def test_what_is_written_is_read_again(network):
     assert all(peering_from(peering_to(peering)) == peering for peering in network.peerings)
 
 
-def test_what_is_left_out_has_the_contracts_meaning():
+def test_omitted_fields_have_the_contracts_default():
     rule = pb.SecurityRule(allow=True, direction="in", remote_cidr="0.0.0.0/0")
     vpc = vpc_from(pb.Vpc(id="a", vni=1, security_rules=[rule]))
     assert (vpc.realm, vpc.nat) == (Realm.BUSINESS, None)
     assert (vpc.rules[0].protocol, vpc.rules[0].port_min, vpc.rules[0].port_max) == (Protocol.ANY, 0, 65_535)
 
 
-def test_a_peering_is_the_same_either_way_round():
+def test_the_order_of_a_peerings_vpcs_does_not_matter():
     assert peering_from(pb.Peering(vpc_a="b", vpc_b="a")) == peering_from(pb.Peering(vpc_a="a", vpc_b="b"))
 
 
@@ -74,7 +74,7 @@ def test_a_peering_is_the_same_either_way_round():
         ({"network": "\n" * 500}, "network: '"),
     ],
 )
-def test_a_text_that_is_none_is_refused_with_its_place(fields, line):
+def test_malformed_text_is_refused_with_its_field(fields, line):
     with pytest.raises(ConfigError) as caught:
         vpc_from(pb.Vpc(id="blue", vni=1, **fields))
     assert len(caught.value.problems) == 1
@@ -84,7 +84,7 @@ def test_a_text_that_is_none_is_refused_with_its_place(fields, line):
     assert len(caught.value.problems[0]) < 200
 
 
-def test_many_problems_are_told_in_a_bounded_number_of_lines():
+def test_many_problems_are_reported_in_a_bounded_number_of_lines():
     with pytest.raises(ConfigError) as caught:
         vpc_from(pb.Vpc(id="blue", vni=1, endpoints=[pb.Endpoint()] * 1000))
     assert len(caught.value.problems) == MAX_LINES + 1
@@ -119,16 +119,16 @@ def histories(draw):
 
 @settings(max_examples=examples(60), deadline=None)
 @given(histories(), st.sampled_from([1, 200, 1 << 20]))
-def test_a_replica_that_applies_every_message_holds_the_state_that_was_told(history, size):
+def test_a_replica_that_applies_every_message_has_the_senders_state(history, size):
     before, replica, whole = None, Replica(), changes.MAX_UPDATE_BYTES
     changes.MAX_UPDATE_BYTES = size
     try:
         for state in history:
             messages = [pb.NetworkUpdate.FromString(m.SerializeToString()) for m in updates(before, state)]
             assert [message.more for message in messages] == [True] * (len(messages) - 1) + [False]
-            told = [replica.apply(message) for message in messages]
-            assert told[:-1] == [None] * (len(told) - 1)
-            same(told[-1], state)
+            states = [replica.apply(message) for message in messages]
+            assert states[:-1] == [None] * (len(states) - 1)
+            same(states[-1], state)
             before = state
     finally:
         changes.MAX_UPDATE_BYTES = whole
@@ -139,7 +139,7 @@ def test_a_change_before_the_whole_is_refused():
         Replica().apply(pb.NetworkUpdate(generation=1))
 
 
-def test_a_refused_update_leaves_what_was_there():
+def test_a_refused_update_leaves_the_state_unchanged():
     replica = Replica()
     before = replica.apply(next(updates(None, Desired(network=NetworkConfig(generation=3)))))
     broken = pb.NetworkUpdate(generation=4, vpcs=[pb.Vpc(id="a", vni=1, network="x")])
@@ -155,8 +155,8 @@ def test_a_refused_update_leaves_what_was_there():
 
 @settings(max_examples=examples(40), deadline=None)
 @given(networks(), st.sampled_from(VTEPS))
-def test_a_host_is_told_of_the_vpcs_with_an_endpoint_on_it_alone(network, vtep):
+def test_a_host_gets_only_the_vpcs_with_an_endpoint_on_it(network, vtep):
     serves = {vpc.id: frozenset(endpoint.vtep for endpoint in vpc.endpoints) for vpc in network.vpcs}
-    told = for_host(Desired(network=network, gateways={"g": IPv4Address("192.0.2.9")}), vtep, serves)
-    assert [vpc.id for vpc in told.network.vpcs] == [v.id for v in network.vpcs if vtep in serves[v.id]]
-    assert (told.network.peerings, told.network.border) == (frozenset(), ())
+    part = for_host(Desired(network=network, gateways={"g": IPv4Address("192.0.2.9")}), vtep, serves)
+    assert [vpc.id for vpc in part.network.vpcs] == [v.id for v in network.vpcs if vtep in serves[v.id]]
+    assert (part.network.peerings, part.network.border) == (frozenset(), ())
