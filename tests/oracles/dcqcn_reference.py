@@ -1,8 +1,8 @@
-"""DCQCN's reaction point by the paper's equations: exact fractions over a list of all that happens, epoch by epoch.
+"""DCQCN's reaction point by the paper's equations, in exact fractions: a sorted list of events per epoch.
 
-Zhu et al., SIGCOMM 2015, section 3.1. An epoch lies between two CNPs. Everything that happens in it is known from its
-beginning and the packets sent: alpha decays every `alpha_timer`, an increase comes every `increase_timer` and with
-every `byte_counter` bytes. So an epoch is written down as one list of moments, sorted and replayed.
+Zhu et al., SIGCOMM 2015, section 3.1. An epoch is the time between two CNPs. Its events follow from its start and the
+packets sent: alpha decays every `alpha_timer`, an increase comes every `increase_timer` and with every `byte_counter`
+bytes. So an epoch is one list of events, sorted by time and replayed.
 """
 
 from fractions import Fraction
@@ -12,17 +12,17 @@ from itertools import count, pairwise, takewhile
 def trajectory(parameters, limit, cnps, packets, moments):
     """Return (RC, RT, alpha) as fractions at each of `moments`.
 
-    `cnps` are times, `packets` pairs of time and bytes; what is due at the same time happens timers first, then
-    CNPs, then packets, and a moment sees all of it. Nothing but packets may be at the same time as another of its kind.
+    `cnps` are times, `packets` pairs of time and bytes. Events at the same time are processed timers first, then CNPs,
+    then packets; a moment sees all of them. Only packets may have the same time as another event of their kind.
     """
     found = {moment: (Fraction(limit), Fraction(limit), Fraction(1)) for moment in moments if moment < _first(cnps)}
     state = (Fraction(limit), Fraction(limit), Fraction(1))
     for start, end in pairwise([*sorted(cnps), float("inf")]):
         state = _cut(parameters, state)
-        inside = [moment for moment in moments if start <= moment < end]
-        last = end if end != float("inf") else max([*inside, start]) + 1
+        observed = [moment for moment in moments if start <= moment < end]
+        last = end if end != float("inf") else max([*observed, start]) + 1
         sent = [packet for packet in packets if start <= packet[0] < last]
-        state = _epoch(parameters, limit, state, start, last, sent, inside, found)
+        state = _epoch(parameters, limit, state, start, last, sent, observed, found)
     return [found[moment] for moment in moments]
 
 
@@ -32,21 +32,21 @@ def _first(cnps):
 
 def _cut(parameters, state):
     current, _, alpha = state
-    g, least = Fraction(parameters["g"]), Fraction(parameters["minimum_rate"])
-    return max(least, current * (1 - alpha / 2)), current, (1 - g) * alpha + g
+    g, minimum = Fraction(parameters["g"]), Fraction(parameters["minimum_rate"])
+    return max(minimum, current * (1 - alpha / 2)), current, (1 - g) * alpha + g
 
 
-def _epoch(parameters, limit, state, start, end, sent, inside, found):
+def _epoch(parameters, limit, state, start, end, sent, observed, found):
     alphas = _every(start, parameters["alpha_timer"], end)
     timers = _every(start, parameters["increase_timer"], end)
-    happenings = [(moment, 0, "alpha") for moment in alphas] + [(moment, 0, "timer") for moment in timers]
-    happenings += [(moment, 1, "bytes") for moment in _byte_moments(parameters["byte_counter"], sent)]
-    happenings += [(moment, 2, "look") for moment in inside]
+    events = [(moment, 0, "alpha") for moment in alphas] + [(moment, 0, "timer") for moment in timers]
+    events += [(moment, 1, "bytes") for moment in _byte_moments(parameters["byte_counter"], sent)]
+    events += [(moment, 2, "observe") for moment in observed]
     current, target, alpha = state
     rounds = {"timer": 0, "bytes": 0}
-    # Timers that run off in the very instant of the next CNP come before it.
-    for moment, _, kind in sorted(happenings, key=lambda happening: happening[:2]):
-        if kind == "look":
+    # Timers that expire at the time of the next CNP are processed before it.
+    for moment, _, kind in sorted(events, key=lambda event: event[:2]):
+        if kind == "observe":
             found[moment] = (current, target, alpha)
         elif kind == "alpha":
             alpha *= 1 - Fraction(parameters["g"])

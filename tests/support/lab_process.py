@@ -1,4 +1,4 @@
-"""Run as a program: a lab that announces itself and then works until something ends it."""
+"""A program that starts a lab, prints its id, and runs a long flow until it is terminated."""
 
 import signal
 import sys
@@ -11,7 +11,7 @@ from tests.support.small_fabrics import spine_leaf
 
 def main() -> None:
     """Start a lab, print its id, and run a flow that takes minutes."""
-    # A shell starts what is in the background deaf to the one, nohup deaf to the other.
+    # A shell starts background commands with SIGINT ignored, nohup with SIGHUP ignored.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     queues = QueueSettings() if "queues" in sys.argv else None

@@ -1,7 +1,7 @@
-"""Two NIC processes in namespaces of their own and a wire between them that can mark, pause, queue and record.
+"""Two NIC processes in namespaces of their own, and a wire between them that can mark, pause, drop and record frames.
 
-The namespaces live as long as the processes, and the interfaces as long as the namespaces: nothing is left, however a
-test ends. The wire is this process: it takes raw frames from one end and puts them on the other.
+Namespaces end with their processes, and interfaces with their namespaces: nothing is left, however a test ends. The
+wire is this process, which forwards raw frames between both ends.
 """
 
 import json
@@ -28,7 +28,7 @@ Rule = Callable[[bytearray], bool]
 
 
 class Wire(threading.Thread):
-    """Carries frames; `rule(frame)` may change a data or CNP frame on its way and says whether it arrives."""
+    """Forwards frames; `rule(frame)` may modify a frame and returns whether to deliver it."""
 
     def __init__(self, ends: tuple[str, str]) -> None:
         super().__init__(daemon=True)
@@ -47,7 +47,7 @@ class Wire(threading.Thread):
                     self._carry(self._sockets.index(ready), frame)
 
     def inject(self, to: int, frame: bytes) -> None:
-        """Put a frame of the wire's own on one end."""
+        """Send a frame of the wire's own to one end."""
         self._sockets[to].send(frame)
 
     def close(self) -> None:
@@ -63,12 +63,12 @@ class Wire(threading.Thread):
             self._sockets[1 - side].send(frame)
 
     def of(self, side: int, *opcodes: int) -> list[bytes]:
-        """Return the frames that came from one side, of some opcodes."""
+        """Return the frames from one side with one of the opcodes."""
         return [frame for _, origin, frame in list(self.frames) if origin == side and frame[42] in opcodes]
 
 
 class NicPair:
-    """The pair; side 0 has requesters in most tests, side 1 responders."""
+    """The two NIC processes; in most tests side 0 has the requesters and side 1 the responders."""
 
     def __init__(self, directory: Path, dcqcn: bool = True, line_bps: int = LINE_BPS) -> None:
         command = ["unshare", "--net", sys.executable, "-S", "-m", "mininet_topos.nic"]
@@ -93,7 +93,7 @@ class NicPair:
         return self.children[side].read_reply()
 
     def start(self, *flows: dict[str, Any], source: int = 0) -> None:
-        """Open a queue pair per flow (numbered from 0) and send; a flow overrides what is said here."""
+        """Open a queue pair per flow (numbered from 0) and start sending; a flow overrides these defaults."""
         requesters, responders = [], []
         for number, flow in enumerate(flows):
             common = {"first_psn": 0xFFFFFA, "traffic_class": 26 << 2 | 2}
@@ -115,7 +115,7 @@ class NicPair:
         return self.call(side, op="report")
 
     def finish(self, source: int = 0) -> None:
-        """Wait until everything is acknowledged."""
+        """Wait until all data is acknowledged."""
         wait_for(lambda: all(queue["completed_ns"] for queue in self.report(source)["requesters"]))
 
     def snapshot(self, side: int) -> dict[str, Any]:
@@ -129,10 +129,10 @@ class NicPair:
 
 
 def wait_for(condition: Callable[[], object]) -> None:
-    """Wait until something holds; fail after a long time."""
+    """Wait until the condition holds; fail after `TIMEOUT_S`."""
     deadline = time.monotonic() + TIMEOUT_S
     while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
+        assert time.monotonic() < deadline, "timeout"
         time.sleep(0.01)
 
 
@@ -150,8 +150,8 @@ def _await_own_namespace(pid: int) -> None:
 
 
 def _join(end: str, pid: int, ip: str) -> None:
-    """Make a cable from `end` here to eth0 in the namespace of a process."""
-    inside = ["nsenter", "-t", str(pid), "-n", "ip"]
+    """Create a veth pair from `end` in this namespace to eth0 in the namespace of a process."""
+    ip_in_namespace = ["nsenter", "-t", str(pid), "-n", "ip"]
     for command in (
         [
             "ip",
@@ -170,8 +170,8 @@ def _join(end: str, pid: int, ip: str) -> None:
             "netns",
             str(pid),
         ],
-        [*inside, "addr", "add", f"{ip}/24", "dev", "eth0"],
-        [*inside, "link", "set", "eth0", "up"],
+        [*ip_in_namespace, "addr", "add", f"{ip}/24", "dev", "eth0"],
+        [*ip_in_namespace, "link", "set", "eth0", "up"],
         ["ip", "link", "set", end, "up"],
     ):
         subprocess.run(command, check=True)

@@ -1,4 +1,4 @@
-"""`heddle agent` on a lab of real switches under incast, over a real broker that is killed meanwhile."""
+"""`heddle agent` on a lab of real switches under incast, over a real broker that is killed during the run."""
 
 import asyncio
 import json
@@ -47,15 +47,15 @@ def incast(size_bytes: int) -> list[FlowRequest]:
     ]  # fmt: skip
 
 
-def told_by_page(lab: Lab) -> dict[str, tuple[list[int], list[list[int]]]]:
-    """Return every port's counters without levels, by port and by priority, as the lab itself reads them."""
+def counters_on_page(lab: Lab) -> dict[str, tuple[list[int], list[list[int]]]]:
+    """Return every port's counters without levels, by port and by priority, from the lab's counter page."""
     page = lab.queues.counters()
     fields = [at for at, name in enumerate(QUEUE_FIELDS) if name not in LEVELS]
     return {name: (page.ports[at].tolist(), page.queues[at][:, fields].tolist()) for at, name in enumerate(page.names)}
 
 
-def told_by_bus(samples) -> dict[str, tuple[list[int], list[list[int]]]]:
-    """Return the same of the samples that came."""
+def counters_in_samples(samples) -> dict[str, tuple[list[int], list[list[int]]]]:
+    """Return the same counters from samples that arrived over the broker."""
     fields = [name for name in QUEUE_FIELDS if name not in LEVELS]
     return {
         sample.port: (
@@ -85,12 +85,12 @@ async def test_what_the_switches_count_arrives_also_when_the_broker_dies_under_i
                 broker.start()
                 result = await traffic
                 assert result.completed
-                settled = told_by_page(lab)
+                settled = counters_on_page(lab)
                 names = set(settled) | {nic.id for nic in lab.fabric.nics}
                 so_far = len(heard.samples)
                 await heard.until(lambda: {one.port for one in heard.samples[so_far + len(names) :]} >= names)
                 latest = {one.port: one for one in heard.samples}
-                assert told_by_bus(latest[name] for name in settled) == settled == told_by_page(lab)
+                assert counters_in_samples(latest[name] for name in settled) == settled == counters_on_page(lab)
         finally:
             agent.terminate()
             agent.communicate(timeout=20)

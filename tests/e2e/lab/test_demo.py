@@ -1,4 +1,4 @@
-"""The demo as a user starts it, short, and broken off."""
+"""`heddle demo` as a user starts it: a short run, and interrupted runs."""
 
 import json
 import os

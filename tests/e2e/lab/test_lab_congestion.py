@@ -1,4 +1,4 @@
-"""NICs and switch queues together: marks, pauses, caps, windows and moves on a small fabric of real switches."""
+"""NICs and the queue model together: ECN, PFC, rates, admission windows and path changes on a small lab."""
 
 import asyncio
 from collections.abc import Iterator
@@ -46,7 +46,7 @@ def pauses(result) -> int:
     return sum(nic.counters["rx_prio3_pause"] for nic in result.nics.values())
 
 
-def test_senders_that_want_too_much_are_slowed_by_marks_and_nothing_is_lost(lab):
+def test_an_incast_is_slowed_by_marks_and_loses_nothing(lab):
     result = lab.run_flows(incast(LINE_BPS), timeout_s=60)
     assert result.completed
     assert result.integrity.valid, str(result.integrity)
@@ -59,13 +59,13 @@ def test_senders_that_want_too_much_are_slowed_by_marks_and_nothing_is_lost(lab)
     assert receiver["np_ecn_marked_roce_packets"] == sum(flow.np_ecn_marked_roce_packets for flow in result.flows)
 
 
-def test_senders_at_the_caps_of_a_plan_see_no_pause(lab):
+def test_senders_at_the_rates_of_a_plan_see_no_pause(lab):
     result = lab.run_flows(incast(LINE_BPS * 95 // 300), timeout_s=60)
     assert result.completed
     assert (pauses(result), result.queue_drops) == (0, {})
 
 
-def test_senders_that_take_turns_each_have_the_whole_line_and_lose_nothing(lab):
+def test_senders_in_different_admission_windows_each_use_the_whole_line_and_lose_nothing(lab):
     requests = [
         replace(request, window=AdmissionWindow(slot=slot, slots=3, slot_ns=60_000_000), size_bytes=500_000)
         for slot, request in enumerate(incast(LINE_BPS * 9 // 10))
@@ -98,7 +98,7 @@ def test_a_flow_moves_to_another_path_while_it_runs_and_loses_nothing(lab):
     assert flow.out_of_sequence == 0
 
 
-def test_every_nic_tells_its_counters_in_a_file_that_the_agent_reads(lab):
+def test_every_nic_writes_its_counters_to_a_file_that_the_agent_reads(lab):
     result = lab.run_flows(incast(5_000_000, 50_000)[:1], timeout_s=60)
     found = asyncio.run(EmulatedNics(lab.counters_directory).read(0))
     samples = {sample.port: sample for device in found for sample in device.samples}

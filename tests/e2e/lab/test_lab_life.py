@@ -1,4 +1,4 @@
-"""A lab leaves nothing behind, however it ends, and disturbs no other."""
+"""A lab leaves nothing behind, however it ends, and does not disturb other labs."""
 
 import signal
 import subprocess
@@ -112,7 +112,7 @@ def test_settings_of_the_machine_are_those_of_before_when_the_last_lab_is_gone()
     assert Path("/proc/sys/fs/file-max").read_text() == limits
 
 
-def test_three_tiers_under_ecmp_use_every_way_up_from_every_switch_below():
+def test_three_tiers_under_ecmp_use_every_uplink_of_every_switch():
     fabric = clos3(pods=2, leaves=1, aggs=2, cores=4)
     with Lab(fabric) as lab:
         lab.ecmp.load()
@@ -128,6 +128,6 @@ def test_three_tiers_under_ecmp_use_every_way_up_from_every_switch_below():
             )
         )
         paths = [lab.path_of(stream._replace(udp_source_port=port)) for port in range(0xC000, 0xC040)]
-    ways = {path[1:3] for path in paths}
+    uplinks = {path[1:3] for path in paths}
     assert {len(path) for path in paths} == {6}
-    assert len(ways) == 4, "a switch that hashed like the one below would leave some of its uplinks idle"
+    assert len(uplinks) == 4, "a switch that hashed like the one below would leave some of its uplinks idle"

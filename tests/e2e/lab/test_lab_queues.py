@@ -1,4 +1,4 @@
-"""The queue model under real load: marks, pauses and drops, each counted on both sides of the wire."""
+"""The queue model under real load: marks, pauses and drops, each counted at both ends of the link."""
 
 import json
 import os
@@ -60,7 +60,7 @@ def marking() -> Iterator[Lab]:
 def load(
     lab: Lab, share: float, traffic_class: int = 26 << 2 | 2, seconds: float = 1.5
 ) -> tuple[dict[str, int], dict[str, int]]:
-    """Load h3's port with a share of its rate; return what its queue counted and what h3 saw."""
+    """Load h3's port with a fraction of its rate; return the counters of its queue and of h3."""
     before = lab.queues.counters()
     rates = dict.fromkeys(("h1-n0", "h2-n0"), LINE_BPS * share / 2)
     seen = run_load(lab, rates, "h3-n0", seconds=seconds, traffic_class=traffic_class)
@@ -70,7 +70,7 @@ def load(
 @pytest.mark.parametrize("share", [0.5, 0.9])
 def test_nothing_is_marked_below_the_line_rate(marking, share):
     tries = []
-    for _ in range(UNDISTURBED_TRIES):  # a machine that stalls sends too little, or a bunch, which it rightly marks
+    for _ in range(UNDISTURBED_TRIES):  # a machine that stalls sends too little, or a burst, which is rightly marked
         queue, receiver = load(marking, share)
         assert queue["packets"] == receiver["rx"]
         assert queue["ecn_marked_packets"] == receiver["ce"]
@@ -172,7 +172,7 @@ def check_with_scapy(frames: list[bytes]) -> None:
 
 def check_with_tshark(frames: list[bytes], path: Path) -> None:
     if shutil.which("tshark") is None:
-        return  # scapy has looked at them
+        return  # scapy has checked them
     wrpcap(str(path), [Ether(frame) for frame in frames])
     command = ["tshark", "-r", str(path), "-T", "json", "-Y", "macc"]
     packets = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
@@ -189,7 +189,7 @@ def pause(quanta):
 time.sleep(0.6); pause(0xffff); time.sleep(0.3); pause(0xffff); time.sleep(0.3); pause(0)
 time.sleep(0.3); pause(7812)
 """
-"""Pauses for 0.6 s, told twice and ended by a frame; then for 7,812 quanta, 200 ms at 20 Mbit/s, that run out."""
+"""Pauses for 0.6 s, refreshed once and ended by XON; then for 7,812 quanta, 200 ms at 20 Mbit/s, which expire."""
 
 
 def test_a_nic_that_pauses_its_port_is_obeyed_to_the_end_and_the_pause_spreads_without_loss():
@@ -218,7 +218,7 @@ def test_a_pulled_cable_leaves_no_bytes_behind_in_the_counters():
     assert (report["depth_bytes"], report["ingress_bytes"]) == (0, 0)
 
 
-def test_a_daemon_that_died_is_told_in_one_line_and_the_lab_still_clears_itself():
+def test_a_daemon_that_died_is_reported_in_one_line_and_the_lab_still_removes_everything():
     with Lab(spine_leaf(1, 1, 2), queues=QueueSettings()) as lab:
         lab_id = lab.id
         ended = processes_of(lab, "mininet_topos.queues.daemon")
@@ -237,7 +237,7 @@ def processes_of(lab: Lab, program: str) -> list[int]:
     return [pid for pid in pids if program in Path(f"/proc/{pid}/cmdline").read_text()]
 
 
-def test_a_killed_lab_s_queues_go_with_it():
+def test_the_queues_of_a_killed_lab_are_removed_with_it():
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.support.lab_process", "queues"],
         cwd=Path(__file__).parents[3],

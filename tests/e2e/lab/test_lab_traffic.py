@@ -51,7 +51,7 @@ def test_tcp_works_between_hosts_on_different_leaves(lab):
     assert server.communicate(timeout=30)[0].strip() == "300000"
 
 
-def test_kernels_do_not_answer_roce_with_icmp(lab):
+def test_kernels_send_no_icmp_errors_for_roce(lab):
     lab.run_flows([flow(0, "h1-n0", "h4-n0", 5_000_000)], timeout_s=30)
     names, values = (line.split() for line in lab.net.host("h4").cmd("grep ^Icmp: /proc/net/snmp").splitlines())
     assert values[names.index("OutDestUnreachs")] == "0"
@@ -91,7 +91,7 @@ def test_overload_loses_packets_and_still_delivers_and_accounts_for_all(lab):
     assert sum(f.retransmitted_packets for f in result.flows) > 0
 
 
-def test_a_flow_over_a_pulled_cable_times_out_and_is_told_as_incomplete(lab):
+def test_a_flow_that_the_switches_drop_times_out_and_is_reported_as_incomplete(lab):
     request = flow(7, "h1-n0", "h4-n0", 5_000_000)
     link = lab.path_of(lab.stream_of(request))[1]
     lab.ecmp.clear()

@@ -1,4 +1,4 @@
-"""Two real NIC processes over a wire that marks and pauses: what they do is seen in frames and in their counters."""
+"""Two real NIC processes over a wire that marks, pauses and drops; their frames and counters are checked."""
 
 import json
 import random
@@ -46,7 +46,7 @@ def psns(frames: list[bytes]) -> list[int]:
 
 
 def has_sent(pair, packets) -> bool:
-    """Return whether the first NIC has put more than so many data packets on the wire."""
+    """Return whether the first NIC has sent more than `packets` data packets."""
     return len(pair.wire.of(0, *DATA)) > packets
 
 
@@ -65,7 +65,7 @@ def test_marks_lower_the_rate_and_without_them_it_returns(pair):
     assert receiver["responders"][0]["delivered_bytes"] == 6_000_000
 
 
-def test_cnps_take_the_plans_way_back_at_their_own_priority(pair):
+def test_cnps_take_the_planned_reverse_path_at_their_own_priority(pair):
     pair.wire.rule = mark
     pair.start({"size_bytes": 400_000})
     pair.finish()
@@ -77,7 +77,7 @@ def test_cnps_take_the_plans_way_back_at_their_own_priority(pair):
     assert 0 < len(packets) <= len(pair.wire.of(0, *DATA))
 
 
-def test_a_nic_without_dcqcn_neither_sends_nor_heeds_cnps(tmp_path):
+def test_a_nic_without_dcqcn_neither_sends_cnps_nor_reacts_to_them(tmp_path):
     pair = NicPair(tmp_path, dcqcn=False)
     try:
         pair.wire.rule = mark
@@ -138,7 +138,7 @@ def test_a_pause_of_another_priority_changes_nothing(pair):
     assert pair.report(0)["rx_prio3_pause"] == 0
 
 
-def test_cnps_go_on_while_acknowledgements_are_paused(pair):
+def test_cnps_are_sent_while_acknowledgements_are_paused(pair):
     pair.wire.inject(1, pause_frame(SWITCH, {3: 0xFFFF}))
     wait_for(lambda: pair.report(1)["rx_prio3_pause"] == 1)
     pair.wire.rule = mark
@@ -152,7 +152,7 @@ def test_cnps_go_on_while_acknowledgements_are_paused(pair):
     assert pair.report(0)["requesters"][0]["retransmitted_packets"] == 0
 
 
-def test_a_port_that_changes_under_way_loses_and_reorders_nothing(pair):
+def test_a_source_port_change_during_a_transfer_loses_and_reorders_nothing(pair):
     pair.start({"size_bytes": 1_500_000})
     for number, port in enumerate((0xC111, 0xC222, 0xC333), start=1):
         wait_for(partial(has_sent, pair, 80 * number))
@@ -168,7 +168,7 @@ def test_a_port_that_changes_under_way_loses_and_reorders_nothing(pair):
     assert (receiver["delivered_bytes"], sender["udp_source_port"]) == (1_500_000, 0xC333)
 
 
-def test_a_responders_port_changes_for_its_next_answer(pair):
+def test_a_responders_source_port_changes_for_its_next_acknowledgement(pair):
     pair.start({"size_bytes": 800_000})
     wait_for(lambda: len(pair.wire.of(1, roce.RC_ACKNOWLEDGE)) > 4)
     pair.call(1, op="modify", qpn=0x200, udp_source_port=0xE001)
@@ -204,7 +204,7 @@ def test_a_lost_packet_is_sent_again_from_there(pair):
     assert receiver["responders"][0]["delivered_bytes"] == 500_000
 
 
-def test_scapy_finds_our_check_right_on_every_kind_of_packet(pair):
+def test_the_icrc_of_every_kind_of_packet_equals_scapys(pair):
     lost = []
 
     def mark_and_lose_one(frame: bytearray) -> bool:
@@ -243,7 +243,7 @@ def test_tshark_reads_notifications_and_pauses_without_complaint(pair, tmp_path)
     assert "".join(fields[2] for fields in [*notifications, pause]) == ""
 
 
-def test_the_counters_in_the_file_grow_for_ever_while_those_of_a_run_begin_anew(pair):
+def test_the_counters_in_the_file_only_grow_while_those_of_a_run_are_reset(pair):
     pair.start({"size_bytes": 100_000})
     pair.finish()
     wait_for(lambda: pair.snapshot(0)["counters"]["tx_data_packets"] == 25)
@@ -276,8 +276,8 @@ def test_an_unknown_queue_pair_cannot_be_changed(pair):
         pair.children[0].read_reply()
 
 
-def test_whatever_happens_at_once_everything_arrives_in_order_exactly_once(pair):
-    """Losses, repetitions, marks, pauses, moves and new rates together, on queue pairs of both kinds."""
+def test_under_all_disturbances_together_all_data_arrives_in_order_exactly_once(pair):
+    """Losses, repetitions, marks, pauses, path changes and new rates together, on queue pairs of both kinds."""
     chance = random.Random(7)
 
     def mistreat(frame: bytearray) -> bool:

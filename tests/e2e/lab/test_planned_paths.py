@@ -1,4 +1,4 @@
-"""Planned flows on real switches: counted on exactly the planned links, by what the switches really carried."""
+"""Planned flows on real switches: every packet is captured on exactly the planned links."""
 
 import itertools
 import subprocess
@@ -40,7 +40,7 @@ def planned(request, tmp_path_factory) -> Iterator[Planned]:
 
 
 def shifted(lab: Lab, job_id: str, **more) -> pb.SubmitJobRequest:
-    """Every NIC sends to the one half the fabric away: every flow crosses leaves."""
+    """Return a job in which every NIC sends to the one half the fabric away, so that every flow crosses leaves."""
     nics = [nic.id for nic in lab.fabric.nics]
     pairs = [pb.RankPair(src_rank=i, dst_rank=(i + len(nics) // 2) % len(nics)) for i in range(len(nics))]
     collective = pb.Collective(kind="SEND_RECV", bytes=SIZE_BYTES, pairs=pairs)
@@ -83,7 +83,7 @@ def test_every_planned_flow_is_counted_on_exactly_its_planned_links(planned, ste
     running.jobs.ReleaseJob(pb.ReleaseJobRequest(job_id=plan.job_id))
 
 
-def test_acknowledgements_take_the_planned_way_back(planned):
+def test_acknowledgements_take_the_planned_reverse_path(planned):
     lab, running = planned
     plan = running.jobs.SubmitJob(shifted(lab, "reverse"))
     result = run(lab, plan)
@@ -123,7 +123,7 @@ def test_the_rules_outlive_a_killed_controller_and_the_next_one_takes_them_over(
             assert_on_planned_links_only(lab, again, run(lab, again))
 
 
-def test_a_cable_that_is_cut_takes_unplanned_traffic_around_it(tmp_path):
+def test_unplanned_traffic_avoids_a_cable_that_is_down(tmp_path):
     path = tmp_path / "fabric.yaml"
     path.write_text("version: 1\ngenerate: {kind: spine_leaf, spines: 2, leaves: 2, hosts_per_leaf: 1, gbps: 0.02}\n")
     with controller(path) as running, Lab(load_fabric(path)) as lab:
@@ -136,7 +136,7 @@ def test_a_cable_that_is_cut_takes_unplanned_traffic_around_it(tmp_path):
         for topology in itertools.islice(watch, 50):
             if not {link.id: link.up for link in topology.links}["leaf1:1>spine1:1"]:
                 break
-        running.jobs.SubmitJob(shifted(lab, "barrier"))  # answered behind the exceptions' barriers
+        running.jobs.SubmitJob(shifted(lab, "barrier"))  # its reply comes after the barriers of the exceptions
         assert {lab.path_of(stream(lab, port))[1] for port in ports} == {"leaf1:2>spine2:1"}
 
 

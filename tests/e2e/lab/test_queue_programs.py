@@ -1,4 +1,4 @@
-"""The kernel's own verdict on single frames (BPF_PROG_TEST_RUN): the egress program against a model in plain Python."""
+"""The BPF programs on single frames in the kernel (BPF_PROG_TEST_RUN), against a model in plain Python."""
 
 import ctypes
 import platform
@@ -37,13 +37,13 @@ PORT = SwitchPort(name="leaf1:1", interface="", switch=1, peer=None, rate_bps=20
 
 
 class Programs(QueueModelPrograms):
-    """The loaded programs, run on frames that no interface saw (of less than a page); their attachment is number 0."""
+    """The loaded programs, run on test frames (smaller than a page) as attachment 0."""
 
     def __init__(self) -> None:
         super().__init__(LabPorts(ports=(PORT,), nics=()), SETTINGS)
 
     def run(self, name: str, frame: bytes) -> tuple[int, bytes, int]:
-        """Run a program on a frame; return its verdict, the frame as it left, and the class it was given."""
+        """Run a program on a frame; return its verdict, the output frame, and its `skb->priority`."""
         given_frame = ctypes.create_string_buffer(frame, len(frame))
         left = ctypes.create_string_buffer(len(frame) + 256)
         context_in, context_out = (ctypes.create_string_buffer(192) for _ in range(2))
@@ -73,7 +73,7 @@ def frame_of(dscp: int, ecn: int, size: int, port: int = 0xC001) -> bytes:
 
 @dataclass
 class Model:
-    """One port's queues, and what came in by the same port, as the documents say it."""
+    """One port's queues and its ingress occupancy, as docs/lab-queues.md specifies them."""
 
     depth: list[int] = field(default_factory=lambda: [0] * 8)
     inside: list[int] = field(default_factory=lambda: [0] * 8)

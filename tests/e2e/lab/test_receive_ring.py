@@ -1,4 +1,4 @@
-"""The capture's ring on a loopback of its own: exact over several times its size, honest when it overflows."""
+"""The capture's receive ring on a loopback of its own: exact over several wraps, with counted drops when full."""
 
 import socket
 
@@ -25,7 +25,7 @@ def ring():
 
 
 def send(count: int, port: int) -> int:
-    """Send RoCE-addressed datagrams to nobody on the loopback; return the source port they came from."""
+    """Send datagrams to the RoCE port of the loopback, unread by their receiver; return their source port."""
     with (
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender,
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sink,
@@ -51,18 +51,18 @@ def test_every_packet_is_seen_once_and_in_order_across_the_end_of_the_ring(ring)
     assert ring.drops() == 0
 
 
-def test_what_finds_the_ring_full_is_counted(ring):
+def test_frames_that_find_the_ring_full_are_counted(ring):
     source_port = send(ROWS + 500, 4791)
     wait_for(lambda: ring.holds(ROWS))
     seen, dropped = numbers_from(ring.take(), source_port), 0
 
-    def all_told() -> bool:
+    def all_counted() -> bool:
         nonlocal dropped
         dropped += ring.drops()
         seen.extend(numbers_from(ring.take(), source_port))
         return len(seen) + dropped >= ROWS + 500
 
-    wait_for(all_told)
+    wait_for(all_counted)
     assert seen[:ROWS] == list(range(ROWS))
     assert len(seen) + dropped == ROWS + 500
 
@@ -76,7 +76,7 @@ def test_other_ports_are_not_seen(ring):
     assert numbers_from(rows, source_port) == [0]
 
 
-def test_a_ring_tells_how_much_waits_without_giving_it_out(ring):
+def test_a_ring_reports_how_many_rows_wait_without_taking_them(ring):
     source_port = send(300, 4791)
     wait_for(lambda: ring.holds(300))
     assert not ring.holds(ROWS)

@@ -1,4 +1,4 @@
-"""Broker, agent and collector killed and started again in any order while counters grow, seen through the API.
+"""Kill and restart broker, agent and collector in different orders while counters grow; check the API's streams.
 
 A real mosquitto, a real `heddle agent` on a Redis server in the shape of a SONiC switch's, a real `heddle run`.
 """
@@ -32,7 +32,7 @@ pytestmark = [
 ]
 PERIOD_MS = 100
 GOAL_S = 5.0
-PATIENCE_S = 10 * GOAL_S
+TIMEOUT_S = 10 * GOAL_S
 PORTS = {f"leaf1:{number}" for number in range(1, 5)}
 FABRIC = "name: restarts\ngenerate: {kind: spine_leaf, spines: 2, leaves: 2, hosts_per_leaf: 2, gbps: 100}\n"
 ORDERS = [
@@ -46,20 +46,20 @@ ORDERS = [
 
 
 def until(holds: Callable[[], bool], what: str) -> None:
-    end = time.monotonic() + PATIENCE_S
+    end = time.monotonic() + TIMEOUT_S
     while not holds():
-        assert time.monotonic() < end, f"not within {PATIENCE_S} s: {what}"
+        assert time.monotonic() < end, f"not within {TIMEOUT_S} s: {what}"
         time.sleep(0.01)
 
 
 class Read:
-    """What one collector tells in its life; both streams end with it."""
+    """The samples and events that one collector process has published; both streams end with it."""
 
     def __init__(self, collector: Controller) -> None:
         self.samples: list[pb.PortSample] = []
         self.events: list[pb.Event] = []
         self.ended = 0
-        self.missed = False  # did samples go missing between two that it had
+        self.missed = False  # whether samples are missing between two that it received
         telemetry = collector.telemetry
         calls = (
             (telemetry.WatchPorts(pb.WatchPortsRequest(ports=sorted(PORTS))), self.samples),
@@ -70,16 +70,16 @@ class Read:
 
     def _read(self, stream, into) -> None:
         try:
-            for told in stream:
-                into.append(told)
+            for message in stream:
+                into.append(message)
         except (grpc.RpcError, ValueError):  # its channel is closed
             self.ended += 1
 
-    def told(self, kind: str, since_ns: int) -> bool:
+    def has_event(self, kind: str, since_ns: int) -> bool:
         return any(one.kind == kind and one.timestamp_unix_ns >= since_ns for one in list(self.events))
 
     def silent(self) -> bool:
-        """Return whether some port's silence was told and not its end: only then is it not told anew."""
+        """Return whether a port's silence was published and not its end: only then it is not published again."""
         ports = {"silent_raised": 0, "silent_cleared": 0}
         for one in list(self.events):
             if one.kind in ports:
@@ -91,7 +91,7 @@ class Read:
 
 
 class Running:
-    """The three processes, each with the log of all its lives, and every collector's reader."""
+    """The three processes, each with one log over all restarts, and a reader for every collector process."""
 
     def __init__(self, directory: Path, broker: Mosquitto, redis: RedisServer) -> None:
         self._fabric, self._config = directory / "fabric.yaml", directory / "heddle.yaml"
@@ -126,27 +126,27 @@ class Running:
             self._broker.kill()
         elif what == "agent" and self.agent is not None:
             self.agent.kill()
-            self.agent.communicate(timeout=PATIENCE_S)
+            self.agent.communicate(timeout=TIMEOUT_S)
             self.agent = None
         elif what == "collector" and self.collector is not None:
             self.collector.kill()
             self.collector = None
 
     def crashed(self) -> list[str]:
-        """Return which process ended of itself."""
+        """Return the processes that ended without being killed by the test."""
         lives = {"agent": self.agent, "collector": self.collector.process if self.collector is not None else None}
         return [name for name, process in lives.items() if process is not None and process.poll() is not None]
 
     def flows_since(self, since_ns: int) -> bool:
-        """Return whether the newest reader has been told a fresh sample of every port."""
+        """Return whether the newest reader has received a fresh sample of every port."""
         return self.reads[-1].fresh(since_ns) == PORTS
 
     def end(self) -> list[int]:
-        """Ask agent and collector to end; return their exit statuses."""
+        """Terminate agent and collector; return their exit statuses."""
         statuses = []
         if self.agent is not None:
             self.agent.terminate()
-            self.agent.communicate(timeout=PATIENCE_S)
+            self.agent.communicate(timeout=TIMEOUT_S)
             statuses.append(self.agent.returncode)
         if self.collector is not None:
             statuses.append(self.collector.end())
@@ -157,7 +157,7 @@ class Running:
 
 @contextmanager
 def traffic(redis: RedisServer) -> Iterator[None]:
-    """Let all counters of the switch grow, ten times a period."""
+    """Increment all counters of the switch, ten times per period."""
     ended = threading.Event()
 
     def count() -> None:
@@ -190,7 +190,7 @@ def running(tmp_path) -> Iterator[Running]:
 
 
 def wait_until_reported(running: Running, step: str, since_ns: int, flowed: bool) -> None:
-    """Wait until readers were told of what a step did, as far as there is a collector to tell it."""
+    """Wait until the reader has received the events of a step, if a collector is running that can publish them."""
     if step == "-collector":
         until(lambda: running.reads[-1].ended == 2, "the end of the streams")
     elif "collector" not in running.up:
@@ -202,9 +202,9 @@ def wait_until_reported(running: Running, step: str, since_ns: int, flowed: bool
     elif step == "-agent" and "broker" in running.up:
         expected = "agent_offline"
     if expected is not None:
-        until(lambda: read.told(expected, since_ns), f"{expected} after {step}")
+        until(lambda: read.has_event(expected, since_ns), f"{expected} after {step}")
     if flowed and step in ("-broker", "-agent"):
-        until(lambda: read.told("silent_raised", since_ns), f"silence after {step}")
+        until(lambda: read.has_event("silent_raised", since_ns), f"silence after {step}")
         read.missed = True
 
 
@@ -216,7 +216,7 @@ def counters_of(sample: pb.PortSample) -> dict[str, int]:
 
 
 def falls(samples: list[pb.PortSample]) -> list[str]:
-    """Return each counter that is smaller than it was told before, in this life of the collector or an earlier one."""
+    """Return each counter that is smaller than in an earlier sample, from this collector process or an earlier one."""
     last: dict[str, dict[str, int]] = {}
     found = []
     for sample in samples:
@@ -229,7 +229,7 @@ def falls(samples: list[pb.PortSample]) -> list[str]:
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_after_kills_in_any_order_samples_flow_again_gaps_are_told_and_no_counter_falls(
+def test_after_kills_in_any_order_samples_flow_again_gaps_are_published_and_no_counter_falls(
     order, running, record_property
 ):
     running.start("collector")
@@ -241,16 +241,16 @@ def test_after_kills_in_any_order_samples_flow_again_gaps_are_told_and_no_counte
             until(partial(running.flows_since, flowing_since), f"samples before {step}")
             until(lambda: not running.reads[-1].silent(), f"the end of silence before {step}")
         flowed = len(running.up) == 3
-        since_ns, asked = time.time_ns(), time.monotonic()
+        since_ns, requested = time.time_ns(), time.monotonic()
         (running.kill if step[0] == "-" else running.start)(step[1:])
         flowing_since, began = time.time_ns(), time.monotonic()
         wait_until_reported(running, step, since_ns, flowed)
         if len(running.up) == 3:
             until(partial(running.flows_since, flowing_since), f"samples after {step}")
-            if running.reads[-1].missed:  # told at most once a minute: the first gap of this collector's life
-                until(lambda: running.reads[-1].told("telemetry_gap", 0), f"the gap after {step}")
+            if running.reads[-1].missed:  # published at most once a minute: the first gap of this collector process
+                until(lambda: running.reads[-1].has_event("telemetry_gap", 0), f"the gap after {step}")
             slowest_s = max(slowest_s, time.monotonic() - began)
-            slowest_with_start_s = max(slowest_with_start_s, time.monotonic() - asked)
+            slowest_with_start_s = max(slowest_with_start_s, time.monotonic() - requested)
         assert running.crashed() == []
     record_property("recovery_s", round(slowest_s, 2))
     print(f"slowest recovery {slowest_s:.2f} s, {slowest_with_start_s:.2f} s with the start (goal {GOAL_S} s)")

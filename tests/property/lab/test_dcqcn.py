@@ -1,4 +1,4 @@
-"""DCQCN's two ends: the paper's equations by an independent reference, and what must hold whatever happens."""
+"""DCQCN's reaction and notification points: against an independent reference of the paper, and their invariants."""
 
 import json
 from itertools import pairwise
@@ -93,7 +93,7 @@ def test_long_after_a_deep_cut_the_increase_becomes_hyper_as_in_the_paper():
 
 @settings(max_examples=examples(40))
 @given(cnp_gaps=gaps, steps=st.lists(st.integers(0, 80 * MS), max_size=40), limit=st.integers(50_000, LINE_BPS))
-def test_the_rate_stays_between_the_least_and_the_limit_and_below_its_target(cnp_gaps, steps, limit):
+def test_the_rate_stays_between_minimum_and_limit_and_below_its_target(cnp_gaps, steps, limit):
     point, cnps = ReactionPoint(SETTINGS, limit), running(cnp_gaps)
     for moment, is_cnp in sorted([(moment, True) for moment in cnps] + [(moment, False) for moment in running(steps)]):
         point.on_cnp(moment) if is_cnp else point.on_sent(4170, moment)
@@ -115,13 +115,13 @@ def test_the_trajectory_on_recorded_cnps_is_that_of_the_papers_equations():
 def test_cnps_are_never_closer_than_the_interval_and_none_is_withheld_longer(moments):
     point, sent = NotificationPoint(SETTINGS), []
     for moment in moments:
-        answered = point.on_marked(moment)
-        assert answered == (not sent or moment - sent[-1] >= SETTINGS.cnp_interval_ns)
-        sent += [moment] if answered else []
+        sends = point.on_marked(moment)
+        assert sends == (not sent or moment - sent[-1] >= SETTINGS.cnp_interval_ns)
+        sent += [moment] if sends else []
 
 
 @given(steps=st.lists(st.integers(1, 50 * MS), min_size=1, max_size=30), cnp=times)
-def test_it_makes_no_difference_how_often_the_clock_is_looked_at(steps, cnp):
+def test_the_rate_does_not_depend_on_how_often_time_is_advanced(steps, cnp):
     often, once = ReactionPoint(SETTINGS, LINE_BPS), ReactionPoint(SETTINGS, LINE_BPS)
     often.on_cnp(cnp)
     once.on_cnp(cnp)
@@ -144,7 +144,7 @@ def test_without_more_cnps_the_rate_returns_to_the_limit_within_seconds(cnps, li
     assert point.wake_ns is None
 
 
-def test_an_hour_without_a_look_takes_a_moment():
+def test_advancing_by_a_day_takes_few_steps():
     point = ReactionPoint(SETTINGS, LINE_BPS)
     point.on_cnp(0)
     point.advance(3600 * 10**9 * 24)

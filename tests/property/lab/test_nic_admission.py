@@ -1,4 +1,4 @@
-"""Admission windows by the contract's sentence, looked at instant by instant."""
+"""Admission windows against the contract's definition, instant by instant."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,14 +16,14 @@ def may_send(window, unix_ns):
 
 
 @given(window=windows, after=st.integers(0, 10**12))
-def test_a_turn_is_open_exactly_when_the_contract_says(window, after):
+def test_a_window_is_open_exactly_when_the_contract_defines_it(window, after):
     unix_ns = NOW + after
     opens, closes = window.open_interval(unix_ns)
     assert (opens <= unix_ns < closes) == may_send(window, unix_ns)
 
 
 @given(window=windows, after=st.integers(0, 10**12))
-def test_the_turn_named_is_a_whole_slot_and_no_other_lies_before_it(window, after):
+def test_the_interval_is_a_whole_slot_and_the_next_one(window, after):
     unix_ns = NOW + after
     opens, closes = window.open_interval(unix_ns)
     assert closes - opens == window.slot_ns

@@ -1,4 +1,4 @@
-"""A connection over a channel that loses, repeats and reorders: everything arrives, in order, exactly once."""
+"""A connection over a channel that loses, repeats and reorders packets delivers all data in order, exactly once."""
 
 import random
 from itertools import pairwise
@@ -51,10 +51,10 @@ def run(packets: int, first_psn: int, window: int, seed: int, loss: float, repea
             requester.sent(now)
         for index, psn, segment in there.arrived(now):
             ends = segment.opcode in roce.MESSAGE_ENDS
-            answer = responder.on_data(psn, segment.ack_request, ends, segment.payload_bytes)
-            delivered += [index] if answer.accepted else []
-            if answer.syndrome is not None:
-                back.send(now, (answer.syndrome, answer.psn))
+            response = responder.on_data(psn, segment.ack_request, ends, segment.payload_bytes)
+            delivered += [index] if response.accepted else []
+            if response.syndrome is not None:
+                back.send(now, (response.syndrome, response.psn))
         for syndrome, psn in back.arrived(now):
             (requester.on_nak if syndrome == roce.NAK_SEQUENCE_ERROR else requester.on_ack)(psn, now)
     return requester, responder, delivered
@@ -118,7 +118,7 @@ def test_a_transfer_is_cut_into_whole_messages_that_cover_it(size_bytes, message
     bits=st.integers(500, 40_000),
     pauses=st.lists(st.integers(0, 10**8), max_size=50),
 )
-def test_a_pacer_never_passes_its_rate_by_more_than_the_catch_up(rate_bps, bits, pauses):
+def test_a_pacer_never_exceeds_its_rate_by_more_than_the_catch_up(rate_bps, bits, pauses):
     catch_up_ns = 2_000_000
     pacer, now, sent = Pacer(rate_bps=rate_bps, start_ns=0, catch_up_ns=catch_up_ns), 0, 0
     for pause in pauses:
@@ -133,7 +133,7 @@ def test_a_pacer_never_passes_its_rate_by_more_than_the_catch_up(rate_bps, bits,
 
 
 @given(senders=st.integers(2, 40), stall_ns=st.integers(0, 10**9), catch_up_ns=st.integers(0, 10**8))
-def test_after_a_stall_of_the_machine_senders_keep_their_places(senders, stall_ns, catch_up_ns):
+def test_after_a_stall_of_the_machine_senders_keep_their_phases(senders, stall_ns, catch_up_ns):
     frame_bits, frame_ns = 33_232, 1_661_600
     gap_ns = senders * frame_ns
     pacers = [

@@ -1,4 +1,4 @@
-"""Where queue pairs begin: senders at a plan's caps never stand in line at their receiver."""
+"""Start phases of queue pairs: at the rates of a plan, frames of different senders never queue at their receiver."""
 
 from itertools import pairwise, permutations
 
@@ -16,27 +16,27 @@ def incast(senders: int) -> list[tuple[str, str]]:
     return [(f"h{number}", "receiver") for number in range(senders)]
 
 
-def most_waiting(offsets_ns: list[int], interval_ns: float, frame_ns: float, rounds: int = 3) -> int:
-    """Serve the frames one by one in order of arrival; return the most that were there at once."""
+def max_queue(offsets_ns: list[int], interval_ns: float, frame_ns: float, rounds: int = 3) -> int:
+    """Serve the frames one by one in order of arrival; return the maximum number queued at once."""
     arrivals = sorted(offset + number * interval_ns for offset in offsets_ns for number in range(rounds))
-    free, departures, most = 0.0, [], 0
+    free, departures, longest = 0.0, [], 0
     for arrival in arrivals:
         free = max(free, arrival) + frame_ns
         departures.append(free)
-        most = max(most, sum(departure > arrival for departure in departures))
-    return most
+        longest = max(longest, sum(departure > arrival for departure in departures))
+    return longest
 
 
 @given(senders=st.integers(2, 128), line_bps=st.sampled_from([1_000_000, 10_000_000, 20_000_000, 10**9]))
-def test_frames_of_senders_at_equal_caps_never_wait_for_each_other(senders, line_bps):
+def test_frames_of_senders_at_equal_rates_never_wait_for_each_other(senders, line_bps):
     rate_bps = int(PLANNED_SHARE * line_bps / senders)
     offsets = [start_offset_ns(phase, FRAME_BITS, rate_bps) for phase in start_phases(incast(senders))]
-    assert most_waiting(offsets, FRAME_BITS * 1e9 / rate_bps, FRAME_BITS * 1e9 / line_bps) == 1
+    assert max_queue(offsets, FRAME_BITS * 1e9 / rate_bps, FRAME_BITS * 1e9 / line_bps) == 1
 
 
 def test_senders_that_begin_at_one_instant_would_all_wait():
     frame_ns = FRAME_BITS * 1e9 / 10_000_000
-    assert most_waiting([0] * 31, 31 * frame_ns / PLANNED_SHARE, frame_ns) == 31
+    assert max_queue([0] * 31, 31 * frame_ns / PLANNED_SHARE, frame_ns) == 31
 
 
 @given(senders=st.integers(1, 64))
@@ -63,9 +63,9 @@ def test_in_an_all_to_all_every_sender_is_spread_evenly(ranks):
         assert gaps == pytest.approx([1 / (ranks - 1)] * (ranks - 1))
 
 
-def test_a_bystander_leaves_the_senders_of_an_incast_where_they_are():
+def test_a_bystander_does_not_change_the_phases_of_an_incast():
     assert start_phases([*incast(7), ("h0", "other")])[:7] == start_phases(incast(7))
 
 
-def test_equal_queue_pairs_begin_equally_each_time():
+def test_phases_are_deterministic():
     assert start_phases(incast(31)) == start_phases(incast(31))

@@ -24,7 +24,7 @@ def stream(pair):
 
 
 def flow(pair, **changes):
-    """What the lab finds of a queue pair; a second fits half a second's worth of two flows to a link."""
+    """Return the lab's result of a queue pair that takes a second: two flows of half a second share each link."""
     packets = pair.size_bytes // 4096
     found = flow_run.FlowResult(
         request=pair.request,
@@ -115,7 +115,7 @@ def test_a_planned_run_is_predicted_by_its_certificate():
     assert (predicted.source, predicted.max_link_utilisation, predicted.completion_ns) == ("certificate", 1.0, 5)
 
 
-def test_offered_load_is_the_sum_of_demands_and_may_pass_capacity():
+def test_offered_load_is_the_sum_of_demands_and_may_exceed_capacity():
     loads = {link.id: link for link in run().links}
     assert loads["leaf1:1>spine1:1"].offered_utilisation == 2.0
     assert loads["leaf1:1>spine1:1"].predicted_utilisation == 1.0
@@ -163,12 +163,12 @@ def test_a_queue_pair_slower_than_its_pace_makes_a_run_invalid():
     assert problem.startswith("1 queue pairs fell behind a pace that their links have room for")
 
 
-def test_the_way_there_and_back_is_not_held_against_a_queue_pair():
+def test_the_round_trip_time_does_not_make_a_queue_pair_late():
     flows = [flow(PAIRS[0], completed_ns=SECOND + 40_000_000), *(flow(pair) for pair in PAIRS[1:])]
     assert run(lab_result(flows=flows)).valid
 
 
-def test_a_slow_queue_pair_is_late_at_a_pace_of_its_own_but_not_where_marks_and_pauses_decide():
+def test_a_slow_queue_pair_is_late_if_it_is_paced_but_not_where_marks_and_pauses_set_its_rate():
     slow = lab_result(flows=[flow(pair, completed_ns=3 * SECOND) for pair in PAIRS])
     congestion = Congestion(
         bystander=0,

@@ -38,6 +38,6 @@ def test_a_demo_that_cannot_start_leaves_no_report_folder(command, tmp_path, mon
     assert list(tmp_path.iterdir()) == []
 
 
-def test_bad_options_are_told_before_anything_else(command, monkeypatch):
+def test_bad_options_are_reported_before_anything_else(command, monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert "--hosts 9" in str(command("--hosts", "9").exception)

@@ -1,4 +1,4 @@
-"""What an incast's counters come to, in numbers, table and report."""
+"""Congestion figures of an incast: values, table and report."""
 
 import io
 from dataclasses import replace

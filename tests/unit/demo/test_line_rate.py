@@ -1,4 +1,4 @@
-"""The line rate that a demo is measured at: the highest that holds, for all runs, told with what did not."""
+"""The line rate of a demo: the highest that the machine carries, for all runs, reported with those given up."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -27,15 +27,15 @@ def options(**changes):
 
 
 class Machine:
-    """Carries rates up to `most_bps`; remembers what it was asked to measure."""
+    """A machine that carries rates up to `max_bps`; records the rates it was asked to measure."""
 
-    def __init__(self, most_bps: int) -> None:
-        self.most_bps = most_bps
+    def __init__(self, max_bps: int) -> None:
+        self.max_bps = max_bps
         self.asked: list[tuple[int, bool]] = []
 
     def measure(self, at, may_give_up):
         self.asked.append((at.line_rate_bps, may_give_up))
-        if may_give_up and at.line_rate_bps > self.most_bps:
+        if may_give_up and at.line_rate_bps > self.max_bps:
             raise RateTooHighError("ring seed 1, planned", "2 queue pairs fell behind")
         return replace(RESULT, parameters={**RESULT.parameters, "line_rate_bps": at.line_rate_bps})
 
@@ -44,35 +44,35 @@ def result_on(machine, **changes):
     return measure_at_highest_rate(options(**changes), machine.measure, lambda _: None)
 
 
-def test_the_ladder_goes_down():
+def test_the_candidate_rates_are_in_descending_order():
     assert sorted(LINE_RATES_GBPS, reverse=True) == list(LINE_RATES_GBPS)
     assert len(set(LINE_RATES_GBPS)) == len(LINE_RATES_GBPS) > 1
 
 
 def test_a_machine_that_carries_the_first_rate_is_measured_once():
-    machine = Machine(most_bps=10**9)
+    machine = Machine(max_bps=10**9)
     result = result_on(machine)
     assert machine.asked == [(RATES_BPS[0], True)]
     assert result.rates_given_up == ()
 
 
-@pytest.mark.parametrize("rung", range(1, len(RATES_BPS)))
-def test_what_a_rate_is_too_high_for_is_measured_anew_at_the_highest_that_holds(rung):
-    machine = Machine(most_bps=RATES_BPS[rung])
+@pytest.mark.parametrize("lower", range(1, len(RATES_BPS)))
+def test_after_a_rate_is_too_high_everything_is_measured_at_the_highest_that_works(lower):
+    machine = Machine(max_bps=RATES_BPS[lower])
     result = result_on(machine)
-    assert [rate for rate, _ in machine.asked] == RATES_BPS[: rung + 1]
-    assert result.parameters["line_rate_bps"] == RATES_BPS[rung]
-    assert [one.line_rate_bps for one in result.rates_given_up] == RATES_BPS[:rung]
+    assert [rate for rate, _ in machine.asked] == RATES_BPS[: lower + 1]
+    assert result.parameters["line_rate_bps"] == RATES_BPS[lower]
+    assert [one.line_rate_bps for one in result.rates_given_up] == RATES_BPS[:lower]
 
 
-def test_below_the_last_rate_there_is_none_to_give_it_up_for():
-    machine = Machine(most_bps=0)
+def test_the_lowest_rate_is_never_given_up():
+    machine = Machine(max_bps=0)
     result_on(machine)
     assert machine.asked == [*((rate, True) for rate in RATES_BPS[:-1]), (RATES_BPS[-1], False)]
 
 
 def test_a_rate_that_was_asked_for_is_never_given_up():
-    machine = Machine(most_bps=0)
+    machine = Machine(max_bps=0)
     result_on(machine, sizes={**SIZES, "gbps": 0.02})
     assert machine.asked == [(20_000_000, False)]
 
@@ -83,12 +83,12 @@ def test_a_fabric_that_was_given_keeps_its_rates(tmp_path):
     assert options(fabric_file=file).slower == ()
 
 
-def test_other_sizes_have_the_ladder_too():
+def test_other_sizes_have_the_same_candidate_rates():
     slower = options(sizes={**SIZES, "hosts": 12, "leaves": 6}).slower
     assert [(at.line_rate_bps, len(at.fabric.nics)) for at in slower] == [(rate, 12) for rate in RATES_BPS[1:]]
 
 
-def test_flows_shrink_with_the_rate_so_that_they_take_as_long():
+def test_flow_sizes_scale_with_the_rate_so_that_durations_stay_the_same():
     first = options()
     for at in first.slower:
         assert [workload.name for workload in at.workloads] == [workload.name for workload in first.workloads]
@@ -105,8 +105,8 @@ def test_the_controller_is_given_the_fabric_of_the_rate():
     ]
 
 
-def test_a_rate_given_up_is_told_with_the_run_and_its_problem_and_kept_in_the_results():
-    result = result_on(Machine(most_bps=RATES_BPS[1]))
+def test_a_rate_given_up_is_reported_with_the_run_and_its_problem_and_kept_in_the_results():
+    result = result_on(Machine(max_bps=RATES_BPS[1]))
     line = summary_lines(result)[0]
     assert "16 Mbit/s" in line
     assert "does not carry 20 Mbit/s (ring seed 1, planned: 2 queue pairs fell behind)" in line
@@ -114,7 +114,7 @@ def test_a_rate_given_up_is_told_with_the_run_and_its_problem_and_kept_in_the_re
     assert result.to_json()["rates_given_up"] == (kept,)
 
 
-def test_another_fault_is_not_taken_for_a_rate():
+def test_another_error_is_not_treated_as_a_rate_too_high():
     def measure(at, may_give_up):
         raise InputError("something else")
 
@@ -123,7 +123,7 @@ def test_another_fault_is_not_taken_for_a_rate():
 
 
 @pytest.mark.parametrize(("leaves", "hosts_per_leaf"), [(4, 2), (2, 2), (3, 2), (8, 2)])
-def test_full_load_takes_ports_that_the_hash_sends_over_free_links(leaves, hosts_per_leaf):
+def test_full_load_uses_source_ports_that_hash_onto_disjoint_links(leaves, hosts_per_leaf):
     fabric = spine_leaf(leaves=leaves, hosts_per_leaf=hosts_per_leaf)
     pairs = hashed_pairs(fabric, rotation(fabric.nics, 1.0), "ecmp")
 

@@ -6,7 +6,7 @@ from controller.model.error import PrerequisiteError
 from mininet_topos.demo.measurement_lock import measurement_lock
 
 
-def test_a_second_demo_is_refused_with_the_process_that_measures(tmp_path):
+def test_a_second_demo_is_refused_with_the_id_of_the_measuring_process(tmp_path):
     lock = tmp_path / "demo.lock"
     with (
         measurement_lock(lock, 0, print),
@@ -16,19 +16,19 @@ def test_a_second_demo_is_refused_with_the_process_that_measures(tmp_path):
         pass
 
 
-def test_a_second_demo_that_may_wait_says_so_before_it_gives_up(tmp_path):
-    lock, said = tmp_path / "demo.lock", []
+def test_a_second_demo_that_may_wait_logs_it_before_it_gives_up(tmp_path):
+    lock, lines = tmp_path / "demo.lock", []
     with (
         measurement_lock(lock, 0, print),
         pytest.raises(PrerequisiteError, match="another demo is measuring"),
-        measurement_lock(lock, 0.01, said.append),
+        measurement_lock(lock, 0.01, lines.append),
     ):
         pass
-    assert len(said) == 1
-    assert "waiting for it to end" in said[0]
+    assert len(lines) == 1
+    assert "waiting for it to end" in lines[0]
 
 
-def test_the_turn_is_free_again_when_its_holder_fails(tmp_path):
+def test_the_lock_is_free_again_when_its_holder_fails(tmp_path):
     lock = tmp_path / "demo.lock"
     with pytest.raises(ValueError, match="broken"), measurement_lock(lock, 0, print):
         raise ValueError("broken")

@@ -46,12 +46,12 @@ def test_every_picture_has_a_label():
     assert PAGE.count("<svg") == PAGE.count('role="img"') == PAGE.count("aria-label=")
 
 
-def test_the_page_has_dark_colours_and_a_form_for_print():
+def test_the_page_has_dark_and_print_styles():
     assert "prefers-color-scheme: dark" in PAGE
     assert "@media print" in PAGE
 
 
-def test_the_page_says_the_seeds_the_scale_and_the_certificates():
+def test_the_page_shows_the_seeds_the_scale_and_the_certificates():
     text = text_of(PAGE)
     assert all(word in text for word in ("seeds 1, 2, 3", "1:5,000 in rate", "lower bound", "deadlock-free"))
 
@@ -119,7 +119,7 @@ def test_the_folder_holds_nothing_else_than_the_report(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == {"results.json", "report.html", "demo.svg"}
 
 
-def test_what_is_written_under_sudo_belongs_to_who_called_it(tmp_path, monkeypatch):
+def test_files_written_under_sudo_belong_to_the_calling_user(tmp_path, monkeypatch):
     given = {}
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(os, "chown", lambda path, owner, group: given.update({path.name: (owner, group)}))
@@ -150,7 +150,7 @@ def test_checking_a_folder_leaves_none(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_cannot_be_made_is_told_in_one_line(tmp_path):
+def test_a_folder_that_cannot_be_created_is_reported_in_one_line(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(PrerequisiteError, match="name another with --report"):
         check_folder(tmp_path / "file" / "report")

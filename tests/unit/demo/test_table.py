@@ -56,7 +56,7 @@ def test_the_seeds_are_printed():
     assert "seeds 1, 2, 3" in printed()
 
 
-def test_the_pacing_is_told():
+def test_the_pacing_note_is_printed():
     assert "max-min share" in printed()
 
 

@@ -7,39 +7,39 @@ def counts(*packets):
     return dict(zip(PATH, packets, strict=True))
 
 
-def test_the_same_count_on_every_link_of_the_path_and_nowhere_else_is_exact():
+def test_the_same_count_on_every_link_of_the_path_and_on_no_other_is_exact():
     assert check_links(PATH, counts(10, 10, 10, 10), 10, 10) == ()
 
 
-def test_a_packet_on_a_link_off_the_path_is_told():
+def test_a_packet_on_a_link_off_the_path_is_reported():
     (fault,) = check_links(PATH, {**counts(10, 10, 10, 10), "leaf1:2>spine2:1": 1}, 10, 10)
     assert "1 packets on leaf1:2>spine2:1, off its path" in fault
 
 
-def test_a_flow_that_went_another_way_has_a_fault_for_each_link():
+def test_a_flow_on_another_path_has_a_fault_for_each_link():
     other = {PATH[0]: 10, "leaf1:2>spine2:1": 10, "spine2:2>leaf2:2": 10, PATH[3]: 10}
     assert len(check_links(PATH, other, 10, 10)) >= 3
 
 
-def test_a_packet_that_the_first_link_never_showed_is_told():
+def test_a_packet_missing_on_the_first_link_is_reported():
     assert any("10 packets sent, 9 on h1>leaf1:3" in fault for fault in check_links(PATH, counts(9, 9, 9, 9), 10, 9))
 
 
-def test_packets_dropped_on_the_way_leave_the_path_exact():
+def test_packets_dropped_along_the_path_leave_it_exact():
     assert check_links(PATH, counts(10, 10, 7, 7), 10, 7) == ()
 
 
-def test_a_link_that_shows_more_than_the_one_before_is_told():
+def test_a_link_with_more_packets_than_the_one_before_is_reported():
     assert check_links(PATH, counts(10, 9, 10, 10), 10, 10) != ()
 
 
-def test_fewer_received_than_the_last_link_showed_is_told():
+def test_fewer_packets_received_than_on_the_last_link_is_reported():
     assert check_links(PATH, counts(10, 10, 10, 10), 10, 9) != ()
 
 
-def test_a_missed_count_in_the_middle_of_a_lossless_run_is_told():
+def test_a_missed_count_in_the_middle_of_a_lossless_run_is_reported():
     assert check_links(PATH, counts(10, 10, 0, 10), 10, 10) != ()
 
 
-def test_many_problems_are_told_as_a_few_and_how_many_more():
+def test_many_problems_are_shortened_to_a_few_and_the_number_of_the_others():
     assert shortened([str(n) for n in range(9)]) == ("0", "1", "2", "3", "and 5 more")

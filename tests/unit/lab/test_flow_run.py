@@ -1,4 +1,4 @@
-"""The balance of a run: what makes it valid, and what it says where it is not."""
+"""The frame balance of a run, its problems, and the derived figures of flows and captures."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What the lab cannot do without is said in one line, with the command that helps."""
+"""A missing prerequisite of the lab is reported in one line, with the remedy."""
 
 import os
 import shutil

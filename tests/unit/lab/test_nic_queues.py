@@ -1,4 +1,4 @@
-"""A queue pair's two ends inside a NIC, without a network: turns, ports, rates, marks and answers held back."""
+"""The two ends of a queue pair without a network: admission windows, ports, rates, marks and held ACKs."""
 
 from itertools import pairwise
 from typing import Any
@@ -62,7 +62,7 @@ def moments(queue: SendQueue, until_ns: int, offset_ns: int = 0) -> list[int]:
     return found
 
 
-def test_packets_after_a_move_have_the_new_port_and_the_next_psn():
+def test_packets_after_a_path_change_have_the_new_port_and_the_next_psn():
     queue = sender()
     before = send(queue, 0)
     queue.modify({"udp_source_port": 0xD456}, MS)
@@ -76,7 +76,7 @@ def test_sends_and_writes_differ_in_their_opcodes():
     assert send(sender(), 0).opcode == roce.RC_RDMA_WRITE_FIRST
 
 
-def test_a_new_rate_holds_for_the_gap_that_runs():
+def test_a_new_rate_applies_to_the_present_gap():
     queue = sender(rate_bps=1_000_000)
     send(queue, 0)
     queue.modify({"rate_bps": LINE_BPS}, MS)
@@ -85,31 +85,31 @@ def test_a_new_rate_holds_for_the_gap_that_runs():
     assert due <= 1.01 * FRAME_NS
 
 
-def test_packets_leave_in_the_turns_of_their_window_only():
+def test_packets_leave_in_the_slots_of_their_window_only():
     queue = sender(admission={"slot": 2, "slots": 4, "slot_ns": 10 * MS})
     sent = moments(queue, 200 * MS)
     assert {moment // (10 * MS) % 4 for moment in sent} == {2}
     assert len(sent) == pytest.approx(5 * (10 * MS / FRAME_NS), abs=6)
 
 
-def test_the_time_outside_of_the_turn_is_not_made_up_for():
+def test_the_time_outside_of_the_slot_is_not_caught_up():
     queue = sender(admission={"slot": 1, "slots": 2, "slot_ns": 50 * MS})
     sent = moments(queue, 400 * MS)
     gaps = [later - earlier for earlier, later in pairwise(sent)]
     assert min(gaps) >= 0.99 * FRAME_NS
 
 
-def test_the_last_packet_of_a_turn_asks_for_its_acknowledgement():
+def test_the_last_packet_of_a_slot_requests_an_acknowledgement():
     queue = sender(ack_every=1000, message_bytes=4096 * 10_000, admission={"slot": 0, "slots": 2, "slot_ns": 10 * MS})
-    asked, now = [], 0
+    requests, now = [], 0
     while now < 10 * MS:
         assert queue.due_ns(now, 0) is not None
-        asked.append(send(queue, now).ack_request)
+        requests.append(send(queue, now).ack_request)
         now += FRAME_NS
-    assert asked == [False] * (len(asked) - 1) + [True]
+    assert requests == [False] * (len(requests) - 1) + [True]
 
 
-def test_a_window_can_be_given_and_taken_while_packets_are_under_way():
+def test_a_window_can_be_set_and_removed_while_packets_are_in_flight():
     queue = sender()
     queue.modify({"admission": {"slot": 1, "slots": 2, "slot_ns": 10 * MS}}, 0)
     assert queue.due_ns(0, 0) == 10 * MS
@@ -147,7 +147,7 @@ def test_a_sender_without_dcqcn_ignores_cnps():
     assert queue.rate_bps == LINE_BPS
 
 
-def test_a_slow_sender_asks_for_every_acknowledgement():
+def test_a_slow_sender_requests_an_acknowledgement_with_every_packet():
     queue = sender(DCQCN, ack_every=8)
     assert not read(queue.next_frame(0)).ack_request
     for moment in range(40):
@@ -160,14 +160,14 @@ def receiver(dcqcn: DcqcnSettings | None = DCQCN) -> ReceiveQueue:
     return ReceiveQueue({"qpn": 9, "first_psn": 0}, ROUTE, dcqcn)
 
 
-def test_marks_are_answered_with_one_cnp_per_interval():
+def test_marks_trigger_one_cnp_per_interval():
     queue = receiver()
-    answered = [queue.on_marked(moment * MS) is not None for moment in range(9)]
-    assert answered == [True, False, False, False, True, False, False, False, True]
+    triggered = [queue.on_marked(moment * MS) is not None for moment in range(9)]
+    assert triggered == [True, False, False, False, True, False, False, False, True]
     assert queue.ecn_marked == 9
 
 
-def test_a_cnp_takes_the_way_back_of_the_plan():
+def test_a_cnp_has_the_reverse_source_port_of_the_plan():
     queue = receiver()
     queue.modify({"udp_source_port": 0xE001})
     frame = queue.on_marked(0)
@@ -182,7 +182,7 @@ def test_a_nic_without_dcqcn_counts_marks_and_sends_no_cnp():
     assert queue.ecn_marked == 1
 
 
-def test_of_the_answers_held_the_newest_is_sent_once():
+def test_of_held_acknowledgements_the_newest_is_sent_once():
     queue = receiver()
     for psn in (5, 9, 7):
         queue.hold(Response(True, roce.ACK_SYNDROME, psn))
@@ -190,7 +190,7 @@ def test_of_the_answers_held_the_newest_is_sent_once():
     assert queue.release() is None
 
 
-def test_a_held_nak_outlives_older_acknowledgements_and_gives_way_to_newer_ones():
+def test_a_held_nak_is_replaced_by_newer_acknowledgements_and_not_by_older_ones():
     nak, older, newer = (
         Response(False, roce.NAK_SEQUENCE_ERROR, 0),
         Response(False, roce.ACK_SYNDROME, 0xFFFFFF),
@@ -205,7 +205,7 @@ def test_a_held_nak_outlives_older_acknowledgements_and_gives_way_to_newer_ones(
     assert queue.release() == newer
 
 
-def test_a_pacer_makes_up_for_nothing_before_the_moment_it_was_let_go():
+def test_a_pacer_does_not_catch_up_time_before_its_release():
     pacer = Pacer(rate_bps=8e9, start_ns=0, catch_up_ns=1000)
     pacer.sent(80, 5000, not_before_ns=4990)
     assert pacer.next_ns == 5000

@@ -1,4 +1,4 @@
-"""The file in which a NIC tells its counters."""
+"""The counter file of a NIC."""
 
 import json
 import shutil
@@ -16,7 +16,7 @@ def await_sequence(path: Path, sequence: int) -> dict:
     raise AssertionError("the file was never written")
 
 
-def test_the_file_says_who_when_and_what(tmp_path):
+def test_the_file_has_identity_time_and_counters(tmp_path):
     snapshot = Snapshot(str(tmp_path / "n1.json"), 100, nic="n1", host="h1")
     snapshot.write(5, {"np_cnp_sent": 7}, lambda: {"requesters": []})
     found = await_sequence(tmp_path / "n1.json", 1)
@@ -37,7 +37,7 @@ def test_a_newer_state_replaces_the_older_under_the_same_boot_id(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["n1.json"]
 
 
-def test_what_has_not_changed_is_said_again_only_after_a_while(tmp_path):
+def test_unchanged_counters_are_written_again_only_after_the_keep_alive_time(tmp_path):
     snapshot = Snapshot(str(tmp_path / "n1.json"), 100)
     snapshot.write(0, {"a": 1}, dict)
     await_sequence(tmp_path / "n1.json", 1)
@@ -50,7 +50,7 @@ def test_without_a_path_nothing_is_ever_due(tmp_path):
     assert Snapshot("", 100).due_ns == float("inf")
 
 
-def test_a_directory_that_goes_ends_the_writing_in_silence(tmp_path):
+def test_removing_the_directory_ends_the_writing_silently(tmp_path):
     folder = tmp_path / "nic"
     folder.mkdir()
     snapshot = Snapshot(str(folder / "n1.json"), 100)

@@ -1,4 +1,4 @@
-"""Labs are alive as long as their owner holds the lock; dead ones are cleared, living ones are left alone."""
+"""Labs are alive as long as their owner holds the lock; dead labs are removed, living ones are left alone."""
 
 import os
 import subprocess
@@ -40,7 +40,7 @@ def start_owner() -> tuple[subprocess.Popen, str, int]:
 
 
 def sleeper(lab: str) -> subprocess.Popen:
-    """Start a process with a mark, and wait until the mark is to be seen: its environment is empty at first."""
+    """Start a process with a lab's tag, and wait until /proc shows it: the environment is empty at first."""
     child = subprocess.Popen(["sleep", "600"], env={**os.environ, "HEDDLE_LAB": lab})
     while f"HEDDLE_LAB={lab}".encode() not in Path(f"/proc/{child.pid}/environ").read_bytes().split(b"\0"):
         time.sleep(0.001)
@@ -96,7 +96,7 @@ def test_the_next_lab_ends_the_processes_of_a_killed_one_and_removes_its_directo
     lab.end()
 
 
-def test_a_process_without_the_mark_is_left_alone():
+def test_a_process_without_the_tag_is_left_alone():
     owner, _, child = start_owner()
     stranger = sleeper("none-of-them")
     kill(owner)
@@ -107,7 +107,7 @@ def test_a_process_without_the_mark_is_left_alone():
     stranger.wait()
 
 
-def test_a_mark_must_be_equal_and_not_merely_begin_so():
+def test_a_tag_must_be_equal_and_not_only_a_prefix():
     begins = f"begins-{uuid.uuid4().hex}"
     child = sleeper(f"{begins}5")
     assert cleanup.end_processes(f"HEDDLE_LAB={begins}") == 0
@@ -115,17 +115,17 @@ def test_a_mark_must_be_equal_and_not_merely_begin_so():
     child.wait()
 
 
-def test_a_process_that_ignores_to_be_asked_is_killed(monkeypatch):
+def test_a_process_that_ignores_sigterm_is_killed(monkeypatch):
     monkeypatch.setattr(cleanup, "TERM_WAIT_S", 0.05)
     stubborn = (
         "import signal,time\nfor n in (1, 15): signal.signal(n, signal.SIG_IGN)\nprint(flush=True); time.sleep(600)"
     )
-    mark = f"stubborn-{uuid.uuid4().hex}"  # the same test may run beside this one
-    environment = {**os.environ, "HEDDLE_LAB": mark}
+    tag = f"stubborn-{uuid.uuid4().hex}"  # the same test may run in parallel
+    environment = {**os.environ, "HEDDLE_LAB": tag}
     child = subprocess.Popen([sys.executable, "-c", stubborn], env=environment, stdout=subprocess.PIPE)
     assert child.stdout is not None
     child.stdout.readline()
-    assert cleanup.end_processes(f"HEDDLE_LAB={mark}") == 1
+    assert cleanup.end_processes(f"HEDDLE_LAB={tag}") == 1
     child.communicate()
     assert not is_running(child.pid)
 

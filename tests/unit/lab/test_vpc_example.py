@@ -1,4 +1,4 @@
-"""The example of a network file is what the lab of virtual networks serves."""
+"""The example network file equals the network of the lab of virtual networks."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from mininet_topos.vpc.probes import echo_request
 EXAMPLE = Path(__file__).parents[3] / "examples" / "vpc.yaml"
 
 
-def test_the_example_says_what_the_lab_serves():
+def test_the_example_equals_the_lab_s_network():
     assert load_network(EXAMPLE) == network()
 
 
