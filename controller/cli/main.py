@@ -13,6 +13,8 @@ from controller.model.error import HeddleError
 
 # gRPC's core logs to standard error where an address is taken or a peer does not speak gRPC. We report these ourselves.
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+# Pydantic would search every installed package for plugins; there are none for it here.
+os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
 app = LazyGroup(
     name="heddle",

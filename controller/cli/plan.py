@@ -11,6 +11,7 @@ from pathlib import Path
 
 from controller.brain.state import begin
 from controller.cli import show
+from controller.cli.compiling import compiling
 from controller.config import load_fabric, load_jobs
 from controller.model.error import HeddleError, NoAdmissiblePlanError
 from controller.model.fabric import Fabric
@@ -25,7 +26,8 @@ def run_plan(fabric_path: Path, jobs_path: Path, *, as_json: bool, rules: bool) 
     """Plan the jobs of a file and print the result; raises HeddleError."""
     fabric = load_fabric(fabric_path)
     requests = load_jobs(jobs_path, fabric)
-    with show.progress(f"planning {len(requests)} jobs on {len(fabric.switches)} switches"):
+    planning = f"planning {len(requests)} jobs on {len(fabric.switches)} switches"
+    with show.progress(planning) as shown, compiling(shown):
         prepare(fabric)
         started = time.perf_counter_ns()
         drafted = draft(fabric, requests, health=fabric.failed)

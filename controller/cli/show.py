@@ -4,7 +4,7 @@ Rich is imported when a table is made, not before.
 """
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -26,15 +26,25 @@ def console() -> "Console":
 
 
 @contextmanager
-def progress(text: str) -> Iterator[None]:
-    """Show `text` with a spinner on standard error while the context lasts, if that is a terminal."""
+def progress(text: str) -> Iterator[Callable[[str], None]]:
+    """Show `text` with a spinner on standard error while the context lasts, if that is a terminal.
+
+    Yields a function that shows another text; where there is no terminal, its first text is printed as one line.
+    """
     if not sys.stderr.isatty():
-        yield
+        lines: list[str] = []
+
+        def line(later: str) -> None:
+            if not lines:
+                print(f"heddle: {later.partition(' (')[0]}", file=sys.stderr, flush=True)
+            lines.append(later)
+
+        yield line
         return
     from rich.console import Console
 
-    with Console(stderr=True).status(text):
-        yield
+    with Console(stderr=True).status(text) as status:
+        yield status.update
 
 
 def rate(bps: float) -> str:

@@ -8,7 +8,7 @@ from dataplane.service import gateway_metrics
 
 _HEAD = """# Metrics
 
-`heddle run` serves `/metrics` on port 8080 by default, in Prometheus' text format. This page is generated from the code:
+`heddle run` serves `/metrics` on port 8080 by default, in Prometheus' text format. This page is generated:
 `python -m tests.support.metrics_catalogue > docs/metrics.md`.
 
 Counters end in `_total`. They continue over restarts of a device, and start at 0 with the controller. Units are base

@@ -27,13 +27,13 @@ def agent(*arguments):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "text"),
     [
         (["--source", "snmp"], "--source snmp: must be one of emulated, sonic, ethtool"),
         (["--source", "emulated"], "--source emulated needs --lab DIR"),
         (["--source", "emulated", "--lab", ".", "--fabric", "no/such.yaml"], "no/such.yaml"),
-        (["--source", "emulated", "--lab", ".", "--fabric", "a b"], "'a b' cannot stand in a topic"),
-        (["--source", "emulated", "--lab", ".", "--id", "a/b"], "'a/b' cannot stand in a topic"),
+        (["--source", "emulated", "--lab", ".", "--fabric", "a b"], "'a b' is not valid in a topic"),
+        (["--source", "emulated", "--lab", ".", "--id", "a/b"], "'a/b' is not valid in a topic"),
         (["--source", "emulated", "--lab", ".", "--period", "1ms"], "--period 1ms: must be from 10ms to 3600s"),
         (["--source", "emulated", "--lab", ".", "--period", "soon"], "--period soon"),
         (["--source", "emulated", "--lab", ".", "--broker", "here"], "--broker here: must be HOST:PORT"),
@@ -49,7 +49,7 @@ def agent(*arguments):
         (["--source", "ethtool", "--host", "h1", "--nic", "eth0"], "--nic eth0: must be NIC=DEVICE"),
     ],
 )
-def test_what_cannot_be_is_refused_in_one_line(arguments, said, monkeypatch, capsys):
+def test_an_invalid_option_is_refused_in_one_line(arguments, text, monkeypatch, capsys):
     from controller.cli.main import main
 
     fabric = [] if "--fabric" in arguments else ["--fabric", "lab"]
@@ -63,12 +63,12 @@ def test_what_cannot_be_is_refused_in_one_line(arguments, said, monkeypatch, cap
     out, err = capsys.readouterr()
     assert ended.value.code == 2
     assert out == ""
-    assert said in err
+    assert text in err
     assert len(err.splitlines()) == 1
 
 
 @pytest.mark.parametrize("line", ["Ethernet0", "Ethernet0 x", "Ethernet0 0", "Ethernet0 1 2", "Ethernet0 99999"])
-def test_a_line_of_the_port_map_that_cannot_be_is_named(tmp_path, line):
+def test_an_invalid_line_of_the_port_map_is_named(tmp_path, line):
     from controller.model.error import InputError
     from telemetry.agent.options import mapped
 
@@ -78,7 +78,7 @@ def test_a_line_of_the_port_map_that_cannot_be_is_named(tmp_path, line):
         mapped(path)
 
 
-def test_a_port_map_says_our_numbers(tmp_path):
+def test_a_port_map_gives_port_numbers(tmp_path):
     from telemetry.agent.options import mapped
 
     path = tmp_path / "ports"
@@ -121,7 +121,7 @@ def started(folder, port, *arguments):
 
 
 @needs_broker
-async def test_an_agent_publishes_a_lab_and_says_goodbye_on_sigterm(tmp_path):
+async def test_an_agent_publishes_a_lab_and_signs_off_on_sigterm(tmp_path):
     with mosquitto() as broker, a_lab(tmp_path):
         async with listening(broker.port) as heard:
             with started(tmp_path, broker.port, "--id", "watch") as (process, ready):
@@ -137,7 +137,7 @@ async def test_an_agent_publishes_a_lab_and_says_goodbye_on_sigterm(tmp_path):
 
 
 @needs_broker
-async def test_the_broker_says_offline_for_an_agent_that_was_killed(tmp_path):
+async def test_the_broker_publishes_offline_for_an_agent_that_was_killed(tmp_path):
     with mosquitto() as broker, a_lab(tmp_path) as write:
         async with listening(broker.port) as heard:
             with started(tmp_path, broker.port) as (process, ready):

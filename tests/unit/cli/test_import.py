@@ -14,7 +14,7 @@ def test_an_imported_fabric_is_checked_and_planned(heddle, files, tmp_path):
         assert heddle("plan", target, tmp_path / "jobs.yaml")[0] == 0
 
 
-def test_the_file_says_where_it_comes_from_and_what_was_assumed(heddle, files):
+def test_the_file_names_its_source_and_what_was_assumed(heddle, files):
     _, out, _ = heddle("import", files("topo.csv", LINGJUN), "--gbps", "25")
     assert out.startswith("# Imported by heddle import from topo.csv (lingjun): 4 hosts, 4 NICs, 7 switches")
     assert "# Assumed: every NIC 25 Gbit/s" in out
@@ -28,7 +28,7 @@ def test_what_is_left_out_is_counted_on_standard_error(heddle, files):
     assert f"heddle: left out 1 x link within one tier; the first at {source}: topology.links[8]" in err.splitlines()
 
 
-def test_json_is_a_fabric_file_too(heddle, files, tmp_path):
+def test_json_is_a_valid_fabric_file(heddle, files, tmp_path):
     source = files("topo.csv", LINGJUN)
     status, out, _ = heddle("import", source, "--json")
     assert status == 0
@@ -46,7 +46,7 @@ def test_a_wrong_line_ends_with_2_and_leaves_no_file(heddle, files, tmp_path):
     assert not (tmp_path / "none.yaml").exists()
 
 
-def test_a_file_of_no_known_format_is_told_which_there_are(heddle, files):
+def test_an_unknown_format_is_refused_with_the_known_ones(heddle, files):
     status, _, err = heddle("import", files("poem.txt", "roses are red\n"))
     assert status == 2
     assert "containerlab" in err
@@ -64,7 +64,7 @@ def test_switches_are_multiplied_for_lingjun_only(heddle, files):
     assert "lingjun" in err
 
 
-def test_options_that_cannot_be_are_refused(heddle, files):
+def test_invalid_options_are_refused(heddle, files):
     source = files("topo.csv", LINGJUN)
     for wrong in (("--gbps", "0"), ("--gbps", "nan"), ("--gbps", "inf"), ("--gbps", "-1"), ("--uplink-gbps", "1e30"),
                   ("--format", "visio"), ("--cores", "0")):  # fmt: skip

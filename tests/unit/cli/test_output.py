@@ -1,4 +1,4 @@
-"""What the command does where its output cannot be written: in a process of its own, for Python's last flush counts."""
+"""Output that cannot be written; tested in a separate process, because Python's last flush matters."""
 
 import os
 import socket
@@ -16,7 +16,7 @@ def test_a_full_disk_is_one_line_and_status_one(files, tmp_path):
     assert (ran.returncode, ran.stderr) == (1, "heddle: [Errno 28] No space left on device\n")
 
 
-def test_a_name_that_the_terminal_has_no_letters_for_is_written_as_escapes(files):
+def test_a_name_that_the_terminal_cannot_encode_is_escaped(files):
     path = files("wrong.yaml", 'version: 1\nname: "\u65e5"\n')
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     ran = subprocess.run([*HEDDLE, "check", path], env=environment, capture_output=True, text=True)
@@ -24,7 +24,7 @@ def test_a_name_that_the_terminal_has_no_letters_for_is_written_as_escapes(files
     assert r"name: '\u65e5' is no id" in ran.stdout
 
 
-def test_a_reader_that_has_enough_is_no_traceback(files, tmp_path):
+def test_a_reader_that_closes_the_pipe_causes_no_traceback(files, tmp_path):
     reader, writer = os.pipe()
     os.close(reader)
     ran = subprocess.run([*HEDDLE, "check", tmp_path / "fabric.yaml"], stdout=writer, stderr=subprocess.PIPE, text=True)

@@ -5,7 +5,7 @@ from google.protobuf.json_format import Parse, ParseDict
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 
 
-def test_a_plan_for_people_shows_the_proof_and_every_flow(heddle, files, tmp_path):
+def test_the_plan_table_shows_the_proof_and_every_flow(heddle, files, tmp_path):
     status, out, err = heddle("plan", tmp_path / "fabric.yaml", tmp_path / "jobs.yaml")
     assert (status, err) == (0, "")
     assert "no plan can beat" in out
@@ -13,7 +13,7 @@ def test_a_plan_for_people_shows_the_proof_and_every_flow(heddle, files, tmp_pat
     assert all(f"0/{i}-{(i + 1) % 8}/0" in out for i in range(8))
 
 
-def test_a_plan_for_machines_is_protobufs_json_of_all_jobs_with_defaults(heddle, files, tmp_path):
+def test_the_json_plan_is_protobufs_json_of_all_jobs_with_defaults(heddle, files, tmp_path):
     status, out, _ = heddle("plan", tmp_path / "fabric.yaml", tmp_path / "jobs.yaml", "--json")
     found = json.loads(out)
     plan = ParseDict(found["jobs"][0], pb.JobPlan())
@@ -24,7 +24,7 @@ def test_a_plan_for_machines_is_protobufs_json_of_all_jobs_with_defaults(heddle,
     assert Parse(json.dumps(found["jobs"][0]), pb.JobPlan()) == plan
 
 
-def test_turns_are_shown_to_people_and_told_to_machines(heddle, files, tmp_path):
+def test_turns_are_in_the_table_and_in_the_json(heddle, files, tmp_path):
     gather = "{job_id: g, ranks: {all: true}, incast: WINDOWS, collectives: [{kind: GATHER, bytes: 8}]}"
     jobs = files("gather.yaml", f"version: 1\njobs: [{gather}]\n")
     shown = heddle("plan", tmp_path / "fabric.yaml", jobs)[1]
@@ -56,7 +56,7 @@ def test_rules_name_switch_table_priority_match_and_actions(heddle, files, tmp_p
     assert fullest == found["jobs"][0]["certificate"]["max_rules_on_a_switch"]
 
 
-def test_rules_say_how_evenly_unplanned_traffic_is_spread(heddle, files, tmp_path):
+def test_rules_show_how_evenly_unplanned_traffic_spreads(heddle, files, tmp_path):
     fabric = files("three.yaml", "version: 1\ngenerate: {kind: spine_leaf, spines: 3, leaves: 2, hosts_per_leaf: 4}\n")
     found = json.loads(heddle("plan", fabric, tmp_path / "jobs.yaml", "--json", "--rules")[1])
     (line,) = found["imbalance"]
@@ -90,7 +90,7 @@ def test_a_fabric_that_failures_have_cut_is_status_three_and_names_the_cut(heddl
     assert err.count("\n") == 1
 
 
-def test_a_rule_budget_that_is_passed_is_status_three_and_names_the_switch(heddle, files, tmp_path):
+def test_a_rule_budget_that_is_exceeded_is_status_three_and_names_the_switch(heddle, files, tmp_path):
     switch = "switches: [{id: leaf1, role: leaf, rule_budget: 3}]\n"
     fabric = files("small.yaml", (tmp_path / "fabric.yaml").read_text() + switch)
     status, _, err = heddle("plan", fabric, tmp_path / "jobs.yaml")
@@ -113,7 +113,7 @@ def test_help_names_every_command_on_every_level(heddle):
     assert all(name in out for name in ("submit", "preview", "list", "watch", "release", "renew", "show", "suggest"))
 
 
-def test_no_controller_is_one_line_that_says_how_to_start_one(heddle, monkeypatch):
+def test_no_controller_is_one_line_with_the_command_that_starts_one(heddle, monkeypatch):
     monkeypatch.setattr("controller.cli.client.CONNECT_TIMEOUT_S", 0.2)
     status, _, err = heddle("topology", "--server", "127.0.0.1:1")
     assert status == 1

@@ -1,4 +1,4 @@
-"""What `heddle top` reckons from two samples of a port."""
+"""Rates of `heddle top` from two samples of a port."""
 
 import itertools
 
@@ -21,18 +21,18 @@ def test_rates_are_growth_by_the_samples_own_time():
     assert (row.tx_bps, row.rx_bps, row.utilisation, row.drops_per_s) == (1e6, 4e3, 0.5, 2.0)
 
 
-def test_a_queue_that_is_new_counts_from_nothing():
+def test_a_new_queue_counts_from_zero():
     queue = pb.QueueSample(priority=3, ecn_marked_packets=5, packets=50, pfc_rx_frames=4, pfc_tx_frames=2)
     row = between(sample(1), sample(2, queues=[queue]), 0)
     assert (row.ecn_share, row.ecn_per_s, row.pfc_rx_per_s, row.pfc_tx_per_s) == (0.1, 5.0, 4.0, 2.0)
 
 
-def test_the_pause_share_is_that_of_the_priority_that_stood_longest():
+def test_the_pause_share_is_that_of_the_priority_paused_longest():
     queues = [pb.QueueSample(priority=3, paused_ns=S // 4), pb.QueueSample(priority=4, paused_ns=S // 2)]
     assert between(sample(1), sample(2, queues=queues), 0).paused_share == 0.5
 
 
-def test_a_total_that_fell_is_no_negative_rate():
+def test_a_total_that_fell_gives_no_negative_rate():
     assert between(sample(1, tx_bytes=10**9), sample(2, tx_bytes=5), 10**9).tx_bps == 0
 
 
@@ -61,7 +61,7 @@ def test_a_silent_port_keeps_its_row_and_is_marked():
     assert (row.stale, row.tx_bps) == (True, 4_000.0)
 
 
-def test_a_picture_is_complete_once_each_port_that_speaks_has_two_samples():
+def test_the_board_is_complete_once_each_live_port_has_two_samples():
     board = Board({})
     assert not board.complete()
     board.put(sample(1))
@@ -71,7 +71,7 @@ def test_a_picture_is_complete_once_each_port_that_speaks_has_two_samples():
     assert board.complete()
 
 
-def test_ports_are_ordered_as_people_count():
+def test_ports_are_ordered_by_number():
     names = ["leaf10:1", "leaf2:10", "leaf2:9", "h1-n0"]
     assert sorted(names, key=natural) == ["h1-n0", "leaf2:9", "leaf2:10", "leaf10:1"]
 

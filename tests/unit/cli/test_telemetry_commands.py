@@ -73,10 +73,10 @@ def test_top_once_shows_the_fullest_port_first_and_marks_the_silent_one(heddle, 
 
 def test_top_prints_every_port_as_json(heddle, server):
     status, out, _ = heddle("top", "--once", "--json", "--sort", "port", "--server", server)
-    told = json.loads(out)
+    board = json.loads(out)
     assert status == 0
-    assert [row["port"] for row in told["ports"]] == ["h1-n0", "leaf1:1", "leaf2:1"]
-    assert told["ports"][1]["utilisation"] == pytest.approx(0.9, rel=1e-3)
+    assert [row["port"] for row in board["ports"]] == ["h1-n0", "leaf1:1", "leaf2:1"]
+    assert board["ports"][1]["utilisation"] == pytest.approx(0.9, rel=1e-3)
 
 
 def test_top_of_named_ports_alone(heddle, server):
@@ -85,21 +85,21 @@ def test_top_of_named_ports_alone(heddle, server):
 
 
 def test_top_refuses_an_unknown_port_and_an_unknown_order(heddle, server):
-    assert heddle("top", "nowhere:1", "--once", "--server", server)[::2] == (
+    assert heddle("top", "leaf9:1", "--once", "--server", server)[::2] == (
         2,
-        "heddle: ports: no port or NIC 'nowhere:1'; ports are named SWITCH:NUMBER, NICs by their ids\n",
+        "heddle: ports: no port or NIC 'leaf9:1'; ports are named SWITCH:NUMBER, NICs by their ids\n",
     )
     status, _, err = heddle("top", "--sort", "size", "--once", "--server", server)
     assert (status, err.count("\n")) == (2, 1)
 
 
-def test_top_without_a_broker_is_one_line_that_says_how(heddle, deaf):
+def test_top_without_a_broker_is_one_line_with_the_remedy(heddle, deaf):
     status, out, err = heddle("top", "--once", "--server", deaf)
     assert (status, out, err.count("\n")) == (1, "", 1)
     assert "telemetry.broker" in err
 
 
-def test_events_are_told_by_line_with_time_severity_and_subject(heddle, server):
+def test_events_are_lines_with_time_severity_and_subject(heddle, server):
     status, out, err = heddle("events", "--since", "9999d", "--server", server)
     assert (status, err) == (0, "")
     assert re.search(
@@ -116,10 +116,10 @@ def test_events_are_json_objects_one_per_line(heddle, server):
     assert "silent_raised" in kinds
 
 
-def test_no_events_are_said_to_be_none(heddle, deaf):
+def test_an_empty_event_log_is_one_line(heddle, deaf):
     assert heddle("events", "--server", deaf)[:2] == (
         0,
-        "nothing happened in the last 1h, as far as the controller remembers\n",
+        "no events in the last 1h that the controller has kept\n",
     )
 
 
@@ -130,8 +130,8 @@ def test_durations_are_read(text, seconds):
 
 
 @pytest.mark.parametrize("text", ["", "1", "h", "-1h", "1.5h", "1w", "1h ", "9999999999s", "١h"])
-def test_what_is_no_duration_is_refused(text):
-    with pytest.raises(InputError, match="no duration"):
+def test_an_invalid_duration_is_refused(text):
+    with pytest.raises(InputError, match="not a duration"):
         since_ns(text, 1)
 
 

@@ -1,4 +1,4 @@
-"""`heddle vpc …` and `heddle verify isolation`, on a running controller and a gateway that compiles what it is told."""
+"""`heddle vpc …` and `heddle verify isolation`, on a running controller and a gateway that compiles its tables."""
 
 import json
 from ipaddress import IPv4Address, ip_network
@@ -44,11 +44,11 @@ def controller():
 
 
 @pytest.fixture
-def ask(heddle, controller):
-    def run(*arguments):
+def run(heddle, controller):
+    def call(*arguments):
         return heddle(*arguments, "--server", controller.grpc)
 
-    return run
+    return call
 
 
 @pytest.fixture
@@ -58,8 +58,8 @@ def file(tmp_path):
     return path
 
 
-def test_a_file_is_applied_listed_changed_and_taken_away(ask, file):
-    status, out, err = ask("vpc", "apply", file)
+def test_a_file_is_applied_listed_changed_and_deleted(run, file):
+    status, out, err = run("vpc", "apply", file)
     assert (status, err) == (0, "")
     assert out.splitlines() == [
         "vpc blue: VNI 100, 1 endpoints",
@@ -67,36 +67,36 @@ def test_a_file_is_applied_listed_changed_and_taken_away(ask, file):
         "peering blue with red",
         "border: 1 rules",
     ]
-    listed = json.loads(ask("vpc", "list", "--json")[1])
+    listed = json.loads(run("vpc", "list", "--json")[1])
     assert [vpc["id"] for vpc in listed["vpcs"]] == ["blue", "red"]
     assert listed["peerings"] == [{"vpc_a": "blue", "vpc_b": "red"}]
-    assert json.loads(ask("vpc", "list", "--tenant", "t1", "--json")[1])["vpcs"][0]["id"] == "blue"
-    assert "10.2.0.0/24" in ask("vpc", "list")[1]
-    assert "10.200.1.0/24" in ask("vpc", "border")[1]
-    assert ask("vpc", "delete", "red") == (1, "", "heddle: vpc red is peered with blue; delete its peerings first\n")
-    assert ask("vpc", "unpeer", "red", "blue")[0] == 0
-    assert ask("vpc", "delete", "red")[:2] == (0, "vpc red: deleted\n")
-    status, _, err = ask("vpc", "delete", "red")
+    assert json.loads(run("vpc", "list", "--tenant", "t1", "--json")[1])["vpcs"][0]["id"] == "blue"
+    assert "10.2.0.0/24" in run("vpc", "list")[1]
+    assert "10.200.1.0/24" in run("vpc", "border")[1]
+    assert run("vpc", "delete", "red") == (1, "", "heddle: vpc red is peered with blue; delete its peerings first\n")
+    assert run("vpc", "unpeer", "red", "blue")[0] == 0
+    assert run("vpc", "delete", "red")[:2] == (0, "vpc red: deleted\n")
+    status, _, err = run("vpc", "delete", "red")
     assert (status, err) == (2, "heddle: id: there is no vpc 'red'\n")
 
 
-def test_json_tells_what_was_applied(ask, file):
-    told = json.loads(ask("vpc", "apply", file, "--json")[1])
-    assert [vpc["vni"] for vpc in told["vpcs"]] == [100, 200]
-    assert told["peerings"] == [{"vpc_a": "blue", "vpc_b": "red"}]
-    assert told["border"][0]["network"] == "storage"
+def test_json_lists_what_was_applied(run, file):
+    listed = json.loads(run("vpc", "apply", file, "--json")[1])
+    assert [vpc["vni"] for vpc in listed["vpcs"]] == [100, 200]
+    assert listed["peerings"] == [{"vpc_a": "blue", "vpc_b": "red"}]
+    assert listed["border"][0]["network"] == "storage"
 
 
-def test_a_peering_that_cannot_be_is_one_line_and_exit_status_2(ask, file):
-    ask("vpc", "apply", file)
-    status, out, err = ask("vpc", "peer", "blue", "nobody")
+def test_a_peering_to_an_unknown_vpc_is_one_line_and_exit_status_2(run, file):
+    run("vpc", "apply", file)
+    status, out, err = run("vpc", "peer", "blue", "none")
     assert (status, out) == (2, "")
-    assert err == "heddle: peering blue with nobody: vpc_b: there is no vpc 'nobody'\n"
+    assert err == "heddle: peering blue with none: vpc_b: there is no vpc 'none'\n"
 
 
 @pytest.mark.parametrize("options", [(), ("--json",)])
-def test_vteps_of_another_fabric_are_one_line_that_says_what_to_do(ask, options):
-    status, out, err = ask("vpc", "apply", str(EXAMPLE), *options)
+def test_vteps_of_another_fabric_are_one_line_with_the_remedy(run, options):
+    status, out, err = run("vpc", "apply", str(EXAMPLE), *options)
     assert (status, out) == (2, "")
     (line,) = err.splitlines()
     assert line.startswith("heddle: vpc red: endpoints[0].vtep_ip: 192.168.100.1 is no VTEP that this controller knows")
@@ -104,13 +104,13 @@ def test_vteps_of_another_fabric_are_one_line_that_says_what_to_do(ask, options)
 
 
 @pytest.mark.parametrize("options", [(), ("--json",)])
-def test_each_problem_that_a_controller_finds_is_a_line(ask, tmp_path, options):
+def test_each_problem_that_a_controller_finds_is_a_line(run, tmp_path, options):
     path = tmp_path / "more.yaml"
     connect = "direct_connects: [{vlan: 7, customer_cidr: 172.30.0.0/16, next_hop_ip: 192.168.0.1}]"
     path.write_text(f"vpcs:\n  - {{id: one, vni: 300, {connect}}}\n")
-    ask("vpc", "apply", str(path))
+    run("vpc", "apply", str(path))
     path.write_text(f"vpcs:\n  - {{id: two, vni: 300, {connect}}}\n")
-    assert ask("vpc", "apply", str(path), *options) == (
+    assert run("vpc", "apply", str(path), *options) == (
         2,
         "",
         "heddle: vpc two: vni: 300 is used by vpc one already\n"
@@ -118,22 +118,22 @@ def test_each_problem_that_a_controller_finds_is_a_line(ask, tmp_path, options):
     )
 
 
-def test_gateways_are_listed_with_what_they_run(ask, file, controller):
-    assert "no gateway has attached" in ask("vpc", "gateways")[1]
-    ask("vpc", "apply", file)
+def test_gateways_are_listed_with_what_they_run(run, file, controller):
+    assert "no gateway has attached" in run("vpc", "gateways")[1]
+    run("vpc", "apply", file)
     gateway = controller.run(_attached(controller, LOCAL))
     try:
         controller.run(gateway.applied.wait())
-        told = json.loads(ask("vpc", "gateways", "--json")[1])
-        assert [each["hello"]["gateway_id"] for each in told["gateways"]] == ["gw1"]
-        assert "gw1" in ask("vpc", "gateways")[1]
-        assert ask("vpc", "forget", "gw1")[0] == 1
+        listed = json.loads(run("vpc", "gateways", "--json")[1])
+        assert [each["hello"]["gateway_id"] for each in listed["gateways"]] == ["gw1"]
+        assert "gw1" in run("vpc", "gateways")[1]
+        assert run("vpc", "forget", "gw1")[0] == 1
     finally:
         controller.run(gateway.close())
-    while json.loads(ask("vpc", "gateways", "--json")[1])["gateways"][0]["attached"]:
+    while json.loads(run("vpc", "gateways", "--json")[1])["gateways"][0]["attached"]:
         pass
-    assert ask("vpc", "forget", "gw1") == (0, "gateway gw1: forgotten\n", "")
-    assert ask("vpc", "forget", "gw1") == (2, "", "heddle: gateway_id: there is no gateway 'gw1'\n")
+    assert run("vpc", "forget", "gw1") == (0, "gateway gw1: forgotten\n", "")
+    assert run("vpc", "forget", "gw1") == (2, "", "heddle: gateway_id: there is no gateway 'gw1'\n")
 
 
 async def _attached(controller, local, **options):
@@ -149,16 +149,16 @@ def _with_a_wrong_route(tables):
 
 
 @pytest.mark.parametrize(("spoil", "expected"), [(lambda tables: tables, 0), (_with_a_wrong_route, 1)])
-def test_installed_tables_are_verified_through_the_controller(ask, file, controller, spoil, expected):
-    assert ask("verify", "isolation")[0] == 2  # nobody to ask yet
-    ask("vpc", "apply", file)
+def test_installed_tables_are_verified_through_the_controller(run, file, controller, spoil, expected):
+    assert run("verify", "isolation")[0] == 2  # no gateway has attached
+    run("vpc", "apply", file)
     gateway = controller.run(_attached(controller, LOCAL, spoil=spoil))
     try:
         controller.run(gateway.applied.wait())
-        ask("vpc", "apply", file)  # answered when the gateway has acknowledged
-        status, out, err = ask("verify", "isolation")
+        run("vpc", "apply", file)  # returns when the gateway has acknowledged
+        status, out, err = run("verify", "isolation")
         assert (status, err) == (expected, ""), out
-        report = json.loads(ask("verify", "isolation", "--json")[1])
+        report = json.loads(run("verify", "isolation", "--json")[1])
         assert report["sound"] is (expected == 0)
         assert report["gateways"]["gw1"]["networks"]["business"]["management"] == 0
         if expected:
@@ -190,7 +190,7 @@ def test_files_are_verified_offline_and_kept_tables_with_them(heddle, file, tmp_
 
 
 @pytest.mark.parametrize("options", [("--config", "gw.yaml"), ("--network", "n.yaml"), ("--tables", "t.npz")])
-def test_half_of_an_offline_question_is_one_line_and_exit_status_2(heddle, options):
+def test_incomplete_offline_options_are_one_line_and_exit_status_2(heddle, options):
     status, out, err = heddle("verify", "isolation", *options)
     assert (status, out) == (2, "")
     assert err == "heddle: offline, both --config FILE (the gateway) and --network FILE are needed\n"

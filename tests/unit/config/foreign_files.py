@@ -1,4 +1,4 @@
-"""Small files of the formats that can be imported, and what importing them gives."""
+"""Small files of the formats that can be imported, and the results of importing them."""
 
 from pathlib import Path
 

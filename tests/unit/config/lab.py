@@ -1,4 +1,4 @@
-"""Texts that the tests of files start from, and what they are refused with."""
+"""Texts that the tests of files modify, and functions that return the problems of a text."""
 
 import pytest
 

@@ -50,7 +50,7 @@ def test_jobs_may_be_named_before_their_fabric(write):
 def test_jobs_alone_are_checked_for_their_shape(write):
     assert check(write("jobs.yaml", JOBS)) == (
         0,
-        ["jobs.yaml: sound: 1 job (ranks not looked up: name a sound fabric file as well)"],
+        ["jobs.yaml: sound: 1 job (ranks not checked: name a sound fabric file as well)"],
     )
     (status, lines) = check(write("jobs.yaml", JOBS.replace("bytes: 1", "bytes: 0")))
     assert (status, len(lines)) == (2, 1)
@@ -100,15 +100,15 @@ def test_many_hosts_cut_off_are_counted_after_twenty(write):
     assert check(write("fabric.yaml", text))[1][-1] == "fabric.yaml: (+10 more)"
 
 
-def test_json_says_the_same_to_machines(write):
+def test_json_has_the_same_findings(write):
     out = io.StringIO()
     cut, bad = write("cut.yaml", GENERATE + "failed: [leaf2]\n"), write("bad.yaml", "x: 1")
     status = run_check([cut, bad], True, out)
-    said = json.loads(out.getvalue())
-    assert said["exit_status"] == status == 2
-    assert said["files"][0]["cut_off"][0] == {"nic": "h3-n0", "host": "h3", "why": "its leaf leaf2 is out of use"}
-    assert (said["files"][0]["sound"], said["files"][0]["switches"]) == (True, 6)
-    assert said["files"][1]["problems"] == [
+    found = json.loads(out.getvalue())
+    assert found["exit_status"] == status == 2
+    assert found["files"][0]["cut_off"][0] == {"nic": "h3-n0", "host": "h3", "why": "its leaf leaf2 is out of use"}
+    assert (found["files"][0]["sound"], found["files"][0]["switches"]) == (True, 6)
+    assert found["files"][1]["problems"] == [
         "bad.yaml: neither a fabric file (generate, switches, links, hosts) nor a jobs file (jobs)"
     ]
 

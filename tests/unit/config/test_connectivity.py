@@ -7,7 +7,7 @@ def lost(lab):
     return [one.nic for one in cut_off(lab, lab.failed)]
 
 
-def test_nobody_is_cut_off_in_a_whole_fabric():
+def test_no_nic_is_cut_off_in_a_healthy_fabric():
     assert lost(fabric()) == []
 
 
@@ -45,14 +45,14 @@ def test_without_spines_all_leaves_but_the_first_are_cut_off():
     assert lost(fabric(GENERATE + "failed: [spine1, spine2]\n")) == [f"h{i}-n0" for i in range(3, 9)]
 
 
-def test_leaves_that_only_a_valley_joins_are_apart():
+def test_leaves_that_only_a_third_leaf_connects_are_cut_off():
     lab = fabric(GENERATE + "failed: ['leaf1:1>spine1:1', 'leaf2:2>spine2:2']\n")
     (one, *_) = cut_off(lab, lab.failed)
     assert lost(lab) == ["h3-n0", "h4-n0"]
     assert one.why == "no path up and down over live links joins its leaf leaf2 with the rest of the compute network"
 
 
-def test_networks_of_their_own_are_judged_apart():
+def test_separate_networks_are_checked_separately():
     text = DRAWN.replace("links:\n", "  - {id: l3, role: leaf}\nlinks:\n")
     text += "  - {id: c, nics: [{id: c0, ip: 10.0.0.3, port: 'l3:2', gbps: 1, network: management}]}\n"
     assert lost(fabric(text)) == []
@@ -67,6 +67,6 @@ def test_two_leaves_are_enough_to_be_the_rest():
     assert lost(fabric(DRAWN + "failed: []\n")) == []
 
 
-def test_a_large_fabric_is_judged_by_leaves():
+def test_a_large_fabric_is_checked_by_leaves():
     text = "generate: {kind: spine_leaf, spines: 32, leaves: 256, hosts_per_leaf: 64}\nfailed: [leaf7]\n"
     assert len(lost(fabric(text))) == 64

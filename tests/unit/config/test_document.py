@@ -17,7 +17,7 @@ def test_a_file_that_is_no_mapping_is_refused(text, what):
     assert refused(text) == [f"fabric.yaml: must be a mapping of keys to values, is {what}"]
 
 
-def test_a_syntax_error_is_told_with_line_and_column():
+def test_a_syntax_error_has_line_and_column():
     assert refused("name: lab\nlinks: [\n")[0].startswith("fabric.yaml: line 3, column 1: not YAML: ")
 
 
@@ -32,7 +32,7 @@ def test_a_key_that_is_no_text_is_refused(text):
     assert "key" in line
 
 
-def test_an_object_tag_makes_no_object():
+def test_an_object_tag_is_refused():
     (line,) = refused("name: !!python/object/apply:os.getcwd []")
     assert line.startswith("fabric.yaml: name: tag ")
 
@@ -51,7 +51,7 @@ def test_an_alias_repeats_what_it_names():
     assert parse_document("a: &x [1, {b: c}]\nd: *x\n", "f").value == {"a": [1, {"b": "c"}], "d": [1, {"b": "c"}]}
 
 
-def test_a_merge_key_takes_over_what_is_not_written():
+def test_a_merge_key_supplies_missing_keys():
     text = "base: &b {kind: clos3, spines: 4}\nother: {spines: 8, <<: *b}\n"
     assert parse_document(text, "f").value["other"] == {"kind": "clos3", "spines": 8}
 
@@ -64,18 +64,18 @@ def test_a_second_document_is_refused():
     assert "a second document begins here" in refused(GENERATE + "---\n" + GENERATE)[0]
 
 
-def test_plain_values_mean_what_pyyaml_says():
+def test_plain_values_are_those_of_pyyaml():
     numbers = "1, 0x1F, 0o7, 010, -3, 1_000, 1.5, 1e3, 1.0e+3, .inf, -1., 12:30, 1.2.3.4"
     words = "yes, Off, ~, null, a, '1', \"2\", '', +, -a, 2024-01-01, 2024-13-41x"
     text = f"a: [{numbers}, {words}]"
     assert parse_document(text, "f").value == yaml.safe_load(text)
 
 
-def test_signs_that_pyyaml_gives_a_meaning_of_its_own_are_text():
+def test_special_scalars_of_pyyaml_are_text():
     assert parse_document("a: [=, <<, 2024-13-41]", "f").value == {"a": ["=", "<<", "2024-13-41"]}
 
 
-def test_a_number_of_a_hundred_thousand_digits_is_taken_for_text():
+def test_a_number_of_a_hundred_thousand_digits_is_read_as_text():
     (line,) = refused(f"generate: {{kind: spine_leaf, spines: {'9' * 100_000}, leaves: 1, hosts_per_leaf: 1}}")
     assert "generate.spines: must be a whole number" in line
     assert len(line) < 300
@@ -91,7 +91,7 @@ def test_a_directory_is_refused(tmp_path):
         load_fabric(tmp_path)
 
 
-def test_a_file_name_that_no_file_can_have_is_refused():
+def test_an_impossible_file_name_is_refused():
     with pytest.raises(InputError, match="cannot be read"):
         load_fabric("a\0b")
 
@@ -129,7 +129,7 @@ def test_a_line_of_a_problem_stays_one_line_whatever_the_file_holds():
     assert refused(GENERATE + '"a\\nb\\e[1m": 1\n')[0].startswith(r"fabric.yaml: 'a\nb\x1b[1m': unknown key; ")
 
 
-def test_at_most_twenty_problems_are_told_and_the_rest_counted():
+def test_at_most_twenty_problems_are_listed_and_the_rest_counted():
     links = "".join(f"- {{a: 'leaf1:9', b: 'spine1:{i}', gbps: 0}}\n" for i in range(1, 51))
     lines = refused(GENERATE + "links:\n" + links)
     assert len(lines) == 21

@@ -32,17 +32,17 @@ def test_a_spine_that_failed_is_still_a_spine():
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
-        ("switches: [" + "0, " * 20_001 + "]", "switches: the file draws 20001 switches, at most 20000 are allowed"),
+        ("switches: [" + "0, " * 20_001 + "]", "switches: the file lists 20001 switches, at most 20000 are allowed"),
         (
             "hosts: [{nics: &n [" + "0, " * 1000 + "]}, " + "{nics: *n}, " * 1000 + "]",
-            "hosts: the file draws 1001000 NICs, at most 1000000 are allowed",
+            "hosts: the file lists 1001000 NICs, at most 1000000 are allowed",
         ),
     ],
 )
-def test_what_is_drawn_is_counted_before_anyone_looks_at_it(text, told):
-    assert refused(text) == [f"fabric.yaml: {told}"]
+def test_entries_are_counted_before_they_are_read(text, expected):
+    assert refused(text) == [f"fabric.yaml: {expected}"]
 
 
 @pytest.mark.parametrize("rate", ["0", "-1", ".nan", ".inf", "-.inf", "1.0e+30", "1" + "0" * 30, "true", "'100'"])

@@ -15,7 +15,7 @@ def test_an_unknown_key_is_refused_with_the_key_that_was_meant():
     assert refused(text) == ["fabric.yaml: links[0].gpbs: unknown key, did you mean gbps?"]
 
 
-def test_an_unknown_key_that_is_like_no_other_is_told_the_keys_there_are():
+def test_an_unknown_key_unlike_any_other_is_refused_with_the_known_keys():
     assert refused(GENERATE + "switches: [{id: s9, role: spine, colour: red}]\n") == [
         "fabric.yaml: switches[0].colour: unknown key; the keys here are id, role, datapath_id, rule_budget"
     ]
@@ -37,7 +37,7 @@ def test_a_count_of_zero_is_refused():
     assert refused(generate(spines=0)) == ["fabric.yaml: generate.spines: must be at least 1, is 0"]
 
 
-def test_an_unknown_kind_is_told_the_kinds():
+def test_an_unknown_kind_is_refused_with_the_known_ones():
     assert refused(generate(kind="spine_laef")) == [
         "fabric.yaml: generate.kind: must be one of spine_leaf, rail_optimised, clos3, is 'spine_laef', "
         "did you mean spine_leaf?"
@@ -45,7 +45,7 @@ def test_an_unknown_kind_is_told_the_kinds():
 
 
 @pytest.mark.parametrize(
-    ("gbps", "told"),
+    ("gbps", "expected"),
     [
         ("0", "must be more than 0 Gbit/s, is 0; write the rate, such as 100 or 0.02"),
         ("-1.5", "must be more than 0 Gbit/s, is -1.5; write the rate, such as 100 or 0.02"),
@@ -58,8 +58,8 @@ def test_an_unknown_kind_is_told_the_kinds():
         ("1" + "0" * 400, "at most 4,000 Gbit/s, is over 10^399"),
     ],
 )
-def test_a_rate_that_is_no_positive_number_is_refused(gbps, told):
-    assert refused(generate(gbps=gbps)) == [f"fabric.yaml: generate.gbps: {told}"]
+def test_a_rate_that_is_no_positive_number_is_refused(gbps, expected):
+    assert refused(generate(gbps=gbps)) == [f"fabric.yaml: generate.gbps: {expected}"]
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_a_rate_becomes_whole_bits_per_second(gbps, bps):
     assert {nic.capacity_bps for nic in fabric(generate(gbps=gbps)).nics} == {bps}
 
 
-def test_uplinks_have_the_rate_of_the_nics_unless_told():
+def test_uplinks_have_the_rate_of_the_nics_by_default():
     assert {cable.capacity_bps for cable in fabric(generate(gbps=25)).cables} == {25 * 10**9}
     assert {cable.capacity_bps for cable in fabric(generate(gbps=25, uplink_gbps=400)).cables} == {400 * 10**9}
     assert {nic.capacity_bps for nic in fabric(generate(gbps=25, uplink_gbps=400)).nics} == {25 * 10**9}
@@ -92,7 +92,7 @@ def test_a_file_without_any_fabric_is_refused(text):
     ]
 
 
-def test_an_empty_list_key_is_told_to_go():
+def test_an_empty_list_key_is_refused_with_the_remedy():
     assert refused(GENERATE + "failed:\n") == [
         "fabric.yaml: failed: must be a list, is nothing; leave the key out, or write []"
     ]
@@ -111,7 +111,7 @@ def test_an_id_of_63_signs_is_an_id():
 @pytest.mark.parametrize(
     "port", ["leaf1", "leaf1:0", "leaf1:01", "leaf1:65280", "leaf1:-1", ":1", "leaf1:1:1", "leaf1:１"]
 )
-def test_what_is_no_switch_port_is_refused(port):
+def test_an_invalid_switch_port_is_refused(port):
     text = GENERATE + f'links: [{{a: "{port}", b: "spine1:9", gbps: 1}}]\n'
     assert refused(text) == [
         f"fabric.yaml: links[0].a: '{port}' is no switch port: write \"switch:number\", number from 1 to 65279"
@@ -138,7 +138,7 @@ def nic(**keys):
         "255.255.255.255",
     ],
 )
-def test_what_is_no_address_of_a_host_is_refused(ip):
+def test_an_invalid_host_address_is_refused(ip):
     assert refused(nic(ip=ip))[0].startswith("fabric.yaml: hosts[0].nics[0].ip: ")
 
 
@@ -146,11 +146,11 @@ def test_what_is_no_address_of_a_host_is_refused(ip):
     "mac",
     ["'02:00:00:00:00'", "'02:00:00:00:00:0g'", "'01:00:5e:00:00:01'", "'00:00:00:00:00:00'", "'12:_3:00:00:00:01'"],
 )
-def test_what_is_no_mac_of_a_nic_is_refused(mac):
+def test_an_invalid_mac_is_refused(mac):
     assert refused(nic(mac=mac))[0].startswith("fabric.yaml: hosts[0].nics[0].mac: ")
 
 
-def test_an_unquoted_mac_that_yaml_reads_as_a_number_is_told_to_be_quoted():
+def test_an_unquoted_mac_that_yaml_reads_as_a_number_is_refused_with_the_remedy():
     assert refused(nic(mac="12:00:00:00:00:01")) == [
         'fabric.yaml: hosts[0].nics[0].mac: must be a text such as "02:00:00:00:00:01", is 9331200001; put it in quotes'
     ]

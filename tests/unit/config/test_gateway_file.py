@@ -1,4 +1,4 @@
-"""The gateway file and the network file: what they mean, and that every error names file, key and remedy."""
+"""The gateway file and the network file: their values, and that every error names file, key and remedy."""
 
 from ipaddress import IPv4Address, IPv4Network
 from pathlib import Path
@@ -45,7 +45,7 @@ def test_a_short_file_is_enough_and_defaults_are_those_of_the_values(tmp_path: P
     assert (found.backend, found.controller, found.partner) == ("auto", None, None)
 
 
-def test_everything_can_be_said(tmp_path: Path) -> None:
+def test_every_key_can_be_set(tmp_path: Path) -> None:
     (tmp_path / "key").write_text("a secret of many letters\n")
     more = {
         "provider_networks": [{"network": "storage", "prefixes": ["10.200.0.0/16", "fd00:2::/32"]}],
@@ -105,8 +105,8 @@ def test_the_printed_file_documents_every_key() -> None:
          "gw.yaml: interfaces[0].address: '192.0.2.300' is not an IPv4 address such as 192.0.2.1"),
         ({"interfaces": [{**SOUND["interfaces"][0], "side": "upside"}]},
          "gw.yaml: interfaces[0].side: must be one of underlay, external, customer, provider, is 'upside'"),
-        ({"interfaces": [{"name": "nowhere0", "side": "underlay", "address": "192.0.2.1"}]},
-         "gw.yaml: interfaces[0].name: there is no network device 'nowhere0' here; `ip link` lists them"),
+        ({"interfaces": [{"name": "missing0", "side": "underlay", "address": "192.0.2.1"}]},
+         "gw.yaml: interfaces[0].name: there is no network device 'missing0' here; `ip link` lists them"),
         ({"limits": {"connections": 1000}},
          "gw.yaml: limits.connections: 1000 is no power of two from 2 to 16777216"),
         ({"receive_frames": 5000}, "gw.yaml: receive_frames: 5000 is no power of two from 256 to 65536"),
@@ -138,7 +138,7 @@ NETWORK: dict[str, Any] = {
 }  # fmt: skip
 
 
-def test_a_network_file_says_what_the_contracts_messages_say(tmp_path: Path) -> None:
+def test_a_network_file_has_the_keys_of_the_contracts_messages(tmp_path: Path) -> None:
     found = load_network(written(tmp_path, NETWORK))
     red, blue = found.vpcs
     assert (red.vni, red.nat, blue.id) == (100, IPv4Address("198.51.100.10"), "blue")

@@ -87,7 +87,7 @@ def test_rail_leaves_are_a_multiple_of_the_rails():
 def test_cores_are_a_multiple_of_the_aggs_of_a_pod():
     text = "generate: {kind: clos3, spines: 5, leaves: 2, pods: 2, aggs_per_pod: 2, hosts_per_leaf: 1}"
     assert refused(text) == [
-        "fabric.yaml: generate.spines: 5 cores must be a multiple of aggs_per_pod (2): each agg leads to its own"
+        "fabric.yaml: generate.spines: 5 cores must be a multiple of aggs_per_pod (2): each agg has its own cores"
     ]
 
 
@@ -121,7 +121,7 @@ def test_the_contracts_example_is_sound_but_for_the_address_that_a_generated_nic
     assert "hosts[0].nics[0].ip: the address 10.0.0.1 is given twice" in line
 
 
-def test_a_key_of_another_kind_that_says_what_is_so_anyway_is_taken():
+def test_a_key_of_another_kind_with_no_effect_is_accepted():
     assert fabric("generate: {kind: spine_leaf, spines: 2, leaves: 2, hosts_per_leaf: 1, pods: 1}").nics
     text = "kind: clos3, spines: 2, leaves: 2, pods: 2, aggs_per_pod: 2, hosts_per_leaf: 1, links_per_spine: 1"
     assert fabric(f"generate: {{{text}}}").nics
@@ -142,7 +142,7 @@ def test_three_tiers_require_pods_and_aggs(key):
 
 
 @pytest.mark.parametrize(
-    ("sizes", "told"),
+    ("sizes", "expected"),
     [
         ("spines: 1, leaves: 20000, hosts_per_leaf: 1", "20001 switches, at most 20000"),
         ("spines: 1, leaves: 1001, hosts_per_leaf: 1000", "1001000 NICs, at most 1000000"),
@@ -156,10 +156,10 @@ def test_three_tiers_require_pods_and_aggs(key):
         ),
     ],
 )
-def test_sizes_past_the_limits_are_refused_before_anything_is_made(sizes, told):
+def test_sizes_beyond_the_limits_are_refused_before_anything_is_generated(sizes, expected):
     (line,) = refused(f"generate: {{kind: spine_leaf, {sizes}}}")
     assert line.startswith("fabric.yaml: generate: makes ")
-    assert told in line
+    assert expected in line
 
 
 def test_the_sizes_of_three_tiers_are_counted_too():
@@ -168,5 +168,5 @@ def test_the_sizes_of_three_tiers_are_counted_too():
     assert "makes 2000001000000 switches, at most 20000" in line
 
 
-def test_the_largest_number_of_switches_is_made():
+def test_the_largest_number_of_switches_is_generated():
     assert len(fabric("generate: {kind: spine_leaf, spines: 1, leaves: 19999, hosts_per_leaf: 0}").switches) == 20_000

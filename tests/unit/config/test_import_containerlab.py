@@ -19,11 +19,11 @@ def test_nodes_become_switches_and_hosts_under_their_own_names():
 
 def test_a_host_has_a_nic_for_each_of_its_links():
     nics = imported(LAB).fabric.nics
-    told = [(nic.id, nic.port.switch) for nic in nics]
-    assert told == [("client1-n0", "leaf1"), ("client1-n1", "leaf2"), ("client2-n0", "leaf2")]
+    ports = [(nic.id, nic.port.switch) for nic in nics]
+    assert ports == [("client1-n0", "leaf1"), ("client1-n1", "leaf2"), ("client2-n0", "leaf2")]
 
 
-def test_what_a_fabric_file_cannot_say_is_counted_with_its_place():
+def test_what_a_fabric_file_cannot_hold_is_counted_with_its_place():
     assert imported(LAB).left_out == (
         "left out 2 x link to outside the lab; the first at source: topology.links[9]",
         "left out 1 x host without a link to a switch; the first at source: topology.nodes.idle1",
@@ -37,12 +37,12 @@ def test_rates_come_from_the_caller():
     assert {cable.capacity_bps for cable in fabric.cables} == {10**8}
 
 
-def test_json_is_yaml_too():
+def test_json_is_read_as_yaml():
     text = json.dumps(parse_document(LAB, "lab").value, indent=1)
     assert roles(imported(text)) == roles(imported(LAB))
 
 
-def test_a_role_label_is_believed_before_name_and_kind():
+def test_a_role_label_outranks_name_and_kind():
     text = (
         "name: frr\ntopology:\n  kinds: {linux: {image: frr}}\n  groups: {up: {labels: {role: spine}}}\n  nodes:\n"
         "    r1: {kind: linux, labels: {role: leaf}}\n    r2: {kind: linux, labels: {role: leaf}}\n"
@@ -72,7 +72,7 @@ def test_names_that_are_no_ids_are_made_valid_and_unique():
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "told"),
+    ("before", "after", "expected"),
     [
         ('"spine1:e1-2"', '"spine9:e1-2"', "source: topology.links[2].endpoints[0]: no node named 'spine9'"),
         ('"spine1:e1-2"', '"spine1:e1-1"', "source: topology.links[2]: 'spine1:e1-1' is used at topology.links[0] too"),
@@ -84,5 +84,5 @@ def test_names_that_are_no_ids_are_made_valid_and_unique():
         ("kind: linux", "kind: nokia_srlinux, group: leaf", "source: no host is linked to a switch"),
     ],
 )
-def test_a_wrong_key_is_named(before, after, told):
-    assert refused(LAB.replace(before, after), "containerlab").startswith(told)
+def test_a_wrong_key_is_named(before, after, expected):
+    assert refused(LAB.replace(before, after), "containerlab").startswith(expected)

@@ -29,7 +29,7 @@ def test_three_tiers_with_bundles_are_drawn():
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "told"),
+    ("before", "after", "expected"),
     [
         ("Radix_Down 8", "Radix_Down 7", "source:12: 16 leaf uplinks of a pod cannot be divided evenly"),
         ("Radix_Down 8", "Radix_Down 4", "source:12: 4 switches x bundle 2 is not the radix_up"),
@@ -45,8 +45,8 @@ def test_three_tiers_with_bundles_are_drawn():
         ("Downlink_speed_Gbps 100", "Downlink_speed_Gbps 5000", "source:6: a rate of 5000 Gbit/s"),
     ],
 )
-def test_a_wrong_line_is_named(before, after, told):
-    assert refused(HTSIM.replace(before, after), "htsim").startswith(told)
+def test_a_wrong_line_is_named(before, after, expected):
+    assert refused(HTSIM.replace(before, after), "htsim").startswith(expected)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ def test_three_columns_become_three_tiers():
     assert {("P1", "G1"), ("P1-S1", "P1"), ("P2-S1", "P2"), ("P2-S10", "P2")} <= joined(found)
 
 
-def test_a_host_hangs_on_the_access_switch_of_its_pod():
+def test_a_host_is_attached_to_the_access_switch_of_its_pod():
     nics = imported(LINGJUN).fabric.nic_by_id
     assert [nics[f"host-{x}-n0"].port.switch for x in "abcd"] == ["P1-S1", "P1-S2", "P2-S1", "P2-S10"]
 
@@ -29,7 +29,7 @@ def test_a_host_in_two_rows_has_two_nics():
     assert [nic.port.switch for nic in found.fabric.nics if nic.host == "host-a"] == ["P1-S1", "P1-S2"]
 
 
-def test_hashes_are_cut_to_what_tells_hosts_apart():
+def test_hashes_are_cut_to_a_unique_prefix():
     first, second = "a" * 64, "a" * 63 + "b"
     found = imported(f"ip,DSW,PSW,ASW\n{first},G,P,S\n{second},G,P,S\n")
     hosts = [nic.host for nic in found.fabric.nics]

@@ -19,8 +19,8 @@ def test_switches_with_gpus_are_leaves_and_the_others_spines():
 
 def test_a_host_is_a_server_and_a_gpu_has_a_nic_on_its_rail():
     nics = imported(RAILS).fabric.nics
-    told = [(nic.id, nic.host, nic.rail, nic.gpus, nic.port.switch) for nic in nics]
-    assert told == [
+    ports = [(nic.id, nic.host, nic.rail, nic.gpus, nic.port.switch) for nic in nics]
+    assert ports == [
         ("h1-n0", "h1", 0, (0,), "switch6"),
         ("h1-n1", "h1", 1, (1,), "switch7"),
         ("h2-n0", "h2", 0, (0,), "switch6"),
@@ -28,7 +28,7 @@ def test_a_host_is_a_server_and_a_gpu_has_a_nic_on_its_rail():
     ]
 
 
-def test_nvswitch_links_are_no_fabric_links_and_said_to_be_inside():
+def test_nvswitch_links_are_left_out_and_counted():
     found = imported(RAILS)
     assert len(found.fabric.cables) == 6
     assert any("4 NVSwitch links" in line for line in found.assumed)
@@ -65,7 +65,7 @@ def test_a_switch_three_links_above_the_leaves_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "told"),
+    ("before", "after", "expected"),
     [
         ("0 6 400Gbps", "0 66 400Gbps", "source:7: '66' is no node"),
         ("0 6 400Gbps", "0 6 fast", "source:7: 'fast' is no rate"),
@@ -83,8 +83,8 @@ def test_a_switch_three_links_above_the_leaves_is_refused():
         ("11 2 2 5 14 H100", "11 0 2 5 14 H100", "source:1: no GPUs"),
     ],
 )
-def test_a_wrong_line_is_named(before, after, told):
-    assert refused(RAILS.replace(before, after), "simai").startswith(told)
+def test_a_wrong_line_is_named(before, after, expected):
+    assert refused(RAILS.replace(before, after), "simai").startswith(expected)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_a_wrong_line_is_named(before, after, told):
         ("DCN+SingleToR_128g_8gps_400Gbps_H100", 128, {"leaf": 2, "spine": 8}, 16),
     ],
 )
-def test_the_generated_fabrics_have_the_sizes_that_their_names_tell(name, nics, switches, links):
+def test_the_generated_fabrics_have_the_sizes_in_their_names(name, nics, switches, links):
     found = import_fabric(published("simai", name), Options())
     assert len({nic.host for nic in found.fabric.nics}) == 16
     assert len(found.fabric.nics) == nics

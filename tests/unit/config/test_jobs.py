@@ -12,7 +12,7 @@ def one(collective, ranks="[h1-n0, h2-n0, h3-n0]"):
     return f"ranks: {ranks}, collectives: [{{{collective}}}]"
 
 
-def test_a_job_is_what_its_keys_say():
+def test_a_job_has_the_values_of_its_keys():
     text = (
         "tenant: team-a, priority: 4, lease_ms: 9, steering: PIN, require_utilisation: 1.5, gpu_milli: 500, "
         "incast: WINDOWS, ranks: [h1-n0, h2-n0, h1-n0], collectives: ["
@@ -39,7 +39,7 @@ def test_a_job_is_what_its_keys_say():
     )
 
 
-def test_no_queue_pairs_means_one():
+def test_zero_queue_pairs_means_one():
     assert job(one("kind: ALL_GATHER, bytes: 1, qps_per_flow: 0")).collectives[0].qps_per_flow == 1
 
 
@@ -56,7 +56,7 @@ def test_unspecified_steering_means_the_source_port():
         (", incast: INCAST_WINDOWS", Incast.WINDOWS),
     ],
 )
-def test_incasts_are_shared_as_the_planner_chooses_unless_said(key, meaning):
+def test_the_planner_chooses_the_incast_mode_by_default(key, meaning):
     assert job(f"ranks: [h1-n0]{key}").incast is meaning
 
 
@@ -78,7 +78,7 @@ def test_a_rank_that_is_no_text_is_refused_at_its_place():
     assert job_refused("ranks: [h1-n0, 3]") == ["jobs.yaml: jobs[0].ranks[1]: must be a text, is 3; put it in quotes"]
 
 
-def test_an_unknown_nic_is_refused_with_the_one_meant():
+def test_an_unknown_nic_is_refused_with_a_suggestion():
     assert job_refused("ranks: [h1-n0, h22-n0]") == [
         "jobs.yaml: jobs[0].ranks[1]: no NIC named 'h22-n0' in the fabric, did you mean h2-n0?"
     ]
@@ -100,7 +100,7 @@ def test_a_jobs_file_without_jobs_is_refused():
         parse_jobs("version: 1", "jobs.yaml", fabric())
 
 
-def test_a_mistyped_kind_is_told_the_one_meant():
+def test_a_mistyped_kind_is_refused_with_a_suggestion():
     (line,) = job_refused(one("kind: RING_ALLREDUCE, bytes: 1"))
     assert line.endswith("is 'RING_ALLREDUCE', did you mean RING_ALL_REDUCE?")
 
@@ -142,7 +142,7 @@ def test_a_job_id_outside_the_pattern_is_refused(name):
 
 
 @pytest.mark.parametrize(
-    ("collective", "path", "told"),
+    ("collective", "path", "expected"),
     [
         ("kind: GATHER, bytes: 1, root: 3", "root", "rank 3 is out of range: the job has ranks 0 to 2"),
         ("kind: BROADCAST, bytes: 1, members: [1, 2]", "root", "rank 0 is no member"),
@@ -178,10 +178,10 @@ def test_a_job_id_outside_the_pattern_is_refused(name):
         ),
     ],
 )
-def test_a_collective_that_makes_no_sense_is_refused_at_its_key(collective, path, told):
+def test_an_invalid_collective_is_refused_at_its_key(collective, path, expected):
     (line,) = job_refused(one(collective))
     assert line.startswith(f"jobs.yaml: jobs[0].collectives[0].{path}: ")
-    assert told in line
+    assert expected in line
 
 
 def test_the_root_of_a_collective_that_has_none_is_ignored():
@@ -191,7 +191,7 @@ def test_the_root_of_a_collective_that_has_none_is_ignored():
 WIDE = fabric("generate: {kind: spine_leaf, spines: 1, leaves: 2, hosts_per_leaf: 1000}")
 
 
-def test_the_most_flow_plans_are_taken_and_no_more():
+def test_the_maximum_of_flow_plans_is_accepted_and_one_more_refused():
     ranks = "[" + ", ".join(f"h{i}-n0" for i in range(1, 1002)) + "]"
     assert job(
         f"ranks: {ranks}, collectives: [{{kind: ALL_TO_ALL, bytes: 1}}, {{kind: ALL_TO_ALL, bytes: 1, members: "

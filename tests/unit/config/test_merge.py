@@ -105,7 +105,7 @@ def test_a_link_between_the_same_ports_drawn_twice_is_refused():
     ]
 
 
-def test_a_port_of_an_unknown_switch_is_refused_with_the_one_meant():
+def test_a_port_of_an_unknown_switch_is_refused_with_a_suggestion():
     assert refused(GENERATE + "links: [{a: 'laef1:9', b: 'spine1:9', gbps: 1}]\n") == [
         "fabric.yaml: links[0].a: no switch named laef1, did you mean leaf1?"
     ]
@@ -158,9 +158,9 @@ def test_a_datapath_id_given_twice_is_refused():
     ]
 
 
-def test_no_datapath_id_is_left_after_the_largest_there_is():
+def test_no_datapath_id_is_left_after_the_largest():
     text = GENERATE + f"switches: [{{id: a, role: leaf, datapath_id: {2**64 - 1}}}, {{id: b, role: leaf}}]\n"
-    assert refused(text)[0].startswith("fabric.yaml: switches[1].datapath_id: missing, and the largest number")
+    assert refused(text)[0].startswith("fabric.yaml: switches[1].datapath_id: missing, and the largest possible number")
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_a_role_that_leaves_links_inside_a_tier_is_refused_once():
     ]
 
 
-def test_a_role_that_takes_the_leaf_from_under_nics_is_refused():
+def test_a_role_that_leaves_nics_without_a_leaf_is_refused():
     (line,) = refused(GENERATE + "switches: [{id: leaf1, role: agg}]\n")
     assert "leaves the NIC h1-n0 on a switch that is no leaf" in line
 

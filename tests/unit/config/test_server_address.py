@@ -1,4 +1,4 @@
-"""Where a controller listens and is found: an address with a port, or a socket in the file system."""
+"""Addresses of a controller: an address with a port, or a socket in the file system."""
 
 import pytest
 
@@ -14,7 +14,7 @@ def test_an_address_and_a_port_are_one(text):
 
 
 @pytest.mark.parametrize("text", ["", ":1", "127.0.0.1", "127.0.0.1:65536", "127.0.0.1:x", "unix:relative", "unix:"])
-def test_what_is_neither_is_refused_with_what_it_should_be(text):
+def test_an_invalid_address_is_refused_with_the_remedy(text):
     assert not is_address_port(text)
     assert not is_socket(text)
     with pytest.raises(InputError, match=r"unix:/PATH"):

@@ -44,7 +44,7 @@ def test_an_address_may_leave_its_port_out(tmp_path, text, host, port):
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "expected"),
     [
         ("congestion_clear_share: 0.5", "telemetry.congestion_clear_share: must be between 0"),
         ("congestion_raise_share: .nan", "telemetry.congestion_raise_share: must be over 0"),
@@ -55,10 +55,10 @@ def test_an_address_may_leave_its_port_out(tmp_path, text, host, port):
         ("broker: ':1883'", "telemetry.broker: must be HOST or HOST:PORT"),
     ],
 )
-def test_what_is_out_of_range_is_refused_with_its_key(tmp_path, line, said):
+def test_a_value_out_of_range_is_refused_with_its_key(tmp_path, line, expected):
     with pytest.raises(InputError) as refused:
         loaded(tmp_path, f"telemetry:\n  {line}\n")
-    assert said in str(refused.value)
+    assert expected in str(refused.value)
 
 
 @pytest.mark.parametrize("key", ["password_file", "ca_file"])

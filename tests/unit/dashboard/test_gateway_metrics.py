@@ -1,4 +1,4 @@
-"""What Prometheus is told of a gateway."""
+"""Metrics of a gateway."""
 
 import subprocess
 from dataclasses import replace
@@ -38,7 +38,7 @@ def status() -> Status:
     return found
 
 
-def test_packets_are_told_by_port_and_by_reason(status: Status) -> None:
+def test_packets_are_counted_by_port_and_by_reason(status: Status) -> None:
     found = samples(gateway_text(status.as_json()))
     assert found["heddle_gateway_received_packets_total", 'port="x0"'] == 20
     assert found["heddle_gateway_dropped_packets_total", 'reason="unknown_vni"'] == 9
@@ -47,11 +47,11 @@ def test_packets_are_told_by_port_and_by_reason(status: Status) -> None:
     assert found["heddle_gateway_busy_seconds_total", ""] == 1.5
 
 
-def test_what_came_in_and_what_ended_are_summed(status: Status) -> None:
+def test_received_and_finished_packets_are_summed(status: Status) -> None:
     assert (status.received, status.ended) == (30, 30)
 
 
-def test_how_a_pair_stands_is_told_and_nothing_of_it_without_a_partner(status: Status) -> None:
+def test_the_state_of_a_pair_has_metrics_only_with_a_partner(status: Status) -> None:
     found = samples(gateway_text(status.as_json()))
     assert found["heddle_gateway_pair_serves", 'share="gw-1"'] == 1
     assert found["heddle_gateway_pair_serves", 'share="gw-2"'] == 0
@@ -63,10 +63,10 @@ def test_how_a_pair_stands_is_told_and_nothing_of_it_without_a_partner(status: S
     assert "_pair_" not in alone
 
 
-def test_every_family_that_is_told_is_in_the_catalogue_and_has_its_prefix(status: Status) -> None:
-    told = {line.split()[2] for line in gateway_text(status.as_json()).splitlines() if line.startswith("# HELP")}
-    assert told == {family.name for family in FAMILIES}
-    assert all(name.startswith("heddle_gateway_") for name in told)
+def test_every_family_is_in_the_catalogue_and_has_its_prefix(status: Status) -> None:
+    names = {line.split()[2] for line in gateway_text(status.as_json()).splitlines() if line.startswith("# HELP")}
+    assert names == {family.name for family in FAMILIES}
+    assert all(name.startswith("heddle_gateway_") for name in names)
 
 
 @pytest.mark.skipif(promtool() is None, reason="no promtool here: `make setup` takes it out of Debian's prometheus")

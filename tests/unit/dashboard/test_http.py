@@ -192,9 +192,12 @@ async def test_closing_ends_a_response_that_is_being_sent(server):
     writer.close()
 
 
-async def test_signal_handlers_are_left_alone(server):
-    handlers = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
-    assert handlers == [signal.default_int_handler, signal.SIG_DFL]
+async def test_signal_handlers_are_left_alone():
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    server = HttpServer({})
+    await server.start("127.0.0.1", 0)
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)] == before
+    await server.close()
 
 
 async def test_a_configured_address_that_is_taken_is_one_line():

@@ -1,4 +1,4 @@
-"""What Prometheus is told: names, labels, bounds, and that its own checker has no complaint."""
+"""Metrics of the controller: names, labels, limits, and the check by promtool."""
 
 import re
 import shutil
@@ -47,10 +47,10 @@ def text(feed):
     return "".join(metrics.metrics_text(begin(small_fabric()), feed.telemetry, refused_events=0))
 
 
-def samples(told):
+def samples(exposition):
     """Read every sample line back; fails on what is no sample."""
     found = {}
-    for line in told.splitlines():
+    for line in exposition.splitlines():
         if not line.startswith("#"):
             read = SAMPLE.match(line)
             assert read is not None, line
@@ -60,7 +60,7 @@ def samples(told):
     return found
 
 
-def test_ports_queues_and_nics_are_told_under_their_names(fed):
+def test_ports_queues_and_nics_have_the_documented_names(fed):
     found = samples(text(fed))
     port = 'switch="leaf1",port="1"'
     queue, device = f'{port},priority="3"', 'host="h1",device="h1-n0",port="1"'
@@ -80,7 +80,7 @@ def test_ports_queues_and_nics_are_told_under_their_names(fed):
     assert found["fabric_link_utilization_ratio", port] > 0
 
 
-def test_a_silent_port_keeps_its_totals_and_loses_what_tells_of_now(fed):
+def test_a_silent_port_keeps_its_totals_and_loses_its_current_values(fed):
     found = samples(text(fed))
     port = 'switch="leaf2",port="1"'
     assert found["fabric_port_stale", port] == 1
@@ -97,22 +97,22 @@ def test_queues_that_never_counted_have_no_series(fed):
     }
 
 
-def test_ports_past_the_bound_are_left_out_whole_and_counted(fed):
+def test_ports_beyond_the_limit_are_left_out_whole_and_counted(fed):
     snapshot = fed.telemetry.ticks.value.snapshot
-    most = fabric_metrics.SERIES_PER_PORT + fabric_metrics.SERIES_PER_QUEUE
-    found = samples("".join(fabric_lines(small_fabric(), snapshot, max_series=most)))
+    limit = fabric_metrics.SERIES_PER_PORT + fabric_metrics.SERIES_PER_QUEUE
+    found = samples("".join(fabric_lines(small_fabric(), snapshot, max_series=limit)))
     assert found["fabric_metrics_ports_left_out", ""] == 2
     ports = Counter(labels.split(",priority")[0] for name, labels in found if name != "fabric_metrics_ports_left_out")
     assert len(ports) == 1
-    assert ports.total() <= most
+    assert ports.total() <= limit
 
 
-def test_every_family_that_is_told_is_in_the_catalogue_once(fed):
-    told = re.findall(r"^# TYPE (\S+)", text(fed), re.MULTILINE)
+def test_every_family_is_in_the_catalogue_once(fed):
+    exposition = re.findall(r"^# TYPE (\S+)", text(fed), re.MULTILINE)
     families = [family.name for family in (*metrics.FAMILIES, *fabric_metrics.FAMILIES)]
     assert len(set(families)) == len(families)
-    assert [name for name in told if told.count(name) > 1] == []
-    assert set(families) - set(told) == {family.name for family in metrics.HISTORY.values()}
+    assert [name for name in exposition if exposition.count(name) > 1] == []
+    assert set(families) - set(exposition) == {family.name for family in metrics.HISTORY.values()}
 
 
 def test_the_page_of_metrics_is_current():
@@ -120,7 +120,7 @@ def test_the_page_of_metrics_is_current():
     assert page == markdown(), "run: python -m tests.support.metrics_catalogue > docs/metrics.md"
 
 
-def test_conditions_and_what_the_collector_dropped_are_told_by_kind(fed):
+def test_conditions_and_dropped_inputs_are_counted_by_kind(fed):
     fed.telemetry.counts = {"scans": 5, "received_messages": 7, "unknown_port": 3}
     found = samples(text(fed))
     assert found["heddle_conditions", 'kind="silent"'] == 1
@@ -129,7 +129,7 @@ def test_conditions_and_what_the_collector_dropped_are_told_by_kind(fed):
     assert ("heddle_telemetry_odd_inputs_total", 'kind="scans"') not in found
 
 
-def test_no_label_value_ends_its_quotes():
+def test_label_values_are_escaped():
     assert label_text(("port", 'a"b\\c\nd')) == 'port="a\\"b\\\\c\\nd"'
 
 
@@ -141,8 +141,8 @@ def promtool() -> str | None:
 def test_promtool_has_no_complaint(fed, tmp_path):
     fed.telemetry.counts = {"unknown_port": 3}
     fed.telemetry.note(Note(severity="info", subject="x", text="y"), 1)
-    told = text(fed)
+    exposition = text(fed)
     checked = subprocess.run(
-        [str(promtool()), "check", "metrics"], input=told, text=True, capture_output=True, timeout=60
+        [str(promtool()), "check", "metrics"], input=exposition, text=True, capture_output=True, timeout=60
     )
     assert (checked.returncode, checked.stdout, checked.stderr) == (0, "", "")
