@@ -38,7 +38,7 @@ def pair(wires: Wires, tmp_path: Path) -> Iterator[tuple[Running, Running]]:
             names = [wires.names[2 * number - 2], wires.names[2 * number - 1]]
             pair_config = {
                 "partner_id": f"gw{other}-{os.getpid()}-auto",
-                "paths": [{"listen": listen, "partner": pair_config}],
+                "paths": [{"listen": listen, "partner": partner}],
                 "takes_over": [
                     {"interface": names[0], "address": f"192.0.2.{other}"},
                     {"interface": names[1], "address": f"198.51.100.{other}"},
