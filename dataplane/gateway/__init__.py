@@ -1,1 +1,1 @@
-"""The VPC gateway: elements, tables, and how a configuration becomes them."""
+"""The VPC gateway: its graph of packet elements, its tables and state, and the compiler of its configuration."""

@@ -1,4 +1,4 @@
-"""IPv4 (RFC 791): is the header sound, may the addresses be, what does it say of fragments; TTL and ECN.
+"""IPv4 (RFC 791): validity of header, addresses and fragments; TTL and ECN.
 
  0        8        16                31
 +----+----+--------+-----------------+

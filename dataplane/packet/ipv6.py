@@ -1,4 +1,4 @@
-"""IPv6 (RFC 8200): is the header sound, where does its chain of extension headers end, hop limit and ECN.
+"""IPv6 (RFC 8200): validity of header and addresses, the chain of extension headers, hop limit and ECN.
 
      0    4          12    16          24         31
     +----+----------+-----+-----------+----------+

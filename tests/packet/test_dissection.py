@@ -27,7 +27,7 @@ FAULTS = (
     "or icmp.checksum.status==0 or icmpv6.checksum.status==0 "
     "or (_ws.expert.severity>=0x600000 and not icmp.resp_not_found and not icmpv6.resp_not_found)"
 )
-"""Wireshark's own findings, warnings and worse; but that a ping has no answer in the file."""
+"""Wireshark's own findings, warnings and worse; but not that a ping has no reply in the file."""
 
 pytestmark = pytest.mark.timeout(900)  # the first run compiles the kernels
 

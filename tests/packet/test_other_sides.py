@@ -94,8 +94,8 @@ def test_a_customers_source_must_match_its_vlan_and_prefix(frame: bytes, why: Dr
 
 
 def test_a_customers_arp_is_punted_with_the_vpc_of_its_vlan() -> None:
-    asks = Ether(dst="ff:ff:ff:ff:ff:ff") / Dot1Q(vlan=VLAN) / ARP(pdst="10.0.0.1")
-    fate = let_in(CUSTOMER, asks)
+    arp = Ether(dst="ff:ff:ff:ff:ff:ff") / Dot1Q(vlan=VLAN) / ARP(pdst="10.0.0.1")
+    fate = let_in(CUSTOMER, arp)
     assert (fate.end, fate.why, fate.row["vni"]) == ("punted", Punt.ARP, RED)
 
 

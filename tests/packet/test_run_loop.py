@@ -66,8 +66,8 @@ def test_nat_translates_packets_and_their_replies(loop: GatewayLoop) -> None:
     frame = tunnelled(inner(udp("10.0.0.11", "198.51.100.7"), source=RED_11), host=HOST_B)
     out = dissected(loop.through(UNDERLAY, frame)[EXTERNAL][0])
     assert out[IP].src == "203.0.113.10"
-    answer = IP(src="198.51.100.7", dst="203.0.113.10") / UDP(sport=2000, dport=out[UDP].sport) / Raw(b"back")
-    back = dissected(loop.through(EXTERNAL, arriving(EXTERNAL, answer))[UNDERLAY][0])
+    reply = IP(src="198.51.100.7", dst="203.0.113.10") / UDP(sport=2000, dport=out[UDP].sport) / Raw(b"back")
+    back = dissected(loop.through(EXTERNAL, arriving(EXTERNAL, reply))[UNDERLAY][0])
     assert (back[IP].dst, back[VXLAN].vni) == (str(HOST_B), RED)
     within = back[VXLAN].payload
     assert (within[IP].dst, within[UDP].dport, bytes(within[Raw])) == ("10.0.0.11", 1000, b"back")
@@ -83,14 +83,14 @@ def test_tenants_with_equal_addresses_are_isolated(loop: GatewayLoop) -> None:
 
 
 def test_an_arp_request_is_punted_with_its_tunnel_headers(loop: GatewayLoop) -> None:
-    asked = Ether(src="02:10:00:00:00:10", dst="ff:ff:ff:ff:ff:ff") / ARP(
+    request = Ether(src="02:10:00:00:00:10", dst="ff:ff:ff:ff:ff:ff") / ARP(
         op=1, hwsrc="02:10:00:00:00:10", psrc="10.0.0.10", pdst="10.0.0.1"
     )
-    frame = tunnelled(asked)
+    frame = tunnelled(request)
     assert loop.through(UNDERLAY, frame) == {}
     (punted,) = loop.punts.read()
     assert (punted.reason, punted.in_port, punted.vni, punted.frame) == (Punt.ARP, UNDERLAY, RED, frame)
-    assert punted.frame[punted.inner :] == bytes(asked)
+    assert punted.frame[punted.inner :] == bytes(request)
 
 
 def test_a_frame_sent_by_the_slow_path_leaves_unchanged(loop: GatewayLoop) -> None:
@@ -108,9 +108,11 @@ def test_a_frame_that_the_slow_path_enters_passes_through_the_graph(loop: Gatewa
 
 
 def test_a_full_punt_ring_drops_only_packets_for_the_slow_path(loop: GatewayLoop) -> None:
-    asked = tunnelled(Ether(src="02:10:00:00:00:10", dst="ff:ff:ff:ff:ff:ff") / ARP(psrc="10.0.0.10", pdst="10.0.0.1"))
+    request = tunnelled(
+        Ether(src="02:10:00:00:00:10", dst="ff:ff:ff:ff:ff:ff") / ARP(psrc="10.0.0.10", pdst="10.0.0.1")
+    )
     for _ in range(20):
-        loop.through(UNDERLAY, *[asked] * 32)
+        loop.through(UNDERLAY, *[request] * 32)
     assert loop.drops()[Drop.PUNT_FULL] + int(loop.counters.punts[Punt.ARP]) == 640
     assert loop.drops()[Drop.PUNT_FULL] == loop.punts.refused() > 0
     assert loop.through(UNDERLAY, tunnelled(inner(udp("10.0.0.10", "10.0.0.11"), target=RED_11)))
@@ -118,9 +120,9 @@ def test_a_full_punt_ring_drops_only_packets_for_the_slow_path(loop: GatewayLoop
 
 def icmp_replies(loop: GatewayLoop, port: int, frame: bytes) -> list[Packet]:
     """Return the packets that the slow path sends to the sender of a frame."""
-    ways = NextHops.of(loop.tables)
-    path = SlowPath(Directory(LOCAL, NETWORK), ways)
-    path.configure(path._directory, ways, 0)
+    hops = NextHops.of(loop.tables)
+    path = SlowPath(Directory(LOCAL, NETWORK), hops)
+    path.configure(path._directory, hops, 0)
     assert loop.through(port, frame) == {}
     for punted in loop.punts.read():
         for effect in path.handle(punted, 0):
@@ -137,8 +139,8 @@ def test_the_sender_of_an_unroutable_packet_gets_an_icmp_error(
     loop: GatewayLoop, target: str, code: int, why: Drop
 ) -> None:
     packet = udp("10.0.0.10", target)
-    (answer,) = icmp_replies(loop, UNDERLAY, tunnelled(inner(packet)))
-    error = answer[VXLAN].payload
+    (reply,) = icmp_replies(loop, UNDERLAY, tunnelled(inner(packet)))
+    error = reply[VXLAN].payload
     assert (error[IP].src, error[IP].dst, error[ICMP].type, error[ICMP].code) == ("10.0.0.1", "10.0.0.10", 3, code)
     assert bytes(error[ICMP].payload) == bytes(packet)
     assert loop.drops() == {}
@@ -148,14 +150,14 @@ def test_the_sender_of_an_unroutable_packet_gets_an_icmp_error(
 
 def test_an_ipv6_sender_gets_an_icmp_error_as_well(loop: GatewayLoop) -> None:
     packet = IPv6(src="fd00::10", dst="fd00::77") / UDP(sport=5, dport=6)
-    (answer,) = icmp_replies(loop, UNDERLAY, tunnelled(inner(packet)))
-    error = answer[VXLAN].payload[ICMPv6DestUnreach]
+    (reply,) = icmp_replies(loop, UNDERLAY, tunnelled(inner(packet)))
+    error = reply[VXLAN].payload[ICMPv6DestUnreach]
     assert (error.code, bytes(error.payload)) == (3, bytes(packet))
 
 
 def test_a_customer_gets_an_icmp_error_and_the_internet_does_not(loop: GatewayLoop) -> None:
-    (answer,) = icmp_replies(loop, CUSTOMER, arriving(CUSTOMER, udp("10.99.1.2", "8.8.8.8")))
-    assert (answer[IP].src, answer[ICMP].type, answer[ICMP].code) == ("10.0.0.1", 3, 0)
+    (reply,) = icmp_replies(loop, CUSTOMER, arriving(CUSTOMER, udp("10.99.1.2", "8.8.8.8")))
+    assert (reply[IP].src, reply[ICMP].type, reply[ICMP].code) == ("10.0.0.1", 3, 0)
     assert icmp_replies(loop, EXTERNAL, arriving(EXTERNAL, udp("198.51.100.7", "203.0.113.10"))) == []
     assert loop.drops() == {Drop.NO_MAPPING: 1}
 

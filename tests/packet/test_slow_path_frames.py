@@ -124,8 +124,8 @@ def test_arp_for_an_address_of_the_gateway_returns_the_ports_mac(port, address):
 
 @pytest.mark.parametrize("address", [GATEWAY, A, B])
 def test_proxy_arp_serves_a_customers_router_for_the_whole_vpc(address):
-    asked = who_has(address, ROUTER_MAC, CUSTOMER_ROUTER)
-    tagged = Ether(src=ROUTER_MAC, dst=BROADCAST) / Dot1Q(vlan=VLAN) / asked[ARP]
+    requests = who_has(address, ROUTER_MAC, CUSTOMER_ROUTER)
+    tagged = Ether(src=ROUTER_MAC, dst=BROADCAST) / Dot1Q(vlan=VLAN) / requests[ARP]
     mac = PORT_MACS[CUSTOMER]
     reply = ARP(op=2, hwsrc=mac, psrc=address, hwdst=ROUTER_MAC, pdst=CUSTOMER_ROUTER) / PADDING
     expected = Ether(src=mac, dst=ROUTER_MAC) / Dot1Q(vlan=VLAN) / reply
@@ -261,11 +261,11 @@ def test_fragments_for_a_tunnel_wait_for_the_vteps_mac(to, source):
     packet, path = from_a(3000, tos=2), slow_path()
     packet.dst = to
     assert path.handle(punted(Punt.TOO_BIG, tunnelled(packet), hop=TUNNEL_HOP), 0) == []
-    (question,) = path.tick(0)
-    assert Ether(question.frame)[ARP].pdst == OTHER_VTEP
+    (request,) = path.tick(0)
+    assert Ether(request.frame)[ARP].pdst == OTHER_VTEP
     mac = PORT_MACS[UNDERLAY]
-    answer = Ether(src=HOST_MAC, dst=mac) / ARP(op=2, hwsrc=HOST_MAC, psrc=OTHER_VTEP, hwdst=mac, pdst=VTEP)
-    effects = path.handle(punted(Punt.ARP, bytes(answer)), 1)
+    reply = Ether(src=HOST_MAC, dst=mac) / ARP(op=2, hwsrc=HOST_MAC, psrc=OTHER_VTEP, hwdst=mac, pdst=VTEP)
+    effects = path.handle(punted(Punt.ARP, bytes(reply)), 1)
     ports = {Ether(frame)[UDP].sport for _, frame in effects}
     assert len(ports) == 1  # keep their order
     (port,) = ports
@@ -283,31 +283,31 @@ def test_a_packet_waits_for_the_resolution_of_its_own_target():
     assert path.handle(punted(Punt.RESOLVE, tunnelled(packet), hop=ON_LINK_HOP), 0) == []
     path.tick(0)
     mac = PORT_MACS[EXTERNAL]
-    answer = Ether(src=ROUTER_MAC, dst=mac) / ARP(op=2, hwsrc=ROUTER_MAC, psrc="203.0.113.77", hwdst=mac)
-    (effect,) = path.handle(punted(Punt.ARP, bytes(answer), EXTERNAL), 1)
+    reply = Ether(src=ROUTER_MAC, dst=mac) / ARP(op=2, hwsrc=ROUTER_MAC, psrc="203.0.113.77", hwdst=mac)
+    (effect,) = path.handle(punted(Punt.ARP, bytes(reply), EXTERNAL), 1)
     assert effect == Send(EXTERNAL, bytes(Ether(src=mac, dst=ROUTER_MAC) / packet[IP]))
 
 
 def test_resolution_requests_equal_those_of_scapy():
     path = slow_path()
     path.configure(path._directory, path._next_hops, 0)
-    asked = {effect.port: effect.frame for effect in path.tick(0)}
-    assert sorted(asked) == [UNDERLAY, EXTERNAL, CUSTOMER]
+    requests = {effect.port: effect.frame for effect in path.tick(0)}
+    assert sorted(requests) == [UNDERLAY, EXTERNAL, CUSTOMER]
     mac = PORT_MACS[EXTERNAL]
-    question = ARP(op=1, hwsrc=mac, psrc=EXTERNAL_ADDRESS, pdst=ROUTER) / PADDING
-    assert asked[EXTERNAL] == bytes(Ether(src=mac, dst=BROADCAST) / question)
+    request = ARP(op=1, hwsrc=mac, psrc=EXTERNAL_ADDRESS, pdst=ROUTER) / PADDING
+    assert requests[EXTERNAL] == bytes(Ether(src=mac, dst=BROADCAST) / request)
     mac = PORT_MACS[CUSTOMER]
     head = Ether(src=mac, dst="33:33:ff:00:00:fa") / Dot1Q(vlan=VLAN)
     ip = IPv6(src="fe80::ff:fe00:12", dst="ff02::1:ff00:fa", hlim=255)
-    question = ICMPv6ND_NS(tgt=CUSTOMER_ROUTER_6) / ICMPv6NDOptSrcLLAddr(lladdr=mac)
-    assert asked[CUSTOMER] == bytes(head / ip / question)
+    request = ICMPv6ND_NS(tgt=CUSTOMER_ROUTER_6) / ICMPv6NDOptSrcLLAddr(lladdr=mac)
+    assert requests[CUSTOMER] == bytes(head / ip / request)
 
 
 def test_a_standby_gateway_resolves_without_a_source_address():
     path = slow_path(duty=Duty(own=False, public=False))
     path.configure(path._directory, path._next_hops, 0)
-    asked = {effect.port: effect.frame for effect in path.tick(0)}
-    assert Ether(asked[EXTERNAL])[ARP].psrc == "0.0.0.0"
+    requests = {effect.port: effect.frame for effect in path.tick(0)}
+    assert Ether(requests[EXTERNAL])[ARP].psrc == "0.0.0.0"
 
 
 def test_a_takeover_announces_every_address_on_every_port():

@@ -45,7 +45,7 @@ from tests.fakes.gateway.gateway_site import (
 pytestmark = pytest.mark.timeout(900)  # the first test compiles the kernels
 
 SPORT = slice(34, 36)
-"""Of the outer UDP header: the elements and the slow path make it in ways of their own."""
+"""Offset of the outer UDP source port, which the elements and the slow path choose differently."""
 HOST_C_MAC = 0x02AA00000013
 
 
@@ -79,9 +79,9 @@ class Gateway:
 
 def only_reply(gateway: Gateway, frame: bytes, port: int = UNDERLAY, *, whole: bool = True) -> Packet:
     """Return the one frame that leaves; `whole` is False for one that is padded, or quotes part of a packet."""
-    ((out, answered),) = gateway.take(port, frame)
+    ((out, reply_frame),) = gateway.take(port, frame)
     assert out == port
-    return dissected(answered) if whole else Ether(answered)
+    return dissected(reply_frame) if whole else Ether(reply_frame)
 
 
 def in_tunnel(packet: Packet) -> Packet:
@@ -162,16 +162,16 @@ CUT: list[tuple[int, Any, Packet, int]] = [
 ]
 
 
-@pytest.mark.parametrize(("out", "way", "packet", "mtu_bytes"), CUT, ids=["to the internet", "routed in", "bridged"])
+@pytest.mark.parametrize(("out", "entry", "packet", "mtu_bytes"), CUT, ids=["to the internet", "routed in", "bridged"])
 def test_a_fragmented_packet_leaves_like_its_fragments_would(
-    out: int, way: int | None, packet: Packet, mtu_bytes: int
+    out: int, entry: int | None, packet: Packet, mtu_bytes: int
 ) -> None:
     gateway = Gateway()
 
     def comes(ip: Packet) -> tuple[int, bytes]:
-        if way == CUSTOMER:
+        if entry == CUSTOMER:
             return CUSTOMER, arriving(CUSTOMER, ip)
-        return UNDERLAY, tunnelled(inner(ip) if way is None else inner(ip, target=way))
+        return UNDERLAY, tunnelled(inner(ip) if entry is None else inner(ip, target=entry))
 
     cut = gateway.take(*comes(packet))
     assert gateway.path.outcomes == {Outcome.FRAGMENTED: 1}
@@ -189,8 +189,8 @@ def test_a_fragmented_packet_leaves_like_its_fragments_would(
 def test_a_packet_for_an_unresolved_vtep_leaves_after_resolution() -> None:
     gateway, packet = Gateway(), IP(src="10.0.0.10", dst="10.0.0.12") / UDP() / Raw(b"first")
     assert gateway.take(UNDERLAY, tunnelled(inner(packet))) == []
-    asked = {Ether(effect.frame)[ARP].pdst for effect in gateway.path.tick(0) if effect.port == UNDERLAY}
-    assert str(HOST_C) in asked
+    requested = {Ether(effect.frame)[ARP].pdst for effect in gateway.path.tick(0) if effect.port == UNDERLAY}
+    assert str(HOST_C) in requested
     reply = ARP(op=2, hwsrc=mac_text(HOST_C_MAC), psrc=str(HOST_C), hwdst=mac_text(PORT_MACS[0]), pdst=str(VTEP))
     ((port, frame),) = gateway.take(
         UNDERLAY, bytes(Ether(src=mac_text(HOST_C_MAC), dst=mac_text(PORT_MACS[0])) / reply)

@@ -160,7 +160,7 @@ def test_without_head_room_nothing_is_written_before_a_frame() -> None:
 def test_a_packet_for_an_unknown_mac_is_punted_for_resolution() -> None:
     fate = through(inner(IP(src="10.0.0.10", dst="10.0.0.12", ttl=5) / UDP()))
     assert fate.why is Punt.RESOLVE
-    assert Ether(fate.frame)[IP].ttl == 4  # it waits for the answer and leaves then
+    assert Ether(fate.frame)[IP].ttl == 4  # it waits for the reply and leaves then
     assert HOST_C not in HOST_MACS
 
 

@@ -148,14 +148,14 @@ def test_a_tenants_spoofed_source_is_dropped(what: str) -> None:
 
 
 def test_arp_is_punted_with_its_vni_and_vtep() -> None:
-    asks = Ether(src=mac_text(0x021000000010), dst="ff:ff:ff:ff:ff:ff") / ARP(psrc="10.0.0.10", pdst="10.0.0.1")
-    inside = fate_of(tunnelled(asks))
+    request = Ether(src=mac_text(0x021000000010), dst="ff:ff:ff:ff:ff:ff") / ARP(psrc="10.0.0.10", pdst="10.0.0.1")
+    inside = fate_of(tunnelled(request))
     assert (inside.why, inside.row["vni"], inside.row["outer_source"]) == (Punt.ARP, RED, int(HOST_A))
     outside = fate_of(Ether(src=mac_text(5), dst="ff:ff:ff:ff:ff:ff") / ARP(psrc=str(HOST_C), pdst=str(VTEP)))
     assert (inside.end, outside.end) == ("punted", "punted")
     assert (outside.why, outside.row["vni"], outside.row["outer_source"]) == (Punt.ARP, 0, 0)
-    answer = Ether(src=mac_text(5), dst=mac_text(PORT_MACS[0])) / ARP(op=2, psrc=str(HOST_C), pdst=str(VTEP))
-    assert fate_of(answer).why is Punt.ARP
+    reply = Ether(src=mac_text(5), dst=mac_text(PORT_MACS[0])) / ARP(op=2, psrc=str(HOST_C), pdst=str(VTEP))
+    assert fate_of(reply).why is Punt.ARP
     assert fate_of(Ether(src=mac_text(5), dst=mac_text(6)) / ARP(op=2)).why is Drop.NOT_FOR_US
 
 

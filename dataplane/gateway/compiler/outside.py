@@ -10,6 +10,7 @@ from dataplane.gateway.compiler.hops import words_of
 from dataplane.gateway.compiler.index import indexed
 from dataplane.gateway.compiler.rules import FULL
 from dataplane.gateway.compiler.site import Site
+from dataplane.gateway.tables.schema import FLOATING_ENDPOINT, FLOATING_PUBLIC, FLOATING_VNI
 from dataplane.jit import Grid
 
 VLAN_BITS = 12
@@ -34,11 +35,11 @@ class Outside:
 
     def floating_in(self) -> Grid:
         """Return the index by public address."""
-        return indexed(self.floating()[:, :1], np.arange(len(self._floating)))
+        return indexed(self.floating()[:, [FLOATING_PUBLIC]], np.arange(len(self._floating)))
 
     def floating_out(self) -> Grid:
         """Return the index by VNI and endpoint."""
-        return indexed(self.floating()[:, [2, 1]], np.arange(len(self._floating)))
+        return indexed(self.floating()[:, [FLOATING_VNI, FLOATING_ENDPOINT]], np.arange(len(self._floating)))
 
     def nat_in(self) -> Grid:
         """Return the index of NAT addresses: of VPCs that share one, the first."""

@@ -16,6 +16,16 @@ LAST_PORT = 65_535
 FULL = (1 << 128) - 1
 
 
+class PrefixRule(NamedTuple):
+    """A rule for one remote prefix."""
+
+    allow: bool
+    protocol: Protocol
+    remote: Prefix
+    port_min: int
+    port_max: int
+
+
 class Slice(NamedTuple):
     """A range of rows of `Tables.rules`."""
 
@@ -35,7 +45,7 @@ class Rules:
     """Collects the rules of a generation; VPCs that no border rule names share the border's rows."""
 
     def __init__(self, local: LocalConfig, network: NetworkConfig) -> None:
-        self._rules: list[tuple[bool, Protocol, Prefix, int, int]] = []
+        self._rules: list[PrefixRule] = []
         self._prefixes: dict[Realm, list[Prefix]] = {realm: [] for realm in Realm}
         for provider in local.provider_networks:
             self._prefixes[provider.realm] += provider.prefixes
@@ -54,21 +64,21 @@ class Rules:
 
     def _group(self, rules: Sequence[SecurityRule], direction: Direction) -> Slice:
         return self._add(
-            (rule.allow, rule.protocol, rule.remote, rule.port_min, rule.port_max)
+            PrefixRule(rule.allow, rule.protocol, rule.remote, rule.port_min, rule.port_max)
             for rule in rules
             if rule.direction is direction
         )
 
     def _border(self, rules: Sequence[BorderRule], vpc: str) -> Slice:
         return self._add(
-            (rule.allow, rule.protocol, common, rule.port_min, rule.port_max)
+            PrefixRule(rule.allow, rule.protocol, common, rule.port_min, rule.port_max)
             for rule in rules
             if rule.vpc in ("*", vpc)
             for prefix in self._prefixes[rule.realm]
             for common in _intersection(rule.remote, prefix)
         )
 
-    def _add(self, rules: Iterable[tuple[bool, Protocol, Prefix, int, int]]) -> Slice:
+    def _add(self, rules: Iterable[PrefixRule]) -> Slice:
         first = len(self._rules)
         self._rules += rules
         return Slice(first, len(self._rules) - first)
@@ -76,14 +86,14 @@ class Rules:
     def rows(self) -> Rows:
         """Return RULE rows."""
         found = np.zeros(len(self._rules), dtype=schema.RULE)
-        masks = [FULL << (128 - wide_length(prefix)) & FULL for _, _, prefix, _, _ in self._rules]
-        found["remote_hi"], found["remote_lo"] = words_of([wide(rule[2].network_address) for rule in self._rules])
+        masks = [FULL << (128 - wide_length(rule.remote)) & FULL for rule in self._rules]
+        found["remote_hi"], found["remote_lo"] = words_of([wide(rule.remote.network_address) for rule in self._rules])
         found["mask_hi"], found["mask_lo"] = words_of(masks)
-        found["allow"] = [rule[0] for rule in self._rules]
-        found["protocol"] = [rule[1] for rule in self._rules]
-        found["port_min"] = [0 if rule[1] is Protocol.ICMP else rule[3] for rule in self._rules]
-        found["port_max"] = [LAST_PORT if rule[1] is Protocol.ICMP else rule[4] for rule in self._rules]
-        found["family"] = [rule[2].version for rule in self._rules]
+        found["allow"] = [rule.allow for rule in self._rules]
+        found["protocol"] = [rule.protocol for rule in self._rules]
+        found["port_min"] = [0 if rule.protocol is Protocol.ICMP else rule.port_min for rule in self._rules]
+        found["port_max"] = [LAST_PORT if rule.protocol is Protocol.ICMP else rule.port_max for rule in self._rules]
+        found["family"] = [rule.remote.version for rule in self._rules]
         return found
 
 

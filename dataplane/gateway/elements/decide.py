@@ -61,7 +61,7 @@ def decide(tables: Tables, state: State) -> int:
         verdict = _leaving(tables, state, forward, back)
     if verdict == ACCEPTED:
         verdict = take_mappings(tables, state, forward, back)
-    if verdict == ACCEPTED and _answers_itself(forward):
+    if verdict == ACCEPTED and _has_equal_reply_key(forward):
         release_mappings(state)
         return Drop.MARTIAN.value
     return verdict
@@ -77,7 +77,7 @@ def release_mappings(state: State) -> None:
 
 
 @inline
-def _answers_itself(forward: Row) -> bool:
+def _has_equal_reply_key(forward: Row) -> bool:
     """Whether replies would have the packet's own key: an endpoint sends to its own public address, say."""
     return (
         forward.new_target_lo == forward.source_lo

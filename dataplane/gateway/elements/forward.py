@@ -44,14 +44,14 @@ def _pass_on(memory: Bytes, packet: Row, hop: Row) -> None:
     elif hop.kind == DISCARD:
         drop(packet, Drop.DISCARD_ROUTE)
     elif packet.routed == ROUTED and ends:
-        if _may_be_answered(memory, packet):
+        if _may_cause_icmp_error(memory, packet):
             punt(packet, Punt.TTL_EXPIRED)
         else:
             drop(packet, Drop.TTL_EXPIRED)
     elif packet.routed == BRIDGED and not _is_bridged_to(memory, packet, hop):
         drop(packet, Drop.NOT_FOR_US)
-    elif packet.at + packet.length - packet.l3 > hop.mtu_bytes and not _may_be_cut(memory, packet):
-        if _may_be_answered(memory, packet):
+    elif packet.at + packet.length - packet.l3 > hop.mtu_bytes and not _may_be_fragmented(memory, packet):
+        if _may_cause_icmp_error(memory, packet):
             punt(packet, Punt.TOO_BIG)
         else:
             drop(packet, Drop.TOO_BIG)
@@ -75,13 +75,13 @@ def _is_bridged_to(memory: Bytes, packet: Row, hop: Row) -> bool:
 
 
 @inline
-def _may_be_cut(memory: Bytes, packet: Row) -> bool:
+def _may_be_fragmented(memory: Bytes, packet: Row) -> bool:
     """Whether a router may fragment a packet: IPv4 without DF."""
     return packet.family == 4 and load16(memory, packet.l3 + 6) & ipv4.DONT_FRAGMENT == 0
 
 
 @inline
-def _may_be_answered(memory: Bytes, packet: Row) -> bool:
+def _may_cause_icmp_error(memory: Bytes, packet: Row) -> bool:
     """Whether an ICMP error may be sent about a packet: not about another error, nor about a later fragment."""
     if packet.fragment == LATER_FRAGMENT:
         return False

@@ -17,8 +17,7 @@ _FACTOR = np.uint64(2685821657736338717)
 
 @step
 def below(chance, limit):
-    """Return a random number from 0 to `limit` - 1 by xorshift64* (Vigna 2016); `chance` is one unsigned word, never 0.
-    """
+    """Return a random number from 0 to `limit` - 1 by xorshift64* (Vigna 2016); `chance` is one uint64, never 0."""
     word = chance[0]
     word ^= word >> _12
     word ^= word << _25

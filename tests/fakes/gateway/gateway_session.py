@@ -1,5 +1,4 @@
-"""A gateway's session with the controller over real gRPC: it applies configurations and acknowledges them on request.
-"""
+"""A gateway session with the controller over real gRPC: it applies configurations and acknowledges on request."""
 
 import asyncio
 import contextlib

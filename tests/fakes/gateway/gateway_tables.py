@@ -129,8 +129,8 @@ class _Builder:
 
     def routes(self, vpc):
         found, lengths = {}, [0, 0, 0]
-        for prefix, way in vpc.routes.items():
-            kind, peer = way if isinstance(way, tuple) else (way, 0)
+        for prefix, route in vpc.routes.items():
+            kind, peer = route if isinstance(route, tuple) else (route, 0)
             network = ip_network(prefix)
             length = network.prefixlen + (96 if network.version == 4 else 0)
             ports = {schema.EXTERNAL: EXTERNAL_PORT, schema.CUSTOMER: CUSTOMER_PORT, schema.PROVIDER: PROVIDER_PORT}

@@ -116,12 +116,12 @@ def directory(duty: Duty | None = None) -> Directory:
     return Directory(local_config(), network_config(), duty)
 
 
-def ways() -> NextHops:
+def next_hops_of_tables() -> NextHops:
     return NextHops(hops(), template())
 
 
 def slow_path(limits: Allowance | None = None, duty: Duty | None = None) -> SlowPath:
-    return SlowPath(directory(duty), ways(), limits)
+    return SlowPath(directory(duty), next_hops_of_tables(), limits)
 
 
 def punted(reason: Punt, frame: bytes, port: int = UNDERLAY, vni: int = RED, hop: int = -1, missing: int = 0) -> Punted:

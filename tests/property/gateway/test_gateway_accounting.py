@@ -121,8 +121,8 @@ class Accounting(RuleBasedStateMachine):
     def each_buffer_is_in_one_place(self):
         ports, held = self.loop.io.ports, 0
         for port in range(PORTS):
-            for way, (head, tail) in enumerate((("rx_head", "rx_tail"), ("tx_head", "tx_tail"))):
-                ring = ports.rings[2 * port + way]
+            for direction, (head, tail) in enumerate((("rx_head", "rx_tail"), ("tx_head", "tx_tail"))):
+                ring = ports.rings[2 * port + direction]
                 for place in range(int(ports.ports[port][head]), int(ports.ports[port][tail])):
                     held += self.pieces(int(ring[place & (len(ring) - 1)]))
         assert held + ports.pool[FREE] == ports.pool[FRAMES]
@@ -145,9 +145,9 @@ class Accounting(RuleBasedStateMachine):
         assert loop.punts.refused() == loop.counters.drops[Drop.PUNT_FULL]
         assert loop.io.ports.pool[FREE] == loop.io.ports.pool[FRAMES]
 
-    def waiting(self, way):
+    def waiting(self, direction):
         ports = self.loop.io.ports.ports
-        return int((ports[f"{way}_tail"] - ports[f"{way}_head"]).sum())
+        return int((ports[f"{direction}_tail"] - ports[f"{direction}_head"]).sum())
 
     def pieces(self, handle):
         """Return the number of buffers of a frame."""

@@ -64,8 +64,8 @@ class GatewayMachine(RuleBasedStateMachine):
         super().__init__()
         self.state = begin(small_fabric(leaves=2))
         self.now = 1_000_000
-        self.asked = {}
-        self.answers = {}
+        self.requests = {}
+        self.replies = {}
         self.places = {}
         self.sessions = 0
 
@@ -73,17 +73,17 @@ class GatewayMachine(RuleBasedStateMachine):
         self.state, effects = decide(self.state, event, self.now)
         for effect in effects:
             if isinstance(effect, Reply):
-                assert effect.reply not in self.answers
-                self.answers[effect.reply] = effect.outcome
+                assert effect.reply not in self.replies
+                self.replies[effect.reply] = effect.outcome
             elif isinstance(effect, EndSession):
                 assert self.places[effect.gateway_id].session != effect.session
             elif isinstance(effect, NetworksChanged):
                 assert effect.generation == self.state.networks.generation
 
     def ask(self, make):
-        number = len(self.asked) + 1
+        number = len(self.requests) + 1
         event = make(number)
-        self.asked[number] = (event, self.now)
+        self.requests[number] = (event, self.now)
         self.feed(event)
 
     @rule(name=NAMES, vni=st.integers(1, 3), third=st.integers(0, 2), places=st.lists(PLACES, max_size=3))
@@ -166,7 +166,7 @@ class GatewayMachine(RuleBasedStateMachine):
 
     @invariant()
     def refusals_have_a_reason(self):
-        for number, outcome in self.answers.items():
+        for number, outcome in self.replies.items():
             if isinstance(outcome, HeddleError):
                 assert isinstance(outcome, InputError | NotFoundError | InUseError | UnavailableError), number
                 assert str(outcome).strip()
@@ -197,7 +197,7 @@ class GatewayMachine(RuleBasedStateMachine):
                 assert networks.gateways[name].acknowledged == networks.generation
         self.now += 10_000
         self.feed(Tick())
-        assert set(self.answers) == set(self.asked)
+        assert set(self.replies) == set(self.requests)
         assert networks.endpoints == sum(len(each.endpoints) for each in networks.vpcs.values())
 
 

@@ -56,7 +56,7 @@ class NatMachine(RuleBasedStateMachine):
         self.bench = StateBench(make_tables([vpc(5, OPEN), vpc(6)]), LIMITS)
         self.mapped = {}  # (protocol, vni, address, port) -> public port
         self.open = {}  # (protocol, vni, address, port, far) -> nothing
-        self.spoke = set()  # (mapping, mapping): who of the inside has spoken to whom there
+        self.spoke = set()  # (mapping, mapping): which inside endpoint has sent to which other
 
     def public_ports(self, protocol):
         return {port for (other, *_), port in self.mapped.items() if other == protocol}
@@ -95,7 +95,7 @@ class NatMachine(RuleBasedStateMachine):
             assert public % 2 == port % 2
 
     @rule(data=st.data())
-    def answer(self, data):
+    def send_reply(self, data):
         if not self.open:
             return
         protocol, vni, address, port, far = data.draw(st.sampled_from(sorted(self.open)))
@@ -133,13 +133,13 @@ class NatMachine(RuleBasedStateMachine):
             return
         mapping = (17, vni, address, port)
         if holder[0][1] != 5 and (holder[0], mapping) in self.spoke:
-            assert read(fate.packet) == (PUBLIC, self.mapped[mapping], *holder[0][2:])  # an answer
+            assert read(fate.packet) == (PUBLIC, self.mapped[mapping], *holder[0][2:])  # a reply
             return
         if holder[0][1] != 5:
             assert fate == Drop.DENIED_IN
             return
         if holder[0][1:] == (vni, address, port):
-            assert fate == Drop.MARTIAN  # its own answer
+            assert fate == Drop.MARTIAN  # its own reply
             return
         if not isinstance(fate, Passed):
             assert fate == Drop.PORTS_EXHAUSTED
@@ -171,15 +171,15 @@ class NatMachine(RuleBasedStateMachine):
         assert len(rows) == len(self.mapped)
 
 
-@pytest.mark.parametrize(("asks", "answers"), [(8, 0), (13, 14), (15, 16), (17, 18)])
-def test_only_icmp_requests_open_connections_and_their_replies_match(asks, answers):
+@pytest.mark.parametrize(("request", "reply_kind"), [(8, 0), (13, 14), (15, 16), (17, 18)])
+def test_only_icmp_requests_open_connections_and_their_replies_match(request, reply_kind):
     bench = StateBench(make_tables([vpc(5)]), LIMITS)
-    bench.one(query(asks, "10.0.0.2", "8.8.8.8", 1025), 5)
-    passed = bench.one(query(asks, "10.0.0.1", "8.8.8.8", 1025), 5)
+    bench.one(query(request, "10.0.0.2", "8.8.8.8", 1025), 5)
+    passed = bench.one(query(request, "10.0.0.1", "8.8.8.8", 1025), 5)
     identifier = read(passed.packet)[1]
     assert (read(passed.packet)[0], identifier != 1025, faults(passed.packet)) == (PUBLIC, True, [])
-    back = bench.one(query(answers, "8.8.8.8", PUBLIC, identifier), 0, EXTERNAL_PORT)
-    assert back.packet == query(answers, "8.8.8.8", "10.0.0.1", 1025)
+    back = bench.one(query(reply_kind, "8.8.8.8", PUBLIC, identifier), 0, EXTERNAL_PORT)
+    assert back.packet == query(reply_kind, "8.8.8.8", "10.0.0.1", 1025)
     for kind in set(range(256)) - {8, 13, 15, 17, 3, 4, 5, 11, 12}:
         assert bench.one(query(kind, "10.0.0.1", "9.9.9.9", 1), 5) == Drop.NO_STATE
 
@@ -204,8 +204,8 @@ def test_allocated_ports_depend_on_the_gateways_secret():
     assert len(set(some) & set(others)) < 20
     assert {port % 2 for port in some} == {0}
     for ports in (some, others):
-        assert len({port >> 10 for port in ports}) > 55  # of 63: they lie all over the range,
-        assert len({port & 63 for port in ports}) == 32  # and anywhere in the words that are searched
+        assert len({port >> 10 for port in ports}) > 55  # of 63: spread over the whole range
+        assert len({port & 63 for port in ports}) == 32  # and over the bits of the searched words
         assert sum(b > a for a, b in itertools.pairwise(ports)) in range(100, 200)
 
 

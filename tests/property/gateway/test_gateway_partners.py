@@ -33,7 +33,7 @@ def gateway(ports):
 
 def pair():
     left, right = gateway((1024, 20000)), gateway((20001, 40000))
-    right.now_ns += 77 * SECOND  # clocks of two machines
+    right.now_ns += 77 * SECOND  # the clocks of the two machines differ
     return left, right
 
 
@@ -136,8 +136,8 @@ def test_a_restarted_gateway_receives_its_own_connections_back():
     again = gateway((1024, 20000))
     start_journal(right.state)
     replicate(right, again)
-    answer = again.one(udp(FAR, 53, PUBLIC, public), 0, EXTERNAL_PORT)
-    assert read(answer.packet) == (FAR, 53, A, 5000)
+    reply = again.one(udp(FAR, 53, PUBLIC, public), 0, EXTERNAL_PORT)
+    assert read(reply.packet) == (FAR, 53, A, 5000)
 
 
 def test_a_record_with_a_port_of_another_endpoint_is_refused_and_counted():
@@ -162,7 +162,7 @@ def test_a_replicated_connection_is_admitted_by_the_own_tables():
 
 EVENTS = st.lists(
     st.tuples(
-        st.sampled_from(["leave", "answer", "replicate"]),
+        st.sampled_from(["leave", "reply", "replicate"]),
         st.integers(0, 1),
         st.sampled_from([A, B]),
         st.sampled_from([5000, 5001, 25000]),
@@ -181,7 +181,7 @@ def test_replies_may_arrive_at_either_gateway(events):
             seen = read(bench.one(udp(inside, port, FAR, 53), 5).packet)[1]
             assert public.setdefault((inside, port), seen) == seen
             replicate(bench, other)
-        elif what == "answer" and (inside, port) in public:
+        elif what == "reply" and (inside, port) in public:
             fate = bench.one(udp(FAR, 53, PUBLIC, public[inside, port]), 0, EXTERNAL_PORT)
             assert read(fate.packet) == (FAR, 53, inside, port)
             replicate(bench, other)

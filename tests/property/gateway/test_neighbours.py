@@ -33,7 +33,7 @@ class NeighbourMachine(RuleBasedStateMachine):
         self.now = 0
         self.open: dict[Place, int] = {}
         self.known: dict[Place, bytes] = {}
-        self.questions: list[tuple[int, Place]] = []
+        self.sent_requests: list[tuple[int, Place]] = []
         self.version = 0
 
     @rule(places=st.sets(st.sampled_from(PLACES)))
@@ -46,11 +46,11 @@ class NeighbourMachine(RuleBasedStateMachine):
 
     @rule(place=st.sampled_from(PLACES), mac=st.sampled_from(MACS))
     def hears(self, place: Place, mac: bytes) -> None:
-        asked = self.open.get(place)
+        requested = self.open.get(place)
         believed = self.neighbours.heard(place, mac, self.now)
         if believed:
-            assert asked is not None
-            assert self.now - asked <= REPLY_TIMEOUT_NS
+            assert requested is not None
+            assert self.now - requested <= REPLY_TIMEOUT_NS
             del self.open[place]
             self.known[place] = mac
 
@@ -65,10 +65,10 @@ class NeighbourMachine(RuleBasedStateMachine):
     @rule(later=st.sampled_from([0, FIRST_RETRY_NS, SECOND, 4 * SECOND, REACHABLE_NS, 600 * SECOND]))
     def time_passes(self, later: int) -> None:
         self.now += later
-        for question in self.neighbours.tick(self.now):
-            self.open[question.place] = self.now
-            self.questions.append((self.now, question.place))
-            assert question.mac in (None, self.known.get(question.place))
+        for sent in self.neighbours.tick(self.now):
+            self.open[sent.place] = self.now
+            self.sent_requests.append((self.now, sent.place))
+            assert sent.mac in (None, self.known.get(sent.place))
         assert self.neighbours.tick(self.now) == []
 
     @invariant()
@@ -85,24 +85,24 @@ TestNeighbours = NeighbourMachine.TestCase
 TestNeighbours.settings = settings(max_examples=examples(120), stateful_step_count=40, deadline=None)
 
 
-def run(neighbours: Neighbours, start: int, end: int, answers: bytes | None = None) -> list[int]:
+def run(neighbours: Neighbours, start: int, end: int, reply_mac: bytes | None = None) -> list[int]:
     """Advance time to `end`; return the times of requests. Each request gets its reply at once, if there is one."""
-    asked, now = [], start
+    requested, now = [], start
     while (due := neighbours.next_due_ns()) is not None and max(now, due) <= end:
         now = max(now, due)
-        for question in neighbours.tick(now):
-            asked.append(now)
-            if answers:
-                assert neighbours.heard(question.place, answers, now)
-    return asked
+        for sent in neighbours.tick(now):
+            requested.append(now)
+            if reply_mac:
+                assert neighbours.heard(sent.place, reply_mac, now)
+    return requested
 
 
 def test_a_needed_silent_neighbour_is_requested_forever_with_backoff() -> None:
     neighbours = Neighbours()
     neighbours.need(PLACES[:1], 0)
-    asked = run(neighbours, 0, 200 * SECOND)
-    gaps = [later - earlier for earlier, later in pairwise(asked)]
-    assert asked[0] == 0
+    requested = run(neighbours, 0, 200 * SECOND)
+    gaps = [later - earlier for earlier, later in pairwise(requested)]
+    assert requested[0] == 0
     assert gaps[0] == FIRST_RETRY_NS
     assert gaps == sorted(gaps)
     assert gaps[-1] == LAST_RETRY_NS
@@ -132,7 +132,7 @@ def test_a_dead_neighbour_is_removed_after_its_polls() -> None:
     while neighbours.mac_of(PLACES[0]):
         polls += len(neighbours.tick(late))
         late += SECOND
-    assert polls == MAX_POLLS + 1  # the last one asks for a neighbour that is not known any more
+    assert polls == MAX_POLLS + 1  # the last one is a request for the removed neighbour
 
 
 def test_an_announced_new_mac_is_verified_and_used() -> None:

@@ -77,7 +77,7 @@ class CopyingMachine(RuleBasedStateMachine):
         nonce = (self.now % 251).to_bytes(16, "big")
         self.sender = Sender(Hello("one", nonce, RECORD), "two", SECRET, self.now)
         self.receiver = Receiver(Hello("two", nonce[::-1], RECORD), "one", SECRET, self.now)
-        self.answered = self.now
+        self.last_acknowledged = self.now
         self.out, self.back, self.to_keep = bytearray(), bytearray(), deque[Keep]()
         self.acknowledged: dict[int, int] = {}
         self.lost = self.source.lost
@@ -104,7 +104,7 @@ class CopyingMachine(RuleBasedStateMachine):
         try:
             self.act(self.sender.pull(self.source.collect, self.now, room * RECORD))
         except RecordStreamError:
-            assert self.now - self.answered > TIMEOUT_NS
+            assert self.now - self.last_acknowledged > TIMEOUT_NS
             self.connects()
         assert self.sender._sequence - self.sender._taken <= MAX_IN_FLIGHT + 1
 
@@ -134,7 +134,7 @@ class CopyingMachine(RuleBasedStateMachine):
         self.act(self.sender.received(bytes(self.back[:count]), self.now))
         del self.back[:count]
         if self.sender._taken != before:
-            self.answered = self.now
+            self.last_acknowledged = self.now
 
     @rule(ms=st.sampled_from([1, 100, 600]))
     def time_passes(self, ms: int) -> None:
@@ -187,8 +187,8 @@ def written(effects: Sequence[object]) -> bytes:
 def connected(secret: bytes = SECRET, name: str = "two", record: int = RECORD) -> tuple[Sender, Receiver]:
     sender = Sender(Hello("one", bytes(16), RECORD), "two", SECRET, 0)
     receiver = Receiver(Hello(name, bytes(15) + b"x", record), "one", secret, 0)
-    answer = written(receiver.received(written(sender.begin()), 0))
-    assert sender.received(answer, 0) == [SendAll()]
+    reply = written(receiver.received(written(sender.begin()), 0))
+    assert sender.received(reply, 0) == [SendAll()]
     return sender, receiver
 
 

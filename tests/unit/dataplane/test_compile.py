@@ -54,7 +54,7 @@ def expected_hop(site, network, vpc, address):
         return "local", vpc.vni
     customers = vpc.direct_connects if port_of(local, Side.CUSTOMER) is not None else ()
     mine = prefixes_of(vpc) + [subnet.prefix for peer in peers for subnet in peer.subnets]
-    choices = [  # a prefix and an answer; of equal prefixes the first counts
+    choices = [  # a prefix and a verdict; of equal prefixes the first counts
         *[(subnet.prefix, ("discard",)) for subnet in vpc.subnets],
         *[(c.customer, ("customer", c.vlan, c.next_hop)) for c in customers],
         *[(subnet.prefix, ("peer", peer.vni)) for peer in peers for subnet in peer.subnets],

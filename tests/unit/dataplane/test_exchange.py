@@ -119,7 +119,7 @@ def test_a_partner_that_detaches_and_returns_gets_all_connections() -> None:
     one.control.request_all()
     copy_all(one, other)
     one.control.stop_journal()
-    one.control.request_all()  # before the data process looked
+    one.control.request_all()  # before the data process has read the request
     assert copy_all(one, Gateway()) == 5
 
 

@@ -60,8 +60,8 @@ def test_an_endpoint_reaches_another_of_its_vpc_unchanged(bench):
     packet = udp("10.0.0.1", 1000, "10.0.0.2", 2000)
     passed = bench.one(packet, 5)
     assert (passed.packet, passed.hop) == (packet, hop_of(bench.tables, 5, "10.0.0.2"))
-    answer = udp("10.0.0.2", 2000, "10.0.0.1", 1000)
-    assert bench.one(answer, 5)[:2] == (answer, hop_of(bench.tables, 5, "10.0.0.1"))
+    reply = udp("10.0.0.2", 2000, "10.0.0.1", 1000)
+    assert bench.one(reply, 5)[:2] == (reply, hop_of(bench.tables, 5, "10.0.0.1"))
 
 
 def test_an_ipv6_endpoint_reaches_another_of_its_vpc(bench):
@@ -89,8 +89,8 @@ def test_a_source_that_is_neither_endpoint_nor_customer_is_refused(bench):
 def test_a_peers_endpoint_is_reached_if_the_peers_rules_allow_it(bench):
     passed = bench.one(udp("10.0.0.1", 1, "10.1.0.1", 53), 5)
     assert passed.hop == hop_of(bench.tables, 6, "10.1.0.1")
-    answer = bench.one(udp("10.1.0.1", 53, "10.0.0.1", 1), 6)
-    assert answer.hop == hop_of(bench.tables, 5, "10.0.0.1")
+    reply = bench.one(udp("10.1.0.1", 53, "10.0.0.1", 1), 6)
+    assert reply.hop == hop_of(bench.tables, 5, "10.0.0.1")
     assert bench.one(tcp("10.0.0.1", 1, "10.1.0.1", 53), 5) == Drop.DENIED_IN
 
 
@@ -105,8 +105,8 @@ def test_a_customer_reaches_endpoints_only_where_a_rule_allows_it():
     )
     bench = StateBench(make_tables([open_vpc]), LIMITS)
     assert bench.one(udp("10.9.1.1", 1, "10.0.0.1", 2), 5, CUSTOMER_PORT).hop == hop_of(bench.tables, 5, "10.0.0.1")
-    answer = bench.one(udp("10.0.0.1", 2, "10.9.1.1", 1), 5)
-    assert kind_of(bench, answer) == CUSTOMER
+    reply = bench.one(udp("10.0.0.1", 2, "10.9.1.1", 1), 5)
+    assert kind_of(bench, reply) == CUSTOMER
     assert bench.one(udp("10.9.2.1", 1, "10.0.0.1", 2), 5, CUSTOMER_PORT) == Drop.DENIED_IN
 
 
@@ -126,9 +126,9 @@ def test_the_border_is_closed_unless_a_rule_opens_it(bench):
 
 def test_the_providers_networks_reply_and_open_nothing(bench):
     bench.one(tcp("10.0.0.1", 4000, "192.168.50.3", 443), 5)
-    answer = tcp("192.168.50.3", 443, str(PROVIDER_ADDRESS), 4000, "SA")
-    assert bench.one(answer, 0, EXTERNAL_PORT) == Drop.MARTIAN
-    passed = bench.one(answer, 0, PROVIDER_PORT)
+    reply = tcp("192.168.50.3", 443, str(PROVIDER_ADDRESS), 4000, "SA")
+    assert bench.one(reply, 0, EXTERNAL_PORT) == Drop.MARTIAN
+    passed = bench.one(reply, 0, PROVIDER_PORT)
     assert read(passed.packet) == ("192.168.50.3", 443, "10.0.0.1", 4000)
     assert bench.one(tcp("192.168.50.3", 443, str(PROVIDER_ADDRESS), 4001), 0, PROVIDER_PORT) == Drop.DENIED_BORDER
 
@@ -137,10 +137,10 @@ def test_nat_replies_return_to_the_opener(bench):
     passed = bench.one(udp("10.0.0.1", 5000, "8.8.8.8", 53), 5)
     assert kind_of(bench, passed) == EXTERNAL
     assert read(passed.packet) == ("198.51.100.7", 5000, "8.8.8.8", 53)
-    answer = bench.one(udp("8.8.8.8", 53, "198.51.100.7", 5000), 0, EXTERNAL_PORT)
-    assert read(answer.packet) == ("8.8.8.8", 53, "10.0.0.1", 5000)
-    assert answer.hop == hop_of(bench.tables, 5, "10.0.0.1")
-    assert faults(passed.packet) == faults(answer.packet) == []
+    reply = bench.one(udp("8.8.8.8", 53, "198.51.100.7", 5000), 0, EXTERNAL_PORT)
+    assert read(reply.packet) == ("8.8.8.8", 53, "10.0.0.1", 5000)
+    assert reply.hop == hop_of(bench.tables, 5, "10.0.0.1")
+    assert faults(passed.packet) == faults(reply.packet) == []
 
 
 def test_a_packet_from_outside_without_a_receiver_is_dropped(bench):
@@ -165,9 +165,9 @@ def test_a_rule_opens_a_floating_ip_to_the_outside():
     bench = StateBench(make_tables([vpc]), LIMITS)
     passed = bench.one(tcp("8.8.4.4", 53, "198.51.100.9", 22), 0, EXTERNAL_PORT)
     assert read(passed.packet) == ("8.8.4.4", 53, "10.0.0.2", 22)
-    answer = bench.one(tcp("10.0.0.2", 22, "8.8.4.4", 53, "SA"), 5)
-    assert read(answer.packet) == ("198.51.100.9", 22, "8.8.4.4", 53)
-    assert faults(passed.packet) == faults(answer.packet) == []
+    reply = bench.one(tcp("10.0.0.2", 22, "8.8.4.4", 53, "SA"), 5)
+    assert read(reply.packet) == ("198.51.100.9", 22, "8.8.4.4", 53)
+    assert faults(passed.packet) == faults(reply.packet) == []
 
 
 def test_an_endpoint_with_a_floating_ip_leaves_with_it(bench):
@@ -208,9 +208,9 @@ def test_an_unsolicited_echo_reply_has_no_state(bench):
 def test_an_echo_request_with_our_identifier_is_not_a_reply(bench):
     bench.one(echo("10.0.0.2", "8.8.8.8", 7), 5)
     assert bench.one(echo("8.8.8.8", "198.51.100.9", 7), 0, EXTERNAL_PORT) == Drop.DENIED_IN
-    answer = bench.one(echo("8.8.8.8", "198.51.100.9", 7, reply=True), 0, EXTERNAL_PORT)
-    assert read(answer.packet)[2] == "10.0.0.2"
-    assert faults(answer.packet) == []
+    reply = bench.one(echo("8.8.8.8", "198.51.100.9", 7, reply=True), 0, EXTERNAL_PORT)
+    assert read(reply.packet)[2] == "10.0.0.2"
+    assert faults(reply.packet) == []
 
 
 def test_pings_in_both_directions_with_one_identifier_are_two_connections(bench):

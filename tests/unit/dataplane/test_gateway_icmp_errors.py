@@ -48,10 +48,10 @@ def test_an_error_from_outside_quotes_the_packet_as_its_sender_sent_it(bench, na
 @pytest.mark.parametrize("name", ["udp", "tcp"])
 def test_an_error_from_inside_leaves_with_the_public_address_and_a_translated_quote(bench, name):
     bench.one(PACKETS[name], 5)
-    answer = udp(FAR, 53, PUBLIC, 5001) if name == "udp" else tcp(FAR, 53, PUBLIC, 5001, "SA")
-    inside = bench.one(answer, 0, EXTERNAL_PORT).packet
+    reply = udp(FAR, 53, PUBLIC, 5001) if name == "udp" else tcp(FAR, 53, PUBLIC, 5001, "SA")
+    inside = bench.one(reply, 0, EXTERNAL_PORT).packet
     passed = bench.one(icmp_error(A, FAR, inside, kind=3, code=3), 5)
-    assert passed.packet == icmp_error(PUBLIC, FAR, answer, kind=3, code=3)
+    assert passed.packet == icmp_error(PUBLIC, FAR, reply, kind=3, code=3)
 
 
 def test_an_error_about_a_packet_of_the_vpc_goes_back_unchanged(bench):

@@ -62,8 +62,8 @@ def test_a_handshake_establishes_a_connection_and_a_fin_closes_it(bench):
 @pytest.mark.parametrize("last", [(), ("SA",)])
 def test_half_open_tcp_ends_after_the_transitory_time_out(bench, last):
     bench.one(tcp(A, 1, B, 2, "S"), 5)
-    for answer in last:
-        bench.one(tcp(B, 2, A, 1, answer), 5)
+    for reply in last:
+        bench.one(tcp(B, 2, A, 1, reply), 5)
     assert pass_time(bench, 235) == 0
     assert pass_time(bench, 20) == 1
 
@@ -147,8 +147,8 @@ def test_exhausted_mappings_refuse_new_connections_and_keep_the_old():
     assert passed[8:] == [Drop.PORTS_EXHAUSTED] * 8
     assert live(bench) == 8  # what was refused left no connection
     for port in range(2000, 2008):
-        answer = bench.one(udp("8.8.8.8", 53, "198.51.100.7", port), 0, EXTERNAL_PORT)
-        assert read(answer.packet) == ("8.8.8.8", 53, A, port)
+        reply = bench.one(udp("8.8.8.8", 53, "198.51.100.7", port), 0, EXTERNAL_PORT)
+        assert read(reply.packet) == ("8.8.8.8", 53, A, port)
         assert isinstance(bench.one(udp(A, port, "9.9.9.9", 53), 5), Passed)  # the mapping is there already
     assert isinstance(bench.one(udp(A, 1, B, 2), 5), Passed)
     assert pass_time(bench, 400) == 17
@@ -178,17 +178,17 @@ def test_a_connection_refused_for_lack_of_room_takes_no_mapping():
 def test_a_new_generation_that_allows_a_connection_keeps_its_mapping(bench):
     first = bench.one(udp(A, 5000, "8.8.8.8", 53), 5)
     bench.tables = make_tables([FakeVpc(4, endpoints=(A,)), red(nat_ports=(20000, 20999))], generation=2)
-    answer = bench.one(udp("8.8.8.8", 53, "198.51.100.7", 5000), 0, EXTERNAL_PORT)
-    assert (read(answer.packet)[2:], answer.connection) == ((A, 5000), first.connection ^ 1)
-    assert answer.hop == hop_of(bench.tables, 5, A)
+    reply = bench.one(udp("8.8.8.8", 53, "198.51.100.7", 5000), 0, EXTERNAL_PORT)
+    assert (read(reply.packet)[2:], reply.connection) == ((A, 5000), first.connection ^ 1)
+    assert reply.hop == hop_of(bench.tables, 5, A)
     assert read(bench.one(udp(A, 5000, "8.8.4.4", 53), 5).packet)[:2] == ("198.51.100.7", 5000)
 
 
-@pytest.mark.parametrize("answers", [False, True])
-def test_a_removed_rule_ends_its_connections_with_the_reason(bench, answers):
+@pytest.mark.parametrize("from_replier", [False, True])
+def test_a_removed_rule_ends_its_connections_with_the_reason(bench, from_replier):
     bench.one(udp(A, 1, B, 2), 5)
     bench.tables = make_tables([red(rules_out=(FakeRule(allow=False, remote="10.0.0.2/32"),))], generation=2)
-    packet = udp(B, 2, A, 1) if answers else udp(A, 1, B, 2)
+    packet = udp(B, 2, A, 1) if from_replier else udp(A, 1, B, 2)
     assert bench.one(packet, 5) == Drop.DENIED_OUT
     assert live(bench) == 0
     assert bench.one(udp(B, 2, A, 1), 5).connection >= 0  # the other direction may still open one
