@@ -100,7 +100,7 @@ def walk(work: Work) -> None:
 
     A node that no earlier node leads to is skipped without reading the packets, which would take longer.
     """
-    packets, count, graph = work.packets, work.count, work.graph
+    packets, count, graph = work.packets, work.size, work.graph
     waiting = 0
     for i in range(count):
         packet = packets[i]

@@ -12,8 +12,9 @@ class Work(NamedTuple):
     """A kernel makes one per burst; the arrays in it are views and are not copied."""
 
     packets: Rows
-    """PACKET rows, of which the first `count` are in use."""
-    count: int
+    """PACKET rows, of which the first `size` are in use."""
+    size: int
+    """Number of packets in the burst."""
     memory: Bytes
     """Bytes of all frames; offsets in the rows start here."""
     graph: GraphArrays

@@ -67,7 +67,7 @@ UNREACHABLE = -3
 def admit(node: int, work: Work) -> None:
     """Admit packets that open a connection, and connections of an older generation again."""
     packets, memory, tables, state = work.packets, work.memory, work.tables, work.state
-    for i in range(work.count):
+    for i in range(work.size):
         packet = packets[i]
         if packet.node == node:
             reason = _admitted(packet, memory, tables, state, work.now_ns)

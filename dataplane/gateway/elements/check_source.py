@@ -33,8 +33,8 @@ def check_source(node: int, work: Work) -> None:
     """Drop spoofed sources; punt pings of the gateway's own and NAT addresses, but forward those of floating IPs."""
     packets, memory, tables = work.packets, work.memory, work.tables
     following = work.graph.next[node, NEXT]
-    _prefetch(node, packets, work.count, tables)
-    for i in range(work.count):
+    _prefetch(node, packets, work.size, tables)
+    for i in range(work.size):
         packet = packets[i]
         if packet.node != node:
             continue

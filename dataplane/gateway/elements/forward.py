@@ -25,7 +25,7 @@ def forward(node: int, work: Work) -> None:
     """Decrement the TTL of routed packets; packets of a translated connection continue to REWRITTEN."""
     packets, memory, tables = work.packets, work.memory, work.tables
     rewritten, unchanged = work.graph.next[node, REWRITTEN], work.graph.next[node, UNCHANGED]
-    for i in range(work.count):
+    for i in range(work.size):
         packet = packets[i]
         if packet.node != node:
             continue

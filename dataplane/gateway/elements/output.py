@@ -25,7 +25,7 @@ from dataplane.packet.vxlan import OUTER_BYTES, encapsulate
 def output(node: int, work: Work) -> None:
     """Give every packet its fate."""
     packets, memory, tables = work.packets, work.memory, work.tables
-    for i in range(work.count):
+    for i in range(work.size):
         packet = packets[i]
         if packet.node == node:
             if packet.next_hop < 0:

@@ -26,7 +26,7 @@ def parse(node: int, work: Work) -> None:
     """Fill in the header fields of every row; punt ARP and neighbour discovery."""
     packets, memory = work.packets, work.memory
     following, seed = work.graph.next[node, NEXT], work.state.counts[SEED]
-    for i in range(work.count):
+    for i in range(work.size):
         packet = packets[i]
         if packet.node == node:
             packet.node = following

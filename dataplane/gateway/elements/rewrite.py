@@ -28,7 +28,7 @@ def rewrite(node: int, work: Work) -> None:
     """Translate the packets that have a translation."""
     packets, memory, state = work.packets, work.memory, work.state
     following = work.graph.next[node, NEXT]
-    for i in range(work.count):
+    for i in range(work.size):
         packet = packets[i]
         if packet.node != node:
             continue

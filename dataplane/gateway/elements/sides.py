@@ -21,7 +21,7 @@ def untagged(node: int, work: Work) -> None:
     """Accept frames from the internet or from the provider's networks."""
     packets, memory, tables = work.packets, work.memory, work.tables
     following = work.graph.next[node, NEXT]
-    for i in range(work.count):
+    for i in range(work.size):
         packet = packets[i]
         if packet.node == node:
             packet.node = following
@@ -35,7 +35,7 @@ def customer(node: int, work: Work) -> None:
     """Accept frames of a customer's router on a VLAN that is connected to a VPC."""
     packets, memory, tables = work.packets, work.memory, work.tables
     following = work.graph.next[node, NEXT]
-    for i in range(work.count):
+    for i in range(work.size):
         packet = packets[i]
         if packet.node == node:
             packet.node = following

@@ -61,9 +61,9 @@ def track(node: int, work: Work) -> None:
     hit, miss = work.graph.next[node, HIT], work.graph.next[node, MISS]
     generation = tables.generation[0]
     free_ended_pairs(state)
-    _prefetch(node, packets, work.count, state)
-    _prefetch_rows(node, packets, work.count, state)
-    for i in range(work.count):
+    _prefetch(node, packets, work.size, state)
+    _prefetch_rows(node, packets, work.size, state)
+    for i in range(work.size):
         packet = packets[i]
         if packet.node != node:
             continue

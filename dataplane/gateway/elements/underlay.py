@@ -27,7 +27,7 @@ def underlay(node: int, work: Work) -> None:
     """Remove the outer headers; then `at` is the inner frame, and `vni` and `vpc` identify its tenant."""
     packets, memory, tables = work.packets, work.memory, work.tables
     following = work.graph.next[node, NEXT]
-    for i in range(work.count):
+    for i in range(work.size):
         packet = packets[i]
         if packet.node == node:
             packet.node = following

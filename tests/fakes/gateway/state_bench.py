@@ -36,7 +36,7 @@ QUESTIONS = {(1, 8), (1, 13), (1, 15), (1, 17), (58, 128)}
 
 @kernel
 def walk(work):
-    for i in range(work.count):
+    for i in range(work.size):
         work.packets[i].hash = hash_of(work.packets[i], work.state.counts[SEED])
     for node in range(work.graph.kind.shape[0]):
         if work.graph.kind[node] == 0:
