@@ -1,1 +1,4 @@
-"""Provide small pure values that every program uses: retry delays and address texts. Imports nothing of ours."""
+"""Provide small functions that every program uses: retry delays, address texts, bits, a probe of Unix sockets.
+
+Imports nothing of ours. Pure, except for `unix_socket`.
+"""

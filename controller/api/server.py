@@ -1,7 +1,6 @@
 """Run the gRPC server: the services, health and reflection."""
 
 import os
-import socket
 from ipaddress import IPv4Network
 
 import grpc
@@ -13,6 +12,7 @@ from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.model.error import PrerequisiteError
 from controller.model.server_address import UNIX
 from controller.runtime.loop import Loop
+from foundation.unix_socket import is_listening
 
 MAX_REQUEST_BYTES = 64 << 20
 _SERVED = ("JobService", "FabricService", "TelemetryService", "VpcService", "GatewayService")
@@ -38,7 +38,7 @@ class ApiServer:
 
         A socket file is accessible to this user alone (mode 0600); a stale one of a dead controller is replaced.
         """
-        if address.startswith(UNIX) and _answers(address.removeprefix(UNIX)):
+        if address.startswith(UNIX) and is_listening(address.removeprefix(UNIX)):
             raise PrerequisiteError(f"gRPC cannot listen on {address}: the address is in use; choose another by --grpc")
         before = os.umask(0o177)
         try:
@@ -60,13 +60,3 @@ class ApiServer:
         """Report NOT_SERVING, wait up to half a second for calls to finish, stop."""
         await self._health.enter_graceful_shutdown()
         await self._server.stop(0.5)
-
-
-def _answers(path: str) -> bool:
-    """Return whether a program listens at a socket file."""
-    with socket.socket(socket.AF_UNIX) as end:
-        try:
-            end.connect(path)
-        except OSError:
-            return False
-        return True

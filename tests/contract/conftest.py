@@ -1,4 +1,4 @@
-"""The fixtures of tests that run on the fake switch and on Open vSwitch alike."""
+"""Fixtures that run a test on the fake switch and on Open vSwitch."""
 
 import pytest
 import pytest_asyncio

@@ -1,4 +1,4 @@
-"""The same switch twice: the fake, and a bridge of a private Open vSwitch; tests run the same scenario on both."""
+"""Two implementations of one switch, the fake and a bridge of a private Open vSwitch, behind one interface."""
 
 import asyncio
 import itertools
@@ -31,7 +31,7 @@ class Lab(ABC):
         await self.events.wait_for("switch_up", "leaf1")
 
     async def restart_controller(self, settings: SouthboundSettings = SETTINGS) -> None:
-        """End the server and start another on the same port, to which the switch comes back by itself."""
+        """End the server and start another on the same port, to which the switch reconnects."""
         host, port = self.address
         await self.server.close()
         self.server = OpenFlowServer(host, port, {1: "leaf1"}.get, self.events, settings)
@@ -44,7 +44,7 @@ class Lab(ABC):
 
     @abstractmethod
     async def come_back(self) -> None:
-        """Do what the switch does when its controller is there again."""
+        """Reconnect the switch after a restart of the server."""
 
     @abstractmethod
     async def set_port(self, number: int, *, up: bool) -> None:
@@ -98,7 +98,7 @@ class OvsLab(Lab):
         )
 
     async def come_back(self) -> None:
-        """Wait for nothing: Open vSwitch tries again within a second."""
+        """Do nothing: Open vSwitch retries within a second."""
 
     async def set_port(self, number: int, *, up: bool) -> None:
         """Pull or plug a dummy port's cable."""

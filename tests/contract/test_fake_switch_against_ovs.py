@@ -80,7 +80,7 @@ async def test_a_delete_takes_exactly_its_rule(lab):
     assert await held(lab) == (set(RULES) - {RULES[4], RULES[0]}, set(GROUPS))
 
 
-async def test_a_delete_of_what_is_not_there_does_nothing(lab):
+async def test_deleting_a_missing_rule_does_nothing(lab):
     await install_everything(lab)
     absent = dataclasses.replace(RULES[0], priority=101)
     await lab.server.install(change(ChangeOp.RULE_DELETE, absent))

@@ -1,4 +1,4 @@
-"""A real switch that freezes is doubted, given up, and taken back with what it holds."""
+"""A real switch that freezes becomes suspect, then down, and reconnects with its rules."""
 
 import pytest
 

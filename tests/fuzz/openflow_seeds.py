@@ -1,4 +1,4 @@
-"""Well-formed messages of every kind that a switch may send, for mutation to begin with."""
+"""Well-formed messages of every kind that a switch may send, as seeds of mutations."""
 
 import struct
 

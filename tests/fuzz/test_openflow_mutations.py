@@ -1,4 +1,4 @@
-"""Whatever bytes come, the check either refuses them or decoding succeeds, in time that grows with their number only.
+"""Any bytes either fail the check or decode successfully, in time proportional to their number.
 
 HEDDLE_FUZZ_CASES=500000 runs a longer search with other seeds each time: HEDDLE_FUZZ_SEED=n.
 """

@@ -1,4 +1,4 @@
-"""A tiny OpenFlow 1.3 network over listing rows (plain JSON): linear search, no code shared with the product.
+"""Simulate an OpenFlow 1.3 network on listing rows (plain JSON) by linear search; shares no code with the product.
 
 A packet is a dict of OpenFlow field names to integers. `Network` wires ports by hand from cables and NICs.
 """
@@ -56,7 +56,7 @@ class Entry:
 
 @dataclass
 class Journey:
-    """Where a packet went: (switch, out port) hops, the NIC it came to, or why it did not."""
+    """A packet's path: (switch, out port) hops, and the NIC that it reached or the reason that it did not."""
 
     hops: list = field(default_factory=list)
     nic: str | None = None
@@ -160,7 +160,7 @@ PFC = {"eth_type": 0x8808}
 
 
 def faults_of_path(fabric, journey, down_cables=(), down_switches=()):
-    """Say what is wrong with a delivered path: it must go up, then down, over live cables, and meet no switch twice."""
+    """Return the faults of a delivered path: it must go up, then down, over live cables, and visit no switch twice."""
     tier = {switch.id: {"leaf": 0, "agg": 1}.get(switch.role.value, 2) for switch in fabric.switches}
     cable_at = {tuple(end): cable for cable in fabric.cables for end in (cable.lower, cable.upper)}
     found, went_down, met = [], False, Counter(switch for switch, _ in journey.hops)

@@ -1,6 +1,6 @@
-"""os-ken's own reading of OpenFlow 1.3 messages: the oracle for our templates and decoders.
+"""Decode OpenFlow 1.3 messages by os-ken: the oracle for templates and decoders.
 
-Only well-formed messages: it hangs on others.
+For well-formed messages only: os-ken hangs on others.
 """
 
 import types
@@ -38,7 +38,7 @@ def serialized(message):
 
 
 def buckets(data):
-    """Read the buckets of a group-mod, which os-ken itself only writes."""
+    """Read the buckets of a group-mod, which os-ken can only encode."""
     found = []
     offset = 0
     while offset < len(data):
@@ -48,7 +48,7 @@ def buckets(data):
 
 
 def match_of(match):
-    """Read os-ken's match in the model's words."""
+    """Read os-ken's match as values of the model."""
     fields: dict[str, Any] = {}
     for name, value in match.items():
         if name in WIDTHS:
@@ -64,7 +64,7 @@ def _number(value):
 
 
 def actions_of(instructions):
-    """Read os-ken's instructions in the model's words."""
+    """Read os-ken's instructions as values of the model."""
     found: list[Action] = []
     for instruction in instructions:
         if isinstance(instruction, parser.OFPInstructionGotoTable):
@@ -78,7 +78,7 @@ def actions_of(instructions):
 
 
 def rule_of(entry):
-    """Read a flow-mod or a flow statistics entry in the model's words."""
+    """Read a flow-mod or a flow statistics entry as values of the model."""
     return FlowRule(
         table=entry.table_id,
         priority=entry.priority,
@@ -89,6 +89,6 @@ def rule_of(entry):
 
 
 def group_of(entry):
-    """Read a group-mod or a group description in the model's words."""
+    """Read a group-mod or a group description as values of the model."""
     assert entry.type == ofp.OFPGT_FF
     return GroupRule(group_id=entry.group_id, ports=tuple(bucket.watch_port for bucket in entry.buckets))

@@ -1,4 +1,4 @@
-"""`heddle run` as a user starts it, and a client of it."""
+"""Run `heddle run` as a process, with a client."""
 
 import json
 import subprocess
@@ -47,7 +47,7 @@ class Controller:
             time.sleep(0.02)
 
     def end(self) -> int:
-        """Ask it to end and return its exit status."""
+        """Send SIGTERM and return the exit status."""
         self.process.terminate()
         status = self.process.wait(PATIENCE_S)
         self._close()

@@ -1,9 +1,9 @@
-"""An Open vSwitch of one's own: its database, daemon and bridges live in a short-lived directory.
+"""Run a private Open vSwitch: database, daemon and bridges in a temporary directory.
 
-The datapath is OVS's dummy (the userspace datapath with pretended ports): everything that OpenFlow says and
-does is the real thing, but no interface of the machine is made, so any number of instances run side by side
-and none needs root. (Two daemons with the `netdev` datapath in one network namespace refuse each other: both want
-the interface `ovs-netdev`.) Bridges are set up as the lab must: secure, out of band, quick to reconnect.
+The datapath is OVS's dummy (the userspace datapath with simulated ports): OpenFlow is complete, but no interface of the
+machine is created, so that any number of instances run concurrently, without root. (Two daemons with the `netdev`
+datapath cannot share a network namespace: both create the interface `ovs-netdev`.) Bridges are configured as in the
+lab: secure, out of band, quick to reconnect.
 """
 
 import os
@@ -74,11 +74,11 @@ class PrivateOvs:
         self._processes[-1].send_signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        """Let a frozen daemon go on."""
+        """Resume a frozen daemon."""
         self._processes[-1].send_signal(signal.SIGCONT)
 
     def start(self) -> None:
-        """Start database and daemon, as children: they cannot outlive the wait for their end."""
+        """Start database and daemon, as child processes that `stop` waits for."""
         database, socket = f"{self.directory}/conf.db", f"{self.directory}/db.sock"
         self.run("ovsdb-tool", "create", database, str(SCHEMA))
         self._spawn("ovsdb-server", database, f"--remote=punix:{socket}")
@@ -87,7 +87,7 @@ class PrivateOvs:
         self._spawn("ovs-vswitchd", f"unix:{socket}", "--enable-dummy")
 
     def stop(self) -> None:
-        """End what was started, the daemon before its database."""
+        """End the daemon, then its database."""
         for process in reversed(self._processes):
             process.send_signal(signal.SIGCONT)
             process.terminate()

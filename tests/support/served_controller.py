@@ -1,4 +1,4 @@
-"""A controller in a thread of its own, for tests of the command line: real gRPC, no switches."""
+"""Run a controller in a thread, for tests of the command line: real gRPC, no switches."""
 
 import asyncio
 import threading

@@ -1,6 +1,6 @@
 """The flow entries and groups of an OpenFlow 1.3 switch, changed and reported as bytes.
 
-It shares no code with the controller's southbound, so that each can find the other's mistakes. It knows the
+It shares no code with the controller's southbound, so that each can reveal the other's faults. It implements the
 part of the protocol that the controller speaks and replies to the rest as Open vSwitch does, with an error
 (tests/contract compares the two).
 """
@@ -57,7 +57,7 @@ class Field(NamedTuple):
 
 @dataclass
 class Entry:
-    """One flow entry; set `packets` and `octets` to pretend that traffic met it."""
+    """One flow entry; set `packets` and `octets` to simulate matching traffic."""
 
     table: int
     priority: int
@@ -68,7 +68,7 @@ class Entry:
     octets: int = 0
 
     def rule(self) -> FlowRule:
-        """Return the entry in the model's words."""
+        """Return the entry as a rule of the model."""
         fields: dict[str, Any] = {}
         for number, value, mask in self.match:
             name = FIELDS[number][0]
@@ -86,14 +86,14 @@ class SwitchTables:
     groups: dict[int, tuple[int, ...]] = field(default_factory=dict)
 
     def rules(self) -> SwitchRules:
-        """Return all that is held, in the model's words."""
+        """Return all entries and groups as rules of the model."""
         return SwitchRules(
             rules=tuple(entry.rule() for entry in self.entries.values()),
             groups=tuple(GroupRule(group_id=number, ports=ports) for number, ports in self.groups.items()),
         )
 
     def flow_mod(self, message: bytes) -> None:
-        """Obey an OFPT_FLOW_MOD; raises Refusal."""
+        """Apply an OFPT_FLOW_MOD; raises Refusal."""
         cookie, _, table, command, idle, hard, priority, _, _, _, flags = struct.unpack_from("!QQBBHHHIIIH", message, 8)
         match_length = struct.unpack_from("!H", message, 50)[0]
         match = _match(message[52 : 48 + match_length])
@@ -114,7 +114,7 @@ class SwitchTables:
         self.entries[key] = Entry(table, priority, match, actions, cookie, packets, octets)
 
     def group_mod(self, message: bytes) -> None:
-        """Obey an OFPT_GROUP_MOD; raises Refusal."""
+        """Apply an OFPT_GROUP_MOD; raises Refusal."""
         command, kind, group_id = struct.unpack_from("!HBxI", message, 8)
         if command == 2:
             self.groups.pop(group_id, None)

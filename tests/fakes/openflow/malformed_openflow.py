@@ -1,7 +1,7 @@
-"""Messages that have hung or crashed OpenFlow controllers, one for each place where a length can lie.
+"""Messages that have hung or crashed OpenFlow controllers, one for each length field that can be wrong.
 
-CVE-2020-35139, CVE-2020-35141, CVE-2024-34483 to -34489 and their like, and the plain ones: wrong version,
-unknown type, a size that no such message has.
+CVE-2020-35139, CVE-2020-35141, CVE-2024-34483 to -34489 and similar ones, and simple faults: wrong version,
+unknown type, invalid size.
 """
 
 import struct

@@ -1,12 +1,12 @@
 """A switch that speaks real OpenFlow 1.3 bytes to a controller, for tests without Open vSwitch.
 
 switch = FakeSwitch(datapath_id=1, ports=4)
-await switch.connect(host, port)       # as often as wanted: rules outlive the connection
-switch.tables.rules()                  # what it holds, in the model's words
+await switch.connect(host, port)       # repeatable: rules outlive the connection
+switch.tables.rules()                  # its entries and groups, as rules of the model
 switch.set_port(2, up=False)           # notifies the controller
 switch.withheld.add(BARRIER_REQUEST)   # leaves such requests without a reply
 switch.send(b"...")                    # any bytes at all
-await switch.closed()                  # the controller has hung up
+await switch.closed()                  # the controller has closed the connection
 await switch.disconnect()
 """
 
@@ -33,7 +33,7 @@ def message(kind: int, body: bytes = b"", xid: int = 0, version: int = 4) -> byt
 
 
 class FakeSwitch:
-    """One switch. `tables` may be another switch's, to come back as the same one."""
+    """One switch. `tables` may be another switch's, to reconnect as the same switch."""
 
     def __init__(self, datapath_id: int, ports: int = 4, tables: SwitchTables | None = None) -> None:
         self.datapath_id = datapath_id
@@ -72,12 +72,12 @@ class FakeSwitch:
             await self._answer(kind, xid, whole)
 
     async def closed(self, timeout_s: float = 10.0) -> None:
-        """Wait until the connection is over; raises TimeoutError where it stays."""
+        """Wait until the connection is closed; raises TimeoutError where it stays open."""
         assert self._serving is not None, "the switch was never connected"
         await asyncio.wait_for(asyncio.shield(self._serving), timeout_s)
 
     async def disconnect(self) -> None:
-        """Hang up; what the switch holds stays."""
+        """Disconnect; entries and groups stay."""
         if self._serving is None:
             return
         self._writer.close()

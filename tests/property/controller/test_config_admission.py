@@ -1,4 +1,4 @@
-"""Counted flow plans and hosts that are cut off agree with a full enumeration."""
+"""The count of flow plans and the NICs cut off equal those of a full enumeration."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st

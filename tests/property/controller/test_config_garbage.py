@@ -1,4 +1,4 @@
-"""Whatever a file holds, reading it ends in a fabric or jobs, or in InputError with one line per problem."""
+"""Reading a file of any content returns a fabric or jobs, or raises InputError with one line for each problem."""
 
 import pytest
 import yaml
@@ -61,7 +61,7 @@ def places(value, path=()):
 
 
 def put(value, path, new):
-    """Return the value with what stands at a path replaced."""
+    """Return the value with the value at a path replaced."""
     if not path:
         return new
     copied = dict(value) if isinstance(value, dict) else list(value)
@@ -70,7 +70,7 @@ def put(value, path, new):
 
 
 def problems_of(read):
-    """Return the problems that reading ends in; anything raised but InputError fails the test."""
+    """Return the problems of reading a text; any exception but InputError fails the test."""
     try:
         read()
     except InputError as error:

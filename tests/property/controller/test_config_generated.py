@@ -1,4 +1,4 @@
-"""Generated fabrics are those of the contract's formulas, whatever the sizes."""
+"""Generated fabrics of any size follow the contract's formulas."""
 
 import yaml
 from hypothesis import given, settings

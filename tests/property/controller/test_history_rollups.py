@@ -1,4 +1,4 @@
-"""Roll-ups against sums over the raw samples."""
+"""Roll-ups equal sums over the raw samples."""
 
 from collections import Counter
 from pathlib import Path

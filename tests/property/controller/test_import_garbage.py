@@ -1,4 +1,4 @@
-"""Whatever a file holds, importing it gives a fabric that reads back the same, or one line that names the place."""
+"""Importing a file of any content gives a fabric that reads back equal, or one line that names the place."""
 
 import pytest
 from hypothesis import given

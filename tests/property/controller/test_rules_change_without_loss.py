@@ -1,4 +1,4 @@
-"""Changes made in order: at every moment, what was and will be deliverable is delivered."""
+"""Ordered changes: packets deliverable before and after are delivered at every moment in between."""
 
 from hypothesis import event, given, settings
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""What templates write is what os-ken writes, and what we read is what os-ken reads, for rules of every shape."""
+"""Templates encode and readback decodes as os-ken does, for rules of every shape."""
 
 import struct
 

@@ -31,7 +31,7 @@ class Running:
         self.switches: dict[str, FakeSwitch] = {}
 
     async def connect(self, switch_id: str, tables=None) -> FakeSwitch:
-        """Let a switch of the fabric connect and wait until it holds what is wanted."""
+        """Let a switch of the fabric connect and wait until it holds the wanted rules."""
         host, port = self.addresses["openflow"].split(":")
         datapath_id = self.application.loop.state.fabric.switch_by_id[switch_id].datapath_id
         self.switches[switch_id] = switch = FakeSwitch(datapath_id, tables=tables)

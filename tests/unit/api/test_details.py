@@ -1,4 +1,4 @@
-"""The details of a refusal: a line a problem, as many as a trailer holds."""
+"""The details of an error: a line for each problem, as many as fit a trailer."""
 
 from urllib.parse import quote
 
@@ -12,17 +12,17 @@ def test_each_problem_is_a_line():
     assert details_of("vni: 0 is too low\nid: too long") == "vni: 0 is too low\nid: too long"
 
 
-def test_what_is_more_than_a_person_reads_is_counted():
+def test_lines_past_the_limit_are_counted():
     lines = details_of("\n".join(f"problem {i}" for i in range(50))).splitlines()
     assert lines == [*(f"problem {i}" for i in range(MAX_LINES)), f"and {50 - MAX_LINES} more"]
 
 
-def test_a_line_that_no_trailer_holds_is_cut():
+def test_a_line_longer_than_a_trailer_is_cut():
     assert details_of("x" * 100_000).endswith("x...")
 
 
 @given(st.lists(st.text(st.characters(codec="utf-8"), max_size=400), max_size=60))
-def test_details_fit_a_trailer_whatever_they_hold(lines):
+def test_details_of_any_text_fit_a_trailer(lines):
     written = quote(details_of("\n".join(lines)), safe=" !\"#$&'()*+,/:;<=>?@[\\]^`{|}~")
     assert len(written) <= MAX_DETAILS_BYTES
 

@@ -45,7 +45,7 @@ async def test_watchers_see_a_port_that_goes_down_and_comes_back(controller):
     await controller.until(is_up)
 
 
-async def test_every_switch_holds_exactly_what_is_wanted(controller):
+async def test_every_switch_holds_exactly_the_wanted_rules(controller):
     await controller.jobs.SubmitJob(request_to(shift_job("a")))
     state = controller.application.loop.state
     for name, switch in controller.switches.items():
@@ -94,7 +94,7 @@ async def test_an_unknown_flow_is_not_found(controller):
     assert caught.value.code() is grpc.StatusCode.NOT_FOUND
 
 
-async def test_health_and_reflection_answer():
+async def test_health_and_reflection_reply():
     async with running() as controller:
         health = health_pb2_grpc.HealthStub(controller.channel)
         status = await health.Check(health_pb2.HealthCheckRequest(service="heddle.v1.JobService"))

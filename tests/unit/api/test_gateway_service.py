@@ -125,7 +125,7 @@ async def test_a_gateway_that_refuses_is_named_with_its_reason():
         assert (await controller.status()).gateways[0].refused == "no room"
 
 
-async def test_a_gateway_that_goes_is_not_waited_for_and_gets_everything_when_it_comes_back():
+async def test_a_gateway_that_detaches_is_not_waited_for_and_gets_everything_when_it_attaches_again():
     async with started(gateway_timeout_ms=60_000) as controller:
         session = controller.attach(answers=False)
         await controller.status(attached("gw1"))
@@ -152,7 +152,7 @@ async def test_changes_coalesce_while_a_gateway_is_busy():
         assert session.network.vpcs[0].vni == 5
 
 
-async def test_the_same_again_makes_no_new_generation():
+async def test_an_unchanged_network_makes_no_new_generation():
     async with started() as controller:
         await controller.vpcs.ApplyVpc(blue())
         before = (await controller.status()).generation
@@ -275,7 +275,7 @@ async def test_what_is_refused_leaves_the_state_and_every_attached_gateway_as_th
         assert (await everything())[3][0] == before[3][0] + 1
 
 
-async def test_a_gateway_that_is_gone_for_good_is_forgotten_by_all_others():
+async def test_a_removed_gateway_is_removed_from_all_others():
     async with started() as controller:
         gone, stays = controller.attach("gw1", "10.0.0.8"), controller.attach("gw2", "10.0.0.9")
         host = controller.attach("h1", "10.0.0.1", "host")
@@ -345,7 +345,7 @@ async def test_counters_are_shown_as_last_reported():
         assert reply.gateways[0].last_seen_unix_ms > 0
 
 
-async def test_installed_tables_are_handed_through():
+async def test_installed_tables_are_streamed_to_the_reader():
     async with started() as controller:
         session = controller.attach()
         await controller.status(attached("gw1"))

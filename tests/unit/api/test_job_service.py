@@ -35,7 +35,7 @@ async def test_a_submitted_job_returns_paths_ports_and_a_certificate(controller)
     assert plan.flows[0].priority_group == 3
 
 
-async def test_pins_are_in_the_switches_when_submit_answers(controller):
+async def test_pins_are_installed_when_submit_returns(controller):
     before = {name: len(switch.tables.entries) for name, switch in controller.switches.items()}
     plan = await controller.jobs.SubmitJob(message(steering=Steering.PIN))
     after = {name: len(switch.tables.entries) for name, switch in controller.switches.items()}
@@ -90,7 +90,7 @@ async def test_release_returns_the_number_of_flows_and_forgets_the_job(controlle
     assert error.code() is grpc.StatusCode.NOT_FOUND
 
 
-async def test_renew_moves_the_lease(controller):
+async def test_renew_extends_the_lease(controller):
     plan = await controller.jobs.SubmitJob(message(lease_ms=60_000))
     renewed = await controller.jobs.RenewJob(pb.RenewJobRequest(job_id="a", lease_ms=120_000))
     assert renewed.lease_expires_unix_ms > plan.lease_expires_unix_ms
@@ -114,7 +114,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-async def test_a_wrong_request_is_an_invalid_argument_that_names_the_place(controller, name):
+async def test_a_wrong_request_is_an_invalid_argument_that_names_the_key(controller, name):
     spoil, place = WRONG[name]
     wrong = message()
     spoil(wrong)
@@ -165,7 +165,7 @@ async def test_a_fabric_without_its_switches_is_unavailable():
         assert "is not connected" in error.details()
 
 
-async def test_a_switch_that_hangs_up_in_the_middle_leaves_nothing_of_the_job(controller):
+async def test_a_switch_that_disconnects_during_the_installation_leaves_nothing_of_the_job(controller):
     controller.switches["spine1"].withheld.add(BARRIER_REQUEST)
     call = asyncio.ensure_future(controller.jobs.SubmitJob(message(steering=Steering.PIN)))
     await asyncio.sleep(0.1)

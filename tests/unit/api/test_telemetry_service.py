@@ -116,7 +116,7 @@ async def test_before_the_first_period_congestion_is_unknown_not_absent(fed):
         await listed(fed)
 
 
-async def test_congestion_is_listed_with_the_flows_that_feel_it():
+async def test_congestion_is_listed_with_the_flows_that_it_affects():
     async with running() as controller:
         await controller.connect_all()
         plan = await controller.jobs.SubmitJob(message())

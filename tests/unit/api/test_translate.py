@@ -42,7 +42,7 @@ REQUESTS = st.builds(
 
 
 @given(REQUESTS)
-def test_a_request_survives_the_wire(request):
+def test_a_request_is_unchanged_after_encoding_and_decoding(request):
     assert request_from(type(request_to(request)).FromString(request_to(request).SerializeToString())) == request
 
 

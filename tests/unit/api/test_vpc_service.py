@@ -1,4 +1,4 @@
-"""VpcService over gRPC: what is applied is listed, what is wrong is refused, and nothing is half-applied."""
+"""VpcService over gRPC: applied networks are listed, invalid ones refused, none applied in part."""
 
 import asyncio
 
@@ -75,7 +75,7 @@ async def test_a_vpc_is_applied_listed_by_tenant_replaced_and_deleted(vpcs):
         (blue(subnets=[pb.Subnet(cidr="10.2.0.0/16", gateway_ip="10.2.0.1")], endpoints=[]), "overlaps"),
     ],
 )
-async def test_what_is_wrong_is_invalid_and_changes_nothing(vpcs, wrong, words):
+async def test_an_invalid_message_is_refused_and_changes_nothing(vpcs, wrong, words):
     await vpcs.ApplyVpc(blue())
     await vpcs.ApplyVpc(red())
     await vpcs.ApplyPeering(pb.Peering(vpc_a="blue", vpc_b="red"))
@@ -95,7 +95,7 @@ async def test_vpcs_with_overlapping_prefixes_are_not_peered(vpcs):
     assert not (await listed(vpcs)).peerings
 
 
-async def test_a_peered_vpc_stays_until_its_peering_is_gone(vpcs):
+async def test_a_peered_vpc_cannot_be_deleted_before_its_peering(vpcs):
     await vpcs.ApplyVpc(blue())
     await vpcs.ApplyVpc(red())
     peering = pb.Peering(vpc_a="red", vpc_b="blue")
@@ -108,7 +108,7 @@ async def test_a_peered_vpc_stays_until_its_peering_is_gone(vpcs):
     await vpcs.DeleteVpc(pb.DeleteVpcRequest(id="blue"))
 
 
-async def test_what_is_not_there_is_not_found(vpcs):
+async def test_an_unknown_vpc_is_not_found(vpcs):
     assert (await refusal(vpcs.DeleteVpc(pb.DeleteVpcRequest(id="x"))))[0] is grpc.StatusCode.NOT_FOUND
     assert (await refusal(vpcs.DeletePeering(pb.Peering(vpc_a="x", vpc_b="y"))))[0] is grpc.StatusCode.NOT_FOUND
     assert (await refusal(vpcs.ApplyPeering(pb.Peering(vpc_a="x", vpc_b="y"))))[0] is INVALID
@@ -141,7 +141,7 @@ async def test_load_balancers_are_not_served_yet(vpcs):
     assert (await refusal(vpcs.ApplyLoadBalancer(pb.LoadBalancer())))[0] is grpc.StatusCode.UNIMPLEMENTED
 
 
-async def test_of_many_that_want_one_vni_at_once_one_gets_it(vpcs):
+async def test_of_concurrent_vpcs_with_one_vni_one_is_accepted(vpcs):
     calls = [vpcs.ApplyVpc(pb.Vpc(id=f"v{i}", vni=5)) for i in range(20)]
     outcomes = await asyncio.gather(*calls, return_exceptions=True)
     assert sum(isinstance(outcome, pb.Vpc) for outcome in outcomes) == 1

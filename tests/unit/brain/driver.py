@@ -1,4 +1,4 @@
-"""A shell without a network: performs the brain's effects at once on switches that are plain values."""
+"""Run the brain without a network: perform its effects at once on switches that are plain values."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -148,7 +148,7 @@ class Driver:
         return only
 
     def differing(self) -> list[str]:
-        """Return the switches that do not hold what is wanted."""
+        """Return the switches that do not hold the wanted rules."""
         return [switch for switch in self.held if _set(self.held[switch]) != _set(wanted(self.state, switch))]
 
 

@@ -1,4 +1,4 @@
-"""Who feels a condition, and where a tree of pauses starts."""
+"""The flows that a condition affects, and the root of a tree of pauses."""
 
 from controller.model.event import Submit
 from controller.views.congestion import congestion

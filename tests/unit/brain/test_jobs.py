@@ -32,7 +32,7 @@ def submitted(driver: Driver, request, reply: int = 1) -> JobPlan:
     return plan
 
 
-def test_a_connected_switch_is_brought_to_what_is_wanted(driver):
+def test_a_connected_switch_gets_the_wanted_rules(driver):
     assert driver.differing() == []
     assert all(rules.rules for rules in driver.held.values())
 
@@ -110,7 +110,7 @@ def test_a_preview_gives_the_paths_that_submitting_gives(driver):
     assert list(driver.reply_to(1).flows.flows) == list(submitted(driver, shift_job("a"), reply=2).flows.flows)
 
 
-def test_a_malformed_request_is_refused_with_the_place(driver):
+def test_a_malformed_request_is_refused_with_the_path_of_the_key(driver):
     driver.feed(Submit(reply=1, request=replace(shift_job("a"), ranks=("h1-n0", "unknown"))))
     error = driver.reply_to(1)
     assert isinstance(error, InputError)
@@ -142,7 +142,7 @@ def test_a_failed_installation_leaves_nothing_of_the_job(driver):
     assert {switch: frozenset(rules.rules) for switch, rules in driver.held.items()} == before
 
 
-def test_a_switch_that_fails_again_and_again_is_left_alone(driver):
+def test_a_switch_that_fails_repeatedly_gets_no_more_installations(driver):
     driver.feed(SwitchDown(switch="leaf1", reason="gone"))
     driver.held["leaf1"] = type(driver.held["leaf1"])()
     driver.refuse = {"leaf1"}
@@ -279,7 +279,7 @@ def test_watchers_of_a_job_that_a_switch_refuses_get_its_end(driver):
     assert (ended.job_id, ended.state, ended.reason) == ("a", "released", "switch leaf1 did not acknowledge it")
 
 
-def test_what_no_job_is_called_is_cut_to_a_line(driver):
+def test_an_unknown_job_id_is_shortened_in_the_error(driver):
     driver.feed(Release(reply=1, job_id="x" * 100_000))
     assert len(str(driver.reply_to(1))) < 200
 
@@ -312,7 +312,7 @@ def test_a_fabric_that_changes_during_every_attempt_is_unavailable(driver):
     assert driver.state.jobs == {}
 
 
-def test_a_link_that_dies_while_switches_are_at_it_makes_the_job_degraded_from_the_start(driver):
+def test_a_link_that_fails_during_the_installation_makes_the_job_degraded_from_the_start(driver):
     driver.hold = (Install,)
     driver.feed(Submit(reply=1, request=shift_job("a")))
     driver.feed(PortStatus(switch="leaf1", port=1, up=False))

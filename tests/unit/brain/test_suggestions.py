@@ -41,7 +41,7 @@ def test_a_job_that_is_being_installed_holds_its_place(driver):
     assert isinstance(driver.reply_to(2), NoAdmissiblePlanError)
 
 
-def test_ports_that_are_down_count_when_the_question_has_its_turn(driver):
+def test_a_suggestion_sees_the_ports_that_are_down_when_it_starts(driver):
     driver.hold = (Place,)
     driver.feed(Suggest(reply=1, shape=RING))
     driver.feed(Suggest(reply=2, shape=RING))
@@ -60,7 +60,7 @@ def test_one_request_is_active_at_a_time_and_all_get_a_reply(driver):
     assert driver.reply_to(1) == driver.reply_to(2) == driver.reply_to(3)
 
 
-def test_a_job_is_planned_while_a_question_is_under_way(driver):
+def test_a_job_is_planned_while_a_suggestion_is_computed(driver):
     driver.hold = (Place,)
     driver.feed(Suggest(reply=1, shape=RING))
     driver.feed(Submit(reply=2, request=shift_job("a")))
@@ -74,13 +74,13 @@ def test_too_few_free_gpus_are_no_admissible_plan(driver):
     assert isinstance(driver.reply_to(1), NoAdmissiblePlanError)
 
 
-def test_a_wrong_question_is_refused_at_once(driver):
+def test_an_invalid_suggestion_request_is_refused_at_once(driver):
     driver.feed(Suggest(reply=1, shape=replace(RING, ranks=0)))
     assert isinstance(driver.reply_to(1), InputError)
     assert driver.state.suggestions == ()
 
 
-def test_questions_beyond_the_limit_are_refused():
+def test_suggestion_requests_past_the_limit_are_refused():
     driver = Driver(small_fabric(), Settings(max_suggestions_waiting=2), hold=(Place,))
     for reply in range(1, 4):
         driver.feed(Suggest(reply=reply, shape=RING))

@@ -110,7 +110,7 @@ def test_the_survivors_share_a_dead_uplinks_ports_nearly_evenly():
     assert max(share.values()) <= 3 / 8
 
 
-def test_what_comes_from_above_and_is_not_below_is_dropped_at_the_door_of_the_upward_tables():
+def test_packets_from_above_that_are_not_for_below_are_dropped_by_the_guards_of_the_upward_tables():
     held = compiled(clos3(2, 2, 2, 2))["pod1-agg1"]
     for table in (Table.OVERRIDES, Table.SPREAD_OVERRIDES):
         guards = [rule for rule in in_table(held, table) if rule.priority == GUARD_PRIORITY]

@@ -68,6 +68,6 @@ def test_groups_are_added_modified_and_deleted_by_number():
     assert diff(held(groups=(GROUP,)), held()) == (Change(ChangeOp.GROUP_DELETE, GROUP),)
 
 
-def test_a_change_that_carries_the_wrong_thing_is_refused():
+def test_a_change_whose_operation_does_not_fit_its_item_is_refused():
     with pytest.raises(ValueError, match="GROUP_ADD cannot carry a FlowRule"):
         apply_changes(held(), [Change(ChangeOp.GROUP_ADD, PIN)])

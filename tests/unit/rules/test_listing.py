@@ -1,4 +1,4 @@
-"""Rules as rows that any JSON reader understands."""
+"""Rules as rows for JSON."""
 
 import json
 
@@ -43,7 +43,7 @@ def test_low_address_bits_are_written_with_their_mask_and_an_exact_port_as_a_num
     assert match_row(match) == {"arp_tpa": "0.0.0.1/0.0.0.3", "udp_src": 49152}
 
 
-def test_what_is_none_of_ours_is_shown_as_bytes():
+def test_opaque_matches_and_actions_are_shown_as_bytes():
     assert match_row(OpaqueMatch(b"\x80\x00")) == {"oxm": "8000"}
     assert action_text(OpaqueAction(b"\x01")) == "instructions:01"
 

@@ -1,4 +1,4 @@
-"""Pins: flows whose port is what it is take the path they were given."""
+"""Pins: flows whose source port cannot be chosen take their planned path."""
 
 from controller.model.health import Health
 from controller.model.rule import Cookie, CookieKind, Pin

@@ -21,7 +21,7 @@ def test_the_page_of_documentation_is_current():
     assert page == markdown(), "run: python -m controller.rules.pipeline > docs/pipeline.md"
 
 
-def test_tables_stand_at_their_numbers_and_only_lead_onward():
+def test_tables_are_in_order_of_their_numbers_and_lead_to_later_ones_only():
     assert [spec.table for spec in PIPELINE] == list(Table)
     assert all(onward > spec.table for spec in PIPELINE for onward in spec.next)
 

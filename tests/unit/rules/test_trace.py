@@ -1,4 +1,4 @@
-"""Following a packet, its odd ends included."""
+"""Traces of packets, lost and looping ones included."""
 
 from controller.model.health import Health
 from controller.model.rule import FlowRule, GotoTable, Match, Output, SwitchRules, ToGroup
@@ -56,7 +56,7 @@ def test_ports_and_groups_without_a_cable_drop():
     assert end_of({"leaf1": all_to()})[1] == "dropped by table 0 of leaf1"
 
 
-def test_what_is_down_carries_nothing():
+def test_failed_parts_carry_no_packet():
     rules = compile_fabric(FABRIC, layout_of(FABRIC))
     assert end_of(rules, Health(down_nics=frozenset({"h1-n0"})))[1] == "h1-n0 is down"
     assert end_of(rules, Health(down_nics=frozenset({"h2-n0"})))[0] is Outcome.DROPPED

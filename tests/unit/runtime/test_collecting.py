@@ -1,4 +1,4 @@
-"""The collector inside the controller: from a broker to its readers, and what a fault in it ends."""
+"""The collector inside the controller: from a broker to readers, and the effect of a fault in it."""
 
 import asyncio
 import time

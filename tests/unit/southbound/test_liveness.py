@@ -1,4 +1,4 @@
-"""A switch is judged by what came in each echo period."""
+"""The liveness of a switch, from the bytes and messages of each echo period."""
 
 from controller.southbound.liveness import Liveness, Verdict
 from controller.southbound.settings import SouthboundSettings
@@ -11,13 +11,13 @@ def verdicts(totals):
     return [liveness.after_period(*total) for total in totals]
 
 
-def test_silence_is_doubted_after_two_periods_and_ended_after_four():
+def test_a_silent_switch_is_suspect_after_two_periods_and_dead_after_four():
     assert verdicts([(8, 1)] * 5) == [
         Verdict.UNCHANGED, Verdict.UNCHANGED, Verdict.SUSPECT, Verdict.UNCHANGED, Verdict.DEAD,
     ]  # fmt: skip
 
 
-def test_any_byte_ends_the_doubt():
+def test_any_byte_ends_the_suspicion():
     assert verdicts([(8, 1), (8, 1), (8, 1), (9, 1)])[-1] is Verdict.RECOVERED
 
 

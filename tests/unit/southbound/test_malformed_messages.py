@@ -8,7 +8,7 @@ from tests.fakes.openflow.openflow_switch import HELLO, message
 
 
 @pytest.mark.parametrize("name", MALFORMED)
-def test_it_is_refused_with_a_reason(name):
+def test_a_malformed_message_is_refused_with_a_reason(name):
     with pytest.raises(MalformedMessageError) as refusal:
         check(MALFORMED[name])
     assert len(refusal.value.reason) > 10

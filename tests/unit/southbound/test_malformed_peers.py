@@ -1,4 +1,4 @@
-"""A peer that sends rubbish loses its own session, at once and with a logged reason; the others do not notice."""
+"""A peer that sends malformed bytes loses its session at once, with a logged reason; other sessions go on."""
 
 import asyncio
 import contextlib
@@ -25,7 +25,7 @@ class Mute(FakeSwitch):
 
 
 @pytest.mark.parametrize("name", MALFORMED)
-async def test_as_the_first_message_it_ends_the_session_and_no_other(southbound, caplog, name):
+async def test_a_malformed_first_message_ends_its_session_and_no_other(southbound, caplog, name):
     await southbound.up(1)
     with caplog.at_level(logging.WARNING, "heddle.southbound"):
         peer = await southbound.connected(Mute(MALFORMED[name]))
@@ -37,7 +37,7 @@ async def test_as_the_first_message_it_ends_the_session_and_no_other(southbound,
 
 
 @pytest.mark.parametrize("name", MALFORMED)
-async def test_as_a_later_message_it_ends_the_session_and_no_other(southbound, caplog, name):
+async def test_a_malformed_later_message_ends_its_session_and_no_other(southbound, caplog, name):
     await southbound.up(1)
     switch = await southbound.up(2)
     with caplog.at_level(logging.WARNING, "heddle.southbound"):

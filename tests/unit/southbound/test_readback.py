@@ -1,4 +1,4 @@
-"""What a switch holds that is not in our words is kept by its bytes, so that it can be named and deleted."""
+"""Installed entries that the model cannot express are kept as bytes, so that they can be identified and deleted."""
 
 import struct
 
@@ -35,11 +35,11 @@ def only_rule(reply):
     ],
     ids=["register", "in_phy_port", "twice", "bits outside the mask", "masked udp_dst", "experimenter"],
 )
-def test_a_match_that_is_not_ours_is_kept_as_its_bytes(oxm):
+def test_an_unknown_match_is_kept_as_its_bytes(oxm):
     assert only_rule(flow_stats(match=match(oxm))).match == OpaqueMatch(oxm)
 
 
-def test_a_match_of_ours_is_read():
+def test_a_known_match_is_decoded():
     assert only_rule(flow_stats(match=match(IN_PORT_3))).match == Match(in_port=3)
 
 
@@ -58,17 +58,17 @@ def test_a_match_of_ours_is_read():
     ],
     ids=["set-queue", "two lists", "goto first", "clear", "meter", "write", "empty list", "controller", "vendor"],
 )
-def test_instructions_that_are_not_ours_are_kept_as_their_bytes(instructions):
+def test_unknown_instructions_are_kept_as_their_bytes(instructions):
     assert only_rule(flow_stats(instructions=instructions)).actions == (OpaqueAction(instructions),)
 
 
-def test_instructions_of_ours_are_read():
+def test_known_instructions_are_decoded():
     rule = only_rule(flow_stats(instructions=apply(OUTPUT_2) + struct.pack("!HHB3x", 1, 8, 4)))
     assert rule == FlowRule(table=0, priority=1, match=Match(), actions=(Output(2), GotoTable(4)))
 
 
 @pytest.mark.parametrize("offset", [30, 32, 34], ids=["idle timeout", "hard timeout", "flags"])
-def test_an_entry_that_would_expire_or_has_flags_is_not_ours(offset):
+def test_the_instructions_of_an_entry_with_a_timeout_or_flags_are_opaque(offset):
     reply = bytearray(flow_stats(instructions=apply(OUTPUT_2)))
     reply[16 + offset - 16 + 1] = 1
     assert only_rule(bytes(reply)).actions == (OpaqueAction(apply(OUTPUT_2)),)
@@ -83,7 +83,7 @@ def test_an_entry_that_would_expire_or_has_flags_is_not_ours(offset):
     ],
     ids=["watches another port", "sets a queue", "watches a group"],
 )
-def test_a_group_that_is_not_ours_has_no_ports(buckets):
+def test_a_group_of_another_shape_has_no_ports(buckets):
     reply = group_desc(buckets)
     check(reply)
     assert readback.groups(reply) == [GroupRule(group_id=1, ports=())]

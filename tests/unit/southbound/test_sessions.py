@@ -1,4 +1,4 @@
-"""How switches come, stay, are doubted and go."""
+"""Sessions of switches: handshake, installation, liveness, end."""
 
 import asyncio
 import dataclasses
@@ -70,7 +70,7 @@ async def test_a_port_change_is_reported(southbound):
     assert await southbound.events.wait_for("port_status") == ("port_status", "leaf1", 2, False)
 
 
-async def test_what_is_installed_is_what_the_switch_holds_and_what_is_read_back(southbound):
+async def test_installed_rules_are_held_by_the_switch_and_read_back(southbound):
     switch = await southbound.up(1)
     await southbound.server.install([Step({"leaf1": adds(GROUP, ROUTE, CLASSIFY)})])
     expected = {ROUTE, CLASSIFY}, {GROUP}
@@ -196,7 +196,7 @@ async def test_packet_ins_are_counted(southbound):
     assert southbound.server.sessions()["leaf1"].counters.packet_ins == 1
 
 
-async def test_a_silent_switch_is_suspect_and_recovers_when_it_answers(southbound):
+async def test_a_silent_switch_is_suspect_and_recovers_when_it_replies(southbound):
     switch = await southbound.up(1)
     switch.withheld.add(ECHO_REQUEST)
     await southbound.events.wait_for("switch_suspect", "leaf1")
@@ -214,7 +214,7 @@ async def test_a_frozen_switch_is_down_after_four_missed_echoes(southbound):
     )  # fmt: skip
 
 
-async def test_a_switch_that_hangs_up_is_down(southbound):
+async def test_a_switch_that_disconnects_is_down(southbound):
     switch = await southbound.up(1)
     await switch.disconnect()
     _, switch_id, reason = await southbound.events.wait_for("switch_down")
@@ -230,7 +230,7 @@ async def test_a_datapath_id_that_the_fabric_does_not_have_is_refused_by_name(so
     assert "datapath id 0xbeef is none of this fabric's switches" in southbound.server.refusals[-1]
 
 
-async def test_a_double_is_refused_where_the_first_answers(southbound):
+async def test_a_second_session_is_refused_where_the_first_replies(southbound):
     await southbound.up(1)
     double = await southbound.connected(FakeSwitch(1))
     await double.closed()
@@ -240,7 +240,7 @@ async def test_a_double_is_refused_where_the_first_answers(southbound):
 
 
 @pytest.mark.parametrize("settings", [dataclasses.replace(QUICK, echo_period_s=30, probe_timeout_s=0.3)])
-async def test_a_double_takes_over_where_the_first_does_not_answer(southbound):
+async def test_a_second_session_takes_over_where_the_first_does_not_reply(southbound):
     first = await southbound.up(1)
     first.withheld = set(EVERYTHING)
     second = await southbound.connected(FakeSwitch(1, ports=2))
@@ -253,7 +253,7 @@ async def test_a_double_takes_over_where_the_first_does_not_answer(southbound):
 
 
 @pytest.mark.parametrize("settings", [dataclasses.replace(QUICK, echo_period_s=30, probe_timeout_s=0.3)])
-async def test_of_many_doubles_at_once_one_is_up_in_the_end(southbound):
+async def test_of_many_concurrent_sessions_with_one_datapath_id_one_is_up_in_the_end(southbound):
     first = await southbound.up(1)
     first.withheld = set(EVERYTHING)
     for _ in range(5):
@@ -325,7 +325,7 @@ async def test_a_fault_in_one_event_closes_that_session_only(southbound):
     await southbound.server.install([Step({"leaf2": ()})])
 
 
-async def test_closing_the_server_hangs_up_on_every_switch_and_they_keep_their_rules(southbound):
+async def test_closing_the_server_ends_every_session_and_switches_keep_their_rules(southbound):
     switch = await southbound.up(1)
     await southbound.server.install([Step({"leaf1": adds(CLASSIFY)})])
     await southbound.server.close()

@@ -64,7 +64,7 @@ def test_what_was_counted_before_the_first_snapshot_is_no_growth(path):
     assert read_rollups(path, "leaf1:1", 1) == ([], [])
 
 
-def test_a_quiet_port_takes_no_room(path):
+def test_a_port_without_growth_has_no_row(path):
     history = opened(path)
     history.sample(snapshot(START_S, totals()))
     history.sample(snapshot(START_S + 1, totals(tx_bytes=1)))
@@ -72,7 +72,7 @@ def test_a_quiet_port_takes_no_room(path):
     assert read_rollups(path, "leaf1:2", 1) == ([], [])
 
 
-def test_the_largest_depth_is_kept_and_a_stale_one_is_not_believed(path):
+def test_the_largest_depth_is_kept_and_a_stale_one_is_ignored(path):
     history = opened(path)
     depth = np.zeros((2, 8), dtype=np.uint64)
     depth[:, 3] = (5_000, 7_000)
@@ -92,7 +92,7 @@ def test_a_restart_goes_on_in_the_same_buckets(path):
     assert [row[1] for row in read_rollups(path, "leaf1:1", 60)[0]] == [30]
 
 
-def test_a_clock_that_was_put_back_adds_to_the_buckets_of_then(path):
+def test_a_clock_that_was_set_back_adds_to_the_earlier_buckets(path):
     database = Database(path, Retention())
     for offset in (0, 70, 5, 71, 200, 5):
         database.write(("leaf1:1",), [of_ports(START_S + offset, [(0, 1, 0, 0, 0, 0)])], ())
@@ -102,7 +102,7 @@ def test_a_clock_that_was_put_back_adds_to_the_buckets_of_then(path):
         assert [(row[0] - START_S, row[1]) for row in read_rollups(path, "leaf1:1", level)[0]] == wanted
 
 
-def test_seconds_that_have_to_go_early_are_in_their_minute(path):
+def test_seconds_that_are_dropped_early_are_in_their_minute(path):
     database = Database(path, Retention(max_bytes=1 << 19))
     names = tuple(f"leaf1:{number}" for number in range(1_000))
     for second in range(30):
@@ -113,7 +113,7 @@ def test_seconds_that_have_to_go_early_are_in_their_minute(path):
     assert [row[1] for row in read_rollups(path, "leaf1:7", 60)[0]] == [30]
 
 
-def test_a_file_of_before_there_was_a_mark_is_whole_as_it_is(path):
+def test_a_file_without_the_rolled_mark_is_complete(path):
     database = Database(path, Retention())
     database.write(("leaf1:1",), [of_ports(START_S, [(0, 1, 0, 0, 0, 0)])], ())
     database.close()
@@ -124,7 +124,7 @@ def test_a_file_of_before_there_was_a_mark_is_whole_as_it_is(path):
     assert [row[1] for row in read_rollups(path, "leaf1:1", 60)[0]] == [1]
 
 
-def test_rows_older_than_their_level_is_kept_for_go(path):
+def test_rows_past_the_retention_of_their_level_are_deleted(path):
     database = Database(path, Retention(seconds_s=10, minutes_s=600, hours_s=86_400, events_s=60))
     seconds = [of_ports(START_S + offset, [(0, 1, 0, 0, 0, 0)]) for offset in (0, 3_595)]
     database.write(("leaf1:1",), seconds, [event(), event(at_s=START_S + 3_595)])

@@ -1,0 +1,14 @@
+"""Probe Unix sockets in the file system. The only module of this package with an effect."""
+
+import socket
+from pathlib import Path
+
+
+def is_listening(path: str | Path) -> bool:
+    """Return whether a process listens at a socket file: False for a stale file of a process that has ended."""
+    with socket.socket(socket.AF_UNIX) as end:
+        try:
+            end.connect(str(path))
+        except OSError:
+            return False
+        return True
