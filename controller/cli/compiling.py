@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 QUIET_S = 0.5
 """A command that compiles for no longer than this reports nothing."""
-BESIDE = ("confine", "_fill", "_hash_paths", "colour_slots")
-"""Kernels that the second process compiles: about half of the work for a plan with an incast."""
+BESIDE = ("spread", "lower", "colour_slots", "confine", "_fill", "_hash_paths")
+"""Kernels that the second process needs: after the first two, which this one has begun, half of what is to do."""
 
 
 @contextmanager

@@ -77,7 +77,8 @@ class LazyGroup(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the command that the arguments start with; an unknown name is an error with suggestions."""
         if args[0] not in COMMANDS:
-            self.commands = dict.fromkeys(self.list_commands(ctx))  # the names that a typing error is compared with
+            names: Any = dict.fromkeys(self.list_commands(ctx))
+            self.commands = names  # `super` searches them for names like the unknown one
         return super().resolve_command(ctx, args)
 
 

@@ -163,7 +163,7 @@ def test_installed_tables_are_verified_through_the_controller(run, file, control
         assert report["gateways"]["gw1"]["networks"]["business"]["management"] == 0
         if expected:
             assert "leak: vpc blue to the provider's storage network" in out
-            assert "no intent leads there" in out
+            assert "no intent allows it" in out
     finally:
         controller.run(gateway.close())
 

@@ -132,7 +132,7 @@ async def test_an_unknown_path_is_answered_with_the_paths_that_exist():
 
 
 @pytest.fixture
-async def server():
+async def served():
     """Serve one page that is whole, one without end, and one that fails."""
 
     async def whole():
@@ -145,15 +145,15 @@ async def server():
         raise RuntimeError("a fault of the page")
 
     server = HttpServer({"/": whole, "/endless": endless, "/failing": failing})
-    server.address = f"127.0.0.1:{await server.start('127.0.0.1', 0)}"
-    yield server
+    yield server, f"127.0.0.1:{await server.start('127.0.0.1', 0)}"
     await server.close()
 
 
 @pytest.mark.parametrize("request_bytes", [b"", b"GET / HTTP/1.1\r\n", b"GET /endless HTTP/1.1\r\nHost: x\r\n\r\n"])
-async def test_a_slow_client_is_cut_off_and_counted(server, monkeypatch, request_bytes):
+async def test_a_slow_client_is_cut_off_and_counted(served, monkeypatch, request_bytes):
+    server, address = served
     monkeypatch.setattr(http, "TIMEOUT_S", 0.2)
-    reader, writer = await connection(server.address)
+    reader, writer = await connection(address)
     writer.write(request_bytes)
     if request_bytes.endswith(b"\r\n\r\n"):
         await asyncio.sleep(0.4)  # reads nothing meanwhile
@@ -163,27 +163,30 @@ async def test_a_slow_client_is_cut_off_and_counted(server, monkeypatch, request
     assert server.counts == {"connections": 1, "timeouts": 1}
 
 
-async def test_connections_beyond_the_limit_are_closed_and_counted(server, monkeypatch):
+async def test_connections_beyond_the_limit_are_closed_and_counted(served, monkeypatch):
+    server, address = served
     monkeypatch.setattr(http, "MAX_CONNECTIONS", 3)
-    idle = [await connection(server.address) for _ in range(3)]
-    assert await response(server.address, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n") == b""
+    idle = [await connection(address) for _ in range(3)]
+    assert await response(address, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n") == b""
     assert server.counts == {"connections": 3, "refused_connections": 1}
     for _, writer in idle:
         writer.close()
         await writer.wait_closed()
     await asyncio.sleep(0.05)
-    assert (await response(server.address, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")).endswith(b"ok\n")
+    assert (await response(address, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")).endswith(b"ok\n")
 
 
-async def test_a_page_that_fails_is_status_500_and_the_next_request_is_served(server, caplog):
-    received = await response(server.address, b"GET /failing HTTP/1.1\r\nHost: x\r\n\r\n")
+async def test_a_page_that_fails_is_status_500_and_the_next_request_is_served(served, caplog):
+    _, address = served
+    received = await response(address, b"GET /failing HTTP/1.1\r\nHost: x\r\n\r\n")
     assert received.startswith(b"HTTP/1.1 500 ")
     assert "a fault of the page" in caplog.text
-    assert (await response(server.address, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")).endswith(b"ok\n")
+    assert (await response(address, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")).endswith(b"ok\n")
 
 
-async def test_closing_ends_a_response_that_is_being_sent(server):
-    reader, writer = await connection(server.address)
+async def test_closing_ends_a_response_that_is_being_sent(served):
+    server, address = served
+    reader, writer = await connection(address)
     writer.write(b"GET /endless HTTP/1.1\r\nHost: x\r\n\r\n")
     await reader.readexactly(200_000)
     await asyncio.wait_for(server.close(), 3)
