@@ -14,6 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from foundation.unix_socket import is_listening
+
 TIMEOUT_S = 5.0
 MAX_REPLY_BYTES = 16 << 20
 _SHOW = b"show\n"
@@ -38,7 +40,7 @@ class StatusServer:
     async def open(self) -> None:
         """Listen; raises OSError, also if a gateway of this name already runs."""
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        if _is_listening(self._path):
+        if is_listening(self._path):
             raise OSError(f"{self._path}: a gateway of this name is running already")
         with contextlib.suppress(FileNotFoundError):
             if stat.S_ISSOCK(self._path.stat().st_mode):
@@ -65,16 +67,6 @@ class StatusServer:
                         await writer.drain()
         finally:
             writer.close()
-
-
-def _is_listening(path: Path) -> bool:
-    """Return whether a process listens at a Unix socket."""
-    with socket.socket(socket.AF_UNIX) as end:
-        try:
-            end.connect(str(path))
-        except OSError:
-            return False
-        return True
 
 
 def read_status(path: Path) -> dict[str, Any]:
