@@ -12,7 +12,8 @@ from mininet_topos.lab import Lab
 from mininet_topos.measure.flow_run import FlowRequest, RunResult
 from mininet_topos.measure.start_phases import start_offset_ns, start_phases
 from mininet_topos.nic.settings import NicSettings
-from mininet_topos.queues.settings import DATA_PRIORITY, FULL_FRAME_BYTES, QueueSettings
+from mininet_topos.queues.settings import DATA_PRIORITY, QueueSettings
+from mininet_topos.switches.shaping import FULL_FRAME_BYTES
 from telemetry.counter_page import CounterSnapshot
 from tests.support.small_fabrics import spine_leaf
 

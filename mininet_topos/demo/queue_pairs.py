@@ -15,13 +15,13 @@ from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.model.error import HeddleError
 from controller.model.fabric import Fabric
 from mininet_topos.demo.results.maxmin import max_min_shares
-from mininet_topos.demo.workloads import E_ECMP_QUEUE_PAIRS, PAYLOAD_BYTES, Workload
+from mininet_topos.demo.workloads import E_ECMP_QUEUE_PAIRS, PAYLOAD_BYTES, WIRE_OVERHEAD_BYTES, Workload
 from mininet_topos.measure.flow_run import FlowRequest
 from mininet_topos.measure.start_phases import start_offset_ns, start_phases
 
 HEADROOM = Fraction(99, 100)
 INCAST_SHARE = Fraction(95, 100)
-FRAME_BITS = (PAYLOAD_BYTES + 58) * 8
+FRAME_BITS = (PAYLOAD_BYTES + WIRE_OVERHEAD_BYTES) * 8
 PORTS = range(49152, 65536)
 QUEUE_PAIRS = {"ecmp": 1, "e-ecmp": E_ECMP_QUEUE_PAIRS, "planned": 1}
 

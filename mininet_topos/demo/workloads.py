@@ -14,6 +14,9 @@ from controller.model.job import Collective, CollectiveKind, FlowDemand, Incast,
 PAYLOAD_BYTES = 4096
 """One RoCEv2 packet's payload: the path MTU of the emulated NICs."""
 
+WIRE_OVERHEAD_BYTES = 58
+"""Ethernet 14, IPv4 20, UDP 8, BTH 12 and ICRC 4 of every data packet; the first of a message has 16 more."""
+
 E_ECMP_QUEUE_PAIRS = 4
 """E-ECMP spreads each flow over this many queue pairs, as the contract's figures do."""
 

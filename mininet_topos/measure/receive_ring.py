@@ -84,9 +84,9 @@ class ReceiveRing:
 
         Reads the status words in steps: each is in a cache line of its own, and those of a whole ring are megabytes.
         """
-        found, room = 0, self._count - self._head
-        while found < room:
-            ready = self._status[self._head + found : self._head + min(found + SCAN_ROWS, room)] & TP_STATUS_USER
+        found, to_end = 0, self._count - self._head
+        while found < to_end:
+            ready = self._status[self._head + found : self._head + min(found + SCAN_ROWS, to_end)] & TP_STATUS_USER
             if not ready.all():
                 return found + int(np.argmin(ready))
             found += len(ready)

@@ -264,7 +264,7 @@ class Nic:
             self._counters.counts["np_cnp_sent"] += 1
 
     def _send_held_acks(self, now_ns: int) -> float:
-        """Send the acknowledgements whose pause is over; return the time of the next check."""
+        """Send the held acknowledgements of priorities that are no longer paused; return the time of the next check."""
         holding, self._holding_acks = self._holding_acks, []
         wake_ns: float = now_ns + IDLE_NS
         for queue in holding:

@@ -21,7 +21,8 @@ from mininet_topos.queues.bpf_syscall import create_map, load_program, memory_of
 from mininet_topos.queues.classes import frame_limit
 from mininet_topos.queues.description import LabPorts, NicEnd, SwitchPort
 from mininet_topos.queues.netlink import EGRESS, INGRESS, RouteSocket, clsact_request, program_request
-from mininet_topos.queues.settings import PRIORITIES, QueueSettings
+from mininet_topos.queues.pause_frame import PRIORITIES
+from mininet_topos.queues.settings import QueueSettings
 
 QUEUE_WORDS = (
     "enqueued_bytes", "dequeued_bytes", "written_off_bytes", "sent_packets", "marked_packets", "dropped_packets",

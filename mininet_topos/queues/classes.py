@@ -14,6 +14,7 @@ from collections.abc import Iterable
 
 from controller.model.error import PrerequisiteError
 from mininet_topos.queues.settings import MAX_FRAME_BYTES, PAUSABLE_FRAME_BYTES, QueueSettings
+from mininet_topos.switches.shaping import BURST_TIME_S
 
 ROOT_MAJOR = 1
 KICK_MINOR = 0x1F
@@ -21,7 +22,6 @@ OPEN_RATE_BYTES_PER_S = 1_250_000_000
 OPEN_BURST_BYTES = 1 << 20
 LEAF_LIMIT_BYTES = 64 << 20
 OWN_SHARE = 0.02
-BURST_TIME_S = 0.0005
 
 
 def class_minor(priority: int) -> int:

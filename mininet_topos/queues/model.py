@@ -6,13 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from controller.model.error import PrerequisiteError
-from controller.model.fabric import PortRef
 from mininet_topos.host.child import Child
 from mininet_topos.host.priorities import set_niceness
 from mininet_topos.queues.attach import QueueModelPrograms
 from mininet_topos.queues.description import LabPorts, NicEnd, SwitchPort, to_wire
 from mininet_topos.queues.settings import REFERENCE_RATE_BPS, QueueSettings
-from mininet_topos.switches.fabric_net import FabricNet
+from mininet_topos.switches.fabric_net import FabricNet, port_rates
 from mininet_topos.switches.shaping import QueueCounters
 from telemetry.counter_page import PORT_FIELDS, CounterPageReader, CounterSnapshot
 
@@ -80,11 +79,8 @@ class QueueModel:
 def lab_ports(net: FabricNet) -> LabPorts:
     """Return the ports of a lab for the daemon's configuration."""
     fabric = net.fabric
-    refs: list[tuple[PortRef, int]] = [
-        (port, cable.capacity_bps) for cable in fabric.cables for port in (cable.lower, cable.upper)
-    ]
-    refs += [(nic.port, nic.capacity_bps) for nic in fabric.nics]
-    slot_of = {port: slot for slot, (port, _) in enumerate(refs)}
+    rates = port_rates(fabric)
+    slot_of = {port: slot for slot, (port, _) in enumerate(rates)}
     peer_of = {cable.lower: cable.upper for cable in fabric.cables}
     peer_of |= {upper: lower for lower, upper in peer_of.items()}
     number_of = {switch.id: number for number, switch in enumerate(fabric.switches, start=1)}
@@ -96,7 +92,7 @@ def lab_ports(net: FabricNet) -> LabPorts:
             peer=slot_of[peer_of[port]] if port in peer_of else None,
             rate_bps=rate,
         )
-        for port, rate in refs
+        for port, rate in rates
     )
     nics = tuple(
         NicEnd(pid=net.host(nic.host).pid, device=net.device_of[nic.id], slot=slot_of[nic.port]) for nic in fabric.nics

@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from controller.model.plan import DATA_DSCP
+from mininet_topos.queues.pause_frame import PRIORITIES
+from mininet_topos.switches.shaping import FULL_FRAME_BYTES
 
 REFERENCE_RATE_BPS = 20_000_000
-FULL_FRAME_BYTES = 4170
-PRIORITIES = 8
 CNP_DSCP = 48
 DATA_PRIORITY, CNP_PRIORITY = 3, 6
 PRIORITY_OF_DSCP = {DATA_DSCP: DATA_PRIORITY, CNP_DSCP: CNP_PRIORITY}

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from mininet_topos.queues.description import LabPorts
 from mininet_topos.queues.pause import NO_SIGNALS, Backpressure, Longs, ReceivedPauses
-from mininet_topos.queues.pause_frame import MAX_QUANTA, quanta_ns
-from mininet_topos.queues.settings import PRIORITIES, QueueSettings
+from mininet_topos.queues.pause_frame import MAX_QUANTA, PRIORITIES, quanta_ns
+from mininet_topos.queues.settings import QueueSettings
 from mininet_topos.queues.stale_bytes import StaleBytes
 from telemetry.counter_page import PORT_FIELDS, QUEUE_FIELDS, Counters
 

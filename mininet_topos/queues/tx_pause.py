@@ -11,6 +11,7 @@ import socket
 from collections.abc import Iterable
 from contextlib import suppress
 
+from mininet_topos.nic.sockets import SOL_PACKET
 from mininet_topos.queues.classes import (
     KICK_MINOR,
     LEAF_LIMIT_BYTES,
@@ -25,7 +26,7 @@ from mininet_topos.queues.pause_frame import ETH_MAC_CONTROL, FRAME_BYTES, PAUSE
 from mininet_topos.queues.settings import PAUSABLE_FRAME_BYTES
 
 PAUSED_RATE_BYTES_PER_S = 1
-SOL_PACKET, PACKET_QDISC_BYPASS = 263, 20
+PACKET_QDISC_BYPASS = 20
 _KICK = (PAUSE_ADDRESS + bytes(6) + ETH_MAC_CONTROL.to_bytes(2, "big")).ljust(FRAME_BYTES, b"\0")
 
 

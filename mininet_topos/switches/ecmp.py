@@ -24,7 +24,7 @@ class EcmpRules:
     """Static hash routing on all switches of a lab, for use without a controller."""
 
     def __init__(self, net: FabricNet, seed: int = 0) -> None:
-        """Remember the network; `seed` varies all switches' hashes together."""
+        """Use this network; `seed` varies the hashes of all switches together."""
         self._net, self._seed = net, seed
 
     def load(self) -> None:

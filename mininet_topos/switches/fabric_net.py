@@ -118,7 +118,7 @@ class FabricNet:
 
     def egresses(self) -> list[shaping.Egress]:
         """Return the shaped switch ports of the root namespace."""
-        return [self._egress(self.interface_of[port], bps) for port, bps in _rates(self.fabric)]
+        return [self._egress(self.interface_of[port], bps) for port, bps in port_rates(self.fabric)]
 
     def _egress(self, interface: str, rate_bps: int) -> shaping.Egress:
         """Return the shaping of a link; with the queue model no catch-up burst, which would trigger ECN and PFC."""
@@ -247,10 +247,11 @@ def _nics_of_host(fabric: Fabric) -> dict[str, tuple[Nic, ...]]:
     return {host: tuple(nics) for host, nics in found.items()}
 
 
-def _rates(fabric: Fabric) -> list[tuple[PortRef, int]]:
+def port_rates(fabric: Fabric) -> list[tuple[PortRef, int]]:
+    """Return every switch port with its rate in bit/s: the ports of cables, then those of NICs."""
     found = [(port, cable.capacity_bps) for cable in fabric.cables for port in (cable.lower, cable.upper)]
     return found + [(nic.port, nic.capacity_bps) for nic in fabric.nics]
 
 
 def _ports(fabric: Fabric) -> list[PortRef]:
-    return [port for port, _ in _rates(fabric)]
+    return [port for port, _ in port_rates(fabric)]

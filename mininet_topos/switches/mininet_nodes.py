@@ -123,7 +123,7 @@ class LabSwitch(OVSSwitch):
     @classmethod
     def batchShutdown(cls, switches: Sequence["LabSwitch"], run: Any = None) -> Sequence["LabSwitch"]:
         """Remove the bridges of all switches in one transaction."""
-        arguments = (word for switch in switches for word in ("--", "--if-exists", "del-br", switch.name))
+        arguments = (part for switch in switches for part in ("--", "--if-exists", "del-br", switch.name))
         switches[0].ovs.vsctl(*arguments)
         return switches
 

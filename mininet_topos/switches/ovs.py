@@ -128,7 +128,7 @@ class OpenVSwitch:
         deadline = time.monotonic() + START_TIMEOUT_S
         while not (self.directory / name).exists():
             if time.monotonic() > deadline:
-                raise PrerequisiteError(f"Open vSwitch did not come up: see {self.directory}")
+                raise PrerequisiteError(f"Open vSwitch did not start: see {self.directory}")
             time.sleep(0.005)
         return self.directory / name
 

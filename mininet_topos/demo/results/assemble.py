@@ -16,11 +16,8 @@ from mininet_topos.demo.results.values import (
     is_switch_link,
 )
 from mininet_topos.demo.results.verdict import check_links, shortened
-from mininet_topos.demo.workloads import Workload
+from mininet_topos.demo.workloads import WIRE_OVERHEAD_BYTES, Workload
 from mininet_topos.measure import flow_run
-
-WIRE_OVERHEAD_BYTES = 58
-"""Ethernet 14, IPv4 20, UDP 8, BTH 12 and ICRC 4 of every data packet; the first of a message has 16 more."""
 
 LATE_SHARE, LATE_NS, LATE_FRAMES = 0.01, 20_000_000, 12
 """A queue pair is late if it takes longer than its pacing rate explains, by more than the sum of this fraction, this

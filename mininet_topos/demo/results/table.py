@@ -82,7 +82,7 @@ CERTIFICATE_COLUMNS = (
 )
 CONGESTION_COLUMNS = (
     Column("bystander", _of_bystander(lambda flow: f"{flow.goodput_bps / 1e6:.1f}")),
-    Column("%asked", _of_bystander(lambda flow: f"{100 * flow.share_of_demand:.0f}")),
+    Column("%demand", _of_bystander(lambda flow: f"{100 * flow.share_of_demand:.0f}")),
     Column("its s", _of_bystander(lambda flow: _seconds(flow.duration_ns))),
     Column("many, s", lambda _, run: _seconds(run.many_to_one_ns), wide_only=True),
     Column("marked", _congestion(lambda found: f"{found.marked_packets:,}")),

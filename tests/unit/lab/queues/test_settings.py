@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from mininet_topos.queues.attach import UNBOUNDED, limit_value
 from mininet_topos.queues.classes import class_commands
 from mininet_topos.queues.description import SwitchPort
-from mininet_topos.queues.settings import FULL_FRAME_BYTES, QueueSettings
+from mininet_topos.queues.settings import QueueSettings
+from mininet_topos.switches.shaping import FULL_FRAME_BYTES
 
 
 @given(st.integers(1_000, 10**10))
