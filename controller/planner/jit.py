@@ -1,11 +1,13 @@
 """Compile the planner's kernels once. The planner's one importer of numba."""
 
+import os
 from collections.abc import Callable
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import numba
 import numpy as np
+from numba.core.registry import CPUDispatcher
 from numpy.typing import NDArray
 
 from kernels.cache import digest, keep_on_disk
@@ -17,6 +19,9 @@ Words = NDArray[np.uint64]
 Small = NDArray[np.int32]
 Rows = NDArray[np.void]
 """Records of a structured dtype."""
+
+COMPILE_ONLY = tuple(filter(None, os.environ.get("HEDDLE_COMPILE_ONLY", "").split(",")))
+"""Kernels to compile, if any are named: the others are interpreted, so that a tiny plan reaches those at once."""
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -38,7 +43,16 @@ def bare_kernel(function: Callable[Parameters, Result]) -> Callable[Parameters, 
     return _compiled(function, _nrt=False)
 
 
+class _Interpreted(CPUDispatcher):
+    """A kernel that Python interprets where Python calls it; kernels call it compiled."""
+
+    def __call__(self, *arguments: Any) -> Any:
+        return self.py_func(*arguments)
+
+
 def _compiled(function: Callable[Parameters, Result], **options: bool) -> Callable[Parameters, Result]:
     compiled: Callable[Parameters, Result] = numba.njit(nogil=True, **options)(function)
+    if COMPILE_ONLY and function.__name__ not in COMPILE_ONLY:
+        compiled.__class__ = _Interpreted
     keep_on_disk(compiled, stamp=digest(Path(__file__).parent))
     return compiled

@@ -214,6 +214,30 @@ def top_of_paths(hops: Ints, upper: Ints) -> Ints:
 
 
 @kernel
+def _tops_in_use(hops: Ints, rows: Ints, upper: Ints) -> Ints:
+    """Return the highest switches of the paths of the flows `rows`, sorted (np.unique takes 2 s to compile)."""
+    tops, count = np.empty(rows.shape[0], np.int64), 0
+    for f in rows:
+        top = -1
+        for column in range(hops.shape[1]):
+            if 0 <= hops[f, column] < upper.shape[0]:
+                top = upper[hops[f, column]]
+        low, high = 0, count
+        while low < high:
+            half = (low + high) // 2
+            if tops[half] < top:
+                low = half + 1
+            else:
+                high = half
+        if top >= 0 and (low == count or tops[low] != top):
+            for place in range(count, low, -1):
+                tops[place] = tops[place - 1]
+            tops[low] = top
+            count += 1
+    return tops[:count].copy()
+
+
+@kernel
 def confine(
     net: Net, room: Floats, source: Ints, target: Ints, demand: Floats, hops: Ints, upper: Ints, free: Flags,
     rows: Ints, begin: Ints, shy: Floats, tries: int, failures: int,
@@ -230,10 +254,10 @@ def confine(
             continue
         if tries <= 0 or failed == failures:
             break
-        tops = np.unique(top_of_paths(hops[members], upper))
-        held = np.unique(top_of_paths(hops[staying], upper))
-        tops, held = tops[tops >= 0], held[held >= 0]
-        before, before_shy = tops.shape[0], shy[tops].sum()
+        tops, held = _tops_in_use(hops, members, upper), _tops_in_use(hops, staying, upper)
+        before, before_shy = tops.shape[0], 0.0
+        for t in tops:
+            before_shy += shy[t]
         if before <= 1 and before_shy == 0.0:
             continue
         known = hops[moving].copy()
