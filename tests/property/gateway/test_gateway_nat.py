@@ -171,11 +171,11 @@ class NatMachine(RuleBasedStateMachine):
         assert len(rows) == len(self.mapped)
 
 
-@pytest.mark.parametrize(("request", "reply_kind"), [(8, 0), (13, 14), (15, 16), (17, 18)])
-def test_only_icmp_requests_open_connections_and_their_replies_match(request, reply_kind):
+@pytest.mark.parametrize(("request_kind", "reply_kind"), [(8, 0), (13, 14), (15, 16), (17, 18)])
+def test_only_icmp_requests_open_connections_and_their_replies_match(request_kind, reply_kind):
     bench = StateBench(make_tables([vpc(5)]), LIMITS)
-    bench.one(query(request, "10.0.0.2", "8.8.8.8", 1025), 5)
-    passed = bench.one(query(request, "10.0.0.1", "8.8.8.8", 1025), 5)
+    bench.one(query(request_kind, "10.0.0.2", "8.8.8.8", 1025), 5)
+    passed = bench.one(query(request_kind, "10.0.0.1", "8.8.8.8", 1025), 5)
     identifier = read(passed.packet)[1]
     assert (read(passed.packet)[0], identifier != 1025, faults(passed.packet)) == (PUBLIC, True, [])
     back = bench.one(query(reply_kind, "8.8.8.8", PUBLIC, identifier), 0, EXTERNAL_PORT)
