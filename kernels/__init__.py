@@ -1,1 +1,1 @@
-"""What every compiled kernel of ours shares: a cache on disk that is never a reason to fail."""
+"""The on-disk cache of compiled kernels, shared by planner, telemetry, dataplane and benchmarks."""

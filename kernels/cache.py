@@ -1,6 +1,6 @@
-"""Keep compiled kernels on disk, and never let that be a reason to fail.
+"""Cache compiled kernels on disk; a faulty cache costs compilation time and never raises.
 
-A cache directory that is read-only, or files in it that are torn, cost the time of a compilation and nothing else.
+A read-only cache directory, or damaged files in it, only make the process compile again.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ def on_compile(observer: Callable[[str], None]) -> None:
 
 
 class _ForgivingCache:
-    """Stands before numba's cache on disk: what cannot be read is compiled, what cannot be written is not kept."""
+    """A wrapper of numba's on-disk cache: unreadable files are compiled again, write errors are ignored."""
 
     def __init__(self, cache: Any, variant: str) -> None:
         self._cache = cache
@@ -56,7 +56,7 @@ class _ForgivingCache:
         try:
             return self._cache.load_overload(signature, target_context)
         except Exception:
-            # Whatever a torn pickle raises; an index that cannot be read would also stop the next save.
+            # A damaged pickle may raise anything; an unreadable index would also make the next save fail.
             with suppress(Exception):
                 self._cache.flush()
             return None
@@ -84,12 +84,12 @@ class _ForgivingCache:
 
 
 def keep_on_disk(dispatcher: Any, *, stamp: str | None = None, variant: str = "") -> None:
-    """Cache what a dispatcher compiles; `stamp` says in which state of the sources that is valid.
+    """Cache the compiled code of a dispatcher; it is valid for sources with the same `stamp`.
 
-    Code of the same file that is compiled with other options is another `variant`, with files of its own.
+    Code of one file compiled with other options is another `variant`, with cache files of its own.
 
-    Numba's own stamp is the kernel's file: it does not see a change in a kernel of another file that is called or
-    inlined. Kernels that call into other files pass the `digest` of all of them.
+    Numba's own stamp covers the kernel's file only, not the kernels of other files that it calls or inlines. Kernels
+    that call into other files pass the `digest` of those.
     """
     with suppress(RuntimeError, OSError):
         dispatcher.enable_caching()

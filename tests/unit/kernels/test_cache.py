@@ -7,7 +7,7 @@ from kernels import compile_lock
 from kernels.cache import digest
 from kernels.compile_lock import CompileLock
 
-digest_of = digest.__wrapped__  # without the memory of a process
+digest_of = digest.__wrapped__  # without the process-wide cache
 
 
 @pytest.fixture
