@@ -1,4 +1,4 @@
-"""New flows beside running ones: their paths over the load of whoever stays where he is."""
+"""Choose paths for new flows beside the load of running flows, which keep their paths."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ def priorities(jobs: Sequence[JobRequest]) -> Ints:
 
 
 def base_loads(topology: Topology, priority: Ints, old: Paths) -> list[tuple[int, Floats]]:
-    """Return what running jobs put on every link, a load for each of their priorities."""
+    """Return the load in bit/s of running jobs on every link, for each of their priorities."""
     base = []
     for level in np.unique(priority[old.flows.job]).tolist():
         rows = priority[old.flows.job] == level
@@ -33,10 +33,10 @@ def paths_beside(
     router: Router, jobs: Sequence[JobRequest], base: Sequence[tuple[int, Floats]], old: Paths, running: Streams,
     new: Flows,
 ) -> tuple[Ints, Ints]:  # fmt: skip
-    """Choose the new flows' paths over the running ones' load; return them as routed first, then as they shall be.
+    """Return the hops of new flows beside the load of running ones: as routed, and after incasts were confined.
 
-    `jobs` are the running ones and the new ones, `base` is what `base_loads` says of the running ones. Both answers are
-    the same array where no incast was moved.
+    `jobs` are the running and the new ones, `base` is the result of `base_loads`. Both results are the same array where
+    no incast moved.
     """
     priority = priorities(jobs)
     bundle = bundles(router.topology, running, new, priority[new.job])

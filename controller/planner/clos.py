@@ -1,7 +1,7 @@
-"""Ids to arrays and back: a fabric as integers, and what of it is alive.
+"""A fabric as arrays of integers, and its live links.
 
 Directed links are numbered: cable c upwards is c, downwards C + c, then each NIC's link into its leaf, then each
-NIC's link out of it. Everything else in the planner speaks these numbers.
+NIC's link out of it. The whole planner uses these numbers.
 """
 
 import weakref
@@ -17,11 +17,11 @@ from controller.planner.jit import Flags, Ints, kernel
 
 NO_LINK = -1
 MAX_HOPS = 4
-"""A path goes up at most two tiers and down two."""
+"""A path goes up at most two tiers and down at most two."""
 
 
 class Topology:
-    """A fabric as arrays; built once per fabric, never changed."""
+    """A fabric as immutable arrays."""
 
     def __init__(self, fabric: Fabric) -> None:
         """Number the switches, cables and NICs in the fabric's own order."""
@@ -45,7 +45,7 @@ class Topology:
         self.nic_capacity: Ints = np.array([nic.capacity_bps for nic in fabric.nics], dtype=np.int64)
         both = (self.cable_capacity, self.cable_capacity, self.nic_capacity, self.nic_capacity)
         self.capacity: Ints = np.concatenate(both)
-        # Not the fabric itself: it would keep its own key in `_known` alive.
+        # A reference to the fabric would keep its own key in `_known` alive.
         self._cables, self._nics = fabric.cables, fabric.nics
 
     @property
@@ -60,23 +60,23 @@ class Topology:
 
     @property
     def first_nic_link(self) -> int:
-        """Return the number of the first NIC link: what is below it joins two switches."""
+        """Return the number of the first NIC link; links of lower numbers join two switches."""
         return 2 * self.cables
 
     @cached_property
     def link_ids(self) -> list[str]:
-        """Return the contract's id of every directed link."""
+        """Return the id of every directed link."""
         down = [cable.down_link for cable in self._cables]
         return self.cable_ids + down + [nic.up_link for nic in self._nics] + [nic.down_link for nic in self._nics]
 
     @cached_property
     def link_index(self) -> dict[str, int]:
-        """Return the number of every directed link under its id."""
+        """Return the number of every directed link by id."""
         return {link: number for number, link in enumerate(self.link_ids)}
 
     @cached_property
     def pod(self) -> Ints:
-        """Return a pod number per switch: what is joined below the top tier; -1 for the top tier itself."""
+        """Return the pod of each switch: a component below the top tier; -1 for a switch of the top tier."""
         parent = list(range(len(self.switch_ids)))
         inside = np.flatnonzero(self.tier[self.upper] < 2)
         for low, high in zip(self.lower[inside].tolist(), self.upper[inside].tolist(), strict=True):
@@ -86,16 +86,17 @@ class Topology:
 
     @cached_property
     def reach_when_whole(self) -> Flags | None:
-        """Return `Live.reach` of the fabric with everything up."""
+        """Return `Live.reach` of the fabric without failures."""
         return _reach(self, np.ones(self.cables, dtype=np.bool_), MAX_REACH // 50)
 
     def mirrored(self, hops: Ints) -> Ints:
-        """Return the same paths walked from the destination: rows of links, padded at the end."""
+        """Return the reverse paths: rows of links, padded with -1 at the end."""
         return _mirrored(np.ascontiguousarray(hops), self.cables)
 
 
 @kernel
 def _mirrored(hops: Ints, cables: int) -> Ints:
+    """Return each row of links reversed, with each link in the opposite direction."""
     reverse = np.full(hops.shape, -1, np.int64)
     for f in range(hops.shape[0]):
         length = 0
@@ -108,6 +109,7 @@ def _mirrored(hops: Ints, cables: int) -> Ints:
 
 
 def _root(parent: list[int], switch: int) -> int:
+    """Return the representative of a switch's component (union-find with path halving)."""
     while parent[switch] != switch:
         parent[switch] = parent[parent[switch]]
         switch = parent[switch]
@@ -118,7 +120,7 @@ _known: dict[int, tuple[weakref.ref[Fabric], Topology]] = {}
 
 
 def topology_of(fabric: Fabric) -> Topology:
-    """Return the arrays of a fabric, made at the first call and kept as long as the fabric lives."""
+    """Return the arrays of a fabric, built on the first call and kept as long as the fabric exists."""
     key = id(fabric)
     found = _known.get(key)
     if found is not None and found[0]() is fabric:
@@ -129,18 +131,18 @@ def topology_of(fabric: Fabric) -> Topology:
 
 
 MAX_REACH = 200_000_000
-"""The largest table of cables times leaves that is worth filling to sharpen a bound; half that work is a second."""
+"""The limit of cables times leaves for a table that sharpens a bound; half of it takes a second."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Live:
-    """Which directed links may carry something: `links` has a flag for each."""
+    """Which directed links can carry traffic: `links` has a flag for each."""
 
     topology: Topology
     links: Flags
     whole: bool
     switches: Flags | None = None
-    """Which switches are up, where that is known."""
+    """Which switches are up; None where that is not known."""
 
     @staticmethod
     def of(topology: Topology, health: Health) -> "Live":
@@ -161,16 +163,17 @@ class Live:
     def reach(self) -> Flags | None:
         """Return which switches (rows) reach which leaves (by switch number) going up, then down, over live cables.
 
-        None where that is everywhere so (every upper switch reaches every leaf), or the table would be too large.
+        None where every upper switch reaches every leaf, or the table would be too large.
         """
         if self.whole:
             return self.topology.reach_when_whole
         return _reach(self.topology, self.links[: self.topology.cables], MAX_REACH)
 
 
-def _reach(topology: Topology, alive: Flags, most: int) -> Flags | None:
+def _reach(topology: Topology, alive: Flags, limit: int) -> Flags | None:
+    """Return `Live.reach` over these cables; None where cables times leaves exceeds `limit`."""
     switches, leaves = len(topology.switch_ids), np.flatnonzero(topology.tier == 0)
-    if topology.cables * len(leaves) > most:
+    if topology.cables * len(leaves) > limit:
         return None
     start = np.zeros((switches, switches), dtype=np.bool_)
     start[leaves, leaves] = True
@@ -188,7 +191,7 @@ def _reach(topology: Topology, alive: Flags, most: int) -> Flags | None:
 
 
 def _join_rows(packed: npt.NDArray[np.uint8], into: Ints, of: Ints) -> None:
-    """Add to rows `into` all that rows `of` hold; `ufunc.at` does the same many times slower."""
+    """OR rows `of` into rows `into`; `ufunc.at` does the same many times slower."""
     pairs = np.unique(np.column_stack((into, of)), axis=0)
     if len(pairs):
         begins = np.flatnonzero(np.diff(pairs[:, 0], prepend=-1))

@@ -1,8 +1,8 @@
-"""From what jobs ask for to flows with demands, as arrays: the contract's paragraphs "Flows" and "Demand".
+"""Expand jobs into flows with demands, as arrays: the contract's paragraphs "Flows" and "Demand".
 
-What a flow carries in one iteration (for predicted times): a ring all-reduce of B bytes over n ranks moves
+For predicted times, a flow also has its bytes per iteration. A ring all-reduce of B bytes over n ranks sends
 2 (n-1)/n B over every link of the ring, all-gather and reduce-scatter (n-1)/n B, an all-to-all B/n to each other
-rank, every other kind B per flow.
+rank, and every other kind B per flow.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,11 +18,11 @@ from controller.planner.jit import Flags, Floats, Ints, kernel
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Flows:
-    """Queue pairs as columns, one row each, job by job in the order of their flow ids.
+    """Queue pairs as columns with a row each, job by job in the order of their flow ids.
 
     `job` and the ranks are indices, `logical` numbers the flows before the split into queue pairs,
-    `fixed_port` is 0 where the job named none, `size_bytes` is what one iteration carries, `by_addresses` marks
-    flows whose ports are not known: they are pinned by source and destination address.
+    `fixed_port` is 0 where the job sets none, `size_bytes` is the bytes per iteration, and `by_addresses` marks flows
+    of unknown ports, which are pinned by source and destination address.
     """
 
     job: Ints
@@ -48,7 +48,7 @@ class Flows:
         return Flows(**{column.name: getattr(self, column.name)[chosen] for column in fields(self)})
 
     def as_job(self, number: int) -> "Flows":
-        """Return one job's flows under another job number, `logical` counted from 0."""
+        """Return the flows of one job with another job number, and `logical` counted from 0."""
         first = self.logical.min(initial=np.iinfo(np.int64).max)
         return replace(self, job=np.full(len(self), number, dtype=np.int64), logical=self.logical - first)
 
@@ -126,6 +126,7 @@ def _rank_pairs(collective: Collective, ranks: int) -> tuple[Ints, Ints]:
 
 
 def _bytes_per_flow(collective: Collective, ranks: int) -> float:
+    """Return the bytes that a flow of a collective sends per iteration."""
     n = len(collective.members) or ranks
     match collective.kind:
         case CollectiveKind.RING_ALL_REDUCE:
@@ -139,7 +140,7 @@ def _bytes_per_flow(collective: Collective, ranks: int) -> float:
 
 
 def expand(topology: Topology, requests: Sequence[JobRequest], *, first_job: int = 0) -> Flows:
-    """Turn jobs into flows; `first_job` is the job number of the first of them.
+    """Expand jobs into flows; `first_job` is the number of the first job.
 
     Raises InputError for a rank that is no NIC of the fabric, or a root or rank outside the job.
     """
@@ -164,7 +165,7 @@ def _expand_job(topology: Topology, request: JobRequest, job: int) -> Flows:
     pin = np.full(len(qps), request.steering is Steering.PIN)
     fixed = columns["fixed_port"] > 0
     even = bool(len(qps)) and bool((qps == qps[0]).all())
-    times = int(qps[0]) if even else qps  # one number for all is repeated four times as fast
+    times = int(qps[0]) if even else qps  # repeating by a scalar is four times as fast
     if (qps == 1).all():
         every: Ints = np.arange(len(qps), dtype=np.int64)
         return Flows(
@@ -228,22 +229,22 @@ def _logical_flows(request: JobRequest, index: int, topology: Topology, nics: In
 
 
 def _named_before(collective: Collective, pairs: Ints) -> Ints:
-    """Return how often each pair of ranks was named before: its flows go on counting queue pairs, so ids stay unique.
+    """Return how often each pair of ranks occurred before: its queue pairs continue from there, so ids stay unique.
 
-    Only lists of pairs can name one twice, or members that are.
+    Only explicit pairs or members can repeat a pair.
     """
     given = collective.kind in (CollectiveKind.SEND_RECV, CollectiveKind.CUSTOM) or collective.members
     return repeats(pairs) if given else np.zeros(len(pairs), dtype=np.int64)
 
 
 def repeats(keys: Ints) -> Ints:
-    """Return how often each key (none negative) came before in its column."""
+    """Return how often each key, at least 0, occurred before in the column."""
     return _occurrences(keys, max(4, (2 * len(keys) - 1).bit_length()))
 
 
 @kernel
 def _occurrences(keys: Ints, bits: int) -> Ints:
-    """Count in a hash table of 2^bits places with linear probing; multiplicative hashing (Knuth, TAOCP 3, 6.4)."""
+    """Count earlier occurrences in a hash table of 2^bits slots, multiplicative with linear probing (TAOCP 3, 6.4)."""
     size = 1 << bits
     table, count = np.full(size, -1, np.int64), np.zeros(size, np.int64)
     seen = np.empty(keys.shape[0], np.int64)
@@ -258,7 +259,7 @@ def _occurrences(keys: Ints, bits: int) -> Ints:
 
 
 def _demands(topology: Topology, columns: dict[str, Ints]) -> tuple[Ints, Ints]:
-    """Return each flow's demand as a fraction: its rate, or min(C_src / n_out, C_dst / n_in) where it is elastic."""
+    """Return demands as fractions: the rate of a flow, or min(C_src / n_out, C_dst / n_in) where it is elastic."""
     numerator, denominator = columns["rate"].copy(), np.ones(len(columns["rate"]), dtype=np.int64)
     elastic = np.flatnonzero(columns["rate"] == 0)
     source, target, phase = (columns[name][elastic] for name in ("src_nic", "dst_nic", "phase"))
@@ -271,14 +272,14 @@ def _demands(topology: Topology, columns: dict[str, Ints]) -> tuple[Ints, Ints]:
 
 
 def _crowd(phase: Ints, nic: Ints, nics: int) -> Ints:
-    """Return for each flow how many flows share its NIC in its phase."""
+    """Return for each flow the number of flows that share its NIC in its phase."""
     phases, row = np.unique(phase, return_inverse=True) if len(phase) and (phase != phase[0]).any() else (phase[:1], 0)
     key = row * nics + nic
     return np.bincount(key, minlength=len(phases) * nics)[key]
 
 
 def _rounded(numerator: Ints, denominator: Ints) -> Ints:
-    """Divide and round to the nearest, a half to the even one, in integers alone."""
+    """Divide integers and round half to even."""
     whole, rest = np.divmod(numerator, denominator)
     up = (2 * rest > denominator) | ((2 * rest == denominator) & (whole % 2 == 1))
     return np.asarray(whole + up, dtype=np.int64)

@@ -1,8 +1,9 @@
-"""Choose paths: which engine for which flows, in which order, over which load.
+"""Choose paths: select the algorithm, the order and the base load for each set of flows.
 
-Higher priorities first, each over the load of its betters. Jobs of one priority that have a single phase are planned
-as one set; a job of several phases by itself, its phases one by one, for they never meet. A set of equal demands on
-a regular part of the fabric is coloured; everything else is balanced; where both apply the better result stands.
+Higher priorities come first, each beside the load of the higher ones. Jobs of one priority with a single phase are
+planned as one set; a job of several phases is a set of its own, with its phases planned independently, for they never
+run at the same time. Equal demands on a regular part of the fabric are coloured, all others are balanced; where both
+apply, the better result is kept.
 """
 
 from collections.abc import Sequence
@@ -24,15 +25,15 @@ from controller.planner.search.regular import regular_paths
 from controller.planner.search.segments import Segments, segments_of
 
 MAX_SETS_AGAIN = 64
-"""With more sets than this each is routed once only: the work must stay linear."""
+"""The number of sets above which each is routed once only, so that the work stays linear."""
 ROUNDS_AGAIN = 2
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Router:
-    """A fabric, what of it is alive, and the ways that leaves.
+    """Routes flows over the live links of a fabric.
 
-    `given` holds hops that are already decided, under a flow's `bundle`; flows of one bundle share one path.
+    In its methods, flows of one `bundle` share a path, and `given` has the hops of bundles that are already routed.
     """
 
     topology: Topology
@@ -40,18 +41,18 @@ class Router:
 
     @cached_property
     def segments(self) -> Segments:
-        """Return every live way up, worked out on first use."""
+        """Return the live segments of all leaves, computed on first use."""
         return segments_of(self.topology, self.live)
 
     @cached_property
     def _whole_shape(self) -> tuple[Shape | None, Ints]:
-        """Return how all leaves are joined where that is regular, and the leaves."""
+        """Return the shape of the fabric with its failures, None if irregular, and the leaves."""
         leaves = np.flatnonzero(self.topology.tier == 0)
         return shape_of(self.topology, self.live, leaves), leaves
 
     @cached_property
     def _built_shape(self) -> tuple[Shape | None, Ints]:
-        """Return how all leaves were joined before anything failed where that was regular, and the leaves."""
+        """Return the shape of the fabric without failures, None if irregular, and the leaves."""
         if self.live.whole:
             return self._whole_shape
         leaves = np.flatnonzero(self.topology.tier == 0)
@@ -60,33 +61,33 @@ class Router:
     def route(
         self, flows: Flows, priority: Ints, base: Sequence[tuple[int, Floats]], bundle: Ints, given: dict[int, Ints]
     ) -> Ints:
-        """Return the hops of every flow; a row without any between two leaves is a flow that has no path.
+        """Return the hops of every flow; a row of -1 between two leaves is a flow without a path.
 
-        `priority` is each flow's job's; `base` the load of jobs that stay as they are, by their priority;
-        `bundle` is -1 for a flow that goes its own way.
+        `priority` is the priority of each flow's job. `base` is the load in bit/s of jobs that keep their paths, by
+        priority. `bundle` is -1 for a flow that shares no path.
         """
         if not len(flows):
             return np.empty((0, MAX_HOPS), dtype=np.int64)
         links = 2 * self.topology.cables
         if not self.live.whole:
-            # Load there is left over from jobs that wait for their new paths: it must not hide the live maximum.
+            # Load on a dead link belongs to jobs that wait for new paths: it must not hide the maximum of live links.
             base = [(level, np.where(self.live.links[:links], load[:links], 0.0)) for level, load in base]
         placed, bundled = np.zeros(links), bool((bundle >= 0).any())
-        everybody = (priority == priority[0]).all()
-        levels = [int(priority[0])] if everybody else sorted(set(priority.tolist()), reverse=True)
-        hops = np.full((0 if everybody else len(flows), MAX_HOPS), NO_LINK, dtype=np.int64)
+        single = (priority == priority[0]).all()
+        levels = [int(priority[0])] if single else sorted(set(priority.tolist()), reverse=True)
+        hops = np.full((0 if single else len(flows), MAX_HOPS), NO_LINK, dtype=np.int64)
         for level in levels:
-            rows = np.arange(len(flows)) if everybody else np.flatnonzero(priority == level)
-            part = flows if everybody else flows.rows(rows)
-            everyone = placed + sum((load[:links] for _, load in base), np.zeros(links))
-            betters = placed + sum((load[:links] for other, load in base if other >= level), np.zeros(links))
-            chosen = self._level(part, everyone, bundle[rows], dict(given))
-            if (everyone != betters).any():
-                # A priority must fare as if no lower job existed: lower load may only break ties.
-                alone = self._level(part, betters, bundle[rows], dict(given))
-                if self._worst(part, alone, betters) < self._worst(part, chosen, betters):
+            rows = np.arange(len(flows)) if single else np.flatnonzero(priority == level)
+            part = flows if single else flows.rows(rows)
+            total = placed + sum((load[:links] for _, load in base), np.zeros(links))
+            higher = placed + sum((load[:links] for other, load in base if other >= level), np.zeros(links))
+            chosen = self._level(part, total, bundle[rows], dict(given))
+            if (total != higher).any():
+                # Lower priorities must not make the result of a higher one worse: their load may only break ties.
+                alone = self._level(part, higher, bundle[rows], dict(given))
+                if self._worst(part, alone, higher) < self._worst(part, chosen, higher):
                     chosen = alone
-            if everybody:
+            if single:
                 return chosen
             hops[rows] = chosen
             placed += heaviest_phases(part, chosen, links)
@@ -95,13 +96,13 @@ class Router:
         return hops
 
     def _worst(self, flows: Flows, hops: Ints, base: Floats) -> float:
-        """Return the largest utilisation of the links these flows use, over `base`."""
+        """Return the largest utilisation of the links that these flows use, with the load `base`."""
         loads = heaviest_phases(flows, hops, len(base)) + base
         used = np.unique(hops[hops >= 0])
         return float((loads[used] / self.topology.capacity[used]).max(initial=0.0))
 
     def _level(self, flows: Flows, base: Floats, bundle: Ints, given: dict[int, Ints]) -> Ints:
-        """Route the flows of one priority: set after set, then each set again where others came after it."""
+        """Route the flows of one priority: set by set, then each set again beside the sets after it."""
         batches = _batches(flows)
         if len(batches) == 1:
             return self._batch(flows, base, bundle, given)
@@ -118,7 +119,7 @@ class Router:
         self, flows: Flows, hops: Ints, batches: list[Ints], loads: list[Floats], base: Floats, bundle: Ints,
         given: dict[int, Ints],
     ) -> None:  # fmt: skip
-        """Route each set once more over all the others, and keep what lowers the fullest link."""
+        """Route each set again beside all others, and keep what lowers the fullest link."""
         goal = lower_bound(self.topology, self.live, flows).value
         for number in [*range(len(batches))] * ROUNDS_AGAIN:
             total = base + sum(loads, np.zeros(len(base)))
@@ -131,7 +132,7 @@ class Router:
                 hops[batch], loads[number] = found, load
 
     def _batch(self, flows: Flows, base: Floats, bundle: Ints, given: dict[int, Ints]) -> Ints:
-        """Route one set, each of its layers over the same base: they never meet."""
+        """Route one set; its layers never run at the same time, so each is routed beside the same base load."""
         layers = _layers(flows)
         if len(layers) == 1:
             return self._bundled(flows, base, bundle, given)
@@ -141,10 +142,11 @@ class Router:
         return hops
 
     def _fullest(self, loads: Floats) -> float:
+        """Return the largest utilisation of links with these loads."""
         return float((loads / np.maximum(self.topology.capacity[: len(loads)], 1)).max(initial=0.0))
 
     def _bundled(self, flows: Flows, base: Floats, bundle: Ints, given: dict[int, Ints]) -> Ints:
-        """Route one layer, the flows of a bundle as one."""
+        """Route one layer, with the flows of each bundle as one flow."""
         if (bundle < 0).all():
             return self._layer(flows, flows.demand_bps, base)
         key = np.where(bundle >= 0, bundle, -1 - np.arange(len(bundle)))
@@ -164,7 +166,7 @@ class Router:
         return np.asarray(hops[member], dtype=np.int64)
 
     def _layer(self, flows: Flows, demand: Ints, base: Floats) -> Ints:
-        """Route flows that are all active at once over a base load."""
+        """Route flows that are all active at once beside a base load."""
         topology = self.topology
         source, target = topology.nic_leaf[flows.src_nic], topology.nic_leaf[flows.dst_nic]
         if not (source != target).any():
@@ -190,6 +192,7 @@ class Router:
         return hops
 
     def _coloured(self, source: Ints, target: Ints) -> Coloured | None:
+        """Return the paths of equal flows by colouring; None where the fabric of their leaves is irregular."""
         shape, leaves = self._whole_shape
         if shape is None:
             used = np.zeros(len(self.topology.switch_ids), dtype=np.bool_)
@@ -208,7 +211,7 @@ class Router:
 
 
 def _batches(flows: Flows) -> list[Ints]:
-    """Divide flows into sets to be planned one after the other: all jobs of one phase, then each other job."""
+    """Divide flows into sets that are planned in order: all jobs of one phase together, then each other job."""
     job, phase = flows.job, flows.phase
     if (phase == phase[0]).all() or (job == job[0]).all():
         return [np.arange(len(flows), dtype=np.int64)]
@@ -222,7 +225,7 @@ def _batches(flows: Flows) -> list[Ints]:
 
 
 def _layers(flows: Flows) -> list[Ints]:
-    """Divide one set into what is active at once: a job's phases, or the whole set of jobs of one phase."""
+    """Divide a set into layers of flows that are active at once: the phases of a job, or the set of one-phase jobs."""
     job, phase = flows.job, flows.phase
     if (phase == phase[0]).all() or (job != job[0]).any():
         return [np.arange(len(flows), dtype=np.int64)]

@@ -28,12 +28,11 @@ from controller.planner.ports.pins import (
     streams_to_guard,
     tuple_keys,
 )
-from controller.planner.ports.reverse import only_answers, ways_back
+from controller.planner.ports.reverse import reverse_only_links, reverse_paths
 from controller.planner.ports.steering import PortTable, port_table_of, ports_of
 from controller.planner.proof.certificate import certify, own_utilisation
 from controller.planner.proof.fluid import completion_ns, planned_rates
-from controller.planner.proof.link_loads import LinkLoads
-from controller.planner.proof.loads import link_loads, utilisation
+from controller.planner.proof.loads import LinkLoads, link_loads, utilisation
 from controller.planner.refusal import dead_nic, no_path, too_full
 from controller.planner.route import Router
 
@@ -95,7 +94,7 @@ def draft(
     routed, hops = paths_beside(router, jobs, base, old, running, new) if hops is None else (hops, hops)
     if (why := no_path(topology, live, job_ids, new, hops)) is not None:
         return Infeasible(why=why)
-    reverse_hops = ways_back(router, jobs, old, running, new, hops, as_routed=hops is routed)
+    reverse_hops = reverse_paths(router, jobs, old, running, new, hops, as_routed=hops is routed)
     whole = joined_paths([old, _with_ports(fabric, topology, running, new, (hops, reverse_hops))], topology)
     loads = link_loads(topology, whole.flows, whole.hops)
     shares = planned_rates(topology, whole.flows, whole.hops, loads)
@@ -232,7 +231,7 @@ def _job_flows(
         link_loads_bps=LinkLoads(topology, flows, whole.hops[part]),
         pinned=bool(flows.pinned.any()),
         predicted_completion_ns=_completion_ns(flows, rates, turns),
-        reverse_links=only_answers(topology, whole.hops[part], whole.reverse_hops[part]),
+        reverse_links=reverse_only_links(topology, whole.hops[part], whole.reverse_hops[part]),
     )
 
 

@@ -120,7 +120,7 @@ def _warm_session() -> None:
     from controller.planner.session.session import Session
 
     fabric = _two_pods()
-    session, free = Session.begin(fabric), Moves(who=Movable.ANYBODY)
+    session, free = Session.begin(fabric), Moves(who=Movable.ALL)
     first, second = _ring(fabric), _mixed(fabric)
     mixed, ring = second.collectives
     for job in (first, replace(second, collectives=(mixed, replace(ring, phase=1))), replace(first, job_id="more")):

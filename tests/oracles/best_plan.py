@@ -1,12 +1,12 @@
-"""The best plan there is, by trying every way to send every flow: for a handful of flows only."""
+"""The optimal plan by exhaustive search over the paths of a few flows."""
 
 from collections import defaultdict
 from fractions import Fraction
 from itertools import product
 
 
-def admissible_ways(network, source, target):
-    """Return every way from one leaf to another that goes up, then down, over live links, meeting no switch twice."""
+def admissible_paths(network, source, target):
+    """Return every path from one leaf to another, up then down over live links, with no switch twice."""
     if source == target:
         return [()]
     leaving = defaultdict(list)
@@ -28,22 +28,22 @@ def admissible_ways(network, source, target):
     return found
 
 
-def least_utilisation(network, flows, most=200_000):
-    """Return the least largest utilisation over all choices; None where there are more than `most`.
+def least_utilisation(network, flows, limit=200_000):
+    """Return the minimum over all choices of the largest utilisation; None where there are more than `limit`.
 
     `flows` are (source leaf, target leaf, demand) that are all active at once.
     """
-    choices = [admissible_ways(network, source, target) for source, target, _ in flows]
+    choices = [admissible_paths(network, source, target) for source, target, _ in flows]
     count = 1
-    for ways in choices:
-        count *= len(ways)
-    if not 0 < count <= most:
+    for paths in choices:
+        count *= len(paths)
+    if not 0 < count <= limit:
         return None
     best = None
     for chosen in product(*choices):
         loads = defaultdict(int)
-        for way, (_, _, demand) in zip(chosen, flows, strict=True):
-            for link in way:
+        for path, (_, _, demand) in zip(chosen, flows, strict=True):
+            for link in path:
                 loads[link] += demand
         worst = max((Fraction(load, network.capacity[link]) for link, load in loads.items()), default=Fraction(0))
         best = worst if best is None else min(best, worst)

@@ -1,4 +1,4 @@
-"""The generated fabrics, written a second time from the contract's sentences: plain texts and numbers, counted from 1.
+"""Generated fabrics, implemented independently from the contract: plain strings and numbers, counted from 1.
 
 Each function returns (switches, cables, nics): {id: (role, datapath id)}, {(lower port, upper port)}, {nic id: fields}.
 """

@@ -1,4 +1,4 @@
-"""The flows of a collective, written out one by one from the contract's sentences, to be counted."""
+"""The flows of a collective, implemented independently from the contract."""
 
 
 def flows(collective, rank_count):

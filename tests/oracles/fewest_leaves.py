@@ -1,4 +1,4 @@
-"""The fewest leaves that hold a job, by trying every set of leaves: for hosts with their NICs on one leaf each."""
+"""The fewest leaves that hold a job, by exhaustive search, for hosts with all NICs on one leaf."""
 
 from itertools import combinations
 

@@ -1,4 +1,4 @@
-"""What a plan means, read a second time from the contract: plain data in, a list of violations out.
+"""Check a plan against an independent implementation of the contract: plain data in, a list of violations out.
 
 `check(fabric, jobs, plan)` takes the fabric and jobs files as YAML reads them and the plan as `heddle plan --json`
 prints it. Everything is worked out again from the contract's sentences, slowly and simply; nothing is imported from
@@ -72,7 +72,7 @@ class Network:
         self.alive = [link for link in self.switch_links if link not in self.dead]
 
     def rises(self, link):
-        """Say whether a switch-to-switch link leads to a higher tier."""
+        """Return whether a link between switches goes to a higher tier."""
         a, b = self.ends[link]
         return TIER[self.role[a]] < TIER[self.role[b]]
 
@@ -80,7 +80,7 @@ class Network:
         return switch_of(self.nics[nic]["port"])
 
     def pods(self):
-        """Return the pod of each switch below the top tier: what is joined without it."""
+        """Return the pod of each switch below the top tier: its component without that tier."""
         below = networkx.Graph()
         below.add_nodes_from(name for name, role in self.role.items() if TIER[role] < 2)
         below.add_edges_from(self.ends[link] for link in self.switch_links if set(self.ends[link]) <= set(below))
@@ -95,7 +95,7 @@ def switch_of(port):
     return port.rsplit(":", 1)[0]
 
 
-# ---------------------------------------------------------------- what the jobs ask for
+# ---------------------------------------------------------------- demands of jobs
 
 
 def rank_pairs(collective, count):
@@ -123,7 +123,7 @@ def rank_pairs(collective, count):
 
 
 def expected_flows(network, jobs):
-    """Return every queue pair that the jobs should have, under its flow id."""
+    """Return every queue pair that the jobs should have, by flow id."""
     flows = {}
     for job in jobs["jobs"]:
         ranks = job["ranks"] if isinstance(job["ranks"], list) else list(network.nics)
@@ -160,7 +160,7 @@ def expected_flows(network, jobs):
 
 
 def path_violations(network, flow_id, links, source, target):
-    """Say what keeps a list of links from being an admissible path."""
+    """Return why a list of links is not an admissible path."""
     unknown = [link for link in links if link not in network.ends]
     if unknown or len(links) < 2:
         return [f"{flow_id}: {unknown or links} is no path of this fabric"]
@@ -211,7 +211,7 @@ def cuts(network, flows):
 
 
 def bounds(network, flows):
-    """Return the largest of the leaf cuts, pod cuts and pigeonhole bounds that any planner must own up to."""
+    """Return the largest of the leaf cuts, pod cuts and pigeonhole bounds, which hold for any plan."""
     best = Fraction(0)
     for links, members in cuts(network, flows):
         capacities = [network.capacity[link] for link in links]
@@ -239,7 +239,7 @@ def _layers(flows):
 
 
 def max_min(flows, capacity):
-    """Return max-min fair rates by filling all flows together until something is full, over and over."""
+    """Return max-min fair rates: raise all rates together until a link is full, freeze its flows, repeat."""
     rates = {flow["flow_id"]: Fraction(0) for flow in flows}
     growing, left = {flow["flow_id"]: flow for flow in flows}, {k: Fraction(v) for k, v in capacity.items()}
     while growing:
@@ -298,7 +298,7 @@ def dependency_cycle(network, flows):
 
 
 def check(fabric, jobs, plan):
-    """Return everything in which a plan is not what the contract says; an empty list for a good plan."""
+    """Return the violations of the contract in a plan; an empty list for a valid one."""
     network = Network(fabric)
     expected = expected_flows(network, jobs)
     flows = [{**flow, "job": job["job_id"]} for job in plan["jobs"] for flow in job["flows"]]
@@ -346,7 +346,7 @@ def _flow_violations(network, flow, wanted):
 
 
 def _shared_paths(flows, expected):
-    """Flows pinned by address alone share one path per pair."""
+    """Check that flows pinned by addresses share one path per pair."""
     paths = defaultdict(set)
     for flow in flows:
         wanted = expected[flow["flow_id"]]
@@ -396,16 +396,16 @@ def _window_violations(network, flows, rates):
 
 
 def _uneven_answers(network, flows, expected):
-    """The fullest link holds no more reverse streams, for its rate, than if every answer went back the flow's way."""
+    """Check that no link has more reverse streams, for its rate, than with all of them on mirrored paths."""
     if any(flow["pin"] and not flow["port"] for flow in expected.values()):
         return []  # a pin of a whole pair takes the answers of the opposite pair along
     back = {link: ">".join(reversed(link.split(">"))) for link in network.switch_links}
     streams = [{**flow, "demand_bps": 1} for flow in flows]
-    told = heaviest(streams, lambda flow: flow["reverse_links"][1:-1])
+    planned = heaviest(streams, lambda flow: flow["reverse_links"][1:-1])
     mirrored = heaviest(streams, lambda flow: [back[link] for link in flow["links"][1:-1]])
     worst, limit = (
         max((Fraction(count, network.capacity[link]) for link, count in counts.items()), default=Fraction(0))
-        for counts in (told, mirrored)
+        for counts in (planned, mirrored)
     )
     return [f"{float(worst / limit)} times the answers on one link of a mirror"] if worst > limit else []
 

@@ -1,4 +1,4 @@
-"""Which NICs reach each other going up, then down, by walking every path that the contract admits."""
+"""Which NICs reach each other, by exhaustive search over the paths that the contract admits."""
 
 
 def reachable_pairs(fabric, health):

@@ -4,12 +4,12 @@ König (1916): a bipartite multigraph of degree k has a proper colouring with k 
 leaves and the colours are uplinks, that is a plan in which no two equal flows share a link. A vertex of higher
 degree is split into vertices of degree k, so a link carries at most ceil(degree / k) flows: the pigeonhole bound.
 
-The tables `left[u, c]` and `right[v, c]` hold the vertex at the other end of the edge that has colour c, or -1;
-`free_left` and `free_right` are the same as bit masks. Which edge it is does not matter until the end: edges between
-the same two vertices are interchangeable. A chain then costs one dependent look-up for each edge it passes.
+The tables `left[u, c]` and `right[v, c]` hold the vertex at the other end of the edge of colour c, or -1; bit c of
+`free_left` and `free_right` is set where that is -1. Edges between the same two vertices are interchangeable, so
+colours are assigned to edges only at the end. A chain then costs one dependent load per edge.
 
-Where links are missing, uneven or loaded a vertex has a number of slots of each colour: its part j has the colours of
-more than j slots, the others are -2. A chain may then be blocked; another pair of colours is tried.
+Where links are missing, uneven or loaded, a vertex has a number of slots of each colour: its part j has the colours
+with more than j slots, the others are -2. A chain may then be blocked, and another pair of colours is tried.
 """
 
 import numpy as np
@@ -19,13 +19,13 @@ from controller.planner.bits import lowest_bit
 from controller.planner.jit import Ints, Words, kernel
 
 Mates = NDArray[np.int32]
-LOOKS = 40
-"""Where chains are blocked: how many steps along chains are worth an edge, on the average."""
+MAX_STEPS_PER_EDGE = 40
+"""The average number of chain steps per edge after which no further chains are tried."""
 
 
 @kernel
 def _common_free(mask_u: Words, mask_v: Words, start: int) -> int:
-    """Return the first colour from `start` on, in a circle, that is free at both vertices, or -1."""
+    """Return the first colour from `start` on, cyclically, that is free at both vertices, or -1."""
     words, first = mask_u.shape[0], start >> 6
     both = mask_u[first] & mask_v[first] & (~np.uint64(0) << np.uint64(start & 63))
     if both != np.uint64(0):
@@ -40,6 +40,7 @@ def _common_free(mask_u: Words, mask_v: Words, start: int) -> int:
 
 @kernel
 def _first_free(mask: Words) -> int:
+    """Return the lowest free colour of a vertex, or -1."""
     for w in range(mask.shape[0]):
         if mask[w] != np.uint64(0):
             return w * 64 + lowest_bit(mask[w])
@@ -48,6 +49,7 @@ def _first_free(mask: Words) -> int:
 
 @kernel
 def _exchange(mask: Words, freed: int, used: int) -> None:
+    """Mark one colour of a vertex as free and another as used."""
     mask[freed >> 6] |= np.uint64(1) << np.uint64(freed & 63)
     mask[used >> 6] &= ~(np.uint64(1) << np.uint64(used & 63))
 
@@ -56,13 +58,13 @@ def _exchange(mask: Words, freed: int, used: int) -> None:
 def _flip_chain(v: int, a: int, b: int, left: Mates, right: Mates, free_left: Words, free_right: Words) -> None:
     """Swap colours a and b along the chain that leaves right vertex v by colour a; b is free at v.
 
-    Only the two ends of a chain change what is free there.
+    Free colours change only at the two ends of a chain.
     """
     u, end = right[v, a], np.int32(v)
     right[v, b], right[v, a] = u, -1
     _exchange(free_right[v], a, b)
     while True:
-        # At u the edge from `end` goes from a to b; whoever has b there makes room.
+        # At u the edge from `end` changes from a to b; the edge that has b there changes to a.
         following = left[u, b]
         left[u, b], left[u, a] = end, following
         if following < 0:
@@ -79,7 +81,7 @@ def _flip_chain(v: int, a: int, b: int, left: Mates, right: Mates, free_left: Wo
 
 @kernel
 def _split(vertex: Ints, vertices: int, k: int) -> tuple[Ints, int]:
-    """Cut every vertex into parts of degree k, filled in order of the edges; return the parts and their number."""
+    """Split every vertex into parts of degree k, in order of the edges; return each edge's part and their number."""
     seen = np.zeros(vertices, np.int64)
     for e in range(vertex.shape[0]):
         seen[vertex[e]] += 1
@@ -97,6 +99,7 @@ def _split(vertex: Ints, vertices: int, k: int) -> tuple[Ints, int]:
 
 @kernel
 def _all_free(vertices: int, k: int) -> Words:
+    """Return masks with all k colours free."""
     free = np.zeros((vertices, (k + 63) // 64), np.uint64)
     for c in range(k):
         for x in range(vertices):
@@ -106,10 +109,7 @@ def _all_free(vertices: int, k: int) -> Words:
 
 @kernel
 def _colours_from(parts_u: Ints, parts_v: Ints, left: Mates, count_v: int) -> Ints:
-    """Hand the colours in the table out to the edges: any edge of two vertices may have any colour they share.
-
-    An edge of part -1 has no colour.
-    """
+    """Assign the colours of the table to the edges; an edge of part -1 has colour -1."""
     count_u, k = left.shape
     begin = np.zeros(count_u + 1, np.int64)
     for e in range(parts_u.shape[0]):
@@ -138,9 +138,9 @@ def _colours_from(parts_u: Ints, parts_v: Ints, left: Mates, count_v: int) -> In
 
 @kernel
 def colour_edges(source: Ints, target: Ints, vertices: int, k: int) -> Ints:
-    """Colour edges between `vertices` sources and as many targets so that a colour meets a vertex ceil(degree/k) times.
+    """Colour edges between sources and targets; each colour occurs at most ceil(degree / k) times at a vertex.
 
-    Linear in practice: a few recoloured edges for each edge.
+    The time is linear in practice: a few edges are recoloured per edge.
     """
     parts_u, count_u = _split(source, vertices, k)
     parts_v, count_v = _split(target, vertices, k)
@@ -148,7 +148,7 @@ def colour_edges(source: Ints, target: Ints, vertices: int, k: int) -> Ints:
     free_left, free_right = _all_free(count_u, k), _all_free(count_v, k)
     for e in range(source.shape[0]):
         u, v = parts_u[e], parts_v[e]
-        # Another colour is tried first for every edge: where there is room, all uplinks carry alike.
+        # Each edge starts at another colour, so that all uplinks carry equal loads where there is room.
         colour = _common_free(free_left[u], free_right[v], e % k)
         if colour < 0:
             # Free at u and taken at v, and the reverse: the chain from v cannot end in u (parity).
@@ -166,9 +166,9 @@ def colour_nested(
     source: Ints, target: Ints, source_pod: Ints, target_pod: Ints,
     leaves: int, pods: int, planes: int, plane_of: Ints, plane_count: int, cores: int,
 ) -> tuple[Ints, Ints]:  # fmt: skip
-    """Colour leaves into uplinks, then, plane by plane, pods into cores.
+    """Colour edges between leaves with uplinks, then, plane by plane, edges between pods with cores.
 
-    `plane_of` names the plane of each of the `planes` uplink colours. Returns uplink and core of each edge; core -1
+    `plane_of` is the plane of each of the `planes` uplink colours. Returns uplink and core of each edge; the core is -1
     inside a pod.
     """
     uplink = colour_edges(source, target, leaves, planes)
@@ -178,7 +178,7 @@ def colour_nested(
 
 @kernel
 def colour_cores(plane: Ints, source_pod: Ints, target_pod: Ints, pods: int, planes: int, cores: int) -> Ints:
-    """Colour pods into cores, plane by plane; return the core of each edge, -1 inside a pod."""
+    """Colour edges between pods with cores, plane by plane; return the core of each edge, -1 inside a pod."""
     begin = np.zeros(planes + 1, np.int64)
     for e in range(plane.shape[0]):
         if source_pod[e] != target_pod[e]:
@@ -199,9 +199,9 @@ def colour_cores(plane: Ints, source_pod: Ints, target_pod: Ints, pods: int, pla
 
 @kernel
 def _slot_parts(vertex: Ints, slots: Ints) -> tuple[Ints, Ints, Ints]:
-    """Cut every vertex into parts, each of one slot per colour; return every edge's part, and parts by vertex.
+    """Split every vertex into parts of at most one slot per colour, and distribute its edges evenly over them.
 
-    Parts are filled alike. Edges past the last slot have part -1. The last array holds the vertex of every part.
+    Returns the part of each edge (-1 past the last slot), the first part of each vertex, and the vertex of each part.
     """
     vertices, k = slots.shape
     degree = np.zeros(vertices, np.int64)
@@ -237,6 +237,7 @@ def _slot_parts(vertex: Ints, slots: Ints) -> tuple[Ints, Ints, Ints]:
 
 @kernel
 def _slot_tables(slots: Ints, begin: Ints, owner: Ints) -> tuple[Mates, Words]:
+    """Return the empty table of mates of all parts, and their free colours."""
     k = slots.shape[1]
     table = np.full((owner.shape[0], k), -2, np.int32)
     free = np.zeros((owner.shape[0], (k + 63) // 64), np.uint64)
@@ -249,11 +250,11 @@ def _slot_tables(slots: Ints, begin: Ints, owner: Ints) -> tuple[Mates, Words]:
 
 
 @kernel
-def _open_chain(v: int, a: int, b: int, left: Mates, right: Mates, looks: Ints) -> bool:
-    """Say whether the chain that leaves right vertex v by colour a can be flipped: no vertex lacks the other colour."""
+def _open_chain(v: int, a: int, b: int, left: Mates, right: Mates, steps: Ints) -> bool:
+    """Return whether the chain from right vertex v by colour a can be flipped: no vertex lacks the other colour."""
     u = right[v, a]
     while True:
-        looks[0] -= 1
+        steps[0] -= 1
         end = left[u, b]
         if end < 0:
             return bool(end == -1)
@@ -265,22 +266,22 @@ def _open_chain(v: int, a: int, b: int, left: Mates, right: Mates, looks: Ints) 
 
 @kernel
 def _slot_for(
-    u: int, v: int, start: int, left: Mates, right: Mates, free_left: Words, free_right: Words, looks: Ints
+    u: int, v: int, start: int, left: Mates, right: Mates, free_left: Words, free_right: Words, steps: Ints
 ) -> int:
-    """Return a colour free at both parts, made so by a chain if need be; -1 where every chain is blocked.
+    """Return a colour that is free at both parts, after a chain if need be; -1 where every chain is blocked.
 
-    No chain is looked for once `looks` are used up.
+    Once `steps` are used up, no chain is tried.
     """
     colour = _common_free(free_left[u], free_right[v], start)
     if colour >= 0:
         return colour
     k = left.shape[1]
-    looks[0] -= 1
+    steps[0] -= 1
     for a in range(k):
         if left[u, a] != -1 or right[v, a] == -2:
             continue
         for b in range(k):
-            if looks[0] > 0 and right[v, b] == -1 and _open_chain(v, a, b, left, right, looks):
+            if steps[0] > 0 and right[v, b] == -1 and _open_chain(v, a, b, left, right, steps):
                 _flip_chain(v, a, b, left, right, free_left, free_right)
                 return a
     return -1
@@ -288,23 +289,23 @@ def _slot_for(
 
 @kernel
 def colour_slots(source: Ints, target: Ints, slots_left: Ints, slots_right: Ints) -> Ints:
-    """Colour edges so that colour c meets source u at most slots_left[u, c] times, targets alike; -1 for the rest."""
+    """Colour edges; colour c occurs at source u at most slots_left[u, c] times, likewise at targets. -1: no colour."""
     parts_u, begin_u, owner_u = _slot_parts(source, slots_left)
     parts_v, begin_v, owner_v = _slot_parts(target, slots_right)
     left, free_left = _slot_tables(slots_left, begin_u, owner_u)
     right, free_right = _slot_tables(slots_right, begin_v, owner_v)
-    k, looks = slots_left.shape[1], np.full(1, LOOKS * (source.shape[0] + LOOKS), np.int64)
+    k, steps = slots_left.shape[1], np.full(1, MAX_STEPS_PER_EDGE * (source.shape[0] + MAX_STEPS_PER_EDGE), np.int64)
     for e in range(source.shape[0]):
         u, v, colour = parts_u[e], parts_v[e], -1
         if u >= 0 and v >= 0:
-            colour = _slot_for(u, v, e % k, left, right, free_left, free_right, looks)
+            colour = _slot_for(u, v, e % k, left, right, free_left, free_right, steps)
         if colour < 0:
-            # Any other pair of parts of the two vertices will do as well.
+            # Any other pair of parts of the two vertices serves as well.
             for x in range(begin_u[source[e]], begin_u[source[e] + 1]):
                 for y in range(begin_v[target[e]], begin_v[target[e] + 1]):
-                    if colour < 0 and looks[0] > 0:
+                    if colour < 0 and steps[0] > 0:
                         u, v = x, y
-                        colour = _slot_for(u, v, e % k, left, right, free_left, free_right, looks)
+                        colour = _slot_for(u, v, e % k, left, right, free_left, free_right, steps)
         if colour < 0:
             parts_u[e] = -1
             continue
@@ -333,7 +334,7 @@ def repetition(source: Ints, target: Ints) -> int:
 
 @kernel
 def shifted(colour: Ints, copies: int, colours: int, step: int) -> Ints:
-    """Return the colours of `copies` of every edge: copy i is `step` * i colours on, so a colour stays proper."""
+    """Return the colours of `copies` of every edge; copy i is shifted by `step` * i, so the colouring stays proper."""
     found = np.empty(colour.shape[0] * copies, np.int64)
     for e in range(colour.shape[0]):
         for copy in range(copies):
@@ -343,11 +344,11 @@ def shifted(colour: Ints, copies: int, colours: int, step: int) -> Ints:
 
 @kernel
 def largest_degree(source: Ints, target: Ints, vertices: int) -> int:
-    """Return the most edges that one vertex has on its side."""
-    out, into, most = np.zeros(vertices, np.int64), np.zeros(vertices, np.int64), 0
+    """Return the largest degree of a source or target."""
+    out, into, largest = np.zeros(vertices, np.int64), np.zeros(vertices, np.int64), 0
     for e in range(source.shape[0]):
         out[source[e]] += 1
         into[target[e]] += 1
     for x in range(vertices):
-        most = max(most, out[x], into[x])
-    return most
+        largest = max(largest, out[x], into[x])
+    return largest

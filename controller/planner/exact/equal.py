@@ -1,4 +1,4 @@
-"""Equal demands on a regular Clos with nothing else on it: edge colouring, and the proof that it is optimal.
+"""Route equal demands on an idle regular Clos fabric by edge colouring, which is optimal.
 
 Two tiers: a leaf of degree d over k even uplinks has ceil(d / k) flows on one of them whatever the plan, and colouring
 reaches that. Three tiers: uplinks are coloured first, then the cores of every plane; where an aggregation switch has
@@ -15,11 +15,11 @@ from controller.planner.exact.shape import Shape, ThreeTier, TwoTier
 from controller.planner.jit import Ints, kernel
 
 MAX_SLOTS = 20_000_000
-"""Over uneven uplinks every leaf has a colour per flow of the fullest leaf; more than this take another way."""
+"""The limit of leaves times flows of the fullest leaf: over uneven uplinks each such slot is a colour."""
 
 
 class Coloured(NamedTuple):
-    """Hops of equal flows, and whether no plan can leave the fullest link emptier."""
+    """Hops of equal flows, and whether their largest utilisation is optimal."""
 
     hops: Ints
     optimal: bool
@@ -27,7 +27,7 @@ class Coloured(NamedTuple):
 
 @kernel
 def _between_leaves(row: Ints, source: Ints, target: Ints, start: Ints, end: Ints, flow: Ints) -> int:
-    """Write the rows of both leaves of every flow between two leaves, and the flow; return how many there are."""
+    """Write the leaf rows and the number of every flow between two leaves; return how many there are."""
     count = 0
     for f in range(source.shape[0]):
         if source[f] != target[f]:
@@ -38,6 +38,7 @@ def _between_leaves(row: Ints, source: Ints, target: Ints, start: Ints, end: Int
 
 @kernel
 def _write_two(hops: Ints, flow: Ints, start: Ints, end: Ints, colour: Ints, uplink: Ints, cables: int) -> None:
+    """Write the hops of two-tier paths given by colours."""
     for e in range(flow.shape[0]):
         hops[flow[e], 0] = uplink[start[e], colour[e]]
         hops[flow[e], 1] = uplink[end[e], colour[e]] + cables
@@ -48,6 +49,7 @@ def _write_three(
     hops: Ints, flow: Ints, start: Ints, end: Ints, colour: Ints, core: Ints, uplink: Ints, plane_of: Ints, pod: Ints,
     core_link: Ints, cables: int,
 ) -> None:  # fmt: skip
+    """Write the hops of three-tier paths given by uplink and core colours."""
     for e in range(flow.shape[0]):
         f, plane = flow[e], plane_of[colour[e]]
         hops[f, 0] = uplink[start[e], colour[e]]
@@ -62,21 +64,21 @@ def _write_three(
 
 @kernel
 def _fullest_cores(pod_a: Ints, pod_b: Ints, plane: Ints, core: Ints, pods: int, planes: int, cores: int) -> int:
-    """Return the most flows on one core link, up or down."""
-    up, down, most = np.zeros(pods * planes * cores, np.int64), np.zeros(pods * planes * cores, np.int64), 0
+    """Return the largest number of flows on a core link, up or down."""
+    up, down, largest = np.zeros(pods * planes * cores, np.int64), np.zeros(pods * planes * cores, np.int64), 0
     for e in range(core.shape[0]):
         if core[e] >= 0:
             up[(pod_a[e] * planes + plane[e]) * cores + core[e]] += 1
             down[(pod_b[e] * planes + plane[e]) * cores + core[e]] += 1
     for link in range(up.shape[0]):
-        most = max(most, up[link], down[link])
-    return most
+        largest = max(largest, up[link], down[link])
+    return largest
 
 
 def coloured_paths(topology: Topology, shape: Shape, leaves: Ints, source: Ints, target: Ints) -> Coloured | None:
-    """Colour equal flows between leaves (given as switches, all in `leaves`) and return their hops.
+    """Colour equal flows between leaves (switch numbers, all in `leaves`) and return their hops.
 
-    The rows of `shape` are those of `leaves`; flows within a leaf keep a row of -1. None where that would need too
+    The rows of `shape` are those of `leaves`; the row of a flow within a leaf is -1. Returns None where that needs too
     much memory: many flows of one leaf over uneven uplinks.
     """
     row = np.full(len(topology.switch_ids), NO_LINK, dtype=np.int64)
@@ -95,9 +97,9 @@ def coloured_paths(topology: Topology, shape: Shape, leaves: Ints, source: Ints,
 
 
 def _copies(start: Ints, end: Ints, leaves: int, colours: int) -> int:
-    """Return how many queue pairs in a row may be coloured as one, each one shifted from the one before it.
+    """Return how many consecutive queue pairs may be coloured as one, each shifted from the one before it.
 
-    Every copy is a proper colouring by itself, so only rounding can be lost; where it would be, there is one copy.
+    Every copy is a proper colouring, so only rounding can make the result worse; where it would, this is 1.
     """
     degree, common = largest_degree(start, end, leaves), repetition(start, end)
     for copies in range(common, 1, -1):
@@ -107,10 +109,10 @@ def _copies(start: Ints, end: Ints, leaves: int, colours: int) -> int:
 
 
 def _cycle(start: Ints, end: Ints, leaves: int, colours: int) -> tuple[int, int]:
-    """Return how many queue pairs in a row may be coloured as one, and how many colours those then have.
+    """Return how many consecutive queue pairs may be coloured as one, and the number of colours for them.
 
-    Copies that divide the colours go one to each of as many classes of colours; copies that are a multiple of them go
-    round all of them: a class, or a round, is as evenly filled as a plan can be, so nothing is lost to rounding.
+    If the copies divide the colours, each copy has its own class of colours; if they are a multiple of the colours,
+    the copies cycle through all of them. Classes and cycles are filled evenly, so rounding loses nothing.
     """
     common = repetition(start, end)
     for copies in range(common, 1, -1):
@@ -122,7 +124,7 @@ def _cycle(start: Ints, end: Ints, leaves: int, colours: int) -> tuple[int, int]
 
 
 def _uplinks(topology: Topology, shape: TwoTier, start: Ints, end: Ints) -> Ints | None:
-    """Return the column of each flow. Uneven uplinks have as many colours as flows fit at the least utilisation."""
+    """Return the column of each flow; uneven uplinks have a colour per flow that fits at the least utilisation."""
     leaves, columns = shape.uplink.shape
     capacity = topology.cable_capacity[shape.uplink[0]]
     if (capacity == capacity[0]).all():
@@ -141,7 +143,7 @@ def _uplinks(topology: Topology, shape: TwoTier, start: Ints, end: Ints) -> Ints
 
 
 def _nested(topology: Topology, shape: ThreeTier, flows: tuple[Ints, Ints, Ints], hops: Ints) -> bool:
-    """Write three-tier paths into `hops`; say whether they meet the bound of the leaves or of the pods."""
+    """Write three-tier paths to `hops`; return whether they meet the bound of the leaves or of the pods."""
     flow, start, end = flows
     pods, planes, cores = shape.core_link.shape
     leaves, columns = shape.uplink.shape
@@ -163,5 +165,5 @@ def _nested(topology: Topology, shape: ThreeTier, flows: tuple[Ints, Ints, Ints]
     pod_bound = -(-largest_degree(pod_a[apart], pod_b[apart], pods) // (planes * cores))
     leaf_bps = int(topology.cable_capacity[shape.uplink[0, 0]])
     core_bps = int(topology.cable_capacity[shape.core_link[0, 0, 0]])
-    # Products instead of quotients: whole numbers compare exactly.
+    # Products of integers compare exactly, quotients do not.
     return fullest * leaf_bps <= max(leaf_bound * core_bps, pod_bound * leaf_bps)

@@ -1,8 +1,8 @@
-"""Recognise a regular Clos among the leaves that flows use: only there is edge colouring exact.
+"""Recognise a regular Clos fabric among the leaves that flows use, where edge colouring is exact.
 
 A table of uplinks has a row per leaf and a column per cable; the same column leads every leaf to the same switch at
-the same rate. Parallel cables are further columns. Leaves whose tables differ, through failures or by design, are
-left to the general engine.
+the same rate. Parallel cables are further columns. `search.balance` handles leaves whose
+tables differ, through failures or by design.
 """
 
 from dataclasses import dataclass
@@ -38,7 +38,7 @@ Shape = TwoTier | ThreeTier
 
 
 def shape_of(topology: Topology, live: Live, leaves: Ints) -> Shape | None:
-    """Return how the given leaves are joined where that is regular and of even capacity, else None."""
+    """Return the shape of the fabric above the given leaves; None where it is irregular or of uneven capacity."""
     uplink = _uplink_table(topology, live, leaves)
     if uplink is None:
         return None
@@ -49,7 +49,7 @@ def shape_of(topology: Topology, live: Live, leaves: Ints) -> Shape | None:
 
 
 def _uplink_table(topology: Topology, live: Live, switches: Ints) -> Ints | None:
-    """Return the live cables upwards, a row per switch by upper switch and port; None where that is no table."""
+    """Return the live uplinks, a row per switch ordered by upper switch and port; None where rows differ in length."""
     wanted = np.full(len(topology.switch_ids), NO_LINK, dtype=np.int64)
     wanted[switches] = np.arange(len(switches))
     cables = np.flatnonzero(live.links[: topology.cables] & (wanted[topology.lower] >= 0))
@@ -58,7 +58,7 @@ def _uplink_table(topology: Topology, live: Live, switches: Ints) -> Ints | None
     if not len(cables) or (counts != counts[0]).any():
         return None
     upper, port = topology.upper[cables], topology.lower_port[cables]
-    # Generated fabrics are in this order already, and sorting takes longer than all the rest.
+    # Generated fabrics are in this order already, and sorting would take most of the time.
     later = (np.diff(row) > 0) | (np.diff(row) == 0) & (
         (np.diff(upper) > 0) | (np.diff(upper) == 0) & (np.diff(port) > 0)
     )
@@ -69,6 +69,7 @@ def _uplink_table(topology: Topology, live: Live, switches: Ints) -> Ints | None
 
 
 def _three_tier(topology: Topology, live: Live, uplink: Ints) -> ThreeTier | None:
+    """Return the shape of a three-tier fabric with these uplinks; None where it is irregular."""
     above = topology.upper[uplink]
     if (topology.tier[above] != 1).any():
         return None
@@ -113,5 +114,6 @@ def _in_planes(
 
 
 def _even(topology: Topology, table: Ints) -> bool:
+    """Return whether all cables of a table have the same capacity."""
     capacity = topology.cable_capacity[table]
     return bool((capacity == capacity.flat[0]).all())

@@ -1,4 +1,4 @@
-"""Equal demands where links are missing, uneven or carry others already: colouring with slots.
+"""Route equal demands where links are missing, uneven or loaded, by colouring with slots.
 
 At utilisation T a link has floor((T capacity - base) / demand) slots. The least T at which every leaf and every pod
 has a slot for each of its flows is a bound on any plan (the flows of a leaf cannot be split); where all flows find a
@@ -41,12 +41,14 @@ def least_level(load: Floats, inverse: Floats, degree: Ints, unit: float) -> flo
 
 @kernel
 def _slots_on(load: float, inverse: float, unit: float, level: float) -> int:
-    # A billionth of a slot: the level is a rounded quotient.
+    """Return the number of flows of `unit` bit/s that fit on a link at a utilisation of `level`."""
+    # The level is a rounded quotient: a billionth of a slot compensates.
     return 0 if inverse > 1e20 else max(0, int(np.floor((level / inverse - load) / unit + 1e-9)))
 
 
 @kernel
 def _slots_of(load: Floats, inverse: Floats, unit: float, level: float) -> int:
+    """Return the number of slots of a row of links."""
     total = 0
     for c in range(load.shape[0]):
         total += _slots_on(load[c], inverse[c], unit, level)
@@ -54,18 +56,19 @@ def _slots_of(load: Floats, inverse: Floats, unit: float, level: float) -> int:
 
 
 @kernel
-def _slots_at(load: Floats, inverse: Floats, unit: float, level: float, most: int) -> Ints:
+def _slots_at(load: Floats, inverse: Floats, unit: float, level: float, limit: int) -> Ints:
+    """Return the slots of each link of a table, at most `limit`."""
     slots = np.zeros(load.shape, np.int64)
     for x in range(load.shape[0]):
         for c in range(load.shape[1]):
-            slots[x, c] = min(most, _slots_on(load[x, c], inverse[x, c], unit, level))
+            slots[x, c] = min(limit, _slots_on(load[x, c], inverse[x, c], unit, level))
     return slots
 
 
 def slotted(grid: Grid, start: Ints, end: Ints, unit: int, level: float = 0.0) -> tuple[Ints, Ints, float]:
     """Return column and core of equal flows between leaf rows, and the level T of the slots: the least, or `level`.
 
-    The column is -1 for flows that found no slot; where there is none, no plan leaves the fullest link emptier.
+    The column is -1 for a flow without a slot; where every flow has one, the largest utilisation is optimal.
     """
     half, first = grid.leaves * grid.columns, grid.cores_begin
     sides = [_side(grid, 0, half, grid.columns), _side(grid, half, first, grid.columns)]
@@ -104,4 +107,5 @@ def _side(grid: Grid, begin: int, end: int, width: int) -> tuple[Floats, Floats]
 
 
 def _level(side: tuple[Floats, Floats], degree: Ints, unit: int) -> float:
+    """Return the least level of one side of the fabric."""
     return least_level(*side, degree.astype(np.int64), float(unit))

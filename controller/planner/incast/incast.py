@@ -1,9 +1,9 @@
-"""Incast: senders that together ask one NIC for more than it takes are led over as few top switches as possible.
+"""Confine incasts: route the senders that together overload one NIC over as few top switches as possible.
 
-Whatever they send meets at the receiver's port in the end, so spreading them wins nothing and fills queues on every
-spine. After routing, each incast's flows are moved onto the fewest tops, those first that bystanders use least, while
-no figure of the plan gets worse: no priority's largest utilisation, no job's `require_utilisation`, and no link that
-was within its rate goes over it. Work is limited in steps. Flows that are bound to a pin's path stay where they are.
+All their packets queue at the receiver's port anyway, so spreading them gains nothing and fills queues on every spine.
+After routing, the flows of each incast move onto the fewest tops, preferring those that bystanders use least, as long
+as no figure of the plan gets worse: the largest utilisation of each priority, each job's `require_utilisation`, and
+links within their rate stay within it. Work is limited in steps. Flows that must follow a pin's path do not move.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,21 +24,21 @@ from controller.planner.route import Router
 from controller.planner.search.segments import Net
 
 MAX_TRIES = 4_000_000
-"""So often in all a flow is tried on a top: some tenths of a second."""
+"""The limit of trials of a flow on a top switch, some tenths of a second in all."""
 MAX_FAILURES = 16
-"""After so many incasts in a row that stay as they are the rest of their set does too: one is like the next."""
+"""The number of consecutive incasts without a move after which the rest of their set is skipped as similar."""
 MAX_SETS = 64
-"""So many sets of flows that meet (the jobs of one phase of a priority; each phase of another job) are looked at."""
+"""The limit of sets of concurrent flows that are handled: the one-phase jobs of a priority, or a phase of a job."""
 
 
 def crowded_nics(topology: Topology, flows: Flows) -> Flags:
-    """Return which NICs are asked for more than 0.95 of their rate by two senders or more."""
-    asked = heaviest_phases(flows, flows.dst_nic[:, None], topology.nics)
-    return crowded(flows.src_nic, flows.dst_nic, asked, INCAST_HEADROOM * topology.nic_capacity.astype(np.float64))
+    """Return the NICs to which two or more senders together send more than 0.95 of the NIC's rate."""
+    entering = heaviest_phases(flows, flows.dst_nic[:, None], topology.nics)
+    return crowded(flows.src_nic, flows.dst_nic, entering, INCAST_HEADROOM * topology.nic_capacity.astype(np.float64))
 
 
 class _Set(NamedTuple):
-    """Rows of flows that meet one another, their priority, and the job where it has further phases (else -1)."""
+    """Rows of flows that run at the same time, their priority, and their job if it has other phases (else -1)."""
 
     rows: Ints
     level: int
@@ -48,16 +48,16 @@ class _Set(NamedTuple):
 def confined(
     router: Router, jobs: Sequence[JobRequest], old: Paths, new: Flows, hops: Ints, bundle: Ints
 ) -> Ints:  # fmt: skip
-    """Return the new flows' hops with incasts on as few tops as no figure of the plan suffers from.
+    """Return the hops of the new flows with incasts on as few tops as the figures of the plan allow.
 
-    These are the same `hops` where nothing moves. `bundle` is -1 for a flow that goes its own way.
+    Returns the same `hops` where no flow moves. `bundle` is -1 for a flow that shares no path.
     """
     topology = router.topology
-    everyone = crowded_nics(topology, joined((old.flows, new)))
-    if not everyone.any() or not (everyone[new.dst_nic] & (hops[:, 0] >= 0)).any():
+    crowded_now = crowded_nics(topology, joined((old.flows, new)))
+    if not crowded_now.any() or not (crowded_now[new.dst_nic] & (hops[:, 0] >= 0)).any():
         return hops
-    if everyone.sum() > MAX_FAILURES and everyone[new.dst_nic].all() and everyone[old.flows.dst_nic].all():
-        return hops  # everyone receives from many, as in an all-to-all: there is no bystander to spare
+    if crowded_now.sum() > MAX_FAILURES and crowded_now[new.dst_nic].all() and crowded_now[old.flows.dst_nic].all():
+        return hops  # every NIC receives from many, as in an all-to-all: there are no bystanders
     whole = _Whole(topology, jobs, old, new, hops)
     segments, tries = router.segments, MAX_TRIES
     net = Net(
@@ -65,16 +65,16 @@ def confined(
         segments.below_row, topology.cables,
     )  # fmt: skip
     for part in islice(_sets(whole, len(old.flows)), MAX_SETS):
-        # Lower jobs may take room, but they do not make an incast of what would be none without them.
-        betters = np.flatnonzero(whole.priority >= part.level)
-        alone = len(betters) < len(whole.flows)
-        full = crowded_nics(topology, whole.flows.rows(betters)) if alone else everyone
+        # Jobs of lower priority take capacity, but they do not make an incast of what is none without them.
+        higher = np.flatnonzero(whole.priority >= part.level)
+        alone = len(higher) < len(whole.flows)
+        full = crowded_nics(topology, whole.flows.rows(higher)) if alone else crowded_now
         members = part.rows[full[whole.flows.dst_nic[part.rows]] & (whole.hops[part.rows, 0] >= 0)]
         mine = members[members >= len(old.flows)] - len(old.flows)
         if not len(mine) or tries <= 0:
             continue
         rows, begin = _by_receiver(whole.flows, members)
-        shy = _bystanders(whole, betters[~full[whole.flows.dst_nic[betters]]])
+        shy = _bystanders(whole, higher[~full[whole.flows.dst_nic[higher]]])
         free = np.zeros(len(whole.flows), dtype=np.bool_)
         free[mine + len(old.flows)] = bundle[mine] < 0
         tries = confine(
@@ -87,7 +87,7 @@ def confined(
 
 
 class _Whole:
-    """Running jobs' flows and new ones together, with paths of which the new ones' may still change."""
+    """The flows of running and new jobs with their paths, of which those of new jobs may still change."""
 
     def __init__(self, topology: Topology, jobs: Sequence[JobRequest], old: Paths, new: Flows, hops: Ints) -> None:
         self.topology, self.jobs, self.flows = topology, jobs, joined((old.flows, new))
@@ -97,45 +97,45 @@ class _Whole:
         self.levels = sorted({job.priority for job in jobs}, reverse=True)
 
     def load_of(self, rows: Ints | Flags) -> Floats:
-        """Return what some of the flows put on switch-to-switch links."""
+        """Return the load of some of the flows on the links between switches."""
         if len(rows) == len(self.flows) and (rows.dtype != np.bool_ or rows.all()):
             return heaviest_phases(self.flows, self.hops, self.topology.first_nic_link)
         return heaviest_phases(self.flows.rows(rows), self.hops[rows], self.topology.first_nic_link)
 
     def room(self, part: _Set) -> Floats:
-        """Return how much more the flows of a set may put on each link, for all that the plan's figures say."""
+        """Return the traffic that the flows of a set may add to each link without making a figure of the plan worse."""
         links = self.topology.first_nic_link
         capacity = self.topology.capacity[:links].astype(np.float64)
         now, load, idle = self.load_of(part.rows), np.zeros(links), np.zeros(links)
         if part.job >= 0:
             mine = np.flatnonzero(self.flows.job == part.job)
-            idle = self.load_of(mine)  # while a job's heaviest phase is another, its place is taken all the same
+            idle = self.load_of(mine)  # the heaviest phase of the job takes its capacity in any case
         taken, room = np.maximum(now, idle), np.full(links, np.inf)
         for level in self.levels:
             own = now.copy() if len(part.rows) == len(self.flows) else self.load_of(self.priority == level)
             load += own
             if level <= part.level:
                 figure = float((load[own > 0] / capacity[own > 0]).max(initial=0.0))
-                most = np.minimum(figure * capacity, np.maximum(min(figure, 1.0) * capacity, load))
+                limit = np.minimum(figure * capacity, np.maximum(min(figure, 1.0) * capacity, load))
                 bound = (own > 0) | (level == part.level)
-                room = np.where(bound, np.minimum(room, most - load + taken), room)
+                room = np.where(bound, np.minimum(room, limit - load + taken), room)
         return np.floor(np.minimum(room, self._required(part, load) - load + taken) + 2.0**-8) - now
 
     def _required(self, part: _Set, load: Floats) -> Floats:
-        """Return what each link may carry for the `require_utilisation` of jobs that are on it or may come."""
-        most, capacity = np.full(len(load), np.inf), self.topology.capacity[: len(load)]
+        """Return the load limit of each link from the `require_utilisation` of jobs that use or may use it."""
+        limits, capacity = np.full(len(load), np.inf), self.topology.capacity[: len(load)]
         for number, job in enumerate(self.jobs):
             if job.require_utilisation > 0:
                 comes = bool((self.flows.job[part.rows] == number).any())
                 used = self.load_of(self.flows.job == number) > 0
                 limit = job.require_utilisation * capacity
                 kept = np.where(used, np.maximum(limit, load), limit)
-                most = np.where(used | comes, np.minimum(most, kept), most)
-        return most
+                limits = np.where(used | comes, np.minimum(limits, kept), limits)
+        return limits
 
 
 def _sets(whole: _Whole, first_new: int) -> Iterator[_Set]:
-    """Yield sets of flows that meet, some of them new: the jobs of one phase of a priority, or another job's phase."""
+    """Yield sets of concurrent flows, some of them new: the one-phase jobs of a priority, or one phase of a job."""
     phases = np.bincount(whole.layers.job, minlength=len(whole.jobs))
     simple = phases[whole.flows.job] == 1
     for level in whole.levels:
@@ -147,16 +147,16 @@ def _sets(whole: _Whole, first_new: int) -> Iterator[_Set]:
 
 
 def _by_receiver(flows: Flows, members: Ints) -> tuple[Ints, Ints]:
-    """Sort flows by receiver, the one that is asked for most first; return them and where each receiver's begin."""
-    asked = np.bincount(flows.dst_nic[members], weights=flows.demand_bps[members])
-    receivers = np.argsort(-asked, kind="stable")[: int((asked > 0).sum())]
-    place = np.full(len(asked), -1, dtype=np.int64)
+    """Sort flows by receiver, the one with the largest demand first; return them and where each receiver's begin."""
+    wanted = np.bincount(flows.dst_nic[members], weights=flows.demand_bps[members])
+    receivers = np.argsort(-wanted, kind="stable")[: int((wanted > 0).sum())]
+    place = np.full(len(wanted), -1, dtype=np.int64)
     place[receivers] = np.arange(len(receivers), dtype=np.int64)
     return grouped(members, place[flows.dst_nic[members]], len(receivers))
 
 
 def _bystanders(whole: _Whole, rows: Ints) -> Floats:
-    """Return what these flows ask of each top switch."""
+    """Return the demand of these flows over each top switch."""
     top = top_of_paths(whole.hops[rows], whole.topology.upper)
     weights = whole.flows.demand_bps[rows][top >= 0].astype(np.float64)
     return np.bincount(top[top >= 0], weights=weights, minlength=len(whole.topology.switch_ids)).astype(np.float64)

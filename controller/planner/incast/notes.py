@@ -1,4 +1,4 @@
-"""What is said of incasts: who shares which receiver how, and why."""
+"""Describe the incasts of a job: how senders share a receiver, and why."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from controller.planner.jit import Ints
 from controller.planner.placed import Paths
 
 MAX_NAMED = 3
-"""A job of more incasts is told their number only."""
+"""The number of incasts above which a job's note has only their number."""
 
 
 NO_ROOM = "for their paths leave no room for turns"
@@ -23,7 +23,7 @@ NO_ROOM = "for their paths leave no room for turns"
 def incast_notes(
     topology: Topology, jobs: Sequence[JobRequest], whole: Paths, rates: Ints, turns: Turns | None
 ) -> dict[int, tuple[str, ...]]:
-    """Return, per job number, a line for each incast that the job takes part in; jobs without any are left out."""
+    """Return, per job number, a line for each incast of the job; jobs without an incast are left out."""
     flows = whole.flows
     if np.array_equal(rates, flows.demand_bps):
         return {}
@@ -61,13 +61,13 @@ def _note(
             how += f", {NO_ROOM}"
     else:
         first = turns.window(int(waiting[0]))
-        who = "they" if len(waiting) == len(mine) else f"{len(np.unique(flows.src_nic[waiting]))} of them"
+        senders_in_turn = "they" if len(waiting) == len(mine) else f"{len(np.unique(flows.src_nic[waiting]))} of them"
         why = "the job asks for it"
         if job.incast != Incast.WINDOWS:
             size = PORT_BUFFER_BYTES >> 20
             why = f"packets of more than {MAX_UNSYNCHRONISED} at once could be more than a port's {size} MiB"
         how = (
-            f"{who} take turns in {first.slots} slots of {_time(first.slot_ns)}, "
+            f"{senders_in_turn} take turns in {first.slots} slots of {_time(first.slot_ns)}, "
             f"at {_rates(flows.src_nic[waiting], rates[waiting])} each, because {why}"
         )
     tops = np.unique(top_of_paths(whole.hops[mine], topology.upper))
@@ -81,11 +81,11 @@ def _plural(name: str, count: int) -> str:
 
 
 def _rates(senders: Ints, rates: Ints) -> str:
-    """Write the rates of senders, a range where they differ by more than a hundredth."""
+    """Render the rates of senders, as a range where they differ by more than 1 %."""
     _, which = np.unique(senders, return_inverse=True)
     total = np.bincount(which, weights=rates)
-    least, most = float(total.min()), float(total.max())
-    return _rate(least) if most <= 1.01 * least else f"{_rate(least)} to {_rate(most)}"
+    lowest, highest = float(total.min()), float(total.max())
+    return _rate(lowest) if highest <= 1.01 * lowest else f"{_rate(lowest)} to {_rate(highest)}"
 
 
 def _rate(bps: float) -> str:

@@ -1,11 +1,10 @@
-"""Admission windows: senders of one incast take turns, so that the receiver is full and never over-full.
+"""Plan admission windows: the senders of an incast take turns, so that the receiver is full but not overloaded.
 
-Rates are the default. Turns are planned for a job that asks for them, and where so many senders share a receiver that
-paced packets of all of them, should they meet, are more than its switch port can hold. Turns are taken among the
-senders of one job's phase into one NIC, inside the share of the receiver that their rates sum up to: jobs share by
-rate. In its turn a sender may be as much faster as others are silent, as far as the room that other flows leave on
-its path goes; senders whose path has none go on at their rate. All arithmetic is on the rates already planned, so no
-link and no NIC is asked for more in any slot than it gives.
+Rates are the default. Turns are planned for a job that requests them, and where so many senders share a receiver that
+their paced packets, arriving together, exceed the buffer of its switch port. The senders of one job's phase into one
+NIC take turns within the share of the receiver that their rates sum up to; jobs share it by rate. In its slot a sender
+is faster by as much as the others pause, limited by the free capacity on its path; a sender without free capacity
+keeps its rate. All rates derive from those already planned, so no slot overloads a link or a NIC.
 """
 
 from collections.abc import Sequence
@@ -25,21 +24,21 @@ MTU_BYTES = 4_096
 PORT_BUFFER_BYTES = 1 << 20
 """What one lossless port of a shallow-buffered switch holds before it pauses its neighbours, conservatively."""
 MAX_UNSYNCHRONISED = PORT_BUFFER_BYTES // MTU_BYTES
-"""So many paced senders may have a packet arrive at the same moment; with more of them turns are planned unasked."""
-LEAST_SLOT_NS = 100_000
-"""Hosts' clocks have to agree within a tenth of a slot: 10 us, which PTP keeps easily and NTP does not."""
-LONGEST_SLOT_NS = 1_000_000_000
+"""The number of paced senders whose packets fit into the buffer at once; above it, turns are planned by default."""
+MIN_SLOT_NS = 100_000
+"""The clocks of hosts must agree within a tenth of a slot: 10 us, which PTP achieves and NTP does not."""
+MAX_SLOT_NS = 1_000_000_000
 PACKETS_PER_SLOT = 16
-"""A turn is at least so many packets, so that what is lost around its edges stays small."""
+"""The least number of packets per slot, which limits the loss of capacity at its edges."""
 MAX_SLOTS = 4_096
-WORTH_IT = 0.95
-"""Turns that nobody asked for must give so much of the throughput that rates would."""
+MIN_THROUGHPUT_RATIO = 0.95
+"""The throughput, relative to that of rates, below which turns that the job has not requested are not used."""
 
 
 def admitted(
     topology: Topology, jobs: Sequence[JobRequest], flows: Flows, hops: Ints, rates: Ints
 ) -> tuple[Ints, Turns | None]:
-    """Return the rates of flows in their turns, and the turns; the same `rates` and None where nobody takes turns."""
+    """Return the rates of flows in their slots, and the turns; the same `rates` and None where all may always send."""
     if len(jobs) == 0 or np.array_equal(rates, flows.demand_bps):
         return rates, None  # an incast would have lowered some
     rows, classes, forced = _candidates(topology, jobs, flows, rates)
@@ -65,15 +64,15 @@ def admitted(
 def _candidates(
     topology: Topology, jobs: Sequence[JobRequest], flows: Flows, rates: Ints
 ) -> tuple[Ints, Ints, Flags]:  # fmt: skip
-    """Return the rows that may take turns, their class (one job's phase into one NIC), and which classes must."""
+    """Return the rows that may take turns, their class (a job's phase into a NIC), and which classes must."""
     none = np.empty(0, dtype=np.int64)
     wish = np.array([job.incast for job in jobs], dtype=np.int64)
     many = np.bincount(flows.dst_nic, minlength=topology.nics) > MAX_UNSYNCHRONISED
     if not (wish == Incast.WINDOWS).any() and not (many.any() and (wish == Incast.UNSPECIFIED).any()):
         return none, none, none.astype(np.bool_)
-    full, asked = crowded_nics(topology, flows), wish[flows.job]
-    may = full[flows.dst_nic] & ((asked == Incast.WINDOWS) | ((asked == Incast.UNSPECIFIED) & many[flows.dst_nic]))
-    if not _some_are_quick(topology, flows, rates, may):
+    full, wanted = crowded_nics(topology, flows), wish[flows.job]
+    may = full[flows.dst_nic] & ((wanted == Incast.WINDOWS) | ((wanted == Incast.UNSPECIFIED) & many[flows.dst_nic]))
+    if not _some_can_speed_up(topology, flows, rates, may):
         return none, none, none.astype(np.bool_)
     rows = np.flatnonzero(full[flows.dst_nic])
     classes = _classes(topology, flows, rows)
@@ -81,24 +80,24 @@ def _candidates(
     by_class, begin = grouped(rows, classes, count)
     senders = _first_of_sender(flows.src_nic, by_class, begin, topology.nics)
     crowd = heaviest_phases(flows.rows(senders), flows.dst_nic[senders][:, None], topology.nics, np.ones(len(senders)))
-    chosen = may[rows] & ((asked[rows] == Incast.WINDOWS) | (crowd[flows.dst_nic[rows]] > MAX_UNSYNCHRONISED))
+    chosen = may[rows] & ((wanted[rows] == Incast.WINDOWS) | (crowd[flows.dst_nic[rows]] > MAX_UNSYNCHRONISED))
     forced = np.zeros(count, dtype=np.bool_)
-    forced[classes[asked[rows] == Incast.WINDOWS]] = True
+    forced[classes[wanted[rows] == Incast.WINDOWS]] = True
     return rows[chosen], classes[chosen], forced
 
 
-def _some_are_quick(topology: Topology, flows: Flows, rates: Ints, may: Flags) -> bool:
-    """Say whether any NIC has room to send twice as fast in a turn: in an all-to-all none has."""
+def _some_can_speed_up(topology: Topology, flows: Flows, rates: Ints, may: Flags) -> bool:
+    """Return whether any NIC can send twice as fast in a slot; in an all-to-all none can."""
     busy = heaviest_phases(flows, flows.src_nic[:, None], topology.nics, rates)
     turning = heaviest_phases(flows, np.where(may, flows.src_nic, -1)[:, None], topology.nics, rates)
     return bool(((turning > 0) & (topology.nic_capacity - busy >= turning)).any())
 
 
 def _classes(topology: Topology, flows: Flows, rows: Ints) -> Ints:
-    """Number the pairs of a layer and a receiver."""
+    """Number the pairs of layer and receiver."""
     layers = layers_of(flows)
     if len(layers.job) == 1:
-        return flows.dst_nic[rows]  # numbers without a flow do no harm
+        return flows.dst_nic[rows]  # numbers without a flow are harmless
     key = layers.of_flow[rows] * topology.nics + flows.dst_nic[rows]
     return np.unique(key, return_inverse=True)[1].astype(np.int64)
 
@@ -118,7 +117,7 @@ def _first_of_sender(src_nic: Ints, rows: Ints, begin: Ints, nics: int) -> Ints:
 
 @kernel
 def _by_sender(src_nic: Ints, rows: Ints, number: Ints) -> tuple[Ints, Ints]:
-    """Sort a class's flows by sender; return them and where each sender's begin. `number` is scratch, all -1."""
+    """Sort a class's flows by sender; return them and where each sender's begin. `number` is scratch space, all -1."""
     count = 0
     for f in rows:
         if number[src_nic[f]] < 0:
@@ -140,6 +139,7 @@ def _by_sender(src_nic: Ints, rows: Ints, number: Ints) -> tuple[Ints, Ints]:
 
 @kernel
 def _add(total: Floats, places: Ints, rates: Ints, rows: Ints, sign: float) -> None:
+    """Add the rates of flows, times `sign`, to the totals of their links."""
     for f in rows:
         for column in range(places.shape[1]):
             if places[f, column] >= 0:
@@ -147,26 +147,26 @@ def _add(total: Floats, places: Ints, rates: Ints, rows: Ints, sign: float) -> N
 
 
 @kernel
-def _factor(room: Floats, total: Floats, places: Ints, rows: Ints, most: float) -> float:
-    """Return how much faster flows may get that put `total` on their links, where each link has `room`."""
+def _factor(room: Floats, total: Floats, places: Ints, rows: Ints, limit: float) -> float:
+    """Return the factor, at most `limit`, by which flows with `total` on their links may speed up within `room`."""
     for f in rows:
         for column in range(places.shape[1]):
             link = places[f, column]
             if link >= 0 and total[link] > 0:
-                most = min(most, room[link] / total[link])
-    return most
+                limit = min(limit, room[link] / total[link])
+    return limit
 
 
 @kernel
-def _slot_count(quickness: Floats, most_slots: int) -> int:
-    """Return into how many slots to divide the senders that can get that much quicker; 1 where it wins nothing.
+def _slot_count(speedup: Floats, max_slots: int) -> int:
+    """Return the number of slots for senders that can speed up by these factors; 1 where slots gain nothing.
 
-    As few as possible send at a time; of equals the fewest slots, which are the fullest.
+    The result minimises the senders that send at once; of equal results it has the fewest slots.
     """
-    order = np.sort(quickness)
+    order = np.sort(speedup)
     best, fewest, senders = 1, order.shape[0], order.shape[0]
     below = 0
-    for slots in range(2, min(senders, most_slots) + 1):
+    for slots in range(2, min(senders, max_slots) + 1):
         while below < senders and order[below] < slots * (1 - 1e-9):
             below += 1
         turning = senders - below
@@ -180,7 +180,7 @@ def _slot_count(quickness: Floats, most_slots: int) -> int:
 
 @kernel
 def _slots_of(means: Floats, slots: int) -> Ints:
-    """Divide senders among slots evenly by their mean rates: the largest first, each to the emptiest slot."""
+    """Divide senders evenly among slots by mean rate: the largest first, each to the emptiest slot."""
     slot, filled = np.empty(means.shape[0], np.int64), np.zeros(slots)
     order = np.argsort(-means, kind="mergesort")
     even = means.max() - means.min() <= 1e-6 * means.max()
@@ -193,11 +193,11 @@ def _slots_of(means: Floats, slots: int) -> Ints:
 
 @kernel
 def _slot_ns(rate: float) -> int:
-    """Return a slot's length, a power of ten, for the slowest sender's rate in its turn; 0 where it is too long."""
-    least, length = PACKETS_PER_SLOT * MTU_BYTES * 8e9 / max(rate, 1.0), LEAST_SLOT_NS
-    while length < least and length <= LONGEST_SLOT_NS:
+    """Return the length of a slot in ns, a power of ten, for the rate of the slowest sender; 0 where it is too long."""
+    least, length = PACKETS_PER_SLOT * MTU_BYTES * 8e9 / max(rate, 1.0), MIN_SLOT_NS
+    while length < least and length <= MAX_SLOT_NS:
         length *= 10
-    return length if length <= LONGEST_SLOT_NS else 0
+    return length if length <= MAX_SLOT_NS else 0
 
 
 @kernel
@@ -205,7 +205,7 @@ def _take_turns(
     places: Ints, src_nic: Ints, rates: Ints, rows: Ints, begin: Ints, forced: Flags, slack: Floats, turning: Floats,
     nics: int, table: Ints, faster: Ints,
 ) -> None:  # fmt: skip
-    """Plan the turns of class after class into `table` (slot, slots, slot_ns) and `faster` (rates in a turn)."""
+    """Plan the turns of each class; write slot, slots and slot_ns to `table` and the rates in a slot to `faster`."""
     number = np.full(nics, -1, np.int64)
     mine, used, room = np.zeros(slack.shape[0]), np.zeros(slack.shape[0]), np.zeros(slack.shape[0])
     for group in range(begin.shape[0] - 1):
@@ -217,30 +217,30 @@ def _take_turns(
         for f in members:
             for column in range(places.shape[1]):
                 link = places[f, column]
-                if link >= 0:  # each class has its part of what is left, by what it sends there
+                if link >= 0:  # the free capacity is divided among classes by their rates
                     room[link] = mine[link] + slack[link] * mine[link] / max(turning[link], 1.0)
-        quickness, means = np.empty(senders), np.zeros(senders)
+        speedup, means = np.empty(senders), np.zeros(senders)
         for i in range(senders):
             part = members[first[i] : first[i + 1]]
             _add(used, places, rates, part, 1.0)
-            quickness[i] = _factor(room, used, places, part, 1e9)
+            speedup[i] = _factor(room, used, places, part, 1e9)
             _add(used, places, rates, part, -1.0)
             means[i] = rates[part].sum()
-        slots = _slot_count(quickness, MAX_SLOTS)
+        slots = _slot_count(speedup, MAX_SLOTS)
         if slots > 1:
             _turns_of_class(
-                places, rates, members, first, quickness, means, slots, room, used, forced[group], table, faster
+                places, rates, members, first, speedup, means, slots, room, used, forced[group], table, faster
             )
         _add(mine, places, rates, members, -1.0)
 
 
 @kernel
 def _turns_of_class(
-    places: Ints, rates: Ints, members: Ints, first: Ints, quickness: Floats, means: Floats, slots: int, room: Floats,
+    places: Ints, rates: Ints, members: Ints, first: Ints, speedup: Floats, means: Floats, slots: int, room: Floats,
     used: Floats, forced: bool, table: Ints, faster: Ints,
 ) -> None:  # fmt: skip
-    """Give the quick senders of a class their slots and rates; the others send always, and their room is theirs."""
-    turns = np.flatnonzero((quickness >= slots * (1 - 1e-9)) & (means > 0))
+    """Assign slots and rates to the senders of a class that can speed up; the others keep their rates at all times."""
+    turns = np.flatnonzero((speedup >= slots * (1 - 1e-9)) & (means > 0))
     if turns.shape[0] < slots:
         return
     takes_turns = np.zeros(means.shape[0], np.bool_)
@@ -255,16 +255,16 @@ def _turns_of_class(
         here = turns[order[begin[s] : begin[s + 1]]]
         for i in here:
             _add(used, places, rates, members[first[i] : first[i + 1]], 1.0)
-        most = min(float(slots), whole / means[here].sum())
+        factor_here = min(float(slots), whole / means[here].sum())
         for i in here:
-            most = _factor(room, used, places, members[first[i] : first[i + 1]], most)
+            factor_here = _factor(room, used, places, members[first[i] : first[i + 1]], factor_here)
         for i in here:
             _add(used, places, rates, members[first[i] : first[i + 1]], -1.0)
-            slowest = min(slowest, means[i] * max(1.0, most))
-        factor[s] = max(1.0, most)
+            slowest = min(slowest, means[i] * max(1.0, factor_here))
+        factor[s] = max(1.0, factor_here)
         mean += means[here].sum() * factor[s] / slots
     length = _slot_ns(slowest)
-    if length == 0 or (mean < WORTH_IT * whole and not forced):
+    if length == 0 or (mean < MIN_THROUGHPUT_RATIO * whole and not forced):
         return
     for j in range(turns.shape[0]):
         for f in members[first[turns[j]] : first[turns[j] + 1]]:

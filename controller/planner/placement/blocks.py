@@ -1,8 +1,8 @@
-"""What is free, sorted for a job of one shape: seats on hosts, hosts in blocks of leaves, blocks in zones.
+"""Arrange the free capacity for a job of one shape: seats on hosts, hosts in blocks of leaves, blocks in zones.
 
-A seat is a place for ranks behind one NIC. A block is what hosts join below the fabric: a leaf where every host has
-its NICs on one, a group of leaves where hosts are rail-optimised or on two leaves. A zone is a set of leaves that all
-reach each other over live cables; a healthy fabric is one zone.
+A seat is room for ranks behind one NIC. A block is a set of leaves that hosts join: one leaf where every host has all
+its NICs on one leaf, a group of leaves where hosts are rail-optimised or on two leaves. A zone is a set of leaves that
+all reach each other over live cables; a healthy fabric is one zone.
 """
 
 from collections import Counter
@@ -18,12 +18,12 @@ from controller.planner.jit import Flags, Floats, Ints
 from controller.planner.placement.free import Gpus, taken_from
 
 MAX_ZONES = 4
-"""So many parts of a fabric that has fallen apart are looked at, those first whose leaves reach the most."""
+"""The limit of zones of a partitioned fabric, those first whose leaves reach the most others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seat:
-    """Room for ranks behind NIC `nic`: `snug` on GPUs in use already, `fresh` on idle ones, `each` to one of these."""
+    """Room for ranks behind a NIC: `snug` on partly used GPUs, `fresh` on idle GPUs, `each` on one idle GPU."""
 
     nic: int
     leaf: int
@@ -34,7 +34,7 @@ class Seat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """A host's seats in order of its NICs; `place` is the leaf and port where the first of them is plugged in."""
+    """A host's seats in the order of its NICs; `place` is the leaf and port of the first of them."""
 
     seats: tuple[Seat, ...]
     size: int
@@ -45,7 +45,7 @@ class Host:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Seats:
-    """All seats of a zone that have room, as columns in order of block, host and NIC."""
+    """All seats of a zone that have room, as columns ordered by block, host and NIC."""
 
     nic: Ints
     leaf: Ints
@@ -58,10 +58,10 @@ class Seats:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Block:
-    """Leaves that hosts join: room for `size` ranks, for `snug` of them on GPUs that are in use already.
+    """A block with room for `size` ranks, `snug` of them on partly used GPUs.
 
-    `pod` is that of the first leaf, `load` how full the uplinks of the fullest leaf are on the whole, `untouched` says
-    that no GPU is in use.
+    `pod` is that of the first leaf, `load` the utilisation of all uplinks of the fullest leaf together, and `untouched`
+    is true if no GPU is in use.
     """
 
     leaves: tuple[int, ...]
@@ -103,7 +103,7 @@ def zones_of(
 ) -> tuple[Zone, ...]:
     """Return the zones with their blocks in order of leaves, the roomiest zone first.
 
-    `loads_bps` is what running jobs put on each directed link.
+    `loads_bps` is the load of running jobs on each directed link.
     """
     snug, fresh, each = _ranks_of_sets(gpus, room_milli, share_milli)
     idle = np.ones(len(gpus.nics_of_set), dtype=np.bool_)
@@ -118,7 +118,7 @@ def zones_of(
 
 
 def _ranks_of_sets(gpus: Gpus, room_milli: Ints, share_milli: int) -> tuple[Ints, Ints, int]:
-    """Return how many ranks fit onto each set's GPUs in use, onto its idle ones, and onto one idle GPU."""
+    """Return how many ranks fit on the partly used GPUs of each set, on its idle ones, and on one idle GPU."""
     sets = len(gpus.nics_of_set)
     snug, fresh = np.zeros(sets, dtype=np.int64), np.zeros(sets, dtype=np.int64)
     if share_milli <= WHOLE_GPU_MILLI:
@@ -135,9 +135,9 @@ def _ranks_of_sets(gpus: Gpus, room_milli: Ints, share_milli: int) -> tuple[Ints
 
 
 def _nic_of_sets(topology: Topology, gpus: Gpus, usable: Flags) -> Ints:
-    """Return the NIC that each set is reached by, -1 where none can be used.
+    """Return the NIC to use for each set, -1 where none is usable.
 
-    Of several that one whose leaf serves most, so that hosts of a kind take the same leaf.
+    Of several NICs it is the one whose leaf serves the most sets, so that similar hosts use the same leaf.
     """
     nic = np.where(usable[gpus.first_nic], gpus.first_nic, -1) if len(gpus.first_nic) else gpus.first_nic
     if gpus.shared:
@@ -188,7 +188,7 @@ def _blocks(
 
 
 def _joined_leaves(topology: Topology, nic: Ints) -> Ints:
-    """Return a leaf per switch that stands for all leaves which hosts with these NICs join to it."""
+    """Return a representative leaf per switch for the leaves that hosts with these NICs join."""
     leaf, host = topology.nic_leaf[nic], topology.nic_host[nic]
     first = np.full(int(topology.nic_host.max(initial=-1)) + 1, len(topology.switch_ids), dtype=np.int64)
     np.minimum.at(first, host, leaf)
@@ -210,7 +210,7 @@ def _pods(topology: Topology) -> Ints:
 
 
 def _uplink_fill(topology: Topology, loads_bps: Floats) -> Floats:
-    """Return how full each switch's cables upwards are on the whole, in the fuller direction."""
+    """Return the utilisation of all uplinks of each switch together, in the fuller direction."""
     size, cables = len(topology.switch_ids), topology.cables
     capacity = np.bincount(topology.lower, weights=topology.cable_capacity, minlength=size)
     up = np.bincount(topology.lower, weights=loads_bps[:cables], minlength=size)
@@ -219,19 +219,16 @@ def _uplink_fill(topology: Topology, loads_bps: Floats) -> Floats:
 
 
 def _mutual_reach(topology: Topology, live: Live) -> list[Flags]:
-    """Part the leaves so that within a part each reaches each; every part takes all it can of what is left.
-
-    A part is a flag per switch.
-    """
+    """Partition the leaves greedily into sets in which each leaf reaches each other; a set is a flag per switch."""
     reach = _leaf_reach(topology, live)
     parts: list[Flags] = []
     left = list(reach)
     while left and len(parts) < MAX_ZONES:
-        asked = sum(1 << leaf for leaf in left)
-        # Leaves that reach the same ones stay or go together; those that reach the most come first.
+        remaining = sum(1 << leaf for leaf in left)
+        # Leaves that reach the same ones stay together; those that reach the most come first.
         kinds: dict[int, list[int]] = {}
         for leaf in left:
-            kinds.setdefault(reach[leaf] & asked, []).append(leaf)
+            kinds.setdefault(reach[leaf] & remaining, []).append(leaf)
         inside, part = 0, np.zeros(len(topology.switch_ids), dtype=np.bool_)
         for seen in sorted(kinds, key=lambda seen: (-seen.bit_count(), -len(kinds[seen]))):
             if not inside & ~seen:
@@ -243,7 +240,7 @@ def _mutual_reach(topology: Topology, live: Live) -> list[Flags]:
 
 
 def _leaf_reach(topology: Topology, live: Live) -> dict[int, int]:
-    """Return the leaves that each leaf reaches going up, then down, over live cables: bit i is switch i."""
+    """Return the leaves that each leaf reaches upwards, then downwards, over live cables; bit i is switch i."""
     alive = live.links[: topology.cables]
     pairs = np.unique(np.column_stack((topology.lower[alive], topology.upper[alive])), axis=0)
     tier = topology.tier

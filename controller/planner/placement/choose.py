@@ -1,8 +1,8 @@
-"""Which seats to take: candidates for a job's place, each as compact as can be, then wider ones for who needs them.
+"""Generate candidate placements for a job: compact ones first, then wider ones.
 
-Fewest blocks first, in as few pods as hold them; among equals the tightest fit, so that leaves fill up and empty ones
-stay empty. Inside a block GPUs that are in use already come first, then whole hosts with all their rails. Ranks are
-host by host in the order of leaves and ports, so that neighbours in a ring are close.
+Candidates with the fewest blocks and pods come first; of equal ones the tightest fit, so that leaves fill up and empty
+ones stay empty. Inside a block, partly used GPUs come first, then whole hosts with all their rails. Ranks are ordered
+host by host, by leaf and port, so that neighbours in a ring are close.
 """
 
 from bisect import bisect_left
@@ -16,15 +16,15 @@ from controller.planner.clos import Topology
 from controller.planner.placement.blocks import Block, Host, Seat, Zone
 
 Amounts = dict[int, int]
-"""How many ranks of each item in a sequence, by position; items that get none are not in it."""
+"""The number of ranks for each item of a sequence, by position; items without ranks are left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A place for every rank, and what it does to the room that is left; NICs are numbers of the topology.
+    """A NIC (by number) for every rank, and the effect on the remaining room.
 
-    `opened` counts idle GPUs put to use, `stranded` the ranks of this shape that would still fit into its blocks,
-    `woken` the blocks that nobody used before. `turned` says that every other host counts its NICs backwards.
+    `opened` counts idle GPUs that come into use, `stranded` the ranks of this shape that still fit into its blocks, and
+    `woken` the blocks that were idle. `turned` is true if every other host has its NICs in reverse order.
     """
 
     nics: tuple[int, ...]
@@ -40,14 +40,14 @@ class Candidate:
 
 
 def compact(zones: Sequence[Zone], ranks: int, share_milli: int) -> Iterator[Candidate]:
-    """Yield places on the fewest blocks, the tightest first, then others of as many blocks."""
+    """Yield candidates on the fewest blocks, the tightest first, then others of as many blocks."""
     for zone in zones:
         for blocks in _selections(zone, ranks):
             yield _candidate(blocks, _all_but_one_full(blocks, ranks), share_milli)
 
 
 def wider(zones: Sequence[Zone], ranks: int, share_milli: int) -> Iterator[Candidate]:
-    """Yield places that spread the ranks evenly over more and more blocks, the least loaded first."""
+    """Yield candidates that spread the ranks evenly over a growing number of blocks, the least loaded first."""
     for zone in zones:
         least = fewest([block.size for block in zone], ranks)
         if least is None:
@@ -58,15 +58,15 @@ def wider(zones: Sequence[Zone], ranks: int, share_milli: int) -> Iterator[Candi
 
 
 def turned(topology: Topology, candidate: Candidate) -> Candidate | None:
-    """Return the same place with every other host's NICs in reverse, so that a ring enters a host on the rail it left.
+    """Return a candidate with the NICs of every other host reversed, so that a ring keeps its rail between hosts.
 
-    None where no host has several NICs in it.
+    Returns None where no host has several NICs.
     """
     hosts = [list(group) for _, group in groupby(candidate.nics, key=topology.nic_host.__getitem__)]
     ordered = [nics[::-1] if number % 2 else nics for number, nics in enumerate(hosts)]
     if len(hosts) > 2 and len(hosts) % 2 and all(len(nics) > 2 for nics in hosts):
-        # An odd one would come back on the wrong rail: the last but one leaves on its second, the last takes it up
-        # there and ends on the first.
+        # With an odd number of hosts the ring would return on the wrong rail: the last but one leaves on its second
+        # NIC, and the last enters there and ends on the first.
         *before, second, first = ordered[-2]
         ordered[-2] = [*before, first, second]
         first, second, *rest = ordered[-1]
@@ -86,10 +86,10 @@ def fewest(sizes: Sequence[int], wanted: int) -> int | None:
 
 
 def best_fit(sizes: Sequence[int], wanted: int, count: int) -> list[int]:
-    """Return the positions of `count` items that hold `wanted`, with little to spare; earlier items win ties.
+    """Return the positions of `count` items that hold `wanted` with little excess; earlier items win ties.
 
-    The `count` largest must hold it. From the largest on (of equal ones from the last), each is exchanged for the
-    smallest that still does.
+    The `count` largest items must hold it. From the largest on (of equal ones the last), each is exchanged for the
+    smallest item that suffices.
     """
     order = sorted(range(len(sizes)), key=lambda item: (-sizes[item], item))
     chosen, spare = order[:count], sorted(order[count:], key=lambda item: (sizes[item], item))
@@ -105,7 +105,7 @@ def best_fit(sizes: Sequence[int], wanted: int, count: int) -> list[int]:
 
 
 def _selections(zone: Zone, ranks: int) -> Iterator[list[Block]]:
-    """Yield sets of the fewest blocks: of each pod the tightest and the least loaded, then what these leave."""
+    """Yield sets of the fewest blocks: the tightest and the least loaded of each pod, then sets of the other blocks."""
     count = fewest([block.size for block in zone], ranks)
     if count is None:
         return
@@ -124,7 +124,7 @@ def _selections(zone: Zone, ranks: int) -> Iterator[list[Block]]:
 
 
 def _pods(zone: Zone, ranks: int, count: int) -> list[list[Block]]:
-    """Return the blocks of each pod that holds the job in `count` blocks, or of the fewest pods that do together."""
+    """Return the blocks of each pod that holds the job in `count` blocks, or of the fewest pods that do so together."""
     pods: dict[int, list[Block]] = {}
     for block in zone:
         pods.setdefault(block.pod, []).append(block)
@@ -149,14 +149,14 @@ def _excess(blocks: Sequence[Block], ranks: int, count: int) -> int:
 
 
 def _tightest(blocks: Sequence[Block], ranks: int, count: int) -> list[Block]:
-    """Return the blocks that leave least unused; of equal ones those with most GPUs in use, then the first."""
+    """Return the blocks with the least excess; of equal ones those with the most GPUs in use, then the first."""
     preferred = sorted(blocks, key=lambda block: (block.untouched, -block.snug, block.leaves))
     chosen = [preferred[item] for item in best_fit([block.size for block in preferred], ranks, count)]
     return sorted(chosen, key=lambda block: block.leaves)
 
 
 def _lightest(blocks: Sequence[Block], ranks: int, count: int) -> list[Block]:
-    """Return `count` blocks that hold the job, of those whose uplinks have least to carry."""
+    """Return `count` blocks that hold the job, among those with the least loaded uplinks."""
     ordered = sorted(blocks, key=lambda block: (block.load, block.leaves))
     reach = count
     while not _holds(ordered[:reach], ranks, count):
@@ -166,7 +166,7 @@ def _lightest(blocks: Sequence[Block], ranks: int, count: int) -> list[Block]:
 
 
 def _all_but_one_full(blocks: Sequence[Block], ranks: int) -> Amounts:
-    """Fill every block but one, which is the last of those with most room."""
+    """Fill every block but one: the last of those with the most room."""
     amounts = {number: block.size for number, block in enumerate(blocks)}
     excess = sum(amounts.values()) - ranks
     slack = max(amounts, key=lambda number: (blocks[number].untouched, amounts[number], number))
@@ -175,7 +175,7 @@ def _all_but_one_full(blocks: Sequence[Block], ranks: int) -> Amounts:
 
 
 def _evenly(blocks: Sequence[Block], ranks: int) -> Amounts:
-    """Give every block as many ranks as the others, as far as it has room."""
+    """Distribute the ranks evenly over the blocks, as far as each has room."""
     amounts: Amounts = {}
     left = ranks
     for rest, number in enumerate(sorted(range(len(blocks)), key=lambda number: (blocks[number].size, -number))):
@@ -208,7 +208,7 @@ def _candidate(blocks: Sequence[Block], amounts: Amounts, share_milli: int) -> C
 
 
 def _within(block: Block, ranks: int) -> dict[int, tuple[int, int]]:
-    """Return per host of a block, by position, its ranks on GPUs in use already and on idle ones."""
+    """Return per host of a block, by position, its ranks on partly used GPUs and on idle ones."""
     alike = Counter(host.leaves for host in block.hosts)
     snug = min(ranks, block.snug)
     in_use = _over_hosts(block.hosts, [host.snug for host in block.hosts], alike, snug)
@@ -217,7 +217,7 @@ def _within(block: Block, ranks: int) -> dict[int, tuple[int, int]]:
 
 
 def _over_hosts(hosts: Sequence[Host], sizes: Sequence[int], alike: Counter[tuple[int, ...]], ranks: int) -> Amounts:
-    """Take the fewest hosts, whole but for one; hosts on the same leaves as most others come first."""
+    """Return the ranks per host on the fewest hosts, all but one of them full; hosts with common leaves come first."""
     if not ranks:
         return {}
     count = fewest(sizes, ranks)

@@ -1,7 +1,6 @@
-"""What the planner would make of one job or another beside those that run: loads only, cheap enough to ask often.
+"""Predict the utilisation of a plan for a job beside the running jobs, without ports, rates and certificate.
 
-Paths are those of `solve`, so what is said of them is what a submission of the same job would get; ports, rates and
-the certificate are left out.
+The paths are those of `solve`, so the prediction is what a submission of the same job would get.
 """
 
 from collections.abc import Sequence
@@ -27,17 +26,17 @@ from controller.planner.route import Router
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Predicted:
-    """How full links would be with a job: of all of them, and of those between switches that the job itself uses."""
+    """The largest utilisation with a job: of all links between switches, and of those that the job uses."""
 
     max_link_utilisation: float
     own_max_link_utilisation: float
 
 
 class Forecast:
-    """The running jobs, prepared once for every question; `loads_bps` is what they put on each directed link."""
+    """The running jobs, prepared for any number of predictions; `loads_bps` is their load per directed link."""
 
     def __init__(self, fabric: Fabric, *, health: Health, kept: Sequence[Placed] = ()) -> None:
-        """Read the running jobs' paths and add up their loads."""
+        """Read the paths of the running jobs and add up their loads."""
         self._topology = topology = topology_of(fabric)
         self.live = Live.of(topology, health)
         self._router = Router(topology=topology, live=self.live)
@@ -49,7 +48,7 @@ class Forecast:
         self.loads_bps: Floats = sum((load for _, load in self._base), np.zeros(len(topology.capacity)))
 
     def of(self, request: JobRequest) -> Predicted | Infeasible:
-        """Return what a job would meet; raises as `solve` does."""
+        """Return the prediction for a job; raises as `solve` does."""
         topology, live, jobs = self._topology, self.live, [*self._jobs, request]
         job_ids = [job.job_id for job in jobs]
         new = expand(topology, (request,), first_job=len(self._jobs))
@@ -68,7 +67,7 @@ class Forecast:
         )
 
     def _pushed_over(self, used: Floats) -> str | None:
-        """Name a running job that would pass the utilisation it asked for and does not yet."""
+        """Return why a running job would newly exceed its `require_utilisation`; None where none would."""
         before = utilisation(self._topology, self.loads_bps)
         for number, job in enumerate(self._jobs):
             if job.require_utilisation > 0:

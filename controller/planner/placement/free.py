@@ -1,9 +1,9 @@
-"""What of a fabric is free: how much of each GPU running jobs leave.
+"""Compute the free part of each GPU of a fabric beside running jobs.
 
-A GPU is known by its host and number; NICs of one host that name the same number share it. A NIC without a list of
-GPUs stands for one GPU of its own. A request names NICs, not GPUs, so the GPU that a rank holds is worked out: the one
-with the least room among those of its NIC that the share fits into. Ranks beyond what a NIC's GPUs hold (nobody keeps
-a job from asking for that) fill them and are otherwise not counted.
+A GPU is identified by its host and number; NICs of one host that name the same number share it. A NIC without a list of
+GPUs stands for one GPU of its own. A request names NICs, not GPUs, so the GPU of a rank is derived: the one with
+the least free part among those of its NIC that its share fits into. Ranks beyond what the GPUs of a NIC hold, which a
+job may request, fill them and do not count otherwise.
 """
 
 import weakref
@@ -20,10 +20,10 @@ COMPUTE = "compute"
 
 
 class Gpus:
-    """The GPUs of a fabric's compute NICs; built once per fabric, never changed.
+    """The GPUs of a fabric's compute NICs; immutable.
 
-    GPUs of one host that the same NICs serve are a set: `set_of` names each GPU's, `nics_of_set` a set's NICs by their
-    position in the fabric, `gpus_of_set` its GPUs. `gpus_of_nic` is by NIC id; NICs of other networks are not in it.
+    GPUs of one host with the same NICs are a set: `set_of` is the set of each GPU, `nics_of_set` the NICs of a set by
+    position in the fabric, `gpus_of_set` its GPUs. `gpus_of_nic` is by NIC id and has only compute NICs.
     """
 
     def __init__(self, fabric: Fabric) -> None:
@@ -31,7 +31,7 @@ class Gpus:
         serving: dict[tuple[str, int], list[int]] = {}
         for position, nic in enumerate(fabric.nics):
             if nic.network == COMPUTE:
-                # A NIC without GPUs gets one of a number that no file can name.
+                # A NIC without GPUs has one, with a number that no file can contain.
                 for number in dict.fromkeys(nic.gpus or (-1 - position,)):
                     serving.setdefault((nic.host, number), []).append(position)
         self.gpus_of_nic: dict[str, list[int]] = {}
@@ -53,7 +53,7 @@ class Gpus:
         self.shared = [number for number, nics in enumerate(self.nics_of_set) if len(nics) > 1]
 
     def room_milli(self, running: Iterable[JobRequest]) -> Ints:
-        """Return how much of each GPU running jobs leave, in thousandths."""
+        """Return the free part of each GPU beside running jobs, in thousandths."""
         room = [WHOLE_GPU_MILLI] * len(self.set_of)
         for request in running:
             share = request.gpu_milli or WHOLE_GPU_MILLI
@@ -63,7 +63,7 @@ class Gpus:
                     room[gpus[0]] = max(0, room[gpus[0]] - share)
                     continue
                 before = [room[gpu] for gpu in gpus]
-                taken = taken_from(before, share) or _spilt(before, share)
+                taken = taken_from(before, share) or _overflow(before, share)
                 for gpu, milli in zip(gpus, taken, strict=True):
                     room[gpu] -= milli
         return np.array(room, dtype=np.int64)
@@ -73,7 +73,7 @@ _known: dict[int, tuple[weakref.ref[Fabric], Gpus]] = {}
 
 
 def gpus_of(fabric: Fabric) -> Gpus:
-    """Return a fabric's GPUs, numbered at the first call and kept as long as the fabric lives."""
+    """Return a fabric's GPUs, numbered on the first call and kept as long as the fabric exists."""
     found = _known.get(id(fabric))
     if found is not None and found[0]() is fabric:
         return found[1]
@@ -83,9 +83,9 @@ def gpus_of(fabric: Fabric) -> Gpus:
 
 
 def taken_from(room_milli: Sequence[int], share_milli: int) -> list[int] | None:
-    """Return what a rank takes of each GPU: idle ones whole, then the tightest fit for the rest; None where none fits.
+    """Return what a rank takes of each GPU: idle ones whole, the rest from the tightest fit; None where none fits.
 
-    A rank of at most one GPU takes its share of a single one.
+    A rank of at most one GPU takes its share of a single GPU.
     """
     whole, part = divmod(share_milli, WHOLE_GPU_MILLI)
     taken = [0] * len(room_milli)
@@ -101,8 +101,8 @@ def taken_from(room_milli: Sequence[int], share_milli: int) -> list[int] | None:
     return taken
 
 
-def _spilt(room_milli: Sequence[int], share_milli: int) -> list[int]:
-    """Return what a rank takes that fits nowhere: all there is, from the roomiest GPU on."""
+def _overflow(room_milli: Sequence[int], share_milli: int) -> list[int]:
+    """Return what a rank takes that fits on no GPU: all that is free, from the emptiest GPU on."""
     taken = [0] * len(room_milli)
     for gpu in sorted(range(len(room_milli)), key=lambda gpu: -room_milli[gpu]):
         taken[gpu] = min(room_milli[gpu], share_milli)

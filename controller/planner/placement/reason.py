@@ -1,4 +1,4 @@
-"""What is said of a place: why it was suggested, in one sentence, or why there is none and what would free one."""
+"""Explain a suggested placement in one sentence, or why there is none and how to make one possible."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ MAX_NAMED = 3
 
 
 def reason_of(candidate: Candidate, own_utilisation: float, shape: Shape) -> str:
-    """Return one sentence: where, how compact, what room it leaves, how its ranks are ordered, how full its links."""
+    """Return one sentence: location, compactness, remaining room, order of ranks and utilisation of the links."""
     hosts, leaves = _count(candidate.hosts, "host"), _count(candidate.leaves, "leaf", "leaves")
     pods = f" in {candidate.pods} pods" if candidate.pods > 1 else ""
     fewest = "the fewest that hold them"
@@ -20,19 +20,19 @@ def reason_of(candidate: Candidate, own_utilisation: float, shape: Shape) -> str
         leaves += f" in {_count(candidate.blocks, 'rail group')}"
         fewest = "the fewest groups that hold them"
     compact = "spread because fewer would be overloaded" if candidate.spread else fewest
-    told = f"{_count(len(candidate.nics), 'rank')} on {hosts} of {leaves}{pods}, {compact}"
+    reason = f"{_count(len(candidate.nics), 'rank')} on {hosts} of {leaves}{pods}, {compact}"
     if shape.share_milli < WHOLE_GPU_MILLI:
-        told += f", {_count(candidate.opened, 'idle GPU')} put to use"
-    told += f", room for {candidate.stranded} more left there" if candidate.stranded else ", no room left there"
+        reason += f", {_count(candidate.opened, 'idle GPU')} put to use"
+    reason += f", room for {candidate.stranded} more left there" if candidate.stranded else ", no room left there"
     if candidate.turned:
-        told += ", every other host's NICs in reverse so that a ring keeps its rail from host to host"
+        reason += ", every other host's NICs in reverse so that a ring keeps its rail from host to host"
     if not own_utilisation:
-        return f"{told}; no link between switches carries it."
-    return f"{told}; the busiest link that it uses would be at {own_utilisation:.2f} of its rate."
+        return f"{reason}; no link between switches carries it."
+    return f"{reason}; the busiest link that it uses would be at {own_utilisation:.2f} of its rate."
 
 
 def too_few(shape: Shape, zones: Sequence[Zone], out_of_use: Sequence[str], running: Sequence[JobRequest]) -> str:
-    """Return why the job fits nowhere: how many ranks would, what takes the room, and what to do."""
+    """Return why the job does not fit: how many ranks would, what takes the room, and what to do."""
     room = sum(block.size for block in zones[0]) if zones else 0
     share = "" if shape.share_milli == WHOLE_GPU_MILLI else f" at {shape.share_milli}/1000 GPU each"
     where = " on leaves that reach each other" if len(zones) > 1 else ""
@@ -57,8 +57,8 @@ def too_few(shape: Shape, zones: Sequence[Zone], out_of_use: Sequence[str], runn
         remedies.append("ask for a share that the GPUs of one NIC can give")
     else:
         remedies.append("add hosts")
-    told = f" ({'; '.join(causes)})" if causes else ""
-    return f"{_count(shape.ranks, 'rank')} asked for{share}, {room} free{where}{told}: {', or '.join(remedies)}"
+    because = f" ({'; '.join(causes)})" if causes else ""
+    return f"{_count(shape.ranks, 'rank')} asked for{share}, {room} free{where}{because}: {', or '.join(remedies)}"
 
 
 def _more(count: int) -> str:

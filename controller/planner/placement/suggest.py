@@ -1,6 +1,6 @@
-"""Where a job of a given shape should run: candidates, each planned beside the running jobs, best first.
+"""Suggest placements for a job: candidates, each planned beside the running jobs, best first.
 
-A place is judged by the planner itself, so what is predicted is what a submission of the same ranks would get.
+The planner itself evaluates each candidate, so the prediction is what a submission of the same ranks would get.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,14 +24,14 @@ from controller.planner.placement.free import COMPUTE, gpus_of
 from controller.planner.placement.reason import reason_of, too_few
 
 MAX_WORK = 1_000_000
-"""Ranks and flow plans over all candidates together; at least one candidate is always judged."""
+"""The limit of ranks and flow plans over all candidates; at least one candidate is always evaluated."""
 FULL = 1.0
 _RINGS = (CollectiveKind.RING_ALL_REDUCE, CollectiveKind.ALL_GATHER, CollectiveKind.REDUCE_SCATTER)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Judged:
-    """A candidate with what the planner says of it."""
+    """A candidate with its predicted utilisation: of the whole fabric, and of the links that it uses."""
 
     candidate: Candidate
     whole: float
@@ -39,7 +39,7 @@ class _Judged:
 
     @property
     def rank(self) -> tuple[int, ...]:
-        """Return what candidates are sorted by: utilisation to 1 %, then compactness, then what room it breaks up."""
+        """Return the sort key of a candidate: utilisation to 1 %, then compactness, then fragmentation."""
         one = self.candidate
         compactness = (one.blocks, one.pods, one.opened, one.hosts, one.leaves)
         return (round(100 * self.own), *compactness, one.stranded, one.woken, one.turned)
@@ -48,7 +48,7 @@ class _Judged:
 def suggest(
     fabric: Fabric, shape: Shape, *, health: Health, kept: Sequence[Placed] = ()
 ) -> tuple[Placement, ...] | Infeasible:
-    """Return places for a job, best first and at most `shape.limit`; all different sets of NICs.
+    """Return placements for a job on different sets of NICs, best first and at most `shape.limit`.
 
     Raises InputError for a shape that is wrong or too large for any place. `Infeasible` where too little is free.
     """
@@ -67,11 +67,11 @@ def suggest(
         first += judge.all(wider(zones, shape.ranks, shape.share_milli), MAX_SUGGESTIONS)
     if not first:
         return judge.refusal
-    return _told(fabric, sorted(first, key=lambda one: one.rank), shape)
+    return _placements(fabric, sorted(first, key=lambda one: one.rank), shape)
 
 
 class _Judge:
-    """Asks the planner about one candidate after the other, none of them twice."""
+    """Evaluates candidates by the planner, each set of NICs in order once."""
 
     def __init__(self, fabric: Fabric, shape: Shape, forecast: Forecast) -> None:
         self._fabric, self._shape, self._forecast = fabric, shape, forecast
@@ -79,16 +79,16 @@ class _Judge:
         self._work = 0
         self.refusal = Infeasible(why="no place was found")
 
-    def all(self, candidates: Iterator[Candidate], most: int) -> list[_Judged]:
-        """Judge the first `most` that are new, as far as the work is bounded; those without a plan are left out."""
-        found, asked = [], 0
+    def all(self, candidates: Iterator[Candidate], limit: int) -> list[_Judged]:
+        """Evaluate the first `limit` new candidates within the limit of work; return those that have a plan."""
+        found, tried = [], 0
         for candidate in islice(candidates, 4 * MAX_SUGGESTIONS):
             if not self._is_new(candidate):
                 continue
             work = len(candidate.nics) + self._flow_plans(candidate)
-            if asked == min(most, MAX_SUGGESTIONS) or (self._work and self._work + work > MAX_WORK):
+            if tried == min(limit, MAX_SUGGESTIONS) or (self._work and self._work + work > MAX_WORK):
                 break
-            self._work, asked = self._work + work, asked + 1
+            self._work, tried = self._work + work, tried + 1
             if (judged := self._judged(candidate)) is not None:
                 found.append(judged)
         return found
@@ -121,7 +121,7 @@ def _names(fabric: Fabric, candidate: Candidate) -> tuple[str, ...]:
 
 
 def _out_of_use(fabric: Fabric, live: Live) -> list[str]:
-    """Return the compute NICs that carry nothing: their cable or leaf is down or drained."""
+    """Return the compute NICs out of use: the NIC or its leaf is down or drained."""
     first = 2 * len(fabric.cables)
     return [
         nic.id
@@ -131,7 +131,7 @@ def _out_of_use(fabric: Fabric, live: Live) -> list[str]:
 
 
 def _with_turns(topology: Topology, shape: Shape, candidates: Iterator[Candidate]) -> Iterator[Candidate]:
-    """Add to each candidate its turned one where the job has a ring over all ranks."""
+    """Yield each candidate, and its turned variant where the job has a ring over all ranks."""
     ring = any(one.kind in _RINGS and not one.members for one in shape.collectives)
     for candidate in candidates:
         yield candidate
@@ -139,8 +139,8 @@ def _with_turns(topology: Topology, shape: Shape, candidates: Iterator[Candidate
             yield other
 
 
-def _told(fabric: Fabric, judged: Sequence[_Judged], shape: Shape) -> tuple[Placement, ...]:
-    """Return the best of every set of NICs."""
+def _placements(fabric: Fabric, judged: Sequence[_Judged], shape: Shape) -> tuple[Placement, ...]:
+    """Return the best placement of each set of NICs."""
     found: dict[tuple[str, ...], Placement] = {}
     for one in judged:
         nics = _names(fabric, one.candidate)

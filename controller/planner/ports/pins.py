@@ -1,6 +1,6 @@
-"""Flows whose port is what it is: which tuples are taken, which flows must share a path, which need a guard.
+"""Handle flows with fixed or unknown ports: taken tuples, flows that must share a path, and streams to guard.
 
-A *stream* is what leaves one NIC for another from one port: a flow's data, or its acknowledgements on the way back.
+A *stream* is the traffic from one NIC to another from one port: the data of a flow, or its ACKs on the reverse path.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ def tuple_keys(topology: Topology, source: Ints, target: Ints, ports: Ints | int
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Streams:
-    """What running jobs send, as columns: the data of every flow, then what comes back for each.
+    """The streams of running jobs as columns: the data of every flow, then the reverse stream of each.
 
     `pair` and `key` are tuple keys without and with the port; `by_addresses` marks the data of flows that are pinned
     by addresses, `fixed` of those that have a pin of their own.
@@ -72,11 +72,11 @@ def refuse_taken_tuples(topology: Topology, job_ids: list[str], flows: Flows) ->
 
 
 def bundles(topology: Topology, kept: Streams, new: Flows, priority: Ints) -> Ints:
-    """Return a number per new flow that has to share a path with every flow of that number, -1 for the others.
+    """Return the bundle of each new flow, -1 for none; flows of one bundle must share a path.
 
-    A pin by addresses takes all of its pair's traffic along but what has a pin of its own, so the pair shares a path.
-    Flows of a higher `priority` than the pin's do not bend to it: they are guarded. A flow whose fixed port a running
-    job already sends from between the same NICs shares that stream's path: to the switches they are one.
+    A pin by addresses applies to all traffic of its pair without a pin of its own, so the pair shares a path. Flows of
+    a higher `priority` than the pin are guarded instead. A flow with the fixed port of a running stream between the
+    same NICs shares its path: switches cannot distinguish them.
     """
     if not (kept.by_addresses.any() or new.by_addresses.any() or (new.fixed_port > 0).any()):
         return np.full(len(new), -1, dtype=np.int64)
@@ -93,9 +93,9 @@ def bundles(topology: Topology, kept: Streams, new: Flows, priority: Ints) -> In
 
 
 def given_paths(kept: Streams, bundle: Ints) -> dict[int, Ints]:
-    """Return the hops of bundles that running jobs decide.
+    """Return the hops of bundles that running jobs determine.
 
-    Where steered flows of a pair run already and a pin of the whole pair comes, it takes the first one's path.
+    A new pin of a whole pair takes the path of the first steered flow of that pair.
     """
     if not len(kept.key) or (bundle < 0).all():
         return {}
@@ -108,7 +108,7 @@ def given_paths(kept: Streams, bundle: Ints) -> dict[int, Ints]:
 
 
 def pinned_pairs(topology: Topology, kept: Streams, new: Flows, hops: Ints) -> dict[int, Ints]:
-    """Return the hops of every pair of NICs that is pinned by addresses, under its tuple key without a port."""
+    """Return the hops of every pair of NICs that is pinned by addresses, by its tuple key without a port."""
     rows = np.flatnonzero(new.by_addresses)
     pairs = tuple_keys(topology, new.src_nic[rows], new.dst_nic[rows], 0).tolist()
     found = {pair: hops[row] for pair, row in zip(pairs, rows.tolist(), strict=True)}
@@ -116,7 +116,7 @@ def pinned_pairs(topology: Topology, kept: Streams, new: Flows, hops: Ints) -> d
 
 
 def taken_along(pairs: Ints, hops: Ints, pinned: Mapping[int, Ints]) -> Ints:
-    """Return the hops of streams between these pairs where a pin by addresses takes some of them along."""
+    """Return the hops of streams between these pairs after pins by addresses have changed some of them."""
     rows = np.flatnonzero(np.isin(pairs, np.fromiter(pinned, dtype=np.int64))) if pinned else ()
     if len(rows):
         hops = hops.copy()
@@ -125,9 +125,9 @@ def taken_along(pairs: Ints, hops: Ints, pinned: Mapping[int, Ints]) -> Ints:
 
 
 def streams_to_guard(topology: Topology, streams: Streams, new: Flows, hops: Ints) -> dict[int, list[int]]:
-    """Return, per new job, the rows of all `streams` that its pins by addresses would lead off their paths.
+    """Return, per new job, the rows of `streams` that its pins by addresses would move off their paths.
 
-    Each of them needs a pin of its own tuple beside the pair's: it runs already, or has the higher priority.
+    Each needs a pin of its own tuple beside that of the pair, because it runs already or has a higher priority.
     """
     if not new.by_addresses.any():
         return {}

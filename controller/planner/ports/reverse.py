@@ -1,10 +1,10 @@
-"""The ways back: which paths acknowledgements and congestion notifications take.
+"""Choose the reverse paths, which ACKs and congestion notifications take.
 
-They count as no load, yet a burst of them in one queue delays what the senders learn. So the number of reverse
-streams on a link is balanced as if each were an equal flow. The mirror of the way out is the best way back wherever
-it is as even as any (one failure then hits one set of flows, and both directions meet the same switches); elsewhere
-the streams are routed anew as equal flows. Running jobs' streams stay where they are and count. The streams of one
-job's different phases never run at once: as with loads, a job counts on a link by its most crowded phase there.
+They add no load, but a burst of them in one queue delays the feedback to the senders. So the number of reverse streams
+per link is balanced as if each were an equal flow. The mirror of the forward path is kept where it is as even as any:
+one failure then affects one set of flows, and both directions pass the same switches. Elsewhere the streams are routed
+again as equal flows. The streams of running jobs keep their paths and count. Phases of one job never run at the same
+time: as with loads, a job counts on a link with its phase of most streams there.
 """
 
 from collections.abc import Sequence
@@ -22,19 +22,19 @@ from controller.planner.proof.loads import heaviest_phases
 from controller.planner.route import Router
 
 A_STREAM_BPS = 1_000_000
-"""What one stream counts where streams are routed as flows: small enough that millions of them add up exactly."""
+"""The demand of a stream that is routed as a flow: small enough that millions add up exactly."""
 
 
-def ways_back(
+def reverse_paths(
     router: Router, jobs: Sequence[JobRequest], old: Paths, running: Streams, new: Flows, hops: Ints, *, as_routed: bool
 ) -> Ints:  # fmt: skip
-    """Return the ways back of the `new` flows on these `hops`; a pin by addresses takes answers along.
+    """Return the reverse hops of the `new` flows with these `hops`; a pin by addresses applies to ACKs too.
 
-    `old` are the running jobs' flows, `running` their streams; `as_routed` says that the ways out are the router's.
+    `old` are the flows of running jobs, `running` their streams. `as_routed` is true if the router chose `hops`.
     """
     mirror = router.topology.mirrored(hops)
     if as_routed and _all_alike(jobs, old, new):
-        return mirror  # equal flows, routed all together over nothing else: another routing will do no better
+        return mirror  # equal flows routed together on an idle fabric: no other routing is better
     fixed = np.zeros(len(new), dtype=np.bool_)
     if pinned := pinned_pairs(router.topology, running, new, hops):
         pairs = tuple_keys(router.topology, new.dst_nic, new.src_nic, 0)
@@ -44,7 +44,7 @@ def ways_back(
 
 
 def _all_alike(jobs: Sequence[JobRequest], old: Paths, new: Flows) -> bool:
-    """Say whether equal flows were routed all together over nothing else."""
+    """Return whether all flows are equal and were routed together on an idle fabric."""
     if not len(new):
         return True
     alone = len(old.flows) == 0 and len({job.priority for job in jobs}) == 1 and bool((new.phase == new.phase[0]).all())
@@ -52,24 +52,24 @@ def _all_alike(jobs: Sequence[JobRequest], old: Paths, new: Flows) -> bool:
 
 
 def _evened(router: Router, old: Paths, new: Flows, mirror: Ints, fixed: Flags) -> Ints:
-    """Return the mirrored ways back, or more even ones for rows that are not `fixed`."""
+    """Return the mirrored paths, or more even ones for the rows that are not `fixed`."""
     topology = router.topology
     taken = stream_counts(topology, old.flows, old.reverse_hops)
     crowd = taken + stream_counts(topology, new, mirror)
     if _fullest(topology, crowd) <= _goal(router, old.flows, new):
         return mirror
     free = ~fixed
-    answers = replace(
+    streams = replace(
         new.rows(free),
         src_nic=new.dst_nic[free],
         dst_nic=new.src_nic[free],
         demand_bps=np.full(int(free.sum()), A_STREAM_BPS, dtype=np.int64),
     )
-    if not len(answers):
+    if not len(streams):
         return mirror
     base = (taken + stream_counts(topology, new.rows(fixed), mirror[fixed])) * A_STREAM_BPS
-    none = np.full(len(answers), -1, dtype=np.int64)
-    found = router.route(answers, np.zeros(len(answers), dtype=np.int64), [(0, base)], none, {})
+    none = np.full(len(streams), -1, dtype=np.int64)
+    found = router.route(streams, np.zeros(len(streams), dtype=np.int64), [(0, base)], none, {})
     reverse = mirror.copy()
     reverse[free] = found
     lost = ((found[:, 0] < 0) != (mirror[free, 0] < 0)).any()
@@ -77,30 +77,30 @@ def _evened(router: Router, old: Paths, new: Flows, mirror: Ints, fixed: Flags) 
     return reverse if better and not lost else mirror
 
 
-def only_answers(topology: Topology, hops: Ints, reverse_hops: Ints) -> frozenset[str]:
-    """Return the links of the ways back on cables that no way out uses."""
+def reverse_only_links(topology: Topology, hops: Ints, reverse_hops: Ints) -> frozenset[str]:
+    """Return the links of reverse paths on cables that no forward path uses."""
     cables = topology.cables
-    used, answered = np.zeros(2 * cables + 1, dtype=np.bool_), np.zeros(2 * cables + 1, dtype=np.bool_)
-    used[hops], answered[reverse_hops] = True, True  # what pads the rows, -1, marks the last
+    used, reverse = np.zeros(2 * cables + 1, dtype=np.bool_), np.zeros(2 * cables + 1, dtype=np.bool_)
+    used[hops], reverse[reverse_hops] = True, True  # the padding, -1, marks the last
     either = used[:cables] | used[cables:-1]
-    found = np.flatnonzero(answered[:-1] & ~np.concatenate((either, either)))
+    found = np.flatnonzero(reverse[:-1] & ~np.concatenate((either, either)))
     return frozenset(topology.link_ids[link] for link in found.tolist())
 
 
 def stream_counts(topology: Topology, flows: Flows, reverse: Ints) -> Floats:
-    """Return how many reverse streams there are on every switch-to-switch link: a job by its most crowded phase."""
+    """Return the number of reverse streams on every link between switches: per job, of its phase with the most."""
     return heaviest_phases(flows, reverse, topology.first_nic_link, np.ones(len(flows), dtype=np.int64))
 
 
 def _fullest(topology: Topology, counts: Floats) -> float:
-    """Return the most streams on a link, in proportion to what a link of its rate takes."""
+    """Return the largest number of streams per link, divided by the rate of the link."""
     return float((counts / np.maximum(topology.capacity[: len(counts)], 1)).max(initial=0.0))
 
 
 def _goal(router: Router, old: Flows, new: Flows) -> float:
-    """Return what no ways back can beat: each leaf's and pod's streams, out and in, over its live links of one rate.
+    """Return a lower bound for `_fullest`: the streams of each leaf and pod, out and in, over its live links.
 
-    On links of mixed rates the same over the fastest of them, which is less sharp.
+    With links of several rates, all count as the fastest, which makes the bound weaker.
     """
     topology, size = router.topology, len(router.topology.switch_ids)
     crossing = np.zeros(4 * size)
@@ -113,12 +113,12 @@ def _goal(router: Router, old: Flows, new: Flows) -> float:
     by_pod = np.bincount(topology.pod[lower[leaving]], minlength=size)
     links = np.concatenate((by_leaf, by_leaf, by_pod, by_pod))
     open_cuts = links > 0
-    most = np.ceil(crossing[open_cuts] / links[open_cuts]).max(initial=0.0)
-    return float(most / topology.cable_capacity[alive].max(initial=1))
+    streams = np.ceil(crossing[open_cuts] / links[open_cuts]).max(initial=0.0)
+    return float(streams / topology.cable_capacity[alive].max(initial=1))
 
 
 def _cuts(topology: Topology, flows: Flows) -> Ints:
-    """Return which cuts each flow's answers cross (-1: none): the leaf they leave and reach, the pod likewise."""
+    """Return the cuts that the reverse stream of each flow crosses (-1: none): leaf out, leaf in, pod out, pod in."""
     size = len(topology.switch_ids)
     source, target = topology.nic_leaf[flows.dst_nic], topology.nic_leaf[flows.src_nic]
     apart = source != target

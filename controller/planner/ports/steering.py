@@ -1,4 +1,4 @@
-"""Paths into UDP source ports and back, by the blocks of `controller.model.steering`."""
+"""Encode paths in UDP source ports and decode them, by the bit fields of `controller.model.steering`."""
 
 import weakref
 from dataclasses import dataclass
@@ -21,11 +21,11 @@ from controller.planner.jit import Ints, kernel
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PortTable:
-    """What each cable adds to a port's bits where a path takes it.
+    """The port bits of each cable on a path.
 
-    `up[cable]` is exact; `down[cable]` holds where the cable is in one group of its upper switch or has the same
-    place in all. The few other cables are in `special`, sorted keys cable x switches + destination leaf, with
-    `special_down` beside them.
+    `up[cable]` is exact; `down[cable]` applies where the cable is in one group of its upper switch, or at the same
+    index in all. The few other cables are in `special`, sorted keys cable x switches + destination leaf, and
+    `special_down` has their bits.
     """
 
     up: Ints
@@ -39,7 +39,7 @@ _known: dict[int, tuple[weakref.ref[Fabric], PortTable]] = {}
 
 
 def port_table_of(fabric: Fabric, topology: Topology) -> PortTable:
-    """Return the port table of a fabric, made at the first call and kept as long as the fabric lives."""
+    """Return the port table of a fabric, built on the first call and kept as long as the fabric exists."""
     key = id(fabric)
     found = _known.get(key)
     if found is not None and found[0]() is fabric:
@@ -50,8 +50,8 @@ def port_table_of(fabric: Fabric, topology: Topology) -> PortTable:
 
 
 def port_table(fabric: Fabric, topology: Topology, layout: SteeringLayout) -> PortTable:
-    """Work out the bits of every cable of a fabric."""
-    # One row more than cables: a fabric without any still has flows, between NICs of one leaf.
+    """Compute the port bits of every cable of a fabric."""
+    # One row more than cables: a fabric without cables may have flows between NICs of one leaf.
     up, down = np.zeros(topology.cables + 1, dtype=np.int64), np.full(topology.cables + 1, NO_LINK, dtype=np.int64)
     by_leaf: dict[tuple[int, int], int] = {}
     known: dict[tuple[tuple[int, ...], int], tuple[int, ...]] = {}
@@ -85,7 +85,7 @@ def port_table(fabric: Fabric, topology: Topology, layout: SteeringLayout) -> Po
 
 
 def ports_of(topology: Topology, table: PortTable, hops: Ints, leaf: Ints, entropy: Ints) -> Ints:
-    """Return the port of each path; `leaf` is its destination leaf, `entropy` what its spare bits count."""
+    """Return the port of each path; `leaf` is its destination leaf, `entropy` the value of its spare bits."""
     sizes = (topology.cables, len(topology.switch_ids), (1 << table.entropy_bits) - 1)
     return _ports(hops, leaf, entropy, table.up, table.down, table.special, table.special_down, sizes)
 
@@ -116,7 +116,7 @@ def _ports(
 
 
 def port_of_path(fabric: Fabric, layout: SteeringLayout, links: tuple[str, ...], entropy: int = 0) -> int:
-    """Return the UDP source port that steers along a path, given from source NIC to destination NIC."""
+    """Return the UDP source port that selects a path of links from source NIC to destination NIC."""
     leaf = _leaf_before(fabric, links[-1])
     port = PORT_BASE
     for link in links[1:-1]:
@@ -124,7 +124,7 @@ def port_of_path(fabric: Fabric, layout: SteeringLayout, links: tuple[str, ...],
         if link == cable.up_link:
             choices, stage = fabric.up_choices[cable.lower.switch], stage_up(_role(fabric, cable.lower.switch))
         else:
-            choices = _way_down(fabric, cable.upper.switch, leaf)
+            choices = _cables_down(fabric, cable.upper.switch, leaf)
             stage = stage_down(_role(fabric, cable.upper.switch))
         field = layout.fields[stage]
         weights = tuple(choice.capacity_bps for choice in choices)
@@ -135,12 +135,12 @@ def port_of_path(fabric: Fabric, layout: SteeringLayout, links: tuple[str, ...],
 def path_of_port(
     fabric: Fabric, layout: SteeringLayout, src_nic: str, dst_nic: str, port: int
 ) -> tuple[str, ...] | None:
-    """Return the links that a port takes in a healthy fabric; None where a switch on its way has none to the NIC."""
+    """Return the path that a port selects in a fabric without failures; None where a switch has no link to the NIC."""
     source, target = fabric.nic_by_id[src_nic], fabric.nic_by_id[dst_nic]
     links, switch, leaf = [source.up_link], source.port.switch, target.port.switch
     while switch != leaf:
         down = leaf in fabric.leaves_below[switch]
-        choices = _way_down(fabric, switch, leaf) if down else fabric.up_choices[switch]
+        choices = _cables_down(fabric, switch, leaf) if down else fabric.up_choices[switch]
         if not choices:
             return None
         role = _role(fabric, switch)
@@ -157,7 +157,7 @@ def _role(fabric: Fabric, switch: str) -> Role:
     return fabric.switch_by_id[switch].role
 
 
-def _way_down(fabric: Fabric, switch: str, leaf: str) -> tuple[Cable, ...]:
+def _cables_down(fabric: Fabric, switch: str, leaf: str) -> tuple[Cable, ...]:
     return next((group.cables for group in fabric.down_groups[switch] if leaf in group.leaves), ())
 
 

@@ -1,8 +1,8 @@
-"""Lower bounds on the largest utilisation: what no plan for the same demands can beat, whatever its paths.
+"""Lower bounds on the largest utilisation, valid for any plan of the same demands.
 
-For each leaf and each pod, out and in: all that crosses the cut, over what is alive of it (cut); with m live links,
-k m + 1 flows put k + 1 of them on one link, and m + 1 put two there (pigeonhole); the largest flow on the largest
-link (largest_flow). With phases, a cut's load is the sum over jobs of the job's heaviest phase across it.
+For each leaf and each pod, out and in: the load across the cut over its live capacity (cut); of k m + 1 flows over m
+live links, k + 1 share one, and of m + 1 flows two share one (pigeonhole); the largest flow over the widest link
+(largest_flow). With phases, the load of a cut is the sum over jobs of the job's heaviest phase across it.
 """
 
 from typing import NamedTuple
@@ -23,7 +23,7 @@ class Bound(NamedTuple):
 
 
 class _Cuts(NamedTuple):
-    """One family of cuts: which cut each flow crosses (-1: none), and each cut's live links.
+    """A family of cuts: the cut that each flow crosses (-1: none), and the live links of each cut.
 
     The links of cut c have the capacities `widths[begin[c]:begin[c + 1]]`, `capacity` is their sum.
     """
@@ -35,7 +35,7 @@ class _Cuts(NamedTuple):
 
 
 def lower_bound(topology: Topology, live: Live, flows: Flows) -> Bound:
-    """Return the best bound for these flows over what is alive; Bound(0, "cut") for no flow at all."""
+    """Return the largest bound for these flows over the live links; Bound(0, "cut") without flows."""
     best, layers, falling = Bound(0.0, "cut"), layers_of(flows), _falling(flows.demand_bps)
     for family in _families(topology, live, flows):
         for found in _bounds(flows, layers, falling, family):
@@ -45,6 +45,7 @@ def lower_bound(topology: Topology, live: Live, flows: Flows) -> Bound:
 
 
 def _families(topology: Topology, live: Live, flows: Flows) -> list[_Cuts]:
+    """Return the cuts of leaves and pods, out and in, and sharper ones where links have failed."""
     source, target = topology.nic_leaf[flows.src_nic], topology.nic_leaf[flows.dst_nic]
     from_leaf = topology.tier[topology.lower] == 0
     apart = source != target
@@ -68,9 +69,10 @@ def _families(topology: Topology, live: Live, flows: Flows) -> list[_Cuts]:
 
 
 def _families_of_pairs(topology: Topology, live: Live, uplinks: Ints, source: Ints, target: Ints) -> list[_Cuts]:
-    """Return sharper cuts where failures leave uplinks that lead nowhere useful.
+    """Return cuts without the uplinks that, after failures, reach no destination.
 
-    For each leaf the uplinks that reach any leaf its flows go to; for each pair of leaves those that reach the other.
+    For each leaf these are the uplinks that reach a leaf of its flows; for each pair of leaves, those that reach the
+    other leaf.
     """
     reach, size = live.reach, len(topology.switch_ids)
     apart = np.flatnonzero(source != target)
@@ -95,7 +97,7 @@ def _families_of_pairs(topology: Topology, live: Live, uplinks: Ints, source: In
 
 
 def _cuts(topology: Topology, crossed: Ints, cables: Ints, cut: Ints, size: int) -> _Cuts:
-    """Make a family of `size` cuts: `cut` says which of them each of `cables` belongs to."""
+    """Return a family of `size` cuts; `cut` is the cut of each of `cables`."""
     capacity = topology.cable_capacity[cables]
     order = np.argsort(cut, kind="stable")
     total = np.zeros(size, dtype=np.int64)
@@ -105,7 +107,7 @@ def _cuts(topology: Topology, crossed: Ints, cables: Ints, cut: Ints, size: int)
 
 
 def _falling(demand: Ints) -> Ints:
-    """Return the rows with the largest demand first, equal ones in order."""
+    """Return the rows by descending demand, equal ones in order."""
     if not len(demand) or demand.min() == demand.max():
         return np.arange(len(demand), dtype=np.int64)
     return np.argsort(-demand, kind="stable")
@@ -125,13 +127,13 @@ def _bounds(flows: Flows, layers: Layers, falling: Ints, cuts: _Cuts) -> list[Bo
         found.append(_pigeonhole(flows.demand_bps, crossed, layers.of_flow, falling, cuts))
     bounds = [Bound(fullest, "cut")]
     bounds += [Bound(hole, "pigeonhole") for hole, _ in found]
-    # A largest flow that equals the pigeonhole is the simpler proof of the same value.
+    # Of equal values the largest flow is the simpler proof.
     largest = Bound(max(single for _, single in found), "largest_flow")
     return [bounds[0], largest, *bounds[1:]]
 
 
 def _in_heaviest_phase(flows: Flows, layers: Layers, crossed: Ints, size: int) -> Ints:
-    """Return the cut that each flow crosses, -1 unless it is in its job's heaviest phase there: one per job and cut."""
+    """Return the cut of each flow, -1 unless the flow is in the heaviest phase of its job across that cut."""
     some = np.flatnonzero(crossed >= 0)
     key, slot = np.unique(layers.of_flow[some] * size + crossed[some], return_inverse=True)
     weight = np.bincount(slot, weights=flows.demand_bps[some].astype(np.float64))
@@ -178,10 +180,10 @@ def _grouped(order: Ints, key: Ints, size: int) -> Ints:
 def _fullest_hole(
     order: Ints, demand: Ints, crossed: Ints, layer: Ints, widths: Ints, begin: Ints
 ) -> tuple[float, float]:  # fmt: skip
-    """Scan runs of flows of one cut, the largest first.
+    """Return the largest pigeonhole bound and the largest flow over its widest link; `order` groups flows by cut.
 
-    n flows of at least demand d fill the n cheapest slots of size d at best: the n-th is the bound. On even links
-    the slots go round; on uneven ones the next is where it leaves the link least full.
+    n flows of demand d or more fill at best the n cheapest slots of size d, so the n-th slot is a bound. Equal links
+    take slots in rotation; of unequal links, the one that stays least full takes the next slot.
     """
     hole, single, first, even = 0.0, 0.0, 0, True
     taken = np.zeros(widths.shape[0], np.int64)

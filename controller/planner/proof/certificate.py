@@ -1,4 +1,4 @@
-"""How good a plan is, measured on all its flows, and the bound that proves it."""
+"""Compute the certificate of a plan: its utilisation, the lower bound and the ECMP figures."""
 
 import numpy as np
 
@@ -15,10 +15,10 @@ from controller.planner.search.segments import Segments
 def certify(
     topology: Topology, live: Live, segments: Segments, flows: Flows, paths: tuple[Ints, Ints], used: Floats
 ) -> Certificate:  # fmt: skip
-    """Return the certificate of a plan with these paths, out and back.
+    """Return the certificate of a plan with these forward and reverse paths.
 
-    `used` is the utilisation of every directed link. Of links or NICs that are equally full the first in the fabric's
-    order is named; none where nothing flows.
+    `used` is the utilisation of every directed link. Of equally full links or NICs the certificate names the first in
+    the fabric's order, and none where there is no traffic.
     """
     switch_links, nic_links = used[: topology.first_nic_link], used[topology.first_nic_link :]
     bound = lower_bound(topology, live, flows)
@@ -38,10 +38,10 @@ def certify(
 
 
 def own_utilisation(topology: Topology, hops: Ints, used: Floats) -> tuple[float, str]:
-    """Return the fullest switch-to-switch link among those that some flows use, and its id."""
+    """Return the largest utilisation of the links between switches that these paths use, and the id of that link."""
     crossed = np.zeros(topology.first_nic_link + 1, dtype=np.bool_)
     crossed[hops] = True
-    links = np.flatnonzero(crossed[:-1])  # what pads the rows, -1, marks the last
+    links = np.flatnonzero(crossed[:-1])  # the padding, -1, marks the last
     if not len(links):
         return 0.0, ""
     fullest = int(links[used[links].argmax()])

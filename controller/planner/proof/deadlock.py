@@ -1,7 +1,7 @@
-"""Prove that no cycle of full buffers can arise in the lossless class.
+"""Prove that the buffers of the lossless class cannot deadlock.
 
-A buffer waits for the next one on a packet's way: link i waits for link j where some flow enters a switch by i and
-leaves it by j. Fast failover adds the other uplinks of the same switch, and from there every way down. The network
+A buffer waits for the next one on a packet's path: link i waits for link j if some flow enters a switch by i and
+leaves it by j. Fast failover adds the other uplinks of the same switch, and from there every path down. The network
 cannot deadlock if this graph has no cycle (Dally and Seitz 1987).
 """
 
@@ -13,7 +13,7 @@ from controller.planner.jit import Ints, kernel
 
 @kernel
 def _acyclic(nodes: int, tail: Ints, head: Ints) -> bool:
-    """Say whether a directed graph has no cycle, by removing what nothing waits on (Kahn 1962)."""
+    """Return whether a directed graph has no cycle, by removing nodes without predecessors (Kahn 1962)."""
     start, waiting = np.zeros(nodes + 1, np.int64), np.zeros(nodes, np.int64)
     for e in range(tail.shape[0]):
         start[tail[e] + 1] += 1
@@ -42,10 +42,10 @@ def _acyclic(nodes: int, tail: Ints, head: Ints) -> bool:
 
 
 def deadlock_free(topology: Topology, paths: tuple[Ints, ...]) -> bool:
-    """Say whether the buffer dependencies of these paths (rows of links) and their failover choices have no cycle.
+    """Return whether the buffer dependencies of these paths (rows of links) and of failover have no cycle.
 
-    What failover may do covers whatever a path does that turns from up to down once; only steps that are none of that
-    (in a fabric as the contract describes it there are none) add dependencies of their own.
+    The dependencies of failover include those of every path that turns from up to down once. Only other steps, which
+    do not occur in a fabric as the contract describes it, add dependencies.
     """
     tails, heads = _failover(topology)
     for hops in paths:
@@ -78,11 +78,11 @@ def _uncommon_steps(hops: Ints, lower: Ints, upper: Ints) -> tuple[Ints, Ints]:
 
 
 def _failover(topology: Topology) -> tuple[Ints, Ints]:
-    """Return what may wait for what, over two extra nodes per switch: its choice upwards, and its ways down.
+    """Return the dependencies of failover as edges, over two extra nodes per switch: its uplinks, its downlinks.
 
-    Whoever waits for one uplink of a switch may wait for any; behind an uplink lie all ways down of its upper switch
-    and that one's own choice upwards; behind each way down the lower switch's further ways down. This covers more
-    than will happen; no cycle here is none there.
+    A link that waits for one uplink of a switch may wait for any. An uplink waits for the downlinks and the uplinks of
+    its upper switch, and a downlink for the downlinks of its lower switch. This is a superset of the dependencies that
+    occur, so without a cycle here there is none in the network.
     """
     cables, switches = topology.cables, len(topology.switch_ids)
     upwards, downwards = 2 * cables, 2 * cables + switches

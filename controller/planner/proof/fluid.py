@@ -1,4 +1,4 @@
-"""Max-min fair rates by progressive filling, and the rates that a plan gives its flows."""
+"""Compute max-min fair rates by progressive filling, and from them the rates of a plan's flows."""
 
 from dataclasses import dataclass
 
@@ -10,21 +10,21 @@ from controller.planner.jit import Flags, Floats, Ints, kernel
 from controller.planner.search.heap import sink
 
 INCAST_HEADROOM = 0.95
-"""The share of a NIC's rate that several senders together may fill (the contract's "Rate")."""
+"""The fraction of a NIC's rate that several senders together may use (the contract's "Rate")."""
 
 
 @kernel
-def _wanted_links(places: Ints, capacity: Floats, most: Floats) -> tuple[Ints, Ints, Ints]:
-    """Return what can ever be full: the links whose flows may ask for more than there is.
+def _wanted_links(places: Ints, capacity: Floats, cap: Floats) -> tuple[Ints, Ints, Ints]:
+    """Return the links that can become full, because the caps of their flows exceed their capacity.
 
-    The links by number, then each flow's as places in that list: where a flow's begin, and the places.
+    Returns the link numbers, then the links of each flow as indices into them: where each flow's begin, and all.
     """
     flows, width, links = places.shape[0], places.shape[1], capacity.shape[0]
     asked, number = np.zeros(links), np.full(links, -1)
     for f in range(flows):
         for column in range(width):
             if places[f, column] >= 0:
-                asked[places[f, column]] += most[f]
+                asked[places[f, column]] += cap[f]
     wanted, count = np.empty(links, np.int64), 0
     for link in range(links):
         if asked[link] > capacity[link]:
@@ -42,7 +42,7 @@ def _wanted_links(places: Ints, capacity: Floats, most: Floats) -> tuple[Ints, I
 
 @kernel
 def _flows_of_links(start: Ints, crossed: Ints, links: int) -> tuple[Ints, Ints]:
-    """Turn the links of each flow into the flows of each link: where each link's begin, and the flows."""
+    """Transpose the links of each flow into the flows of each link: where each link's begin, and all flows."""
     begin = np.zeros(links + 1, np.int64)
     for place in range(crossed.shape[0]):
         begin[crossed[place] + 1] += 1
@@ -58,6 +58,7 @@ def _flows_of_links(start: Ints, crossed: Ints, links: int) -> tuple[Ints, Ints]
 
 @kernel
 def _freeze(f: int, rate: float, start: Ints, crossed: Ints, rates: Floats, left: Floats, active: Ints) -> None:
+    """Fix the rate of a flow and subtract it from its links."""
     rates[f] = rate
     for place in range(start[f], start[f + 1]):
         left[crossed[place]] -= rate
@@ -65,9 +66,9 @@ def _freeze(f: int, rate: float, start: Ints, crossed: Ints, rates: Floats, left
 
 
 @kernel
-def _fill(places: Ints, capacity: Floats, most: Floats, by_cap: Ints) -> Floats:
-    """Freeze flows at a full link's share or at their own `most` (`by_cap` sorts them by it), the lower first."""
-    wanted, start, crossed = _wanted_links(places, capacity, most)
+def _fill(places: Ints, capacity: Floats, cap: Floats, by_cap: Ints) -> Floats:
+    """Freeze flows at the fair share of a full link or at their `cap`, whichever is lower; `by_cap` sorts by cap."""
+    wanted, start, crossed = _wanted_links(places, capacity, cap)
     begin, members = _flows_of_links(start, crossed, wanted.shape[0])
     active, left, rates = np.diff(begin), capacity[wanted], np.full(places.shape[0], -1.0)
     key, link, size = left / active, np.arange(wanted.shape[0]), wanted.shape[0]
@@ -77,8 +78,8 @@ def _fill(places: Ints, capacity: Floats, most: Floats, by_cap: Ints) -> Floats:
     while size > 0:
         while next_cap < len(by_cap) and rates[by_cap[next_cap]] >= 0:
             next_cap += 1
-        if next_cap < len(by_cap) and most[by_cap[next_cap]] <= key[0]:
-            _freeze(by_cap[next_cap], most[by_cap[next_cap]], start, crossed, rates, left, active)
+        if next_cap < len(by_cap) and cap[by_cap[next_cap]] <= key[0]:
+            _freeze(by_cap[next_cap], cap[by_cap[next_cap]], start, crossed, rates, left, active)
             continue
         top = link[0]
         share = max(0.0, left[top] / active[top]) if active[top] > 0 else 0.0
@@ -95,27 +96,27 @@ def _fill(places: Ints, capacity: Floats, most: Floats, by_cap: Ints) -> Floats:
             sink(key, link, size, 0)
     for f in range(places.shape[0]):
         if rates[f] < 0:
-            rates[f] = most[f]
+            rates[f] = cap[f]
     return rates
 
 
-def max_min_rates(places: Ints, capacity: Floats, most: Floats) -> Floats:
-    """Return the max-min fair rate of each flow over its links (rows of `places`, -1: none), none above `most`.
+def max_min_rates(places: Ints, capacity: Floats, cap: Floats) -> Floats:
+    """Return the max-min fair rate of each flow over its links (rows of `places`, -1: none), at most its `cap`.
 
-    A link's fair share only grows while others freeze, so a heap of shares may be stale: a link is looked at again
-    when it comes out on top (progressive filling, Bertsekas and Gallager, Data Networks, 6.5.2).
+    The fair share of a link only grows while flows freeze, so a heap of shares may be stale: the share of a link is
+    recomputed when it is at the top (progressive filling, Bertsekas and Gallager, Data Networks, 6.5.2).
     """
-    # Equal demands, the usual case, are sorted as they stand; sorting would cost as much as the filling.
-    if (most[1:] >= most[:-1]).all():
-        return _fill(places, capacity, most, np.arange(len(most), dtype=np.int64))
-    return _fill(places, capacity, most, np.argsort(most, kind="stable"))
+    # Equal demands, the usual case, are already sorted; sorting would cost as much as the filling.
+    if (cap[1:] >= cap[:-1]).all():
+        return _fill(places, capacity, cap, np.arange(len(cap), dtype=np.int64))
+    return _fill(places, capacity, cap, np.argsort(cap, kind="stable"))
 
 
 def planned_rates(topology: Topology, flows: Flows, hops: Ints, loads: Floats) -> Ints:
-    """Return the rate in bits per second at which each flow may send: the contract's paragraph "Rate".
+    """Return the rate in bit/s at which each flow may send: the contract's paragraph "Rate".
 
-    Flows on links with room send what they ask for. Where a NIC's senders, or a link's flows, ask for too much, the
-    flows are given max-min shares, phase by phase: a job's phase meets the heaviest phase of every other job.
+    A flow on links with free capacity sends at its demand. Where the demands exceed a link or a NIC, the flows have
+    max-min fair shares, phase by phase: a job's phase competes with the heaviest phase of every other job.
     """
     rates = flows.demand_bps.copy()
     first, paths = topology.first_nic_link, np.ascontiguousarray(hops)
@@ -125,7 +126,7 @@ def planned_rates(topology: Topology, flows: Flows, hops: Ints, loads: Floats) -
     touched = _touched(flows.src_nic, paths, flows.dst_nic, first, tight)
     part = _Part.of(topology, flows, paths, touched)
     layer, job_of_layer, heavy = layers_of(flows.job[touched], flows.phase[touched], part.demand_bps)
-    # All heaviest phases meet each other, so one filling serves them all; every other phase has one of its own.
+    # All heaviest phases compete with each other, so one filling serves them all; each other phase has its own.
     solved, first_members = np.empty(len(touched), dtype=np.int64), np.flatnonzero(heavy[layer])
     solved[first_members] = part.rows(first_members).shares(topology)
     for number in np.flatnonzero(~heavy).tolist():
@@ -139,9 +140,9 @@ def planned_rates(topology: Topology, flows: Flows, hops: Ints, loads: Floats) -
 
 @kernel
 def _tight_links(src_nic: Ints, hops: Ints, dst_nic: Ints, first_nic_link: int, capacity: Ints, loads: Floats) -> Flags:
-    """Return which links may have to be shared: over 1, or a NIC asked for more than its headroom by several.
+    """Return the overloaded links: load above capacity, or several senders above the headroom of a NIC.
 
-    Demands are rounded to whole bits: n flows that exactly fill a link may pass it by n / 2 bit/s.
+    Demands are rounded to integers: n flows that exactly fill a link may exceed it by n / 2 bit/s.
     """
     links, nics = capacity.shape[0], (capacity.shape[0] - first_nic_link) // 2
     entering, over = first_nic_link + nics, 0
@@ -187,7 +188,7 @@ def _touched(src_nic: Ints, hops: Ints, dst_nic: Ints, first_nic_link: int, tigh
 
 @kernel
 def _crowded_nics(src_nic: Ints, dst_nic: Ints, demand_bps: Ints, nic_capacity: Ints) -> Flags:
-    """Return which NICs are asked for more than their headroom by two senders or more."""
+    """Return the NICs to which two or more senders together send more than the headroom."""
     asked, sender = np.zeros(nic_capacity.shape[0]), np.full(nic_capacity.shape[0], -1)
     crowded = np.zeros(nic_capacity.shape[0], np.bool_)
     for f in range(dst_nic.shape[0]):
@@ -203,10 +204,10 @@ def _crowded_nics(src_nic: Ints, dst_nic: Ints, demand_bps: Ints, nic_capacity: 
 
 
 def layers_of(job: Ints, phase: Ints, demand_bps: Ints) -> tuple[Ints, Ints, Flags]:
-    """Return each flow's layer (a phase of a job), the job of each, and which are the heaviest of their jobs."""
+    """Return the layer (a phase of a job) of each flow, the job of each layer, and which are the heaviest of a job."""
     begins = np.ones(len(job), dtype=np.bool_)
     begins[1:] = (job[1:] != job[:-1]) | (phase[1:] != phase[:-1])
-    # A job's flows come phase by phase, or nearly so: runs are few where flows are many.
+    # A job's flows are ordered by phase, or nearly so: there are few runs.
     run, first = np.cumsum(begins) - 1, np.flatnonzero(begins)
     layers, of_run = np.unique(np.column_stack((job[first], phase[first])), axis=0, return_inverse=True)
     layer = of_run.reshape(-1)[run]
@@ -220,7 +221,7 @@ def layers_of(job: Ints, phase: Ints, demand_bps: Ints) -> tuple[Ints, Ints, Fla
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Part:
-    """Some flows with all their links, NIC links included."""
+    """A subset of the flows with all their links, NIC links included."""
 
     src_nic: Ints
     dst_nic: Ints
@@ -253,7 +254,7 @@ class _Part:
 
 @kernel
 def _slowest_of_runs(phase: Ints, size_bytes: Floats, rates: Floats) -> tuple[Ints, Floats]:
-    """Return, for every run of flows of one phase, the phase and the time in ns that its slowest flow takes."""
+    """Return for each run of flows of one phase the phase and the time in ns of its slowest flow."""
     phases, slowest, runs = np.empty(phase.shape[0], np.int64), np.zeros(phase.shape[0]), 0
     for f in range(phase.shape[0]):
         if f == 0 or phase[f] != phase[f - 1]:
@@ -266,12 +267,12 @@ def _slowest_of_runs(phase: Ints, size_bytes: Floats, rates: Floats) -> tuple[In
 
 
 def completion_ns(flows: Flows, rates: Ints, slots: Ints | None = None) -> int:
-    """Return how long one iteration of a job takes: the sum over phases of its slowest flow's time at its rate.
+    """Return the time in ns of one iteration of a job: the sum over phases of the time of its slowest flow.
 
-    That is the fluid model's time: a phase's rates are max-min shares beside every other job at its heaviest, senders
-    keep to them, and so no flow is ever held up by another or speeds up when another ends. A flow that is admitted in
-    one of n `slots` in turn sends an n-th of its rate on average. 0 where no flow says how many bytes it carries, or
-    one has no rate. Dependencies inside a collective are not modelled.
+    This is the fluid model. The rates of a phase are max-min shares beside the heaviest phase of every other job, and
+    senders keep to them, so no flow delays another or speeds up when another ends. A flow that may send in one of n
+    `slots` has an n-th of its rate on average. Returns 0 if no flow has a size, or one has no rate. Dependencies inside
+    a collective are not modelled.
     """
     mean_rates = rates.astype(np.float64) if slots is None else rates / np.maximum(slots, 1)
     phase, time_ns = _slowest_of_runs(flows.phase, flows.size_bytes, mean_rates)

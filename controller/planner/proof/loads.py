@@ -1,8 +1,10 @@
-"""What flows put on links: the sum over jobs of the job's heaviest phase there.
+"""Compute the load of links: the sum over jobs of the job's heaviest phase on each link.
 
 A *layer* is one phase of one job: flows of one layer run at the same time, layers of one job never do.
 """
 
+from collections.abc import Iterator, Mapping
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +16,7 @@ from controller.planner.jit import Floats, Ints, kernel
 
 @kernel
 def _heaviest_phases(order: Ints, job: Ints, phase: Ints, places: Ints, amount: Floats, total: Floats) -> None:
-    """Add up `amount` at each flow's places (-1: none); `order` sorts the flows by job and phase."""
+    """Add up, per place, `amount` over each job's heaviest phase; `order` sorts the flows by job and phase."""
     now, best = np.zeros(total.shape[0]), np.zeros(total.shape[0])
     flows, width = order.shape[0], places.shape[1]
     begin = 0
@@ -44,19 +46,19 @@ def _heaviest_phases(order: Ints, job: Ints, phase: Ints, places: Ints, amount: 
 
 
 class Layers(NamedTuple):
-    """Which layer each flow is in, and each layer's job; layers are numbered by job, then phase."""
+    """The layer of each flow and the job of each layer; layers are numbered by job, then phase."""
 
     of_flow: Ints
     job: Ints
 
     @property
     def one_per_job(self) -> bool:
-        """Say whether no job has a second phase."""
+        """Return whether no job has a second phase."""
         return bool((self.job[1:] != self.job[:-1]).all())
 
 
 def layers_of(flows: Flows) -> Layers:
-    """Number the phases of all jobs; flows come in few runs of one job and phase, so only the runs are sorted."""
+    """Number the phases of all jobs; flows form few runs of one job and phase, so only the runs are sorted."""
     if not len(flows):
         return Layers(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))
     changes = np.flatnonzero((flows.job[1:] != flows.job[:-1]) | (flows.phase[1:] != flows.phase[:-1]))
@@ -74,7 +76,7 @@ def layers_of(flows: Flows) -> Layers:
 
 @kernel
 def _sums(places: Ints, amount: Floats, total: Floats) -> None:
-    """Add up `amount` at each flow's places (-1: none) where every flow counts."""
+    """Add up `amount` at the places of each flow (-1: none)."""
     for f in range(places.shape[0]):
         for column in range(places.shape[1]):
             if places[f, column] >= 0:
@@ -82,7 +84,7 @@ def _sums(places: Ints, amount: Floats, total: Floats) -> None:
 
 
 def heaviest_phases(flows: Flows, places: Ints, size: int, amount: Ints | Floats | None = None) -> Floats:
-    """Return the load at each of `size` places: each flow adds its demand (or `amount`) at the places of its row.
+    """Return the load at each of `size` places; each flow adds its demand, or `amount`, at the places of its row.
 
     Sums of whole bits per second are exact below 2^53, which is 9 Pbit/s at one place.
     """
@@ -116,7 +118,33 @@ def link_loads(topology: Topology, flows: Flows, hops: Ints) -> Floats:
 
 
 def utilisation(topology: Topology, loads: Floats) -> Floats:
-    """Return load / capacity of every directed link; a link of no capacity that carries something is infinite."""
+    """Return load / capacity of every directed link; infinite for a loaded link without capacity."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = loads / topology.capacity
     return np.where(loads > 0, ratio, 0.0)
+
+
+class LinkLoads(Mapping[str, int]):
+    """A job's load in bit/s by link id, NIC links included; computed on first access."""
+
+    def __init__(self, topology: Topology, flows: Flows, hops: Ints) -> None:
+        self._topology, self._flows, self._hops = topology, flows, hops
+
+    @cached_property
+    def _by_link(self) -> dict[str, int]:
+        loads = link_loads(self._topology, self._flows, self._hops)
+        used = np.zeros(len(loads), dtype=np.bool_)
+        places = link_places(self._topology, self._flows, self._hops)
+        used[places[places >= 0]] = True
+        links = np.flatnonzero(used)
+        whole = np.rint(loads[links]).astype(np.int64).tolist()
+        return {self._topology.link_ids[link]: load for link, load in zip(links.tolist(), whole, strict=True)}
+
+    def __getitem__(self, link: str) -> int:
+        return self._by_link[link]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._by_link)
+
+    def __len__(self) -> int:
+        return len(self._by_link)

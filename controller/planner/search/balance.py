@@ -11,6 +11,7 @@ import numpy as np
 
 from controller.planner.clos import MAX_HOPS, NO_LINK, Live, Topology
 from controller.planner.jit import Floats, Ints, Rows, bare_kernel, kernel
+from controller.planner.rows import row
 from controller.planner.search.on_link import Lists, depart, empty_lists, join, smallest_to_leave
 from controller.planner.search.segments import LoadedNet, Segments, admissible, segment_link
 
@@ -20,7 +21,7 @@ CHAIN = 48
 """The maximum length of a chain of ejections."""
 MAX_LINKS_SEEN = 200_000_000
 """The limit of steps times links: each step of the search reads every link once."""
-MOVED = np.dtype([("flow", np.int64), ("up", np.int64), ("down", np.int64)])
+MOVED = row([("flow", np.int64), ("up", np.int64), ("down", np.int64)])
 """A flow that a chain has moved, and the two segments of the path that it had before."""
 
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from controller.planner.jit import Floats, Ints, Rows, bare_kernel, kernel
+from controller.planner.rows import row
 from controller.planner.search.grid import Grid, best_core, best_path, link_of, put
 from controller.planner.search.on_link import Lists, depart, empty_lists, join, smallest_to_leave
 
@@ -17,7 +18,7 @@ LINGER = 6
 """The number of moves of a walk during which a flow that has moved stays in place."""
 
 
-MOVED = np.dtype([("flow", np.int64), ("column", np.int64), ("core", np.int64)])
+MOVED = row([("flow", np.int64), ("column", np.int64), ("core", np.int64)])
 """A flow that a chain or a walk has moved, and the path that it had before."""
 
 

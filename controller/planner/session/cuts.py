@@ -1,8 +1,9 @@
-"""Keep a session's lower bound up to date: what crosses each leaf and each pod, and the flows by size.
+"""Maintain the lower bound of a session: the traffic across each leaf and each pod, and the flows by size.
 
-For each cut: all that crosses it over what is alive of it; with m even links, ceil(n / m) of the n flows of at least
-some size on one of them; the two that must meet where m + 1 cross; the largest flow over the widest link. These are
-the cut, pigeonhole and largest-flow bounds of `planner.proof.bound`, in time that does not grow with the flows.
+The bound of a cut is the largest of these: its load over its live capacity; with m equal links, ceil(n / m) of the n
+flows of at least some size on one link; the two flows that share a link where m + 1 cross; the largest flow over the
+widest link. These are the cut, pigeonhole and largest-flow bounds of `planner.proof.bound`, in time that does not grow
+with the number of flows.
 """
 
 import numpy as np
@@ -13,12 +14,12 @@ from controller.planner.jit import Flags, Floats, Ints, kernel
 from controller.planner.proof.loads import heaviest_phases
 
 MAX_SIZES = 64
-"""Demands told apart; flows of further ones count for their cut's load only, which keeps the bound sound."""
+"""The distinct demands counted; others only add to the load of their cut, so the bound is valid."""
 
 
 @kernel
 def _cross(cuts: Ints, size: Ints, demand: Floats, load: Floats, count: Ints, sign: int) -> None:
-    """Add flows to the cuts of their rows of `cuts` (-1: none), or take them away."""
+    """Add flows to the cuts in their rows of `cuts` (-1: none), or with `sign` -1 remove them."""
     for i in range(cuts.shape[0]):
         for column in range(cuts.shape[1]):
             cut = cuts[i, column]
@@ -33,8 +34,8 @@ def _bounds(
     load: Floats, count: Ints, order: Ints, demand: Floats, capacity: Floats, links: Ints, widest: Floats, even: Flags,
     bound: Floats,
 ) -> float:  # fmt: skip
-    """Write the bound of every cut and return the largest; `order` lists the sizes, the largest first."""
-    most = 0.0
+    """Write the bound of every cut to `bound` and return the largest; `order` lists the sizes, largest first."""
+    largest = 0.0
     for cut in range(load.shape[0]):
         bound[cut] = 0.0
         if capacity[cut] <= 0:
@@ -47,25 +48,26 @@ def _bounds(
             if seen == 0:
                 best = max(best, d / widest[cut])
             if seen <= m < seen + n:
-                # The (m + 1)-th largest meets one of the m before it, of which the m-th is the smallest.
+                # Flow m + 1 by size shares a link with one of the m larger ones, of which the m-th is the smallest.
                 best = max(best, (d + (d if m > seen else before)) / widest[cut])
             seen += n
             before = d
             if even[cut] and seen > m:
                 best = max(best, (seen + m - 1) // m * d / widest[cut])
         bound[cut] = best
-        most = max(most, best)
-    return most
+        largest = max(largest, best)
+    return largest
 
 
 class Cuts:
-    """What crosses each cut and what of it is alive: leaves out, leaves in, pods out, pods in.
+    """The load and the live links of each cut: leaves out, leaves in, pods out, pods in.
 
-    `leaf_row` gives a leaf's number by switch, `pod_row` a pod's by leaf row; no pods where there is no middle tier.
+    `leaf_row` is the number of a leaf by switch, `pod_row` the number of a pod by leaf; a fabric without a middle tier
+    has 0 pods.
     """
 
     def __init__(self, topology: Topology, leaf_row: Ints, pod_row: Ints, pods: int) -> None:
-        """Start with a whole fabric and no flow."""
+        """Count the links of a fabric without failures and flows."""
         self._topology, self._pod_row, self._pods = topology, pod_row, pods
         self._leaves = int((leaf_row >= 0).sum())
         size = 2 * (self._leaves + pods)
@@ -87,7 +89,7 @@ class Cuts:
         self._even: Flags = self._capacity == self._links * self._widest
 
     def _cuts_of_cables(self, leaf_row: Ints) -> Ints:
-        """Return the cuts of each cable, -1 for none: its leaf's and its pod's, out and in."""
+        """Return the cuts of each cable, -1 for none: of its leaf and of its pod, out and in."""
         topology, leaves = self._topology, self._leaves
         cuts = np.full((topology.cables, 4), -1, dtype=np.int64)
         row = leaf_row[topology.lower]
@@ -103,7 +105,7 @@ class Cuts:
         return cuts
 
     def join(self, cables: Ints, sign: int = 1) -> None:
-        """Count cables as alive (or, with -1, no longer); one of no capacity never is."""
+        """Count cables as alive, or with `sign` -1 as dead; cables without capacity do not count."""
         cables = cables[self._topology.cable_capacity[cables] > 0]
         width = self._topology.cable_capacity[cables].astype(np.float64)
         for cuts in self._cut_of_cable[cables].T:
@@ -112,16 +114,16 @@ class Cuts:
             np.add.at(self._links, cuts[known], sign)
 
     def enter(self, flows: Flows, source: Ints, target: Ints, phases: bool) -> Ints:
-        """Add the flows of one job, between these leaf rows; returns what `leave` wants back.
+        """Add the flows of one job, between these leaf rows; return the size numbers that `leave` takes.
 
-        A job of several phases adds to each cut what its heaviest phase sends across, and no sizes.
+        A job of several phases adds the load of its heaviest phase to each cut, and no sizes.
         """
         sizes = np.full(len(flows), -1, dtype=np.int64) if phases else self._sizes_of(flows.demand_bps)
         self._cross(flows, source, target, phases, sizes, 1)
         return sizes
 
     def leave(self, flows: Flows, source: Ints, target: Ints, phases: bool, sizes: Ints) -> None:
-        """Take the flows of a job away again."""
+        """Remove the flows of a job."""
         self._cross(flows, source, target, phases, sizes, -1)
 
     def _cross(self, flows: Flows, source: Ints, target: Ints, phases: bool, sizes: Ints, sign: int) -> None:
@@ -144,7 +146,7 @@ class Cuts:
         return cuts
 
     def _sizes_of(self, demand: Ints) -> Ints:
-        """Return the number of each flow's size, new ones included; -1 where there are too many."""
+        """Return the number of each flow's size, assigned if new; -1 where there are too many sizes."""
         if not len(demand) or demand.min() == demand.max():
             return np.full(len(demand), self._number_of(int(demand[0])) if len(demand) else -1, dtype=np.int64)
         sizes, inverse = np.unique(demand, return_inverse=True)
@@ -153,7 +155,7 @@ class Cuts:
             numbers[len(sizes) - 1 - index] = number = self._number_of(size)
             if number < 0:
                 break
-            self._users[number] += 1  # taken, until the flows themselves are counted
+            self._users[number] += 1  # reserved until the flows themselves are counted
         self._users -= np.bincount(numbers[numbers >= 0], minlength=MAX_SIZES)
         return np.asarray(numbers[inverse], dtype=np.int64)
 
@@ -167,11 +169,11 @@ class Cuts:
 
     @property
     def one_size(self) -> float:
-        """Return the demand of every flow where all that cross a cut are alike; else 0.0."""
+        """Return the demand of the flows that cross a cut if all are equal, else 0.0."""
         return float(self._sizes[self._order[0]]) if len(self._order) == 1 else 0.0
 
     def lower_bound(self) -> float:
-        """Bring `bound` up to date and return its largest value."""
+        """Update `bound` and return its largest value."""
         return _bounds(
             self._load, self._count, self._order, self._sizes, self._capacity, self._links, self._widest, self._even,
             self.bound,

@@ -1,4 +1,4 @@
-"""What an event changed: which flows, from which path to which, and how full the fabric is now."""
+"""The result of a session event: the flows that changed paths, and the utilisation of the fabric."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from controller.planner.session.state import Store
 
 
 class Change(NamedTuple):
-    """One flow's old and new path as the contract's link ids, NIC links included; None where it has or had none."""
+    """The old and new path of a flow as link ids, NIC links included; None where it had or has no path."""
 
     flow_id: str
     old_links: tuple[str, ...] | None
@@ -24,7 +24,7 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SessionJob:
-    """A job in a session: its flows, the rows of the session that they have, and how many phases it has."""
+    """A job in a session: its flows, their rows in the session's arrays, and its number of phases."""
 
     number: int
     request: JobRequest
@@ -37,7 +37,7 @@ class SessionJob:
     layers: slice | None
 
     def flow_id(self, index: int) -> str:
-        """Return the contract's id of a flow."""
+        """Return the id of a flow."""
         flows = self.flows
         ranks = f"{flows.src_rank[index]}-{flows.dst_rank[index]}"
         return f"{self.request.job_id}/{flows.collective[index]}/{ranks}/{flows.queue_pair[index]}"
@@ -45,12 +45,12 @@ class SessionJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Delta:
-    """The changes of one event; iterate it to make each `Change` when it is looked at.
+    """The changes of one event; iteration builds each `Change` on demand.
 
-    `job` and `index` name a flow by its job's number and its place among the job's flows; `old` and `new` are its
-    links by role, and count where `had` and `has` say so. `placed` flows were new or had lost their path, `moved`
-    ones had to make room for others, `stranded` ones have no live path and `shared` ones are on links fuller than
-    the bounds of their own cuts ask for. `shortfall` is how far the fullest link is above the bound of all demands.
+    `job` and `index` identify a flow by the number of its job and its index among the job's flows. `old` and `new` are
+    its links by role, valid where `had` and `has` are true. `placed` flows were new or had lost their path, `moved`
+    flows made room for others, `stranded` flows have no live path, and `shared` flows are on links above the bounds of
+    their own cuts.
     """
 
     topology: Topology
@@ -73,7 +73,7 @@ class Delta:
 
     @property
     def shortfall(self) -> float:
-        """Return how much of the largest utilisation is above the bound; 0.0 where none is."""
+        """Return the difference between the largest utilisation and the bound of all demands, at least 0.0."""
         return max(0.0, self.max_link_utilisation - self.lower_bound)
 
     def __len__(self) -> int:
@@ -92,13 +92,13 @@ class Delta:
 
 
 def packed(paths: Ints) -> Ints:
-    """Return links by role (up, up to the core, down from it, down) as hops padded at the end."""
+    """Return links by role (up, up to the core, down from the core, down) as hops, padded with -1 at the end."""
     order = np.argsort(paths < 0, axis=1, kind="stable")
     return np.asarray(np.take_along_axis(paths, order, axis=1), dtype=np.int64)
 
 
 def by_role(hops: Ints, cables: int) -> Ints:
-    """Return hops as links by role: what goes up first, what comes down last."""
+    """Return hops as links by role: links upwards first, links downwards last."""
     paths = np.full_like(hops, NO_LINK)
     up, down = (hops >= 0) & (hops < cables), hops >= cables
     for row_of, at in ((up, up.cumsum(axis=1) - 1), (down, 4 - down[:, ::-1].cumsum(axis=1)[:, ::-1])):

@@ -1,4 +1,4 @@
-"""How a session answers an event: place the flows at hand, hold the result against the bound, tell what changed."""
+"""Handle an event of a session: place its flows, compare the result with the bound, and return the changes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,69 +20,69 @@ from controller.planner.session.state import Store
 from controller.planner.session.table import DEAD
 
 SLACK = 1.05
-"""How far above the bound a session with a free hand may be before everything is planned again."""
+"""The ratio to the bound above which a session whose flows may all move plans everything again."""
 HAIR = 1 + 1e-9
-"""Utilisations that differ by less are the same: they are quotients of floats."""
+"""Utilisations whose ratio is below this are equal: they are quotients of floats."""
 MAX_STEPS = 64
-"""How many links are relieved in one event."""
+"""The links that one event relieves."""
 MAX_UNSEATED = 16
-"""How many flows without a link of their own are met before the rest is placed without looking for one."""
-MAX_ASKED = 256
-"""How many flows of one link are asked to leave it."""
+"""The flows without a link of their own after which the others are placed without a search for one."""
+MAX_MOVABLE = 256
+"""The flows of one link that are tried elsewhere."""
 NO_ROWS: Ints = np.empty(0, dtype=np.int64)
 
 
 class Movable(IntEnum):
-    """Whose flows may step aside: nobody's, the job's at hand, its tenant's, anybody's."""
+    """Which flows may move for others: none, those of the same job, of the same tenant, or all."""
 
-    NOBODY = 0
+    NONE = 0
     OWN = 1
     TENANT = 2
-    ANYBODY = 3
+    ALL = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moves:
-    """How many flows may step aside in one event, None for any number, and whose."""
+    """How many flows may move for others in one event, None for any number, and which."""
 
     budget: int | None = None
-    who: Movable = Movable.NOBODY
+    who: Movable = Movable.NONE
 
     @property
     def free(self) -> bool:
-        """Say whether anything may move."""
-        return self.budget is None and self.who is Movable.ANYBODY
+        """Return whether any number of any flows may move."""
+        return self.budget is None and self.who is Movable.ALL
 
 
 class Engine:
-    """What decides; the arrays are the `Store`'s, the jobs the `Session`'s."""
+    """Chooses the paths of a session's flows, in the arrays of its `Store`."""
 
     def __init__(self, topology: Topology, store: Store, jobs: dict[int, SessionJob], live: Callable[[], Live]) -> None:
-        """Look at a session's parts; they change under it."""
+        """Keep references to a session's parts, which the session changes."""
         self._topology, self._store, self._jobs, self._live = topology, store, jobs, live
         self._over: frozenset[int] = frozenset()
         self._reached = 0.0
 
     def adopt(self, rows: Ints, paths: Ints) -> None:
-        """Take over flows on the paths they have, as far as these are alive."""
+        """Adopt flows with their paths; those on dead links have no path afterwards."""
         store = self._store
         inverse: Floats = np.append(store.s.inverse, 0.0)
         dead = np.asarray((inverse[paths] >= DEAD).any(axis=1))
-        store.begin_event(Movable.NOBODY, 0)
+        store.begin_event(Movable.NONE, 0)
         store.reserve_log(len(rows))
         set_paths(store.s, rows, np.where(dead[:, None], NO_LINK, paths))
         store.find_lost(rows)
         self._over = self._over_limit(store.fullest()[0])
 
-    def answer(
+    def handle(
         self, rows: Ints, moves: Moves, *, refuses: bool, improve: SessionJob | bool = False,
         gone: SessionJob | None = None,
     ) -> Delta | Infeasible:  # fmt: skip
-        """Place these flows and tell what changed since `Store.begin_event`.
+        """Place these flows and return the changes since `Store.begin_event`.
 
-        With `refuses`, a flow without a path or a job beyond its `require_utilisation` is Infeasible, and all paths
-        are as before. `improve` asks for moves off the fullest link too: of that job's or its tenant's flows, or,
-        where it is just true, of anybody's. `gone` has just left the session: the delta tells of it too.
+        With `refuses`, the result is Infeasible, without a change, if a flow has no path or a job newly exceeds its
+        `require_utilisation`. With `improve`, flows also move off the fullest link: those of the given job or of its
+        tenant, or with True any. `gone` is a job that has just left the session; the delta includes its flows.
         """
         store, goal = self._store, self._store.cuts.lower_bound()
         was_lost, reached = store.before_event, self._reached
@@ -108,19 +108,19 @@ class Engine:
         return self._delta(rows, gone, shared, why, bool(whole), worst, goal, link)
 
     def ease(self) -> None:
-        """Forget what a plan of everything has reached: with fewer demands or more links it may reach less."""
+        """Forget the utilisation that the last full plan reached: fewer demands or more links may allow a lower one."""
         self._reached = 0.0
 
     def _alike(self) -> bool:
-        """Say whether the fullest link tells all about a plan: one priority, no pins by addresses."""
+        """Return whether the fullest link alone ranks plans: one priority and no pins by addresses."""
         return not self._store.pins and len({job.request.priority for job in self._jobs.values()}) < 2
 
     def _in_steps(self) -> bool:
-        """Say whether flows are placed one by one: on a regular Clos, all alike."""
+        """Return whether flows are placed one by one: on a regular Clos fabric, with one priority and no pins."""
         return self._store.regular and self._alike()
 
     def _place(self, rows: Ints, goal: float, moves: Moves) -> int:
-        """Place flows anew over all others; return how many are on links fuller than their own cuts ask for."""
+        """Place flows again beside all others; return how many are on links above the bounds of their own cuts."""
         store = self._store
         if not len(rows):
             return 0
@@ -128,12 +128,12 @@ class Engine:
         s = store.s
         s.flow["fresh"][rows] = store.counter.event[0]
         if (self._store.paths[rows] >= 0).any():
-            set_paths(s, rows, nowhere(len(rows)))
+            set_paths(s, rows, no_paths(len(rows)))
         demand = s.flow["demand"][rows]
         if demand.min() < demand.max():
             rows = rows[np.argsort(-demand, kind="stable")]
         found: Ints = np.zeros(len(rows), dtype=np.int64)
-        # Where there is nobody else a plan of everything disturbs nobody, and is the quickest.
+        # Without other flows a full plan moves none, and is the fastest.
         if self._in_steps() and len(rows) < int(store.used.sum()):
             begin = self._seat(rows, found, goal) if moves.free else 0
             place(s, rows[begin:], store.cuts.bound, goal * HAIR, False, found[begin:])
@@ -146,7 +146,7 @@ class Engine:
         return int((found == 1).sum())
 
     def _seat(self, rows: Ints, found: Ints, goal: float) -> int:
-        """Place flows on links of their own while that is possible; return how many of the rows are done with."""
+        """Place flows on links of their own while that is possible; return how many of the rows were handled."""
         store, s = self._store, self._store.s
         size, width, done, counter = store.cuts.one_size, store.seat_bps, 0, store.counter
         if not (0 < size <= width) or s.layer_span["end"].any():
@@ -167,7 +167,7 @@ class Engine:
         return done
 
     def _set(self, again: Flags) -> None:
-        """Place flows by the full planner."""
+        """Place flows with the full planner."""
         s, jobs = self._store.s, list(self._jobs.values())
         if not jobs:
             return
@@ -176,7 +176,7 @@ class Engine:
         set_paths(s, every[again[every]], paths)
 
     def _replan(self, worst: float) -> bool:
-        """Plan everything again; keep that where it is better, or where it is the only judge of priorities."""
+        """Plan everything again; keep the result if it is better, or if priorities or pins need the full planner."""
         store = self._store
         mark, lost = int(store.counter.logged[0]), store.lost.copy()
         flows = len(store.s.flow)
@@ -191,19 +191,19 @@ class Engine:
         return True
 
     def _improve(self, goal: float, moves: Moves, of: SessionJob | None) -> None:
-        """Take flows off the fullest link one by one while that lowers it and the budget lasts."""
+        """Move flows off the fullest link one by one while that lowers it and the budget lasts."""
         store = self._store
         store.reserve_log(MAX_STEPS)
         s = store.s
-        nobody, found = np.zeros_like(store.cuts.bound), np.zeros(1, dtype=np.int64)
+        no_bound, found = np.zeros_like(store.cuts.bound), np.zeros(1, dtype=np.int64)
         for _ in range(MAX_STEPS):
             worst, link = store.fullest()
             if worst <= goal * HAIR or store.counter.used[0] >= store.counter.budget[0]:
                 return
             limits = (goal * HAIR, worst / HAIR) if worst / HAIR > goal * HAIR else (worst / HAIR,)
-            for f in self._asked(link, moves, of):
+            for f in self._movable(link, moves, of):
                 for limit in limits:
-                    place(s, f, nobody, limit, True, found)
+                    place(s, f, no_bound, limit, True, found)
                     if found[0] == 0:
                         break
                 if found[0] == 0:
@@ -211,27 +211,27 @@ class Engine:
             else:
                 return
 
-    def _asked(self, link: int, moves: Moves, of: SessionJob | None) -> list[Ints]:
-        """Return those flows of a link that may be moved off it, each as a row of one."""
+    def _movable(self, link: int, moves: Moves, of: SessionJob | None) -> list[Ints]:
+        """Return the flows of a link that may move off it, each as an array of one row."""
         s = self._store.s
         rows = flows_of(self._store, np.array([link], dtype=np.int64))
-        if moves.who is Movable.NOBODY or not self._in_steps():
+        if moves.who is Movable.NONE or not self._in_steps():
             return []
-        if moves.who is not Movable.ANYBODY:
+        if moves.who is not Movable.ALL:
             if of is None:
                 return []
             mine = s.flow["job"][rows] == of.number
             rows = rows[mine if moves.who is Movable.OWN else s.flow["tenant"][rows] == s.flow["tenant"][of.rows[0]]]
-        return [rows[i : i + 1] for i in range(min(len(rows), MAX_ASKED))]
+        return [rows[i : i + 1] for i in range(min(len(rows), MAX_MOVABLE))]
 
     def _on_fuller(self, rows: Ints, goal: float) -> Flags:
-        """Say of each flow whether it crosses a link that is fuller than `goal`."""
+        """Return for each flow whether it crosses a link above `goal`."""
         s = self._store.s
         used = np.append(s.load / self._store.divisor, 0.0)
         return np.asarray((used[self._store.paths[rows]] > goal * HAIR).any(axis=1), dtype=np.bool_)
 
     def _over_limit(self, worst: float) -> frozenset[int]:
-        """Return the jobs that are on a link fuller than they accept."""
+        """Return the jobs that use a link above their `require_utilisation`."""
         wants = [job for job in self._jobs.values() if 0 < job.request.require_utilisation < worst]
         if not wants:
             return frozenset()
@@ -243,6 +243,7 @@ class Engine:
         )
 
     def _too_full(self, number: int, goal: float) -> str:
+        """Explain which link of a job exceeds its `require_utilisation`."""
         store, job = self._store, self._jobs[number]
         used = np.append(store.s.load / store.divisor, 0.0)
         paths = store.paths[job.rows]
@@ -252,7 +253,7 @@ class Engine:
         return too_full(job.request.job_id, wanted, float(used[link]), self._topology.link_ids[link], goal)
 
     def _no_path(self, rows: Ints) -> str:
-        """Say which flows have no path, and the cut."""
+        """Explain which flows have no path, and name the cut."""
         store = self._store
         jobs = [self._jobs[number] for number in sorted(set(store.s.flow["job"][rows].tolist()))]
         every = np.concatenate([job.rows for job in jobs])
@@ -266,6 +267,7 @@ class Engine:
         self, placed: Ints, gone: SessionJob | None, shared: int, why: str, whole: bool, worst: float, goal: float,
         link: int,
     ) -> Delta:  # fmt: skip
+        """Compare the paths of the flows in the log with those before the event."""
         store, was_lost = self._store, self._store.before_event
         s = store.s
         rows, old = first_touched(store)
@@ -298,6 +300,6 @@ class Engine:
         )
 
 
-def nowhere(flows: int) -> Ints:
-    """Return as many rows of no path."""
+def no_paths(flows: int) -> Ints:
+    """Return `flows` rows of links by role without a link."""
     return np.full((flows, 4), NO_LINK, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""What a session asks of the full planner: paths for some flows over all others, or for every flow there is."""
+"""Plan flows of a session by the full planner: some flows beside the others, or all flows."""
 
 from collections.abc import Sequence
 
@@ -14,10 +14,10 @@ from controller.planner.session.delta import SessionJob, by_role, packed
 
 
 def replanned(topology: Topology, live: Live, jobs: Sequence[SessionJob], paths: Ints, again: Flags) -> Ints:
-    """Return links by role for the flows that are to be placed `again`, in the order of their rows.
+    """Return new paths, as links by role, for the flows marked in `again`, in the order of their rows.
 
-    `jobs` are all jobs there are, `paths` and `again` have a row per flow of theirs, job after job. Priorities and
-    pins by addresses count as in a full plan.
+    `jobs` are all jobs of the session; `paths` and `again` have a row per flow, job by job. Priorities and pins by
+    addresses apply as in a full plan.
     """
     flows = _numbered(jobs)
     priority = np.array([job.request.priority for job in jobs], dtype=np.int64)
@@ -31,18 +31,19 @@ def replanned(topology: Topology, live: Live, jobs: Sequence[SessionJob], paths:
     running = _streams(topology, old, stay)
     bundle = bundles(topology, running, new, priority[new.job])
     given = given_paths(running, bundle)
-    # A kept path may be the one that is lost: it decides nothing.
+    # A kept flow may have lost its path: it does not determine the path of others.
     given = {key: path for key, path in given.items() if path[0] >= 0}
     found = Router(topology=topology, live=live).route(new, priority[new.job], base, bundle, given)
     return by_role(found, topology.cables)
 
 
 def _numbered(jobs: Sequence[SessionJob]) -> Flows:
+    """Return the flows of all jobs, numbered in their order."""
     return joined([job.flows.as_job(number) for number, job in enumerate(jobs)])
 
 
 def _streams(topology: Topology, flows: Flows, hops: Ints) -> Streams:
-    """Return what running flows send; of ports only the fixed ones are known here."""
+    """Return the streams of running flows; only fixed ports are known here."""
     free: Ints = np.zeros(len(flows), dtype=np.int64)
-    nowhere: Ints = np.full((len(flows), MAX_HOPS), NO_LINK, dtype=np.int64)
-    return Streams.of(topology, flows, flows.fixed_port, hops, free, nowhere)
+    no_hops: Ints = np.full((len(flows), MAX_HOPS), NO_LINK, dtype=np.int64)
+    return Streams.of(topology, flows, flows.fixed_port, hops, free, no_hops)

@@ -15,6 +15,7 @@ import numpy as np
 
 from controller.planner.bits import lowest_bit
 from controller.planner.jit import Floats, Ints, Rows, Small, bare_kernel
+from controller.planner.rows import row
 from controller.planner.session.table import State
 
 MAX_FRONT = 128
@@ -26,10 +27,10 @@ MAX_CHAIN = 1 << 10
 
 _HALF, _WORD = np.int32, np.int64
 
-TRAIL = np.dtype([("flow", _HALF), ("column", _HALF), ("core", _HALF)], align=True)
+TRAIL = row([("flow", _HALF), ("column", _HALF), ("core", _HALF)])
 """A change: a flow, and the column and core that it had before."""
 
-FRONT = np.dtype(
+FRONT = row(
     [
         ("vertex", _WORD),
         ("into", _WORD),  # column to become free at the vertex
@@ -37,8 +38,7 @@ FRONT = np.dtype(
         ("first_into", _WORD),  # the two columns at the start of the chain
         ("first_out", _WORD),
         ("right", _WORD),  # 1 where the chain starts at the right end of its flow
-    ],
-    align=True,
+    ]
 )
 """The current end of a chain."""
 

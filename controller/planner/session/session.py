@@ -1,16 +1,16 @@
-"""Plans that are kept up to date: jobs come and go, cables fail and return, and each event changes little.
+"""Incremental planning: jobs come and go, cables fail and return, and each event changes few paths.
 
-A `Session` holds the paths of all jobs of a fabric. Each event answers with the `Delta` of paths it caused, or with
-an `Infeasible` and no change at all. The flows at hand are placed anew; others step aside for them only as far as
-`Moves` allows. With an unlimited budget over anybody the result is held against the bound: what incremental search
-leaves more than `SLACK` above it is planned again as a whole, for the full plan is the truth.
+A `Session` holds the paths of all jobs of a fabric. Each event returns the `Delta` of paths that it caused, or an
+`Infeasible` without any change. The flows of the event are placed; others move for them only as far as `Moves` allows.
+Where any number of any flows may move, a result more than `SLACK` above the lower bound is planned again as a whole,
+and the full plan replaces it if it is better.
 
-What physically happens cannot be refused: `link_down` and `switch_down` always take effect, every victim that has a
-live path gets one, and the delta names the others (`stranded`, `why_stranded`). They wait without a path until an
-event gives them one back. A drain is a wish: where it would strand a flow it is refused.
+A physical failure cannot be refused: `link_down` and `switch_down` always take effect, every affected flow that has a
+live path gets one, and the delta reports the others (`stranded`, `why_stranded`). Those wait without a path until an
+event brings one back. A drain is a request: it is refused where it would strand a flow.
 
-Jobs of several priorities, pins by addresses and fabrics that are no regular Clos are placed by the full planner's
-engines over the load of everybody else, who then moves only in a plan of the whole.
+The full planner places jobs of several priorities, pins by addresses, and all flows on fabrics that are no regular
+Clos, beside the load of the other flows; those then move only when everything is planned again.
 """
 
 from collections.abc import Iterable
@@ -28,7 +28,7 @@ from controller.planner.jit import Flags, Ints
 from controller.planner.placed import paths_of
 from controller.planner.refusal import dead_nic
 from controller.planner.session.delta import Delta, SessionJob, by_role, flows_of, packed
-from controller.planner.session.engine import NO_ROWS, Engine, Moves, nowhere
+from controller.planner.session.engine import NO_ROWS, Engine, Moves, no_paths
 from controller.planner.session.paths import set_paths
 from controller.planner.session.state import Store
 
@@ -36,10 +36,10 @@ STAY = Moves(budget=0)
 
 
 class Session:
-    """All jobs of one fabric and their paths; one owner, no I/O, the same events give the same paths."""
+    """All jobs of one fabric and their paths; not thread-safe, without I/O; equal events give equal paths."""
 
     def __init__(self, fabric: Fabric) -> None:
-        """Start with a whole fabric and no job; `begin` does the rest."""
+        """Start with a fabric without failures and jobs; `begin` adds both."""
         self._topology: Topology = topology_of(fabric)
         self._store = Store(self._topology)
         self._jobs: dict[int, SessionJob] = {}
@@ -54,21 +54,21 @@ class Session:
     def begin(
         fabric: Fabric, health: Health | None = None, kept: Iterable[tuple[JobRequest, JobFlows]] = ()
     ) -> "Session":
-        """Adopt jobs with the paths they have; a flow whose path is dead waits for the first event that places it."""
+        """Return a session with these failures and jobs; a flow on a dead path waits for an event that places it."""
         session, health = Session(fabric), health or Health()
         for target in sorted(health.down_cables | health.down_switches):
             session._take_out(target, "down")
         for nic in health.down_nics:
             session._dead_nics[session._topology.nic_index[nic]] = True
-        for request, told in kept:
-            paths = paths_of(session._topology, session._next, (request, told))
+        for request, job_flows in kept:
+            paths = paths_of(session._topology, session._next, (request, job_flows))
             job = session._enter(request, paths.flows)
             session._engine.adopt(job.rows, by_role(paths.hops, session._topology.cables))
         return session
 
     @property
     def health(self) -> Health:
-        """Return what is out of use, drained included."""
+        """Return what is out of use, drained cables and switches included."""
         out = self._out["down"] | self._out["drained"]
         cables = frozenset(out & self._topology.cable_index.keys())
         nics = frozenset(self._topology.nic_ids[nic] for nic in np.flatnonzero(self._dead_nics).tolist())
@@ -76,13 +76,13 @@ class Session:
 
     @property
     def jobs(self) -> tuple[JobRequest, ...]:
-        """Return the jobs in the order in which they came."""
+        """Return the jobs in the order in which they were added."""
         return tuple(job.request for job in self._jobs.values())
 
     def hops(self, job_id: str) -> Ints:
         """Return the switch-to-switch links of a job's flows in the order of their ids, rows padded with -1.
 
-        `solve(..., hops=...)` takes them as they are and gives them ports, rates and a certificate.
+        `solve(..., hops=...)` adds ports, rates and a certificate to them.
         """
         return packed(self._store.paths[self._job(job_id).rows])
 
@@ -91,11 +91,11 @@ class Session:
         return self._job(job_id).flows
 
     def max_link_utilisation(self) -> float:
-        """Return how full the fullest switch-to-switch link is."""
+        """Return the largest utilisation of the links between switches."""
         return self._store.fullest()[0]
 
     def add(self, request: JobRequest, moves: Moves = STAY) -> Delta | Infeasible:
-        """Place a new job; Infeasible, and no change, where it has no path or a job would get too full a link.
+        """Add a job and place its flows; Infeasible, without a change, if a flow has no path or a link gets too full.
 
         Raises AlreadyExistsError for a job id in use and InputError for ranks that are no NICs.
         """
@@ -107,51 +107,51 @@ class Session:
             return Infeasible(why=why)
         self._store.begin_event(moves.who, moves.budget)
         job = self._enter(request, flows)
-        answer = self._engine.answer(job.rows, moves, refuses=True)
-        if isinstance(answer, Infeasible):
+        result = self._engine.handle(job.rows, moves, refuses=True)
+        if isinstance(result, Infeasible):
             self._leave(job)
-        return answer
+        return result
 
     def remove(self, job_id: str, moves: Moves = STAY) -> Delta:
-        """Take a job away; with moves allowed, others may use the room to lower the fullest link."""
+        """Remove a job; with moves allowed, other flows may use the free capacity to lower the fullest link."""
         job, store = self._job(job_id), self._store
         store.begin_event(moves.who, moves.budget)
         store.reserve_log(len(job.rows))
-        set_paths(store.s, job.rows, nowhere(len(job.rows)))
+        set_paths(store.s, job.rows, no_paths(len(job.rows)))
         self._leave(job)
         self._engine.ease()
-        return self._told(self._engine.answer(NO_ROWS, moves, refuses=False, gone=job))
+        return _delta(self._engine.handle(NO_ROWS, moves, refuses=False, gone=job))
 
     def link_down(self, cable_id: str, moves: Moves = STAY) -> Delta:
-        """Tell that a cable carries nothing any more."""
-        return self._told(self._outage(self._cable(cable_id), "down", moves))
+        """Record that a cable has failed, and place its flows elsewhere."""
+        return _delta(self._outage(self._cable(cable_id), "down", moves))
 
     def link_up(self, cable_id: str, moves: Moves = STAY) -> Delta:
-        """Tell that a cable is back; nothing moves there but what waits for a path and what `moves` allows."""
+        """Record that a cable is back; only flows that wait for a path, and those that `moves` allows, move there."""
         return self._return(self._cable(cable_id), "down", moves)
 
     def switch_down(self, switch_id: str, moves: Moves = STAY) -> Delta:
-        """Tell that a switch carries nothing any more."""
-        return self._told(self._outage(self._switch(switch_id), "down", moves))
+        """Record that a switch has failed, and place its flows elsewhere."""
+        return _delta(self._outage(self._switch(switch_id), "down", moves))
 
     def switch_up(self, switch_id: str, moves: Moves = STAY) -> Delta:
-        """Tell that a switch is back."""
+        """Record that a switch is back, and place the flows that wait for a path."""
         return self._return(self._switch(switch_id), "down", moves)
 
     def drain(self, target: str, moves: Moves = STAY) -> Delta | Infeasible:
-        """Take a cable or a switch out of use, if every flow on it has another way."""
+        """Take a cable or a switch out of use; Infeasible, without a change, if a flow on it has no other path."""
         return self._outage(target, "drained", moves)
 
     def undrain(self, target: str, moves: Moves = STAY) -> Delta:
-        """Put a cable or a switch back into use."""
+        """Return a cable or a switch to use."""
         return self._return(target, "drained", moves)
 
     def rebalance(self, moves: Moves, job_id: str | None = None) -> Delta:
-        """Lower the fullest link by moves; OWN and TENANT mean those of `job_id`."""
+        """Lower the fullest link by moves; OWN and TENANT refer to `job_id`."""
         self._store.begin_event(moves.who, moves.budget)
         self._engine.ease()
         job = True if job_id is None else self._job(job_id)
-        return self._told(self._engine.answer(self._waiting(), moves, refuses=False, improve=job))
+        return _delta(self._engine.handle(self._waiting(), moves, refuses=False, improve=job))
 
     def _cable(self, cable_id: str) -> str:
         if cable_id not in self._topology.cable_index:
@@ -163,10 +163,6 @@ class Session:
             raise InputError(f"{switch_id!r} is no switch of this fabric")
         return switch_id
 
-    def _told(self, answer: Delta | Infeasible) -> Delta:
-        assert isinstance(answer, Delta)
-        return answer
-
     def _job(self, job_id: str) -> SessionJob:
         if job_id not in self._numbers:
             raise NotFoundError(f"no job {job_id!r} in this session")
@@ -176,7 +172,7 @@ class Session:
         return self._store.live(self._dead_nics)
 
     def _take_out(self, target: str, why: str, by: int = 1) -> Ints:
-        """Change what is out of use; return the cables that changed. Unknown names are refused."""
+        """Add a cable or switch to those out of use (with `by` -1, remove it); return the cables that change state."""
         topology = self._topology
         if target in topology.cable_index:
             cables: Ints = np.array([topology.cable_index[target]], dtype=np.int64)
@@ -193,7 +189,7 @@ class Session:
         return self._store.block(cables, by)
 
     def _outage(self, target: str, why: str, moves: Moves) -> Delta | Infeasible:
-        """Take something out of use and place its victims anew; a drain that strands a flow is taken back."""
+        """Take a cable or switch out of use and place its flows elsewhere; undo a drain that strands a flow."""
         store, known = self._store, target in self._out[why]
         store.begin_event(moves.who, moves.budget)
         changed = self._take_out(target, why)
@@ -201,17 +197,17 @@ class Session:
         leaf = self._topology.switch_index.get(target, -1)
         if leaf >= 0 and store.leaf_row[leaf] >= 0:
             victims = np.union1d(victims, store.flows_inside(int(store.leaf_row[leaf])))
-        answer = self._engine.answer(victims, moves, refuses=why == "drained")
-        if isinstance(answer, Infeasible) and not known:
+        result = self._engine.handle(victims, moves, refuses=why == "drained")
+        if isinstance(result, Infeasible) and not known:
             self._take_out(target, why, -1)
-        return answer
+        return result
 
     def _return(self, target: str, why: str, moves: Moves) -> Delta:
-        """Put something back into use and place what waits for a path."""
+        """Return a cable or switch to use and place the flows that wait for a path."""
         self._store.begin_event(moves.who, moves.budget)
         self._take_out(target, why, -1)
         self._engine.ease()
-        return self._told(self._engine.answer(self._waiting(), moves, refuses=False))
+        return _delta(self._engine.handle(self._waiting(), moves, refuses=False))
 
     def _waiting(self) -> Ints:
         """Return the rows of flows that have no path."""
@@ -219,7 +215,7 @@ class Session:
         return np.flatnonzero(store.lost & store.used)
 
     def _enter(self, request: JobRequest, flows: Flows) -> SessionJob:
-        """Give a job its rows, without paths yet."""
+        """Add a job and its flows to the arrays, without paths."""
         store, number = self._store, self._next
         source, target = store.ends(flows)
         numbers, layers, layer = 1, None, np.full(len(flows), -1, dtype=np.int64)
@@ -237,9 +233,15 @@ class Session:
         return job
 
     def _leave(self, job: SessionJob) -> None:
-        """Take back what `_enter` gave; the job's flows have no paths any more."""
+        """Remove a job, whose flows have no paths any more, from the arrays."""
         self._store.cuts.leave(job.flows, job.source, job.target, job.layers is not None, job.sizes)
         if job.layers is not None:
             self._store.s.layer_span[job.layers] = 0
         self._store.release(job.rows)
         del self._jobs[job.number], self._numbers[job.request.job_id]
+
+
+def _delta(result: Delta | Infeasible) -> Delta:
+    """Return the result of an event that cannot be refused."""
+    assert isinstance(result, Delta)
+    return result

@@ -137,14 +137,13 @@ class Store:
             self._grow(count - len(self._free))
         rows = self._free[len(self._free) - count :][::-1].copy()
         self._free = self._free[: len(self._free) - count]
-        record: Rows = np.zeros(count, dtype=FLOW)
+        # Paths and list neighbours begin as -1.
+        record: Rows = np.full(count * FLOW.itemsize // 8, NO_LINK, dtype=np.int64).view(FLOW)
         record["source"], record["target"], record["demand"] = source, target, flows.demand_bps
-        record["fresh"], record["held"] = self.counter.event[0], flows.by_addresses
+        record["stamp"], record["fresh"], record["held"] = 0, self.counter.event[0], flows.by_addresses
         record["job"], record["tenant"], record["layer"] = number, tenant, phases
-        for name in ("path", "after", "before"):
-            record[name] = NO_LINK
         spot = _spots(count)
-        spot["leaf"] = np.column_stack((source, target))
+        spot["leaf"][:, 0], spot["leaf"][:, 1] = source, target
         self.s.flow[rows], self.s.spot[rows] = record, spot
         self.index[rows], self.lost[rows], self.used[rows] = np.arange(count), True, True
         self.pins += int(flows.by_addresses.sum())
@@ -255,9 +254,7 @@ def _aligned_rows(rows: int, dtype: np.dtype[np.void]) -> Rows:
 
 def _spots(rows: int) -> Rows:
     """Return rows of the seat tables for flows without leaves, column and core."""
-    spots: Rows = np.zeros(rows, dtype=SPOT)
-    spots["leaf"] = spots["column"] = spots["core"] = NO_LINK
-    return spots
+    return np.full(rows * SPOT.itemsize // 4, NO_LINK, dtype=np.int32).view(SPOT)
 
 
 def _inverse(capacity: Ints) -> Floats:

@@ -5,13 +5,14 @@ from typing import NamedTuple
 import numpy as np
 
 from controller.planner.jit import Floats, Ints, Rows, Small
+from controller.planner.rows import row
 
 DEAD = 1e30
 """Inverse capacity and utilisation of a link that cannot carry traffic."""
 
 _WORD, _HALF = np.int64, np.int32
 
-FLOW = np.dtype(
+FLOW = row(
     [
         ("source", _WORD),  # leaf row
         ("target", _WORD),  # leaf row
@@ -26,15 +27,14 @@ FLOW = np.dtype(
         ("before", _WORD, 4),  # the previous node
         ("layer", _WORD),  # row of `State.layer_load`, -1 where its job has one phase
         ("spare", _WORD, 3),
-    ],
-    align=True,
+    ]
 )
 """A flow: three cache lines, of which the first holds what a chain reads of a flow that it passes."""
 
-LINK = np.dtype([("load", np.float64), ("inverse", np.float64), ("head", _WORD), ("spare", _WORD)], align=True)
+LINK = row([("load", np.float64), ("inverse", np.float64), ("head", _WORD), ("spare", _WORD)])
 """A link: load in bit/s, 1 / capacity and the first node of its list, in half a cache line."""
 
-CHANGE = np.dtype([("flow", _WORD), ("path", _WORD, 4), ("after", _WORD, 4), ("before", _WORD, 4)], align=True)
+CHANGE = row([("flow", _WORD), ("path", _WORD, 4), ("after", _WORD, 4), ("before", _WORD, 4)])
 """A row of the log: a flow, and its path and list neighbours before a change."""
 
 
@@ -52,15 +52,15 @@ class Counters(NamedTuple):
     reserve: Ints  # rows of the log kept free
 
 
-COUNTER = np.dtype([(name, _WORD) for name in Counters._fields], align=True)
+COUNTER = row([(name, _WORD) for name in Counters._fields])
 
-CHAIN = np.dtype([("length", _WORD), ("into", _WORD), ("out", _WORD), ("right", _WORD)], align=True)
+CHAIN = row([("length", _WORD), ("into", _WORD), ("out", _WORD), ("right", _WORD)])
 """A chain: flows to move, the two columns that they exchange, and 1 where column `into` is taken on the right."""
 
-SPOT = np.dtype([("leaf", _HALF, 2), ("column", _HALF), ("core", _HALF)], align=True)
+SPOT = row([("leaf", _HALF, 2), ("column", _HALF), ("core", _HALF)])
 """The source and target leaf of a flow, its column and its core; -1: none, -2: not the same up and down."""
 
-SPAN = np.dtype([("first", _WORD), ("end", _WORD)], align=True)
+SPAN = row([("first", _WORD), ("end", _WORD)])
 """A range of rows."""
 
 

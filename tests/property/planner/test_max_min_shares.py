@@ -1,4 +1,4 @@
-"""Max-min fairness by its definition: nothing overfull, every flow held by a full link on which none has more."""
+"""Max-min fairness by definition: no link is overloaded, and each flow crosses a full link where none is faster."""
 
 from fractions import Fraction
 

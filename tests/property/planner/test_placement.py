@@ -1,4 +1,4 @@
-"""Suggested places on random fabrics, failures and running jobs: free, alive, packed, and predicted as planned."""
+"""Suggested NICs on random fabrics are free, alive and compact, and the prediction matches the plan."""
 
 from collections import Counter
 from dataclasses import replace
@@ -70,7 +70,7 @@ def gpus(nic):
 
 
 def held(fabric, requests) -> Counter:
-    """Return what is held of each GPU; every NIC serves one."""
+    """Return the used part of each GPU; every NIC serves one."""
     holding = Counter(dict.fromkeys((gpu for nic in fabric.nics for gpu in gpus(nic)), 0))
     for request in requests:
         for name in request.ranks:
@@ -117,7 +117,7 @@ def test_suggestions_are_the_same_every_time_different_from_each_other_and_best_
 
 @settings(max_examples=examples(60), deadline=None)
 @given(situations(SPINE_LEAF))
-def test_no_place_that_is_not_overloaded_uses_more_leaves_than_trying_every_set_of_them_finds(situation):
+def test_no_placement_without_overload_uses_more_leaves_than_exhaustive_search_finds(situation):
     fabric, health, kept, shape = situation
     health = Health(down_nics=health.down_nics)
     holders = [(name, request.gpu_milli or 1000) for request, _ in kept for name in request.ranks]

@@ -1,4 +1,4 @@
-"""Incasts keep to few top switches, no figure of the plan is the worse for it, and turns never overfill anything."""
+"""Incasts use few top switches without making a figure of the plan worse, and turns overload no link."""
 
 from collections import defaultdict
 from fractions import Fraction
@@ -25,7 +25,7 @@ def as_routed(fabric, jobs) -> Plan | Infeasible:
 
 
 def figures(fabric, jobs, plan) -> dict[int, Fraction]:
-    """Return each priority's largest utilisation on its own links, counting it and higher ones."""
+    """Return each priority's largest utilisation on its own links, with the load of it and higher ones."""
     network, priority = Network(fabric), {job["job_id"]: job.get("priority", 0) for job in jobs["jobs"]}
     flows = [{**flow, "job": job["job_id"]} for job in plan_as_json(plan)["jobs"] for flow in job["flows"]]
     found = {}
@@ -55,7 +55,7 @@ def bystanders(pairs, gbps=100) -> dict:
 
 @given(data=st.data(), fabric=sick_fabrics())
 @settings(max_examples=examples(50))
-def test_no_figure_of_a_plan_is_the_worse_for_confining_incasts(data, fabric):
+def test_confining_incasts_makes_no_figure_of_a_plan_worse(data, fabric):
     jobs = data.draw(job_files(fabric))
     plan = solved(fabric, jobs)
     if isinstance(plan, Plan):
@@ -72,7 +72,7 @@ def test_a_gather_beside_a_full_permutation_of_the_other_nics_uses_one_spine():
     assert tops_of(plan, "gather").isdisjoint(tops_of(plan, "bystander"))
 
 
-def test_a_gather_keeps_off_the_spine_that_a_lone_bystander_uses():
+def test_a_gather_avoids_the_spine_that_a_lone_bystander_uses():
     jobs = {"version": 1, "jobs": [gather(), bystanders([(8, 63)])]}
     plan = planned(LAB, jobs)
     assert len(tops_of(plan, "gather")) == 1
@@ -85,7 +85,7 @@ def test_a_gather_that_makes_the_fullest_link_itself_stays_spread():
     assert len(tops_of(plan, "gather")) == 8
 
 
-def test_a_job_that_requires_room_keeps_it_from_an_incast():
+def test_an_incast_respects_the_required_utilisation_of_a_job():
     jobs = {"version": 1, "jobs": [gather(require_utilisation=0.25), bystanders([(8, 63)])]}
     plan = planned(LAB, jobs)
     own = {job.job_id: job.own_max_link_utilisation for job in plan.jobs}
@@ -104,7 +104,7 @@ def test_a_pair_that_is_pinned_by_addresses_stays_on_one_path_in_an_incast():
 
 
 def windowed(plan: Plan, job_id: str = "gather") -> dict[str, tuple[int, int, int, int]]:
-    """Return slot, slots, slot length and rate of each flow of a job, under the NIC it comes from."""
+    """Return slot, slots, slot length and rate of each flow of a job by source NIC."""
     job = next(job for job in plan.jobs if job.job_id == job_id)
     return {
         flow.src_nic: (flow.window.slot, flow.window.slots, flow.window.slot_ns, flow.rate_bps) for flow in job.flows
@@ -113,7 +113,7 @@ def windowed(plan: Plan, job_id: str = "gather") -> dict[str, tuple[int, int, in
 
 @given(data=st.data(), fabric=sick_fabrics())
 @settings(max_examples=examples(30))
-def test_turns_overfill_neither_a_receiver_nor_a_link_in_any_slot(data, fabric):
+def test_turns_overload_neither_a_receiver_nor_a_link_in_any_slot(data, fabric):
     ranks = sorted(Network(fabric).nics)
     jobs = []
     for number in range(data.draw(st.integers(1, 2))):
@@ -128,10 +128,10 @@ def test_turns_overfill_neither_a_receiver_nor_a_link_in_any_slot(data, fabric):
 
 def test_senders_that_take_turns_have_a_slot_each_and_the_receiver_to_themselves():
     plan = planned(LAB, {"version": 1, "jobs": [gather(incast="WINDOWS")]})
-    told = windowed(plan)
-    assert sorted(slot for slot, *_ in told.values()) == list(range(63))
-    assert {(slots, length) for _, slots, length, _ in told.values()} == {(63, 100_000)}
-    assert all(94_999_999_000 < rate <= 95_000_000_000 for *_, rate in told.values())
+    turns = windowed(plan)
+    assert sorted(slot for slot, *_ in turns.values()) == list(range(63))
+    assert {(slots, length) for _, slots, length, _ in turns.values()} == {(63, 100_000)}
+    assert all(94_999_999_000 < rate <= 95_000_000_000 for *_, rate in turns.values())
     assert "take turns in 63 slots of 100 us" in plan.jobs[0].notes[0]
 
 
@@ -153,13 +153,13 @@ def test_slow_senders_share_a_slot():
     }
     job = gather(ranks=["h1-n0", *(f"s{i}" for i in range(1, 13))], incast="WINDOWS")
     job["collectives"][0]["root"] = 0
-    told = windowed(planned(slow, {"version": 1, "jobs": [job]}))
-    assert {slots for _, slots, *_ in told.values()} == {3}
-    assert sorted(slot for slot, *_ in told.values()) == [0] * 4 + [1] * 4 + [2] * 4
-    assert all(rate <= 23_750_000_000 for *_, rate in told.values())
+    turns = windowed(planned(slow, {"version": 1, "jobs": [job]}))
+    assert {slots for _, slots, *_ in turns.values()} == {3}
+    assert sorted(slot for slot, *_ in turns.values()) == [0] * 4 + [1] * 4 + [2] * 4
+    assert all(rate <= 23_750_000_000 for *_, rate in turns.values())
 
 
-def test_a_sender_in_two_incasts_is_never_asked_for_more_than_its_rate():
+def test_a_sender_in_two_incasts_never_exceeds_its_rate():
     two = gather(incast="WINDOWS")
     two["collectives"].append({"kind": "GATHER", "root": 9, "bytes": 1000})
     plan = planned(LAB, {"version": 1, "jobs": [two]})
@@ -171,16 +171,16 @@ def test_a_sender_in_two_incasts_is_never_asked_for_more_than_its_rate():
         assert sum(rate for (sender, _), rate in most.items() if sender == nic) <= 100_000_000_000
 
 
-def test_senders_whose_paths_are_full_go_on_at_their_rate():
+def test_senders_whose_paths_are_full_keep_their_rate():
     pairs = [(0, 63)]
     plan = planned(LAB, {"version": 1, "jobs": [gather(incast="WINDOWS"), bystanders(pairs, gbps=98)]})
-    told = windowed(plan)
-    assert told["h1-n0"][1] == 0
-    assert told["h2-n0"][1] > 1
+    turns = windowed(plan)
+    assert turns["h1-n0"][1] == 0
+    assert turns["h2-n0"][1] > 1
 
 
 @pytest.mark.parametrize(("senders", "turns"), [(256, False), (257, True)])
-def test_turns_come_unasked_where_so_many_senders_could_meet_in_a_burst(senders, turns):
+def test_turns_are_planned_by_default_where_so_many_senders_could_burst_together(senders, turns):
     fabric = fabric_file(kind="spine_leaf", spines=4, leaves=33, hosts_per_leaf=8, gbps=100)
     ranks = [f"h{i + 1}-n0" for i in range(senders + 1)]
     plan = planned(fabric, {"version": 1, "jobs": [gather(ranks=ranks)]})
@@ -194,5 +194,5 @@ def test_a_job_that_wants_rates_has_them_however_many_senders_it_has():
     assert all(slots == 0 for _, slots, *_ in windowed(plan).values())
 
 
-def test_a_job_without_an_incast_has_nothing_to_say():
+def test_a_job_without_an_incast_has_no_notes():
     assert planned(LAB, {"version": 1, "jobs": [bystanders([(0, 63)])]}).jobs[0].notes == ()

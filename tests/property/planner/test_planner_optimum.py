@@ -1,4 +1,4 @@
-"""On instances small enough to try everything, bounds are bounds and equal demands get the best plan there is."""
+"""On instances small enough for exhaustive search, bounds hold and equal demands have optimal plans."""
 
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -53,7 +53,7 @@ def test_no_choice_of_paths_beats_the_lower_bound_and_none_is_far_better_than_th
 
 @given(case=tiny_cases(st.just(10**10)))
 @TINY
-def test_equal_demands_get_the_best_plan_there_is(case):
+def test_equal_demands_get_an_optimal_plan(case):
     best = best_of(*case)
     assume(best is not None)
     assert planned(*case).certificate.max_link_utilisation == float(best)

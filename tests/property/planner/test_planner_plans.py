@@ -1,4 +1,4 @@
-"""Plans of random jobs on random fabrics hold against a second reading of the contract."""
+"""Plans of random jobs on random fabrics pass an independent check of the contract."""
 
 import json
 
@@ -28,7 +28,7 @@ from tests.support.planning import (
 
 @given(data=st.data(), fabric=sick_fabrics())
 @settings(max_examples=examples(150))
-def test_a_plan_is_what_the_contract_says(data, fabric):
+def test_a_plan_follows_the_contract(data, fabric):
     jobs = data.draw(job_files(fabric))
     plan = solved(fabric, jobs)
     if isinstance(plan, Infeasible):
@@ -38,7 +38,7 @@ def test_a_plan_is_what_the_contract_says(data, fabric):
 
 
 def some_pair_is_apart(fabric, jobs) -> bool:
-    """Say whether a flow's leaves are joined by no way up and then down."""
+    """Return whether no path up and then down joins the leaves of a flow."""
     network = Network(fabric)
     states = networkx.DiGraph()
     for link in network.alive:
@@ -113,7 +113,7 @@ def test_phases_of_equal_demands_meet_their_lower_bound(kind, data, shape):
 
 @given(data=st.data(), fabric=sick_fabrics())
 @settings(max_examples=examples(40))
-def test_kept_jobs_stay_where_they_are_and_the_plan_speaks_of_all(data, fabric):
+def test_kept_jobs_keep_their_paths_and_the_plan_has_all_jobs(data, fabric):
     jobs = data.draw(job_files(fabric))
     network = parse_fabric(json.dumps(fabric), "fabric.yaml")
     requests = parse_jobs(json.dumps(jobs), "jobs.yaml", network)
@@ -132,22 +132,23 @@ def test_kept_jobs_stay_where_they_are_and_the_plan_speaks_of_all(data, fabric):
 
 @given(data=st.data(), fabric=sick_fabrics())
 @settings(max_examples=examples(30))
-def test_the_highest_priority_fares_as_if_it_were_alone(data, fabric):
+def test_the_highest_priority_is_planned_as_if_it_were_alone(data, fabric):
     jobs = data.draw(job_files(fabric))["jobs"]
     most = max(job["priority"] for job in jobs)
     best = [job for job in jobs if job["priority"] == most]
     every, alone = solved(fabric, {"version": 1, "jobs": jobs}), solved(fabric, {"version": 1, "jobs": best})
     if isinstance(every, Plan) and isinstance(alone, Plan):
-        told = [job for job in plan_as_json(every)["jobs"] if job["job_id"] in {one["job_id"] for one in best}]
+        planned = [job for job in plan_as_json(every)["jobs"] if job["job_id"] in {one["job_id"] for one in best}]
         loads = heaviest(
-            [{**flow, "job": job["job_id"]} for job in told for flow in job["flows"]], lambda flow: flow["links"][1:-1]
+            [{**flow, "job": job["job_id"]} for job in planned for flow in job["flows"]],
+            lambda flow: flow["links"][1:-1],
         )
         network = Network(fabric)
         worst = max((load / network.capacity[link] for link, load in loads.items()), default=0)
         assert worst == pytest.approx(alone.certificate.max_link_utilisation, rel=1e-9)
 
 
-def test_a_high_priority_newcomer_is_no_worse_off_for_low_priority_jobs_that_run():
+def test_running_jobs_of_low_priority_do_not_make_a_new_job_of_high_priority_worse():
     data = fabric_file(kind="spine_leaf", spines=2, leaves=2, hosts_per_leaf=2)
     fabric = parse_fabric(json.dumps(data), "fabric.yaml")
     low, high = parse_jobs(

@@ -1,4 +1,4 @@
-"""Answers spread over the links as equal flows would, however the data goes."""
+"""Reverse streams are spread over the links like equal flows, whatever the paths of the data."""
 
 from collections import Counter
 from math import ceil
@@ -16,7 +16,7 @@ def answers_on_links(plan: Plan) -> Counter[str]:
 
 
 def answers_of_leaves(plan: Plan) -> Counter[tuple[str, str]]:
-    """Count the answers that leave, and that reach, each leaf."""
+    """Count the reverse streams out of and into each leaf."""
     found: Counter[tuple[str, str]] = Counter()
     for job in plan.jobs:
         for flow in job.flows:
@@ -29,7 +29,7 @@ def answers_of_leaves(plan: Plan) -> Counter[tuple[str, str]]:
 
 @given(data=st.data(), shape=spine_leaf_shapes(most_spines=8))
 @settings(max_examples=examples(40))
-def test_on_a_healthy_fabric_no_link_has_more_answers_than_the_pigeonholes_demand(data, shape):
+def test_on_a_healthy_fabric_no_link_has_more_reverse_streams_than_the_pigeonhole_bound(data, shape):
     hosts = shape["leaves"] * shape["hosts_per_leaf"]
     assume(hosts > 2)
     ranks = [f"h{i + 1}-n0" for i in range(hosts)]
@@ -43,7 +43,7 @@ def test_on_a_healthy_fabric_no_link_has_more_answers_than_the_pigeonholes_deman
     assert max(answers_on_links(plan).values(), default=0) == most
 
 
-def test_answers_to_large_and_small_flows_spread_though_the_flows_do_not():
+def test_reverse_streams_of_large_and_small_flows_are_spread_evenly():
     sizes = [10**11] + [10**9] * 7
     flows = [{"src_rank": i, "dst_rank": i + 8, "rate_bps": rate} for i, rate in enumerate(sizes)]
     job = {
@@ -58,7 +58,7 @@ def test_answers_to_large_and_small_flows_spread_though_the_flows_do_not():
     assert max(answers_on_links(plan).values()) == 4
 
 
-def test_where_the_mirror_is_even_answers_go_back_the_way_the_flows_come():
+def test_where_the_mirror_is_even_reverse_streams_take_it():
     ring = {
         "job_id": "a",
         "ranks": {"all": True},

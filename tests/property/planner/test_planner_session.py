@@ -1,4 +1,4 @@
-"""Whatever happens to a session, its paths are sound, its loads are theirs, and it tells what it changed."""
+"""After any events, the paths of a session are valid, its loads match them, and its deltas are complete."""
 
 import json
 from itertools import pairwise
@@ -20,7 +20,7 @@ from controller.planner.solve import solve
 from tests.support.examples import examples
 from tests.support.planning import clos3_shapes, fabric_file, rail_shapes, spine_leaf_shapes
 
-FREE = Moves(who=Movable.ANYBODY)
+FREE = Moves(who=Movable.ALL)
 KINDS = (CollectiveKind.RING_ALL_REDUCE, CollectiveKind.ALL_TO_ALL, CollectiveKind.GATHER)
 
 
@@ -29,7 +29,7 @@ def fabrics(draw):
     shape = draw(st.one_of(spine_leaf_shapes(), rail_shapes(), clos3_shapes()))
     data = fabric_file(**shape)
     if draw(st.integers(0, 3)) == 0:
-        # One more cable makes it a fabric without columns.
+        # One more cable makes the fabric irregular.
         drawn = parse_fabric(json.dumps(data), "fabric.yaml")
         upper = drawn.cables[0].upper.switch
         data["links"] = [{"a": f"{drawn.cables[0].lower.switch}:900", "b": f"{upper}:900", "gbps": 100}]
@@ -75,11 +75,11 @@ moves = st.one_of(
 
 
 class Watched:
-    """A session beside what its deltas add up to."""
+    """A session and the paths that result from its deltas."""
 
     def __init__(self, fabric):
         self.fabric, self.topology, self.session = fabric, topology_of(fabric), Session.begin(fabric)
-        self.told: dict[str, tuple[str, ...]] = {}
+        self.reported: dict[str, tuple[str, ...]] = {}
         self.count = 0
 
     def state(self):
@@ -93,7 +93,7 @@ class Watched:
         return [array.copy() for array in held]
 
     def event(self, data):
-        """Let something happen; return its moves and its answer."""
+        """Apply a random event; return its moves and its result."""
         allowed, session = data.draw(moves), self.session
         switches = [switch.id for switch in self.fabric.switches]
         jobs = [job.job_id for job in session.jobs]
@@ -118,14 +118,14 @@ class Watched:
     def follow(self, delta):
         for change in delta:
             if change.old_links is None:
-                assert change.flow_id not in self.told
+                assert change.flow_id not in self.reported
             else:
-                assert self.told.pop(change.flow_id) == change.old_links
+                assert self.reported.pop(change.flow_id) == change.old_links
             if change.new_links is not None:
-                self.told[change.flow_id] = change.new_links
+                self.reported[change.flow_id] = change.new_links
 
     def paths(self):
-        """Return every flow's switch-to-switch links under its id, as the session has them."""
+        """Return the links between switches of each flow by id, as the session has them."""
         found = {}
         for request in self.session.jobs:
             flows, hops = self.session.flows(request.job_id), self.session.hops(request.job_id)
@@ -145,7 +145,7 @@ class Watched:
 
 
 def assert_sound(fabric, links, health):
-    """Check one path: it is joined, rises and then falls, meets no switch twice and nothing out of use."""
+    """Check one path: it is connected, goes up and then down, and has no switch twice and nothing out of use."""
     switches = []
     tier = {switch.id: switch.role.tier for switch in fabric.switches}
     for near, far in (link.split(">") for link in links):
@@ -163,7 +163,7 @@ def assert_sound(fabric, links, health):
 
 @given(data=st.data(), fabric=fabrics())
 @settings(max_examples=examples(40), deadline=None)
-def test_a_session_holds_whatever_happens_to_it(data, fabric):
+def test_a_session_is_consistent_after_any_events(data, fabric):
     watched = Watched(fabric)
     for _ in range(data.draw(st.integers(1, 10))):
         before = watched.state()
@@ -173,22 +173,22 @@ def test_a_session_holds_whatever_happens_to_it(data, fabric):
             continue
         watched.follow(answer)
         assert np.array_equal(watched.session._store.s.load, watched.loads())
-        told = {flow: list(links[1:-1]) for flow, links in watched.told.items()}
+        known = {flow: list(links[1:-1]) for flow, links in watched.reported.items()}
         paths = watched.paths()
-        assert {flow: paths[flow] for flow in told} == told
-        assert all(not links for flow, links in paths.items() if flow not in told)
-        for links in told.values():
+        assert {flow: paths[flow] for flow in known} == known
+        assert all(not links for flow, links in paths.items() if flow not in known)
+        for links in known.values():
             assert_sound(fabric, links, watched.session.health)
         assert answer.moved <= (answer.moved if allowed.budget is None else allowed.budget)
-        assert answer.moved == 0 or allowed.who is not Movable.NOBODY
+        assert answer.moved == 0 or allowed.who is not Movable.NONE
         assert (
-            answer.lower_bound <= answer.max_link_utilisation * (1 + 1e-9) or answer.stranded or len(told) < len(paths)
+            answer.lower_bound <= answer.max_link_utilisation * (1 + 1e-9) or answer.stranded or len(known) < len(paths)
         )
 
 
 @given(data=st.data(), fabric=fabrics())
 @settings(max_examples=examples(25), deadline=None)
-def test_a_session_with_a_free_hand_is_as_good_as_a_plan_of_everything(data, fabric):
+def test_a_session_whose_flows_may_all_move_is_as_good_as_a_full_plan(data, fabric):
     watched = Watched(fabric)
     for _ in range(data.draw(st.integers(1, 5))):
         watched.event(data)
@@ -201,7 +201,7 @@ def test_a_session_with_a_free_hand_is_as_good_as_a_plan_of_everything(data, fab
 
 
 def as_wished(job):
-    """Return a job without its limit: what is compared is how full the links are."""
+    """Return a job without its limit: the test compares utilisation only."""
     return JobRequest(job_id=job.job_id, ranks=job.ranks, collectives=job.collectives, priority=job.priority)
 
 

@@ -1,4 +1,4 @@
-"""Planned ports, sent through the compiled rules by an interpreter that knows nothing of either, take planned paths."""
+"""Packets with planned ports take the planned paths through the compiled rules, run by an independent interpreter."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -26,7 +26,7 @@ def plan_of(fabric: Fabric, health: Health, pairs: list[tuple[int, int]]) -> Pla
 
 
 def walked(fabric: Fabric, network: Network, source: str, target: str, port: int) -> tuple[str, ...]:
-    """Return the links a packet takes, from its source NIC to where it ends."""
+    """Return the links of a packet from its source NIC to the end of its path."""
     start, end = fabric.nic_by_id[source], fabric.nic_by_id[target]
     journey = network.send(source, roce(start.ip, end.ip, port))
     wires = {cable.lower: cable.up_link for cable in fabric.cables}

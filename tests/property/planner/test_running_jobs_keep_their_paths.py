@@ -1,4 +1,4 @@
-"""Jobs come and go in any order, steered, pinned or with ports of their own: each stream stays on its planned links."""
+"""While jobs come and go, steered, pinned or with fixed ports, each stream stays on its planned links."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -42,7 +42,7 @@ def requests(draw) -> JobRequest:
 
 
 def off_path(fabric: Fabric, driver: Driver) -> list[tuple[str, str, int]]:
-    """Return the streams that leave the links their job was told."""
+    """Return the streams that are not on the links of their plan."""
     network = Network(fabric, rows(fabric, driver.held), group_rows(fabric, driver.held))
     found = []
     for job in driver.state.jobs.values():
@@ -59,7 +59,7 @@ def off_path(fabric: Fabric, driver: Driver) -> list[tuple[str, str, int]]:
 
 @given(events=st.lists(st.one_of(requests(), st.sampled_from("abcd")), min_size=2, max_size=8))
 @settings(deadline=None)
-def test_no_job_is_led_off_its_path_by_those_that_come_and_go(events):
+def test_jobs_that_come_and_go_move_no_other_job(events):
     driver = Driver(FABRIC)
     driver.connect_all()
     for reply, event in enumerate(events):

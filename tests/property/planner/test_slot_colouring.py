@@ -9,7 +9,7 @@ from controller.planner.exact.colouring import colour_slots, repetition
 
 @st.composite
 def slot_problems(draw):
-    """Edges between up to four vertices on each side, and how many slots each of up to five colours has there."""
+    """Edges between up to four vertices on each side, and the slots of up to five colours at each vertex."""
     vertices, colours = draw(st.integers(1, 4)), draw(st.integers(1, 5))
     one = st.lists(st.integers(0, 3), min_size=colours, max_size=colours)
     table = st.lists(one, min_size=vertices, max_size=vertices)
@@ -40,6 +40,6 @@ def test_with_slots_for_all_and_every_colour_open_every_edge_gets_one(edges, k):
 
 
 @given(edges=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), max_size=8), times=st.integers(1, 5))
-def test_edges_that_come_in_groups_are_seen_to(edges, times):
+def test_repetition_finds_edges_in_groups(edges, times):
     ends = np.repeat(np.array(edges, dtype=np.int64).reshape(-1, 2), times, axis=0)
     assert repetition(ends[:, 0].copy(), ends[:, 1].copy()) % times == 0

@@ -29,12 +29,12 @@ def test_a_broadcast_is_a_binomial_tree_that_wraps_from_its_root():
     assert sorted(pairs(flows)) == [(0, 2), (3, 0), (3, 1)]
 
 
-def test_members_talk_in_the_order_they_are_named():
+def test_members_form_a_ring_in_the_order_given():
     flows = flows_of(fabric_of(), {"kind": "ALL_GATHER", "bytes": 1, "members": [3, 0, 2]})
     assert pairs(flows) == [(3, 0), (0, 2), (2, 3)]
 
 
-def test_elastic_demand_is_the_scarcer_of_the_shares_at_both_nics():
+def test_elastic_demand_is_the_smaller_of_the_shares_at_both_nics():
     flows = flows_of(fabric_of(), {"kind": "GATHER", "bytes": 1, "root": 0}, custom((1, 2)))
     assert {(flow.src_rank, flow.dst_rank): flow.demand_bps for flow in flows} == {
         (1, 0): 33_333_333_333,
@@ -49,7 +49,7 @@ def test_flows_of_another_phase_or_with_a_rate_do_not_count_as_elastic_neighbour
     assert [flow.demand_bps for flow in flows] == [G100, 7, G100]
 
 
-def test_queue_pairs_share_a_flow_evenly_to_the_bit():
+def test_queue_pairs_divide_a_demand_exactly():
     flows = flows_of(fabric_of(), custom((0, 2, 10), qps_per_flow=4))
     assert [(flow.flow_id, flow.demand_bps) for flow in flows] == [(f"job/0/0-2/{q}", 2) for q in range(4)]
 
@@ -61,7 +61,7 @@ def test_ranks_on_one_host_have_no_flow_and_leave_their_nics_to_others():
     assert {flow.demand_bps for flow in flows} == {G100 // 2}
 
 
-def test_a_pair_named_twice_goes_on_counting_queue_pairs():
+def test_a_repeated_pair_continues_the_numbers_of_queue_pairs():
     flows = flows_of(fabric_of(), custom((0, 2, 8), (0, 2, 4), qps_per_flow=2))
     assert [(flow.queue_pair, flow.demand_bps) for flow in flows] == [(0, 4), (1, 4), (2, 2), (3, 2)]
 

@@ -19,7 +19,7 @@ from tests.support.planner_cases import fabric_of
     edges=st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=40),
     colours=st.sampled_from([1, 2, 3, 5, 8, 70]),
 )
-def test_a_colour_meets_a_vertex_no_more_often_than_it_must(edges, colours):
+def test_no_colour_occurs_more_often_at_a_vertex_than_the_bound(edges, colours):
     ends = np.array(edges, dtype=np.int64).reshape(-1, 2)
     found = colour_edges(ends[:, 0].copy(), ends[:, 1].copy(), 5, colours)
     for side in (0, 1):
@@ -36,7 +36,7 @@ def test_the_hash_is_crc32_over_the_five_tuple(source, target, port):
     assert crc32_of_tuple(_CRC_TABLE, source, target, port) == expected
 
 
-def test_paths_that_wait_for_each_other_in_a_circle_are_found():
+def test_a_cyclic_buffer_dependency_is_found():
     fabric = fabric_of()
     topology = topology_of(fabric)
     up, down = [[topology.link_index[f] for f in links] for links in _links(fabric)]
@@ -51,7 +51,7 @@ def _links(fabric):
     return [cable.up_link for cable in fabric.cables], [cable.down_link for cable in fabric.cables]
 
 
-def test_a_torn_or_missing_cache_costs_time_and_nothing_else(tmp_path):
+def test_a_damaged_or_missing_cache_only_costs_time(tmp_path):
     (tmp_path / "doubled.py").write_text(
         textwrap.dedent("""
             from controller.planner.jit import kernel

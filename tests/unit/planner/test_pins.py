@@ -47,7 +47,7 @@ def test_a_pin_on_the_port_of_a_running_flow_takes_that_flows_path():
     assert second.jobs[1].flows[0].links == taken.links
 
 
-def test_a_steered_flow_keeps_off_the_pinned_ports_of_its_pair():
+def test_a_steered_flow_avoids_the_pinned_ports_of_its_pair():
     fabric = fabric_of()
     alone = flows_of(fabric, custom((0, 2)))[0].udp_source_port
     flows = flows_of(fabric, custom((0, 2)), custom((0, 2, 0, alone), phase=1))
@@ -59,7 +59,7 @@ def test_flows_of_one_pair_have_different_ports():
     assert len({flow.udp_source_port for flow in flows}) == 16
 
 
-def test_steered_flows_of_a_pair_that_is_pinned_by_address_go_along_with_it():
+def test_steered_flows_of_a_pair_pinned_by_addresses_share_its_path():
     fabric = fabric_of(spines=4)
     pin = job_of(fabric, custom((1, 3), (0, 2)), job_id="pin", steering="PIN")
     first = plan_of(fabric, pin)
@@ -68,7 +68,7 @@ def test_steered_flows_of_a_pair_that_is_pinned_by_address_go_along_with_it():
     assert {flow.links for flow in second.jobs[1].flows} == {first.jobs[0].flows[1].links}
 
 
-def test_flows_of_a_higher_priority_do_not_bend_to_a_pin_of_their_pair_but_are_guarded():
+def test_flows_of_a_higher_priority_than_a_pin_of_their_pair_are_guarded():
     fabric = fabric_of(spines=4)
     high = job_of(fabric, custom((0, 2), qps_per_flow=4), job_id="high", priority=1)
     low = job_of(fabric, custom((0, 2)), job_id="low", steering="PIN")

@@ -16,7 +16,7 @@ ALL_TO_ALL = (Collective(kind=CollectiveKind.ALL_TO_ALL, size_bytes=1000),)
 
 
 def running(fabric, **ranks_of):
-    """Return jobs as they run: name to NIC ids, or to (NIC ids, share)."""
+    """Return running jobs, given by name: NIC ids, or (NIC ids, share)."""
     asked = [(ranks, 0) if isinstance(ranks, list) else ranks for ranks in ranks_of.values()]
     requests = [
         JobRequest(job_id=name, ranks=tuple(ranks), collectives=RING, gpu_milli=share)
@@ -65,14 +65,14 @@ def test_ranks_are_in_the_order_of_leaves_and_ports(four_leaves):
     assert places(four_leaves, 6)[0].nics == tuple(f"h{n}-n0" for n in range(1, 7))
 
 
-def test_suggestions_are_different_places(four_leaves):
+def test_suggestions_have_different_nics(four_leaves):
     found = places(four_leaves, 4, max_suggestions=4)
     assert sorted(leaf for place in found for leaf in leaves_of(four_leaves, place)) == [
         "leaf1", "leaf2", "leaf3", "leaf4",
     ]  # fmt: skip
 
 
-def test_three_suggestions_are_given_unless_more_are_asked_for(four_leaves):
+def test_three_suggestions_are_returned_by_default(four_leaves):
     assert len(places(four_leaves, 1)) == 3
     assert len(places(four_leaves, 1, max_suggestions=1)) == 1
     assert len(places(four_leaves, 1, max_suggestions=10**6)) <= MAX_SUGGESTIONS
@@ -115,7 +115,7 @@ def test_fewer_pods_are_better_among_as_many_leaves():
         assert len({leaf.split("-")[0] for leaf in leaves_of(fabric, place)}) == 1
 
 
-def test_hosts_with_rails_are_taken_whole_and_each_rail_keeps_to_its_leaf():
+def test_hosts_with_rails_are_used_whole_and_each_rail_stays_on_its_leaf():
     fabric = fabric_of(kind="rail_optimised", spines=4, leaves=8, hosts_per_leaf=4, nics_per_host=4)
     for place in places(fabric, 8, ALL_TO_ALL):
         assert sorted(place.nics) == sorted(
@@ -140,7 +140,7 @@ def test_a_job_smaller_than_a_host_stays_inside_one():
     assert places(fabric, 2, kept=kept)[0].nics == ("h2-n2", "h2-n3")
 
 
-def test_two_nics_of_one_gpu_are_one_place():
+def test_two_nics_of_one_gpu_hold_one_rank():
     fabric = fabric_of(kind="rail_optimised", spines=2, leaves=2, hosts_per_leaf=3, nics_per_host=2)
     fabric = replace(fabric, nics=tuple(replace(nic, gpus=(0,)) for nic in fabric.nics))
     best, *_ = places(fabric, 3)
@@ -179,7 +179,7 @@ def test_a_nic_of_two_gpus_takes_two_ranks_or_one_of_two_gpus():
     assert "2 free" in refusal(fabric, 3, gpu_milli=1500)
 
 
-def test_a_share_that_no_nic_can_give_is_told_as_such(four_leaves):
+def test_a_share_that_no_nic_has_is_refused_with_that_reason(four_leaves):
     assert refusal(four_leaves, 1, gpu_milli=2000) == (
         "1 rank asked for at 2000/1000 GPU each, 0 free: ask for a share that the GPUs of one NIC can give"
     )
@@ -193,7 +193,7 @@ def test_a_rank_of_one_and_a_half_gpus_leaves_half_a_one():
     assert "0 free" in refusal(fabric, 1, kept=kept, gpu_milli=501)
 
 
-def test_a_running_job_that_holds_more_than_there_is_leaves_nothing(four_leaves):
+def test_a_running_job_that_holds_more_than_its_gpus_leaves_none_free(four_leaves):
     kept = running(four_leaves, a=["h1-n0", "h1-n0", "h2-n0"])
     assert {nic for place in places(four_leaves, 2, kept=kept) for nic in place.nics}.isdisjoint(("h1-n0", "h2-n0"))
 
@@ -214,7 +214,7 @@ def test_leaves_with_less_load_are_better_among_as_many():
     assert leaves_of(fabric, best).isdisjoint(("leaf1", "leaf2"))
 
 
-def test_a_running_job_is_not_pushed_over_what_it_asked_for():
+def test_no_suggestion_exceeds_the_required_utilisation_of_a_running_job():
     fabric = fabric_of(spines=1, leaves=2, hosts_per_leaf=2)
     pair = Collective(kind=CollectiveKind.CUSTOM, flows=(FlowDemand(src_rank=0, dst_rank=1),))
     job = JobRequest(job_id="a", ranks=("h1-n0", "h3-n0"), collectives=(pair,), require_utilisation=1.0)
@@ -222,7 +222,7 @@ def test_a_running_job_is_not_pushed_over_what_it_asked_for():
     assert "job a: link leaf1:1>spine1:1" in refusal(fabric, 2, kept=kept)
 
 
-def test_too_few_free_gpus_are_told_with_what_would_free_some(four_leaves):
+def test_too_few_free_gpus_are_refused_with_remedies(four_leaves):
     kept = running(four_leaves, train=[f"h{n}-n0" for n in range(1, 9)])
     assert refusal(four_leaves, 10, kept=kept, health=Health(down_nics=frozenset(("h16-n0",)))) == (
         "10 ranks asked for, 7 free (8 ranks of running jobs hold GPUs: train (8); 1 NIC out of use: h16-n0): "

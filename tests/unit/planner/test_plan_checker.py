@@ -1,4 +1,4 @@
-"""The checker itself: it must see every kind of flaw."""
+"""The plan checker finds every kind of violation."""
 
 import copy
 
@@ -77,14 +77,14 @@ def test_a_good_plan_has_no_violation(plan):
 
 
 @pytest.mark.parametrize("flaw", FLAWS)
-def test_a_flaw_is_seen(plan, flaw):
+def test_a_violation_is_found(plan, flaw):
     spoil, word = FLAWS[flaw]
     spoilt = copy.deepcopy(plan)
     spoil(spoilt)
     assert any(word in violation for violation in check(FABRIC, JOBS, spoilt))
 
 
-def test_a_link_out_of_use_is_seen(plan):
+def test_a_link_out_of_use_is_found(plan):
     used = plan["jobs"][0]["flows"][0]["links"][1]
     assert any("out of use" in violation for violation in check({**FABRIC, "failed": [used]}, JOBS, plan))
 
@@ -109,7 +109,7 @@ TURNS = {
 
 
 @pytest.mark.parametrize("flaw", TURNS)
-def test_a_flaw_in_taking_turns_is_seen(flaw):
+def test_a_violation_in_admission_windows_is_found(flaw):
     spoilt = plan_as_json(planned(FABRIC, GATHER))
     assert check(FABRIC, GATHER, spoilt) == []
     spoil, word = TURNS[flaw]
@@ -117,7 +117,7 @@ def test_a_flaw_in_taking_turns_is_seen(flaw):
     assert any(word in violation for violation in check(FABRIC, GATHER, spoilt))
 
 
-def test_answers_that_crowd_one_link_are_seen(plan):
+def test_reverse_streams_that_crowd_one_link_are_found(plan):
     spoilt = copy.deepcopy(plan)
     one, other = spoilt["jobs"][0]["flows"]
     inner = one["reverse_links"][1:-1]

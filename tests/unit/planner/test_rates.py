@@ -20,17 +20,17 @@ def test_one_sender_may_fill_a_nic():
     assert flows_of(fabric_of(), custom((2, 0), qps_per_flow=4))[0].rate_bps == 25 * GBPS
 
 
-def test_flows_on_a_link_that_is_over_1_get_max_min_shares():
+def test_flows_on_an_overloaded_link_have_max_min_shares():
     flows = flows_of(fabric_of(spines=1), custom((0, 2, 90 * GBPS), (1, 3, 30 * GBPS)))
     assert [flow.rate_bps for flow in flows] == [70 * GBPS, 30 * GBPS]
 
 
-def test_phases_do_not_share_with_each_other():
+def test_phases_of_one_job_do_not_compete():
     flows = flows_of(fabric_of(spines=1), custom((0, 2, 90 * GBPS)), custom((1, 3, 30 * GBPS), phase=1))
     assert [flow.rate_bps for flow in flows] == [90 * GBPS, 30 * GBPS]
 
 
-def test_a_phase_shares_with_other_jobs():
+def test_a_phase_competes_with_other_jobs():
     fabric = fabric_of(spines=1)
     phased = job_of(fabric, custom((0, 2, 80 * GBPS)), custom((0, 2, 10 * GBPS), phase=1), job_id="phased")
     plan = plan_of(fabric, phased, job_of(fabric, custom((1, 3, 80 * GBPS)), job_id="other"))

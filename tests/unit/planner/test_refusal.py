@@ -15,8 +15,8 @@ def test_a_nic_whose_leaf_is_down_is_named():
     assert "NIC h3-n0" in refusal_of(fabric, job_of(fabric, ALL))
 
 
-def test_a_fabric_cut_in_two_is_told_with_both_sides_the_flows_and_the_whole_cut():
-    """spine1 is left to leaf1 and leaf2, spine2 to leaf3 and leaf4."""
+def test_the_refusal_for_a_partitioned_fabric_has_both_sides_the_flows_and_the_whole_cut():
+    """Only leaf1 and leaf2 reach spine1, only leaf3 and leaf4 reach spine2."""
     cut = ["leaf1:2>spine2:1", "leaf2:2>spine2:2", "leaf3:1>spine1:3", "leaf4:1>spine1:4"]
     fabric = fabric_of(leaves=4, hosts_per_leaf=1, failed=cut)
     why = refusal_of(fabric, job_of(fabric, ALL))
@@ -63,7 +63,7 @@ def test_every_nic_that_is_out_of_use_is_named():
     assert "NIC h3-n0 or its leaf leaf2" in why
 
 
-def test_a_job_that_stays_clear_of_what_is_down_is_planned():
+def test_a_job_beside_a_failure_is_planned():
     fabric = fabric_of(failed=["spine1", "leaf2"], leaves=3)
     plan_of(fabric, job_of(fabric, custom((0, 4), (4, 1))))
 
@@ -80,7 +80,7 @@ def test_a_limit_that_is_met_is_no_refusal():
     assert plan_of(fabric, job_of(fabric, custom((0, 2), (1, 3)), require_utilisation=1.0)).jobs
 
 
-def test_a_newcomer_may_not_push_a_running_job_over_its_limit():
+def test_a_new_job_must_not_push_a_running_job_over_its_limit():
     fabric = fabric_of(spines=1)
     first = job_of(fabric, custom((0, 2)), job_id="first", require_utilisation=1.0)
     second = job_of(fabric, custom((1, 3)), job_id="second")

@@ -1,4 +1,4 @@
-"""What a session answers to single events on a small fabric."""
+"""Results of single session events on a small fabric."""
 
 import json
 
@@ -15,7 +15,7 @@ from controller.planner.session.engine import Movable, Moves
 from controller.planner.session.session import Session
 from controller.planner.solve import solve
 
-FREE = Moves(who=Movable.ANYBODY)
+FREE = Moves(who=Movable.ALL)
 GBPS = 10**9
 
 
@@ -61,7 +61,7 @@ def crossed_spine(session, job_id) -> int:
     return int(session.hops(job_id)[0, 0]) % 2 + 1
 
 
-def test_a_job_is_placed_and_told_path_by_path():
+def test_the_delta_of_a_new_job_has_the_path_of_each_flow():
     session = Session.begin(two_tiers())
     delta = added(session, flows_job("a", (1, 3), (3, 4)))
     paths = crossed(delta)
@@ -73,7 +73,7 @@ def test_a_job_is_placed_and_told_path_by_path():
     assert delta.shortfall == 0.0
 
 
-def test_a_running_flow_steps_aside_where_that_is_allowed():
+def test_a_running_flow_moves_for_a_new_one_where_that_is_allowed():
     session = full_but_apart()
     assert crossed_spine(session, "a") != crossed_spine(session, "b")
     delta = added(session, flows_job("c", (2, 4)))
@@ -81,8 +81,8 @@ def test_a_running_flow_steps_aside_where_that_is_allowed():
     assert delta.max_link_utilisation == 1.0
 
 
-@pytest.mark.parametrize("moves", [Moves(budget=0, who=Movable.ANYBODY), Moves(), Moves(who=Movable.OWN)])
-def test_nobody_steps_aside_where_that_is_not_allowed(moves):
+@pytest.mark.parametrize("moves", [Moves(budget=0, who=Movable.ALL), Moves(), Moves(who=Movable.OWN)])
+def test_no_other_flow_moves_where_that_is_not_allowed(moves):
     delta = added(full_but_apart(), flows_job("c", (2, 4)), moves)
     assert delta.moved == 0
     assert delta.shared == 1
@@ -90,13 +90,13 @@ def test_nobody_steps_aside_where_that_is_not_allowed(moves):
     assert delta.shortfall == 1.0
 
 
-def test_flows_of_the_same_tenant_step_aside_for_it_and_those_of_another_do_not():
+def test_flows_move_for_those_of_their_tenant_only():
     ours = added(full_but_apart("red"), flows_job("c", (2, 4), tenant="red"), Moves(who=Movable.TENANT))
     theirs = added(full_but_apart("blue"), flows_job("c", (2, 4), tenant="red"), Moves(who=Movable.TENANT))
     assert (ours.moved, theirs.moved) == (1, 0)
 
 
-def test_without_room_a_job_that_wants_room_is_refused_and_told_the_bottleneck():
+def test_a_job_whose_required_utilisation_is_exceeded_is_refused_with_the_bottleneck():
     session = full_but_apart()
     before = session.hops("a").tolist(), session.hops("b").tolist()
     answer = session.add(flows_job("c", (2, 4), require_utilisation=1.0))
@@ -107,7 +107,7 @@ def test_without_room_a_job_that_wants_room_is_refused_and_told_the_bottleneck()
     assert [job.job_id for job in session.jobs] == ["a", "b"]
 
 
-def test_a_job_that_runs_is_not_pushed_over_what_it_accepts():
+def test_a_running_job_is_not_pushed_over_its_limit():
     session = Session.begin(two_tiers(spines=1))
     added(session, flows_job("a", (1, 3), require_utilisation=1.0))
     answer = session.add(flows_job("b", (2, 4)))
@@ -115,7 +115,7 @@ def test_a_job_that_runs_is_not_pushed_over_what_it_accepts():
     assert answer.why.startswith("job a:")
 
 
-def test_a_failed_cable_moves_its_victims_and_nobody_else():
+def test_a_failed_cable_moves_only_the_flows_on_it():
     session = Session.begin(two_tiers())
     added(session, flows_job("a", (1, 3)))
     added(session, flows_job("b", (5, 4)))
@@ -126,7 +126,7 @@ def test_a_failed_cable_moves_its_victims_and_nobody_else():
     assert crossed_spine(session, "a") != spine
 
 
-def test_a_failure_names_whom_it_strands_and_the_return_gives_them_paths_again():
+def test_a_failure_reports_stranded_flows_and_the_return_restores_their_paths():
     session = Session.begin(two_tiers(spines=1))
     added(session, flows_job("a", (1, 3)))
     down = session.link_down("leaf1:1>spine1:1")
@@ -138,7 +138,7 @@ def test_a_failure_names_whom_it_strands_and_the_return_gives_them_paths_again()
     assert (up.placed, up.stranded) == (1, 0)
 
 
-def test_a_drain_that_would_strand_a_flow_is_refused_and_leaves_no_trace():
+def test_a_drain_that_would_strand_a_flow_is_refused_without_a_change():
     session = Session.begin(two_tiers(spines=1))
     added(session, flows_job("a", (1, 3)))
     answer = session.drain("spine1")
@@ -168,20 +168,20 @@ def test_a_cable_that_is_down_and_drained_comes_back_when_it_is_neither():
     assert session.health == Health()
 
 
-def test_a_rebalance_keeps_to_its_budget_and_tells_what_is_left():
+def test_a_rebalance_keeps_to_its_budget_and_reports_the_shortfall():
     session = Session.begin(two_tiers(spines=3, hosts=3))
     session.drain("spine2")
     session.drain("spine3")
     added(session, flows_job("a", (1, 4), (2, 5), (3, 6)))
     session.undrain("spine2")
     session.undrain("spine3")
-    some = session.rebalance(Moves(budget=1, who=Movable.ANYBODY))
+    some = session.rebalance(Moves(budget=1, who=Movable.ALL))
     assert (some.moved, some.shortfall) == (1, 1.0)
     rest = session.rebalance(FREE)
     assert (rest.moved, rest.shortfall) == (1, 0.0)
 
 
-def test_a_session_goes_on_from_a_plan():
+def test_a_session_starts_from_a_plan():
     fabric = two_tiers()
     request = flows_job("a", (1, 3), (2, 5))
     plan = solve(fabric, (request,), health=Health())
@@ -191,7 +191,7 @@ def test_a_session_goes_on_from_a_plan():
     assert session.max_link_utilisation() == plan.certificate.max_link_utilisation
 
 
-def test_a_plan_takes_over_the_paths_of_a_session():
+def test_a_plan_uses_the_paths_of_a_session():
     fabric = two_tiers(spines=4, hosts=3)
     session = Session.begin(fabric)
     requests = flows_job("a", (1, 4), (2, 7), (3, 8)), flows_job("b", (9, 1), (5, 6), gbps=30)
@@ -216,7 +216,7 @@ def test_flows_that_are_kept_on_a_dead_path_wait_for_a_live_one():
     assert session.rebalance(Moves(budget=0)).placed == 1
 
 
-def test_what_a_session_does_not_know_is_refused():
+def test_unknown_ids_are_refused():
     session = Session.begin(two_tiers())
     added(session, flows_job("a", (1, 3)))
     with pytest.raises(AlreadyExistsError):
@@ -231,7 +231,7 @@ def test_what_a_session_does_not_know_is_refused():
         session.add(flows_job("b", (1, 99)))
 
 
-def test_a_higher_priority_fares_as_if_no_lower_job_existed():
+def test_a_higher_priority_is_placed_as_if_no_lower_job_existed():
     session = Session.begin(two_tiers())
     added(session, flows_job("low", (1, 3), (2, 4)))
     added(session, flows_job("high", (1, 3), (2, 4), priority=1))

@@ -33,7 +33,7 @@ def test_spines_of_different_speeds_carry_equal_flows_by_their_speed():
     assert certificate.max_link_utilisation == certificate.lower_bound == 1.0
 
 
-def test_the_kind_of_the_proof_is_told():
+def test_the_certificate_has_the_kind_of_the_proof():
     fabric = fabric_of()
     kinds = {
         "cut": custom((0, 2), (1, 3)),
@@ -44,13 +44,13 @@ def test_the_kind_of_the_proof_is_told():
         assert plan_of(fabric, job_of(fabric, flows)).certificate.lower_bound_kind == kind
 
 
-def test_acknowledgements_take_the_same_cables_back():
+def test_acks_take_the_mirrored_path():
     for flow in flows_of(fabric_of(kind="clos3", spines=2, aggs_per_pod=2, pods=2), ALL):
         back = [">".join(reversed(link.split(">"))) for link in reversed(flow.links)]
         assert list(flow.reverse_links) == back
 
 
-def test_flows_read_back_from_a_journal_are_kept_like_our_own():
+def test_flows_read_from_a_journal_are_kept_like_planned_ones():
     fabric = fabric_of(spines=3)
     first = job_of(fabric, ALL, job_id="first")
     second = job_of(fabric, {"kind": "RING_ALL_REDUCE", "bytes": 1, "qps_per_flow": 2}, job_id="second")
@@ -68,7 +68,7 @@ def test_a_kept_job_whose_flows_are_not_those_of_its_request_is_refused():
         plan_of(fabric, kept=[(job_of(fabric, {"kind": "ALL_GATHER", "bytes": 1}), placed)])
 
 
-def test_flow_plans_are_made_when_they_are_looked_at():
+def test_flow_plans_are_built_on_access():
     flows = plan_of(fabric_of(), job_of(fabric_of(), ALL)).jobs[0].flows
     assert len(flows) == 12
     assert flows[-1] == list(flows)[11]
