@@ -70,7 +70,7 @@ async def test_messages_of_a_real_switch_are_decoded_as_os_ken_decodes_them(ovs_
             f"table={i % 4},priority={i},cookie={i},udp,udp_src={i}/0xff,actions=output:{i % 4 + 1}",
         )
     session = ovs_lab.server.sessions()["leaf1"]
-    parts = await session._ask(wire.FLOW_REQUEST, wire.MessageType.MULTIPART_REPLY, wire.MultipartType.FLOW)
+    parts = await session._request(wire.FLOW_REQUEST, wire.MessageType.MULTIPART_REPLY, wire.MultipartType.FLOW)
     ours = [entry.rule for part in parts for entry in readback.flow_entries(part)]
     assert ours == [os_ken_codec.rule_of(entry) for part in parts for entry in os_ken_codec.parsed(part).body]
     assert len(ours) == 40
