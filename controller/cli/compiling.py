@@ -15,10 +15,10 @@ from kernels.cache import on_compile
 if TYPE_CHECKING:
     import subprocess
 
-QUIET_S = 0.5
+QUIET_S = 1.0
 """A command that compiles for no longer than this reports nothing."""
-BESIDE = ("spread", "lower", "colour_slots", "confine", "_fill", "_hash_paths")
-"""Kernels that the second process needs: after the first two, which this one has begun, half of what is to do."""
+BESIDE = ("spread", "lower", "confine", "_fill", "_hash_paths")
+"""Kernels that the second process compiles or, where this one has begun them, waits for. It interprets the others."""
 
 
 @contextmanager

@@ -4,7 +4,6 @@ import pytest
 
 from controller.cli import compiling as module
 from controller.cli.compiling import BESIDE, compiling
-from controller.planner.exact import colouring
 from controller.planner.incast import confinement
 from controller.planner.proof import ecmp, fluid
 from controller.planner.search import repair, spread
@@ -66,5 +65,5 @@ def test_after_the_command_nothing_is_reported(beside, monkeypatch):
 
 
 def test_the_second_process_compiles_kernels_that_exist():
-    found = {name for each in (colouring, confinement, ecmp, fluid, repair, spread) for name in vars(each)}
+    found = {name for each in (confinement, ecmp, fluid, repair, spread) for name in vars(each)}
     assert set(BESIDE) <= found
