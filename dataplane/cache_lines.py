@@ -1,4 +1,4 @@
-"""Arrays that begin where a line of the processor's cache does: a row of as many bytes then lies in no more lines."""
+"""Arrays aligned to cache lines, so that a row of whole cache lines does not straddle one more."""
 
 from typing import Any
 
