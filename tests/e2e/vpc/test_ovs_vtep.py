@@ -72,10 +72,10 @@ def test_a_change_replaces_flows_and_a_second_call_changes_nothing(both):
     after = NetworkConfig(generation=2, vpcs=(red,))
     assert both.apply(after) > 0
     assert both.apply(after) == 0
-    flows = both.ovs.flows()
+    installed = both.ovs.flows()
     lines = flows(wanted(after, vtep_of(1), GATEWAYS), {(VNIS["red"], mac_of(1)): 1}, 2)
-    assert len([line for line in flows if "actions" in line]) == len(lines)
-    assert not [line for line in flows if f"{VNIS['blue']}" in line or f"0x{VNIS['blue']:x}" in line]
+    assert len([line for line in installed if "actions" in line]) == len(lines)
+    assert not [line for line in installed if f"{VNIS['blue']}" in line or f"0x{VNIS['blue']:x}" in line]
     assert "blue" not in both.ovs.switch.vsctl("list-ports", "vpc").split()
 
 
