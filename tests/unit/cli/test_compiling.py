@@ -26,8 +26,13 @@ class Beside:
 @pytest.fixture
 def beside(monkeypatch):
     started = []
+
+    def start(*_, **__):
+        started.append(Beside())
+        return started[-1]
+
     monkeypatch.setattr(cache, "_observers", [])
-    monkeypatch.setattr(subprocess, "Popen", lambda *_, **__: started.append(Beside()) or started[-1])
+    monkeypatch.setattr(subprocess, "Popen", start)
     return started
 
 
