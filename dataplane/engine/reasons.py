@@ -10,11 +10,11 @@ class Drop(IntEnum):
     BAD_IP_HEADER = 1  # version, header length, total length or checksum
     BAD_CHECKSUM = 2
     NOT_IP = 3  # neither IP nor ARP
-    NOT_FOR_US = 4  # another host's MAC or address, or a port that is not served
+    NOT_FOR_US = 4  # outer MAC, address, protocol or port not ours; inner MAC of a bridged frame not its target's
     BAD_VXLAN = 5  # flags or reserved bits (RFC 7348, 5)
     UNKNOWN_VNI = 6
     UNKNOWN_VTEP = 7  # a VTEP without an endpoint of this VNI
-    SPOOFED_SOURCE = 8  # an inner source that is not at this VTEP, or not in the customer's prefix
+    SPOOFED_SOURCE = 8  # not at this VTEP or in the customer's prefix; or from outside, with our address
     ECN_MISMATCH = 9  # CE outside, not-ECT inside (RFC 6040, 4.2)
     NO_ROUTE = 10
     DENIED_IN = 11  # by a security group

@@ -3,9 +3,9 @@
 Each VPC uses one gateway VTEP, chosen by VNI so that VPCs spread evenly over gateways. Both gateways of an
 active-standby pair serve the same VTEP, so a takeover needs no change here.
 
-The interface of an endpoint is named by an option or by the interface's alias (`claims`). The kernel reports when an
-interface appears or disappears, and the whole state is compared then: a new virtual machine joins its VPC within a
-second.
+An option or the alias of an interface assigns the interface to an endpoint (`claims`). When the kernel reports that
+interfaces appeared or disappeared, the agent compares the host's whole state with the desired state and repairs it: a
+new virtual machine joins its VPC within about a second.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from dataplane.vtep.link_monitor import LinkMonitor
 from dataplane.vtep.linux import VtepError
 
 SETTLE_S = 0.2
-"""Delay after a link event: the program that created the interface is still configuring it."""
+"""Delay from a link event to the comparison: the program that created the interface may still be configuring it."""
 MIN_INTERVAL_S = 1.0
 """Minimum time between two comparisons, which limits the load of frequent link events."""
 CHECK_S = 10.0

@@ -1,15 +1,18 @@
 """Decide which member of a pair serves which role: takeover, handover, and resolution of split brain.
 
-A role is named after the member that owns it at first. In active-standby there is one, of the lower id; in
-active-active each member owns one. Each member sends what it holds at every interval. Time is counted in ticks of that
-interval, so a member that was suspended for a while does not consider its partner dead when it resumes.
+A role is named after its owner, the member that holds it at first. In active-standby there is one role, owned by the
+member of the lower id; in active-active each member owns one. Each member sends a heartbeat with the roles that it holds
+at every interval. Time is counted in ticks of that interval, so a member that was suspended for a while does not
+consider its partner dead when it resumes.
 
 Rules:
 
-1. No heartbeat for `missed` ticks (5): hold every role. With a tick of 50 ms that is at most 300 ms after the
-   partner's last heartbeat. If the partner's host reports the port unreachable, GONE_TICKS are enough.
-2. A role that neither holds: the member that knows its connections takes it at once, among equals its owner; the other
-   takes it VACANT_TICKS later. So a gateway that restarts quickly finds that its partner has taken over.
+1. A member takes every role after more than `missed` ticks (5) without a heartbeat. With a tick of 50 ms that is at
+   most 300 ms after the partner's last heartbeat. GONE_TICKS are enough if the partner's host reports by ICMP that no
+   process listens on the port.
+2. A role that neither holds is taken at once by the member that knows its connections: it served them, or keeps a
+   complete copy. If both know them, or neither, the owner takes it. The other member takes it only if it is still free
+   VACANT_TICKS later. So the roles of a gateway that restarts quickly go to its partner, which has the connections.
 3. Both hold a role and hear each other: the owner keeps it; in active-standby the higher id yields. A member that does
    not hear the other cannot notice the conflict; after DEAF_HEARTBEATS heartbeats that report this, the other yields
    instead. While no heartbeat gets through in either direction both serve: that cannot be distinguished from a
@@ -27,11 +30,13 @@ from typing import NamedTuple
 from dataplane.control.pair.heartbeat import Heartbeat
 
 VACANT_TICKS = 3
+"""Ticks after which the member of second choice takes a role that neither holds (rule 2)."""
 DEAF_HEARTBEATS = 3
+"""Heartbeats in a row that report "I do not hear you", after which a member yields a role that both hold (rule 3)."""
 OFFER_TICKS = 20
-"""An offer that the partner does not take expires after this."""
+"""Ticks after which an offer that the partner does not take expires."""
 GONE_TICKS = 2
-"""A refused heartbeat counts only if none has arrived for this long: an ICMP error can be forged or delayed."""
+"""Ticks without a heartbeat after which an ICMP error (port unreachable) counts: it can be forged or delayed."""
 
 
 class SendHeartbeat(NamedTuple):

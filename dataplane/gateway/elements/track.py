@@ -1,16 +1,18 @@
 """Connection tracking: find the connection of each packet, count the packet, and follow the TCP state.
 
-Fragments get their ports here (`fragments`), ICMP errors the connection of the packet that they quote (`quoted`).
+Later fragments get their ports from the first one (`fragments`). An ICMP error belongs to the connection of the packet
+that it quotes (`quoted`). `connection` of a packet is the row of its connection, or -1. Next node:
 
-HIT: next hop and translation are the connection's. MISS: the connection is unknown, or only known by an older
-generation of tables; `admit` decides. `connection` is then the row, or -1.
+- HIT: the present generation of tables has admitted the connection, which names next hop and translation.
+- MISS: there is no connection, or only an older generation of tables has admitted it; `admit` decides.
 
-TCP state serves the timeouts only. When the opener acknowledges a reply, the connection is ESTABLISHED. A FIN or RST
-from either side makes it CLOSING, until both sides are silent for the transitory timeout or a SYN opens it again (RFC
-5382, REQ-5; RFC 6191 for the reuse of ports). Sequence numbers are not checked.
+TCP state selects the idle timeout (`memory.ageing.timeout_s`). A connection is ESTABLISHED once its opener acknowledges
+a reply, and CLOSING once either side sends FIN or RST. A CLOSING connection ends after the transitory timeout without
+packets, or when a SYN opens a new one between the same ports (RFC 5382, REQ-5; RFC 6191). Sequence numbers are not
+checked.
 
-Packets from the internet and from the provider's networks have the same VNI in their key, OUTSIDE; a packet must
-arrive on the side that its connection leads to.
+Packets from the internet and from the provider's networks have the same VNI in their key, OUTSIDE. If a packet does not
+arrive on the side that its connection leads to, it is dropped as MARTIAN.
 """
 
 from dataplane.engine.burst import LATER_FRAGMENT, NOT_A_FRAGMENT, drop
