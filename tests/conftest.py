@@ -45,6 +45,17 @@ LONGEST_FIRST = (
 """Files of tests that take long. Workers begin with them: one that a worker takes last leaves the others idle."""
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Skip files without an end-to-end test when only those are selected: each worker imports what it collects."""
+    if not config.option.markexpr.startswith("e2e") or not collection_path.name.startswith("test_"):
+        return None
+    # A conftest.py may mark the tests of its directory.
+    sources = [collection_path, collection_path.parent / "conftest.py"]
+    if any(path.is_file() and "mark.e2e" in path.read_text() for path in sources):
+        return None
+    return True
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the longest files first; everything else stays in its random order."""

@@ -5,6 +5,7 @@ import json
 import os
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -52,9 +53,9 @@ class Controlled:
         self.site.close()
 
 
-@pytest.fixture
-def controlled(tmp_path: Path) -> Iterator[Controlled]:
-    made = Controlled(tmp_path)
+@pytest.fixture(scope="module")
+def controlled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Controlled]:
+    made = Controlled(tmp_path_factory.mktemp("controlled"))
     yield made
     made.close()
 
@@ -85,8 +86,8 @@ def test_verify_finds_a_change_of_the_installed_tables(controlled: Controlled) -
     assert agreed["sound"]
     assert set(agreed["gateways"]) == {"gw1", "gw2"}
     assert all(report["endpoints"] == 4 for report in agreed["gateways"].values())
-    open_to_ssh(controlled.gateways.pid("gw1"))
-    said = controlled.controller.run("verify", "isolation")
+    with open_to_ssh(controlled.gateways.pid("gw1")):
+        said = controlled.controller.run("verify", "isolation")
     assert said.returncode == 1
     found = json.loads(said.stdout)["gateways"]
     assert not found["gw2"]["findings"]
@@ -95,8 +96,9 @@ def test_verify_finds_a_change_of_the_installed_tables(controlled: Controlled) -
     assert all("leak" in finding and "red" in finding for finding in named), named
 
 
-def open_to_ssh(control: int) -> None:
-    """Change one word of the tables in use: red's first rule, of ports 7000 to 7999, begins at port 22."""
+@contextmanager
+def open_to_ssh(control: int) -> Iterator[None]:
+    """Change one word of the tables in use meanwhile: red's first rule, of ports 7000 to 7999, begins at port 22."""
     files = Path(f"/proc/{control}/fd").iterdir()
     held = [file for file in files if os.readlink(file).startswith("/memfd:heddle-gw1-tables")]
     assert len({file.stat().st_ino for file in held}) == 1
@@ -104,4 +106,9 @@ def open_to_ssh(control: int) -> None:
     rules = tables.arrays["rules"]
     assert rules["port_min"][0] == FIRST_PORT
     rules["port_min"][0] = 22
-    tables.close()
+    try:
+        yield
+    finally:
+        rules["port_min"][0] = FIRST_PORT
+        del rules
+        tables.close()

@@ -112,7 +112,7 @@ def test_a_packet_above_the_mtu_gets_an_error_with_the_mtu(lab):
     run = lab.lab.net.run
     for source in ("red1", "blue2"):
         with pytest.raises(PrerequisiteError):
-            run(source, "ping", "-c", "3", "-W", "2", "-s", "2000", "-M", "do", INTERNET)
+            run(source, "ping", "-c", "3", "-i", "0.2", "-W", "2", "-s", "2000", "-M", "do", INTERNET)
         assert "mtu 1500" in run(source, "ip", "route", "get", INTERNET)
 
 
