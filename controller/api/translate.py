@@ -1,4 +1,4 @@
-"""Translate between protobuf messages and the model's values; the only module that knows both."""
+"""Translate job, plan and placement messages to model values and back."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple

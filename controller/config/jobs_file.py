@@ -44,17 +44,7 @@ class FlowShape(Shape):
 class CollectiveShape(Shape):
     """An entry of a job's `collectives`."""
 
-    kind: Literal[
-        "RING_ALL_REDUCE",
-        "TREE_ALL_REDUCE",
-        "ALL_GATHER",
-        "REDUCE_SCATTER",
-        "ALL_TO_ALL",
-        "BROADCAST",
-        "GATHER",
-        "SEND_RECV",
-        "CUSTOM",
-    ]
+    kind: Literal[tuple(kind.name for kind in CollectiveKind)]  # type: ignore[valid-type]
     size_bytes: Uint64 = Field(default=0, alias="bytes")
     root: Uint32 = 0
     pairs: list[PairShape] = Field(default_factory=list)

@@ -29,6 +29,7 @@ MAX_PROBLEMS = 20
 """The maximum of problems reported: a request of a million wrong ranks is refused for the first of them."""
 MAX_TENANT_LENGTH = 128
 _JOB_ID = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._-]{0,127}\Z")
+_RINGS = (CollectiveKind.RING_ALL_REDUCE, CollectiveKind.ALL_GATHER, CollectiveKind.REDUCE_SCATTER)
 _ROOTED = (CollectiveKind.BROADCAST, CollectiveKind.GATHER)
 _SUGGESTIONS = 3
 
@@ -231,7 +232,7 @@ def flow_plans(request: JobRequest, fabric: Fabric, enough: int | None = None) -
 
 
 def _flows_between(one: Collective, hosts: Sequence[str]) -> int:
-    """Count the flows of a collective between members on different hosts."""
+    """Count the flows of a collective between members on different hosts; raises ValueError for an unlisted kind."""
     members = one.members or range(len(hosts))
     of = [hosts[rank] for rank in members]
     if one.kind is CollectiveKind.ALL_TO_ALL:
@@ -243,7 +244,9 @@ def _flows_between(one: Collective, hosts: Sequence[str]) -> int:
     if one.kind is CollectiveKind.BROADCAST:
         root = members.index(one.root)
         return _edges(of[root:] + of[:root], lambda i: i - (1 << (i.bit_length() - 1)))
-    return sum(of[i] != of[i - 1] for i in range(len(of)))
+    if one.kind in _RINGS:
+        return sum(of[i] != of[i - 1] for i in range(len(of)))
+    raise ValueError(f"no rule counts the flows of the kind {one.kind!r}")
 
 
 def _edges(hosts: Sequence[str], parent: Callable[[int], int]) -> int:

@@ -1,4 +1,4 @@
-"""Expand jobs into flows with demands, as arrays: the contract's paragraphs "Flows" and "Demand".
+"""Expand jobs into flows with demands, as arrays: the paragraphs "Flows" and "Demand" of docs/contract.md.
 
 For predicted times, a flow also has its bytes per iteration. A ring all-reduce of B bytes over n ranks sends
 2 (n-1)/n B over every link of the ring, all-gather and reduce-scatter (n-1)/n B, an all-to-all B/n to each other
@@ -126,7 +126,7 @@ def _rank_pairs(collective: Collective, ranks: int) -> tuple[Ints, Ints]:
 
 
 def _bytes_per_flow(collective: Collective, ranks: int) -> float:
-    """Return the bytes that a flow of a collective sends per iteration."""
+    """Return the bytes that a flow of a collective sends per iteration; raises ValueError for an unlisted kind."""
     n = len(collective.members) or ranks
     match collective.kind:
         case CollectiveKind.RING_ALL_REDUCE:
@@ -135,8 +135,16 @@ def _bytes_per_flow(collective: Collective, ranks: int) -> float:
             return (n - 1) / n * collective.size_bytes
         case CollectiveKind.ALL_TO_ALL:
             return collective.size_bytes / n
-        case _:
+        case (
+            CollectiveKind.TREE_ALL_REDUCE
+            | CollectiveKind.BROADCAST
+            | CollectiveKind.GATHER
+            | CollectiveKind.SEND_RECV
+            | CollectiveKind.CUSTOM
+        ):
             return float(collective.size_bytes)
+        case _:
+            raise ValueError(f"no rule gives the bytes of a flow of the kind {collective.kind!r}")
 
 
 def expand(topology: Topology, requests: Sequence[JobRequest], *, first_job: int = 0) -> Flows:

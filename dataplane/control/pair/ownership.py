@@ -1,8 +1,8 @@
 """Decide which member of a pair serves which role: takeover, handover, and resolution of split brain.
 
 A role is named after its owner, the member that holds it at first. In active-standby there is one role, owned by the
-member of the lower id; in active-active each member owns one. Each member sends a heartbeat with the roles that it holds
-at every interval. Time is counted in ticks of that interval, so a member that was suspended for a while does not
+member of the lower id; in active-active each member owns one. Each member sends a heartbeat with the roles that it
+holds at every interval. Time is counted in ticks of that interval, so a member that was suspended for a while does not
 consider its partner dead when it resumes.
 
 Rules:

@@ -1,8 +1,9 @@
 """Source validation: drop spoofed source addresses before any state is created for a packet.
 
 A tenant's source address must be an endpoint of that VPC at the sending VTEP; the source MAC of a bridged frame must
-be that endpoint's as well. That of a routed frame is not checked: the gateway replaces it. A customer's source address must be within the prefix of its connection. A packet from the
-internet or from the provider must not have the gateway's own address or a public address of the gateway as its source.
+be that endpoint's as well. The source MAC of a routed frame is not checked, because the gateway replaces it. A
+customer's source address must be within the prefix of its connection. A packet from the internet or from the provider
+must not have the gateway's own address or a public address of the gateway as its source.
 """
 
 from dataplane.engine.burst import BRIDGED, LATER_FRAGMENT, drop, punt
