@@ -1,4 +1,7 @@
-"""Run one transaction at a time: send rule differences and record acknowledgements and failures."""
+"""Run one transaction at a time: send each switch its rule differences, and record which acknowledged or failed.
+
+An `Installed`, `InstallFailed` or `Solved` event carries the token of its transaction; any other token is stale.
+"""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -12,10 +15,14 @@ from controller.rules.diff import diff
 from controller.rules.order import order
 
 Outcome = tuple[State, tuple[Effect, ...]]
+"""The next state, and the effects to perform in this order."""
 
 
 def enqueue(state: State, work: Work) -> State:
-    """Append work to the queue, which holds at most one SYNC (the oldest) and one RESTATE (the newest)."""
+    """Append work to the queue.
+
+    A SYNC is dropped if one waits already, and a RESTATE replaces the one that waits: each uses the state at its start.
+    """
     if work.kind is WorkKind.SYNC and any(waiting.kind is WorkKind.SYNC for waiting in state.queue):
         return state
     if work.kind is WorkKind.RESTATE:

@@ -1,9 +1,9 @@
-"""Choose paths: select the algorithm, the order and the base load for each set of flows.
+"""Choose the path of every flow: which flows are planned together, in which order, by which method.
 
-Higher priorities come first, each beside the load of the higher ones. Jobs of one priority with a single phase are
-planned as one set; a job of several phases is a set of its own, with its phases planned independently, for they never
-run at the same time. Equal demands on a regular part of the fabric are coloured, all others are balanced; where both
-apply, the better result is kept.
+Priorities are planned from the highest down, each beside the load of the higher ones. Within a priority, all
+single-phase jobs form one set, and each job of several phases is a set of its own; its phases never run at the same
+time, so each is planned alone. A set on a regular part of the fabric with equal demands is planned exactly (edge
+colouring), any other by search; where both apply, the lower maximum wins.
 """
 
 from collections.abc import Sequence
@@ -33,7 +33,8 @@ ROUNDS_AGAIN = 2
 class Router:
     """Routes flows over the live links of a fabric.
 
-    In its methods, flows of one `bundle` share a path, and `given` has the hops of bundles that are already routed.
+    In its methods, `bundle` is a number for each flow: flows of the same number must take the same path (pins by
+    addresses), and -1 stands for none. `given` maps the number of a bundle that is already routed to its hops.
     """
 
     topology: Topology

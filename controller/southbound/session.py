@@ -1,6 +1,8 @@
 """Run one switch's OpenFlow session: the handshake, the liveness check, requests and replies.
 
-    Hello -> features -> admission -> (role) -> port description -> groups and flows -> ready
+Order of the handshake, each step after the reply to the one before:
+
+    Hello -> features -> admission by `Owner.admit` -> role -> port description -> read groups and flows -> READY
 
 Invariants: Hello is the first message and occurs once; `Owner.ready` is called before any other event of this switch,
 and `Owner.ended` exactly once, with a reason.
@@ -26,7 +28,7 @@ from controller.southbound.transport import MessageTransport
 _LOG = logging.getLogger("heddle.southbound")
 
 COMPLAINTS_PER_PERIOD = 20
-"""The maximum number of unsolicited errors reported in an echo period; the rest are only counted."""
+"""Maximum of errors that belong to no request passed to `Owner.complained` per echo period; others are counted."""
 
 
 class State(Enum):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from controller.model.error import HeddleError
+from mininet_topos.demo.workloads import WORKLOADS
 
 if TYPE_CHECKING:
     from mininet_topos.demo.options import DemoOptions
@@ -33,9 +34,7 @@ def demo(
             show_default=False,
         ),
     ] = None,
-    workloads: Annotated[
-        str, typer.Option(help="Any of permutation,ring,all-to-all,incast.")
-    ] = "permutation,ring,all-to-all,incast",
+    workloads: Annotated[str, typer.Option(help=f"Any of {','.join(WORKLOADS)}.")] = ",".join(WORKLOADS),
     modes: Annotated[str, typer.Option(help="Any of ecmp,e-ecmp,planned.")] = "ecmp,e-ecmp,planned",
     seeds: Annotated[
         str, typer.Option(help="One permutation runs per seed; the other workloads use the first.")

@@ -71,7 +71,7 @@ def _call(call: Callable[[], Reply]) -> Reply:
 
 
 def request_message(job: JobRequest) -> pb.SubmitJobRequest:
-    """Return the gRPC message of a job request."""
+    """Return the gRPC message of a job request, with the demo as tenant."""
     return pb.SubmitJobRequest(
         job_id=job.job_id,
         tenant="demo",
@@ -82,13 +82,25 @@ def request_message(job: JobRequest) -> pb.SubmitJobRequest:
 
 
 def _collective(collective: Collective) -> pb.Collective:
-    kind = pb.Collective.Kind.Name(int(collective.kind))
-    message = pb.Collective(kind=kind, bytes=collective.size_bytes, qps_per_flow=collective.qps_per_flow)
-    for pair in collective.pairs:
-        message.pairs.add(src_rank=pair.src_rank, dst_rank=pair.dst_rank)
-    for flow in collective.flows:
-        message.flows.add(src_rank=flow.src_rank, dst_rank=flow.dst_rank, rate_bps=flow.rate_bps)
-    return message
+    """Return the message of a collective, with every field of it."""
+    return pb.Collective(
+        kind=pb.Collective.Kind.Name(int(collective.kind)),
+        bytes=collective.size_bytes,
+        root=collective.root,
+        pairs=[pb.RankPair(src_rank=pair.src_rank, dst_rank=pair.dst_rank) for pair in collective.pairs],
+        flows=[
+            pb.FlowDemand(
+                src_rank=flow.src_rank,
+                dst_rank=flow.dst_rank,
+                rate_bps=flow.rate_bps,
+                udp_source_port=flow.udp_source_port,
+            )
+            for flow in collective.flows
+        ],
+        qps_per_flow=collective.qps_per_flow,
+        members=collective.members,
+        phase=collective.phase,
+    )
 
 
 def plan_figures(plan: pb.JobPlan) -> PlanFigures:

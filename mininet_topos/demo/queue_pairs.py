@@ -30,9 +30,9 @@ QUEUE_PAIRS = {"ecmp": 1, "e-ecmp": E_ECMP_QUEUE_PAIRS, "planned": 1}
 class QueuePair:
     """One connection: its part of flow number `flow` of the workload, its ports, and its path.
 
-    `planned_rate_bps` is None in hashed modes. `phase` is its start as a fraction of its packet interval. `fixed_bps`
-    is the demand of a flow with a rate of its own (0: as much as it can get), `cap_bps` a pacing rate that replaces the
-    one derived from the share.
+    `planned_rate_bps` is None in hashed modes. `start_fraction` is its start as a fraction of its packet interval.
+    `fixed_bps` is the demand of a flow with a rate of its own (0: as much as it can get), `cap_bps` a pacing rate that
+    replaces the one derived from the share.
     """
 
     flow: int
@@ -43,7 +43,7 @@ class QueuePair:
     reverse_udp_source_port: int
     size_bytes: int
     demand_bps: int
-    phase: float = 0.0
+    start_fraction: float = 0.0
     links: tuple[str, ...] = ()
     share_bps: Fraction = Fraction(0)
     planned_rate_bps: int | None = None
@@ -66,7 +66,7 @@ class QueuePair:
             reverse_udp_source_port=self.reverse_udp_source_port,
             rate_bps=self.pace_bps,
             size_bytes=self.size_bytes,
-            start_offset_ns=start_offset_ns(self.phase, FRAME_BITS, self.pace_bps),
+            start_offset_ns=start_offset_ns(self.start_fraction, FRAME_BITS, self.pace_bps),
         )
 
 
@@ -166,7 +166,7 @@ def with_rates(fabric: Fabric, pairs: Sequence[QueuePair]) -> list[QueuePair]:
 def with_phases(pairs: Sequence[QueuePair]) -> list[QueuePair]:
     """Return the queue pairs with their start phases."""
     phases = start_phases([(pair.src_nic, pair.dst_nic) for pair in pairs])
-    return [replace(pair, phase=phase) for pair, phase in zip(pairs, phases, strict=True)]
+    return [replace(pair, start_fraction=phase) for pair, phase in zip(pairs, phases, strict=True)]
 
 
 def capacities(fabric: Fabric) -> dict[str, int]:

@@ -1,6 +1,7 @@
 """The demo's workloads, each as flows between ranks and as a job request: permutations, ring, all-to-all, incast.
 
-Fabric and seed determine a workload, so that a printed seed is enough to repeat a run.
+Fabric and seed determine a workload, so that a printed seed is enough to repeat a run. All flows of a workload run at
+the same time; there is at most one from one NIC to another, and none within a host.
 """
 
 import random
@@ -97,7 +98,9 @@ def permutation(nics: Sequence[Nic], seed: int, seconds: float) -> Workload:
 
 
 def rotation(nics: Sequence[Nic], seconds: float) -> Workload:
-    """Return a permutation from every leaf to the next: full load that fits if each flow has an uplink of its own.
+    """Return a permutation from every leaf to the next, for calibration only (`line_rate`); it is no kind of the demo.
+
+    It is a full load that fits if each flow has an uplink of its own.
 
     NICs must be ordered by leaf, with the same number on each leaf.
     """

@@ -1,4 +1,7 @@
-"""The PFC behaviour of all switches of a lab, tick by tick: pause frames, transmit pauses, write-offs, counters.
+"""Emulate PFC in all switches of a lab: send pause frames, pause transmission on received ones, provide counters.
+
+`tick` is called repeatedly, and returns after what time at the latest. Bytes that are counted as queued although their
+frames were lost are written off (`stale_bytes`). A port's `slot` is its index in the arrays.
 
 Kernel access (`Kernel`) and time are arguments, so the tests of this module need no root.
 """
@@ -17,6 +20,7 @@ from mininet_topos.queues.stale_bytes import StaleBytes
 from telemetry.counter_page import PORT_FIELDS, QUEUE_FIELDS, Counters
 
 MAX_QUIET_NS = 10**9
+"""Maximum of the time until the next tick."""
 NO_BYTES: Longs = np.zeros(0, np.int64)
 
 

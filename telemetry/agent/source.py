@@ -1,7 +1,12 @@
 """The interface of a counter source: `read` returns the current counters of one or more devices.
 
 A source leaves `sequence` at 0; the agent assigns it. It sets the time at which the counters were taken, and a
-`boot_id` that is constant while the counters only grow, also across restarts of the agent.
+`boot_id` that is constant while the counters only grow, also across restarts of the agent. A device without a boot id
+gets one from `telemetry.agent.restart.Restarts`.
+
+`PortSample.port` is the fabric's id of the port (`leaf1:3`) or NIC; mapping the device's names to it is the source's
+work. A source that receives pushed updates keeps the newest values and returns them from `read`, with the device's own
+times: the agent drops a sample with the time of the previous one.
 """
 
 import re

@@ -1,10 +1,10 @@
 """Rolling windows over every port's counters, in arrays whose size depends on the fabric only.
 
-Consumes decoded batches and the time. Produces, per scan, the growth of each counter since the last scan with the
-source's own time that it took, and for readers the same over the last periods. The cost of a scan grows with the new
-samples; the window's length does not depend on scans. Invariants, which property tests compare with an oracle:
+Input: decoded batches and the time. Output of a scan: how much each counter grew since the last scan, and in what time
+by the source's own clock; readers get the same over the last periods. A scan costs time in proportion to the new
+samples. Invariants, which property tests compare with an oracle:
 
-- A total never decreases. It follows the device's counter, and after a restart of the device continues from its value.
+- A total never decreases. It grows with the device's counter; after a restart of the device it keeps its value.
 - A sample counts once: an older or repeated timestamp or sequence is refused, and so is one from the future.
 - Counts between two samples with a restart between them are lost, not estimated.
 - Memory is allocated once.
@@ -32,6 +32,7 @@ Words = NDArray[np.uint64]
 
 SECOND_NS = 1_000_000_000
 _SMALLEST_FRAME_BITS = 64 * 8
+"""Smallest Ethernet frame, without preamble and gap: bounds the frames that a port can count in a time."""
 
 
 class Notice(StrEnum):

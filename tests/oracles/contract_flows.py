@@ -19,6 +19,8 @@ def flows(collective, rank_count):
     if kind == "TREE_ALL_REDUCE":
         edges = [(members[i], members[(i - 1) // 2]) for i in range(1, n)]
         return edges + [(b, a) for a, b in edges]
+    if kind != "BROADCAST":
+        raise ValueError(f"the contract has no flows for {kind}")
     turn = members.index(collective.root)
     turned = members[turn:] + members[:turn]
     return [(turned[i], turned[i + 2**k]) for i in range(n) for k in range(32) if 2**k > i and i + 2**k < n]

@@ -112,13 +112,15 @@ def rank_pairs(collective, count):
         pairs = [(i, j) for i in range(n) for j in range(n) if i != j]
     elif kind == "TREE_ALL_REDUCE":
         pairs = [pair for i in range(1, n) for pair in ((i, (i - 1) // 2), ((i - 1) // 2, i))]
-    else:
+    elif kind in ("GATHER", "BROADCAST"):
         root = members.index(collective.get("root", 0))
         if kind == "GATHER":
             pairs = [(i, root) for i in range(n) if i != root]
         else:
             steps = [2**k for k in range(n)]
             pairs = [((i + root) % n, (i + s + root) % n) for i in range(n) for s in steps if s > i and i + s < n]
+    else:
+        raise ValueError(f"the contract has no flows for {kind}")
     return [(members[i], members[j], 0, 0) for i, j in pairs]
 
 

@@ -10,7 +10,7 @@ from controller.planner.jit import Flags, Floats, Ints, kernel
 from controller.planner.search.heap import sink
 
 INCAST_HEADROOM = 0.95
-"""The fraction of a NIC's rate that several senders together may use (the contract's "Rate")."""
+"""The fraction of a NIC's rate that several senders together may use ("Rate" in docs/contract.md)."""
 
 
 @kernel
@@ -113,7 +113,7 @@ def max_min_rates(places: Ints, capacity: Floats, cap: Floats) -> Floats:
 
 
 def planned_rates(topology: Topology, flows: Flows, hops: Ints, loads: Floats) -> Ints:
-    """Return the rate in bit/s at which each flow may send: the contract's paragraph "Rate".
+    """Return the rate in bit/s at which each flow may send: the paragraph "Rate" of docs/contract.md.
 
     A flow on links with free capacity sends at its demand. Where the demands exceed a link or a NIC, the flows have
     max-min fair shares, phase by phase: a job's phase competes with the heaviest phase of every other job.

@@ -1,6 +1,7 @@
 """Local search on a grid of links, for any demands, failures and existing load.
 
-Flows move off the fullest link while that lowers it: alone, in chains of ejections, or in walks between two columns.
+Flows move off the fullest link while that lowers its utilisation: alone, in chains (a moved flow pushes another off a
+link of its new path, which moves in turn), or in walks (flows move alternately between two columns, see `grid`).
 A tournament tree over all links yields the fullest one, so the cost of a step does not depend on the size of the
 fabric. Work is limited in paths evaluated, never in time.
 """
@@ -15,7 +16,7 @@ from controller.planner.search.grid import Grid, best_core, best_path, link_of, 
 from controller.planner.search.on_link import Lists, depart, empty_lists, join, smallest_to_leave
 
 LINGER = 6
-"""The number of moves of a walk during which a flow that has moved stays in place."""
+"""Number of moves of a walk for which a flow that has moved stays where it is, so that a walk does not circle."""
 
 
 MOVED = row([("flow", np.int64), ("column", np.int64), ("core", np.int64)])
@@ -25,9 +26,9 @@ MOVED = row([("flow", np.int64), ("column", np.int64), ("core", np.int64)])
 class Search(NamedTuple):
     """The flows of a search, where they are, and the loads of the links.
 
-    `source` and `target` are leaf rows, `column` and `core` the path and `demand` the bit/s of each flow. `lists` are
-    the flows on each link, `tree` is the tournament of the links' utilisations, and `stamp` the number of the last
-    chain that moved each flow.
+    By flow: `source` and `target` are the leaves' numbers in the grid, `column` and `core` the path, `demand` in bit/s,
+    and `stamp` the number of the last chain that moved it. `lists` has the flows on each link, `tree` the tournament of
+    the links' utilisations.
     """
 
     source: Ints

@@ -1,4 +1,7 @@
-"""Handle an event of a session: place its flows, compare the result with the bound, and return the changes."""
+"""Place the flows of one event (a job arrives or ends, a link fails or returns) among those already placed.
+
+If the fullest link is more than SLACK above the lower bound and all flows may move, plan everything again.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,15 +23,15 @@ from controller.planner.session.state import Store
 from controller.planner.session.table import DEAD
 
 SLACK = 1.05
-"""The ratio to the bound above which a session whose flows may all move plans everything again."""
+"""Ratio of the largest utilisation to the lower bound above which everything is planned again, if all may move."""
 HAIR = 1 + 1e-9
-"""Utilisations whose ratio is below this are equal: they are quotients of floats."""
+"""Two utilisations that differ by less than this factor count as equal: they are quotients of floats."""
 MAX_STEPS = 64
-"""The links that one event relieves."""
+"""Maximum of flows that one event moves off the link that is the fullest at that time."""
 MAX_UNSEATED = 16
-"""The flows without a link of their own after which the others are placed without a search for one."""
+"""After this many flows for which no links of their own are found, the others are placed without looking for such."""
 MAX_MOVABLE = 256
-"""The flows of one link that are tried elsewhere."""
+"""Maximum of flows of one link for which other paths are tried."""
 NO_ROWS: Ints = np.empty(0, dtype=np.int64)
 
 

@@ -1,9 +1,10 @@
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 
+from controller.api.translate import request_from
 from controller.model.error import InputError
-from controller.model.job import Incast
+from controller.model.job import Collective, CollectiveKind, FlowDemand, Incast, JobRequest, RankPair
 from mininet_topos.demo.controller_client import request_message
 from mininet_topos.demo.queue_pairs import demands, hashed_pairs, with_rates
 from mininet_topos.demo.workloads import INCAST, build_workloads
@@ -77,3 +78,22 @@ def test_the_job_asks_for_rates_and_for_the_bystanders():
     (flow,) = message.collectives[1].flows
     assert flow.rate_bps == workload.flows[-1].rate_bps
     assert len(message.collectives[0].pairs) == 7
+
+
+def test_the_message_of_a_job_has_every_field_of_its_collectives():
+    flow = FlowDemand(src_rank=1, dst_rank=0, rate_bps=7, udp_source_port=50_000)
+    collective = Collective(
+        kind=CollectiveKind.GATHER,
+        size_bytes=9,
+        root=1,
+        pairs=(RankPair(src_rank=0, dst_rank=1),),
+        flows=(flow,),
+        qps_per_flow=2,
+        members=(1, 0),
+        phase=3,
+    )
+    message = request_message(JobRequest(job_id="job", ranks=("a", "b"), collectives=(collective,)))
+    assert request_from(message).collectives == (collective,)
+    defaults = Collective(kind=CollectiveKind.CUSTOM)
+    names = [one.name for one in fields(Collective)]
+    assert all(getattr(collective, name) != getattr(defaults, name) for name in names)

@@ -77,7 +77,7 @@ def test_the_queue_pairs_of_a_nic_start_spread_over_the_time_of_a_packet():
         replace(pair, links=path(FABRIC, pair.src_nic, pair.dst_nic, pair.flow % 2))
         for pair in hashed_pairs(FABRIC, workload, "ecmp")
     ]
-    phases = sorted(pair.phase for pair in with_shares(FABRIC, pairs) if pair.src_nic == "h3-n0")
+    phases = sorted(pair.start_fraction for pair in with_shares(FABRIC, pairs) if pair.src_nic == "h3-n0")
     gaps = [after - before for before, after in itertools.pairwise([*phases, phases[0] + 1])]
     assert gaps == pytest.approx([1 / 7] * 7)
 

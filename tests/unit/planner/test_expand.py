@@ -1,12 +1,16 @@
+from typing import Any
+
 import pytest
 
+from controller.model.admission import flow_plans
 from controller.model.error import InputError
 from controller.model.job import Collective, CollectiveKind, JobRequest
 from controller.planner.clos import topology_of
-from controller.planner.expand import expand
+from controller.planner.expand import _bytes_per_flow, expand
 from tests.support.planner_cases import custom, fabric_of, flows_of
 
 G100 = 100 * 10**9
+UNLISTED: Any = max(CollectiveKind) + 1
 
 
 def pairs(flows):
@@ -82,3 +86,26 @@ def test_a_rank_that_is_no_nic_is_named():
     request = JobRequest(job_id="job", ranks=("h1-n0", "h9-n9"), collectives=(ring,))
     with pytest.raises(InputError, match="h9-n9"):
         expand(topology_of(fabric_of()), [request])
+
+
+def test_every_kind_has_a_rule_for_the_bytes_of_a_flow():
+    for kind in CollectiveKind:
+        assert _bytes_per_flow(Collective(kind=kind, size_bytes=8), 4) > 0
+
+
+def test_a_kind_without_a_rule_for_its_bytes_is_refused():
+    with pytest.raises(ValueError, match="no rule gives the bytes"):
+        _bytes_per_flow(Collective(kind=UNLISTED, size_bytes=8), 4)
+
+
+def test_admission_counts_the_flows_of_every_kind_and_refuses_to_count_an_unlisted_one():
+    fabric = fabric_of()
+
+    def count(kind):
+        ranks = tuple(nic.id for nic in fabric.nics)
+        return flow_plans(JobRequest(job_id="a", ranks=ranks, collectives=(Collective(kind=kind),)), fabric)
+
+    given = (CollectiveKind.SEND_RECV, CollectiveKind.CUSTOM)
+    assert all(count(kind) > 0 for kind in CollectiveKind if kind not in given)
+    with pytest.raises(ValueError, match="no rule counts the flows"):
+        count(UNLISTED)
