@@ -4,7 +4,8 @@ Input: decoded batches and the time. Output of a scan: how much each counter gre
 by the source's own clock; readers get the same over the last periods. A scan costs time in proportion to the new
 samples. Invariants, which property tests compare with an oracle:
 
-- A total never decreases. It grows with the device's counter; after a restart of the device it keeps its value.
+- A total never decreases. It starts at the counter's first value and grows with it, and after a restart of the device
+  it continues from its own last value.
 - A sample counts once: an older or repeated timestamp or sequence is refused, and so is one from the future.
 - Counts between two samples with a restart between them are lost, not estimated.
 - Memory is allocated once.

@@ -1,6 +1,7 @@
 """Place the flows of one event (a job arrives or ends, a link fails or returns) among those already placed.
 
-If the fullest link is more than SLACK above the lower bound and all flows may move, plan everything again.
+If all flows may move, plan everything again where the fullest link is more than SLACK above the lower bound and above
+what the last full plan reached, or where jobs have several priorities or pins by addresses.
 """
 
 from collections.abc import Callable
