@@ -10,7 +10,9 @@ from telemetry.samples.recording import MAGIC, Recorded, RecordingError, Torn, f
 from telemetry.samples.sample import MAX_PAYLOAD_BYTES
 
 MESSAGES = st.lists(
-    st.builds(Recorded, st.integers(0, 2**64 - 1), st.text(max_size=40).filter(str.isascii), st.binary(max_size=50)),
+    st.builds(
+        Recorded, st.integers(0, 2**64 - 1), st.text(st.characters(codec="ascii"), max_size=40), st.binary(max_size=50)
+    ),
     max_size=6,
 )
 
