@@ -159,7 +159,8 @@ class Engine:
             store.seated[0] = 0
             room = min(MAX_TRAIL, len(s.log) - int(counter.logged[0] + counter.reserve[0]))
             done = seat(store.seats, rows, done, room, store.cuts.bound, 2 * size / width)
-            count = chosen(store.seats, s, store.new_tick(), store.seat_rows, store.seat_paths)
+            upwards = (s.up_leaf, s.up_plane, s.cables)
+            count = chosen(store.seats, s.flow, *upwards, store.new_tick(), store.seat_rows, store.seat_paths)
             settled = store.seat_rows[:count]
             set_paths(s, settled, store.seat_paths[:count])
             counter.used[0] += np.count_nonzero(s.flow["fresh"][settled] != counter.event[0])

@@ -3,8 +3,30 @@
 They keep loads, the list of flows of each link and the seat tables current, and log each change for `undo`.
 """
 
-from controller.planner.jit import Ints, bare_kernel
+from controller.planner.clos import NO_LINK
+from controller.planner.jit import Flags, Ints, Rows, bare_kernel
 from controller.planner.session.table import DEAD, State
+
+
+@bare_kernel
+def reset_flows(
+    flows: Rows, spots: Rows, rows: Ints, event: int, job: int, tenant: int, source: Ints, target: Ints, demand: Ints,
+    held: Flags, layer: Ints,
+) -> None:  # fmt: skip
+    """Fill the rows of a job's flows, which have no paths yet; the arguments are fields of `table.FLOW`."""
+    for i in range(rows.shape[0]):
+        flow, spot = flows[rows[i]], spots[rows[i]]
+        flow.source, flow.target, flow.demand, flow.held, flow.layer = (
+            source[i],
+            target[i],
+            demand[i],
+            held[i],
+            layer[i],
+        )
+        flow.stamp, flow.fresh, flow.job, flow.tenant = 0, event, job, tenant
+        for step in range(4):
+            flow.path[step], flow.after[step], flow.before[step] = NO_LINK, NO_LINK, NO_LINK
+        spot.leaf[0], spot.leaf[1], spot.column, spot.core = source[i], target[i], -1, -1
 
 
 @bare_kernel

@@ -14,7 +14,7 @@ from controller.planner.expand import Flows
 from controller.planner.jit import Flags, Floats, Ints, Rows, Small
 from controller.planner.session.chains import CANDIDATES
 from controller.planner.session.cuts import Cuts
-from controller.planner.session.paths import mark_seats
+from controller.planner.session.paths import mark_seats, reset_flows
 from controller.planner.session.seats import FRONT, MAX_FRONT, MAX_TRAIL, TRAIL, Seats
 from controller.planner.session.table import CHAIN, CHANGE, COUNTER, DEAD, FLOW, LINK, SPAN, SPOT, Counters, State
 
@@ -137,14 +137,8 @@ class Store:
             self._grow(count - len(self._free))
         rows = self._free[len(self._free) - count :][::-1].copy()
         self._free = self._free[: len(self._free) - count]
-        # Paths and list neighbours begin as -1.
-        record: Rows = np.full(count * FLOW.itemsize // 8, NO_LINK, dtype=np.int64).view(FLOW)
-        record["source"], record["target"], record["demand"] = source, target, flows.demand_bps
-        record["stamp"], record["fresh"], record["held"] = 0, self.counter.event[0], flows.by_addresses
-        record["job"], record["tenant"], record["layer"] = number, tenant, phases
-        spot = _spots(count)
-        spot["leaf"][:, 0], spot["leaf"][:, 1] = source, target
-        self.s.flow[rows], self.s.spot[rows] = record, spot
+        columns = (source, target, flows.demand_bps, flows.by_addresses, phases)
+        reset_flows(self.s.flow, self.s.spot, rows, self.counter.event[0], number, tenant, *columns)
         self.index[rows], self.lost[rows], self.used[rows] = np.arange(count), True, True
         self.pins += int(flows.by_addresses.sum())
         # An event that adds a job begins before the job has rows.
