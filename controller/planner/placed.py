@@ -11,7 +11,7 @@ from controller.planner.clos import MAX_HOPS, NO_LINK, Topology
 from controller.planner.expand import Flows, expand, joined
 from controller.planner.flow_table import FlowTable, join_hops
 from controller.planner.jit import Ints
-from controller.planner.ports.pins import Streams
+from controller.planner.ports.pins import Streams, tuple_keys
 
 Placed = tuple[JobRequest, JobFlows]
 """A running job with the flows of its plan."""
@@ -30,6 +30,32 @@ class Paths:
     def streams(self, topology: Topology) -> Streams:
         """Return the streams of these flows in both directions."""
         return Streams.of(topology, self.flows, self.ports, self.hops, self.reverse_ports, self.reverse_hops)
+
+
+def with_guards(streams: Streams, topology: Topology, kept: Sequence[Placed]) -> Streams:
+    """Append the guards of running jobs to their streams.
+
+    A guard is an exact pin and outlives the flow that it protects, so later flows with its tuple follow it.
+    """
+    guards = [guard for _, job in kept for guard in job.guards]
+    if not guards:
+        return streams
+    nics = topology.nic_index
+    source = np.array([nics[guard.src_nic] for guard in guards], dtype=np.int64)
+    target = np.array([nics[guard.dst_nic] for guard in guards], dtype=np.int64)
+    port = np.array([guard.udp_source_port for guard in guards], dtype=np.int64)
+    none = np.zeros(len(guards), dtype=np.bool_)
+    return Streams(
+        source=np.concatenate((streams.source, source)),
+        target=np.concatenate((streams.target, target)),
+        port=np.concatenate((streams.port, port)),
+        hops=np.concatenate((streams.hops, _hops_of(topology, [guard.links for guard in guards]))),
+        pair=np.concatenate((streams.pair, tuple_keys(topology, source, target, 0))),
+        key=np.concatenate((streams.key, tuple_keys(topology, source, target, port))),
+        by_addresses=np.concatenate((streams.by_addresses, none)),
+        fixed=np.concatenate((streams.fixed, ~none)),
+        data=np.concatenate((streams.data, none)),
+    )
 
 
 def paths_of(topology: Topology, number: int, placed: Placed) -> Paths:

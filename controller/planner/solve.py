@@ -21,7 +21,7 @@ from controller.planner.incast.notes import incast_notes
 from controller.planner.incast.turns import Turns
 from controller.planner.incast.windows import admitted
 from controller.planner.jit import Floats, Ints
-from controller.planner.placed import Paths, Placed, joined_paths, no_paths, paths_of
+from controller.planner.placed import Paths, Placed, joined_paths, no_paths, paths_of, with_guards
 from controller.planner.ports.pins import (
     Streams,
     refuse_taken_tuples,
@@ -89,7 +89,7 @@ def draft(
     if (why := dead_nic(topology, live, job_ids, new)) is not None:
         return Infeasible(why=why)
     router = Router(topology=topology, live=live)
-    running = old.streams(topology)
+    running = with_guards(old.streams(topology), topology, kept)
     base = base_loads(topology, priorities(jobs), old)
     routed, hops = paths_beside(router, jobs, base, old, running, new) if hops is None else (hops, hops)
     if (why := no_path(topology, live, job_ids, new, hops)) is not None:

@@ -47,11 +47,11 @@ def off_path(fabric: Fabric, driver: Driver) -> list[tuple[str, str, int]]:
     found = []
     for job in driver.state.jobs.values():
         for flow in job.flows.flows:
-            ways = (
+            streams = (
                 ("data", flow.src_nic, flow.dst_nic, flow.udp_source_port, flow.links),
-                ("answers", flow.dst_nic, flow.src_nic, flow.reverse_udp_source_port, flow.reverse_links),
+                ("ACKs", flow.dst_nic, flow.src_nic, flow.reverse_udp_source_port, flow.reverse_links),
             )
-            for what, source, target, port, links in ways:
+            for what, source, target, port, links in streams:
                 if walked(fabric, network, source, target, port) != links:
                     found.append((what, flow.flow_id, port))
     return found
@@ -68,3 +68,24 @@ def test_jobs_that_come_and_go_move_no_other_job(events):
         )
         assert driver.differing() == []
         assert off_path(FABRIC, driver) == []
+
+
+def request(job_id: str, steering: Steering, *flows: tuple[int, int, int]) -> JobRequest:
+    """Return a job of flows (source rank, destination rank, port)."""
+    demands = tuple(FlowDemand(src_rank=a, dst_rank=b, rate_bps=10**6, udp_source_port=port) for a, b, port in flows)
+    one = Collective(kind=CollectiveKind.CUSTOM, flows=demands)
+    return JobRequest(job_id=job_id, ranks=("h1-n0", "h2-n0"), collectives=(one,), steering=steering)
+
+
+def test_a_fixed_port_that_a_pin_by_addresses_once_guarded_takes_the_guarded_path():
+    driver = Driver(FABRIC)
+    driver.connect_all()
+    # The ACKs of job a use this tuple; b guards them, and keeps the guard after a has ended.
+    driver.feed(Submit(reply=0, request=request("a", Steering.SOURCE_PORT, (0, 1, 0))))
+    port = driver.state.jobs["a"].flows.flows[0].reverse_udp_source_port
+    driver.feed(Submit(reply=1, request=request("b", Steering.PIN, (1, 0, 0), (1, 0, 53249))))
+    assert driver.state.jobs["b"].flows.guards
+    driver.feed(Release(reply=2, job_id="a"))
+    driver.feed(Submit(reply=3, request=request("c", Steering.SOURCE_PORT, (1, 0, port))))
+    assert "c" in driver.state.jobs
+    assert off_path(FABRIC, driver) == []
