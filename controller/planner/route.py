@@ -1,9 +1,9 @@
 """Choose the path of every flow: which flows are planned together, in which order, by which method.
 
-Priorities are planned from the highest down, each beside the load of the higher ones. Within a priority, all
-single-phase jobs form one set, and each job of several phases is a set of its own; its phases never run at the same
-time, so each is planned alone. A set on a regular part of the fabric with equal demands is planned exactly (edge
-colouring), any other by search; where both apply, the lower maximum wins.
+Priorities are planned from the highest down, each beside the load of the higher ones. Flows that run at the same time
+are planned exactly (edge colouring) where the fabric is regular and the demands are equal, else by search; where both
+apply, the lower maximum wins. Where several jobs have phases, a plan by jobs and one by phases are improved by a search
+over all of them, and the better one stays. Last, flows move so that as few as possible are slowed.
 """
 
 from collections.abc import Sequence
@@ -19,8 +19,9 @@ from controller.planner.exact.shape import Shape, shape_of
 from controller.planner.expand import Flows
 from controller.planner.jit import Floats, Ints
 from controller.planner.proof.bound import lower_bound
-from controller.planner.proof.loads import heaviest_phases
+from controller.planner.proof.loads import heaviest_phases, layers_of
 from controller.planner.search.balance import balanced_paths
+from controller.planner.search.joint import Joint
 from controller.planner.search.regular import regular_paths
 from controller.planner.search.segments import Segments, segments_of
 
@@ -86,7 +87,7 @@ class Router:
             if (total != higher).any():
                 # Lower priorities must not make the result of a higher one worse: their load may only break ties.
                 alone = self._level(part, higher, bundle[rows], dict(given))
-                if self._worst(part, alone, higher) < self._worst(part, chosen, higher):
+                if self._rank(part, alone, higher) < self._rank(part, chosen, higher):
                     chosen = alone
             if single:
                 return chosen
@@ -96,15 +97,42 @@ class Router:
                 given |= {key: hops[n] for n, key in zip(rows.tolist(), bundle[rows].tolist(), strict=True) if key >= 0}
         return hops
 
-    def _worst(self, flows: Flows, hops: Ints, base: Floats) -> float:
-        """Return the largest utilisation of the links that these flows use, with the load `base`."""
+    def _rank(self, flows: Flows, hops: Ints, base: Floats) -> tuple[float, float]:
+        """Return the largest utilisation of the links that these flows use, beside a load, and the load above 1."""
         loads = heaviest_phases(flows, hops, len(base)) + base
         used = np.unique(hops[hops >= 0])
-        return float((loads[used] / self.topology.capacity[used]).max(initial=0.0))
+        capacity = self.topology.capacity[used]
+        return float((loads[used] / capacity).max(initial=0.0)), float(np.maximum(loads[used] - capacity, 0).sum())
 
     def _level(self, flows: Flows, base: Floats, bundle: Ints, given: dict[int, Ints]) -> Ints:
-        """Route the flows of one priority: set by set, then each set again beside the sets after it."""
-        batches = _batches(flows)
+        """Route the flows of one priority: the lowest maximum first, then as few slowed flows as possible."""
+        batches, free = _batches(flows), bundle < 0
+        hops = self._by_job(flows, batches, base, bundle, given)
+        worst = self._fullest(base + heaviest_phases(flows, hops, len(base)))
+        goal = max(lower_bound(self.topology, self.live, flows).value, self._fullest(base)) if len(batches) > 1 else 1.0
+        if worst <= goal or (hops[:, 0] < 0).all():
+            return hops
+        joint = Joint.of(self.topology, self.live, self.segments, flows, base)
+        if joint is None:
+            return hops
+        if len(batches) > 1:
+            hops = joint.lowered(hops, goal, free)
+            if free.all() and joint.fullest(hops) > goal:
+                other = joint.lowered(self._by_phase(flows, joint, base), goal, free)
+                hops = other if joint.fullest(other) < joint.fullest(hops) else hops
+        return joint.settled(hops, free)
+
+    def _by_phase(self, flows: Flows, joint: Joint, base: Floats) -> Ints:
+        """Route the phase of the largest flows of every job as one set, then the other phases beside these."""
+        first, order = _coarsest_phases(flows)
+        hops = np.full((len(flows), MAX_HOPS), NO_LINK, dtype=np.int64)
+        hops[first] = self._layer(flows.rows(first), flows.demand_bps[first], base)
+        return joint.placed(hops, order)
+
+    def _by_job(
+        self, flows: Flows, batches: list[Ints], base: Floats, bundle: Ints, given: dict[int, Ints]
+    ) -> Ints:  # fmt: skip
+        """Route set by set, then each set again beside the sets after it."""
         if len(batches) == 1:
             return self._batch(flows, base, bundle, given)
         hops = np.full((len(flows), MAX_HOPS), NO_LINK, dtype=np.int64)
@@ -223,6 +251,23 @@ def _batches(flows: Flows) -> list[Ints]:
     simple = first == last
     batches = [np.flatnonzero(simple[member])] if simple.any() else []
     return batches + [np.flatnonzero(member == number) for number in np.flatnonzero(~simple).tolist()]
+
+
+def _coarsest_phases(flows: Flows) -> tuple[Ints, Ints]:
+    """Return the flows of the phase of the largest flows of each job, and the others, the coarser and larger first."""
+    layers = layers_of(flows)
+    count = len(layers.job)
+    largest = np.zeros(count, dtype=np.int64)
+    np.maximum.at(largest, layers.of_flow, flows.demand_bps)
+    total = np.bincount(layers.of_flow, weights=flows.demand_bps, minlength=count)
+    order = np.lexsort((-total, -largest, layers.job))
+    job = layers.job[order]
+    begins = np.flatnonzero(np.concatenate(([True], job[1:] != job[:-1])))
+    rank = np.empty(count, dtype=np.int64)
+    rank[order] = np.arange(count) - np.repeat(begins, np.diff(np.append(begins, count)))
+    turn = rank[layers.of_flow]
+    order = np.lexsort((-flows.demand_bps, turn))
+    return np.flatnonzero(turn == 0), order[turn[order] > 0]
 
 
 def _layers(flows: Flows) -> list[Ints]:

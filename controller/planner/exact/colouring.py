@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from controller.planner.bits import lowest_bit
-from controller.planner.jit import Ints, Words, kernel
+from controller.planner.jit import Flags, Ints, Words, kernel
 
 Mates = NDArray[np.int32]
 MAX_STEPS_PER_EDGE = 40
@@ -198,9 +198,10 @@ def colour_cores(plane: Ints, source_pod: Ints, target_pod: Ints, pods: int, pla
 
 
 @kernel
-def _slot_parts(vertex: Ints, slots: Ints) -> tuple[Ints, Ints, Ints]:
+def _slot_parts(vertex: Ints, slots: Ints, full: Flags) -> tuple[Ints, Ints, Ints]:
     """Split every vertex into parts of at most one slot per colour, and distribute its edges evenly over them.
 
+    A vertex marked `full` fills its parts in order instead: its last slots, which overload links, stay free.
     Returns the part of each edge (-1 past the last slot), the first part of each vertex, and the vertex of each part.
     """
     vertices, k = slots.shape
@@ -225,7 +226,8 @@ def _slot_parts(vertex: Ints, slots: Ints) -> tuple[Ints, Ints, Ints]:
     for e in range(vertex.shape[0]):
         x = vertex[e]
         if seen[x] < total[x]:
-            while seen[x] >= min(degree[x], total[x]) * room[now[x]] // total[x]:
+            used = total[x] if full[x] else min(degree[x], total[x])
+            while seen[x] >= used * room[now[x]] // total[x]:
                 now[x] += 1
             part[e] = now[x]
         seen[x] += 1
@@ -288,10 +290,15 @@ def _slot_for(
 
 
 @kernel
-def colour_slots(source: Ints, target: Ints, slots_left: Ints, slots_right: Ints) -> Ints:
-    """Colour edges; colour c occurs at source u at most slots_left[u, c] times, likewise at targets. -1: no colour."""
-    parts_u, begin_u, owner_u = _slot_parts(source, slots_left)
-    parts_v, begin_v, owner_v = _slot_parts(target, slots_right)
+def colour_slots(
+    source: Ints, target: Ints, slots_left: Ints, slots_right: Ints, full_left: Flags, full_right: Flags
+) -> Ints:
+    """Colour edges; colour c occurs at source u at most slots_left[u, c] times, likewise at targets. -1: no colour.
+
+    Vertices marked full use their slots in order: the second slot of a colour only after the first ones of all.
+    """
+    parts_u, begin_u, owner_u = _slot_parts(source, slots_left, full_left)
+    parts_v, begin_v, owner_v = _slot_parts(target, slots_right, full_right)
     left, free_left = _slot_tables(slots_left, begin_u, owner_u)
     right, free_right = _slot_tables(slots_right, begin_v, owner_v)
     k, steps = slots_left.shape[1], np.full(1, MAX_STEPS_PER_EDGE * (source.shape[0] + MAX_STEPS_PER_EDGE), np.int64)

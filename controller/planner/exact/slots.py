@@ -5,11 +5,13 @@ has a slot for each of its flows is a bound on any plan (the flows of a leaf can
 colour within these slots the plan meets it.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from controller.planner.exact.colouring import colour_slots
 from controller.planner.jit import Floats, Ints, kernel
-from controller.planner.search.grid import Grid
+from controller.planner.search.grid import FAR, Grid
 
 
 @kernel
@@ -56,56 +58,76 @@ def _slots_of(load: Floats, inverse: Floats, unit: float, level: float) -> int:
 
 
 @kernel
-def _slots_at(load: Floats, inverse: Floats, unit: float, level: float, limit: int) -> Ints:
-    """Return the slots of each link of a table, at most `limit`."""
+def _levels_of(load: Floats, inverse: Floats, degree: Ints, unit: float, floor: float) -> Floats:
+    """Return the least utilisation of each row at which its links have a slot per flow, and at least `floor`."""
+    levels = np.full(load.shape[0], floor)
+    for x in range(load.shape[0]):
+        if _slots_of(load[x], inverse[x], unit, floor) < degree[x]:
+            levels[x] = least_level(load[x : x + 1], inverse[x : x + 1], degree[x : x + 1], unit)
+    return levels
+
+
+@kernel
+def _slots_at(load: Floats, inverse: Floats, unit: float, levels: Floats, limit: int) -> Ints:
+    """Return the slots of each link of a table at the level of its row, at most `limit`."""
     slots = np.zeros(load.shape, np.int64)
     for x in range(load.shape[0]):
         for c in range(load.shape[1]):
-            slots[x, c] = min(limit, _slots_on(load[x, c], inverse[x, c], unit, level))
+            slots[x, c] = min(limit, _slots_on(load[x, c], inverse[x, c], unit, levels[x]))
     return slots
 
 
-def slotted(grid: Grid, start: Ints, end: Ints, unit: int, level: float = 0.0) -> tuple[Ints, Ints, float]:
-    """Return column and core of equal flows between leaf rows, and the level T of the slots: the least, or `level`.
+class _Side(NamedTuple):
+    """The links of one direction as a table: a row per leaf or pod, with its number of flows."""
 
-    The column is -1 for a flow without a slot; where every flow has one, the largest utilisation is optimal.
+    load: Floats
+    inverse: Floats
+    degree: Ints
+
+
+class Slotted(NamedTuple):
+    """Column and core of each flow, -1 for a flow without a slot, and the least level at which a plan may exist."""
+
+    column: Ints
+    core: Ints
+    level: float
+
+
+def slotted(grid: Grid, start: Ints, end: Ints, unit: int, *, even: bool = False, level: float = 0.0) -> Slotted:
+    """Place equal flows of `unit` bit/s between leaf rows in slots.
+
+    The level is the least at which every leaf and pod has a slot per flow, or `level` if that is given. Where every
+    flow has a slot, the largest utilisation is optimal. Above 1, only the leaves and pods that need it have slots
+    above 1, so that no other flow is slowed; with `even`, all of them have.
     """
-    half, first = grid.leaves * grid.columns, grid.cores_begin
-    sides = [_side(grid, 0, half, grid.columns), _side(grid, half, first, grid.columns)]
-    degrees = [np.bincount(rows, minlength=grid.leaves) for rows in (start, end)]
-    given = level > 0
-    if not given:
-        level = max(_level(side, degree, unit) for side, degree in zip(sides, degrees, strict=True))
+    half, first, given = grid.leaves * grid.columns, grid.cores_begin, level > 0
     across = np.flatnonzero(grid.pod[start] != grid.pod[end])
     pod_a, pod_b = grid.pod[start[across]], grid.pod[end[across]]
+    sides = [_side(grid, 0, half, grid.columns, start), _side(grid, half, first, grid.columns, end)]
     if grid.cores:
         width, middle = grid.planes * grid.cores, first + grid.pods * grid.planes * grid.cores
-        pods = [_side(grid, first, middle, width), _side(grid, middle, len(grid.load), width)]
-        ends = [np.bincount(rows, minlength=grid.pods) for rows in (pod_a, pod_b)]
-        if not given:
-            level = max(level, *(_level(side, degree, unit) for side, degree in zip(pods, ends, strict=True)))
+        sides += [_side(grid, first, middle, width, pod_a), _side(grid, middle, len(grid.load), width, pod_b)]
+    level = level if given else max(least_level(*side, float(unit)) for side in sides)
     core = np.full(len(start), -1, dtype=np.int64)
-    if level >= 1e20:
-        return core.copy(), core, 0.0
-    left, right = (_slots_at(load, inverse, float(unit), level, len(start)) for load, inverse in sides)
-    column = colour_slots(start, end, left, right)
+    if level >= FAR / 2:
+        return Slotted(core.copy(), core, 0.0)
+    uniform = given or even or level <= 1
+    levels = [np.full(len(s.load), level) if uniform else _levels_of(*s, float(unit), 1.0) for s in sides]
+    slots = [_slots_at(s.load, s.inverse, float(unit), rows, len(start)) for s, rows in zip(sides, levels, strict=True)]
+    full = [rows > 1 if not uniform else np.zeros(len(rows), dtype=np.bool_) for rows in levels]
+    column = colour_slots(start, end, slots[0], slots[1], full[0], full[1])
     if grid.cores:
-        up, down = (_slots_at(load, inverse, float(unit), level, len(start)) for load, inverse in pods)
         plane = np.where(column[across] >= 0, grid.plane_of[column[across]], -1)
         for number in range(grid.planes):
             some = np.flatnonzero(plane == number)
             cores = slice(number * grid.cores, (number + 1) * grid.cores)
-            slots = (np.ascontiguousarray(up[:, cores]), np.ascontiguousarray(down[:, cores]))
-            core[across[some]] = colour_slots(pod_a[some], pod_b[some], *slots)
+            up, down = (np.ascontiguousarray(slots[side][:, cores]) for side in (2, 3))
+            core[across[some]] = colour_slots(pod_a[some], pod_b[some], up, down, full[2], full[3])
         column[across[core[across] < 0]] = -1
-    return column, core, level
+    return Slotted(column, core, level)
 
 
-def _side(grid: Grid, begin: int, end: int, width: int) -> tuple[Floats, Floats]:
-    """Return load and inverse capacity of a range of links as a table of rows of `width`."""
-    return grid.load[begin:end].reshape(-1, width), grid.inverse[begin:end].reshape(-1, width)
-
-
-def _level(side: tuple[Floats, Floats], degree: Ints, unit: int) -> float:
-    """Return the least level of one side of the fabric."""
-    return least_level(*side, degree.astype(np.int64), float(unit))
+def _side(grid: Grid, begin: int, end: int, width: int, rows: Ints) -> _Side:
+    """Return a range of links as a table of rows of `width`, and the number of flows in `rows` at each row."""
+    load, inverse = grid.load[begin:end].reshape(-1, width), grid.inverse[begin:end].reshape(-1, width)
+    return _Side(load, inverse, np.bincount(rows, minlength=len(load)).astype(np.int64))

@@ -49,6 +49,10 @@ def regular_paths(
             return hops_of(grid, start, end, column, core)
         goal = max(goal, level)
         worst = _searched(grid, start, end, wanted, column, core, goal)
+        if worst > goal * (1 + 1e-9) and goal > 1:
+            other = slotted(grid, start, end, int(demand[0]), even=True)
+            if _searched(grid, start, end, wanted, other.column, other.core, goal) < worst:
+                column, core, worst = other.column, other.core, goal
         if goal < worst < np.inf:
             _wandered(grid, start, end, wanted, column, core, goal, worst)
         return hops_of(grid, start, end, column, core) if worst < np.inf else None
@@ -110,7 +114,7 @@ def _by_size(grid: Grid, start: Ints, end: Ints, demand: Ints, goal: float) -> t
         least = min(unit * SAME_SIZE, unit) if 2 * unit < goal * widest else goal * widest / 2
         stop = begin + int(np.searchsorted(-demand[order[begin:]], -least, side="right"))
         some = order[begin:stop]
-        column[some], core[some], _ = slotted(grid, start[some], end[some], int(unit), goal * (1 + 1e-9))
+        column[some], core[some], _ = slotted(grid, start[some], end[some], int(unit), level=goal * (1 + 1e-9))
         put_all(grid, start[some], end[some], demand[some].astype(np.float64), column[some], core[some])
         begin = stop
     return column, core

@@ -1,0 +1,1 @@
+"""Plans of many random cases beside peers and optima."""

@@ -1,0 +1,114 @@
+"""Improve the paths of a priority: all jobs and phases together, then as few slowed flows as possible."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from controller.planner.clos import MAX_HOPS, NO_LINK, Live, Topology
+from controller.planner.expand import Flows
+from controller.planner.jit import Flags, Floats, Ints
+from controller.planner.proof.loads import heaviest_phases, layers_of
+from controller.planner.search.grid import FAR
+from controller.planner.search.layers import Phased, phased
+from controller.planner.search.on_link import empty_lists
+from controller.planner.search.relax import Goal, Moving, place, relax
+from controller.planner.search.segments import LoadedNet, Segments
+
+CLOSE = 0.001
+"""Relative distance to the goal at which the search for a lower maximum ends."""
+HALVINGS = 6
+MAX_MOVES = 20_000
+MAX_PATHS = 12_000_000
+"""Limits of each search for a lower maximum: moves made, and paths evaluated."""
+MAX_PATHS_SETTLED = 1_000_000
+PATIENCE, PATIENCE_SETTLED = 6_000, 200
+"""The number of moves without an improvement after which a search ends."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Joint:
+    """Flows between leaves that are planned together, beside the load `base` of others in bit/s per link."""
+
+    topology: Topology
+    live: Live
+    segments: Segments
+    flows: Flows
+    layer: Ints
+    empty: Phased
+    base: Floats
+
+    @staticmethod
+    def of(topology: Topology, live: Live, segments: Segments, flows: Flows, base: Floats) -> "Joint | None":
+        """Return the search for these flows; None where their phases take too much memory."""
+        found = phased(layers_of(flows), 2 * topology.cables)
+        if found is None:
+            return None
+        layer, empty = found
+        return Joint(
+            topology=topology, live=live, segments=segments, flows=flows, layer=layer, empty=empty, base=base
+        )
+
+    def placed(self, hops: Ints, order: Ints) -> Ints:
+        """Return `hops` with a path for each flow of `order`, one after the other, where its links stay emptiest."""
+        net, loads, moving = self._begin(hops, np.ones(len(hops), dtype=np.bool_))
+        relax(net, loads, moving, Goal(np.inf, np.inf, False), 0, 0, 0)
+        place(net, loads, moving, order)
+        return _packed(moving.hops)
+
+    def lowered(self, hops: Ints, goal: float, free: Flags) -> Ints:
+        """Return paths with a lower maximum where the search finds them; it stops at `goal`."""
+        worst, limit, start, paths = self.fullest(hops), goal, hops, MAX_PATHS
+        for _ in range(HALVINGS):
+            if worst <= goal * (1 + CLOSE) or paths <= 0:
+                break
+            net, loads, moving = self._begin(start, free)
+            missed, paths = relax(net, loads, moving, Goal(limit, np.inf, False), MAX_MOVES, paths, PATIENCE)
+            start = _packed(moving.hops)
+            full = self.fullest(start)
+            if full < worst:
+                hops, worst = start, full
+            if missed:
+                goal = limit
+            limit = (goal + worst) / 2
+        return hops
+
+    def settled(self, hops: Ints, free: Flags) -> Ints:
+        """Return paths of the same largest utilisation on which fewer flows are slowed."""
+        worst = self.fullest(hops)
+        if worst <= 1:
+            return hops
+        net, loads, moving = self._begin(hops, free)
+        goal = Goal(1.0, worst * (1 + 1e-9), True)
+        relax(net, loads, moving, goal, MAX_MOVES, MAX_PATHS_SETTLED, PATIENCE_SETTLED)
+        return _packed(moving.hops)
+
+    def fullest(self, hops: Ints) -> float:
+        """Return the largest utilisation of the links that these paths use."""
+        links = 2 * self.topology.cables
+        used = np.zeros(links, dtype=np.bool_)
+        used[hops[hops >= 0]] = True
+        loads = heaviest_phases(self.flows, hops, links) + self.base[:links]
+        return float((loads / np.maximum(self.topology.capacity[:links], 1))[used].max(initial=0.0))
+
+    def _begin(self, hops: Ints, free: Flags) -> tuple[LoadedNet, Phased, Moving]:
+        links, s = 2 * self.topology.cables, self.segments
+        capacity = self.topology.capacity[:links].astype(np.float64)
+        usable = self.live.links[:links] & (capacity > 0)
+        inverse = np.where(usable, 1 / np.where(usable, capacity, 1.0), FAR)
+        load = np.where(usable, self.base[:links], 0.0)
+        net = LoadedNet(
+            s.start, s.first, s.second, s.top, s.middle, s.below, s.below_row, self.topology.cables, load, inverse
+        )
+        loads = Phased(np.zeros_like(self.empty.amount), self.empty.job, self.empty.begin, np.zeros(links, np.int64))
+        leaf, flows, count = self.topology.nic_leaf, self.flows, len(hops)
+        moving = Moving(
+            leaf[flows.src_nic], leaf[flows.dst_nic], flows.demand_bps.astype(np.float64), self.layer, free,
+            hops.copy(), np.zeros(count, dtype=np.int64), empty_lists(links, count),
+        )  # fmt: skip
+        return net, loads, moving
+
+
+def _packed(hops: Ints) -> Ints:
+    """Return paths as rows of links, padded with -1 at the end."""
+    order = np.argsort(hops < 0, axis=1, kind="stable")
+    return np.asarray(np.take_along_axis(hops, order, axis=1), dtype=np.int64)
