@@ -28,6 +28,8 @@ from controller.planner.search.segments import Segments, segments_of
 MAX_SETS_AGAIN = 64
 """The number of sets above which each is routed once only, so that the work stays linear."""
 ROUNDS_AGAIN = 2
+ROUNDING = 1e-9
+"""Sums of demands, each rounded to a whole bit/s, differ by this much without a reason."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -71,9 +73,8 @@ class Router:
         if not len(flows):
             return np.empty((0, MAX_HOPS), dtype=np.int64)
         links = 2 * self.topology.cables
-        if not self.live.whole:
-            # Load on a dead link belongs to jobs that wait for new paths: it must not hide the maximum of live links.
-            base = [(level, np.where(self.live.links[:links], load[:links], 0.0)) for level, load in base]
+        # Load on a dead link belongs to jobs that wait for new paths: it must not hide the maximum of live links.
+        base = [(level, np.where(self.live.links[:links], load[:links], 0.0)) for level, load in base]
         placed, bundled = np.zeros(links), bool((bundle >= 0).any())
         single = (priority == priority[0]).all()
         levels = [int(priority[0])] if single else sorted(set(priority.tolist()), reverse=True)
@@ -81,8 +82,8 @@ class Router:
         for level in levels:
             rows = np.arange(len(flows)) if single else np.flatnonzero(priority == level)
             part = flows if single else flows.rows(rows)
-            total = placed + sum((load[:links] for _, load in base), np.zeros(links))
-            higher = placed + sum((load[:links] for other, load in base if other >= level), np.zeros(links))
+            total = placed + sum((load for _, load in base), np.zeros(links))
+            higher = placed + sum((load for other, load in base if other >= level), np.zeros(links))
             chosen = self._level(part, total, bundle[rows], dict(given))
             if (total != higher).any():
                 # Lower priorities must not make the result of a higher one worse: their load may only break ties.
@@ -95,7 +96,31 @@ class Router:
             placed += heaviest_phases(part, chosen, links)
             if bundled:
                 given |= {key: hops[n] for n, key in zip(rows.tolist(), bundle[rows].tolist(), strict=True) if key >= 0}
-        return hops
+        return self._made_room(flows, hops, priority, base, bundle)
+
+    def _made_room(
+        self, flows: Flows, hops: Ints, priority: Ints, base: Sequence[tuple[int, Floats]], bundle: Ints
+    ) -> Ints:  # fmt: skip
+        """Move flows of all priorities for a lower maximum; return `hops` where that is worse for some priority.
+
+        A plan of a higher priority does not see which of its equal choices leaves room for the lower ones.
+        """
+        total = sum((load for _, load in base), np.zeros(2 * self.topology.cables))
+        goal = max(lower_bound(self.topology, self.live, flows).value, self._fullest(total))
+        joint = Joint.of(self.topology, self.live, self.segments, flows, total)
+        if joint is None or joint.fullest(hops) <= goal:
+            return hops
+        found = joint.settled(joint.lowered(hops, goal, bundle < 0), bundle < 0)
+        for level in np.unique(priority).tolist():
+            rows = np.flatnonzero(priority >= level)
+            above = sum((load for other, load in base if other >= level), np.zeros(len(total)))
+            part = flows.rows(rows)
+            full, over = self._rank(part, found[rows], above)
+            full_before, over_before = self._rank(part, hops[rows], above)
+            # What a priority gets must not depend on lower ones, not even for the better.
+            if abs(full - full_before) > full_before * ROUNDING or over > over_before * (1 + ROUNDING) + 1:
+                return hops
+        return found
 
     def _rank(self, flows: Flows, hops: Ints, base: Floats) -> tuple[float, float]:
         """Return the largest utilisation of the links that these flows use, beside a load, and the load above 1."""

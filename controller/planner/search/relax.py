@@ -31,8 +31,8 @@ FULL = 1e20
 class Goal(NamedTuple):
     """What to search for: links at most at `limit`; no link that a flow moves to goes above `cap`.
 
-    The excess of a link is what its utilisation is above the limit, times itself or, with `by_flow`, times the number
-    of its flows.
+    The excess of a link above the limit is the square of what its utilisation is above it or, with `by_flow`, the number
+    of its flows times its utilisation.
     """
 
     limit: float
@@ -77,7 +77,7 @@ def _over(use: float, goal: Goal, flows: int) -> float:
     over = use - goal.limit
     if over <= goal.limit * ROUNDING:
         return 0.0
-    return over * flows if goal.by_flow else over * over
+    return use * flows if goal.by_flow else over * over
 
 
 @bare_kernel
