@@ -149,3 +149,26 @@ def test_neighbours_without_room_are_counted() -> None:
     neighbours = Neighbours(2)
     neighbours.need(PLACES, 0)
     assert (len(neighbours), neighbours.refused) == (2, len(PLACES) - 2)
+
+
+def test_a_claim_while_a_request_is_due_already_does_not_delay_or_repeat_it() -> None:
+    neighbours = Neighbours()
+    neighbours.need(PLACES[:1], 0)
+    run(neighbours, 0, 0, MACS[0])
+    for now in range(10):
+        neighbours.hinted(PLACES[0], MACS[1], now)
+    assert run(neighbours, 0, 2 * SECOND, MACS[1]) == [SECOND]
+
+
+def test_neighbours_that_change_their_mac_every_second_are_each_requested_once_a_second() -> None:
+    neighbours, seconds = Neighbours(), range(1, 2 * REACHABLE_NS // SECOND)
+    neighbours.need(PLACES, 0)
+    for second in (0, *seconds):
+        mac, now = MACS[second % 2], second * SECOND
+        for place in PLACES:
+            neighbours.hinted(place, mac, now)
+        requested = [sent.place for sent in neighbours.tick(now)]
+        assert sorted(requested) == sorted(PLACES)
+        assert all(neighbours.heard(place, mac, now) for place in requested)
+    assert neighbours.tick(now + REACHABLE_NS - 1) == []
+    assert sorted(sent.place for sent in neighbours.tick(now + REACHABLE_NS)) == sorted(PLACES)

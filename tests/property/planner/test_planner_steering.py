@@ -1,5 +1,7 @@
 """Packets with planned ports take the planned paths through the compiled rules, run by an independent interpreter."""
 
+from dataclasses import replace
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +16,7 @@ from controller.rules.compile import WHOLE, compile_fabric
 from controller.rules.listing import group_rows, rows
 from tests.oracles.openflow_interpreter import Network, roce
 from tests.support.examples import examples
+from tests.unit.rules.builders import clos3
 from tests.unit.rules.strategies import fabrics, failures, irregular
 
 
@@ -41,6 +44,15 @@ def check_flow(fabric: Fabric, network: Network, flow: FlowPlan) -> None:
     assert back == flow.reverse_links
 
 
+def check_plan(fabric: Fabric, health: Health, plan: Plan) -> None:
+    compiled = compile_fabric(fabric, layout_of(fabric), health)
+    network = Network(
+        fabric, rows(fabric, compiled), group_rows(fabric, compiled), health.down_cables, health.down_switches
+    )
+    for flow in plan.jobs[0].flows:
+        check_flow(fabric, network, flow)
+
+
 def some_pairs(fabric: Fabric) -> st.SearchStrategy[list[tuple[int, int]]]:
     rank = st.integers(0, len(fabric.nics) - 1)
     return st.lists(st.tuples(rank, rank).filter(lambda pair: pair[0] != pair[1]), min_size=1, max_size=12)
@@ -51,14 +63,20 @@ def some_pairs(fabric: Fabric) -> st.SearchStrategy[list[tuple[int, int]]]:
 def test_every_planned_port_steers_along_its_path(data, fabric):
     health = data.draw(st.one_of(st.just(WHOLE), failures(fabric)))
     plan = plan_of(fabric, health, data.draw(some_pairs(fabric)))
-    if plan is None:
-        return
-    compiled = compile_fabric(fabric, layout_of(fabric), health)
-    network = Network(
-        fabric, rows(fabric, compiled), group_rows(fabric, compiled), health.down_cables, health.down_switches
-    )
-    for flow in plan.jobs[0].flows:
-        check_flow(fabric, network, flow)
+    if plan is not None:
+        check_plan(fabric, health, plan)
+
+
+def test_a_core_steers_to_leaves_below_different_aggs_of_a_pod():
+    """A cable of such a core is the second of three on the way to one leaf, and the second of two to another."""
+    whole = clos3(pods=2, leaves=2, aggs=3, cores_per_agg=1, nics_per_leaf=3, meshed=True)
+    left_out = ("pod1-leaf2", "pod1-agg3")
+    cables = tuple(cable for cable in whole.cables if (cable.lower.switch, cable.upper.switch) != left_out)
+    fabric = replace(whole, cables=cables)
+    everyone = range(len(fabric.nics))
+    plan = plan_of(fabric, WHOLE, [(a, b) for a in everyone for b in everyone if a != b])
+    assert plan is not None
+    check_plan(fabric, WHOLE, plan)
 
 
 @given(data=st.data(), fabric=fabrics().filter(lambda fabric: len(fabric.nics) > 1))

@@ -320,3 +320,24 @@ def test_a_link_that_fails_during_the_installation_makes_the_job_degraded_from_t
     assert driver.reply_to(1).state == "degraded"
     assert driver.announced[-1].state == "degraded"
     assert driver.differing() == []
+
+
+def test_a_caller_joins_the_same_request_while_it_waits_in_the_queue(driver):
+    driver.hold = (Solve,)
+    driver.feed(Submit(reply=1, request=shift_job("a")))
+    driver.feed(Submit(reply=2, request=shift_job("b", by=4)))
+    driver.feed(Submit(reply=3, request=shift_job("b", by=4)))
+    driver.release_held()
+    assert isinstance(driver.reply_to(2), JobPlan)
+    assert driver.reply_to(2) == driver.reply_to(3)
+    assert sum(isinstance(effect, Solve) for effect in driver.effects) == 2
+
+
+def test_a_job_beyond_the_limit_is_refused_until_one_is_released():
+    driver = Driver(small_fabric(), Settings(max_jobs=1))
+    driver.connect_all()
+    submitted(driver, shift_job("a"))
+    driver.feed(Submit(reply=2, request=shift_job("b", by=4)))
+    assert isinstance(driver.reply_to(2), BudgetExceededError)
+    driver.feed(Release(reply=3, job_id="a"))
+    submitted(driver, shift_job("b", by=4), reply=4)

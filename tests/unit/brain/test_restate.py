@@ -1,8 +1,9 @@
 import pytest
 
-from controller.model.effect import Solve
-from controller.model.event import Release, Submit, Tick
-from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest
+from controller.model.effect import Install, Solve
+from controller.model.error import UnavailableError
+from controller.model.event import Release, Solved, Submit, Tick
+from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest, Steering
 from tests.unit.brain.driver import Driver, small_fabric
 
 
@@ -13,10 +14,10 @@ def driver() -> Driver:
     return found
 
 
-def into_h5(job_id: str, source: str, lease_ms: int = 0) -> JobRequest:
+def into_h5(job_id: str, source: str, lease_ms: int = 0, steering: Steering = Steering.SOURCE_PORT) -> JobRequest:
     """A job that sends at line rate from one NIC into the NIC that all such jobs share."""
     one = Collective(kind=CollectiveKind.CUSTOM, flows=(FlowDemand(src_rank=0, dst_rank=1),))
-    return JobRequest(job_id=job_id, ranks=(source, "h5-n0"), collectives=(one,), lease_ms=lease_ms)
+    return JobRequest(job_id=job_id, ranks=(source, "h5-n0"), collectives=(one,), lease_ms=lease_ms, steering=steering)
 
 
 def rates(driver: Driver) -> dict[str, int]:
@@ -83,3 +84,31 @@ def test_a_waiting_submission_goes_before_a_restatement(driver):
     solved = [[request.job_id for request in effect.requests] for effect in driver.effects if isinstance(effect, Solve)]
     assert solved == [["a"], ["b"], ["c"], ["d"], []]
     assert len(set(rates(driver).values())) == 1
+
+
+def test_a_submission_that_arrives_after_a_restatement_is_queued_goes_before_it_too(driver):
+    driver.feed(Submit(reply=1, request=into_h5("a", "h1-n0")))
+    driver.feed(Submit(reply=2, request=into_h5("b", "h3-n0", steering=Steering.PIN)))
+    driver.hold = (Install,)
+    driver.feed(Release(reply=3, job_id="b"))  # removes the pins of b; its restatement waits for this installation
+    driver.feed(Submit(reply=4, request=into_h5("c", "h4-n0")))
+    driver.release_held()
+    solved = [[request.job_id for request in effect.requests] for effect in driver.effects if isinstance(effect, Solve)]
+    assert solved == [["a"], ["b"], ["c"], []]
+    assert rates(driver) == {"a": 475_000_000, "c": 475_000_000}
+
+
+def test_rates_stay_where_the_planner_fails_and_the_reason_is_logged(driver):
+    driver.feed(Submit(reply=1, request=into_h5("a", "h1-n0")))
+    driver.feed(Submit(reply=2, request=into_h5("b", "h3-n0")))
+    driver.hold = (Solve,)
+    driver.feed(Release(reply=3, job_id="b"))
+    (solve,) = driver.waiting
+    assert isinstance(solve, Solve)
+    driver.feed(Solved(token=solve.token, outcome=UnavailableError("the planner ended"), solve_ns=1))
+    assert rates(driver) == {"a": 475_000_000}
+    assert driver.notes[-1].text == "job b released, but rates stay: the planner ended"
+    driver.waiting.clear()
+    driver.hold = ()
+    driver.feed(Submit(reply=4, request=into_h5("c", "h4-n0")))
+    assert rates(driver) == {"a": 475_000_000, "c": 475_000_000}

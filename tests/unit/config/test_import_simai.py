@@ -102,3 +102,22 @@ def test_the_generated_fabrics_have_the_sizes_in_their_names(name, nics, switche
     assert Counter(roles(found).values()) == switches
     assert len(found.fabric.cables) == links
     assert found.left_out == ()
+
+
+def test_blank_lines_are_ignored():
+    assert imported(RAILS.replace("\n0 6", "\n\n  \n0 6")).fabric == imported(RAILS).fabric
+
+
+@pytest.mark.parametrize(
+    ("link", "name"), [("0 1", "link between two GPUs"), ("4 6", "link between an NVSwitch and a switch of the fabric")]
+)
+def test_a_link_that_a_fabric_file_cannot_hold_is_left_out_and_counted(link, name):
+    text = RAILS.replace("11 2 2 5 14", "11 2 2 5 15") + f"{link} 400Gbps 0.0005ms 0\n"
+    found = imported(text)
+    assert found.fabric == imported(RAILS).fabric
+    assert found.left_out == (f"left out 1 x {name}; the first at source:17",)
+
+
+def test_hosts_of_leaves_that_no_switch_joins_are_refused():
+    text = "4 1 0 2 2 H100\n2 3\n0 2 1Gbps 0 0\n1 3 1Gbps 0 0\n"
+    assert "no spine: hosts are on several leaves" in refused(text)

@@ -32,9 +32,9 @@ def nothing_left(ring: Ring) -> bool:
 class Watched:
     """A supervisor and its notifications."""
 
-    def __init__(self, mode: str) -> None:
+    def __init__(self, mode: str, *program: str) -> None:
         self.notices: list[str] = []
-        command = (sys.executable, "-m", "tests.fakes.gateway.data_process", mode)
+        command = program or (sys.executable, "-m", "tests.fakes.gateway.data_process", mode)
         self.supervisor = Supervisor(SMALL, Options(), self.notices.append, command=command, sample_s=0.05)
         self.publish(1)
 
@@ -51,11 +51,11 @@ class Watched:
 
 
 @pytest.fixture
-async def start() -> AsyncIterator[Callable[[str], Watched]]:
+async def start() -> AsyncIterator[Callable[..., Watched]]:
     made: list[Watched] = []
 
-    def begin(mode: str) -> Watched:
-        made.append(Watched(mode))
+    def begin(mode: str, *program: str) -> Watched:
+        made.append(Watched(mode, *program))
         return made[-1]
 
     yield begin
@@ -63,7 +63,7 @@ async def start() -> AsyncIterator[Callable[[str], Watched]]:
         await one.supervisor.stop()
 
 
-async def test_a_data_process_gets_the_tables_that_are_published(start: Callable[[str], Watched]) -> None:
+async def test_a_data_process_gets_the_tables_that_are_published(start: Callable[..., Watched]) -> None:
     watched = start("well")
     assert (await watched.supervisor.start()).backend == "none"
     await watched.uses(1)
@@ -73,7 +73,7 @@ async def test_a_data_process_gets_the_tables_that_are_published(start: Callable
     assert watched.notices == []
 
 
-async def test_each_state_has_its_own_secret(start: Callable[[str], Watched]) -> None:
+async def test_each_state_has_its_own_secret(start: Callable[..., Watched]) -> None:
     watched, secrets = start("crash"), set[int]()
     await watched.supervisor.start()
     watching = asyncio.create_task(watched.supervisor.watch())
@@ -90,7 +90,7 @@ async def test_each_state_has_its_own_secret(start: Callable[[str], Watched]) ->
 
 
 async def test_a_data_process_that_dies_is_reported_and_restarted_with_the_newest_tables(
-    start: Callable[[str], Watched],
+    start: Callable[..., Watched],
 ) -> None:
     watched = start("crash")
     await watched.supervisor.start()
@@ -103,7 +103,7 @@ async def test_a_data_process_that_dies_is_reported_and_restarted_with_the_newes
     assert all(line.startswith("the data process was ended by SIGSEGV; restarting in ") for line in watched.notices)
 
 
-async def test_the_pause_before_a_restart_grows(start: Callable[[str], Watched]) -> None:
+async def test_the_pause_before_a_restart_grows(start: Callable[..., Watched]) -> None:
     watched = start("crash")
     await watched.supervisor.start()
     watching = asyncio.create_task(watched.supervisor.watch())
@@ -114,7 +114,7 @@ async def test_the_pause_before_a_restart_grows(start: Callable[[str], Watched])
     assert pauses[:3] == sorted(set(pauses[:3]))
 
 
-async def test_frames_queued_for_a_data_process_that_ended_are_discarded(start: Callable[[str], Watched]) -> None:
+async def test_frames_queued_for_a_data_process_that_ended_are_discarded(start: Callable[..., Watched]) -> None:
     watched = start("crash")
     injector = Injector(watched.supervisor.shared.injects)
     injector.send(bytes(60), 0)
@@ -123,7 +123,7 @@ async def test_frames_queued_for_a_data_process_that_ended_are_discarded(start: 
     assert injector.withdrawn() == 1
 
 
-async def test_a_suspended_data_process_hangs_until_it_resumes(start: Callable[[str], Watched]) -> None:
+async def test_a_suspended_data_process_hangs_until_it_resumes(start: Callable[..., Watched]) -> None:
     watched = start("well")
     supervisor = watched.supervisor
     await supervisor.start()
@@ -140,7 +140,7 @@ async def test_a_suspended_data_process_hangs_until_it_resumes(start: Callable[[
     await watching
 
 
-async def test_a_stuck_data_process_is_killed_and_restarted(start: Callable[[str], Watched]) -> None:
+async def test_a_stuck_data_process_is_killed_and_restarted(start: Callable[..., Watched]) -> None:
     watched = start("silent")
     await watched.supervisor.start()
     watching = asyncio.create_task(watched.supervisor.watch())
@@ -154,12 +154,33 @@ async def test_a_stuck_data_process_is_killed_and_restarted(start: Callable[[str
     ("mode", "why"),
     [("refuse", "eth9 is no interface here"), ("torn", "ended with status 3: RuntimeError: torn apart")],
 )
-async def test_a_failed_start_is_one_line(start: Callable[[str], Watched], mode: str, why: str) -> None:
+async def test_a_failed_start_is_one_line(start: Callable[..., Watched], mode: str, why: str) -> None:
     with pytest.raises(DataProcessError, match=f"^{why}$"):
         await start(mode).supervisor.start()
 
 
-async def test_it_ends_on_request(start: Callable[[str], Watched]) -> None:
+async def test_a_program_that_cannot_be_started_is_one_line(start: Callable[..., Watched]) -> None:
+    watched = start("well", "/missing/data-process")
+    with pytest.raises(DataProcessError, match=r"^No such file or directory$"):
+        await watched.supervisor.start()
+    assert watched.supervisor.pid() == 0
+
+
+async def test_without_tables_it_does_not_start() -> None:
+    supervisor = Supervisor(SMALL, Options(), pytest.fail)
+    with pytest.raises(DataProcessError, match="no tables were published"):
+        await supervisor.start()
+    await supervisor.stop()
+
+
+async def test_after_the_end_it_does_not_start(start: Callable[..., Watched]) -> None:
+    supervisor = start("well").supervisor
+    await supervisor.stop()
+    with pytest.raises(DataProcessError, match="it was stopped"):
+        await supervisor.start()
+
+
+async def test_it_ends_on_request(start: Callable[..., Watched]) -> None:
     watched = start("well")
     await watched.supervisor.start()
     watching = asyncio.create_task(watched.supervisor.watch())

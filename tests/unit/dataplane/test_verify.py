@@ -246,6 +246,13 @@ def test_a_key_that_no_lookup_finds_is_ignored():
     assert not report.is_sound
 
 
+def test_a_rule_whose_mask_is_no_prefix_is_refused():
+    tables = compiled()
+    tables.rules[int(tables.vpcs[2]["rules_in"])]["mask_lo"] ^= 1 << 8
+    with pytest.raises(ValueError, match="not a prefix's"):
+        verify(tables, LOCAL, NETWORK)
+
+
 def test_a_missing_update_is_found_as_missing_paths_and_leaks():
     fewer = replace(NETWORK, vpcs=NETWORK.vpcs[:1], peerings=frozenset(), border=())
     findings = verify(compiled(fewer), LOCAL, NETWORK).findings
@@ -278,6 +285,12 @@ CASES = [
     (FromCustomer(vlan=8, address=ip_address("172.30.5.5")), "10.0.1.10", 6, 80, Drop.UNKNOWN_VLAN),
     (FromInternet(address=ip_address("8.8.8.8")), "203.0.113.11", 6, 80, Drop.DENIED_IN),
     (FromInternet(address=ip_address("8.8.8.8")), "203.0.113.10", 6, 80, Drop.NO_MAPPING),
+    (FromInternet(address=ip_address("8.8.8.8")), "203.0.113.11", 17, 4791, Drop.ROCE_NOT_TRANSLATED),
+    (FromInternet(address=ip_address("10.9.0.5")), "203.0.113.11", 6, 80, Drop.MARTIAN),
+    (FromInternet(address=ip_address("203.0.113.10")), "203.0.113.11", 6, 80, Drop.SPOOFED_SOURCE),
+    (FromInternet(address=ip_address("2001:db8::1")), "203.0.113.11", 6, 80, Drop.NO_MAPPING),
+    (FromEndpoint(vni=1, vtep=H1, address=ip_address("10.0.0.10")), "203.0.113.11", 6, 80, Drop.DENIED_IN),
+    (FromCustomer(vlan=7, address=ip_address("172.30.5.5")), "10.0.1.77", 6, 80, Drop.DISCARD_ROUTE),
     (FromProvider(address=ip_address("10.9.0.5")), "10.0.1.10", 6, 80, Drop.DENIED_BORDER),
 ]
 

@@ -115,6 +115,12 @@ def test_fewer_pods_are_better_among_as_many_leaves():
         assert len({leaf.split("-")[0] for leaf in leaves_of(fabric, place)}) == 1
 
 
+def test_a_job_larger_than_a_pod_takes_the_fewest_pods():
+    fabric = fabric_of(kind="clos3", spines=4, leaves=2, pods=3, aggs_per_pod=2, hosts_per_leaf=2)
+    for place in places(fabric, 6):
+        assert (place.leaves_used, len({leaf.split("-")[0] for leaf in leaves_of(fabric, place)})) == (3, 2)
+
+
 def test_hosts_with_rails_are_used_whole_and_each_rail_stays_on_its_leaf():
     fabric = fabric_of(kind="rail_optimised", spines=4, leaves=8, hosts_per_leaf=4, nics_per_host=4)
     for place in places(fabric, 8, ALL_TO_ALL):

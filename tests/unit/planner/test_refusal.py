@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 from tests.support.planner_cases import custom, fabric_of, job_of, plan_of, refusal_of
 
 ALL = {"kind": "ALL_TO_ALL", "bytes": 1}
@@ -53,6 +55,14 @@ def test_bringing_the_named_cut_back_joins_the_leaves():
     for back in cut:
         healed = fabric_of(failed=[name for name in cut if name != back])
         plan_of(healed, job_of(healed, ALL))
+
+
+def test_leaves_that_no_cables_join_are_refused_without_a_cut():
+    whole = fabric_of()
+    fabric = replace(whole, cables=tuple(c for c in whole.cables if c.lower.switch[-1] == c.upper.switch[-1]))
+    why = refusal_of(fabric, job_of(fabric, ALL))
+    assert "no live path joins leaf1 and leaf2" in why
+    assert why.endswith("the fabric has no cables between them: add some")
 
 
 def test_every_nic_that_is_out_of_use_is_named():

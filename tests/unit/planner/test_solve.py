@@ -80,3 +80,13 @@ def test_flow_plans_are_built_on_access():
 def test_a_plan_outlives_the_fabric_it_was_made_for():
     flow = plan_of(fabric_of(), job_of(fabric_of(), custom((0, 2)))).jobs[0].flows[0]
     assert flow.links[0] == "h1-n0>leaf1:3"
+
+
+def test_the_load_of_a_running_job_of_lower_priority_does_not_put_two_flows_on_one_link():
+    """Beside the 70 Gbit/s of the running job, both flows are better off on the other spine; alone, on one each."""
+    fabric = fabric_of(leaves=3)
+    low = job_of(fabric, custom((4, 0, 70 * 10**9)), job_id="low")
+    high = job_of(fabric, custom((2, 0, 50 * 10**9), (4, 0, 30 * 10**9)), job_id="high", priority=1)
+    (_, placed) = plan_of(fabric, high, kept=[(low, plan_of(fabric, low).jobs[0])]).jobs
+    first, second = placed.flows
+    assert first.links[2] != second.links[2]

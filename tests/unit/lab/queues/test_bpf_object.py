@@ -60,6 +60,43 @@ def test_what_is_no_bpf_object_is_refused(image):
         read_object(image)
 
 
+SECTION_BYTES = 64
+
+
+def section_at(position: int) -> int:
+    """Return the offset of a section's header in the object."""
+    (start,) = struct.unpack_from("<Q", IMAGE, 40)
+    return start + SECTION_BYTES * position
+
+
+def damaged(offset: int, layout: str, value: int) -> bytes:
+    image = bytearray(IMAGE)
+    struct.pack_into(layout, image, offset, value)
+    return bytes(image)
+
+
+def relocations() -> int:
+    """Return the offset of the first relocation in the object."""
+    (count,) = struct.unpack_from("<H", IMAGE, 60)
+    headers = [struct.unpack_from("<IIQQQQ", IMAGE, section_at(number)) for number in range(count)]
+    return next(offset for _, kind, _, _, offset, size in headers if kind == 9 and size)  # SHT_REL
+
+
+@pytest.mark.parametrize(
+    ("image", "why"),
+    [
+        (damaged(section_at(1) + 32, "<Q", len(IMAGE)), "a section lies outside of the file"),
+        (damaged(section_at(1), "<I", 0xFFFF_FFF0), "a name without an end"),
+        (damaged(relocations() + 8, "<I", 2), "a relocation that is no load of a map"),
+        (damaged(relocations(), "<Q", len(IMAGE)), "a relocation that is no load of a map"),
+        (damaged(relocations() + 12, "<I", 0), "loads something other than its maps"),
+    ],
+)
+def test_an_object_that_cannot_be_loaded_is_refused_with_the_reason(image, why):
+    with pytest.raises(ValueError, match=why):
+        read_object(image)
+
+
 @given(st.data())
 def test_a_damaged_object_is_read_or_refused_and_nothing_else(data):
     image = bytearray(IMAGE)
