@@ -16,14 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from controller.planner.bits import lowest_bit
-from controller.planner.jit import Flags, Ints, Words, kernel
+from controller.planner.jit import Flags, Ints, Words, bare_kernel, kernel
 
 Mates = NDArray[np.int32]
 MAX_STEPS_PER_EDGE = 40
 """The average number of chain steps per edge after which no further chains are tried."""
 
 
-@kernel
+@bare_kernel
 def _common_free(mask_u: Words, mask_v: Words, start: int) -> int:
     """Return the first colour from `start` on, cyclically, that is free at both vertices, or -1."""
     words, first = mask_u.shape[0], start >> 6
@@ -38,7 +38,7 @@ def _common_free(mask_u: Words, mask_v: Words, start: int) -> int:
     return -1
 
 
-@kernel
+@bare_kernel
 def _first_free(mask: Words) -> int:
     """Return the lowest free colour of a vertex, or -1."""
     for w in range(mask.shape[0]):
@@ -47,14 +47,14 @@ def _first_free(mask: Words) -> int:
     return -1
 
 
-@kernel
+@bare_kernel
 def _exchange(mask: Words, freed: int, used: int) -> None:
     """Mark one colour of a vertex as free and another as used."""
     mask[freed >> 6] |= np.uint64(1) << np.uint64(freed & 63)
     mask[used >> 6] &= ~(np.uint64(1) << np.uint64(used & 63))
 
 
-@kernel
+@bare_kernel
 def _flip_chain(v: int, a: int, b: int, left: Mates, right: Mates, free_left: Words, free_right: Words) -> None:
     """Swap colours a and b along the chain that leaves right vertex v by colour a; b is free at v.
 

@@ -12,7 +12,7 @@ import numpy as np
 from controller.planner.clos import MAX_HOPS, NO_LINK, Topology
 from controller.planner.exact.colouring import colour_edges, colour_nested, largest_degree, repetition, shifted
 from controller.planner.exact.shape import Shape, ThreeTier, TwoTier
-from controller.planner.jit import Ints, kernel
+from controller.planner.jit import Ints, bare_kernel, kernel
 
 MAX_SLOTS = 20_000_000
 """The limit of leaves times flows of the fullest leaf: over uneven uplinks each such slot is a colour."""
@@ -25,7 +25,7 @@ class Coloured(NamedTuple):
     optimal: bool
 
 
-@kernel
+@bare_kernel
 def _between_leaves(row: Ints, source: Ints, target: Ints, start: Ints, end: Ints, flow: Ints) -> int:
     """Write the leaf rows and the number of every flow between two leaves; return how many there are."""
     count = 0
@@ -36,7 +36,7 @@ def _between_leaves(row: Ints, source: Ints, target: Ints, start: Ints, end: Int
     return count
 
 
-@kernel
+@bare_kernel
 def _write_two(hops: Ints, flow: Ints, start: Ints, end: Ints, colour: Ints, uplink: Ints, cables: int) -> None:
     """Write the hops of two-tier paths given by colours."""
     for e in range(flow.shape[0]):
@@ -44,7 +44,7 @@ def _write_two(hops: Ints, flow: Ints, start: Ints, end: Ints, colour: Ints, upl
         hops[flow[e], 1] = uplink[end[e], colour[e]] + cables
 
 
-@kernel
+@bare_kernel
 def _write_three(
     hops: Ints, flow: Ints, start: Ints, end: Ints, colour: Ints, core: Ints, uplink: Ints, plane_of: Ints, pod: Ints,
     core_link: Ints, cables: int,

@@ -5,24 +5,29 @@ tops is a set cover, so it is greedy (Chvatal, A greedy heuristic for the set-co
 segments that meet (`controller.planner.search.segments`).
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from controller.planner.jit import Flags, Floats, Ints, bare_kernel, kernel
+from controller.planner.ordered import first_from
 from controller.planner.search.segments import Net, admissible, segment_link
 
 
-@bare_kernel
-def _begin_of(net: Net, leaf: int, t: int) -> int:
-    """Return the first of a leaf's segments whose top is at least switch t (binary search)."""
-    start, top = net.start, net.top
-    low, high = start[leaf], start[leaf + 1]
-    while low < high:
-        half = (low + high) // 2
-        if top[half] < t:
-            low = half + 1
-        else:
-            high = half
-    return low
+class Scratch(NamedTuple):
+    """Space for one incast, allocated once: kernels without arrays of their own compile and run faster.
+
+    By top switch above the receiver's leaf: its number, the capacity in bit/s that is free downwards, and flags. By
+    flow that waits for a path over another top: its number and the two segments of that path.
+    """
+
+    top: Ints
+    space: Floats
+    chosen: Flags
+    tried: Flags
+    waiting: Ints
+    seg_u: Ints
+    seg_w: Ints
 
 
 @bare_kernel
@@ -30,7 +35,7 @@ def _roomiest(net: Net, room: Floats, a: int, b: int, t: int, demand: float) -> 
     """Return the path from leaf a to leaf b over top t with the most room, as two segments; -1 where none fits."""
     start, top = net.start, net.top
     best_u, best_w, best = -1, -1, demand
-    u, begin = _begin_of(net, a, t), _begin_of(net, b, t)
+    u, begin = first_from(top, start[a], start[a + 1], t), first_from(top, start[b], start[b + 1], t)
     while u < start[a + 1] and top[u] == t:
         w = begin
         while w < start[b + 1] and top[w] == t:
@@ -47,159 +52,192 @@ def _roomiest(net: Net, room: Floats, a: int, b: int, t: int, demand: float) -> 
     return best_u, best_w
 
 
-@kernel
+@bare_kernel
 def _cover(
-    net: Net, room: Floats, source: Ints, b: int, demand: Floats, waiting: Ints, t: int, seg_u: Ints, seg_w: Ints
+    net: Net, room: Floats, source: Ints, b: int, demand: Floats, scratch: Scratch, count: int, t: int
 ) -> float:  # fmt: skip
-    """Put as many waiting flows as fit on paths over top t; return the sum of their demands."""
+    """Put as many of `count` waiting flows as fit on paths over top t; return the sum of their demands."""
     covered = 0.0
-    for i in range(waiting.shape[0]):
-        f = waiting[i]
-        seg_u[i], seg_w[i] = _roomiest(net, room, source[f], b, t, demand[f])
-        if seg_u[i] >= 0:
+    for i in range(count):
+        f = scratch.waiting[i]
+        u, w = _roomiest(net, room, source[f], b, t, demand[f])
+        scratch.seg_u[i], scratch.seg_w[i] = u, w
+        if u >= 0:
             covered += demand[f]
-            for step in range(4):
-                link = segment_link(net, seg_u[i], seg_w[i], step)
-                if link >= 0:
-                    room[link] -= demand[f]
+            _occupy(net, room, u, w, demand[f])
     return covered
 
 
-@kernel
-def _uncover(net: Net, room: Floats, demand: Floats, waiting: Ints, seg_u: Ints, seg_w: Ints) -> None:
-    """Return the room that `_cover` has taken."""
-    for i in range(waiting.shape[0]):
-        if seg_u[i] >= 0:
-            for step in range(4):
-                link = segment_link(net, seg_u[i], seg_w[i], step)
-                if link >= 0:
-                    room[link] += demand[waiting[i]]
-
-
-@kernel
-def _settle(net: Net, hops: Ints, waiting: Ints, seg_u: Ints, seg_w: Ints) -> Ints:
-    """Write the new paths of the covered flows to `hops`; return the flows that still wait."""
-    left, count = np.empty(waiting.shape[0], np.int64), 0
-    for i in range(waiting.shape[0]):
-        if seg_u[i] < 0:
-            left[count] = waiting[i]
-            count += 1
-            continue
-        column = 0
-        hops[waiting[i], :] = -1
-        for step in range(4):
-            link = segment_link(net, seg_u[i], seg_w[i], step)
-            if link >= 0:
-                hops[waiting[i], column] = link
-                column += 1
-    return left[:count].copy()
+@bare_kernel
+def _occupy(net: Net, room: Floats, u: int, w: int, demand: float) -> None:
+    """Take room, or release it where the demand is negative, on the links of a path of two segments."""
+    for step in range(4):
+        link = segment_link(net, u, w, step)
+        if link >= 0:
+            room[link] -= demand
 
 
 @bare_kernel
-def _charge(room: Floats, hops: Ints, rows: Ints, demand: Floats, sign: float) -> None:
+def _uncover(net: Net, room: Floats, demand: Floats, scratch: Scratch, count: int) -> None:
+    """Return the room that `_cover` has taken."""
+    for i in range(count):
+        if scratch.seg_u[i] >= 0:
+            _occupy(net, room, scratch.seg_u[i], scratch.seg_w[i], -demand[scratch.waiting[i]])
+
+
+@bare_kernel
+def _settle(net: Net, hops: Ints, scratch: Scratch, count: int) -> int:
+    """Write the new paths of the covered flows to `hops`; return how many flows still wait."""
+    left = 0
+    for i in range(count):
+        f = scratch.waiting[i]
+        if scratch.seg_u[i] < 0:
+            scratch.waiting[left] = f
+            left += 1
+            continue
+        column = 0
+        for step in range(4):
+            link = segment_link(net, scratch.seg_u[i], scratch.seg_w[i], step)
+            if link >= 0:
+                hops[f, column] = link
+                column += 1
+        for rest in range(column, hops.shape[1]):
+            hops[f, rest] = -1
+    return left
+
+
+@bare_kernel
+def _charge(
+    room: Floats, hops: Ints, rows: Ints, first: int, last: int, demand: Floats, sign: float
+) -> None:  # fmt: skip
     """Release (sign 1) or take (-1) the room that flows use."""
-    for f in rows:
+    for i in range(first, last):
         for column in range(hops.shape[1]):
-            if hops[f, column] >= 0:
-                room[hops[f, column]] += sign * demand[f]
+            if hops[rows[i], column] >= 0:
+                room[hops[rows[i], column]] += sign * demand[rows[i]]
 
 
-@kernel
-def _tops_of(net: Net, room: Floats, b: int) -> tuple[Ints, Floats]:
-    """Return the tops above a leaf and the capacity in bit/s that is free downwards from each."""
-    start, first, second, top, cables = net.start, net.first, net.second, net.top, net.cables
-    size = start[b + 1] - start[b]
-    tops, space, count = np.empty(size, np.int64), np.zeros(size), 0
+@bare_kernel
+def _tops_of(net: Net, room: Floats, b: int, scratch: Scratch) -> int:
+    """Find the tops above a leaf, rising, and the capacity in bit/s that is free downwards from each; return how many.
+
+    None of them is chosen.
+    """
+    start, first, second, cables = net.start, net.first, net.second, net.cables
+    top, space, count = scratch.top, scratch.space, 0
     for w in range(start[b], start[b + 1]):
-        if count == 0 or tops[count - 1] != top[w]:
-            tops[count] = top[w]
+        if count == 0 or top[count - 1] != net.top[w]:
+            top[count], space[count], scratch.chosen[count] = net.top[w], 0.0, False
             count += 1
         least = room[first[w] + cables]
         if second[w] >= 0:
             least = min(least, room[second[w] + cables])
         space[count - 1] += max(0.0, least)
-    return tops[:count].copy(), space[:count].copy()
-
-
-@kernel
-def _fewest(space: Floats, chosen: Flags, amount: float) -> int:
-    """Return the least number of further tops that an amount of traffic needs."""
-    free = np.sort(space[~chosen])
-    for t in range(space.shape[0]):
-        if chosen[t]:
-            amount -= space[t]
-    count = 0
-    while amount > 0 and count < free.shape[0]:
-        count += 1
-        amount -= free[free.shape[0] - count]
-    return count if amount <= 0 else space.shape[0] + 1
+    return count
 
 
 @bare_kernel
-def _next_candidate(space: Floats, tried: Flags, amount: float, shy: Floats, tops: Ints, best: float) -> int:
+def _fewest(scratch: Scratch, tops: int, amount: float, limit: int) -> int:
+    """Return the least number of further tops that an amount of traffic needs; limit + 1 where it exceeds `limit`."""
+    space, taken, count = scratch.space, scratch.tried, 0
+    for t in range(tops):
+        taken[t] = scratch.chosen[t]
+        if taken[t]:
+            amount -= space[t]
+    while amount > 0 and count <= limit:
+        largest = -1
+        for t in range(tops):
+            if not taken[t] and (largest < 0 or space[t] > space[largest]):
+                largest = t
+        if largest < 0:
+            return limit + 1
+        taken[largest] = True
+        amount -= space[largest]
+        count += 1
+    return count
+
+
+@bare_kernel
+def _next_candidate(scratch: Scratch, tops: int, amount: float, shy: Floats, best: float) -> int:
     """Return the top to try next: of those that may take all, the one that bystanders use least, else the largest."""
-    found = -1
-    for t in range(tops.shape[0]):
-        if tried[t] or space[t] <= best:
+    space, found = scratch.space, -1
+    for t in range(tops):
+        if scratch.tried[t] or space[t] <= best:
             continue
         if found < 0:
             found = t
         elif (space[t] >= amount) != (space[found] >= amount):
             found = t if space[t] >= amount else found
         elif space[t] >= amount:
-            found = t if shy[tops[t]] < shy[tops[found]] else found
+            found = t if shy[scratch.top[t]] < shy[scratch.top[found]] else found
         elif space[t] > space[found]:
             found = t
     return found
 
 
-@kernel
-def _gather(
-    net: Net, room: Floats, source: Ints, b: int, demand: Floats, hops: Ints, rows: Ints, held: Ints, most: int,
-    shy: Floats, tries: int,
-) -> tuple[int, float, int, Ints]:  # fmt: skip
-    """Route the flows `rows` to leaf b over at most `most` tops, those `held` included.
+@bare_kernel
+def _best_top(
+    net: Net, room: Floats, source: Ints, b: int, demand: Floats, scratch: Scratch, tops: int, count: int, shy: Floats
+) -> tuple[int, int]:  # fmt: skip
+    """Return the top, of up to 16 candidates, that takes most of the waiting flows, and the number of candidates.
 
-    Returns the number of tops, the traffic of bystanders on them, the tries that are left, and the flows that found
-    no room. Those keep their old hops, and no room is taken for them.
+    The top is -1 where none takes any.
     """
-    tops, space = _tops_of(net, room, b)
-    chosen, used, shyness = np.zeros(tops.shape[0], np.bool_), 0, 0.0
-    for t in held:
-        used += 1
-        shyness += shy[t]
-        place = np.searchsorted(tops, t)
-        if place < tops.shape[0] and tops[place] == t:
-            chosen[place] = True
-    waiting = rows[np.argsort(-demand[rows], kind="mergesort")]
-    if used + _fewest(space, chosen, demand[rows].sum()) > most:
-        return most + 1, shyness, tries, waiting
-    seg_u, seg_w = np.empty(rows.shape[0], np.int64), np.empty(rows.shape[0], np.int64)
-    for t in range(tops.shape[0]):
-        if chosen[t] and waiting.shape[0]:
-            tries -= waiting.shape[0]
-            _cover(net, room, source, b, demand, waiting, tops[t], seg_u, seg_w)
-            waiting = _settle(net, hops, waiting, seg_u, seg_w)
-    while waiting.shape[0] and used < most and tries > 0:
-        tried, best, winner, amount = chosen.copy(), 0.0, -1, demand[waiting].sum()
-        for _ in range(16):
-            t = _next_candidate(space, tried, amount, shy, tops, best)
-            if t < 0 or best >= amount:
-                break
-            tried[t] = True
-            tries -= waiting.shape[0]
-            covered = _cover(net, room, source, b, demand, waiting, tops[t], seg_u, seg_w)
-            _uncover(net, room, demand, waiting, seg_u, seg_w)
-            if covered > best:
-                best, winner = covered, t
+    amount, best, winner, tries = 0.0, 0.0, -1, 0
+    for i in range(count):
+        amount += demand[scratch.waiting[i]]
+    for t in range(tops):
+        scratch.tried[t] = scratch.chosen[t]
+    while tries < 16 and best < amount:
+        t = _next_candidate(scratch, tops, amount, shy, best)
+        if t < 0:
+            break
+        scratch.tried[t] = True
+        tries += 1
+        covered = _cover(net, room, source, b, demand, scratch, count, scratch.top[t])
+        _uncover(net, room, demand, scratch, count)
+        if covered > best:
+            best, winner = covered, t
+    return winner, tries
+
+
+@bare_kernel
+def _gather(
+    net: Net, room: Floats, source: Ints, b: int, demand: Floats, hops: Ints, scratch: Scratch, count: int, held: Ints,
+    used: int, most: int, shy: Floats, tries: int,
+) -> tuple[int, float, int, int]:  # fmt: skip
+    """Route `count` waiting flows to leaf b over at most `most` tops, the `used` ones that are `held` included.
+
+    Returns the number of tops, the traffic of bystanders on them, the tries that are left, and how many flows still
+    wait. Those keep their old hops, and no room is taken for them.
+    """
+    tops, place, shyness, amount = _tops_of(net, room, b, scratch), 0, 0.0, 0.0
+    for i in range(used):
+        shyness += shy[held[i]]
+        while place < tops and scratch.top[place] < held[i]:
+            place += 1
+        if place < tops and scratch.top[place] == held[i]:
+            scratch.chosen[place] = True
+    for i in range(count):
+        amount += demand[scratch.waiting[i]]
+    if used + _fewest(scratch, tops, amount, most - used) > most:
+        return most + 1, shyness, tries, count
+    for t in range(tops):
+        if scratch.chosen[t] and count:
+            tries -= count
+            _cover(net, room, source, b, demand, scratch, count, scratch.top[t])
+            count = _settle(net, hops, scratch, count)
+    while count and used < most and tries > 0:
+        winner, tried = _best_top(net, room, source, b, demand, scratch, tops, count, shy)
+        tries -= tried * count
         if winner < 0:
             break
-        _cover(net, room, source, b, demand, waiting, tops[winner], seg_u, seg_w)
-        waiting = _settle(net, hops, waiting, seg_u, seg_w)
-        chosen[winner] = True
+        _cover(net, room, source, b, demand, scratch, count, scratch.top[winner])
+        count = _settle(net, hops, scratch, count)
+        scratch.chosen[winner] = True
         used += 1
-        shyness += shy[tops[winner]]
-    return used, shyness, tries, waiting
+        shyness += shy[scratch.top[winner]]
+    return used, shyness, tries, count
 
 
 @kernel
@@ -213,67 +251,70 @@ def top_of_paths(hops: Ints, upper: Ints) -> Ints:
     return tops
 
 
-@kernel
-def _tops_in_use(hops: Ints, rows: Ints, upper: Ints) -> Ints:
-    """Return the highest switches of the paths of the flows `rows`, sorted (np.unique takes 2 s to compile)."""
-    tops, count = np.empty(rows.shape[0], np.int64), 0
-    for f in rows:
+@bare_kernel
+def _tops_in_use(hops: Ints, rows: Ints, first: int, last: int, upper: Ints, tops: Ints) -> int:
+    """Write the highest switches of the paths of flows to `tops`, rising; return how many there are."""
+    count = 0
+    for i in range(first, last):
         top = -1
         for column in range(hops.shape[1]):
-            if 0 <= hops[f, column] < upper.shape[0]:
-                top = upper[hops[f, column]]
-        low, high = 0, count
-        while low < high:
-            half = (low + high) // 2
-            if tops[half] < top:
-                low = half + 1
-            else:
-                high = half
+            if 0 <= hops[rows[i], column] < upper.shape[0]:
+                top = upper[hops[rows[i], column]]
+        low = first_from(tops, 0, count, top)
         if top >= 0 and (low == count or tops[low] != top):
             for place in range(count, low, -1):
                 tops[place] = tops[place - 1]
             tops[low] = top
             count += 1
-    return tops[:count].copy()
+    return count
 
 
 @kernel
 def confine(
-    net: Net, room: Floats, source: Ints, target: Ints, demand: Floats, hops: Ints, upper: Ints, free: Flags,
-    rows: Ints, begin: Ints, shy: Floats, tries: int, failures: int,
+    net: Net, room: Floats, source: Ints, target: Ints, demand: Floats, hops: Ints, upper: Ints, rows: Ints,
+    begin: Ints, shy: Floats, tries: int, failures: int,
 ) -> int:  # fmt: skip
-    """Confine each incast: number i has the flows rows[begin[i]:begin[i + 1]], of which the `free` ones may move.
+    """Confine each incast: of number i, the flows `rows` from begin[2 i] may move, those from begin[2 i + 1] stay.
 
-    Stops after `failures` failures in a row: in an all-to-all every incast is alike. Returns the tries left.
+    Those that may move are in the order of their demands, the largest first. Stops after `failures` failures in a row:
+    in an all-to-all every incast is alike. Returns the tries left.
     """
-    failed = 0
-    for i in range(begin.shape[0] - 1):
-        members = rows[begin[i] : begin[i + 1]]
-        moving, staying = members[free[members]], members[~free[members]]
-        if moving.shape[0] == 0:
+    switches, flows, failed = shy.shape[0], rows.shape[0], 0
+    scratch = Scratch(
+        np.empty(switches, np.int64), np.empty(switches), np.empty(switches, np.bool_), np.empty(switches, np.bool_),
+        np.empty(flows, np.int64), np.empty(flows, np.int64), np.empty(flows, np.int64),
+    )  # fmt: skip
+    in_use, known = np.empty(switches, np.int64), np.empty((flows, hops.shape[1]), np.int64)
+    for i in range(begin.shape[0] // 2):
+        first, middle, last = begin[2 * i], begin[2 * i + 1], begin[2 * i + 2]
+        if first == middle:
             continue
         if tries <= 0 or failed == failures:
             break
-        tops, held = _tops_in_use(hops, members, upper), _tops_in_use(hops, staying, upper)
-        before, before_shy = tops.shape[0], 0.0
-        for t in tops:
-            before_shy += shy[t]
+        before, before_shy = _tops_in_use(hops, rows, first, last, upper, in_use), 0.0
+        for t in range(before):
+            before_shy += shy[in_use[t]]
         if before <= 1 and before_shy == 0.0:
             continue
-        known = hops[moving].copy()
-        _charge(room, hops, moving, demand, 1.0)
-        used, shyness, tries, waiting = _gather(
-            net, room, source, target[moving[0]], demand, hops, moving, held, before, shy, tries
+        held, count = _tops_in_use(hops, rows, middle, last, upper, in_use), middle - first
+        for j in range(count):
+            scratch.waiting[j] = rows[first + j]
+            for column in range(hops.shape[1]):
+                known[j, column] = hops[rows[first + j], column]
+        _charge(room, hops, rows, first, middle, demand, 1.0)
+        used, shyness, tries, count = _gather(
+            net, room, source, target[rows[first]], demand, hops, scratch, count, in_use, held, before, shy, tries
         )
-        if waiting.shape[0] == 0 and (used < before or (used == before and shyness < before_shy)):
+        if count == 0 and (used < before or (used == before and shyness < before_shy)):
             failed = 0
             continue
         failed += 1
-        _charge(room, hops, moving, demand, 1.0)
-        _charge(room, hops, waiting, demand, -1.0)
-        for j in range(moving.shape[0]):
-            hops[moving[j], :] = known[j]
-        _charge(room, hops, moving, demand, -1.0)
+        _charge(room, hops, rows, first, middle, demand, 1.0)
+        _charge(room, hops, scratch.waiting, 0, count, demand, -1.0)
+        for j in range(middle - first):
+            for column in range(hops.shape[1]):
+                hops[rows[first + j], column] = known[j, column]
+        _charge(room, hops, rows, first, middle, demand, -1.0)
     return tries
 
 

@@ -73,13 +73,13 @@ def confined(
         mine = members[members >= len(old.flows)] - len(old.flows)
         if not len(mine) or tries <= 0:
             continue
-        rows, begin = _by_receiver(whole.flows, members)
+        fixed = np.ones(len(whole.flows), dtype=np.bool_)
+        fixed[mine + len(old.flows)] = bundle[mine] >= 0
+        rows, begin = _by_receiver(whole.flows, members, fixed)
         shy = _bystanders(whole, higher[~full[whole.flows.dst_nic[higher]]])
-        free = np.zeros(len(whole.flows), dtype=np.bool_)
-        free[mine + len(old.flows)] = bundle[mine] < 0
         tries = confine(
             net, whole.room(part), topology.nic_leaf[whole.flows.src_nic], topology.nic_leaf[whole.flows.dst_nic],
-            whole.flows.demand_bps.astype(np.float64), whole.hops, topology.upper, free, rows, begin, shy, tries,
+            whole.flows.demand_bps.astype(np.float64), whole.hops, topology.upper, rows, begin, shy, tries,
             MAX_FAILURES,
         )  # fmt: skip
     moved = whole.hops[len(old.flows) :]
@@ -146,13 +146,17 @@ def _sets(whole: _Whole, first_new: int) -> Iterator[_Set]:
             yield _Set(np.flatnonzero(whole.layers.of_flow == layer), level, int(whole.layers.job[layer]))
 
 
-def _by_receiver(flows: Flows, members: Ints) -> tuple[Ints, Ints]:
-    """Sort flows by receiver, the one with the largest demand first; return them and where each receiver's begin."""
+def _by_receiver(flows: Flows, members: Ints, fixed: Flags) -> tuple[Ints, Ints]:
+    """Sort flows by receiver, the one with the largest demand first, each one's `fixed` flows last, then by demand.
+
+    Returns them and where each of these groups, two per receiver, begins.
+    """
     wanted = np.bincount(flows.dst_nic[members], weights=flows.demand_bps[members])
     receivers = np.argsort(-wanted, kind="stable")[: int((wanted > 0).sum())]
-    place = np.full(len(wanted), -1, dtype=np.int64)
-    place[receivers] = np.arange(len(receivers), dtype=np.int64)
-    return grouped(members, place[flows.dst_nic[members]], len(receivers))
+    group = np.full(len(wanted), -2, dtype=np.int64)
+    group[receivers] = 2 * np.arange(len(receivers), dtype=np.int64)
+    falling = members[np.argsort(-flows.demand_bps[members], kind="stable")]
+    return grouped(falling, group[flows.dst_nic[falling]] + fixed[falling], 2 * len(receivers))
 
 
 def _bystanders(whole: _Whole, rows: Ints) -> Floats:

@@ -17,6 +17,7 @@ from controller.model.steering import (
 )
 from controller.planner.clos import NO_LINK, Topology
 from controller.planner.jit import Ints, kernel
+from controller.planner.ordered import first_from
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -105,7 +106,7 @@ def _ports(
                 bits = down[link - cables]
                 if special.shape[0] > 0:
                     key = (link - cables) * switches + leaf[f]
-                    place = np.searchsorted(special, key)
+                    place = first_from(special, 0, special.shape[0], key)
                     if place < special.shape[0] and special[place] == key:
                         bits = special_down[place]
                 port += bits

@@ -9,6 +9,7 @@ import numpy as np
 from controller.planner.clos import MAX_HOPS, NO_LINK, Live, Topology
 from controller.planner.expand import Flows
 from controller.planner.jit import Floats, Ints, bare_kernel, kernel
+from controller.planner.ordered import first_from
 from controller.planner.proof.loads import heaviest_phases, layers_of
 from controller.planner.search.segments import Net, Segments, admissible
 
@@ -24,7 +25,7 @@ for _byte in range(256):
     _CRC_TABLE[_byte] = _value
 
 
-@kernel
+@bare_kernel
 def crc32_of_tuple(table: Ints, src_ip: int, dst_ip: int, port: int) -> int:
     """Return the CRC32 (IEEE 802.3) of source ip, destination ip, protocol UDP, source port and port 4791."""
     crc = 0xFFFFFFFF
@@ -67,7 +68,7 @@ def _nth_path(net: Net, a: int, b: int, wanted: int) -> tuple[int, int, int]:
     return -1, -1, passed
 
 
-@kernel
+@bare_kernel
 def _partners(net: Net, u: int, a: int, b: int) -> tuple[int, int]:
     """Return the range of b's segments that meet a's segment u at its top.
 
@@ -82,9 +83,8 @@ def _partners(net: Net, u: int, a: int, b: int) -> tuple[int, int]:
         while high < start[b + 1] and top[high] == top[u]:
             high += 1
         return low, high
-    low = start[b] + np.searchsorted(top[start[b] : start[b + 1]], top[u])
-    high = start[b] + np.searchsorted(top[start[b] : start[b + 1]], top[u], side="right")
-    return low, high
+    low = first_from(top, start[b], start[b + 1], top[u])
+    return low, first_from(top, low, start[b + 1], top[u] + 1)
 
 
 @bare_kernel
@@ -106,7 +106,7 @@ def _turns_early(net: Net, a: int, b: int) -> tuple[int, int]:
     return low, start[a + 1]
 
 
-@kernel
+@bare_kernel
 def _pick(net: Net, a: int, b: int, hash_value: int) -> tuple[int, int]:
     """Pick a path by a hash: an up-segment and a partner; after `TRIES` refusals, one of all counted paths."""
     start, top, below, below_row = net.start, net.top, net.below, net.below_row
@@ -150,7 +150,7 @@ def _hash_parts(table: Ints, src_ip: Ints, dst_ip: Ints) -> tuple[Ints, Ints]:
     return of_addresses, of_port
 
 
-@kernel
+@bare_kernel
 def _hash_paths(net: Net, of_tuple: tuple[Ints, Ints], ends: tuple[Ints, Ints], port: Ints, hops: Ints) -> None:
     """Write the hashed path of each flow into its row of `hops`.
 
@@ -162,7 +162,8 @@ def _hash_paths(net: Net, of_tuple: tuple[Ints, Ints], ends: tuple[Ints, Ints], 
     of_addresses, of_port = of_tuple
     source, target = ends
     for f in range(source.shape[0]):
-        hops[f, :] = -1
+        for column in range(hops.shape[1]):
+            hops[f, column] = -1
         a, b = source[f], target[f]
         if a == b:
             continue
@@ -184,10 +185,11 @@ def _hash_paths(net: Net, of_tuple: tuple[Ints, Ints], ends: tuple[Ints, Ints], 
             hops[f, 2] = second[w] + cables
 
 
-@kernel
+@bare_kernel
 def _fullest(hops: Ints, amount: Floats, capacity: Floats, load: Floats) -> float:
     """Return the largest utilisation of flows that are all active at once; `load` is scratch space per link."""
-    load[:] = 0.0
+    for link in range(load.shape[0]):
+        load[link] = 0.0
     for f in range(hops.shape[0]):
         for column in range(hops.shape[1]):
             if hops[f, column] >= 0:

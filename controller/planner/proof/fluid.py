@@ -6,7 +6,7 @@ import numpy as np
 
 from controller.planner.clos import Topology
 from controller.planner.expand import Flows
-from controller.planner.jit import Flags, Floats, Ints, kernel
+from controller.planner.jit import Flags, Floats, Ints, bare_kernel, kernel
 from controller.planner.search.heap import sink
 
 INCAST_HEADROOM = 0.95
@@ -56,7 +56,7 @@ def _flows_of_links(start: Ints, crossed: Ints, links: int) -> tuple[Ints, Ints]
     return begin, members
 
 
-@kernel
+@bare_kernel
 def _freeze(f: int, rate: float, start: Ints, crossed: Ints, rates: Floats, left: Floats, active: Ints) -> None:
     """Fix the rate of a flow and subtract it from its links."""
     rates[f] = rate
@@ -69,16 +69,21 @@ def _freeze(f: int, rate: float, start: Ints, crossed: Ints, rates: Floats, left
 def _fill(places: Ints, capacity: Floats, cap: Floats, by_cap: Ints) -> Floats:
     """Freeze flows at the fair share of a full link or at their `cap`, whichever is lower; `by_cap` sorts by cap."""
     wanted, start, crossed = _wanted_links(places, capacity, cap)
-    begin, members = _flows_of_links(start, crossed, wanted.shape[0])
-    active, left, rates = np.diff(begin), capacity[wanted], np.full(places.shape[0], -1.0)
-    key, link, size = left / active, np.arange(wanted.shape[0]), wanted.shape[0]
+    size, next_cap = wanted.shape[0], 0
+    begin, members = _flows_of_links(start, crossed, size)
+    active, left = np.empty(size, np.int64), np.empty(size)
+    key, link, rates = np.empty(size), np.empty(size, np.int64), np.empty(places.shape[0])
+    for place in range(size):
+        active[place], left[place] = begin[place + 1] - begin[place], capacity[wanted[place]]
+        key[place], link[place] = left[place] / active[place], place
+    for f in range(places.shape[0]):
+        rates[f] = -1.0
     for place in range(size // 2 - 1, -1, -1):
         sink(key, link, size, place)
-    next_cap = 0
     while size > 0:
-        while next_cap < len(by_cap) and rates[by_cap[next_cap]] >= 0:
+        while next_cap < by_cap.shape[0] and rates[by_cap[next_cap]] >= 0:
             next_cap += 1
-        if next_cap < len(by_cap) and cap[by_cap[next_cap]] <= key[0]:
+        if next_cap < by_cap.shape[0] and cap[by_cap[next_cap]] <= key[0]:
             _freeze(by_cap[next_cap], cap[by_cap[next_cap]], start, crossed, rates, left, active)
             continue
         top = link[0]

@@ -11,7 +11,7 @@ import numpy as np
 
 from controller.planner.clos import Topology
 from controller.planner.expand import Flows
-from controller.planner.jit import Floats, Ints, kernel
+from controller.planner.jit import Floats, Ints, bare_kernel, kernel
 
 
 @kernel
@@ -74,7 +74,7 @@ def layers_of(flows: Flows) -> Layers:
     return Layers(np.repeat(layer_of_run, np.diff(np.append(begins, len(flows)))), job[first])
 
 
-@kernel
+@bare_kernel
 def _sums(places: Ints, amount: Floats, total: Floats) -> None:
     """Add up `amount` at the places of each flow (-1: none)."""
     for f in range(places.shape[0]):

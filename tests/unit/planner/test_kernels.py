@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from controller.planner.clos import topology_of
 from controller.planner.exact.colouring import colour_edges
+from controller.planner.jit import kernel
 from controller.planner.proof.deadlock import deadlock_free
 from controller.planner.proof.ecmp import _CRC_TABLE, crc32_of_tuple
 from tests.support.planner_cases import fabric_of
@@ -49,6 +50,20 @@ def test_a_cyclic_buffer_dependency_is_found():
 
 def _links(fabric):
     return [cable.up_link for cable in fabric.cables], [cable.down_link for cable in fabric.cables]
+
+
+def test_a_kernel_that_kernels_call_has_one_compiled_form_for_literals_and_variables():
+    @kernel
+    def doubled(x: int) -> int:
+        return 2 * x
+
+    @kernel
+    def sum_of_doubles(x: int) -> int:
+        return doubled(x) + doubled(3)
+
+    assert sum_of_doubles(4) == 14
+    assert len(vars(doubled)["part"].signatures) == 1
+    assert doubled(5) == 10
 
 
 def test_a_damaged_or_missing_cache_only_costs_time(tmp_path):
