@@ -1,8 +1,11 @@
 """Lower bounds on the largest utilisation, valid for any plan of the same demands.
 
-For each leaf and each pod, out and in: the load across the cut over its live capacity (cut); of k m + 1 flows over m
-live links, k + 1 share one, and of m + 1 flows two share one (pigeonhole); the largest flow over the widest link
-(largest_flow). With phases, the load of a cut is the sum over jobs of the job's heaviest phase across it.
+For each leaf and each pod, out and in, all live links together are a cut. Where failures leave links that reach only
+some leaves, there are more: the links that reach one leaf, with all flows to leaves that exactly these reach; and all
+links but one, with all flows that cannot use that one. `cut` has the bounds of one cut.
+
+Which cuts there are depends on the fabric and its health, and which flows cross a cut on their ends. So the bound is
+monotone: more flows, phases or jobs, or larger demands, never lower it.
 """
 
 from typing import NamedTuple
@@ -11,12 +14,23 @@ import numpy as np
 
 from controller.planner.clos import Live, Topology
 from controller.planner.expand import Flows
-from controller.planner.jit import Ints, kernel
-from controller.planner.proof.loads import Layers, heaviest_phases, layers_of
+from controller.planner.jit import Flags, Ints, kernel
+from controller.planner.proof.cut import (
+    CUT,
+    KINDS,
+    Best,
+    Counters,
+    Demands,
+    bound_of_cut,
+    counters_of,
+    demands_of,
+    grouped,
+)
+from controller.planner.proof.loads import layers_of
 
 
 class Bound(NamedTuple):
-    """A proven lower bound and the kind of its proof: "cut", "pigeonhole" or "largest_flow"."""
+    """A proven lower bound and the kind of its proof: "cut", "largest_flow", "pigeonhole" or "bin_packing"."""
 
     value: float
     kind: str
@@ -25,190 +39,117 @@ class Bound(NamedTuple):
 class _Cuts(NamedTuple):
     """A family of cuts: the cut that each flow crosses (-1: none), and the live links of each cut.
 
-    The links of cut c have the capacities `widths[begin[c]:begin[c + 1]]`, `capacity` is their sum.
+    The links of cut c have the capacities `widths[begin[c]:begin[c + 1]]` and lead to the switches `upper` there.
     """
 
     crossed: Ints
-    capacity: Ints
     widths: Ints
+    upper: Ints
     begin: Ints
 
 
 def lower_bound(topology: Topology, live: Live, flows: Flows) -> Bound:
     """Return the largest bound for these flows over the live links; Bound(0, "cut") without flows."""
-    best, layers, falling = Bound(0.0, "cut"), layers_of(flows), _falling(flows.demand_bps)
-    for family in _families(topology, live, flows):
-        for found in _bounds(flows, layers, falling, family):
-            if found.value > best.value:
-                best = found
-    return best
-
-
-def _families(topology: Topology, live: Live, flows: Flows) -> list[_Cuts]:
-    """Return the cuts of leaves and pods, out and in, and sharper ones where links have failed."""
+    best = Best(0.0, CUT)
+    if not len(flows):
+        return Bound(best.value, KINDS[best.kind])
+    falling, demands = _falling(flows.demand_bps), demands_of(flows, layers_of(flows))
     source, target = topology.nic_leaf[flows.src_nic], topology.nic_leaf[flows.dst_nic]
-    from_leaf = topology.tier[topology.lower] == 0
-    apart = source != target
-    uplinks = np.flatnonzero(live.links[: topology.cables] & from_leaf)
-    size = len(topology.switch_ids)
-    families = [
-        _cuts(topology, np.where(apart, source, -1), uplinks, topology.lower[uplinks], size),
-        _cuts(topology, np.where(apart, target, -1), uplinks, topology.lower[uplinks], size),
-    ]
-    families += _families_of_pairs(topology, live, uplinks, source, target)
-    pod = topology.pod
-    if (topology.tier == 1).any():
-        leaving = topology.tier[topology.upper] == 2
-        cables = np.flatnonzero(live.links[: topology.cables] & leaving)
-        apart = pod[source] != pod[target]
-        families += [
-            _cuts(topology, np.where(apart, pod[source], -1), cables, pod[topology.lower[cables]], size),
-            _cuts(topology, np.where(apart, pod[target], -1), cables, pod[topology.lower[cables]], size),
-        ]
-    return families
-
-
-def _families_of_pairs(topology: Topology, live: Live, uplinks: Ints, source: Ints, target: Ints) -> list[_Cuts]:
-    """Return cuts without the uplinks that, after failures, reach no destination.
-
-    For each leaf these are the uplinks that reach a leaf of its flows; for each pair of leaves, those that reach the
-    other leaf.
-    """
-    reach, size = live.reach, len(topology.switch_ids)
-    apart = np.flatnonzero(source != target)
-    if reach is None or not len(apart):
-        return []
-    uplinks = uplinks[np.argsort(topology.lower[uplinks], kind="stable")]
-    begin = np.searchsorted(topology.lower[uplinks], np.arange(size + 1))
-    families = []
+    counters = counters_of(demands, topology.cables)
     for near, far in ((source, target), (target, source)):
-        pairs, inverse = np.unique(near[apart] * size + far[apart], return_inverse=True)
-        here, there = pairs // size, pairs % size
-        counts = begin[here + 1] - begin[here]
-        pair = np.repeat(np.arange(len(pairs), dtype=np.int64), counts)
-        cable = uplinks[np.arange(len(pair)) - np.repeat(np.cumsum(counts) - counts, counts) + begin[here[pair]]]
-        useful = reach[topology.upper[cable], there[pair]]
-        crossed = np.full(len(source), -1, dtype=np.int64)
-        crossed[apart] = inverse
-        families.append(_cuts(topology, crossed, cable[useful], pair[useful], len(pairs)))
-        some = np.unique(cable[useful])
-        families.append(_cuts(topology, np.where(source != target, near, -1), some, topology.lower[some], size))
+        for cuts in _families(topology, live, near, far):
+            rows, begin = grouped(falling, cuts.crossed, len(cuts.begin) - 1)
+            best = _bound_of_cuts(rows, begin, cuts, demands, counters, best)
+            if live.reach is not None:
+                best = _bound_of_partial_cuts(rows, begin, far, cuts, live.reach, demands, counters, best)
+    return Bound(best.value, KINDS[best.kind])
+
+
+def _families(topology: Topology, live: Live, near: Ints, far: Ints) -> list[_Cuts]:
+    """Return the cuts around leaves, then around pods, that flows cross at their end `near`."""
+    alive = np.flatnonzero(live.links[: topology.cables] & (topology.cable_capacity > 0))
+    tier, pod, reach = topology.tier, topology.pod, live.reach
+    uplinks = alive[tier[topology.lower[alive]] == 0]
+    leaves = np.flatnonzero(tier == 0)
+    if reach is not None:
+        lower, upper = topology.lower[uplinks], topology.upper[uplinks]
+        uplinks = uplinks[reach[:, leaves].sum(axis=1)[upper] > reach[upper, lower]]
+    families = [_cuts(topology, np.where(near != far, near, -1), uplinks, topology.lower[uplinks])]
+    if (tier == 1).any():
+        here, there = pod[near], pod[far]
+        cables = alive[tier[topology.upper[alive]] == 2]
+        families.append(_cuts(topology, np.where(here != there, here, -1), cables, pod[topology.lower[cables]]))
+        if reach is not None:
+            leaving = (reach[:, leaves] & (pod[leaves] != pod[:, None])).any(axis=1)
+            uplinks = uplinks[leaving[topology.upper[uplinks]]]
+            families.append(_cuts(topology, np.where(here != there, near, -1), uplinks, topology.lower[uplinks]))
     return families
 
 
-def _cuts(topology: Topology, crossed: Ints, cables: Ints, cut: Ints, size: int) -> _Cuts:
-    """Return a family of `size` cuts; `cut` is the cut of each of `cables`."""
-    capacity = topology.cable_capacity[cables]
+def _cuts(topology: Topology, crossed: Ints, cables: Ints, cut: Ints) -> _Cuts:
+    """Return a family of cuts, numbered by switch; `cut` is the cut of each of `cables`."""
     order = np.argsort(cut, kind="stable")
-    total = np.zeros(size, dtype=np.int64)
-    np.add.at(total, cut, capacity)
-    begin = np.searchsorted(cut[order], np.arange(size + 1)).astype(np.int64)
-    return _Cuts(crossed, total, capacity[order], begin)
+    begin = np.searchsorted(cut[order], np.arange(len(topology.switch_ids) + 1)).astype(np.int64)
+    cables = cables[order]
+    return _Cuts(crossed, topology.cable_capacity[cables], topology.upper[cables], begin)
 
 
 def _falling(demand: Ints) -> Ints:
     """Return the rows by descending demand, equal ones in order."""
-    if not len(demand) or demand.min() == demand.max():
+    if demand.min() == demand.max():
         return np.arange(len(demand), dtype=np.int64)
     return np.argsort(-demand, kind="stable")
 
 
-def _bounds(flows: Flows, layers: Layers, falling: Ints, cuts: _Cuts) -> list[Bound]:
-    """Return the bounds of one family: its best cut, pigeonhole and largest flow."""
-    crossed = np.where(cuts.capacity[cuts.crossed] > 0, cuts.crossed, -1)
-    loads = heaviest_phases(flows, crossed[:, None], len(cuts.capacity))
-    open_cuts = np.flatnonzero(cuts.capacity > 0)
-    if not len(open_cuts) or not loads.any():
-        return []
-    fullest = float((loads[open_cuts] / cuts.capacity[open_cuts]).max())
-    heavy = crossed if layers.one_per_job else _in_heaviest_phase(flows, layers, crossed, len(cuts.capacity))
-    found = [_pigeonhole(flows.demand_bps, heavy, np.zeros(1, dtype=np.int64), falling, cuts)]
-    if len(layers.job) > 1:
-        found.append(_pigeonhole(flows.demand_bps, crossed, layers.of_flow, falling, cuts))
-    bounds = [Bound(fullest, "cut")]
-    bounds += [Bound(hole, "pigeonhole") for hole, _ in found]
-    # Of equal values the largest flow is the simpler proof.
-    largest = Bound(max(single for _, single in found), "largest_flow")
-    return [bounds[0], largest, *bounds[1:]]
-
-
-def _in_heaviest_phase(flows: Flows, layers: Layers, crossed: Ints, size: int) -> Ints:
-    """Return the cut of each flow, -1 unless the flow is in the heaviest phase of its job across that cut."""
-    some = np.flatnonzero(crossed >= 0)
-    key, slot = np.unique(layers.of_flow[some] * size + crossed[some], return_inverse=True)
-    weight = np.bincount(slot, weights=flows.demand_bps[some].astype(np.float64))
-    owner = layers.job[key // size]
-    order = np.lexsort((key, -weight, key % size, owner))
-    owner, cut = owner[order], key[order] % size
-    first = np.concatenate(([True], (owner[1:] != owner[:-1]) | (cut[1:] != cut[:-1])))
-    chosen = np.zeros(len(key), dtype=np.bool_)
-    chosen[order[first]] = True
-    heavy = np.full(len(crossed), -1, dtype=np.int64)
-    heavy[some] = np.where(chosen[slot], crossed[some], -1)
-    return heavy
-
-
-def _pigeonhole(demand: Ints, crossed: Ints, layer: Ints, falling: Ints, cuts: _Cuts) -> tuple[float, float]:
-    """Return the best pigeonhole bound over (layer, cut), and the largest flow over the widest link of its cut."""
-    order = _grouped(falling, crossed, len(cuts.capacity))
-    if len(layer) == 1:
-        layer = np.zeros(len(demand), dtype=np.int64)
-    else:
-        order = _grouped(order, layer, int(layer.max()) + 1)
-    return _fullest_hole(order, demand, crossed, layer, cuts.widths, cuts.begin)
+@kernel
+def _bound_of_cuts(rows: Ints, begin: Ints, cuts: _Cuts, demands: Demands, counters: Counters, best: Best) -> Best:
+    """Return the largest of `best` and the bounds of these cuts; `rows` from `begin` on are the flows of each."""
+    for cut in range(begin.shape[0] - 1):
+        widths = cuts.widths[cuts.begin[cut] : cuts.begin[cut + 1]]
+        best = bound_of_cut(rows[begin[cut] : begin[cut + 1]], widths, demands, counters, best)
+    return best
 
 
 @kernel
-def _grouped(order: Ints, key: Ints, size: int) -> Ints:
-    """Return the rows of `order` grouped by key (0 to size - 1), keys rising; rows of key -1 are left out."""
-    start = np.zeros(size + 1, np.int64)
-    for i in range(order.shape[0]):
-        if key[order[i]] >= 0:
-            start[key[order[i]] + 1] += 1
-    for group in range(size):
-        start[group + 1] += start[group]
-    found = np.empty(start[size], np.int64)
-    for i in range(order.shape[0]):
-        group = key[order[i]]
-        if group >= 0:
-            found[start[group]] = order[i]
-            start[group] += 1
-    return found
+def _bound_of_partial_cuts(
+    rows: Ints, begin: Ints, far: Ints, cuts: _Cuts, reach: Flags, demands: Demands, counters: Counters, best: Best
+) -> Best:  # fmt: skip
+    """Return the largest of `best` and the bounds of some links of each cut, with the flows that can use no other."""
+    group_of_flow = np.empty(far.shape[0], np.int64)
+    for cut in range(begin.shape[0] - 1):
+        low, high = cuts.begin[cut], cuts.begin[cut + 1]
+        crossing, widths = rows[begin[cut] : begin[cut + 1]], cuts.widths[low:high]
+        useful = _group_by_links(crossing, far, cuts.upper[low:high], reach, group_of_flow)
+        members, start = grouped(crossing, group_of_flow, useful.shape[0])
+        for group in range(useful.shape[0]):
+            flows = members[start[group] : start[group + 1]]
+            best = bound_of_cut(flows, widths[useful[group]], demands, counters, best)
+        for link in range(high - low):
+            if not useful[:, link].all():
+                flows = np.array([f for f in crossing if group_of_flow[f] >= 0 and not useful[group_of_flow[f], link]])
+                best = bound_of_cut(flows, np.delete(widths, link), demands, counters, best)
+    return best
 
 
 @kernel
-def _fullest_hole(
-    order: Ints, demand: Ints, crossed: Ints, layer: Ints, widths: Ints, begin: Ints
-) -> tuple[float, float]:  # fmt: skip
-    """Return the largest pigeonhole bound and the largest flow over its widest link; `order` groups flows by cut.
+def _group_by_links(rows: Ints, far: Ints, upper: Ints, reach: Flags, group_of_flow: Ints) -> Flags:
+    """Group flows by the links, to the switches `upper`, that reach their far leaf; return the links of each group.
 
-    n flows of demand d or more fill at best the n cheapest slots of size d, so the n-th slot is a bound. Equal links
-    take slots in rotation; of unequal links, the one that stays least full takes the next slot.
+    Flows that can use all links are in group -1.
     """
-    hole, single, first, even = 0.0, 0.0, 0, True
-    taken = np.zeros(widths.shape[0], np.int64)
-    for i in range(order.shape[0]):
-        f, run = order[i], order[first]
-        if crossed[f] != crossed[run] or layer[f] != layer[run]:
-            first = i
-        low, high = begin[crossed[f]], begin[crossed[f] + 1]
-        rank, m = i - first, high - low
-        if rank == 0:
-            taken[low:high] = 0
-            even = widths[low:high].min() == widths[low:high].max()
-        slot = low
-        if even:
-            slot = low + rank % m
-        else:
-            for link in range(low + 1, high):
-                if (taken[link] + 1) * widths[slot] < (taken[slot] + 1) * widths[link]:
-                    slot = link
-        taken[slot] += 1
-        value = taken[slot] * demand[f] / widths[slot]
-        if rank == 0:
-            single = max(single, value)
-        else:
-            hole = max(hole, value)
-        if rank == m:
-            hole = max(hole, (demand[order[i - 1]] + demand[f]) / widths[low:high].max())
-    return hole, single
+    group_of_leaf = np.full(reach.shape[1], -2, np.int64)
+    useful, groups = np.empty((16, upper.shape[0]), np.bool_), 0
+    for i in range(rows.shape[0]):
+        leaf = far[rows[i]]
+        if group_of_leaf[leaf] == -2:
+            if groups == useful.shape[0]:
+                useful = np.concatenate((useful, np.empty_like(useful)))
+            for link in range(upper.shape[0]):
+                useful[groups, link] = reach[upper[link], leaf]
+            group = 0 if not useful[groups].all() else -1
+            while 0 <= group < groups and (useful[group] != useful[groups]).any():
+                group += 1
+            groups += group == groups
+            group_of_leaf[leaf] = group
+        group_of_flow[rows[i]] = group_of_leaf[leaf]
+    return useful[:groups]
