@@ -213,28 +213,40 @@ def cuts(network, flows):
 
 
 def bounds(network, flows):
-    """Return the largest of the leaf cuts, pod cuts and pigeonhole bounds, which hold for any plan."""
+    """Return the largest of the leaf cuts, pod cuts, pigeonhole and bin-packing bounds, which hold for any plan."""
     best = Fraction(0)
     for links, members in cuts(network, flows):
         capacities = [network.capacity[link] for link in links]
         if not capacities:
             continue
-        total = heaviest(members, lambda _: ("cut",))["cut"]
+        widest, total = max(capacities), heaviest(members, lambda _: ("cut",))["cut"]
         best = max(best, Fraction(total, sum(capacities)))
-        for layer in _layers(members):
-            demands = sorted((flow["demand_bps"] for flow in layer), reverse=True)
-            for rank in range(0, len(demands), len(links)):
-                best = max(best, Fraction((rank // len(links) + 1) * demands[rank], max(capacities)))
+        for size in {flow["demand_bps"] for flow in members}:
+            count = _most(members, lambda demand, size=size: int(demand >= size))
+            best = max(best, Fraction(-(-count // len(links)) * size, widest))
+        best = max(best, Fraction(_least_packing(members, len(links), int(best * widest)), widest))
     return best
 
 
-def _layers(flows):
-    """Return the flows of each job's phase; and all together where every job has one phase."""
-    found = defaultdict(list)
-    for flow in flows:
-        found[flow["job"], flow["phase"]].append(flow)
-    jobs = [job for job, _ in found]
-    return [*found.values(), *([flows] if len(set(jobs)) == len(jobs) else [])]
+def _most(flows, weight):
+    """Return the sum over jobs of the largest phase, where a flow counts `weight` of its demand."""
+    return heaviest([{**flow, "demand_bps": weight(flow["demand_bps"])} for flow in flows], lambda _: (0,))[0]
+
+
+def _least_packing(flows, links, enough):
+    """Return the least load of a link, from `enough` on, at which flows that fit with no other need no more links."""
+
+    def too_small(room):
+        return any(
+            _most(flows, lambda d, e=e: 0 if d < e else room if d + e > room else d) > links * room
+            for e in {flow["demand_bps"] for flow in flows}
+        )
+
+    high = max(enough, 2 * max(flow["demand_bps"] for flow in flows))
+    while enough < high:
+        middle = (enough + high) // 2
+        enough, high = (middle + 1, high) if too_small(middle) else (enough, middle)
+    return high
 
 
 # ---------------------------------------------------------------- rates

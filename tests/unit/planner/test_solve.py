@@ -39,6 +39,7 @@ def test_the_certificate_has_the_kind_of_the_proof():
         "cut": custom((0, 2), (1, 3)),
         "largest_flow": custom((0, 2)),
         "pigeonhole": custom((0, 2, 6), (0, 3, 6), (1, 2, 6)),
+        "bin_packing": custom((0, 2, 5), (0, 3, 5), (1, 2, 4), (1, 3, 2)),
     }
     for kind, flows in kinds.items():
         assert plan_of(fabric, job_of(fabric, flows)).certificate.lower_bound_kind == kind
