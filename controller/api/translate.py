@@ -231,4 +231,8 @@ def certificate_to(certificate: Certificate, own_max_link_utilisation: float) ->
         max_nic_utilisation=certificate.max_nic_utilisation,
         bottleneck_nic=certificate.bottleneck_nic,
         own_max_link_utilisation=own_max_link_utilisation,
+        flows_slowed=certificate.flows_slowed,
+        mean_share=certificate.mean_share,
+        worst_share=certificate.worst_share,
+        links_over_capacity=certificate.links_over_capacity,
     )

@@ -130,7 +130,9 @@ def _print_plan(plan: pb.JobPlan) -> None:
     print(
         f"  bound {proof.lower_bound:.3f} ({proof.lower_bound_kind}), ECMP {proof.ecmp_max_link_utilisation:.3f}, "
         f"E-ECMP {proof.e_ecmp_max_link_utilisation:.3f}; solved in {screen.duration(proof.solve_ns)}, "
-        f"acknowledged after {screen.duration(proof.install_ns)}, {proof.rules_installed} rules"
+        f"acknowledged after {screen.duration(proof.install_ns)}, {proof.rules_installed} rules\n"
+        f"  of all jobs' flows {proof.flows_slowed} are slowed (share {proof.mean_share:.3f} on average, "
+        f"{proof.worst_share:.3f} at worst), {proof.links_over_capacity} links are over their capacity"
     )
     for flow in plan.flows[:MAX_FLOWS_SHOWN]:
         switches = " ".join(link.split(">")[1].split(":")[0] for link in flow.links[:-1])

@@ -19,6 +19,8 @@ JOBS = Family("heddle_jobs", "gauge", "Jobs that hold paths.", ("state",))
 LINKS_DOWN = Family("heddle_links_down", "gauge", "Cables that are down.")
 WAITING = Family("heddle_requests_waiting", "gauge", "Requests that wait for the planner.")
 FULLEST = Family("heddle_max_link_utilisation", "gauge", "Planned utilisation of the fullest link, at the newest job.")
+SLOWED = Family("heddle_flows_slowed", "gauge", "Planned flows with a max-min share below 1, at the newest job.")
+OVERLOADED = Family("heddle_links_over_capacity", "gauge", "Links planned above their capacity, at the newest job.")
 GENERATION = Family("heddle_topology_generation", "gauge", "Number of the current topology; each change adds 1.")
 REFUSED = Family("heddle_events_refused_total", "counter", "Events dropped because the inbox was full.")
 RULES = Family("heddle_switch_rules", "gauge", "Rules that a switch is known to hold.", ("switch",))
@@ -53,7 +55,7 @@ HISTORY = {
     "used_bytes": Family("heddle_history_used_bytes", "gauge", "Used bytes of the file, at the last trimming."),
 }
 FAMILIES = (
-    SWITCHES, CONNECTED, JOBS, LINKS_DOWN, WAITING, FULLEST, GENERATION, REFUSED, RULES,
+    SWITCHES, CONNECTED, JOBS, LINKS_DOWN, WAITING, FULLEST, SLOWED, OVERLOADED, GENERATION, REFUSED, RULES,
     CONFIGURED, TICKS, SKIPPED, *COLLECTED.values(), ODD, CONDITIONS, *HISTORY.values(),
 )  # fmt: skip
 
@@ -75,6 +77,8 @@ def _state_lines(state: State, refused_events: int) -> Iterator[str]:
     yield from lines(LINKS_DOWN, [("", len(state.health.down_cables))])
     yield from lines(WAITING, [("", len(state.queue))])
     yield from lines(FULLEST, [("", newest.certificate.max_link_utilisation if newest else 0.0)])
+    yield from lines(SLOWED, [("", newest.certificate.flows_slowed if newest else 0)])
+    yield from lines(OVERLOADED, [("", newest.certificate.links_over_capacity if newest else 0)])
     yield from lines(GENERATION, [("", state.topology_generation)])
     yield from lines(REFUSED, [("", refused_events)])
     yield from lines(RULES, [(label_text(("switch", name)), count) for name, count in rules])

@@ -68,6 +68,10 @@ class Certificate:
     max_rules_on_a_switch: int = 0
     max_nic_utilisation: float = 0.0
     bottleneck_nic: str = ""
+    flows_slowed: int = 0
+    mean_share: float = 1.0
+    worst_share: float = 1.0
+    links_over_capacity: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,7 +31,7 @@ from controller.planner.ports.pins import (
 from controller.planner.ports.reverse import reverse_only_links, reverse_paths
 from controller.planner.ports.steering import PortTable, port_table_of, ports_of
 from controller.planner.proof.certificate import certify, own_utilisation
-from controller.planner.proof.fluid import completion_ns, planned_rates
+from controller.planner.proof.fluid import completion_ns, fair_shares, planned_rates
 from controller.planner.proof.loads import LinkLoads, link_loads, utilisation
 from controller.planner.refusal import dead_nic, no_path, too_full
 from controller.planner.route import Router
@@ -177,7 +177,8 @@ def certified(drafted: Draft) -> Plan | Infeasible:
     topology, whole, jobs, kept = drafted.router.topology, drafted.whole, drafted.jobs, drafted.kept
     used = utilisation(topology, drafted.loads)
     paths = (whole.hops, whole.reverse_hops)
-    certificate = certify(topology, drafted.router.live, drafted.router.segments, whole.flows, paths, used)
+    shares = fair_shares(topology, whole.flows, whole.hops, drafted.loads, drafted.rates)
+    certificate = certify(topology, drafted.router.live, drafted.router.segments, whole.flows, paths, used, shares)
     begins = np.searchsorted(whole.flows.job, np.arange(len(jobs) + 1))
     parts = [slice(int(begins[job]), int(begins[job + 1])) for job in range(len(jobs))]
     own = [own_utilisation(topology, whole.hops[part], used) for part in parts]

@@ -16,6 +16,8 @@ from tests.oracles import contract_fabric
 TIER = {"leaf": 0, "agg": 1, "spine": 2, "core": 2}
 RINGS = ("RING_ALL_REDUCE", "ALL_GATHER", "REDUCE_SCATTER")
 TOLERANCE = 1e-9
+ROUNDING = Fraction(1, 10**6)
+MAX_AT_ONCE = 256
 
 
 class Network:
@@ -289,6 +291,29 @@ def expected_rates(network, flows):
     return max_min(flows, capacity)
 
 
+def fair_shares(network, flows):
+    """Return each flow's max-min share of its demand, the phase of a job beside the heaviest phase of the others."""
+    loads = heaviest(flows, lambda flow: flow["links"])
+    over = {link for link, load in loads.items() if load > network.capacity[link] * (1 + ROUNDING)}
+    layers = defaultdict(list)
+    for flow in flows:  # a flow on no link over 1 slows no flow, and none slows it
+        if over.intersection(flow["links"]):
+            layers[flow["job"], flow["phase"]].append(flow)
+    weight = {layer: sum(flow["demand_bps"] for flow in members) for layer, members in layers.items()}
+    heavy = {
+        job: max((key for key in layers if key[0] == job), key=lambda key: (weight[key], -key[1])) for job, _ in layers
+    }
+    shares = {flow["flow_id"]: Fraction(1) for flow in flows}
+    for layer, members in layers.items():
+        others = [flow for job, key in heavy.items() if job != layer[0] for flow in layers[key]]
+        rates = max_min(members + others, network.capacity)
+        for flow in members:
+            rate, demand = rates[flow["flow_id"]], flow["demand_bps"]
+            if rate + 1 < demand * (1 - ROUNDING):
+                shares[flow["flow_id"]] = rate / demand
+    return shares
+
+
 # ---------------------------------------------------------------- the whole
 
 
@@ -327,6 +352,7 @@ def check(fabric, jobs, plan):
     if found:
         return found
     found += _shared_paths(flows, expected) + _uneven_answers(network, flows, expected)
+    found += _unasked_windows(flows, jobs) + _share_violations(network, flows, plan)
     for job in plan["jobs"]:
         found += _certificate_violations(network, flows, job)
     if len({(flow["job"], flow["phase"]) for flow in flows}) == len({flow["job"] for flow in flows}):
@@ -407,6 +433,40 @@ def _window_violations(network, flows, rates):
         if fullest > most + 1:
             found.append(f"{link}: {fullest} in a slot, {float(most)} is the most")
     return found
+
+
+def _unasked_windows(flows, jobs):
+    """Check that only senders take turns whose job asks for it, or leaves it open where there are very many."""
+    senders = defaultdict(lambda: defaultdict(lambda: defaultdict(set)))
+    for flow in flows:
+        senders[flow["dst_nic"]][flow["job"]][flow["phase"]].add(flow["src_nic"])
+    crowd = {nic: sum(max(map(len, phases.values())) for phases in at_nic.values()) for nic, at_nic in senders.items()}
+    incast = {job["job_id"]: job.get("incast", "").removeprefix("INCAST_") or "UNSPECIFIED" for job in jobs["jobs"]}
+    return [
+        f"{flow['flow_id']}: takes turns unasked: {incast[flow['job']]}, {crowd[flow['dst_nic']]} senders"
+        for flow in flows
+        if _slots(flow) > 1
+        and incast[flow["job"]] != "WINDOWS"
+        and (incast[flow["job"]] == "RATES" or crowd[flow["dst_nic"]] <= MAX_AT_ONCE)
+    ]
+
+
+def _share_violations(network, flows, plan):
+    """Check what the certificate says about slowed flows and overloaded links."""
+    shares = list(fair_shares(network, flows).values())
+    loads = heaviest(flows, lambda flow: flow["links"][1:-1])
+    figures = {
+        "flows_slowed": sum(share < 1 for share in shares),
+        "mean_share": sum(shares) / len(shares) if shares else 1,
+        "worst_share": min(shares, default=1),
+        "links_over_capacity": sum(load > network.capacity[link] * (1 + ROUNDING) for link, load in loads.items()),
+    }
+    return [
+        f"{job['job_id']}: {key} is {job['certificate'][key]}, the flows make it {float(value)}"
+        for job in plan["jobs"]
+        for key, value in figures.items()
+        if abs(job["certificate"][key] - value) > 2 * ROUNDING
+    ]
 
 
 def _uneven_answers(network, flows, expected):

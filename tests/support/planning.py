@@ -18,6 +18,7 @@ FLOW_FIELDS = (
 CERTIFICATE_FIELDS = (
     "max_link_utilisation", "lower_bound", "lower_bound_kind", "ecmp_max_link_utilisation",
     "e_ecmp_max_link_utilisation", "bottleneck_link", "deadlock_free", "max_nic_utilisation", "bottleneck_nic",
+    "flows_slowed", "mean_share", "worst_share", "links_over_capacity",
 )  # fmt: skip
 
 

@@ -1,5 +1,7 @@
 """Compute the certificate of a plan: its utilisation, the lower bound and the ECMP figures."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from controller.model.plan import Certificate
@@ -9,16 +11,18 @@ from controller.planner.jit import Floats, Ints
 from controller.planner.proof.bound import lower_bound
 from controller.planner.proof.deadlock import deadlock_free
 from controller.planner.proof.ecmp import ecmp_figures
+from controller.planner.proof.fluid import ROUNDING
 from controller.planner.search.segments import Segments
 
 
 def certify(
-    topology: Topology, live: Live, segments: Segments, flows: Flows, paths: tuple[Ints, Ints], used: Floats
+    topology: Topology, live: Live, segments: Segments, flows: Flows, paths: tuple[Ints, Ints], used: Floats,
+    shares: Floats,
 ) -> Certificate:  # fmt: skip
     """Return the certificate of a plan with these forward and reverse paths.
 
-    `used` is the utilisation of every directed link. Of equally full links or NICs the certificate names the first in
-    the fabric's order, and none where there is no traffic.
+    `used` is the utilisation of every directed link, `shares` has the share of every flow. Of equally full links or
+    NICs the certificate names the first in the fabric's order, and none where there is no traffic.
     """
     switch_links, nic_links = used[: topology.first_nic_link], used[topology.first_nic_link :]
     bound = lower_bound(topology, live, flows)
@@ -34,7 +38,23 @@ def certify(
         deadlock_free=deadlock_free(topology, paths),
         max_nic_utilisation=worst_nic,
         bottleneck_nic=topology.nic_ids[int(nic_links.argmax()) % topology.nics] if worst_nic > 0 else "",
+        **share_summary(shares)._asdict(),
+        links_over_capacity=int((switch_links > 1 + ROUNDING).sum()),
     )
+
+
+class ShareSummary(NamedTuple):
+    """The shares of some flows in three figures; 0, 1 and 1 without flows."""
+
+    flows_slowed: int
+    mean_share: float
+    worst_share: float
+
+
+def share_summary(shares: Floats) -> ShareSummary:
+    """Summarise the shares of some flows, as `fair_shares` returns them."""
+    mean = float(shares.mean()) if len(shares) else 1.0
+    return ShareSummary(int((shares < 1).sum()), mean, float(shares.min(initial=1.0)))
 
 
 def own_utilisation(topology: Topology, hops: Ints, used: Floats) -> tuple[float, str]:

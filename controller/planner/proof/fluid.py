@@ -11,6 +11,8 @@ from controller.planner.search.heap import sink
 
 INCAST_HEADROOM = 0.95
 """The fraction of a NIC's rate that several senders together may use ("Rate" in docs/contract.md)."""
+ROUNDING = 1e-6
+"""A share or a utilisation within this of 1 counts as 1, because demands and rates are whole bit/s."""
 
 
 @kernel
@@ -117,15 +119,18 @@ def max_min_rates(places: Ints, capacity: Floats, cap: Floats) -> Floats:
     return _fill(places, capacity, cap, np.argsort(cap, kind="stable"))
 
 
-def planned_rates(topology: Topology, flows: Flows, hops: Ints, loads: Floats) -> Ints:
+def planned_rates(
+    topology: Topology, flows: Flows, hops: Ints, loads: Floats, headroom: float = INCAST_HEADROOM
+) -> Ints:
     """Return the rate in bit/s at which each flow may send: the paragraph "Rate" of docs/contract.md.
 
     A flow on links with free capacity sends at its demand. Where the demands exceed a link or a NIC, the flows have
-    max-min fair shares, phase by phase: a job's phase competes with the heaviest phase of every other job.
+    max-min fair shares, phase by phase: a job's phase competes with the heaviest phase of every other job. `headroom`
+    is the fraction of a NIC's rate that several senders together may use.
     """
     rates = flows.demand_bps.copy()
     first, paths = topology.first_nic_link, np.ascontiguousarray(hops)
-    tight = _tight_links(flows.src_nic, paths, flows.dst_nic, first, topology.capacity, loads)
+    tight = _tight_links(flows.src_nic, paths, flows.dst_nic, first, topology.capacity, loads, headroom)
     if not tight.any():
         return rates
     touched = _touched(flows.src_nic, paths, flows.dst_nic, first, tight)
@@ -133,18 +138,33 @@ def planned_rates(topology: Topology, flows: Flows, hops: Ints, loads: Floats) -
     layer, job_of_layer, heavy = layers_of(flows.job[touched], flows.phase[touched], part.demand_bps)
     # All heaviest phases compete with each other, so one filling serves them all; each other phase has its own.
     solved, first_members = np.empty(len(touched), dtype=np.int64), np.flatnonzero(heavy[layer])
-    solved[first_members] = part.rows(first_members).shares(topology)
+    solved[first_members] = part.rows(first_members).shares(topology, headroom)
     for number in np.flatnonzero(~heavy).tolist():
         mine, others = layer == number, heavy & (job_of_layer != job_of_layer[number])
         members = np.flatnonzero(mine | others[layer])
         rows = mine[members]
-        solved[members[rows]] = part.rows(members).shares(topology)[rows]
+        solved[members[rows]] = part.rows(members).shares(topology, headroom)[rows]
     rates[touched] = np.minimum(solved, rates[touched])
     return rates
 
 
+def fair_shares(topology: Topology, flows: Flows, hops: Ints, loads: Floats, rates: Ints) -> Floats:
+    """Return each flow's max-min fair rate divided by its demand, at most 1: "Share" in docs/contract.md.
+
+    `rates` are the planned rates in bit/s; where no NIC has an incast, they are the fair rates.
+    """
+    if not (loads > (1 + ROUNDING) * topology.capacity).any():
+        return np.ones(len(flows))
+    if _crowded_nics(flows.src_nic, flows.dst_nic, flows.demand_bps, topology.nic_capacity).any():
+        rates = planned_rates(topology, flows, hops, loads, headroom=1.0)
+    slowed = rates + 1 < (1 - ROUNDING) * flows.demand_bps  # planned rates are rounded down
+    return np.where(slowed, rates / np.maximum(flows.demand_bps, 1), 1.0)
+
+
 @kernel
-def _tight_links(src_nic: Ints, hops: Ints, dst_nic: Ints, first_nic_link: int, capacity: Ints, loads: Floats) -> Flags:
+def _tight_links(
+    src_nic: Ints, hops: Ints, dst_nic: Ints, first_nic_link: int, capacity: Ints, loads: Floats, headroom: float
+) -> Flags:
     """Return the overloaded links: load above capacity, or several senders above the headroom of a NIC.
 
     Demands are rounded to integers: n flows that exactly fill a link may exceed it by n / 2 bit/s.
@@ -162,7 +182,7 @@ def _tight_links(src_nic: Ints, hops: Ints, dst_nic: Ints, first_nic_link: int, 
         if sender[into] < 0:
             sender[into] = src_nic[f]
         elif sender[into] != src_nic[f]:
-            tight[entering + into] = loads[entering + into] > INCAST_HEADROOM * capacity[entering + into]
+            tight[entering + into] = loads[entering + into] > headroom * capacity[entering + into]
         if over:
             for link in (first_nic_link + src_nic[f], entering + into):
                 if crossing[link] >= 0:
@@ -248,11 +268,11 @@ class _Part:
             places=self.places[chosen],
         )  # fmt: skip
 
-    def shares(self, topology: Topology) -> Ints:
-        """Return the max-min shares of these flows, all active at once."""
+    def shares(self, topology: Topology, headroom: float) -> Ints:
+        """Return the max-min shares of these flows, all active at once, in bit/s."""
         capacity = topology.capacity.astype(np.float64)
         crowded = _crowded_nics(self.src_nic, self.dst_nic, self.demand_bps, topology.nic_capacity)
-        capacity[topology.first_nic_link + topology.nics :] *= np.where(crowded, INCAST_HEADROOM, 1.0)
+        capacity[topology.first_nic_link + topology.nics :] *= np.where(crowded, headroom, 1.0)
         rates = max_min_rates(self.places, capacity, self.demand_bps.astype(np.float64))
         return np.floor(rates + 1e-6).astype(np.int64)
 

@@ -69,6 +69,7 @@ async def test_metrics_count_switches_jobs_and_rules():
     assert "heddle_switches_connected 6" in lines
     assert 'heddle_jobs{state="running"} 1' in lines
     assert "heddle_max_link_utilisation 1.0" in lines
+    assert {"heddle_flows_slowed 0", "heddle_links_over_capacity 0"} <= {*lines}
     assert any(line.startswith('heddle_switch_rules{switch="leaf1"} ') for line in lines)
 
 

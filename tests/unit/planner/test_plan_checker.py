@@ -68,6 +68,11 @@ FLAWS = {
     "the bound is too low": (with_certificate(lower_bound=0.9), "below"),
     "the bottleneck is another link": (with_certificate(bottleneck_link="spine1:1>leaf1:1"), "not the fullest"),
     "a NIC is fuller": (with_certificate(max_nic_utilisation=0.5), "max_nic_utilisation"),
+    "a flow is slowed": (with_certificate(flows_slowed=1), "flows_slowed"),
+    "the mean share is too low": (with_certificate(mean_share=0.9), "mean_share"),
+    "the worst share is too low": (with_certificate(worst_share=0.5), "worst_share"),
+    "a link is over its rate": (with_certificate(links_over_capacity=1), "links_over_capacity"),
+    "turns are unasked": (with_flow(window={"slot": 0, "slots": 2, "slot_ns": 100_000}), "takes turns"),
     "a deadlock is claimed": (with_certificate(deadlock_free=False), "deadlock"),
 }
 

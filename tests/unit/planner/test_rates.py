@@ -1,6 +1,7 @@
 from fractions import Fraction
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -36,6 +37,51 @@ def test_a_phase_competes_with_other_jobs():
     plan = plan_of(fabric, phased, job_of(fabric, custom((1, 3, 80 * GBPS)), job_id="other"))
     rates = [[flow.rate_bps for flow in job.flows] for job in plan.jobs]
     assert rates == [[50 * GBPS, 10 * GBPS], [50 * GBPS]]
+
+
+def shares_of(plan) -> tuple[int, float, float, int]:
+    found = plan.certificate
+    return found.flows_slowed, found.mean_share, found.worst_share, found.links_over_capacity
+
+
+def test_the_certificate_counts_the_flows_that_share_a_full_link():
+    fabric = fabric_of(spines=1)
+    plan = plan_of(fabric, job_of(fabric, custom((0, 2, 90 * GBPS), (1, 3, 30 * GBPS))))
+    assert shares_of(plan) == pytest.approx((1, (7 / 9 + 1) / 2, 7 / 9, 2))
+
+
+def test_a_flow_within_a_leaf_is_slowed_by_a_full_nic():
+    fabric = fabric_of()
+    plan = plan_of(fabric, job_of(fabric, custom((0, 1, 80 * GBPS), (2, 1, 80 * GBPS))))
+    assert shares_of(plan) == (2, 0.625, 0.625, 0)
+
+
+def test_the_headroom_of_an_incast_slows_no_flow():
+    fabric = fabric_of(spines=4)
+    plan = plan_of(fabric, job_of(fabric, {"kind": "ALL_TO_ALL", "bytes": 1}))
+    assert {flow.rate_bps < flow.demand_bps for flow in plan.jobs[0].flows} == {True}
+    assert shares_of(plan) == (0, 1.0, 1.0, 0)
+
+
+def test_an_incast_beside_an_overloaded_link_counts_only_the_flows_of_that_link_as_slowed():
+    fabric = fabric_of(spines=1, leaves=3)
+    gather = job_of(fabric, custom((0, 5), (1, 5)), job_id="gather")
+    other = job_of(fabric, custom((2, 4, 80 * GBPS)), job_id="other")
+    plan = plan_of(fabric, gather, other)
+    # 50 + 50 + 80 Gbit/s into leaf3: 100 / 3 each.
+    assert shares_of(plan) == pytest.approx((3, (2 / 3 + 2 / 3 + 5 / 12) / 3, 5 / 12, 1))
+
+
+def test_a_share_is_that_beside_the_heaviest_phase_of_each_other_job():
+    fabric = fabric_of(spines=1)
+    phased = job_of(fabric, custom((0, 2, 80 * GBPS)), custom((0, 2, 10 * GBPS), phase=1), job_id="phased")
+    plan = plan_of(fabric, phased, job_of(fabric, custom((1, 3, 80 * GBPS)), job_id="other"))
+    assert shares_of(plan) == pytest.approx((2, (0.625 + 0.625 + 1) / 3, 0.625, 2))
+
+
+def test_a_plan_without_flows_slows_none():
+    fabric = fabric_of()
+    assert shares_of(plan_of(fabric)) == (0, 1.0, 1.0, 0)
 
 
 def test_an_iteration_takes_as_long_as_the_slowest_flow_of_each_phase_in_turn():
