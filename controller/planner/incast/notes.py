@@ -6,6 +6,7 @@ import numpy as np
 
 from controller.model.job import Incast, JobRequest
 from controller.planner.clos import Topology
+from controller.planner.expand import Flows
 from controller.planner.incast.confinement import top_of_paths
 from controller.planner.incast.incast import crowded_nics
 from controller.planner.incast.turns import Turns
@@ -23,7 +24,10 @@ NO_ROOM = "for their paths leave no room for turns"
 def incast_notes(
     topology: Topology, jobs: Sequence[JobRequest], whole: Paths, rates: Ints, turns: Turns | None
 ) -> dict[int, tuple[str, ...]]:
-    """Return, per job number, a line for each incast of the job; jobs without an incast are left out."""
+    """Return, per job number, a line for each incast of the job's own senders, and one for NICs with incasts of others.
+
+    Jobs without either are left out.
+    """
     flows = whole.flows
     if np.array_equal(rates, flows.demand_bps):
         return {}
@@ -32,19 +36,41 @@ def incast_notes(
     taking_part = np.unique(flows.job[into]).tolist() if len(into) else []
     for number in taking_part:
         mine = into[flows.job[into] == number]
-        receivers = np.flatnonzero(np.bincount(flows.dst_nic[mine])).tolist()
-        if len(receivers) > MAX_NAMED:
-            some = turns is not None and bool(turns.slots[mine].any())
+        own, guest = _receivers(topology, flows.src_nic[mine], flows.dst_nic[mine])
+        if len(own) > MAX_NAMED:
+            here = mine[np.isin(flows.dst_nic[mine], own)]
+            some = turns is not None and bool(turns.slots[here].any())
             how = "some senders in turns" if some else "each sender at its rate"
             if not some and jobs[number].incast == Incast.WINDOWS:
                 how += f", {NO_ROOM}"
-            notes[number] = (f"incasts into {len(receivers)} NICs: 0.95 of each one's rate is shared, {how}",)
-            continue
-        notes[number] = tuple(
-            _note(topology, jobs[number], whole, rates, turns, mine[flows.dst_nic[mine] == receiver])
-            for receiver in receivers
-        )
+            lines = [f"incasts into {len(own)} NICs: 0.95 of each one's rate is shared, {how}"]
+        else:
+            lines = [
+                _note(topology, jobs[number], whole, rates, turns, mine[flows.dst_nic[mine] == receiver])
+                for receiver in own
+            ]
+        if guest:
+            lines.append(_guest_note(topology, flows, rates, mine[np.isin(flows.dst_nic[mine], guest)], guest))
+        notes[number] = tuple(lines)
     return notes
+
+
+def _receivers(topology: Topology, source: Ints, target: Ints) -> tuple[list[int], list[int]]:
+    """Return the NICs that a job's flows enter: those with an incast of its own senders, and those with one sender.
+
+    At the latter the incast is that of other jobs, whose notes describe it.
+    """
+    pairs = np.unique(target * topology.nics + source)
+    senders = np.bincount(pairs // topology.nics)
+    return np.flatnonzero(senders > 1).tolist(), np.flatnonzero(senders == 1).tolist()
+
+
+def _guest_note(topology: Topology, flows: Flows, rates: Ints, mine: Ints, receivers: list[int]) -> str:
+    """Describe the flows that enter NICs beside an incast of other jobs."""
+    where = f"{len(receivers)} NICs"
+    if len(receivers) <= MAX_NAMED:
+        where = ", ".join(topology.nic_ids[receiver] for receiver in receivers)
+    return f"sends into {where} beside other jobs, at {_rates(flows.src_nic[mine], rates[mine])} each"
 
 
 def _note(
@@ -52,8 +78,10 @@ def _note(
 ) -> str:  # fmt: skip
     """Describe one receiver's incast; `mine` are the job's rows of it."""
     flows, receiver = whole.flows, int(whole.flows.dst_nic[mine[0]])
-    senders = len(np.unique(flows.src_nic[flows.dst_nic == receiver]))
-    head = f"incast of {senders} senders into {topology.nic_ids[receiver]}: "
+    senders = len(np.unique(flows.src_nic[mine]))
+    others = len(np.unique(flows.src_nic[(flows.dst_nic == receiver) & (flows.job != flows.job[mine[0]])]))
+    beside = f", beside {others} of other jobs" if others else ""
+    head = f"incast of {senders} senders into {topology.nic_ids[receiver]}{beside}: "
     waiting = mine[turns.slots[mine] > 0] if turns is not None else mine[:0]
     if turns is None or not len(waiting):
         how = f"each sends at {_rates(flows.src_nic[mine], rates[mine])} (0.95 of its rate shared)"

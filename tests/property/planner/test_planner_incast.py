@@ -196,3 +196,20 @@ def test_a_job_that_wants_rates_has_them_however_many_senders_it_has():
 
 def test_a_job_without_an_incast_has_no_notes():
     assert planned(LAB, {"version": 1, "jobs": [bystanders([(0, 63)])]}).jobs[0].notes == ()
+
+
+def test_a_job_with_one_sender_into_an_incast_of_another_job_does_not_repeat_its_note():
+    plan = planned(LAB, {"version": 1, "jobs": [gather(), bystanders([(0, 4), (8, 63)], gbps=10)]})
+    (incast,), (guest,) = plan.jobs[0].notes, plan.jobs[1].notes
+    assert incast.startswith("incast of 63 senders into h5-n0, beside 1 of other jobs: each sends at ")
+    assert guest == "sends into h5-n0 beside other jobs, at 1.48 Gbit/s each"
+
+
+def test_a_job_into_many_incasts_of_another_job_has_one_short_note():
+    ranks = RANKS[:16]
+    everyone = {"job_id": "a2a", "ranks": ranks, "collectives": [{"kind": "ALL_TO_ALL", "bytes": 1000}]}
+    ring = {"job_id": "ring", "ranks": ranks, "collectives": [{"kind": "RING_ALL_REDUCE", "bytes": 1000}]}
+    notes = [job.notes for job in planned(LAB, {"version": 1, "jobs": [everyone, ring]}).jobs]
+    assert notes[0] == ("incasts into 16 NICs: 0.95 of each one's rate is shared, each sender at its rate",)
+    assert len(notes[1]) == 1
+    assert notes[1][0].startswith("sends into 16 NICs beside other jobs, at ")
