@@ -45,15 +45,27 @@ def plan(
     jobs: Annotated[Path, typer.Argument(metavar="JOBS", help="The jobs file.")],
     as_json: Json = False,
     rules: Annotated[bool, typer.Option("--rules", help="Show every switch's rules as well.")] = False,
+    beside: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PLAN", help="Plan beside the jobs of this plan (written by --json), which keep their live paths."
+        ),
+    ] = None,
+    failed: Annotated[
+        list[str] | None,
+        typer.Option(metavar="LINK", help="A link or switch that has failed, as in the fabric file; may be repeated."),
+    ] = None,
 ) -> None:
     """Plan jobs offline: paths, source ports and rates, with a lower bound that no plan can beat.
 
-    Needs no network and no root. Exit status: 0; 2 for malformed input; 3 for sound input without an admissible plan.
+    With --beside, also show what changes for the jobs of the kept plan: paths that failed links take and that are
+    planned again, utilisation and shares before and after. Needs no network and no root. Exit status: 0; 2 for
+    malformed input; 3 for sound input without an admissible plan.
     """
     with _uncollected():
         from controller.cli.plan import run_plan
 
-        run_plan(fabric, jobs, as_json=as_json, rules=rules)
+        run_plan(fabric, jobs, as_json=as_json, rules=rules, beside=beside, failed=failed or ())
 
 
 def import_file(

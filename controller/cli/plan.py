@@ -6,61 +6,152 @@ Modules that only one form of output needs are imported there: imports are most 
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import reduce
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from controller.brain.state import begin
 from controller.cli import show
 from controller.cli.compiling import compiling
-from controller.config import load_fabric, load_jobs
-from controller.model.error import HeddleError, NoAdmissiblePlanError
+from controller.config import failed_of, load_fabric, load_jobs
+from controller.model.error import HeddleError, InputError, NoAdmissiblePlanError
 from controller.model.fabric import Fabric
-from controller.model.plan import Infeasible
+from controller.model.health import Health
+from controller.model.job import JobRequest
+from controller.model.plan import Infeasible, JobFlows
 from controller.model.steering import layout_of
 from controller.planner.solve import certified, draft
 from controller.planner.warm import prepare
-from controller.views.offline import Offline, offline
+from controller.views.beside import Changes, changes, kept_problem
+from controller.views.hint import queue_pair_hint
+from controller.views.offline import Offline, Origin, offline
+
+if TYPE_CHECKING:
+    from controller.config.plan_file import KeptJob
 
 
-def run_plan(fabric_path: Path, jobs_path: Path, *, as_json: bool, rules: bool) -> None:
-    """Plan the jobs of a file and print the result; raises HeddleError."""
+class _Kept(NamedTuple):
+    """The jobs of the plan file that `--beside` names, and the failures that `--failed` names."""
+
+    jobs: "list[KeptJob]"
+    failures: dict[str, Health]
+
+    @property
+    def placed(self) -> list[tuple[JobRequest, JobFlows]]:
+        return [(job.request, job.flows) for job in self.jobs]
+
+
+class _Result(NamedTuple):
+    """All that is printed."""
+
+    plan: Offline
+    changes: Changes | None
+    hint: str | None
+
+
+def run_plan(
+    fabric_path: Path, jobs_path: Path, *, as_json: bool, rules: bool, beside: Path | None = None,
+    failed: Sequence[str] = (),
+) -> None:  # fmt: skip
+    """Plan the jobs of a file and print the result; raises HeddleError.
+
+    `beside` is a plan file whose jobs keep their paths, `failed` names links and switches that fail besides those of
+    the fabric file.
+    """
     fabric = load_fabric(fabric_path)
+    failures = {name: _failure(name, fabric) for name in failed}
+    fabric = replace(fabric, failed=reduce(Health.union, failures.values(), fabric.failed))
     requests = load_jobs(jobs_path, fabric)
+    kept = _Kept(_kept_jobs(beside, fabric, jobs_path, requests) if beside else [], failures)
     planning = f"planning {len(requests)} jobs on {len(fabric.switches)} switches"
     with show.progress(planning) as shown, compiling(shown):
         prepare(fabric)
-        started = time.perf_counter_ns()
-        drafted = draft(fabric, requests, health=fabric.failed)
-        solve_ns = time.perf_counter_ns() - started
-        plan = drafted if isinstance(drafted, Infeasible) else certified(drafted)
-        if isinstance(plan, Infeasible):
-            raise NoAdmissiblePlanError(plan.why)
-        found = offline(begin(fabric), requests, plan, solve_ns)
-        if isinstance(found, HeddleError):
-            raise found
+        result = _planned(fabric, requests, kept, compare=beside is not None)
+    every = [*(job.request for job in kept.jobs), *requests]
     if as_json:
-        for piece in _json_pieces(fabric, found, rules):
+        for piece in _json_pieces(fabric, every, result, rules):
             sys.stdout.write(piece)
         print()
-    else:
-        show.plans(found.jobs)
-        if rules:
-            from controller.rules.listing import group_rows, rows
+        return
+    show.plans(result.plan.jobs, result.hint, result.changes)
+    if rules:
+        from controller.rules.listing import group_rows, rows
 
-            show.rules(rows(fabric, found.rules), group_rows(fabric, found.rules))
-            show.imbalance(_imbalance(fabric))
+        show.rules(rows(fabric, result.plan.rules), group_rows(fabric, result.plan.rules))
+        show.imbalance(_imbalance(fabric))
 
 
-def _json_pieces(fabric: Fabric, found: Offline, rules: bool) -> Iterator[str]:
-    """Yield the JSON text in pieces, so that the whole is never in memory."""
+def _failure(name: str, fabric: Fabric) -> Health:
+    """Return the link or switch that `--failed` names; raises InputError."""
+    health, found = failed_of((name,), fabric)
+    if found:
+        raise InputError(f"--failed: {found[0].text}; a link is named as in the plan, such as leaf1:1>spine1:1")
+    return health
+
+
+def _kept_jobs(path: Path, fabric: Fabric, jobs_path: Path, requests: Sequence[JobRequest]) -> "list[KeptJob]":
+    """Read the jobs of a plan file and check them against the fabric and the new jobs; raises InputError."""
+    from controller.config.plan_file import REWRITE, load_plan
+
+    kept = load_plan(path, fabric)
+    if (wrong := kept_problem(fabric, [(job.request, job.flows) for job in kept])) is not None:
+        raise InputError(f"{path}: {wrong}; {REWRITE}")
+    taken = {job.request.job_id for job in kept}
+    for index, request in enumerate(requests):
+        if request.job_id in taken:
+            where = f"{jobs_path}: jobs[{index}].job_id"
+            raise InputError(f"{where}: {request.job_id} is a job of {path}; choose another id")
+    return kept
+
+
+def _planned(fabric: Fabric, requests: Sequence[JobRequest], kept: _Kept, *, compare: bool) -> _Result:
+    """Plan the requests beside the kept jobs; raises HeddleError where there is no plan."""
+    placed = kept.placed
+    started = time.perf_counter_ns()
+    drafted = draft(fabric, requests, health=fabric.failed, kept=placed, replan_dead=compare)
+    solve_ns = time.perf_counter_ns() - started
+    if isinstance(drafted, Infeasible):
+        raise NoAdmissiblePlanError(drafted.why)
+    plan = certified(drafted)
+    if isinstance(plan, Infeasible):
+        raise NoAdmissiblePlanError(plan.why)
+    changed = changes(fabric, placed, kept.failures, drafted) if compare else None
+    found = offline(
+        begin(fabric), drafted.jobs, plan, solve_ns, _origins(kept.jobs, changed) if changed is not None else None
+    )
+    if isinstance(found, HeddleError):
+        raise found
+    return _Result(found, changed, queue_pair_hint(fabric, requests, plan.certificate, placed))
+
+
+def _origins(kept: "Sequence[KeptJob]", changed: Changes) -> dict[str, Origin]:
+    """Return the generation of each kept job, one more where flows moved, and its reason."""
+    found = {}
+    for job, change in zip(kept, changed.jobs, strict=True):
+        moved = len(change.moved)
+        reason = f"{moved} of {change.flows} flows moved off failed links" if moved else "kept"
+        found[change.job_id] = Origin(job.generation + (moved > 0), reason, moved)
+    return found
+
+
+def _json_pieces(fabric: Fabric, requests: Sequence[JobRequest], result: _Result, rules: bool) -> Iterator[str]:
+    """Yield the JSON text in pieces, so that the whole is never in memory; `requests` are those of all jobs."""
     from controller.api.plan_json import job_pieces
+    from controller.config.write import request_document
     from controller.rules.listing import group_rows, rows
 
+    found = result.plan
     yield '{"jobs": ['
     for number, job in enumerate(found.jobs):
         yield ", " if number else ""
         yield from job_pieces(job)
-    yield "]"
+    yield f'], "fabric": {json.dumps({"name": fabric.name, "digest": fabric.digest})}'
+    yield f', "requests": {json.dumps([request_document(request) for request in requests])}'
+    yield f', "hints": {json.dumps([result.hint] if result.hint else [])}'
+    if result.changes is not None:
+        yield f', "changes": {json.dumps(result.changes.as_json())}'
     if rules:
         yield f', "rules": {json.dumps(rows(fabric, found.rules))}'
         yield f', "groups": {json.dumps(group_rows(fabric, found.rules))}'

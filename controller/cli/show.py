@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+    from controller.views.beside import Changes
+
 MAX_FLOWS_SHOWN = 40
 WIDTH_WHEN_PIPED = 120
 
@@ -63,11 +65,13 @@ def duration(ns: int) -> str:
     return f"{ns} ns"
 
 
-def plans(jobs: Sequence[JobPlan]) -> None:
-    """Print the certificate, then every job with its first flows."""
+def plans(jobs: Sequence[JobPlan], hint: str | None = None, changed: "Changes | None" = None) -> None:
+    """Print the certificate with a hint, what changed for kept jobs, then every job with its first flows."""
     out = console()
     if jobs:
-        out.print(_certificate(jobs[0]))
+        out.print(_certificate(jobs[0], hint))
+    if changed is not None:
+        _changes(changed)
     for job in jobs:
         flows = job.flows.flows
         title = f"job {job.job_id}: {len(flows)} flows, {job.state}"
@@ -80,7 +84,7 @@ def plans(jobs: Sequence[JobPlan]) -> None:
             out.print(f"  … and {len(flows) - MAX_FLOWS_SHOWN} more; --json prints all of them")
 
 
-def _certificate(job: JobPlan) -> "Table":
+def _certificate(job: JobPlan, hint: str | None) -> "Table":
     from rich.table import Table
 
     proof = job.certificate
@@ -104,7 +108,33 @@ def _certificate(job: JobPlan) -> "Table":
     table.add_row(
         "rules", f"{proof.rules_installed} for these jobs; {proof.max_rules_on_a_switch} on the fullest switch"
     )
+    if hint is not None:
+        table.add_row("hint", hint)
     return table
+
+
+def _changes(found: "Changes") -> None:
+    """Print what a plan changes for the jobs that it keeps."""
+    from rich.table import Table
+
+    out = console()
+    for name, flows in found.lost.items():
+        out.print(f"paths of kept jobs that {name} takes, planned again: {flows}")
+    table = Table(title="kept jobs, before -> after", title_justify="left")
+    for column in ("job", "flows", "moved", "own max utilisation", "flows slowed", "mean share", "worst share"):
+        table.add_column(column, justify="left" if column == "job" else "right", overflow="fold")
+    for job in found.jobs:
+        before, after = job.before, job.after
+        table.add_row(
+            job.job_id,
+            str(job.flows),
+            str(len(job.moved)),
+            f"{before.own_max_link_utilisation:.3f} -> {after.own_max_link_utilisation:.3f}",
+            f"{before.flows_slowed} -> {after.flows_slowed}",
+            f"{before.mean_share:.3f} -> {after.mean_share:.3f}",
+            f"{before.worst_share:.3f} -> {after.worst_share:.3f}",
+        )
+    out.print(table)
 
 
 def _flows(title: str, flows: Iterable[FlowPlan]) -> "Table":

@@ -1,6 +1,6 @@
 """Load fabric and jobs, from files or from text. Every function raises InputError with all problems found."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -71,28 +71,37 @@ def fabric_of(document: Document) -> Fabric:
     fabric = Fabric(name=shape.name, switches=switches, cables=cables, nics=nics)
     if not leaves_are_joined(fabric):
         raise refusal(document.name, [Problem("switches", _NO_SPINE)])
-    return replace(fabric, failed=_failed(document, shape.failed, fabric)) if shape.failed else fabric
+    if not shape.failed:
+        return fabric
+    failed, found = failed_of(shape.failed, fabric)
+    if found:
+        raise refusal(document.name, found)
+    return replace(fabric, failed=failed)
 
 
 def jobs_of(document: Document, fabric: Fabric) -> tuple[JobRequest, ...]:
     """Return the job requests of a document."""
-    shape = _shaped(document, JobsShape)
+    return requests_of(document.name, "jobs", _shaped(document, JobsShape).jobs, fabric)
+
+
+def requests_of(name: str, key: str, jobs: Sequence[JobShape], fabric: Fabric) -> tuple[JobRequest, ...]:
+    """Return the requests of jobs that the file `name` lists under `key`."""
     compute_nics = tuple(nic.id for nic in fabric.nics if nic.network == "compute")
-    requests = [request_of(job, compute_nics if job.ranks is None else tuple(job.ranks)) for job in shape.jobs]
-    found = _twice(shape.jobs)
+    requests = [request_of(job, compute_nics if job.ranks is None else tuple(job.ranks)) for job in jobs]
+    found = _twice(key, jobs)
     for index, request in enumerate(requests):
-        found += _under(f"jobs[{index}]", problems(request, fabric, MAX_COUNTED))
+        found += _under(f"{key}[{index}]", problems(request, fabric, MAX_COUNTED))
     if not found and _more_flow_plans_than(MAX_FLOW_PLANS, requests, fabric):
-        found.append(Problem("jobs", too_many_flow_plans("all jobs together ask for")))
+        found.append(Problem(key, too_many_flow_plans("all jobs together ask for")))
     if found:
-        raise refusal(document.name, found)
+        raise refusal(name, found)
     return tuple(requests)
 
 
 def check_jobs_shape(document: Document) -> int:
     """Check a jobs file as far as that is possible without its fabric; return its number of jobs."""
     shape = _shaped(document, JobsShape)
-    found = _twice(shape.jobs)
+    found = _twice("jobs", shape.jobs)
     for index, job in enumerate(shape.jobs):
         known = None if job.ranks is None else len(job.ranks)
         request = request_of(job, tuple(job.ranks or ()))
@@ -135,8 +144,8 @@ def _length(value: object) -> int:
     return len(value) if isinstance(value, list) else 0
 
 
-def _failed(document: Document, names: list[str], fabric: Fabric) -> Health:
-    """Return the links, switches and NICs of `failed`; unknown names are refused."""
+def failed_of(names: Sequence[str], fabric: Fabric) -> tuple[Health, list[Problem]]:
+    """Return the links, switches and NICs of these names, and a problem for each name that is none."""
     nic_of_link = {link: nic.id for nic in fabric.nics for link in (nic.up_link, nic.down_link)}
     cables, switches, nics = set(), set(), set()
     found: list[Problem] = []
@@ -151,15 +160,14 @@ def _failed(document: Document, names: list[str], fabric: Fabric) -> Health:
             known: Iterable[str] = fabric.cable_by_link if ">" in name else fabric.switch_by_id
             guess = did_you_mean(name, known) if len(found) < 20 else ""
             found.append(Problem(f"failed[{index}]", f"no link or switch named {shown(name)}{guess}"))
-    if found:
-        raise refusal(document.name, found)
-    return Health(down_cables=frozenset(cables), down_switches=frozenset(switches), down_nics=frozenset(nics))
+    health = Health(down_cables=frozenset(cables), down_switches=frozenset(switches), down_nics=frozenset(nics))
+    return health, found
 
 
-def _twice(jobs: list[JobShape]) -> list[Problem]:
+def _twice(key: str, jobs: Sequence[JobShape]) -> list[Problem]:
     first: dict[str, int] = {}
     return [
-        Problem(f"jobs[{index}].job_id", f"{shown(job.job_id)} is taken by jobs[{first[job.job_id]}]; choose another")
+        Problem(f"{key}[{index}].job_id", f"{shown(job.job_id)} is taken by {key}[{first[job.job_id]}]; choose another")
         for index, job in enumerate(jobs)
         if first.setdefault(job.job_id, index) != index
     ]

@@ -1,4 +1,4 @@
-"""Write a fabric file: its `generate`, or every switch, link and host on a line of its own."""
+"""Write a fabric file (its `generate`, or every switch, link and host on a line of its own), and entries of jobs."""
 
 import json
 import re
@@ -9,6 +9,7 @@ from controller.config.fabric_file import GenerateShape
 from controller.config.text.complaint import one_line
 from controller.model.address import ip_text
 from controller.model.fabric import Cable, Fabric, Nic, Switch
+from controller.model.job import Collective, JobRequest
 from foundation.address import mac_text
 
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9._-]*\Z")
@@ -37,6 +38,32 @@ def fabric_document(fabric: Fabric, shape: GenerateShape | None = None) -> Entry
     """Return the contents of the fabric file as a mapping."""
     head: Entry = {"version": 1, "name": fabric.name}
     return head | ({"generate": _generate(shape)} if shape is not None else dict(_parts(fabric)))
+
+
+def request_document(request: JobRequest) -> Entry:
+    """Return a job request as an entry of a jobs file."""
+    written = {name: getattr(request, name) for name in ("job_id", "tenant", "ranks", "priority", "lease_ms")}
+    return written | {
+        "collectives": [_collective(one) for one in request.collectives],
+        "steering": request.steering.name,
+        "require_utilisation": request.require_utilisation,
+        "gpu_milli": request.gpu_milli,
+        "incast": f"INCAST_{request.incast.name}",
+    }
+
+
+def _collective(one: Collective) -> Entry:
+    flow_keys = ("src_rank", "dst_rank", "rate_bps", "udp_source_port")
+    return {
+        "kind": one.kind.name,
+        "bytes": one.size_bytes,
+        "root": one.root,
+        "pairs": [{"src_rank": pair.src_rank, "dst_rank": pair.dst_rank} for pair in one.pairs],
+        "flows": [{key: getattr(flow, key) for key in flow_keys} for flow in one.flows],
+        "qps_per_flow": one.qps_per_flow,
+        "members": one.members,
+        "phase": one.phase,
+    }
 
 
 def _parts(fabric: Fabric) -> Iterator[tuple[str, list[Entry]]]:

@@ -8,6 +8,8 @@ different tiers, every NIC is on a leaf.
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
+from hashlib import sha256
+from itertools import chain
 from typing import NamedTuple
 
 from controller.model.health import Health
@@ -112,6 +114,16 @@ class Fabric:
     cables: tuple[Cable, ...]
     nics: tuple[Nic, ...]
     failed: Health = field(default_factory=Health)
+
+    @cached_property
+    def digest(self) -> str:
+        """Return a digest of what a plan depends on: switches, cables and NICs as built, without failures."""
+        parts = chain(
+            (f"{switch.id} {switch.role}" for switch in self.switches),
+            (f"{cable.id} {cable.capacity_bps}" for cable in self.cables),
+            (f"{nic.up_link} {nic.host} {nic.capacity_bps}" for nic in self.nics),
+        )
+        return sha256("\n".join(parts).encode()).hexdigest()
 
     @cached_property
     def switch_by_id(self) -> dict[str, Switch]:

@@ -2,15 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from controller.model.job import JobRequest
-from controller.model.plan import JobFlows
-from controller.planner.clos import MAX_HOPS, NO_LINK, Topology
+from controller.model.plan import FlowPlan, JobFlows
+from controller.planner.clos import MAX_HOPS, NO_LINK, Live, Topology
 from controller.planner.expand import Flows, expand, joined
 from controller.planner.flow_table import FlowTable, join_hops
-from controller.planner.jit import Ints
+from controller.planner.jit import Flags, Ints
 from controller.planner.ports.pins import Streams, tuple_keys
 
 Placed = tuple[JobRequest, JobFlows]
@@ -26,6 +27,19 @@ class Paths:
     ports: Ints
     reverse_hops: Ints
     reverse_ports: Ints
+
+    def rows(self, chosen: Flags) -> "Paths":
+        """Return some of the rows."""
+        return Paths(
+            flows=self.flows.rows(chosen), hops=self.hops[chosen], ports=self.ports[chosen],
+            reverse_hops=self.reverse_hops[chosen], reverse_ports=self.reverse_ports[chosen],
+        )  # fmt: skip
+
+    def alive(self, live: Live) -> Flags:
+        """Return which flows have live links only, on their own path and on that of their ACKs."""
+        first, links = live.topology.first_nic_link, np.append(live.links, True)  # the padding, -1, is the last
+        ends = links[first + self.flows.src_nic] & links[first + self.flows.dst_nic]
+        return ends & links[self.hops].all(axis=1) & links[self.reverse_hops].all(axis=1)
 
     def streams(self, topology: Topology) -> Streams:
         """Return the streams of these flows in both directions."""
@@ -104,6 +118,72 @@ def joined_paths(parts: Sequence[Paths], topology: Topology) -> Paths:
         reverse_hops=join_hops([part.reverse_hops for part in parts]),
         reverse_ports=np.concatenate([none, *(part.reverse_ports for part in parts)]),
     )
+
+
+def merged_paths(flows: Flows, first: Flags, one: Paths, other: Paths) -> Paths:
+    """Merge two sources into the order of `flows`: the rows marked in `first` are those of `one`, in order."""
+
+    def merged(a: Ints, b: Ints) -> Ints:
+        column = np.empty((len(first), *a.shape[1:]), dtype=np.int64)
+        column[first], column[~first] = a, b
+        return column
+
+    return Paths(
+        flows=flows,
+        hops=merged(one.hops, other.hops),
+        ports=merged(one.ports, other.ports),
+        reverse_hops=merged(one.reverse_hops, other.reverse_hops),
+        reverse_ports=merged(one.reverse_ports, other.reverse_ports),
+    )
+
+
+class Misplaced(NamedTuple):
+    """The first flow of a kept job that does not fit its request or the fabric, the field, and why."""
+
+    flow: int
+    field: str
+    why: str
+
+
+def misplaced(topology: Topology, request: JobRequest, plans: Sequence[FlowPlan]) -> Misplaced | None:
+    """Check that flow plans are the flows of a request, on paths of the fabric; failed links count as links."""
+    flows = expand(topology, (request,))
+    ids = [f"{request.job_id}/{c}/{a}-{b}/{q}" for c, a, b, q in zip(
+        flows.collective.tolist(), flows.src_rank.tolist(), flows.dst_rank.tolist(), flows.queue_pair.tolist(),
+        strict=True,
+    )]  # fmt: skip
+    for row, plan in enumerate(plans[: len(ids)]):
+        source, target = int(flows.src_nic[row]), int(flows.dst_nic[row])
+        wanted = {
+            "flow_id": ids[row], "src_nic": topology.nic_ids[source], "dst_nic": topology.nic_ids[target],
+            "demand_bps": int(flows.demand_bps[row]),
+        }  # fmt: skip
+        for field, value in wanted.items():
+            if getattr(plan, field) != value:
+                return Misplaced(row, field, f"is {getattr(plan, field)!r}, by the request it is {value!r}")
+        for field, ends in (("links", (source, target)), ("reverse_links", (target, source))):
+            if (why := _broken(topology, getattr(plan, field), *ends)) is not None:
+                return Misplaced(row, field, why)
+    if len(plans) != len(ids):
+        return Misplaced(min(len(plans), len(ids)), "flow_id", f"{len(plans)} flows, by the request {len(ids)}")
+    return None
+
+
+def _broken(topology: Topology, links: Sequence[str], source: int, target: int) -> str | None:
+    """Return why links are no path between two NICs: up from leaf to leaf, then down; None for a path."""
+    unknown = next((link for link in links if link not in topology.link_index), None)
+    if unknown is not None:
+        return f"no link {unknown!r} in this fabric"
+    hops, cables = [topology.link_index[link] for link in links], topology.cables
+    first, here, fallen = topology.first_nic_link, int(topology.nic_leaf[source]), False
+    joined = len(hops) >= 2 and (hops[0], hops[-1]) == (first + source, first + topology.nics + target)
+    for hop in hops[1:-1]:
+        rising, cable = hop < cables, hop % cables
+        ends = (int(topology.lower[cable]), int(topology.upper[cable]))
+        joined = joined and hop < first and here == ends[not rising] and not (rising and fallen)
+        here, fallen = ends[rising], fallen or not rising
+    joined = joined and len(hops) <= MAX_HOPS + 2 and here == int(topology.nic_leaf[target])
+    return None if joined else f"no path from {topology.nic_ids[source]} to {topology.nic_ids[target]}"
 
 
 def no_paths(flows: Flows) -> Paths:

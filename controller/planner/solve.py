@@ -20,8 +20,8 @@ from controller.planner.flow_table import FlowTable, path_links
 from controller.planner.incast.notes import incast_notes
 from controller.planner.incast.turns import Turns
 from controller.planner.incast.windows import admitted
-from controller.planner.jit import Floats, Ints
-from controller.planner.placed import Paths, Placed, joined_paths, no_paths, paths_of, with_guards
+from controller.planner.jit import Flags, Floats, Ints
+from controller.planner.placed import Paths, Placed, joined_paths, merged_paths, no_paths, paths_of, with_guards
 from controller.planner.ports.pins import (
     Streams,
     refuse_taken_tuples,
@@ -43,7 +43,8 @@ class Draft:
 
     `old` are the flows of running jobs, `whole` all flows in the order of `jobs`. `loads` are in bit/s per directed
     link, `rates` in bit/s per flow, while it may send where there are `turns`. `guards` are, per new job, the streams
-    that its pins must not move.
+    that its pins must not move. `moved` marks the flows of running jobs whose path was dead and has been replaced; None
+    where running jobs keep their paths in any case.
     """
 
     router: Router
@@ -55,6 +56,7 @@ class Draft:
     rates: Ints
     turns: Turns | None
     guards: dict[int, tuple[Stream, ...]]
+    moved: Flags | None = None
 
 
 def solve(
@@ -74,9 +76,12 @@ def solve(
 
 def draft(
     fabric: Fabric, requests: Sequence[JobRequest], *, health: Health, kept: Sequence[Placed] = (),
-    hops: Ints | None = None,
+    hops: Ints | None = None, replan_dead: bool = False,
 ) -> Draft | Infeasible:  # fmt: skip
-    """Find paths, ports and rates; the time of this step is the certificate's `solve_ns`."""
+    """Find paths, ports and rates; the time of this step is the certificate's `solve_ns`.
+
+    With `replan_dead`, flows of running jobs with a failed link on a path are planned again with the new flows.
+    """
     topology = topology_of(fabric)
     live = Live.of(topology, health)
     jobs = [request for request, _ in kept] + list(requests)
@@ -85,7 +90,11 @@ def draft(
         [paths_of(topology, number, job) for number, job in enumerate(kept)] or [no_paths(new)], topology
     )
     job_ids = [job.job_id for job in jobs]
-    refuse_taken_tuples(topology, job_ids, joined((old.flows, new)))
+    everything, stay = joined((old.flows, new)), None
+    refuse_taken_tuples(topology, job_ids, everything)
+    if replan_dead:
+        stay = np.append(alive := old.alive(live), np.zeros(len(new), dtype=np.bool_))
+        old, new = old.rows(alive), everything.rows(~stay)
     if (why := dead_nic(topology, live, job_ids, new)) is not None:
         return Infeasible(why=why)
     router = Router(topology=topology, live=live)
@@ -95,7 +104,9 @@ def draft(
     if (why := no_path(topology, live, job_ids, new, hops)) is not None:
         return Infeasible(why=why)
     reverse_hops = reverse_paths(router, jobs, old, running, new, hops, as_routed=hops is routed)
-    whole = joined_paths([old, _with_ports(fabric, topology, running, new, (hops, reverse_hops))], topology)
+    found = _with_ports(fabric, topology, running, new, (hops, reverse_hops))
+    whole = joined_paths([old, found], topology) if stay is None else merged_paths(everything, stay, old, found)
+    pinning = (new, hops) if stay is None else (whole.flows, whole.hops)
     loads = link_loads(topology, whole.flows, whole.hops)
     shares = planned_rates(topology, whole.flows, whole.hops, loads)
     rates, turns = admitted(topology, jobs, whole.flows, whole.hops, shares)
@@ -108,7 +119,8 @@ def draft(
         loads=loads,
         rates=rates,
         turns=turns,
-        guards=_guards(topology, whole, new, hops) if new.by_addresses.any() else {},
+        guards=_guards(topology, whole, *pinning) if pinning[0].by_addresses.any() else {},
+        moved=None if stay is None else ~stay & (whole.flows.job < len(kept)),
     )
 
 
@@ -194,7 +206,8 @@ def certified(drafted: Draft) -> Plan | Infeasible:
     planned = []
     for number, part in enumerate(parts):
         rates, turns = drafted.rates[part], drafted.turns.rows(part) if drafted.turns is not None else None
-        flows = _rated(kept[number][1], rates, turns) if number < len(kept) else None
+        stays = number < len(kept) and (drafted.moved is None or not drafted.moved[part].any())
+        flows = _rated(kept[number][1], rates, turns) if stays else None
         flows = flows or _job_flows(topology, jobs[number], whole, part, rates, turns)
         full = own[number][0]
         planned.append(replace(flows, own_max_link_utilisation=full, notes=notes.get(number, ())))

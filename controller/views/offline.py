@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from controller.brain.intent import budget_passed, pin_rules_of, rule_counts
 from controller.brain.lifecycle import JobEvent, after
@@ -20,21 +21,36 @@ class Offline:
     rules: Mapping[str, SwitchRules]
 
 
-def offline(state: State, requests: Sequence[JobRequest], plan: Plan, solve_ns: int) -> Offline | BudgetExceededError:
-    """Add a plan for `requests` to an initial state; return an error value where a rule budget is exceeded."""
+class Origin(NamedTuple):
+    """The generation of a job's plan and its cause; of a kept job, how many of its flows moved."""
+
+    generation: int = 1
+    reason: str = "planned offline"
+    flows_moved: int = 0
+
+
+def offline(
+    state: State, requests: Sequence[JobRequest], plan: Plan, solve_ns: int, origins: Mapping[str, Origin] | None = None
+) -> Offline | BudgetExceededError:
+    """Add a plan for `requests` to an initial state; return an error value where a rule budget is exceeded.
+
+    `origins` has the kept jobs by id; the others are new.
+    """
+    origins = origins or {}
     flows_of = {flows.job_id: flows for flows in plan.jobs}
     for number, request in enumerate(requests, start=1):
         flows = flows_of[request.job_id]
         pins = pin_rules_of(state, request, flows, number, 1)
+        origin = origins.get(request.job_id, Origin())
         refused = budget_passed(state, pins)
         if refused is not None:
             return refused
         job = Job(
             request=request,
             number=number,
-            generation=1,
+            generation=origin.generation,
             state=after(None, JobEvent.ADMITTED),
-            reason="; ".join(("planned offline", *flows.notes)),
+            reason="; ".join((origin.reason, *flows.notes)),
             lease_expires_unix_ms=0,
             flows=flows,
             certificate=plan.certificate,
@@ -45,6 +61,7 @@ def offline(state: State, requests: Sequence[JobRequest], plan: Plan, solve_ns: 
     certificate = replace(
         plan.certificate,
         solve_ns=solve_ns,
+        flows_moved=sum(origin.flows_moved for origin in origins.values()),
         rules_installed=sum(len(rules) for job in state.jobs.values() for rules in job.pin_rules.values()),
         max_rules_on_a_switch=max(counts.values(), default=0),
     )

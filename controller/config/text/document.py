@@ -48,6 +48,11 @@ class _DocumentError(Exception):
 
 def read_document(path: Path | str) -> Document:
     """Read a YAML file that holds a mapping; raises InputError if it cannot be read or holds something else."""
+    return parse_document(read_text(path), str(path))
+
+
+def read_text(path: Path | str) -> str:
+    """Read a UTF-8 file of at most MAX_BYTES; raises InputError."""
     name = str(path)
     try:
         with open(path, "rb") as file:
@@ -58,11 +63,10 @@ def read_document(path: Path | str) -> Document:
     if len(content) > MAX_BYTES:
         raise refusal(name, [Problem("", f"larger than {MAX_BYTES // 2**20} MiB, the most that is read")])
     try:
-        text = content.decode("utf-8-sig")
+        return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise refusal(name, [Problem("", f"line {line}: not UTF-8 text; save the file as UTF-8")]) from None
-    return parse_document(text, name)
 
 
 def parse_document(text: str, name: str) -> Document:

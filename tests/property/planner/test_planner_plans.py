@@ -1,6 +1,7 @@
 """Plans of random jobs on random fabrics pass an independent check of the contract."""
 
 import json
+from dataclasses import replace
 
 import networkx
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from controller.config.load import parse_fabric, parse_jobs
 from controller.model.health import Health
 from controller.model.plan import Infeasible, Plan
-from controller.planner.solve import solve
+from controller.planner.solve import certified, draft, solve
 from tests.oracles.plan_checker import Network, check, expected_flows, heaviest
 from tests.support.examples import examples
 from tests.support.planning import (
@@ -128,6 +129,35 @@ def test_kept_jobs_keep_their_paths_and_the_plan_has_all_jobs(data, fabric):
             ]
         assert check(fabric, {"version": 1, "jobs": jobs["jobs"][: len(plan.jobs)]}, plan_as_json(plan)) == []
         kept = list(zip(requests, plan.jobs, strict=False))
+
+
+@given(data=st.data(), fabric=sick_fabrics())
+@settings(max_examples=examples(60))
+def test_beside_kept_jobs_only_flows_on_dead_links_move_and_the_plan_follows_the_contract(data, fabric):
+    jobs = data.draw(job_files(fabric))["jobs"]
+    links = sorted(Network(fabric).switch_links)
+    sick = {**fabric, "failed": [*fabric["failed"], *data.draw(st.lists(st.sampled_from(links), max_size=2))]}
+    network, dead = parse_fabric(json.dumps(fabric), "fabric.yaml"), Network(sick).dead
+    requests = parse_jobs(json.dumps({"version": 1, "jobs": jobs}), "jobs.yaml", network)
+    split = data.draw(st.integers(0, len(requests)))
+    before = solve(network, requests[:split], health=network.failed)
+    if isinstance(before, Infeasible):
+        return
+    kept = [(one, replace(job, flows=list(job.flows))) for one, job in zip(requests, before.jobs, strict=False)]
+    failed = parse_fabric(json.dumps(sick), "fabric.yaml").failed
+    drafted = draft(network, requests[split:], health=failed, kept=kept, replan_dead=True)
+    plan = drafted if isinstance(drafted, Infeasible) else certified(drafted)
+    if isinstance(plan, Infeasible):
+        assert some_pair_is_apart(sick, {"version": 1, "jobs": jobs}), plan.why
+        return
+    assert check(sick, {"version": 1, "jobs": jobs}, plan_as_json(plan)) == []
+    for old, new in zip(before.jobs, plan.jobs, strict=False):
+        for flow, now in zip(old.flows, new.flows, strict=True):
+            if dead.isdisjoint(flow.links) and dead.isdisjoint(flow.reverse_links):
+                assert (flow.links, flow.udp_source_port) == (now.links, now.udp_source_port)
+                assert (flow.reverse_links, flow.reverse_udp_source_port) == (
+                    now.reverse_links, now.reverse_udp_source_port,
+                )  # fmt: skip
 
 
 @given(data=st.data(), fabric=sick_fabrics())

@@ -1,8 +1,15 @@
 import json
 
+import pytest
 from google.protobuf.json_format import Parse, ParseDict
 
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+
+PAIR = """\
+version: 1
+jobs:
+  - {job_id: pair, ranks: [h1-n0, h3-n0], collectives: [{kind: CUSTOM, flows: [{src_rank: 0, dst_rank: 1}]}]}
+"""
 
 
 def test_the_plan_table_shows_the_proof_and_every_flow(heddle, files, tmp_path):
@@ -18,7 +25,7 @@ def test_the_json_plan_is_protobufs_json_of_all_jobs_with_defaults(heddle, files
     found = json.loads(out)
     plan = ParseDict(found["jobs"][0], pb.JobPlan())
     assert status == 0
-    assert list(found) == ["jobs"]
+    assert list(found) == ["jobs", "fabric", "requests", "hints"]
     assert (plan.job_id, plan.generation, len(plan.flows)) == ("ring", 1, 8)
     assert found["jobs"][0]["flows"][0]["queue_pair"] == 0
     assert Parse(json.dumps(found["jobs"][0]), pb.JobPlan()) == plan
@@ -135,3 +142,39 @@ def test_an_unknown_config_key_is_refused_with_its_name(heddle, files, tmp_path)
     status, _, err = heddle("run", tmp_path / "fabric.yaml", "--config", config)
     assert status == 2
     assert "opneflow" in err
+
+
+def test_a_hint_says_what_more_queue_pairs_would_reach(heddle, files, tmp_path):
+    jobs = files("pair.yaml", PAIR)
+    (hint,) = json.loads(heddle("plan", tmp_path / "fabric.yaml", jobs, "--json")[1])["hints"]
+    assert hint == "raise qps_per_flow to 4: 0.500 instead of 1.000"
+    assert hint in heddle("plan", tmp_path / "fabric.yaml", jobs)[1]
+
+
+@pytest.mark.parametrize(
+    ("key", "longer"), [("kind", "qps_per_flow: 4, kind"), ("dst_rank: 1", "dst_rank: 1, udp_source_port: 50000")]
+)
+def test_no_hint_where_the_queue_pairs_are_that_many_or_fixed(heddle, files, tmp_path, key, longer):
+    jobs = files("pair.yaml", PAIR.replace(key, longer))
+    assert json.loads(heddle("plan", tmp_path / "fabric.yaml", jobs, "--json")[1])["hints"] == []
+
+
+def test_above_its_limit_of_flows_the_hint_is_the_figure_of_e_ecmp(heddle, files, tmp_path, monkeypatch):
+    monkeypatch.setattr("controller.views.hint.MAX_FLOWS", 3)
+    found = json.loads(heddle("plan", tmp_path / "fabric.yaml", files("pair.yaml", PAIR), "--json")[1])
+    e_ecmp = found["jobs"][0]["certificate"]["e_ecmp_max_link_utilisation"]
+    assert found["hints"] == [f"raise qps_per_flow to 4: even E-ECMP then reaches {e_ecmp:.3f} instead of 1.000"]
+
+
+def test_the_table_shows_slowed_flows_and_overloaded_links(heddle, files, tmp_path):
+    fabric = files("one.yaml", "version: 1\ngenerate: {kind: spine_leaf, spines: 1, leaves: 4, hosts_per_leaf: 2}\n")
+    two = PAIR.replace("[h1-n0, h3-n0]", "[h1-n0, h3-n0, h2-n0, h4-n0]").replace(
+        "}]", "}, {src_rank: 2, dst_rank: 3}]", 1
+    )
+    out = heddle("plan", fabric, files("two.yaml", two))[1]
+    lines = {
+        line.split("│")[1].strip(): line.split("│")[2].strip() for line in out.splitlines() if line.count("│") == 3
+    }
+    assert lines["flows slowed"] == "2"
+    assert lines["links over their capacity"] == "2"
+    assert lines["max-min share of the demand"] == "mean 0.500, worst 0.500"

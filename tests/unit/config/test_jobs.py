@@ -1,10 +1,22 @@
+import json
+from dataclasses import fields
+from typing import Any
+
 import pytest
 
 from controller.config import parse_jobs
+from controller.config.write import request_document
 from controller.model.error import InputError
 from controller.model.job import Collective, CollectiveKind, FlowDemand, Incast, JobRequest, RankPair, Steering
 from tests.unit.config.lab import GENERATE, fabric, job, job_refused
 
+EVERY_KEY = (
+    "tenant: team-a, priority: 4, lease_ms: 9, steering: PIN, require_utilisation: 1.5, gpu_milli: 500, "
+    "incast: WINDOWS, ranks: [h1-n0, h2-n0, h1-n0], collectives: ["
+    "{kind: GATHER, root: 2, bytes: 7, phase: 1, members: [0, 2], qps_per_flow: 3}, "
+    "{kind: SEND_RECV, bytes: 5, pairs: [{src_rank: 0, dst_rank: 1}]}, "
+    "{kind: CUSTOM, flows: [{src_rank: 0, dst_rank: 1, rate_bps: 50, udp_source_port: 50000}]}]"
+)
 RING = "collectives: [{kind: RING_ALL_REDUCE, bytes: 1}]"
 
 
@@ -13,15 +25,8 @@ def one(collective, ranks="[h1-n0, h2-n0, h3-n0]"):
 
 
 def test_a_job_has_the_values_of_its_keys():
-    text = (
-        "tenant: team-a, priority: 4, lease_ms: 9, steering: PIN, require_utilisation: 1.5, gpu_milli: 500, "
-        "incast: WINDOWS, ranks: [h1-n0, h2-n0, h1-n0], collectives: ["
-        "{kind: GATHER, root: 2, bytes: 7, phase: 1, members: [0, 2], qps_per_flow: 3}, "
-        "{kind: SEND_RECV, bytes: 5, pairs: [{src_rank: 0, dst_rank: 1}]}, "
-        "{kind: CUSTOM, flows: [{src_rank: 0, dst_rank: 1, rate_bps: 50, udp_source_port: 50000}]}]"
-    )
     flow = FlowDemand(src_rank=0, dst_rank=1, rate_bps=50, udp_source_port=50000)
-    assert job(text) == JobRequest(
+    assert job(EVERY_KEY) == JobRequest(
         job_id="a",
         tenant="team-a",
         priority=4,
@@ -37,6 +42,16 @@ def test_a_job_has_the_values_of_its_keys():
             Collective(kind=CollectiveKind.CUSTOM, flows=(flow,)),
         ),
     )
+
+
+def test_a_request_that_is_written_as_an_entry_is_read_as_itself():
+    request = job(EVERY_KEY)
+    entry: dict[str, Any] = request_document(request)
+    assert parse_jobs(json.dumps({"version": 1, "jobs": [entry]}), "jobs.yaml", fabric(GENERATE)) == (request,)
+    assert entry.keys() == {field.name for field in fields(JobRequest)}
+    one_more = {field.name for field in fields(Collective)} ^ {"size_bytes", "bytes"}
+    assert entry["collectives"][2].keys() == one_more
+    assert entry["collectives"][2]["flows"][0].keys() == {field.name for field in fields(FlowDemand)}
 
 
 def test_zero_queue_pairs_means_one():
