@@ -32,7 +32,9 @@ def _uint64(value: object) -> int:
     """Read a 64-bit number as protobuf's JSON mapping writes it: as text."""
     if not isinstance(value, str) or not (value.isascii() and value.isdecimal()) or len(value) > 20:
         refuse(f'must be a number in quotes, such as "100", is {shown(value)}')
-    return int(value)
+    if (number := int(value)) >= 2**63:
+        refuse(f"must be below 2^63, is {shown(value)}")
+    return number
 
 
 Uint64Text = Annotated[int, PlainValidator(_uint64)]

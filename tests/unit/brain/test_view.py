@@ -1,7 +1,7 @@
 from controller.model.event import Submit
 from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest
 from controller.model.plan import JobPlan
-from controller.views.view import link_loads_bps
+from controller.views.view import explain, link_loads_bps
 from tests.unit.brain.driver import Driver, small_fabric
 
 
@@ -34,3 +34,17 @@ def test_a_job_names_every_link_of_its_flows_and_no_other():
     assert isinstance(plan, JobPlan)
     flows = plan.flows
     assert set(flows.link_loads_bps) == {link for flow in flows.flows for link in flow.links}
+
+
+def test_the_explanation_of_a_flow_has_the_incast_of_its_own_job_only():
+    driver = Driver(small_fabric())
+    driver.connect_all()
+    gather = Collective(kind=CollectiveKind.GATHER, size_bytes=1)
+    ranks = tuple(f"h{i}-n0" for i in range(1, 9))
+    driver.feed(Submit(reply=1, request=JobRequest(job_id="gather", ranks=ranks, collectives=(gather,))))
+    one = Collective(kind=CollectiveKind.CUSTOM, flows=(FlowDemand(src_rank=0, dst_rank=1),))
+    driver.feed(Submit(reply=2, request=JobRequest(job_id="one", ranks=("h3-n0", "h1-n0"), collectives=(one,))))
+    mine, other = (explain(driver.state, flow).text for flow in ("gather/0/1-0/0", "one/0/0-1/0"))
+    assert "incast of 7 senders into h1-n0" in mine
+    assert "incast" not in other
+    assert "sends into h1-n0 beside other jobs" in other

@@ -85,6 +85,27 @@ def test_a_plan_with_kept_jobs_can_be_kept_in_turn(beside, files, heddle, tmp_pa
     assert [change["moved"] for change in found["changes"]["jobs"]] == [[], []]
 
 
+PINS = """\
+version: 1
+jobs:
+  - {job_id: a, priority: 1, ranks: [h1-n0, h3-n0], collectives: [{kind: RING_ALL_REDUCE, bytes: 9, qps_per_flow: 4}]}
+  - {job_id: b, ranks: [h1-n0, h3-n0], collectives: [{kind: RING_ALL_REDUCE, bytes: 9}], steering: PIN}
+  - job_id: c
+    ranks: [h1-n0, h3-n0]
+    collectives: [{kind: CUSTOM, flows: [{src_rank: 0, dst_rank: 1, udp_source_port: 50000}]}]
+"""
+
+
+def test_a_kept_plan_alone_has_the_same_flows_and_rules_again(heddle, files, tmp_path):
+    fabric, none = tmp_path / "fabric.yaml", files("none.yaml", "version: 1\njobs: []\n")
+    text = heddle("plan", fabric, files("pins.yaml", PINS), "--json", "--rules")[1]
+    again = json.loads(heddle("plan", fabric, none, "--beside", files("pins.json", text), "--json", "--rules")[1])
+    first = json.loads(text)
+    assert any(rule["kind"] == "PIN" for rule in first["rules"])
+    assert again["rules"] == first["rules"]
+    assert [job["flows"] for job in again["jobs"]] == [job["flows"] for job in first["jobs"]]
+
+
 def test_a_link_may_fail_without_a_kept_plan(heddle, files, tmp_path):
     out = heddle("plan", tmp_path / "fabric.yaml", tmp_path / "jobs.yaml", "--json", "--failed", FIRST_UPLINK)[1]
     assert FIRST_UPLINK not in {link for flow in json.loads(out)["jobs"][0]["flows"] for link in flow["links"]}
@@ -144,6 +165,11 @@ FLAWS = {
     "a flow too few": (lambda plan: plan["jobs"][0]["flows"].pop(), "jobs[0].flows[7].flow_id: 7 flows"),
     "a number for a text": (flow_with(demand_bps=5), "jobs[0].flows[3].demand_bps: must be a number in quotes"),
     "a port of no plan": (flow_with(udp_source_port=4791), "jobs[0].flows[3].udp_source_port: must be at least 49152"),
+    "a number above its limit": (
+        lambda plan: plan["jobs"][0].update(generation="9" * 20),
+        "jobs[0].generation: must be below",
+    ),
+    "a link that is no text": (flow_with(links=[1, 2]), "jobs[0].flows[3].links[0]: must be a text"),
     "an unknown rank": (lambda plan: plan["requests"][0]["ranks"].__setitem__(2, "x"), "requests[0].ranks[2]"),
     "a job without a request": (lambda plan: plan["requests"].clear(), "requests: are not the jobs of `jobs`"),
     "no jobs": (lambda plan: plan.pop("jobs"), "jobs: missing: this is no plan"),
