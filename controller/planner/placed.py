@@ -170,19 +170,21 @@ def misplaced(topology: Topology, request: JobRequest, plans: Sequence[FlowPlan]
 
 
 def _broken(topology: Topology, links: Sequence[str], source: int, target: int) -> str | None:
-    """Return why links are no path between two NICs: up from leaf to leaf, then down; None for a path."""
+    """Return why links are no path between two NICs, up, then down, past no switch twice; None for a path."""
     unknown = next((link for link in links if link not in topology.link_index), None)
     if unknown is not None:
         return f"no link {unknown!r} in this fabric"
-    hops, cables = [topology.link_index[link] for link in links], topology.cables
-    first, here, fallen = topology.first_nic_link, int(topology.nic_leaf[source]), False
-    joined = len(hops) >= 2 and (hops[0], hops[-1]) == (first + source, first + topology.nics + target)
-    for hop in hops[1:-1]:
-        rising, cable = hop < cables, hop % cables
-        ends = (int(topology.lower[cable]), int(topology.upper[cable]))
-        joined = joined and hop < first and here == ends[not rising] and not (rising and fallen)
-        here, fallen = ends[rising], fallen or not rising
-    joined = joined and len(hops) <= MAX_HOPS + 2 and here == int(topology.nic_leaf[target])
+    hops, first = [topology.link_index[link] for link in links], topology.first_nic_link
+    ends = (first + source, first + topology.nics + target)
+    walked, falling = [int(topology.nic_leaf[source])], False
+    joined = len(hops) >= 2 and (hops[0], hops[-1]) == ends and all(hop < first for hop in hops[1:-1])
+    for hop in hops[1:-1] if joined else ():
+        cable, down = hop % topology.cables, hop >= topology.cables
+        below, above = int(topology.lower[cable]), int(topology.upper[cable])
+        joined = joined and walked[-1] == (above if down else below) and (down or not falling)
+        walked.append(below if down else above)
+        falling = down
+    joined = joined and walked[-1] == int(topology.nic_leaf[target]) and len(set(walked)) == len(walked)
     return None if joined else f"no path from {topology.nic_ids[source]} to {topology.nic_ids[target]}"
 
 

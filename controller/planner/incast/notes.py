@@ -70,7 +70,8 @@ def _guest_note(topology: Topology, flows: Flows, rates: Ints, mine: Ints, recei
     where = f"{len(receivers)} NICs"
     if len(receivers) <= MAX_NAMED:
         where = ", ".join(topology.nic_ids[receiver] for receiver in receivers)
-    return f"sends into {where} beside other jobs, at {_rates(flows.src_nic[mine], rates[mine])} each"
+    each = " each" if len(receivers) > 1 else ""
+    return f"sends into {where} beside other jobs, at {_rates(flows.src_nic[mine], rates[mine])}{each}"
 
 
 def _note(

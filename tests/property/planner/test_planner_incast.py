@@ -202,7 +202,7 @@ def test_a_job_with_one_sender_into_an_incast_of_another_job_does_not_repeat_its
     plan = planned(LAB, {"version": 1, "jobs": [gather(), bystanders([(0, 4), (8, 63)], gbps=10)]})
     (incast,), (guest,) = plan.jobs[0].notes, plan.jobs[1].notes
     assert incast.startswith("incast of 63 senders into h5-n0, beside 1 of other jobs: each sends at ")
-    assert guest == "sends into h5-n0 beside other jobs, at 1.48 Gbit/s each"
+    assert guest == "sends into h5-n0 beside other jobs, at 1.48 Gbit/s"
 
 
 def test_a_job_into_many_incasts_of_another_job_has_one_short_note():

@@ -31,7 +31,7 @@ def test_an_arriving_job_takes_its_share_of_the_rates_and_running_jobs_are_annou
     changed = driver.announced[-1]
     why, shared = changed.reason.split("; ")
     assert (changed.job_id, changed.generation, why) == ("a", 2, "job b arrived")
-    assert shared == "sends into h5-n0 beside other jobs, at 475 Mbit/s each"
+    assert shared == "sends into h5-n0 beside other jobs, at 475 Mbit/s"
     assert changed.flows.flows[0].rate_bps == 475_000_000
 
 

@@ -160,6 +160,10 @@ FLAWS = {
         flow_with(reverse_links=["h5-n0>leaf3:3", "leaf3:4>h6-n0"]),
         "jobs[0].flows[3].reverse_links: no path from h5-n0 to h4-n0",
     ),
+    "a path over a NIC": (
+        flow_with(links=["h4-n0>leaf2:4", "leaf2:4>h4-n0", "leaf3:3>h5-n0"]),
+        "jobs[0].flows[3].links: no path from h4-n0 to h5-n0",
+    ),
     "a flow of another name": (flow_with(flow_id="ring/0/7-7/0"), "jobs[0].flows[3].flow_id: is 'ring/0/7-7/0'"),
     "another demand": (flow_with(demand_bps="5"), "jobs[0].flows[3].demand_bps: is 5"),
     "a flow too few": (lambda plan: plan["jobs"][0]["flows"].pop(), "jobs[0].flows[7].flow_id: 7 flows"),
