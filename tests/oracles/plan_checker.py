@@ -17,6 +17,7 @@ TIER = {"leaf": 0, "agg": 1, "spine": 2, "core": 2}
 RINGS = ("RING_ALL_REDUCE", "ALL_GATHER", "REDUCE_SCATTER")
 TOLERANCE = 1e-9
 ROUNDING = Fraction(1, 10**6)
+HEADROOM = Fraction(95, 100)
 MAX_AT_ONCE = 256
 
 
@@ -277,40 +278,52 @@ def max_min(flows, capacity):
     return rates
 
 
-def expected_rates(network, flows):
-    """Return each flow's rate where every job has one phase: demand, 0.95 of a crowded NIC, or a max-min share."""
-    capacity = {link: Fraction(rate) for link, rate in network.capacity.items()}
-    senders, asked = defaultdict(set), defaultdict(int)
-    for flow in flows:
-        senders[flow["dst_nic"]].add(flow["src_nic"])
-        asked[flow["dst_nic"]] += flow["demand_bps"]
-    for nic, sources in senders.items():
-        rate = network.nics[nic]["bps"]
-        if len(sources) > 1 and asked[nic] > Fraction(95, 100) * rate:
-            capacity[f"{network.nics[nic]['port']}>{nic}"] = Fraction(95, 100) * rate
-    return max_min(flows, capacity)
-
-
-def fair_shares(network, flows):
-    """Return each flow's max-min share of its demand, the phase of a job beside the heaviest phase of the others."""
-    loads = heaviest(flows, lambda flow: flow["links"])
-    over = {link for link, load in loads.items() if load > network.capacity[link] * (1 + ROUNDING)}
+def expected_rates(network, flows, headroom=HEADROOM):
+    """Return each flow's rate: a max-min share where a link is over its limit, the phase of a job beside the heaviest
+    phase of each other job; its demand elsewhere. The limit of a NIC is `headroom` of its rate for several senders."""
+    loads, limits = heaviest(flows, lambda flow: flow["links"]), _limits(network, flows, headroom)
+    over = {
+        link
+        for link, load in loads.items()
+        if load > (limits[link] if limits[link] < network.capacity[link] else limits[link] * (1 + ROUNDING))
+    }
     layers = defaultdict(list)
-    for flow in flows:  # a flow on no link over 1 slows no flow, and none slows it
+    for flow in flows:  # a flow on no link over its limit slows no flow, and none slows it
         if over.intersection(flow["links"]):
             layers[flow["job"], flow["phase"]].append(flow)
     weight = {layer: sum(flow["demand_bps"] for flow in members) for layer, members in layers.items()}
     heavy = {
         job: max((key for key in layers if key[0] == job), key=lambda key: (weight[key], -key[1])) for job, _ in layers
     }
-    shares = {flow["flow_id"]: Fraction(1) for flow in flows}
+    rates = {flow["flow_id"]: Fraction(flow["demand_bps"]) for flow in flows}
     for layer, members in layers.items():
         others = [flow for job, key in heavy.items() if job != layer[0] for flow in layers[key]]
-        rates = max_min(members + others, network.capacity)
-        for flow in members:
-            rate, demand = rates[flow["flow_id"]], flow["demand_bps"]
-            if rate + 1 < demand * (1 - ROUNDING):
-                shares[flow["flow_id"]] = rate / demand
+        found = max_min(members + others, _limits(network, members + others, headroom))
+        rates.update((flow["flow_id"], found[flow["flow_id"]]) for flow in members)
+    return rates
+
+
+def _limits(network, flows, headroom):
+    """Return what each link takes: of a NIC with several senders that ask it for more than `headroom`, only that."""
+    limits = {link: Fraction(rate) for link, rate in network.capacity.items()}
+    senders, asked = defaultdict(set), heaviest(flows, lambda flow: [flow["dst_nic"]])
+    for flow in flows:
+        senders[flow["dst_nic"]].add(flow["src_nic"])
+    for nic, sources in senders.items():
+        rate = network.nics[nic]["bps"]
+        if len(sources) > 1 and asked[nic] > headroom * rate:
+            limits[f"{network.nics[nic]['port']}>{nic}"] = headroom * rate
+    return limits
+
+
+def fair_shares(network, flows):
+    """Return each flow's share of its demand at max-min rates, with the whole rate of NICs."""
+    rates = expected_rates(network, flows, headroom=1)
+    shares = {flow["flow_id"]: Fraction(1) for flow in flows}
+    for flow in flows:
+        rate, demand = rates[flow["flow_id"]], flow["demand_bps"]
+        if rate + 1 < demand * (1 - ROUNDING):
+            shares[flow["flow_id"]] = rate / demand
     return shares
 
 
@@ -355,14 +368,13 @@ def check(fabric, jobs, plan):
     found += _unasked_windows(flows, jobs) + _share_violations(network, flows, plan)
     for job in plan["jobs"]:
         found += _certificate_violations(network, flows, job)
+    rates = expected_rates(network, flows)
+    found += [
+        f"{flow['flow_id']}: rate {flow['rate_bps']}, expected {float(rates[flow['flow_id']])}"
+        for flow in flows
+        if not _slots(flow) and abs(int(flow["rate_bps"]) - rates[flow["flow_id"]]) > 2 + 1e-6 * rates[flow["flow_id"]]
+    ]
     if len({(flow["job"], flow["phase"]) for flow in flows}) == len({flow["job"] for flow in flows}):
-        rates = expected_rates(network, flows)
-        found += [
-            f"{flow['flow_id']}: rate {flow['rate_bps']}, expected {float(rates[flow['flow_id']])}"
-            for flow in flows
-            if not _slots(flow)
-            and abs(int(flow["rate_bps"]) - rates[flow["flow_id"]]) > 2 + 1e-6 * rates[flow["flow_id"]]
-        ]
         found += _window_violations(network, flows, rates)
     return found
 
