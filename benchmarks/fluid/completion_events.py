@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks.fluid.jit import kernel
 from controller.planner.jit import Flags, Floats, Ints
-from controller.planner.search.heap import sink
+from controller.planner.proof.heap import sink
 
 SLACK = 1e-9
 """Relative tolerance for a full link and for equal rates."""

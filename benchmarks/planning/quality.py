@@ -3,7 +3,7 @@
 `python -m benchmarks quality` measures every family of `cases` at 8,192 and 131,072 flows;
 `python -m benchmarks.planning.quality --flows 1024 --case failed-q8` measures one. Times are the best of a few runs of
 `Router.route` with kernels loaded. The lower bound is the larger of the planner's own and of one computed here, which
-includes the load of other traffic.
+includes the load of other traffic. Random fabrics and jobs follow (`drawn/`); `--case` leaves them out.
 """
 
 import argparse
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.planning.cases import FAMILIES, Case, cases
+from benchmarks.planning.drawn import phases, slowed
 from controller.planner.clos import Live, Topology, topology_of
 from controller.planner.expand import Flows, expand
 from controller.planner.proof.bound import lower_bound
@@ -147,7 +148,8 @@ def run(out: TextIO, sizes: Sequence[int] = SIZES, names: Sequence[str] = ()) ->
                 f"{one.ms:9.2f}{one.ms * 1e6 / max(one.flows, 1):9.0f}{one.resident_mb:6.0f}{verdict}",
                 file=out, flush=True,
             )  # fmt: skip
-    return {"cases": [one._asdict() for one in lines], "met": all(one.met for one in lines)}
+    found: dict[str, object] = {"cases": [one._asdict() for one in lines], "met": all(one.met for one in lines)}
+    return found if names else {**found, "slowed": slowed.run(out), "phases": phases.run(out)}
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -97,6 +97,19 @@ def _warm_mixed() -> None:
         wander(grid, *ends, one, ends[0].copy(), -ends[1], 1.0, 1, 1)
 
 
+def _warm_phases() -> None:
+    """Plan two jobs of two phases together where they need more than one link has."""
+    fabric = _two_pods()
+    ranks, collectives = tuple(nic.id for nic in fabric.nics), []
+    for phase in (0, 1):
+        pairs = tuple(RankPair(src_rank=i, dst_rank=(i + 4 + phase) % 8) for i in range(8))
+        collectives.append(
+            Collective(kind=CollectiveKind.SEND_RECV, size_bytes=1000, pairs=pairs, phase=phase, qps_per_flow=2)
+        )
+    job = JobRequest(job_id="one", ranks=ranks, collectives=tuple(collectives))
+    solve(fabric, (job, replace(job, job_id="other")), health=_one_cable_down())
+
+
 def _warm_drawn() -> None:
     """Plan on a fabric that is no regular Clos."""
     fabric = _two_pods()
@@ -143,11 +156,12 @@ def _one_pod(fabric: Fabric) -> Fabric:
     return replace(fabric, switches=switches, cables=fabric.cables[:4], nics=fabric.nics[:4])
 
 
-PLANNING = ("equal", "mixed", "drawn", "incast")
+PLANNING = ("equal", "mixed", "phases", "drawn", "incast")
 """What a controller may need."""
 _PARTS: dict[str, Callable[[], None]] = {
     "equal": _warm_equal,
     "mixed": _warm_mixed,
+    "phases": _warm_phases,
     "drawn": _warm_drawn,
     "incast": _warm_incast,
     "session": _warm_session,

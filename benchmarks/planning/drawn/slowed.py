@@ -32,7 +32,6 @@ FABRICS = 500
 ROUNDING = 1e-6
 
 
-
 class Drawn(NamedTuple):
     """A fabric with failures and a job on it."""
 
@@ -86,7 +85,9 @@ def drawn(number: int, seed: int) -> Drawn:
     queue_pairs = int(rng.choice([1, 4]))
     mixed = rng.random() < 0.3
     job = mixed_rates(fabric, queue_pairs, rng) if mixed else permutation(fabric, queue_pairs, rng)
-    name = f"{kind}, {len(fabric.nics)} NICs, {len(health.down_cables)} down, q{queue_pairs}{', mixed' if mixed else ''}"
+    name = (
+        f"{kind}, {len(fabric.nics)} NICs, {len(health.down_cables)} down, q{queue_pairs}{', mixed' if mixed else ''}"
+    )
     return Drawn(name, fabric, job, health)
 
 

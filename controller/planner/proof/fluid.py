@@ -7,7 +7,7 @@ import numpy as np
 from controller.planner.clos import Topology
 from controller.planner.expand import Flows
 from controller.planner.jit import Flags, Floats, Ints, bare_kernel, kernel
-from controller.planner.search.heap import sink
+from controller.planner.proof.heap import sink
 
 INCAST_HEADROOM = 0.95
 """The fraction of a NIC's rate that several senders together may use ("Rate" in docs/contract.md)."""

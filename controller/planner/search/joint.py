@@ -44,9 +44,7 @@ class Joint:
         if found is None:
             return None
         layer, empty = found
-        return Joint(
-            topology=topology, live=live, segments=segments, flows=flows, layer=layer, empty=empty, base=base
-        )
+        return Joint(topology=topology, live=live, segments=segments, flows=flows, layer=layer, empty=empty, base=base)
 
     def placed(self, hops: Ints, order: Ints) -> Ints:
         """Return `hops` with a path for each flow of `order`, one after the other, where its links stay emptiest."""

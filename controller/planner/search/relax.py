@@ -28,6 +28,7 @@ ROUNDING = 1e-9
 FULL = 1e20
 """Utilisations and inverse capacities above this belong to links that cannot carry traffic."""
 
+
 class Goal(NamedTuple):
     """What to search for: links at most at `limit`; no link that a flow moves to goes above `cap`.
 

@@ -1,0 +1,75 @@
+"""Searches over flows of several phases: the loads that they keep, and what they may not make worse."""
+
+import json
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from controller.config.load import parse_fabric, parse_jobs
+from controller.planner.clos import MAX_HOPS, NO_LINK, Live, topology_of
+from controller.planner.expand import expand
+from controller.planner.proof.loads import heaviest_phases, layers_of
+from controller.planner.search.joint import Joint
+from controller.planner.search.layers import carry, phased
+from controller.planner.search.segments import LoadedNet, segments_of
+from tests.support.examples import examples
+from tests.support.planning import job_files, sick_fabrics
+
+
+class Flows:
+    """The columns that loads depend on."""
+
+    def __init__(self, rows):
+        self.job, self.phase, self.demand_bps = (np.array(column, dtype=np.int64) for column in zip(*rows, strict=True))
+
+    def __len__(self):
+        return len(self.job)
+
+
+@given(
+    rows=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(1, 9)), min_size=1, max_size=12),
+    data=st.data(),
+)
+@settings(max_examples=examples(60))
+def test_the_load_of_a_link_is_the_sum_of_the_heaviest_phases_whatever_comes_and_goes(rows, data):
+    flows, links = Flows(sorted(rows)), 3
+    places = np.array([[data.draw(st.integers(0, links - 1))] for _ in rows], dtype=np.int64)
+    layer, loads = phased(layers_of(flows), links)
+    net = net_of(links)
+    for f in range(len(flows)):
+        carry(net, loads, places[f, 0], layer[f], float(flows.demand_bps[f]))
+    assert net.load.tolist() == heaviest_phases(flows, places, links).tolist()
+    gone = data.draw(st.sets(st.integers(0, len(flows) - 1)))
+    for f in sorted(gone):
+        carry(net, loads, places[f, 0], layer[f], -float(flows.demand_bps[f]))
+        places[f, 0] = -1
+    assert net.load.tolist() == heaviest_phases(flows, places, links).tolist()
+    assert loads.flows.tolist() == np.bincount(places[places >= 0], minlength=links).tolist()
+
+
+def net_of(links):
+    """Return links without a fabric around them."""
+    none = np.zeros(1, dtype=np.int64)
+    return LoadedNet(
+        none, none, none, none, none, np.zeros((1, 1), dtype=np.bool_), none, links, np.zeros(links), np.ones(links)
+    )
+
+
+@given(data=st.data(), shape=sick_fabrics())
+@settings(max_examples=examples(40))
+def test_a_search_never_raises_the_largest_utilisation_and_keeps_to_live_paths(data, shape):
+    fabric = parse_fabric(json.dumps(shape), "fabric.yaml")
+    jobs = parse_jobs(json.dumps(data.draw(job_files(shape))), "jobs.yaml", fabric)
+    topology = topology_of(fabric)
+    live, flows = Live.of(topology, fabric.failed), expand(topology, jobs)
+    joint = Joint.of(topology, live, segments_of(topology, live), flows, np.zeros(2 * topology.cables))
+    order = np.flatnonzero(topology.nic_leaf[flows.src_nic] != topology.nic_leaf[flows.dst_nic])
+    hops = joint.placed(np.full((len(flows), MAX_HOPS), NO_LINK, dtype=np.int64), order)
+    held = data.draw(st.lists(st.booleans(), min_size=len(flows), max_size=len(flows)))
+    free = np.array(held, dtype=np.bool_)
+    for found in (joint.lowered(hops, 0.0, free), joint.settled(hops, free)):
+        assert joint.fullest(found) <= joint.fullest(hops) * (1 + 1e-9)
+        assert (found[~free] == hops[~free]).all()
+        assert ((found[:, 0] < 0) == (hops[:, 0] < 0)).all()
+        assert live.links[found[found >= 0]].all()
