@@ -40,12 +40,14 @@ class _Cuts(NamedTuple):
     """A family of cuts: the cut that each flow crosses (-1: none), and the live links of each cut.
 
     The links of cut c have the capacities `widths[begin[c]:begin[c + 1]]` and lead to the switches `upper` there.
+    `partial` is whether some of the links of a cut are examined too.
     """
 
     crossed: Ints
     widths: Ints
     upper: Ints
     begin: Ints
+    partial: bool
 
 
 def lower_bound(topology: Topology, live: Live, flows: Flows) -> Bound:
@@ -60,7 +62,7 @@ def lower_bound(topology: Topology, live: Live, flows: Flows) -> Bound:
         for cuts in _families(topology, live, near, far):
             rows, begin = grouped(falling, cuts.crossed, len(cuts.begin) - 1)
             best = _bound_of_cuts(rows, begin, cuts, demands, counters, best)
-            if live.reach is not None:
+            if cuts.partial and live.reach is not None:
                 best = _bound_of_partial_cuts(rows, begin, far, cuts, live.reach, demands, counters, best)
     return Bound(best.value, KINDS[best.kind])
 
@@ -82,7 +84,8 @@ def _families(topology: Topology, live: Live, near: Ints, far: Ints) -> list[_Cu
         if reach is not None:
             leaving = (reach[:, leaves] & (pod[leaves] != pod[:, None])).any(axis=1)
             uplinks = uplinks[leaving[topology.upper[uplinks]]]
-            families.append(_cuts(topology, np.where(here != there, near, -1), uplinks, topology.lower[uplinks]))
+            outwards = _cuts(topology, np.where(here != there, near, -1), uplinks, topology.lower[uplinks])
+            families.append(outwards._replace(partial=False))
     return families
 
 
@@ -91,7 +94,7 @@ def _cuts(topology: Topology, crossed: Ints, cables: Ints, cut: Ints) -> _Cuts:
     order = np.argsort(cut, kind="stable")
     begin = np.searchsorted(cut[order], np.arange(len(topology.switch_ids) + 1)).astype(np.int64)
     cables = cables[order]
-    return _Cuts(crossed, topology.cable_capacity[cables], topology.upper[cables], begin)
+    return _Cuts(crossed, topology.cable_capacity[cables], topology.upper[cables], begin, True)
 
 
 def _falling(demand: Ints) -> Ints:
@@ -124,10 +127,12 @@ def _bound_of_partial_cuts(
         for group in range(useful.shape[0]):
             flows = members[start[group] : start[group + 1]]
             best = bound_of_cut(flows, widths[useful[group]], demands, counters, best)
+        members, start = _unable_by_link(crossing, group_of_flow, useful)
+        others = widths[1:].copy()  # all links but one, the first at first
         for link in range(high - low):
-            if not useful[:, link].all():
-                flows = np.array([f for f in crossing if group_of_flow[f] >= 0 and not useful[group_of_flow[f], link]])
-                best = bound_of_cut(flows, np.delete(widths, link), demands, counters, best)
+            best = bound_of_cut(members[start[link] : start[link + 1]], others, demands, counters, best)
+            if link < others.shape[0]:
+                others[link] = widths[link]
     return best
 
 
@@ -147,9 +152,45 @@ def _group_by_links(rows: Ints, far: Ints, upper: Ints, reach: Flags, group_of_f
             for link in range(upper.shape[0]):
                 useful[groups, link] = reach[upper[link], leaf]
             group = 0 if not useful[groups].all() else -1
-            while 0 <= group < groups and (useful[group] != useful[groups]).any():
+            while 0 <= group < groups and not _equal(useful[group], useful[groups]):
                 group += 1
             groups += group == groups
             group_of_leaf[leaf] = group
         group_of_flow[rows[i]] = group_of_leaf[leaf]
     return useful[:groups]
+
+
+@kernel
+def _equal(left: Flags, right: Flags) -> bool:
+    """Return whether two rows are equal; a comparison of whole arrays would allocate one."""
+    link = 0
+    while link < left.shape[0] and left[link] == right[link]:
+        link += 1
+    return link == left.shape[0]
+
+
+@kernel
+def _unable_by_link(rows: Ints, group_of_flow: Ints, useful: Flags) -> tuple[Ints, Ints]:
+    """Return for each link the flows that cannot use it, in the order of `rows`, and where each link's begin."""
+    groups, links = useful.shape
+    useless, end = np.empty((groups, links), np.int64), np.zeros(groups, np.int64)
+    for group in range(groups):
+        for link in range(links):
+            if not useful[group, link]:
+                useless[group, end[group]] = link
+                end[group] += 1
+    begin = np.zeros(links + 2, np.int64)  # filling moves the begin of link l from l + 1 to that of l + 1
+    for i in range(rows.shape[0]):
+        group = group_of_flow[rows[i]]
+        for j in range(end[group] if group >= 0 else 0):
+            begin[useless[group, j] + 2] += 1
+    for link in range(links):
+        begin[link + 2] += begin[link + 1]
+    found = np.empty(begin[links + 1], np.int64)
+    for i in range(rows.shape[0]):
+        group = group_of_flow[rows[i]]
+        for j in range(end[group] if group >= 0 else 0):
+            link = useless[group, j]
+            found[begin[link + 1]] = rows[i]
+            begin[link + 1] += 1
+    return found, begin[: links + 1]
