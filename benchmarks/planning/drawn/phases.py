@@ -138,8 +138,8 @@ def run(out: TextIO, cases: int = CASES, seed: int = 1, limit_s: float = LIMIT_S
             "finished": int(proven.sum()), "mean_of_finished": float(ratio[proven].mean()),
         }  # fmt: skip
         found[f"q{queue_pairs}"] = {**figures, "rows": [row._asdict() for row in rows]}
-        print(f"  q{queue_pairs}: " + ", ".join(f"{name.replace('_', ' ')} {value:.4g}" for name, value in figures.items()),
-              file=out)  # fmt: skip
+        words = ", ".join(f"{name.replace('_', ' ')} {value:.4g}" for name, value in figures.items())
+        print(f"  q{queue_pairs}: {words}", file=out)
         for place in np.argsort(-ratio)[:5].tolist():
             row = rows[place]
             print(f"    {row.number}: {row.name}: {row.ours:.4f} beside {row.best:.4f}"

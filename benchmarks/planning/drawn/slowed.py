@@ -147,7 +147,7 @@ def run(out: TextIO, fabrics: int = FABRICS, seed: int = 1) -> dict[str, Any]:
                   f"{row.method} {row.slowed} (max {row.max_utilisation:.3f})", file=out, flush=True)  # fmt: skip
     sums = ", ".join(f"{method} {count:,}" for method, count in totals.items())
     print(
-        f"  {fabrics} random fabrics, seed {seed} ({found['parted']} parted by failures, left out): slowed in all: {sums};"
+        f"  {fabrics} random fabrics, seed {seed}, without {found['parted']} that failures part: slowed in all: {sums};"
         f" ours worse in {len(found['worse'])}",
         file=out,
     )

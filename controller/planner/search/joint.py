@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from controller.planner.clos import MAX_HOPS, NO_LINK, Live, Topology
+from controller.planner.clos import Live, Topology
 from controller.planner.expand import Flows
 from controller.planner.jit import Flags, Floats, Ints
 from controller.planner.proof.loads import heaviest_phases, layers_of

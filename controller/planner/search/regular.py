@@ -50,9 +50,10 @@ def regular_paths(
         goal = max(goal, level)
         worst = _searched(grid, start, end, wanted, column, core, goal)
         if worst > goal * (1 + 1e-9) and goal > 1:
-            other = slotted(grid, start, end, int(demand[0]), even=True)
-            if _searched(grid, start, end, wanted, other.column, other.core, goal) < worst:
-                column, core, worst = other.column, other.core, goal
+            even = slotted(grid, start, end, int(demand[0]), even=True)
+            full = _searched(grid, start, end, wanted, even.column, even.core, goal)
+            if full < worst:
+                column, core, worst = even.column, even.core, full
         if goal < worst < np.inf:
             _wandered(grid, start, end, wanted, column, core, goal, worst)
         return hops_of(grid, start, end, column, core) if worst < np.inf else None

@@ -13,7 +13,7 @@ import numpy as np
 
 from controller.planner.jit import Flags, Floats, Ints, bare_kernel, kernel
 from controller.planner.search.layers import Phased, carry, growth
-from controller.planner.search.on_link import Lists, depart, empty_lists, join
+from controller.planner.search.on_link import Lists, depart, join
 from controller.planner.search.segments import LoadedNet, admissible, segment_link
 
 LINGER = 5
@@ -32,8 +32,8 @@ FULL = 1e20
 class Goal(NamedTuple):
     """What to search for: links at most at `limit`; no link that a flow moves to goes above `cap`.
 
-    The excess of a link above the limit is the square of what its utilisation is above it or, with `by_flow`, the number
-    of its flows times its utilisation.
+    The excess of a link above the limit is the square of the difference or, with `by_flow`, the number of its flows
+    times its utilisation.
     """
 
     limit: float
@@ -65,11 +65,11 @@ class Undo(NamedTuple):
 
 
 class Over(NamedTuple):
-    """The links above the limit: `links[:count[0]]`, and the index of each link in it, or -1."""
+    """The links above the limit: `links[:length[0]]`, and the index of each link in it, or -1."""
 
     links: Ints
     place: Ints
-    count: Ints
+    length: Ints
 
 
 @bare_kernel
@@ -107,7 +107,7 @@ def _pressure(net: LoadedNet, loads: Phased, goal: Goal, link: int, layer: int, 
 def _added(
     net: LoadedNet, loads: Phased, moving: Moving, goal: Goal, f: int, u: int, w: int, shun: int, least: float
 ) -> float:
-    """Return the excess that flow f adds on a path of two segments without link `shun`; `least` or more is not exact."""
+    """Return the excess that flow f adds on a path of two segments without link `shun`; from `least` on, not exact."""
     total, demand, layer = 0.0, moving.demand[f], moving.layer[f]
     for step in range(4):
         link = segment_link(net, u, w, step)
@@ -183,14 +183,14 @@ def _best(
 @bare_kernel
 def _mark(net: LoadedNet, loads: Phased, goal: Goal, over: Over, link: int) -> None:
     """Enter a link into the links above the limit, or remove it."""
-    count = over.count[0]
+    count = over.length[0]
     full = loads.flows[link] > 0 and net.load[link] * net.inverse[link] > goal.limit * (1 + ROUNDING)
     if full and over.place[link] < 0:
-        over.links[count], over.place[link], over.count[0] = link, count, count + 1
+        over.links[count], over.place[link], over.length[0] = link, count, count + 1
     elif not full and over.place[link] >= 0:
         last = over.links[count - 1]
         over.links[over.place[link]], over.place[last] = last, over.place[link]
-        over.place[link], over.count[0] = -1, count - 1
+        over.place[link], over.length[0] = -1, count - 1
 
 
 @bare_kernel
@@ -230,7 +230,7 @@ def _choose(
     net: LoadedNet, loads: Phased, moving: Moving, goal: Goal, over: Over, now: int, draw: int
 ) -> tuple[int, int, int, int]:  # fmt: skip
     """Return the flow to move off a random link above the limit, its new segments, and the paths evaluated."""
-    link = over.links[(draw >> 8) % over.count[0]]
+    link = over.links[(draw >> 8) % over.length[0]]
     chosen, to_u, to_w, least, paths, tried, skip, most = -1, -1, -1, FULL, 1, 0, 0, MAX_TRIED
     if not goal.by_flow and (draw >> 3) % NOISE == 0:
         skip, most = (draw >> 13) % loads.flows[link], 1
@@ -277,7 +277,7 @@ def _walk(
     Returns the moves, the moves up to the least excess, and the paths that are left to evaluate.
     """
     draw, now, moves, best, excess, least = 1, 0, 0, 0, 0.0, -1e-12
-    while over.count[0] > 0 and moves < undo.flow.shape[0] and paths > 0 and now < best + patience:
+    while over.length[0] > 0 and moves < undo.flow.shape[0] and paths > 0 and now < best + patience:
         now += 1
         draw = (draw * 1103515245 + 12345) & 0x7FFFFFFF
         f, u, w, seen = _choose(net, loads, moving, goal, over, now, draw)
@@ -291,7 +291,7 @@ def _walk(
         _write(net, moving, f, u, w)
         excess += _take(net, loads, moving, goal, over, f, 1)
         moving.until[f] = now + LINGER + (draw >> 11) % LINGER
-        if excess < least or over.count[0] == 0:
+        if excess < least or over.length[0] == 0:
             least, best = excess - 1e-12, moves
     return moves, best, paths
 
@@ -302,8 +302,9 @@ def relax(
 ) -> tuple[int, int]:  # fmt: skip
     """Search from the paths in `moving.hops` and write the best ones there.
 
-    Returns how many links are above the limit, and how many of `paths` are left. `net.load` is the load of other traffic, `loads` has none. Stops after `steps` moves, `paths` evaluated paths, or
-    `patience` moves without an improvement.
+    Returns how many links are above the limit, and how many of `paths` are left. `net.load` is the load of other
+    traffic, `loads` has none. Stops after `steps` moves, `paths` evaluated paths, or `patience` moves without an
+    improvement.
     """
     links = net.load.shape[0]
     over = Over(np.empty(links, np.int64), np.full(links, -1, np.int64), np.zeros(1, np.int64))
@@ -315,7 +316,7 @@ def relax(
         _take(net, loads, moving, goal, over, f, -1)
         _copy(moving.hops, f, undo.hops, back)
         _take(net, loads, moving, goal, over, f, 1)
-    return over.count[0], left
+    return over.length[0], left
 
 
 @kernel

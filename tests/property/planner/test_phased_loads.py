@@ -1,6 +1,8 @@
 """Searches over flows of several phases: the loads that they keep, and what they may not make worse."""
 
 import json
+from dataclasses import fields
+from typing import Any
 
 import numpy as np
 from hypothesis import given, settings
@@ -8,7 +10,7 @@ from hypothesis import strategies as st
 
 from controller.config.load import parse_fabric, parse_jobs
 from controller.planner.clos import MAX_HOPS, NO_LINK, Live, topology_of
-from controller.planner.expand import expand
+from controller.planner.expand import Flows, expand
 from controller.planner.proof.loads import heaviest_phases, layers_of
 from controller.planner.search.joint import Joint
 from controller.planner.search.layers import carry, phased
@@ -17,25 +19,17 @@ from tests.support.examples import examples
 from tests.support.planning import job_files, sick_fabrics
 
 
-class Flows:
-    """The columns that loads depend on."""
-
-    def __init__(self, rows):
-        self.job, self.phase, self.demand_bps = (np.array(column, dtype=np.int64) for column in zip(*rows, strict=True))
-
-    def __len__(self):
-        return len(self.job)
-
-
 @given(
     rows=st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(1, 9)), min_size=1, max_size=12),
     data=st.data(),
 )
 @settings(max_examples=examples(60))
 def test_the_load_of_a_link_is_the_sum_of_the_heaviest_phases_whatever_comes_and_goes(rows, data):
-    flows, links = Flows(sorted(rows)), 3
+    flows, links = flows_of(sorted(rows)), 3
     places = np.array([[data.draw(st.integers(0, links - 1))] for _ in rows], dtype=np.int64)
-    layer, loads = phased(layers_of(flows), links)
+    found = phased(layers_of(flows), links)
+    assert found is not None
+    layer, loads = found
     net = net_of(links)
     for f in range(len(flows)):
         carry(net, loads, places[f, 0], layer[f], float(flows.demand_bps[f]))
@@ -46,6 +40,14 @@ def test_the_load_of_a_link_is_the_sum_of_the_heaviest_phases_whatever_comes_and
         places[f, 0] = -1
     assert net.load.tolist() == heaviest_phases(flows, places, links).tolist()
     assert loads.flows.tolist() == np.bincount(places[places >= 0], minlength=links).tolist()
+
+
+def flows_of(rows):
+    """Return flows of these jobs, phases and demands in bit/s."""
+    job, phase, demand = (np.array(column, dtype=np.int64) for column in zip(*rows, strict=True))
+    zero: Any = np.zeros(len(job), dtype=np.int64)
+    columns: dict[str, Any] = dict.fromkeys((field.name for field in fields(Flows)), zero)
+    return Flows(**{**columns, "job": job, "phase": phase, "demand_bps": demand})
 
 
 def net_of(links):
@@ -64,6 +66,7 @@ def test_a_search_never_raises_the_largest_utilisation_and_keeps_to_live_paths(d
     topology = topology_of(fabric)
     live, flows = Live.of(topology, fabric.failed), expand(topology, jobs)
     joint = Joint.of(topology, live, segments_of(topology, live), flows, np.zeros(2 * topology.cables))
+    assert joint is not None
     order = np.flatnonzero(topology.nic_leaf[flows.src_nic] != topology.nic_leaf[flows.dst_nic])
     hops = joint.placed(np.full((len(flows), MAX_HOPS), NO_LINK, dtype=np.int64), order)
     held = data.draw(st.lists(st.booleans(), min_size=len(flows), max_size=len(flows)))
