@@ -349,8 +349,11 @@ def dependency_cycle(network, flows):
     return None if networkx.is_directed_acyclic_graph(graph) else networkx.find_cycle(graph)
 
 
-def check(fabric, jobs, plan):
-    """Return the violations of the contract in a plan; an empty list for a valid one."""
+def check(fabric, jobs, plan, kept=frozenset()):
+    """Return the violations of the contract in a plan; an empty list for a valid one.
+
+    `kept` are the ids of flows that kept their paths while others of the plan lost theirs to failures.
+    """
     network = Network(fabric)
     expected = expected_flows(network, jobs)
     flows = [{**flow, "job": job["job_id"]} for job in plan["jobs"] for flow in job["flows"]]
@@ -364,7 +367,7 @@ def check(fabric, jobs, plan):
         found += _flow_violations(network, flow, expected[flow["flow_id"]])
     if found:
         return found
-    found += _shared_paths(flows, expected) + _uneven_answers(network, flows, expected)
+    found += _shared_paths(flows, expected) + _uneven_answers(network, flows, expected, kept)
     found += _unasked_windows(flows, jobs) + _share_violations(network, flows, plan)
     for job in plan["jobs"]:
         found += _certificate_violations(network, flows, job)
@@ -481,14 +484,20 @@ def _share_violations(network, flows, plan):
     ]
 
 
-def _uneven_answers(network, flows, expected):
-    """Check that no link has more reverse streams, for its rate, than with all of them on mirrored paths."""
+def _uneven_answers(network, flows, expected, kept):
+    """Check that no link has more reverse streams, for its rate, than with all of them on mirrored paths.
+
+    Kept streams stay where they are, and count beside the others, also beside those of their own job.
+    """
     if any(flow["pin"] and not flow["port"] for flow in expected.values()):
         return []  # a pin of a whole pair takes the answers of the opposite pair along
     back = {link: ">".join(reversed(link.split(">"))) for link in network.switch_links}
-    streams = [{**flow, "demand_bps": 1} for flow in flows]
+    streams = [{**flow, "demand_bps": 1, "job": (flow["job"], flow["flow_id"] in kept)} for flow in flows]
     planned = heaviest(streams, lambda flow: flow["reverse_links"][1:-1])
-    mirrored = heaviest(streams, lambda flow: [back[link] for link in flow["links"][1:-1]])
+    mirrored = heaviest(
+        streams,
+        lambda flow: flow["reverse_links"][1:-1] if flow["job"][1] else [back[link] for link in flow["links"][1:-1]],
+    )
     worst, limit = (
         max((Fraction(count, network.capacity[link]) for link, count in counts.items()), default=Fraction(0))
         for counts in (planned, mirrored)
