@@ -6,14 +6,19 @@ tenth of the time and without the whole text in memory.
 
 import json
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
+import numpy as np
 from google.protobuf.json_format import MessageToDict
 
 from controller.api.translate import flow_to, plan_to
 from controller.model.plan import DATA_DSCP, DATA_PRIORITY, FlowPlan, JobPlan
+from controller.planner.clos import MAX_HOPS, Topology
 from controller.planner.flow_table import FlowTable
+from controller.planner.jit import Ints
+from controller.planner.render import NO_TEXT, Template, Texts, rendered
 
-FLOWS_PER_PIECE = 2_048
+FLOWS_PER_PIECE = 4_096
 
 
 def job_pieces(plan: JobPlan) -> Iterator[str]:
@@ -42,30 +47,50 @@ def _of_any(flows: Sequence[FlowPlan]) -> Iterator[str]:
 
 def _of_table(table: FlowTable) -> Iterator[str]:
     """Yield the JSON of a flow table from its columns, many flows at a time."""
-    topology = table.topology
-    nics, links = [json.dumps(nic) for nic in topology.nic_ids], [json.dumps(link) for link in topology.link_ids]
-    job = json.dumps(table.request.job_id)[:-1]
-    into, out_of = topology.first_nic_link, topology.first_nic_link + topology.nics
-    flows = table.flows
-    columns = (
-        flows.collective, flows.src_rank, flows.dst_rank, flows.queue_pair, flows.src_nic, flows.dst_nic, table.hops,
-        table.ports, table.rates, table.reverse_hops, table.reverse_ports, flows.demand_bps, flows.phase, flows.pinned,
-    )  # fmt: skip
-    fixed = f'"dscp": {DATA_DSCP}, "priority_group": {DATA_PRIORITY}'
+    template, texts = _template(table.request.job_id), _texts_of(table.topology)
     for begin in range(0, len(table), FLOWS_PER_PIECE):
-        part = slice(begin, begin + FLOWS_PER_PIECE)
-        pieces = []
-        for (
-            collective, src_rank, dst_rank, queue_pair, source, target, hops, port, rate, back, back_port, demand,
-            phase, pinned,
-        ) in zip(*(column[part].tolist() for column in columns), strict=True):  # fmt: skip
-            there = ", ".join([links[into + source], *[links[hop] for hop in hops if hop >= 0], links[out_of + target]])
-            again = ", ".join([links[into + target], *[links[hop] for hop in back if hop >= 0], links[out_of + source]])
-            pieces.append(
-                f'{{"flow_id": {job}/{collective}/{src_rank}-{dst_rank}/{queue_pair}", "src_nic": {nics[source]}, '
-                f'"dst_nic": {nics[target]}, "links": [{there}], "udp_source_port": {port}, "rate_bps": "{rate}", '
-                f'{fixed}, "reverse_links": [{again}], "reverse_udp_source_port": {back_port}, '
-                f'"demand_bps": "{demand}", "phase": {phase}, "src_rank": {src_rank}, "dst_rank": {dst_rank}, '
-                f'"collective": {collective}, "queue_pair": {queue_pair}, "pinned": {"true" if pinned else "false"}}}'
-            )
-        yield ", ".join(pieces)
+        yield rendered(template, texts, _rows(table, slice(begin, begin + FLOWS_PER_PIECE)))
+
+
+_PATH = MAX_HOPS + 2
+"""The columns of a path: the link out of a NIC, links between switches, the link into a NIC."""
+_BOOLEANS = ("false", "true")
+
+
+def _template(job_id: str) -> Template:
+    """Return the template of a flow of this job; `_rows` has its columns."""
+    fields = (
+        (f'{{"flow_id": {json.dumps(job_id)[:-1]}/', 0), ("/", 0), ("-", 0), ("/", 0),
+        ('", "src_nic": ', 1), (', "dst_nic": ', 1), (', "links": [', _PATH), ('], "udp_source_port": ', 0),
+        (', "rate_bps": "', 0),
+        (f'", "dscp": {DATA_DSCP}, "priority_group": {DATA_PRIORITY}, "reverse_links": [', _PATH),
+        ('], "reverse_udp_source_port": ', 0), (', "demand_bps": "', 0), ('", "phase": ', 0), (', "src_rank": ', 0),
+        (', "dst_rank": ', 0), (', "collective": ', 0), (', "queue_pair": ', 0), (', "pinned": ', 1),
+    )  # fmt: skip
+    return Template(Texts.of([*(before for before, _ in fields), "}"]), np.array([width for _, width in fields]))
+
+
+@lru_cache(maxsize=1)
+def _texts_of(topology: Topology) -> Texts:
+    """Return the JSON of the booleans, of every link and of every NIC of a fabric, in this order."""
+    return Texts.of([*_BOOLEANS, *_quoted(topology.link_ids), *_quoted(topology.nic_ids)])
+
+
+def _quoted(ids: Sequence[str]) -> list[str]:
+    """Return the JSON of each id; quotes inside one are escaped, so the separator between two occurs in none."""
+    return ['"' + each + '"' for each in json.dumps(ids)[2:-2].split('", "')] if ids else []
+
+
+def _rows(table: FlowTable, part: slice) -> Ints:
+    """Return the columns of flows for `_template`: numbers, and the numbers of texts of `_texts_of`."""
+    topology, flows = table.topology, table.flows.rows(part)
+    links, nics = len(_BOOLEANS), len(_BOOLEANS) + len(topology.link_ids)
+    source, target = flows.src_nic, flows.dst_nic
+    out_of, into = links + topology.first_nic_link, links + topology.first_nic_link + topology.nics
+    there, back = (np.where(hops[part] >= 0, links + hops[part], NO_TEXT) for hops in (table.hops, table.reverse_hops))
+    ends = (flows.collective, flows.src_rank, flows.dst_rank, flows.queue_pair)
+    return np.column_stack((
+        *ends, nics + source, nics + target, out_of + source, there, into + target, table.ports[part],
+        table.rates[part], out_of + target, back, into + source, table.reverse_ports[part], flows.demand_bps,
+        flows.phase, flows.src_rank, flows.dst_rank, flows.collective, flows.queue_pair, flows.pinned.astype(np.int64),
+    ))  # fmt: skip

@@ -4,8 +4,10 @@ import json
 from dataclasses import replace
 
 from google.protobuf.json_format import MessageToDict
+from hypothesis import given
+from hypothesis import strategies as st
 
-from controller.api.plan_json import job_pieces
+from controller.api.plan_json import _quoted, job_pieces
 from controller.api.translate import plan_to
 from controller.brain.state import begin
 from controller.model.plan import JobPlan
@@ -54,3 +56,8 @@ def test_flows_that_are_no_table_are_streamed_alike():
     plan = planned({"kind": "RING_ALL_REDUCE", "bytes": 1000})
     listed = replace(plan, flows=replace(plan.flows, flows=tuple(plan.flows.flows)))
     assert streamed(listed) == mapped(plan)
+
+
+@given(st.lists(st.text(st.sampled_from('a", \\é')) | st.text(), max_size=4))
+def test_ids_are_quoted_one_by_one_whatever_they_contain(ids):
+    assert _quoted(ids) == [json.dumps(each) for each in ids]
