@@ -27,6 +27,17 @@ def on_compile(observer: Callable[[str], None]) -> None:
     _observers.append(observer)
 
 
+class _Ready:
+    """How many kernels this process has loaded or begun to compile."""
+
+    count = 0
+
+
+def kernels_ready() -> int:
+    """Return how many kernels this process has loaded or begun to compile: a span of time without any holds neither."""
+    return _Ready.count
+
+
 class _ForgivingCache:
     """A wrapper of numba's on-disk cache: unreadable files are compiled again, write errors are ignored."""
 
@@ -39,6 +50,7 @@ class _ForgivingCache:
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         """Return a compiled kernel; None where this process is to compile it, then with the lock."""
+        _Ready.count += 1
         found = self._read(signature, target_context)
         if found is None:
             self._lock.acquire()

@@ -6,9 +6,9 @@ Modules that only one form of output needs are imported there: imports are most 
 import json
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,14 +22,18 @@ from controller.model.health import Health
 from controller.model.job import JobRequest
 from controller.model.plan import Infeasible, JobFlows
 from controller.model.steering import layout_of
-from controller.planner.solve import certified, draft
+from controller.planner.solve import Draft, certified, draft
 from controller.planner.warm import prepare
 from controller.views.beside import Changes, changes, kept_problem
 from controller.views.hint import queue_pair_hint
 from controller.views.offline import Offline, Origin, offline
+from kernels.cache import kernels_ready, on_compile
 
 if TYPE_CHECKING:
     from controller.config.plan_file import KeptJob
+
+LONG_NS = 1_000_000_000
+"""A search that takes longer is not repeated only because kernels were loaded, which takes a tenth of that."""
 
 
 class _Kept(NamedTuple):
@@ -109,9 +113,7 @@ def _kept_jobs(path: Path, fabric: Fabric, jobs_path: Path, requests: Sequence[J
 def _planned(fabric: Fabric, requests: Sequence[JobRequest], kept: _Kept, *, compare: bool) -> _Result:
     """Plan the requests beside the kept jobs; raises HeddleError where there is no plan."""
     placed = kept.placed
-    started = time.perf_counter_ns()
-    drafted = draft(fabric, requests, health=fabric.failed, kept=placed, replan_dead=compare)
-    solve_ns = time.perf_counter_ns() - started
+    drafted, solve_ns = _drafted(partial(draft, fabric, requests, kept=placed, health=fabric.failed, replan_dead=compare))
     if isinstance(drafted, Infeasible):
         raise NoAdmissiblePlanError(drafted.why)
     plan = certified(drafted)
@@ -124,6 +126,23 @@ def _planned(fabric: Fabric, requests: Sequence[JobRequest], kept: _Kept, *, com
     if isinstance(found, HeddleError):
         raise found
     return _Result(found, changed, queue_pair_hint(fabric, requests, plan.certificate, placed))
+
+
+def _drafted(search: Callable[[], Draft | Infeasible]) -> tuple[Draft | Infeasible, int]:
+    """Find paths, ports and rates; return them and the time in ns, which holds no loading of kernels.
+
+    `prepare` has loaded those of the usual cases. Where the search took others, it is done again: the result is the
+    same.
+    """
+    compiled: list[str] = []
+    on_compile(compiled.append)
+    while True:
+        compiled.clear()
+        ready, began = kernels_ready(), time.perf_counter_ns()
+        drafted = search()
+        solve_ns = time.perf_counter_ns() - began
+        if kernels_ready() == ready or (solve_ns > LONG_NS and not compiled):
+            return drafted, solve_ns
 
 
 def _origins(kept: "Sequence[KeptJob]", changed: Changes) -> dict[str, Origin]:

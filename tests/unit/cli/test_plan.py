@@ -4,6 +4,9 @@ import pytest
 from google.protobuf.json_format import Parse, ParseDict
 
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from controller.cli import plan as plan_command
+from kernels import cache
+from tests.support.planner_cases import fabric_of
 
 PAIR = """\
 version: 1
@@ -49,6 +52,24 @@ def test_the_same_input_gives_the_same_plan_but_for_the_time_it_took(heddle, fil
         plan["certificate"].pop("solve_ns")
         plans.append(plan)
     assert plans[0] == plans[1]
+
+
+@pytest.mark.parametrize(("compiles", "limit_ns", "times"), [(False, 10**18, 2), (False, 0, 1), (True, 0, 2)])
+def test_a_search_that_took_kernels_is_measured_without_them(monkeypatch, compiles, limit_ns, times):
+    runs = []
+
+    def draft(*_, **__):
+        runs.append("")
+        if len(runs) == 1:
+            monkeypatch.setattr(cache._Ready, "count", cache._Ready.count + 1)
+            for observer in cache._observers if compiles else ():
+                observer("kernel")
+
+    monkeypatch.setattr(cache, "_observers", [])
+    monkeypatch.setattr(plan_command, "draft", draft)
+    monkeypatch.setattr(plan_command, "LONG_NS", limit_ns)
+    plan_command._drafted(fabric_of(), ())
+    assert len(runs) == times
 
 
 def test_rules_name_switch_table_priority_match_and_actions(heddle, files, tmp_path):
