@@ -97,7 +97,7 @@ class Topology:
 @kernel
 def _mirrored(hops: Ints, cables: int) -> Ints:
     """Return each row of links reversed, with each link in the opposite direction."""
-    reverse = np.full(hops.shape, -1, np.int64)
+    reverse = np.empty(hops.shape, np.int64)
     for f in range(hops.shape[0]):
         length = 0
         while length < hops.shape[1] and hops[f, length] >= 0:
@@ -105,6 +105,8 @@ def _mirrored(hops: Ints, cables: int) -> Ints:
         for i in range(length):
             link = hops[f, length - 1 - i]
             reverse[f, i] = link + cables if link < cables else link - cables
+        for i in range(length, hops.shape[1]):
+            reverse[f, i] = -1
     return reverse
 
 

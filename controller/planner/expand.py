@@ -7,6 +7,7 @@ rank, and every other kind B per flow.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
+from operator import attrgetter
 
 import numpy as np
 
@@ -118,8 +119,8 @@ def _rank_pairs(collective: Collective, ranks: int) -> tuple[Ints, Ints]:
     """Return source and destination rank of every flow of a collective, same-host ones included."""
     if collective.kind in (CollectiveKind.SEND_RECV, CollectiveKind.CUSTOM):
         named = collective.pairs if collective.kind is CollectiveKind.SEND_RECV else collective.flows
-        source = np.array([pair.src_rank for pair in named], dtype=np.int64)
-        return source, np.array([pair.dst_rank for pair in named], dtype=np.int64)
+        source = np.fromiter(map(attrgetter("src_rank"), named), np.int64, len(named))
+        return source, np.fromiter(map(attrgetter("dst_rank"), named), np.int64, len(named))
     members = np.array(collective.members or range(ranks), dtype=np.int64)
     source, target = _SHAPES[collective.kind](len(members), collective, members)
     return members[source], members[target]
@@ -171,27 +172,29 @@ def _expand_job(topology: Topology, request: JobRequest, job: int) -> Flows:
     numerator, denominator = _demands(topology, columns)
     qps = columns["qps"]
     pin = np.full(len(qps), request.steering is Steering.PIN)
-    fixed = columns["fixed_port"] > 0
-    even = bool(len(qps)) and bool((qps == qps[0]).all())
-    times = int(qps[0]) if even else qps  # repeating by a scalar is four times as fast
+    fixed, every = columns["fixed_port"] > 0, np.arange(len(qps), dtype=np.int64)
     if (qps == 1).all():
-        every: Ints = np.arange(len(qps), dtype=np.int64)
         return Flows(
             job=np.full(len(qps), job, dtype=np.int64), queue_pair=columns["first_queue_pair"],
             demand_bps=_rounded(numerator, denominator), size_bytes=columns["bytes"], logical=every,
             pinned=fixed | pin, by_addresses=pin & ~fixed, **{name: columns[name] for name in _COPIED},
         )  # fmt: skip
-    row = np.repeat(np.arange(len(qps), dtype=np.int64), times)
-    queue_pair = np.arange(len(row), dtype=np.int64) - np.repeat(np.cumsum(qps) - qps, times)
+    times = int(qps[0]) if (qps == qps[0]).all() else qps  # repeating by a scalar is four times as fast
+    demand = _rounded(numerator, denominator * qps)
+    first = columns["first_queue_pair"] - (np.cumsum(qps) - qps)
+    rows = (every, first, demand, *(columns[name] for name in _COPIED))
+    # One array for all columns: the kernel maps a large one in large pages, in a fraction of the time.
+    logical, queue_pair, demand, *copied = np.repeat(np.stack(rows), times, axis=1)
+    queue_pair += np.arange(len(logical), dtype=np.int64)
     return Flows(
-        job=np.full(len(row), job, dtype=np.int64),
-        queue_pair=queue_pair + np.repeat(columns["first_queue_pair"], times),
-        demand_bps=np.repeat(_rounded(numerator, denominator * qps), times),
+        job=np.full(len(logical), job, dtype=np.int64),
+        queue_pair=queue_pair,
+        demand_bps=demand,
         size_bytes=np.repeat(columns["bytes"] / qps, times),
-        logical=row,
+        logical=logical,
         pinned=np.repeat(fixed | pin, times),
         by_addresses=np.repeat(pin & ~fixed, times),
-        **{name: np.repeat(columns[name], times) for name in _COPIED},
+        **dict(zip(_COPIED, copied, strict=True)),
     )
 
 
@@ -255,12 +258,13 @@ def _occurrences(keys: Ints, bits: int) -> Ints:
     """Count earlier occurrences in a hash table of 2^bits slots, multiplicative with linear probing (TAOCP 3, 6.4)."""
     size = 1 << bits
     table, count = np.full(size, -1, np.int64), np.zeros(size, np.int64)
-    seen = np.empty(keys.shape[0], np.int64)
+    seen, place = np.empty(keys.shape[0], np.int64), np.int64(0)
     for i in range(keys.shape[0]):
-        place = np.int64((np.uint64(keys[i]) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(64 - bits))
-        while table[place] >= 0 and table[place] != keys[i]:
-            place = (place + 1) & (size - 1)
-        table[place] = keys[i]
+        if table[place] != keys[i]:  # the queue pairs of a flow are a run of one key
+            place = np.int64((np.uint64(keys[i]) * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(64 - bits))
+            while table[place] >= 0 and table[place] != keys[i]:
+                place = (place + 1) & (size - 1)
+            table[place] = keys[i]
         seen[i] = count[place]
         count[place] += 1
     return seen

@@ -153,14 +153,14 @@ def _free_ports(
 ) -> Ints:
     """Return the ports of streams (source, target, hops), none of which is a pinned port of its pair of NICs."""
     source, target, hops = streams
-    leaf, entropy = topology.nic_leaf[target], entropy.copy()
-    ports = ports_of(topology, table, hops, leaf, entropy)
+    ports = ports_of(topology, table, hops, target, entropy)
+    entropy = entropy.copy() if len(taken) else entropy
     for _ in range(1 << table.entropy_bits if len(taken) else 0):
         clash = np.flatnonzero(np.isin(tuple_keys(topology, source, target, ports), taken))
         if not len(clash):
             break
         entropy[clash] += 1
-        ports[clash] = ports_of(topology, table, hops[clash], leaf[clash], entropy[clash])
+        ports[clash] = ports_of(topology, table, hops[clash], target[clash], entropy[clash])
     return ports
 
 

@@ -319,16 +319,16 @@ def confine(
 
 
 @kernel
-def crowded(src_nic: Ints, dst_nic: Ints, entering: Floats, limit: Floats) -> Flags:
-    """Return the NICs to which two or more senders together send more than the limit."""
-    sender, crowded = np.full(limit.shape[0], -1), np.zeros(limit.shape[0], np.bool_)
+def with_senders(src_nic: Ints, dst_nic: Ints, nics: int) -> Flags:
+    """Return the NICs to which two or more others send."""
+    sender, several = np.full(nics, -1, np.int64), np.zeros(nics, np.bool_)
     for f in range(dst_nic.shape[0]):
         into = dst_nic[f]
         if sender[into] < 0:
             sender[into] = src_nic[f]
         elif sender[into] != src_nic[f]:
-            crowded[into] = entering[into] > limit[into]
-    return crowded
+            several[into] = True
+    return several
 
 
 @kernel

@@ -15,7 +15,7 @@ import numpy as np
 from controller.model.job import JobRequest
 from controller.planner.clos import Topology
 from controller.planner.expand import Flows, joined
-from controller.planner.incast.confinement import confine, crowded, grouped, top_of_paths
+from controller.planner.incast.confinement import confine, grouped, top_of_paths, with_senders
 from controller.planner.jit import Flags, Floats, Ints
 from controller.planner.placed import Paths
 from controller.planner.proof.fluid import INCAST_HEADROOM
@@ -33,8 +33,11 @@ MAX_SETS = 64
 
 def crowded_nics(topology: Topology, flows: Flows) -> Flags:
     """Return the NICs to which two or more senders together send more than 0.95 of the NIC's rate."""
+    several = with_senders(flows.src_nic, flows.dst_nic, topology.nics)
+    if not several.any():
+        return several
     entering = heaviest_phases(flows, flows.dst_nic[:, None], topology.nics)
-    return crowded(flows.src_nic, flows.dst_nic, entering, INCAST_HEADROOM * topology.nic_capacity.astype(np.float64))
+    return several & (entering > INCAST_HEADROOM * topology.nic_capacity.astype(np.float64))
 
 
 class _Set(NamedTuple):

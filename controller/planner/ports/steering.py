@@ -85,18 +85,19 @@ def port_table(fabric: Fabric, topology: Topology, layout: SteeringLayout) -> Po
     )
 
 
-def ports_of(topology: Topology, table: PortTable, hops: Ints, leaf: Ints, entropy: Ints) -> Ints:
-    """Return the port of each path; `leaf` is its destination leaf, `entropy` the value of its spare bits."""
+def ports_of(topology: Topology, table: PortTable, hops: Ints, target: Ints, entropy: Ints) -> Ints:
+    """Return the port of each path; `target` is its destination NIC, `entropy` the value of its spare bits."""
     sizes = (topology.cables, len(topology.switch_ids), (1 << table.entropy_bits) - 1)
-    return _ports(hops, leaf, entropy, table.up, table.down, table.special, table.special_down, sizes)
+    ends = (target, topology.nic_leaf)
+    return _ports(hops, ends, entropy, table.up, table.down, table.special, table.special_down, sizes)
 
 
 @kernel
 def _ports(
-    hops: Ints, leaf: Ints, entropy: Ints, up: Ints, down: Ints, special: Ints, special_down: Ints,
+    hops: Ints, ends: tuple[Ints, Ints], entropy: Ints, up: Ints, down: Ints, special: Ints, special_down: Ints,
     sizes: tuple[int, int, int],
 ) -> Ints:  # fmt: skip
-    cables, switches, spare = sizes
+    (cables, switches, spare), (target, nic_leaf) = sizes, ends
     ports = np.empty(hops.shape[0], np.int64)
     for f in range(hops.shape[0]):
         port = PORT_BASE
@@ -105,7 +106,7 @@ def _ports(
             if link >= cables:
                 bits = down[link - cables]
                 if special.shape[0] > 0:
-                    key = (link - cables) * switches + leaf[f]
+                    key = (link - cables) * switches + nic_leaf[target[f]]
                     place = first_from(special, 0, special.shape[0], key)
                     if place < special.shape[0] and special[place] == key:
                         bits = special_down[place]

@@ -83,6 +83,20 @@ def _sums(places: Ints, amount: Floats, total: Floats) -> None:
                 total[places[f, column]] += amount[f]
 
 
+@bare_kernel
+def _sums_of_paths(
+    src_nic: Ints, hops: Ints, dst_nic: Ints, demand: Ints, first_nic_link: int, total: Floats
+) -> None:  # fmt: skip
+    """Add up the demands on every link, NIC links included."""
+    into = (total.shape[0] + first_nic_link) // 2
+    for f in range(hops.shape[0]):
+        total[first_nic_link + src_nic[f]] += demand[f]
+        total[into + dst_nic[f]] += demand[f]
+        for column in range(hops.shape[1]):
+            if hops[f, column] >= 0:
+                total[hops[f, column]] += demand[f]
+
+
 def heaviest_phases(flows: Flows, places: Ints, size: int, amount: Ints | Floats | None = None) -> Floats:
     """Return the load at each of `size` places; each flow adds its demand, or `amount`, at the places of its row.
 
@@ -110,10 +124,9 @@ def link_loads(topology: Topology, flows: Flows, hops: Ints) -> Floats:
     """Return the load of every directed link in bits per second."""
     if not layers_of(flows).one_per_job:
         return heaviest_phases(flows, link_places(topology, flows, hops), len(topology.capacity))
-    total, weight = np.zeros(len(topology.capacity)), flows.demand_bps.astype(np.float64)
-    _sums(np.ascontiguousarray(hops), weight, total)
-    _sums(flows.src_nic[:, None], weight, total[topology.first_nic_link :])
-    _sums(flows.dst_nic[:, None], weight, total[topology.first_nic_link + topology.nics :])
+    total = np.zeros(len(topology.capacity))
+    paths = np.ascontiguousarray(hops)
+    _sums_of_paths(flows.src_nic, paths, flows.dst_nic, flows.demand_bps, topology.first_nic_link, total)
     return total
 
 
