@@ -36,7 +36,7 @@ BENCHMARKS = {
     ),
     "session": Benchmark(
         "benchmarks.planning.session",
-        "jobs that come and go, links and spines that fail at 16,000 GPUs: time, and flows that had to move",
+        "jobs come and go, links and spines fail: fullest link, speed of jobs, flows that had to move, time",
     ),
     "southbound": Benchmark(
         "benchmarks.fabric.southbound",

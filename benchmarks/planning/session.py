@@ -1,4 +1,6 @@
-"""Incremental planning at 16,000 GPUs: add and remove a job, fail a link, fail a spine, at several loads.
+"""Incremental planning: the time of events at 16,000 GPUs, and what moving flows is worth at 1,024.
+
+Times: add and remove a job, fail a link, fail a spine, at several loads.
 
 Times are wall times of the whole call, with expanding the request and computing the delta. The minimum shows the cost
 of the code, the median also the other load of the machine. "moved" counts flows of other jobs or earlier events that
@@ -13,6 +15,7 @@ from typing import TextIO
 
 import numpy as np
 
+from benchmarks.planning.events import arrivals, failures
 from controller.config.load import parse_fabric
 from controller.model.fabric import Fabric
 from controller.model.job import Collective, CollectiveKind, JobRequest
@@ -98,7 +101,7 @@ def measure(shape: dict[str, object], load: float, seed: int = 1) -> dict[str, d
 
 def run(out: TextIO) -> dict[str, object]:
     warm((*PLANNING, "session"))
-    found: dict[str, object] = {}
+    found: dict[str, object] = {"arrivals": arrivals.run(out), "failures": failures.run(out)}
     for name, shape in FABRICS.items():
         print(f"{name}, 100 Gbit/s, rings of {JOB}, one queue pair each, anybody may move", file=out)
         print(f"  {'load':>5}  {'event':12} {'median':>9} {'least':>9}  placed  moved  shared  replanned", file=out)

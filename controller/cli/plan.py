@@ -113,7 +113,8 @@ def _kept_jobs(path: Path, fabric: Fabric, jobs_path: Path, requests: Sequence[J
 def _planned(fabric: Fabric, requests: Sequence[JobRequest], kept: _Kept, *, compare: bool) -> _Result:
     """Plan the requests beside the kept jobs; raises HeddleError where there is no plan."""
     placed = kept.placed
-    drafted, solve_ns = _drafted(partial(draft, fabric, requests, kept=placed, health=fabric.failed, replan_dead=compare))
+    search = partial(draft, fabric, requests, health=fabric.failed, kept=placed, replan_dead=compare)
+    drafted, solve_ns = _drafted(search)
     if isinstance(drafted, Infeasible):
         raise NoAdmissiblePlanError(drafted.why)
     plan = certified(drafted)

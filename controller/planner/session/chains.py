@@ -8,8 +8,8 @@ several flows of any size; a flow that moves is no larger than the one it makes 
 that it can be undone exactly, lists included.
 """
 
-from controller.planner.jit import Floats, Ints, Rows, bare_kernel
-from controller.planner.session.paths import set_path, undo
+from controller.planner.jit import Rows, bare_kernel
+from controller.planner.session.paths import growth, set_path, undo
 from controller.planner.session.table import DEAD, State
 
 MAX_FLOWS_READ = 24
@@ -19,7 +19,7 @@ CANDIDATES = 4
 
 
 @bare_kernel
-def _may_move(s: State, g: int) -> bool:
+def may_move(s: State, g: int) -> bool:
     """Return whether a flow may move for the one at hand; a flow that this event has placed or moved always may."""
     flow, now = s.flow[g], s.counter[0]
     same = flow.job == now.job if now.who == 1 else flow.tenant == now.tenant
@@ -27,8 +27,8 @@ def _may_move(s: State, g: int) -> bool:
 
 
 @bare_kernel
-def _commit(s: State, mark: int) -> bool:
-    """Charge the flows moved since `mark` to the budget and return True; undo the moves where they exceed it."""
+def charged(s: State, mark: int) -> int:
+    """Return how many flows moved since `mark` count towards the budget."""
     s.counter[0].tick += 1
     tick, event, moved = s.counter[0].tick, s.counter[0].event, 0
     for row in range(mark, s.counter[0].logged):
@@ -36,6 +36,13 @@ def _commit(s: State, mark: int) -> bool:
         if s.flow[g].fresh != event and s.flow[g].stamp != tick:
             s.flow[g].stamp = tick
             moved += 1
+    return moved
+
+
+@bare_kernel
+def commit(s: State, mark: int) -> bool:
+    """Charge the flows moved since `mark` to the budget and return True; undo the moves where they exceed it."""
+    event, moved = s.counter[0].event, charged(s, mark)
     if moved > s.counter[0].budget - s.counter[0].used:
         undo(s, mark)
         return False
@@ -53,19 +60,21 @@ def _vertex(s: State, g: int, level: int, plane: int, right: bool) -> int:
 
 
 @bare_kernel
-def _wire(s: State, level: int, vertex: int, column: int, right: bool) -> int:
+def wire(s: State, level: int, vertex: int, column: int, right: bool) -> int:
     """Return the link of a column at a vertex: the cable upwards on the left, downwards on the right."""
     return (s.up_leaf if level == 0 else s.up_plane)[vertex, column] + (s.cables if right else 0)
 
 
 @bare_kernel
-def _use(s: State, link: int, demand: float) -> float:
-    """Return the utilisation of a link with `demand` more; `DEAD` for a dead one, even with a demand of 0."""
-    return DEAD if s.inverse[link] >= DEAD else (s.load[link] + demand) * s.inverse[link]
+def use(s: State, link: int, demand: float, row: int) -> float:
+    """Return the utilisation of a link with `demand` more in a layer (-1: none); `DEAD` for a dead one."""
+    if s.inverse[link] >= DEAD:
+        return DEAD
+    return (s.load[link] + (demand if row < 0 else growth(s, link, row, demand))) * s.inverse[link]
 
 
 @bare_kernel
-def _walk(
+def walk(
     s: State, f: int, level: int, plane: int, into: int, out: int, right: bool, limit: float, longest: int
 ) -> int:  # fmt: skip
     """Walk the chain that f starts by taking column `into`, whose link at one end (`right` or left) is full.
@@ -75,24 +84,26 @@ def _walk(
     """
     s.counter[0].tick += 1
     tick, event, left_over = s.counter[0].tick, s.counter[0].event, s.counter[0].budget - s.counter[0].used
-    demand, vertex, length, s.flow[f].stamp = s.flow[f].demand, _vertex(s, f, level, plane, right), 0, tick
+    demand, row, vertex, length = s.flow[f].demand, s.flow[f].layer, _vertex(s, f, level, plane, right), 0
+    s.flow[f].stamp = tick
     while True:
-        link = _wire(s, level, vertex, into, right)
-        if _use(s, link, demand) <= limit:
+        link = wire(s, level, vertex, into, right)
+        if use(s, link, demand, row) <= limit:
             return length
         node, seen, found, far = s.head[link], 0, -1, -1
         if length >= longest or s.inverse[link] >= DEAD:
             return -1
         while node >= 0 and seen < MAX_FLOWS_READ:
             g, seen = node >> 2, seen + 1
-            node = -1 if s.load[link] <= s.flow[g].demand else s.flow[g].after[node & 3]
+            size, own = s.flow[g].demand, s.flow[g].layer
+            node = -1 if own < 0 and s.load[link] <= size else s.flow[g].after[node & 3]
             cost = 0 if s.flow[g].fresh == event else 1
-            if s.flow[g].stamp == tick or s.flow[g].demand > demand or cost > left_over or not _may_move(s, g):
+            if s.flow[g].stamp == tick or size > demand or cost > left_over or not may_move(s, g):
                 continue
-            end, size = _vertex(s, g, level, plane, not right), s.flow[g].demand
-            if _use(s, link, demand - size) > limit:
+            end, less = _vertex(s, g, level, plane, not right), size if own < 0 else -growth(s, link, own, -size)
+            if use(s, link, demand, row) - less * s.inverse[link] > limit:
                 continue
-            if _use(s, _wire(s, level, end, out, not right), size) <= limit:
+            if use(s, wire(s, level, end, out, not right), size, own) <= limit:
                 found, far = g, end
                 break
             found, far = (g, end) if found < 0 else (found, far)
@@ -100,15 +111,16 @@ def _walk(
             return -1
         left_over -= 0 if s.flow[found].fresh == event else 1
         s.flow[found].stamp, s.chain[length] = tick, found
-        demand, vertex, right, length = s.flow[found].demand, far, not right, length + 1
+        demand, row, vertex, right = s.flow[found].demand, s.flow[found].layer, far, not right
+        length += 1
         into, out = out, into
 
 
 @bare_kernel
-def _shift(s: State, g: int, level: int, plane: int, column: int) -> None:
+def shift(s: State, g: int, level: int, plane: int, column: int) -> None:
     """Move a flow to a column (level 0) or core (level 1); a flow that changes planes has no core afterwards."""
     path, u, v = s.flow[g].path, _vertex(s, g, level, plane, False), _vertex(s, g, level, plane, True)
-    up, down = _wire(s, level, u, column, False), _wire(s, level, v, column, True)
+    up, down = wire(s, level, u, column, False), wire(s, level, v, column, True)
     if level == 1:
         return set_path(s, g, path[0], up, down, path[3])
     stays = path[1] >= 0 and s.plane_at[path[0]] == s.plane_of[column]
@@ -118,14 +130,14 @@ def _shift(s: State, g: int, level: int, plane: int, column: int) -> None:
 @bare_kernel
 def _swap(s: State, f: int, level: int, plane: int, into: int, out: int, right: bool, limit: float) -> int:
     """Walk a chain again and carry it out, f included; return its length, or -1 without a change."""
-    length = _walk(s, f, level, plane, into, out, right, limit, s.chain.shape[0] - 1)
+    length = walk(s, f, level, plane, into, out, right, limit, s.chain.shape[0] - 1)
     mark = s.counter[0].logged
     if length < 0 or mark + 4 * length + 64 > s.log.shape[0] - s.counter[0].reserve:
         return -1
     s.chain[length] = f
     for i in range(length):
-        _shift(s, s.chain[i], level, plane, out if i % 2 == 0 else into)
-    _shift(s, f, level, plane, into)
+        shift(s, s.chain[i], level, plane, out if i % 2 == 0 else into)
+    shift(s, f, level, plane, into)
     for i in range(length + 1):
         for step in range(4):
             link = s.flow[s.chain[i]].path[step]
@@ -137,20 +149,20 @@ def _swap(s: State, f: int, level: int, plane: int, into: int, out: int, right: 
 
 
 @bare_kernel
-def _search(s: State, f: int, level: int, plane: int, limit: float, shortest: int, longest: int, best: Rows) -> int:
+def search(s: State, f: int, level: int, plane: int, limit: float, shortest: int, longest: int, best: Rows) -> int:
     """Write chains for f of `shortest` to `longest` flows to `best` and return their number."""
     found, columns = 0, s.up_leaf.shape[1] if level == 0 else s.up_plane.shape[1]
     u, v = _vertex(s, f, level, plane, False), _vertex(s, f, level, plane, True)
-    demand = s.flow[f].demand
+    demand, row = s.flow[f].demand, s.flow[f].layer
     for a in range(columns):
-        if _use(s, _wire(s, level, u, a, False), demand) > limit:
+        if use(s, wire(s, level, u, a, False), demand, row) > limit:
             continue
         for b in range(columns):
-            if a == b or _use(s, _wire(s, level, v, b, True), demand) > limit:
+            if a == b or use(s, wire(s, level, v, b, True), demand, row) > limit:
                 continue
             for side in range(2):
                 into, out = (a, b) if side == 1 else (b, a)
-                length = _walk(s, f, level, plane, into, out, side == 1, limit, longest)
+                length = walk(s, f, level, plane, into, out, side == 1, limit, longest)
                 if length < shortest:
                     continue
                 at = min(found, best.shape[0] - 1)
@@ -165,31 +177,30 @@ def _search(s: State, f: int, level: int, plane: int, limit: float, shortest: in
 
 
 @bare_kernel
-def _core(s: State, f: int, plane: int, limit: float) -> bool:
+def find_core(s: State, f: int, plane: int, limit: float) -> bool:
     """Put a flow that has its column on a core of that plane, by a chain if need be; False where that is impossible."""
     left, right = _vertex(s, f, 1, plane, False), _vertex(s, f, 1, plane, True)
-    core, worst = _best_core(s, left, right, s.flow[f].demand, DEAD)
+    core, worst = _best_core(s, left, right, s.flow[f].demand, s.flow[f].layer, DEAD)
     if core >= 0 and worst <= limit:
-        _shift(s, f, 1, plane, core)
+        shift(s, f, 1, plane, core)
         return True
-    best, shortest = s.best[CANDIDATES:], 1
+    best = s.best[CANDIDATES : CANDIDATES + 1]
     for step in range(5):
-        longest = s.chain.shape[0] - 1 if step == 4 else 4**step
-        if _search(s, f, 1, plane, limit, shortest, longest, best) > 0:
+        shortest, longest = 4**step // 4 + 1, s.chain.shape[0] - 1 if step == 4 else 4**step
+        if search(s, f, 1, plane, limit, shortest, longest, best) > 0:
             return _swap(s, f, 1, plane, best[0].into, best[0].out, best[0].right == 1, limit) >= 0
-        shortest = longest + 1
     return False
 
 
 @bare_kernel
-def _best_core(s: State, u: int, v: int, demand: float, below: float) -> tuple[int, float]:
+def _best_core(s: State, u: int, v: int, demand: float, row: int, below: float) -> tuple[int, float]:
     """Return the core of a plane whose two links stay emptiest, and their maximum; -1 where none is below `below`."""
     cores = s.up_plane.shape[1]
-    best, chosen, start = below, -1, (u * 5 + v * 3) % cores
+    best, chosen, start = below, -1, 0 if s.counter[0].thrifty != 0 else (u * 5 + v * 3) % cores
     for turn in range(cores):
         core = start + turn if start + turn < cores else start + turn - cores
         up, down = s.up_plane[u, core], s.up_plane[v, core] + s.cables
-        worst = max(_use(s, up, demand), _use(s, down, demand))
+        worst = max(use(s, up, demand, row), use(s, down, demand, row))
         if worst < best:
             best, chosen = worst, core
             if s.load[up] + s.load[down] == 0.0:
@@ -198,21 +209,25 @@ def _best_core(s: State, u: int, v: int, demand: float, below: float) -> tuple[i
 
 
 @bare_kernel
-def _direct(s: State, f: int) -> tuple[int, int, float]:
+def direct(s: State, f: int) -> tuple[int, int, float]:
     """Return column, core and maximum of the live path whose fullest link stays emptiest with f on it; -1 for none."""
-    u, v, demand, columns = s.flow[f].source, s.flow[f].target, s.flow[f].demand, s.up_leaf.shape[1]
+    u, v, demand, row = s.flow[f].source, s.flow[f].target, s.flow[f].demand, s.flow[f].layer
+    columns = s.up_leaf.shape[1]
     inside = s.planes == 0 or s.pod[u] == s.pod[v]
-    best, least, chosen, core, start = 1e29, 1e29, -1, -1, (u * 7 + v * 3) % columns
+    best, least, chosen, core = 1e29, 1e29, -1, -1
+    # Where moves are limited, the first columns fill up first: free ones then are the same at more pairs of leaves.
+    start = 0 if s.counter[0].thrifty != 0 else (u * 7 + v * 3) % columns
     for turn in range(columns):
         column = start + turn if start + turn < columns else start + turn - columns
         up, down = s.up_leaf[u, column], s.up_leaf[v, column] + s.cables
-        one, two = _use(s, up, demand), _use(s, down, demand)
+        one, two = use(s, up, demand, row), use(s, down, demand, row)
         worst, total, found = max(one, two), one + two, -1
         if worst > best or (worst == best and (total >= least or not inside)):
             continue
         if not inside:
             plane = s.plane_of[column]
-            found, fullest = _best_core(s, s.pod[u] * s.planes + plane, s.pod[v] * s.planes + plane, demand, best)
+            left, right = s.pod[u] * s.planes + plane, s.pod[v] * s.planes + plane
+            found, fullest = _best_core(s, left, right, demand, row, best)
             if found < 0:
                 continue
             worst = max(worst, fullest)
@@ -223,34 +238,15 @@ def _direct(s: State, f: int) -> tuple[int, int, float]:
 
 
 @bare_kernel
-def _make_room(s: State, f: int, limit: float) -> bool:
-    """Place a flow for which no path has room below the limit, by a chain; return False without a change."""
-    mark = s.counter[0].logged
-    u, v = s.flow[f].source, s.flow[f].target
-    if s.planes > 0 and s.pod[u] != s.pod[v]:
-        for column in range(s.up_leaf.shape[1]):
-            up, down = s.up_leaf[u, column], s.up_leaf[v, column] + s.cables
-            if max(_use(s, up, s.flow[f].demand), _use(s, down, s.flow[f].demand)) <= limit:
-                _shift(s, f, 0, 0, column)
-                if _core(s, f, s.plane_of[column], limit) and _commit(s, mark):
-                    return True
-                undo(s, mark)
-    # Short chains are common and quick to walk: longer ones are searched only where there are none.
-    shortest = 1
-    for step in range(6):
-        longest = s.chain.shape[0] - 1 if step == 5 else 4 ** max(0, step - 1)
-        best = s.best[: 1 if s.planes == 0 or step == 0 else CANDIDATES]
-        for choice in range(_search(s, f, 0, 0, limit, shortest, longest, best)):
-            chain = best[choice]
-            if _carry_out(s, f, chain.into, chain.out, chain.right == 1, limit) and _commit(s, mark):
-                return True
-            undo(s, mark)
-        shortest = longest + 1 if step > 0 else 1
-    return False
+def put(s: State, f: int, column: int, core: int) -> None:
+    """Put a flow that is on no link on a path, given by its column and its core (-1: none)."""
+    shift(s, f, 0, 0, column)
+    if core >= 0:
+        shift(s, f, 1, s.plane_of[column], core)
 
 
 @bare_kernel
-def _carry_out(s: State, f: int, into: int, out: int, right: bool, limit: float) -> bool:
+def carry_out(s: State, f: int, into: int, out: int, right: bool, limit: float) -> bool:
     """Carry out a chain of columns, and find a core for each flow that it moved to another plane."""
     length = _swap(s, f, 0, 0, into, out, right, limit)
     for i in range(length + 1):
@@ -258,39 +254,6 @@ def _carry_out(s: State, f: int, into: int, out: int, right: bool, limit: float)
     for i in range(length + 1):
         g = s.carried[i]
         bare = s.planes > 0 and s.pod[s.flow[g].source] != s.pod[s.flow[g].target] and s.flow[g].path[1] < 0
-        if bare and not _core(s, g, s.plane_of[into if i == length or i % 2 == 1 else out], limit):
+        if bare and not find_core(s, g, s.plane_of[into if i == length or i % 2 == 1 else out], limit):
             return False
     return length >= 0
-
-
-@bare_kernel
-def place(s: State, rows: Ints, bound: Floats, goal: float, strict: bool, found: Ints) -> None:
-    """Place flows again, each within the bounds of the cuts it crosses if possible, else within `goal`.
-
-    `bound` has leaves out, leaves in, pods out, pods in. `found` receives per flow 0: placed within these bounds, 1: on
-    the emptiest path, above them, 2: no live path. With `strict`, a flow that does not fit within `goal` stays where
-    it is and receives 1.
-    """
-    leaves, pods = s.up_leaf.shape[0], s.up_plane.shape[0] // max(s.planes, 1)
-    for i in range(rows.shape[0]):
-        f, mark, found[i] = rows[i], s.counter[0].logged, 0
-        u, v, p, q = s.flow[f].source, s.flow[f].target, s.pod[s.flow[f].source], s.pod[s.flow[f].target]
-        s.counter[0].job, s.counter[0].tenant = s.flow[f].job, s.flow[f].tenant
-        set_path(s, f, -1, -1, -1, -1)
-        if u == v:
-            continue
-        low = max(bound[u], bound[leaves + v])
-        if s.planes > 0 and p != q:
-            low = max(low, max(bound[2 * leaves + p], bound[2 * leaves + pods + q]))
-        low = goal if strict else low * (1 + 1e-9)
-        column, core, worst = _direct(s, f)
-        if worst > low and column >= 0 and (_make_room(s, f, low) or (worst > goal > low and _make_room(s, f, goal))):
-            continue
-        found[i] = 2 if column < 0 else 1 if worst > low else 0
-        if column >= 0 and not (strict and worst > low):
-            _shift(s, f, 0, 0, column)
-            if core >= 0:
-                _shift(s, f, 1, s.plane_of[column], core)
-            found[i] = found[i] if _commit(s, mark) else 1
-        elif strict:
-            undo(s, mark)

@@ -10,7 +10,7 @@ import numpy as np
 
 from controller.planner.clos import Topology
 from controller.planner.expand import Flows
-from controller.planner.jit import Flags, Floats, Ints, kernel
+from controller.planner.jit import Flags, Floats, Ints, bare_kernel, kernel
 from controller.planner.proof.loads import heaviest_phases
 
 MAX_SIZES = 64
@@ -27,6 +27,18 @@ def _cross(cuts: Ints, size: Ints, demand: Floats, load: Floats, count: Ints, si
                 load[cut] += sign * demand[i]
                 if size[i] >= 0:
                     count[cut, size[i]] += sign
+
+
+@bare_kernel
+def _join(cables: Ints, cuts: Ints, width: Ints, capacity: Floats, links: Ints, sign: int) -> None:
+    """Count cables as alive in the cuts that they cross, or with `sign` -1 as dead."""
+    for i in range(cables.shape[0]):
+        cable = cables[i]
+        for column in range(cuts.shape[1] if width[cable] > 0 else 0):
+            cut = cuts[cable, column]
+            if cut >= 0:
+                capacity[cut] += sign * width[cable]
+                links[cut] += sign
 
 
 @kernel
@@ -106,12 +118,8 @@ class Cuts:
 
     def join(self, cables: Ints, sign: int = 1) -> None:
         """Count cables as alive, or with `sign` -1 as dead; cables without capacity do not count."""
-        cables = cables[self._topology.cable_capacity[cables] > 0]
-        width = self._topology.cable_capacity[cables].astype(np.float64)
-        for cuts in self._cut_of_cable[cables].T:
-            known = cuts >= 0
-            np.add.at(self._capacity, cuts[known], sign * width[known])
-            np.add.at(self._links, cuts[known], sign)
+        width = self._topology.cable_capacity
+        _join(cables, self._cut_of_cable, width, self._capacity, self._links, sign)
 
     def enter(self, flows: Flows, source: Ints, target: Ints, phases: bool) -> Ints:
         """Add the flows of one job, between these leaf rows; return the size numbers that `leave` takes.

@@ -107,14 +107,49 @@ def by_role(hops: Ints, cables: int) -> Ints:
     return paths
 
 
-def first_touched(store: Store) -> tuple[Ints, Ints]:
-    """Return the row of every flow in the log of an event, and its path before the event."""
+class Changes(NamedTuple):
+    """The flows whose paths an event changed: row, job, number in the job, old and new path of each.
+
+    `had` and `has` are whether a flow had a path, and has one; `placed` and `moved` are as in `Delta`.
+    """
+
+    row: Ints
+    job: Ints
+    number: Ints
+    old: Ints
+    new: Ints
+    had: Flags
+    has: Flags
+    placed: int
+    moved: int
+
+
+def touched(store: Store) -> Ints:
+    """Return the row of every flow in the log of an event."""
+    logged = int(store.counter.logged[0])
+    rows: Ints = np.empty(min(logged, len(store.s.flow)), dtype=np.int64)
+    return rows[: _touched(store.s.log[:logged], store.s.flow, store.new_tick(), rows)]
+
+
+def changes(store: Store, placed: Ints) -> Changes:
+    """Compare the paths of the flows in the log with those before the event; `placed` are the rows of its own flows."""
     s, logged = store.s, int(store.counter.logged[0])
     limit = min(logged, len(s.flow))
-    rows: Ints = np.empty(limit, dtype=np.int64)
-    old: Ints = np.empty((limit, 4), dtype=np.int64)
-    found = _first_entries(s.log[:logged], s.flow, store.new_tick(), rows, old)
-    return rows[:found], old[:found]
+    row, job, index = (_column(limit) for _ in range(3))
+    old, new = _column(limit, 4), _column(limit, 4)
+    had: Flags = np.empty(limit, dtype=np.bool_)
+    has: Flags = np.empty(limit, dtype=np.bool_)
+    found, count, moved = _changes(
+        s.log[:logged], s.flow, store.index, placed, store.new_tick(), store.new_tick(), store.before_event, store.lost,
+        row, job, index, old, new, had, has,
+    )  # fmt: skip
+    return Changes(
+        row[:found], job[:found], index[:found], old[:found], new[:found], had[:found], has[:found], count, moved
+    )
+
+
+def _column(*shape: int) -> Ints:
+    return np.empty(shape, dtype=np.int64)
 
 
 def flows_of(store: Store, links: Ints) -> Ints:
@@ -125,19 +160,48 @@ def flows_of(store: Store, links: Ints) -> Ints:
 
 
 @bare_kernel
-def _first_entries(log: Rows, flow: Rows, tick: int, rows: Ints, old: Ints) -> int:
-    """Write each flow of a log, and its path before the first change, to `rows` and `old`; return their number."""
+def _touched(log: Rows, flow: Rows, tick: int, rows: Ints) -> int:
+    """Write each flow of a log to `rows`; return their number."""
     found = 0
     for entry in range(log.shape[0]):
-        change = log[entry]
-        f = change.flow
+        f = log[entry].flow
         if flow[f].stamp != tick:
             flow[f].stamp = tick
             rows[found] = f
-            for step in range(4):
-                old[found, step] = change.path[step]
             found += 1
     return found
+
+
+@bare_kernel
+def _changes(
+    log: Rows, flow: Rows, number: Ints, placed: Ints, mine: int, seen: int, was_lost: Flags, lost: Flags,
+    rows: Ints, job: Ints, index: Ints, old: Ints, new: Ints, had: Flags, has: Flags,
+) -> tuple[int, int, int]:  # fmt: skip
+    """Fill columns of `Changes`; return how many rows they have, and how many of these are placed and moved.
+
+    `mine` and `seen` are stamps that no flow has yet; `number` is each flow's index in its job.
+    """
+    found, count, moved = 0, 0, 0
+    for i in range(placed.shape[0]):
+        flow[placed[i]].stamp = mine
+    for entry in range(log.shape[0]):
+        change = log[entry]
+        f = change.flow
+        own, now = flow[f].stamp == mine, flow[f]
+        if now.stamp == seen:
+            continue
+        now.stamp = seen
+        other = was_lost[f] != lost[f]
+        for step in range(4):
+            old[found, step], new[found, step] = change.path[step], now.path[step]
+            other = other or change.path[step] != now.path[step]
+        if other:
+            rows[found], job[found], index[found] = f, now.job, number[f]
+            had[found], has[found] = not was_lost[f], not lost[f]
+            found += 1
+            count += 1 if own and not lost[f] else 0
+            moved += 1 if not own and not lost[f] and not was_lost[f] else 0
+    return found, count, moved
 
 
 @bare_kernel

@@ -15,9 +15,9 @@ from controller.planner.clos import NO_LINK, Live, Topology
 from controller.planner.expand import joined
 from controller.planner.jit import Flags, Floats, Ints
 from controller.planner.refusal import dead_nic, no_path, too_full
-from controller.planner.session.chains import place
-from controller.planner.session.delta import Delta, SessionJob, first_touched, flows_of, packed
+from controller.planner.session.delta import Delta, SessionJob, changes, packed, touched
 from controller.planner.session.paths import set_paths, undo
+from controller.planner.session.place import above_bounds, place, relieve, slowed
 from controller.planner.session.replan import replanned
 from controller.planner.session.seats import MAX_TRAIL, chosen, seat
 from controller.planner.session.state import Store
@@ -27,13 +27,13 @@ SLACK = 1.05
 """Ratio of the largest utilisation to the lower bound above which everything is planned again, if all may move."""
 HAIR = 1 + 1e-9
 """Two utilisations that differ by less than this factor count as equal: they are quotients of floats."""
-MAX_STEPS = 64
-"""Maximum of flows that one event moves off the link that is the fullest at that time."""
 MAX_UNSEATED = 16
 """After this many flows for which no links of their own are found, the others are placed without looking for such."""
-MAX_MOVABLE = 256
-"""Maximum of flows of one link for which other paths are tried."""
+PERFECT = (0.0, 0.0)
+"""The score of a result that meets the bound and slows no flow."""
 NO_ROWS: Ints = np.empty(0, dtype=np.int64)
+LEVELS = 4
+"""The utilisations that are tried as the maximum: the bound, then by bisection between it and the fullest link."""
 
 
 class Movable(IntEnum):
@@ -79,22 +79,20 @@ class Engine:
         self._over = self._over_limit(store.fullest()[0])
 
     def handle(
-        self, rows: Ints, moves: Moves, *, refuses: bool, improve: SessionJob | bool = False,
+        self, rows: Ints, moves: Moves, *, refuses: bool, improve: bool = False, of: SessionJob | None = None,
         gone: SessionJob | None = None,
     ) -> Delta | Infeasible:  # fmt: skip
         """Place these flows and return the changes since `Store.begin_event`.
 
         With `refuses`, the result is Infeasible, without a change, if a flow has no path or a job newly exceeds its
-        `require_utilisation`. With `improve`, flows also move off the fullest link: those of the given job or of its
-        tenant, or with True any. `gone` is a job that has just left the session; the delta includes its flows.
+        `require_utilisation`. With `improve`, flows also move off the fullest link where all may move; otherwise only
+        where that link is more than SLACK above the bound. `of` is the job to which OWN and TENANT refer. `gone` is a
+        job that has just left the session; the delta includes its flows.
         """
         store, goal = self._store, self._store.cuts.lower_bound()
         was_lost, reached = store.before_event, self._reached
-        shared = self._place(rows, goal, moves)
+        shared = self._place(rows, goal, moves, of, improve)
         worst, link = store.fullest()
-        if improve or (moves.free and worst > SLACK * goal and self._in_steps()):
-            self._improve(goal, moves, improve if isinstance(improve, SessionJob) else None)
-            worst, link = store.fullest()
         whole = moves.free and (worst > SLACK * max(goal, self._reached) or not self._alike()) and self._replan(worst)
         if whole:
             worst, link = store.fullest()
@@ -123,33 +121,79 @@ class Engine:
         """Return whether flows are placed one by one: on a regular Clos fabric, with one priority and no pins."""
         return self._store.regular and self._alike()
 
-    def _place(self, rows: Ints, goal: float, moves: Moves) -> int:
-        """Place flows again beside all others; return how many are on links above the bounds of their own cuts."""
+    def _place(self, rows: Ints, goal: float, moves: Moves, of: SessionJob | None, improve: bool) -> int:
+        """Place flows again and lower the fullest links as far as moves are allowed.
+
+        Returns how many of the flows are on links above the bounds of their own cuts.
+        """
         store = self._store
-        if not len(rows):
-            return 0
+        mark = int(store.counter.logged[0])
+        self._prepare(rows)
+        if not self._in_steps():
+            if len(rows):
+                self._route(rows)
+                store.find_lost(rows)
+            return int(self._on_fuller(rows, goal).sum())
+        # Without other flows a full plan moves none, and is the fastest.
+        if len(rows) and len(rows) == int(store.used.sum()):
+            self._route(rows)
+        elif len(rows):
+            self._one_by_one(rows, goal, moves)
+        if improve or not moves.free or store.fullest()[0] > SLACK * goal:
+            self._relieve(goal, moves, of)
+            if not moves.free and len(rows) and self._score(goal) > PERFECT:
+                self._or_beside(rows, goal, moves, of, mark)
+        store.find_lost(rows)
+        return above_bounds(store.s, rows, store.cuts.bound)
+
+    def _prepare(self, rows: Ints) -> None:
+        """Take flows off their paths; from now on they may move without a charge."""
+        store = self._store
         store.reserve_log(len(rows))
-        s = store.s
-        s.flow["fresh"][rows] = store.counter.event[0]
-        if (self._store.paths[rows] >= 0).any():
-            set_paths(s, rows, no_paths(len(rows)))
-        demand = s.flow["demand"][rows]
+        store.s.flow["fresh"][rows] = store.counter.event[0]
+        if (store.paths[rows] >= 0).any():
+            set_paths(store.s, rows, no_paths(len(rows)))
+
+    def _one_by_one(self, rows: Ints, goal: float, moves: Moves) -> None:
+        """Place flows one by one, the largest first."""
+        store = self._store
+        demand = store.s.flow["demand"][rows]
         if demand.min() < demand.max():
             rows = rows[np.argsort(-demand, kind="stable")]
-        found: Ints = np.zeros(len(rows), dtype=np.int64)
-        # Without other flows a full plan moves none, and is the fastest.
-        if self._in_steps() and len(rows) < int(store.used.sum()):
-            begin = self._seat(rows, found, goal) if moves.free else 0
-            place(s, rows[begin:], store.cuts.bound, goal * HAIR, False, found[begin:])
-        else:
-            again: Flags = np.zeros(len(s.flow), dtype=np.bool_)
-            again[rows] = True
-            self._set(again)
-            found = self._on_fuller(rows, goal).astype(np.int64)
-        store.find_lost(rows)
-        return int((found == 1).sum())
+        begin = self._seat(rows, goal) if moves.free else 0
+        place(store.s, rows[begin:], store.cuts.bound, goal * HAIR)
 
-    def _seat(self, rows: Ints, found: Ints, goal: float) -> int:
+    def _route(self, rows: Ints) -> None:
+        """Place flows with the full planner beside all others."""
+        again: Flags = np.zeros(len(self._store.s.flow), dtype=np.bool_)
+        again[rows] = True
+        self._set(again)
+
+    def _score(self, goal: float) -> tuple[float, float]:
+        """Return the fullest link above the bound, and by how much flows are slowed: the lower, the better.
+
+        The latter is 0.0 where jobs have phases: their flows do not all run together.
+        """
+        store, worst = self._store, self._store.fullest()[0]
+        phases = bool(store.s.layer_span["end"].any())
+        return worst if worst > goal * HAIR else 0.0, 0.0 if phases else slowed(store.s, store.used)
+
+    def _or_beside(self, rows: Ints, goal: float, moves: Moves, of: SessionJob | None, mark: int) -> None:
+        """Place flows as the full planner does that leaves the others alone; keep the result if it is better."""
+        store, score = self._store, self._score(goal)
+        others = touched(store)
+        paths, used = store.paths[others], int(store.counter.used[0])
+        undo(store.s, mark)
+        store.counter.used[0] = 0
+        store.reserve_log(len(rows) + len(others))
+        self._route(rows)
+        self._relieve(goal, moves, of)
+        if self._score(goal) > score:
+            undo(store.s, mark)
+            store.counter.used[0] = used
+            set_paths(store.s, others, paths)
+
+    def _seat(self, rows: Ints, goal: float) -> int:
         """Place flows on links of their own while that is possible; return how many of the rows were handled."""
         store, s = self._store, self._store.s
         size, width, done, counter = store.cuts.one_size, store.seat_bps, 0, store.counter
@@ -167,7 +211,7 @@ class Engine:
             s.flow["fresh"][settled] = counter.event[0]
             if done == len(rows):
                 break
-            place(s, rows[done : done + 1], store.cuts.bound, goal * HAIR, False, found[done : done + 1])
+            place(s, rows[done : done + 1], store.cuts.bound, goal * HAIR)
             done += 1
         return done
 
@@ -195,39 +239,33 @@ class Engine:
             return False
         return True
 
-    def _improve(self, goal: float, moves: Moves, of: SessionJob | None) -> None:
-        """Move flows off the fullest link one by one while that lowers it and the budget lasts."""
-        store = self._store
-        store.reserve_log(MAX_STEPS)
-        s = store.s
-        no_bound, found = np.zeros_like(store.cuts.bound), np.zeros(1, dtype=np.int64)
-        for _ in range(MAX_STEPS):
-            worst, link = store.fullest()
-            if worst <= goal * HAIR or store.counter.used[0] >= store.counter.budget[0]:
-                return
-            limits = (goal * HAIR, worst / HAIR) if worst / HAIR > goal * HAIR else (worst / HAIR,)
-            for f in self._movable(link, moves, of):
-                for limit in limits:
-                    place(s, f, no_bound, limit, True, found)
-                    if found[0] == 0:
-                        break
-                if found[0] == 0:
+    def _relieve(self, goal: float, moves: Moves, of: SessionJob | None) -> None:
+        """Move flows off the fullest links, by the fewest moves: lower the maximum, then the flows that are slowed."""
+        store, counter = self._store, self._store.counter
+        worst = store.fullest()[0]
+        if worst <= max(goal, 1.0) * HAIR and (worst <= goal * HAIR or not counter.budget[0]):
+            return
+        store.reserve_log(0)
+        counter.thrifty[0] = 1
+        counter.job[0], counter.tenant[0] = (-1, -1) if of is None else (of.number, self._tenant(of))
+        low, high = goal, worst
+        # One size has no levels in between; where all flows may move, the full planner takes over.
+        for number in range(1 if store.cuts.one_size or moves.free else LEVELS):
+            target = (low + high) / 2 if number else goal
+            mark, used = int(counter.logged[0]), int(counter.used[0])
+            if relieve(store.s, target * HAIR, True):
+                high = target
+                if not number:
                     break
             else:
-                return
+                undo(store.s, mark)
+                counter.used[0], low = used, target
+        if high > 1.0:
+            relieve(store.s, HAIR, False)
 
-    def _movable(self, link: int, moves: Moves, of: SessionJob | None) -> list[Ints]:
-        """Return the flows of a link that may move off it, each as an array of one row."""
-        s = self._store.s
-        rows = flows_of(self._store, np.array([link], dtype=np.int64))
-        if moves.who is Movable.NONE or not self._in_steps():
-            return []
-        if moves.who is not Movable.ALL:
-            if of is None:
-                return []
-            mine = s.flow["job"][rows] == of.number
-            rows = rows[mine if moves.who is Movable.OWN else s.flow["tenant"][rows] == s.flow["tenant"][of.rows[0]]]
-        return [rows[i : i + 1] for i in range(min(len(rows), MAX_MOVABLE))]
+    def _tenant(self, job: SessionJob) -> int:
+        """Return the number of a job's tenant."""
+        return int(self._store.s.flow["tenant"][job.rows[0]]) if len(job.rows) else -1
 
     def _on_fuller(self, rows: Ints, goal: float) -> Flags:
         """Return for each flow whether it crosses a link above `goal`."""
@@ -273,28 +311,19 @@ class Engine:
         link: int,
     ) -> Delta:  # fmt: skip
         """Compare the paths of the flows in the log with those before the event."""
-        store, was_lost = self._store, self._store.before_event
-        s = store.s
-        rows, old = first_touched(store)
-        had, has, new = ~was_lost[rows], ~store.lost[rows], self._store.paths[rows]
-        changed = (old != new).any(axis=1) | (had != has)
-        at_hand: Flags = np.zeros(len(s.flow), dtype=np.bool_)
-        at_hand[placed] = True
-        mine = at_hand[rows]
-        rows, old, new = rows[changed], old[changed], new[changed]
-        owner = s.flow["job"][rows]
+        store, found = self._store, changes(self._store, placed)
         jobs = self._jobs if gone is None else {**self._jobs, gone.number: gone}
         return Delta(
             topology=self._topology,
-            jobs={number: jobs[number] for number in set(owner.tolist())},
-            job=owner,
-            index=store.index[rows],
-            old=old,
-            new=new,
-            had=had[changed],
-            has=has[changed],
-            placed=int((mine & has & changed).sum()),
-            moved=int((~mine & had & has & changed).sum()),
+            jobs={number: jobs[number] for number in set(found.job.tolist())},
+            job=found.job,
+            index=found.number,
+            old=found.old,
+            new=found.new,
+            had=found.had,
+            has=found.has,
+            placed=found.placed,
+            moved=found.moved,
             shared=shared,
             stranded=int(store.lost[placed].sum()),
             why_stranded=why,

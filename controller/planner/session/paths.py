@@ -4,7 +4,7 @@ They keep loads, the list of flows of each link and the seat tables current, and
 """
 
 from controller.planner.clos import NO_LINK
-from controller.planner.jit import Flags, Ints, Rows, bare_kernel
+from controller.planner.jit import Flags, Floats, Ints, Rows, bare_kernel
 from controller.planner.session.table import DEAD, State
 
 
@@ -30,18 +30,44 @@ def reset_flows(
 
 
 @bare_kernel
+def find_lost(flows: Rows, rows: Ints, dead_leaf: Ints, lost: Flags) -> None:
+    """Mark which of these flows have no path, or are within a leaf that is dead."""
+    for i in range(rows.shape[0]):
+        flow = flows[rows[i]]
+        inside = flow.source == flow.target
+        lost[rows[i]] = dead_leaf[flow.source] > 0 if inside else flow.path[0] < 0
+
+
+@bare_kernel
+def fullest_link(load: Floats, divisor: Floats) -> tuple[float, int]:
+    """Return the largest utilisation, and the first link that has it."""
+    worst, link = 0.0, 0
+    for i in range(load.shape[0]):
+        used = load[i] / divisor[i]
+        if used > worst:
+            worst, link = used, i
+    return worst, link
+
+
+@bare_kernel
+def growth(s: State, link: int, row: int, amount: float) -> float:
+    """Return by how much the load of a link grows with `amount` more in a layer: the job's heaviest phase counts."""
+    was, now = 0.0, 0.0
+    for other in range(s.layer_span[row].first, s.layer_span[row].end):
+        load = s.layer_load[other, link]
+        was, now = max(was, load), max(now, load + amount if other == row else load)
+    return now - was
+
+
+@bare_kernel
 def _add_load(s: State, f: int, link: int, amount: int) -> None:
     """Add a demand to the load of a link; for a job of several phases, only the increase of its heaviest phase."""
     row = s.flow[f].layer
     if row < 0:
         s.load[link] += amount
         return
-    was, now = 0.0, 0.0
-    for other in range(s.layer_span[row].first, s.layer_span[row].end):
-        was = max(was, s.layer_load[other, link])
-        s.layer_load[other, link] += amount if other == row else 0
-        now = max(now, s.layer_load[other, link])
-    s.load[link] += now - was
+    s.load[link] += growth(s, link, row, amount)
+    s.layer_load[row, link] += amount
 
 
 @bare_kernel
@@ -119,7 +145,7 @@ def set_path(s: State, f: int, up: int, core_up: int, core_down: int, down: int)
     flow, path = s.flow[f], (up, core_up, core_down, down)
     entry = s.log[s.counter[0].logged]
     s.counter[0].logged += 1
-    entry.flow = f
+    entry.flow, entry.fresh = f, flow.fresh
     for step in range(4):
         entry.path[step] = flow.path[step]
     for step in range(4):
@@ -142,7 +168,7 @@ def set_paths(s: State, rows: Ints, paths: Ints) -> None:
 
 @bare_kernel
 def undo(s: State, mark: int) -> None:
-    """Undo the changes logged since `mark`, the last first; the lists are as before, order included."""
+    """Undo the changes logged since `mark`, the last first; lists are as before, order included, and so is `fresh`."""
     while s.counter[0].logged > mark:
         s.counter[0].logged -= 1
         entry = s.log[s.counter[0].logged]
@@ -150,4 +176,5 @@ def undo(s: State, mark: int) -> None:
             if entry.path[step] != s.flow[entry.flow].path[step]:
                 _leave(s, entry.flow, step)
                 _enter(s, entry.flow, step, entry.path[step], entry.after[step], entry.before[step])
+        s.flow[entry.flow].fresh = entry.fresh
         _mark_spot(s, entry.flow)

@@ -107,7 +107,7 @@ class Session:
             return Infeasible(why=why)
         self._store.begin_event(moves.who, moves.budget)
         job = self._enter(request, flows)
-        result = self._engine.handle(job.rows, moves, refuses=True)
+        result = self._engine.handle(job.rows, moves, refuses=True, of=job)
         if isinstance(result, Infeasible):
             self._leave(job)
         return result
@@ -150,8 +150,8 @@ class Session:
         """Lower the fullest link by moves; OWN and TENANT refer to `job_id`."""
         self._store.begin_event(moves.who, moves.budget)
         self._engine.ease()
-        job = True if job_id is None else self._job(job_id)
-        return _delta(self._engine.handle(self._waiting(), moves, refuses=False, improve=job))
+        job = None if job_id is None else self._job(job_id)
+        return _delta(self._engine.handle(self._waiting(), moves, refuses=False, improve=True, of=job))
 
     def _cable(self, cable_id: str) -> str:
         if cable_id not in self._topology.cable_index:

@@ -14,7 +14,7 @@ from controller.planner.expand import Flows
 from controller.planner.jit import Flags, Floats, Ints, Rows, Small
 from controller.planner.session.chains import CANDIDATES
 from controller.planner.session.cuts import Cuts
-from controller.planner.session.paths import mark_seats, reset_flows
+from controller.planner.session.paths import find_lost, fullest_link, mark_seats, reset_flows
 from controller.planner.session.seats import FRONT, MAX_FRONT, MAX_TRAIL, TRAIL, Seats
 from controller.planner.session.table import CHAIN, CHANGE, COUNTER, DEAD, FLOW, LINK, SPAN, SPOT, Counters, State
 
@@ -55,7 +55,8 @@ class Store:
         self.links = 2 * topology.cables
         self._alive_inverse = _inverse(topology.capacity[: self.links])
         self._blocked: Ints = np.zeros(topology.cables, dtype=np.int64)
-        self.divisor: Floats = np.where(self._alive_inverse < DEAD, topology.capacity[: self.links], np.inf)
+        self._alive_divisor: Floats = np.where(self._alive_inverse < DEAD, topology.capacity[: self.links], np.inf)
+        self.divisor = self._alive_divisor.copy()
         self.lost: Flags = np.ones(0, dtype=np.bool_)
         self.used: Flags = np.zeros(0, dtype=np.bool_)
         self.before_event: Flags = self.lost
@@ -89,7 +90,7 @@ class Store:
             pod=tables.pod_row, layer_load=np.zeros((0, self.links)), layer_span=np.zeros(0, dtype=SPAN),
             log=np.empty(SPARE_LOG, dtype=CHANGE),
             chain=np.zeros(MAX_CHAIN, dtype=np.int64), carried=np.zeros(MAX_CHAIN, dtype=np.int64),
-            best=np.zeros(CANDIDATES + 1, dtype=CHAIN), counter=np.zeros(1, dtype=COUNTER),
+            best=np.zeros(CANDIDATES + 3, dtype=CHAIN), counter=np.zeros(1, dtype=COUNTER),
             shift=shift, seat_of=seat_of, owner=np.full(vertices << shift, -2, dtype=np.int32),
             free=np.zeros(vertices, dtype=np.int64), spot=_spots(0),
         )  # fmt: skip
@@ -114,6 +115,7 @@ class Store:
         counter.event[0] += 1
         counter.logged[0] = counter.used[0] = 0
         counter.who[0], counter.budget[0] = who, UNLIMITED if budget is None else budget
+        counter.thrifty[0] = budget is not None
         self.before_event = self.lost.copy()
 
     def new_tick(self) -> int:
@@ -185,15 +187,14 @@ class Store:
         """Add `by` to the reasons for which these cables are out of use; return the cables whose state changes."""
         was = self._blocked[cables] > 0
         self._blocked[cables] += by
-        changed = cables[was != (self._blocked[cables] > 0)]
-        dead = self._blocked[changed] > 0
-        for links in (changed, changed + self.topology.cables):
-            self.s.inverse[links] = np.where(dead, DEAD, self._alive_inverse[links])
-            self.divisor[links] = np.where(self.s.inverse[links] < DEAD, self.topology.capacity[links], np.inf)
-            mark_seats(self.s, links)
-        self.cuts.join(changed[~dead])
-        self.cuts.join(changed[dead], -1)
-        return np.asarray(changed, dtype=np.int64)
+        changed: Ints = cables[was != (self._blocked[cables] > 0)]
+        # All of them change in the same direction.
+        links = np.concatenate((changed, changed + self.topology.cables))
+        self.s.inverse[links] = DEAD if by > 0 else self._alive_inverse[links]
+        self.divisor[links] = np.inf if by > 0 else self._alive_divisor[links]
+        mark_seats(self.s, links)
+        self.cuts.join(changed, -1 if by > 0 else 1)
+        return changed
 
     def live(self, dead_nics: Flags) -> Live:
         """Return the live links in the form that the full planner takes."""
@@ -204,9 +205,7 @@ class Store:
 
     def fullest(self) -> tuple[float, int]:
         """Return the largest utilisation of the links between switches, and the first link that has it."""
-        used = self.s.load / self.divisor
-        link = int(used.argmax()) if len(used) else 0
-        return (float(used[link]), link) if len(used) else (0.0, 0)
+        return fullest_link(self.s.load, self.divisor)
 
     def ends(self, flows: Flows) -> tuple[Ints, Ints]:
         """Return the source and target leaf rows of flows."""
@@ -219,9 +218,7 @@ class Store:
 
     def find_lost(self, rows: Ints) -> None:
         """Update `lost`: the flows without a path, or within a leaf that is dead."""
-        source, target = self.s.flow["source"][rows], self.s.flow["target"][rows]
-        inside = source == target
-        self.lost[rows] = np.where(inside, self.dead_leaf[source] > 0, self.s.flow["path"][rows, 0] < 0)
+        find_lost(self.s.flow, rows, self.dead_leaf, self.lost)
 
 
 def _seats_of(tables: _Tables, cables: int) -> tuple[int, Small, int]:

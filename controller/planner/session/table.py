@@ -21,11 +21,11 @@ FLOW = row(
         ("fresh", _WORD),  # the last event that placed or moved it
         ("held", _WORD),  # 1: bound to the path of its addresses, must not move
         ("job", _WORD),
-        ("tenant", _WORD),
+        ("layer", _WORD),  # row of `State.layer_load`, -1 where its job has one phase
         ("path", _WORD, 4),  # links: up, up to the core, down from the core, down; -1 for none
         ("after", _WORD, 4),  # the next node in the list of each of these links, -1 for none
         ("before", _WORD, 4),  # the previous node
-        ("layer", _WORD),  # row of `State.layer_load`, -1 where its job has one phase
+        ("tenant", _WORD),
         ("spare", _WORD, 3),
     ]
 )
@@ -34,8 +34,8 @@ FLOW = row(
 LINK = row([("load", np.float64), ("inverse", np.float64), ("head", _WORD), ("spare", _WORD)])
 """A link: load in bit/s, 1 / capacity and the first node of its list, in half a cache line."""
 
-CHANGE = row([("flow", _WORD), ("path", _WORD, 4), ("after", _WORD, 4), ("before", _WORD, 4)])
-"""A row of the log: a flow, and its path and list neighbours before a change."""
+CHANGE = row([("flow", _WORD), ("fresh", _WORD), ("path", _WORD, 4), ("after", _WORD, 4), ("before", _WORD, 4)])
+"""A row of the log: a flow, and its last event, path and list neighbours before a change."""
 
 
 class Counters(NamedTuple):
@@ -47,6 +47,8 @@ class Counters(NamedTuple):
     used: Ints  # flows that the event has moved
     who: Ints  # which flows may move: a `Movable`
     budget: Ints  # flows that the event may move
+    thrifty: Ints  # 1: moves the fewest flows that a search finds, 0: stops at the first chain
+    tries: Ints  # flows for which chains may still be searched
     job: Ints  # job of the flow that is being placed
     tenant: Ints  # and its tenant
     reserve: Ints  # rows of the log kept free
@@ -54,8 +56,11 @@ class Counters(NamedTuple):
 
 COUNTER = row([(name, _WORD) for name in Counters._fields])
 
-CHAIN = row([("length", _WORD), ("into", _WORD), ("out", _WORD), ("right", _WORD)])
-"""A chain: flows to move, the two columns that they exchange, and 1 where column `into` is taken on the right."""
+CHAIN = row([(name, _WORD) for name in ("length", "into", "out", "right", "core", "allowed")])
+"""A chain: flows to move, the two columns that they exchange, and 1 where column `into` is taken on the right.
+
+`core` and `allowed` serve `fewest`: the core of a path, and the number of moves to which the search was limited.
+"""
 
 SPOT = row([("leaf", _HALF, 2), ("column", _HALF), ("core", _HALF)])
 """The source and target leaf of a flow, its column and its core; -1: none, -2: not the same up and down."""

@@ -206,6 +206,22 @@ def as_wished(job):
 
 
 @given(data=st.data(), fabric=fabrics())
+@settings(max_examples=examples(25), deadline=None)
+def test_a_job_that_moves_no_other_flow_is_as_good_as_a_plan_that_leaves_the_others_alone(data, fabric):
+    session = Session.begin(fabric)
+    for number in range(data.draw(st.integers(1, 4))):
+        session.add(as_wished(data.draw(requests(fabric, number))), data.draw(moves))
+    jobs, last = list(session.jobs), as_wished(data.draw(requests(fabric, 9)))
+    hops = np.concatenate([np.empty((0, 4), dtype=np.int64), *(session.hops(job.job_id) for job in jobs)])
+    running = solve(fabric, jobs, health=Health(), hops=hops)
+    assert isinstance(running, Plan)
+    beside = solve(fabric, [last], health=Health(), kept=list(zip(jobs, running.jobs, strict=True)))
+    answer = session.add(last, Moves(budget=0, who=Movable.ALL))
+    if isinstance(beside, Plan) and not isinstance(answer, Infeasible):
+        assert answer.max_link_utilisation <= beside.certificate.max_link_utilisation * (1 + 1e-9)
+
+
+@given(data=st.data(), fabric=fabrics())
 @settings(max_examples=examples(10), deadline=None)
 def test_the_same_events_give_the_same_paths(data, fabric):
     one, other = Session.begin(fabric), Session.begin(fabric)

@@ -1,0 +1,81 @@
+"""Sessions with a budget of moves: what an event spends it on."""
+
+import numpy as np
+import pytest
+
+from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest
+from controller.planner.session.delta import Delta
+from controller.planner.session.engine import Movable, Moves
+from controller.planner.session.session import Session
+from tests.support.planner_cases import fabric_of
+
+GBPS = 10**9
+
+
+def moves(budget):
+    return Moves(budget=budget, who=Movable.ALL)
+
+
+def pairs(fabric, job_id, *phases, gbps=100):
+    """Return a job with a phase per list of pairs of NICs, numbered from 0."""
+    numbers = sorted({nic for pairs in phases for pair in pairs for nic in pair})
+    flows = [
+        tuple(FlowDemand(src_rank=numbers.index(a), dst_rank=numbers.index(b), rate_bps=gbps * GBPS) for a, b in pairs)
+        for pairs in phases
+    ]
+    collectives = tuple(
+        Collective(kind=CollectiveKind.CUSTOM, size_bytes=1000, flows=some, phase=phase)
+        for phase, some in enumerate(flows)
+    )
+    return JobRequest(job_id=job_id, ranks=tuple(fabric.nics[n].id for n in numbers), collectives=collectives)
+
+
+def added(session, request, budget) -> Delta:
+    answer = session.add(request, moves(budget))
+    assert isinstance(answer, Delta), answer.why
+    return answer
+
+
+def permuted(fabric, budget, seed):
+    """Return the fullest link after each NIC has sent to another one, one job after the other."""
+    session, to = Session.begin(fabric), np.random.default_rng(seed).permutation(len(fabric.nics)).tolist()
+    deltas = [added(session, pairs(fabric, f"job{a}", [(a, b)]), budget) for a, b in enumerate(to) if a != b]
+    assert all(delta.moved <= budget for delta in deltas)
+    return deltas[-1].max_link_utilisation
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_few_moves_for_each_job_of_a_permutation_avoid_collisions_in_three_tiers(seed):
+    fabric = fabric_of(kind="clos3", spines=4, aggs_per_pod=2, pods=4, leaves=2, hosts_per_leaf=2)
+    assert permuted(fabric, 0, seed) == 2.0
+    assert permuted(fabric, 8, seed) == 1.0
+
+
+def test_a_budget_also_removes_a_collision_that_an_earlier_event_left():
+    fabric = fabric_of(spines=4, leaves=4, hosts_per_leaf=4)
+    session, to = Session.begin(fabric), np.random.default_rng(2).permutation(16).tolist()
+    for a, b in enumerate(to):
+        added(session, pairs(fabric, f"job{a}", [(a, b)]), 0)
+    assert session.max_link_utilisation() == 2.0
+    session.remove("job0", moves(0))
+    assert session.max_link_utilisation() == 2.0
+    added(session, pairs(fabric, "again", [(0, to[0])]), 16)
+    assert session.max_link_utilisation() == 1.0
+
+
+def test_phases_of_one_job_share_links_without_a_collision():
+    fabric = fabric_of(spines=2, leaves=2, hosts_per_leaf=2)
+    session = Session.begin(fabric)
+    added(session, pairs(fabric, "other", [(0, 2)]), 0)
+    delta = added(session, pairs(fabric, "phases", [(1, 3)], [(1, 3)]), 0)
+    assert (delta.max_link_utilisation, delta.shared) == (1.0, 0)
+
+
+def test_a_budget_lowers_the_fullest_link_of_mixed_sizes():
+    fabric = fabric_of(spines=2, leaves=2, hosts_per_leaf=4)
+    session = Session.begin(fabric)
+    added(session, pairs(fabric, "a", [(0, 4), (1, 5)], gbps=60), 0)
+    added(session, pairs(fabric, "b", [(2, 6), (3, 7)], gbps=40), 0)
+    session.remove("a", moves(0))
+    delta = added(session, pairs(fabric, "c", [(0, 4)], gbps=90), 1)
+    assert delta.max_link_utilisation == pytest.approx(0.9)
