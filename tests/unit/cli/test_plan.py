@@ -6,7 +6,6 @@ from google.protobuf.json_format import Parse, ParseDict
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.cli import plan as plan_command
 from kernels import cache
-from tests.support.planner_cases import fabric_of
 
 PAIR = """\
 version: 1
