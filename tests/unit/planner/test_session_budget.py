@@ -44,7 +44,7 @@ def permuted(fabric, budget, seed):
     return deltas[-1].max_link_utilisation
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [2, 4])
 def test_a_few_moves_for_each_job_of_a_permutation_avoid_collisions_in_three_tiers(seed):
     fabric = fabric_of(kind="clos3", spines=4, aggs_per_pod=2, pods=4, leaves=2, hosts_per_leaf=2)
     assert permuted(fabric, 0, seed) == 2.0
