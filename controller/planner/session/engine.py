@@ -91,8 +91,7 @@ class Engine:
         """
         store, goal = self._store, self._store.cuts.lower_bound()
         was_lost, reached = store.before_event, self._reached
-        shared = self._place(rows, goal, moves, of, improve)
-        worst, link = store.fullest()
+        shared, worst, link = self._place(rows, goal, moves, of, improve)
         whole = moves.free and (worst > SLACK * max(goal, self._reached) or not self._alike()) and self._replan(worst)
         if whole:
             worst, link = store.fullest()
@@ -121,10 +120,12 @@ class Engine:
         """Return whether flows are placed one by one: on a regular Clos fabric, with one priority and no pins."""
         return self._store.regular and self._alike()
 
-    def _place(self, rows: Ints, goal: float, moves: Moves, of: SessionJob | None, improve: bool) -> int:
+    def _place(
+        self, rows: Ints, goal: float, moves: Moves, of: SessionJob | None, improve: bool
+    ) -> tuple[int, float, int]:
         """Place flows again and lower the fullest links as far as moves are allowed.
 
-        Returns how many of the flows are on links above the bounds of their own cuts.
+        Returns how many of the flows are on links above the bounds of their own cuts, and the fullest link.
         """
         store = self._store
         mark = int(store.counter.logged[0])
@@ -133,18 +134,20 @@ class Engine:
             if len(rows):
                 self._route(rows)
                 store.find_lost(rows)
-            return int(self._on_fuller(rows, goal).sum())
+            return int(self._on_fuller(rows, goal).sum()), *store.fullest()
         # Without other flows a full plan moves none, and is the fastest.
         if len(rows) and len(rows) == int(store.used.sum()):
             self._route(rows)
         elif len(rows):
             self._one_by_one(rows, goal, moves)
-        if improve or not moves.free or store.fullest()[0] > SLACK * goal:
+        fullest = store.fullest()
+        if improve or not moves.free or fullest[0] > SLACK * goal:
             self._relieve(goal, moves, of)
             if not moves.free and len(rows) and self._score(goal) > PERFECT:
                 self._or_beside(rows, goal, moves, of, mark)
+            fullest = store.fullest()
         store.find_lost(rows)
-        return above_bounds(store.s, rows, store.cuts.bound)
+        return above_bounds(store.s, rows, store.cuts.bound), *fullest
 
     def _prepare(self, rows: Ints) -> None:
         """Take flows off their paths; from now on they may move without a charge."""

@@ -39,13 +39,14 @@ def find_lost(flows: Rows, rows: Ints, dead_leaf: Ints, lost: Flags) -> None:
 
 
 @bare_kernel
-def fullest_link(load: Floats, divisor: Floats) -> tuple[float, int]:
-    """Return the largest utilisation, and the first link that has it."""
+def fullest_link(load: Floats, inverse: Floats, divisor: Floats) -> tuple[float, int]:
+    """Return the largest utilisation, and the first link that has it; only links near the largest are divided."""
     worst, link = 0.0, 0
     for i in range(load.shape[0]):
-        used = load[i] / divisor[i]
-        if used > worst:
-            worst, link = used, i
+        if load[i] * inverse[i] > worst * (1 - 1e-12):
+            used = load[i] / divisor[i]
+            if used > worst:
+                worst, link = used, i
     return worst, link
 
 

@@ -205,7 +205,7 @@ class Store:
 
     def fullest(self) -> tuple[float, int]:
         """Return the largest utilisation of the links between switches, and the first link that has it."""
-        return fullest_link(self.s.load, self.divisor)
+        return fullest_link(self.s.load, self.s.inverse, self.divisor)
 
     def ends(self, flows: Flows) -> tuple[Ints, Ints]:
         """Return the source and target leaf rows of flows."""
