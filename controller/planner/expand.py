@@ -250,7 +250,8 @@ def _named_before(collective: Collective, pairs: Ints) -> Ints:
 
 def repeats(keys: Ints) -> Ints:
     """Return how often each key, at least 0, occurred before in the column."""
-    return _occurrences(keys, max(4, (2 * len(keys) - 1).bit_length()))
+    runs = 1 + int(np.count_nonzero(keys[1:] != keys[:-1]))
+    return _occurrences(keys, max(4, (2 * runs - 1).bit_length()))
 
 
 @kernel

@@ -137,7 +137,10 @@ def _with_ports(
     fixed = np.flatnonzero(new.fixed_port > 0)
     pins = tuple_keys(topology, src[fixed], dst[fixed], new.fixed_port[fixed])
     taken = np.concatenate((running.key[running.fixed], pins))
-    entropy = repeats(src * topology.nics + dst) + 1
+    pairs = src * topology.nics
+    pairs += dst
+    entropy = repeats(pairs)
+    entropy += 1
     ports = _free_ports(topology, table, taken, (src, dst, hops), entropy)
     return Paths(
         flows=new,
