@@ -6,7 +6,7 @@ apply, the lower maximum wins. Where several jobs have phases, a plan by jobs an
 over all of them, and the better one stays. Last, flows move so that as few as possible are slowed.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -28,6 +28,8 @@ from controller.planner.search.segments import Segments, segments_of
 MAX_SETS_AGAIN = 64
 """The number of sets above which each is routed once only, so that the work stays linear."""
 ROUNDS_AGAIN = 2
+MAX_GREEDY = 400_000
+"""The limit of flows times paths of a leaf for a second start by a greedy, which takes some 20 ms."""
 ROUNDING = 1e-9
 """Sums of demands, each rounded to a whole bit/s, differ by this much without a reason."""
 
@@ -145,7 +147,28 @@ class Router:
             if free.all() and joint.fullest(hops) > goal:
                 other = joint.lowered(self._by_phase(flows, joint, base), goal, free)
                 hops = other if joint.fullest(other) < joint.fullest(hops) else hops
-        return joint.settled(hops, free)
+        hops = joint.settled(hops, free)
+        if len(batches) == 1 and free.all():
+            for start in self._starts(flows, joint):
+                other = joint.settled(start, free)
+                if joint.no_fuller(other, hops) and joint.slowed(other) < joint.slowed(hops):
+                    hops = other
+        return hops
+
+    def _starts(self, flows: Flows, joint: Joint) -> Iterator[Ints]:
+        """Yield other paths to start from: those of the fabric without failures, repaired, and those of a greedy."""
+        empty = np.full((len(flows), MAX_HOPS), NO_LINK, dtype=np.int64)
+        source, target = self.topology.nic_leaf[flows.src_nic], self.topology.nic_leaf[flows.dst_nic]
+        order = np.argsort(-flows.demand_bps, kind="stable")
+        order = order[(source != target)[order]]
+        shape, leaves = self._built_shape
+        if shape is not None and (flows.demand_bps == flows.demand_bps[0]).all():
+            built = coloured_paths(self.topology, shape, leaves, source, target)
+            if built is not None:
+                dead = np.asarray(((built.hops >= 0) & ~self.live.links[built.hops]).any(axis=1), dtype=np.bool_)
+                yield joint.placed(np.where(dead[:, None], NO_LINK, built.hops), order[dead[order]])
+        if len(flows) * len(self.segments.first) <= MAX_GREEDY * len(leaves):
+            yield joint.placed(empty, order)
 
     def _by_phase(self, flows: Flows, joint: Joint, base: Floats) -> Ints:
         """Route the phase of the largest flows of every job as one set, then the other phases beside these."""

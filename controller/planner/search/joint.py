@@ -11,7 +11,7 @@ from controller.planner.proof.loads import heaviest_phases, layers_of
 from controller.planner.search.grid import FAR
 from controller.planner.search.layers import Phased, phased
 from controller.planner.search.on_link import empty_lists
-from controller.planner.search.relax import Goal, Moving, place, relax
+from controller.planner.search.relax import ROUNDING, Goal, Moving, place, relax
 from controller.planner.search.segments import LoadedNet, Segments
 
 CLOSE = 0.001
@@ -82,11 +82,23 @@ class Joint:
 
     def fullest(self, hops: Ints) -> float:
         """Return the largest utilisation of the links that these paths use."""
+        return float(self._utilisation(hops)[hops[hops >= 0]].max(initial=0.0))
+
+    def slowed(self, hops: Ints) -> int:
+        """Return the number of flows on links over 1."""
+        over = np.append(self._utilisation(hops) > 1 + ROUNDING, False)  # the padding, -1, reads the last
+        return int(over[hops].any(axis=1).sum())
+
+    def no_fuller(self, hops: Ints, beside: Ints) -> bool:
+        """Return whether paths give every flow between leaves a path, and no larger maximum than other paths."""
+        return bool(((hops[:, 0] >= 0) == (beside[:, 0] >= 0)).all()) and (
+            self.fullest(hops) <= self.fullest(beside) * (1 + ROUNDING)
+        )
+
+    def _utilisation(self, hops: Ints) -> Floats:
         links = 2 * self.topology.cables
-        used = np.zeros(links, dtype=np.bool_)
-        used[hops[hops >= 0]] = True
         loads = heaviest_phases(self.flows, hops, links) + self.base[:links]
-        return float((loads / np.maximum(self.topology.capacity[:links], 1))[used].max(initial=0.0))
+        return np.asarray(loads / np.maximum(self.topology.capacity[:links], 1))
 
     def _begin(self, hops: Ints, free: Flags) -> tuple[LoadedNet, Phased, Moving]:
         links, s = 2 * self.topology.cables, self.segments
