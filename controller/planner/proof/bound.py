@@ -14,7 +14,7 @@ import numpy as np
 
 from controller.planner.clos import Live, Topology
 from controller.planner.expand import Flows
-from controller.planner.jit import Flags, Ints, kernel
+from controller.planner.jit import Flags, Ints, bare_kernel, kernel
 from controller.planner.proof.cut import (
     CUT,
     KINDS,
@@ -25,6 +25,7 @@ from controller.planner.proof.cut import (
     counters_of,
     demands_of,
     grouped,
+    may_improve,
 )
 from controller.planner.proof.loads import layers_of
 
@@ -37,17 +38,37 @@ class Bound(NamedTuple):
 
 
 class _Cuts(NamedTuple):
-    """A family of cuts: the cut that each flow crosses (-1: none), and the live links of each cut.
+    """A family of cuts, numbered by switch, and the live links of each cut.
 
-    The links of cut c have the capacities `widths[begin[c]:begin[c + 1]]` and lead to the switches `upper` there.
-    `partial` is whether some of the links of a cut are examined too.
+    A flow crosses the cut `around` its near leaf if its two leaves differ in `side`. The links of cut c have the
+    capacities `widths[begin[c]:begin[c + 1]]` and lead to the switches `upper` there. `partial` is whether some of the
+    links of a cut are examined too.
     """
 
-    crossed: Ints
+    around: Ints
+    side: Ints
     widths: Ints
     upper: Ints
     begin: Ints
     partial: bool
+
+
+class _Reach(NamedTuple):
+    """Which switches (rows) reach which leaves, and the leaves that each switch s above the leaves does not reach.
+
+    These are `lost[begin[s]:begin[s + 1]]`.
+    """
+
+    table: Flags
+    lost: Ints
+    begin: Ints
+
+
+class _Ends(NamedTuple):
+    """For each leaf, how many flows across one cut end there, and the largest demand of these."""
+
+    flows: Ints
+    largest: Ints
 
 
 def lower_bound(topology: Topology, live: Live, flows: Flows) -> Bound:
@@ -58,43 +79,64 @@ def lower_bound(topology: Topology, live: Live, flows: Flows) -> Bound:
     falling, demands = _falling(flows.demand_bps), demands_of(flows, layers_of(flows))
     source, target = topology.nic_leaf[flows.src_nic], topology.nic_leaf[flows.dst_nic]
     counters = counters_of(demands, topology.cables)
+    reach = None if live.reach is None else _reach(topology, live.reach)
+    families = _families(topology, live, reach)
+    some: list[tuple[Ints, Ints, Ints, _Cuts]] = []
     for near, far in ((source, target), (target, source)):
-        for cuts in _families(topology, live, near, far):
-            rows, begin = grouped(falling, cuts.crossed, len(cuts.begin) - 1)
+        for cuts in families:
+            crossed = np.where(cuts.side[near] != cuts.side[far], cuts.around[near], -1)
+            rows, begin = grouped(falling, crossed, len(cuts.begin) - 1)
             best = _bound_of_cuts(rows, begin, cuts, demands, counters, best)
-            if cuts.partial and live.reach is not None:
-                best = _bound_of_partial_cuts(rows, begin, far, cuts, live.reach, demands, counters, best)
+            if cuts.partial:
+                some.append((rows, begin, far, cuts))
+    if reach is not None:  # last: the bounds so far are high enough to pass over most of these cuts
+        for rows, begin, far, cuts in some:
+            best = _bound_of_partial_cuts(rows, begin, far, cuts, reach, demands, counters, best)
     return Bound(best.value, KINDS[best.kind])
 
 
-def _families(topology: Topology, live: Live, near: Ints, far: Ints) -> list[_Cuts]:
-    """Return the cuts around leaves, then around pods, that flows cross at their end `near`."""
+def _reach(topology: Topology, table: Flags) -> _Reach:
+    """Return `Live.reach` with the lists of the leaves that are out of reach."""
+    leaves, above = np.flatnonzero(topology.tier == 0), np.flatnonzero(topology.tier > 0)
+    row, column = np.nonzero(~table[np.ix_(above, leaves)])
+    begin = np.searchsorted(above[row], np.arange(len(topology.switch_ids) + 1)).astype(np.int64)
+    return _Reach(table, leaves[column], begin)
+
+
+def _families(topology: Topology, live: Live, reach: _Reach | None) -> list[_Cuts]:
+    """Return the cuts around leaves, then around pods."""
     alive = np.flatnonzero(live.links[: topology.cables] & (topology.cable_capacity > 0))
-    tier, pod, reach = topology.tier, topology.pod, live.reach
+    tier, pod, itself = topology.tier, topology.pod, np.arange(len(topology.tier), dtype=np.int64)
     uplinks = alive[tier[topology.lower[alive]] == 0]
-    leaves = np.flatnonzero(tier == 0)
     if reach is not None:
         lower, upper = topology.lower[uplinks], topology.upper[uplinks]
-        uplinks = uplinks[reach[:, leaves].sum(axis=1)[upper] > reach[upper, lower]]
-    families = [_cuts(topology, np.where(near != far, near, -1), uplinks, topology.lower[uplinks])]
+        reached = (tier == 0).sum() - np.diff(reach.begin)
+        uplinks = uplinks[reached[upper] > reach.table[upper, lower]]
+    families = [_cuts(topology, itself, itself, uplinks)]
     if (tier == 1).any():
-        here, there = pod[near], pod[far]
-        cables = alive[tier[topology.upper[alive]] == 2]
-        families.append(_cuts(topology, np.where(here != there, here, -1), cables, pod[topology.lower[cables]]))
+        families.append(_cuts(topology, pod, pod, alive[tier[topology.upper[alive]] == 2]))
         if reach is not None:
-            leaving = (reach[:, leaves] & (pod[leaves] != pod[:, None])).any(axis=1)
-            uplinks = uplinks[leaving[topology.upper[uplinks]]]
-            outwards = _cuts(topology, np.where(here != there, near, -1), uplinks, topology.lower[uplinks])
-            families.append(outwards._replace(partial=False))
+            uplinks = uplinks[_leaving(topology, reach.table)[topology.upper[uplinks]]]
+            families.append(_cuts(topology, itself, pod, uplinks)._replace(partial=False))
     return families
 
 
-def _cuts(topology: Topology, crossed: Ints, cables: Ints, cut: Ints) -> _Cuts:
-    """Return a family of cuts, numbered by switch; `cut` is the cut of each of `cables`."""
+def _leaving(topology: Topology, table: Flags) -> Flags:
+    """Return whether each switch reaches a leaf of another pod; False for a leaf."""
+    leaves, above = np.flatnonzero(topology.tier == 0), np.flatnonzero(topology.tier > 0)
+    leaving = np.zeros(len(topology.tier), dtype=np.bool_)
+    elsewhere = topology.pod[leaves] != topology.pod[above, None]
+    leaving[above] = (table[np.ix_(above, leaves)] & elsewhere).any(axis=1)
+    return leaving
+
+
+def _cuts(topology: Topology, around: Ints, side: Ints, cables: Ints) -> _Cuts:
+    """Return the cuts that these cables leave."""
+    cut = around[topology.lower[cables]]
     order = np.argsort(cut, kind="stable")
     begin = np.searchsorted(cut[order], np.arange(len(topology.switch_ids) + 1)).astype(np.int64)
     cables = cables[order]
-    return _Cuts(crossed, topology.cable_capacity[cables], topology.upper[cables], begin, True)
+    return _Cuts(around, side, topology.cable_capacity[cables], topology.upper[cables], begin, True)
 
 
 def _falling(demand: Ints) -> Ints:
@@ -115,82 +157,107 @@ def _bound_of_cuts(rows: Ints, begin: Ints, cuts: _Cuts, demands: Demands, count
 
 @kernel
 def _bound_of_partial_cuts(
-    rows: Ints, begin: Ints, far: Ints, cuts: _Cuts, reach: Flags, demands: Demands, counters: Counters, best: Best
+    rows: Ints, begin: Ints, far: Ints, cuts: _Cuts, reach: _Reach, demands: Demands, counters: Counters, best: Best
 ) -> Best:  # fmt: skip
     """Return the largest of `best` and the bounds of some links of each cut, with the flows that can use no other."""
-    group_of_flow = np.empty(far.shape[0], np.int64)
+    switches = reach.table.shape[1]
+    ends, leaves = _Ends(np.zeros(switches, np.int64), np.zeros(switches, np.int64)), np.empty(switches, np.int64)
     for cut in range(begin.shape[0] - 1):
         low, high = cuts.begin[cut], cuts.begin[cut + 1]
-        crossing, widths = rows[begin[cut] : begin[cut + 1]], cuts.widths[low:high]
-        useful = _group_by_links(crossing, far, cuts.upper[low:high], reach, group_of_flow)
-        members, start = grouped(crossing, group_of_flow, useful.shape[0])
-        for group in range(useful.shape[0]):
-            flows = members[start[group] : start[group + 1]]
-            best = bound_of_cut(flows, widths[useful[group]], demands, counters, best)
-        members, start = _unable_by_link(crossing, group_of_flow, useful)
-        others = widths[1:].copy()  # all links but one, the first at first
-        for link in range(high - low):
-            best = bound_of_cut(members[start[link] : start[link + 1]], others, demands, counters, best)
-            if link < others.shape[0]:
-                others[link] = widths[link]
+        crossing, widths, upper = rows[begin[cut] : begin[cut + 1]], cuts.widths[low:high], cuts.upper[low:high]
+        if crossing.shape[0] > 0 and high > low:
+            found = leaves[: _count_by_leaf(crossing, far, demands, ends, leaves)]
+            best = _bound_of_groups(crossing, far, found, ends, widths, upper, reach, demands, counters, best)
+            best = _bound_of_others(crossing, far, ends, widths, upper, reach, demands, counters, best)
+            ends.flows[found] = ends.largest[found] = 0
+    return best
+
+
+@bare_kernel
+def _count_by_leaf(rows: Ints, far: Ints, demands: Demands, ends: _Ends, leaves: Ints) -> int:
+    """Count the flows by far leaf in `ends`, list these leaves in `leaves` and return how many they are."""
+    found = 0
+    for i in range(rows.shape[0]):
+        leaf = far[rows[i]]
+        if ends.flows[leaf] == 0:
+            leaves[found], ends.largest[leaf] = leaf, demands.bps[rows[i]]
+            found += 1
+        ends.flows[leaf] += 1
+    return found
+
+
+@kernel
+def _bound_of_groups(
+    crossing: Ints, far: Ints, leaves: Ints, ends: _Ends, widths: Ints, upper: Ints, reach: _Reach, demands: Demands,
+    counters: Counters, best: Best,
+) -> Best:  # fmt: skip
+    """Return the largest of `best` and the bounds of the links that reach one leaf and of the flows these reach."""
+    group_of_leaf = np.full(reach.table.shape[1], -1, np.int64)
+    group_of_leaf[leaves] = 0
+    links = _group_by_links(group_of_leaf, upper, reach)
+    flows, largest, member = np.zeros_like(links), np.zeros_like(links), np.zeros_like(links)
+    for i in range(leaves.shape[0]):
+        group = group_of_leaf[leaves[i]]
+        flows[group] += ends.flows[leaves[i]]
+        largest[group], member[group] = max(largest[group], ends.largest[leaves[i]]), leaves[i]
+    narrowest = widths.min()
+    for group in range(1, links.shape[0]):
+        if may_improve(flows[group], largest[group], links[group], narrowest, best):
+            useful, useless = np.empty(upper.shape[0], np.bool_), group_of_leaf != group
+            for link in range(upper.shape[0]):
+                useful[link] = reach.table[upper[link], member[group]]
+            best = bound_of_cut(_without(crossing, far, useless), widths[useful], demands, counters, best)
     return best
 
 
 @kernel
-def _group_by_links(rows: Ints, far: Ints, upper: Ints, reach: Flags, group_of_flow: Ints) -> Flags:
-    """Group flows by the links, to the switches `upper`, that reach their far leaf; return the links of each group.
+def _group_by_links(group_of_leaf: Ints, upper: Ints, reach: _Reach) -> Ints:
+    """Split group 0 of leaves by the links, to the switches `upper`, that reach them; return the links of each group.
 
-    Flows that can use all links are in group -1.
+    Leaves that all links reach stay in group 0. Leaves of group -1 stay there, and a group may end up empty.
     """
-    group_of_leaf = np.full(reach.shape[1], -2, np.int64)
-    useful, groups = np.empty((16, upper.shape[0]), np.bool_), 0
-    for i in range(rows.shape[0]):
-        leaf = far[rows[i]]
-        if group_of_leaf[leaf] == -2:
-            if groups == useful.shape[0]:
-                useful = np.concatenate((useful, np.empty_like(useful)))
-            for link in range(upper.shape[0]):
-                useful[groups, link] = reach[upper[link], leaf]
-            group = 0 if not useful[groups].all() else -1
-            while 0 <= group < groups and not _equal(useful[group], useful[groups]):
-                group += 1
-            groups += group == groups
-            group_of_leaf[leaf] = group
-        group_of_flow[rows[i]] = group_of_leaf[leaf]
-    return useful[:groups]
+    most = 1
+    for link in range(upper.shape[0]):
+        most += reach.begin[upper[link] + 1] - reach.begin[upper[link]]
+    links, split_at, rest, groups = np.zeros(most, np.int64), np.full(most, -1, np.int64), np.zeros(most, np.int64), 1
+    links[0] = upper.shape[0]
+    for link in range(upper.shape[0]):
+        for i in range(reach.begin[upper[link]], reach.begin[upper[link] + 1]):
+            group = group_of_leaf[reach.lost[i]]
+            if group < 0:
+                continue
+            if split_at[group] != link:
+                split_at[group], rest[group], links[groups] = link, groups, links[group] - 1
+                groups += 1
+            group_of_leaf[reach.lost[i]] = rest[group]
+    return links[:groups]
 
 
 @kernel
-def _equal(left: Flags, right: Flags) -> bool:
-    """Return whether two rows are equal; a comparison of whole arrays would allocate one."""
-    link = 0
-    while link < left.shape[0] and left[link] == right[link]:
-        link += 1
-    return link == left.shape[0]
+def _bound_of_others(
+    crossing: Ints, far: Ints, ends: _Ends, widths: Ints, upper: Ints, reach: _Reach, demands: Demands,
+    counters: Counters, best: Best,
+) -> Best:  # fmt: skip
+    """Return the largest of `best` and the bounds of all links but one and of the flows that cannot use that one."""
+    narrowest = widths.min()
+    for link in range(upper.shape[0]):
+        flows, largest = 0, 0
+        for i in range(reach.begin[upper[link]], reach.begin[upper[link] + 1]):
+            flows += ends.flows[reach.lost[i]]
+            largest = max(largest, ends.largest[reach.lost[i]])
+        if may_improve(flows, largest, upper.shape[0] - 1, narrowest, best):
+            others = np.concatenate((widths[:link], widths[link + 1 :]))
+            unable = _without(crossing, far, reach.table[upper[link]])
+            best = bound_of_cut(unable, others, demands, counters, best)
+    return best
 
 
 @kernel
-def _unable_by_link(rows: Ints, group_of_flow: Ints, useful: Flags) -> tuple[Ints, Ints]:
-    """Return for each link the flows that cannot use it, in the order of `rows`, and where each link's begin."""
-    groups, links = useful.shape
-    useless, end = np.empty((groups, links), np.int64), np.zeros(groups, np.int64)
-    for group in range(groups):
-        for link in range(links):
-            if not useful[group, link]:
-                useless[group, end[group]] = link
-                end[group] += 1
-    begin = np.zeros(links + 2, np.int64)  # filling moves the begin of link l from l + 1 to that of l + 1
+def _without(rows: Ints, far: Ints, leaves: Flags) -> Ints:
+    """Return the flows whose far leaf is none of these, in order."""
+    found, count = np.empty_like(rows), 0
     for i in range(rows.shape[0]):
-        group = group_of_flow[rows[i]]
-        for j in range(end[group] if group >= 0 else 0):
-            begin[useless[group, j] + 2] += 1
-    for link in range(links):
-        begin[link + 2] += begin[link + 1]
-    found = np.empty(begin[links + 1], np.int64)
-    for i in range(rows.shape[0]):
-        group = group_of_flow[rows[i]]
-        for j in range(end[group] if group >= 0 else 0):
-            link = useless[group, j]
-            found[begin[link + 1]] = rows[i]
-            begin[link + 1] += 1
-    return found, begin[: links + 1]
+        if not leaves[far[rows[i]]]:
+            found[count] = rows[i]
+            count += 1
+    return found[:count]

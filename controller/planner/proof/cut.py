@@ -90,20 +90,36 @@ def _better(best: Best, value: float, kind: int) -> Best:
 
 
 @bare_kernel
+def may_improve(flows: int, largest: int, links: int, narrowest: int, best: Best) -> bool:
+    """Return whether this many flows of at most `largest` over links of at least `narrowest` may improve `best`.
+
+    Flows dealt to the links in turn show what no bound exceeds. Fewer flows than links leave the cut below even that.
+    """
+    if flows == 0 or links == 0:
+        return False
+    level = (flows + links - 1) // links * largest / narrowest
+    simplest = CUT if flows >= links else LARGEST_FLOW
+    return level > best.value or (level == best.value and simplest < best.kind)
+
+
+@bare_kernel
 def bound_of_cut(rows: Ints, widths: Ints, demands: Demands, counters: Counters, best: Best) -> Best:
     """Return the largest of `best` and the bounds of one cut.
 
     `rows` are the flows that cross it by descending demand, `widths` the capacities of its links. Equal links take
     slots in rotation; of unequal links, the one that stays least full takes the next slot.
     """
-    links, capacity, widest, load, slots = widths.shape[0], 0, 0, 0, 0
+    links, capacity, load, slots = widths.shape[0], 0, 0, 0
     if links == 0 or rows.shape[0] == 0:
         return best
+    narrowest = widest = widths[0]
     for link in range(links):
         counters.taken[link] = 0
         capacity += widths[link]
-        widest = max(widest, widths[link])
-    even = capacity == links * widest
+        narrowest, widest = min(narrowest, widths[link]), max(widest, widths[link])
+    if not may_improve(rows.shape[0], demands.bps[rows[0]], links, narrowest, best):
+        return best
+    even = narrowest == widest
     for i in range(rows.shape[0]):
         layer, demand = demands.layer[rows[i]], demands.bps[rows[i]]
         job = demands.job[layer]
