@@ -148,7 +148,7 @@ class Router:
                 other = joint.lowered(self._by_phase(flows, joint, base), goal, free)
                 hops = other if joint.fullest(other) < joint.fullest(hops) else hops
         hops = joint.settled(hops, free)
-        if len(batches) == 1 and free.all():
+        if len(batches) == 1 and free.all() and joint.slowed(hops):
             for start in self._starts(flows, joint):
                 other = joint.settled(start, free)
                 if joint.no_fuller(other, hops) and joint.slowed(other) < joint.slowed(hops):
@@ -156,13 +156,13 @@ class Router:
         return hops
 
     def _starts(self, flows: Flows, joint: Joint) -> Iterator[Ints]:
-        """Yield other paths to start from: those of the fabric without failures, repaired, and those of a greedy."""
+        """Yield other paths to start from: after failures the ones of the whole fabric, repaired, then a greedy's."""
         empty = np.full((len(flows), MAX_HOPS), NO_LINK, dtype=np.int64)
         source, target = self.topology.nic_leaf[flows.src_nic], self.topology.nic_leaf[flows.dst_nic]
         order = np.argsort(-flows.demand_bps, kind="stable")
         order = order[(source != target)[order]]
         shape, leaves = self._built_shape
-        if shape is not None and (flows.demand_bps == flows.demand_bps[0]).all():
+        if not self.live.whole and shape is not None and (flows.demand_bps == flows.demand_bps[0]).all():
             built = coloured_paths(self.topology, shape, leaves, source, target)
             if built is not None:
                 dead = np.asarray(((built.hops >= 0) & ~self.live.links[built.hops]).any(axis=1), dtype=np.bool_)

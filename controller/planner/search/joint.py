@@ -49,7 +49,7 @@ class Joint:
     def placed(self, hops: Ints, order: Ints) -> Ints:
         """Return `hops` with a path for each flow of `order`, one after the other, where its links stay emptiest."""
         net, loads, moving = self._begin(hops, np.ones(len(hops), dtype=np.bool_))
-        relax(net, loads, moving, Goal(np.inf, np.inf, False), 0, 0, 0)
+        relax(net, loads, moving, Goal(np.inf, np.inf, False), 0, 0, 0)  # no search: it enters the flows into the loads
         place(net, loads, moving, order)
         return _packed(moving.hops)
 
