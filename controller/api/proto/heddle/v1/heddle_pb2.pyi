@@ -26,7 +26,7 @@ INCAST_RATES: Incast
 INCAST_WINDOWS: Incast
 
 class SubmitJobRequest(_message.Message):
-    __slots__ = ("job_id", "tenant", "ranks", "collectives", "priority", "lease_ms", "steering", "require_utilisation", "gpu_milli", "incast")
+    __slots__ = ("job_id", "tenant", "ranks", "collectives", "priority", "lease_ms", "steering", "require_utilisation", "gpu_milli", "incast", "move_limits")
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     TENANT_FIELD_NUMBER: _ClassVar[int]
     RANKS_FIELD_NUMBER: _ClassVar[int]
@@ -37,6 +37,7 @@ class SubmitJobRequest(_message.Message):
     REQUIRE_UTILISATION_FIELD_NUMBER: _ClassVar[int]
     GPU_MILLI_FIELD_NUMBER: _ClassVar[int]
     INCAST_FIELD_NUMBER: _ClassVar[int]
+    MOVE_LIMITS_FIELD_NUMBER: _ClassVar[int]
     job_id: str
     tenant: str
     ranks: _containers.RepeatedScalarFieldContainer[str]
@@ -47,7 +48,48 @@ class SubmitJobRequest(_message.Message):
     require_utilisation: float
     gpu_milli: int
     incast: Incast
-    def __init__(self, job_id: _Optional[str] = ..., tenant: _Optional[str] = ..., ranks: _Optional[_Iterable[str]] = ..., collectives: _Optional[_Iterable[_Union[Collective, _Mapping]]] = ..., priority: _Optional[int] = ..., lease_ms: _Optional[int] = ..., steering: _Optional[_Union[Steering, str]] = ..., require_utilisation: _Optional[float] = ..., gpu_milli: _Optional[int] = ..., incast: _Optional[_Union[Incast, str]] = ...) -> None: ...
+    move_limits: _containers.RepeatedCompositeFieldContainer[MoveLimit]
+    def __init__(self, job_id: _Optional[str] = ..., tenant: _Optional[str] = ..., ranks: _Optional[_Iterable[str]] = ..., collectives: _Optional[_Iterable[_Union[Collective, _Mapping]]] = ..., priority: _Optional[int] = ..., lease_ms: _Optional[int] = ..., steering: _Optional[_Union[Steering, str]] = ..., require_utilisation: _Optional[float] = ..., gpu_milli: _Optional[int] = ..., incast: _Optional[_Union[Incast, str]] = ..., move_limits: _Optional[_Iterable[_Union[MoveLimit, _Mapping]]] = ...) -> None: ...
+
+class MoveLimit(_message.Message):
+    __slots__ = ("cause", "whose", "max_flows")
+    class Cause(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        CAUSE_UNSPECIFIED: _ClassVar[MoveLimit.Cause]
+        ARRIVAL: _ClassVar[MoveLimit.Cause]
+        RELEASE: _ClassVar[MoveLimit.Cause]
+        FAILURE: _ClassVar[MoveLimit.Cause]
+        RECOVERY: _ClassVar[MoveLimit.Cause]
+        CONGESTION: _ClassVar[MoveLimit.Cause]
+        DRAIN: _ClassVar[MoveLimit.Cause]
+    CAUSE_UNSPECIFIED: MoveLimit.Cause
+    ARRIVAL: MoveLimit.Cause
+    RELEASE: MoveLimit.Cause
+    FAILURE: MoveLimit.Cause
+    RECOVERY: MoveLimit.Cause
+    CONGESTION: MoveLimit.Cause
+    DRAIN: MoveLimit.Cause
+    class Whose(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+        __slots__ = ()
+        WHOSE_UNSPECIFIED: _ClassVar[MoveLimit.Whose]
+        NONE: _ClassVar[MoveLimit.Whose]
+        OWN_JOB: _ClassVar[MoveLimit.Whose]
+        TENANT: _ClassVar[MoveLimit.Whose]
+        LOWER_PRIORITY: _ClassVar[MoveLimit.Whose]
+        ANY: _ClassVar[MoveLimit.Whose]
+    WHOSE_UNSPECIFIED: MoveLimit.Whose
+    NONE: MoveLimit.Whose
+    OWN_JOB: MoveLimit.Whose
+    TENANT: MoveLimit.Whose
+    LOWER_PRIORITY: MoveLimit.Whose
+    ANY: MoveLimit.Whose
+    CAUSE_FIELD_NUMBER: _ClassVar[int]
+    WHOSE_FIELD_NUMBER: _ClassVar[int]
+    MAX_FLOWS_FIELD_NUMBER: _ClassVar[int]
+    cause: MoveLimit.Cause
+    whose: MoveLimit.Whose
+    max_flows: int
+    def __init__(self, cause: _Optional[_Union[MoveLimit.Cause, str]] = ..., whose: _Optional[_Union[MoveLimit.Whose, str]] = ..., max_flows: _Optional[int] = ...) -> None: ...
 
 class ObservedFlows(_message.Message):
     __slots__ = ("host", "flows")
@@ -58,20 +100,24 @@ class ObservedFlows(_message.Message):
     def __init__(self, host: _Optional[str] = ..., flows: _Optional[_Iterable[_Union[ObservedFlow, _Mapping]]] = ...) -> None: ...
 
 class ObservedFlow(_message.Message):
-    __slots__ = ("src_ip", "dst_ip", "udp_source_port", "src_qpn", "dst_qpn", "job_hint")
+    __slots__ = ("src_ip", "dst_ip", "udp_source_port", "src_qpn", "dst_qpn", "job_hint", "sent_bytes", "timestamp_unix_ns")
     SRC_IP_FIELD_NUMBER: _ClassVar[int]
     DST_IP_FIELD_NUMBER: _ClassVar[int]
     UDP_SOURCE_PORT_FIELD_NUMBER: _ClassVar[int]
     SRC_QPN_FIELD_NUMBER: _ClassVar[int]
     DST_QPN_FIELD_NUMBER: _ClassVar[int]
     JOB_HINT_FIELD_NUMBER: _ClassVar[int]
+    SENT_BYTES_FIELD_NUMBER: _ClassVar[int]
+    TIMESTAMP_UNIX_NS_FIELD_NUMBER: _ClassVar[int]
     src_ip: str
     dst_ip: str
     udp_source_port: int
     src_qpn: int
     dst_qpn: int
     job_hint: str
-    def __init__(self, src_ip: _Optional[str] = ..., dst_ip: _Optional[str] = ..., udp_source_port: _Optional[int] = ..., src_qpn: _Optional[int] = ..., dst_qpn: _Optional[int] = ..., job_hint: _Optional[str] = ...) -> None: ...
+    sent_bytes: int
+    timestamp_unix_ns: int
+    def __init__(self, src_ip: _Optional[str] = ..., dst_ip: _Optional[str] = ..., udp_source_port: _Optional[int] = ..., src_qpn: _Optional[int] = ..., dst_qpn: _Optional[int] = ..., job_hint: _Optional[str] = ..., sent_bytes: _Optional[int] = ..., timestamp_unix_ns: _Optional[int] = ...) -> None: ...
 
 class ReportFlowsReply(_message.Message):
     __slots__ = ("flows_pinned",)
@@ -442,16 +488,18 @@ class ExplainRequest(_message.Message):
     def __init__(self, flow_id: _Optional[str] = ...) -> None: ...
 
 class Explanation(_message.Message):
-    __slots__ = ("text", "job_id", "hops", "sharing_flows")
+    __slots__ = ("text", "job_id", "hops", "sharing_flows", "moves")
     TEXT_FIELD_NUMBER: _ClassVar[int]
     JOB_ID_FIELD_NUMBER: _ClassVar[int]
     HOPS_FIELD_NUMBER: _ClassVar[int]
     SHARING_FLOWS_FIELD_NUMBER: _ClassVar[int]
+    MOVES_FIELD_NUMBER: _ClassVar[int]
     text: str
     job_id: str
     hops: _containers.RepeatedScalarFieldContainer[str]
     sharing_flows: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, text: _Optional[str] = ..., job_id: _Optional[str] = ..., hops: _Optional[_Iterable[str]] = ..., sharing_flows: _Optional[_Iterable[str]] = ...) -> None: ...
+    moves: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, text: _Optional[str] = ..., job_id: _Optional[str] = ..., hops: _Optional[_Iterable[str]] = ..., sharing_flows: _Optional[_Iterable[str]] = ..., moves: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class WatchPortsRequest(_message.Message):
     __slots__ = ("ports",)
