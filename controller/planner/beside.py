@@ -31,14 +31,18 @@ def base_loads(topology: Topology, priority: Ints, old: Paths) -> list[tuple[int
 
 def paths_beside(
     router: Router, jobs: Sequence[JobRequest], base: Sequence[tuple[int, Floats]], old: Paths, running: Streams,
-    new: Flows,
+    new: Flows, hops: Ints | None = None,
 ) -> tuple[Ints, Ints]:  # fmt: skip
     """Return the hops of new flows beside the load of running ones: as routed, and after incasts were confined.
+
+    Flows with given `hops` are not routed.
 
     `jobs` are the running and the new ones, `base` is the result of `base_loads`. Both results are the same array where
     no incast moved.
     """
     priority = priorities(jobs)
     bundle = bundles(router.topology, running, new, priority[new.job])
-    routed = router.route(new, priority[new.job], base, bundle, given_paths(running, bundle))
+    routed = hops
+    if routed is None:
+        routed = router.route(new, priority[new.job], base, bundle, given_paths(running, bundle))
     return routed, confined(router, jobs, old, new, routed, bundle)

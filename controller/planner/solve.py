@@ -76,11 +76,12 @@ def solve(
 
 def draft(
     fabric: Fabric, requests: Sequence[JobRequest], *, health: Health, kept: Sequence[Placed] = (),
-    hops: Ints | None = None, replan_dead: bool = False,
+    hops: Ints | None = None, replan_dead: bool = False, moved: Flags | None = None,
 ) -> Draft | Infeasible:  # fmt: skip
     """Find paths, ports and rates; the time of this step is the certificate's `solve_ns`.
 
-    With `replan_dead`, flows of running jobs with a failed link on a path are planned again with the new flows.
+    With `replan_dead`, flows of running jobs with a failed link on a path are planned again with the new flows. `moved`
+    marks the flows of running jobs, job by job, whose paths a session has changed: `hops` then begins with theirs.
     """
     topology = topology_of(fabric)
     live = Live.of(topology, health)
@@ -92,15 +93,18 @@ def draft(
     job_ids = [job.job_id for job in jobs]
     everything, stay = joined((old.flows, new)), None
     refuse_taken_tuples(topology, job_ids, everything)
-    if replan_dead:
-        stay = np.append(alive := old.alive(live), np.zeros(len(new), dtype=np.bool_))
-        old, new = old.rows(alive), everything.rows(~stay)
+    if replan_dead or moved is not None:
+        keeps = old.alive(live) if moved is None else ~moved
+        stay = np.append(keeps, np.zeros(len(new), dtype=np.bool_))
+        old, new = old.rows(keeps), everything.rows(~stay)
     if (why := dead_nic(topology, live, job_ids, new)) is not None:
         return Infeasible(why=why)
     router = Router(topology=topology, live=live)
     running = with_guards(old.streams(topology), topology, kept)
     base = base_loads(topology, priorities(jobs), old)
-    routed, hops = paths_beside(router, jobs, base, old, running, new) if hops is None else (hops, hops)
+    routed, hops = (
+        paths_beside(router, jobs, base, old, running, new, hops) if hops is None or moved is not None else (hops, hops)
+    )
     if (why := no_path(topology, live, job_ids, new, hops)) is not None:
         return Infeasible(why=why)
     reverse_hops = reverse_paths(router, jobs, old, running, new, hops, as_routed=hops is routed)

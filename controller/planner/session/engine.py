@@ -18,7 +18,7 @@ from controller.planner.refusal import dead_nic, no_path, too_full
 from controller.planner.session.delta import Delta, SessionJob, changes, packed, touched
 from controller.planner.session.paths import set_paths, undo
 from controller.planner.session.place import above_bounds, place, relieve, slowed
-from controller.planner.session.replan import replanned
+from controller.planner.session.replan import crowded, replanned
 from controller.planner.session.seats import MAX_TRAIL, chosen, seat
 from controller.planner.session.state import Store
 from controller.planner.session.table import DEAD
@@ -37,8 +37,12 @@ LEVELS = 4
 
 
 class Movable(IntEnum):
-    """Which flows may move for others: none, those of the same job, of the same tenant, or all."""
+    """Which flows may move for others: of jobs of lower priority, none, of the same job, of the same tenant, or all.
 
+    With one priority, `LOWER` is as `NONE`: kernels let flows of others move for numbers above 0.
+    """
+
+    LOWER = -1
     NONE = 0
     OWN = 1
     TENANT = 2
@@ -108,6 +112,13 @@ class Engine:
         self._over = over
         return self._delta(rows, gone, shared, why, bool(whole), worst, goal, link)
 
+    def revert(self) -> None:
+        """Undo the path changes since `Store.begin_event`."""
+        store = self._store
+        undo(store.s, 0)
+        store.lost[:] = store.before_event
+        self._over = self._over_limit(store.fullest()[0])
+
     def ease(self) -> None:
         """Forget the utilisation that the last full plan reached: fewer demands or more links may allow a lower one."""
         self._reached = 0.0
@@ -134,6 +145,8 @@ class Engine:
             if len(rows):
                 self._route(rows)
                 store.find_lost(rows)
+            if improve and not moves.free and store.fullest()[0] > goal * HAIR:
+                self._reroute(goal, moves, of)
             return int(self._on_fuller(rows, goal).sum()), *store.fullest()
         # Without other flows a full plan moves none, and is the fastest.
         if len(rows) and len(rows) == int(store.used.sum()):
@@ -171,6 +184,36 @@ class Engine:
         again: Flags = np.zeros(len(self._store.s.flow), dtype=np.bool_)
         again[rows] = True
         self._set(again)
+
+    def _reroute(self, goal: float, moves: Moves, of: SessionJob | None) -> None:
+        """Place some flows on the fullest links again with the full planner, as many as may move, while that helps."""
+        store, budget = self._store, moves.budget or 0
+        candidates = crowded(store, self._movable(moves, of), goal * HAIR)
+        for size in sorted({min(budget, len(candidates)) >> 2 * step for step in range(3)} - {0}, reverse=True):
+            mark, score, lost = int(store.counter.logged[0]), self._score(goal), store.lost.copy()
+            self._prepare(candidates[:size])
+            self._route(candidates[:size])
+            store.find_lost(candidates[:size])
+            if self._score(goal) < score and not (store.lost & ~lost).any():
+                break
+            undo(store.s, mark)
+            store.lost[:] = lost
+
+    def _movable(self, moves: Moves, of: SessionJob | None) -> list[SessionJob]:
+        """Return the jobs whose flows may move."""
+        jobs = list(self._jobs.values())
+        if moves.who is Movable.ALL:
+            return jobs
+        if of is None or moves.who is Movable.NONE:
+            return []
+        mine = of.request
+        return [
+            job
+            for job in jobs
+            if (moves.who is Movable.OWN and job is of)
+            or (moves.who is Movable.TENANT and job.request.tenant == mine.tenant)
+            or (moves.who is Movable.LOWER and job.request.priority < mine.priority)
+        ]
 
     def _score(self, goal: float) -> tuple[float, float]:
         """Return the fullest link above the bound, and by how much flows are slowed: the lower, the better.

@@ -11,6 +11,7 @@ from controller.planner.ports.pins import Streams, bundles, given_paths
 from controller.planner.proof.loads import link_loads
 from controller.planner.route import Router
 from controller.planner.session.delta import SessionJob, by_role, packed
+from controller.planner.session.state import Store
 
 
 def replanned(topology: Topology, live: Live, jobs: Sequence[SessionJob], paths: Ints, again: Flags) -> Ints:
@@ -35,6 +36,21 @@ def replanned(topology: Topology, live: Live, jobs: Sequence[SessionJob], paths:
     given = {key: path for key, path in given.items() if path[0] >= 0}
     found = Router(topology=topology, live=live).route(new, priority[new.job], base, bundle, given)
     return by_role(found, topology.cables)
+
+
+def crowded(store: Store, jobs: Sequence[SessionJob], bound: float) -> Ints:
+    """Return the rows of these jobs' flows on links above `bound` that may leave: the lowest priority first.
+
+    Of equal priorities, those on the fullest links come first. Flows that are bound to the path of their addresses, and
+    flows without a path, are left out.
+    """
+    rows = np.concatenate([np.empty(0, dtype=np.int64), *(job.rows for job in jobs)])
+    priority = np.repeat([job.request.priority for job in jobs], [len(job.rows) for job in jobs])
+    used = np.append(store.s.load / store.divisor, 0.0)
+    fullest = used[store.paths[rows]].max(axis=1, initial=0.0)
+    order = np.lexsort((-fullest, priority))
+    leaves = (fullest > bound) & (store.s.flow["held"][rows] == 0) & ~store.lost[rows]
+    return rows[order[leaves[order]]]
 
 
 def _numbered(jobs: Sequence[SessionJob]) -> Flows:

@@ -61,10 +61,14 @@ class Session:
         for nic in health.down_nics:
             session._dead_nics[session._topology.nic_index[nic]] = True
         for request, job_flows in kept:
-            paths = paths_of(session._topology, session._next, (request, job_flows))
-            job = session._enter(request, paths.flows)
-            session._engine.adopt(job.rows, by_role(paths.hops, session._topology.cables))
+            session.adopt(request, job_flows)
         return session
+
+    def adopt(self, request: JobRequest, job_flows: JobFlows) -> None:
+        """Add a running job with its paths; a flow on a dead path waits for an event that places it."""
+        paths = paths_of(self._topology, self._next, (request, job_flows))
+        job = self._enter(request, paths.flows)
+        self._engine.adopt(job.rows, by_role(paths.hops, self._topology.cables))
 
     @property
     def health(self) -> Health:
@@ -93,6 +97,19 @@ class Session:
     def max_link_utilisation(self) -> float:
         """Return the largest utilisation of the links between switches."""
         return self._store.fullest()[0]
+
+    def lower_bound(self) -> float:
+        """Return a bound of the largest utilisation: no paths of the same demands can have a lower one."""
+        return self._store.cuts.lower_bound()
+
+    def stranded(self) -> list[tuple[str, str]]:
+        """Return the job id and the flow id of every flow that has no live path."""
+        rows, store = self._waiting(), self._store
+        jobs = [self._jobs[number] for number in store.s.flow["job"][rows].tolist()]
+        return [
+            (job.request.job_id, job.flow_id(index))
+            for job, index in zip(jobs, store.index[rows].tolist(), strict=True)
+        ]
 
     def add(self, request: JobRequest, moves: Moves = STAY) -> Delta | Infeasible:
         """Add a job and place its flows; Infeasible, without a change, if a flow has no path or a link gets too full.
@@ -145,6 +162,27 @@ class Session:
     def undrain(self, target: str, moves: Moves = STAY) -> Delta:
         """Return a cable or a switch to use."""
         return self._return(target, "drained", moves)
+
+    def apply(self, health: Health, moves: Moves = STAY) -> Delta:
+        """Record what has failed and returned since, all at once, and place the flows that have no path now."""
+        store, topology = self._store, self._topology
+        store.begin_event(moves.who, moves.budget)
+        wanted = health.down_cables | health.down_switches
+        for target in sorted(self._out["down"] - wanted):
+            self._take_out(target, "down", -1)
+            self._engine.ease()
+        failed = [self._take_out(target, "down") for target in sorted(wanted - self._out["down"])]
+        self._dead_nics[:] = False
+        self._dead_nics[[topology.nic_index[nic] for nic in health.down_nics]] = True
+        cables = np.concatenate((NO_ROWS, *failed))
+        victims = flows_of(store, np.concatenate((cables, cables + topology.cables)))
+        for leaf in np.flatnonzero(store.dead_leaf).tolist():
+            victims = np.union1d(victims, store.flows_inside(leaf))
+        return _delta(self._engine.handle(np.union1d(victims, self._waiting()), moves, refuses=False))
+
+    def revert(self) -> None:
+        """Undo the path changes of the last event, which must not have added or removed a job, cable or switch."""
+        self._engine.revert()
 
     def rebalance(self, moves: Moves, job_id: str | None = None) -> Delta:
         """Lower the fullest link by moves; OWN and TENANT refer to `job_id`."""

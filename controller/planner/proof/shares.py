@@ -1,0 +1,43 @@
+"""Compute the shares of jobs: of the max-min fair shares of a job's flows, the mean and the worst."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from controller.planner.clos import Topology
+from controller.planner.expand import Flows
+from controller.planner.jit import Floats, Ints
+from controller.planner.proof.fluid import fair_shares, planned_rates
+from controller.planner.proof.loads import link_loads
+
+FALLS = 1e-9
+"""A share that falls by less is the same: shares are quotients of floats."""
+
+
+class Shares(NamedTuple):
+    """The mean and the worst share of each job, in the order of the session."""
+
+    mean: Floats
+    worst: Floats
+
+    def falls_below(self, other: "Shares") -> bool:
+        """Return whether any job has less than in `other`."""
+        return any((now < (1 - FALLS) * was).any() for now, was in zip(self, other, strict=True))
+
+    def rises_above(self, other: "Shares") -> bool:
+        """Return whether any job has more than in `other`."""
+        return other.falls_below(self)
+
+
+def shares_of(topology: Topology, flows: Flows, hops: Ints) -> Shares:
+    """Return the shares of jobs numbered from 0; a flow without a path counts with the path that it lacks: 0."""
+    loads = link_loads(topology, flows, hops)
+    rates = planned_rates(topology, flows, hops, loads)
+    shares = fair_shares(topology, flows, hops, loads, rates)
+    shares = np.where(
+        (hops[:, 0] < 0) & (topology.nic_leaf[flows.src_nic] != topology.nic_leaf[flows.dst_nic]), 0.0, shares
+    )
+    jobs = int(flows.job.max(initial=-1)) + 1
+    count, worst = np.bincount(flows.job, minlength=jobs), np.ones(jobs)
+    np.minimum.at(worst, flows.job, shares)
+    return Shares(np.bincount(flows.job, weights=shares, minlength=jobs) / np.maximum(count, 1), worst)
