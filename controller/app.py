@@ -1,6 +1,6 @@
 """The composition root: creates and connects every server, queue and task of the controller.
 
-southbound ──events──►                      ┌─► planner (one worker thread; another for suggestions)
+southbound ──events──►                      ┌─► planner (two processes), compiler of rules (a thread)
                       inbox ──► Loop(brain) ─┼─► southbound.install (barriers)
 gRPC ──────events──►                        └─► replies, watchers
 HTTP ◄─────state────
@@ -14,6 +14,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from ipaddress import IPv4Network
 from pathlib import Path
 
@@ -23,19 +24,15 @@ from controller.config.service import ServiceConfig
 from controller.config.telemetry import broker_of, detector_settings, ports_of
 from controller.dashboard.http import HttpServer
 from controller.dashboard.server import Dashboard
-from controller.model.effect import Place, Solve
-from controller.model.error import HeddleError, PrerequisiteError
+from controller.model.error import PrerequisiteError
 from controller.model.event import PortStatus, SwitchDown, SwitchUp
 from controller.model.fabric import Fabric
-from controller.model.placement import Placement
-from controller.model.plan import Infeasible, Plan
 from controller.model.rule import Step, SwitchRules
 from controller.model.server_address import split_address
-from controller.planner.placement.suggest import suggest
-from controller.planner.solve import certified, draft
-from controller.planner.warm import warm
 from controller.runtime.collecting import Collecting
 from controller.runtime.loop import Loop
+from controller.runtime.planning.pool import PlannerPool
+from controller.runtime.rules import compile_beside, with_pins
 from controller.southbound.server import OpenFlowServer
 from controller.southbound.settings import SouthboundSettings
 from controller.store.database import Retention
@@ -109,28 +106,6 @@ class Outbound:
         return await self._server.read_rules(switch_id)
 
 
-def plan_beside(fabric: Fabric, problem: Solve) -> tuple[Plan | Infeasible | HeddleError, int]:
-    """Plan in a worker thread; return the plan or the error, and the time of the path search in nanoseconds."""
-    started = time.monotonic_ns()
-    try:
-        drafted = draft(fabric, problem.requests, health=problem.health, kept=problem.kept)
-        solve_ns = time.monotonic_ns() - started
-        plan = drafted if isinstance(drafted, Infeasible) else certified(drafted)
-    except HeddleError as error:
-        return error, time.monotonic_ns() - started
-    for job in plan.jobs if isinstance(plan, Plan) else ():
-        len(job.link_loads_bps)  # computed here instead of in the control loop
-    return plan, solve_ns
-
-
-def place_beside(fabric: Fabric, request: Place) -> tuple[Placement, ...] | Infeasible | HeddleError:
-    """Search placements in a worker thread; errors are returned."""
-    try:
-        return suggest(fabric, request.shape, health=request.health, kept=request.kept)
-    except HeddleError as error:
-        return error
-
-
 def _history(config: ServiceConfig) -> SqliteHistory | None:
     """Open the history file, if one is configured; raises PrerequisiteError."""
     retention = Retention(max_bytes=config.history_megabytes << 20)
@@ -149,11 +124,12 @@ class Application:
             gateway_timeout_ms=config.gateway_timeout_ms,
         )
         self._config = config
+        clock = SystemClock()
         self.loop = Loop(
-            begin(fabric, settings),
-            planner=lambda problem: plan_beside(fabric, problem),
-            placer=lambda request: place_beside(fabric, request),
-            clock=SystemClock(),
+            begin(fabric, settings, clock.unix_ms()),
+            planner=PlannerPool(fabric, partial(with_pins, fabric)),
+            compiler=partial(compile_beside, fabric),
+            clock=clock,
         )
         self.collecting = self._collecting(fabric)
         self._known = {switch.datapath_id: switch.id for switch in fabric.switches}
@@ -170,7 +146,6 @@ class Application:
         api, http = ApiServer(self.loop, vteps), HttpServer(Dashboard(self.loop).pages())
         history = self.loop.telemetry.history = await asyncio.to_thread(_history, self._config)
         self.loop.connect(Outbound(server))
-        await asyncio.to_thread(warm)  # load kernels before the first request
         if self.collecting is not None:
             await asyncio.to_thread(warm_telemetry)
         gc.freeze()  # what exists now is permanent: collections need not scan it

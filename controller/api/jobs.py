@@ -16,7 +16,7 @@ from controller.model.effect import Response
 from controller.model.error import HeddleError
 from controller.model.event import Release, Renew, Submit, Suggest
 from controller.model.job_state import JobState
-from controller.model.plan import JobPlan
+from controller.model.plan import Certificate, JobPlan
 from controller.runtime.loop import Loop
 
 Context = Any  # grpc.aio.ServicerContext, whose stubs are not generic everywhere
@@ -70,12 +70,13 @@ class JobService(rpc.JobServiceServicer):
     async def GetJob(self, request: pb.GetJobRequest, context: Context) -> pb.JobPlan:
         """Return a job's current plan."""
         async with errors_as_status(context):
-            return await in_worker(plan_to, self._job(request.job_id).as_plan())
+            return await in_worker(plan_to, self._plan_of(request.job_id))
 
     async def ListJobs(self, request: pb.ListJobsRequest, context: Context) -> pb.ListJobsReply:
         """Return all jobs, or a tenant's; flows past a message's limit are left out (flows_truncated)."""
-        jobs = [job for job in self._loop.state.jobs.values() if request.tenant in ("", job.request.tenant)]
-        return await in_worker(_listed, jobs)
+        state = self._loop.state
+        jobs = [job for job in state.jobs.values() if request.tenant in ("", job.request.tenant)]
+        return await in_worker(_listed, jobs, state.certificate)
 
     async def StreamFlows(self, request: pb.GetJobRequest, context: Context) -> AsyncIterator[pb.FlowPlanPage]:
         """Return all flows of a job in pages."""
@@ -90,7 +91,7 @@ class JobService(rpc.JobServiceServicer):
         async with errors_as_status(context):
             watch = self._loop.plans.open(request.job_id)
             try:
-                plan = self._job(request.job_id).as_plan()
+                plan = self._plan_of(request.job_id)
                 yield await in_worker(plan_to, plan)
                 async for later in watch:
                     if (later.generation, later.state) == (plan.generation, plan.state):
@@ -102,6 +103,9 @@ class JobService(rpc.JobServiceServicer):
             finally:
                 self._loop.plans.close(request.job_id, watch)
 
+    def _plan_of(self, job_id: str) -> JobPlan:
+        return self._job(job_id).as_plan(self._loop.state.certificate)
+
     def _job(self, job_id: str) -> Job:
         job = self._loop.state.jobs.get(job_id)
         if job is None:
@@ -109,8 +113,8 @@ class JobService(rpc.JobServiceServicer):
         return job
 
 
-def _listed(jobs: list[Job]) -> pb.ListJobsReply:
-    return pb.ListJobsReply(jobs=plans_to([job.as_plan() for job in jobs]))
+def _listed(jobs: list[Job], certificate: Certificate) -> pb.ListJobsReply:
+    return pb.ListJobsReply(jobs=plans_to([job.as_plan(certificate) for job in jobs]))
 
 
 def _changed(before: JobPlan, after: JobPlan) -> pb.JobPlan:

@@ -1,21 +1,22 @@
-"""Decide: map the state and an event to the next state and the effects to perform."""
+"""Decide: map the state and events to the next state and the effects to perform."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from controller.brain import gateways, jobs, suggestions, switches, vpcs
+from controller.brain import drains, gateways, jobs, previews, replan, suggestions, switches, vpcs
+from controller.brain.install import Outcome, changed_topology, on_install_failed, on_installed, start_install, unread
 from controller.brain.lifecycle import WorkKind
-from controller.brain.restate import restate_solved, start_restate
-from controller.brain.state import State
-from controller.brain.transact import Outcome, changed_topology, on_install_failed, on_installed, start_sync
+from controller.brain.state import Active, State
 from controller.model.effect import Effect
 from controller.model.event import (
     ApplyBorder,
     ApplyPeering,
     ApplyVpc,
+    Compiled,
     DeletePeering,
     DeleteVpc,
+    Drain,
     Event,
     ForgetGateway,
     GatewayAcked,
@@ -34,6 +35,7 @@ from controller.model.event import (
     SwitchDown,
     SwitchUp,
     Tick,
+    Withdraw,
 )
 
 
@@ -42,33 +44,48 @@ def decide(state: State, event: Event, now: int) -> Outcome:
 
     The same state, event and time give the same result, so an incident is replayed from its events.
     """
-    state, effects = _HANDLERS[type(event)](state, event, now)
-    return _start_waiting(state, effects)
+    return decide_all(state, (event,), now)
+
+
+def decide_all(state: State, events: Iterable[Event], now: int) -> Outcome:
+    """Handle several events, then start what follows from all of them together: one plan, one compilation."""
+    effects: list[Effect] = []
+    for event in events:
+        state, more = _HANDLERS[type(event)](state, event, now)
+        effects += more
+    for start in (switches.start_compile, _start_waiting):
+        state, more = start(state)
+        effects += more
+    state, more = start_install(state, now)
+    return state, (*effects, *more)
 
 
 class WorkHandlers(NamedTuple):
-    """The functions that run one kind of transaction; None where a step needs nothing beyond `transact`.
+    """The functions that run one kind of transaction.
 
-    `start(state, work)`, `solved(state, work, event, now)`, `installed(state, work, install_ns)`, and
-    `failed(state, work, event)`; each returns an Outcome.
+    `start(state, work)`, `solved(state, work, event, now)`, `installed(state, work, active, install_ns)`, and
+    `failed(state, work, active, event)`; each returns an Outcome. A release needs no plan: it only starts.
     """
 
     start: Callable[[State, Any], Outcome]
     solved: Callable[[State, Any, Solved, int], Outcome] | None = None
-    installed: Callable[[State, Any, int], Outcome] | None = None
-    failed: Callable[[State, Any, InstallFailed], Outcome] | None = None
+    installed: Callable[[State, Any, Active, int], Outcome] | None = None
+    failed: Callable[[State, Any, Active, InstallFailed], Outcome] | None = None
 
 
 WORK_HANDLERS: Mapping[WorkKind, WorkHandlers] = {
     WorkKind.PLAN: WorkHandlers(jobs.start_plan, jobs.plan_solved, jobs.plan_installed, jobs.plan_failed),
     WorkKind.RELEASE: WorkHandlers(jobs.start_release),
-    WorkKind.SYNC: WorkHandlers(start_sync),
-    WorkKind.RESTATE: WorkHandlers(start_restate, restate_solved),
+    WorkKind.REPLAN: WorkHandlers(
+        replan.start_replan, replan.replan_solved, replan.replan_installed, replan.replan_failed
+    ),
+    WorkKind.DRAIN: WorkHandlers(drains.start_drain, drains.drain_solved, drains.drain_installed, drains.drain_failed),
 }
 
 
-def _start_waiting(state: State, effects: tuple[Effect, ...]) -> Outcome:
-    """Start queued work until a transaction is active or the queue is empty."""
+def _start_waiting(state: State) -> Outcome:
+    """Start queued work until a transaction is active or the queue is empty; a failure interrupts a plan."""
+    state, effects = _interrupted(state)
     done = list(effects)
     while state.active is None and state.queue:
         work, state = state.queue[0], replace(state, queue=state.queue[1:])
@@ -77,7 +94,24 @@ def _start_waiting(state: State, effects: tuple[Effect, ...]) -> Outcome:
     return state, tuple(done)
 
 
+def _interrupted(state: State) -> Outcome:
+    """Return the work that is being solved to the queue where a failure waits: its plan would be void."""
+    active = state.active
+    waits = bool(state.queue) and state.queue[0].kind is WorkKind.REPLAN
+    if active is None or active.before is not None or not waits or active.health == state.out_of_use:
+        return state, ()
+    if active.work.kind is WorkKind.PLAN:
+        return jobs.plan_again(state, active.work)
+    return replace(state, active=None, queue=replan.after_replans(state, active.work)), ()
+
+
+def _submit(state: State, event: Submit, now: int) -> Outcome:
+    return previews.preview(state, event) if event.preview else jobs.submit(state, event, now)
+
+
 def _solved(state: State, event: Solved, now: int) -> Outcome:
+    if state.previews and state.previews[0].token == event.token:
+        return previews.previewed(state, event, now)
     active = state.active
     if active is None or active.token != event.token:
         return state, ()
@@ -86,38 +120,49 @@ def _solved(state: State, event: Solved, now: int) -> Outcome:
 
 
 def _installed(state: State, event: Installed, now: int) -> Outcome:
-    active, outcome = state.active, on_installed(state, event)
-    if outcome is None or active is None:
+    done, outcome = state.installing, on_installed(state, event, now)
+    if outcome is None or done is None:
         return state, ()
     state, effects = outcome
-    if active.target:
+    if done.target:
         state, changed = changed_topology(state)
         effects += changed
-    if (installed := WORK_HANDLERS[active.work.kind].installed) is not None:
-        state, more = installed(state, active.work, event.install_ns)
+    active = state.active
+    if active is not None and active.token == done.of:
+        installed = WORK_HANDLERS[active.work.kind].installed
+        assert installed is not None
+        state, more = installed(replace(state, active=None), active.work, active, event.install_ns)
+        effects += more
+    return state, effects
+
+
+def _install_failed(state: State, event: InstallFailed, now: int) -> Outcome:
+    done, outcome = state.installing, on_install_failed(state, event)
+    if outcome is None or done is None:
+        return state, ()
+    state, effects = outcome
+    active = state.active
+    if active is not None and active.token == done.of:
+        failed = WORK_HANDLERS[active.work.kind].failed
+        assert failed is not None
+        state, more = failed(replace(state, active=None), active.work, active, event)
         effects += more
     return state, effects
 
 
 def _tick(state: State, event: Tick, now: int) -> Outcome:
-    state, effects = jobs.tick(state, event, now)
-    state, more = gateways.tick(state, now)
-    return state, (*effects, *more)
-
-
-def _install_failed(state: State, event: InstallFailed, now: int) -> Outcome:
-    active, outcome = state.active, on_install_failed(state, event)
-    if outcome is None or active is None:
-        return state, ()
-    state, effects = outcome
-    if (failed := WORK_HANDLERS[active.work.kind].failed) is not None:
-        state, more = failed(state, active.work, event)
+    state, effects = jobs.end_leases(state, now)
+    for due in (switches.held_ports, switches.tick, gateways.tick):
+        state, more = due(state, now)
         effects += more
-    return state, effects
+    return state, (*effects, *unread(state))
 
 
 _HANDLERS: dict[type, Callable[[State, Any, int], Outcome]] = {
-    Submit: jobs.submit,
+    Submit: _submit,
+    Withdraw: jobs.withdraw,
+    Drain: drains.drain,
+    Compiled: switches.compiled,
     Suggest: suggestions.suggest,
     Suggested: suggestions.suggested,
     Renew: jobs.renew,

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from ipaddress import IPv4Address
 
+from controller.brain.install import Outcome
 from controller.brain.networks import Gateway, Networks, Waiting
 from controller.brain.state import State
-from controller.brain.transact import Outcome
 from controller.model.effect import Effect, EndSession, NetworksChanged, Note, Reply
 from controller.model.error import BudgetExceededError, InUseError, NotFoundError, UnavailableError
 from controller.model.event import ForgetGateway, GatewayAcked, GatewayDown, GatewayUp

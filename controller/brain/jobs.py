@@ -1,16 +1,15 @@
-"""Handle jobs: submit, preview, renew, release, and the end of leases."""
+"""Handle jobs: submit, renew, release, and the end of leases."""
 
 from dataclasses import replace
 from itertools import chain
 
-from controller.brain.intent import budget_passed, pin_rules_of, rule_counts
+from controller.brain.install import Outcome, path_switches, waiting_plans
+from controller.brain.intent import budget_passed, rule_counts
 from controller.brain.lifecycle import JobEvent, WorkKind, after, allows
-from controller.brain.restate import restated
-from controller.brain.state import Active, Job, PlanWork, ReleaseWork, RestateWork, State
-from controller.brain.switches import regrade
-from controller.brain.transact import Outcome, enqueue, install, path_switches, take_token, unread, waiting_plans
+from controller.brain.replan import after_replans, announced, applied, enqueue_replan, limit_of, rolled_back, solve_for
+from controller.brain.state import Active, Job, PlanWork, ReleaseWork, ReplanWork, State
 from controller.model.admission import problems, quoted
-from controller.model.effect import Announce, Effect, Note, Reply, Solve
+from controller.model.effect import Announce, Effect, Note, Reply
 from controller.model.error import (
     AlreadyExistsError,
     BudgetExceededError,
@@ -20,43 +19,44 @@ from controller.model.error import (
     NotFoundError,
     UnavailableError,
 )
-from controller.model.event import InstallFailed, Release, Renew, Solved, Submit, Tick
+from controller.model.event import InstallFailed, Release, Renew, Solved, Submit, Withdraw
 from controller.model.job import JobRequest
-from controller.model.plan import Infeasible, JobPlan, Plan
+from controller.model.moves import Cause
+from controller.model.plan import Effort, Infeasible, JobPlan, Replan
 
 
 def submit(state: State, event: Submit, now: int) -> Outcome:
     """Queue a request, or reply at once where it is known, invalid or past a limit."""
-    refusal = _refusal(state, event.request)
-    if refusal is not None:
-        return state, (Reply(reply=event.reply, outcome=refusal),)
-    if not event.preview:
-        known = state.jobs.get(event.request.job_id)
-        joined = _join_waiting(state, event)
-        if joined is not None:
-            return joined
-        if known is not None:
-            return state, (Reply(reply=event.reply, outcome=_same_or_taken(known, event.request)),)
-    work = PlanWork(replies=(event.reply,), request=event.request, preview=event.preview)
-    return enqueue(state, work), ()
+    if (refused := refusal(state, event.request)) is not None:
+        return state, (Reply(reply=event.reply, outcome=refused),)
+    known = state.jobs.get(event.request.job_id)
+    joined = _join_waiting(state, event)
+    if joined is not None:
+        return joined
+    if known is not None:
+        return state, (Reply(reply=event.reply, outcome=_same_or_taken(state, known, event.request)),)
+    if len(state.queue) >= state.settings.max_waiting:
+        full = f"{len(state.queue)} requests are waiting already; try again when some are answered"
+        return state, (Reply(reply=event.reply, outcome=BudgetExceededError(full)),)
+    work = PlanWork(replies=(event.reply,), request=event.request)
+    return replace(state, queue=(*state.queue, work)), ()
 
 
-def _refusal(state: State, request: JobRequest) -> HeddleError | None:
+def refusal(state: State, request: JobRequest) -> HeddleError | None:
+    """Return why a request is refused before it is planned; None where it is not."""
     found = problems(request, state.fabric)
     if found:
         return InputError(*(f"{problem.path}: {problem.text}" for problem in found))
     if request.lease_ms > state.settings.max_lease_ms:
         return InputError(f"lease_ms: {request.lease_ms} is more than the {state.settings.max_lease_ms} allowed here")
-    if len(state.queue) >= state.settings.max_waiting:
-        return BudgetExceededError(f"{len(state.queue)} requests are waiting already; try again when some are answered")
     if len(state.jobs) >= state.settings.max_jobs and request.job_id not in state.jobs:
         return BudgetExceededError(f"{len(state.jobs)} jobs hold paths already; release one first")
     return None
 
 
-def _same_or_taken(known: Job, request: JobRequest) -> JobPlan | HeddleError:
+def _same_or_taken(state: State, known: Job, request: JobRequest) -> JobPlan | HeddleError:
     if known.request == request:
-        return known.as_plan()
+        return known.as_plan(state.certificate)
     return AlreadyExistsError(
         f"job_id: {request.job_id} is in use with a different request; release it or choose another id"
     )
@@ -65,144 +65,157 @@ def _same_or_taken(known: Job, request: JobRequest) -> JobPlan | HeddleError:
 def _join_waiting(state: State, event: Submit) -> Outcome | None:
     """Add a caller to a queued or active submission of the same job id; None where there is none."""
     for work in waiting_plans(state):
-        if work.preview or work.request.job_id != event.request.job_id:
+        if work.request.job_id != event.request.job_id:
             continue
         if work.request != event.request:
             taken = AlreadyExistsError(f"job_id: {event.request.job_id} is being planned with a different request")
             return state, (Reply(reply=event.reply, outcome=taken),)
-        joined = replace(work, replies=(*work.replies, event.reply))
-        if state.active is not None and state.active.work is work:
-            return replace(state, active=replace(state.active, work=joined)), ()
-        queue = tuple(joined if waiting is work else waiting for waiting in state.queue)
-        return replace(state, queue=queue), ()
+        return _with_work(state, work, replace(work, replies=(*work.replies, event.reply))), ()
     return None
+
+
+def _with_work(state: State, work: PlanWork, instead: PlanWork) -> State:
+    """Replace an active or queued submission."""
+    if state.active is not None and state.active.work is work:
+        return replace(state, active=replace(state.active, work=instead))
+    return replace(state, queue=tuple(instead if waiting is work else waiting for waiting in state.queue))
+
+
+def withdraw(state: State, event: Withdraw, now: int) -> Outcome:
+    """Forget a caller; its submission is dropped where nobody else waits for it and no rule has been sent."""
+    previews = tuple(each for each in state.previews if each.reply != event.reply or each.token is not None)
+    state = replace(state, previews=previews)
+    for work in waiting_plans(state):
+        if event.reply in work.replies:
+            left = replace(work, replies=tuple(reply for reply in work.replies if reply != event.reply))
+            if left.replies:
+                return _with_work(state, work, left), ()
+            active = state.active
+            if active is None or active.work is not work:
+                return replace(state, queue=tuple(waiting for waiting in state.queue if waiting is not work)), ()
+            # While switches acknowledge it, the job exists already; its lease ends it.
+            return (state, ()) if active.before is not None else (replace(state, active=None), ())
+    return state, ()
 
 
 MAX_ATTEMPTS = 5
 """The maximum number of times that a request is planned because the fabric changed during planning."""
 
 
-def start_plan(state: State, work: PlanWork, attempts: int = 1) -> Outcome:
+def start_plan(state: State, work: PlanWork) -> Outcome:
     """Send a request to the planner, beside the jobs that hold paths."""
-    state, token = take_token(state)
-    known = state.jobs.get(work.request.job_id)
-    kept = tuple((job.request, job.flows) for job in state.jobs.values() if work.preview is False or job is not known)
-    solve = Solve(token=token, requests=(work.request,), kept=kept, health=state.health)
-    active = Active(token=token, work=work, health=state.health, attempts=attempts)
-    return replace(state, active=active), (solve,)
+    request = work.request
+    limit = limit_of(state, Cause.ARRIVAL, request)
+    return solve_for(state, work, (request,), limit=limit, subject=request.job_id)
 
 
 def plan_solved(state: State, work: PlanWork, event: Solved, now: int) -> Outcome:
-    """Make a job of the planner's reply and install it; reply at once for a preview or where there is no plan."""
-    active = state.active
+    """Make a job of the planner's reply and install it; reply at once where there is no plan."""
+    active, plan = state.active, event.outcome
     assert active is not None
-    if active.health != state.health:
-        return _plan_again(state, work, active.attempts)
-    if not isinstance(event.outcome, Plan):
-        error = _as_error(event.outcome)
-        return replace(state, active=None), tuple(Reply(reply=r, outcome=error) for r in work.replies)
-    job = _job_of(state, work, event.outcome, event.solve_ns, now)
-    refused = budget_passed(state, job.pin_rules)
+    if active.health != state.out_of_use:
+        return plan_again(state, work)
+    state = replace(state, active=replace(active, solve_ns=event.solve_ns))
+    if not isinstance(plan, Replan):
+        return _refuse(state, work, as_error(plan))
+    job, others = planned_job(state, work.request, plan, event.solve_ns, now)
+    changed = {job.request.job_id: job.pin_rules} | {
+        name: pins for name, pins in plan.pins.items() if name in state.jobs
+    }
+    refused = budget_passed(state, changed)
     if refused is not None:
-        return replace(state, active=None), tuple(Reply(reply=r, outcome=refused) for r in work.replies)
-    if work.preview:
-        return replace(state, active=None), tuple(Reply(reply=r, outcome=job.as_plan()) for r in work.replies)
-    return _install_job(state, work, job, event.outcome)
-
-
-def _plan_again(state: State, work: PlanWork, attempts: int) -> Outcome:
-    """Discard a plan whose links have changed since, and plan again, up to MAX_ATTEMPTS."""
-    if attempts < MAX_ATTEMPTS:
-        return start_plan(state, work, attempts + 1)
-    error = UnavailableError(
-        f"links changed during each of {attempts} attempts to plan this; retry when they are steady"
-    )
-    return replace(state, active=None), tuple(Reply(reply=r, outcome=error) for r in work.replies)
-
-
-def _as_error(outcome: Infeasible | HeddleError) -> HeddleError:
-    if isinstance(outcome, HeddleError):
-        return outcome
-    return BudgetExceededError(outcome.why) if outcome.budget else NoAdmissiblePlanError(outcome.why)
-
-
-def _job_of(state: State, work: PlanWork, plan: Plan, solve_ns: int, now: int) -> Job:
-    request = work.request
-    flows = next(job for job in plan.jobs if job.job_id == request.job_id)
-    pins = pin_rules_of(state, request, flows, state.next_job_number, 1)
-    added = {switch: len(rules) for switch, rules in pins.items()}
-    counts = rule_counts(state, added)
-    certificate = replace(
-        plan.certificate,
-        solve_ns=solve_ns,
-        rules_installed=sum(added.values()),
-        max_rules_on_a_switch=max(counts.values(), default=0),
-    )
-    return Job(
-        request=request,
-        number=state.next_job_number,
-        generation=1,
-        state=after(None, JobEvent.ADMITTED),
-        reason="; ".join(("preview" if work.preview else "submitted", *flows.notes)),
-        lease_expires_unix_ms=0 if work.preview else now + (request.lease_ms or state.settings.default_lease_ms),
-        flows=flows,
-        certificate=certificate,
-        pin_rules=pins,
-    )
-
-
-def _install_job(state: State, work: PlanWork, job: Job, plan: Plan) -> Outcome:
+        return _refuse(state, work, refused)
     # An existing pin that also carries ACKs is installed already: its switches get no further barrier.
     needed = path_switches(chain(job.flows.link_loads_bps, job.flows.reverse_links))
     absent = sorted(switch for switch in needed if not state.switches[switch].connected)
     if absent:
-        gone = UnavailableError(
-            f"switch {absent[0]} is not connected ({len(absent)} in all on this job's paths); retry when it is"
-        )
-        return replace(state, active=None), tuple(Reply(reply=r, outcome=gone) for r in work.replies)
+        where = f"switch {absent[0]} is not connected ({len(absent)} in all on this job's paths); retry when it is"
+        return _refuse(state, work, UnavailableError(where))
+    arrived = f"job {work.request.job_id} arrived"
+    state, effects = applied(state, others, arrived, now, Cause.ARRIVAL, barriers=needed)
     state = replace(
         state,
         jobs={**state.jobs, job.request.job_id: job},
         next_job_number=state.next_job_number + 1,
         dirty=state.dirty | job.pin_rules.keys(),
     )
-    return install(state, replace(work, plan=plan), needed)
+    return state, effects
 
 
-def plan_installed(state: State, work: PlanWork, install_ns: int) -> Outcome:
+def _refuse(state: State, work: PlanWork, why: HeddleError) -> Outcome:
+    return replace(state, active=None), tuple(Reply(reply=reply, outcome=why) for reply in work.replies)
+
+
+def plan_again(state: State, work: PlanWork) -> Outcome:
+    """Discard a plan whose links have changed since, and plan again, up to MAX_ATTEMPTS; running jobs go first."""
+    if work.attempts < MAX_ATTEMPTS:
+        again = replace(work, attempts=work.attempts + 1)
+        return replace(state, active=None, queue=after_replans(state, again)), ()
+    error = UnavailableError(
+        f"links changed during each of {work.attempts} attempts to plan this; retry when they are steady"
+    )
+    return _refuse(state, work, error)
+
+
+def as_error(outcome: Infeasible | HeddleError) -> HeddleError:
+    """Return the error for callers whose request has no plan."""
+    if isinstance(outcome, HeddleError):
+        return outcome
+    return BudgetExceededError(outcome.why) if outcome.budget else NoAdmissiblePlanError(outcome.why)
+
+
+def planned_job(
+    state: State, request: JobRequest, plan: Replan, solve_ns: int, now: int, *, preview: bool = False
+) -> tuple[Job, Replan]:
+    """Return the new job of a plan, and the plan without it."""
+    flows = next(job for job in plan.jobs if job.job_id == request.job_id)
+    pins = plan.pins.get(request.job_id, {})
+    counts = rule_counts(state, {request.job_id: pins})
+    moved = sum(moved.flows for moved in plan.moved.values())
+    job = Job(
+        request=request,
+        number=state.next_job_number,
+        generation=1,
+        state=after(None, JobEvent.ADMITTED),
+        reason="; ".join(("preview" if preview else "submitted", *flows.notes)),
+        lease_expires_unix_ms=0 if preview else now + (request.lease_ms or state.settings.default_lease_ms),
+        flows=flows,
+        effort=Effort(
+            solve_ns=solve_ns,
+            flows_moved=moved,
+            rules_installed=sum(map(len, pins.values())),
+            max_rules_on_a_switch=max(counts.values(), default=0),
+        ),
+        pin_rules=pins,
+    )
+    return job, replace(plan, jobs=tuple(other for other in plan.jobs if other.job_id != request.job_id))
+
+
+def plan_installed(state: State, work: PlanWork, active: Active, install_ns: int) -> Outcome:
     """Set a job to running after the last barrier reply; only now its callers get their reply."""
     job = state.jobs[work.request.job_id]
-    certificate = replace(job.certificate, install_ns=install_ns)
-    job = replace(job, state=after(job.state, JobEvent.INSTALLED), certificate=certificate)
+    job = replace(job, state=after(job.state, JobEvent.INSTALLED), effort=replace(job.effort, install_ns=install_ns))
     state = replace(state, jobs={**state.jobs, work.request.job_id: job})
-    state, graded = regrade(state)  # a link may have failed during the installation
-    published = state.jobs[work.request.job_id].as_plan()
+    published = job.as_plan(state.certificate)
     replies = tuple(Reply(reply=r, outcome=published) for r in work.replies)
-    if work.plan is None:
-        return state, (*replies, *(graded or (Announce(plan=published),)))
-    others = replace(work.plan, jobs=tuple(flows for flows in work.plan.jobs if flows.job_id != work.request.job_id))
-    state, changed = restated(state, others, f"job {work.request.job_id} arrived")
-    return state, (*replies, *(graded or (Announce(plan=published),)), *changed)
+    return state, (*replies, Announce(plan=published), *announced(state, active.announces))
 
 
-def plan_failed(state: State, work: PlanWork, event: InstallFailed) -> Outcome:
-    """Remove a job whose installation failed, with all its rules, and refuse its callers."""
-    job = state.jobs.get(work.request.job_id)
+def plan_failed(state: State, work: PlanWork, active: Active, event: InstallFailed) -> Outcome:
+    """Remove a job whose installation failed, with all its rules, and refuse its callers; others are as before."""
+    job = state.jobs[work.request.job_id]
     jobs = {job_id: known for job_id, known in state.jobs.items() if known is not job}
-    touched = job.pin_rules.keys() if job else frozenset()
-    state = replace(state, jobs=jobs, dirty=state.dirty | touched)
+    state = rolled_back(replace(state, jobs=jobs, dirty=state.dirty | job.pin_rules.keys()), active.before or {})
     switch = event.switch
     why = f"switch {switch} did not acknowledge the plan ({event.reason}); nothing is left of it, retry"
     replies: tuple[Effect, ...] = tuple(Reply(reply=r, outcome=UnavailableError(why)) for r in work.replies)
-    if job is None:
-        return state, replies
-    return state, (*replies, _ended(job, JobEvent.INSTALL_FAILED, f"switch {switch} did not acknowledge it"))
+    return state, (*replies, _ended(state, job, JobEvent.INSTALL_FAILED, f"switch {switch} did not acknowledge it"))
 
 
-def _ended(job: Job, event: JobEvent, reason: str) -> Announce:
+def _ended(state: State, job: Job, event: JobEvent, reason: str) -> Announce:
     """Return the announcement to a job's watchers that it has ended."""
     ended = replace(job, state=after(job.state, event), reason=reason, generation=job.generation + 1)
-    return Announce(plan=ended.as_plan())
+    return Announce(plan=ended.as_plan(state.certificate))
 
 
 def renew(state: State, event: Renew, now: int) -> Outcome:
@@ -215,7 +228,9 @@ def renew(state: State, event: Renew, now: int) -> Outcome:
         return state, (Reply(reply=event.reply, outcome=InputError(why)),)
     expires = now + (event.lease_ms or job.request.lease_ms or state.settings.default_lease_ms)
     job = replace(job, state=after(job.state, JobEvent.RENEWED), lease_expires_unix_ms=expires)
-    return replace(state, jobs={**state.jobs, event.job_id: job}), (Reply(reply=event.reply, outcome=job.as_plan()),)
+    return replace(state, jobs={**state.jobs, event.job_id: job}), (
+        Reply(reply=event.reply, outcome=job.as_plan(state.certificate)),
+    )
 
 
 def no_job(job_id: str) -> NotFoundError:
@@ -225,24 +240,26 @@ def no_job(job_id: str) -> NotFoundError:
 
 def release(state: State, event: Release, now: int) -> Outcome:
     """Queue the release of a job."""
-    waits = any(work.request.job_id == event.job_id and not work.preview for work in waiting_plans(state))
+    waits = any(work.request.job_id == event.job_id for work in waiting_plans(state))
     if event.job_id not in state.jobs and not waits:
         return state, (Reply(reply=event.reply, outcome=no_job(event.job_id)),)
-    return enqueue(state, ReleaseWork(reply=event.reply, job_id=event.job_id, event=JobEvent.RELEASED)), ()
+    work = ReleaseWork(reply=event.reply, job_id=event.job_id, event=JobEvent.RELEASED)
+    return replace(state, queue=(*state.queue, work)), ()
 
 
-def tick(state: State, event: Tick, now: int) -> Outcome:
-    """Queue the release of every job whose lease has ended, and read switches whose rules are unknown."""
+def end_leases(state: State, now: int) -> Outcome:
+    """Queue the release of every job whose lease has ended."""
     leaving = {work.job_id for work in state.queue if work.kind is WorkKind.RELEASE}
     effects: list[Effect] = []
     for job_id, job in state.jobs.items():
-        ended = allows(job.state, JobEvent.LEASE_ENDED) and job.lease_expires_unix_ms <= now
+        ended = job.lease_expires_unix_ms <= now and allows(job.state, JobEvent.LEASE_ENDED)
         if ended and job_id not in leaving:
-            state = enqueue(state, ReleaseWork(reply=None, job_id=job_id, event=JobEvent.LEASE_ENDED))
+            work = ReleaseWork(reply=None, job_id=job_id, event=JobEvent.LEASE_ENDED)
+            state = replace(state, queue=(*state.queue, work))
             effects.append(
                 Note(severity="warning", subject=job_id, text="the lease ended; its flows fall back to ECMP")
             )
-    return state, (*effects, *unread(state))
+    return state, tuple(effects)
 
 
 _RELEASE_REASONS = {JobEvent.RELEASED: "released", JobEvent.LEASE_ENDED: "lease ended"}
@@ -258,11 +275,8 @@ def start_release(state: State, work: ReleaseWork) -> Outcome:
     state = replace(state, jobs=jobs, dirty=state.dirty | job.pin_rules.keys())
     reason = _RELEASE_REASONS[work.event]
     if job.flows.flows:
-        state = enqueue(state, RestateWork(reason=f"job {work.job_id} {reason}"))
-    done: tuple[Effect, ...] = (_ended(job, work.event, reason),)
+        state = enqueue_replan(state, ReplanWork(cause=Cause.RELEASE, reason=f"job {work.job_id} {reason}"))
+    done: tuple[Effect, ...] = (_ended(state, job, work.event, reason),)
     if work.reply is not None:
         done = (Reply(reply=work.reply, outcome=len(job.flows.flows)), *done)
-    if not job.pin_rules:
-        return state, done
-    state, effects = install(state, work)
-    return state, (*effects, *done)
+    return state, done

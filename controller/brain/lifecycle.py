@@ -15,9 +15,9 @@ class JobEvent(StrEnum):
     ADMITTED = "the planner has found a plan"
     INSTALLED = "every switch has acknowledged its last barrier"
     INSTALL_FAILED = "a switch refused, left or did not reply"
-    LINK_DOWN = "a link of its paths is down"
-    LINKS_UP = "all links of its paths are up"
-    RATES_CHANGED = "a job arrived or left, and rates are planned again"
+    HARMED = "a failure leaves a flow without a path, or raises its fullest link"
+    RECOVERED = "every flow has a path, and its fullest link is as before the failure"
+    REPLANNED = "its rates or paths are planned again"
     RENEWED = "the lease is extended"
     LEASE_ENDED = "the lease has ended"
     RELEASED = "the job is released on request"
@@ -30,10 +30,10 @@ class WorkKind(StrEnum):
     """Plan a submitted job and install it, or preview it."""
     RELEASE = "release"
     """End a job and remove its rules."""
-    SYNC = "sync"
-    """Send each switch the difference between its installed and its wanted rules."""
-    RESTATE = "restate"
-    """Plan the rates and the certificate of running jobs again; paths stay."""
+    REPLAN = "replan"
+    """Plan running jobs again, because others left, or links failed or returned."""
+    DRAIN = "drain"
+    """Plan running jobs without a cable or a switch, or with it again."""
 
 
 def _row(event: JobEvent, **after: JobState) -> dict[tuple[JobState | None, JobEvent], JobState]:
@@ -46,10 +46,9 @@ TRANSITIONS: Mapping[tuple[JobState | None, JobEvent], JobState] = {
     (None, JobEvent.ADMITTED): _PLANNED,
     **_row(JobEvent.INSTALLED, planned=_RUNNING),
     **_row(JobEvent.INSTALL_FAILED, planned=_RELEASED),
-    # A planned job is graded when it is installed: until then its clients have no plan that could be degraded.
-    **_row(JobEvent.LINK_DOWN, planned=_PLANNED, running=_DEGRADED, degraded=_DEGRADED),
-    **_row(JobEvent.LINKS_UP, planned=_PLANNED, running=_RUNNING, degraded=_RUNNING),
-    **_row(JobEvent.RATES_CHANGED, running=_RUNNING, degraded=_DEGRADED),
+    **_row(JobEvent.HARMED, running=_DEGRADED, degraded=_DEGRADED),
+    **_row(JobEvent.RECOVERED, running=_RUNNING, degraded=_RUNNING),
+    **_row(JobEvent.REPLANNED, running=_RUNNING, degraded=_DEGRADED),
     **_row(JobEvent.RENEWED, planned=_PLANNED, running=_RUNNING, degraded=_DEGRADED),
     **_row(JobEvent.LEASE_ENDED, running=_RELEASED, degraded=_RELEASED),
     **_row(JobEvent.RELEASED, running=_RELEASED, degraded=_RELEASED),

@@ -1,22 +1,24 @@
 """The controller's whole state, as one frozen value.
 
 `wanted(state, switch)` computes the rules that a switch should hold, `SwitchState.installed` holds the rules that it
-last reported or acknowledged, and `transact` sends the difference. One transaction is active at a time; the others
-wait in `queue`, in order.
+last reported or acknowledged, and `install` sends the difference. One transaction is active at a time; the others
+wait in `queue`, in order. Compilation and installation of what a failure requires wait for no plan.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
 from controller.brain.lifecycle import JobEvent, WorkKind
 from controller.brain.networks import Networks
+from controller.model.effect import Drained
 from controller.model.fabric import Fabric, PortRef
 from controller.model.health import Health
 from controller.model.job import JobRequest
 from controller.model.job_state import JobState
+from controller.model.moves import DEFAULT_MOVES, Cause, MoveLimit
 from controller.model.placement import Shape
-from controller.model.plan import Certificate, JobFlows, JobPlan, Plan
+from controller.model.plan import Certificate, Effort, JobFlows, JobPlan, Moved
 from controller.model.rule import FlowRule, SwitchRules
 from controller.model.steering import SteeringLayout, layout_of
 from controller.rules.compile import compile_fabric
@@ -30,9 +32,17 @@ class Settings:
     max_lease_ms: int = 30 * 24 * 3_600_000
     max_waiting: int = 4_096
     max_suggestions_waiting: int = 64
+    max_previews_waiting: int = 64
     max_jobs: int = 10_000
     gateway_timeout_ms: int = 5_000
     max_gateways: int = 4_096
+    moves: Mapping[Cause, MoveLimit] = field(default_factory=lambda: DEFAULT_MOVES)
+    hold_ms: int = 500
+    """A port that came up is used after so long; the time doubles with each of its failures in the last minute."""
+    pin_grace_ms: int = 60_000
+    """After the start, pins of jobs that this controller does not know stay for so long."""
+    audit_ms: int = 5_000
+    """The rules of every switch are read once in this time."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +50,9 @@ class Job:
     """A job that holds paths.
 
     `number` identifies its rules (cookies) and is never used again; `generation` grows with every published change.
-    `pin_rules` are its rules by switch, empty where source ports select all paths.
+    `pin_rules` are its rules by switch, empty where source ports select all paths; `severed` is whether flows on failed
+    links have none. `stranded` flows have no live path.
+    `healthy_utilisation` is that of its fullest link before the failures that degrade it; None while none does.
     """
 
     request: JobRequest
@@ -50,11 +62,15 @@ class Job:
     reason: str
     lease_expires_unix_ms: int
     flows: JobFlows
-    certificate: Certificate
+    effort: Effort = field(default_factory=Effort)
     pin_rules: Mapping[str, tuple[FlowRule, ...]] = field(default_factory=dict)
+    severed: bool = False
+    stranded: int = 0
+    healthy_utilisation: float | None = None
 
-    def as_plan(self) -> JobPlan:
-        """Return the job's plan as clients see it."""
+    def as_plan(self, certificate: Certificate) -> JobPlan:
+        """Return the job's plan as clients see it; `certificate` is that of the whole fabric."""
+        mine = {name: getattr(self.effort, name) for name in Effort.__slots__}
         return JobPlan(
             job_id=self.request.job_id,
             tenant=self.request.tenant,
@@ -64,32 +80,43 @@ class Job:
             reason=self.reason,
             lease_expires_unix_ms=self.lease_expires_unix_ms,
             flows=self.flows,
-            certificate=self.certificate,
+            certificate=replace(certificate, **mine),
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveRecord:
+    """One decision that moved flows of a job: when, which generation of the job, why, and the flows' old links."""
+
+    unix_ms: int
+    job_id: str
+    generation: int
+    reason: str
+    moved: Moved
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SwitchState:
     """The last known state of a switch: `installed` is None while its rules are unknown.
 
-    `failures` counts its consecutive failed installations.
+    `failures` counts its consecutive failed installations; `changed` is the token of the last installation there.
     """
 
     connected: bool = False
     installed: SwitchRules | None = None
     failures: int = 0
+    changed: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanWork:
-    """Submit or preview a job; several callers may wait for the same one. `plan` is set once it is being installed."""
+    """Submit a job; several callers may wait for the same one. `attempts` counts plans that a failure made void."""
 
     kind: ClassVar[Literal[WorkKind.PLAN]] = WorkKind.PLAN
 
     replies: tuple[int, ...]
     request: JobRequest
-    preview: bool
-    plan: Plan | None = None
+    attempts: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,39 +131,78 @@ class ReleaseWork:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SyncWork:
-    """Send each switch the difference between its installed and its wanted rules."""
+class ReplanWork:
+    """Plan running jobs again; `subject` is the job on whose behalf flows may move, if any."""
 
-    kind: ClassVar[Literal[WorkKind.SYNC]] = WorkKind.SYNC
+    kind: ClassVar[Literal[WorkKind.REPLAN]] = WorkKind.REPLAN
+
+    cause: Cause
+    reason: str
+    subject: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RestateWork:
-    """Plan the rates and the certificate of running jobs again; no flow changes its path."""
+class DrainWork:
+    """Take a cable or switch out of use, or return it."""
 
-    kind: ClassVar[Literal[WorkKind.RESTATE]] = WorkKind.RESTATE
+    kind: ClassVar[Literal[WorkKind.DRAIN]] = WorkKind.DRAIN
 
-    reason: str
+    reply: int
+    target: str
+    undrain: bool
 
 
-Work = PlanWork | ReleaseWork | SyncWork | RestateWork
+Work = PlanWork | ReleaseWork | ReplanWork | DrainWork
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Active:
-    """The active transaction: being solved while `target` is None, else being installed.
+    """The active transaction: being solved, then (with `before`) waiting until switches have acknowledged its rules.
 
-    `target` holds, by switch, the rules after its acknowledgement. `reconnected` are switches whose session was
-    replaced meanwhile: messages for the old session may reach the new one, so their rules are read again at the end.
-    `health` is the planner's input; a plan for any other health is discarded and planned again (`MAX_ATTEMPTS`).
+    `health` is the planner's input; a plan for any other is void. `before` are the jobs that the plan has changed, as
+    they were, and `announces` those whose new generation is published after the acknowledgement. `response` is the
+    reply to a drain.
     """
 
     token: int
     work: Work
-    target: Mapping[str, SwitchRules] | None = None
+    health: Health
+    before: Mapping[str, Job] | None = None
+    announces: tuple[str, ...] = ()
+    barriers: frozenset[str] = frozenset()
+    solve_ns: int = 0
+    response: Drained | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installing:
+    """The installation under way: by switch, the rules after its acknowledgement.
+
+    `of` is the token of the transaction that waits for it. `reconnected` are switches whose session was replaced
+    meanwhile: messages for the old session may reach the new one, so their rules are read again at the end.
+    """
+
+    token: int
+    target: Mapping[str, SwitchRules]
+    of: int | None = None
     reconnected: frozenset[str] = frozenset()
-    health: Health | None = None
-    attempts: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compiling:
+    """The compilation under way, and the state of the fabric that it is for."""
+
+    token: int
+    health: Health
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """Preview a job; not a transaction, because it changes nothing. `token` is set while it is active."""
+
+    reply: int
+    request: JobRequest
+    token: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,41 +215,78 @@ class SuggestWork:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """A port that has failed: how often lately, when last, and, once it is up, from when on it is used again."""
+
+    failures: int
+    failed_unix_ms: int
+    until_unix_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class State:
     """The controller's state.
 
-    `dirty` names switches whose installed rules may differ from the wanted ones. `health` is derived from the failures
-    in the fabric file and from `down_ports`. The first of `suggestions` is active, the others wait.
+    `dirty` names switches whose installed rules may differ from the wanted ones. `health` is what has failed, derived
+    from the fabric file and `down_ports`; `drained` is out of use as well. The underlay is compiled for
+    `compiled_for`. The first of `suggestions` and of `previews` is active, the others wait. `moves` are the newest
+    decisions that moved flows, newest last.
     """
 
     fabric: Fabric
     layout: SteeringLayout
     settings: Settings
     health: Health
+    compiled_for: Health
     down_ports: frozenset[PortRef] = frozenset()
+    holds: Mapping[PortRef, Hold] = field(default_factory=dict)
+    drained: frozenset[str] = frozenset()
     underlay: Mapping[str, SwitchRules]
     switches: Mapping[str, SwitchState]
     jobs: dict[str, Job] = field(default_factory=dict)
+    certificate: Certificate = field(default_factory=Certificate)
+    moves: tuple[MoveRecord, ...] = ()
     dirty: frozenset[str] = frozenset()
     queue: tuple[Work, ...] = ()
     active: Active | None = None
+    installing: Installing | None = None
+    compiling: Compiling | None = None
+    previews: tuple[Preview, ...] = ()
     suggestions: tuple[SuggestWork, ...] = ()
     networks: Networks = field(default_factory=Networks)
+    audited: int = 0
+    audited_unix_ms: int = 0
+    started_unix_ms: int | None = None
     next_token: int = 1
+    first_job_number: int = 1
     next_job_number: int = 1
     topology_generation: int = 1
 
+    @property
+    def out_of_use(self) -> Health:
+        """Return what has failed and what is drained."""
+        cables = frozenset(name for name in self.drained if name in self.fabric.cable_by_link)
+        return self.health.union(Health(down_cables=cables, down_switches=self.drained - cables))
 
-def begin(fabric: Fabric, settings: Settings | None = None) -> State:
-    """Return the initial state: no switch connected, no job, the underlay compiled."""
+
+def begin(fabric: Fabric, settings: Settings | None = None, started_unix_ms: int | None = None) -> State:
+    """Return the initial state: no switch connected, no job, the underlay compiled.
+
+    Jobs are numbered from the time of the start, where it is given: the pins of an earlier process have other numbers.
+    """
     layout = layout_of(fabric)
+    first = 1 if started_unix_ms is None else started_unix_ms // 100 % (1 << 23) + 1
     return State(
         fabric=fabric,
         layout=layout,
         settings=settings or Settings(),
         health=fabric.failed,
+        compiled_for=fabric.failed,
         underlay=compile_fabric(fabric, layout, fabric.failed, ()),
         switches={switch.id: SwitchState() for switch in fabric.switches},
+        started_unix_ms=started_unix_ms,
+        first_job_number=first,
+        next_job_number=first,
     )
 
 

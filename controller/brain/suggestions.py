@@ -5,8 +5,8 @@ A suggestion sees the jobs that hold paths when its turn comes. It reserves noth
 
 from dataclasses import replace
 
+from controller.brain.install import Outcome, take_token
 from controller.brain.state import State, SuggestWork
-from controller.brain.transact import Outcome, take_token
 from controller.model.effect import Place, Reply
 from controller.model.error import BudgetExceededError, HeddleError, InputError, NoAdmissiblePlanError
 from controller.model.event import Suggest, Suggested

@@ -1,76 +1,149 @@
-"""Handle switch sessions and port status: health, reconciliation, and the state of running jobs."""
+"""Handle switch sessions, port status and the underlay: what is out of use, and the rules that follow from it.
+
+A port that goes down counts at once. A port that comes up is used again after a hold time, which doubles with each of
+its failures in the last minute, so a flapping cable does not move flows to and fro.
+"""
 
 from collections.abc import Mapping
 from dataclasses import replace
-from itertools import chain
 
-from controller.brain.lifecycle import JobEvent, after
-from controller.brain.state import Job, State, SwitchState, SyncWork
-from controller.brain.transact import Outcome, changed_topology, enqueue, out_of_transaction
-from controller.model.effect import Announce, Effect, Note
-from controller.model.event import PortStatus, RulesRead, SwitchDown, SwitchUp
+from controller.brain.install import Outcome, changed_topology, out_of_installation, take_token, within_grace
+from controller.brain.replan import enqueue_replan
+from controller.brain.state import Compiling, Hold, ReplanWork, State, SwitchState
+from controller.model.effect import Compile, Effect, Note, ReadRules, Wake
+from controller.model.event import Compiled, PortStatus, RulesRead, SwitchDown, SwitchUp
 from controller.model.fabric import PortRef
 from controller.model.health import Health
-from controller.rules.compile import compile_fabric
+from controller.model.moves import Cause
+from controller.rules.diff import diff
+
+FAILURES_MEMORY_MS = 60_000
+MAX_DOUBLINGS = 6
+MAX_NAMED = 5
+AUDIT_TICK_MS = 900
+MAX_AUDITS = 8
+"""The switches whose rules are read in one tick."""
 
 
 def switch_up(state: State, event: SwitchUp, now: int) -> Outcome:
     """Record a new session and the rules that the switch holds already; only the difference will be sent."""
-    state = out_of_transaction(state, event.switch)
+    state = out_of_installation(state, event.switch)
     fresh = SwitchState(connected=True, installed=event.installed)
     state = replace(state, switches={**state.switches, event.switch: fresh}, dirty=state.dirty | {event.switch})
-    state, effects = _ports(state, event.switch, event.ports)
+    state, effects = _ports(state, event.switch, event.ports, now)
     state, changed = changed_topology(state)
     text = f"connected with {len(event.installed.rules)} rules installed"
     note = Note(severity="info", subject=event.switch, text=text)
-    return enqueue(state, SyncWork()), (note, *effects, *changed)
+    return state, (note, *effects, *changed)
 
 
 def switch_down(state: State, event: SwitchDown, now: int) -> Outcome:
     """Record the end of a session; the switch keeps forwarding by its installed rules (fail-static)."""
-    state = out_of_transaction(state, event.switch)
+    state = out_of_installation(state, event.switch)
     state = replace(state, switches={**state.switches, event.switch: SwitchState()})
     state, changed = changed_topology(state)
     return state, (Note(severity="warning", subject=event.switch, text=f"session ended: {event.reason}"), *changed)
 
 
 def rules_read(state: State, event: RulesRead, now: int) -> Outcome:
-    """Record the rules read from a switch and queue a synchronisation."""
+    """Record the rules read from a switch; what an audit finds to differ is reported, and repaired."""
     known = state.switches[event.switch]
     if not known.connected:
         return state, ()
+    effects: tuple[Effect, ...] = ()
+    if event.audit:
+        busy = state.installing is not None and event.switch in state.installing.target
+        if busy or known.installed is None or known.changed >= event.audit:
+            return state, ()  # the rules have changed since they were read
+        found = diff(event.installed, known.installed)
+        if not found:
+            return state, ()
+        text = f"audit: {len(found)} rules or groups differ from what was installed; repaired"
+        effects = (Note(severity="warning", subject=event.switch, text=text),)
     fresh = replace(known, installed=event.installed)
-    state = replace(state, switches={**state.switches, event.switch: fresh}, dirty=state.dirty | {event.switch})
-    return enqueue(state, SyncWork()), ()
+    return (
+        replace(state, switches={**state.switches, event.switch: fresh}, dirty=state.dirty | {event.switch}),
+        effects,
+    )
+
+
+def tick(state: State, now: int) -> Outcome:
+    """Read the rules of switches whose turn it is; after the grace time, also remove pins from before the start."""
+    effects: tuple[Effect, ...] = ()
+    if state.started_unix_ms is not None and not within_grace(state, now):
+        state = replace(state, started_unix_ms=None, dirty=frozenset(state.switches))
+    elapsed_ms = now - state.audited_unix_ms
+    if elapsed_ms >= AUDIT_TICK_MS:
+        state, effects = _audit(replace(state, audited_unix_ms=now), min(elapsed_ms, state.settings.audit_ms))
+    return state, effects
+
+
+def _audit(state: State, elapsed_ms: int) -> Outcome:
+    """Read the rules of some switches, so that each is read once in `audit_ms`, as far as MAX_AUDITS allows."""
+    names = [name for name, switch in state.switches.items() if switch.connected and switch.installed is not None]
+    if not names:
+        return state, ()
+    count = min(MAX_AUDITS, len(names), -(-len(names) * elapsed_ms // state.settings.audit_ms))
+    turn = [names[(state.audited + step) % len(names)] for step in range(count)]
+    state = replace(state, audited=(state.audited + count) % len(names))
+    return state, tuple(ReadRules(switch=name, audit=state.next_token) for name in turn)
 
 
 def port_status(state: State, event: PortStatus, now: int) -> Outcome:
-    """Record a port's state: its cable or NIC goes out of use or back in."""
+    """Record a port's state: its cable or NIC goes out of use, or back in after its hold time."""
     before = state.health
-    state, effects = _ports(state, event.switch, {event.port: event.up})
+    state, effects = _ports(state, event.switch, {event.port: event.up}, now)
     if state.health == before:
         return state, effects
     state, changed = changed_topology(state)
-    return enqueue(state, SyncWork()), (*effects, *changed)
+    return state, (*effects, *changed)
 
 
-def _ports(state: State, switch: str, ports: Mapping[int, bool]) -> Outcome:
+def held_ports(state: State, now: int) -> Outcome:
+    """Return the ports to use whose hold time has ended."""
+    over = [port for port, hold in state.holds.items() if hold.until_unix_ms is not None and hold.until_unix_ms <= now]
+    if not over:
+        return state, ()
+    kept = {port: replace(hold, until_unix_ms=None) for port, hold in state.holds.items() if port in over}
+    state = replace(state, holds={**state.holds, **kept}, down_ports=state.down_ports - frozenset(over))
+    state, effects = _with_health(state)
+    state, changed = changed_topology(state)
+    return state, (*effects, *changed)
+
+
+def _ports(state: State, switch: str, ports: Mapping[int, bool], now: int) -> Outcome:
     """Record port states; failures in the fabric file remain."""
-    down = {PortRef(switch, number) for number, up in ports.items() if not up}
-    up = {PortRef(switch, number) for number, is_up in ports.items() if is_up}
-    state = replace(state, down_ports=(state.down_ports | down) - up)
-    fabric, health = state.fabric, _health_of(state)
-    changed = sorted(health.down_cables ^ state.health.down_cables | health.down_nics ^ state.health.down_nics)
+    holds, effects, down = dict(state.holds), list[Effect](), set(state.down_ports)
+    for number, up in ports.items():
+        port = PortRef(switch, number)
+        hold = holds.get(port)
+        if not up and (port not in down or (hold is not None and hold.until_unix_ms is not None)):
+            lately = hold is not None and now - hold.failed_unix_ms < FAILURES_MEMORY_MS
+            failures = hold.failures + 1 if hold is not None and lately else 1
+            holds[port] = Hold(failures=failures, failed_unix_ms=now)
+            down.add(port)
+        elif up and port in down and (hold is None or hold.until_unix_ms is None):
+            wait = state.settings.hold_ms << min(hold.failures - 1 if hold is not None else 0, MAX_DOUBLINGS)
+            holds[port] = Hold(failures=hold.failures if hold else 1, failed_unix_ms=now, until_unix_ms=now + wait)
+            effects.append(Wake(after_ms=wait))
+    state = replace(state, holds=holds, down_ports=frozenset(down))
+    state, more = _with_health(state)
+    return state, (*effects, *more)
+
+
+def _with_health(state: State) -> Outcome:
+    """Derive what has failed from the ports that are down; where it has changed, running jobs are planned again."""
+    health = _health_of(state)
+    was, now = state.health.down_cables | state.health.down_nics, health.down_cables | health.down_nics
+    changed = sorted(was ^ now)
     if not changed:
         return state, ()
-    if health.down_cables != state.health.down_cables:
-        underlay = compile_fabric(fabric, state.layout, health, ())
-        differing = {switch for switch, rules in underlay.items() if rules != state.underlay[switch]}
-        state = replace(state, underlay=underlay, dirty=state.dirty | differing)
-    state, effects = regrade(replace(state, health=health))
-    words = [f"{name} {'down' if name in health.down_cables | health.down_nics else 'up'}" for name in changed]
-    more = f" (+{len(words) - 5} more)" if len(words) > 5 else ""
-    return state, (Note(severity="warning", subject="fabric", text=", ".join(words[:5]) + more), *effects)
+    words = [f"{name} {'down' if name in now else 'up'}" for name in changed]
+    more = f" (+{len(words) - MAX_NAMED} more)" if len(words) > MAX_NAMED else ""
+    text = ", ".join(words[:MAX_NAMED]) + more
+    cause = Cause.FAILURE if now - was else Cause.RECOVERY
+    state = enqueue_replan(replace(state, health=health), ReplanWork(cause=cause, reason=f"link {text}"))
+    return state, (Note(severity="warning", subject="fabric", text=text),)
 
 
 def _health_of(state: State) -> Health:
@@ -80,35 +153,32 @@ def _health_of(state: State) -> Health:
     return fabric.failed.union(Health(down_cables=frozenset(cables), down_nics=frozenset(nics)))
 
 
-def regrade(state: State) -> Outcome:
-    """Set running jobs with a failed link on their paths to degraded, and back to running after repair."""
-    dead = {link for name in state.health.down_cables for link in _links(state, name)}
-    dead |= {link for nic in state.health.down_nics for link in _nic_links(state, nic)}
-    effects: list[Effect] = []
-    jobs = dict(state.jobs)
-    for job_id, job in state.jobs.items():
-        graded = _graded(job, dead)
-        if graded is not job:
-            jobs[job_id] = graded
-            effects.append(Announce(plan=graded.as_plan()))
-    return replace(state, jobs=jobs), tuple(effects)
+def start_compile(state: State) -> Outcome:
+    """Compile the underlay where it is not for what is out of use now; one compilation at a time."""
+    if state.compiling is not None or state.compiled_for == state.out_of_use:
+        return state, ()
+    state, token = take_token(state)
+    state = replace(state, compiling=Compiling(token=token, health=state.out_of_use))
+    pinned = tuple((job.request, job.flows, job.number, job.severed) for job in state.jobs.values() if job.flows.pinned)
+    return state, (Compile(token=token, health=state.out_of_use, before=state.underlay, pinned=pinned),)
 
 
-def _graded(job: Job, dead: set[str]) -> Job:
-    links = chain(job.flows.link_loads_bps, sorted(job.flows.reverse_links))
-    hit = next((link for link in links if link in dead), None) if dead else None
-    state = after(job.state, JobEvent.LINKS_UP if hit is None else JobEvent.LINK_DOWN)
-    if state is job.state:
-        return job
-    reason = "its links are up again" if hit is None else f"link {hit} down"
-    return replace(job, state=state, reason=reason, generation=job.generation + 1)
-
-
-def _links(state: State, cable_id: str) -> tuple[str, str]:
-    cable = state.fabric.cable_by_link[cable_id]
-    return cable.up_link, cable.down_link
-
-
-def _nic_links(state: State, nic_id: str) -> tuple[str, str]:
-    nic = state.fabric.nic_by_id[nic_id]
-    return nic.up_link, nic.down_link
+def compiled(state: State, event: Compiled, now: int) -> Outcome:
+    """Use a new underlay; pins of flows whose path has failed go, so that exceptions forward them meanwhile."""
+    if state.compiling is None or state.compiling.token != event.token:
+        return state, ()
+    jobs, dirty = dict(state.jobs), set(state.dirty | event.differing)
+    for job_id, found in event.pins.items():
+        job = jobs.get(job_id)
+        if job is not None and job.flows.flows is found.flows.flows:
+            jobs[job_id] = replace(job, pin_rules=found.pins, severed=found.severed)
+            dirty |= {*job.pin_rules, *found.pins}
+    state = replace(
+        state,
+        underlay=event.underlay,
+        compiled_for=state.compiling.health,
+        compiling=None,
+        jobs=jobs,
+        dirty=frozenset(dirty),
+    )
+    return state, ()

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from controller.brain.gateways import changed, unchanged
+from controller.brain.install import Outcome
 from controller.brain.state import State
-from controller.brain.transact import Outcome
 from controller.model.admission import quoted
 from controller.model.effect import Reply
 from controller.model.error import HeddleError, InputError, InUseError, NotFoundError

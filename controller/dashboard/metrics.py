@@ -69,16 +69,15 @@ def metrics_text(state: State, telemetry: Telemetry, refused_events: int) -> Ite
 
 def _state_lines(state: State, refused_events: int) -> Iterator[str]:
     jobs = Counter(job.state for job in state.jobs.values())
-    newest = next(reversed(state.jobs.values()), None)
     rules = [(name, len(switch.installed.rules)) for name, switch in state.switches.items() if switch.installed]
     yield from lines(SWITCHES, [("", len(state.switches))])
     yield from lines(CONNECTED, [("", sum(switch.connected for switch in state.switches.values()))])
     yield from lines(JOBS, [(label_text(("state", name)), jobs[name]) for name in JOB_STATES])
     yield from lines(LINKS_DOWN, [("", len(state.health.down_cables))])
     yield from lines(WAITING, [("", len(state.queue))])
-    yield from lines(FULLEST, [("", newest.certificate.max_link_utilisation if newest else 0.0)])
-    yield from lines(SLOWED, [("", newest.certificate.flows_slowed if newest else 0)])
-    yield from lines(OVERLOADED, [("", newest.certificate.links_over_capacity if newest else 0)])
+    yield from lines(FULLEST, [("", state.certificate.max_link_utilisation)])
+    yield from lines(SLOWED, [("", state.certificate.flows_slowed)])
+    yield from lines(OVERLOADED, [("", state.certificate.links_over_capacity)])
     yield from lines(GENERATION, [("", state.topology_generation)])
     yield from lines(REFUSED, [("", refused_events)])
     yield from lines(RULES, [(label_text(("switch", name)), count) for name, count in rules])

@@ -1,23 +1,48 @@
 """Define the effects of the brain: values that the runtime performs, in the order in which they were returned."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from controller.model.error import HeddleError
 from controller.model.health import Health
 from controller.model.job import JobRequest
+from controller.model.moves import NO_MOVES, MoveLimit
 from controller.model.placement import Placement, Shape
-from controller.model.plan import JobFlows, JobPlan
-from controller.model.rule import Step
+from controller.model.plan import Certificate, JobFlows, JobPlan
+from controller.model.rule import Step, SwitchRules
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Solve:
-    """Plan `requests` beside the jobs in `kept`, in a worker thread; `event.Solved` returns the result."""
+    """Plan `requests` beside the jobs in `kept`, outside of the loop's process; `event.Solved` returns the result.
+
+    Flows of kept jobs move as far as `limit` allows, on behalf of the job `subject`. `numbers` has the job number of
+    every job with pins. A `preview` uses another worker, and an `urgent` request does not wait for one before it.
+    """
 
     token: int
     requests: tuple[JobRequest, ...]
     kept: tuple[tuple[JobRequest, JobFlows], ...]
     health: Health
+    limit: MoveLimit = NO_MOVES
+    subject: str = ""
+    numbers: Mapping[str, int] = field(default_factory=dict)
+    preview: bool = False
+    urgent: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compile:
+    """Compile the underlay for a state of the fabric, in a worker thread; `event.Compiled` returns the rules.
+
+    `before` is the underlay now. `pinned` are the jobs with pins: request, flows, number, and whether some pins are
+    missing, because their flows were on failed links.
+    """
+
+    token: int
+    health: Health
+    before: Mapping[str, SwitchRules]
+    pinned: tuple[tuple[JobRequest, JobFlows, int, bool], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,13 +65,32 @@ class Install:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadRules:
-    """Read a switch's rules; `event.RulesRead` returns them, no event follows where the switch has disconnected."""
+    """Read a switch's rules; `event.RulesRead` returns them, no event follows where the switch has disconnected.
+
+    An `audit` compares them with what was installed; it is the number of the newest installation when it began.
+    """
 
     switch: str
+    audit: int = 0
 
 
-Response = JobPlan | int | tuple[Placement, ...]
-"""A job's plan, the number of flows released, places for a job, or the generation of a network change."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drained:
+    """The response to a drain: how many flows moved, and the certificate of the plan without the target."""
+
+    flows_moved: int
+    certificate: Certificate
+
+
+Response = JobPlan | int | tuple[Placement, ...] | Drained
+"""A job's plan, the number of flows released, places for a job, the generation of a network change, or a drain."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wake:
+    """Post a tick after so many milliseconds."""
+
+    after_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,4 +139,17 @@ class EndSession:
     session: int
 
 
-Effect = Solve | Place | Install | ReadRules | Reply | Announce | TopologyChanged | NetworksChanged | EndSession | Note
+Effect = (
+    Solve
+    | Compile
+    | Place
+    | Install
+    | ReadRules
+    | Reply
+    | Announce
+    | TopologyChanged
+    | NetworksChanged
+    | EndSession
+    | Note
+    | Wake
+)

@@ -10,7 +10,7 @@ from ipaddress import IPv4Address
 from controller.model.error import HeddleError
 from controller.model.job import JobRequest
 from controller.model.placement import Placement, Shape
-from controller.model.plan import Infeasible, Plan
+from controller.model.plan import Infeasible, Replan, SeveredPins
 from controller.model.rule import SwitchRules
 from dataplane.config.network import BorderRule, Peering, Vpc
 
@@ -77,10 +77,27 @@ class PortStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RulesRead:
-    """The rules of a switch, read again after a failed installation."""
+    """The rules of a switch, read again after a failed installation, or for an `audit`."""
 
     switch: str
     installed: SwitchRules
+    audit: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drain:
+    """Take a cable or a switch out of use without loss, or return it (`undrain`)."""
+
+    reply: int
+    target: str
+    undrain: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Withdraw:
+    """A caller has left: a submission for which no other caller waits is not admitted."""
+
+    reply: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,8 +105,22 @@ class Solved:
     """The planner's reply to the `effect.Solve` of the same token."""
 
     token: int
-    outcome: Plan | Infeasible | HeddleError
+    outcome: Replan | Infeasible | HeddleError
     solve_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compiled:
+    """The reply to the `effect.Compile` of the same token.
+
+    `underlay` has the rules by switch, `differing` the switches where they differ from those before, and `pins` the
+    pins of jobs that have flows on failed links, or had them before.
+    """
+
+    token: int
+    underlay: Mapping[str, SwitchRules]
+    differing: frozenset[str]
+    pins: Mapping[str, SeveredPins]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -219,7 +250,10 @@ Event = (
     | SwitchDown
     | PortStatus
     | RulesRead
+    | Drain
+    | Withdraw
     | Solved
+    | Compiled
     | Suggested
     | Installed
     | InstallFailed

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import IntEnum
 
+from controller.model.moves import Cause, MoveLimit
+
 
 class CollectiveKind(IntEnum):
     """The kinds of collective; numbers are those of the proto."""
@@ -67,7 +69,10 @@ class Collective:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRequest:
-    """One job; `ranks` are NIC ids, `lease_ms` 0 means the controller's default."""
+    """One job; `ranks` are NIC ids, `lease_ms` 0 means the controller's default.
+
+    `move_limits` are those of decisions on behalf of this job; a cause not listed has the controller's default.
+    """
 
     job_id: str
     ranks: tuple[str, ...]
@@ -79,3 +84,4 @@ class JobRequest:
     require_utilisation: float = 0.0
     gpu_milli: int = 0
     incast: Incast = Incast.UNSPECIFIED
+    move_limits: tuple[tuple[Cause, MoveLimit], ...] = ()

@@ -1,9 +1,10 @@
 """Define a plan: paths, ports and rates of flows, and the certificate of the plan's quality."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from controller.model.job_state import JobState
+from controller.model.rule import FlowRule
 
 DATA_DSCP = 26
 DATA_PRIORITY = 3
@@ -123,6 +124,50 @@ class Infeasible:
 
     why: str
     budget: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moved:
+    """The flows of a running job whose paths a decision changed: their number, and the old links of some by flow id."""
+
+    flows: int
+    old_links: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replan:
+    """A plan beside running jobs, which come first, and what it changes for them.
+
+    A running job whose paths and rates are unchanged has the same `flows.flows` object as before. `moved` has the flows
+    with other paths, `stranded` the ids of flows that have no live path, both by job id. `pins` has the pin rules by
+    job and switch, of new jobs and of jobs whose flows moved.
+    """
+
+    jobs: tuple[JobFlows, ...]
+    certificate: Certificate
+    moved: Mapping[str, Moved] = field(default_factory=dict)
+    stranded: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    pins: Mapping[str, Mapping[str, tuple[FlowRule, ...]]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeveredPins:
+    """A job's pins by switch, but for flows on failed links, if it has such (`severed`); valid for these `flows`."""
+
+    flows: JobFlows
+    pins: Mapping[str, tuple[FlowRule, ...]]
+    severed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effort:
+    """What the newest generation of a job's plan took; times in nanoseconds."""
+
+    solve_ns: int = 0
+    install_ns: int = 0
+    flows_moved: int = 0
+    rules_installed: int = 0
+    max_rules_on_a_switch: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

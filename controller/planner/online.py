@@ -6,8 +6,7 @@ failed, are placed; other flows stay. Then running flows move, as far as the lim
 link or speeds up flows, and only if no job's mean or worst share falls.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -15,8 +14,8 @@ from controller.model.fabric import Fabric
 from controller.model.health import Health
 from controller.model.job import JobRequest
 from controller.model.moves import MAX_MOVES, NO_MOVES, MoveLimit, Whose
-from controller.model.plan import Infeasible, Plan
-from controller.planner.clos import topology_of
+from controller.model.plan import Infeasible, JobFlows, Moved, Plan, Replan
+from controller.planner.clos import Live, Topology, topology_of
 from controller.planner.expand import joined
 from controller.planner.flow_table import join_hops
 from controller.planner.jit import Flags, Ints
@@ -29,6 +28,8 @@ from controller.planner.solve import certified, draft
 
 GAIN = 1.02
 """Running flows move only where the fullest link is above the bound by more than this factor, or flows are slowed."""
+MAX_NAMED = 1_000
+"""The number of moved flows of a job and decision whose old links are kept."""
 _MOVABLE = {
     Whose.NONE: Movable.NONE,
     Whose.OWN_JOB: Movable.OWN,
@@ -36,19 +37,6 @@ _MOVABLE = {
     Whose.LOWER_PRIORITY: Movable.LOWER,
     Whose.ANY: Movable.ALL,
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Replan:
-    """A plan of all jobs, kept ones first, and what changed for them.
-
-    A kept job whose paths and rates are unchanged has the same `flows` object as before. `moved` has the indices of a
-    kept job's flows whose path changed, `stranded` the ids of flows without a live path.
-    """
-
-    plan: Plan
-    moved: Mapping[str, tuple[int, ...]]
-    stranded: Mapping[str, tuple[str, ...]]
 
 
 class OnlinePlanner:
@@ -87,9 +75,9 @@ class OnlinePlanner:
             if isinstance(added, Infeasible):
                 return added
             self._note(added)
-        if not limit.moves_none:
+        if self._session.jobs and not limit.moves_none:
             self._improve(limit, subject)
-        moved, hops = self._moved(requests, kept)
+        moved, hops = self._moved(requests, kept, Live.of(self._topology, health))
         drafted = draft(self._fabric, requests, health=health, kept=kept, hops=hops, moved=moved)
         plan = drafted if isinstance(drafted, Infeasible) else certified(drafted)
         if isinstance(plan, Infeasible):
@@ -99,12 +87,9 @@ class OnlinePlanner:
         for job_id, flow_id in self._session.stranded():
             stranded.setdefault(job_id, []).append(flow_id)
         return Replan(
-            plan=plan,
-            moved={
-                job.job_id: tuple(rows)
-                for (job, _), part in zip(kept, _parts(moved, kept), strict=True)
-                if (rows := np.flatnonzero(part).tolist())
-            },
+            jobs=plan.jobs,
+            certificate=plan.certificate,
+            moved=_moved(self._topology, kept, plan.jobs),
             stranded={job_id: tuple(flows) for job_id, flows in stranded.items()},
         )
 
@@ -147,19 +132,19 @@ class OnlinePlanner:
         flows = joined([self._session.flows(job_id).as_job(number) for number, job_id in enumerate(ids)])
         return shares_of(self._topology, flows, np.concatenate([self._session.hops(job_id) for job_id in ids]))
 
-    def _moved(self, requests: Sequence[JobRequest], kept: Sequence[Placed]) -> tuple[Flags, Ints]:
-        """Return which flows of kept jobs have other paths in the session, and the paths of these and of new flows."""
-        moved, hops = [], []
+    def _moved(self, requests: Sequence[JobRequest], kept: Sequence[Placed], live: Live) -> tuple[Flags, Ints]:
+        """Return which flows of kept jobs get paths again, and the paths of these and of new flows.
+
+        Those are flows with another path in the session, and flows whose ACKs take a link that has failed.
+        """
+        links, moved, hops = np.append(live.links, True), [np.zeros(0, dtype=np.bool_)], []
         for number, (request, job) in enumerate(kept):
-            if request.job_id not in self._changed:
-                moved.append(np.zeros(len(job.flows), dtype=np.bool_))
-                continue
-            now = self._session.hops(request.job_id)
-            was = paths_of(self._topology, number, (request, job)).hops
-            moved.append((now != was).any(axis=1) & (now[:, 0] >= 0))
+            was, now = paths_of(self._topology, number, (request, job)), self._session.hops(request.job_id)
+            again = (now != was.hops).any(axis=1) | ~links[was.reverse_hops].all(axis=1)
+            moved.append(again & (now[:, 0] >= 0))
             hops.append(now[moved[-1]])
         hops += [self._session.hops(request.job_id) for request in requests]
-        return np.concatenate([*moved, np.zeros(0, dtype=np.bool_)]), join_hops(hops)
+        return np.concatenate(moved), join_hops(hops)
 
     def _settle(self, requests: Sequence[JobRequest], kept: Sequence[Placed], plan: Plan) -> None:
         """Record which paths the session holds; a new job whose incast was confined takes the plan's."""
@@ -171,6 +156,15 @@ class OnlinePlanner:
         self._known = {job.job_id: (request, job.flows) for request, job in zip(wanted, plan.jobs, strict=True)}
 
 
-def _parts(column: Flags, kept: Sequence[Placed]) -> list[Flags]:
-    """Split a column over the flows of kept jobs into one part for each."""
-    return np.split(column, np.cumsum([len(job.flows) for _, job in kept])[:-1]) if kept else []
+def _moved(topology: Topology, kept: Sequence[Placed], jobs: Sequence[JobFlows]) -> dict[str, Moved]:
+    """Return the flows of kept jobs whose links differ in a plan of `jobs`, kept ones first."""
+    found = {}
+    for (request, before), now in zip(kept, jobs, strict=False):
+        if now.flows is before.flows:
+            continue
+        was, new = (paths_of(topology, 0, (request, flows)).hops for flows in (before, now))
+        rows = np.flatnonzero((was != new).any(axis=1)).tolist()
+        if rows:
+            old = (before.flows[row] for row in rows[:MAX_NAMED])
+            found[request.job_id] = Moved(flows=len(rows), old_links={flow.flow_id: flow.links for flow in old})
+    return found

@@ -241,10 +241,12 @@ def _job_flows(
     topology: Topology, request: JobRequest, whole: Paths, part: slice, rates: Ints, turns: Turns | None
 ) -> JobFlows:  # fmt: skip
     """Return the flows of one job, the rows `part` of `whole`."""
-    flows = whole.flows.rows(part)
+    # A view of a few rows would keep the arrays of all jobs in memory.
+    chosen = part if 2 * (part.stop - part.start) > len(whole.flows) else np.arange(part.start, part.stop)
+    flows = whole.flows.rows(chosen)
     table = FlowTable(
-        topology, request, flows, whole.hops[part], whole.ports[part], whole.reverse_hops[part],
-        whole.reverse_ports[part], rates, turns,
+        topology, request, flows, whole.hops[chosen], whole.ports[chosen], whole.reverse_hops[chosen],
+        whole.reverse_ports[chosen], rates if isinstance(chosen, slice) else rates.copy(), turns,
     )  # fmt: skip
     return JobFlows(
         job_id=request.job_id,

@@ -6,14 +6,15 @@ process; the switches keep forwarding (fail-static), and the next start sends th
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from controller.brain.decide import decide
+from controller.brain.decide import decide_all
 from controller.brain.state import State
 from controller.model.effect import (
     Announce,
+    Compile,
     Effect,
     EndSession,
     Install,
@@ -25,16 +26,29 @@ from controller.model.effect import (
     Response,
     Solve,
     TopologyChanged,
+    Wake,
 )
 from controller.model.error import BudgetExceededError, HeddleError
-from controller.model.event import Event, Installed, InstallFailed, RulesRead, Solved, Suggested, Tick
+from controller.model.event import (
+    Event,
+    Installed,
+    InstallFailed,
+    PortStatus,
+    RulesRead,
+    Solved,
+    Suggested,
+    Tick,
+    Withdraw,
+)
 from controller.model.plan import JobPlan
 from controller.runtime.gateways import Gateways
-from controller.runtime.ports import Clock, InstallError, Placer, Planner, Switches
+from controller.runtime.ports import Clock, Compiler, InstallError, Planner, Switches
 from controller.runtime.telemetry import Telemetry
 from controller.runtime.watch import Watchers
 
 INBOX_LIMIT = 65_536
+MAX_BATCH = 1_024
+"""The events that are handled in one turn of the event loop."""
 TICK_S = 1.0
 TOPOLOGY = "topology"
 _LOG = logging.getLogger("heddle.controller")
@@ -45,7 +59,7 @@ class Loop:
     """The owner of the state. `post` never blocks; `request` awaits the brain's reply."""
 
     def __init__(
-        self, state: State, *, planner: Planner, placer: Placer, clock: Clock, telemetry: Telemetry | None = None
+        self, state: State, *, planner: Planner, compiler: Compiler, clock: Clock, telemetry: Telemetry | None = None
     ) -> None:
         self.state = state
         self.refused_events = 0
@@ -53,16 +67,14 @@ class Loop:
         self.topology: Watchers[int] = Watchers()
         self.gateways = Gateways()
         self.telemetry = telemetry or Telemetry()
-        self._planner, self._placer = planner, placer
+        self._planner, self._compiler = planner, compiler
         self._clock = clock
         self._switches: Switches | None = None
         self._inbox: asyncio.Queue[Event] = asyncio.Queue(INBOX_LIMIT)
         self._responses: dict[int, asyncio.Future[Response]] = {}
         self._next_reply = 1
         self._tasks: set[asyncio.Task[None]] = set()
-        self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="planner")
-        # A thread of its own, so that jobs do not wait for suggestions.
-        self._adviser = ThreadPoolExecutor(max_workers=1, thread_name_prefix="placement")
+        self._compiling = ThreadPoolExecutor(max_workers=1, thread_name_prefix="compiler")
 
     def connect(self, switches: Switches) -> None:
         """Set the southbound that installs rules; call once, before `run`."""
@@ -90,6 +102,9 @@ class Loop:
             if not self.post(make(reply)):
                 raise BudgetExceededError("the controller's inbox is full; try again in a moment")
             return await response
+        except asyncio.CancelledError:
+            self.post(Withdraw(reply=reply))
+            raise
         finally:
             del self._responses[reply]
 
@@ -100,11 +115,11 @@ class Loop:
             group.create_task(self._serve())
 
     def close(self) -> None:
-        """Cancel running effects; does not wait for the planner's threads."""
+        """Cancel running effects; waits neither for the planner nor for the compiler."""
         for task in self._tasks:
             task.cancel()
-        for threads in (self._worker, self._adviser):
-            threads.shutdown(wait=False, cancel_futures=True)
+        self._planner.close()
+        self._compiling.shutdown(wait=False, cancel_futures=True)
 
     async def _ticks(self) -> None:
         while True:
@@ -113,10 +128,13 @@ class Loop:
 
     async def _serve(self) -> None:
         while True:
-            event = await self._inbox.get()
-            self.state, effects = decide(self.state, event, self._clock.unix_ms())
+            events = [await self._inbox.get()]
+            while len(events) < MAX_BATCH and not self._inbox.empty():
+                events.append(self._inbox.get_nowait())
+            self.state, effects = decide_all(self.state, coalesced(events), self._clock.unix_ms())
             for effect in effects:
                 _PERFORM[type(effect)](self, effect)
+            await asyncio.sleep(0)  # `get` does not yield while events wait
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -124,23 +142,25 @@ class Loop:
         task.add_done_callback(self._tasks.discard)
 
     async def _solve(self, problem: Solve) -> None:
-        running = asyncio.get_running_loop()
         try:
-            outcome, solve_ns = await running.run_in_executor(self._worker, self._planner, problem)
+            outcome, solve_ns = await self._planner.solve(problem)
         except Exception as fault:
             _LOG.exception("the planner failed")
-            outcome = HeddleError(f"the planner failed: {fault!r}; this is a fault of the controller")
-            solve_ns = 0
+            outcome, solve_ns = _fault("the planner", fault), 0
         self.post(Solved(token=problem.token, outcome=outcome, solve_ns=solve_ns))
 
     async def _place(self, problem: Place) -> None:
-        running = asyncio.get_running_loop()
         try:
-            outcome = await running.run_in_executor(self._adviser, self._placer, problem)
+            outcome = await self._planner.place(problem)
         except Exception as fault:
             _LOG.exception("a suggestion failed")
-            outcome = HeddleError(f"the planner failed: {fault!r}; this is a fault of the controller")
+            outcome = _fault("the planner", fault)
         self.post(Suggested(token=problem.token, outcome=outcome))
+
+    async def _compile(self, work: Compile) -> None:
+        """Compile in a thread; an exception is a fault of the controller and ends the process."""
+        running = asyncio.get_running_loop()
+        self.post(await running.run_in_executor(self._compiling, self._compiler, work))
 
     async def _install(self, work: Install) -> None:
         started = self._clock.monotonic_ns()
@@ -155,9 +175,10 @@ class Loop:
         else:
             self.post(Installed(token=work.token, install_ns=self._clock.monotonic_ns() - started))
 
-    async def _read_rules(self, switch: str) -> None:
+    async def _read_rules(self, switch: str, audit: int) -> None:
         try:
-            self.post(RulesRead(switch=switch, installed=await self._connected().read_rules(switch)))
+            installed = await self._connected().read_rules(switch)
+            self.post(RulesRead(switch=switch, installed=installed, audit=audit))
         except InstallError as failure:
             _LOG.warning("%s: its rules could not be read: %s", failure.switch, failure.reason)
 
@@ -169,6 +190,12 @@ class Loop:
     def _on_solve(self, effect: Solve) -> None:
         self._spawn(self._solve(effect))
 
+    def _on_compile(self, effect: Compile) -> None:
+        self._spawn(self._compile(effect))
+
+    def _on_wake(self, effect: Wake) -> None:
+        asyncio.get_running_loop().call_later(effect.after_ms / 1000, self.post, Tick())
+
     def _on_place(self, effect: Place) -> None:
         self._spawn(self._place(effect))
 
@@ -176,7 +203,7 @@ class Loop:
         self._spawn(self._install(effect))
 
     def _on_read_rules(self, effect: ReadRules) -> None:
-        self._spawn(self._read_rules(effect.switch))
+        self._spawn(self._read_rules(effect.switch, effect.audit))
 
     def _on_reply(self, effect: Reply) -> None:
         response = self._responses.get(effect.reply)
@@ -206,6 +233,8 @@ class Loop:
 
 _PERFORM: dict[type[Effect], Callable[[Loop, Any], None]] = {
     Solve: Loop._on_solve,
+    Compile: Loop._on_compile,
+    Wake: Loop._on_wake,
     Place: Loop._on_place,
     Install: Loop._on_install,
     ReadRules: Loop._on_read_rules,
@@ -216,3 +245,20 @@ _PERFORM: dict[type[Effect], Callable[[Loop, Any], None]] = {
     EndSession: Loop._on_end_session,
     Note: Loop._on_note,
 }
+
+
+def coalesced(events: Sequence[Event]) -> list[Event]:
+    """Return events without those port states that another of the same port follows, before any other kind of event."""
+    kept: list[Event] = []
+    ports: dict[tuple[str, int], PortStatus] = {}
+    for event in events:
+        if isinstance(event, PortStatus):
+            ports[event.switch, event.port] = event
+        else:
+            kept += [*ports.values(), event]
+            ports = {}
+    return [*kept, *ports.values()]
+
+
+def _fault(what: str, fault: Exception) -> HeddleError:
+    return HeddleError(f"{what} failed: {fault!r}; this is a fault of the controller")

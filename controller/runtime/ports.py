@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from controller.model.effect import Place, Solve
+from controller.model.effect import Compile, Place, Solve
 from controller.model.error import HeddleError
+from controller.model.event import Compiled
 from controller.model.placement import Placement
-from controller.model.plan import Infeasible, Plan
+from controller.model.plan import Infeasible, Replan
 from controller.model.rule import Step, SwitchRules
 
 
@@ -30,17 +31,23 @@ class Switches(Protocol):
 
 
 class Planner(Protocol):
-    """The planner, called in a worker thread."""
+    """The planner, outside of the control loop's process."""
 
-    def __call__(self, problem: Solve) -> tuple[Plan | Infeasible | HeddleError, int]:
+    async def solve(self, problem: Solve) -> tuple[Replan | Infeasible | HeddleError, int]:
         """Return the plan (or an error as a value) and the nanoseconds that planning took."""
 
-
-class Placer(Protocol):
-    """The placement planner, called in a worker thread of its own."""
-
-    def __call__(self, problem: Place) -> tuple[Placement, ...] | Infeasible | HeddleError:
+    async def place(self, problem: Place) -> tuple[Placement, ...] | Infeasible | HeddleError:
         """Return places, best first, or an error as a value."""
+
+    def close(self) -> None:
+        """End at once, without waiting for requests under way."""
+
+
+class Compiler(Protocol):
+    """The compiler of rules, called in a worker thread."""
+
+    def __call__(self, work: Compile) -> Compiled:
+        """Return the underlay and the pins for a state of the fabric."""
 
 
 class Clock(Protocol):

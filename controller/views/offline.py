@@ -40,9 +40,9 @@ def offline(
     flows_of = {flows.job_id: flows for flows in plan.jobs}
     for number, request in enumerate(requests, start=1):
         flows = flows_of[request.job_id]
-        pins = pin_rules_of(state, request, flows, number, 1)
+        pins = pin_rules_of(state.fabric, request, flows, number)
         origin = origins.get(request.job_id, Origin())
-        refused = budget_passed(state, pins)
+        refused = budget_passed(state, {request.job_id: pins})
         if refused is not None:
             return refused
         job = Job(
@@ -53,7 +53,6 @@ def offline(
             reason="; ".join((origin.reason, *flows.notes)),
             lease_expires_unix_ms=0,
             flows=flows,
-            certificate=plan.certificate,
             pin_rules=pins,
         )
         state = replace(state, jobs={**state.jobs, request.job_id: job})
@@ -66,6 +65,6 @@ def offline(
         max_rules_on_a_switch=max(counts.values(), default=0),
     )
     return Offline(
-        jobs=tuple(replace(job.as_plan(), certificate=certificate) for job in state.jobs.values()),
+        jobs=tuple(replace(job.as_plan(certificate), certificate=certificate) for job in state.jobs.values()),
         rules={switch: wanted(state, switch) for switch in state.underlay},
     )

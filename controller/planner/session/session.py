@@ -103,12 +103,18 @@ class Session:
         return self._store.cuts.lower_bound()
 
     def stranded(self) -> list[tuple[str, str]]:
-        """Return the job id and the flow id of every flow that has no live path."""
+        """Return the job id and the flow id of every flow that has no live path, or a NIC out of use."""
         rows, store = self._waiting(), self._store
-        jobs = [self._jobs[number] for number in store.s.flow["job"][rows].tolist()]
+        found = {
+            (self._jobs[number], index)
+            for number, index in zip(store.s.flow["job"][rows].tolist(), store.index[rows].tolist(), strict=True)
+        }
+        for job in self._jobs.values() if self._dead_nics.any() else ():
+            dead = self._dead_nics[job.flows.src_nic] | self._dead_nics[job.flows.dst_nic]
+            found |= {(job, index) for index in np.flatnonzero(dead).tolist()}
         return [
             (job.request.job_id, job.flow_id(index))
-            for job, index in zip(jobs, store.index[rows].tolist(), strict=True)
+            for job, index in sorted(found, key=lambda each: (each[0].number, each[1]))
         ]
 
     def add(self, request: JobRequest, moves: Moves = STAY) -> Delta | Infeasible:

@@ -5,15 +5,26 @@ from dataclasses import dataclass, field
 
 from controller.brain.decide import decide
 from controller.brain.state import Settings, State, begin, wanted
-from controller.model.effect import Announce, Effect, Install, Note, Place, ReadRules, Reply, Response, Solve
+from controller.model.effect import Announce, Compile, Effect, Install, Note, Place, ReadRules, Reply, Response, Solve
 from controller.model.error import HeddleError
-from controller.model.event import Event, Installed, InstallFailed, RulesRead, Solved, Suggested, SwitchUp
+from controller.model.event import (
+    Event,
+    Installed,
+    InstallFailed,
+    PortStatus,
+    RulesRead,
+    Solved,
+    Suggested,
+    SwitchUp,
+    Tick,
+)
 from controller.model.fabric import Cable, Fabric, Nic, PortRef, Role, Switch
 from controller.model.job import Collective, CollectiveKind, JobRequest, RankPair, Steering
-from controller.model.plan import Infeasible, JobPlan, Plan
+from controller.model.plan import Infeasible, JobPlan, Replan
 from controller.model.rule import SwitchRules
+from controller.planner.online import OnlinePlanner
 from controller.planner.placement.suggest import suggest
-from controller.planner.solve import solve
+from controller.runtime.rules import compile_beside, with_pins
 from tests.support.rule_changes import apply_changes
 
 
@@ -67,6 +78,7 @@ class Driver:
 
     def __post_init__(self) -> None:
         self.state: State = begin(self.fabric, self.settings)
+        self.planner, self.previewer = OnlinePlanner(self.fabric), OnlinePlanner(self.fabric)
         self.held: dict[str, SwitchRules] = {switch.id: SwitchRules() for switch in self.fabric.switches}
         self.replies: dict[int, list[Response | HeddleError]] = {}
         self.announced: list[JobPlan] = []
@@ -88,6 +100,12 @@ class Driver:
             for effect in effects:
                 events += self.perform(effect) if not isinstance(effect, self.hold) else self._keep(effect)
 
+    def port_up(self, switch: str, port: int) -> None:
+        """Let a port come up, and its hold time pass."""
+        self.feed(PortStatus(switch=switch, port=port, up=True))
+        self.now += self.settings.hold_ms << 6
+        self.feed(Tick())
+
     def _keep(self, effect: Effect) -> list[Event]:
         self.waiting.append(effect)
         return []
@@ -105,12 +123,20 @@ class Driver:
         return act(effect)
 
     def _solve(self, effect: Solve) -> list[Event]:
-        outcome: Plan | Infeasible | HeddleError
+        outcome: Replan | Infeasible | HeddleError
+        planner = self.previewer if effect.preview else self.planner
         try:
-            outcome = solve(self.fabric, effect.requests, health=effect.health, kept=effect.kept)
+            outcome = planner.solve(
+                effect.requests, health=effect.health, kept=effect.kept, limit=effect.limit, subject=effect.subject
+            )
         except HeddleError as error:
             outcome = error
+        if isinstance(outcome, Replan):
+            outcome = with_pins(self.fabric, effect, outcome)
         return [Solved(token=effect.token, outcome=outcome, solve_ns=5)]
+
+    def _compile(self, effect: Compile) -> list[Event]:
+        return [compile_beside(self.fabric, effect)]
 
     def _place(self, effect: Place) -> list[Event]:
         try:
@@ -128,7 +154,7 @@ class Driver:
         return [Installed(token=effect.token, install_ns=7)]
 
     def _readrules(self, effect: ReadRules) -> list[Event]:
-        return [RulesRead(switch=effect.switch, installed=self.held[effect.switch])]
+        return [RulesRead(switch=effect.switch, installed=self.held[effect.switch], audit=effect.audit)]
 
     def _reply(self, effect: Reply) -> list[Event]:
         self.replies.setdefault(effect.reply, []).append(effect.outcome)

@@ -31,14 +31,14 @@ def test_a_released_job_changes_no_more():
 
 
 def test_only_a_job_that_carries_traffic_loses_its_lease_or_changes_rates():
-    for event in (JobEvent.LEASE_ENDED, JobEvent.RATES_CHANGED, JobEvent.RELEASED):
+    for event in (JobEvent.LEASE_ENDED, JobEvent.REPLANNED, JobEvent.RELEASED):
         assert [state for state in JobState if allows(state, event)] == [JobState.RUNNING, JobState.DEGRADED]
 
 
 def test_a_link_that_fails_and_is_repaired_restores_the_state():
-    degraded = after(JobState.RUNNING, JobEvent.LINK_DOWN)
+    degraded = after(JobState.RUNNING, JobEvent.HARMED)
     assert degraded is JobState.DEGRADED
-    assert after(degraded, JobEvent.LINKS_UP) is JobState.RUNNING
+    assert after(degraded, JobEvent.RECOVERED) is JobState.RUNNING
 
 
 def test_an_event_that_cannot_occur_in_a_state_is_a_programming_error():

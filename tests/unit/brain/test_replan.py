@@ -1,6 +1,6 @@
 import pytest
 
-from controller.model.effect import Install, Solve
+from controller.model.effect import Solve
 from controller.model.error import UnavailableError
 from controller.model.event import Release, Solved, Submit, Tick
 from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest, Steering
@@ -37,13 +37,13 @@ def test_an_arriving_job_takes_its_share_of_the_rates_and_running_jobs_are_annou
 
 def test_a_leaving_job_returns_its_share_of_the_rates_and_the_others_are_announced(driver):
     driver.feed(Submit(reply=1, request=into_h5("a", "h1-n0")))
-    before = driver.state.jobs["a"].certificate
+    before = driver.announced[-1].certificate
     driver.feed(Submit(reply=2, request=into_h5("b", "h3-n0")))
     driver.feed(Release(reply=3, job_id="b"))
     assert rates(driver) == {"a": 10**9}
     changed = driver.announced[-1]
     assert (changed.job_id, changed.generation, changed.reason) == ("a", 3, "job b released")
-    assert changed.certificate == before
+    assert (changed.certificate.mean_share, before.mean_share) == (1.0, 1.0)
 
 
 def test_a_lease_that_ends_leaves_its_share_to_the_others_too(driver):
@@ -73,7 +73,7 @@ def test_a_job_that_a_switch_refuses_takes_nothing_from_those_that_run(driver):
     assert driver.state.jobs == {"a": before}
 
 
-def test_a_waiting_submission_goes_before_a_restatement(driver):
+def test_a_waiting_submission_goes_before_a_replan(driver):
     driver.feed(Submit(reply=1, request=into_h5("a", "h1-n0")))
     driver.feed(Submit(reply=2, request=into_h5("b", "h3-n0")))
     driver.hold = (Solve,)
@@ -86,18 +86,6 @@ def test_a_waiting_submission_goes_before_a_restatement(driver):
     assert len(set(rates(driver).values())) == 1
 
 
-def test_a_submission_that_arrives_after_a_restatement_is_queued_goes_before_it_too(driver):
-    driver.feed(Submit(reply=1, request=into_h5("a", "h1-n0")))
-    driver.feed(Submit(reply=2, request=into_h5("b", "h3-n0", steering=Steering.PIN)))
-    driver.hold = (Install,)
-    driver.feed(Release(reply=3, job_id="b"))  # removes the pins of b; its restatement waits for this installation
-    driver.feed(Submit(reply=4, request=into_h5("c", "h4-n0")))
-    driver.release_held()
-    solved = [[request.job_id for request in effect.requests] for effect in driver.effects if isinstance(effect, Solve)]
-    assert solved == [["a"], ["b"], ["c"], []]
-    assert rates(driver) == {"a": 475_000_000, "c": 475_000_000}
-
-
 def test_rates_stay_where_the_planner_fails_and_the_reason_is_logged(driver):
     driver.feed(Submit(reply=1, request=into_h5("a", "h1-n0")))
     driver.feed(Submit(reply=2, request=into_h5("b", "h3-n0")))
@@ -107,7 +95,7 @@ def test_rates_stay_where_the_planner_fails_and_the_reason_is_logged(driver):
     assert isinstance(solve, Solve)
     driver.feed(Solved(token=solve.token, outcome=UnavailableError("the planner ended"), solve_ns=1))
     assert rates(driver) == {"a": 475_000_000}
-    assert driver.notes[-1].text == "job b released, but rates stay: the planner ended"
+    assert driver.notes[-1].text == "job b released, but plans stay: the planner ended"
     driver.waiting.clear()
     driver.hold = ()
     driver.feed(Submit(reply=4, request=into_h5("c", "h4-n0")))

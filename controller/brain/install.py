@@ -1,0 +1,184 @@
+"""Send each switch the difference between its installed and its wanted rules, one installation at a time.
+
+An `Installed` or `InstallFailed` event carries the token of its installation; any other token is stale.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from controller.brain.lifecycle import WorkKind
+from controller.brain.state import Installing, PlanWork, State, SwitchState, Work, wanted
+from controller.model.effect import Effect, Install, Note, ReadRules, TopologyChanged
+from controller.model.event import Installed, InstallFailed
+from controller.model.rule import Change, ChangeOp, Cookie, CookieKind, FlowRule, Step, SwitchRules
+from controller.rules.diff import diff
+from controller.rules.order import order
+
+Outcome = tuple[State, tuple[Effect, ...]]
+"""The next state, and the effects to perform in this order."""
+
+
+def take_token(state: State) -> tuple[State, int]:
+    """Return the state after taking a token, and the token: a number that no effect has carried yet."""
+    return replace(state, next_token=state.next_token + 1), state.next_token
+
+
+def differences(state: State, now: int) -> dict[str, tuple[Change, ...]]:
+    """Return, by connected switch, the changes from its installed to its wanted rules."""
+    found = {}
+    for switch in sorted(state.dirty):
+        known = state.switches[switch]
+        if known.connected and known.installed is not None:
+            changes = diff(known.installed, wanted(state, switch))
+            if within_grace(state, now):
+                changes = tuple(change for change in changes if not _unpins(state, change))
+            if changes:
+                found[switch] = changes
+    return found
+
+
+def within_grace(state: State, now: int) -> bool:
+    """Return whether pins from before the start stay: callers may submit their jobs again."""
+    return state.started_unix_ms is not None and now < state.started_unix_ms + state.settings.pin_grace_ms
+
+
+def _unpins(state: State, change: Change) -> bool:
+    """Return whether a change deletes a pin of a job that this process has never had."""
+    return change.op is ChangeOp.RULE_DELETE and _is_older_pin(state, change.item)
+
+
+def _is_older_pin(state: State, item: object) -> bool:
+    cookie = Cookie.unpack(item.cookie) if isinstance(item, FlowRule) else None
+    known = range(state.first_job_number, state.next_job_number)
+    return cookie is not None and cookie.kind is CookieKind.PIN and cookie.job_number not in known
+
+
+def start_install(state: State, now: int) -> Outcome:
+    """Send every difference, where no installation is under way; the rules that a failure needs come first.
+
+    A transaction that waits for acknowledgements also needs a barrier reply of every switch in its `barriers`.
+    """
+    active = state.active
+    waits = active is not None and active.before is not None
+    failing = state.compiling is not None and state.compiled_for != state.out_of_use
+    if state.installing is not None or failing or not (state.dirty or waits):
+        return state, ()
+    changes = differences(state, now)
+    barriers = active.barriers if active is not None and waits else frozenset[str]()
+    if not changes and not waits:
+        return _settled(state, changes.keys()), ()
+    steps = order(changes, state.fabric)
+    silent: dict[str, tuple[Change, ...]] = dict.fromkeys(sorted(barriers - changes.keys()), ())
+    if silent:
+        steps = (*steps[:-1], Step({**steps[-1].changes, **silent})) if steps else (Step(silent),)
+    state, token = take_token(state)
+    target = {switch: wanted(state, switch) for switch in changes}
+    installing = Installing(token=token, target=target, of=active.token if active is not None and waits else None)
+    state = _settled(replace(state, installing=installing), changes.keys())
+    return state, (Install(token=token, steps=steps),)
+
+
+def _settled(state: State, differing: Iterable[str]) -> State:
+    """Return the state without those dirty switches that hold the wanted rules."""
+    settled = frozenset(s for s in state.dirty - set(differing) if _known(state.switches[s]))
+    return replace(state, dirty=state.dirty - settled)
+
+
+def _known(switch: SwitchState) -> bool:
+    return switch.connected and switch.installed is not None
+
+
+def on_installed(state: State, event: Installed, now: int) -> Outcome | None:
+    """Record that the switches of an installation hold its rules; None where the event is stale."""
+    done = state.installing
+    if done is None or done.token != event.token:
+        return None
+    switches = dict(state.switches)
+    for switch, rules in done.target.items():
+        if switches[switch].connected:
+            kept = _kept_pins(state, switches[switch].installed, rules) if within_grace(state, now) else ()
+            installed = replace(rules, rules=rules.rules + kept) if kept else rules
+            switches[switch] = SwitchState(connected=True, installed=installed, changed=done.token)
+    # The wanted rules may have changed during the installation: such switches stay dirty for the next one.
+    reached = {switch for switch, rules in done.target.items() if rules == wanted(state, switch)}
+    state = replace(state, switches=switches, dirty=state.dirty - reached, installing=None)
+    return _read_again(state, done.reconnected)
+
+
+def _kept_pins(state: State, before: SwitchRules | None, rules: SwitchRules) -> tuple[FlowRule, ...]:
+    """Return the pins that a switch has kept from before the controller's start."""
+    keys = {rule.key for rule in rules.rules}
+    held = before.rules if before is not None else ()
+    return tuple(rule for rule in held if rule.key not in keys and _is_older_pin(state, rule))
+
+
+def out_of_installation(state: State, switch: str) -> State:
+    """Remove a switch whose session ended or was replaced from the installation under way."""
+    now = state.installing
+    if now is None or switch not in now.target:
+        return state
+    target = {name: rules for name, rules in now.target.items() if name != switch}
+    return replace(state, installing=replace(now, target=target, reconnected=now.reconnected | {switch}))
+
+
+def _read_again(state: State, names: Iterable[str]) -> Outcome:
+    """Mark the rules of connected switches as unknown and read them."""
+    unsure = [name for name in sorted(names) if state.switches[name].connected]
+    forgotten = {name: replace(state.switches[name], installed=None) for name in unsure}
+    state = replace(state, switches={**state.switches, **forgotten}, dirty=state.dirty | forgotten.keys())
+    return state, tuple(ReadRules(switch=name) for name in unsure)
+
+
+MAX_FAILURES = 3
+"""A switch that fails this many installations in a row gets no more until it connects again."""
+
+
+def on_install_failed(state: State, event: InstallFailed) -> Outcome | None:
+    """Mark the rules of the installation's switches as unknown and read them; None where the event is stale."""
+    failed = state.installing
+    if failed is None or failed.token != event.token:
+        return None
+    switches, effects = dict(state.switches), [_failure_note(event)]
+    unsure = [switch for switch in failed.target if state.switches[switch].connected]
+    for switch in unsure:
+        failures = state.switches[switch].failures + (switch == event.switch)
+        switches[switch] = SwitchState(connected=True, installed=None, failures=failures)
+        if failures < MAX_FAILURES:
+            effects.append(ReadRules(switch=switch))
+        else:
+            text = f"{failures} installations in a row failed; left as it is until it connects again"
+            effects.append(Note(severity="error", subject=switch, text=text))
+    state = replace(state, switches=switches, dirty=state.dirty | frozenset(unsure), installing=None)
+    state, more = _read_again(state, failed.reconnected)
+    return state, (*effects, *more)
+
+
+def unread(state: State) -> tuple[ReadRules, ...]:
+    """Read connected switches whose rules are unknown, except those past `MAX_FAILURES`."""
+    return tuple(
+        ReadRules(switch=name)
+        for name, switch in state.switches.items()
+        if switch.connected and switch.installed is None and switch.failures < MAX_FAILURES
+    )
+
+
+def _failure_note(event: InstallFailed) -> Effect:
+    return Note(severity="error", subject=event.switch, text=f"installation failed: {event.reason}")
+
+
+def path_switches(links: Iterable[str]) -> frozenset[str]:
+    """Return the switches at either end of the given directed links."""
+    ends = (end for link in links for end in link.split(">"))
+    return frozenset(end.split(":")[0] for end in ends if ":" in end)
+
+
+def waiting_plans(state: State) -> tuple[PlanWork, ...]:
+    """Return the active and the waiting submissions, in order."""
+    works: tuple[Work, ...] = ((state.active.work,) if state.active else ()) + state.queue
+    return tuple(work for work in works if work.kind is WorkKind.PLAN)
+
+
+def changed_topology(state: State) -> Outcome:
+    """Increment the topology's generation and notify its watchers."""
+    state = replace(state, topology_generation=state.topology_generation + 1)
+    return state, (TopologyChanged(generation=state.topology_generation),)

@@ -1,0 +1,108 @@
+"""The planner's process: reads requests from a socket, one after another, and writes a reply to each.
+
+`python -m controller.runtime.planning.child FD`. It ends when the controller closes the socket or dies.
+"""
+
+import sys
+import time
+from multiprocessing.connection import Connection
+
+from controller.model.error import HeddleError
+from controller.model.fabric import Fabric
+from controller.model.job import JobRequest
+from controller.model.plan import Infeasible, JobFlows, Replan
+from controller.planner.clos import topology_of
+from controller.planner.online import OnlinePlanner
+from controller.planner.placement.suggest import suggest
+from controller.planner.warm import warm
+from controller.runtime.planning.wire import (
+    Begin,
+    Jobs,
+    PlaceMessage,
+    ReplanMessage,
+    SolveMessage,
+    columns_of,
+    job_of,
+)
+
+
+class Child:
+    """The running jobs as the controller has named them, and the planner that follows them."""
+
+    def __init__(self, fabric: Fabric) -> None:
+        self._fabric, self._topology = fabric, topology_of(fabric)
+        self._planner = OnlinePlanner(fabric)
+        self._jobs: dict[str, tuple[JobRequest, JobFlows]] = {}
+
+    def reply(self, message: object) -> object:
+        """Return the reply to a request; errors of the request are returned."""
+        try:
+            if isinstance(message, SolveMessage):
+                return self._solved(message)
+            assert isinstance(message, PlaceMessage)
+            kept = self._kept(message.jobs)
+            return suggest(self._fabric, message.shape, health=message.health, kept=kept)
+        except HeddleError as error:
+            return error
+
+    def _kept(self, jobs: Jobs) -> tuple[tuple[JobRequest, JobFlows], ...]:
+        """Update the running jobs and return them in order."""
+        for request, columns in jobs.changed:
+            self._jobs[request.job_id] = request, job_of(self._topology, request, columns, None)
+        self._jobs = {job_id: self._jobs[job_id] for job_id in jobs.order}
+        return tuple(self._jobs.values())
+
+    def _solved(self, message: SolveMessage) -> ReplanMessage | Infeasible:
+        kept = self._kept(message.jobs)
+        plan = self._planner.solve(
+            message.requests, health=message.health, kept=kept, limit=message.limit, subject=message.subject
+        )
+        if not isinstance(plan, Replan):
+            return plan
+        requests = [request for request, _ in kept] + list(message.requests)
+        changed = [
+            columns_of(self._topology, (request, job), known)
+            for request, job in zip(requests, plan.jobs, strict=True)
+            if not _same(job, known := self._known(request.job_id))
+        ]
+        self._jobs = {job.job_id: (request, job) for request, job in zip(requests, plan.jobs, strict=True)}
+        return ReplanMessage(
+            order=tuple(self._jobs),
+            changed=tuple(changed),
+            certificate=plan.certificate,
+            moved=plan.moved,
+            stranded=plan.stranded,
+        )
+
+    def _known(self, job_id: str) -> JobFlows | None:
+        return self._jobs[job_id][1] if job_id in self._jobs else None
+
+
+def _same(job: JobFlows, known: JobFlows | None) -> bool:
+    """Return whether a running job is as the controller knows it."""
+    return (
+        known is not None
+        and job.flows is known.flows
+        and (job.own_max_link_utilisation, job.notes, job.guards)
+        == (known.own_max_link_utilisation, known.notes, known.guards)
+    )
+
+
+def serve(connection: Connection) -> None:
+    """Reply to requests until the controller closes the connection."""
+    first = connection.recv()
+    assert isinstance(first, Begin)
+    child = Child(first.fabric)
+    warm()  # load kernels before the first request
+    while True:
+        message = connection.recv()
+        started = time.monotonic_ns()
+        outcome = child.reply(message)
+        connection.send((outcome, time.monotonic_ns() - started))
+
+
+if __name__ == "__main__":
+    try:
+        serve(Connection(int(sys.argv[1])))
+    except (EOFError, KeyboardInterrupt, ConnectionError):
+        sys.exit(0)

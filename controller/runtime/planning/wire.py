@@ -1,0 +1,153 @@
+"""The messages between the controller and a planner's process: only what differs from the last request or reply."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from controller.model.fabric import Fabric
+from controller.model.health import Health
+from controller.model.job import JobRequest
+from controller.model.moves import MoveLimit
+from controller.model.placement import Shape
+from controller.model.plan import Certificate, JobFlows, Moved, Stream
+from controller.planner.clos import Topology
+from controller.planner.expand import expand
+from controller.planner.flow_table import FlowTable
+from controller.planner.incast.turns import Turns
+from controller.planner.jit import Ints
+from controller.planner.placed import Placed, paths_of
+from controller.planner.ports.reverse import reverse_only_links
+from controller.planner.proof.loads import LinkLoads
+
+
+class PathColumns(NamedTuple):
+    """The paths of a job's flows, a row each."""
+
+    hops: Ints
+    ports: Ints
+    reverse_hops: Ints
+    reverse_ports: Ints
+
+
+class JobColumns(NamedTuple):
+    """The flows of one job; `paths` and `rates` are None where the receiver has them already."""
+
+    job_id: str
+    paths: PathColumns | None
+    rates: Ints | None
+    turns: Turns | None
+    guards: tuple[Stream, ...]
+    own_max_link_utilisation: float
+    predicted_completion_ns: int
+    notes: tuple[str, ...]
+
+
+class Jobs(NamedTuple):
+    """The running jobs of a request: their ids in order, and those that the planner does not have as they are now."""
+
+    order: tuple[str, ...]
+    changed: tuple[tuple[JobRequest, JobColumns], ...]
+
+
+class SolveMessage(NamedTuple):
+    """A request to plan; `effect.Solve` has the meaning of the fields."""
+
+    jobs: Jobs
+    requests: tuple[JobRequest, ...]
+    health: Health
+    limit: MoveLimit
+    subject: str
+
+
+class PlaceMessage(NamedTuple):
+    """A request for places; `effect.Place` has the meaning of the fields."""
+
+    jobs: Jobs
+    shape: Shape
+    health: Health
+
+
+class ReplanMessage(NamedTuple):
+    """A plan: the jobs that differ from those of the request, and the new ones."""
+
+    order: tuple[str, ...]
+    changed: tuple[JobColumns, ...]
+    certificate: Certificate
+    moved: Mapping[str, Moved]
+    stranded: Mapping[str, tuple[str, ...]]
+
+
+class Begin(NamedTuple):
+    """The first message: the fabric that all requests are about."""
+
+    fabric: Fabric
+
+
+def columns_of(topology: Topology, placed: Placed, known: JobFlows | None) -> JobColumns:
+    """Return what the receiver lacks of a job of which it has `known`."""
+    request, job = placed
+    table = job.flows
+    same = known is not None and known.flows is table
+    if known is not None and isinstance(table, FlowTable) and isinstance(known.flows, FlowTable):
+        same_paths = same or table.hops is known.flows.hops
+    else:
+        same_paths = same
+    paths = None if same_paths else paths_of(topology, 0, placed)
+    rates, turns = (table.rates, table.turns) if isinstance(table, FlowTable) else _rates_of(job)
+    return JobColumns(
+        job_id=request.job_id,
+        paths=None if paths is None else PathColumns(paths.hops, paths.ports, paths.reverse_hops, paths.reverse_ports),
+        rates=None if same else rates,
+        turns=None if same else turns,
+        guards=job.guards,
+        own_max_link_utilisation=job.own_max_link_utilisation,
+        predicted_completion_ns=job.predicted_completion_ns,
+        notes=job.notes,
+    )
+
+
+def _rates_of(job: JobFlows) -> tuple[Ints, Turns | None]:
+    """Return the rates and turns of flow plans that are no table."""
+    windows = [flow.window for flow in job.flows]
+    rates = np.array([flow.rate_bps for flow in job.flows], dtype=np.int64)
+    if not any(window.slots for window in windows):
+        return rates, None
+    slot, slots, slot_ns = (
+        np.array([getattr(window, name) for window in windows], dtype=np.int64) for name in ("slot", "slots", "slot_ns")
+    )
+    return rates, Turns(slot=slot, slots=slots, slot_ns=slot_ns)
+
+
+def job_of(topology: Topology, request: JobRequest, columns: JobColumns, known: JobFlows | None) -> JobFlows:
+    """Build a job's flows from its columns and, where those lack paths or rates, from what is known."""
+    table = known.flows if known is not None else None
+    if columns.paths is None:
+        assert known is not None
+        assert isinstance(table, FlowTable)
+        rated = table if columns.rates is None else table.with_rates(columns.rates, columns.turns)
+        base = known
+    else:
+        assert columns.rates is not None
+        flows = table.flows if isinstance(table, FlowTable) else expand(topology, (request,))
+        hops, ports, reverse_hops, reverse_ports = columns.paths
+        rated = FlowTable(
+            topology, request, flows, hops, ports, reverse_hops, reverse_ports, columns.rates, columns.turns
+        )
+        base = JobFlows(
+            job_id=request.job_id,
+            flows=rated,
+            link_loads_bps=LinkLoads(topology, flows, hops),
+            pinned=bool(flows.pinned.any()),
+            reverse_links=reverse_only_links(topology, hops, reverse_hops),
+        )
+        len(base.link_loads_bps)  # computed here instead of in the control loop
+    return replace(
+        base,
+        flows=rated,
+        guards=columns.guards,
+        own_max_link_utilisation=columns.own_max_link_utilisation,
+        predicted_completion_ns=columns.predicted_completion_ns,
+        notes=columns.notes,
+    )

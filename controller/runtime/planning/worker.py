@@ -1,0 +1,136 @@
+"""One planner process, as the controller sees it: requests in, plans out; it may be killed at any time."""
+
+import contextlib
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Sequence
+from multiprocessing.connection import Connection
+
+from controller.model.effect import Place, Solve
+from controller.model.error import HeddleError
+from controller.model.fabric import Fabric
+from controller.model.job import JobRequest
+from controller.model.placement import Placement
+from controller.model.plan import Infeasible, JobFlows, Replan
+from controller.planner.clos import topology_of
+from controller.runtime.planning.wire import (
+    Begin,
+    Jobs,
+    PlaceMessage,
+    ReplanMessage,
+    SolveMessage,
+    columns_of,
+    job_of,
+)
+
+Kept = Sequence[tuple[JobRequest, JobFlows]]
+
+
+class WorkerLostError(Exception):
+    """The planner's process ended, or was killed, before it replied."""
+
+
+class Worker:
+    """A planner process. `solve` and `place` block: call them in a thread, one at a time."""
+
+    def __init__(self, fabric: Fabric) -> None:
+        self._topology = topology_of(fabric)
+        self._jobs: dict[str, tuple[JobRequest, JobFlows]] = {}
+        self._using = threading.Lock()
+        ours, theirs = socket.socketpair()
+        with theirs:
+            command = [sys.executable, "-m", "controller.runtime.planning.child", str(theirs.fileno())]
+            self._process = subprocess.Popen(command, pass_fds=(theirs.fileno(),), stdin=subprocess.DEVNULL)
+        self._connection = Connection(ours.detach())
+        self._fabric: Fabric | None = fabric  # None once it is sent
+
+    @property
+    def alive(self) -> bool:
+        """Return whether the process runs."""
+        return self._process.poll() is None
+
+    @property
+    def busy(self) -> bool:
+        """Return whether a request is under way."""
+        return self._using.locked()
+
+    @property
+    def pid(self) -> int:
+        """Return the process id."""
+        return self._process.pid
+
+    def kill(self) -> None:
+        """End the process; a request under way raises WorkerLostError."""
+        self._process.kill()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(1)
+
+    def close(self) -> None:
+        """End the process and the connection."""
+        self.kill()
+        self._connection.close()
+
+    def solve(self, problem: Solve) -> tuple[Replan | Infeasible | HeddleError, int]:
+        """Return the plan or an error as a value, and the nanoseconds that planning took; raises WorkerLostError."""
+        with self._using:
+            message = SolveMessage(
+                jobs=self._changes(problem.kept),
+                requests=problem.requests,
+                health=problem.health,
+                limit=problem.limit,
+                subject=problem.subject,
+            )
+            outcome, solve_ns = self._exchange(message)
+            if isinstance(outcome, ReplanMessage):
+                return self._replan(problem, outcome), solve_ns
+            return outcome, solve_ns  # type: ignore[return-value]
+
+    def place(self, problem: Place) -> tuple[Placement, ...] | Infeasible | HeddleError:
+        """Return places, best first, or an error as a value; raises WorkerLostError."""
+        with self._using:
+            message = PlaceMessage(jobs=self._changes(problem.kept), shape=problem.shape, health=problem.health)
+            return self._exchange(message)[0]  # type: ignore[return-value]
+
+    def _exchange(self, message: object) -> tuple[object, int]:
+        try:
+            if self._fabric is not None:
+                self._connection.send(Begin(self._fabric))
+                self._fabric = None
+            self._connection.send(message)
+            outcome, elapsed_ns = self._connection.recv()
+        except (EOFError, OSError) as lost:
+            raise WorkerLostError from lost
+        return outcome, elapsed_ns
+
+    def _changes(self, kept: Kept) -> Jobs:
+        """Return the running jobs, with those that the process does not have as they are now."""
+        changed = tuple(
+            (request, columns_of(self._topology, (request, job), None))
+            for request, job in kept
+            if not _same(self._jobs.get(request.job_id), request, job)
+        )
+        self._jobs = {request.job_id: (request, job) for request, job in kept}
+        return Jobs(order=tuple(self._jobs), changed=changed)
+
+    def _replan(self, problem: Solve, message: ReplanMessage) -> Replan:
+        """Build the plan's jobs; those that are unchanged are the objects of the request."""
+        requests = {request.job_id: request for request in problem.requests}
+        requests |= {job_id: request for job_id, (request, _) in self._jobs.items()}
+        jobs = {job_id: job for job_id, (_, job) in self._jobs.items()}
+        for columns in message.changed:
+            known = jobs.get(columns.job_id)
+            jobs[columns.job_id] = job_of(self._topology, requests[columns.job_id], columns, known)
+        self._jobs = {job_id: (requests[job_id], jobs[job_id]) for job_id in message.order}
+        return Replan(
+            jobs=tuple(jobs[job_id] for job_id in message.order),
+            certificate=message.certificate,
+            moved=message.moved,
+            stranded=message.stranded,
+        )
+
+
+def _same(known: tuple[JobRequest, JobFlows] | None, request: JobRequest, job: JobFlows) -> bool:
+    """Return whether a process has this job with these paths and rates."""
+    return known is not None and known[0] is request and known[1].flows is job.flows

@@ -1,0 +1,36 @@
+"""Compile rules in threads beside the control loop: the underlay for a state of the fabric, and the pins of a plan."""
+
+from dataclasses import replace
+
+from controller.brain.intent import dead_links, pin_rules_of, severed_pins
+from controller.model.effect import Compile, Solve
+from controller.model.event import Compiled
+from controller.model.fabric import Fabric
+from controller.model.plan import Replan
+from controller.model.steering import layout_of
+from controller.rules.compile import compile_fabric
+
+
+def compile_beside(fabric: Fabric, work: Compile) -> Compiled:
+    """Compile the underlay; equal rules are the objects of before, so that comparing them later takes no time."""
+    compiled = compile_fabric(fabric, layout_of(fabric), work.health)
+    differing = frozenset(switch for switch, rules in compiled.items() if rules != work.before[switch])
+    return Compiled(
+        token=work.token,
+        underlay={switch: rules if switch in differing else work.before[switch] for switch, rules in compiled.items()},
+        differing=differing,
+        pins=severed_pins(fabric, work.pinned, work.health),
+    )
+
+
+def with_pins(fabric: Fabric, problem: Solve, plan: Replan) -> Replan:
+    """Return a plan with the pin rules of new jobs and of running jobs whose paths have changed."""
+    kept = {request.job_id: (request, job) for request, job in problem.kept}
+    new = {request.job_id: request for request in problem.requests}
+    dead, pins = dead_links(fabric, problem.health), {}
+    for job in plan.jobs:
+        request = new[job.job_id] if job.job_id in new else kept[job.job_id][0]
+        moves = job.job_id in new or job.job_id in plan.moved
+        if job.pinned and moves:
+            pins[job.job_id] = pin_rules_of(fabric, request, job, problem.numbers[job.job_id], dead)
+    return replace(plan, pins=pins) if pins else plan
