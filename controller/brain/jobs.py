@@ -82,7 +82,7 @@ def _with_work(state: State, work: PlanWork, instead: PlanWork) -> State:
 
 
 def withdraw(state: State, event: Withdraw, now: int) -> Outcome:
-    """Forget a caller; its submission is dropped where nobody else waits for it and no rule has been sent."""
+    """Forget a caller; its submission is dropped where no other caller waits for it and no rule has been sent."""
     previews = tuple(each for each in state.previews if each.reply != event.reply or each.token is not None)
     state = replace(state, previews=previews)
     for work in waiting_plans(state):
