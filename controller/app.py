@@ -32,6 +32,7 @@ from controller.model.server_address import split_address
 from controller.runtime.collecting import Collecting
 from controller.runtime.loop import Loop
 from controller.runtime.planning.pool import PlannerPool
+from controller.runtime.ports import Planner
 from controller.runtime.rules import compile_beside, with_pins
 from controller.southbound.server import OpenFlowServer
 from controller.southbound.settings import SouthboundSettings
@@ -115,19 +116,25 @@ def _history(config: ServiceConfig) -> SqliteHistory | None:
 class Application:
     """One controller for one fabric."""
 
-    def __init__(self, fabric: Fabric, config: ServiceConfig) -> None:
+    def __init__(self, fabric: Fabric, config: ServiceConfig, planner: Planner | None = None) -> None:
+        """Create the parts; `planner` is processes of its own by default, which tests may replace."""
         settings = Settings(
             default_lease_ms=config.default_lease_ms,
             max_lease_ms=config.max_lease_ms,
             max_waiting=config.max_waiting,
             max_jobs=config.max_jobs,
             gateway_timeout_ms=config.gateway_timeout_ms,
+            moves=config.moves.limits(),
+            hold_ms=config.port_hold_ms,
+            pin_grace_ms=config.pin_grace_ms,
+            audit_ms=config.audit_ms,
         )
         self._config = config
         clock = SystemClock()
+        self._planner = planner or PlannerPool(fabric, partial(with_pins, fabric))
         self.loop = Loop(
             begin(fabric, settings, clock.unix_ms()),
-            planner=PlannerPool(fabric, partial(with_pins, fabric)),
+            planner=self._planner,
             compiler=partial(compile_beside, fabric),
             clock=clock,
         )
@@ -146,6 +153,7 @@ class Application:
         api, http = ApiServer(self.loop, vteps), HttpServer(Dashboard(self.loop).pages())
         history = self.loop.telemetry.history = await asyncio.to_thread(_history, self._config)
         self.loop.connect(Outbound(server))
+        self._planner.start()
         if self.collecting is not None:
             await asyncio.to_thread(warm_telemetry)
         gc.freeze()  # what exists now is permanent: collections need not scan it

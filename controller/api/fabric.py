@@ -9,7 +9,11 @@ from controller.api.errors import errors_as_status
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
 from controller.api.topology import topology_to
+from controller.api.translate import certificate_to
 from controller.api.worker import in_worker
+from controller.model.effect import Drained
+from controller.model.error import HeddleError
+from controller.model.event import Drain
 from controller.runtime.loop import TOPOLOGY, Loop
 from controller.views.view import explain
 from telemetry.detection.window import Snapshot
@@ -41,6 +45,16 @@ class FabricService(rpc.FabricServiceServicer):
             finally:
                 self._loop.topology.close(TOPOLOGY, watch)
 
+    async def Drain(self, request: pb.DrainRequest, context: Context) -> pb.DrainReply:
+        """Take a link or a switch out of use without loss, or return it; reply once the switches have acknowledged."""
+        async with errors_as_status(context):
+            done = await self._loop.request(
+                lambda reply: Drain(reply=reply, target=request.target, undrain=request.undrain)
+            )
+            if not isinstance(done, Drained):
+                raise HeddleError("the reply to a drain is of another kind")
+            return pb.DrainReply(flows_moved=done.flows_moved, certificate=certificate_to(done.certificate, 0.0))
+
     def _measured(self) -> Snapshot | None:
         tick = self._loop.telemetry.ticks.value
         return tick.snapshot if tick is not None else None
@@ -50,8 +64,9 @@ class FabricService(rpc.FabricServiceServicer):
         async with errors_as_status(context):
             found = await in_worker(explain, self._loop.state, request.flow_id)
             return pb.Explanation(
-                text=found.text, job_id=found.job_id, hops=found.hops, sharing_flows=found.sharing_flows
-            )
+                text=found.text, job_id=found.job_id, hops=found.hops, sharing_flows=found.sharing_flows,
+                moves=found.moves,
+            )  # fmt: skip
 
 
 def add_to(server: grpc.aio.Server, loop: Loop) -> None:

@@ -22,6 +22,7 @@ def topology_to(state: State, snapshot: Snapshot | None = None) -> pb.Topology:
                 role=switch.role.value,
                 datapath_id=switch.datapath_id,
                 connected=state.switches[switch.id].connected,
+                drained=switch.id in state.drained,
                 rules=_held(state, switch.id),
             )
             for switch in fabric.switches
@@ -52,7 +53,9 @@ def _cable_links(state: State, cable: Cable, loads: dict[str, int]) -> tuple[pb.
     ends = {cable.lower.switch, cable.upper.switch}
     up = cable.id not in health.down_cables and ends.isdisjoint(health.down_switches)
     directions = ((cable.up_link, cable.lower, cable.upper), (cable.down_link, cable.upper, cable.lower))
+    drained = cable.id in state.drained or not ends.isdisjoint(state.drained)
     first, second = (_link(link, str(src), str(dst), cable.capacity_bps, up, loads) for link, src, dst in directions)
+    first.drained = second.drained = drained
     return first, second
 
 

@@ -7,6 +7,7 @@ from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.model.error import InputError
 from controller.model.job import Collective, CollectiveKind, Incast, JobRequest, Steering
 from controller.model.job_fields import read_collective, read_request
+from controller.model.moves import Cause, MoveLimit, Whose
 from controller.model.placement import Placement, Shape
 from controller.model.plan import AdmissionWindow, Certificate, FlowPlan, JobPlan
 
@@ -37,7 +38,16 @@ def request_from(message: pb.SubmitJobRequest) -> JobRequest:
         collectives=(_collective_from(i, c) for i, c in enumerate(message.collectives)),
         steering=Steering(steering),
         incast=Incast(message.incast),
+        move_limits=(_move_limit_from(i, limit) for i, limit in enumerate(message.move_limits)),
     )
+
+
+def _move_limit_from(index: int, message: pb.MoveLimit) -> tuple[Cause, MoveLimit]:
+    for field, known in (("cause", Cause), ("whose", Whose)):
+        if (value := getattr(message, field)) not in known._value2member_map_:
+            names = ", ".join(member.name for member in known)
+            raise InputError(f"move_limits[{index}].{field}: {value} has no meaning; use one of {names}")
+    return Cause(message.cause), MoveLimit(whose=Whose(message.whose), max_flows=message.max_flows)
 
 
 def _collective_from(index: int, message: pb.Collective) -> Collective:
@@ -60,6 +70,14 @@ def request_to(request: JobRequest) -> pb.SubmitJobRequest:
         require_utilisation=request.require_utilisation,
         gpu_milli=request.gpu_milli,
         incast=pb.Incast.Name(request.incast.value),
+        move_limits=[
+            pb.MoveLimit(
+                cause=pb.MoveLimit.Cause.Name(cause.value),
+                whose=pb.MoveLimit.Whose.Name(limit.whose.value),
+                max_flows=limit.max_flows,
+            )
+            for cause, limit in request.move_limits
+        ],
     )
 
 

@@ -36,6 +36,21 @@ def explain(server: str, flow_id: str, *, as_json: bool) -> None:
     for hop in found.hops:
         print(f"  {hop}")
     print(f"shares links with: {', '.join(found.sharing_flows) or 'none'}")
+    for move in found.moves:
+        print(f"moved {move}")
+
+
+def drain(server: str, target: str, *, undrain: bool, as_json: bool) -> None:
+    """Drain a link or a switch, or return it to use, and print what moved."""
+    with connected(server) as client:
+        done = client.fabric.Drain(pb.DrainRequest(target=target, undrain=undrain))
+    if as_json:
+        json.dump(as_dict(done), sys.stdout)
+        print()
+        return
+    what = "in use again" if undrain else "drained"
+    fullest = f"the fullest link is at {done.certificate.max_link_utilisation:.1%}"
+    print(f"{target} is {what}: {done.flows_moved} flows moved; {fullest} (bound {done.certificate.lower_bound:.1%})")
 
 
 def _print(found: pb.Topology, as_json: bool) -> None:
@@ -49,15 +64,16 @@ def _print(found: pb.Topology, as_json: bool) -> None:
         switches.add_column(name)
     for switch in found.switches:
         state = "yes" if switch.connected else "NO"
+        state += ", drained" if switch.drained else ""
         switches.add_row(switch.id, switch.role, f"{switch.datapath_id:#x}", state, str(switch.rules))
     out.print(switches)
     links = Table(title="links that are down or carry plans, fullest first", title_justify="left")
     for name in ("link", "capacity", "state", "planned", "measured"):
         links.add_column(name)
-    rows = [link for link in found.links if not link.up or link.planned_utilisation]
+    rows = [link for link in found.links if not link.up or link.drained or link.planned_utilisation]
     rows.sort(key=lambda link: (link.up, -link.planned_utilisation, link.id))
     for link in rows[:MAX_LINKS_SHOWN]:
-        state = "up" if link.up else "DOWN"
+        state = "drained" if link.drained else "up" if link.up else "DOWN"
         measured = f"{link.measured_utilisation:.1%}" if link.measured else "?"
         links.add_row(link.id, screen.rate(link.capacity_bps), state, f"{link.planned_utilisation:.1%}", measured)
     out.print(links if rows else "every link is up and none carries a plan")

@@ -55,6 +55,22 @@ def explain(
     command.explain(server, flow_id, as_json=as_json)
 
 
+def drain(
+    target: Annotated[str, typer.Argument(metavar="LINK|SWITCH", help="leaf1:1>spine1:1, or spine2")],
+    undrain: Annotated[bool, typer.Option("--undrain", help="Return it to use.")] = False,
+    server: Server = DEFAULT_SERVER,
+    as_json: Json = False,
+) -> None:
+    """Take a link (both directions) or a switch out of use without loss, for maintenance; --undrain returns it.
+
+    Flows leave it first, then the rules. It is drained once this command ends with status 0. A drain that would leave a
+    flow without a path is refused, and names the flow.
+    """
+    from controller.cli import fabric as command
+
+    command.drain(server, target, undrain=undrain, as_json=as_json)
+
+
 def events(
     since: Annotated[str, typer.Option(metavar="DURATION", help="How far back: 90s, 15m, 1h, 7d.")] = "1h",
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new events.")] = False,

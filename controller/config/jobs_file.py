@@ -11,6 +11,7 @@ from controller.config.text.complaint import shown
 from controller.config.text.field import Shape, Uint32, Uint64, Version, refuse
 from controller.model.job import CollectiveKind, Incast, JobRequest, Steering
 from controller.model.job_fields import read_collective, read_request
+from controller.model.moves import MAX_MOVES, Cause, MoveLimit, Whose
 
 
 def _ranks(value: object, as_list: ValidatorFunctionWrapHandler) -> list[str] | None:
@@ -54,6 +55,13 @@ class CollectiveShape(Shape):
     phase: Uint32 = 0
 
 
+class MoveLimitShape(Shape):
+    """An entry of a job's `move_limits`."""
+
+    whose: Literal[tuple(whose.name for whose in Whose)]  # type: ignore[valid-type]
+    max_flows: Uint32 = MAX_MOVES
+
+
 class JobShape(Shape):
     """An entry of `jobs`."""
 
@@ -67,6 +75,9 @@ class JobShape(Shape):
     require_utilisation: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     gpu_milli: Uint32 = 0
     incast: Literal["RATES", "WINDOWS", "INCAST_RATES", "INCAST_WINDOWS", "INCAST_UNSPECIFIED"] = "INCAST_UNSPECIFIED"
+    move_limits: dict[Literal[tuple(cause.name for cause in Cause)], MoveLimitShape] = Field(  # type: ignore[valid-type]
+        default_factory=dict
+    )
 
 
 class JobsShape(Shape):
@@ -86,4 +97,8 @@ def request_of(job: JobShape, ranks: tuple[str, ...]) -> JobRequest:
         ),
         steering=Steering.PIN if job.steering == "PIN" else Steering.SOURCE_PORT,
         incast=Incast[job.incast.removeprefix("INCAST_")],
+        move_limits=(
+            (Cause[cause], MoveLimit(whose=Whose[limit.whose], max_flows=limit.max_flows))
+            for cause, limit in job.move_limits.items()
+        ),
     )

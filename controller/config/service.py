@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from controller.config.moves import MovesConfig
 from controller.config.telemetry import TelemetryConfig, detector_settings
 from controller.config.text.complaint import refusal
 from controller.config.text.document import read_document
@@ -51,6 +52,27 @@ class ServiceConfig(BaseModel):
         ge=100,
         le=60_000,
         description="how long a change of a VPC waits for gateways to acknowledge it, milliseconds",
+    )
+    moves: MovesConfig = Field(
+        default=MovesConfig(), description="how many running flows one decision may move to other paths, and whose"
+    )
+    port_hold_ms: int = Field(
+        default=500,
+        ge=0,
+        le=60_000,
+        description="a port that came up is used after so long, milliseconds; doubled by each failure in a minute",
+    )
+    pin_grace_ms: int = Field(
+        default=60_000,
+        ge=0,
+        le=3_600_000,
+        description="after a start, pins of jobs that are not known stay for so long, milliseconds",
+    )
+    audit_ms: int = Field(
+        default=5_000,
+        ge=100,
+        le=3_600_000,
+        description="the rules of every switch are read and compared once in this time, milliseconds",
     )
     telemetry: TelemetryConfig = Field(
         default=TelemetryConfig(), description="the MQTT broker of the agents, and the thresholds of conditions"
@@ -111,7 +133,8 @@ def _refused(name: str, errors: ValidationError) -> InputError:
     found = []
     for error in errors.errors():
         key = ".".join(str(step) for step in error["loc"])
-        inside = TelemetryConfig if len(error["loc"]) > 1 else ServiceConfig
+        sections: dict[object, type[BaseModel]] = {"telemetry": TelemetryConfig, "moves": MovesConfig}
+        inside = sections[error["loc"][0]] if len(error["loc"]) > 1 else ServiceConfig
         keys = ", ".join(inside.model_fields)
         text = f"unknown key; the keys are {keys}" if error["type"] == "extra_forbidden" else error["msg"]
         found.append(Problem(key, text.removeprefix("Value error, ")))

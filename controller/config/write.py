@@ -49,6 +49,10 @@ def request_document(request: JobRequest) -> Entry:
         "require_utilisation": request.require_utilisation,
         "gpu_milli": request.gpu_milli,
         "incast": f"INCAST_{request.incast.name}",
+        "move_limits": {
+            cause.name: {"whose": limit.whose.name, "max_flows": limit.max_flows}
+            for cause, limit in request.move_limits
+        },
     }
 
 

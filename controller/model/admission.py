@@ -106,6 +106,9 @@ def _head_problems(request: JobRequest) -> Iterator[Problem]:
         yield Problem("steering", "must be SOURCE_PORT or PIN")
     if request.incast not in tuple(Incast):
         yield Problem("incast", "must be RATES or WINDOWS, or unspecified for the planner's choice")
+    causes = [cause for cause, _ in request.move_limits]
+    if len(set(causes)) < len(causes):
+        yield Problem("move_limits", "each cause may be listed once")
     if not math.isfinite(request.require_utilisation) or request.require_utilisation < 0:
         value = request.require_utilisation
         yield Problem("require_utilisation", f"must be a finite number of at least 0, is {value}; 0 asks for nothing")

@@ -8,11 +8,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from controller.model.job import Collective, CollectiveKind, FlowDemand, Incast, JobRequest, RankPair, Steering
+from controller.model.moves import Cause, MoveLimit
 
 
 def read_request(
-    fields: Any, *, ranks: Iterable[str], collectives: Iterable[Collective], steering: Steering, incast: Incast
-) -> JobRequest:
+    fields: Any, *, ranks: Iterable[str], collectives: Iterable[Collective], steering: Steering, incast: Incast,
+    move_limits: Iterable[tuple[Cause, MoveLimit]],
+) -> JobRequest:  # fmt: skip
     """Return the request whose remaining attributes are those of `fields`."""
     return JobRequest(
         job_id=fields.job_id,
@@ -25,6 +27,7 @@ def read_request(
         require_utilisation=fields.require_utilisation,
         gpu_milli=fields.gpu_milli,
         incast=incast,
+        move_limits=tuple(move_limits),
     )
 
 

@@ -33,6 +33,9 @@ class Switches(Protocol):
 class Planner(Protocol):
     """The planner, outside of the control loop's process."""
 
+    def start(self) -> None:
+        """Get ready for the first request."""
+
     async def solve(self, problem: Solve) -> tuple[Replan | Infeasible | HeddleError, int]:
         """Return the plan (or an error as a value) and the nanoseconds that planning took."""
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from controller.brain.state import Job, State, wanted
 from controller.model.address import ip_text
@@ -17,12 +18,16 @@ MAX_SHARING = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explained:
-    """The explanation of a flow's path: a text, a line for each switch, and flows that share its links."""
+    """The explanation of a flow's path: a text, and a line for each switch.
+
+    `sharing_flows` are on the same links; `moves` say why the flow has moved, the newest first.
+    """
 
     text: str
     job_id: str
     hops: tuple[str, ...]
     sharing_flows: tuple[str, ...]
+    moves: tuple[str, ...] = ()
 
 
 def link_loads_bps(state: State) -> dict[str, int]:
@@ -45,7 +50,17 @@ def explain(state: State, flow_id: str) -> Explained:
         job_id=job.request.job_id,
         hops=tuple(str(step) for step in followed.steps),
         sharing_flows=_sharing(state, flow),
+        moves=tuple(_moves(state, flow_id)),
     )
+
+
+def _moves(state: State, flow_id: str) -> Iterator[str]:
+    """Yield a line for each recorded decision that moved a flow, the newest first."""
+    for record in reversed(state.moves):
+        if (links := record.moved.old_links.get(flow_id)) is not None:
+            when = datetime.fromtimestamp(record.unix_ms / 1000, UTC).isoformat(timespec="milliseconds")
+            others = f" with {record.moved.flows - 1} others of its job" if record.moved.flows > 1 else ""
+            yield f"{when} generation {record.generation}: left {' '.join(links)}{others}: {record.reason}"
 
 
 def _find(state: State, flow_id: str) -> tuple[Job, FlowPlan]:

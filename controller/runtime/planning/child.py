@@ -14,7 +14,7 @@ from controller.model.plan import Infeasible, JobFlows, Replan
 from controller.planner.clos import topology_of
 from controller.planner.online import OnlinePlanner
 from controller.planner.placement.suggest import suggest
-from controller.planner.warm import warm
+from controller.planner.warm import PLANNING, warm
 from controller.runtime.planning.wire import (
     Begin,
     Jobs,
@@ -93,7 +93,7 @@ def serve(connection: Connection) -> None:
     first = connection.recv()
     assert isinstance(first, Begin)
     child = Child(first.fabric)
-    warm()  # load kernels before the first request
+    warm((*PLANNING, "session"))  # load kernels before the first request
     while True:
         message = connection.recv()
         started = time.monotonic_ns()

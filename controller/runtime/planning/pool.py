@@ -1,7 +1,7 @@
 """Plan in two processes: one for transactions, one for previews and placements.
 
-Something urgent never waits for a solve: where the first process is still busy after GRACE_S, it is killed, and the
-second takes its place. A preview or placement that takes too long is killed as well.
+Something urgent never waits for a solve: where the first process is still busy after GRACE_S with what is not urgent,
+it is killed, and the second takes its place. A request that takes too long is killed as well.
 """
 
 import asyncio
@@ -21,6 +21,7 @@ from controller.runtime.planning.worker import Worker, WorkerLostError
 
 GRACE_S = 0.05
 """An urgent request waits so long for a solve to end by itself."""
+Solution = tuple[Replan | Infeasible | HeddleError, int]
 Result = TypeVar("Result")
 Finish = Callable[[Solve, Replan], Replan]
 _LOG = logging.getLogger("heddle.controller")
@@ -34,117 +35,119 @@ class Limits:
     preview_s: float = 10.0
 
 
+class _Seat:
+    """The place of one process: it starts with the first request, and again after it has ended."""
+
+    def __init__(self, fabric: Fabric) -> None:
+        self._fabric = fabric
+        self._worker: Worker | None = None
+        self.turn = asyncio.Lock()
+        self.urgent = self.killed = False
+        """Whether the request under way is urgent, and whether it has been ended."""
+
+    @property
+    def busy(self) -> bool:
+        """Return whether a request is under way."""
+        return self.turn.locked()
+
+    def worker(self) -> Worker:
+        """Return the process, a new one where there is none."""
+        if self._worker is not None and not self._worker.alive:
+            self.close()
+        if self._worker is None:
+            self._worker = Worker(self._fabric)
+        return self._worker
+
+    def kill(self) -> None:
+        """End the process and with it the request under way."""
+        self.killed = True
+        if self._worker is not None:
+            self._worker.kill()
+
+    def close(self) -> None:
+        """End the process and its connection."""
+        if self._worker is not None:
+            self._worker.close()
+            self._worker = None
+
+
 class PlannerPool:
     """The planner's processes. `finish` completes a plan in the thread that has received it."""
 
     def __init__(self, fabric: Fabric, finish: Finish, limits: Limits | None = None) -> None:
-        self._fabric, self._finish, self._limits = fabric, finish, limits or Limits()
-        self._threads = ThreadPoolExecutor(max_workers=6, thread_name_prefix="planner")
-        self._first, self._second = Worker(fabric), Worker(fabric)
-        self._turn = {worker: asyncio.Lock() for worker in (self._first, self._second)}
-        self._urgent = 0
+        self._finish, self._limits = finish, limits or Limits()
+        self._threads = ThreadPoolExecutor(max_workers=8, thread_name_prefix="planner")
+        self._first, self._second = _Seat(fabric), _Seat(fabric)
         self.killed = 0
-        """The processes that were killed because something urgent waited, or time was up."""
+        """The requests that were ended because something urgent waited, or their time was up."""
 
-    async def solve(self, problem: Solve) -> tuple[Replan | Infeasible | HeddleError, int]:
+    def start(self) -> None:
+        """Start the first process, which loads its kernels meanwhile."""
+        self._first.worker()
+
+    async def solve(self, problem: Solve) -> Solution:
         """Plan; a failure of the process is an error as a value."""
         if problem.preview:
-            return await self._limited(self._second, problem, self._limits.preview_s)
+            return await self._solved(self._second, problem, self._limits.preview_s)
         if problem.urgent:
             await self._make_way()
-        self._urgent += problem.urgent
-        try:
-            return await self._limited(self._first, problem, self._limits.plan_s)
-        finally:
-            self._urgent -= problem.urgent
+        return await self._solved(self._first, problem, self._limits.plan_s)
+
+    async def _solved(self, seat: _Seat, problem: Solve, limit_s: float) -> Solution:
+        def work(worker: Worker) -> Solution:
+            outcome, solve_ns = worker.solve(problem)
+            return (self._finish(problem, outcome) if isinstance(outcome, Replan) else outcome), solve_ns
+
+        outcome = await self._in_time(seat, work, limit_s, urgent=problem.urgent)
+        return (outcome, 0) if isinstance(outcome, HeddleError) else outcome
 
     async def place(self, problem: Place) -> tuple[Placement, ...] | Infeasible | HeddleError:
         """Find places; a failure of the process is an error as a value."""
-        worker = self._second
-        try:
-            async with self._turn[worker]:
-                return await self._in_time(worker, lambda: worker.place(problem), self._limits.preview_s)
-        except TimeoutError:
-            return _too_long(self._limits.preview_s)
-        except WorkerLostError:
-            return _lost()
-        finally:
-            self._revive(worker)
+        return await self._in_time(self._second, lambda worker: worker.place(problem), self._limits.preview_s)
 
     def close(self) -> None:
         """End the processes; does not wait for requests under way."""
-        for worker in (self._first, self._second):
-            worker.close()
+        for seat in (self._first, self._second):
+            seat.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _limited(
-        self, worker: Worker, problem: Solve, limit_s: float
-    ) -> tuple[Replan | Infeasible | HeddleError, int]:
-        try:
-            async with self._turn[worker]:
-                return await self._in_time(worker, lambda: self._solved(worker, problem), limit_s)
-        except TimeoutError:
-            return _too_long(limit_s), 0
-        except WorkerLostError:
-            return _lost(), 0
-        finally:
-            self._revive(worker)
+    async def _in_time(
+        self, seat: _Seat, work: Callable[[Worker], Result], limit_s: float, *, urgent: bool = False
+    ) -> Result | HeddleError:
+        """Run blocking work in a thread; after the limit its process is killed. One that dies is replaced once."""
+        async with seat.turn:
+            seat.urgent, seat.killed = urgent, False
+            for _ in range(2):
+                running = asyncio.get_running_loop().run_in_executor(self._threads, work, seat.worker())
+                done, _ = await asyncio.wait((running,), timeout=limit_s)
+                if not done:
+                    self._kill(seat)
+                    with contextlib.suppress(WorkerLostError):
+                        await running
+                    return BudgetExceededError(f"planning took more than {limit_s:g} s; ask for less at once")
+                try:
+                    return running.result()
+                except WorkerLostError:
+                    if seat.killed:
+                        return UnavailableError("the planner was interrupted by something urgent; retry")
+                    _LOG.error("the planner's process has ended; another takes its place")
+            return UnavailableError("the planner's process ended twice; retry")
 
-    def _solved(self, worker: Worker, problem: Solve) -> tuple[Replan | Infeasible | HeddleError, int]:
-        outcome, solve_ns = worker.solve(problem)
-        return (self._finish(problem, outcome) if isinstance(outcome, Replan) else outcome), solve_ns
-
-    async def _in_time(self, worker: Worker, work: Callable[[], Result], limit_s: float) -> Result:
-        """Run blocking work in a thread; after the limit the process is killed, and TimeoutError raised."""
-        running = asyncio.get_running_loop().run_in_executor(self._threads, work)
-        done, _ = await asyncio.wait((running,), timeout=limit_s)
-        if not done:
-            self._kill(worker)
-            with contextlib.suppress(WorkerLostError):
-                await running
-            raise TimeoutError
-        return await running
+    def _kill(self, seat: _Seat) -> None:
+        self.killed += 1
+        seat.kill()
 
     async def _make_way(self) -> None:
-        """Free the first process: if it stays busy with what is not urgent, kill it and let the second take its place.
+        """Free the first process: if it stays busy with what is not urgent, kill it and use the second.
 
         Something urgent is not interrupted: each interruption costs the work of a process that starts.
         """
-        end = asyncio.get_running_loop().time() + GRACE_S
-        while self._first.busy and (self._urgent or asyncio.get_running_loop().time() < end):
+        clock = asyncio.get_running_loop().time
+        end = clock() + GRACE_S
+        while self._first.busy and (self._first.urgent or clock() < end):
             await asyncio.sleep(GRACE_S / 10)
         if self._first.busy:
-            if self._second.busy:
-                self._kill(self._second)
-                self._replace_second()
-            busy, self._first = self._first, self._second
-            self._second = busy
-            self._kill(busy)
-            self._replace_second()
-
-    def _kill(self, worker: Worker) -> None:
-        self.killed += 1
-        worker.kill()
-
-    def _revive(self, worker: Worker) -> None:
-        """Replace a process that has ended."""
-        if worker is self._second and not worker.alive:
-            self._replace_second()
-        elif worker is self._first and not worker.alive:
-            _LOG.error("the planner's process %d ended; another takes its place", worker.pid)
-            self._first, self._second = self._second, worker
-            self._replace_second()
-
-    def _replace_second(self) -> None:
-        ended, self._second = self._second, Worker(self._fabric)
-        self._turn[self._second] = asyncio.Lock()
-        self._turn.pop(ended, None)
-        ended.close()
-
-
-def _too_long(limit_s: float) -> HeddleError:
-    return BudgetExceededError(f"planning took more than {limit_s:g} s; ask for fewer flows or phases at once")
-
-
-def _lost() -> HeddleError:
-    return UnavailableError("the planner was interrupted by something urgent, or ended; retry")
+            self._first, self._second = self._second, self._first
+            for seat in (self._first, self._second):
+                if seat.busy:
+                    self._kill(seat)

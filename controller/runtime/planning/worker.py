@@ -4,7 +4,6 @@ import contextlib
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
 
@@ -38,23 +37,18 @@ class Worker:
     def __init__(self, fabric: Fabric) -> None:
         self._topology = topology_of(fabric)
         self._jobs: dict[str, tuple[JobRequest, JobFlows]] = {}
-        self._using = threading.Lock()
         ours, theirs = socket.socketpair()
         with theirs:
             command = [sys.executable, "-m", "controller.runtime.planning.child", str(theirs.fileno())]
             self._process = subprocess.Popen(command, pass_fds=(theirs.fileno(),), stdin=subprocess.DEVNULL)
         self._connection = Connection(ours.detach())
         self._fabric: Fabric | None = fabric  # None once it is sent
+        self._lost = False
 
     @property
     def alive(self) -> bool:
-        """Return whether the process runs."""
-        return self._process.poll() is None
-
-    @property
-    def busy(self) -> bool:
-        """Return whether a request is under way."""
-        return self._using.locked()
+        """Return whether the process runs, as far as is known."""
+        return not self._lost and self._process.poll() is None
 
     @property
     def pid(self) -> int:
@@ -74,24 +68,22 @@ class Worker:
 
     def solve(self, problem: Solve) -> tuple[Replan | Infeasible | HeddleError, int]:
         """Return the plan or an error as a value, and the nanoseconds that planning took; raises WorkerLostError."""
-        with self._using:
-            message = SolveMessage(
-                jobs=self._changes(problem.kept),
-                requests=problem.requests,
-                health=problem.health,
-                limit=problem.limit,
-                subject=problem.subject,
-            )
-            outcome, solve_ns = self._exchange(message)
-            if isinstance(outcome, ReplanMessage):
-                return self._replan(problem, outcome), solve_ns
-            return outcome, solve_ns  # type: ignore[return-value]
+        message = SolveMessage(
+            jobs=self._changes(problem.kept),
+            requests=problem.requests,
+            health=problem.health,
+            limit=problem.limit,
+            subject=problem.subject,
+        )
+        outcome, solve_ns = self._exchange(message)
+        if isinstance(outcome, ReplanMessage):
+            return self._replan(problem, outcome), solve_ns
+        return outcome, solve_ns  # type: ignore[return-value]
 
     def place(self, problem: Place) -> tuple[Placement, ...] | Infeasible | HeddleError:
         """Return places, best first, or an error as a value; raises WorkerLostError."""
-        with self._using:
-            message = PlaceMessage(jobs=self._changes(problem.kept), shape=problem.shape, health=problem.health)
-            return self._exchange(message)[0]  # type: ignore[return-value]
+        message = PlaceMessage(jobs=self._changes(problem.kept), shape=problem.shape, health=problem.health)
+        return self._exchange(message)[0]  # type: ignore[return-value]
 
     def _exchange(self, message: object) -> tuple[object, int]:
         try:
@@ -101,6 +93,7 @@ class Worker:
             self._connection.send(message)
             outcome, elapsed_ns = self._connection.recv()
         except (EOFError, OSError) as lost:
+            self._lost = True
             raise WorkerLostError from lost
         return outcome, elapsed_ns
 

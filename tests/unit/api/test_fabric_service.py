@@ -106,9 +106,32 @@ async def test_health_and_reflection_reply():
         assert {"heddle.v1.JobService", "heddle.v1.FabricService", "grpc.health.v1.Health"} <= names
 
 
-async def test_what_later_versions_will_serve_is_unimplemented(controller):
+async def test_a_link_is_drained_and_returned(controller):
+    await controller.jobs.SubmitJob(request_to(shift_job("a", ranks=4)))
+    plan = await controller.jobs.GetJob(pb.GetJobRequest(job_id="a"))
+    link = plan.flows[0].links[1]
+    done = await controller.fabric.Drain(pb.DrainRequest(target=link))
+    assert done.flows_moved >= 1
+    topology = await controller.fabric.GetTopology(pb.GetTopologyRequest())
+    cable = controller.application.loop.state.fabric.cable_by_link[link]
+    assert {found.id for found in topology.links if found.drained} == {cable.up_link, cable.down_link}
+    assert all(link not in flow.links for flow in (await controller.jobs.GetJob(pb.GetJobRequest(job_id="a"))).flows)
+    await controller.fabric.Drain(pb.DrainRequest(target=link, undrain=True))
+    topology = await controller.fabric.GetTopology(pb.GetTopologyRequest())
+    assert not [found.id for found in topology.links if found.drained]
+
+
+async def test_a_drain_that_strands_a_flow_is_failed_precondition(controller):
+    await controller.jobs.SubmitJob(request_to(shift_job("a")))
     with pytest.raises(grpc.aio.AioRpcError) as caught:
         await controller.fabric.Drain(pb.DrainRequest(target="leaf1"))
+    assert caught.value.code() is grpc.StatusCode.FAILED_PRECONDITION
+    assert "a/0/0-2/0" in str(caught.value.details())
+
+
+async def test_what_later_versions_will_serve_is_unimplemented(controller):
+    with pytest.raises(grpc.aio.AioRpcError) as caught:
+        await controller.jobs.ReportFlows(iter([pb.ObservedFlows(host="h1")]))
     assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED
 
 

@@ -1,0 +1,53 @@
+"""The planner in threads; `tests/unit/runtime/test_planner_pool.py` compares it with the planner's processes."""
+
+import asyncio
+import time
+
+from controller.model.effect import Place, Solve
+from controller.model.error import HeddleError
+from controller.model.fabric import Fabric
+from controller.model.placement import Placement
+from controller.model.plan import Infeasible, Replan
+from controller.planner.online import OnlinePlanner
+from controller.planner.placement.suggest import suggest
+from controller.runtime.rules import with_pins
+
+
+class ThreadPlanner:
+    """Plans as `PlannerPool` does, but nothing is interrupted, and no process starts."""
+
+    def __init__(self, fabric: Fabric) -> None:
+        self._fabric = fabric
+        self._planners = {False: OnlinePlanner(fabric), True: OnlinePlanner(fabric)}
+
+    def start(self) -> None:
+        """Nothing has to start."""
+
+    async def solve(self, problem: Solve) -> tuple[Replan | Infeasible | HeddleError, int]:
+        """Plan in a thread."""
+        return await asyncio.to_thread(self._solved, problem)
+
+    async def place(self, problem: Place) -> tuple[Placement, ...] | Infeasible | HeddleError:
+        """Find places in a thread."""
+        try:
+            return await asyncio.to_thread(
+                suggest, self._fabric, problem.shape, health=problem.health, kept=problem.kept
+            )
+        except HeddleError as error:
+            return error
+
+    def close(self) -> None:
+        """Nothing has to end."""
+
+    def _solved(self, problem: Solve) -> tuple[Replan | Infeasible | HeddleError, int]:
+        started = time.monotonic_ns()
+        plan: Replan | Infeasible | HeddleError
+        try:
+            plan = self._planners[problem.preview].solve(
+                problem.requests, health=problem.health, kept=problem.kept, limit=problem.limit,
+                subject=problem.subject,
+            )  # fmt: skip
+        except HeddleError as error:
+            plan = error
+        elapsed_ns = time.monotonic_ns() - started
+        return (with_pins(self._fabric, problem, plan) if isinstance(plan, Replan) else plan), elapsed_ns

@@ -1,0 +1,101 @@
+"""Drains: flows leave first, rules follow, and the caller learns when both are acknowledged."""
+
+import pytest
+
+from controller.model.effect import Drained, Install
+from controller.model.error import NoAdmissiblePlanError, NotFoundError
+from controller.model.event import Drain, PortStatus, Submit
+from controller.model.job import Steering
+from controller.views.view import explain
+from tests.unit.brain.driver import Driver, shift_job, small_fabric
+
+LINK = "leaf1:1>spine1:1"
+
+
+@pytest.fixture
+def driver() -> Driver:
+    found = Driver(small_fabric(spines=3))
+    found.connect_all()
+    return found
+
+
+def links_of(driver: Driver, job_id: str) -> set[str]:
+    return {link for flow in driver.state.jobs[job_id].flows.flows for link in (*flow.links, *flow.reverse_links)}
+
+
+@pytest.mark.parametrize("steering", Steering)
+def test_flows_leave_a_drained_link_and_its_caller_waits_for_the_switches(driver, steering):
+    driver.feed(Submit(reply=1, request=shift_job("a", steering=steering)))
+    assert LINK in links_of(driver, "a")
+    driver.hold = (Install,)
+    driver.feed(Drain(reply=2, target=LINK))
+    assert 2 not in driver.replies
+    driver.release_held()
+    done = driver.reply_to(2)
+    assert isinstance(done, Drained)
+    assert done.flows_moved >= 1
+    assert done.certificate.max_link_utilisation == 1.0
+    cable = driver.fabric.cable_by_link[LINK]
+    assert links_of(driver, "a").isdisjoint({cable.up_link, cable.down_link})
+    assert driver.state.jobs["a"].state == "running"
+    assert driver.differing() == []
+
+
+def test_either_direction_names_the_link(driver):
+    driver.feed(Drain(reply=1, target=driver.fabric.cable_by_link[LINK].down_link))
+    assert driver.state.drained == {driver.fabric.cable_by_link[LINK].id}
+
+
+def test_a_drained_switch_carries_no_flow_until_it_is_returned(driver):
+    driver.feed(Submit(reply=1, request=shift_job("a")))
+    driver.feed(Drain(reply=2, target="spine1"))
+    assert isinstance(driver.reply_to(2), Drained)
+    assert all("spine1:" not in link for link in links_of(driver, "a"))
+    driver.feed(Drain(reply=3, target="spine1", undrain=True))
+    assert driver.state.drained == frozenset()
+    assert driver.differing() == []
+    driver.feed(Submit(reply=4, request=shift_job("b", by=4)))
+    assert any("spine1:" in link for link in links_of(driver, "b") | links_of(driver, "a"))
+
+
+def test_a_drain_that_strands_a_flow_is_refused_and_names_it(driver):
+    driver.feed(Submit(reply=1, request=shift_job("a")))
+    for reply, target in enumerate(("spine1", "spine2"), 2):
+        driver.feed(Drain(reply=reply, target=target))
+    before = driver.state.jobs, driver.state.underlay
+    driver.feed(Drain(reply=4, target="spine3"))
+    refused = driver.reply_to(4)
+    assert isinstance(refused, NoAdmissiblePlanError)
+    assert "a/0/0-2/0" in str(refused)
+    assert (driver.state.jobs, driver.state.underlay) == before
+    assert driver.state.drained == {"spine1", "spine2"}
+
+
+def test_draining_twice_and_returning_what_is_in_use_change_nothing(driver):
+    driver.feed(Drain(reply=1, target=LINK, undrain=True))
+    driver.feed(Drain(reply=2, target=LINK))
+    driver.feed(Drain(reply=3, target=LINK))
+    assert [driver.reply_to(reply).flows_moved for reply in (1, 2, 3)] == [0, 0, 0]
+
+
+def test_an_unknown_target_is_not_found(driver):
+    driver.feed(Drain(reply=1, target="leaf9"))
+    assert isinstance(driver.reply_to(1), NotFoundError)
+
+
+def test_a_drained_link_stays_out_of_use_when_another_fails_and_returns(driver):
+    driver.feed(Submit(reply=1, request=shift_job("a")))
+    driver.feed(Drain(reply=2, target=LINK))
+    driver.feed(PortStatus(switch="leaf2", port=1, up=False))
+    driver.port_up("leaf2", 1)
+    assert LINK not in links_of(driver, "a")
+    assert driver.differing() == []
+
+
+def test_explain_says_why_a_flow_has_moved(driver):
+    driver.feed(Submit(reply=1, request=shift_job("a")))
+    flow = next(flow for flow in driver.state.jobs["a"].flows.flows if LINK in flow.links)
+    driver.feed(Drain(reply=2, target=LINK))
+    (line,) = explain(driver.state, flow.flow_id).moves
+    assert f"generation 2: left {' '.join(flow.links)}" in line
+    assert f"{LINK} drained" in line

@@ -1,0 +1,118 @@
+"""The planner's processes: they plan as one planner in this process does, and nothing urgent waits for them."""
+
+import asyncio
+import os
+import signal
+from functools import partial
+
+import pytest
+
+from controller.model.effect import Place, Solve
+from controller.model.error import BudgetExceededError, InputError, UnavailableError
+from controller.model.health import Health
+from controller.model.job import Steering
+from controller.model.moves import MoveLimit, Whose
+from controller.model.placement import Shape
+from controller.model.plan import Replan
+from controller.runtime.planning.pool import Limits, PlannerPool
+from controller.runtime.rules import with_pins
+from tests.fakes.thread_planner import ThreadPlanner
+from tests.unit.brain.driver import shift_job, small_fabric
+
+FABRIC = small_fabric()
+HEALTH = Health(down_cables=frozenset(("leaf1:1>spine1:1",)))
+
+
+@pytest.fixture
+def pool():
+    found = PlannerPool(FABRIC, partial(with_pins, FABRIC))
+    found.start()
+    yield found
+    found.close()
+
+
+def problem(kept=(), **fields) -> Solve:
+    requests = fields.pop("requests", ())
+    names = [request.job_id for request, _ in kept] + [request.job_id for request in requests]
+    numbers = {name: number for number, name in enumerate(names, 1)}
+    limit = MoveLimit(whose=Whose.ANY, max_flows=8)
+    health = fields.pop("health", Health())
+    return Solve(token=1, requests=requests, kept=tuple(kept), health=health, limit=limit, numbers=numbers, **fields)
+
+
+def figures(plan):
+    flows = [list(job.flows) for job in plan.jobs]
+    rest = [(job.own_max_link_utilisation, job.notes, job.pinned, job.guards) for job in plan.jobs]
+    return flows, rest, plan.certificate, plan.moved, plan.stranded, plan.pins
+
+
+async def running_jobs(planner):
+    """Let jobs arrive and leave, a link fail and return; return what each plan says."""
+    found, kept = [], []
+    steps: list[dict] = [
+        {"requests": (shift_job("a"),)},
+        {"requests": (shift_job("b", by=4, steering=Steering.PIN),)},
+        {"requests": (shift_job("c", ranks=4),)},
+        {"health": HEALTH},
+        {},
+    ]
+    for fields in steps:
+        plan, _ = await planner.solve(problem(kept, **fields))
+        assert isinstance(plan, Replan)
+        found.append(figures(plan))
+        requests = [request for request, _ in kept] + list(fields.get("requests", ()))
+        kept = list(zip(requests, plan.jobs, strict=True))
+    again, _ = await planner.solve(problem(kept))
+    assert all(job.flows is before.flows for job, (_, before) in zip(again.jobs, kept, strict=True))
+    left, _ = await planner.solve(problem(kept[1:]))
+    return [*found, figures(left)]
+
+
+async def test_a_process_plans_as_the_planner_in_this_process_does(pool):
+    assert await running_jobs(pool) == await running_jobs(ThreadPlanner(FABRIC))
+
+
+async def test_a_preview_and_a_place_are_those_of_the_planner_in_this_process(pool):
+    preview = problem(requests=(shift_job("a"),), preview=True)
+    plan, _ = await pool.solve(preview)
+    expected, _ = await ThreadPlanner(FABRIC).solve(preview)
+    assert figures(plan) == figures(expected)
+    shape = Shape(ranks=4, collectives=shift_job("x", ranks=4).collectives)
+    place = Place(token=1, shape=shape, kept=(), health=Health())
+    assert await pool.place(place) == await ThreadPlanner(FABRIC).place(place)
+
+
+async def test_an_error_of_the_request_is_returned(pool):
+    outcome, _ = await pool.solve(problem(requests=(shift_job("a", ranks=9),)))
+    assert isinstance(outcome, InputError)
+
+
+async def test_something_urgent_does_not_wait_for_a_solve_that_hangs(pool):
+    await pool.solve(problem(requests=(shift_job("a"),)))
+    os.kill(pool._first.worker().pid, signal.SIGSTOP)
+    hangs = asyncio.create_task(pool.solve(problem(requests=(shift_job("a"),))))
+    await asyncio.sleep(0)
+    plan, _ = await pool.solve(problem(requests=(shift_job("b"),), urgent=True))
+    assert isinstance(plan, Replan)
+    outcome, _ = await hangs
+    assert isinstance(outcome, UnavailableError)
+    assert pool.killed == 1
+
+
+async def test_a_preview_that_takes_too_long_is_ended_and_the_next_is_planned(pool):
+    await pool.solve(problem(requests=(shift_job("a"),), preview=True))
+    os.kill(pool._second.worker().pid, signal.SIGSTOP)
+    pool._limits = Limits(preview_s=0.2)
+    outcome, _ = await pool.solve(problem(requests=(shift_job("a"),), preview=True))
+    assert isinstance(outcome, BudgetExceededError)
+    pool._limits = Limits()
+    plan, _ = await pool.solve(problem(requests=(shift_job("a"),), preview=True))
+    assert isinstance(plan, Replan)
+
+
+async def test_a_process_that_dies_is_replaced_and_gets_all_jobs_and_the_request(pool):
+    first, _ = await pool.solve(problem(requests=(shift_job("a"),)))
+    os.kill(pool._first.worker().pid, signal.SIGKILL)
+    kept = ((shift_job("a"), first.jobs[0]),)
+    outcome, _ = await pool.solve(problem(kept, requests=(shift_job("b", by=4),)))
+    assert [job.job_id for job in outcome.jobs] == ["a", "b"]
