@@ -21,7 +21,7 @@ from pathlib import Path
 from controller.api.server import ApiServer
 from controller.brain.state import Settings, begin
 from controller.config.service import ServiceConfig
-from controller.config.telemetry import broker_of, detector_settings, ports_of
+from controller.config.telemetry import acts_on, broker_of, detector_settings, ports_of
 from controller.dashboard.http import HttpServer
 from controller.dashboard.server import Dashboard
 from controller.model.error import PrerequisiteError
@@ -128,6 +128,9 @@ class Application:
             hold_ms=config.port_hold_ms,
             pin_grace_ms=config.pin_grace_ms,
             audit_ms=config.audit_ms,
+            acts_on_telemetry=acts_on(config.telemetry),
+            period_ms=detector_settings(config.telemetry).period_ms,
+            congestion_pause_ms=config.congestion_pause_ms,
         )
         self._config = config
         clock = SystemClock()
@@ -192,7 +195,7 @@ class Application:
             return None
         telemetry.configured = True
         return Collecting(
-            Observer(fabric.name, ports_of(fabric), detector_settings(config)), MqttBus(broker), telemetry
+            Observer(fabric.name, ports_of(fabric), detector_settings(config)), MqttBus(broker), telemetry, self.loop
         )
 
     async def _start_http(self, http: HttpServer) -> dict[str, str]:

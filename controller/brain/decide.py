@@ -4,16 +4,17 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from controller.brain import drains, gateways, jobs, previews, replan, suggestions, switches, vpcs
+from controller.brain import congestion, drains, gateways, jobs, previews, replan, suggestions, switches, vpcs
 from controller.brain.install import Outcome, changed_topology, on_install_failed, on_installed, start_install, unread
 from controller.brain.lifecycle import WorkKind
-from controller.brain.state import Active, State
+from controller.brain.state import Active, ReplanWork, State
 from controller.model.effect import Effect
 from controller.model.event import (
     ApplyBorder,
     ApplyPeering,
     ApplyVpc,
     Compiled,
+    Congested,
     DeletePeering,
     DeleteVpc,
     Drain,
@@ -37,6 +38,7 @@ from controller.model.event import (
     Tick,
     Withdraw,
 )
+from controller.model.moves import Cause
 
 
 def decide(state: State, event: Event, now: int) -> Outcome:
@@ -73,12 +75,19 @@ class WorkHandlers(NamedTuple):
     failed: Callable[[State, Any, Active, InstallFailed], Outcome] | None = None
 
 
+def _replan_solved(state: State, work: ReplanWork, event: Solved, now: int) -> Outcome:
+    was = state.jobs
+    state, effects = replan.replan_solved(state, work, event, now)
+    if work.cause is not Cause.CONGESTION or work in state.queue:
+        return state, effects
+    state, more = congestion.moved_off(state, work, was, now)
+    return state, (*effects, *more)
+
+
 WORK_HANDLERS: Mapping[WorkKind, WorkHandlers] = {
     WorkKind.PLAN: WorkHandlers(jobs.start_plan, jobs.plan_solved, jobs.plan_installed, jobs.plan_failed),
     WorkKind.RELEASE: WorkHandlers(jobs.start_release),
-    WorkKind.REPLAN: WorkHandlers(
-        replan.start_replan, replan.replan_solved, replan.replan_installed, replan.replan_failed
-    ),
+    WorkKind.REPLAN: WorkHandlers(replan.start_replan, _replan_solved, replan.replan_installed, replan.replan_failed),
     WorkKind.DRAIN: WorkHandlers(drains.start_drain, drains.drain_solved, drains.drain_installed, drains.drain_failed),
 }
 
@@ -162,6 +171,7 @@ _HANDLERS: dict[type, Callable[[State, Any, int], Outcome]] = {
     Submit: _submit,
     Withdraw: jobs.withdraw,
     Drain: drains.drain,
+    Congested: congestion.congested,
     Compiled: switches.compiled,
     Suggest: suggestions.suggest,
     Suggested: suggestions.suggested,

@@ -43,6 +43,12 @@ class Settings:
     """After the start, pins of jobs that this controller does not know stay for so long."""
     audit_ms: int = 5_000
     """The rules of every switch are read once in this time."""
+    acts_on_telemetry: bool = True
+    """Whether telemetry may move flows; otherwise it raises alarms only."""
+    period_ms: int = 1_000
+    """The sampling period of telemetry."""
+    congestion_pause_ms: int = 5_000
+    """After a decision for a congested port, the next waits for so long; doubled by each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +145,8 @@ class ReplanWork:
     cause: Cause
     reason: str
     subject: str = ""
+    port: str = ""
+    """The congested port, for that cause."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,13 +232,32 @@ class Hold:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HotPort:
+    """A congested port between switches: its link, and the traffic there that no job has planned.
+
+    No decision is made for it before `quiet_until_unix_ms`; the pause doubles with each of its `decisions`. After a
+    move, `before` are the jobs as they were and `watched` the ports that their flows have taken, until `check_unix_ms`.
+    """
+
+    link: str
+    excess_bps: int
+    seen_unix_ms: int
+    stale: bool = False
+    decisions: int = 0
+    quiet_until_unix_ms: int = 0
+    check_unix_ms: int | None = None
+    before: Mapping[str, Job] = field(default_factory=dict)
+    watched: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class State:
     """The controller's state.
 
     `dirty` names switches whose installed rules may differ from the wanted ones. `health` is what has failed, derived
     from the fabric file and `down_ports`; `drained` is out of use as well. The underlay is compiled for
     `compiled_for`. The first of `suggestions` and of `previews` is active, the others wait. `moves` are the newest
-    decisions that moved flows, newest last.
+    decisions that moved flows, newest last. `hot_ports` are congested, or were lately.
     """
 
     fabric: Fabric
@@ -246,6 +273,7 @@ class State:
     jobs: dict[str, Job] = field(default_factory=dict)
     certificate: Certificate = field(default_factory=Certificate)
     moves: tuple[MoveRecord, ...] = ()
+    hot_ports: Mapping[str, HotPort] = field(default_factory=dict)
     dirty: frozenset[str] = frozenset()
     queue: tuple[Work, ...] = ()
     active: Active | None = None

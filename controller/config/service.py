@@ -74,6 +74,12 @@ class ServiceConfig(BaseModel):
         le=3_600_000,
         description="the rules of every switch are read and compared once in this time, milliseconds",
     )
+    congestion_pause_ms: int = Field(
+        default=5_000,
+        ge=100,
+        le=3_600_000,
+        description="after moving flows off a congested port, the next move waits, milliseconds; doubled by each",
+    )
     telemetry: TelemetryConfig = Field(
         default=TelemetryConfig(), description="the MQTT broker of the agents, and the thresholds of conditions"
     )

@@ -72,6 +72,14 @@ def detector_settings(config: TelemetryConfig) -> DetectorSettings:
     return DetectorSettings(**values)
 
 
+def acts_on(config: TelemetryConfig) -> bool:
+    """Return whether telemetry may move flows: its broker is on this machine, or requires a password or TLS."""
+    if config.broker is None:
+        return False
+    host, _ = _split(config.broker)
+    return host in ("localhost", "::1") or host.startswith("127.") or bool(config.username or config.ca_file)
+
+
 def broker_of(config: TelemetryConfig) -> Broker | None:
     """Return the broker, with the password read from its file; raises InputError if a file cannot be read."""
     if config.broker is None:

@@ -101,6 +101,29 @@ class Withdraw:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HotLink:
+    """A link between switches whose egress queue is congested or drops, and its measured rate in bit/s."""
+
+    port: str
+    link: str
+    priority: int | None
+    measured_bps: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Congested:
+    """The congested links at the end of a sampling period, none if all is well.
+
+    `over` are NICs that send more than their jobs' plans, and by how much in bit/s; `stale` are ports whose condition
+    is the last known one.
+    """
+
+    hot: tuple[HotLink, ...]
+    over: tuple[tuple[str, int], ...] = ()
+    stale: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Solved:
     """The planner's reply to the `effect.Solve` of the same token."""
 
@@ -252,6 +275,7 @@ Event = (
     | RulesRead
     | Drain
     | Withdraw
+    | Congested
     | Solved
     | Compiled
     | Suggested

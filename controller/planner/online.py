@@ -6,7 +6,8 @@ failed, are placed; other flows stay. Then running flows move, as far as the lim
 link or speeds up flows, and only if no job's mean or worst share falls.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from copy import copy
 
 import numpy as np
 
@@ -49,14 +50,16 @@ class OnlinePlanner:
 
     def solve(
         self, requests: Sequence[JobRequest], *, health: Health, kept: Sequence[Placed], limit: MoveLimit = NO_MOVES,
-        subject: str = "",
+        subject: str = "", background: Mapping[str, int] | None = None,
     ) -> Replan | Infeasible:  # fmt: skip
         """Plan `requests` beside the jobs in `kept`, of which flows move as far as `limit` allows.
 
+        `background` is the load in bit/s by link that traffic of no job causes; figures and rates do not count it.
         OWN_JOB, TENANT and LOWER_PRIORITY refer to the job `subject`, which is one of either. Raises InputError and
         AlreadyExistsError as `solve.solve` does.
         """
         self._changed: set[str] = set()
+        self._set_background(background or {})
         found: Replan | Infeasible | None = None
         try:
             found = self._solved(requests, health, kept, limit, subject)
@@ -92,6 +95,16 @@ class OnlinePlanner:
             moved=_moved(self._topology, kept, plan.jobs),
             stranded={job_id: tuple(flows) for job_id, flows in stranded.items()},
         )
+
+    def _set_background(self, background: Mapping[str, int]) -> None:
+        loads = np.zeros(len(self._topology.capacity))
+        for link, load_bps in background.items():
+            loads[self._topology.link_index[link]] = load_bps
+        self._session.set_background(loads[: self._topology.first_nic_link])
+        # Shares are those of the capacity that is left, of which every link keeps some.
+        self._left = copy(self._topology)
+        least = self._topology.capacity // 1000
+        self._left.capacity = np.maximum(self._topology.capacity - loads.astype(np.int64), least)
 
     def _follow(self, kept: Sequence[Placed]) -> None:
         """Make the session's jobs and their paths those in `kept`."""
@@ -130,7 +143,7 @@ class OnlinePlanner:
         """Return the shares of every job of the session."""
         ids = [request.job_id for request in self._session.jobs]
         flows = joined([self._session.flows(job_id).as_job(number) for number, job_id in enumerate(ids)])
-        return shares_of(self._topology, flows, np.concatenate([self._session.hops(job_id) for job_id in ids]))
+        return shares_of(self._left, flows, np.concatenate([self._session.hops(job_id) for job_id in ids]))
 
     def _moved(self, requests: Sequence[JobRequest], kept: Sequence[Placed], live: Live) -> tuple[Flags, Ints]:
         """Return which flows of kept jobs get paths again, and the paths of these and of new flows.

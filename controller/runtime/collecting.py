@@ -9,10 +9,14 @@ import logging
 from collections.abc import Iterator
 
 from controller.model.log_event import LogEvent
+from controller.runtime.loop import Loop
 from controller.runtime.telemetry import Telemetry
+from controller.views.hot_links import hot_links, is_hot
 from controller.views.signal_events import signal_events
 from telemetry.collector.bus import Bus
 from telemetry.collector.collector import Collector, Readers
+from telemetry.detection.signal import Signal
+from telemetry.detection.window import Snapshot
 from telemetry.observer import Observer, Scan
 
 BROKER = "broker"
@@ -22,13 +26,15 @@ _LOG = logging.getLogger("heddle.controller")
 class Collecting:
     """The collector of one fabric."""
 
-    def __init__(self, observer: Observer, bus: Bus, telemetry: Telemetry) -> None:
+    def __init__(self, observer: Observer, bus: Bus, telemetry: Telemetry, loop: Loop | None = None) -> None:
         self.failed = False
+        self._loop = loop
         self.collector = Collector(observer, bus, self._publish)
         self._telemetry = telemetry
         self._ports = observer.window.ports
         self._was_connected: bool | None = None
         self._running: asyncio.Task[None] | None = None
+        self._reporting: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Start the collector."""
@@ -45,7 +51,14 @@ class Collecting:
         self._telemetry.counts = self.collector.totals()
         if readers is not None:
             self._telemetry.tick(*readers)
+            self._report(*readers)
         self._telemetry.publish_events(self._events(scan))
+
+    def _report(self, snapshot: Snapshot, active: tuple[Signal, ...]) -> None:
+        """Post what is congested, once per sampling period while anything is; one report is computed at a time."""
+        loop, busy = self._loop, self._reporting is not None and not self._reporting.done()
+        if loop is not None and not busy and (is_hot(active) or loop.state.hot_ports):
+            self._reporting = asyncio.create_task(_reported(loop, snapshot, active))
 
     def _events(self, scan: Scan) -> Iterator[LogEvent]:
         now_ns, connected = scan.now_ns, self.collector.connected.is_set()
@@ -70,6 +83,10 @@ class Collecting:
         except Exception:
             self.failed = True
             _LOG.exception("telemetry ended by a fault of the controller; plans and rules are not affected")
+
+
+async def _reported(loop: Loop, snapshot: Snapshot, active: tuple[Signal, ...]) -> None:
+    loop.post(await asyncio.to_thread(hot_links, loop.state, snapshot, active))
 
 
 def _event(now_ns: int, what: str, subject: str, *, online: bool) -> LogEvent:

@@ -45,7 +45,7 @@ class ThreadPlanner:
         try:
             plan = self._planners[problem.preview].solve(
                 problem.requests, health=problem.health, kept=problem.kept, limit=problem.limit,
-                subject=problem.subject,
+                subject=problem.subject, background=problem.background,
             )  # fmt: skip
         except HeddleError as error:
             plan = error

@@ -24,7 +24,7 @@ from controller.model.job import JobRequest
 from controller.model.plan import Infeasible, JobFlows
 from controller.planner.clos import NO_LINK, Live, Topology, topology_of
 from controller.planner.expand import Flows, expand
-from controller.planner.jit import Flags, Ints
+from controller.planner.jit import Flags, Floats, Ints
 from controller.planner.placed import paths_of
 from controller.planner.refusal import dead_nic
 from controller.planner.session.delta import Delta, SessionJob, by_role, flows_of, packed
@@ -49,6 +49,7 @@ class Session:
         self._engine = Engine(self._topology, self._store, self._jobs, self._live)
         self._out: dict[str, set[str]] = {"down": set(), "drained": set()}
         self._dead_nics: Flags = np.zeros(self._topology.nics, dtype=np.bool_)
+        self._background: Floats = np.zeros(self._store.links)
 
     @staticmethod
     def begin(
@@ -185,6 +186,11 @@ class Session:
         for leaf in np.flatnonzero(store.dead_leaf).tolist():
             victims = np.union1d(victims, store.flows_inside(leaf))
         return _delta(self._engine.handle(np.union1d(victims, self._waiting()), moves, refuses=False))
+
+    def set_background(self, loads_bps: Floats) -> None:
+        """Set the load in bit/s that traffic of no job puts on each link between switches."""
+        self._store.s.load[:] += loads_bps - self._background
+        self._background = loads_bps
 
     def revert(self) -> None:
         """Undo the path changes of the last event, which must not have added or removed a job, cable or switch."""

@@ -55,8 +55,9 @@ class Child:
     def _solved(self, message: SolveMessage) -> ReplanMessage | Infeasible:
         kept = self._kept(message.jobs)
         plan = self._planner.solve(
-            message.requests, health=message.health, kept=kept, limit=message.limit, subject=message.subject
-        )
+            message.requests, health=message.health, kept=kept, limit=message.limit, subject=message.subject,
+            background=message.background,
+        )  # fmt: skip
         if not isinstance(plan, Replan):
             return plan
         requests = [request for request, _ in kept] + list(message.requests)

@@ -59,6 +59,7 @@ class SolveMessage(NamedTuple):
     health: Health
     limit: MoveLimit
     subject: str
+    background: Mapping[str, int]
 
 
 class PlaceMessage(NamedTuple):

@@ -74,6 +74,7 @@ class Worker:
             health=problem.health,
             limit=problem.limit,
             subject=problem.subject,
+            background=problem.background,
         )
         outcome, solve_ns = self._exchange(message)
         if isinstance(outcome, ReplanMessage):

@@ -127,8 +127,9 @@ class Driver:
         planner = self.previewer if effect.preview else self.planner
         try:
             outcome = planner.solve(
-                effect.requests, health=effect.health, kept=effect.kept, limit=effect.limit, subject=effect.subject
-            )
+                effect.requests, health=effect.health, kept=effect.kept, limit=effect.limit, subject=effect.subject,
+                background=effect.background,
+            )  # fmt: skip
         except HeddleError as error:
             outcome = error
         if isinstance(outcome, Replan):

@@ -1,0 +1,108 @@
+"""Flows leave a link that unplanned traffic congests, at most once per pause, and return where that does harm."""
+
+from itertools import pairwise
+
+import pytest
+
+from controller.brain.state import Settings
+from controller.model.effect import Solve
+from controller.model.event import Congested, HotLink, Submit
+from tests.unit.brain.driver import Driver, shift_job, small_fabric
+
+PERIOD_MS, PAUSE_MS = 200, 2_000
+
+
+def started(spines: int, *, acts: bool = True) -> tuple[Driver, str]:
+    """Return a driver with one job that leaves a spine unused if there are three, and a link of the job."""
+    settings = Settings(period_ms=PERIOD_MS, congestion_pause_ms=PAUSE_MS, acts_on_telemetry=acts)
+    driver = Driver(small_fabric(spines=spines), settings)
+    driver.connect_all()
+    driver.feed(Submit(reply=1, request=shift_job("a")))
+    link = next(link for link in driver.state.jobs["a"].flows.link_loads_bps if link.startswith("leaf1:"))
+    return driver, link
+
+
+def hot(link: str, measured_bps: int = 1_900_000_000) -> Congested:
+    port = link.split(">")[0]
+    return Congested(
+        hot=(HotLink(port=port, link=link, priority=3, measured_bps=measured_bps),), over=(("h7-n0", 10**9),)
+    )
+
+
+def period(driver: Driver, event: Congested, periods: int = 1) -> None:
+    for _ in range(periods):
+        driver.now += PERIOD_MS
+        driver.feed(event)
+
+
+def test_planned_flows_leave_a_link_that_unplanned_traffic_congests():
+    driver, link = started(3)
+    period(driver, hot(link))
+    job = driver.state.jobs["a"]
+    assert all(link not in flow.links for flow in job.flows.flows)
+    assert job.generation == 2
+    assert "NICs that send more than planned: h7-n0 (1000.0 Mbit/s)" in job.reason
+    assert driver.announced[-1] == job.as_plan(driver.state.certificate)
+    assert job.state == "running"
+
+
+def test_nothing_moves_where_no_other_path_has_room_and_the_cause_is_named():
+    driver, link = started(2)
+    period(driver, hot(link))
+    assert driver.state.jobs["a"].generation == 1
+    assert [note.text for note in driver.notes if note.subject == link.split(">")[0]] == [
+        "congested: 1900.0 Mbit/s, of which 1000.0 planned; NICs that send more than planned: h7-n0 (1000.0 Mbit/s)",
+        "no other path has room: nothing is moved",
+    ]
+
+
+def test_a_link_that_carries_what_is_planned_moves_nothing():
+    driver, link = started(3)
+    period(driver, hot(link, measured_bps=1_010_000_000))
+    assert driver.state.jobs["a"].generation == 1
+    assert "no unplanned traffic, nothing to move" in driver.notes[-1].text
+
+
+def test_telemetry_that_cannot_be_trusted_raises_alarms_only():
+    driver, link = started(3, acts=False)
+    period(driver, hot(link))
+    assert driver.state.jobs["a"].generation == 1
+    assert "h7-n0" in driver.notes[-1].text
+
+
+def test_stale_telemetry_moves_nothing_and_says_so():
+    driver, link = started(2)
+    period(driver, hot(link))
+    solves = sum(isinstance(effect, Solve) for effect in driver.effects)
+    driver.now += PAUSE_MS * 2
+    driver.feed(Congested(hot=(), stale=(link.split(">")[0],)))
+    assert driver.notes[-1].text == "its telemetry is stale: no action"
+    assert sum(isinstance(effect, Solve) for effect in driver.effects) == solves
+
+
+def test_flows_return_where_their_new_link_becomes_congested():
+    driver, link = started(3)
+    before = list(driver.state.jobs["a"].flows.flows)
+    period(driver, hot(link))
+    moved = driver.state.jobs["a"].flows.link_loads_bps
+    taken = next(new for new in moved if new.startswith("leaf1:") and new not in {x for f in before for x in f.links})
+    period(driver, hot(taken))
+    job = driver.state.jobs["a"]
+    assert [flow.links for flow in job.flows.flows] == [flow.links for flow in before]
+    assert job.reason.startswith("rolled back: ")
+    assert job.generation == 3
+
+
+@pytest.mark.parametrize("periods_on", [1, 2, 5])
+def test_a_hog_that_switches_on_and_off_moves_flows_at_most_once_per_pause(periods_on):
+    driver, link = started(3)
+    times = [driver.now]
+    generation = 1
+    for _ in range(100):
+        period(driver, hot(link), periods_on)
+        period(driver, Congested(hot=()), periods_on)
+        if driver.state.jobs["a"].generation != generation:
+            generation = driver.state.jobs["a"].generation
+            times.append(driver.now)
+    assert len(times) > 1
+    assert all(later - earlier >= PAUSE_MS for earlier, later in pairwise(times[1:]))
