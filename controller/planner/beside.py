@@ -35,14 +35,27 @@ def paths_beside(
 ) -> tuple[Ints, Ints]:  # fmt: skip
     """Return the hops of new flows beside the load of running ones: as routed, and after incasts were confined.
 
-    Flows with given `hops` are not routed.
+    Flows with given `hops` are not routed, but those that share the path of a running flow take it.
 
     `jobs` are the running and the new ones, `base` is the result of `base_loads`. Both results are the same array where
     no incast moved.
     """
     priority = priorities(jobs)
     bundle = bundles(router.topology, running, new, priority[new.job])
-    routed = hops
-    if routed is None:
-        routed = router.route(new, priority[new.job], base, bundle, given_paths(running, bundle))
+    given = given_paths(running, bundle)
+    if hops is None:
+        routed = router.route(new, priority[new.job], base, bundle, given)
+    else:
+        routed = _along(router, hops, bundle, given)
     return routed, confined(router, jobs, old, new, routed, bundle)
+
+
+def _along(router: Router, hops: Ints, bundle: Ints, given: dict[int, Ints]) -> Ints:
+    """Return the hops of flows, of which those in a bundle that has a live path take that path."""
+    rows = [row for row in np.flatnonzero(bundle >= 0).tolist() if int(bundle[row]) in given]
+    live, taken = np.append(router.live.links, True), hops.copy() if rows else hops
+    for row in rows:
+        path = given[int(bundle[row])]
+        if live[path].all():
+            taken[row] = path
+    return taken

@@ -160,10 +160,12 @@ class OnlinePlanner:
         return np.concatenate(moved), join_hops(hops)
 
     def _settle(self, requests: Sequence[JobRequest], kept: Sequence[Placed], plan: Plan) -> None:
-        """Record which paths the session holds; a new job whose incast was confined takes the plan's."""
+        """Record which paths the session holds; it takes those of the plan where incasts or pins have changed them."""
         wanted = [request for request, _ in kept] + list(requests)
-        for request, job in zip(wanted[len(kept) :], plan.jobs[len(kept) :], strict=True):
-            if not np.array_equal(paths_of(self._topology, 0, (request, job)).hops, self._session.hops(request.job_id)):
+        for request, job in zip(wanted, plan.jobs, strict=True):
+            if request.job_id in self._changed and not np.array_equal(
+                paths_of(self._topology, 0, (request, job)).hops, self._session.hops(request.job_id)
+            ):
                 self._session.remove(request.job_id)
                 self._session.adopt(request, job)
         self._known = {job.job_id: (request, job.flows) for request, job in zip(wanted, plan.jobs, strict=True)}

@@ -95,6 +95,7 @@ def serve(connection: Connection) -> None:
     assert isinstance(first, Begin)
     child = Child(first.fabric)
     warm((*PLANNING, "session"))  # load kernels before the first request
+    connection.send((None, 0))
     while True:
         message = connection.recv()
         started = time.monotonic_ns()

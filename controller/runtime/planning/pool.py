@@ -19,6 +19,8 @@ from controller.model.placement import Placement
 from controller.model.plan import Infeasible, Replan
 from controller.runtime.planning.worker import Worker, WorkerLostError
 
+SECOND_START_S = 3.0
+"""The second process starts so long after the first, which then loads its kernels without it."""
 GRACE_S = 0.05
 """An urgent request waits so long for a solve to end by itself."""
 Solution = tuple[Replan | Infeasible | HeddleError, int]
@@ -78,12 +80,24 @@ class PlannerPool:
         self._finish, self._limits = finish, limits or Limits()
         self._threads = ThreadPoolExecutor(max_workers=8, thread_name_prefix="planner")
         self._first, self._second = _Seat(fabric), _Seat(fabric)
+        self._tasks: set[asyncio.Task[None]] = set()
         self.killed = 0
         """The requests that were ended because something urgent waited, or their time was up."""
 
     def start(self) -> None:
-        """Start the first process, which loads its kernels meanwhile."""
-        self._first.worker()
+        """Start the first process, which loads its kernels meanwhile, and a little later the second."""
+        loop = asyncio.get_running_loop()
+        for seat, delay_s in ((self._first, 0.0), (self._second, SECOND_START_S)):
+            task = loop.create_task(self._warm(seat, delay_s))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _warm(self, seat: _Seat, delay_s: float) -> None:
+        """Let a process start before its first request."""
+        await asyncio.sleep(delay_s)
+        async with seat.turn:
+            with contextlib.suppress(WorkerLostError):
+                await asyncio.get_running_loop().run_in_executor(self._threads, seat.worker().begin)
 
     async def solve(self, problem: Solve) -> Solution:
         """Plan; a failure of the process is an error as a value."""
@@ -107,6 +121,8 @@ class PlannerPool:
 
     def close(self) -> None:
         """End the processes; does not wait for requests under way."""
+        for task in self._tasks:
+            task.cancel()
         for seat in (self._first, self._second):
             seat.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
@@ -117,16 +133,19 @@ class PlannerPool:
         """Run blocking work in a thread; after the limit its process is killed. One that dies is replaced once."""
         async with seat.turn:
             seat.urgent, seat.killed = urgent, False
+            loop = asyncio.get_running_loop()
             for _ in range(2):
-                running = asyncio.get_running_loop().run_in_executor(self._threads, work, seat.worker())
-                done, _ = await asyncio.wait((running,), timeout=limit_s)
-                if not done:
+                worker = seat.worker()
+                try:
+                    await loop.run_in_executor(self._threads, worker.begin)
+                    running = loop.run_in_executor(self._threads, work, worker)
+                    done, _ = await asyncio.wait((running,), timeout=limit_s)
+                    if done:
+                        return running.result()
                     self._kill(seat)
                     with contextlib.suppress(WorkerLostError):
                         await running
                     return BudgetExceededError(f"planning took more than {limit_s:g} s; ask for less at once")
-                try:
-                    return running.result()
                 except WorkerLostError:
                     if seat.killed:
                         return UnavailableError("the planner was interrupted by something urgent; retry")

@@ -66,6 +66,12 @@ class Worker:
         self.kill()
         self._connection.close()
 
+    def begin(self) -> None:
+        """Send the fabric and wait until the process has loaded its kernels; raises WorkerLostError."""
+        if self._fabric is not None:
+            fabric, self._fabric = self._fabric, None
+            self._exchange(Begin(fabric))
+
     def solve(self, problem: Solve) -> tuple[Replan | Infeasible | HeddleError, int]:
         """Return the plan or an error as a value, and the nanoseconds that planning took; raises WorkerLostError."""
         message = SolveMessage(
@@ -88,9 +94,6 @@ class Worker:
 
     def _exchange(self, message: object) -> tuple[object, int]:
         try:
-            if self._fabric is not None:
-                self._connection.send(Begin(self._fabric))
-                self._fabric = None
             self._connection.send(message)
             outcome, elapsed_ns = self._connection.recv()
         except (EOFError, OSError) as lost:

@@ -26,7 +26,7 @@ HEALTH = Health(down_cables=frozenset(("leaf1:1>spine1:1",)))
 @pytest.fixture
 def pool():
     found = PlannerPool(FABRIC, partial(with_pins, FABRIC))
-    found.start()
+
     yield found
     found.close()
 
