@@ -9,7 +9,6 @@ MQTT ──samples──► collector (one worker thread) ──scans──► t
 
 import asyncio
 import contextlib
-import gc
 import logging
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -35,6 +34,7 @@ from controller.planner.placement.suggest import suggest
 from controller.planner.solve import certified, draft
 from controller.planner.warm import warm
 from controller.runtime.collecting import Collecting
+from controller.runtime.interpreter import shorten_pauses
 from controller.runtime.loop import Loop
 from controller.southbound.server import OpenFlowServer
 from controller.southbound.settings import SouthboundSettings
@@ -173,7 +173,7 @@ class Application:
         await asyncio.to_thread(warm)  # load kernels before the first request
         if self.collecting is not None:
             await asyncio.to_thread(warm_telemetry)
-        gc.freeze()  # what exists now is permanent: collections need not scan it
+        shorten_pauses()
         self._running = asyncio.create_task(self.loop.run())
         try:
             try:

@@ -9,6 +9,7 @@ from controller.brain.lifecycle import WorkKind
 from controller.brain.restate import restate_solved, start_restate
 from controller.brain.state import State
 from controller.brain.transact import Outcome, changed_topology, on_install_failed, on_installed, start_sync
+from controller.brain.withdraw import withdraw
 from controller.model.effect import Effect
 from controller.model.event import (
     ApplyBorder,
@@ -34,6 +35,7 @@ from controller.model.event import (
     SwitchDown,
     SwitchUp,
     Tick,
+    Withdraw,
 )
 
 
@@ -120,6 +122,7 @@ _HANDLERS: dict[type, Callable[[State, Any, int], Outcome]] = {
     Submit: jobs.submit,
     Suggest: suggestions.suggest,
     Suggested: suggestions.suggested,
+    Withdraw: withdraw,
     Renew: jobs.renew,
     Release: jobs.release,
     Tick: _tick,

@@ -27,7 +27,7 @@ from controller.model.plan import Infeasible, JobPlan, Plan
 
 def submit(state: State, event: Submit, now: int) -> Outcome:
     """Queue a request, or reply at once where it is known, invalid or past a limit."""
-    refusal = _refusal(state, event.request)
+    refusal = _refusal(state, event)
     if refusal is not None:
         return state, (Reply(reply=event.reply, outcome=refusal),)
     if not event.preview:
@@ -41,8 +41,9 @@ def submit(state: State, event: Submit, now: int) -> Outcome:
     return enqueue(state, work), ()
 
 
-def _refusal(state: State, request: JobRequest) -> HeddleError | None:
-    found = problems(request, state.fabric)
+def _refusal(state: State, event: Submit) -> HeddleError | None:
+    request = event.request
+    found = () if event.checked else problems(request, state.fabric)
     if found:
         return InputError(*(f"{problem.path}: {problem.text}" for problem in found))
     if request.lease_ms > state.settings.max_lease_ms:
@@ -96,6 +97,8 @@ def plan_solved(state: State, work: PlanWork, event: Solved, now: int) -> Outcom
     """Make a job of the planner's reply and install it; reply at once for a preview or where there is no plan."""
     active = state.active
     assert active is not None
+    if not work.replies:  # every caller has left
+        return replace(state, active=None), ()
     if active.health != state.health:
         return _plan_again(state, work, active.attempts)
     if not isinstance(event.outcome, Plan):

@@ -17,19 +17,31 @@ from dataplane.config.network import BorderRule, Peering, Vpc
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submit:
-    """Plan and install a job; a `preview` reserves and installs nothing."""
+    """Plan and install a job; a `preview` reserves and installs nothing.
+
+    `checked`: the edge has found no problem in the request, which takes a second for a large one.
+    """
 
     reply: int
     request: JobRequest
     preview: bool = False
+    checked: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suggest:
-    """Suggest NICs for a job; nothing is reserved or installed."""
+    """Suggest NICs for a job; nothing is reserved or installed. `checked` as for Submit."""
 
     reply: int
     shape: Shape
+    checked: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Withdraw:
+    """A caller left before its reply: it has cancelled its call, or the call's deadline has passed."""
+
+    reply: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,6 +225,7 @@ class Tick:
 Event = (
     Submit
     | Suggest
+    | Withdraw
     | Renew
     | Release
     | SwitchUp

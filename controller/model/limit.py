@@ -15,3 +15,13 @@ MAX_QPS_PER_FLOW = 16
 MAX_PRIORITY = 7
 LOWEST_FIXED_PORT = 49152
 HIGHEST_FIXED_PORT = 65535
+
+MAX_MESSAGE_BYTES = 16 << 20
+"""A message to the gRPC API: a VPC of 200,000 endpoints with IPv6 addresses has 15.8 MB."""
+MAX_REQUEST_BYTES = 8 << 20
+"""A job request to the gRPC API, which has these limits too; files may be larger."""
+MAX_REQUEST_RANKS = 262_144
+MAX_REQUEST_COLLECTIVES = 16_384
+MAX_REQUEST_MEMBERS = 1_048_576
+MAX_REQUEST_ENDS = 131_072
+"""Pairs and flows that are listed one by one; other kinds of collective have more flows with fewer bytes."""

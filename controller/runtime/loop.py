@@ -27,16 +27,19 @@ from controller.model.effect import (
     TopologyChanged,
 )
 from controller.model.error import BudgetExceededError, HeddleError
-from controller.model.event import Event, Installed, InstallFailed, RulesRead, Solved, Suggested, Tick
+from controller.model.event import Event, Installed, InstallFailed, RulesRead, Solved, Suggested, Tick, Withdraw
 from controller.model.plan import JobPlan
 from controller.runtime.gateways import Gateways
 from controller.runtime.ports import Clock, InstallError, Placer, Planner, Switches
+from controller.runtime.shares import Shares
 from controller.runtime.telemetry import Telemetry
 from controller.runtime.watch import Watchers
 
 INBOX_LIMIT = 65_536
 TICK_S = 1.0
 TOPOLOGY = "topology"
+MAX_PREVIEWS = 4
+"""The maximum number of previews of one caller in progress."""
 _LOG = logging.getLogger("heddle.controller")
 _LEVELS = {"info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
@@ -52,6 +55,7 @@ class Loop:
         self.plans: Watchers[JobPlan] = Watchers()
         self.topology: Watchers[int] = Watchers()
         self.gateways = Gateways()
+        self.previews = Shares("previews", MAX_PREVIEWS)
         self.telemetry = telemetry or Telemetry()
         self._planner, self._placer = planner, placer
         self._clock = clock
@@ -82,7 +86,10 @@ class Loop:
         return True
 
     async def request(self, make: Callable[[int], Event]) -> Response:
-        """Post the event that `make` builds with a reply number, and await the response; raises HeddleError."""
+        """Post the event that `make` builds with a reply number, and await the response; raises HeddleError.
+
+        Where the caller leaves first, a request that still waits is withdrawn.
+        """
         reply, self._next_reply = self._next_reply, self._next_reply + 1
         response: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
         self._responses[reply] = response
@@ -90,6 +97,9 @@ class Loop:
             if not self.post(make(reply)):
                 raise BudgetExceededError("the controller's inbox is full; try again in a moment")
             return await response
+        except asyncio.CancelledError:
+            self.post(Withdraw(reply=reply))
+            raise
         finally:
             del self._responses[reply]
 
