@@ -4,6 +4,8 @@ MAX_SWITCHES = 20_000
 MAX_NICS = 1_000_000
 MAX_CABLES = 4_000_000
 MAX_FLOW_PLANS = 2_000_000
+MAX_RANK_PAIRS = 4_194_304
+"""Pairs of ranks of one job that communicate, also inside a host, where they need no flow plan."""
 MAX_PORT_NUMBER = 0xFEFF
 """OpenFlow 1.3 has 32-bit ports; Open vSwitch assigns 1..0xfeff (ofp-port ranges of lib/ofp-util)."""
 MAX_NIC_BPS = 4 * 10**12
@@ -25,3 +27,5 @@ MAX_REQUEST_COLLECTIVES = 16_384
 MAX_REQUEST_MEMBERS = 1_048_576
 MAX_REQUEST_ENDS = 131_072
 """Pairs and flows that are listed one by one; other kinds of collective have more flows with fewer bytes."""
+MAX_REQUEST_PHASES = 4_096
+"""Each phase is routed by a search of its own: 4,096 different ones of 32 flows take some 3 s on 2,048 NICs."""

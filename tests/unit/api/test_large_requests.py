@@ -11,7 +11,7 @@ from controller.api import jobs, worker
 from controller.api.counts import LIMITS, refuse_large
 from controller.api.jobs import host_of
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from controller.api.requests import read_job
+from controller.api.requests import read_job, read_shape
 from controller.api.translate import Room, plans_to, request_to
 from controller.api.worker import MAX_LARGE_REQUESTS, SMALL_BYTES, Reader
 from controller.model.error import BudgetExceededError, InputError
@@ -73,6 +73,29 @@ def test_a_request_of_more_bytes_than_the_limit_and_a_flow_of_many_bytes_are_ref
 def test_bytes_that_are_no_message_are_an_invalid_argument(data):
     with pytest.raises(InputError):
         read_job(data, small_fabric())
+
+
+@pytest.mark.parametrize("kind", [pb.Collective.ALL_TO_ALL, pb.Collective.BROADCAST])
+def test_ranks_of_one_host_need_no_flow_and_are_counted_all_the_same(kind):
+    one = pb.SubmitJobRequest(job_id="a", ranks=["h1-n0"] * 20_000)
+    one.collectives.extend([pb.Collective(kind=kind, bytes=1, root=root) for root in range(1_000)])
+    with pytest.raises(InputError, match="4,194,304, those on one host included"):
+        read_job(one.SerializeToString(), small_fabric())
+
+
+def test_phases_are_limited():
+    phases = [pb.Collective(kind=pb.Collective.GATHER, bytes=1, phase=phase) for phase in range(1, 4_097)]
+    wanted = message()
+    wanted.collectives.extend(phases[:-1])
+    assert len(read_job(wanted.SerializeToString(), small_fabric()).collectives) == 4_096
+    wanted.collectives.append(phases[-1])
+    with pytest.raises(InputError, match="collectives: 4,097 different phases; at most 4,096"):
+        read_job(wanted.SerializeToString(), small_fabric())
+    shape = pb.SuggestPlacementRequest(ranks=2, collectives=wanted.collectives[1:])
+    assert len(read_shape(shape.SerializeToString()).collectives) == 4_096
+    shape.collectives.add(kind=pb.Collective.GATHER, bytes=1)
+    with pytest.raises(InputError, match="4,097 different phases"):
+        read_shape(shape.SerializeToString())
 
 
 def test_a_vpc_of_the_most_endpoints_fits_a_message():
