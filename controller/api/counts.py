@@ -22,7 +22,7 @@ from controller.model.limit import (
 )
 
 Descriptor = Any  # the stubs name two classes
-LIMITS: Mapping[str, int] = {
+LIMITS: dict[str, int] = {
     "ranks": MAX_REQUEST_RANKS,
     "collectives": MAX_REQUEST_COLLECTIVES,
     "pairs": MAX_REQUEST_ENDS,
