@@ -10,7 +10,7 @@ from google.protobuf.message import DecodeError, Message
 from controller.api.counts import refuse_large
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.translate import request_from, shape_from
-from controller.model.admission import Problem, phase_problems, problems
+from controller.model.admission import Problem, phase_problems, pin_problems, problems
 from controller.model.error import InputError
 from controller.model.fabric import Fabric
 from controller.model.job import JobRequest
@@ -22,7 +22,8 @@ Kind = TypeVar("Kind", bound=Message)
 def read_job(data: bytes, fabric: Fabric) -> JobRequest:
     """Return the admissible request in these bytes of a SubmitJobRequest."""
     request = request_from(_parsed(pb.SubmitJobRequest, data))
-    _refuse(problems(request, fabric) or phase_problems(request.collectives))
+    _refuse(problems(request, fabric))
+    _refuse(phase_problems(request.collectives) + pin_problems(request, fabric))
     return request
 
 

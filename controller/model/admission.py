@@ -24,6 +24,7 @@ from controller.model.limit import (
     MAX_QPS_PER_FLOW,
     MAX_RANK_PAIRS,
     MAX_REQUEST_PHASES,
+    MAX_REQUEST_PINS,
 )
 from controller.model.suggest import did_you_mean
 
@@ -103,6 +104,17 @@ def phase_problems(collectives: Sequence[Collective]) -> tuple[Problem, ...]:
         return ()
     text = f"{phases:,} different phases; at most {MAX_REQUEST_PHASES:,}: leave out those whose flows equal another's"
     return (Problem("collectives", text),)
+
+
+def pin_problems(request: JobRequest, fabric: Fabric) -> tuple[Problem, ...]:
+    """Return the problem of more pins than a running controller installs for one valid request."""
+    if request.steering is Steering.PIN:
+        path, pins = "steering", flow_plans(request, fabric, MAX_REQUEST_PINS)
+    else:
+        path, pins = "collectives", sum(flow.udp_source_port > 0 for one in request.collectives for flow in one.flows)
+    if pins <= MAX_REQUEST_PINS:
+        return ()
+    return (Problem(path, f"more than {MAX_REQUEST_PINS:,} flows are pinned; use SOURCE_PORT without fixed ports"),)
 
 
 def _pair_count_problems(collectives: Sequence[Collective], ranks: int) -> Iterator[Problem]:

@@ -29,3 +29,5 @@ MAX_REQUEST_ENDS = 131_072
 """Pairs and flows that are listed one by one; other kinds of collective have more flows with fewer bytes."""
 MAX_REQUEST_PHASES = 4_096
 """Each phase is routed by a search of its own: 4,096 different ones of 32 flows take some 3 s on 2,048 NICs."""
+MAX_REQUEST_PINS = 16_384
+"""Flow plans that a rule on each switch pins: those with a fixed port, and all of a job with PIN steering."""

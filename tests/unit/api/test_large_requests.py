@@ -104,6 +104,19 @@ def test_phases_are_limited():
         read_shape(shape.SerializeToString())
 
 
+def test_pins_are_limited():
+    pinned = pb.SubmitJobRequest(job_id="a", ranks=[f"h{1 + rank % 8}-n0" for rank in range(137)], steering="PIN")
+    pinned.collectives.add(kind=pb.Collective.ALL_TO_ALL, bytes=1)
+    with pytest.raises(InputError, match="steering: more than 16,384 flows are pinned"):
+        read_job(pinned.SerializeToString(), small_fabric())
+    pinned.steering = pb.SOURCE_PORT
+    read_job(pinned.SerializeToString(), small_fabric())
+    one = pb.FlowDemand(src_rank=0, dst_rank=1, udp_source_port=50_000)
+    pinned.collectives.add(kind=pb.Collective.CUSTOM, flows=[one] * 16_385)
+    with pytest.raises(InputError, match="collectives: more than 16,384 flows are pinned"):
+        read_job(pinned.SerializeToString(), small_fabric())
+
+
 def test_a_vpc_of_the_most_endpoints_fits_a_message():
     longest = pb.Endpoint(
         ip="2001:0db8:0000:0000:0000:ffff:255.255.255.255"[:39], mac="02:" * 5 + "02", vtep_ip="255." * 3 + "255"
