@@ -9,7 +9,6 @@ MQTT ──samples──► collector (one worker thread) ──scans──► t
 
 import asyncio
 import contextlib
-import gc
 import logging
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -30,6 +29,7 @@ from controller.model.fabric import Fabric
 from controller.model.rule import Step, SwitchRules
 from controller.model.server_address import split_address
 from controller.runtime.collecting import Collecting
+from controller.runtime.interpreter import shorten_pauses
 from controller.runtime.loop import Loop
 from controller.runtime.planning.pool import PlannerPool
 from controller.runtime.ports import Planner
@@ -159,7 +159,7 @@ class Application:
         self._planner.start()
         if self.collecting is not None:
             await asyncio.to_thread(warm_telemetry)
-        gc.freeze()  # what exists now is permanent: collections need not scan it
+        shorten_pauses()
         self._running = asyncio.create_task(self.loop.run())
         try:
             try:

@@ -28,6 +28,7 @@ from controller.api.proto.heddle.v1 import heddle_pb2
 from controller.brain.state import begin
 from controller.dashboard.metrics import metrics_text
 from controller.runtime.interpreter import shorten_pauses
+from controller.runtime.shares import Shares
 from controller.runtime.telemetry import Telemetry
 from controller.store.history import SqliteHistory
 from telemetry.collector.bus import Broker, BusConnectionError, MqttBus
@@ -129,7 +130,7 @@ async def scrape(telemetry: Telemetry, seen: Measured) -> None:
     state = begin(spine_leaf(4, 8, 32, RATE_BPS))
     while True:
         await asyncio.sleep(SCRAPE_EVERY_S)
-        pieces = metrics_text(state, telemetry, 0)
+        pieces = metrics_text(state, telemetry, 0, Shares("previews", 1))
         while piece := await asyncio.to_thread(next, pieces, ""):
             seen.scraped_bytes += len(piece)
         seen.scrapes += 1

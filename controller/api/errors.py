@@ -9,6 +9,7 @@ import grpc
 from controller.model.error import (
     AlreadyExistsError,
     BudgetExceededError,
+    DeadlineError,
     HeddleError,
     InputError,
     InUseError,
@@ -25,6 +26,7 @@ CODES: dict[type[Exception], grpc.StatusCode] = {
     BudgetExceededError: grpc.StatusCode.RESOURCE_EXHAUSTED,
     NoAdmissiblePlanError: grpc.StatusCode.FAILED_PRECONDITION,
     InUseError: grpc.StatusCode.FAILED_PRECONDITION,
+    DeadlineError: grpc.StatusCode.DEADLINE_EXCEEDED,
     UnavailableError: grpc.StatusCode.UNAVAILABLE,
     TooManyWatchersError: grpc.StatusCode.RESOURCE_EXHAUSTED,
     HeddleError: grpc.StatusCode.INTERNAL,

@@ -1,6 +1,8 @@
 """Serve JobService: submit, preview, renew, release and watch jobs."""
 
 from collections.abc import AsyncIterator
+from math import inf
+from operator import attrgetter
 from typing import Any
 
 import grpc
@@ -8,45 +10,58 @@ import grpc
 from controller.api.errors import errors_as_status
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
-from controller.api.translate import changed_flows, pages_of, placements_to, plan_to, plans_to, request_from, shape_from
-from controller.api.worker import in_worker
+from controller.api.requests import read_job, read_shape
+from controller.api.translate import changed_flows, pages_of, placements_to, plan_to, plans_to
+from controller.api.worker import Reader, in_worker
 from controller.brain.jobs import no_job
-from controller.brain.state import Job
+from controller.brain.state import Job, State
+from controller.model.admission import quoted
 from controller.model.effect import Response
-from controller.model.error import HeddleError
+from controller.model.error import DeadlineError, HeddleError, InputError
 from controller.model.event import Release, Renew, Submit, Suggest
 from controller.model.job_state import JobState
-from controller.model.plan import Certificate, JobPlan
+from controller.model.plan import JobPlan
 from controller.runtime.loop import Loop
 
+MAX_TOKEN_LENGTH = 20
 Context = Any  # grpc.aio.ServicerContext, whose stubs are not generic everywhere
 
 
 class JobService(rpc.JobServiceServicer):
-    """Every method posts an event to the loop, or reads its frozen state."""
+    """Every method posts an event to the loop, or reads its frozen state.
+
+    Methods whose requests may be large take them as bytes, and read them in a thread.
+    """
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
+        self._reader = Reader()
 
-    async def SubmitJob(self, request: pb.SubmitJobRequest, context: Context) -> pb.JobPlan:
+    async def SubmitJob(self, data: bytes, context: Context) -> pb.JobPlan:
         """Admit, plan and install a job; reply once every switch has acknowledged."""
-        return await self._submitted(request, context, preview=False)
-
-    async def PreviewJob(self, request: pb.SubmitJobRequest, context: Context) -> pb.JobPlan:
-        """Return the plan that SubmitJob would return now; nothing is reserved."""
-        return await self._submitted(request, context, preview=True)
-
-    async def _submitted(self, request: pb.SubmitJobRequest, context: Context, *, preview: bool) -> pb.JobPlan:
         async with errors_as_status(context):
-            wanted = request_from(request)
-            plan = await self._loop.request(lambda reply: Submit(reply=reply, request=wanted, preview=preview))
-            return await in_worker(plan_to, _plan(plan))
+            return await self._submitted(data, context, preview=False)
 
-    async def SuggestPlacement(self, request: pb.SuggestPlacementRequest, context: Context) -> pb.SuggestPlacementReply:
+    async def PreviewJob(self, data: bytes, context: Context) -> pb.JobPlan:
+        """Return the plan that SubmitJob would return now; nothing is reserved."""
+        async with errors_as_status(context):
+            with self._loop.previews.taken(host_of(context.peer())):
+                return await self._submitted(data, context, preview=True)
+
+    async def _submitted(self, data: bytes, context: Context, *, preview: bool) -> pb.JobPlan:
+        wanted = await self._reader.read(read_job, data, self._loop.state.fabric)
+        _refuse_late(context)
+        plan = await self._loop.request(
+            lambda reply: Submit(reply=reply, request=wanted, preview=preview, checked=True)
+        )
+        return await in_worker(plan_to, _plan(plan))
+
+    async def SuggestPlacement(self, data: bytes, context: Context) -> pb.SuggestPlacementReply:
         """Return NICs for a job of this shape, best first; nothing is reserved."""
         async with errors_as_status(context):
-            shape = shape_from(request)
-            places = await self._loop.request(lambda reply: Suggest(reply=reply, shape=shape))
+            shape = await self._reader.read(read_shape, data)
+            _refuse_late(context)
+            places = await self._loop.request(lambda reply: Suggest(reply=reply, shape=shape, checked=True))
             if not isinstance(places, tuple):
                 raise HeddleError("the reply to a suggestion is no list of places")
             return await in_worker(placements_to, places)
@@ -73,10 +88,9 @@ class JobService(rpc.JobServiceServicer):
             return await in_worker(plan_to, self._plan_of(request.job_id))
 
     async def ListJobs(self, request: pb.ListJobsRequest, context: Context) -> pb.ListJobsReply:
-        """Return all jobs, or a tenant's; flows past a message's limit are left out (flows_truncated)."""
-        state = self._loop.state
-        jobs = [job for job in state.jobs.values() if request.tenant in ("", job.request.tenant)]
-        return await in_worker(_listed, jobs, state.certificate)
+        """Return a page of all jobs, or of a tenant's, the oldest first; flows that do not fit are left out."""
+        async with errors_as_status(context):
+            return await in_worker(_listed, self._loop.state, request.tenant, _after(request.page_token))
 
     async def StreamFlows(self, request: pb.GetJobRequest, context: Context) -> AsyncIterator[pb.FlowPlanPage]:
         """Return all flows of a job in pages."""
@@ -113,8 +127,21 @@ class JobService(rpc.JobServiceServicer):
         return job
 
 
-def _listed(jobs: list[Job], certificate: Certificate) -> pb.ListJobsReply:
-    return pb.ListJobsReply(jobs=plans_to([job.as_plan(certificate) for job in jobs]))
+def _after(page_token: str) -> int:
+    """Return the number of the last job of the page before; raises InputError."""
+    if not page_token:
+        return 0
+    if not (page_token.isascii() and page_token.isdecimal() and len(page_token) < MAX_TOKEN_LENGTH):
+        raise InputError(f"page_token: {quoted(page_token)} is no next_page_token of a reply")
+    return int(page_token)
+
+
+def _listed(state: State, tenant: str, after: int) -> pb.ListJobsReply:
+    jobs = [job for job in state.jobs.values() if job.number > after and tenant in ("", job.request.tenant)]
+    jobs.sort(key=attrgetter("number"))
+    written = plans_to([job.as_plan(state.certificate) for job in jobs])
+    more = str(jobs[len(written) - 1].number) if len(written) < len(jobs) else ""
+    return pb.ListJobsReply(jobs=written, next_page_token=more)
 
 
 def _changed(before: JobPlan, after: JobPlan) -> pb.JobPlan:
@@ -131,6 +158,38 @@ def _plan(response: Response) -> JobPlan:
     return response
 
 
+def host_of(peer: str) -> str:
+    """Return gRPC's name of a peer without the port: `ipv4:10.0.0.1` of `ipv4:10.0.0.1:50000`."""
+    return peer.rpartition(":")[0] if peer.startswith(("ipv4:", "ipv6:")) else peer
+
+
+def _refuse_late(context: Context) -> None:
+    """Raise DeadlineError where a call's deadline has passed."""
+    if _time_left_s(context) <= 0:
+        raise DeadlineError("the call's deadline passed while the request was read")
+
+
+def _time_left_s(context: Context) -> float:
+    """Return the time to a call's deadline, infinity where it has none."""
+    left = context.time_remaining()
+    return inf if left is None else float(left)
+
+
 def add_to(server: grpc.aio.Server, loop: Loop) -> None:
     """Register the service."""
-    rpc.add_JobServiceServicer_to_server(JobService(loop), server)
+    service = JobService(loop)
+    # Without a deserializer, gRPC passes the bytes of a request.
+    unread = {
+        "SubmitJob": grpc.unary_unary_rpc_method_handler(
+            service.SubmitJob, response_serializer=pb.JobPlan.SerializeToString
+        ),
+        "PreviewJob": grpc.unary_unary_rpc_method_handler(
+            service.PreviewJob, response_serializer=pb.JobPlan.SerializeToString
+        ),
+        "SuggestPlacement": grpc.unary_unary_rpc_method_handler(
+            service.SuggestPlacement, response_serializer=pb.SuggestPlacementReply.SerializeToString
+        ),
+    }
+    name = pb.DESCRIPTOR.services_by_name["JobService"].full_name
+    rpc.add_JobServiceServicer_to_server(service, server)
+    server.add_registered_method_handlers(name, unread)  # of two with one name, the later one serves

@@ -10,11 +10,11 @@ from grpc_reflection.v1alpha import reflection
 from controller.api import fabric, gateways, jobs, telemetry, vpc
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.model.error import PrerequisiteError
+from controller.model.limit import MAX_MESSAGE_BYTES
 from controller.model.server_address import UNIX
 from controller.runtime.loop import Loop
 from foundation.unix_socket import is_listening
 
-MAX_REQUEST_BYTES = 64 << 20
 _SERVED = ("JobService", "FabricService", "TelemetryService", "VpcService", "GatewayService")
 _SERVICES = tuple(pb.DESCRIPTOR.services_by_name[name].full_name for name in _SERVED)
 
@@ -23,7 +23,7 @@ class ApiServer:
     """The gRPC server of one loop; `vteps` are allowed VTEP addresses beside the fabric's NICs."""
 
     def __init__(self, loop: Loop, vteps: tuple[IPv4Network, ...] = ()) -> None:
-        self._server = grpc.aio.server(options=[("grpc.max_receive_message_length", MAX_REQUEST_BYTES)])
+        self._server = grpc.aio.server(options=[("grpc.max_receive_message_length", MAX_MESSAGE_BYTES)])
         jobs.add_to(self._server, loop)
         fabric.add_to(self._server, loop)
         telemetry.add_to(self._server, loop)

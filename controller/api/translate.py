@@ -147,10 +147,15 @@ def plan_to(plan: JobPlan, *, flows: Sequence[FlowPlan] | None = None, room: Roo
 
 
 def plans_to(plans: Sequence[JobPlan], room: Room = A_MESSAGE) -> list[pb.JobPlan]:
-    """Write several jobs' plans for one message; flows that do not fit are left out, those of the last jobs first."""
-    messages = [_head_to(plan) for plan in plans]
-    left = room._replace(size_bytes=room.size_bytes - sum(_size_in(message) for message in messages))
-    for plan, message in zip(plans, messages, strict=True):
+    """Write the first jobs whose plans fit one message without flows, then the flows that fit, job by job."""
+    messages, left = list[pb.JobPlan](), room
+    for plan in plans:
+        message = _head_to(plan)
+        left = left._replace(size_bytes=left.size_bytes - _size_in(message))
+        if messages and left.size_bytes < 0:
+            break
+        messages.append(message)
+    for plan, message in zip(plans, messages, strict=False):
         used = _add_flows(message, plan.flows.flows, left)
         left = Room(left.flows - len(message.flows), left.size_bytes - used)
     return messages

@@ -8,6 +8,7 @@ from controller.brain import congestion, drains, gateways, jobs, previews, repla
 from controller.brain.install import Outcome, changed_topology, on_install_failed, on_installed, start_install, unread
 from controller.brain.lifecycle import WorkKind
 from controller.brain.state import Active, ReplanWork, State
+from controller.brain.withdraw import withdraw
 from controller.model.effect import Effect
 from controller.model.event import (
     ApplyBorder,
@@ -169,12 +170,12 @@ def _tick(state: State, event: Tick, now: int) -> Outcome:
 
 _HANDLERS: dict[type, Callable[[State, Any, int], Outcome]] = {
     Submit: _submit,
-    Withdraw: jobs.withdraw,
     Drain: drains.drain,
     Congested: congestion.congested,
     Compiled: switches.compiled,
     Suggest: suggestions.suggest,
     Suggested: suggestions.suggested,
+    Withdraw: withdraw,
     Renew: jobs.renew,
     Release: jobs.release,
     Tick: _tick,

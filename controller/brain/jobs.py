@@ -19,7 +19,7 @@ from controller.model.error import (
     NotFoundError,
     UnavailableError,
 )
-from controller.model.event import InstallFailed, Release, Renew, Solved, Submit, Withdraw
+from controller.model.event import InstallFailed, Release, Renew, Solved, Submit
 from controller.model.job import JobRequest
 from controller.model.moves import Cause
 from controller.model.plan import Effort, Infeasible, JobPlan, Replan
@@ -27,7 +27,7 @@ from controller.model.plan import Effort, Infeasible, JobPlan, Replan
 
 def submit(state: State, event: Submit, now: int) -> Outcome:
     """Queue a request, or reply at once where it is known, invalid or past a limit."""
-    if (refused := refusal(state, event.request)) is not None:
+    if (refused := refusal(state, event)) is not None:
         return state, (Reply(reply=event.reply, outcome=refused),)
     known = state.jobs.get(event.request.job_id)
     joined = _join_waiting(state, event)
@@ -42,9 +42,10 @@ def submit(state: State, event: Submit, now: int) -> Outcome:
     return replace(state, queue=(*state.queue, work)), ()
 
 
-def refusal(state: State, request: JobRequest) -> HeddleError | None:
+def refusal(state: State, event: Submit) -> HeddleError | None:
     """Return why a request is refused before it is planned; None where it is not."""
-    found = problems(request, state.fabric)
+    request = event.request
+    found = () if event.checked else problems(request, state.fabric)
     if found:
         return InputError(*(f"{problem.path}: {problem.text}" for problem in found))
     if request.lease_ms > state.settings.max_lease_ms:
@@ -81,23 +82,6 @@ def _with_work(state: State, work: PlanWork, instead: PlanWork) -> State:
     return replace(state, queue=tuple(instead if waiting is work else waiting for waiting in state.queue))
 
 
-def withdraw(state: State, event: Withdraw, now: int) -> Outcome:
-    """Forget a caller; its submission is dropped where no other caller waits for it and no rule has been sent."""
-    previews = tuple(each for each in state.previews if each.reply != event.reply or each.token is not None)
-    state = replace(state, previews=previews)
-    for work in waiting_plans(state):
-        if event.reply in work.replies:
-            left = replace(work, replies=tuple(reply for reply in work.replies if reply != event.reply))
-            if left.replies:
-                return _with_work(state, work, left), ()
-            active = state.active
-            if active is None or active.work is not work:
-                return replace(state, queue=tuple(waiting for waiting in state.queue if waiting is not work)), ()
-            # While switches acknowledge it, the job exists already; its lease ends it.
-            return (state, ()) if active.before is not None else (replace(state, active=None), ())
-    return state, ()
-
-
 MAX_ATTEMPTS = 5
 """The maximum number of times that a request is planned because the fabric changed during planning."""
 
@@ -113,6 +97,8 @@ def plan_solved(state: State, work: PlanWork, event: Solved, now: int) -> Outcom
     """Make a job of the planner's reply and install it; reply at once where there is no plan."""
     active, plan = state.active, event.outcome
     assert active is not None
+    if not work.replies:  # every caller has left
+        return replace(state, active=None), ()
     if active.health != state.out_of_use:
         return plan_again(state, work)
     state = replace(state, active=replace(active, solve_ns=event.solve_ns))

@@ -19,7 +19,7 @@ from controller.model.plan import JobPlan, Replan
 
 def preview(state: State, event: Submit) -> Outcome:
     """Queue a preview, or refuse it where it is invalid or the queue is full."""
-    refused = refusal(state, event.request)
+    refused = refusal(state, event)
     if refused is None and len(state.previews) >= state.settings.max_previews_waiting:
         waiting = f"{len(state.previews)} previews are waiting already"
         refused = BudgetExceededError(f"{waiting}; try again when some are answered")

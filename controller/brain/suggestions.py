@@ -17,7 +17,7 @@ from controller.model.plan import Infeasible
 def suggest(state: State, event: Suggest, now: int) -> Outcome:
     """Queue a request, or refuse it where it is invalid or the queue is full."""
     refusal: HeddleError | None = None
-    if problems := placement_problems(event.shape):
+    if problems := () if event.checked else placement_problems(event.shape):
         refusal = InputError(*(f"{problem.path}: {problem.text}" for problem in problems))
     elif len(state.suggestions) >= state.settings.max_suggestions_waiting:
         waiting = f"{len(state.suggestions)} suggestions are waiting already"

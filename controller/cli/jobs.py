@@ -60,6 +60,10 @@ def list_jobs(server: str, tenant: str, *, as_json: bool) -> None:
     """Print the jobs that hold paths."""
     with connected(server) as client:
         reply = client.jobs.ListJobs(pb.ListJobsRequest(tenant=tenant))
+        while reply.next_page_token:
+            page = client.jobs.ListJobs(pb.ListJobsRequest(tenant=tenant, page_token=reply.next_page_token))
+            reply.jobs.extend(page.jobs)
+            reply.next_page_token = page.next_page_token
     if as_json:
         _dump(as_dict(reply))
         return

@@ -8,6 +8,7 @@ from controller.brain.state import State
 from controller.dashboard import fabric_metrics
 from controller.dashboard.exposition import Family, label_text, lines
 from controller.model.job_state import JobState
+from controller.runtime.shares import Shares
 from controller.runtime.telemetry import Telemetry
 from telemetry.detection.signal import Kind
 
@@ -23,6 +24,8 @@ SLOWED = Family("heddle_flows_slowed", "gauge", "Planned flows with a max-min sh
 OVERLOADED = Family("heddle_links_over_capacity", "gauge", "Links planned above their capacity, at the newest job.")
 GENERATION = Family("heddle_topology_generation", "gauge", "Number of the current topology; each change adds 1.")
 REFUSED = Family("heddle_events_refused_total", "counter", "Events dropped because the inbox was full.")
+PREVIEWS = Family("heddle_previews_limit", "gauge", "Previews that one caller may have in progress.")
+REFUSED_PREVIEWS = Family("heddle_previews_refused_total", "counter", "Previews refused because of that limit.")
 RULES = Family("heddle_switch_rules", "gauge", "Rules that a switch is known to hold.", ("switch",))
 CONFIGURED = Family("heddle_telemetry_configured", "gauge", "1 if a broker is configured.")
 TICKS = Family("heddle_telemetry_ticks_total", "counter", "Periods that were published to readers.")
@@ -55,16 +58,16 @@ HISTORY = {
     "used_bytes": Family("heddle_history_used_bytes", "gauge", "Used bytes of the file, at the last trimming."),
 }
 FAMILIES = (
-    SWITCHES, CONNECTED, JOBS, LINKS_DOWN, WAITING, FULLEST, SLOWED, OVERLOADED, GENERATION, REFUSED, RULES,
-    CONFIGURED, TICKS, SKIPPED, *COLLECTED.values(), ODD, CONDITIONS, *HISTORY.values(),
+    SWITCHES, CONNECTED, JOBS, LINKS_DOWN, WAITING, FULLEST, SLOWED, OVERLOADED, GENERATION, REFUSED, PREVIEWS,
+    REFUSED_PREVIEWS, RULES, CONFIGURED, TICKS, SKIPPED, *COLLECTED.values(), ODD, CONDITIONS, *HISTORY.values(),
 )  # fmt: skip
 
 
-def metrics_text(state: State, telemetry: Telemetry, refused_events: int) -> Iterator[str]:
+def metrics_text(state: State, telemetry: Telemetry, refused_events: int, previews: Shares) -> Iterator[str]:
     """Yield all metrics in pieces; `refused_events` counts events that found the loop's inbox full."""
     tick = telemetry.ticks.value
     fabric = fabric_metrics.fabric_lines(state.fabric, tick.snapshot) if tick is not None else ()
-    return chain(_state_lines(state, refused_events), _telemetry_lines(telemetry), fabric)
+    return chain(_state_lines(state, refused_events), _preview_lines(previews), _telemetry_lines(telemetry), fabric)
 
 
 def _state_lines(state: State, refused_events: int) -> Iterator[str]:
@@ -81,6 +84,11 @@ def _state_lines(state: State, refused_events: int) -> Iterator[str]:
     yield from lines(GENERATION, [("", state.topology_generation)])
     yield from lines(REFUSED, [("", refused_events)])
     yield from lines(RULES, [(label_text(("switch", name)), count) for name, count in rules])
+
+
+def _preview_lines(previews: Shares) -> Iterator[str]:
+    yield from lines(PREVIEWS, [("", previews.limit)])
+    yield from lines(REFUSED_PREVIEWS, [("", previews.refused)])
 
 
 def _telemetry_lines(telemetry: Telemetry) -> Iterator[str]:

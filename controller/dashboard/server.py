@@ -23,7 +23,8 @@ class Dashboard:
 
     async def _metrics(self) -> Page:
         loop = self._loop
-        return Page(CONTENT_TYPE, metrics.metrics_text(loop.state, loop.telemetry, loop.refused_events))
+        text = metrics.metrics_text(loop.state, loop.telemetry, loop.refused_events, loop.previews)
+        return Page(CONTENT_TYPE, text)
 
     async def _health(self) -> Page:
         return Page("text/plain", "ok\n")

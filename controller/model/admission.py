@@ -22,6 +22,9 @@ from controller.model.limit import (
     MAX_NIC_BPS,
     MAX_PRIORITY,
     MAX_QPS_PER_FLOW,
+    MAX_RANK_PAIRS,
+    MAX_REQUEST_PHASES,
+    MAX_REQUEST_PINS,
 )
 from controller.model.suggest import did_you_mean
 
@@ -88,9 +91,47 @@ def _shape_problems(request: JobRequest, rank_count: int | None) -> Iterator[Pro
     if rank_count == 0:
         yield Problem("ranks", "must not be empty: name the NIC of rank 0, 1, 2 and so on")
         rank_count = None
+    yield from _pair_count_problems(request.collectives, rank_count or 0)
     for index, collective in enumerate(request.collectives):
         for problem in _collective_problems(collective, rank_count):
             yield Problem(f"collectives[{index}].{problem.path}", problem.text)
+
+
+def phase_problems(collectives: Sequence[Collective]) -> tuple[Problem, ...]:
+    """Return the problem of more phases than a running controller plans in one request; empty where there is none."""
+    phases = len({one.phase for one in collectives})
+    if phases <= MAX_REQUEST_PHASES:
+        return ()
+    text = f"{phases:,} different phases; at most {MAX_REQUEST_PHASES:,}: leave out those whose flows equal another's"
+    return (Problem("collectives", text),)
+
+
+def pin_problems(request: JobRequest, fabric: Fabric) -> tuple[Problem, ...]:
+    """Return the problem of more pins than a running controller installs for one valid request."""
+    if request.steering is Steering.PIN:
+        path, pins = "steering", flow_plans(request, fabric, MAX_REQUEST_PINS)
+    else:
+        path, pins = "collectives", sum(flow.udp_source_port > 0 for one in request.collectives for flow in one.flows)
+    if pins <= MAX_REQUEST_PINS:
+        return ()
+    return (Problem(path, f"more than {MAX_REQUEST_PINS:,} flows are pinned; use SOURCE_PORT without fixed ports"),)
+
+
+def _pair_count_problems(collectives: Sequence[Collective], ranks: int) -> Iterator[Problem]:
+    """Yield the problem of too many pairs of ranks, which costs no pass over the ranks."""
+    pairs = sum(_rank_pairs(one, len(one.members) or ranks) for one in collectives)
+    if pairs > MAX_RANK_PAIRS:
+        limit = f"at most {MAX_RANK_PAIRS:,}, those on one host included: fewer ranks, members or pairs"
+        yield Problem("collectives", f"{pairs:,} pairs of ranks communicate; {limit}")
+
+
+def _rank_pairs(one: Collective, members: int) -> int:
+    """Return the pairs of ranks of a collective, at least its members, because each is visited."""
+    if one.kind in (CollectiveKind.SEND_RECV, CollectiveKind.CUSTOM):
+        return len(one.pairs) + len(one.flows)
+    if one.kind is CollectiveKind.ALL_TO_ALL:
+        return members * members
+    return 2 * members if one.kind is CollectiveKind.TREE_ALL_REDUCE else members
 
 
 def _head_problems(request: JobRequest) -> Iterator[Problem]:

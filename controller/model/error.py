@@ -7,6 +7,7 @@
     ├── BudgetExceededError      a switch's rule budget or a quota: exit 3, RESOURCE_EXHAUSTED
     ├── NoAdmissiblePlanError    valid input, no plan: exit 3, FAILED_PRECONDITION
     ├── InUseError               something else still needs it: exit 1, FAILED_PRECONDITION
+    ├── DeadlineError            the caller's deadline has passed: exit 1, DEADLINE_EXCEEDED
     ├── UnavailableError         a switch or the controller does not reply: exit 1, UNAVAILABLE
     └── PrerequisiteError        this machine lacks a prerequisite: exit 1; the message names the remedy
 
@@ -54,6 +55,10 @@ class NoAdmissiblePlanError(HeddleError):
 
 class InUseError(HeddleError):
     """The object to delete is still needed by another."""
+
+
+class DeadlineError(HeddleError):
+    """The caller's deadline has passed, so the request is not begun."""
 
 
 class UnavailableError(HeddleError):

@@ -17,19 +17,31 @@ from dataplane.config.network import BorderRule, Peering, Vpc
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Submit:
-    """Plan and install a job; a `preview` reserves and installs nothing."""
+    """Plan and install a job; a `preview` reserves and installs nothing.
+
+    `checked`: the edge has found no problem in the request, which takes a second for a large one.
+    """
 
     reply: int
     request: JobRequest
     preview: bool = False
+    checked: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suggest:
-    """Suggest NICs for a job; nothing is reserved or installed."""
+    """Suggest NICs for a job; nothing is reserved or installed. `checked` as for Submit."""
 
     reply: int
     shape: Shape
+    checked: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Withdraw:
+    """A caller left before its reply: it has cancelled its call, or the call's deadline has passed."""
+
+    reply: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,13 +103,6 @@ class Drain:
     reply: int
     target: str
     undrain: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Withdraw:
-    """A caller has left: a submission for which no other caller waits is not admitted."""
-
-    reply: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,6 +272,7 @@ class Tick:
 Event = (
     Submit
     | Suggest
+    | Withdraw
     | Renew
     | Release
     | SwitchUp
@@ -274,7 +280,6 @@ Event = (
     | PortStatus
     | RulesRead
     | Drain
-    | Withdraw
     | Congested
     | Solved
     | Compiled

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 from controller.model.moves import Cause, MoveLimit
 
@@ -35,16 +36,14 @@ class Incast(IntEnum):
     WINDOWS = 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RankPair:
-    """One sender and one receiver, by rank."""
+class RankPair(NamedTuple):
+    """One sender and one receiver, by rank; a tuple, because a request has up to millions."""
 
     src_rank: int
     dst_rank: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlowDemand:
+class FlowDemand(NamedTuple):
     """One flow of a CUSTOM collective; `rate_bps` 0 is elastic, `udp_source_port` 0 is the controller's choice."""
 
     src_rank: int

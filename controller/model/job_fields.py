@@ -37,15 +37,9 @@ def read_collective(fields: Any, *, kind: CollectiveKind, size_bytes: int) -> Co
         kind=kind,
         size_bytes=size_bytes,
         root=fields.root,
-        pairs=tuple(RankPair(src_rank=pair.src_rank, dst_rank=pair.dst_rank) for pair in fields.pairs),
+        pairs=tuple(RankPair(pair.src_rank, pair.dst_rank) for pair in fields.pairs),
         flows=tuple(
-            FlowDemand(
-                src_rank=flow.src_rank,
-                dst_rank=flow.dst_rank,
-                rate_bps=flow.rate_bps,
-                udp_source_port=flow.udp_source_port,
-            )
-            for flow in fields.flows
+            FlowDemand(flow.src_rank, flow.dst_rank, flow.rate_bps, flow.udp_source_port) for flow in fields.flows
         ),
         qps_per_flow=fields.qps_per_flow or 1,
         members=tuple(fields.members),

@@ -214,18 +214,27 @@ class Router:
         if len(layers) == 1:
             return self._bundled(flows, base, bundle, given)
         hops = np.full((len(flows), MAX_HOPS), NO_LINK, dtype=np.int64)
+        known: dict[bytes, Ints] = {}
         for layer in layers:
-            hops[layer] = self._bundled(flows.rows(layer), base, bundle[layer], given)
+            part = flows.rows(layer)
+            # A training job repeats its phases: equal ones are routed once.
+            columns = (part.src_nic, part.dst_nic, part.demand_bps, bundle[layer])
+            key = b"".join(column.tobytes() for column in columns)
+            if key not in known:
+                known[key] = self._bundled(part, base, bundle[layer], given, len(layers))
+            hops[layer] = known[key]
         return hops
 
     def _fullest(self, loads: Floats) -> float:
         """Return the largest utilisation of links with these loads."""
         return float((loads / np.maximum(self.topology.capacity[: len(loads)], 1)).max(initial=0.0))
 
-    def _bundled(self, flows: Flows, base: Floats, bundle: Ints, given: dict[int, Ints]) -> Ints:
-        """Route one layer, with the flows of each bundle as one flow."""
+    def _bundled(
+        self, flows: Flows, base: Floats, bundle: Ints, given: dict[int, Ints], layers: int = 1
+    ) -> Ints:  # fmt: skip
+        """Route one of several layers, with the flows of each bundle as one flow."""
         if (bundle < 0).all():
-            return self._layer(flows, flows.demand_bps, base)
+            return self._layer(flows, flows.demand_bps, base, layers)
         key = np.where(bundle >= 0, bundle, -1 - np.arange(len(bundle)))
         _, first, member = np.unique(key, return_index=True, return_inverse=True)
         demand = np.zeros(len(first), dtype=np.int64)
@@ -238,12 +247,12 @@ class Router:
         for column in range(MAX_HOPS):
             on = known & (hops[:, column] >= 0)
             np.add.at(taken, hops[on, column], demand[on])
-        hops[~known] = self._layer(flows.rows(first[~known]), demand[~known], taken)
+        hops[~known] = self._layer(flows.rows(first[~known]), demand[~known], taken, layers)
         given |= {int(key[row]): hops[item] for item, row in enumerate(first.tolist()) if key[row] >= 0}
         return np.asarray(hops[member], dtype=np.int64)
 
-    def _layer(self, flows: Flows, demand: Ints, base: Floats) -> Ints:
-        """Route flows that are all active at once beside a base load."""
+    def _layer(self, flows: Flows, demand: Ints, base: Floats, layers: int = 1) -> Ints:
+        """Route flows that are all active at once beside a base load; `layers` share the limits of the search."""
         topology = self.topology
         source, target = topology.nic_leaf[flows.src_nic], topology.nic_leaf[flows.dst_nic]
         if not (source != target).any():
@@ -259,7 +268,7 @@ class Router:
         shape, leaves = self._built_shape
         found = None
         if shape is not None:
-            found = regular_paths(topology, self.live, shape, leaves, source, target, demand, base)
+            found = regular_paths(topology, self.live, shape, leaves, source, target, demand, base, layers)
         if found is None:
             goal = max(lower_bound(topology, self.live, flows.rows(apart)).value, self._fullest(base))
             found = balanced_paths(topology, self.segments, self.live, source, target, demand, base, goal)

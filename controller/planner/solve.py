@@ -145,25 +145,29 @@ def _with_ports(
     pairs += dst
     entropy = repeats(pairs)
     entropy += 1
-    ports = _free_ports(topology, table, taken, (src, dst, hops), entropy)
+    ports = _free_ports(topology, table, taken, (src, dst, hops), entropy, new.fixed_port == 0)
     return Paths(
         flows=new,
         hops=hops,
         ports=np.where(new.fixed_port > 0, new.fixed_port, ports) if len(fixed) else ports,
         reverse_hops=reverse_hops,
-        reverse_ports=_free_ports(topology, table, taken, (dst, src, reverse_hops), entropy),
+        reverse_ports=_free_ports(topology, table, taken, (dst, src, reverse_hops), entropy, new.fixed_port >= 0),
     )
 
 
 def _free_ports(
-    topology: Topology, table: PortTable, taken: Ints, streams: tuple[Ints, Ints, Ints], entropy: Ints
+    topology: Topology, table: PortTable, taken: Ints, streams: tuple[Ints, Ints, Ints], entropy: Ints, wanted: Flags
 ) -> Ints:
-    """Return the ports of streams (source, target, hops), none of which is a pinned port of its pair of NICs."""
+    """Return the ports of streams (source, target, hops); none of the `wanted` ones is a pinned port of its pair."""
     source, target, hops = streams
     ports = ports_of(topology, table, hops, target, entropy)
-    entropy = entropy.copy() if len(taken) else entropy
-    for _ in range(1 << table.entropy_bits if len(taken) else 0):
-        clash = np.flatnonzero(np.isin(tuple_keys(topology, source, target, ports), taken))
+    if not len(taken):
+        return ports
+    entropy, taken = entropy.copy(), np.sort(taken)
+    clash = np.flatnonzero(wanted)
+    for _ in range(1 << table.entropy_bits):
+        keys = tuple_keys(topology, source[clash], target[clash], ports[clash])
+        clash = clash[taken[np.minimum(np.searchsorted(taken, keys), len(taken) - 1)] == keys]
         if not len(clash):
             break
         entropy[clash] += 1

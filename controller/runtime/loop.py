@@ -43,6 +43,7 @@ from controller.model.event import (
 from controller.model.plan import JobPlan
 from controller.runtime.gateways import Gateways
 from controller.runtime.ports import Clock, Compiler, InstallError, Planner, Switches
+from controller.runtime.shares import Shares
 from controller.runtime.telemetry import Telemetry
 from controller.runtime.watch import Watchers
 
@@ -51,6 +52,8 @@ MAX_BATCH = 1_024
 """The events that are handled in one turn of the event loop."""
 TICK_S = 1.0
 TOPOLOGY = "topology"
+MAX_PREVIEWS = 4
+"""The maximum number of previews of one caller in progress."""
 _LOG = logging.getLogger("heddle.controller")
 _LEVELS = {"info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
@@ -66,6 +69,7 @@ class Loop:
         self.plans: Watchers[JobPlan] = Watchers()
         self.topology: Watchers[int] = Watchers()
         self.gateways = Gateways()
+        self.previews = Shares("previews", MAX_PREVIEWS)
         self.telemetry = telemetry or Telemetry()
         self._planner, self._compiler = planner, compiler
         self._clock = clock
@@ -94,7 +98,10 @@ class Loop:
         return True
 
     async def request(self, make: Callable[[int], Event]) -> Response:
-        """Post the event that `make` builds with a reply number, and await the response; raises HeddleError."""
+        """Post the event that `make` builds with a reply number, and await the response; raises HeddleError.
+
+        Where the caller leaves first, a request that still waits is withdrawn.
+        """
         reply, self._next_reply = self._next_reply, self._next_reply + 1
         response: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
         self._responses[reply] = response

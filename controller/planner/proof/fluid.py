@@ -11,6 +11,8 @@ from controller.planner.proof.heap import sink
 
 INCAST_HEADROOM = 0.95
 """The fraction of a NIC's rate that several senders together may use ("Rate" in docs/contract.md)."""
+MAX_COMPLETION_NS = 2**64 - 1
+"""The contract's field has 64 bits, for 584 years; 2^64 bytes at 1 bit/s take longer."""
 ROUNDING = 1e-6
 """A share or a utilisation within this of 1 counts as 1, because demands and rates are whole bit/s."""
 
@@ -139,10 +141,12 @@ def planned_rates(
     # All heaviest phases compete with each other, so one filling serves them all; each other phase has its own.
     solved, first_members = np.empty(len(touched), dtype=np.int64), np.flatnonzero(heavy[layer])
     solved[first_members] = part.rows(first_members).shares(topology, headroom)
+    by_layer, begins = np.argsort(layer, kind="stable"), np.searchsorted(np.sort(layer), np.arange(len(heavy) + 1))
+    job_of_first = job_of_layer[layer[first_members]]
     for number in np.flatnonzero(~heavy).tolist():
-        mine, others = layer == number, heavy & (job_of_layer != job_of_layer[number])
-        members = np.flatnonzero(mine | others[layer])
-        rows = mine[members]
+        others = first_members[job_of_first != job_of_layer[number]]
+        members = np.sort(np.concatenate((by_layer[begins[number] : begins[number + 1]], others)))
+        rows = layer[members] == number
         solved[members[rows]] = part.rows(members).shares(topology, headroom)[rows]
     rates[touched] = np.minimum(solved, rates[touched])
     return rates
@@ -297,7 +301,7 @@ def completion_ns(flows: Flows, rates: Ints, slots: Ints | None = None) -> int:
     This is the fluid model. The rates of a phase are max-min shares beside the heaviest phase of every other job, and
     senders keep to them, so no flow delays another or speeds up when another ends. A flow that may send in one of n
     `slots` has an n-th of its rate on average. Returns 0 if no flow has a size, or one has no rate. Dependencies inside
-    a collective are not modelled.
+    a collective are not modelled. A time above MAX_COMPLETION_NS counts as that.
     """
     mean_rates = rates.astype(np.float64) if slots is None else rates / np.maximum(slots, 1)
     phase, time_ns = _slowest_of_runs(flows.phase, flows.size_bytes, mean_rates)
@@ -306,4 +310,4 @@ def completion_ns(flows: Flows, rates: Ints, slots: Ints | None = None) -> int:
     phases, index = np.unique(phase, return_inverse=True)
     slowest = np.zeros(len(phases))
     np.maximum.at(slowest, index, time_ns)
-    return round(float(slowest.sum()))
+    return min(round(float(slowest.sum())), MAX_COMPLETION_NS)

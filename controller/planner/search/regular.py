@@ -22,6 +22,8 @@ SAME_SIZE = 0.9
 SMALLEST = 0.06
 """Flows below this fraction of the widest link are left to the search."""
 MAX_SIZES = 64
+FULL_SEARCHES = 16
+"""The number of sets of flows whose searches have all the steps and paths below."""
 HALVINGS = 4
 """The number of `wander` walks; `MAX_STEPS` and `MAX_PATHS_WALKED` limit each."""
 MAX_STEPS = 20_000
@@ -31,12 +33,15 @@ MAX_PATHS_SEEN = 40_000_000
 
 
 def regular_paths(
-    topology: Topology, live: Live, shape: Shape, leaves: Ints, source: Ints, target: Ints, demand: Ints, base: Floats
-) -> Ints | None:
+    topology: Topology, live: Live, shape: Shape, leaves: Ints, source: Ints, target: Ints, demand: Ints, base: Floats,
+    sets: int = 1,
+) -> Ints | None:  # fmt: skip
     """Route flows between `leaves` (switch numbers) beside the load `base` in bit/s; return their hops.
 
-    Returns None where the grid has no path for some flow; `balance` may still find one.
+    `sets` is the number of sets of flows that one plan routes: beyond FULL_SEARCHES, they share the limits of as many
+    searches. Returns None where the grid has no path for some flow; `balance` may still find one.
     """
+    part = FULL_SEARCHES / max(FULL_SEARCHES, sets)
     row = np.full(len(topology.switch_ids), NO_LINK, dtype=np.int64)
     row[leaves] = np.arange(len(leaves))
     start, end, wanted = row[source], row[target], demand.astype(np.float64)
@@ -48,37 +53,42 @@ def regular_paths(
         if (column >= 0).all():
             return hops_of(grid, start, end, column, core)
         goal = max(goal, level)
-        worst = _searched(grid, start, end, wanted, column, core, goal)
+        worst = _searched(grid, start, end, wanted, column, core, goal, part)
         if worst > goal * (1 + 1e-9) and goal > 1:
             even = slotted(grid, start, end, int(demand[0]), even=True)
-            full = _searched(grid, start, end, wanted, even.column, even.core, goal)
+            full = _searched(grid, start, end, wanted, even.column, even.core, goal, part)
             if full < worst:
                 column, core, worst = even.column, even.core, full
         if goal < worst < np.inf:
-            _wandered(grid, start, end, wanted, column, core, goal, worst)
+            _wandered(grid, start, end, wanted, column, core, goal, worst, part)
         return hops_of(grid, start, end, column, core) if worst < np.inf else None
-    worst = _searched(grid, start, end, wanted, column, core, goal)
+    worst = _searched(grid, start, end, wanted, column, core, goal, part)
     if worst > goal * (1 + CLOSE) and worst < np.inf:
         other_column, other_core = _by_size(grid, start, end, demand, goal)
-        other = _searched(grid, start, end, wanted, other_column, other_core, goal)
+        other = _searched(grid, start, end, wanted, other_column, other_core, goal, part)
         if other < worst:
             column, core, worst = other_column, other_core, other
         if worst > goal * (1 + CLOSE):
-            _wandered(grid, start, end, wanted, column, core, goal, worst)
+            _wandered(grid, start, end, wanted, column, core, goal, worst, part)
     return hops_of(grid, start, end, column, core) if worst < np.inf else None
 
 
 def _wandered(
-    grid: Grid, start: Ints, end: Ints, demand: Floats, column: Ints, core: Ints, goal: float, worst: float
-) -> None:
-    """Search by bisection for a lower maximum between `goal` and `worst`; write the paths found to `column`, `core`."""
+    grid: Grid, start: Ints, end: Ints, demand: Floats, column: Ints, core: Ints, goal: float, worst: float,
+    part: float,
+) -> None:  # fmt: skip
+    """Search by bisection for a lower maximum between `goal` and `worst`; write the paths found to `column`, `core`.
+
+    `part` is the part of the limits that this search may use.
+    """
+    steps, paths = int(part * MAX_STEPS), int(part * MAX_PATHS_WALKED)
     # Where all demands are multiples of one grain there may be no other value in between.
     limit, grain = goal, float(np.gcd.reduce(demand.astype(np.int64))) * float(grid.inverse.min())
     for _ in range(HALVINGS):
         now = grid._replace(load=grid.load.copy())
         put_all(now, start, end, demand, column, core)
         to_column, to_core = column.copy(), core.copy()
-        if wander(now, start, end, demand, to_column, to_core, limit * (1 + 1e-9), MAX_STEPS, MAX_PATHS_WALKED):
+        if wander(now, start, end, demand, to_column, to_core, limit * (1 + 1e-9), steps, paths):
             goal = limit
         else:
             column[:], core[:] = to_column, to_core
@@ -88,7 +98,9 @@ def _wandered(
         limit = (goal + worst) / 2
 
 
-def _searched(grid: Grid, start: Ints, end: Ints, demand: Floats, column: Ints, core: Ints, goal: float) -> float:
+def _searched(
+    grid: Grid, start: Ints, end: Ints, demand: Floats, column: Ints, core: Ints, goal: float, part: float
+) -> float:
     """Place the flows without a column and improve; return the largest utilisation, infinity where one has no path."""
     grid = grid._replace(load=grid.load.copy())
     put_all(grid, start, end, demand, column, core)
@@ -96,7 +108,7 @@ def _searched(grid: Grid, start: Ints, end: Ints, demand: Floats, column: Ints, 
     order = waiting[np.argsort(-demand[waiting], kind="stable")]
     if spread(grid, start, end, demand, order, column, core):
         return np.inf
-    return lower(grid, start, end, demand, column, core, goal, MAX_PATHS_SEEN, CHAIN, ATTEMPTS)
+    return lower(grid, start, end, demand, column, core, goal, int(part * MAX_PATHS_SEEN), CHAIN, ATTEMPTS)
 
 
 def _by_size(grid: Grid, start: Ints, end: Ints, demand: Ints, goal: float) -> tuple[Ints, Ints]:

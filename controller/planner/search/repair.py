@@ -15,6 +15,8 @@ from controller.planner.rows import row
 from controller.planner.search.grid import Grid, best_core, best_path, link_of, put
 from controller.planner.search.on_link import Lists, depart, empty_lists, join, smallest_to_leave
 
+SCANNED_PER_PATH = 4
+"""The flows on a link that are scanned in the time in which one path is evaluated."""
 LINGER = 6
 """Number of moves of a walk for which a flow that has moved stays where it is, so that a walk does not circle."""
 
@@ -318,12 +320,16 @@ def _lowered(
     flows, tree = source.shape[0], _tournament(grid)
     lists = empty_lists(grid.load.shape[0], flows)
     search = Search(source, target, column, core, demand, lists, tree, np.zeros(flows, np.int64))
+    nodes = 0
     for f in range(flows):
         for step in range(4):
             link = link_of(grid, source[f], target[f], column[f], core[f], step)
             if link >= 0:
                 join(lists, link, 4 * f + step)
+                nodes += 1
     undo, tick, width = np.zeros(longest, MOVED), 0, grid.columns * max(1, grid.cores)
+    # Each step scans the flows of a link or two, at a fraction of the cost of a path each.
+    scan = nodes // (SCANNED_PER_PATH * grid.load.shape[0])
     while True:
         worst = tree[1]
         # The slack covers rounding: sums of floats that should be equal must not count as an improvement.
@@ -332,7 +338,7 @@ def _lowered(
             return worst
         fullest = _fullest(tree)
         done, tries = _relieve(grid, search, fullest, limit)
-        paths -= (tries + 1) * width
+        paths -= (tries + 1) * width + scan
         if done:
             continue
         moved, rounds = 0, 0
@@ -343,12 +349,12 @@ def _lowered(
                 following = lists.after[node]
                 tick += 1
                 moved, steps = _chain(grid, search, node >> 2, limit, fullest, tick, undo)
-                paths -= 2 * steps * width
+                paths -= steps * (2 * width + scan)
                 # A failed chain puts its flow back at the head: continue with the one that followed it before.
                 node = following
             if moved == 0 and rounds == 1:
                 tick += grid.columns * undo.shape[0] + 1
                 moved += _walks(grid, search, fullest, limit, tick - grid.columns * undo.shape[0], undo)
-                paths -= grid.columns * undo.shape[0]
+                paths -= grid.columns * undo.shape[0] * (1 + scan)
         if moved == 0:
             return worst

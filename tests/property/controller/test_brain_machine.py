@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from controller.model.effect import Install, Place, Solve
-from controller.model.event import PortStatus, Release, Submit, Suggest, SwitchDown, SwitchUp, Tick
+from controller.model.event import PortStatus, Release, Submit, Suggest, SwitchDown, SwitchUp, Tick, Withdraw
 from controller.model.job import Steering
 from controller.model.placement import Shape
 from controller.model.rule import SwitchRules
@@ -24,6 +24,7 @@ class BrainMachine(RuleBasedStateMachine):
         self.driver = Driver(small_fabric(leaves=2))
         self.driver.connect_all()
         self.calls = 0
+        self.left: set[int] = set()
 
     def next_reply(self) -> int:
         self.calls += 1
@@ -44,6 +45,11 @@ class BrainMachine(RuleBasedStateMachine):
     @rule(job=JOBS)
     def release(self, job: str) -> None:
         self.driver.feed(Release(reply=self.next_reply(), job_id=job))
+
+    @rule(back=st.integers(0, 5))
+    def a_caller_leaves(self, back: int) -> None:
+        self.left.add(self.calls - back)
+        self.driver.feed(Withdraw(reply=self.calls - back))
 
     @rule(switch=SWITCHES, port=st.integers(1, 2), up=st.booleans())
     def port_changes(self, switch: str, port: int, up: bool) -> None:
@@ -88,7 +94,7 @@ class BrainMachine(RuleBasedStateMachine):
             return
         assert self.driver.state.active is None
         assert self.driver.state.queue == ()
-        assert set(self.driver.replies) == set(range(1, self.calls + 1))
+        assert set(self.driver.replies) | self.left >= set(range(1, self.calls + 1))
         assert self.driver.differing() == []
 
     def teardown(self) -> None:

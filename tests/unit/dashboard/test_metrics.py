@@ -13,6 +13,7 @@ from controller.dashboard import fabric_metrics, metrics
 from controller.dashboard.exposition import label_text
 from controller.dashboard.fabric_metrics import fabric_lines
 from controller.model.effect import Note
+from controller.runtime.shares import Shares
 from controller.runtime.telemetry import Telemetry
 from tests.fakes.telemetry.telemetry_feed import START_NS, S, TelemetryFeed
 from tests.support.metrics_catalogue import markdown
@@ -44,7 +45,9 @@ def fed():
 
 
 def text(feed):
-    return "".join(metrics.metrics_text(begin(small_fabric()), feed.telemetry, refused_events=0))
+    return "".join(
+        metrics.metrics_text(begin(small_fabric()), feed.telemetry, refused_events=0, previews=Shares("previews", 1))
+    )
 
 
 def samples(exposition):

@@ -111,14 +111,17 @@ class JobServiceServicer:
 
     def SubmitJob(self, request, context):
         """Admits the job, plans all its flows with what already runs, installs the plan
-        make-before-break, and answers once every switch has acknowledged it.
+        make-before-break, and answers once every switch has acknowledged it. Where the caller leaves first (cancelled, or its
+        deadline passed), a request that still waits or is being planned is withdrawn; one that is being installed becomes a
+        job, whose lease runs: the same request submitted again returns it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def PreviewJob(self, request, context):
-        """The same answer as SubmitJob would give now; nothing is reserved or installed.
+        """The same answer as SubmitJob would give now; nothing is reserved or installed. RESOURCE_EXHAUSTED for more than a few at
+        once from one address.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -1,0 +1,34 @@
+"""Limit how many calls of one kind a caller may have in progress, so that one caller leaves room for others."""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from controller.model.error import BudgetExceededError
+
+
+class Shares:
+    """The calls in progress, by caller; `refused` counts the calls past `limit`."""
+
+    def __init__(self, what: str, limit: int) -> None:
+        self.limit = limit
+        self.refused = 0
+        self._what = what
+        self._in_progress: Counter[str] = Counter()
+
+    @contextmanager
+    def taken(self, caller: str) -> Iterator[None]:
+        """Count a call while the context lasts; raises BudgetExceededError where the caller has `limit` already."""
+        if self._in_progress[caller] >= self.limit:
+            self.refused += 1
+            raise BudgetExceededError(
+                f"{self.limit} {self._what} of {caller or 'this caller'} are in progress already, the most of one "
+                f"caller; try again when one is answered"
+            )
+        self._in_progress[caller] += 1
+        try:
+            yield
+        finally:
+            self._in_progress[caller] -= 1
+            if not self._in_progress[caller]:
+                del self._in_progress[caller]
