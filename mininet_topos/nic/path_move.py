@@ -8,9 +8,10 @@ A planned move loses and reorders nothing: no packet is on the old path when the
 failure what is on the old path counts as lost.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
-PLANNED, FAILURE = "planned", "failure"
+PLANNED: Final = "planned"
+FAILURE: Final = "failure"
 MOVES = (PLANNED, FAILURE)
 DRAIN_TIMEOUTS = 2
 """The default limit of a drain in ACK timeouts: a packet that is lost meanwhile is retransmitted once."""
