@@ -18,6 +18,7 @@ class PlanServer(rpc.JobServiceServicer, rpc.FabricServiceServicer):
         self.plans = [plan]
         self.links = dict.fromkeys(links, True)
         self.watches = 0
+        self.truncates = False
         self.stopped = False
         self._changed = threading.Condition()
 
@@ -51,6 +52,9 @@ class PlanServer(rpc.JobServiceServicer, rpc.FabricServiceServicer):
             if request.changes_only:
                 del message.flows[:]
                 message.flows.extend(flow for was, flow in zip(old.flows, new.flows, strict=True) if was != flow)
+            if self.truncates:
+                del message.flows[:]
+                message.flows_truncated = True
             yield message
             if new.state == "released":
                 return

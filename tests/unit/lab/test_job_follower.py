@@ -83,8 +83,7 @@ def test_a_flow_that_waited_for_its_link_sends_again_when_the_link_returns(plans
 
 
 def test_flows_that_do_not_fit_one_message_are_read_page_by_page(plans, follower):
-    truncated = pb.JobPlan(job_id="job", generation=1, flows_truncated=True, flows=[flow(0, 50_000), flow(1, 50_001)])
-    plans.plans[0] = truncated
+    plans.truncates = True
     plans.publish("rebalanced", [flow(1, 50_009)])
     assert set(taken(follower)[0]) == {"f1"}
 
