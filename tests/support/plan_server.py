@@ -19,6 +19,8 @@ class PlanServer(rpc.JobServiceServicer, rpc.FabricServiceServicer):
         self.links = dict.fromkeys(links, True)
         self.watches = 0
         self.truncates = False
+        self.reports: dict[str, list[pb.ObservedFlows]] = {}
+        self.report_streams = 0
         self.stopped = False
         self._changed = threading.Condition()
 
@@ -67,6 +69,14 @@ class PlanServer(rpc.JobServiceServicer, rpc.FabricServiceServicer):
 
     def StreamFlows(self, request: pb.GetJobRequest, context: grpc.ServicerContext) -> Iterator[pb.FlowPlanPage]:
         yield pb.FlowPlanPage(generation=self.plans[-1].generation, flows=self.plans[-1].flows)
+
+    def ReportFlows(
+        self, request_iterator: Iterator[pb.ObservedFlows], context: grpc.ServicerContext
+    ) -> pb.ReportFlowsReply:
+        self.report_streams += 1
+        for message in request_iterator:
+            self.reports.setdefault(message.host, []).append(message)
+        return pb.ReportFlowsReply()
 
     def GetTopology(self, request: pb.GetTopologyRequest, context: grpc.ServicerContext) -> pb.Topology:
         return pb.Topology(links=[pb.Link(id=link, up=up) for link, up in self.links.items()])
