@@ -29,12 +29,16 @@ RELEASED = "released"
 
 
 class JobFollower:
-    """The changes of one job's flows, as `run_flows` takes them; `plan` is the one that the flows started with."""
+    """The changes of one job's flows, as `run_flows` takes them; `plan` is the one that the flows started with.
+
+    `problem` is why no plan arrives at present; None while the stream is open.
+    """
 
     def __init__(self, channel: grpc.Channel, plan: pb.JobPlan, pace: Pace = planned_rate) -> None:
         """Use an open channel; `pace` returns the rate at which a flow of a new generation is sent."""
         self._jobs, self._fabric = rpc.JobServiceStub(channel), rpc.FabricServiceStub(channel)
         self._job_id, self._pace = plan.job_id, pace
+        self.problem: str | None = None
         self._flows = {flow.flow_id: flow for flow in plan.flows}
         self._down: frozenset[str] = frozenset()
         self._changes: deque[Mapping[str, FlowChange]] = deque()
@@ -77,11 +81,12 @@ class JobFollower:
                 self._stream.cancel()
             try:
                 for plan in self._stream:
-                    self._on_generation(plan)
                     if plan.state == RELEASED:
                         return
-            except grpc.RpcError:
-                pass
+                    self._on_generation(plan)
+                    self.problem = None
+            except grpc.RpcError as error:
+                self.problem = error.details() or str(error.code())
             self._closed.wait(RETRY_S)
 
     def _on_generation(self, plan: pb.JobPlan) -> None:

@@ -111,3 +111,12 @@ def test_a_released_job_is_followed_no_further(plans, follower):
     follower._thread.join(TIMEOUT_S)
     assert not follower._thread.is_alive()
     assert plans.watches == 1
+
+
+def test_a_follower_names_why_no_plan_arrives_and_goes_on_once_there_is_one(plans, address):
+    later = pb.JobPlan(job_id="late", flows=[flow(0, 50_000)])
+    with grpc.insecure_channel(address) as channel, JobFollower(channel, later) as follower:
+        wait_for(lambda: follower.problem == "no such job")
+        plans.plans[0] = pb.JobPlan(job_id="late", generation=1, flows=[flow(0, 50_001)])
+        assert taken(follower)[0]["f0"].udp_source_port == 50_001
+        wait_for(lambda: follower.problem is None)
