@@ -89,7 +89,7 @@ def test_a_packet_lost_in_a_drain_is_retransmitted_on_the_old_path_with_all_afte
 
 
 def test_after_a_failure_the_first_unacknowledged_packet_leaves_at_once_from_the_new_port():
-    queue = sender(reason="")
+    queue = sender()
     packets = sent(queue, 20)
     acknowledge(queue, packets[7], MS)
     move(queue, 2 * MS, move="failure", reason="link a>b down")
