@@ -17,6 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TypeVar
 
+from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.model.error import PrerequisiteError
 from controller.model.fabric import Fabric
 from mininet_topos.host.child import Child
@@ -24,7 +25,8 @@ from mininet_topos.host.priorities import set_niceness
 from mininet_topos.host.registry import LabRegistration
 from mininet_topos.host.signals import TerminationAsException, stop_deferred
 from mininet_topos.measure.flow_run import FiveTuple, FlowChange, FlowRequest, RunResult
-from mininet_topos.measure.runner import FlowRunner
+from mininet_topos.measure.observed_flows import observed_flows
+from mininet_topos.measure.runner import FlowChanges, FlowRunner
 from mininet_topos.nic.settings import NicSettings
 from mininet_topos.queues.model import DAEMON_COMMAND, QueueModel
 from mininet_topos.queues.settings import QueueSettings
@@ -155,17 +157,26 @@ class Lab:
         return FiveTuple(nics[request.dst_nic].ip, nics[request.src_nic].ip, request.reverse_udp_source_port)
 
     def run_flows(
-        self, requests: Sequence[FlowRequest], timeout_s: float, on_progress: Callable[[float], None] | None = None
+        self,
+        requests: Sequence[FlowRequest],
+        timeout_s: float,
+        on_progress: Callable[[float], None] | None = None,
+        changes: FlowChanges | None = None,
     ) -> RunResult:
         """Run flows from one common instant until all have completed or the time is over.
 
-        `on_progress` is called a few times a second with the seconds since the start.
+        `on_progress` is called a few times a second with the seconds since the start. `changes`, a `JobFollower` for
+        instance, are applied as they arrive; those of flows that do not run are ignored.
         """
-        return self._runner.run(requests, timeout_s, on_progress)
+        return self._runner.run(requests, timeout_s, on_progress, changes)
 
     def modify_flow(self, flow_id: str, change: FlowChange) -> None:
         """Change ports, rate or admission window of a running flow; call it from `run_flows`' `on_progress`."""
-        self._runner.modify(flow_id, change)
+        self._runner.modify({flow_id: change})
+
+    def observed_flows(self) -> dict[str, pb.ObservedFlows]:
+        """Return what each host's agent would report: its queue pairs. Call it like `modify_flow`."""
+        return observed_flows(self.fabric, self._runner.list_queue_pairs())
 
     def pause_from(self, nic_id: str, priority: int, quanta: int) -> None:
         """Send one PFC frame from a NIC to its switch, as an overloaded host's NIC does; 0 quanta end the pause."""

@@ -9,6 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from controller.model.plan import ALWAYS, AdmissionWindow
+from mininet_topos.nic import goodput
+from mininet_topos.nic.path_move import FAILURE, PLANNED
+
+GOODPUT_PERIOD_NS = goodput.PERIOD_NS
 
 
 class FiveTuple(NamedTuple):
@@ -40,18 +44,25 @@ class FlowRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowChange:
-    """New parameters for a running flow, effective from its next packet on; None keeps the present value."""
+    """New parameters for a running flow; None keeps the present value.
+
+    A new `udp_source_port` takes effect once all packets sent are acknowledged (`planned`), or at once, with those
+    packets sent again (`failure`); rate and window change with it. Other changes apply to the next packet or ACK.
+    """
 
     udp_source_port: int | None = None
     reverse_udp_source_port: int | None = None
     rate_bps: int | None = None
     window: AdmissionWindow | None = None
+    move: Literal["planned", "failure"] = PLANNED
+    reason: str = ""
 
     def for_requester(self) -> dict[str, Any]:
-        """Return the fields of the `modify` command for the sending NIC."""
+        """Return the fields of the `modify` command for the sending NIC; empty if it has nothing to change."""
         admission = None if self.window is None else admission_message(self.window)
-        found = {"udp_source_port": self.udp_source_port, "rate_bps": self.rate_bps, "admission": admission}
-        return {name: value for name, value in found.items() if value is not None}
+        values = {"udp_source_port": self.udp_source_port, "rate_bps": self.rate_bps, "admission": admission}
+        found = {name: value for name, value in values.items() if value is not None}
+        return {**found, "move": self.move, "reason": self.reason} if found or self.move == FAILURE else {}
 
     def for_responder(self) -> dict[str, Any]:
         """Return the fields of the `modify` command for the receiving NIC."""
@@ -65,11 +76,30 @@ def admission_message(window: AdmissionWindow) -> dict[str, int]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FlowMove:
+    """A move of a running flow to another path, or one more try on its path after a failure (equal ports).
+
+    Times count from the run's start: when the NIC got the command, and when the first packet could take the new path.
+    `resent_packets` had not been acknowledged by then; a `planned` move has some only if its drain reached its limit.
+    """
+
+    flow_id: str
+    kind: str
+    reason: str
+    requested_ns: int
+    moved_ns: int
+    old_udp_source_port: int
+    new_udp_source_port: int
+    resent_packets: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FlowResult:
     """The outcome of one queue pair. Times count from the run's start and are None for events that did not happen.
 
     `completed_ns` is when the sender had the last acknowledgement, `last_rx_ns` when the receiver had the last packet.
-    Error counters have mlx5's names; `tx_packets` includes retransmissions.
+    Error counters have mlx5's names; `tx_packets` includes retransmissions. `goodput_bytes` are the payload bytes that
+    the receiver accepted in each period of `GOODPUT_PERIOD_NS` since the start, up to the last period with any.
     """
 
     request: FlowRequest
@@ -89,6 +119,8 @@ class FlowResult:
     np_ecn_marked_roce_packets: int = 0
     np_cnp_sent: int = 0
     rp_cnp_handled: int = 0
+    goodput_bytes: tuple[int, ...] = ()
+    moves: tuple[FlowMove, ...] = ()
 
     @property
     def lost_packets(self) -> int:
@@ -235,6 +267,11 @@ class RunResult:
     integrity: Integrity
     duration_ns: int
     vswitchd_cpu_ns: int
+
+    @property
+    def moves(self) -> tuple[FlowMove, ...]:
+        """Return the moves of all flows in the order of their times."""
+        return tuple(sorted((move for flow in self.flows for move in flow.moves), key=lambda move: move.moved_ns))
 
     @property
     def completed(self) -> bool:

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from controller.model.address import ip_text
 from controller.model.fabric import Nic
@@ -17,16 +17,12 @@ from foundation.address import mac_text
 from mininet_topos.host.child import Child
 from mininet_topos.host.json_lines import wait_readable
 from mininet_topos.measure.flow_run import (
-    Capture,
-    FiveTuple,
     FlowChange,
     FlowRequest,
-    FlowResult,
-    Integrity,
-    NicCounters,
     RunResult,
     admission_message,
 )  # fmt: skip
+from mininet_topos.measure.reports import balance, by_queue_pair, flow_result, nic_counters, read_capture
 from mininet_topos.nic.roce import PSN_MASK
 from mininet_topos.nic.settings import NicSettings
 from mininet_topos.switches import shaping
@@ -39,6 +35,16 @@ WARM_UP_S = 2.0
 SETTLE_STEP_S = 0.05
 SETTLE_STEPS = 40
 QUIET_STEPS = 4
+
+
+class FlowChanges(Protocol):
+    """Changes for running flows that arrive during a run, from another thread."""
+
+    def fileno(self) -> int:
+        """Return a descriptor that is readable while there are changes to take."""
+
+    def take(self) -> Sequence[Mapping[str, FlowChange]]:
+        """Return the changes by flow id that have arrived since the last call, oldest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,29 +87,45 @@ class FlowRunner:
         capture.read_reply()
 
     def run(
-        self, requests: Sequence[FlowRequest], timeout_s: float, on_progress: Callable[[float], None] | None
+        self,
+        requests: Sequence[FlowRequest],
+        timeout_s: float,
+        on_progress: Callable[[float], None] | None,
+        changes: FlowChanges | None = None,
     ) -> RunResult:
         """Run the flows; see `Lab.run_flows`."""
         if len({request.flow_id for request in requests}) < len(requests):
             raise ValueError("two flows of a run have the same id")
         if self._settings.warm_up:
             brief = [replace(request, size_bytes=1, start_offset_ns=0, window=ALWAYS) for request in requests]
-            self._execute(brief, WARM_UP_S, None)
-        return self._collect(self._execute(requests, timeout_s, on_progress))
+            self._execute(brief, WARM_UP_S, None, None)
+        return self._collect(self._execute(requests, timeout_s, on_progress, changes))
 
-    def modify(self, flow_id: str, change: FlowChange) -> None:
-        """Change a flow of the present run; see `Lab.modify_flow`."""
-        request, (qpn, peer_qpn) = self._open[flow_id]
-        for nic, number, values in (
-            (request.src_nic, qpn, change.for_requester()),
-            (request.dst_nic, peer_qpn, change.for_responder()),
-        ):
-            if values:
-                self._nics[nic].send_request(op="modify", qpn=number, **values)
-                self._nics[nic].read_reply()
+    def modify(self, changes: Mapping[str, FlowChange]) -> None:
+        """Change flows of the present run; raises KeyError for one that it has not. See `Lab.modify_flow`."""
+        changed = []
+        for flow_id, change in changes.items():
+            request, (qpn, peer_qpn) = self._open[flow_id]
+            for nic, number, values in (
+                (request.dst_nic, peer_qpn, change.for_responder()),
+                (request.src_nic, qpn, change.for_requester()),
+            ):
+                if values:
+                    self._nics[nic].send_request(op="modify", qpn=number, **values)
+                    changed.append(nic)
+        for nic in changed:
+            self._nics[nic].read_reply()
+
+    def list_queue_pairs(self) -> dict[str, dict[str, Any]]:
+        """Return every NIC's reply to `queue_pairs`; see `Lab.observed_flows`."""
+        return self._request_all(op="queue_pairs")
 
     def _execute(
-        self, requests: Sequence[FlowRequest], timeout_s: float, on_progress: Callable[[float], None] | None
+        self,
+        requests: Sequence[FlowRequest],
+        timeout_s: float,
+        on_progress: Callable[[float], None] | None,
+        changes: FlowChanges | None,
     ) -> "_Execution":
         qpns = {request.flow_id: self._take_qpns() for request in requests}
         self._open = {request.flow_id: (request, qpns[request.flow_id]) for request in requests}
@@ -111,7 +133,8 @@ class FlowRunner:
         before = self._counters()
         start_ns = time.monotonic_ns() + 50_000_000 + 3_000_000 * len(self._nics)
         self._request_all(op="run", start_ns=start_ns)
-        self._await_completion({request.src_nic for request in requests}, start_ns, timeout_s, on_progress)
+        senders = {request.src_nic for request in requests}
+        self._await_completion(senders, start_ns, timeout_s, on_progress, changes)
         self._request_all(op="stop")
         self._settle(before)
         return _Execution(requests=requests, qpns=qpns, start_ns=start_ns, before=before)
@@ -172,19 +195,30 @@ class FlowRunner:
         return {nic: child.read_reply() for nic, child in self._nics.items()}
 
     def _await_completion(
-        self, senders: set[str], start_ns: int, timeout_s: float, on_progress: Callable[[float], None] | None
+        self,
+        senders: set[str],
+        start_ns: int,
+        timeout_s: float,
+        on_progress: Callable[[float], None] | None,
+        changes: FlowChanges | None,
     ) -> None:
-        """Wait until every sending NIC has reported completion, or until the timeout."""
+        """Wait until every sending NIC has reported completion, or until the timeout; apply changes that arrive."""
+        sources = [] if changes is None else [changes.fileno()]
         deadline = start_ns / 1e9 + timeout_s
         waiting = {self._nics[nic].fd: self._nics[nic] for nic in senders if not self._nics[nic].events}
         while waiting and (rest := deadline - time.monotonic()) > 0:
-            for fd in wait_readable(waiting, min(rest, PROGRESS_S)):
+            readable = wait_readable([*waiting, *sources], min(rest, PROGRESS_S))
+            for fd in waiting.keys() & readable:
                 waiting[fd].poll_events()
-                if waiting[fd].events:
-                    del waiting[fd]
+            if changes is not None and changes.fileno() in readable:
+                self._apply(changes)
             if on_progress is not None:
                 on_progress(max(0.0, time.monotonic() - start_ns / 1e9))
-                waiting = {fd: child for fd, child in waiting.items() if not child.events}  # it may have read events
+            waiting = {fd: child for fd, child in waiting.items() if not child.events}
+
+    def _apply(self, changes: FlowChanges) -> None:
+        for batch in changes.take():
+            self.modify({flow_id: change for flow_id, change in batch.items() if flow_id in self._open})
 
     def _settle(self, before: _Counters) -> None:
         """Wait for packets in flight: until sent = received + dropped, or until no counter has changed for a while."""
@@ -219,11 +253,11 @@ class FlowRunner:
         reports = self._request_all(op="report")
         after = self._counters()
         self._capture.send_request(op="report")
-        capture = _read_capture(self._capture.read_reply())
-        sent = {(nic, entry["qpn"]): entry for nic, report in reports.items() for entry in report["requesters"]}
-        received = {(nic, entry["qpn"]): entry for nic, report in reports.items() for entry in report["responders"]}
+        capture = read_capture(self._capture.read_reply())
+        sent = by_queue_pair(reports, "requesters", "moves")
+        received = by_queue_pair(reports, "responders", "goodput")
         flows = tuple(
-            _flow_result(
+            flow_result(
                 request,
                 sent[request.src_nic, qpns[request.flow_id][0]],
                 received[request.dst_nic, qpns[request.flow_id][1]],
@@ -231,7 +265,7 @@ class FlowRunner:
             )
             for request in execution.requests
         )
-        nics = {nic: _nic_counters(report) for nic, report in reports.items()}
+        nics = {nic: nic_counters(report) for nic, report in reports.items()}
         queue_drops = {link: drops - before.queue_drops[link] for link, drops in after.queue_drops.items()}
         ends = [flow.completed_ns for flow in flows]
         last = time.monotonic_ns() - start_ns if None in ends else max((end for end in ends if end), default=0)
@@ -240,72 +274,18 @@ class FlowRunner:
             nics=nics,
             capture=capture,
             queue_drops={link: drops for link, drops in queue_drops.items() if drops},
-            integrity=_balance(nics.values(), sum(queue_drops.values()), after.socket_drops - before.socket_drops),
+            integrity=balance(nics.values(), sum(queue_drops.values()), after.socket_drops - before.socket_drops),
             duration_ns=last,
             vswitchd_cpu_ns=after.vswitchd_cpu_ns - before.vswitchd_cpu_ns,
         )
-
-
-def _nic_counters(report: Mapping[str, Any]) -> NicCounters:
-    names = NicCounters.__dataclass_fields__.keys() - {"counters"}
-    counters = {
-        name: value for name, value in report.items() if isinstance(value, int) and name not in ("ok", "cpu_ns")
-    }
-    return NicCounters(**{name: report[name] for name in names}, counters=counters)
 
 
 def _peer(nic: Nic, qpn: int) -> dict[str, Any]:
     return {"peer_ip": ip_text(nic.ip), "peer_mac": mac_text(nic.mac), "peer_qpn": qpn}
 
 
-def _flow_result(request: FlowRequest, sent: Mapping[str, Any], got: Mapping[str, Any], start_ns: int) -> FlowResult:
-    def since_start(moment: int | None) -> int | None:
-        return None if moment is None else moment - start_ns
-
-    return FlowResult(
-        request=request,
-        acked_bytes=sent["acked_bytes"],
-        delivered_bytes=got["delivered_bytes"],
-        first_tx_ns=since_start(sent["first_tx_ns"]),
-        last_rx_ns=since_start(got["last_rx_ns"]),
-        completed_ns=since_start(sent["completed_ns"]),
-        packets=sent["packets"],
-        tx_packets=sent["tx_packets"],
-        rx_packets=got["rx_packets"],
-        retransmitted_packets=sent["retransmitted_packets"],
-        packet_seq_err=sent["packet_seq_err"],
-        local_ack_timeout_err=sent["local_ack_timeout_err"],
-        out_of_sequence=got["out_of_sequence"],
-        duplicate_request=got["duplicate_request"],
-        np_ecn_marked_roce_packets=got["np_ecn_marked_roce_packets"],
-        np_cnp_sent=got["np_cnp_sent"],
-        rp_cnp_handled=sent["rp_cnp_handled"],
-    )
-
-
-def _balance(nics: Iterable[NicCounters], queue_drops: int, switch_socket_drops: int) -> Integrity:
-    nics = list(nics)
-    return Integrity.of_counts(
-        tx_packets=sum(nic.tx_packets for nic in nics),
-        rx_packets=sum(nic.rx_packets for nic in nics),
-        queue_drops=queue_drops,
-        switch_socket_drops=switch_socket_drops,
-        nic_socket_drops=sum(nic.socket_drops for nic in nics),
-        foreign_packets=sum(nic.rx_foreign_packets for nic in nics),
-        icrc_errors=sum(nic.rx_icrc_encapsulated for nic in nics),
-    )
-
-
 def _grown(after: Mapping[str, int], before: Mapping[str, int]) -> int:
     return sum(after.values()) - sum(before.values())
-
-
-def _read_capture(report: Mapping[str, Any]) -> Capture:
-    found: dict[str, dict[str, dict[FiveTuple, int]]] = {"data": {}, "acks": {}}
-    for kind, links in found.items():
-        for link, src_ip, dst_ip, port, packets in report[kind]:
-            links.setdefault(link, {})[FiveTuple(src_ip, dst_ip, port)] = packets
-    return Capture(data=found["data"], acks=found["acks"], ring_drops=report["ring_drops"])
 
 
 def _socket_drops(interfaces: Iterable[str]) -> int:

@@ -7,10 +7,12 @@ Commands are JSON lines on standard input, each with one reply on standard outpu
      "snapshot_path", "snapshot_period_ns"}                             once; see `Snapshot`
     {"op": "open", "requesters": [...], "responders": [...]}            queue pairs, see `SendQueue`, `ReceiveQueue`
     {"op": "run", "start_ns"}                                           send; a line {"event": "complete"} follows
-    {"op": "modify", "qpn", and any of "udp_source_port", "rate_bps", "admission": {"slot", "slots", "slot_ns"}}
+    {"op": "modify", "qpn", and any of "udp_source_port", "rate_bps", "admission": {"slot", "slots", "slot_ns"},
+     "move": "planned" (default) or "failure", "drain_ns", "reason"}  see `path_move`; "reason" is for the report
     {"op": "pause", "priority", "quanta"}                               send one PFC frame
     {"op": "stop"}                                                      send no more data, continue to receive
     {"op": "counts"}, {"op": "report"}                                  counts since the last reset; and queue pairs
+    {"op": "queue_pairs"}                                               those that send: peer, port, bytes sent by now
     {"op": "reset"}                                                     remove all queue pairs, reset the counts
 
 Time is CLOCK_MONOTONIC in nanoseconds, the same in all namespaces; admission windows are in unix time.
@@ -25,6 +27,7 @@ from typing import Any
 from mininet_topos.host.json_lines import LineReader, write_line
 from mininet_topos.nic.dcqcn import DcqcnSettings
 from mininet_topos.nic.device import Nic
+from mininet_topos.nic.path_move import MOVES, PLANNED
 from mininet_topos.nic.snapshot import Snapshot
 
 Command = dict[str, Any]
@@ -54,6 +57,8 @@ def execute(nic: Nic, command: Command) -> Command:
     operation = command["op"]
     if operation in ("counts", "report"):
         return {"ok": True, **nic.report(full=operation == "report")}
+    if operation == "queue_pairs":
+        return {"ok": True, **nic.sending_queue_pairs()}
     if operation not in _OPERATIONS:
         return {"ok": False, "error": f"unknown operation {operation!r}"}
     fault = _OPERATIONS[operation](nic, command)
@@ -92,6 +97,8 @@ def _run(nic: Nic, command: Command) -> None:
 
 
 def _modify(nic: Nic, command: Command) -> str | None:
+    if command.get("move", PLANNED) not in MOVES:
+        return f"unknown move {command['move']!r}"
     return None if nic.modify(command["qpn"], command) else f"no queue pair {command['qpn']} is open"
 
 

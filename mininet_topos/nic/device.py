@@ -32,7 +32,7 @@ class Nic:
         """Open the sockets."""
         self.line_rate_bps = line_rate_bps
         self.socket = open_roce_socket(device)
-        self._mac = bytes.fromhex(mac.replace(":", ""))
+        self._mac, self.ip = bytes.fromhex(mac.replace(":", "")), ip
         self._ip = int.from_bytes(socket.inet_aton(ip), "big")
         self._catch_up_ns, self._dcqcn = catch_up_ns, dcqcn
         self._listener = bind_roce_port(ip)
@@ -76,6 +76,8 @@ class Nic:
         for queue in self._round_robin:
             queue.pacer.delay(start_ns)
             queue.next_check_ns = 0
+        for receiving in self._receiving.values():
+            receiving.goodput.start_ns = start_ns
         self.running = True
 
     def pause_peer(self, priority: int, quanta: int) -> None:
@@ -136,12 +138,24 @@ class Nic:
             "responders": [queue.report() for queue in self._receiving.values()],
         }
 
+    def sending_queue_pairs(self) -> dict[str, Any]:
+        """Return this NIC's address and the queue pairs that send from it, with the bytes that each has sent by now."""
+        queue_pairs = [queue.describe() for queue in self._sending.values()]
+        return {"ip": self.ip, "timestamp_unix_ns": time.time_ns(), "queue_pairs": queue_pairs}
+
+    def histories(self) -> dict[str, dict[int, Any]]:
+        """Return the moves of the sending queue pairs and the goodput over time of the receiving ones, by number."""
+        return {
+            "moves": {qpn: [move._asdict() for move in queue.moves] for qpn, queue in self._sending.items()},
+            "goodput": {qpn: queue.goodput.by_period() for qpn, queue in self._receiving.items()},
+        }
+
     def report(self, full: bool) -> dict[str, Any]:
-        """Return the counts since the last reset and, if `full`, the reports of all queue pairs."""
+        """Return the counts since the last reset and, if `full`, the reports and histories of all queue pairs."""
         totals = self.totals(time.monotonic_ns())
         counts: dict[str, Any] = {name: count - self._baseline[name] for name, count in totals.items()}
         counts |= {"socket_drops": counts["out_of_buffer"], "cpu_ns": time.process_time_ns()}
-        return counts | self.queue_pairs() if full else counts
+        return counts | self.queue_pairs() | self.histories() if full else counts
 
     def _route(self, description: dict[str, Any]) -> roce.Route:
         return roce.Route(

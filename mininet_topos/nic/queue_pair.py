@@ -4,6 +4,8 @@ Go-back-N as in the InfiniBand specification, section 9.7. The responder accepts
 with the expected PSN for the first packet out of order, and no further one until that PSN arrives. The requester goes
 back to the NAKed packet, or to the oldest unacknowledged packet after a timeout. Packets are numbered from 0 here; a
 PSN on the wire has 24 bits and wraps, and both ends extend it relative to the expected one.
+
+A requester that drains sends no new packet, and retransmits as ever, until all that it has sent is acknowledged.
 """
 
 from typing import NamedTuple
@@ -66,40 +68,67 @@ class Requester:
     """The sending end: the next packet, and retransmission. Counters have the names of mlx5's where those exist."""
 
     __slots__ = (
-        "_deadline_ns", "_first_psn", "_high_water", "_retries", "_timeout_ns", "_window", "acknowledged",
-        "completed_ns", "local_ack_timeout_err", "next_index", "packet_seq_err", "packets",
+        "_deadline_ns", "_end", "_first_psn", "_high_water", "_requested", "_retries", "_timeout_ns", "_window",
+        "acknowledged", "completed_ns", "local_ack_timeout_err", "next_index", "packet_seq_err", "packets",
         "retransmitted_packets", "tx_packets",
     )  # fmt: skip
 
     def __init__(self, *, packets: int, first_psn: int, window: int, timeout_ns: int) -> None:
         """Start at packet 0; at most `window` packets are unacknowledged at any time."""
         self.packets, self._first_psn, self._window, self._timeout_ns = packets, first_psn, window, timeout_ns
-        self.acknowledged = self.next_index = self._high_water = self._retries = 0
+        self.acknowledged = self.next_index = self._high_water = self._requested = self._retries = 0
+        self._end = packets
         self.tx_packets = self.retransmitted_packets = self.packet_seq_err = self.local_ack_timeout_err = 0
         self._deadline_ns: int | None = None
         self.completed_ns: int | None = None
 
     @property
     def can_send(self) -> bool:
-        """Return whether the window and the transfer allow another packet now."""
-        return self.next_index < self.packets and self.next_index - self.acknowledged < self._window
+        """Return whether the window, the transfer and a drain allow another packet now."""
+        return self.next_index < self._end and self.next_index - self.acknowledged < self._window
 
     @property
     def deadline_ns(self) -> int | None:
         """Return the time by which `expire` must be called; None while no packet is unacknowledged."""
         return self._deadline_ns
 
+    @property
+    def unacknowledged(self) -> int:
+        """Return the number of packets that have been sent and not acknowledged."""
+        return self._high_water - self.acknowledged
+
+    @property
+    def ends_here(self) -> bool:
+        """Return whether packet `next_index` is the last one of the transfer or drain, which must request an ACK."""
+        return self.next_index == self._end - 1
+
+    def drain(self) -> None:
+        """Send no new packet until `resume`, but one to request an ACK if the last one sent does not."""
+        self._end = min(self.packets, self._high_water + (self._requested < self._high_water))
+
+    def resume(self) -> None:
+        """End a drain."""
+        self._end = self.packets
+
+    def go_back(self, now_ns: int) -> None:
+        """Send again from the oldest unacknowledged packet, with the timeout of a path that has not failed yet."""
+        self.next_index, self._retries = self.acknowledged, 0
+        if self.unacknowledged:
+            self._arm(now_ns)
+
     def psn(self, index: int) -> int:
         """Return the PSN on the wire of a packet."""
         return self._first_psn + index & PSN_MASK
 
-    def sent(self, now_ns: int) -> None:
+    def sent(self, now_ns: int, requests_ack: bool) -> None:
         """Record that packet `next_index` has been sent."""
         self.tx_packets += 1
         if self.next_index < self._high_water:
             self.retransmitted_packets += 1
         self.next_index += 1
         self._high_water = max(self._high_water, self.next_index)
+        if requests_ack:
+            self._requested = max(self._requested, self.next_index)
         if self._deadline_ns is None:
             self._arm(now_ns)
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from mininet_topos.nic import roce
 from mininet_topos.nic.dcqcn import DcqcnSettings, NotificationPoint
+from mininet_topos.nic.goodput import GoodputSeries
 from mininet_topos.nic.queue_pair import Responder, Response
 from mininet_topos.nic.roce import PSN_HALF, PSN_MASK
 
@@ -18,6 +19,7 @@ class ReceiveQueue:
         self.responder = Responder(first_psn=description["first_psn"])
         self.rx_packets = self.ecn_marked = self.cnps = 0
         self.last_rx_ns: int | None = None
+        self.goodput = GoodputSeries()
         self._notification = None if dcqcn is None else NotificationPoint(dcqcn)
         self._writer = roce.FrameWriter(route)
         self._held: Response | None = None
@@ -27,7 +29,10 @@ class ReceiveQueue:
         self.rx_packets += 1
         self.last_rx_ns = now_ns
         ends_message = packet.opcode in roce.MESSAGE_ENDS
-        return self.responder.on_data(packet.psn, packet.ack_request, ends_message, packet.payload_bytes)
+        response = self.responder.on_data(packet.psn, packet.ack_request, ends_message, packet.payload_bytes)
+        if response.accepted:
+            self.goodput.add(packet.payload_bytes, now_ns)
+        return response
 
     def on_marked(self, now_ns: int) -> bytearray | None:
         """Count an ECN mark; return the CNP to send for it, if one is due."""

@@ -1,15 +1,18 @@
 """The sending end of a queue pair: the next frame, and the time at which it may leave.
 
 Four limits apply: the requester's window of unacknowledged packets, the pacer at the lower of the plan's and DCQCN's
-rate, the plan's admission window, and PFC pauses of the queue pair's priority (which `Nic` applies).
+rate, the plan's admission window, and PFC pauses of the queue pair's priority (which `Nic` applies). A change of the
+path drains the requester first (`path_move`).
 """
 
+from collections import deque
 from typing import Any
 
-from mininet_topos.nic import roce
+from mininet_topos.nic import path_move, roce
 from mininet_topos.nic.admission import AdmissionWindow
 from mininet_topos.nic.dcqcn import DcqcnSettings, ReactionPoint
 from mininet_topos.nic.pacer import Pacer
+from mininet_topos.nic.path_move import MoveRecord, PathMove
 from mininet_topos.nic.queue_pair import Requester, Transfer
 
 OPCODES = {"write": roce.WRITE_OPCODES, "send": roce.SEND_OPCODES}
@@ -39,6 +42,12 @@ class SendQueue:
         self.first_tx_ns: int | None = None
         self.cnps = self.tx_bytes = 0
         self.next_check_ns: float = 0
+        self.moves: deque[MoveRecord] = deque(maxlen=path_move.RECORDED_MOVES)
+        self._peer = {"peer_qpn": route.destination_qp, "peer_ip": description["peer_ip"]}
+        self._move: PathMove | None = None
+        self._moved_ns = 0
+        self._timeout_ns: int = description["timeout_ns"]
+        self._requests_ack = False
         self._plan_bps = self._paced_bps = float(rate_bps)
         self._max_ack_gap_ns = description["timeout_ns"] / (2 * description["ack_every"])
         self._open_ns = (0.0, float("inf"))
@@ -52,6 +61,7 @@ class SendQueue:
     def due_ns(self, now_ns: int, unix_offset_ns: int) -> float | None:
         """Return the time at which the next frame may leave; None if there is none or it waits for an ACK."""
         self.requester.expire(now_ns)
+        self._end_drain(now_ns)
         if not self.requester.can_send:
             return None
         if self.reaction is not None:
@@ -64,9 +74,11 @@ class SendQueue:
         return max(self.pacer.next_ns, self._open_ns[0])
 
     def wake_ns(self) -> float:
-        """Return the time of the next timer, of the requester or of the reaction point."""
+        """Return the time of the next timer, of the requester, a move or the reaction point."""
         deadline_ns = self.requester.deadline_ns
         wake_ns = float("inf") if deadline_ns is None else float(deadline_ns)
+        if self._move is not None:
+            wake_ns = min(wake_ns, self._move.limit_ns)
         if self.reaction is None or not self.requester.can_send or self.reaction.wake_ns is None:
             return wake_ns
         return min(wake_ns, self.reaction.wake_ns)
@@ -75,18 +87,19 @@ class SendQueue:
         """Return the next frame."""
         index = self.requester.next_index
         segment = self.transfer.segment(index)
+        self._requests_ack = segment.ack_request or self.requester.ends_here or self._requests_ack_early(now_ns)
         return self._writer.write(
-            segment.opcode, self.requester.psn(index), segment.ack_request or self._requests_ack_early(now_ns),
+            segment.opcode, self.requester.psn(index), self._requests_ack,
             segment.payload_bytes, segment.offset_bytes, segment.message_bytes,
         )  # fmt: skip
 
     def sent(self, size_bytes: int, now_ns: int, resumed_ns: int) -> None:
-        """Record that `next_frame` has been sent; time before the slot's opening or a pause's end is not caught up."""
+        """Record that `next_frame` has been sent; no time of a closed slot, pause or drain is caught up."""
         if self.first_tx_ns is None:
             self.first_tx_ns = now_ns
         self.tx_bytes += size_bytes
-        self.requester.sent(now_ns)
-        self.pacer.sent(size_bytes * 8, now_ns, max(self._open_ns[0], resumed_ns))
+        self.requester.sent(now_ns, self._requests_ack)
+        self.pacer.sent(size_bytes * 8, now_ns, max(self._open_ns[0], resumed_ns, self._moved_ns))
         if self.reaction is not None:
             self.reaction.on_sent(size_bytes, now_ns)
 
@@ -100,8 +113,39 @@ class SendQueue:
         return True
 
     def modify(self, change: dict[str, Any], now_ns: int) -> None:
-        """Change source port, rate or admission window while packets are in flight; PSNs continue."""
+        """Change source port, rate or admission window while packets are in flight; PSNs continue.
+
+        A change of the port, or one after a failure, is a move: what changes with it applies when the move is made.
+        """
         self.next_check_ns = 0
+        if self._move is not None:
+            self._move = self._move.then(change)
+        elif change.get("move") == path_move.FAILURE or change.get("udp_source_port", self._port) != self._port:
+            self._move = path_move.begin(change, now_ns, self._timeout_ns)
+            self.requester.drain()
+        else:
+            self._apply(change, now_ns)
+        self._end_drain(now_ns)
+
+    @property
+    def _port(self) -> int:
+        return self._writer.route.udp_source_port
+
+    def _end_drain(self, now_ns: int) -> None:
+        """Make the move that waits, if it is due; what is then unacknowledged is sent again."""
+        move, unacknowledged, old_port = self._move, self.requester.unacknowledged, self._port
+        if move is None or not move.is_due(unacknowledged, now_ns):
+            return
+        self._move, self._moved_ns = None, now_ns
+        self._apply(move.change, now_ns)
+        self.requester.resume()
+        self.requester.go_back(now_ns)
+        reason = move.change.get("reason", "")
+        self.moves.append(
+            MoveRecord(move.kind, reason, move.requested_ns, now_ns, old_port, self._port, unacknowledged)
+        )
+
+    def _apply(self, change: dict[str, Any], now_ns: int) -> None:
         if "udp_source_port" in change:
             self._writer.move(change["udp_source_port"])
         if "rate_bps" in change:
@@ -113,6 +157,10 @@ class SendQueue:
             self.admission = _admission(change["admission"])
             self._open_ns = (0.0, float("inf"))
 
+    def describe(self) -> dict[str, Any]:
+        """Return what identifies this queue pair on the wire now, and the bytes of the frames that it has sent."""
+        return {"qpn": self.qpn, **self._peer, "udp_source_port": self._port, "sent_bytes": self.tx_bytes}
+
     def report(self) -> dict[str, Any]:
         """Return the counters of this queue pair as a sender."""
         requester = self.requester
@@ -120,7 +168,8 @@ class SendQueue:
         covered = self.transfer.segment(acked - 1) if acked else None
         return {
             "qpn": self.qpn,
-            "udp_source_port": self._writer.route.udp_source_port,
+            **self._peer,
+            "udp_source_port": self._port,
             "packets": requester.packets,
             "tx_packets": requester.tx_packets,
             "tx_bytes": self.tx_bytes,

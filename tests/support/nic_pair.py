@@ -1,9 +1,10 @@
-"""Two NIC processes in namespaces of their own, and a wire between them that can mark, pause, drop and record frames.
+"""Two NIC processes in namespaces of their own, and a wire between them that marks, pauses, drops, delays and records.
 
 Namespaces end with their processes, and interfaces with their namespaces: nothing is left, however a test ends. The
 wire is this process, which forwards raw frames between both ends.
 """
 
+import heapq
 import json
 import os
 import select
@@ -28,11 +29,13 @@ Rule = Callable[[bytearray], bool]
 
 
 class Wire(threading.Thread):
-    """Forwards frames; `rule(frame)` may modify a frame and returns whether to deliver it."""
+    """Forwards frames; `rule` may modify a frame and returns whether to deliver it, `delay_s` how late."""
 
     def __init__(self, ends: tuple[str, str]) -> None:
         super().__init__(daemon=True)
         self.rule: Rule = lambda _frame: True
+        self.delay_s: Callable[[bytearray], float] = lambda _frame: 0.0
+        self._late: list[tuple[float, int, int, bytearray]] = []
         self.frames: list[tuple[int, int, bytes]] = []
         self.stopped = False
         self._sockets = tuple(_raw_socket(end) for end in ends)
@@ -40,11 +43,15 @@ class Wire(threading.Thread):
     def run(self) -> None:
         buffer = bytearray(16384)
         while not self.stopped:
-            for ready in select.select(self._sockets, [], [], 0.05)[0]:
+            rest_s = self._late[0][0] - time.monotonic() if self._late else 0.05
+            for ready in select.select(self._sockets, [], [], min(0.05, max(0.0, rest_s)))[0]:
                 length = ready.recv_into(buffer)
                 frame = buffer[:length]
                 if frame[12:14] == b"\x88\x08" or (frame[12:14] == b"\x08\x00" and frame[36:38] == b"\x12\xb7"):
                     self._carry(self._sockets.index(ready), frame)
+            while self._late and self._late[0][0] <= time.monotonic():
+                _, _, side, frame = heapq.heappop(self._late)
+                self._sockets[1 - side].send(frame)
 
     def inject(self, to: int, frame: bytes) -> None:
         """Send a frame of the wire's own to one end."""
@@ -59,7 +66,10 @@ class Wire(threading.Thread):
     def _carry(self, side: int, frame: bytearray) -> None:
         arrives = self.rule(frame)
         self.frames.append((time.monotonic_ns(), side, bytes(frame)))
-        if arrives:
+        delay_s = self.delay_s(frame)
+        if arrives and delay_s:
+            heapq.heappush(self._late, (time.monotonic() + delay_s, len(self.frames), side, frame))
+        elif arrives:
             self._sockets[1 - side].send(frame)
 
     def of(self, side: int, *opcodes: int) -> list[bytes]:

@@ -5,14 +5,16 @@ import random
 import shutil
 import subprocess
 import threading
+import time
 from collections.abc import Iterator
 from functools import partial
-from itertools import pairwise
+from itertools import groupby
 
 import pytest
 from scapy.contrib.roce import BTH
 from scapy.layers.l2 import Ether
 
+from controller.model.error import PrerequisiteError
 from mininet_topos.nic import roce
 from mininet_topos.queues.pause_frame import pause_frame
 from tests.support.nic_pair import LINE_BPS, NicPair, pcap, wait_for
@@ -152,20 +154,65 @@ def test_cnps_are_sent_while_acknowledgements_are_paused(pair):
     assert pair.report(0)["requesters"][0]["retransmitted_packets"] == 0
 
 
-def test_a_source_port_change_during_a_transfer_loses_and_reorders_nothing(pair):
-    pair.start({"size_bytes": 1_500_000})
-    for number, port in enumerate((0xC111, 0xC222, 0xC333), start=1):
-        wait_for(partial(has_sent, pair, 80 * number))
+def source_port(frame: bytes | bytearray) -> int:
+    return int.from_bytes(frame[34:36], "big")
+
+
+def test_twenty_planned_moves_at_full_rate_lose_reorder_and_resend_nothing(pair):
+    ports = [0xC000 + number for number in range(21)]
+    pair.wire.delay_s = lambda frame: 0.02 if frame[42] in roce.DATA and source_port(frame) % 2 == 0 else 0.0
+    pair.start({"size_bytes": 3_500_000})
+    for number, port in enumerate(ports[1:], start=1):
+        wait_for(partial(has_sent, pair, 40 * number))
         pair.call(0, op="modify", qpn=0x100, udp_source_port=port)
     pair.finish()
     frames = pair.wire.of(0, *DATA)
-    ports = [int.from_bytes(frame[34:36], "big") for frame in frames]
-    sender, receiver = pair.report(0)["requesters"][0], pair.report(1)["responders"][0]
-    assert list(dict.fromkeys(ports)) == [0xC000, 0xC111, 0xC222, 0xC333]
-    assert sum(a != b for a, b in pairwise(ports)) == 3
+    report, receiver = pair.report(0), pair.report(1)["responders"][0]
+    sender = report["requesters"][0]
+    assert [port for port, _ in groupby(map(source_port, frames))] == ports
     assert psns(frames) == [0xFFFFFA + n & 0xFFFFFF for n in range(len(frames))]
     assert (sender["retransmitted_packets"], receiver["out_of_sequence"], receiver["duplicate_request"]) == (0, 0, 0)
-    assert (receiver["delivered_bytes"], sender["udp_source_port"]) == (1_500_000, 0xC333)
+    assert (receiver["delivered_bytes"], sender["udp_source_port"]) == (3_500_000, ports[-1])
+    assert [(move["kind"], move["resent_packets"]) for move in report["moves"]["256"]] == [("planned", 0)] * 20
+
+
+def test_after_a_failure_a_queue_pair_resends_from_the_first_unacknowledged_packet_before_its_timeout(pair):
+    pair.start({"size_bytes": 1_000_000, "timeout_ns": 60_000_000_000})
+    wait_for(partial(has_sent, pair, 60))
+    pair.wire.rule = lambda frame: source_port(frame) != 0xC000
+    wait_for(partial(has_sent, pair, 100))
+    pair.call(0, op="modify", qpn=0x100, udp_source_port=0xC111, move="failure", reason="link a>b down")
+    pair.finish()
+    old, new = (psns([f for f in pair.wire.of(0, *DATA) if source_port(f) == port]) for port in (0xC000, 0xC111))
+    report, receiver = pair.report(0), pair.report(1)["responders"][0]
+    move = report["moves"]["256"][0]
+    assert (move["kind"], move["reason"]) == ("failure", "link a>b down")
+    assert len(old) - old.index(new[0]) == move["resent_packets"] > 0
+    assert new == [new[0] + n & 0xFFFFFF for n in range(len(new))]
+    assert report["requesters"][0]["local_ack_timeout_err"] == 0
+    assert receiver["delivered_bytes"] == sum(pair.report(1)["goodput"]["512"]) == 1_000_000
+
+
+def test_a_nic_lists_its_queue_pairs_with_port_peer_and_sent_bytes(pair):
+    pair.start({"size_bytes": 400_000}, {"size_bytes": 40_000})
+    pair.finish()
+    pair.call(0, op="modify", qpn=0x101, udp_source_port=0xC999)
+    before = time.time_ns()
+    found = pair.call(0, op="queue_pairs")
+    sent = [sum(map(len, (f for f in pair.wire.of(0, *DATA) if f[47:50] == bytes([0, 2, n])))) for n in range(2)]
+    assert found["ip"] == "10.0.0.1"
+    assert before <= found["timestamp_unix_ns"] <= time.time_ns()
+    assert found["queue_pairs"] == [
+        {"qpn": 0x100, "peer_qpn": 0x200, "peer_ip": "10.0.0.2", "udp_source_port": 0xC000, "sent_bytes": sent[0]},
+        {"qpn": 0x101, "peer_qpn": 0x201, "peer_ip": "10.0.0.2", "udp_source_port": 0xC999, "sent_bytes": sent[1]},
+    ]
+
+
+def test_an_unknown_kind_of_move_is_refused(pair):
+    pair.start({"size_bytes": 4_000})
+    pair.children[0].send_request(op="modify", qpn=0x100, udp_source_port=0xC999, move="sideways")
+    with pytest.raises(PrerequisiteError, match="unknown move 'sideways'"):
+        pair.children[0].read_reply()
 
 
 def test_a_responders_source_port_changes_for_its_next_acknowledgement(pair):

@@ -11,6 +11,8 @@ from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.config import load_fabric
 from mininet_topos.lab import Lab
 from mininet_topos.measure.flow_run import FlowRequest
+from mininet_topos.measure.job_follower import JobFollower
+from mininet_topos.measure.runner import FlowChanges
 from tests.support.controller_process import Controller, controller
 
 pytestmark = pytest.mark.e2e
@@ -47,7 +49,7 @@ def shifted(lab: Lab, job_id: str, **more) -> pb.SubmitJobRequest:
     return pb.SubmitJobRequest(job_id=job_id, ranks=nics, collectives=[collective], **more)
 
 
-def run(lab: Lab, plan: pb.JobPlan):
+def run(lab: Lab, plan: pb.JobPlan, changes: FlowChanges | None = None):
     return lab.run_flows(
         [
             FlowRequest(
@@ -62,6 +64,7 @@ def run(lab: Lab, plan: pb.JobPlan):
             for flow in plan.flows
         ],
         timeout_s=60,
+        changes=changes,
     )
 
 
@@ -77,10 +80,12 @@ def test_every_planned_flow_is_counted_on_exactly_its_planned_links(planned, ste
     lab, running = planned
     plan = running.jobs.SubmitJob(shifted(lab, f"exact-{steering}".lower(), steering=steering))
     assert plan.certificate.max_link_utilisation == plan.certificate.lower_bound
-    result = run(lab, plan)
+    with JobFollower(running.channel, plan) as follower:
+        result = run(lab, plan, follower)
+        running.jobs.ReleaseJob(pb.ReleaseJobRequest(job_id=plan.job_id))
     assert_on_planned_links_only(lab, plan, result)
     assert all(flow.acked_bytes == SIZE_BYTES for flow in result.flows)
-    running.jobs.ReleaseJob(pb.ReleaseJobRequest(job_id=plan.job_id))
+    assert result.moves == ()
 
 
 def test_acknowledgements_take_the_planned_reverse_path(planned):

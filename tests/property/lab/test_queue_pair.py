@@ -48,7 +48,7 @@ def run(packets: int, first_psn: int, window: int, seed: int, loss: float, repea
         if requester.can_send:
             index = requester.next_index
             there.send(now, (index, requester.psn(index), transfer.segment(index)))
-            requester.sent(now)
+            requester.sent(now, transfer.segment(index).ack_request)
         for index, psn, segment in there.arrived(now):
             ends = segment.opcode in roce.MESSAGE_ENDS
             response = responder.on_data(psn, segment.ack_request, ends, segment.payload_bytes)

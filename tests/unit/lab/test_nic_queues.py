@@ -1,50 +1,16 @@
 """The two ends of a queue pair without a network: admission windows, ports, rates, marks and held ACKs."""
 
 from itertools import pairwise
-from typing import Any
 
 import pytest
 
 from mininet_topos.nic import roce
-from mininet_topos.nic.dcqcn import DcqcnSettings
 from mininet_topos.nic.pacer import Pacer
 from mininet_topos.nic.queue_pair import Response
-from mininet_topos.nic.receiver import ReceiveQueue
 from mininet_topos.nic.sender import SendQueue
+from tests.support.queue_pair_ends import DCQCN, LINE_BPS, MS, ROUTE, read, receiver, send, sender
 
-MS = 1_000_000
-LINE_BPS = 20_000_000
-DCQCN = DcqcnSettings.for_line_rate(LINE_BPS)
-ROUTE = roce.Route(
-    source_mac=bytes.fromhex("020000000001"),
-    destination_mac=bytes.fromhex("020000000002"),
-    source_ip=0x0A000001,
-    destination_ip=0x0A000002,
-    udp_source_port=0xC123,
-    destination_qp=0xABC,
-    traffic_class=26 << 2 | 2,
-)
 FRAME_NS = 4154 * 8 * 10**9 // LINE_BPS
-
-
-def sender(dcqcn: DcqcnSettings | None = None, **changes: Any) -> SendQueue:
-    description = {
-        "qpn": 7, "size_bytes": 4096 * 1000, "message_bytes": 4096 * 64, "mtu_bytes": 4096, "ack_every": 8,
-        "first_psn": 100, "window": 512, "timeout_ns": 400 * MS, "rate_bps": LINE_BPS, "start_offset_ns": 0,
-    }  # fmt: skip
-    return SendQueue({**description, **changes}, ROUTE, 2 * MS, dcqcn)
-
-
-def read(frame: bytearray) -> roce.Packet:
-    packet = roce.parse(frame, len(frame))
-    assert packet is not None
-    return packet
-
-
-def send(queue: SendQueue, now_ns: int) -> roce.Packet:
-    frame = queue.next_frame(now_ns)
-    queue.sent(len(frame), now_ns, 0)
-    return read(frame)
 
 
 def moments(queue: SendQueue, until_ns: int, offset_ns: int = 0) -> list[int]:
@@ -60,15 +26,6 @@ def moments(queue: SendQueue, until_ns: int, offset_ns: int = 0) -> list[int]:
             assert due is not None
             now = int(due) + 1
     return found
-
-
-def test_packets_after_a_path_change_have_the_new_port_and_the_next_psn():
-    queue = sender()
-    before = send(queue, 0)
-    queue.modify({"udp_source_port": 0xD456}, MS)
-    after = send(queue, MS)
-    assert (before.udp_source_port, after.udp_source_port) == (0xC123, 0xD456)
-    assert (before.psn, after.psn, after.icrc_valid) == (100, 101, True)
 
 
 def test_sends_and_writes_differ_in_their_opcodes():
@@ -156,10 +113,6 @@ def test_a_slow_sender_requests_an_acknowledgement_with_every_packet():
     assert read(queue.next_frame(160 * MS)).ack_request
 
 
-def receiver(dcqcn: DcqcnSettings | None = DCQCN) -> ReceiveQueue:
-    return ReceiveQueue({"qpn": 9, "first_psn": 0}, ROUTE, dcqcn)
-
-
 def test_marks_trigger_one_cnp_per_interval():
     queue = receiver()
     triggered = [queue.on_marked(moment * MS) is not None for moment in range(9)]
@@ -209,3 +162,20 @@ def test_a_pacer_does_not_catch_up_time_before_its_release():
     pacer = Pacer(rate_bps=8e9, start_ns=0, catch_up_ns=1000)
     pacer.sent(80, 5000, not_before_ns=4990)
     assert pacer.next_ns == 5000
+
+
+def test_goodput_over_time_counts_what_is_delivered_in_each_period():
+    queue, writer = receiver(), roce.FrameWriter(ROUTE)
+    queue.goodput.start_ns = 10 * MS
+    for psn, moment_ms in ((0, 5), (1, 20), (1, 30), (2, 59), (3, 60), (5, 61), (4, 200)):
+        queue.on_data(read(writer.write(roce.RC_RDMA_WRITE_MIDDLE, psn, False, 1000)), moment_ms * MS)
+    assert queue.goodput.by_period() == [3000, 1000, 0, 1000]
+
+
+def test_a_queue_pair_describes_what_it_sent_and_from_which_port():
+    queue = sender()
+    send(queue, 0)
+    queue.modify({"udp_source_port": 0xD456, "move": "failure"}, 1)
+    assert queue.describe() == {
+        "qpn": 7, "peer_qpn": 0xABC, "peer_ip": "10.0.0.2", "udp_source_port": 0xD456, "sent_bytes": 4096 + 74,
+    }  # fmt: skip

@@ -1,0 +1,31 @@
+"""The queue pairs of a lab's NICs as `ReportFlows` messages, one per host."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from controller.model.fabric import Fabric
+
+
+def observed_flows(fabric: Fabric, listings: Mapping[str, Mapping[str, Any]]) -> dict[str, pb.ObservedFlows]:
+    """Return the message of each host; `listings` are its NICs' replies to `queue_pairs`, by NIC id.
+
+    `sent_bytes` counts whole Ethernet frames, retransmissions included, as a plan's rates do.
+    """
+    found: dict[str, pb.ObservedFlows] = {}
+    for nic in fabric.nics:
+        message = found.setdefault(nic.host, pb.ObservedFlows(host=nic.host))
+        listing = listings[nic.id]
+        message.flows.extend(
+            pb.ObservedFlow(
+                src_ip=listing["ip"],
+                dst_ip=entry["peer_ip"],
+                udp_source_port=entry["udp_source_port"],
+                src_qpn=entry["qpn"],
+                dst_qpn=entry["peer_qpn"],
+                sent_bytes=entry["sent_bytes"],
+                timestamp_unix_ns=listing["timestamp_unix_ns"],
+            )
+            for entry in listing["queue_pairs"]
+        )
+    return found

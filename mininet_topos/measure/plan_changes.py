@@ -1,0 +1,74 @@
+"""Derive the changes of running flows from two generations of a job's plan. Pure.
+
+A flow moves as after a failure if its old path, or that of its ACKs, has a link that is down now or was down at the
+generation before; so also where it had no path at all, and where the link has returned and the path stayed the same.
+Every other move is planned. A drained link is up: what leaves it drains first and loses nothing.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Literal
+
+from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from controller.model.plan import AdmissionWindow
+from mininet_topos.measure.flow_run import FlowChange
+from mininet_topos.nic.path_move import FAILURE, PLANNED
+
+Pace = Callable[[pb.FlowPlan], int]
+
+
+def planned_rate(flow: pb.FlowPlan) -> int:
+    """Return the plan's rate: the default pace of a flow."""
+    return flow.rate_bps
+
+
+def plan_changes(
+    before: Mapping[str, pb.FlowPlan],
+    after: Iterable[pb.FlowPlan],
+    *,
+    down_before: Collection[str],
+    down: Collection[str],
+    reason: str,
+    pace: Pace = planned_rate,
+) -> dict[str, FlowChange]:
+    """Return the changes by flow id; flows that `before` has not are left out.
+
+    `down` are the directed links that are down now, `down_before` those at the generation before; `pace` gives the rate
+    in bits of Ethernet frame per second at which a flow is sent.
+    """
+    found = {}
+    for new in after:
+        old = before.get(new.flow_id)
+        if old is None:
+            continue
+        resends = _was_broken(old, {*down, *down_before}) and not _crosses(new, down)
+        change = _change(old, new, FAILURE if resends else PLANNED, reason, pace)
+        if change != FlowChange(reason=reason):
+            found[new.flow_id] = change
+    return found
+
+
+def _was_broken(flow: pb.FlowPlan, down: Collection[str]) -> bool:
+    return not flow.links or _crosses(flow, down)
+
+
+def _crosses(flow: pb.FlowPlan, links: Collection[str]) -> bool:
+    return any(link in links for link in (*flow.links, *flow.reverse_links))
+
+
+def _change(
+    old: pb.FlowPlan, new: pb.FlowPlan, move: Literal["planned", "failure"], reason: str, pace: Pace
+) -> FlowChange:
+    """Return the change with only those fields that differ."""
+    port, reverse_port = new.udp_source_port, new.reverse_udp_source_port
+    return FlowChange(
+        udp_source_port=port if port != old.udp_source_port else None,
+        reverse_udp_source_port=reverse_port if reverse_port != old.reverse_udp_source_port else None,
+        rate_bps=pace(new) if pace(new) != pace(old) else None,
+        window=_window(new) if new.window != old.window else None,
+        move=move,
+        reason=reason,
+    )
+
+
+def _window(flow: pb.FlowPlan) -> AdmissionWindow:
+    return AdmissionWindow(slot=flow.window.slot, slots=flow.window.slots, slot_ns=flow.window.slot_ns)
