@@ -43,7 +43,7 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueSample:
-    """One priority of a port: cumulative counters, current and maximum depth, state of the switch's PFC watchdog (0, 1)."""
+    """One priority of a port: cumulative counters, depth, its maximum, whether the PFC watchdog has tripped (0, 1)."""
 
     priority: int
     ecn_marked_packets: int = 0
