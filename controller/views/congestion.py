@@ -64,13 +64,15 @@ def congestion(state: State, active: Iterable[Signal], pfc: Mapping[Queue, tuple
             signal=signal,
             flow_ids=tuple(crossing.flow_ids.get(signal.port, ())),
             flows=crossing.counts.get(signal.port, 0),
-            root_cause=_root(tree, signal),
+            root_cause=_root(tree, signal, pfc),
         )
         for signal in signals
     )
 
 
-def _root(tree: "_PauseTree", signal: Signal) -> str:
+def _root(tree: "_PauseTree", signal: Signal, pfc: Mapping[Queue, tuple[bool, bool]]) -> str:
+    if signal.kind is Kind.PAUSING and (signal.port, signal.priority) not in pfc:
+        return ""  # the pauses have ended, the condition is about to be cleared
     if signal.kind in (Kind.PAUSING, Kind.STORM) and signal.priority is not None:
         return tree.root(signal.port, signal.priority)
     return "" if signal.kind is Kind.SILENT else signal.port

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from itertools import pairwise
 from types import SimpleNamespace
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -103,7 +104,8 @@ def roots_found(fabric, paths, pauses):
     jobs = {"job": SimpleNamespace(flows=SimpleNamespace(flows=flows, link_loads_bps=loads))} if paths else {}
     storms = [raised(port, Kind.STORM) for port in sorted(pauses.nic_behind)]
     signals = [raised(port, Kind.PAUSING) for port in sorted({*pauses.paused, *pauses.pausing})]
-    found = congestion(SimpleNamespace(fabric=fabric, jobs=jobs), [*storms, *signals], pauses.pfc())
+    state: Any = SimpleNamespace(fabric=fabric, jobs=jobs)
+    found = congestion(state, [*storms, *signals], pauses.pfc())
     assert all(one.root_cause == pauses.nic_behind[one.signal.port] for one in found[: len(storms)])
     return {one.signal.port: one.root_cause for one in found}
 
