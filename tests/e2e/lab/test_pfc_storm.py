@@ -35,7 +35,7 @@ pytestmark = [
 FABRIC = "version: 1\nname: storm\ngenerate: {kind: spine_leaf, spines: 2, leaves: 4, hosts_per_leaf: 2, gbps: 0.02}\n"
 NICS = [f"h{number}-n0" for number in range(1, 9)]
 FIRST, *OTHERS = NICS
-BEFORE_S, RUN_S, WINDOW_S = 1.5, 9.0, 0.5
+BEFORE_S, FLOWS_S, WINDOW_S, TIMEOUT_S = 1.5, 5.0, 0.5, 40.0
 FULL = 0.9
 """A port is at full rate if it carries this part of what it carried before the storm, over a window."""
 
@@ -92,7 +92,8 @@ def submit(stack: Stack, storming: str) -> list[FlowRequest]:
     return [
         FlowRequest(
             flow_id=flow.flow_id, src_nic=flow.src_nic, dst_nic=flow.dst_nic, udp_source_port=flow.udp_source_port,
-            reverse_udp_source_port=flow.reverse_udp_source_port, rate_bps=flow.rate_bps * 9 // 10, size_bytes=10**8,
+            reverse_udp_source_port=flow.reverse_udp_source_port, rate_bps=flow.rate_bps * 9 // 10,
+            size_bytes=int(flow.rate_bps * FLOWS_S / 8),  # those to the NIC end after its storm, and the run with them
         )
         for flow in plan.flows
     ]  # fmt: skip
@@ -163,7 +164,7 @@ def run_with_storm(stack: Stack, storming: str) -> tuple[Watched, RunResult]:
     sampler = threading.Thread(target=watched.sample)
     sampler.start()
     try:
-        result = stack.lab.run_flows(submit(stack, storming), RUN_S, watched.on_progress)
+        result = stack.lab.run_flows(submit(stack, storming), TIMEOUT_S, watched.on_progress)
     finally:
         if watched.began_s and not watched.ended_s:
             stack.lab.storm_from(storming, DATA_PRIORITY, False)
@@ -182,6 +183,7 @@ def test_a_nic_in_storm_is_named_and_its_bystanders_are_freed_by_the_watchdog_of
     freed_s = watched.full_rate_s()
     print(f"storm of {storming}: named after {watched.named_s:.2f} s, bystanders at full rate after {freed_s} s")
     assert freed_s is not None
+    assert result.completed
     assert result.integrity.valid, result.integrity
     assert {name for name, queue in queues.items() if queue["watchdog_trips"]} == {port}
     assert queues[port]["watchdog_trips"] == queues[port]["watchdog_restores"] == 1
