@@ -183,6 +183,11 @@ class Lab:
         self.nics[nic_id].send_request(op="pause", priority=priority, quanta=quanta)
         self.nics[nic_id].read_reply()
 
+    def storm_from(self, nic_id: str, priority: int, running: bool) -> None:
+        """Start or stop a NIC that pauses its switch port without end; also from `run_flows`' `on_progress`."""
+        self.nics[nic_id].send_request(op="storm", priority=priority, running=running)
+        self.nics[nic_id].read_reply()
+
     @property
     def counters_directory(self) -> Path:
         """Return the directory of the NICs' counter files, `<nic id>.json`, each replaced several times a second."""

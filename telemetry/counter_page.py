@@ -10,7 +10,8 @@ The emulated fabric's queue daemon writes it every few milliseconds; agents and 
 
 The sequence is a seqlock: odd while the writer writes. A reader copies the arrays, and retries a bounded number of
 times if the sequence was odd or has changed. There is one writer. Counters never decrease under the same boot id;
-`depth_bytes` and `max_depth_bytes` are gauges.
+`depth_bytes` and `max_depth_bytes` are gauges. A queue that the PFC watchdog discards has one more trip than restores;
+`dropped_packets` includes what it discarded.
 """
 
 import mmap
@@ -24,11 +25,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-MAGIC, VERSION, PRIORITIES = b"HEDDLECP", 1, 8
+MAGIC, VERSION, PRIORITIES = b"HEDDLECP", 2, 8
 PORT_FIELDS = ("tx_bytes", "rx_bytes", "tx_packets", "rx_packets", "drops")
 QUEUE_FIELDS = (
     "packets", "bytes", "ecn_marked_packets", "dropped_packets", "pfc_rx_frames", "pfc_tx_frames", "paused_ns",
-    "depth_bytes", "max_depth_bytes",
+    "depth_bytes", "max_depth_bytes", "watchdog_trips", "watchdog_restores", "watchdog_dropped_packets",
 )  # fmt: skip
 GAUGE_FIELDS = ("depth_bytes", "max_depth_bytes")
 MAX_PAGE_PORTS = 8192

@@ -21,7 +21,14 @@ from controller.runtime.watch import MAX_WATCHERS, TooManyWatchersError
 from controller.views.congestion import Congested, congestion
 from controller.views.measured import pfc_queues
 from telemetry.detection.window import Snapshot
-from telemetry.samples.counters import NIC_COUNTERS, PORT_COUNTERS, QUEUE_COUNTERS, nic_column, queue_columns
+from telemetry.samples.counters import (
+    NIC_COUNTERS,
+    PORT_COUNTERS,
+    QUEUE_COUNTERS,
+    QUEUE_GAUGES,
+    nic_column,
+    queue_columns,
+)
 
 MAX_PAST_EVENTS = 10_000
 PORTS_AT_ONCE = 256
@@ -109,7 +116,7 @@ def _fresh(snapshot: Snapshot, rows: Ints, sent: NDArray[np.int64]) -> list[Ints
     return [found[first : first + PORTS_AT_ONCE] for first in range(0, found.size, PORTS_AT_ONCE)]
 
 
-_QUEUE_FIELDS = (*QUEUE_COUNTERS, "depth_bytes", "max_depth_bytes")
+_QUEUE_FIELDS = (*QUEUE_COUNTERS, *QUEUE_GAUGES)
 _NIC_COLUMNS = tuple((name, nic_column(name)) for name in NIC_COUNTERS)
 
 
@@ -117,7 +124,7 @@ def samples_to(snapshot: Snapshot, rows: Ints) -> list[pb.PortSample]:
     """Return the samples of some rows as messages."""
     total = snapshot.total[rows]
     counters = [total[:, queue_columns(name)] for name in QUEUE_COUNTERS]
-    counters += [snapshot.depth_bytes[rows], snapshot.max_depth_bytes[rows]]
+    counters += [getattr(snapshot, name)[rows] for name in QUEUE_GAUGES]
     queues = np.stack(counters, axis=2)  # (ports, priorities, counters)
     positions, priorities = np.nonzero(queues.any(axis=2))
     heads = zip(

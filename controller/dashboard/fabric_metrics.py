@@ -50,6 +50,12 @@ DEPTH = Family("fabric_queue_depth_bytes", "gauge", "Bytes in a queue; absent wh
 MAX_DEPTH = Family(
     "fabric_queue_max_depth_bytes", "gauge", "The high-water mark of a queue, as the device reports it.", QUEUE
 )
+WATCHDOG = Family(
+    "fabric_queue_pfc_watchdog_active",
+    "gauge",
+    "1 while the switch's PFC watchdog discards a queue; absent while the port is stale.",
+    QUEUE,
+)
 UTILIZATION = Family(
     "fabric_link_utilization_ratio",
     "gauge",
@@ -79,11 +85,11 @@ NIC_PAUSED = Family(
 )
 NIC_STALE = Family("rdma_device_stale", "gauge", "1 if the newest sample is too old to be used.", DEVICE)
 FAMILIES = (
-    *PORT_FAMILIES.values(), *QUEUE_FAMILIES.values(), DEPTH, MAX_DEPTH, UTILIZATION, STALE, SAMPLED, LEFT_OUT,
-    *NIC_TRAFFIC.values(), *NIC_FAMILIES.values(), NIC_PAUSES, NIC_PAUSED, NIC_STALE,
+    *PORT_FAMILIES.values(), *QUEUE_FAMILIES.values(), DEPTH, MAX_DEPTH, WATCHDOG, UTILIZATION, STALE, SAMPLED,
+    LEFT_OUT, *NIC_TRAFFIC.values(), *NIC_FAMILIES.values(), NIC_PAUSES, NIC_PAUSED, NIC_STALE,
 )  # fmt: skip
 SERIES_PER_PORT = len(PORT_FAMILIES) + 3
-SERIES_PER_QUEUE = len(QUEUE_FAMILIES) + 2
+SERIES_PER_QUEUE = len(QUEUE_FAMILIES) + 3
 SERIES_PER_NIC = len(NIC_TRAFFIC) + len(NIC_FAMILIES) + 1 + 3 * PRIORITIES
 
 
@@ -172,6 +178,7 @@ def _queue_lines(snapshot: Snapshot, shown: _Shown) -> Iterator[str]:
     labels = list(compress(shown.queue_labels, fresh.tolist()))
     yield from _series(DEPTH, labels, snapshot.depth_bytes[at])
     yield from _series(MAX_DEPTH, labels, snapshot.max_depth_bytes[at])
+    yield from _series(WATCHDOG, labels, snapshot.watchdog_active[at].astype(np.int64))
 
 
 def _nic_lines(snapshot: Snapshot, shown: _Shown, stale: list[bool]) -> Iterator[str]:

@@ -11,6 +11,10 @@ those fill in turn. So many ports report pauses, one reports congestion. To find
                         neither          ──► the root is Q's switch; the port is unknown
     port P that paused its peer ──► the full egress is on P's own switch: continue there as above.
 
+A NIC ends the search even if it is paused itself: it forwards nothing, so what stops its own traffic does not make it
+pause others. Without a plan, traffic that came down is searched for on the ports that lead down first: paths of a Clos
+fabric do not go up again, and an uplink there is paused because of another root.
+
 A port that is visited twice closes a circle: a deadlock, reported as such. Pure.
 """
 
@@ -60,13 +64,15 @@ def congestion(state: State, active: Iterable[Signal], pfc: Mapping[Queue, tuple
             signal=signal,
             flow_ids=tuple(crossing.flow_ids.get(signal.port, ())),
             flows=crossing.counts.get(signal.port, 0),
-            root_cause=_root(tree, signal),
+            root_cause=_root(tree, signal, pfc),
         )
         for signal in signals
     )
 
 
-def _root(tree: "_PauseTree", signal: Signal) -> str:
+def _root(tree: "_PauseTree", signal: Signal, pfc: Mapping[Queue, tuple[bool, bool]]) -> str:
+    if signal.kind is Kind.PAUSING and (signal.port, signal.priority) not in pfc:
+        return ""  # the pauses have ended, the condition is about to be cleared
     if signal.kind in (Kind.PAUSING, Kind.STORM) and signal.priority is not None:
         return tree.root(signal.port, signal.priority)
     return "" if signal.kind is Kind.SILENT else signal.port
@@ -83,6 +89,7 @@ class _PauseTree:
         full: set[Queue],
     ) -> None:
         self._peers, self._onward, self._pfc, self._full = fabric.peer_by_name, onward, pfc, full
+        self._up_facing = {str(cable.lower) for cable in fabric.cables}
         self._reporting: dict[Queue, list[str]] = defaultdict(list)
         for port, priority in sorted({*pfc, *full}):
             self._reporting[_switch(port), priority].append(port)
@@ -94,14 +101,14 @@ class _PauseTree:
         if pausing and not paused:
             met.add(port)
             found = self._behind(f"{self._peers.get(port, '')}>{port}", port, priority)
-            if not self._paused(found, priority):
+            if self._is_root(found, priority):
                 return found
             port = found
         while port not in met:
             met.add(port)
             peer = self._peers.get(port, port)
             found = self._behind(f"{port}>{peer}", peer, priority)
-            if not self._paused(found, priority):
+            if self._is_root(found, priority):
                 return found
             port = found
         return f"circle through {port}"
@@ -113,12 +120,17 @@ class _PauseTree:
             return port  # a NIC: its host is too slow
         planned = [name for name, _ in self._onward.get(link, Counter()).most_common()]
         around = [name for name in self._reporting[switch, priority] if name != port]
-        for choices in (planned, around):
+        onward = [name for name in around if port not in self._up_facing or name not in self._up_facing]
+        for choices in (planned, onward, around):
             for wanted in (self._paused, self._is_full):
                 for name in choices:
                     if name != port and wanted(name, priority):
                         return name
         return switch
+
+    def _is_root(self, found: str, priority: int) -> bool:
+        """Return whether the search ends: at a NIC, at a switch, or at a port that is not paused."""
+        return _switch(found) == found or not self._paused(found, priority)
 
     def _paused(self, port: str, priority: int) -> bool:
         return self._pfc.get((port, priority), (False, False))[0]

@@ -2,12 +2,13 @@
 
 import socket
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from mininet_topos.nic import roce
 from mininet_topos.nic.dcqcn import DcqcnSettings
 from mininet_topos.nic.pacer import Pacer
-from mininet_topos.nic.pause import PfcState
+from mininet_topos.nic.pause import PauseStorm, PfcState
 from mininet_topos.nic.port_counters import PortCounters
 from mininet_topos.nic.queue_pair import Response
 from mininet_topos.nic.receiver import ReceiveQueue
@@ -38,6 +39,7 @@ class Nic:
         self._listener = bind_roce_port(ip)
         self._buffer = bytearray(16384)
         self._counters, self._pauses = PortCounters(), PfcState(line_rate_bps)
+        self._storm = PauseStorm()
         self._line = Pacer(rate_bps=line_rate_bps, start_ns=0, catch_up_ns=catch_up_ns)
         self._hold_until_ns = 0
         self.running = False
@@ -80,10 +82,15 @@ class Nic:
             receiving.goodput.start_ns = start_ns
         self.running = True
 
-    def pause_peer(self, priority: int, quanta: int) -> None:
-        """Send one PFC frame to the switch, as an overloaded host's NIC does."""
-        if self._transmit(pause_frame(self._mac, {priority: quanta})):
-            self._counters.tx_pause[priority] += 1
+    def pause_peer(self, quanta: Mapping[int, int]) -> None:
+        """Send one PFC frame with these quanta by priority to the switch, as an overloaded host's NIC does."""
+        if self._transmit(pause_frame(self._mac, quanta)):
+            for priority in quanta:
+                self._counters.tx_pause[priority] += 1
+
+    def storm(self, priority: int, running: bool) -> None:
+        """Start or stop to pause a priority of the switch without end, as a defective NIC does."""
+        self.pause_peer(self._storm.change(priority, running))
 
     @property
     def complete(self) -> bool:
@@ -106,7 +113,9 @@ class Nic:
         blocked is the first to be served next. So queue pairs that want more than their fair share of the line get
         equal shares, and the others what they want.
         """
-        wake_ns = self._send_held_acks(now_ns)
+        if quanta := self._storm.due(now_ns):
+            self.pause_peer(quanta)
+        wake_ns = min(self._send_held_acks(now_ns), self._storm.wake_ns)
         if not self.running:
             return wake_ns
         unix_offset_ns = time.time_ns() - now_ns

@@ -1,4 +1,4 @@
-"""Priority flow control at a NIC: which priorities are paused, and until when. Pure; time is an argument.
+"""Priority flow control at a NIC: which priorities are paused and until when, and pauses sent without end. Pure.
 
 A frame pauses a priority for a number of quanta of 512 bit times of the link, 25.6 us each at 20 Mbit/s; zero resumes
 it (XON). A new frame replaces an earlier one. `queues.pause_frame` defines the frame format.
@@ -6,7 +6,10 @@ it (XON). A new frame replaces an earlier one. `queues.pause_frame` defines the 
 
 from collections.abc import Mapping
 
-from mininet_topos.queues.pause_frame import PRIORITIES, quanta_ns
+from mininet_topos.queues.pause_frame import MAX_QUANTA, PRIORITIES, quanta_ns
+
+STORM_PERIOD_NS = 20_000_000
+"""The period of a storm's frames: a small part of the longest pause, so that a stall of the machine ends no storm."""
 
 
 class PfcState:
@@ -49,3 +52,31 @@ class PfcState:
             self._since_ns[priority] = None
         if was_paused or until_ns > now_ns:
             self.until_ns[priority] = until_ns
+
+
+class PauseStorm:
+    """The pauses of a defective NIC, which pauses priorities of its switch port without end."""
+
+    __slots__ = ("_due_ns", "_priorities")
+
+    def __init__(self) -> None:
+        """Create the state with no storm."""
+        self._priorities: frozenset[int] = frozenset()
+        self._due_ns = 0
+
+    def change(self, priority: int, running: bool) -> dict[int, int]:
+        """Start or stop the storm of a priority; return the quanta of the frame to send now, by priority."""
+        self._priorities = self._priorities | {priority} if running else self._priorities - {priority}
+        return {priority: MAX_QUANTA if running else 0}
+
+    def due(self, now_ns: int) -> dict[int, int]:
+        """Return the quanta of the frame that is due by priority, empty if none is, and count it as sent."""
+        if not self._priorities or now_ns < self._due_ns:
+            return {}
+        self._due_ns = now_ns + STORM_PERIOD_NS
+        return dict.fromkeys(sorted(self._priorities), MAX_QUANTA)
+
+    @property
+    def wake_ns(self) -> float:
+        """Return when the next frame is due."""
+        return self._due_ns if self._priorities else float("inf")

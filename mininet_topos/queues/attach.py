@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from controller.model.error import PrerequisiteError
 from mininet_topos.queues.bpf_object import OBJECT_FILE, BpfObject, read_object
-from mininet_topos.queues.bpf_syscall import create_map, load_program, memory_of, update
+from mininet_topos.queues.bpf_syscall import create_map, load_program, lookup, memory_of, update
 from mininet_topos.queues.classes import frame_limit
 from mininet_topos.queues.description import LabPorts, NicEnd, SwitchPort
 from mininet_topos.queues.netlink import EGRESS, INGRESS, RouteSocket, clsact_request, program_request
@@ -32,6 +32,8 @@ QUEUE_WORDS = (
 """The fields of `struct queue` in queue_model.c; read as signed integers, so that differences may be negative."""
 NONE = UNBOUNDED = 0xFFFFFFFF
 CERTAIN = 1 << 16
+FRAME_LIMIT = struct.Struct("<I")  # the last field of `struct limit`
+CROSSING, CROSSED = struct.Struct("<2I"), struct.Struct("<2Q")
 CLONE_NEWNET = 0x40000000
 MAX_PORTS = 8190
 
@@ -57,7 +59,8 @@ class QueueModelPrograms:
             name: load_program(name, program.linked(self._maps), image.licence)
             for name, program in image.programs.items()
         }
-        self._fill(ports, settings)
+        self._ports, self._settings = ports.ports, settings
+        self._fill(ports)
         memory = memory_of(self._maps["queues"], definitions["queues"])
         layout = np.dtype([(word, "<i8") for word in QUEUE_WORDS])
         self.queues: QueueTable = np.frombuffer(memory, layout, count=count).reshape(-1, PRIORITIES)
@@ -78,6 +81,24 @@ class QueueModelPrograms:
                 self._attach(route, index, INGRESS, "ingress", attachment)
                 route.close()
 
+    def set_discarding(self, slot: int, priority: int, discarding: bool) -> None:
+        """Drop and count every frame that is to enter a queue, or accept frames again."""
+        value = limit_value(self._ports[slot], priority, self._settings)
+        if discarding:
+            value = value[: -FRAME_LIMIT.size] + FRAME_LIMIT.pack(0)
+        update(self._maps["limits"], slot * PRIORITIES + priority, value)
+
+    def held_bytes(self, slot: int, priority: int) -> dict[int, int]:
+        """Return the bytes of a queue that have not left it, by the slot of the ingress port that counts them."""
+        number, switch = slot * PRIORITIES + priority, self._ports[slot].switch
+        found = {}
+        for arrival, port in enumerate(self._ports):
+            key = CROSSING.pack(arrival * PRIORITIES + priority, number)
+            if port.switch == switch and (value := lookup(self._maps["crossings"], key, CROSSED.size)) is not None:
+                entered, left = CROSSED.unpack(value)
+                found[arrival] = entered - left
+        return found
+
     def close(self) -> None:
         """Close programs and maps; attached programs stay until their interfaces are removed."""
         del self.queues  # the last view of the memory unmaps it
@@ -88,7 +109,8 @@ class QueueModelPrograms:
         message = program_request(interface, hook, self._programs[program], f"heddle_{program}", attachment)
         route.request(message, f"attach the program {program}")
 
-    def _fill(self, ports: LabPorts, settings: QueueSettings) -> None:
+    def _fill(self, ports: LabPorts) -> None:
+        settings = self._settings
         for slot, port in enumerate(ports.ports):
             update(self._maps["ports"], slot, _port_value(slot, port))
             for priority in range(PRIORITIES):

@@ -23,6 +23,12 @@ def update(map_fd: int, key: int, value: bytes) -> None:
         bpf.update(map_fd, key, value)
 
 
+def lookup(map_fd: int, key: bytes, value_bytes: int) -> bytes | None:
+    """Return the value of a key, None if the map has no such key; raises PrerequisiteError."""
+    with _errors_explained("read a map"):
+        return bpf.lookup(map_fd, key, value_bytes)
+
+
 def memory_of(map_fd: int, definition: MapDefinition) -> mmap.mmap:
     """Map the values of an array map (BPF_F_MMAPABLE) into memory; the kernel rounds a value's size up to 8 bytes."""
     size = -(-definition.value_bytes // 8) * 8 * definition.entries

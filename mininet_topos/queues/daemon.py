@@ -47,10 +47,11 @@ QUIET_TICKS = 5
 
 
 class RootNamespace:
-    """The `Kernel` of `switches`: pause frames, transmit pauses and link states in the root namespace."""
+    """The `Kernel` of `switches`: pause frames, transmit pauses, discards and link states in the root namespace."""
 
-    def __init__(self, ports: LabPorts, settings: QueueSettings) -> None:
+    def __init__(self, ports: LabPorts, settings: QueueSettings, programs: QueueModelPrograms) -> None:
         """Prepare frames and netlink messages, and start to receive pause frames."""
+        self._programs = programs
         self._interfaces = [port.interface for port in ports.ports]
         self._macs = [_mac(name) for name in self._interfaces]
         self._frames: dict[tuple[int, int, int], bytes] = {}
@@ -80,6 +81,19 @@ class RootNamespace:
         """Pause or resume the transmission of one priority of a port."""
         change = self._transmit.pause if paused else self._transmit.resume
         change(self._interfaces[slot], priority)
+
+    def discard(self, slot: int, priority: int) -> None:
+        """Discard the frames that wait in a queue and, from now on, those that arrive."""
+        self._programs.set_discarding(slot, priority, True)
+        self._transmit.clear(self._interfaces[slot], priority)
+
+    def accept(self, slot: int, priority: int) -> None:
+        """Accept frames of a queue again."""
+        self._programs.set_discarding(slot, priority, False)
+
+    def held_bytes(self, slot: int, priority: int) -> Mapping[int, int]:
+        """Return the bytes of a queue that have not left it, by the slot of the ingress port that counts them."""
+        return self._programs.held_bytes(slot, priority)
 
     def ports_down(self) -> npt.NDArray[np.bool_]:
         """Return for each port whether its link has no carrier or its interface does not exist."""
@@ -117,7 +131,7 @@ class QueueDaemon:
         programs = QueueModelPrograms(ports, self._settings)
         programs.attach(ports)
         self._queues = programs.queues
-        self._kernel = RootNamespace(ports, self._settings)
+        self._kernel = RootNamespace(ports, self._settings, programs)
         self._switches = Switches(ports, self._settings, programs.queues, self._kernel)
         names = [port.name for port in ports.ports]
         self._page = CounterPageWriter(Path(message["page"]), names, int.from_bytes(os.urandom(8), "little"))
@@ -185,6 +199,7 @@ class QueueDaemon:
             "ingress_bytes": self._switches.ingress_bytes(),
             "max_ingress_bytes": int(self._queues["max_ingress_bytes"].max()),
             "pause_errors": self._kernel.pause_errors(),
+            "longest_stuck_ns": self._switches.longest_stuck_ns,
             "headroom_drops": int(self._queues["headroom_drops"].sum()),
         }
 

@@ -1,4 +1,4 @@
-"""Encode the rtnetlink messages of the queue model: create a clsact qdisc, attach a BPF filter, change a token bucket.
+"""Encode the rtnetlink messages of the queue model: clsact qdisc, BPF filter, token bucket.
 
     nlmsghdr: length 32 | type 16 | flags 16 | sequence 32 | port 32
     tcmsg:    family 8 | padding 24 | interface 32 | handle 32 | parent 32 | info 32
@@ -15,7 +15,7 @@ from contextlib import suppress
 
 from controller.model.error import PrerequisiteError
 
-RTM_NEWQDISC, RTM_NEWTFILTER = 36, 44
+RTM_NEWQDISC, RTM_DELQDISC, RTM_NEWTFILTER = 36, 37, 44
 NLM_F_REQUEST, NLM_F_ACK, NLM_F_EXCL, NLM_F_CREATE = 0x1, 0x4, 0x200, 0x400
 NLMSG_ERROR = 2
 TCA_KIND, TCA_OPTIONS = 1, 2
@@ -53,9 +53,19 @@ def program_request(interface: int, hook: int, program_fd: int, name: str, attac
 
 
 def bucket_change(
-    interface: int, parent: int, handle: int, *, rate_bytes_per_s: int, burst_bytes: int, limit_bytes: int
+    interface: int,
+    parent: int,
+    handle: int,
+    *,
+    rate_bytes_per_s: int,
+    burst_bytes: int,
+    limit_bytes: int,
+    create: bool = False,
 ) -> bytes:
-    """Return the message that changes a token bucket (tbf) and keeps its queued frames; requests no acknowledgement."""
+    """Return the message that changes a token bucket (tbf) and keeps its queued frames, or creates it.
+
+    It requests no acknowledgement.
+    """
     spec = struct.pack("=BBHhHI", 0, TC_LINKLAYER_ETHERNET, 0, -1, 0, min(rate_bytes_per_s, 0xFFFFFFFF))
     no_peak = bytes(len(spec))
     options = attribute(TCA_TBF_PARMS, spec + no_peak + struct.pack("=III", limit_bytes, 0, 0))
@@ -63,7 +73,12 @@ def bucket_change(
         options += attribute(TCA_TBF_RATE64, struct.pack("=Q", rate_bytes_per_s))
     options += attribute(TCA_TBF_BURST, struct.pack("=I", burst_bytes))
     body = _TC.pack(0, interface, handle, parent, 0) + attribute(TCA_KIND, b"tbf\0") + attribute(TCA_OPTIONS, options)
-    return _message(RTM_NEWQDISC, 0, body)
+    return _message(RTM_NEWQDISC, NLM_F_CREATE | NLM_F_EXCL if create else 0, body)
+
+
+def bucket_removal(interface: int, parent: int, handle: int) -> bytes:
+    """Return the message that removes a token bucket with its queued frames; requests no acknowledgement."""
+    return _message(RTM_DELQDISC, 0, _TC.pack(0, interface, handle, parent, 0))
 
 
 class RouteSocket:

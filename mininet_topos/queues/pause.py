@@ -65,6 +65,11 @@ class ReceivedPauses:
         """Return for each place whether it is paused."""
         return self._until_ns > 0
 
+    @property
+    def since_ns(self) -> Longs:
+        """Return for each place since when it is paused, -1 if it is not."""
+        return np.where(self._until_ns > 0, self._since_ns, -1)
+
     def take(self, place: int, duration_ns: int, now_ns: int) -> bool | None:
         """Apply a received pause to a place; return True to pause it now, False to resume it, None for no change.
 

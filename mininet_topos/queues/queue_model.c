@@ -24,10 +24,10 @@ typedef unsigned long long u64;
 #define SECTION(name) __attribute__((section(name), used))
 #define INLINE static __attribute__((always_inline)) inline
 
-enum { MAP_ARRAY = 2, MAP_LRU_HASH = 9, FLAG_MMAPABLE = 1 << 10 };
+enum { MAP_HASH = 1, MAP_ARRAY = 2, MAP_LRU_HASH = 9, FLAG_NO_PREALLOC = 1, FLAG_MMAPABLE = 1 << 10 };
 enum { ACT_OK = 0, ACT_STOLEN = 4 };
 enum { ETHERNET_BYTES = 14, HEADER_BYTES = ETHERNET_BYTES + 20 + 4, ETH_IPV4 = 0x0800, ETH_MAC_CONTROL = 0x8808 };
-enum { CE = 3 };
+enum { CE = 3, NO_EXIST = 1 };
 
 #define NONE 0xffffffffu
 #define PRIORITIES 8
@@ -60,7 +60,7 @@ struct limit {
   u32 pmax;            /* in 65,536ths; 0 and kmin at its largest: no marking */
   u32 queue_bytes;     /* limit of the egress queue */
   u32 arrival_bytes;   /* limit of the ingress occupancy: bytes in the switch that arrived at this port and priority */
-  u32 frame_bytes;     /* larger frames are dropped: the tc class would lose them uncounted */
+  u32 frame_bytes;     /* larger frames are dropped: the tc class would lose them uncounted; 0: all, for the watchdog */
 };
 
 struct queue {
@@ -79,11 +79,22 @@ struct stream {
   u32 switch_id, source, destination, ports;
 };
 
+/* The bytes that went from one ingress port to one egress queue of a switch: what of a queue each ingress port counts.
+ * The PFC watchdog needs it to discard a queue; see `discards.py`. */
+struct crossing {
+  u32 arrival, departure; /* queues: where the bytes are counted as ingress occupancy, and where they wait */
+};
+
+struct crossed {
+  u64 entered_bytes, left_bytes;
+};
+
 struct map ports SECTION("maps") = {MAP_ARRAY, sizeof(u32), sizeof(struct port), 1, 0};
 struct map limits SECTION("maps") = {MAP_ARRAY, sizeof(u32), sizeof(struct limit), 1, 0};
 struct map queues SECTION("maps") = {MAP_ARRAY, sizeof(u32), sizeof(struct queue), 1, FLAG_MMAPABLE};
 struct map classes SECTION("maps") = {MAP_ARRAY, sizeof(u32), sizeof(struct classes), 1, 0};
 struct map arrivals SECTION("maps") = {MAP_LRU_HASH, sizeof(struct stream), sizeof(u32), 65536, 0};
+struct map crossings SECTION("maps") = {MAP_HASH, sizeof(struct crossing), sizeof(struct crossed), 1 << 20, FLAG_NO_PREALLOC};
 
 static void *(*map_lookup)(void *map, const void *key) = (void *)1;
 static long (*map_update)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
@@ -126,6 +137,17 @@ INLINE u32 priority_of(u8 *data)
   return found ? found->priority_of_dscp[data[15] >> 2] & (PRIORITIES - 1) : 0;
 }
 
+INLINE struct crossed *crossed_from(u32 arrival, u32 departure)
+{
+  struct crossing key = {arrival, departure};
+  struct crossed *found = map_lookup(&crossings, &key);
+  if (found)
+    return found;
+  struct crossed none = {0, 0};
+  map_update(&crossings, &key, &none, NO_EXIST);
+  return map_lookup(&crossings, &key);
+}
+
 INLINE u64 level(u64 in, u64 out, u64 written_off)
 {
   long long rest = in - out - written_off;
@@ -154,7 +176,7 @@ SECTION("tc/egress") int egress(struct __sk_buff *frame)
     return ACT_OK; /* the kick frame of tx_pause.py: it has its own class and never reaches the wire */
   struct queue *arrival = 0;
   struct limit *arrival_limit = 0;
-  u32 ecn = 0;
+  u32 ecn = 0, arrival_number = NONE;
   if (data && ethertype(data) == ETH_IPV4 && (data = headers(frame, HEADER_BYTES))) {
     struct stream stream;
     priority = priority_of(data);
@@ -162,9 +184,9 @@ SECTION("tc/egress") int egress(struct __sk_buff *frame)
     read_stream(&stream, data, port->switch_id);
     u32 *first = map_lookup(&arrivals, &stream);
     if (first) {
-      u32 number = *first + priority;
-      arrival = map_lookup(&queues, &number);
-      arrival_limit = map_lookup(&limits, &number);
+      arrival_number = *first + priority;
+      arrival = map_lookup(&queues, &arrival_number);
+      arrival_limit = map_lookup(&limits, &arrival_number);
       tag = *first & TAG_UNKNOWN;
     }
   }
@@ -194,6 +216,9 @@ SECTION("tc/egress") int egress(struct __sk_buff *frame)
     add(arrival->arrived_bytes, bytes);
     if (inside > arrival->max_ingress_bytes)
       arrival->max_ingress_bytes = inside;
+    struct crossed *crossed = crossed_from(arrival_number, number);
+    if (crossed)
+      add(crossed->entered_bytes, bytes);
   }
   frame->priority = CLASS_MAJOR + CLASS_MINOR + priority;
   set_hash(frame, TAG | tag | priority);
@@ -212,15 +237,19 @@ SECTION("tc/ingress") int ingress(struct __sk_buff *frame)
     return ACT_OK;
   u64 bytes = frame->len;
   if (port->sender != NONE && (tag & TAG_MASK) == TAG) {
-    u32 priority = tag & (PRIORITIES - 1), first = tag & TAG_UNKNOWN, number = port->sender + priority;
+    u32 priority = tag & (PRIORITIES - 1), first = tag & TAG_UNKNOWN, sender = port->sender + priority, number = sender;
     struct queue *queue = map_lookup(&queues, &number);
     if (queue) {
       add(queue->dequeued_bytes, bytes);
       add(queue->sent_packets, 1);
     }
     number = first + priority;
-    if (first != TAG_UNKNOWN && (queue = map_lookup(&queues, &number)))
+    if (first != TAG_UNKNOWN && (queue = map_lookup(&queues, &number))) {
       add(queue->departed_bytes, bytes);
+      struct crossed *crossed = crossed_from(number, sender);
+      if (crossed)
+        add(crossed->left_bytes, bytes);
+    }
   }
   if (port->own == NONE)
     return ACT_OK;

@@ -49,6 +49,12 @@ class QueueSettings:
     - `headroom_bytes` hold what still arrives after XOFF: the daemon's tick and scheduling delay at line rate
       (measured: up to 10 ms, 80 ms when many processes start at once, which is 200 KB) and the frames in flight.
     - `buffer_bytes` bound a queue without PFC: about 160 ms, some hundred frames.
+    - The PFC watchdog discards a lossless queue that has been paused for `watchdog_detection_ms` without sending a
+      packet, and restores it when no pause was in force for `watchdog_restoration_ms`. Both are SONiC's defaults and
+      not scaled, since a NIC of the lab pauses only on command. Between switches pauses are back-pressure, which the
+      scale stretches: an incast of 31 to 1 at 10 Mbit/s stops a queue for up to 1 s without any fault, which stands
+      for 0.2 ms. There the detection time is `watchdog_fabric_detection_ms`, three times as long. So the port that
+      faces a storm trips first, and the back-pressure behind it ends before another port trips.
     """
 
     ecn: bool = True
@@ -64,6 +70,10 @@ class QueueSettings:
     """The period at which occupancies are checked; 1.1 ms with kernel timers. Shorter costs much and gains little."""
     page_period_ms: int = 10
     """The period at which the counter page is written: well under the fastest telemetry period, 100 ms."""
+    watchdog: bool = True
+    watchdog_detection_ms: int = 200
+    watchdog_fabric_detection_ms: int = 3000
+    watchdog_restoration_ms: int = 200
     priority_of_dscp: Mapping[int, int] = field(default_factory=lambda: dict(PRIORITY_OF_DSCP))
     """Other DSCPs, and frames that are not IPv4, have priority 0."""
     lossless: frozenset[int] = frozenset({DATA_PRIORITY})
@@ -80,6 +90,12 @@ class QueueSettings:
             (self.buffer_bytes >= 2 * FULL_FRAME_BYTES, "buffer_bytes must hold at least two full frames"),
             (1 <= self.tick_ms <= 100, "tick_ms must be from 1 to 100"),
             (self.tick_ms <= self.page_period_ms <= 1000, "page_period_ms must be from tick_ms to 1000"),
+            (100 <= self.watchdog_detection_ms <= 5000, "watchdog_detection_ms must be from 100 to 5000"),
+            (
+                self.watchdog_detection_ms <= self.watchdog_fabric_detection_ms <= 5000,
+                "watchdog_fabric_detection_ms must be from watchdog_detection_ms to 5000",
+            ),
+            (100 <= self.watchdog_restoration_ms <= 60_000, "watchdog_restoration_ms must be from 100 to 60000"),
             (all(0 <= dscp < 64 for dscp in self.priority_of_dscp), "priority_of_dscp: a DSCP is from 0 to 63"),
             (self._priorities <= frozenset(range(PRIORITIES)), "a priority is from 0 to 7"),
             (not self.lossless & self.strict, "a priority is lossless or strict, not both"),

@@ -1,4 +1,4 @@
-"""Emulate PFC in all switches of a lab: send pause frames, pause transmission on received ones, provide counters.
+"""Emulate PFC in all switches of a lab: send pause frames, obey received ones under a watchdog, provide counters.
 
 `tick` is called repeatedly, and returns after what time at the latest. Bytes that are counted as queued although their
 frames were lost are written off (`stale_bytes`). A port's `slot` is its index in the arrays.
@@ -13,12 +13,16 @@ import numpy as np
 import numpy.typing as npt
 
 from mininet_topos.queues.description import LabPorts
+from mininet_topos.queues.discards import Discards
 from mininet_topos.queues.pause import NO_SIGNALS, Backpressure, Longs, ReceivedPauses
 from mininet_topos.queues.pause_frame import MAX_QUANTA, PRIORITIES, quanta_ns
 from mininet_topos.queues.settings import QueueSettings
 from mininet_topos.queues.stale_bytes import StaleBytes
+from mininet_topos.queues.watchdog import Watchdog
 from telemetry.counter_page import PORT_FIELDS, QUEUE_FIELDS, Counters
 
+WATCHDOG_STEP_NS = 10_000_000
+"""The period of the watchdog: well under its times, and longer than a frame that has left its queue is on the link."""
 MAX_QUIET_NS = 10**9
 """Maximum of the time until the next tick."""
 NO_BYTES: Longs = np.zeros(0, np.int64)
@@ -32,6 +36,15 @@ class Kernel(Protocol):
 
     def set_paused(self, slot: int, priority: int, paused: bool) -> None:
         """Pause or resume the transmission of one priority of a port."""
+
+    def discard(self, slot: int, priority: int) -> None:
+        """Discard the frames that wait in a queue and, from now on, those that arrive."""
+
+    def accept(self, slot: int, priority: int) -> None:
+        """Accept frames of a queue again."""
+
+    def held_bytes(self, slot: int, priority: int) -> Mapping[int, int]:
+        """Return the bytes of a queue that have not left it, by the slot of the ingress port that counts them."""
 
     def ports_down(self) -> npt.NDArray[np.bool_]:
         """Return for each port whether its link is down."""
@@ -62,6 +75,17 @@ class Switches:
         self.frames_received: Longs = np.zeros(shape, np.int64)
         self.written_off_bytes = 0
         self._stale = StaleBytes(np.unique([port.switch for port in ports.ports], return_inverse=True)[1])
+        self._watchdog = self._new_watchdog(ports, settings)
+        self._watchdog_due_ns = 0
+        self._unsettled: list[int] = []
+        self._discards = Discards(queues)
+
+    def _new_watchdog(self, ports: LabPorts, settings: QueueSettings) -> Watchdog | None:
+        if not settings.watchdog or not self._pausable:
+            return None
+        nic_ms, fabric_ms = settings.watchdog_detection_ms, settings.watchdog_fabric_detection_ms
+        detection = [1_000_000 * (nic_ms if port.peer is None else fabric_ms) for port in ports.ports]
+        return Watchdog(self._per_place(detection), 1_000_000 * settings.watchdog_restoration_ms)
 
     def on_pause_frame(self, slot: int, quanta: Mapping[int, int], now_ns: int) -> None:
         """Apply a pause frame that a port received."""
@@ -70,7 +94,7 @@ class Switches:
             if priority in self._pausable:
                 duration_ns = quanta_ns(number, self._rates[slot])
                 paused = self._received.take(slot * PRIORITIES + priority, duration_ns, now_ns)
-                if paused is not None:
+                if paused is not None and not self._is_stormed(slot, priority):
                     self._kernel.set_paused(slot, priority, paused)
 
     def tick(self, now_ns: int) -> int:
@@ -87,7 +111,10 @@ class Switches:
                 self._kernel.send_pause(slot, {priority: quanta})
                 self.frames_sent[slot, priority] += 1
         for place in self._received.expired(now_ns):
-            self._kernel.set_paused(place // PRIORITIES, place % PRIORITIES, False)
+            slot, priority = divmod(place, PRIORITIES)
+            if not self._is_stormed(slot, priority):
+                self._kernel.set_paused(slot, priority, False)
+        self._step_watchdog(now_ns)
         if self._backpressure.pausing.any() or self._received.any_paused:
             return 0
         return int(((self._xoff - ingress) * self._byte_ns).min(initial=MAX_QUIET_NS)) // 2
@@ -100,6 +127,39 @@ class Switches:
         for place in np.nonzero(self._backpressure.pausing)[0]:
             slot, priority = self._at(int(place))
             self._kernel.send_pause(slot, {priority: 0})
+
+    def _step_watchdog(self, now_ns: int) -> None:
+        """Discard the queues that a neighbour pauses without end, and restore them when that has ended."""
+        watchdog = self._watchdog
+        if watchdog is None or now_ns < self._watchdog_due_ns:
+            return
+        if not self._received.any_paused and not watchdog.stormed.any():
+            return
+        self._watchdog_due_ns = now_ns + WATCHDOG_STEP_NS
+        since = self._received.since_ns.reshape(-1, PRIORITIES)[:, self._pausable].T.ravel()
+        verdicts = watchdog.step(since, np.concatenate([queues["sent_packets"] for queues in self._watched]), now_ns)
+        for place in (*self._unsettled, *verdicts.restore):
+            self._settle(*self._at(place))
+        for place in verdicts.restore:
+            self._kernel.accept(*self._at(place))
+            self._discards.end(*self._at(place))
+        for place in verdicts.trip:
+            self._discards.begin(*self._at(place))
+            self._kernel.discard(*self._at(place))
+        self._unsettled = verdicts.trip
+
+    def _settle(self, slot: int, priority: int) -> None:
+        self._discards.settle(slot, priority, self._kernel.held_bytes(slot, priority))
+
+    def _is_stormed(self, slot: int, priority: int) -> bool:
+        if self._watchdog is None:
+            return False
+        return bool(self._watchdog.stormed[self._pausable.index(priority) * len(self._rates) + slot])
+
+    @property
+    def longest_stuck_ns(self) -> int:
+        """Return the longest time for which a lossless queue was paused and sent nothing."""
+        return 0 if self._watchdog is None else int(self._watchdog.longest_stuck_ns.max())
 
     def sample_stale_bytes(self) -> None:
         """Sample all queues for stale bytes; several samples form a window."""
@@ -116,6 +176,9 @@ class Switches:
             self._queues["written_off_bytes"][:, used] += lost
             self._queues["arrived_written_off_bytes"][:, used] += arrived
             self.written_off_bytes += int(lost.sum())
+            for slot, column in np.argwhere(lost).tolist():
+                priority = int(used[column])
+                self._discards.forget(slot, priority, self._kernel.held_bytes(slot, priority))
 
     def clear_maxima(self) -> None:
         """Reset the maximum depths."""
@@ -136,7 +199,7 @@ class Switches:
             "packets": block["sent_packets"],
             "bytes": block["dequeued_bytes"],
             "ecn_marked_packets": block["marked_packets"],
-            "dropped_packets": block["dropped_packets"],
+            "dropped_packets": block["dropped_packets"] + self._discards.packets[:, used],
             "depth_bytes": np.maximum(_signed_depth(block), 0),
             "max_depth_bytes": block["max_depth_bytes"],
         }
@@ -148,7 +211,7 @@ class Switches:
         queues = np.zeros((*self.frames_sent.shape, len(QUEUE_FIELDS)), np.uint64)
         for field, column in values.items():
             queues[:, used, QUEUE_FIELDS.index(field)] = column
-        for field, column in pauses.items():
+        for field, column in (pauses | self._watchdog_counters()).items():
             queues[:, :, QUEUE_FIELDS.index(field)] = column
         sums = {
             "tx_bytes": values["bytes"],
@@ -158,6 +221,19 @@ class Switches:
             "drops": values["dropped_packets"],
         }
         return np.stack([sums[field].sum(axis=1) for field in PORT_FIELDS], axis=-1).astype(np.uint64), queues
+
+    def _watchdog_counters(self) -> dict[str, Longs]:
+        """Return the counters of the watchdog, [ports, priorities] each."""
+        if self._watchdog is None:
+            return {}
+        trips, restores = np.zeros_like(self.frames_sent), np.zeros_like(self.frames_sent)
+        trips[:, self._pausable] = self._watchdog.trips.reshape(len(self._pausable), -1).T
+        restores[:, self._pausable] = self._watchdog.restores.reshape(len(self._pausable), -1).T
+        return {
+            "watchdog_trips": trips,
+            "watchdog_restores": restores,
+            "watchdog_dropped_packets": self._discards.watchdog_packets(),
+        }
 
     def _block(self) -> Any:
         """Return a copy of the counters of the priorities in use, [ports, used]."""

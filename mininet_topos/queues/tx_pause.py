@@ -1,10 +1,12 @@
-"""Pause and resume the transmission of one priority of a port, by one prepared netlink message to its token bucket.
+"""Pause, resume or clear one priority of a port, by prepared netlink messages to its token bucket.
 
 Pausing sets the bucket to one byte per second: queued frames stay, and one full frame still leaves (a bucket smaller
 than a frame would discard it), like the frame in transmission when a pause arrives at a real port. Resuming restores
 the rate, but the kernel does not check the bucket again before its timer, which is now hours ahead. So a "kick" frame
 is sent into a class whose queue holds no frame: it is dropped there, never reaches the wire, and makes the kernel
 dequeue. (Changing the rate of an HTB class instead does not work: a sleeping class stays asleep.)
+
+Clearing removes the bucket, and the queued frames with it, and creates an open one.
 """
 
 import socket
@@ -21,7 +23,7 @@ from mininet_topos.queues.classes import (
     bucket_handle,
     class_minor,
 )
-from mininet_topos.queues.netlink import RouteSocket, bucket_change
+from mininet_topos.queues.netlink import RouteSocket, bucket_change, bucket_removal
 from mininet_topos.queues.pause_frame import ETH_MAC_CONTROL, FRAME_BYTES, PAUSE_ADDRESS
 from mininet_topos.queues.settings import PAUSABLE_FRAME_BYTES
 
@@ -31,14 +33,15 @@ _KICK = (PAUSE_ADDRESS + bytes(6) + ETH_MAC_CONTROL.to_bytes(2, "big")).ljust(FR
 
 
 class TransmitPauses:
-    """Pauses and resumes the priorities of all ports, by interface and priority."""
+    """Pauses, resumes and clears the priorities of all ports, by interface and priority."""
 
     def __init__(self, interfaces: Iterable[tuple[str, int]], priorities: Iterable[int]) -> None:
         """Encode the messages for interfaces (name, index) of this network namespace."""
         priorities = tuple(priorities)
+        self._index = dict(interfaces)
         self._messages = {
             (name, priority): (_message(index, priority, paused=True), _message(index, priority, paused=False))
-            for name, index in interfaces
+            for name, index in self._index.items()
             for priority in priorities
         }
         self._route = RouteSocket()
@@ -59,6 +62,12 @@ class TransmitPauses:
         with suppress(OSError):  # ENOBUFS is expected: the kick class holds no frame
             self._kick.sendto(_KICK, (interface, ETH_MAC_CONTROL))
 
+    def clear(self, interface: str, priority: int) -> None:
+        """Discard the frames that wait, and transmit the priority."""
+        index = self._index[interface]
+        self._route.send(bucket_removal(index, _parent(priority), bucket_handle(priority) << 16))
+        self._route.send(_message(index, priority, paused=False, create=True))
+
 
 class ControlFrameSender:
     """Sends MAC control frames out of interfaces, bypassing their qdiscs (PACKET_QDISC_BYPASS)."""
@@ -77,12 +86,17 @@ class ControlFrameSender:
         return True
 
 
-def _message(interface: int, priority: int, paused: bool) -> bytes:
+def _message(interface: int, priority: int, paused: bool, create: bool = False) -> bytes:
     return bucket_change(
         interface,
-        ROOT_MAJOR << 16 | class_minor(priority),
+        _parent(priority),
         bucket_handle(priority) << 16,
         rate_bytes_per_s=PAUSED_RATE_BYTES_PER_S if paused else OPEN_RATE_BYTES_PER_S,
         burst_bytes=PAUSABLE_FRAME_BYTES if paused else OPEN_BURST_BYTES,
         limit_bytes=LEAF_LIMIT_BYTES,
+        create=create,
     )
+
+
+def _parent(priority: int) -> int:
+    return ROOT_MAJOR << 16 | class_minor(priority)

@@ -36,10 +36,14 @@ WHOLE_PORT = PRIORITIES  # the ninth column of the detector's arrays
 
 
 class Fresh(NamedTuple):
-    """The ports with new samples, one per row: growth of counters (rows, COLUMNS), its interval in ns (rows,)."""
+    """The ports with new samples, one per row: growth of counters (rows, COLUMNS), its interval in ns (rows,).
+
+    watchdog_active (rows, 8): the switch's PFC watchdog has tripped.
+    """
 
     delta: Words
     interval_ns: Ints
+    watchdog_active: Flags
 
     def queues(self, name: str) -> Words:
         """Return the growth of a queue counter: (rows, 8)."""
@@ -53,12 +57,14 @@ class Fresh(NamedTuple):
 class Measured(NamedTuple):
     """One condition of the ports with new samples: the measurements, and which are over and under the thresholds.
 
-    Shapes are (rows, 9), or (rows, 1) for a condition of whole ports only.
+    Shapes are (rows, 9), or (rows, 1) for a condition of whole ports only. `certain`: the device itself has detected
+    the condition over its own time, so the first period raises it.
     """
 
     value: Floats
     over: Flags
     under: Flags
+    certain: Flags | bool = False
 
 
 class Detector:
@@ -83,7 +89,7 @@ class Detector:
         signals: list[Signal] = []
         rows = np.flatnonzero(period.fresh)
         if rows.size:
-            fresh = Fresh(period.delta[rows], period.interval_ns[rows])
+            fresh = Fresh(period.delta[rows], period.interval_ns[rows], period.watchdog_active[rows])
             for kind, measure in self._measures.items():
                 signals += self._step(kind, rows, measure(fresh), period)
         known = np.flatnonzero(period.fresh | period.stale)
@@ -104,6 +110,7 @@ class Detector:
         raised, run = self.raised[number][rows, first:], self._run[number][rows, first:]
         run = np.where(np.where(raised, measured.under, measured.over), run + 1, 0)
         raise_after, clear_after = self.settings.periods(kind)
+        run = np.where(measured.certain & ~raised, raise_after, run)
         changed = run >= np.where(raised, clear_after, raise_after)
         run[changed] = 0
         self._run[number][rows, first:] = run
@@ -154,10 +161,12 @@ class Detector:
 
     def _storm(self, fresh: Fresh) -> Measured:
         settings = self.settings
-        share, still = _paused_share(fresh), fresh.queues("packets") == 0
-        return _queues(
-            share, (share >= settings.storm_raise_share) & still, (share <= settings.storm_clear_share) | ~still
-        )
+        active, still = fresh.watchdog_active, fresh.queues("packets") == 0
+        # A switch may count no pause that its watchdog ignores.
+        share = np.where(active, 1.0, _paused_share(fresh))
+        over = (share >= settings.storm_raise_share) & (still | active)
+        under = ((share <= settings.storm_clear_share) | ~still) & ~active
+        return _queues(share, over, under, active)
 
     def _drop(self, fresh: Fresh) -> Measured:
         dropped, drops = fresh.queues("dropped_packets"), fresh.port("drops")
@@ -175,11 +184,16 @@ def _paused_share(fresh: Fresh) -> Floats:
     return share
 
 
-def _queues(value: Floats, over: Flags, under: Flags) -> Measured:
+def _queues(value: Floats, over: Flags, under: Flags, certain: Flags | None = None) -> Measured:
     """Extend a condition of queues to nine columns; the column of the whole port stays quiet."""
     rows = value.shape[0]
     false = np.zeros((rows, 1), dtype=np.bool_)
-    return Measured(np.column_stack((value, np.zeros(rows))), np.hstack((over, false)), np.hstack((under, ~false)))
+    return Measured(
+        np.column_stack((value, np.zeros(rows))),
+        np.hstack((over, false)),
+        np.hstack((under, ~false)),
+        False if certain is None else np.hstack((certain, false)),
+    )
 
 
 def _silent(period: Period, rows: Ints) -> Measured:

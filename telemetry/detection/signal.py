@@ -9,7 +9,7 @@ class Kind(StrEnum):
 
     CONGESTION = "congestion"  # packets of a queue are marked (ECN)
     PAUSING = "pausing"  # PFC frames are sent or received, or a queue is paused by them
-    STORM = "storm"  # a queue has been paused almost continuously for long
+    STORM = "storm"  # a queue has been paused almost continuously for long, or the switch's PFC watchdog discards it
     DROP = "drop"  # packets were dropped
     SILENT = "silent"  # no fresh sample
 

@@ -26,7 +26,8 @@ class DetectorSettings:
         XOFF and XON come in pairs, so ten are five pauses.
     pausing_clear_frames_per_s: frames per second that clear it: less than one pause in two seconds.
     storm_raise_share: the share of time paused, without any packet sent, that is a storm: a receiver that never
-        resumes. An incast pauses as much, but packets are sent in between.
+        resumes. An incast pauses as much, but packets are sent in between. A PFC watchdog that has tripped at the
+        switch is a storm at once.
     storm_clear_share: the share that clears it; any packet sent clears it as well.
     storm_ms: duration that raises a storm. PFC watchdogs detect in 100 to 5,000 ms; RoCE's first retransmission timeout
         is around 4 s, so one second leaves time to act.

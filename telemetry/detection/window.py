@@ -94,6 +94,7 @@ class Period:
     stale: Flags
     heard: Flags
     timestamp_ns: Ints
+    watchdog_active: Flags
 
     def queues(self, name: str) -> Words:
         """Return the growth of a queue counter: (ports, 8)."""
@@ -106,7 +107,7 @@ class Period:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """A copy of the window for readers: totals, growth over the window, depths.
+    """A copy of the window for readers: totals, growth over the window, gauges of queues.
 
     `rate` divides a growth by its interval. A row with `stale` set is out of date, one without `heard` has no data.
     """
@@ -118,6 +119,8 @@ class Snapshot:
     window_interval_ns: Ints
     depth_bytes: Words
     max_depth_bytes: Words
+    watchdog_dropped_packets: Words
+    watchdog_active: Flags
     timestamp_ns: Ints
     sequence: Words
     boot_id: Words
@@ -144,6 +147,8 @@ class Window:
         self.total = np.zeros((count, COLUMNS), dtype=np.uint64)
         self.depth_bytes = np.zeros((count, PRIORITIES), dtype=np.uint64)
         self.max_depth_bytes = np.zeros((count, PRIORITIES), dtype=np.uint64)
+        self.watchdog_dropped_packets = np.zeros((count, PRIORITIES), dtype=np.uint64)
+        self.watchdog_active = np.zeros((count, PRIORITIES), dtype=np.bool_)
         self._raw = np.zeros((count, COLUMNS), dtype=np.uint64)
         self._known = np.zeros((count, COLUMNS), dtype=np.bool_)
         self._now = Growth.of(count)
@@ -175,6 +180,8 @@ class Window:
         self._behind[at] = 0
         self.depth_bytes[at] = rows.gauges[positions, :, 0]
         self.max_depth_bytes[at] = rows.gauges[positions, :, 1]
+        self.watchdog_dropped_packets[at] = rows.gauges[positions, :, 2]
+        self.watchdog_active[at] = rows.gauges[positions, :, 3] > 0
         noticed = {Notice.GAP: gaps, Notice.RESET: resets + fell, Notice.WRAP: wraps}
         return Stored(int(at.size), refused, {kind: count for kind, count in noticed.items() if count})
 
@@ -197,6 +204,7 @@ class Window:
             stale=stale,
             heard=self.heard,
             timestamp_ns=self.timestamp_ns,
+            watchdog_active=self.watchdog_active,
         )
 
     def snapshot(self, now_ns: int) -> Snapshot:
@@ -209,6 +217,8 @@ class Window:
             window_interval_ns=self._recent.sum.interval_ns.copy(),
             depth_bytes=self.depth_bytes.copy(),
             max_depth_bytes=self.max_depth_bytes.copy(),
+            watchdog_dropped_packets=self.watchdog_dropped_packets.copy(),
+            watchdog_active=self.watchdog_active.copy(),
             timestamp_ns=self.timestamp_ns.copy(),
             sequence=self.sequence.copy(),
             boot_id=self.boot_id.copy(),

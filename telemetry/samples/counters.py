@@ -1,7 +1,8 @@
 """The counters of a sample and their columns in the window's arrays.
 
 One row per port. Its cumulative counters are the port's own, then per priority those of its queues, then those of a NIC
-under its driver's names. Queue depths are gauges and have arrays of their own.
+under its driver's names. Gauges of queues have arrays of their own, which keep the newest value only; so does what the
+PFC watchdog has discarded, whose packets are in `dropped_packets` too.
 """
 
 PRIORITIES = 8
@@ -16,7 +17,7 @@ QUEUE_COUNTERS = (
     "bytes",
     "dropped_packets",
 )
-QUEUE_GAUGES = ("depth_bytes", "max_depth_bytes")
+QUEUE_GAUGES = ("depth_bytes", "max_depth_bytes", "watchdog_dropped_packets", "watchdog_active")
 # The mlx5 driver's names (linux, drivers/infiniband/hw/mlx5/counters.c and ethtool -S). Others are ignored and counted.
 NIC_COUNTERS = (
     "np_cnp_sent",

@@ -25,6 +25,7 @@ from telemetry.samples.counters import (
     PORT_COUNTERS,
     PRIORITIES,
     QUEUE_COUNTERS,
+    QUEUE_GAUGES,
     QUEUES_AT,
 )
 from telemetry.samples.jit import kernel
@@ -45,7 +46,7 @@ Words = NDArray[np.uint64]
 Flags = NDArray[np.bool_]
 
 TIMESTAMP, SEQUENCE, BOOT_ID = range(3)
-_QUEUE_FIELDS = 11
+_QUEUE_FIELDS = 13
 
 _TEXTS = (
     "",
@@ -69,8 +70,7 @@ class Rows(NamedTuple):
     """Decoded samples, one row per port. A `Reader` reuses one instance for each message.
 
     names (ports, 2): begin and end of a name in the payload; heads (ports, 3): timestamp, sequence, boot id;
-    values, present (ports, COLUMNS): cumulative counters, and whether the sample contains them; gauges (ports, 8, 2):
-    depth and largest depth in bytes.
+    values, present (ports, COLUMNS): cumulative counters, and whether the sample contains them; gauges (ports, 8, 4).
     """
 
     names: Ints
@@ -254,8 +254,9 @@ def _queue(data: Bytes, at: int, end: int, row: int, rows: Rows, tables: Tables,
     for i in range(3):  # packets, bytes, dropped: fields 8 to 10
         rows.values[row, column + 4 + i] = found[8 + i]
     rows.present[row, column : column + tables.layout[1]] = True
-    rows.gauges[row, priority, 0] = found[6]
-    rows.gauges[row, priority, 1] = found[7]
+    rows.gauges[row, priority, :2] = found[6:8]
+    rows.gauges[row, priority, 2] = found[11]
+    rows.gauges[row, priority, 3] = np.uint64(found[12] > np.uint64(0))
     return _OK
 
 
@@ -345,7 +346,7 @@ class Reader:
             heads=np.zeros((MAX_PORTS, 3), dtype=np.uint64),
             values=np.zeros((MAX_PORTS, COLUMNS), dtype=np.uint64),
             present=np.zeros((MAX_PORTS, COLUMNS), dtype=np.bool_),
-            gauges=np.zeros((MAX_PORTS, PRIORITIES, 2), dtype=np.uint64),
+            gauges=np.zeros((MAX_PORTS, PRIORITIES, len(QUEUE_GAUGES)), dtype=np.uint64),
         )
 
     def read(self, payload: bytes) -> Batch | Rejected:
@@ -379,8 +380,8 @@ def _port_sample(batch: Batch, row: int) -> PortSample:
         first = QUEUES_AT + priority * width
         if present[first]:
             counters = dict(zip(QUEUE_COUNTERS, values[first : first + width], strict=True))
-            depth, max_depth = rows.gauges[row, priority].tolist()
-            queues.append(QueueSample(priority=priority, depth_bytes=depth, max_depth_bytes=max_depth, **counters))
+            gauges = dict(zip(QUEUE_GAUGES, rows.gauges[row, priority].tolist(), strict=True))
+            queues.append(QueueSample(priority=priority, **counters, **gauges))
     timestamp, sequence, boot_id = rows.heads[row].tolist()
     return PortSample(
         port=batch.names[row],

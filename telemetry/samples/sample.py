@@ -11,8 +11,8 @@ from enum import StrEnum
 from controller.api.proto.heddle.v1 import heddle_pb2
 from telemetry.samples.counters import PORT_COUNTERS, QUEUE_COUNTERS, QUEUE_GAUGES
 
-# 1,024 ports of 8 queues with every counter at its largest are 0.96 MiB.
-MAX_PAYLOAD_BYTES = 1 << 20
+# 1,024 ports of 8 queues with every counter at its largest are 1.06 MiB.
+MAX_PAYLOAD_BYTES = 9 << 17
 MAX_PORTS = 1_024
 MAX_NIC_COUNTERS = 256
 MAX_NAME_BYTES = 69  # an id of 63, a colon, a port number of five digits
@@ -43,7 +43,7 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueSample:
-    """One priority of a port: cumulative counters, current and maximum depth."""
+    """One priority of a port: cumulative counters, depth, its maximum, whether the PFC watchdog has tripped (0, 1)."""
 
     priority: int
     ecn_marked_packets: int = 0
@@ -55,6 +55,8 @@ class QueueSample:
     packets: int = 0
     bytes: int = 0
     dropped_packets: int = 0
+    watchdog_dropped_packets: int = 0
+    watchdog_active: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

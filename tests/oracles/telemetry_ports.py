@@ -95,8 +95,14 @@ class Machine:
         self.raise_after, self.clear_after = raise_after, clear_after
         self.raised, self.run = False, 0
 
-    def step(self, over, under):
-        """Step by one period; return True if the condition was raised, False if cleared, else None."""
+    def step(self, over, under, certain=False):
+        """Step by one period; return True if the condition was raised, False if cleared, else None.
+
+        `certain`: one such period raises it.
+        """
+        if certain and not self.raised:
+            self.raised, self.run = True, 0
+            return True
         self.run = self.run + 1 if (under if self.raised else over) else 0
         if self.run < (self.clear_after if self.raised else self.raise_after):
             return None

@@ -10,7 +10,7 @@ import struct
 
 from dataplane.io.fault import BpfError
 
-BPF_MAP_CREATE, BPF_MAP_UPDATE_ELEM, BPF_PROG_LOAD, BPF_LINK_CREATE = 0, 2, 5, 28
+BPF_MAP_CREATE, BPF_MAP_LOOKUP_ELEM, BPF_MAP_UPDATE_ELEM, BPF_PROG_LOAD, BPF_LINK_CREATE = 0, 1, 2, 5, 28
 BPF_MAP_TYPE_XSKMAP = 17
 BPF_PROG_TYPE_SCHED_CLS, BPF_PROG_TYPE_XDP = 3, 6
 BPF_XDP, BPF_TCX_INGRESS = 37, 46
@@ -37,6 +37,19 @@ def update(map_fd: int, key: int, value: bytes) -> None:
     value_buffer = ctypes.create_string_buffer(value, len(value))
     addresses = ctypes.addressof(key_buffer), ctypes.addressof(value_buffer)
     _call(BPF_MAP_UPDATE_ELEM, struct.pack("<IIQQQ", map_fd, 0, *addresses, 0))
+
+
+def lookup(map_fd: int, key: bytes, value_bytes: int) -> bytes | None:
+    """Return the value of a key, None if the map has no such key."""
+    key_buffer, value_buffer = ctypes.create_string_buffer(key, len(key)), ctypes.create_string_buffer(value_bytes)
+    addresses = ctypes.addressof(key_buffer), ctypes.addressof(value_buffer)
+    try:
+        _call(BPF_MAP_LOOKUP_ELEM, struct.pack("<IIQQQ", map_fd, 0, *addresses, 0))
+    except BpfError as refused:
+        if refused.code == errno.ENOENT:
+            return None
+        raise
+    return value_buffer.raw
 
 
 def load_program(

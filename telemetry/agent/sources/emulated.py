@@ -92,10 +92,7 @@ class EmulatedSwitches:
                 port=port,
                 timestamp_unix_ns=snapshot.timestamp_unix_ns,
                 boot_id=snapshot.boot_id,
-                queues=tuple(
-                    QueueSample(priority=priority, **dict(zip(QUEUE_FIELDS, values, strict=True)))
-                    for priority, values in enumerate(queues[row])
-                ),
+                queues=tuple(_queue(priority, values) for priority, values in enumerate(queues[row])),
                 **dict(zip(PORT_FIELDS, ports[row], strict=True)),
             )
             found.setdefault(switch, []).append(sample)
@@ -152,6 +149,12 @@ class EmulatedNics:
     def _is_due(self, version: tuple[int, int], before: tuple[int, int]) -> bool:
         """Return whether a file was replaced, and is older than the last one or newer by the minimum distance."""
         return version != before and not 0 <= version[1] - before[1] < self._min_distance_ns
+
+
+def _queue(priority: int, values: Sequence[int]) -> QueueSample:
+    counters = dict(zip(QUEUE_FIELDS, values, strict=True))
+    trips, restores = counters.pop("watchdog_trips"), counters.pop("watchdog_restores")
+    return QueueSample(priority=priority, watchdog_active=trips > restores, **counters)
 
 
 def _version(path: Path) -> tuple[int, int] | None:

@@ -51,7 +51,10 @@ _QUEUE_FIELDS = {
     "SAI_QUEUE_STAT_DROPPED_PACKETS": "dropped_packets",
     "SAI_QUEUE_STAT_WRED_ECN_MARKED_PACKETS": "ecn_marked_packets",
     "SAI_QUEUE_STAT_CURR_OCCUPANCY_BYTES": "depth_bytes",
+    "PFC_WD_QUEUE_STATS_TX_DROPPED_PACKETS": "watchdog_dropped_packets",
 }
+# The state of SONiC's PFC watchdog (sonic-swss, orchagent/pfcactionhandler.cpp); absent where it does not run.
+_WATCHDOG_STATE, _STORMED = "PFC_WD_STATUS", b"stormed"
 _WATERMARK = "SAI_QUEUE_STAT_SHARED_WATERMARK_BYTES"
 _WATERMARK_TABLES = ("USER_WATERMARKS", "PERIODIC_WATERMARKS")
 _PRIORITY = {str(priority): priority for priority in range(PRIORITIES)}
@@ -133,7 +136,7 @@ class SonicSwitch:
         ports = self._ports
         queues = [oid for port in ports for oid in port.queues.values()]
         commands: list[tuple[str, ...]] = [("HMGET", f"COUNTERS:{port.oid}", *_PORT_FIELDS) for port in ports]
-        commands += [("HMGET", f"COUNTERS:{oid}", *_QUEUE_FIELDS) for oid in queues]
+        commands += [("HMGET", f"COUNTERS:{oid}", *_QUEUE_FIELDS, _WATCHDOG_STATE) for oid in queues]
         slow = now_unix_ns >= self._slow_due_ns or now_unix_ns < self._slow_due_ns - SLOW_PERIOD_NS
         if slow:
             commands += [("HGET", f"{table}:{oid}", _WATERMARK) for table in _WATERMARK_TABLES for oid in queues]
@@ -142,7 +145,7 @@ class SonicSwitch:
         read = {port.oid: self._values(port.oid, _PORT_FIELDS, replies[at]) for at, port in enumerate(ports)}
         at = len(ports)
         for oid in queues:
-            read[oid] = self._values(oid, tuple(_QUEUE_FIELDS), replies[at])
+            read[oid] = self._values(oid, (*_QUEUE_FIELDS, _WATCHDOG_STATE), replies[at])
             at += 1
         if slow:
             self._slow_due_ns = now_unix_ns + SLOW_PERIOD_NS
@@ -158,7 +161,9 @@ class SonicSwitch:
         if isinstance(reply, Exception) or not any(reply):
             return {}  # the object was removed, or is not a hash
         for name, text in zip(names, reply, strict=True):
-            if (value := _number(text)) is not None:
+            if name == _WATCHDOG_STATE:
+                last[name] = text == _STORMED
+            elif (value := _number(text)) is not None:
                 last[name] = value
         return last
 
@@ -214,7 +219,8 @@ class SonicSwitch:
             pfc_tx_frames=values.get(pfc + "TX_PKTS", 0),
             paused_ns=min(paused_us * 1_000, MAX_COUNTER),
             max_depth_bytes=self._watermarks.get(oid, 0),
-            **{_QUEUE_FIELDS[name]: value for name, value in of_queue.items()},
+            watchdog_active=bool(of_queue.get(_WATCHDOG_STATE)),
+            **{_QUEUE_FIELDS[name]: value for name, value in of_queue.items() if name != _WATCHDOG_STATE},
         )
 
 

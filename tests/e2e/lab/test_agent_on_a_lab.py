@@ -26,7 +26,7 @@ pytestmark = [
     pytest.mark.skipif(why_unavailable() is not None, reason=f"no queue model here: {why_unavailable()}"),
     pytest.mark.skipif(not Path(PROGRAM).exists(), reason="Debian's mosquitto is not installed (scripts/setup all)"),
 ]
-LEVELS = {"depth_bytes", "max_depth_bytes"}
+LEVELS = {"depth_bytes", "max_depth_bytes", "watchdog_trips", "watchdog_restores"}
 
 
 @pytest.fixture(scope="module")

@@ -193,7 +193,7 @@ time.sleep(0.3); pause(7812)
 
 
 def test_a_nic_that_pauses_its_port_is_obeyed_to_the_end_and_the_pause_spreads_without_loss():
-    with lab_of(spine_leaf(1, 2, 4), QueueSettings()) as lab:
+    with lab_of(spine_leaf(1, 2, 4), QueueSettings(watchdog=False)) as lab:
         receiver = lab.net.host("h3").popen([sys.executable, "-S", "-c", SLOW_RECEIVER])
         seen = run_load(lab, {"h1-n0": 0.6 * LINE_BPS}, "h3-n0", seconds=2.0, drain_s=1.0)
         receiver.communicate(timeout=10)

@@ -317,6 +317,17 @@ def test_a_pause_can_be_sent_by_the_nic_itself(pair):
     assert pair.report(1)["rx_prio3_pause_duration"] <= 7 * 512 * 10**6 // LINE_BPS
 
 
+def test_a_nic_in_storm_pauses_its_peer_until_it_is_stopped(pair):
+    pair.call(0, op="storm", priority=3, running=True)
+    wait_for(lambda: pair.report(1)["rx_prio3_pause"] >= 5)
+    assert pair.report(1)["rx_prio3_pause_transition"] == 1
+    pair.call(0, op="storm", priority=3, running=False)
+    wait_for(lambda: pair.report(0)["tx_prio3_pause"] == pair.report(1)["rx_prio3_pause"])
+    pair.start({"size_bytes": 10_000})
+    pair.finish()
+    assert pair.report(0)["tx_prio3_pause"] == pair.report(1)["rx_prio3_pause"]
+
+
 def test_an_unknown_queue_pair_cannot_be_changed(pair):
     pair.children[0].send_request(op="modify", qpn=5, rate_bps=1)
     with pytest.raises(Exception, match="no queue pair 5 is open"):

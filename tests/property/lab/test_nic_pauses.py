@@ -5,7 +5,8 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mininet_topos.nic.pause import PfcState
+from mininet_topos.nic.pause import STORM_PERIOD_NS, PauseStorm, PfcState
+from mininet_topos.queues.pause_frame import MAX_QUANTA, quanta_ns
 
 LINE_BPS = 20_000_000
 QUANTUM_NS = 25_600
@@ -59,3 +60,22 @@ def test_xon_ends_a_pause_at_once():
     state.on_pause({3: 0xFFFF, 5: 7}, 100)
     state.on_pause({3: 0}, 5_100)
     assert (state.until_ns[3], state.paused_ns(3, 10**12), state.transitions[3]) == (5_100, 5_000, 1)
+
+
+STORM_CHANGES = st.sampled_from([None, (3, True), (3, False), (4, True)])
+
+
+@given(st.lists(st.tuples(st.integers(0, 2 * STORM_PERIOD_NS), STORM_CHANGES)))
+def test_a_storm_sends_a_pause_every_period_that_none_of_it_expires_and_ends_with_a_resumption(steps):
+    storm, now, running, sent_ns = PauseStorm(), 0, set(), -STORM_PERIOD_NS
+    for later, change in steps:
+        now += later
+        if change is not None:
+            priority, starts = change
+            assert storm.change(priority, starts) == {priority: MAX_QUANTA if starts else 0}
+            (running.add if starts else running.discard)(priority)
+        due = bool(running) and now >= sent_ns + STORM_PERIOD_NS
+        assert storm.due(now) == (dict.fromkeys(running, MAX_QUANTA) if due else {})
+        sent_ns = now if due else sent_ns
+        assert storm.wake_ns == (sent_ns + STORM_PERIOD_NS if running else float("inf"))
+    assert quanta_ns(MAX_QUANTA, 400_000_000) > STORM_PERIOD_NS

@@ -26,7 +26,7 @@ GROWTHS = st.fixed_dictionaries(
 )
 
 
-def conditions(grown, seconds, s):
+def conditions(grown, seconds, s, tripped):
     """Return by kind whether one queue's period is over and under the thresholds."""
     sent = max(grown["packets"] or 0, grown["ecn_marked_packets"])
     share = grown["ecn_marked_packets"] / max(sent, 1)
@@ -42,7 +42,10 @@ def conditions(grown, seconds, s):
             paused >= s.pausing_raise_share or frames >= s.pausing_raise_frames_per_s,
             paused <= s.pausing_clear_share and frames <= s.pausing_clear_frames_per_s,
         ),
-        Kind.STORM: (paused >= s.storm_raise_share and still, paused <= s.storm_clear_share or not still),
+        Kind.STORM: (
+            (paused >= s.storm_raise_share and still) or tripped,
+            (paused <= s.storm_clear_share or not still) and not tripped,
+        ),
         Kind.DROP: (
             grown["dropped_packets"] >= s.drop_raise_packets,
             grown["dropped_packets"] <= s.drop_clear_packets,
@@ -93,7 +96,8 @@ class DetectorMachine(RuleBasedStateMachine):
                 for counter, value in more.items():
                     known[counter] += value
                 grown[name, priority] = more
-                queues.append(queue(priority, **known))
+                grown[name, priority]["tripped"] = tripped = data.draw(st.integers(0, 5)) == 0
+                queues.append(queue(priority, watchdog_active=tripped, **known))
             self.sequence[name] = self.sequence.get(name, 0) + 1
             for fed in self.feds:
                 fed.store(sample(name, at=self.now, sequence=self.sequence[name], queues=queues))
@@ -116,9 +120,10 @@ class DetectorMachine(RuleBasedStateMachine):
                 expected |= {(Kind.SILENT, name, None, turned)} if turned is not None else set()
             if fresh:
                 for priority in PRIORITIES:
-                    found = conditions(grown[name, priority], self.now - before, self.settings)
+                    tripped = grown[name, priority]["tripped"]
+                    found = conditions(grown[name, priority], self.now - before, self.settings, tripped)
                     for kind, (over, under) in found.items():
-                        turned = self.machines[kind, name, priority].step(over, under)
+                        turned = self.machines[kind, name, priority].step(over, under, kind is Kind.STORM and tripped)
                         expected |= {(kind, name, priority, turned)} if turned is not None else set()
         self.last |= dict.fromkeys(sampled, self.now)
         results = []

@@ -94,6 +94,16 @@ def test_pauses_in_a_circle_are_reported_as_one():
     assert found[0].root_cause == "circle through leaf1:1"
 
 
+def test_pauses_that_have_ended_have_no_root_cause():
+    state = Driver(small_fabric()).state
+    assert [found.root_cause for found in congestion(state, [raised("h1-n0"), raised("leaf1:1")], {})] == ["", ""]
+
+
+def test_a_tripped_watchdog_names_the_nic_even_if_its_switch_counts_no_pause_that_it_ignores():
+    state = Driver(small_fabric()).state
+    assert congestion(state, [raised("leaf1:3", Kind.STORM)], {})[0].root_cause == "h1-n0"
+
+
 def test_a_silent_port_has_no_root_cause():
     state = Driver(small_fabric()).state
     assert congestion(state, [raised("leaf2:3", Kind.SILENT, priority=None)], {})[0].root_cause == ""

@@ -23,6 +23,8 @@ def snapshot(now_s, total, *, depth=None, stale=None, names=("leaf1:1", "leaf1:2
         window_interval_ns=numbers,
         depth_bytes=held,
         max_depth_bytes=held,
+        watchdog_dropped_packets=words,
+        watchdog_active=words > 0,
         timestamp_ns=numbers,
         sequence=numbers.astype(np.uint64),
         boot_id=numbers.astype(np.uint64),

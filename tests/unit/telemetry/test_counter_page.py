@@ -52,7 +52,7 @@ def test_the_layout_is_the_documented_one(tmp_path):
     version, start = struct.unpack_from("<II", image, 8)
     assert struct.unpack_from("<QIIQQI", image, 16) == (7, 3, 8, 2, 99, 8 + 8 + 9)
     assert image[52 : 52 + 25] == b"leaf1:1\0leaf1:2\0spine1:1\0"
-    assert (version, start, len(image)) == (1, 128, 128 + 8 * (3 * 5 + 3 * 8 * 9))
+    assert (version, start, len(image)) == (2, 128, 128 + 8 * (3 * 5 + 3 * 8 * 12))
     assert struct.unpack_from("<3Q", image, start) == (0, 1, 2)
     assert len(image) == page_bytes(NAMES)
 

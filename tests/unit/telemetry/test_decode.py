@@ -14,7 +14,11 @@ from telemetry.samples.sample import PortSample, QueueSample, Refusal, Rejected,
 WORDS = st.one_of(st.integers(0, 300), st.integers(0, 2**64 - 1))
 NAMES = st.from_regex(r"\A[A-Za-z0-9][A-Za-z0-9._-]{0,20}(:[1-9][0-9]{0,4})?\Z")
 QUEUES = st.lists(
-    st.builds(QueueSample, priority=st.integers(0, 7), **dict.fromkeys(QUEUE_COUNTERS + QUEUE_GAUGES, WORDS)),
+    st.builds(
+        QueueSample,
+        priority=st.integers(0, 7),
+        **{**dict.fromkeys(QUEUE_COUNTERS + QUEUE_GAUGES, WORDS), "watchdog_active": st.booleans()},
+    ),
     max_size=8,
     unique_by=lambda queue: queue.priority,
 ).map(lambda queues: tuple(sorted(queues, key=lambda queue: queue.priority)))
@@ -84,7 +88,8 @@ def test_an_oversized_message_is_not_decoded():
 
 def test_the_largest_batch_of_the_contract_is_read():
     top = 2**64 - 1
-    full = tuple(QueueSample(priority=p, **dict.fromkeys(QUEUE_COUNTERS + QUEUE_GAUGES, top)) for p in range(8))
+    values = {**dict.fromkeys(QUEUE_COUNTERS + QUEUE_GAUGES, top), "watchdog_active": True}
+    full = tuple(QueueSample(priority=p, **values) for p in range(8))
     samples = tuple(
         PortSample(port=f"{'l' * 63}:{10000 + n}", timestamp_unix_ns=top, sequence=top, queues=full, boot_id=top)
         for n in range(limits.MAX_PORTS)

@@ -101,6 +101,17 @@ def test_a_queue_that_is_paused_but_sends_is_no_storm():
     assert [signal.kind for signal in signals] == [Kind.PAUSING]
 
 
+def test_a_tripped_pfc_watchdog_is_a_storm_at_once_and_until_it_has_restored_the_queue():
+    watched = Watched()
+    watched.counters["watchdog_active"] = True
+    (signal,) = watched.period(packets=5)
+    assert (signal.kind, signal.port, signal.priority, signal.raised) == (Kind.STORM, "leaf1:1", 3, True)
+    assert [watched.period(packets=5) for _ in range(5)] == [()] * 5
+    watched.counters["watchdog_active"] = False
+    cleared = [[(s.kind, s.raised) for s in watched.period(packets=5)] for _ in range(3)]
+    assert cleared == [[], [(Kind.STORM, False)], []]
+
+
 def test_a_drop_is_raised_at_once():
     watched = Watched()
     (signal,) = watched.period(dropped_packets=2)

@@ -24,6 +24,7 @@ def test_the_shipped_object_has_both_programs_and_all_maps():
         "queues": (2, 4, 8 * len(QUEUE_WORDS), 1 << 10),
         "classes": (2, 4, 64, 0),
         "arrivals": (9, 16, 4, 0),
+        "crossings": (1, 8, 16, 1),
     }
 
 

@@ -10,7 +10,7 @@ from scapy.contrib.mac_control import MACControlClassBasedFlowControl
 from scapy.layers.l2 import Ether
 
 from mininet_topos.queues.description import LabPorts, NicEnd, SwitchPort, from_wire, to_wire
-from mininet_topos.queues.netlink import EGRESS, INGRESS, bucket_change, clsact_request, program_request
+from mininet_topos.queues.netlink import EGRESS, INGRESS, bucket_change, bucket_removal, clsact_request, program_request
 from mininet_topos.queues.pause_frame import pause_frame, quanta_ns, read_pause_frame
 from mininet_topos.queues.settings import QueueSettings
 
@@ -88,6 +88,15 @@ def test_a_bucket_is_changed_and_never_created(rate):
     assert struct.unpack_from("=I", options[1], 24)[0] == 400_000
     assert options.get(4) == (struct.pack("=Q", rate) if rate > 0xFFFFFFFF else None)
     assert options[6] == struct.pack("=I", 4300)
+
+
+def test_a_bucket_is_removed_and_created_again_under_its_parent_and_handle():
+    removal = bucket_removal(7, 0x10013, 0x230000)
+    creation = bucket_change(7, 0x10013, 0x230000, rate_bytes_per_s=9, burst_bytes=4300, limit_bytes=9, create=True)
+    heads = [struct.unpack_from("=IHHII", message)[:3] for message in (removal, creation)]
+    assert heads == [(36, 37, 0x1), (len(creation), 36, 0x1 | 0x200 | 0x400)]
+    for message in (removal, creation):
+        assert struct.unpack_from("=BxxxiIII", message, 16) == (0, 7, 0x230000, 0x10013, 0)
 
 
 def test_the_description_survives_json():

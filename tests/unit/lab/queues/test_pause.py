@@ -10,6 +10,7 @@ from mininet_topos.queues.pause import Backpressure, ReceivedPauses
 from mininet_topos.queues.settings import QueueSettings
 from mininet_topos.queues.stale_bytes import StaleBytes
 from mininet_topos.queues.switches import Switches
+from telemetry.counter_page import QUEUE_FIELDS
 
 XOFF, XON, REFRESH = 100, 40, 1000
 
@@ -92,7 +93,7 @@ def test_nothing_is_written_off_while_every_byte_is_accounted_for(data):
 
 class RecordingKernel:
     def __init__(self) -> None:
-        self.frames, self.pauses, self.down = [], [], np.zeros(2, bool)
+        self.frames, self.pauses, self.discards, self.down = [], [], [], np.zeros(2, bool)
 
     def send_pause(self, slot, quanta):
         self.frames.append((slot, dict(quanta)))
@@ -100,14 +101,23 @@ class RecordingKernel:
     def set_paused(self, slot, priority, paused):
         self.pauses.append((slot, priority, paused))
 
+    def discard(self, slot, priority):
+        self.discards.append((slot, priority, True))
+
+    def accept(self, slot, priority):
+        self.discards.append((slot, priority, False))
+
+    def held_bytes(self, slot, priority):
+        return {}
+
     def ports_down(self):
         return self.down
 
 
-def two_ports(settings: QueueSettings) -> tuple[Switches, np.ndarray, RecordingKernel]:
+def two_ports(settings: QueueSettings, peer: int | None = None) -> tuple[Switches, np.ndarray, RecordingKernel]:
     ports = LabPorts(
         ports=tuple(
-            SwitchPort(name=f"leaf1:{n}", interface="x", switch=1, peer=None, rate_bps=20_000_000) for n in (1, 2)
+            SwitchPort(name=f"leaf1:{n}", interface="x", switch=1, peer=peer, rate_bps=20_000_000) for n in (1, 2)
         ),
         nics=(),
     )
@@ -136,6 +146,47 @@ def test_a_received_pause_stops_its_priority_until_its_time_is_over():
     _, queues = switches.counter_page(30_000_000)
     assert queues[0, 3, 6] == 25_600_000
     assert queues[0, 3, 4] == queues[0, 5, 4] == 1
+
+
+def test_a_pause_without_end_is_ignored_while_its_queue_is_discarded_and_obeyed_after_it_is_restored():
+    switches, queues, kernel = two_ports(QueueSettings())
+    queues["enqueued_packets"][0, 3], queues["enqueued_bytes"][0, 3] = 3, 900
+    ms = 1_000_000
+    for now in range(0, 300 * ms, 10 * ms):  # each frame pauses for 25.6 ms
+        switches.on_pause_frame(0, {3: 1000}, now)
+        switches.tick(now)
+    assert kernel.pauses == [(0, 3, True)]
+    queues["dropped_packets"][0, 3] += 5
+    for now in range(300 * ms, 600 * ms, 10 * ms):
+        switches.tick(now)
+    assert kernel.discards == [(0, 3, True), (0, 3, False)]
+    page = dict(zip(QUEUE_FIELDS, switches.counter_page(600 * ms)[1][0, 3].tolist(), strict=True))
+    assert page["watchdog_trips"] == page["watchdog_restores"] == 1
+    assert page["watchdog_dropped_packets"] == page["dropped_packets"] == 3 + 5
+    assert page["depth_bytes"] == 0
+    switches.on_pause_frame(0, {3: 1000}, 600 * ms)
+    assert kernel.pauses[1:] == [(0, 3, True)]
+
+
+def test_between_switches_the_watchdog_waits_longer():
+    switches, _, kernel = two_ports(QueueSettings(), peer=1)
+    ms = 1_000_000
+    for now in range(0, 2900 * ms, 20 * ms):
+        switches.on_pause_frame(0, {3: 1000}, now)
+        switches.tick(now)
+    assert kernel.discards == []
+    for now in range(2900 * ms, 3100 * ms, 20 * ms):
+        switches.on_pause_frame(0, {3: 1000}, now)
+        switches.tick(now)
+    assert kernel.discards == [(0, 3, True)]
+
+
+def test_without_a_watchdog_a_pause_without_end_is_obeyed():
+    switches, _, kernel = two_ports(QueueSettings(watchdog=False))
+    for now in range(0, 10_000_000_000, 100_000_000):
+        switches.on_pause_frame(0, {3: 0xFFFF}, now)
+        switches.tick(now)
+    assert (kernel.pauses, kernel.discards) == ([(0, 3, True)], [])
 
 
 def test_without_pfc_no_pause_is_sent_and_none_obeyed():

@@ -44,7 +44,19 @@ async def test_every_counter_of_the_page_is_in_the_sample_of_its_switch(page):
         assert [getattr(one, field) for field in PORT_FIELDS] == ports[row].tolist()
         for priority, queue in enumerate(one.queues):
             assert queue.priority == priority
-            assert [getattr(queue, field) for field in QUEUE_FIELDS] == queues[row, priority].tolist()
+            on_page = dict(zip(QUEUE_FIELDS, queues[row, priority].tolist(), strict=True))
+            del on_page["watchdog_trips"], on_page["watchdog_restores"]
+            assert {field: getattr(queue, field) for field in on_page} == on_page
+
+
+async def test_a_queue_whose_watchdog_has_tripped_and_not_restored_is_marked(page):
+    writer = CounterPageWriter(page, NAMES, boot_id=1)
+    queues = np.zeros((len(NAMES), 8, len(QUEUE_FIELDS)), dtype=np.uint64)
+    queues[0, 3:5, QUEUE_FIELDS.index("watchdog_trips")] = 2
+    queues[0, 3:5, QUEUE_FIELDS.index("watchdog_restores")] = 1, 2
+    writer.write(np.zeros((len(NAMES), len(PORT_FIELDS)), dtype=np.uint64), queues, 1)
+    samples = (await read(EmulatedSwitches(page)))["leaf1"].samples
+    assert [queue.priority for one in samples for queue in one.queues if queue.watchdog_active] == [3]
 
 
 async def test_one_switch_of_a_lab_can_have_an_agent_of_its_own(page):

@@ -85,6 +85,21 @@ async def test_a_pause_time_without_a_unit_is_in_microseconds(counters, switch):
     assert (await samples(switch))["leaf1:1"].queues[3].paused_ns == 42_000
 
 
+async def test_the_state_of_the_pfc_watchdog_is_read_and_ends_with_the_watchdog(counters, switch):
+    filled(counters)
+    key = f"COUNTERS:{counters.queues['Ethernet0:3']}"
+    fields = {"PFC_WD_STATUS": "stormed", "PFC_WD_QUEUE_STATS_TX_DROPPED_PACKETS": "7"}
+    counters.client.hset(key, mapping=fields)
+    queues = (await samples(switch))["leaf1:1"].queues
+    assert [queue.watchdog_active for queue in queues] == [queue.priority == 3 for queue in queues]
+    assert queues[3].watchdog_dropped_packets == 7
+    counters.client.hset(key, "PFC_WD_STATUS", "operational")
+    assert not (await samples(switch, NOW + S))["leaf1:1"].queues[3].watchdog_active
+    counters.client.hset(key, "PFC_WD_STATUS", "stormed")
+    counters.client.hdel(key, *fields)
+    assert not (await samples(switch, NOW + 2 * S))["leaf1:1"].queues[3].watchdog_active
+
+
 @pytest.mark.parametrize("odd", ["N/A", "", "-5", "1e9", "x" * 100, "9" * 5000])
 async def test_a_counter_that_cannot_be_read_keeps_its_last_value(counters, switch, odd):
     filled(counters)

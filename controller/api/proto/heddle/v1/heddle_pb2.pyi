@@ -553,7 +553,7 @@ class PortSample(_message.Message):
     def __init__(self, port: _Optional[str] = ..., timestamp_unix_ns: _Optional[int] = ..., sequence: _Optional[int] = ..., tx_bytes: _Optional[int] = ..., rx_bytes: _Optional[int] = ..., tx_packets: _Optional[int] = ..., rx_packets: _Optional[int] = ..., drops: _Optional[int] = ..., queues: _Optional[_Iterable[_Union[QueueSample, _Mapping]]] = ..., boot_id: _Optional[int] = ..., nic_counters: _Optional[_Mapping[str, int]] = ..., stale: _Optional[bool] = ...) -> None: ...
 
 class QueueSample(_message.Message):
-    __slots__ = ("priority", "ecn_marked_packets", "pfc_rx_frames", "pfc_tx_frames", "paused_ns", "depth_bytes", "max_depth_bytes", "packets", "bytes", "dropped_packets")
+    __slots__ = ("priority", "ecn_marked_packets", "pfc_rx_frames", "pfc_tx_frames", "paused_ns", "depth_bytes", "max_depth_bytes", "packets", "bytes", "dropped_packets", "watchdog_dropped_packets", "watchdog_active")
     PRIORITY_FIELD_NUMBER: _ClassVar[int]
     ECN_MARKED_PACKETS_FIELD_NUMBER: _ClassVar[int]
     PFC_RX_FRAMES_FIELD_NUMBER: _ClassVar[int]
@@ -564,6 +564,8 @@ class QueueSample(_message.Message):
     PACKETS_FIELD_NUMBER: _ClassVar[int]
     BYTES_FIELD_NUMBER: _ClassVar[int]
     DROPPED_PACKETS_FIELD_NUMBER: _ClassVar[int]
+    WATCHDOG_DROPPED_PACKETS_FIELD_NUMBER: _ClassVar[int]
+    WATCHDOG_ACTIVE_FIELD_NUMBER: _ClassVar[int]
     priority: int
     ecn_marked_packets: int
     pfc_rx_frames: int
@@ -574,7 +576,9 @@ class QueueSample(_message.Message):
     packets: int
     bytes: int
     dropped_packets: int
-    def __init__(self, priority: _Optional[int] = ..., ecn_marked_packets: _Optional[int] = ..., pfc_rx_frames: _Optional[int] = ..., pfc_tx_frames: _Optional[int] = ..., paused_ns: _Optional[int] = ..., depth_bytes: _Optional[int] = ..., max_depth_bytes: _Optional[int] = ..., packets: _Optional[int] = ..., bytes: _Optional[int] = ..., dropped_packets: _Optional[int] = ...) -> None: ...
+    watchdog_dropped_packets: int
+    watchdog_active: bool
+    def __init__(self, priority: _Optional[int] = ..., ecn_marked_packets: _Optional[int] = ..., pfc_rx_frames: _Optional[int] = ..., pfc_tx_frames: _Optional[int] = ..., paused_ns: _Optional[int] = ..., depth_bytes: _Optional[int] = ..., max_depth_bytes: _Optional[int] = ..., packets: _Optional[int] = ..., bytes: _Optional[int] = ..., dropped_packets: _Optional[int] = ..., watchdog_dropped_packets: _Optional[int] = ..., watchdog_active: _Optional[bool] = ...) -> None: ...
 
 class ListCongestionRequest(_message.Message):
     __slots__ = ()
