@@ -60,7 +60,7 @@ def _cable_links(state: State, cable: Cable, loads: dict[str, int]) -> tuple[pb.
 
 
 def _nic_links(state: State, nic: Nic, loads: dict[str, int]) -> tuple[pb.Link, pb.Link]:
-    up = nic.id not in state.health.down_nics and nic.port.switch not in state.health.down_switches
+    up = nic.id not in state.out_of_use.down_nics and nic.port.switch not in state.health.down_switches
     return (
         _link(nic.up_link, nic.id, str(nic.port), nic.capacity_bps, up, loads),
         _link(nic.down_link, str(nic.port), nic.id, nic.capacity_bps, up, loads),

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from controller.brain import congestion, drains, gateways, jobs, previews, replan, suggestions, switches, vpcs
+from controller.brain import congestion, drains, gateways, jobs, previews, replan, storms, suggestions, switches, vpcs
 from controller.brain.install import Outcome, changed_topology, on_install_failed, on_installed, start_install, unread
 from controller.brain.lifecycle import WorkKind
 from controller.brain.state import Active, ReplanWork, State
@@ -119,6 +119,12 @@ def _submit(state: State, event: Submit, now: int) -> Outcome:
     return previews.preview(state, event) if event.preview else jobs.submit(state, event, now)
 
 
+def _congested(state: State, event: Congested, now: int) -> Outcome:
+    state, effects = storms.stormed(state, event, now)
+    state, more = congestion.congested(state, event, now)
+    return state, (*effects, *more)
+
+
 def _solved(state: State, event: Solved, now: int) -> Outcome:
     if state.previews and state.previews[0].token == event.token:
         return previews.previewed(state, event, now)
@@ -162,7 +168,7 @@ def _install_failed(state: State, event: InstallFailed, now: int) -> Outcome:
 
 def _tick(state: State, event: Tick, now: int) -> Outcome:
     state, effects = jobs.end_leases(state, now)
-    for due in (switches.held_ports, switches.tick, gateways.tick):
+    for due in (switches.held_ports, switches.tick, storms.ended, gateways.tick):
         state, more = due(state, now)
         effects += more
     return state, (*effects, *unread(state))
@@ -171,7 +177,7 @@ def _tick(state: State, event: Tick, now: int) -> Outcome:
 _HANDLERS: dict[type, Callable[[State, Any, int], Outcome]] = {
     Submit: _submit,
     Drain: drains.drain,
-    Congested: congestion.congested,
+    Congested: _congested,
     Compiled: switches.compiled,
     Suggest: suggestions.suggest,
     Suggested: suggestions.suggested,

@@ -192,7 +192,7 @@ def _changed(state: State, job: Job, flows: JobFlows, plan: Replan, reason: str,
 
 def _healthy_utilisation(state: State, job: Job, flows: JobFlows, cause: Cause) -> float | None:
     """Return the utilisation of the job's fullest link before failures raised it; None where they do not."""
-    if state.health == state.fabric.failed:
+    if state.health == state.fabric.failed and not state.out_of_use.quarantined_nics:
         return None
     before = job.healthy_utilisation
     if before is None and cause is Cause.FAILURE:

@@ -47,6 +47,8 @@ class Settings:
     """Whether telemetry may move flows; otherwise it raises alarms only."""
     period_ms: int = 1_000
     """The sampling period of telemetry."""
+    quarantine_ms: int = 10_000
+    """A NIC stays in quarantine until it has not stormed for so long; doubled by each episode."""
     congestion_pause_ms: int = 5_000
     """After a decision for a congested port, the next waits for so long; doubled by each."""
 
@@ -232,6 +234,15 @@ class Hold:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Quarantine:
+    """A NIC that storms, or did lately: whether it is in quarantine now, how often it was, and when it last stormed."""
+
+    active: bool
+    episodes: int
+    seen_unix_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class HotPort:
     """A congested port between switches: its link, and the traffic there that no job has planned.
 
@@ -274,6 +285,7 @@ class State:
     certificate: Certificate = field(default_factory=Certificate)
     moves: tuple[MoveRecord, ...] = ()
     hot_ports: Mapping[str, HotPort] = field(default_factory=dict)
+    quarantines: Mapping[str, Quarantine] = field(default_factory=dict)
     dirty: frozenset[str] = frozenset()
     queue: tuple[Work, ...] = ()
     active: Active | None = None
@@ -292,9 +304,11 @@ class State:
 
     @property
     def out_of_use(self) -> Health:
-        """Return what has failed and what is drained."""
+        """Return what has failed, what is drained and which NICs are in quarantine."""
         cables = frozenset(name for name in self.drained if name in self.fabric.cable_by_link)
-        return self.health.union(Health(down_cables=cables, down_switches=self.drained - cables))
+        nics = frozenset(nic for nic, each in self.quarantines.items() if each.active)
+        more = Health(down_cables=cables, down_switches=self.drained - cables, down_nics=nics, quarantined_nics=nics)
+        return self.health.union(more)
 
 
 def begin(fabric: Fabric, settings: Settings | None = None, started_unix_ms: int | None = None) -> State:

@@ -120,12 +120,13 @@ class Congested:
     """The congested links at the end of a sampling period, none if all is well.
 
     `over` are NICs that send more than their jobs' plans, and by how much in bit/s; `stale` are ports whose condition
-    is the last known one.
+    is the last known one. `storms` are NICs that send pause without end.
     """
 
     hot: tuple[HotLink, ...]
     over: tuple[tuple[str, int], ...] = ()
     stale: tuple[str, ...] = ()
+    storms: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -115,10 +115,11 @@ def _rule(table: Table, priority: int, match: Match, actions: tuple[Action, ...]
 
 
 def _local_rules(compilation: Compilation, switch: Switch) -> tuple[FlowRule, ...]:
-    """Return one rule for IPv4 and one for ARP for each NIC of a leaf."""
+    """Return one rule for IPv4 and one for ARP for each NIC of a leaf; they drop where the NIC is in quarantine."""
     rules = []
     for nic in compilation.fabric.nics_of_leaf.get(switch.id, ()):
-        address, out = Masked(nic.ip, EXACT_ADDRESS), (Output(nic.port.number),)
+        shut = nic.id in compilation.health.quarantined_nics
+        address, out = Masked(nic.ip, EXACT_ADDRESS), () if shut else (Output(nic.port.number),)
         to_nic, asks_for_nic = Match(eth_type=ETH_IPV4, ipv4_dst=address), Match(eth_type=ETH_ARP, arp_tpa=address)
         rules.append(_rule(Table.CLASSIFY, LOCAL_PRIORITY, to_nic, out, CookieKind.LOCAL))
         rules.append(_rule(Table.CLASSIFY, LOCAL_PRIORITY, asks_for_nic, out, CookieKind.ARP))

@@ -98,9 +98,21 @@ PIPELINE: tuple[TableSpec, ...] = (
                 PFC_PRIORITY, PFC_PRIORITY, "eth_type", "drop", CookieKind.PFC_DROP, "a pause frame ends at its link"
             ),
             _entry(
-                LOCAL_PRIORITY, LOCAL_PRIORITY, "eth_type ipv4_dst", "output", CookieKind.LOCAL, "IPv4 to a NIC here"
+                LOCAL_PRIORITY,
+                LOCAL_PRIORITY,
+                "eth_type ipv4_dst",
+                "output drop",
+                CookieKind.LOCAL,
+                "IPv4 to a NIC here; dropped where it is in quarantine",
             ),
-            _entry(LOCAL_PRIORITY, LOCAL_PRIORITY, "eth_type arp_tpa", "output", CookieKind.ARP, "ARP for a NIC here"),
+            _entry(
+                LOCAL_PRIORITY,
+                LOCAL_PRIORITY,
+                "eth_type arp_tpa",
+                "output drop",
+                CookieKind.ARP,
+                "ARP for a NIC here; likewise",
+            ),
             _GUARD._replace(low=FROM_ABOVE_PRIORITY, high=FROM_ABOVE_PRIORITY, meaning="from above, for no NIC here"),
             _entry(
                 ROCE_PRIORITY,

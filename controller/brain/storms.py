@@ -1,0 +1,62 @@
+"""Quarantine NICs that send pause without end: their leaf drops what is sent to them, until they are well for long.
+
+The switch's own PFC watchdog empties the paused queue (docs/lab-queues.md). The quarantine keeps it empty, takes the
+NIC out of use for plans, and notifies its jobs. A port between switches is never quarantined, and at most
+MAX_QUARANTINED NICs at a time: more would rather be a fault of what is measured.
+"""
+
+from dataclasses import replace
+
+from controller.brain.install import Outcome, changed_topology
+from controller.brain.replan import enqueue_replan
+from controller.brain.state import Quarantine, ReplanWork, State
+from controller.model.effect import Effect, Note
+from controller.model.event import Congested
+from controller.model.moves import Cause
+
+MAX_QUARANTINED = 2
+MAX_DOUBLINGS = 6
+
+
+def stormed(state: State, event: Congested, now: int) -> Outcome:
+    """Begin and renew quarantines of the NICs that storm, and end those of NICs that have been well long enough."""
+    effects: list[Effect] = []
+    for nic in event.storms:
+        state, more = _quarantined(state, nic, now)
+        effects += more
+    state, more = ended(state, now)
+    return state, (*effects, *more)
+
+
+def _quarantined(state: State, nic: str, now: int) -> Outcome:
+    known = state.quarantines.get(nic)
+    if known is not None and known.active:
+        return _with(state, nic, replace(known, seen_unix_ms=now)), ()
+    active = [name for name, each in state.quarantines.items() if each.active]
+    text = "sends pause without end"
+    if not state.settings.acts_on_telemetry or len(active) >= MAX_QUARANTINED:
+        why = f"{len(active)} NICs are in quarantine already" if active else "telemetry raises alarms only"
+        if known is not None and known.seen_unix_ms >= now - state.settings.quarantine_ms:
+            return _with(state, nic, replace(known, seen_unix_ms=now)), ()
+        waits = Quarantine(active=False, episodes=known.episodes if known else 0, seen_unix_ms=now)
+        return _with(state, nic, waits), (Note(severity="error", subject=nic, text=f"{text}; no quarantine: {why}"),)
+    begun = Quarantine(active=True, episodes=known.episodes + 1 if known else 1, seen_unix_ms=now)
+    work = ReplanWork(cause=Cause.FAILURE, reason=f"NIC {nic} in quarantine: it {text}")
+    state, changed = changed_topology(enqueue_replan(_with(state, nic, begun), work))
+    return state, (Note(severity="error", subject=nic, text=f"in quarantine: {text}"), *changed)
+
+
+def _with(state: State, nic: str, quarantine: Quarantine) -> State:
+    return replace(state, quarantines={**state.quarantines, nic: quarantine})
+
+
+def ended(state: State, now: int) -> Outcome:
+    """Return the NICs to use that have not stormed for the quarantine time, doubled by each earlier episode."""
+    effects: list[Effect] = []
+    for nic, each in state.quarantines.items():
+        wait_ms = state.settings.quarantine_ms << min(each.episodes - 1, MAX_DOUBLINGS) if each.active else 0
+        if each.active and now >= each.seen_unix_ms + wait_ms:
+            work = ReplanWork(cause=Cause.RECOVERY, reason=f"NIC {nic} out of quarantine")
+            state, changed = changed_topology(enqueue_replan(_with(state, nic, replace(each, active=False)), work))
+            effects += [Note(severity="info", subject=nic, text="out of quarantine"), *changed]
+    return state, tuple(effects)
