@@ -30,20 +30,20 @@ def base_loads(topology: Topology, priority: Ints, old: Paths) -> list[tuple[int
 
 
 def paths_beside(
-    router: Router, jobs: Sequence[JobRequest], base: Sequence[tuple[int, Floats]], old: Paths, running: Streams,
-    new: Flows, hops: Ints | None = None,
+    router: Router, jobs: Sequence[JobRequest], old: Paths, running: Streams, new: Flows, hops: Ints | None = None,
+    base: Sequence[tuple[int, Floats]] | None = None,
 ) -> tuple[Ints, Ints]:  # fmt: skip
     """Return the hops of new flows beside the load of running ones: as routed, and after incasts were confined.
 
-    Flows with given `hops` are not routed, but those that share the path of a running flow take it.
-
-    `jobs` are the running and the new ones, `base` is the result of `base_loads`. Both results are the same array where
-    no incast moved.
+    Flows with given `hops` are not routed, but those that share the path of a running flow take it. `jobs` are the
+    running and the new ones, `base` is the result of `base_loads`, if the caller has it. Both results are the same
+    array where no incast moved.
     """
     priority = priorities(jobs)
     bundle = bundles(router.topology, running, new, priority[new.job])
     given = given_paths(running, bundle)
     if hops is None:
+        base = base_loads(router.topology, priority, old) if base is None else base
         routed = router.route(new, priority[new.job], base, bundle, given)
     else:
         routed = _along(router, hops, bundle, given)

@@ -15,17 +15,17 @@ from controller.model.fabric import Fabric
 from controller.model.health import Health
 from controller.model.job import JobRequest
 from controller.model.moves import MAX_MOVES, NO_MOVES, MoveLimit, Whose
-from controller.model.plan import Infeasible, JobFlows, Moved, Plan, Replan
-from controller.planner.clos import Live, Topology, topology_of
-from controller.planner.expand import joined
-from controller.planner.flow_table import join_hops
+from controller.model.plan import Infeasible, Moved, Replan
+from controller.planner.clos import Live, topology_of
+from controller.planner.expand import Flows, joined
 from controller.planner.jit import Flags, Ints
-from controller.planner.placed import Placed, paths_of
-from controller.planner.proof.shares import Shares, shares_of
+from controller.planner.placed import Paths, Placed
+from controller.planner.proof.shares import shares_of
+from controller.planner.running import Running
 from controller.planner.session.delta import Delta
 from controller.planner.session.engine import Movable, Moves
 from controller.planner.session.session import Session
-from controller.planner.solve import certified, draft
+from controller.planner.solve import Draft, certified, draft
 
 GAIN = 1.02
 """Running flows move only where the fullest link is above the bound by more than this factor, or flows are slowed."""
@@ -45,8 +45,10 @@ class OnlinePlanner:
 
     def __init__(self, fabric: Fabric) -> None:
         self._fabric, self._topology = fabric, topology_of(fabric)
-        self._session = Session(fabric)
+        self._session, self._running = Session(fabric), Running(self._topology)
         self._known: dict[str, tuple[JobRequest, Sequence[object]]] = {}
+        self._fullest = 0.0
+        """The utilisation of the fullest link after the last plan."""
 
     def solve(
         self, requests: Sequence[JobRequest], *, health: Health, kept: Sequence[Placed], limit: MoveLimit = NO_MOVES,
@@ -72,27 +74,33 @@ class OnlinePlanner:
         self, requests: Sequence[JobRequest], health: Health, kept: Sequence[Placed], limit: MoveLimit, subject: str
     ) -> Replan | Infeasible:
         self._follow(kept)
+        running = self._running.follow(kept)
         self._note(self._session.apply(health))
         for request in requests:
             added = self._session.add(request)
             if isinstance(added, Infeasible):
                 return added
             self._note(added)
-        if self._session.jobs and not limit.moves_none:
-            self._improve(limit, subject)
-        moved, hops = self._moved(requests, kept, Live.of(self._topology, health))
-        drafted = draft(self._fabric, requests, health=health, kept=kept, hops=hops, moved=moved)
-        plan = drafted if isinstance(drafted, Infeasible) else certified(drafted)
+        wanted = [request for request, _ in kept] + list(requests)
+        flows = [running.flows, *(self._session.flows(request.job_id) for request in requests)]
+        every = joined([flows[0], *(new.as_job(len(kept) + n) for n, new in enumerate(flows[1:]))])
+        if wanted and not limit.moves_none:
+            self._improve(limit, subject, wanted, every)
+        moved, hops = self._moved(wanted, running, Live.of(self._topology, health))
+        drafted = draft(self._fabric, requests, health=health, kept=kept, hops=hops, moved=moved, running=running)
+        if isinstance(drafted, Infeasible):
+            return drafted
+        plan = certified(drafted)
         if isinstance(plan, Infeasible):
             return plan
-        self._settle(requests, kept, plan)
+        self._settle(list(zip(wanted, plan.jobs, strict=True)), drafted)
         stranded: dict[str, list[str]] = {}
         for job_id, flow_id in self._session.stranded():
             stranded.setdefault(job_id, []).append(flow_id)
         return Replan(
             jobs=plan.jobs,
             certificate=plan.certificate,
-            moved=_moved(self._topology, kept, plan.jobs),
+            moved=_moved(kept, running, drafted.whole),
             stranded={job_id: tuple(flows) for job_id, flows in stranded.items()},
         )
 
@@ -123,63 +131,63 @@ class OnlinePlanner:
         """Remember the jobs whose paths have changed."""
         self._changed |= {job.request.job_id for job in delta.jobs.values()}
 
-    def _improve(self, limit: MoveLimit, subject: str) -> None:
-        """Move running flows, unless a job's mean or worst share falls or nothing is gained; fewer where many fail."""
-        session = self._session
-        before, shares = session.max_link_utilisation(), self._shares()
+    def _improve(self, limit: MoveLimit, subject: str, wanted: Sequence[JobRequest], flows: Flows) -> None:
+        """Move running flows, unless a job's mean or worst share falls or nothing is gained; fewer where many fail.
+
+        `flows` are those of all jobs, in the order of `wanted`.
+        """
+        session, ids = self._session, [request.job_id for request in wanted]
+        before, shares = session.max_link_utilisation(), shares_of(self._left, flows, session.all_hops(ids))
         if before <= GAIN * session.lower_bound() and min(shares.worst, default=1.0) >= 1:
             return
+        if subject and before <= self._fullest and shares.worst[ids.index(subject)] >= 1:
+            return  # the job has all that it asks for, and others lose nothing to it
         budget = None if limit.max_flows == MAX_MOVES else limit.max_flows
         for some in (budget,) if budget is None else sorted({budget, budget // 4, budget // 16} - {0}, reverse=True):
             delta = session.rebalance(Moves(budget=some, who=_MOVABLE[limit.whose]), subject or None)
-            after = self._shares()
+            if not len(delta):
+                return
+            after = shares_of(self._left, flows, session.all_hops(ids))
             gains = after.rises_above(shares) or session.max_link_utilisation() * GAIN < before
-            if len(delta) and gains and not after.falls_below(shares):
+            if gains and not after.falls_below(shares):
                 self._note(delta)
                 return
             session.revert()
 
-    def _shares(self) -> Shares:
-        """Return the shares of every job of the session."""
-        ids = [request.job_id for request in self._session.jobs]
-        flows = joined([self._session.flows(job_id).as_job(number) for number, job_id in enumerate(ids)])
-        return shares_of(self._left, flows, np.concatenate([self._session.hops(job_id) for job_id in ids]))
-
-    def _moved(self, requests: Sequence[JobRequest], kept: Sequence[Placed], live: Live) -> tuple[Flags, Ints]:
-        """Return which flows of kept jobs get paths again, and the paths of these and of new flows.
+    def _moved(self, wanted: Sequence[JobRequest], running: Paths, live: Live) -> tuple[Flags, Ints]:
+        """Return which flows of running jobs get paths again, and the paths of these and of new flows.
 
         Those are flows with another path in the session, and flows whose ACKs take a link that has failed.
         """
-        links, moved, hops = np.append(live.links, True), [np.zeros(0, dtype=np.bool_)], []
-        for number, (request, job) in enumerate(kept):
-            was, now = paths_of(self._topology, number, (request, job)), self._session.hops(request.job_id)
-            again = (now != was.hops).any(axis=1) | ~links[was.reverse_hops].all(axis=1)
-            moved.append(again & (now[:, 0] >= 0))
-            hops.append(now[moved[-1]])
-        hops += [self._session.hops(request.job_id) for request in requests]
-        return np.concatenate(moved), join_hops(hops)
+        links, hops = np.append(live.links, True), self._session.all_hops([request.job_id for request in wanted])
+        now, new = hops[: len(running.hops)], hops[len(running.hops) :]
+        moved = (now != running.hops).any(axis=1) | ~links[running.reverse_hops].all(axis=1)
+        moved &= now[:, 0] >= 0
+        return moved, np.concatenate((now[moved], new))
 
-    def _settle(self, requests: Sequence[JobRequest], kept: Sequence[Placed], plan: Plan) -> None:
+    def _settle(self, placed: Sequence[Placed], drafted: Draft) -> None:
         """Record which paths the session holds; it takes those of the plan where incasts or pins have changed them."""
-        wanted = [request for request, _ in kept] + list(requests)
-        for request, job in zip(wanted, plan.jobs, strict=True):
-            if request.job_id in self._changed and not np.array_equal(
-                paths_of(self._topology, 0, (request, job)).hops, self._session.hops(request.job_id)
-            ):
-                self._session.remove(request.job_id)
-                self._session.adopt(request, job)
-        self._known = {job.job_id: (request, job.flows) for request, job in zip(wanted, plan.jobs, strict=True)}
+        ids = [request.job_id for request, _ in placed]
+        stranded = self._session.all_hops(ids)
+        differs = (stranded != drafted.whole.hops).any(axis=1) & (stranded[:, 0] >= 0)
+        for number in np.unique(drafted.whole.flows.job[differs]).tolist():
+            self._session.remove(ids[number])
+            self._session.adopt(*placed[number])
+        self._running.become(placed, drafted.whole)
+        self._fullest = self._session.max_link_utilisation()
+        self._known = {request.job_id: (request, job.flows) for request, job in placed}
 
 
-def _moved(topology: Topology, kept: Sequence[Placed], jobs: Sequence[JobFlows]) -> dict[str, Moved]:
-    """Return the flows of kept jobs whose links differ in a plan of `jobs`, kept ones first."""
+def _moved(kept: Sequence[Placed], before: Paths, after: Paths) -> dict[str, Moved]:
+    """Return the flows of kept jobs whose links differ in a plan, in which kept jobs come first."""
+    rows = np.flatnonzero((before.hops != after.hops[: len(before.hops)]).any(axis=1))
+    if not len(rows):
+        return {}
+    jobs, first = np.unique(before.flows.job[rows], return_index=True)
     found = {}
-    for (request, before), now in zip(kept, jobs, strict=False):
-        if now.flows is before.flows:
-            continue
-        was, new = (paths_of(topology, 0, (request, flows)).hops for flows in (before, now))
-        rows = np.flatnonzero((was != new).any(axis=1)).tolist()
-        if rows:
-            old = (before.flows[row] for row in rows[:MAX_NAMED])
-            found[request.job_id] = Moved(flows=len(rows), old_links={flow.flow_id: flow.links for flow in old})
+    for number, mine in zip(jobs.tolist(), np.split(rows, first[1:]), strict=True):
+        request, job = kept[number]
+        begin = int(np.searchsorted(before.flows.job, number))
+        old = (job.flows[row - begin] for row in mine[:MAX_NAMED].tolist())
+        found[request.job_id] = Moved(flows=len(mine), old_links={flow.flow_id: flow.links for flow in old})
     return found

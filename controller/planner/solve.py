@@ -6,6 +6,7 @@ that the network needs. `certified` computes the figures of the whole plan and i
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from controller.model.fabric import Fabric
 from controller.model.health import Health
 from controller.model.job import JobRequest
 from controller.model.plan import Infeasible, JobFlows, Plan, Stream
-from controller.planner.beside import base_loads, paths_beside, priorities
+from controller.planner.beside import paths_beside
 from controller.planner.clos import Live, Topology, topology_of
 from controller.planner.expand import Flows, expand, joined, repeats
 from controller.planner.flow_table import FlowTable, path_links
@@ -30,7 +31,7 @@ from controller.planner.ports.pins import (
 )
 from controller.planner.ports.reverse import reverse_only_links, reverse_paths
 from controller.planner.ports.steering import PortTable, port_table_of, ports_of
-from controller.planner.proof.certificate import certify, own_utilisation
+from controller.planner.proof.certificate import certify, own_utilisation, own_utilisations
 from controller.planner.proof.fluid import completion_ns, fair_shares, planned_rates
 from controller.planner.proof.loads import LinkLoads, link_loads, utilisation
 from controller.planner.refusal import dead_nic, no_path, too_full
@@ -58,6 +59,14 @@ class Draft:
     guards: dict[int, tuple[Stream, ...]]
     moved: Flags | None = None
 
+    def replaced(self) -> list[bool]:
+        """Return for each job whether some of its flows have been placed again."""
+        if self.moved is None:
+            return [False] * len(self.jobs)
+        found: Flags = np.zeros(len(self.jobs), dtype=np.bool_)
+        found[self.whole.flows.job[self.moved]] = True
+        return [bool(flag) for flag in found]
+
 
 def solve(
     fabric: Fabric, requests: Sequence[JobRequest], *, health: Health, kept: Sequence[Placed] = (),
@@ -76,18 +85,19 @@ def solve(
 
 def draft(
     fabric: Fabric, requests: Sequence[JobRequest], *, health: Health, kept: Sequence[Placed] = (),
-    hops: Ints | None = None, replan_dead: bool = False, moved: Flags | None = None,
+    hops: Ints | None = None, replan_dead: bool = False, moved: Flags | None = None, running: Paths | None = None,
 ) -> Draft | Infeasible:  # fmt: skip
     """Find paths, ports and rates; the time of this step is the certificate's `solve_ns`.
 
     With `replan_dead`, flows of running jobs with a failed link on a path are planned again with the new flows. `moved`
     marks the flows of running jobs, job by job, whose paths a session has changed: `hops` then begins with theirs.
+    `running` are the joined paths of `kept`, where the caller has them.
     """
     topology = topology_of(fabric)
     live = Live.of(topology, health)
     jobs = [request for request, _ in kept] + list(requests)
     new = expand(topology, requests, first_job=len(kept))
-    old = joined_paths(
+    old = running or joined_paths(
         [paths_of(topology, number, job) for number, job in enumerate(kept)] or [no_paths(new)], topology
     )
     job_ids = [job.job_id for job in jobs]
@@ -100,15 +110,14 @@ def draft(
     if (why := dead_nic(topology, live, job_ids, new)) is not None:
         return Infeasible(why=why)
     router = Router(topology=topology, live=live)
-    running = with_guards(old.streams(topology), topology, kept)
-    base = base_loads(topology, priorities(jobs), old)
-    routed, hops = (
-        paths_beside(router, jobs, base, old, running, new, hops) if hops is None or moved is not None else (hops, hops)
-    )
+    streams = with_guards(old.streams(topology), topology, kept)
+    routed = hops
+    if hops is None or moved is not None:
+        routed, hops = paths_beside(router, jobs, old, streams, new, hops)
     if (why := no_path(topology, live, job_ids, new, hops)) is not None:
         return Infeasible(why=why)
-    reverse_hops = reverse_paths(router, jobs, old, running, new, hops, as_routed=hops is routed)
-    found = _with_ports(fabric, topology, running, new, (hops, reverse_hops))
+    reverse_hops = reverse_paths(router, jobs, old, streams, new, hops, as_routed=hops is routed)
+    found = _with_ports(fabric, topology, streams, new, (hops, reverse_hops))
     whole = joined_paths([old, found], topology) if stay is None else merged_paths(everything, stay, old, found)
     pinning = (new, hops) if stay is None else (whole.flows, whole.hops)
     loads = link_loads(topology, whole.flows, whole.hops)
@@ -202,49 +211,63 @@ def certified(drafted: Draft) -> Plan | Infeasible:
     paths = (whole.hops, whole.reverse_hops)
     shares = fair_shares(topology, whole.flows, whole.hops, drafted.loads, drafted.rates)
     certificate = certify(topology, drafted.router.live, drafted.router.segments, whole.flows, paths, used, shares)
-    begins = np.searchsorted(whole.flows.job, np.arange(len(jobs) + 1))
-    parts = [slice(int(begins[job]), int(begins[job + 1])) for job in range(len(jobs))]
-    own = [own_utilisation(topology, whole.hops[part], used) for part in parts]
-    before = utilisation(topology, link_loads(topology, drafted.old.flows, drafted.old.hops)) if kept else used
-    for number, job in enumerate(jobs):
-        full, link = own[number]
-        # A running job that was within its limit must not exceed it; one that exceeded it before stays as it is.
-        was = own_utilisation(topology, whole.hops[parts[number]], before)[0] if number < len(kept) else 0.0
-        if 0 < job.require_utilisation < full and was <= job.require_utilisation:
-            bound = certificate.lower_bound
-            return Infeasible(why=too_full(job.job_id, job.require_utilisation, full, link, bound))
+    begins = np.searchsorted(whole.flows.job, np.arange(len(jobs) + 1)).tolist()
+    parts = [slice(begin, end) for begin, end in pairwise(begins)]
+    own = own_utilisations(topology, whole.flows.job, whole.hops, used, len(jobs))
+    if (why := _too_full(drafted, parts, own, used, certificate.lower_bound)) is not None:
+        return Infeasible(why=why)
     notes = incast_notes(topology, jobs, whole, drafted.rates, drafted.turns)
     planned = []
+    again = drafted.replaced()
     for number, part in enumerate(parts):
-        rates, turns = drafted.rates[part], drafted.turns.rows(part) if drafted.turns is not None else None
-        stays = number < len(kept) and (drafted.moved is None or not drafted.moved[part].any())
-        flows = _rated(kept[number][1], rates, turns) if stays else None
-        flows = flows or _job_flows(topology, jobs[number], whole, part, rates, turns)
-        full = own[number][0]
-        planned.append(replace(flows, own_max_link_utilisation=full, notes=notes.get(number, ())))
-    guards = drafted.guards
-    guarded = (replace(flows, guards=guards[n]) if n in guards else flows for n, flows in enumerate(planned))
-    return Plan(jobs=tuple(guarded), certificate=certificate)
+        flows = _rated(kept[number][1], drafted, part) if number < len(kept) and not again[number] else None
+        flows = flows or _job_flows(topology, jobs[number], drafted, part)
+        guards = drafted.guards.get(number, flows.guards)
+        now = (own[number], notes.get(number, ()), guards)
+        if now != (flows.own_max_link_utilisation, flows.notes, flows.guards):
+            flows = replace(flows, own_max_link_utilisation=now[0], notes=now[1], guards=guards)
+        planned.append(flows)
+    return Plan(jobs=tuple(planned), certificate=certificate)
 
 
-def _rated(placed: JobFlows, rates: Ints, turns: Turns | None) -> JobFlows | None:
-    """Return a running job's flows with these rates, the same object if unchanged; None if they are no `FlowTable`."""
+def _too_full(drafted: Draft, parts: Sequence[slice], own: Sequence[float], used: Floats, bound: float) -> str | None:
+    """Return why a job exceeds its `require_utilisation`; None where none does.
+
+    A running job that was within its limit must not exceed it; one that exceeded it before stays as it is.
+    """
+    topology, whole = drafted.router.topology, drafted.whole
+    over = [n for n, job in enumerate(drafted.jobs) if 0 < job.require_utilisation < own[n]]
+    if not over:
+        return None
+    before = utilisation(topology, link_loads(topology, drafted.old.flows, drafted.old.hops))
+    for number in over:
+        wanted, hops = drafted.jobs[number].require_utilisation, whole.hops[parts[number]]
+        was = own_utilisation(topology, hops, before)[0] if number < len(drafted.kept) else 0.0
+        if was <= wanted:
+            full, link = own_utilisation(topology, hops, used)
+            return too_full(drafted.jobs[number].job_id, wanted, full, link, bound)
+    return None
+
+
+def _rated(placed: JobFlows, drafted: Draft, part: slice) -> JobFlows | None:
+    """Return a running job's flows with its rates, the same object if unchanged; None if they are no `FlowTable`."""
     table = placed.flows
     if not isinstance(table, FlowTable):
         return None
+    rates, turns = drafted.rates[part], drafted.turns.rows(part) if drafted.turns is not None else None
     if table.sends_at(rates, turns):
         return placed
     return replace(
         placed,
-        flows=table.with_rates(rates, turns),
+        flows=table.with_rates(rates.copy(), turns),
         predicted_completion_ns=_completion_ns(table.flows, rates, turns),
     )
 
 
-def _job_flows(
-    topology: Topology, request: JobRequest, whole: Paths, part: slice, rates: Ints, turns: Turns | None
-) -> JobFlows:  # fmt: skip
-    """Return the flows of one job, the rows `part` of `whole`."""
+def _job_flows(topology: Topology, request: JobRequest, drafted: Draft, part: slice) -> JobFlows:
+    """Return the flows of one job, the rows `part` of a draft."""
+    whole, rates = drafted.whole, drafted.rates[part]
+    turns = drafted.turns.rows(part) if drafted.turns is not None else None
     # A view of a few rows would keep the arrays of all jobs in memory.
     chosen = part if 2 * (part.stop - part.start) > len(whole.flows) else np.arange(part.start, part.stop)
     flows = whole.flows.rows(chosen)
@@ -255,10 +278,10 @@ def _job_flows(
     return JobFlows(
         job_id=request.job_id,
         flows=table,
-        link_loads_bps=LinkLoads(topology, flows, whole.hops[part]),
+        link_loads_bps=LinkLoads(topology, flows, table.hops),
         pinned=bool(flows.pinned.any()),
         predicted_completion_ns=_completion_ns(flows, rates, turns),
-        reverse_links=reverse_only_links(topology, whole.hops[part], whole.reverse_hops[part]),
+        reverse_links=reverse_only_links(topology, table.hops, table.reverse_hops),
     )
 
 

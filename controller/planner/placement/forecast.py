@@ -55,7 +55,7 @@ class Forecast:
         refuse_taken_tuples(topology, job_ids, joined((self._old.flows, new)))
         if (why := dead_nic(topology, live, job_ids, new)) is not None:
             return Infeasible(why=why)
-        _, hops = paths_beside(self._router, jobs, self._base, self._old, self._running, new)
+        _, hops = paths_beside(self._router, jobs, self._old, self._running, new, base=self._base)
         if (why := no_path(topology, live, job_ids, new, hops)) is not None:
             return Infeasible(why=why)
         used = utilisation(topology, self.loads_bps + link_loads(topology, new, hops))

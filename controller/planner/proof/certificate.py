@@ -57,6 +57,16 @@ def share_summary(shares: Floats) -> ShareSummary:
     return ShareSummary(int((shares < 1).sum()), mean, float(shares.min(initial=1.0)))
 
 
+def own_utilisations(topology: Topology, job: Ints, hops: Ints, used: Floats, jobs: int) -> list[float]:
+    """Return the largest utilisation of the links between switches that each job's paths use; `job` rises."""
+    found = np.zeros(jobs)
+    if len(job):
+        fullest = np.append(used[: topology.first_nic_link], 0.0)[hops].max(axis=1)
+        begins = np.flatnonzero(np.diff(job, prepend=-1))
+        found[job[begins]] = np.maximum.reduceat(fullest, begins)
+    return [float(value) for value in found]
+
+
 def own_utilisation(topology: Topology, hops: Ints, used: Floats) -> tuple[float, str]:
     """Return the largest utilisation of the links between switches that these paths use, and the id of that link."""
     crossed = np.zeros(topology.first_nic_link + 1, dtype=np.bool_)

@@ -93,6 +93,9 @@ class Delta:
 
 def packed(paths: Ints) -> Ints:
     """Return links by role (up, up to the core, down from the core, down) as hops, padded with -1 at the end."""
+    through = paths[:, 1] >= 0
+    if not (through & (paths[:, 2] < 0)).any() and not (~through & (paths[:, 2] >= 0)).any():
+        return np.asarray(np.where(through[:, None], paths, paths[:, [0, 3, 1, 2]]), dtype=np.int64)
     order = np.argsort(paths < 0, axis=1, kind="stable")
     return np.asarray(np.take_along_axis(paths, order, axis=1), dtype=np.int64)
 

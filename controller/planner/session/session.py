@@ -91,6 +91,11 @@ class Session:
         """
         return packed(self._store.paths[self._job(job_id).rows])
 
+    def all_hops(self, job_ids: Iterable[str]) -> Ints:
+        """Return the switch-to-switch links of the flows of jobs, job by job, rows padded with -1."""
+        rows = [self._job(job_id).rows for job_id in job_ids]
+        return packed(self._store.paths[np.concatenate((NO_ROWS, *rows))])
+
     def flows(self, job_id: str) -> Flows:
         """Return a job's flows in the order of their ids."""
         return self._job(job_id).flows

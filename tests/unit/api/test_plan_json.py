@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 
 from google.protobuf.json_format import MessageToDict
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from controller.api.plan_json import _quoted, job_pieces
@@ -58,6 +58,7 @@ def test_flows_that_are_no_table_are_streamed_alike():
     assert streamed(listed) == mapped(plan)
 
 
-@given(st.lists(st.text(st.sampled_from('a", \\é')) | st.text(), max_size=4))
+@given(ids=st.lists(st.text(st.sampled_from('a", \\é')) | st.text(), max_size=4))
+@example(ids=['", ', ""])
 def test_ids_are_quoted_one_by_one_whatever_they_contain(ids):
     assert _quoted(ids) == [json.dumps(each) for each in ids]

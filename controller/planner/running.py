@@ -1,0 +1,54 @@
+"""The running jobs as one set of columns, which follow jobs that come and go at the cost of a copy."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from controller.planner.clos import Topology
+from controller.planner.expand import expand
+from controller.planner.jit import Flags, Ints
+from controller.planner.placed import Paths, Placed, joined_paths, no_paths, paths_of
+
+
+class Running:
+    """The paths of the running jobs, joined in their order."""
+
+    def __init__(self, topology: Topology) -> None:
+        self._topology = topology
+        self._placed: list[Placed] = []
+        self.paths = no_paths(expand(topology, ()))
+
+    def follow(self, kept: Sequence[Placed]) -> Paths:
+        """Return the paths of the jobs in `kept`; jobs that have left are taken out, anything else is read again."""
+        left = iter(enumerate(self._placed))
+        stays: Flags = np.zeros(len(self._placed), dtype=np.bool_)
+        for request, job in kept:
+            number = next((n for n, known in left if _same(known, request, job)), None)
+            if number is None:
+                self._read(kept)
+                return self.paths
+            stays[number] = True
+        if not stays.all():
+            paths = self.paths.rows(stays[self.paths.flows.job])
+            numbers = np.cumsum(stays) - 1
+            self.paths = replace(paths, flows=replace(paths.flows, job=numbers[paths.flows.job]))
+        self._placed = list(kept)
+        return self.paths
+
+    def become(self, placed: Sequence[Placed], paths: Paths) -> None:
+        """Take over the jobs of a plan, whose joined paths are known."""
+        self._placed, self.paths = list(placed), paths
+
+    def _read(self, kept: Sequence[Placed]) -> None:
+        self._placed = list(kept)
+        parts = [paths_of(self._topology, number, placed) for number, placed in enumerate(kept)]
+        self.paths = joined_paths(parts or [no_paths(expand(self._topology, ()))], self._topology)
+
+    def begins(self) -> Ints:
+        """Return where the flows of each job begin, and where the last ends."""
+        return np.searchsorted(self.paths.flows.job, np.arange(len(self._placed) + 1))
+
+
+def _same(known: Placed, request: object, job: object) -> bool:
+    return known[0] is request and known[1].flows is getattr(job, "flows", None)
