@@ -224,6 +224,8 @@ def bounds(network, flows):
             continue
         widest, total = max(capacities), heaviest(members, lambda _: ("cut",))["cut"]
         best = max(best, Fraction(total, sum(capacities)))
+        if min(capacities) == widest:  # loads are whole bits per second
+            best = max(best, Fraction(-(-total // len(links)), widest))
         for size in {flow["demand_bps"] for flow in members}:
             count = _most(members, lambda demand, size=size: int(demand >= size))
             best = max(best, Fraction(-(-count // len(links)) * size, widest))

@@ -46,7 +46,7 @@ class Namespace:
         return not self.run("ping", "-c", str(count), "-i", "0.1", "-W", "2", *options, address, check=False).returncode
 
     def close(self) -> None:
-        """Remove the namespace and every interface in it."""
+        """Remove the namespace; the kernel removes its interfaces, and their other ends elsewhere, some time later."""
         assert self._holder.stdin is not None
         self._holder.stdin.close()
         self._holder.wait(10)
@@ -65,10 +65,14 @@ def join(a: Namespace, a_name: str, b: Namespace, b_name: str, mtu_bytes: int = 
 def endpoint(host: Namespace, port: str, mac: str, addresses: Sequence[str], mtu_bytes: int = 1450) -> Namespace:
     """Make a virtual machine's namespace with eth0, whose other end is `port` on the host."""
     space = Namespace()
-    join(host, port, space, "eth0", mtu_bytes)
-    space.run("ip", "link", "set", "eth0", "address", mac)
-    for address in addresses:
-        space.run("ip", "addr", "add", address, "dev", "eth0", *(("nodad",) if ":" in address else ()))
+    try:
+        join(host, port, space, "eth0", mtu_bytes)
+        space.run("ip", "link", "set", "eth0", "address", mac)
+        for address in addresses:
+            space.run("ip", "addr", "add", address, "dev", "eth0", *(("nodad",) if ":" in address else ()))
+    except BaseException:
+        space.close()
+        raise
     return space
 
 

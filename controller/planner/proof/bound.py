@@ -86,12 +86,12 @@ def lower_bound(topology: Topology, live: Live, flows: Flows) -> Bound:
         for cuts in families:
             crossed = np.where(cuts.side[near] != cuts.side[far], cuts.around[near], -1)
             rows, begin = grouped(falling, crossed, len(cuts.begin) - 1)
-            best = _bound_of_cuts(rows, begin, cuts, demands, counters, best)
+            best = Best(*_bound_of_cuts(rows, begin, cuts, demands, counters, best))
             if cuts.partial:
                 some.append((rows, begin, far, cuts))
     if reach is not None:  # last: the bounds so far are high enough to pass over most of these cuts
         for rows, begin, far, cuts in some:
-            best = _bound_of_partial_cuts(rows, begin, far, cuts, reach, demands, counters, best)
+            best = Best(*_bound_of_partial_cuts(rows, begin, far, cuts, reach, demands, counters, best))
     return Bound(best.value, KINDS[best.kind])
 
 
@@ -147,18 +147,20 @@ def _falling(demand: Ints) -> Ints:
 
 
 @kernel
-def _bound_of_cuts(rows: Ints, begin: Ints, cuts: _Cuts, demands: Demands, counters: Counters, best: Best) -> Best:
+def _bound_of_cuts(
+    rows: Ints, begin: Ints, cuts: _Cuts, demands: Demands, counters: Counters, best: Best
+) -> tuple[float, int]:  # fmt: skip
     """Return the largest of `best` and the bounds of these cuts; `rows` from `begin` on are the flows of each."""
     for cut in range(begin.shape[0] - 1):
         widths = cuts.widths[cuts.begin[cut] : cuts.begin[cut + 1]]
         best = bound_of_cut(rows[begin[cut] : begin[cut + 1]], widths, demands, counters, best)
-    return best
+    return best.value, best.kind
 
 
 @kernel
 def _bound_of_partial_cuts(
     rows: Ints, begin: Ints, far: Ints, cuts: _Cuts, reach: _Reach, demands: Demands, counters: Counters, best: Best
-) -> Best:  # fmt: skip
+) -> tuple[float, int]:  # fmt: skip
     """Return the largest of `best` and the bounds of some links of each cut, with the flows that can use no other."""
     switches = reach.table.shape[1]
     ends, leaves = _Ends(np.zeros(switches, np.int64), np.zeros(switches, np.int64)), np.empty(switches, np.int64)
@@ -170,7 +172,7 @@ def _bound_of_partial_cuts(
             best = _bound_of_groups(crossing, far, found, ends, widths, upper, reach, demands, counters, best)
             best = _bound_of_others(crossing, far, ends, widths, upper, reach, demands, counters, best)
             ends.flows[found] = ends.largest[found] = 0
-    return best
+    return best.value, best.kind
 
 
 @bare_kernel

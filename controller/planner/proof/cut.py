@@ -4,7 +4,7 @@ At any time a job is in one phase, and on each link it counts by its heaviest. S
 demand alone, a job adds to all links together at least that of its phase in which this sum is largest: each bound takes
 that phase for each job. More demand never lowers such a sum, nor the bound:
 
-- cut: the load of the cut over the capacity of its links;
+- cut: the load of the cut over the capacity of its links; equal links have whole bits per second each;
 - largest_flow: the largest flow over the widest link;
 - pigeonhole: n flows of demand d or more fill at best the n emptiest slots of size d, for every d;
 - bin_packing: of flows of demand e or more, one of more than C - e is alone on a link of capacity C, so it takes C
@@ -93,12 +93,13 @@ def _better(best: Best, value: float, kind: int) -> Best:
 def may_improve(flows: int, largest: int, links: int, narrowest: int, best: Best) -> bool:
     """Return whether this many flows of at most `largest` over links of at least `narrowest` may improve `best`.
 
-    Flows dealt to the links in turn show what no bound exceeds. Fewer flows than links leave the cut below even that.
+    Flows dealt to the links in turn show what no bound exceeds. The cut reaches that only with so much load that no
+    link could have less.
     """
     if flows == 0 or links == 0:
         return False
     level = (flows + links - 1) // links * largest / narrowest
-    simplest = CUT if flows >= links else LARGEST_FLOW
+    simplest = CUT if flows * largest > links * (largest - 1) else LARGEST_FLOW
     return level > best.value or (level == best.value and simplest < best.kind)
 
 
@@ -136,7 +137,8 @@ def bound_of_cut(rows: Ints, widths: Ints, demands: Demands, counters: Counters,
             level = counters.taken[link] * demand / widths[link]
             best = _better(best, level, PIGEONHOLE if slots > 1 else LARGEST_FLOW)
     _clear(rows, rows.shape[0], demands, counters)
-    best = _better(best, load / capacity, CUT)
+    level = (load + links - 1) // links / widest if even else load / capacity
+    best = _better(best, level, CUT)
     return _packed(rows, links, widest, demands, counters, best)
 
 

@@ -132,7 +132,7 @@ def planned_rates(
     """
     rates = flows.demand_bps.copy()
     first, paths = topology.first_nic_link, np.ascontiguousarray(hops)
-    tight = _tight_links(flows.src_nic, paths, flows.dst_nic, first, topology.capacity, loads, headroom)
+    tight = _tight_links(flows.src_nic, flows.dst_nic, first, topology.capacity, loads, headroom)
     if not tight.any():
         return rates
     touched = _touched(flows.src_nic, paths, flows.dst_nic, first, tight)
@@ -167,36 +167,23 @@ def fair_shares(topology: Topology, flows: Flows, hops: Ints, loads: Floats, rat
 
 @kernel
 def _tight_links(
-    src_nic: Ints, hops: Ints, dst_nic: Ints, first_nic_link: int, capacity: Ints, loads: Floats, headroom: float
+    src_nic: Ints, dst_nic: Ints, first_nic_link: int, capacity: Ints, loads: Floats, headroom: float
 ) -> Flags:
-    """Return the overloaded links: load above capacity, or several senders above the headroom of a NIC.
+    """Return the overloaded links: a utilisation above 1, or several senders above the headroom of a NIC.
 
-    Demands are rounded to integers: n flows that exactly fill a link may exceed it by n / 2 bit/s.
+    Demands are rounded to whole bit/s, so flows that exactly fill a link may exceed its capacity: within `ROUNDING`, a
+    utilisation is 1.
     """
     links, nics = capacity.shape[0], (capacity.shape[0] - first_nic_link) // 2
-    entering, over = first_nic_link + nics, 0
-    crossing, sender = np.full(links, -1), np.full(nics, -1)
+    entering, sender, tight = first_nic_link + nics, np.full(nics, -1), np.zeros(links, np.bool_)
     for link in range(links):
-        if loads[link] > capacity[link]:
-            crossing[link] = 0
-            over += 1
-    tight = np.zeros(links, np.bool_)
-    for f in range(src_nic.shape[0]):
+        tight[link] = loads[link] > (1 + ROUNDING) * capacity[link]
+    for f in range(src_nic.shape[0] if headroom < 1 else 0):
         into = dst_nic[f]
         if sender[into] < 0:
             sender[into] = src_nic[f]
         elif sender[into] != src_nic[f]:
             tight[entering + into] = loads[entering + into] > headroom * capacity[entering + into]
-        if over:
-            for link in (first_nic_link + src_nic[f], entering + into):
-                if crossing[link] >= 0:
-                    crossing[link] += 1
-            for column in range(hops.shape[1]):
-                if hops[f, column] >= 0 and crossing[hops[f, column]] >= 0:
-                    crossing[hops[f, column]] += 1
-    for link in range(links if over else 0):
-        if crossing[link] >= 0 and loads[link] > capacity[link] + crossing[link] / 2:
-            tight[link] = True
     return tight
 
 

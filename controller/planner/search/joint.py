@@ -10,7 +10,7 @@ from controller.planner.jit import Flags, Floats, Ints
 from controller.planner.proof.loads import heaviest_phases, layers_of
 from controller.planner.search.grid import FAR
 from controller.planner.search.layers import Phased, phased
-from controller.planner.search.on_link import empty_lists
+from controller.planner.search.on_link import Lists
 from controller.planner.search.relax import ROUNDING, Goal, Moving, place, relax
 from controller.planner.search.segments import LoadedNet, Segments
 
@@ -111,9 +111,10 @@ class Joint:
         )
         loads = Phased(np.zeros_like(self.empty.amount), self.empty.job, self.empty.begin, np.zeros(links, np.int64))
         leaf, flows, count = self.topology.nic_leaf, self.flows, len(hops)
+        lists = Lists(np.full(links, -1), np.full(4 * count, -1), np.full(4 * count, -1))
         moving = Moving(
             leaf[flows.src_nic], leaf[flows.dst_nic], flows.demand_bps.astype(np.float64), self.layer, free,
-            hops.copy(), np.zeros(count, dtype=np.int64), empty_lists(links, count),
+            hops.copy(), np.zeros(count, dtype=np.int64), lists,
         )  # fmt: skip
         return net, loads, moving
 

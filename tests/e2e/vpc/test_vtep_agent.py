@@ -108,8 +108,10 @@ class TwoHosts:
         self.spaces[host].run("ip", "link", "set", port, "alias", claim)
 
     def off(self, host: str) -> None:
-        """Remove a virtual machine with its interface."""
-        self.machines.pop(host).close()
+        """Remove a virtual machine with its interface; the kernel would remove it some time after the namespace."""
+        machine = self.machines.pop(host)
+        machine.run("ip", "link", "del", "eth0")
+        machine.close()
 
     def heddle(self, *words: str) -> None:
         done = subprocess.run(

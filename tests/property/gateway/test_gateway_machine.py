@@ -1,6 +1,6 @@
-"""Gateways and hosts connect, disconnect, lag and refuse in any order; all converge to the newest generation.
+"""Gateways and hosts connect, disconnect, lag and refuse in any order; all are sent the newest generation.
 
-Every call of the API returns, whatever the gateways do.
+The controller knows which generation each runs. Every call of the API returns, whatever the gateways do.
 """
 
 from dataclasses import replace
@@ -54,7 +54,8 @@ class Place:
         self.sent = None
         self.replica = Replica()
         self.under_way = []
-        self.acknowledged = 0
+        self.runs = 0
+        self.refused = ""
 
 
 class GatewayMachine(RuleBasedStateMachine):
@@ -148,12 +149,9 @@ class GatewayMachine(RuleBasedStateMachine):
         for message in place.under_way:
             place.replica.apply(message)
         place.under_way = []
-        generation = place.sent.network.generation
-        self.feed(
-            GatewayAcked(
-                session=place.session, gateway_id=name, generation=generation, refused="full" if refused else ""
-            )
-        )
+        generation, place.refused = place.sent.network.generation, "full" if refused else ""
+        place.runs = place.runs if refused else generation
+        self.feed(GatewayAcked(session=place.session, gateway_id=name, generation=generation, refused=place.refused))
 
     @rule(ms=st.sampled_from([1, 1_000, 6_000]))
     def time_passes(self, ms):
@@ -186,7 +184,8 @@ class GatewayMachine(RuleBasedStateMachine):
             if not networks.generation:
                 assert place.replica.desired is None
                 continue
-            held, whole = place.replica.desired, desired_of(networks)
+            known, held, whole = networks.gateways[name], place.replica.desired, desired_of(networks)
+            assert (known.acknowledged, known.refused) == (place.runs, place.refused)
             mine = whole.network.vpcs
             if name.startswith("h"):
                 mine = tuple(each for each in mine if VTEPS[name] in networks.vteps[each.id])
@@ -194,11 +193,21 @@ class GatewayMachine(RuleBasedStateMachine):
             assert held.gateways == whole.gateways
             if name.startswith("g"):
                 assert replace(held.network, vpcs=()) == replace(whole.network, vpcs=())
-                assert networks.gateways[name].acknowledged == networks.generation
+                assert place.sent.network.generation == networks.generation
         self.now += 10_000
         self.feed(Tick())
         assert set(self.replies) == set(self.requests)
         assert networks.endpoints == sum(len(each.endpoints) for each in networks.vpcs.values())
+
+
+def test_a_gateway_that_refuses_the_newest_generation_has_acknowledged_none():
+    machine = GatewayMachine()
+    machine.border(names=[])
+    machine.attach(name="g2")
+    machine.serve(name="g2", refused=False)
+    machine.serve(name="g2", refused=True)
+    machine.teardown()
+    assert machine.state.networks.gateways["g2"].acknowledged == 0
 
 
 TestGatewayMachine = GatewayMachine.TestCase

@@ -25,6 +25,12 @@ def test_flows_that_fit_with_no_other_leave_fewer_links_to_the_rest():
     assert bound_of(fabric, job_of(fabric, flows)) == (12, "bin_packing")
 
 
+def test_equal_links_share_a_cut_in_whole_bits_per_second():
+    fabric = fabric_of(spines=3)
+    flows = custom(*[(0, 2, 3), (1, 3, 3)] * 3, (0, 3, 1))  # 19 bit/s on three links
+    assert bound_of(fabric, job_of(fabric, flows)) == (7, "cut")
+
+
 def test_flows_between_pods_have_only_the_cores_that_both_pods_reach():
     shape = {"kind": "clos3", "aggs_per_pod": 1, "spines": 3, "pods": 2, "leaves": 2}
     whole, cut_off = fabric_of(**shape), ["pod1-agg1:3>core1:1", "pod2-agg1:4>core2:2"]

@@ -13,7 +13,7 @@ from controller.planner.exact.colouring import colour_edges
 from controller.planner.jit import kernel
 from controller.planner.proof.deadlock import deadlock_free
 from controller.planner.proof.ecmp import _CRC_TABLE, crc32_of_tuple
-from tests.support.planner_cases import fabric_of
+from tests.support.planner_cases import fabric_of, job_of, plan_of
 
 
 @given(
@@ -64,6 +64,19 @@ def test_a_kernel_that_kernels_call_has_one_compiled_form_for_literals_and_varia
     assert sum_of_doubles(4) == 14
     assert len(vars(doubled)["part"].signatures) == 1
     assert doubled(5) == 10
+
+
+def test_no_kernel_returns_a_named_tuple_to_python():
+    fabric = fabric_of(failed=["leaf1:1>spine1:1"])
+    plan_of(fabric, job_of(fabric, {"kind": "ALL_TO_ALL", "bytes": 1}))
+    modules = [module for name, module in sys.modules.items() if name.startswith("controller.planner.")]
+    kernels = {each.__qualname__: each for module in modules for each in vars(module).values() if hasattr(each, "part")}
+    returned = {
+        name: [form.signature.return_type for form in each.overloads.values()] for name, each in kernels.items()
+    }
+    assert returned["_bound_of_partial_cuts"]
+    # To make one, numba runs Python code; if a signal handler raises there (Ctrl-C), the process crashes.
+    assert [name for name, types in returned.items() if any(hasattr(each, "instance_class") for each in types)] == []
 
 
 def test_a_damaged_or_missing_cache_only_costs_time(tmp_path):

@@ -79,6 +79,15 @@ def test_a_share_is_that_beside_the_heaviest_phase_of_each_other_job():
     assert shares_of(plan) == pytest.approx((2, (0.625 + 0.625 + 1) / 3, 0.625, 2))
 
 
+def test_a_nic_that_is_over_by_the_rounding_of_demands_makes_no_phase_heavier():
+    fabric = fabric_of(spines=1, hosts_per_leaf=3, gbps=0.02)
+    incast = custom((0, 3), (1, 3), (2, 3), phase=1)  # 3 x 6,666,667 bit/s
+    phased = job_of(fabric, custom((0, 1, 12 * 10**6)), incast, job_id="phased")
+    plan = plan_of(fabric, phased, job_of(fabric, custom((0, 2, 12 * 10**6)), job_id="other"))
+    # Only the first NIC is overloaded, and the phase with 12 Mbit/s there is heavier than that with 6.7.
+    assert shares_of(plan) == pytest.approx((2, (5 / 6 + 5 / 6 + 3) / 5, 5 / 6, 0))
+
+
 def test_a_plan_without_flows_slows_none():
     fabric = fabric_of()
     assert shares_of(plan_of(fabric)) == (0, 1.0, 1.0, 0)
