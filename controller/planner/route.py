@@ -1,9 +1,10 @@
 """Choose the path of every flow: which flows are planned together, in which order, by which method.
 
-Priorities are planned from the highest down, each beside the load of the higher ones. Flows that run at the same time
-are planned exactly (edge colouring) where the fabric is regular and the demands are equal, else by search; where both
-apply, the lower maximum wins. Where several jobs have phases, a plan by jobs and one by phases are improved by a search
-over all of them, and the better one stays. Last, flows move so that as few as possible are slowed.
+Priorities are planned from the highest down, each beside the load of the higher ones; then flows of the higher ones
+make room for it, where these keep the maximum that they have without it. Flows that run at the same time are planned
+exactly (edge colouring) where the fabric is regular and the demands are equal, else by search; where both apply, the
+lower maximum wins. Where several jobs have phases, a plan by jobs and one by phases are improved by a search over all
+of them, and the better one stays. Last, flows move so that as few as possible are slowed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,8 +31,6 @@ MAX_SETS_AGAIN = 64
 ROUNDS_AGAIN = 2
 MAX_GREEDY = 400_000
 """The limit of flows times paths of a leaf for a second start by a greedy, which takes some 20 ms."""
-MAX_HIGHER = 16
-"""The number of higher priorities above which none makes room for a lower one, so that the work stays linear."""
 ROUNDING = 1e-9
 """Sums of demands, each rounded to a whole bit/s, differ by this much without a reason."""
 
@@ -121,8 +120,6 @@ class Router:
         A plan of a higher priority does not see which of its equal choices leaves room for the lower ones.
         """
         levels = np.unique(priority)[:0:-1]
-        if len(levels) > MAX_HIGHER:
-            return hops
         loads = np.array([sum((load for at, load in base if at >= level), np.zeros(len(load))) for level in levels])
         ranks = self._ranks(flows, hops, priority, levels, loads)
         goal = max(lower_bound(self.topology, self.live, flows).value, self._fullest(load), ranks[:, 0].max())
