@@ -1,9 +1,10 @@
 """Choose the path of every flow: which flows are planned together, in which order, by which method.
 
-Priorities are planned from the highest down, each beside the load of the higher ones. Flows that run at the same time
-are planned exactly (edge colouring) where the fabric is regular and the demands are equal, else by search; where both
-apply, the lower maximum wins. Where several jobs have phases, a plan by jobs and one by phases are improved by a search
-over all of them, and the better one stays. Last, flows move so that as few as possible are slowed.
+Priorities are planned from the highest down, each beside the load of the higher ones; then flows of the higher ones
+make room for it, where these keep the maximum that they have without it. Flows that run at the same time are planned
+exactly (edge colouring) where the fabric is regular and the demands are equal, else by search; where both apply, the
+lower maximum wins. Where several jobs have phases, a plan by jobs and one by phases are improved by a search over all
+of them, and the better one stays. Last, flows move so that as few as possible are slowed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,11 +18,11 @@ from controller.planner.clos import MAX_HOPS, NO_LINK, Live, Topology
 from controller.planner.exact.equal import Coloured, coloured_paths
 from controller.planner.exact.shape import Shape, shape_of
 from controller.planner.expand import Flows
-from controller.planner.jit import Floats, Ints
+from controller.planner.jit import Flags, Floats, Ints
 from controller.planner.proof.bound import lower_bound
 from controller.planner.proof.loads import heaviest_phases, layers_of
 from controller.planner.search.balance import balanced_paths
-from controller.planner.search.joint import Joint
+from controller.planner.search.joint import Joint, above
 from controller.planner.search.regular import regular_paths
 from controller.planner.search.segments import Segments, segments_of
 
@@ -77,59 +78,78 @@ class Router:
         links = 2 * self.topology.cables
         # Load on a dead link belongs to jobs that wait for new paths: it must not hide the maximum of live links.
         base = [(level, np.where(self.live.links[:links], load[:links], 0.0)) for level, load in base]
-        placed, bundled = np.zeros(links), bool((bundle >= 0).any())
-        single = (priority == priority[0]).all()
-        levels = [int(priority[0])] if single else sorted(set(priority.tolist()), reverse=True)
-        hops = np.full((0 if single else len(flows), MAX_HOPS), NO_LINK, dtype=np.int64)
-        for level in levels:
-            rows = np.arange(len(flows)) if single else np.flatnonzero(priority == level)
-            part = flows if single else flows.rows(rows)
-            total = placed + sum((load for _, load in base), np.zeros(links))
-            higher = placed + sum((load for other, load in base if other >= level), np.zeros(links))
-            chosen = self._level(part, total, bundle[rows], dict(given))
-            if (total != higher).any():
-                # Lower priorities must not make the result of a higher one worse: their load may only break ties.
-                alone = self._level(part, higher, bundle[rows], dict(given))
-                if self._rank(part, alone, higher) < self._rank(part, chosen, higher):
-                    chosen = alone
-            if single:
-                return chosen
-            hops[rows] = chosen
-            placed += heaviest_phases(part, chosen, links)
-            if bundled:
-                given |= {key: hops[n] for n, key in zip(rows.tolist(), bundle[rows].tolist(), strict=True) if key >= 0}
-        return self._made_room(flows, hops, priority, base, bundle)
+        if (priority == priority[0]).all():
+            return self._beside(flows, priority, base, bundle, given, np.empty((0, MAX_HOPS), dtype=np.int64))
+        hops = np.full((len(flows), MAX_HOPS), NO_LINK, dtype=np.int64)
+        for level in sorted(set(priority.tolist()), reverse=True):
+            rows = np.flatnonzero(priority >= level)
+            placed = hops[rows[priority[rows] > level]]
+            hops[rows] = self._beside(flows.rows(rows), priority[rows], base, bundle[rows], given, placed)
+            keyed = rows[bundle[rows] >= 0]
+            given = given | dict(zip(bundle[keyed].tolist(), hops[keyed], strict=True))
+        return hops
+
+    def _beside(
+        self, flows: Flows, priority: Ints, base: Sequence[tuple[int, Floats]], bundle: Ints, given: dict[int, Ints],
+        placed: Ints,
+    ) -> Ints:  # fmt: skip
+        """Return the hops of all flows: the lowest priority has none yet; `placed` are the paths of the others."""
+        level = int(priority.min())
+        total = sum((load for _, load in base), np.zeros(2 * self.topology.cables))
+        higher = sum((load for other, load in base if other >= level), np.zeros(len(total)))
+        now, rest, found = np.flatnonzero(priority == level), np.flatnonzero(priority > level), []
+        # Lower priorities must not make the result of a higher one worse: their load may only break ties.
+        for load in (total, higher) if (total != higher).any() else (total,):
+            if not len(rest):
+                found.append(self._level(flows, load, bundle, dict(given)))
+                continue
+            hops = np.full((len(flows), MAX_HOPS), NO_LINK, dtype=np.int64)
+            taken = load + heaviest_phases(flows.rows(rest), placed, len(load))
+            hops[rest], hops[now] = placed, self._level(flows.rows(now), taken, bundle[now], dict(given))
+            found.append(self._made_room(flows, hops, priority, base, load, bundle < 0))
+        if len(found) > 1:
+            only, beside = np.array([level]), higher[None]
+            found.sort(key=lambda hops: self._ranks(flows, hops, priority, only, beside)[0].tolist())
+        return found[0]
 
     def _made_room(
-        self, flows: Flows, hops: Ints, priority: Ints, base: Sequence[tuple[int, Floats]], bundle: Ints
+        self, flows: Flows, hops: Ints, priority: Ints, base: Sequence[tuple[int, Floats]], load: Floats, free: Flags
     ) -> Ints:  # fmt: skip
-        """Move flows of all priorities for a lower maximum; return `hops` where that is worse for some priority.
+        """Move flows of higher priorities, too, for a lower maximum of the lowest, where they do not lose by it.
 
         A plan of a higher priority does not see which of its equal choices leaves room for the lower ones.
         """
-        total = sum((load for _, load in base), np.zeros(2 * self.topology.cables))
-        goal = max(lower_bound(self.topology, self.live, flows).value, self._fullest(total))
-        joint = Joint.of(self.topology, self.live, self.segments, flows, total)
-        if joint is None or joint.fullest(hops) <= goal:
-            return hops
-        found = joint.settled(joint.lowered(hops, goal, bundle < 0), bundle < 0)
-        for level in np.unique(priority).tolist():
-            rows = np.flatnonzero(priority >= level)
-            above = sum((load for other, load in base if other >= level), np.zeros(len(total)))
-            part = flows.rows(rows)
-            full, over = self._rank(part, found[rows], above)
-            full_before, over_before = self._rank(part, hops[rows], above)
-            # What a priority gets must not depend on lower ones, not even for the better.
-            if abs(full - full_before) > full_before * ROUNDING or over > over_before * (1 + ROUNDING) + 1:
+        levels = np.unique(priority)[:0:-1]
+        loads = np.array([sum((load for at, load in base if at >= level), np.zeros(len(load))) for level in levels])
+        ranks = self._ranks(flows, hops, priority, levels, loads)
+        goal = max(lower_bound(self.topology, self.live, flows).value, self._fullest(load), ranks[:, 0].max())
+        row = np.searchsorted(-levels, -priority)
+        # With the second limit no move puts more load of a higher priority above 1.
+        for limit in (ranks[:, 0], np.minimum(ranks[:, 0], 1.0)):
+            higher = above(row, loads, limit * (1 + ROUNDING))
+            joint = Joint.of(self.topology, self.live, self.segments, flows, load, higher)
+            if joint is None or joint.fullest(hops) <= goal:
                 return hops
-        return found
+            found = joint.settled(joint.lowered(hops, goal, free), free)
+            more = self._ranks(flows, found, priority, levels, loads) - ranks
+            # What a priority gets must not depend on lower ones, not even for the better.
+            if (abs(more[:, 0]) <= ranks[:, 0] * ROUNDING).all() and (more[:, 1] <= len(load) * ROUNDING).all():
+                return found
+        return hops
 
-    def _rank(self, flows: Flows, hops: Ints, base: Floats) -> tuple[float, float]:
-        """Return the largest utilisation of the links that these flows use, beside a load, and the load above 1."""
-        loads = heaviest_phases(flows, hops, len(base)) + base
-        used = np.unique(hops[hops >= 0])
-        capacity = self.topology.capacity[used]
-        return float((loads[used] / capacity).max(initial=0.0)), float(np.maximum(loads[used] - capacity, 0).sum())
+    def _ranks(self, flows: Flows, hops: Ints, priority: Ints, levels: Ints, bases: Floats) -> Floats:
+        """Return a row for each level: the largest utilisation of the links that it uses, and the sum of excess over 1.
+
+        Flows of lower priorities do not count. `bases` is the load beside each level.
+        """
+        found = np.empty((len(levels), 2))
+        for row, (level, base) in enumerate(zip(levels.tolist(), bases, strict=True)):
+            part, own = np.flatnonzero(priority >= level), hops[priority == level]
+            used = np.unique(own[own >= 0])
+            loads = heaviest_phases(flows.rows(part), hops[part], len(base)) + base
+            use = loads[used] / self.topology.capacity[used]
+            found[row] = use.max(initial=0.0), np.maximum(use - 1, 0).sum()
+        return found
 
     def _level(self, flows: Flows, base: Floats, bundle: Ints, given: dict[int, Ints]) -> Ints:
         """Route the flows of one priority: the lowest maximum first, then as few slowed flows as possible."""

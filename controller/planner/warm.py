@@ -14,6 +14,8 @@ import numpy as np
 from controller.model.fabric import Cable, Fabric, Nic, PortRef, Role, Switch
 from controller.model.health import Health
 from controller.model.job import Collective, CollectiveKind, FlowDemand, Incast, JobRequest, RankPair
+from controller.model.moves import MoveLimit, Whose
+from controller.model.plan import Replan
 from controller.planner.clos import Live, topology_of
 from controller.planner.exact.shape import shape_of
 from controller.planner.ports.steering import port_table_of
@@ -129,7 +131,8 @@ def _warm_incast() -> None:
 
 def _warm_session() -> None:
     """Let jobs come and go in a session, beside a failure that makes flows step aside."""
-    from controller.planner.session.engine import Movable, Moves  # `prepare` needs neither
+    from controller.planner.online import OnlinePlanner  # `prepare` needs none of these
+    from controller.planner.session.engine import Movable, Moves
     from controller.planner.session.session import Session
 
     fabric = _two_pods()
@@ -139,11 +142,17 @@ def _warm_session() -> None:
     for job in (first, replace(second, collectives=(mixed, replace(ring, phase=1))), replace(first, job_id="more")):
         session.add(job, free)
     session.link_down(fabric.cables[0].id, free)
+    # More than the fabric carries, so that every way to make room is tried.
+    session.add(second, Moves(budget=1, who=Movable.ALL))
     session.remove(first.job_id, free)
     session, equal = Session.begin(fabric), replace(first, collectives=first.collectives[:1])
     for job_id, members in (("most", (0, 2, 4, 6)), ("few", (1, 5))):
         ring = replace(equal.collectives[0], members=members)
         session.add(replace(equal, job_id=job_id, collectives=(ring,)), free)
+    planner, limit = OnlinePlanner(fabric), MoveLimit(whose=Whose.ANY, max_flows=4)
+    plan = planner.solve((first,), health=Health(), kept=())
+    kept = tuple((first, job) for job in plan.jobs) if isinstance(plan, Replan) else ()
+    planner.solve((second,), health=_one_cable_down(), kept=kept, limit=limit)
 
 
 def _one_cable_down() -> Health:

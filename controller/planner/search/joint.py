@@ -11,7 +11,7 @@ from controller.planner.proof.loads import heaviest_phases, layers_of
 from controller.planner.search.grid import FAR
 from controller.planner.search.layers import Phased, phased
 from controller.planner.search.on_link import Lists
-from controller.planner.search.relax import ROUNDING, Goal, Moving, place, relax
+from controller.planner.search.relax import ROUNDING, Goal, Higher, Moving, place, relax
 from controller.planner.search.segments import LoadedNet, Segments
 
 CLOSE = 0.001
@@ -27,7 +27,10 @@ PATIENCE, PATIENCE_SETTLED = 6_000, 200
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Joint:
-    """Flows between leaves that are planned together, beside the load `base` of others in bit/s per link."""
+    """Flows between leaves that are planned together, beside the load `base` of others in bit/s per link.
+
+    Flows of the priorities in `higher` move too, but not to their loss.
+    """
 
     topology: Topology
     live: Live
@@ -36,15 +39,23 @@ class Joint:
     layer: Ints
     empty: Phased
     base: Floats
+    higher: Higher
 
     @staticmethod
-    def of(topology: Topology, live: Live, segments: Segments, flows: Flows, base: Floats) -> "Joint | None":
+    def of(
+        topology: Topology, live: Live, segments: Segments, flows: Flows, base: Floats,
+        higher: Higher | None = None,
+    ) -> "Joint | None":  # fmt: skip
         """Return the search for these flows; None where their phases take too much memory."""
         found = phased(layers_of(flows), 2 * topology.cables)
         if found is None:
             return None
         layer, empty = found
-        return Joint(topology=topology, live=live, segments=segments, flows=flows, layer=layer, empty=empty, base=base)
+        return Joint(
+            topology=topology, live=live, segments=segments, flows=flows, layer=layer, empty=empty, base=base,
+            higher=above(np.zeros(len(flows), np.int64), np.empty((0, 2 * topology.cables)), np.empty(0))
+            if higher is None else higher,
+        )  # fmt: skip
 
     def placed(self, hops: Ints, order: Ints) -> Ints:
         """Return `hops` with a path for each flow of `order`, one after the other, where its links stay emptiest."""
@@ -115,8 +126,14 @@ class Joint:
         moving = Moving(
             leaf[flows.src_nic], leaf[flows.dst_nic], flows.demand_bps.astype(np.float64), self.layer, free,
             hops.copy(), np.zeros(count, dtype=np.int64), lists,
+            self.higher._replace(load=self.higher.load.copy(), flows=self.higher.flows.copy()),
         )  # fmt: skip
         return net, loads, moving
+
+
+def above(row: Ints, load: Floats, limit: Floats) -> Higher:
+    """Return the priorities above the one that is planned, before their flows are entered; see `Higher`."""
+    return Higher(row, load, np.zeros(load.shape, dtype=np.int64), limit)
 
 
 def _packed(hops: Ints) -> Ints:

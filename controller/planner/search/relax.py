@@ -41,6 +41,20 @@ class Goal(NamedTuple):
     by_flow: bool
 
 
+class Higher(NamedTuple):
+    """The priorities above the one that is planned, a row each from the highest down.
+
+    `row` is the row of each flow's priority; flows of the priority that is planned have the number after the last row.
+    `load[row, link]` is the load in bit/s of this priority and all above it, and `flows[row, link]` the number of flows
+    of this priority. No move brings a link with such a flow to a utilisation above `limit[row]` by that load.
+    """
+
+    row: Ints
+    load: Floats
+    flows: Ints
+    limit: Floats
+
+
 class Moving(NamedTuple):
     """The flows of a search: leaves, demands in bit/s, layers, which may move, and paths as links by step (-1: none).
 
@@ -55,6 +69,7 @@ class Moving(NamedTuple):
     hops: Ints
     until: Ints
     lists: Lists
+    higher: Higher
 
 
 class Undo(NamedTuple):
@@ -104,14 +119,30 @@ def _pressure(net: LoadedNet, loads: Phased, goal: Goal, link: int, layer: int, 
 
 
 @bare_kernel
+def _harms(net: LoadedNet, loads: Phased, moving: Moving, f: int, link: int) -> bool:
+    """Return whether flow f would bring a link that is not on its path above the limit of a higher priority."""
+    for step in range(4):
+        if moving.hops[f, step] == link:
+            return False
+    higher = moving.higher
+    more, _ = growth(loads, link, moving.layer[f], moving.demand[f])
+    for row in range(higher.row[f], higher.limit.shape[0]):
+        counts = row == higher.row[f] or (more > 0 and higher.flows[row, link] > 0)
+        if counts and (higher.load[row, link] + more) * net.inverse[link] > higher.limit[row]:
+            return True
+    return False
+
+
+@bare_kernel
 def _added(
     net: LoadedNet, loads: Phased, moving: Moving, goal: Goal, f: int, u: int, w: int, shun: int, least: float
 ) -> float:
     """Return the excess that flow f adds on a path of two segments without link `shun`; from `least` on, not exact."""
     total, demand, layer = 0.0, moving.demand[f], moving.layer[f]
+    guarded = moving.higher.row[f] < moving.higher.limit.shape[0]
     for step in range(4):
         link = segment_link(net, u, w, step)
-        if link == shun:
+        if link == shun or (guarded and link >= 0 and _harms(net, loads, moving, f, link)):
             return FULL
         if link >= 0:
             total += _pressure(net, loads, goal, link, layer, demand) - _pressure(net, loads, goal, link, layer, 0.0)
@@ -194,6 +225,16 @@ def _mark(net: LoadedNet, loads: Phased, goal: Goal, over: Over, link: int) -> N
 
 
 @bare_kernel
+def _carry(net: LoadedNet, loads: Phased, moving: Moving, f: int, link: int, sign: int) -> None:
+    """Add flow f to the loads of a link (sign 1), or remove it (-1)."""
+    more = carry(net, loads, link, moving.layer[f], sign * moving.demand[f])
+    higher, own = moving.higher, moving.higher.row[f]
+    for row in range(own, higher.limit.shape[0]):
+        higher.load[row, link] += more
+        higher.flows[row, link] += sign if row == own else 0
+
+
+@bare_kernel
 def _take(net: LoadedNet, loads: Phased, moving: Moving, goal: Goal, over: Over, f: int, sign: int) -> float:
     """Put flow f on the links of its path (sign 1), or take it off (-1); return the change of the excess."""
     change = 0.0
@@ -201,7 +242,7 @@ def _take(net: LoadedNet, loads: Phased, moving: Moving, goal: Goal, over: Over,
         link = moving.hops[f, step]
         if link >= 0:
             change -= _excess(net, loads, goal, link)
-            carry(net, loads, link, moving.layer[f], sign * moving.demand[f])
+            _carry(net, loads, moving, f, link, sign)
             change += _excess(net, loads, goal, link)
             _mark(net, loads, goal, over, link)
             if sign > 0:
@@ -262,7 +303,7 @@ def _begin(net: LoadedNet, loads: Phased, moving: Moving, goal: Goal, over: Over
         for step in range(4):
             link = moving.hops[f, step]
             if link >= 0:
-                carry(net, loads, link, moving.layer[f], moving.demand[f])
+                _carry(net, loads, moving, f, link, 1)
                 join(moving.lists, link, 4 * f + step)
     for link in range(net.load.shape[0]):
         _mark(net, loads, goal, over, link)
@@ -335,5 +376,5 @@ def place(net: LoadedNet, loads: Phased, moving: Moving, order: Ints) -> int:
         _write(net, moving, f, u, w)
         for step in range(4):
             if moving.hops[f, step] >= 0:
-                carry(net, loads, moving.hops[f, step], moving.layer[f], moving.demand[f])
+                _carry(net, loads, moving, f, moving.hops[f, step], 1)
     return stranded

@@ -12,7 +12,7 @@ from controller.config.load import parse_fabric, parse_jobs
 from controller.planner.clos import MAX_HOPS, NO_LINK, Live, topology_of
 from controller.planner.expand import Flows, expand
 from controller.planner.proof.loads import heaviest_phases, layers_of
-from controller.planner.search.joint import Joint
+from controller.planner.search.joint import Joint, above
 from controller.planner.search.layers import carry, phased
 from controller.planner.search.segments import LoadedNet, segments_of
 from tests.support.examples import examples
@@ -76,3 +76,32 @@ def test_a_search_never_raises_the_largest_utilisation_and_keeps_to_live_paths(d
         assert (found[~free] == hops[~free]).all()
         assert ((found[:, 0] < 0) == (hops[:, 0] < 0)).all()
         assert live.links[found[found >= 0]].all()
+
+
+@given(data=st.data(), shape=sick_fabrics())
+@settings(max_examples=examples(40))
+def test_a_search_never_raises_the_largest_utilisation_of_a_higher_priority(data, shape):
+    fabric = parse_fabric(json.dumps(shape), "fabric.yaml")
+    jobs = parse_jobs(json.dumps(data.draw(job_files(shape))), "jobs.yaml", fabric)
+    topology = topology_of(fabric)
+    live, flows, links = Live.of(topology, fabric.failed), expand(topology, jobs), 2 * topology.cables
+    row = np.array([2 - job.priority for job in jobs], dtype=np.int64)[flows.job]
+    segments, none = segments_of(topology, live), np.zeros(links)
+    apart = topology.nic_leaf[flows.src_nic] != topology.nic_leaf[flows.dst_nic]
+    start = Joint.of(topology, live, segments, flows, none)
+    assert start is not None
+    hops = start.placed(np.full((len(flows), MAX_HOPS), NO_LINK, dtype=np.int64), np.flatnonzero(apart))
+
+    def fullest(paths, priority):
+        part, own = np.flatnonzero(row <= priority), paths[row == priority]
+        loads = heaviest_phases(flows.rows(part), paths[part], links) / topology.capacity[:links]
+        return loads[own[own >= 0]].max(initial=0.0)
+
+    limit = np.array([fullest(hops, 0), fullest(hops, 1)])
+    joint = Joint.of(topology, live, segments, flows, none, above(row, np.zeros((2, links)), limit * (1 + 1e-9)))
+    assert joint is not None
+    free = np.ones(len(flows), dtype=np.bool_)
+    for found in (joint.lowered(hops, 0.0, free), joint.settled(hops, free)):
+        assert joint.fullest(found) <= joint.fullest(hops) * (1 + 1e-9)
+        assert fullest(found, 0) <= limit[0] * (1 + 2e-9)
+        assert fullest(found, 1) <= limit[1] * (1 + 2e-9)

@@ -91,3 +91,21 @@ def test_the_load_of_a_running_job_of_lower_priority_does_not_put_two_flows_on_o
     (_, placed) = plan_of(fabric, high, kept=[(low, plan_of(fabric, low).jobs[0])]).jobs
     first, second = placed.flows
     assert first.links[2] != second.links[2]
+
+
+@pytest.mark.parametrize("dead", ["leaf3:1>spine1:3", "leaf3:2>spine2:3"])
+def test_a_higher_priority_moves_out_of_the_only_path_of_a_lower_one(dead):
+    fabric = fabric_of(leaves=3, hosts_per_leaf=1, failed=[dead])
+    high = job_of(fabric, custom((0, 1, 60 * 10**9)), job_id="high", priority=1)
+    low = job_of(fabric, custom((0, 2, 60 * 10**9)), job_id="low")
+    assert plan_of(fabric, low, high).certificate.max_link_utilisation == 0.6
+
+
+def test_the_third_priority_changes_nothing_for_the_second():
+    """Only where the first makes room for the second is there no link over 1, with or without the third."""
+    fabric = fabric_of(leaves=3, hosts_per_leaf=1, failed=["leaf3:1>spine1:3"])
+    first = job_of(fabric, custom((0, 1, 60 * 10**9)), job_id="first", priority=2)
+    second = job_of(fabric, custom((0, 2, 60 * 10**9)), job_id="second", priority=1)
+    third = job_of(fabric, custom((2, 1, 50 * 10**9)), job_id="third")
+    jobs = plan_of(fabric, third, second, first).jobs
+    assert [job.own_max_link_utilisation for job in jobs[1:]] == [0.6, 0.6]
