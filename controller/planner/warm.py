@@ -142,13 +142,13 @@ def _warm_session() -> None:
     for job in (first, replace(second, collectives=(mixed, replace(ring, phase=1))), replace(first, job_id="more")):
         session.add(job, free)
     session.link_down(fabric.cables[0].id, free)
-    # More than the fabric carries, so that every way to make room is tried.
-    session.add(second, Moves(budget=1, who=Movable.ALL))
     session.remove(first.job_id, free)
     session, equal = Session.begin(fabric), replace(first, collectives=first.collectives[:1])
     for job_id, members in (("most", (0, 2, 4, 6)), ("few", (1, 5))):
         ring = replace(equal.collectives[0], members=members)
         session.add(replace(equal, job_id=job_id, collectives=(ring,)), free)
+    # More than the fabric carries, so that every way to make room is tried.
+    session.add(second, Moves(budget=1, who=Movable.ALL))
     planner, limit = OnlinePlanner(fabric), MoveLimit(whose=Whose.ANY, max_flows=4)
     plan = planner.solve((first,), health=Health(), kept=())
     kept = tuple((first, job) for job in plan.jobs) if isinstance(plan, Replan) else ()

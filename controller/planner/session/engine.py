@@ -18,7 +18,7 @@ from controller.planner.refusal import dead_nic, no_path, too_full
 from controller.planner.session.delta import Delta, SessionJob, changes, packed, touched
 from controller.planner.session.paths import set_paths, undo
 from controller.planner.session.place import above_bounds, place, relieve, slowed
-from controller.planner.session.replan import crowded, replanned
+from controller.planner.session.replan import beside, crowded, replanned
 from controller.planner.session.seats import MAX_TRAIL, chosen, seat
 from controller.planner.session.state import Store
 from controller.planner.session.table import DEAD
@@ -180,7 +180,13 @@ class Engine:
         place(store.s, rows[begin:], store.cuts.bound, goal * HAIR)
 
     def _route(self, rows: Ints) -> None:
-        """Place flows with the full planner beside all others."""
+        """Place flows, which have no paths, with the full planner beside all others."""
+        s, jobs = self._store.s, self._jobs
+        numbers = np.unique(s.flow["job"][rows]).tolist()
+        if self._alike() and not any(jobs[number].flows.fixed_port.any() for number in numbers):
+            order, paths = beside(self._topology, self._live(), [jobs[number] for number in numbers], self._store, rows)
+            set_paths(s, order, paths)
+            return
         again: Flags = np.zeros(len(self._store.s.flow), dtype=np.bool_)
         again[rows] = True
         self._set(again)

@@ -38,6 +38,22 @@ def replanned(topology: Topology, live: Live, jobs: Sequence[SessionJob], paths:
     return by_role(found, topology.cables)
 
 
+def beside(topology: Topology, live: Live, jobs: Sequence[SessionJob], store: Store, rows: Ints) -> tuple[Ints, Ints]:
+    """Return rows of flows without a path, job by job, and new paths for them as links by role.
+
+    `jobs` are theirs; all jobs of the session have one priority, and nothing binds the flows to the paths of others.
+    """
+    number = store.s.flow["job"][rows]
+    order = [rows[number == job.number] for job in jobs]
+    flows = joined(
+        [job.flows.rows(store.index[mine]).as_job(n) for n, (job, mine) in enumerate(zip(jobs, order, strict=True))]
+    )
+    level, free = jobs[0].request.priority, np.full(len(flows), -1, dtype=np.int64)
+    priority = np.full(len(flows), level, dtype=np.int64)
+    found = Router(topology=topology, live=live).route(flows, priority, [(level, store.s.load.copy())], free, {})
+    return np.concatenate(order), by_role(found, topology.cables)
+
+
 def crowded(store: Store, jobs: Sequence[SessionJob], bound: float) -> Ints:
     """Return the rows of these jobs' flows on links above `bound` that may leave: the lowest priority first.
 
