@@ -32,7 +32,7 @@ def dropped(driver: Driver, nic: str) -> bool:
     return rule.actions == ()
 
 
-def test_a_storming_nic_is_quarantined_at_its_leaf_and_its_jobs_are_told(driver):
+def test_a_storming_nic_is_quarantined_at_its_leaf_and_its_jobs_are_notified(driver):
     storm(driver, "h3-n0")
     assert dropped(driver, "h3-n0")
     assert not dropped(driver, "h4-n0")
