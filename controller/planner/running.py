@@ -7,7 +7,7 @@ import numpy as np
 
 from controller.planner.clos import Topology
 from controller.planner.expand import expand
-from controller.planner.jit import Flags, Ints
+from controller.planner.jit import Flags
 from controller.planner.placed import Paths, Placed, joined_paths, no_paths, paths_of
 
 
@@ -44,10 +44,6 @@ class Running:
         self._placed = list(kept)
         parts = [paths_of(self._topology, number, placed) for number, placed in enumerate(kept)]
         self.paths = joined_paths(parts or [no_paths(expand(self._topology, ()))], self._topology)
-
-    def begins(self) -> Ints:
-        """Return where the flows of each job begin, and where the last ends."""
-        return np.searchsorted(self.paths.flows.job, np.arange(len(self._placed) + 1))
 
 
 def _same(known: Placed, request: object, job: object) -> bool:
