@@ -56,12 +56,12 @@ def limit_of(state: State, cause: Cause, request: JobRequest | None = None) -> M
 
 def solve_for(
     state: State, work: Work, requests: tuple[JobRequest, ...] = (), *, limit: MoveLimit, subject: str = "",
-    health: Health | None = None, urgent: bool = False,
+    health: Health | None = None, urgent: bool = False, has_happened: bool = False,
 ) -> Outcome:  # fmt: skip
     """Begin a transaction: ask the planner for `requests` beside the jobs that hold paths."""
     state, token = take_token(state)
     solve = replace(problem(state, requests), token=token, limit=limit, subject=subject, urgent=urgent)
-    solve = replace(solve, health=health or solve.health)
+    solve = replace(solve, health=health or solve.health, has_happened=has_happened)
     return replace(state, active=Active(token=token, work=work, health=state.out_of_use)), (solve,)
 
 
@@ -88,7 +88,8 @@ def start_replan(state: State, work: ReplanWork) -> Outcome:
     subject = state.jobs.get(work.subject)
     limit = limit_of(state, work.cause, subject.request if subject is not None else None)
     name = work.subject if subject is not None else ""
-    return solve_for(state, work, limit=limit, subject=name, urgent=work.cause is Cause.FAILURE)
+    urgent = work.cause is Cause.FAILURE
+    return solve_for(state, work, limit=limit, subject=name, urgent=urgent, has_happened=True)
 
 
 def replan_solved(state: State, work: ReplanWork, event: Solved, now: int) -> Outcome:

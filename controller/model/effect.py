@@ -17,7 +17,8 @@ class Solve:
     """Plan `requests` beside the jobs in `kept`, outside of the loop's process; `event.Solved` returns the result.
 
     Flows of kept jobs move as far as `limit` allows, on behalf of the job `subject`. `background` is the load in bit/s
-    that traffic of no job puts on links. `numbers` has the job number of
+    that traffic of no job puts on links. What `has_happened` cannot be refused: a job may then exceed its
+    `require_utilisation`. `numbers` has the job number of
     every job with pins. A `preview` uses another worker, and an `urgent` request does not wait for one before it.
     """
 
@@ -27,6 +28,7 @@ class Solve:
     health: Health
     limit: MoveLimit = NO_MOVES
     subject: str = ""
+    has_happened: bool = False
     background: Mapping[str, int] = field(default_factory=dict)
     numbers: Mapping[str, int] = field(default_factory=dict)
     preview: bool = False

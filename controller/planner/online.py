@@ -52,11 +52,12 @@ class OnlinePlanner:
 
     def solve(
         self, requests: Sequence[JobRequest], *, health: Health, kept: Sequence[Placed], limit: MoveLimit = NO_MOVES,
-        subject: str = "", background: Mapping[str, int] | None = None,
+        subject: str = "", background: Mapping[str, int] | None = None, has_happened: bool = False,
     ) -> Replan | Infeasible:  # fmt: skip
         """Plan `requests` beside the jobs in `kept`, of which flows move as far as `limit` allows.
 
-        `background` is the load in bit/s by link that traffic of no job causes; figures and rates do not count it.
+        `background` is the load in bit/s by link that traffic of no job causes; figures and rates do not count it. What
+        `has_happened` is not refused where a job exceeds its `require_utilisation`.
         OWN_JOB, TENANT and LOWER_PRIORITY refer to the job `subject`, which is one of either. Raises InputError and
         AlreadyExistsError as `solve.solve` does.
         """
@@ -64,15 +65,16 @@ class OnlinePlanner:
         self._set_background(background or {})
         found: Replan | Infeasible | None = None
         try:
-            found = self._solved(requests, health, kept, limit, subject)
+            found = self._solved(requests, health, kept, limit, subject, has_happened)
         finally:
             if not isinstance(found, Replan):  # the session's paths of these jobs are not those of `kept`
                 self._known = {name: known for name, known in self._known.items() if name not in self._changed}
         return found
 
     def _solved(
-        self, requests: Sequence[JobRequest], health: Health, kept: Sequence[Placed], limit: MoveLimit, subject: str
-    ) -> Replan | Infeasible:
+        self, requests: Sequence[JobRequest], health: Health, kept: Sequence[Placed], limit: MoveLimit, subject: str,
+        has_happened: bool,
+    ) -> Replan | Infeasible:  # fmt: skip
         self._follow(kept)
         running = self._running.follow(kept)
         self._note(self._session.apply(health))
@@ -90,7 +92,7 @@ class OnlinePlanner:
         drafted = draft(self._fabric, requests, health=health, kept=kept, hops=hops, moved=moved, running=running)
         if isinstance(drafted, Infeasible):
             return drafted
-        plan = certified(drafted)
+        plan = certified(drafted, has_happened=has_happened)
         if isinstance(plan, Infeasible):
             return plan
         self._settle(list(zip(wanted, plan.jobs, strict=True)), drafted)
@@ -157,12 +159,16 @@ class OnlinePlanner:
     def _moved(self, wanted: Sequence[JobRequest], running: Paths, live: Live) -> tuple[Flags, Ints]:
         """Return which flows of running jobs get paths again, and the paths of these and of new flows.
 
-        Those are flows with another path in the session, and flows whose ACKs take a link that has failed.
+        Those are flows with another path in the session, and flows whose ACKs take a link that has failed, if their
+        NICs are in use.
         """
         links, hops = np.append(live.links, True), self._session.all_hops([request.job_id for request in wanted])
         now, new = hops[: len(running.hops)], hops[len(running.hops) :]
         moved = (now != running.hops).any(axis=1) | ~links[running.reverse_hops].all(axis=1)
-        moved &= now[:, 0] >= 0
+        first = self._topology.first_nic_link
+        moved &= (
+            (now[:, 0] >= 0) & live.links[first + running.flows.src_nic] & live.links[first + running.flows.dst_nic]
+        )
         return moved, np.concatenate((now[moved], new))
 
     def _settle(self, placed: Sequence[Placed], drafted: Draft) -> None:

@@ -204,8 +204,11 @@ def _stream(topology: Topology, streams: Streams, row: int) -> Stream:
     )
 
 
-def certified(drafted: Draft) -> Plan | Infeasible:
-    """Certify the whole plan and return it job by job; Infeasible where a job's `require_utilisation` is exceeded."""
+def certified(drafted: Draft, *, has_happened: bool = False) -> Plan | Infeasible:
+    """Certify the whole plan and return it job by job; Infeasible where a job's `require_utilisation` is exceeded.
+
+    A plan for what `has_happened`, such as a failure, is not refused.
+    """
     topology, whole, jobs, kept = drafted.router.topology, drafted.whole, drafted.jobs, drafted.kept
     used = utilisation(topology, drafted.loads)
     paths = (whole.hops, whole.reverse_hops)
@@ -214,7 +217,8 @@ def certified(drafted: Draft) -> Plan | Infeasible:
     begins = np.searchsorted(whole.flows.job, np.arange(len(jobs) + 1)).tolist()
     parts = [slice(begin, end) for begin, end in pairwise(begins)]
     own = own_utilisations(topology, whole.flows.job, whole.hops, used, len(jobs))
-    if (why := _too_full(drafted, parts, own, used, certificate.lower_bound)) is not None:
+    why = None if has_happened else _too_full(drafted, parts, own, used, certificate.lower_bound)
+    if why is not None:
         return Infeasible(why=why)
     notes = incast_notes(topology, jobs, whole, drafted.rates, drafted.turns)
     planned = []

@@ -56,7 +56,7 @@ class Child:
         kept = self._kept(message.jobs)
         plan = self._planner.solve(
             message.requests, health=message.health, kept=kept, limit=message.limit, subject=message.subject,
-            background=message.background,
+            background=message.background, has_happened=message.has_happened,
         )  # fmt: skip
         if not isinstance(plan, Replan):
             return plan

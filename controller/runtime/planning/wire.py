@@ -60,6 +60,7 @@ class SolveMessage(NamedTuple):
     limit: MoveLimit
     subject: str
     background: Mapping[str, int]
+    has_happened: bool
 
 
 class PlaceMessage(NamedTuple):

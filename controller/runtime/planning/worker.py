@@ -81,6 +81,7 @@ class Worker:
             limit=problem.limit,
             subject=problem.subject,
             background=problem.background,
+            has_happened=problem.has_happened,
         )
         outcome, solve_ns = self._exchange(message)
         if isinstance(outcome, ReplanMessage):

@@ -128,7 +128,7 @@ class Driver:
         try:
             outcome = planner.solve(
                 effect.requests, health=effect.health, kept=effect.kept, limit=effect.limit, subject=effect.subject,
-                background=effect.background,
+                background=effect.background, has_happened=effect.has_happened,
             )  # fmt: skip
         except HeddleError as error:
             outcome = error

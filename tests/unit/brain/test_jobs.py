@@ -260,6 +260,16 @@ def test_flows_leave_a_link_that_fails_and_the_job_is_degraded_while_others_are_
     assert driver.differing() == []
 
 
+def test_a_failure_that_exceeds_a_required_utilisation_is_planned_all_the_same(driver):
+    plan = submitted(driver, shift_job("a", require_utilisation=1.0))
+    link = plan.flows.flows[0].links[1]
+    fail(driver, link)
+    job = driver.state.jobs["a"]
+    assert job.state == "degraded"
+    assert job.flows.own_max_link_utilisation == 2.0
+    assert all(link not in flow.links for flow in job.flows.flows)
+
+
 def test_a_job_that_loses_nothing_by_a_failure_keeps_running(driver):
     plan = submitted(driver, shift_job("a", ranks=4))
     assert {flow.links[1].split(":")[0] for flow in plan.flows.flows} == {"leaf1", "leaf2"}
@@ -276,6 +286,17 @@ def test_a_job_is_degraded_while_a_nic_of_it_is_down(driver):
     assert "no path for flow a/0/0-2/0 and 1 more" in job.reason
     driver.port_up("leaf1", 3)
     assert driver.state.jobs["a"].state == "running"
+
+
+def test_flows_leave_a_failed_link_while_a_nic_of_the_job_is_down(driver):
+    plan = submitted(driver, shift_job("a"))
+    link = plan.flows.flows[0].links[1]
+    other = next(flow for flow in plan.flows.flows if link in flow.links and flow.src_nic != "h4-n0")
+    driver.feed(PortStatus(switch="leaf2", port=4, up=False))
+    fail(driver, link)
+    flows = {flow.flow_id: flow for flow in driver.state.jobs["a"].flows.flows}
+    assert link not in flows[other.flow_id].links
+    assert driver.differing() == []
 
 
 def test_pins_on_a_failed_link_go_before_new_paths_are_planned(driver):
