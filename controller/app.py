@@ -130,6 +130,7 @@ class Application:
             audit_ms=config.audit_ms,
             acts_on_telemetry=acts_on(config.telemetry),
             period_ms=detector_settings(config.telemetry).period_ms,
+            quarantine_ms=config.quarantine_ms,
             congestion_pause_ms=config.congestion_pause_ms,
         )
         self._config = config

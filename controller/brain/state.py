@@ -48,7 +48,7 @@ class Settings:
     period_ms: int = 1_000
     """The sampling period of telemetry."""
     quarantine_ms: int = 10_000
-    """A NIC stays in quarantine until it has not stormed for so long; doubled by each episode."""
+    """A NIC stays in quarantine until it has not stormed for so long; doubled by each episode. 0: no quarantine."""
     congestion_pause_ms: int = 5_000
     """After a decision for a congested port, the next waits for so long; doubled by each."""
 

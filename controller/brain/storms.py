@@ -16,6 +16,8 @@ from controller.model.moves import Cause
 
 MAX_QUARANTINED = 2
 MAX_DOUBLINGS = 6
+SAME_EPISODE_MS = 10_000
+"""A NIC that is not quarantined is named again when it has not stormed for so long."""
 
 
 def stormed(state: State, event: Congested, now: int) -> Outcome:
@@ -34,9 +36,10 @@ def _quarantined(state: State, nic: str, now: int) -> Outcome:
         return _with(state, nic, replace(known, seen_unix_ms=now)), ()
     active = [name for name, each in state.quarantines.items() if each.active]
     text = "sends pause without end"
-    if not state.settings.acts_on_telemetry or len(active) >= MAX_QUARANTINED:
+    acts = state.settings.acts_on_telemetry and state.settings.quarantine_ms
+    if not acts or len(active) >= MAX_QUARANTINED:
         why = f"{len(active)} NICs are in quarantine already" if active else "telemetry raises alarms only"
-        if known is not None and known.seen_unix_ms >= now - state.settings.quarantine_ms:
+        if known is not None and known.seen_unix_ms >= now - SAME_EPISODE_MS:
             return _with(state, nic, replace(known, seen_unix_ms=now)), ()
         waits = Quarantine(active=False, episodes=known.episodes if known else 0, seen_unix_ms=now)
         return _with(state, nic, waits), (Note(severity="error", subject=nic, text=f"{text}; no quarantine: {why}"),)

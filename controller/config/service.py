@@ -74,6 +74,12 @@ class ServiceConfig(BaseModel):
         le=3_600_000,
         description="the rules of every switch are read and compared once in this time, milliseconds",
     )
+    quarantine_ms: int = Field(
+        default=10_000,
+        ge=0,
+        le=3_600_000,
+        description="a NIC in quarantine returns when it has not stormed for so long, milliseconds; 0: no quarantine",
+    )
     congestion_pause_ms: int = Field(
         default=5_000,
         ge=100,
