@@ -6,12 +6,12 @@ import numpy as np
 
 from controller.planner.clos import Live, Topology
 from controller.planner.expand import Flows
-from controller.planner.jit import Flags, Floats, Ints
+from controller.planner.jit import Flags, Floats, Ints, Rows
 from controller.planner.proof.loads import heaviest_phases, layers_of
 from controller.planner.search.grid import FAR
 from controller.planner.search.layers import Phased, phased
 from controller.planner.search.on_link import Lists
-from controller.planner.search.relax import ROUNDING, Goal, Higher, Moving, place, relax
+from controller.planner.search.relax import GUARD, ROUNDING, Goal, Higher, Moving, place, relax
 from controller.planner.search.segments import LoadedNet, Segments
 
 CLOSE = 0.001
@@ -126,14 +126,16 @@ class Joint:
         moving = Moving(
             leaf[flows.src_nic], leaf[flows.dst_nic], flows.demand_bps.astype(np.float64), self.layer, free,
             hops.copy(), np.zeros(count, dtype=np.int64), lists,
-            self.higher._replace(load=self.higher.load.copy(), flows=self.higher.flows.copy()),
+            self.higher._replace(guard=self.higher.guard.copy()),
         )  # fmt: skip
         return net, loads, moving
 
 
 def above(row: Ints, load: Floats, limit: Floats) -> Higher:
     """Return the priorities above the one that is planned, before their flows are entered; see `Higher`."""
-    return Higher(row, load, np.zeros(load.shape, dtype=np.int64), limit)
+    guard: Rows = np.zeros(load.shape, dtype=GUARD)
+    guard["load"], guard["limit"] = load, limit[:, None]
+    return Higher(row, guard)
 
 
 def _packed(hops: Ints) -> Ints:

@@ -62,11 +62,9 @@ def growth(loads: Phased, link: int, layer: int, demand: float) -> tuple[float, 
 
 
 @bare_kernel
-def carry(net: LoadedNet, loads: Phased, link: int, layer: int, demand: float) -> float:
-    """Add a flow of `demand` bit/s to a link, or remove one where that is below 0; return the growth of its load."""
-    more, _ = growth(loads, link, layer, demand)
-    net.load[link] += more
+def carry(net: LoadedNet, loads: Phased, link: int, layer: int, demand: float) -> None:
+    """Add a flow of `demand` bit/s to a link, or remove one where that is below 0."""
+    net.load[link] += growth(loads, link, layer, demand)[0]
     loads.flows[link] += 1 if demand > 0 else -1
     if layer >= 0:
         loads.amount[link, layer] += demand
-    return more

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from controller.planner.jit import Flags, Floats, Ints, bare_kernel, kernel
+from controller.planner.jit import Flags, Floats, Ints, Rows, bare_kernel, kernel
+from controller.planner.rows import row
 from controller.planner.search.layers import Phased, carry, growth
 from controller.planner.search.on_link import Lists, depart, join
 from controller.planner.search.segments import LoadedNet, admissible, segment_link
@@ -41,18 +42,21 @@ class Goal(NamedTuple):
     by_flow: bool
 
 
+GUARD = row([("load", np.float64), ("flows", np.int64), ("limit", np.float64)])
+"""What a link carries of a priority: load in bit/s of it and all above it, its flows, and the limit of that load's
+utilisation where there are such flows."""
+
+
 class Higher(NamedTuple):
     """The priorities above the one that is planned, a row each from the highest down.
 
     `row` is the row of each flow's priority; flows of the priority that is planned have the number after the last row.
-    `load[row, link]` is the load in bit/s of this priority and all above it, and `flows[row, link]` the number of flows
-    of this priority. No move brings a link with such a flow to a utilisation above `limit[row]` by that load.
+    `guard` has a `GUARD` for each row and link. No move brings a link with a flow of a priority above its limit.
+    One array instead of three: kernels pass the arrays of a tuple one by one.
     """
 
     row: Ints
-    load: Floats
-    flows: Ints
-    limit: Floats
+    guard: Rows
 
 
 class Moving(NamedTuple):
@@ -126,9 +130,22 @@ def _harms(net: LoadedNet, loads: Phased, moving: Moving, f: int, link: int) -> 
             return False
     higher = moving.higher
     more, _ = growth(loads, link, moving.layer[f], moving.demand[f])
-    for row in range(higher.row[f], higher.limit.shape[0]):
-        counts = row == higher.row[f] or (more > 0 and higher.flows[row, link] > 0)
-        if counts and (higher.load[row, link] + more) * net.inverse[link] > higher.limit[row]:
+    for level in range(higher.row[f], higher.guard.shape[0]):
+        guard = higher.guard[level, link]
+        counts = level == higher.row[f] or (more > 0 and guard.flows > 0)
+        if counts and (guard.load + more) * net.inverse[link] > guard.limit:
+            return True
+    return False
+
+
+@bare_kernel
+def _path_harms(net: LoadedNet, loads: Phased, moving: Moving, f: int, u: int, w: int) -> bool:
+    """Return whether flow f would harm a higher priority on a path of two segments."""
+    if moving.higher.row[f] >= moving.higher.guard.shape[0]:
+        return False
+    for step in range(4):
+        link = segment_link(net, u, w, step)
+        if link >= 0 and _harms(net, loads, moving, f, link):
             return True
     return False
 
@@ -139,10 +156,11 @@ def _added(
 ) -> float:
     """Return the excess that flow f adds on a path of two segments without link `shun`; from `least` on, not exact."""
     total, demand, layer = 0.0, moving.demand[f], moving.layer[f]
-    guarded = moving.higher.row[f] < moving.higher.limit.shape[0]
+    if moving.higher.guard.shape[0] > 0 and _path_harms(net, loads, moving, f, u, w):
+        return FULL
     for step in range(4):
         link = segment_link(net, u, w, step)
-        if link == shun or (guarded and link >= 0 and _harms(net, loads, moving, f, link)):
+        if link == shun:
             return FULL
         if link >= 0:
             total += _pressure(net, loads, goal, link, layer, demand) - _pressure(net, loads, goal, link, layer, 0.0)
@@ -225,13 +243,22 @@ def _mark(net: LoadedNet, loads: Phased, goal: Goal, over: Over, link: int) -> N
 
 
 @bare_kernel
+def _count(loads: Phased, moving: Moving, f: int, link: int, sign: int) -> None:
+    """Add flow f to what the guards know of a link (sign 1), or remove it (-1)."""
+    higher, own = moving.higher, moving.higher.row[f]
+    more, _ = growth(loads, link, moving.layer[f], sign * moving.demand[f])
+    for level in range(own, higher.guard.shape[0]):
+        guard = higher.guard[level, link]
+        guard.load += more
+        guard.flows += sign if level == own else 0
+
+
+@bare_kernel
 def _carry(net: LoadedNet, loads: Phased, moving: Moving, f: int, link: int, sign: int) -> None:
     """Add flow f to the loads of a link (sign 1), or remove it (-1)."""
-    more = carry(net, loads, link, moving.layer[f], sign * moving.demand[f])
-    higher, own = moving.higher, moving.higher.row[f]
-    for row in range(own, higher.limit.shape[0]):
-        higher.load[row, link] += more
-        higher.flows[row, link] += sign if row == own else 0
+    if moving.higher.guard.shape[0] > 0:  # not a loop without rows: that takes a third of the search
+        _count(loads, moving, f, link, sign)
+    carry(net, loads, link, moving.layer[f], sign * moving.demand[f])
 
 
 @bare_kernel
