@@ -26,6 +26,7 @@ MAX_DOUBLINGS = 6
 
 def congested(state: State, event: Congested, now: int) -> Outcome:
     """Name what congests each hot link, and re-plan where planned flows can leave it."""
+    event = replace(event, hot=tuple(hot for hot in event.hot if hot.link in state.fabric.cable_by_link))
     state, stale = _stale(state, event, now)
     state, effects = _checked(_forgotten(state, now), event, now)
     effects = (*stale, *effects)

@@ -128,6 +128,7 @@ def applied(
         if jobs[job_id].pin_rules is not before[job_id].pin_rules
         for switch in (*before[job_id].pin_rules, *jobs[job_id].pin_rules)
     }
+    was = state.certificate
     state = replace(
         state,
         jobs=jobs,
@@ -139,7 +140,8 @@ def applied(
     if not touched and barriers is None:
         return replace(state, active=None), announced(state, announces)
     assert state.active is not None
-    active = replace(state.active, before=before, announces=announces, barriers=barriers or frozenset())
+    waiting = replace(state.active, before=before, announces=announces, barriers=barriers or frozenset())
+    active = replace(waiting, certificate=was)
     return replace(state, active=active), ()
 
 

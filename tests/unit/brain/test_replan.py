@@ -73,6 +73,14 @@ def test_a_job_that_a_switch_refuses_takes_nothing_from_those_that_run(driver):
     assert driver.state.jobs == {"a": before}
 
 
+def test_the_certificate_after_a_refused_job_is_that_of_the_jobs_that_run(driver):
+    driver.feed(Submit(reply=1, request=into_h5("a", "h1-n0")))
+    before = driver.state.certificate
+    driver.refuse = {"leaf2"}
+    driver.feed(Submit(reply=2, request=into_h5("b", "h3-n0")))
+    assert driver.state.certificate == before
+
+
 def test_a_waiting_submission_goes_before_a_replan(driver):
     driver.feed(Submit(reply=1, request=into_h5("a", "h1-n0")))
     driver.feed(Submit(reply=2, request=into_h5("b", "h3-n0")))
