@@ -149,6 +149,8 @@ class ReplanWork:
     subject: str = ""
     port: str = ""
     """The congested port, for that cause."""
+    moves: bool = True
+    """Whether flows may move that have a path."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
