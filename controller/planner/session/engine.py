@@ -153,6 +153,7 @@ class Engine:
             self._route(rows)
         elif len(rows):
             self._one_by_one(rows, goal, moves)
+            self._across(rows)
         fullest = store.fullest()
         if improve or not moves.free or fullest[0] > SLACK * goal:
             self._relieve(goal, moves, of)
@@ -178,6 +179,19 @@ class Engine:
             rows = rows[np.argsort(-demand, kind="stable")]
         begin = self._seat(rows, goal) if moves.free else 0
         place(store.s, rows[begin:], store.cuts.bound, goal * HAIR)
+
+    def _across(self, rows: Ints) -> None:
+        """Place flows that are left without a path where one goes up one of parallel cables and down another.
+
+        Placement one by one goes up and down the same column.
+        """
+        topology = self._topology
+        if len(np.unique(np.stack((topology.lower, topology.upper)), axis=1).T) < topology.cables:
+            left = rows[(self._store.paths[rows] < 0).all(axis=1)]
+            ends = self._store.s.flow[left]
+            left = left[ends["source"] != ends["target"]]
+            if len(left):
+                self._route(left)
 
     def _route(self, rows: Ints) -> None:
         """Place flows, which have no paths, with the full planner beside all others."""
