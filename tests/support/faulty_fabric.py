@@ -5,6 +5,7 @@ What is true of the network (sessions, ports that are cut, rules held) is kept a
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import cast
 
 from controller.brain.decide import decide
 from controller.brain.state import begin
@@ -56,7 +57,7 @@ class FaultyFabric(Driver):
             return
         what, sessions = self.late.pop(place % len(self.late))
         if not isinstance(what, OUTSIDE):
-            self.feed(what)
+            self.feed(cast(Event, what))
             return
         for event in self._outside(what, sessions):
             if replied:
@@ -150,7 +151,7 @@ class FaultyFabric(Driver):
     def _forget_older_pins(self, switch: str) -> None:
         self.older_pins = {pin for pin in self.older_pins if pin[0] != switch}
 
-    def lost_pins(self) -> list[object]:
+    def lost_pins(self) -> list[str]:
         """Return the pins from before the start that no longer exist; those of jobs submitted since do not count."""
         there, known = set[tuple[str, object]](), range(self.state.first_job_number, self.state.next_job_number)
         for switch, rules in self.held.items():

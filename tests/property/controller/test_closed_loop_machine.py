@@ -43,6 +43,8 @@ from tests.support.small_fabrics import clos3, rails
 from tests.unit.brain.driver import small_fabric
 
 STEPS = 60
+EXAMPLES = 340
+"""A normal run tries half of them, so 10,200 steps; see `examples`."""
 JOBS = st.sampled_from(["a", "b", "c", "d"])
 ANY = st.integers(0, 10**6)
 """Any number: it is taken modulo the number of things to choose from."""
@@ -73,7 +75,8 @@ def collectives(ranks: int) -> st.SearchStrategy[Collective]:
         ),
         st.builds(
             lambda chosen, rate: Collective(
-                kind=CollectiveKind.CUSTOM, flows=tuple(FlowDemand(*each, rate_bps=rate) for each in chosen)
+                kind=CollectiveKind.CUSTOM,
+                flows=tuple(FlowDemand(src_rank=a, dst_rank=b, rate_bps=rate) for a, b in chosen),
             ),
             pairs, st.sampled_from([0, 10**6, 5_000_000, 3 * 10**8]),
         ),
@@ -244,6 +247,6 @@ class ClosedLoopMachine(RuleBasedStateMachine):
 
 
 ClosedLoopMachine.TestCase.settings = settings(
-    max_examples=examples(40), stateful_step_count=STEPS, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=examples(EXAMPLES), stateful_step_count=STEPS, deadline=None, suppress_health_check=list(HealthCheck)
 )
 test_closed_loop_machine = ClosedLoopMachine.TestCase

@@ -37,7 +37,7 @@ def requests(draw: st.DrawFn, fabric: Fabric, name: str) -> JobRequest:
     pair = st.lists(st.integers(0, len(nics) - 1), min_size=2, max_size=2, unique=True).map(tuple)
     pairs = draw(st.lists(pair, min_size=1, max_size=6, unique=True))
     rate = draw(st.sampled_from([0, 0, 4 * 10**8, 10**9]))
-    flows = tuple(FlowDemand(*each, rate_bps=rate) for each in pairs)
+    flows = tuple(FlowDemand(src_rank=a, dst_rank=b, rate_bps=rate) for a, b in pairs)
     one = Collective(kind=CollectiveKind.CUSTOM, flows=flows, qps_per_flow=draw(st.sampled_from([1, 1, 2])))
     priority = draw(st.sampled_from([0, 0, 0, 1]))
     return JobRequest(job_id=name, ranks=tuple(nics), collectives=(one,), priority=priority)
