@@ -181,15 +181,10 @@ class Engine:
         place(store.s, rows[begin:], store.cuts.bound, goal * HAIR)
 
     def _across(self, rows: Ints) -> None:
-        """Place flows that are left without a path where one goes up one of parallel cables and down another.
-
-        Placement one by one goes up and down the same column.
-        """
-        topology = self._topology
-        if len(np.unique(np.stack((topology.lower, topology.upper)), axis=1).T) < topology.cables:
-            left = rows[(self._store.paths[rows] < 0).all(axis=1)]
-            ends = self._store.s.flow[left]
-            left = left[ends["source"] != ends["target"]]
+        """Place what placement one by one leaves, which uses one column: up one of parallel cables, down another."""
+        cables, s = np.stack((self._topology.lower, self._topology.upper)), self._store.s
+        if np.unique(cables, axis=1).shape[1] < self._topology.cables:
+            left = rows[(self._store.paths[rows] < 0).all(axis=1) & (s.flow["source"] != s.flow["target"])[rows]]
             if len(left):
                 self._route(left)
 
