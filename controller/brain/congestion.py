@@ -9,12 +9,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from controller.brain.install import Outcome
+from controller.brain.intent import dead_links
 from controller.brain.lifecycle import JobEvent, after
 from controller.brain.replan import enqueue_replan
 from controller.brain.state import HotPort, Job, ReplanWork, State
 from controller.model.effect import Announce, Effect, Note
 from controller.model.event import Congested, HotLink
 from controller.model.moves import Cause
+from controller.model.plan import JobFlows
 
 MIN_EXCESS = 0.05
 """The share of a link's capacity from which unplanned traffic is acted on: less is ACKs and headers."""
@@ -26,6 +28,7 @@ MAX_DOUBLINGS = 6
 
 def congested(state: State, event: Congested, now: int) -> Outcome:
     """Name what congests each hot link, and re-plan where planned flows can leave it."""
+    event = replace(event, hot=tuple(hot for hot in event.hot if hot.link in state.fabric.cable_by_link))
     state, stale = _stale(state, event, now)
     state, effects = _checked(_forgotten(state, now), event, now)
     effects = (*stale, *effects)
@@ -124,12 +127,14 @@ def moved_off(state: State, work: ReplanWork, was: Mapping[str, Job], now: int) 
 
 
 def _checked(state: State, event: Congested, now: int) -> Outcome:
-    """Return flows whose new links have become congested; the others stay."""
+    """Return flows whose new links have become congested, once no plan is under way; the others stay."""
     effects: list[Effect] = []
     hot = {each.port for each in event.hot}
     for name, port in state.hot_ports.items():
         worse = sorted(hot & port.watched - {name})
         if port.check_unix_ms is None or (now < port.check_unix_ms and not worse):
+            continue
+        if worse and state.active is not None:  # its plan is for the paths that the flows have now
             continue
         state = _with_port(state, name, replace(port, check_unix_ms=None, before={}, watched=frozenset()))
         if worse:
@@ -139,11 +144,15 @@ def _checked(state: State, event: Congested, now: int) -> Outcome:
 
 
 def _returned(state: State, before: Mapping[str, Job], reason: str) -> Outcome:
-    """Return jobs to the paths that they had; a job that has been planned again since stays."""
+    """Return jobs to the paths that they had, and compute rates again.
+
+    A job that has been planned again since stays, and one whose earlier links have failed.
+    """
     jobs, effects, dirty = dict(state.jobs), list[Effect](), set(state.dirty)
+    dead = dead_links(state.fabric, state.out_of_use)
     for job_id, job in before.items():
         now = jobs.get(job_id)
-        if now is None or now.generation != job.generation + 1:
+        if now is None or now.generation != job.generation + 1 or not dead.isdisjoint(_links(job.flows)):
             continue
         dirty |= {*now.pin_rules, *job.pin_rules} if now.pin_rules is not job.pin_rules else set()
         jobs[job_id] = replace(
@@ -151,4 +160,13 @@ def _returned(state: State, before: Mapping[str, Job], reason: str) -> Outcome:
             state=after(now.state, JobEvent.REPLANNED), reason=f"rolled back: {reason}",
         )  # fmt: skip
         effects.append(Announce(plan=jobs[job_id].as_plan(state.certificate)))
-    return replace(state, jobs=jobs, dirty=frozenset(dirty)), tuple(effects)
+    state = replace(state, jobs=jobs, dirty=frozenset(dirty))
+    if effects:
+        work = ReplanWork(cause=Cause.RELEASE, reason=f"flows returned: {reason}", moves=False)
+        state = enqueue_replan(state, work)
+    return state, tuple(effects)
+
+
+def _links(flows: JobFlows) -> frozenset[str]:
+    """Return the links that the flows and their ACKs take."""
+    return flows.reverse_links.union(flows.link_loads_bps)

@@ -191,7 +191,8 @@ def plan_failed(state: State, work: PlanWork, active: Active, event: InstallFail
     """Remove a job whose installation failed, with all its rules, and refuse its callers; others are as before."""
     job = state.jobs[work.request.job_id]
     jobs = {job_id: known for job_id, known in state.jobs.items() if known is not job}
-    state = rolled_back(replace(state, jobs=jobs, dirty=state.dirty | job.pin_rules.keys()), active.before or {})
+    state = replace(state, jobs=jobs, certificate=active.certificate, dirty=state.dirty | job.pin_rules.keys())
+    state = rolled_back(state, active.before or {})
     switch = event.switch
     why = f"switch {switch} did not acknowledge the plan ({event.reason}); nothing is left of it, retry"
     replies: tuple[Effect, ...] = tuple(Reply(reply=r, outcome=UnavailableError(why)) for r in work.replies)

@@ -14,7 +14,7 @@ from controller.model.effect import Announce, Effect, Note, Solve
 from controller.model.event import InstallFailed, Solved
 from controller.model.health import Health
 from controller.model.job import JobRequest
-from controller.model.moves import Cause, MoveLimit
+from controller.model.moves import NO_MOVES, Cause, MoveLimit
 from controller.model.plan import Certificate, JobFlows, Replan
 
 MAX_RECORDS = 256
@@ -35,7 +35,8 @@ def enqueue_replan(state: State, work: ReplanWork) -> State:
     if waiting is not None:
         first, second = sorted((waiting, work), key=lambda each: _URGENCY.index(each.cause))
         known = second.reason in first.reason or len(first.reason) > MAX_REASONS
-        work = replace(first, reason=first.reason if known else f"{first.reason}, {second.reason}")
+        reason = first.reason if known else f"{first.reason}, {second.reason}"
+        work = replace(first, reason=reason, moves=first.moves or second.moves)
     rest = tuple(other for other in state.queue if other is not waiting)
     urgent = work.cause in (Cause.FAILURE, Cause.RECOVERY, Cause.CONGESTION)
     return replace(state, queue=(work, *rest) if urgent else (*rest, work))
@@ -86,7 +87,7 @@ def start_replan(state: State, work: ReplanWork) -> Outcome:
     if state.queue and work.cause is Cause.RELEASE:
         return enqueue_replan(state, work), ()
     subject = state.jobs.get(work.subject)
-    limit = limit_of(state, work.cause, subject.request if subject is not None else None)
+    limit = limit_of(state, work.cause, subject.request if subject is not None else None) if work.moves else NO_MOVES
     name = work.subject if subject is not None else ""
     urgent = work.cause is Cause.FAILURE
     return solve_for(state, work, limit=limit, subject=name, urgent=urgent, has_happened=True)
@@ -128,6 +129,7 @@ def applied(
         if jobs[job_id].pin_rules is not before[job_id].pin_rules
         for switch in (*before[job_id].pin_rules, *jobs[job_id].pin_rules)
     }
+    was = state.certificate
     state = replace(
         state,
         jobs=jobs,
@@ -139,7 +141,8 @@ def applied(
     if not touched and barriers is None:
         return replace(state, active=None), announced(state, announces)
     assert state.active is not None
-    active = replace(state.active, before=before, announces=announces, barriers=barriers or frozenset())
+    waiting = replace(state.active, before=before, announces=announces, barriers=barriers or frozenset())
+    active = replace(waiting, certificate=was)
     return replace(state, active=active), ()
 
 

@@ -149,6 +149,8 @@ class ReplanWork:
     subject: str = ""
     port: str = ""
     """The congested port, for that cause."""
+    moves: bool = True
+    """Whether flows may move that have a path."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +173,7 @@ class Active:
 
     `health` is the planner's input; a plan for any other is void. `before` are the jobs that the plan has changed, as
     they were, and `announces` those whose new generation is published after the acknowledgement. `response` is the
-    reply to a drain.
+    reply to a drain, and `certificate` is the one before.
     """
 
     token: int
@@ -182,6 +184,7 @@ class Active:
     barriers: frozenset[str] = frozenset()
     solve_ns: int = 0
     response: Drained | None = None
+    certificate: Certificate = field(default_factory=Certificate)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,6 +27,8 @@ MAX_AUDITS = 8
 
 def switch_up(state: State, event: SwitchUp, now: int) -> Outcome:
     """Record a new session and the rules that the switch holds already; only the difference will be sent."""
+    if event.switch not in state.switches:
+        return state, ()
     state = out_of_installation(state, event.switch)
     fresh = SwitchState(connected=True, installed=event.installed)
     state = replace(state, switches={**state.switches, event.switch: fresh}, dirty=state.dirty | {event.switch})
@@ -39,6 +41,8 @@ def switch_up(state: State, event: SwitchUp, now: int) -> Outcome:
 
 def switch_down(state: State, event: SwitchDown, now: int) -> Outcome:
     """Record the end of a session; the switch keeps forwarding by its installed rules (fail-static)."""
+    if event.switch not in state.switches:
+        return state, ()
     state = out_of_installation(state, event.switch)
     state = replace(state, switches={**state.switches, event.switch: SwitchState()})
     state, changed = changed_topology(state)
@@ -47,8 +51,8 @@ def switch_down(state: State, event: SwitchDown, now: int) -> Outcome:
 
 def rules_read(state: State, event: RulesRead, now: int) -> Outcome:
     """Record the rules read from a switch; what an audit finds to differ is reported, and repaired."""
-    known = state.switches[event.switch]
-    if not known.connected:
+    known = state.switches.get(event.switch)
+    if known is None or not known.connected:
         return state, ()
     effects: tuple[Effect, ...] = ()
     if event.audit:
@@ -116,6 +120,8 @@ def _ports(state: State, switch: str, ports: Mapping[int, bool], now: int) -> Ou
     holds, effects, down = dict(state.holds), list[Effect](), set(state.down_ports)
     for number, up in ports.items():
         port = PortRef(switch, number)
+        if port not in state.fabric.cable_by_port and port not in state.fabric.nic_by_port:
+            continue
         hold = holds.get(port)
         if not up and (port not in down or (hold is not None and hold.until_unix_ms is not None)):
             lately = hold is not None and now - hold.failed_unix_ms < FAILURES_MEMORY_MS

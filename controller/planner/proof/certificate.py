@@ -7,7 +7,7 @@ import numpy as np
 from controller.model.plan import Certificate
 from controller.planner.clos import Live, Topology
 from controller.planner.expand import Flows
-from controller.planner.jit import Floats, Ints
+from controller.planner.jit import Flags, Floats, Ints
 from controller.planner.proof.bound import lower_bound
 from controller.planner.proof.deadlock import deadlock_free
 from controller.planner.proof.ecmp import ecmp_figures
@@ -22,10 +22,11 @@ def certify(
     """Return the certificate of a plan with these forward and reverse paths.
 
     `used` is the utilisation of every directed link, `shares` has the share of every flow. Of equally full links or
-    NICs the certificate names the first in the fabric's order, and none where there is no traffic.
+    NICs the certificate names the first in the fabric's order, and none where there is no traffic. Flows on failed
+    links do not count for the lower bound: they load no live link, and may have no path.
     """
     switch_links, nic_links = used[: topology.first_nic_link], used[topology.first_nic_link :]
-    bound = lower_bound(topology, live, flows)
+    bound = lower_bound(topology, live, flows if live.whole else flows.rows(_carried(live, flows, paths[0])))
     ecmp, e_ecmp = ecmp_figures(topology, live, segments, flows)
     worst, worst_nic = float(switch_links.max(initial=0.0)), float(nic_links.max(initial=0.0))
     return Certificate(
@@ -41,6 +42,12 @@ def certify(
         **share_summary(shares)._asdict(),
         links_over_capacity=int((switch_links > 1 + ROUNDING).sum()),
     )
+
+
+def _carried(live: Live, flows: Flows, hops: Ints) -> Flags:
+    """Return which flows have a path of live links, from NIC to NIC."""
+    links, first = np.append(live.links, True), live.topology.first_nic_link
+    return np.asarray(links[hops].all(axis=1) & links[first + flows.src_nic] & links[first + flows.dst_nic])
 
 
 class ShareSummary(NamedTuple):

@@ -153,6 +153,7 @@ class Engine:
             self._route(rows)
         elif len(rows):
             self._one_by_one(rows, goal, moves)
+            self._across(rows)
         fullest = store.fullest()
         if improve or not moves.free or fullest[0] > SLACK * goal:
             self._relieve(goal, moves, of)
@@ -178,6 +179,14 @@ class Engine:
             rows = rows[np.argsort(-demand, kind="stable")]
         begin = self._seat(rows, goal) if moves.free else 0
         place(store.s, rows[begin:], store.cuts.bound, goal * HAIR)
+
+    def _across(self, rows: Ints) -> None:
+        """Place what placement one by one leaves, which uses one column: up one of parallel cables, down another."""
+        cables, s = np.stack((self._topology.lower, self._topology.upper)), self._store.s
+        if np.unique(cables, axis=1).shape[1] < self._topology.cables:
+            left = rows[(self._store.paths[rows] < 0).all(axis=1) & (s.flow["source"] != s.flow["target"])[rows]]
+            if len(left):
+                self._route(left)
 
     def _route(self, rows: Ints) -> None:
         """Place flows, which have no paths, with the full planner beside all others."""

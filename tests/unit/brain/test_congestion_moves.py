@@ -6,7 +6,9 @@ import pytest
 
 from controller.brain.state import Settings
 from controller.model.effect import Solve
-from controller.model.event import Congested, HotLink, Submit
+from controller.model.event import Congested, HotLink, PortStatus, Submit
+from controller.model.moves import NO_MOVES
+from controller.model.plan import FlowPlan
 from tests.unit.brain.driver import Driver, shift_job, small_fabric
 
 PERIOD_MS, PAUSE_MS = 200, 2_000
@@ -91,6 +93,43 @@ def test_flows_return_where_their_new_link_becomes_congested():
     assert [flow.links for flow in job.flows.flows] == [flow.links for flow in before]
     assert job.reason.startswith("rolled back: ")
     assert job.generation == 3
+
+
+def new_uplink(driver: Driver, before: list[FlowPlan]) -> str:
+    """Return a link of leaf1 that flows take now, and did not take before."""
+    old = {link for flow in before for link in flow.links}
+    now = driver.state.jobs["a"].flows.link_loads_bps
+    return next(link for link in now if link.startswith("leaf1:") and link not in old)
+
+
+def test_flows_do_not_return_to_a_link_that_has_failed_since():
+    driver, link = started(3)
+    before = list(driver.state.jobs["a"].flows.flows)
+    period(driver, hot(link))
+    driver.feed(PortStatus(switch="leaf1", port=int(link.partition(">")[0].partition(":")[2]), up=False))
+    period(driver, hot(new_uplink(driver, before)))
+    assert all(link not in flow.links for flow in driver.state.jobs["a"].flows.flows)
+
+
+def test_rates_are_computed_again_when_flows_return():
+    driver, link = started(3)
+    before = list(driver.state.jobs["a"].flows.flows)
+    period(driver, hot(link))
+    solves = sum(isinstance(effect, Solve) for effect in driver.effects)
+    period(driver, hot(new_uplink(driver, before)))
+    again = [effect for effect in driver.effects if isinstance(effect, Solve)][solves:]
+    assert [effect.limit for effect in again] == [NO_MOVES]
+
+
+def test_flows_return_only_after_the_plan_that_is_under_way():
+    driver, link = started(3)
+    before = list(driver.state.jobs["a"].flows.flows)
+    period(driver, hot(link))
+    moved = driver.state.jobs["a"].flows.flows
+    driver.hold = (Solve,)
+    driver.feed(Submit(reply=2, request=shift_job("b", by=4)))
+    period(driver, hot(new_uplink(driver, before)))
+    assert driver.state.jobs["a"].flows.flows is moved
 
 
 @pytest.mark.parametrize("periods_on", [1, 2, 5])

@@ -2,9 +2,9 @@ import pytest
 
 from controller.model.effect import Solve
 from controller.model.error import UnavailableError
-from controller.model.event import Release, Solved, Submit, Tick
+from controller.model.event import PortStatus, Release, Solved, Submit, Tick
 from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest, Steering
-from tests.unit.brain.driver import Driver, small_fabric
+from tests.unit.brain.driver import Driver, shift_job, small_fabric
 
 
 @pytest.fixture
@@ -71,6 +71,27 @@ def test_a_job_that_a_switch_refuses_takes_nothing_from_those_that_run(driver):
     driver.refuse = {"leaf2"}
     driver.feed(Submit(reply=2, request=into_h5("b", "h3-n0")))
     assert driver.state.jobs == {"a": before}
+
+
+def test_the_certificate_after_a_refused_job_is_that_of_the_jobs_that_run(driver):
+    driver.feed(Submit(reply=1, request=into_h5("a", "h1-n0")))
+    before = driver.state.certificate
+    driver.refuse = {"leaf2"}
+    driver.feed(Submit(reply=2, request=into_h5("b", "h3-n0")))
+    assert driver.state.certificate == before
+
+
+def test_a_nic_out_of_use_keeps_no_other_flow_from_a_new_path(driver):
+    driver.feed(Submit(reply=1, request=shift_job("a", steering=Steering.SOURCE_PORT)))
+    for port in (1, 2):
+        driver.feed(PortStatus(switch="leaf1", port=port, up=False))
+    driver.feed(PortStatus(switch="leaf4", port=3, up=False))
+    driver.port_up("leaf1", 1)
+    job = driver.state.jobs["a"]
+    dead = [flow.flow_id for flow in job.flows.flows if "h7-n0" in (flow.src_nic, flow.dst_nic)]
+    assert job.stranded == len(dead)
+    gone = {"leaf1:2>spine2:1", "spine2:1>leaf1:2"}
+    assert [flow for flow in job.flows.flows if flow.flow_id not in dead and gone & set(flow.links)] == []
 
 
 def test_a_waiting_submission_goes_before_a_replan(driver):

@@ -5,7 +5,19 @@ import pytest
 from controller.brain.decide import decide
 from controller.model.effect import Install, Solve
 from controller.model.error import InputError
-from controller.model.event import Installed, InstallFailed, Solved, Submit
+from controller.model.event import (
+    Congested,
+    HotLink,
+    Installed,
+    InstallFailed,
+    PortStatus,
+    RulesRead,
+    Solved,
+    Submit,
+    SwitchDown,
+    SwitchUp,
+)
+from controller.model.rule import SwitchRules
 from tests.unit.brain.driver import Driver, shift_job, small_fabric
 
 RESULTS = {
@@ -23,3 +35,22 @@ def test_the_result_of_another_transaction_changes_nothing(result, held):
     driver.hold = held
     driver.feed(Submit(reply=1, request=shift_job("a")))
     assert decide(driver.state, result(driver.state.next_token), driver.now) == (driver.state, ())
+
+
+UNKNOWN = {
+    "telemetry": Congested(
+        hot=(HotLink(port="gone:1", link="gone:1>gone:2", priority=3, measured_bps=10**9),), stale=("gone:2",)
+    ),
+    "port of a switch": PortStatus(switch="leaf1", port=999, up=False),
+    "port": PortStatus(switch="gone", port=1, up=False),
+    "session": SwitchUp(switch="gone", ports={1: False}, installed=SwitchRules()),
+    "end of a session": SwitchDown(switch="gone", reason="unknown"),
+    "rules": RulesRead(switch="gone", installed=SwitchRules()),
+}
+
+
+@pytest.mark.parametrize("event", UNKNOWN.values(), ids=UNKNOWN.keys())
+def test_an_event_of_what_the_fabric_does_not_have_changes_nothing(event):
+    driver = Driver(small_fabric())
+    driver.connect_all()
+    assert decide(driver.state, event, driver.now) == (driver.state, ())

@@ -8,12 +8,13 @@ import pytest
 from controller.config.load import parse_fabric
 from controller.model.error import AlreadyExistsError, InputError, NotFoundError
 from controller.model.health import Health
-from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest, Steering
+from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest, RankPair, Steering
 from controller.model.plan import Infeasible, Plan
 from controller.planner.session.delta import Delta
 from controller.planner.session.engine import Movable, Moves
 from controller.planner.session.session import Session
 from controller.planner.solve import solve
+from tests.support.small_fabrics import rails
 
 FREE = Moves(who=Movable.ALL)
 GBPS = 10**9
@@ -244,3 +245,15 @@ def test_a_pair_pinned_by_its_addresses_keeps_to_one_path():
     assert len(np.unique(session.hops("a"), axis=0)) == 1
     session.link_down(f"leaf1:{crossed_spine(session, 'a')}>spine{crossed_spine(session, 'a')}:1")
     assert len(np.unique(session.hops("a"), axis=0)) == 1
+
+
+def test_flows_cross_from_one_parallel_cable_to_another_where_no_pair_of_the_same_number_is_left():
+    fabric = rails()
+    session = Session(fabric)
+    ring = Collective(
+        kind=CollectiveKind.SEND_RECV, size_bytes=1, pairs=(RankPair(0, 1), RankPair(1, 0)), qps_per_flow=2
+    )
+    session.add(JobRequest(job_id="a", ranks=("h1-n0", "h2-n1"), collectives=(ring,)))
+    session.link_down("leaf1:1>spine1:1")
+    session.link_down("leaf2:2>spine1:4")
+    assert session.stranded() == []

@@ -1,0 +1,97 @@
+"""No decision lowers a job's mean or worst max-min share by moves, compared with the same event without any move."""
+
+from fractions import Fraction
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from controller.model.fabric import Fabric
+from controller.model.health import Health
+from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest
+from controller.model.moves import MAX_MOVES, NO_MOVES, MoveLimit, Whose
+from controller.model.plan import Infeasible, JobFlows, Replan
+from controller.planner.online import OnlinePlanner
+from tests.oracles.job_shares import job_shares
+from tests.support.examples import examples
+from tests.support.small_fabrics import clos3, rails
+from tests.unit.brain.driver import small_fabric
+
+FABRICS = (
+    small_fabric(2, 3, 2),
+    small_fabric(3, 2, 3),
+    clos3(2, 2, 2, 2, 10**9),
+    clos3(3, 2, 2, 4, 10**9),
+    rails(10**9),
+)
+LIMITS = st.builds(
+    MoveLimit, whose=st.sampled_from([Whose.ANY, Whose.ANY, *Whose]), max_flows=st.sampled_from([1, 3, 64, MAX_MOVES])
+)
+ROUNDING = Fraction(1, 10**6)
+"""Demands are whole bit/s."""
+
+
+@st.composite
+def requests(draw: st.DrawFn, fabric: Fabric, name: str) -> JobRequest:
+    """Draw a job of flows that all run together."""
+    nics = [nic.id for nic in fabric.nics]
+    pair = st.lists(st.integers(0, len(nics) - 1), min_size=2, max_size=2, unique=True).map(tuple)
+    pairs = draw(st.lists(pair, min_size=1, max_size=6, unique=True))
+    rate = draw(st.sampled_from([0, 0, 4 * 10**8, 10**9]))
+    flows = tuple(FlowDemand(src_rank=a, dst_rank=b, rate_bps=rate) for a, b in pairs)
+    one = Collective(kind=CollectiveKind.CUSTOM, flows=flows, qps_per_flow=draw(st.sampled_from([1, 1, 2])))
+    priority = draw(st.sampled_from([0, 0, 0, 1]))
+    return JobRequest(job_id=name, ranks=tuple(nics), collectives=(one,), priority=priority)
+
+
+def shares(fabric: Fabric, health: Health, jobs: tuple[JobFlows, ...]) -> dict[str, tuple[Fraction, Fraction]]:
+    """Return the mean and the worst share of every job."""
+    capacity = {link: cable.capacity_bps for link, cable in fabric.cable_by_link.items()}
+    for cable in fabric.cables:
+        capacity |= dict.fromkeys((cable.up_link, cable.down_link), cable.capacity_bps)
+    for nic in fabric.nics:
+        capacity |= dict.fromkeys((nic.up_link, nic.down_link), nic.capacity_bps)
+    dead = {
+        link for cable in fabric.cables if cable.id in health.down_cables for link in (cable.up_link, cable.down_link)
+    }
+    flows = [
+        (job.job_id, flow.links if dead.isdisjoint(flow.links) else None, flow.demand_bps)
+        for job in jobs
+        for flow in job.flows
+    ]
+    return job_shares(flows, capacity)
+
+
+@given(data=st.data(), fabric=st.sampled_from(FABRICS))
+@settings(max_examples=examples(60), deadline=None)
+def test_moves_lower_no_jobs_share(data: st.DataObject, fabric: Fabric) -> None:
+    planner, kept, cables = OnlinePlanner(fabric), [], [cable.id for cable in fabric.cables]
+    health = Health()
+    for number in range(data.draw(st.integers(2, 5))):
+        arriving: list[JobRequest] = []
+        event = data.draw(st.sampled_from(["arrival", "arrival", "release", "failure"]))
+        if event == "release" and kept:
+            kept.pop(data.draw(st.integers(0, len(kept) - 1)))
+        elif event == "failure":
+            health = Health(down_cables=frozenset(data.draw(st.lists(st.sampled_from(cables), max_size=2))))
+        else:
+            arriving = [data.draw(requests(fabric, f"job{number}"))]
+        subject = arriving[0].job_id if arriving else ""
+        limit = data.draw(LIMITS) if subject else MoveLimit(whose=Whose.ANY, max_flows=data.draw(st.integers(1, 64)))
+        without = OnlinePlanner(fabric).solve(arriving, health=health, kept=kept, limit=NO_MOVES, subject=subject)
+        found = planner.solve(arriving, health=health, kept=kept, limit=limit, subject=subject)
+        if isinstance(found, Infeasible) or isinstance(without, Infeasible):
+            assert type(found) is type(without)
+            continue
+        check(fabric, health, without, found)
+        known = [request for request, _ in kept] + arriving
+        kept = list(zip(known, found.jobs, strict=True))
+
+
+def check(fabric: Fabric, health: Health, without: Replan, found: Replan) -> None:
+    stay, moved = (shares(fabric, health, plan.jobs) for plan in (without, found))
+    lower = {
+        job: (stay[job], moved[job])
+        for job in stay
+        if any(now < was * (1 - ROUNDING) for was, now in zip(stay[job], moved[job], strict=True))
+    }
+    assert not lower
