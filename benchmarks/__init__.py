@@ -27,6 +27,10 @@ BENCHMARKS = {
         "benchmarks.fabric.latency",
         "the age of a switch counter when the collector has evaluated it, in a lab of 32 hosts at 100 ms; needs root",
     ),
+    "loop": Benchmark(
+        "benchmarks.loop.benchmark",
+        "the closed loop of a controller: failures, admission, toggling ports, previews, moves; needs a source tree",
+    ),
     "plan": Benchmark(
         "benchmarks.planning.plan",
         "ours beside ECMP, Hedera's two schedulers and networkx; time, quality, memory, growth to a million flows",

@@ -21,7 +21,6 @@ from controller.model.rule import (
     ToGroup,
 )
 from controller.rules.listing import action_text, match_row
-from controller.rules.underlay.reach import is_live
 
 FULL = -1
 """The mask of an exact match."""
@@ -168,7 +167,7 @@ class Tracer:
     def _is_up(self, switch: str, port: int) -> bool:
         behind = self._behind.get((switch, port))
         if isinstance(behind, Cable):
-            return is_live(behind, self._health)
+            return _is_live(behind, self._health)
         return behind is not None and behind.id not in self._health.down_nics
 
     def _table(self, switch: str, table: int) -> "_TableIndex | None":
@@ -238,3 +237,9 @@ def _masked(field: int | Masked | None) -> tuple[int, int]:
     if field is None:
         return (0, 0)
     return field if isinstance(field, Masked) else (field, FULL)
+
+
+def _is_live(cable: Cable, health: Health) -> bool:
+    """Return whether a cable and the switches at both of its ends are up."""
+    ends = {cable.lower.switch, cable.upper.switch}
+    return cable.id not in health.down_cables and ends.isdisjoint(health.down_switches)

@@ -19,8 +19,15 @@ PATIENCE_S = 60
 class Controller:
     """A running controller: its process, addresses and services."""
 
-    def __init__(self, fabric: Path, openflow: str = "127.0.0.1:0", more: Sequence[str] = ()) -> None:
-        command = [sys.executable, "-m", "controller.cli.main", "run", str(fabric)]
+    def __init__(
+        self,
+        fabric: Path,
+        openflow: str = "127.0.0.1:0",
+        more: Sequence[str] = (),
+        program: str = "controller.cli.main",
+    ) -> None:
+        """Start `heddle run`, or another program with the same command line and first line of output."""
+        command = [sys.executable, "-m", program, "run", str(fabric)]
         command += ["--openflow", openflow, "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0", *more]
         self.log = fabric.with_suffix(".log").open("a+")
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self.log, text=True)

@@ -60,16 +60,17 @@ def up_rules(compilation: Compilation, switch: Switch) -> tuple[FlowRule, ...]:
     cables = compilation.fabric.up_choices[switch.id]
     if not cables:
         return ()
+    ports, weights = tuple(cable.lower.number for cable in cables), weights_of(cables)
     ascent = _Ascent(
-        actions=_actions(tuple(cable.lower.number for cable in cables)),
-        weights=weights_of(cables),
+        actions=compilation.once(("actions", ports), lambda: _actions(ports)),
+        weights=weights,
         port_field=compilation.layout.fields[stage_up(switch.role)],
         spread_shift=0 if switch.role.tier == 0 else compilation.spread_shift,
         usable=_usable(compilation, switch),
         turn=compilation.turn[switch.id],
     )
-    steering = (ascent.actions, ascent.weights, ascent.port_field)
-    spread = (ascent.actions, ascent.spread_shift, ascent.usable.anywhere)
+    steering = (ports, weights, ascent.port_field)
+    spread = (ports, ascent.spread_shift, ascent.usable.anywhere)
     return (
         tuple(_exception_rules(compilation, ascent))
         + compilation.rules_once(("steering", steering), lambda: _steering_rules(ascent))

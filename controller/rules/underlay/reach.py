@@ -10,21 +10,13 @@ from controller.model.fabric import Cable, DownGroup, Fabric, Switch
 from controller.model.health import Health
 
 
-def is_live(cable: Cable, health: Health) -> bool:
-    """Return whether a cable and the switches at both of its ends are up."""
-    return not (
-        cable.id in health.down_cables
-        or cable.lower.switch in health.down_switches
-        or cable.upper.switch in health.down_switches
-    )
-
-
 class Reach:
     """The reachability of leaves in one fabric with one state of health."""
 
     def __init__(self, fabric: Fabric, health: Health) -> None:
         self._fabric = fabric
-        self._health = health
+        self._down_switches = health.down_switches
+        self._down_ports = frozenset(fabric.cable_by_link[name].lower for name in health.down_cables)
         self._number = {leaf: number for number, leaf in enumerate(fabric.leaves)}
 
     @cached_property
@@ -40,7 +32,7 @@ class Reach:
             own = self._number.get(switch.id)
             reached[switch.id] = 0 if own is None else 1 << own
             for cable in self._fabric.down_cables[switch.id]:
-                if is_live(cable, self._health):
+                if self._is_live(cable):
                     reached[switch.id] |= reached[cable.lower.switch]
         return reached
 
@@ -51,7 +43,7 @@ class Reach:
         entered: dict[str, int] = {}
         for switch in reversed(_by_tier(self._fabric)):
             found[switch.id] = tuple(
-                entered[cable.upper.switch] if is_live(cable, self._health) else 0
+                entered[cable.upper.switch] if self._is_live(cable) else 0
                 for cable in self._fabric.up_choices[switch.id]
             )
             # Destinations below are reached downwards only. A detour over the tier above would be admissible, but no
@@ -68,7 +60,15 @@ class Reach:
         return sum(
             1 << i
             for i, cable in enumerate(group.cables)
-            if is_live(cable, self._health) and self.down[cable.lower.switch] >> leaf_number & 1
+            if self._is_live(cable) and self.down[cable.lower.switch] >> leaf_number & 1
+        )
+
+    def _is_live(self, cable: Cable) -> bool:
+        """Return whether a cable and the switches at both of its ends are up."""
+        return not (
+            cable.lower in self._down_ports
+            or cable.lower.switch in self._down_switches
+            or cable.upper.switch in self._down_switches
         )
 
     def _mask(self, leaves: Iterable[str]) -> int:

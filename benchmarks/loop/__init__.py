@@ -1,0 +1,1 @@
+"""The closed loop of a running controller: failures, admission, toggling ports, and previews beside them."""

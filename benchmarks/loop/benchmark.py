@@ -1,0 +1,122 @@
+"""The closed loop against a real controller process and switches that decode its bytes; README of `benchmarks/`.
+
+Wall times: run it on a machine that does nothing else, and compare figures of one run only.
+"""
+
+import os
+from collections.abc import Callable, Sequence
+from typing import Any, TextIO
+
+import numpy as np
+
+from benchmarks.loop import admission, failures, previews, ratios, toggles
+from benchmarks.loop.world import world
+from tests.support.small_fabrics import spine_leaf
+
+SEED = 1
+FAILURES = 16
+SMALL = "kind: spine_leaf, spines: 4, leaves: 8, hosts_per_leaf: 4"
+ADMITTING = "kind: spine_leaf, spines: 16, leaves: 64, hosts_per_leaf: 36"
+LARGE = "kind: spine_leaf, spines: 64, leaves: 128, hosts_per_leaf: 8"
+GOALS_MS = {"PIN 100": 50, "PIN 1000": 200, "SOURCE_PORT 100": 50, "SOURCE_PORT 1000": 50}
+
+
+def spread(values: Sequence[float]) -> dict[str, float]:
+    """Return the median, p99 and maximum of some values, and how many there are."""
+    p50, p99, largest = np.percentile(values, (50, 99, 100))
+    return {"count": len(values), "p50": float(p50), "p99": float(p99), "max": float(largest)}
+
+
+def line(out: TextIO, name: str, row: dict[str, float], unit: str = "ms") -> None:
+    cells = "".join(f"{row[key]:10.1f}" for key in ("p50", "p99", "max"))
+    print(f"  {name:44}{row['count']:6.0f}{cells} {unit}", file=out, flush=True)
+
+
+def cables_fail(out: TextIO) -> dict[str, Any]:
+    """Measure the time from port status to exceptions, and to new paths acknowledged and published."""
+    found: dict[str, Any] = {}
+    with world(SMALL) as one:
+        for steering in ("PIN", "SOURCE_PORT"):
+            for pairs in (50, 500):
+                rows = failures.measured(one, SEED, steering, pairs, 2, FAILURES)
+                name = f"{steering} {2 * pairs}"
+                found[name] = {"goal_p99_ms": GOALS_MS[name], "affected": spread([row.affected for row in rows])}
+                for step in ("exceptions_ms", "pins_ms", "published_ms"):
+                    values = [value for row in rows if (value := getattr(row, step)) is not None]
+                    if values:
+                        found[name][step] = spread(values)
+                        line(out, f"{name} flows: {step.removesuffix('_ms')}", found[name][step])
+    return found
+
+
+def jobs_arrive(out: TextIO) -> dict[str, Any]:
+    """Measure how many jobs a second are admitted beside none, and beside a thousand."""
+    found = {}
+    with world(ADMITTING) as one:
+        for rate in admission.measured(one, SEED, running=1_000, jobs=20):
+            found[f"{rate.running} running"] = {"per_second": rate.per_second, "alone_ms": spread(rate.alone_ms)}
+            print(f"  beside {rate.running} jobs: {rate.per_second:.1f} jobs a second (goal 100)", file=out, flush=True)
+            line(out, "one caller alone", spread(rate.alone_ms))
+    return found
+
+
+def ports_toggle(out: TextIO) -> dict[str, Any]:
+    """Measure how late the loop's tasks are while 10,000 toggles arrive within a second."""
+    with world(LARGE, program="benchmarks.loop.probed") as one:
+        lag = toggles.measured(one, SEED, toggles=10_000, pairs=2_000)
+    found: dict[str, Any] = {"goal_max_ms": 50, "seconds": lag.seconds}
+    for step in ("idle_ms", "toggling_ms", "settling_ms"):
+        found[step] = spread(getattr(lag, step))
+        line(out, f"late, {step.removesuffix('_ms')}", found[step])
+    return found
+
+
+def callers_preview(out: TextIO) -> dict[str, Any]:
+    """Measure failures and health calls while callers preview jobs of 50,000 flows."""
+    with world(SMALL) as one:
+        beside = previews.beside_previews(one, SEED, 50, 2, FAILURES)
+    found: dict[str, Any] = {
+        "exceptions_ms": spread([row.exceptions_ms for row in beside.failures]),
+        "published_ms": spread([row.published_ms for row in beside.failures]),
+        "health_ms": spread(beside.health_ms),
+        "previews": beside.previews,
+    }
+    for step in ("exceptions_ms", "published_ms", "health_ms"):
+        line(out, f"beside previews: {step.removesuffix('_ms')}", found[step])
+    return found
+
+
+def plans_compare(out: TextIO) -> dict[str, Any]:
+    """Compare the fullest link after failures with that of a full plan."""
+    rows = list(ratios.measured(spine_leaf(4, 8, 32, 100_000_000_000), SEED, jobs=8, failures=4))
+    found = {}
+    for limit in ratios.LIMITS:
+        of_limit = [row for row in rows if row.limit == limit]
+        found[limit] = {
+            "ratio": spread([row.utilisation for row in of_limit]),
+            "moved": spread([row.moved for row in of_limit]),
+        }
+        mean = float(np.mean([row.utilisation for row in of_limit]))
+        largest, moved = found[limit]["ratio"]["max"], found[limit]["moved"]["p50"]
+        print(f"  {limit:16} mean {mean:.3f}, max {largest:.3f} of a full plan's, {moved:.0f} moved", file=out)
+    return found
+
+
+PARTS: dict[str, tuple[str, Callable[[TextIO], dict[str, Any]]]] = {
+    "failures": ("a cable fails under planned flows, 4 x 8 x 32", cables_fail),
+    "admission": ("SubmitJob by 8 callers, rings of two NICs of their own, 16 x 64 x 2,304", jobs_arrive),
+    "toggles": ("10,000 port toggles in a second, 64 x 128 x 1,024, 2,000 flows", ports_toggle),
+    "previews": ("a cable fails under 100 pinned flows beside previews of 50,000 flows, 4 x 8 x 32", callers_preview),
+    "ratios": ("the fullest link after 1 to 4 failures, 4 x 8 x 32", plans_compare),
+}
+
+
+def run(out: TextIO, parts: Sequence[str] = ()) -> dict[str, object]:
+    """Measure the parts, all by default."""
+    print(f"seed {SEED}, {os.cpu_count()} cores; milliseconds{'':25}count       p50       p99       max", file=out)
+    found: dict[str, object] = {"seed": SEED, "cores": os.cpu_count()}
+    for name in parts or PARTS:
+        title, measure = PARTS[name]
+        print(f"{name}: {title}", file=out, flush=True)
+        found[name] = measure(out)
+    return found
