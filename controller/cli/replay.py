@@ -7,7 +7,7 @@ from pathlib import Path
 
 from controller.model.error import HeddleError, InputError
 from controller.runtime.recording.replay import Gap, Replayed, replay, segments
-from controller.views.timeline import Line, effect_line, event_line
+from controller.runtime.recording.timeline import Line, effect_line, event_line
 
 
 class DifferenceError(HeddleError):

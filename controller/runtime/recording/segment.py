@@ -14,11 +14,14 @@ import pickle
 import struct
 import zlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from controller.brain.state import State
 from controller.model.effect import Effect
 from controller.model.error import InputError
+from controller.model.event import Event, RulesRead, SwitchUp
+from controller.model.rule import SwitchRules
 from controller.runtime.recording.batch import Batch, Decided, Turn
 from controller.runtime.recording.digest import Digester
 from controller.runtime.recording.pickling import Frame, ValuePickler, ValueUnpickler, fingerprint
@@ -44,6 +47,7 @@ class SegmentWriter:
         self._buffer = io.BytesIO()
         self._pickler = ValuePickler(self._buffer, state.fabric)
         self._digester = Digester()
+        self._read: dict[str, SwitchRules] = {}
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         self._file = os.fdopen(descriptor, "wb", buffering=0)
         try:
@@ -56,7 +60,19 @@ class SegmentWriter:
     def append(self, turn: Turn) -> None:
         """Write one turn."""
         decided = tuple(decisions(turn.effects, self._digester))
-        self._write(Batch(turn.unix_ms, turn.events, decided, turn.fault))
+        events = tuple(self._with_written_rules(event, turn.before) for event in turn.events)
+        self._write(Batch(turn.unix_ms, events, decided, turn.fault))
+
+    def _with_written_rules(self, event: Event, before: State) -> Event:
+        """Return an event with rules that are written already, where it has equal ones: audits read the same again."""
+        if not isinstance(event, RulesRead | SwitchUp):
+            return event
+        known = before.switches.get(event.switch)
+        for rules in (self._read.get(event.switch), known.installed if known is not None else None):
+            if rules is not None and rules == event.installed:
+                return replace(event, installed=rules)
+        self._read[event.switch] = event.installed
+        return event
 
     def close(self) -> None:
         """Close the file."""

@@ -1,6 +1,8 @@
 """Recordings: their limits, damaged and foreign files, and decisions that differ."""
 
 import contextlib
+import copy
+import itertools
 import os
 import pickle
 import struct
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 
 from controller.brain.decide import decide
 from controller.model.error import InputError, PrerequisiteError
-from controller.model.event import Drain, PortStatus, Submit, Tick
+from controller.model.event import Drain, PortStatus, RulesRead, Submit, Tick
 from controller.model.job import Steering
 from controller.runtime.recording import recorder as recording
 from controller.runtime.recording.batch import Turn
@@ -123,6 +125,25 @@ def test_a_foreign_file_is_refused(tmp_path, content):
     (tmp_path / "one").write_bytes(content)
     with pytest.raises(InputError, match=r"no recording of heddle|another version"):
         list(replay(tmp_path / "one"))
+
+
+def test_rules_that_an_audit_reads_again_are_written_once(tmp_path):
+    before = TURNS[-1].before
+    held = before.switches["leaf1"].installed
+
+    def audit(order):
+        rules = tuple(copy.deepcopy(rule) for rule in order(held.rules))
+        event = RulesRead(switch="leaf1", installed=replace(held, rules=rules), audit=1)
+        return Turn(before=before, unix_ms=5_000_000, events=(event,), effects=())
+
+    writer = SegmentWriter(tmp_path / "one", before)
+    sizes = [writer.bytes]
+    for order in (tuple, reversed, reversed, tuple):
+        writer.append(audit(order))
+        sizes.append(writer.bytes)
+    writer.close()
+    grown = [later - earlier for earlier, later in itertools.pairwise(sizes)]
+    assert max(grown[0], grown[2], grown[3]) < grown[1] / 2
 
 
 def test_a_directory_without_recordings_is_refused(tmp_path):
