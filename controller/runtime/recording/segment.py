@@ -107,6 +107,7 @@ class SegmentReader:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.cut = False
+        self._records = 0
         try:
             self._file = path.open("rb")
         except OSError as error:
@@ -141,6 +142,7 @@ class SegmentReader:
 
     def _next(self) -> object:
         """Return the next record, None at the end."""
+        self._records += 1
         head = self._file.read(_FRAME.size)
         if not head:
             return None
@@ -150,7 +152,7 @@ class SegmentReader:
             self.cut = True
             return None
         if zlib.crc32(content) != checksum:
-            raise self._damaged(f"wrong checksum before byte {self._file.tell()}")
+            raise self._damaged(f"wrong checksum of record {self._records}")
         self._frame.hold(self._decompressed(content))
         try:
             return self._unpickler.load()
