@@ -58,10 +58,12 @@ def _solved(each: event.Solved) -> Line:
 
 
 def _congested(each: event.Congested) -> Line | None:
-    if not each.hot and not each.stale:
+    if not each.hot and not each.stale and not each.storms:
         return None
     hot = _named(f"{hot.port} ({hot.measured_bps / 1e6:.1f} Mbit/s)" for hot in each.hot)
-    return Line(f"congested: {hot or 'none'}" + (f"; stale: {_named(each.stale)}" if each.stale else ""))
+    more = {"stale": each.stale, "NICs that pause without end": each.storms}
+    texts = [f"congested: {hot or 'none'}", *(f"{what}: {_named(names)}" for what, names in more.items() if names)]
+    return Line("; ".join(texts))
 
 
 def _job(job_id: str) -> frozenset[str]:

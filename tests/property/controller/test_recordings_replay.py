@@ -49,6 +49,10 @@ class RecordedMachine(BrainMachine):
         over = (("h1-n0", 10**8),)
         self.driver.feed(Congested(hot=(), stale=(port,)) if stale else Congested(hot=(hot,), over=over))
 
+    @rule(nics=st.sets(st.sampled_from(["h1-n0", "h2-n0", "h3-n0"])).map(sorted))
+    def storms(self, nics: list[str]) -> None:
+        self.driver.feed(Congested(hot=(), storms=tuple(nics)))
+
     def teardown(self) -> None:
         try:
             super().teardown()
