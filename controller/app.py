@@ -33,6 +33,7 @@ from controller.runtime.interpreter import shorten_pauses
 from controller.runtime.loop import Loop
 from controller.runtime.planning.pool import PlannerPool
 from controller.runtime.ports import Planner
+from controller.runtime.recording.recorder import Recorder
 from controller.runtime.rules import compile_beside, with_pins
 from controller.southbound.server import OpenFlowServer
 from controller.southbound.settings import SouthboundSettings
@@ -113,6 +114,11 @@ def _history(config: ServiceConfig) -> SqliteHistory | None:
     return SqliteHistory(Path(config.history), retention) if config.history else None
 
 
+def _recorder(config: ServiceConfig) -> Recorder | None:
+    """Begin a recording, if one is configured; raises PrerequisiteError."""
+    return Recorder(Path(config.record), config.record_megabytes << 20) if config.record else None
+
+
 class Application:
     """One controller for one fabric."""
 
@@ -156,6 +162,7 @@ class Application:
         vteps = tuple(IPv4Network(text) for text in self._config.vteps)
         api, http = ApiServer(self.loop, vteps), HttpServer(Dashboard(self.loop).pages())
         history = self.loop.telemetry.history = await asyncio.to_thread(_history, self._config)
+        recorder = self.loop.recorder = await asyncio.to_thread(_recorder, self._config)
         self.loop.connect(Outbound(server))
         self._planner.start()
         if self.collecting is not None:
@@ -187,6 +194,8 @@ class Application:
             with contextlib.suppress(asyncio.CancelledError, BaseExceptionGroup):
                 await self._running
             self.loop.close()
+            if recorder is not None:
+                await asyncio.to_thread(recorder.close)
 
     def _collecting(self, fabric: Fabric) -> Collecting | None:
         """Return the telemetry collector, None if no broker is configured; raises InputError."""

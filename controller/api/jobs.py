@@ -1,6 +1,6 @@
 """Serve JobService: submit, preview, renew, release and watch jobs."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterable, AsyncIterator
 from math import inf
 from operator import attrgetter
 from typing import Any
@@ -10,6 +10,7 @@ import grpc
 from controller.api.errors import errors_as_status
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
+from controller.api.reports import FlowReports
 from controller.api.requests import read_job, read_shape
 from controller.api.translate import changed_flows, pages_of, placements_to, plan_to, plans_to
 from controller.api.worker import Reader, in_worker
@@ -36,6 +37,7 @@ class JobService(rpc.JobServiceServicer):
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
         self._reader = Reader()
+        self._reports = FlowReports(loop)
 
     async def SubmitJob(self, data: bytes, context: Context) -> pb.JobPlan:
         """Admit, plan and install a job; reply once every switch has acknowledged."""
@@ -116,6 +118,11 @@ class JobService(rpc.JobServiceServicer):
                         return
             finally:
                 self._loop.plans.close(request.job_id, watch)
+
+    async def ReportFlows(self, messages: AsyncIterable[pb.ObservedFlows], context: Context) -> pb.ReportFlowsReply:
+        """Read a host's queue pairs as long as its stream lasts; the large ones of no job get paths of their own."""
+        async with errors_as_status(context):
+            return await self._reports.read(messages)
 
     def _plan_of(self, job_id: str) -> JobPlan:
         return self._job(job_id).as_plan(self._loop.state.certificate)

@@ -104,3 +104,21 @@ def top(
     from controller.cli.telemetry import top as command
 
     command.top(server, ports or [], sort=sort, interval_s=interval, once=once, as_json=as_json)
+
+
+def replay(
+    path: Annotated[Path, typer.Argument(metavar="DIR|FILE", help="The config key record of heddle run, or one file.")],
+    since: Annotated[
+        str | None, typer.Option("--from", metavar="TIME", help="Print from this time on: 2026-11-22T23:01:05Z.")
+    ] = None,
+    job: Annotated[str | None, typer.Option(metavar="JOB", help="Print only what concerns this job.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object per line.")] = False,
+) -> None:
+    """Decide a recording again: print events and decisions as a timeline, and compare with the recorded decisions.
+
+    Exit status 0: all decisions are the recorded ones; 1: one differs, which is named; 2: the file is damaged or was
+    recorded by another version.
+    """
+    from controller.cli import replay as command
+
+    command.run(path, since=since, job=job, as_json=as_json)

@@ -96,6 +96,13 @@ class ServiceConfig(BaseModel):
     history_megabytes: int = Field(
         default=256, ge=1, le=1_000_000, description="how large that file may grow; the oldest seconds go first"
     )
+    record: str | None = Field(
+        default=None,
+        description="a directory for events and decisions, for `heddle replay`; null: none",
+    )
+    record_megabytes: int = Field(
+        default=64, ge=1, le=1_000_000, description="how large that directory may grow; the oldest go first"
+    )
 
     @field_validator("vteps")
     @classmethod

@@ -24,6 +24,9 @@ SLOWED = Family("heddle_flows_slowed", "gauge", "Planned flows with a max-min sh
 OVERLOADED = Family("heddle_links_over_capacity", "gauge", "Links planned above their capacity, at the newest job.")
 GENERATION = Family("heddle_topology_generation", "gauge", "Number of the current topology; each change adds 1.")
 REFUSED = Family("heddle_events_refused_total", "counter", "Events dropped because the inbox was full.")
+UNRECORDED = Family(
+    "heddle_recording_lost_turns_total", "counter", "Turns of the loop that could not be recorded for heddle replay."
+)
 PREVIEWS = Family("heddle_previews_limit", "gauge", "Previews that one caller may have in progress.")
 REFUSED_PREVIEWS = Family("heddle_previews_refused_total", "counter", "Previews refused because of that limit.")
 RULES = Family("heddle_switch_rules", "gauge", "Rules that a switch is known to hold.", ("switch",))
@@ -58,16 +61,28 @@ HISTORY = {
     "used_bytes": Family("heddle_history_used_bytes", "gauge", "Used bytes of the file, at the last trimming."),
 }
 FAMILIES = (
-    SWITCHES, CONNECTED, JOBS, LINKS_DOWN, WAITING, FULLEST, SLOWED, OVERLOADED, GENERATION, REFUSED, PREVIEWS,
-    REFUSED_PREVIEWS, RULES, CONFIGURED, TICKS, SKIPPED, *COLLECTED.values(), ODD, CONDITIONS, *HISTORY.values(),
+    SWITCHES, CONNECTED, JOBS, LINKS_DOWN, WAITING, FULLEST, SLOWED, OVERLOADED, GENERATION, REFUSED, UNRECORDED,
+    PREVIEWS, REFUSED_PREVIEWS, RULES, CONFIGURED, TICKS, SKIPPED, *COLLECTED.values(), ODD, CONDITIONS,
+    *HISTORY.values(),
 )  # fmt: skip
 
 
-def metrics_text(state: State, telemetry: Telemetry, refused_events: int, previews: Shares) -> Iterator[str]:
-    """Yield all metrics in pieces; `refused_events` counts events that found the loop's inbox full."""
+def metrics_text(
+    state: State, telemetry: Telemetry, refused_events: int, previews: Shares, unrecorded: int = 0
+) -> Iterator[str]:
+    """Yield all metrics in pieces.
+
+    `refused_events` counts events that found the loop's inbox full, `unrecorded` turns that a recording lacks.
+    """
     tick = telemetry.ticks.value
     fabric = fabric_metrics.fabric_lines(state.fabric, tick.snapshot) if tick is not None else ()
-    return chain(_state_lines(state, refused_events), _preview_lines(previews), _telemetry_lines(telemetry), fabric)
+    return chain(
+        _state_lines(state, refused_events),
+        lines(UNRECORDED, [("", unrecorded)]),
+        _preview_lines(previews),
+        _telemetry_lines(telemetry),
+        fabric,
+    )
 
 
 def _state_lines(state: State, refused_events: int) -> Iterator[str]:

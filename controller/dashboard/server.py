@@ -23,7 +23,7 @@ class Dashboard:
 
     async def _metrics(self) -> Page:
         loop = self._loop
-        text = metrics.metrics_text(loop.state, loop.telemetry, loop.refused_events, loop.previews)
+        text = metrics.metrics_text(loop.state, loop.telemetry, loop.refused_events, loop.previews, loop.unrecorded)
         return Page(CONTENT_TYPE, text)
 
     async def _health(self) -> Page:

@@ -43,6 +43,8 @@ from controller.model.event import (
 from controller.model.plan import JobPlan
 from controller.runtime.gateways import Gateways
 from controller.runtime.ports import Clock, Compiler, InstallError, Planner, Switches
+from controller.runtime.recording.batch import Turn, fault_text
+from controller.runtime.recording.recorder import Recorder
 from controller.runtime.shares import Shares
 from controller.runtime.telemetry import Telemetry
 from controller.runtime.watch import Watchers
@@ -71,6 +73,8 @@ class Loop:
         self.gateways = Gateways()
         self.previews = Shares("previews", MAX_PREVIEWS)
         self.telemetry = telemetry or Telemetry()
+        self.recorder: Recorder | None = None
+        """Where events and decisions are recorded, if anywhere."""
         self._planner, self._compiler = planner, compiler
         self._clock = clock
         self._switches: Switches | None = None
@@ -96,6 +100,11 @@ class Loop:
             self.refused_events += 1
             return False
         return True
+
+    @property
+    def unrecorded(self) -> int:
+        """Return how many turns could not be recorded."""
+        return self.recorder.lost if self.recorder is not None else 0
 
     async def request(self, make: Callable[[int], Event]) -> Response:
         """Post the event that `make` builds with a reply number, and await the response; raises HeddleError.
@@ -138,10 +147,24 @@ class Loop:
             events = [await self._inbox.get()]
             while len(events) < MAX_BATCH and not self._inbox.empty():
                 events.append(self._inbox.get_nowait())
-            self.state, effects = decide_all(self.state, coalesced(events), self._clock.unix_ms())
-            for effect in effects:
+            for effect in self._decided(tuple(coalesced(events))):
                 _PERFORM[type(effect)](self, effect)
             await asyncio.sleep(0)  # `get` does not yield while events wait
+
+    def _decided(self, events: tuple[Event, ...]) -> tuple[Effect, ...]:
+        """Call the brain and record the turn, also where the brain raises an exception."""
+        before, now = self.state, self._clock.unix_ms()
+        effects: tuple[Effect, ...] = ()
+        fault = ""
+        try:
+            self.state, effects = decide_all(before, events, now)
+            return effects
+        except Exception as raised:
+            fault = fault_text(raised)
+            raise
+        finally:
+            if self.recorder is not None:
+                self.recorder.record(Turn(before=before, unix_ms=now, events=events, effects=effects, fault=fault))
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)

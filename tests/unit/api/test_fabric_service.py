@@ -129,12 +129,6 @@ async def test_a_drain_that_strands_a_flow_is_failed_precondition(controller):
     assert "a/0/0-2/0" in str(caught.value.details())
 
 
-async def test_what_later_versions_will_serve_is_unimplemented(controller):
-    with pytest.raises(grpc.aio.AioRpcError) as caught:
-        await controller.jobs.ReportFlows(iter([pb.ObservedFlows(host="h1")]))
-    assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED
-
-
 async def test_many_jobs_at_once_all_get_a_reply(controller):
     plans = await asyncio.gather(
         *(controller.jobs.SubmitJob(request_to(shift_job(f"j{i}", by=2 + i % 3))) for i in range(20))

@@ -24,6 +24,7 @@ from controller.model.plan import Infeasible, JobPlan, Replan
 from controller.model.rule import SwitchRules
 from controller.planner.online import OnlinePlanner
 from controller.planner.placement.suggest import suggest
+from controller.runtime.recording.batch import Turn
 from controller.runtime.rules import compile_beside, with_pins
 from tests.support.rule_changes import apply_changes
 
@@ -75,6 +76,7 @@ class Driver:
     now: int = 1_000_000
     refuse: set[str] = field(default_factory=set)
     hold: tuple[type, ...] = ()
+    on_turn: Callable[[Turn], None] = lambda turn: None
 
     def __post_init__(self) -> None:
         self.state: State = begin(self.fabric, self.settings)
@@ -95,7 +97,9 @@ class Driver:
         """Decide one event and everything that follows from it."""
         events = [event]
         while events:
-            self.state, effects = decide(self.state, events.pop(0), self.now)
+            before, event = self.state, events.pop(0)
+            self.state, effects = decide(before, event, self.now)
+            self.on_turn(Turn(before=before, unix_ms=self.now, events=(event,), effects=effects))
             self.effects += effects
             for effect in effects:
                 events += self.perform(effect) if not isinstance(effect, self.hold) else self._keep(effect)

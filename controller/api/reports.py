@@ -1,0 +1,143 @@
+"""Serve ReportFlows: give large flows of no job a path of their own, by jobs that this module submits and releases.
+
+The jobs are admitted, moved and ended like any other. Their leases are short, so they end where the reports do.
+"""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterable
+from dataclasses import replace
+
+from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from controller.api.worker import in_worker
+from controller.brain.state import State
+from controller.model.address import parse_ip
+from controller.model.admission import quoted
+from controller.model.error import HeddleError, InputError
+from controller.model.event import Release, Renew, Submit
+from controller.model.observed import QueuePair, Reports, Stream, job_for
+from controller.runtime.loop import Loop
+
+LEASE_MS = 120_000
+SILENT_MS = 30_000
+"""A host that has reported nothing for so long has no queue pairs."""
+REST = 4
+"""After each turn, the next waits for so many times as long as it took."""
+MAX_REST_S = 5.0
+_LOG = logging.getLogger("heddle.controller")
+
+
+class FlowReports:
+    """The reports of all hosts, and the jobs that follow from them. `refused` counts jobs that were not admitted."""
+
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
+        self._reports = Reports(by_host={})
+        self._seen_unix_ms: dict[str, int] = {}
+        self._ours: dict[Stream, str] = {}
+        self._turn = asyncio.Lock()
+        self._rest_s = 0.0
+        self.refused = 0
+
+    async def read(self, messages: AsyncIterable[pb.ObservedFlows]) -> pb.ReportFlowsReply:
+        """Handle the reports of one host until its stream ends; raises InputError."""
+        host = ""
+        async for message in messages:
+            if host not in ("", message.host):
+                raise InputError(f"host: a stream is of one host, {quoted(host)}, not of {quoted(message.host)}")
+            host = message.host
+            await self._reported(message)
+        nics = {nic.id for nic in self._loop.state.fabric.nics if nic.host == host}
+        return pb.ReportFlowsReply(flows_pinned=sum(stream.src_nic in nics for stream in self._ours))
+
+    async def _reported(self, message: pb.ObservedFlows) -> None:
+        fabric, host = self._loop.state.fabric, message.host
+        if not any(nic.host == host for nic in fabric.nics):
+            raise InputError(f"host: there is no host {quoted(host)} in this fabric")
+        pairs = await in_worker(_pairs, message)
+        self._reports = await in_worker(self._reports.with_report, fabric, host, pairs)
+        self._seen_unix_ms[host] = self._loop.now_unix_ms()
+        if not self._turn.locked():  # otherwise the turn that rests, or the next report, applies this one too
+            async with self._turn:
+                await asyncio.sleep(self._rest_s)
+                clock = asyncio.get_running_loop().time
+                begin = clock()
+                await self._apply()
+                self._rest_s = min(MAX_REST_S, REST * (clock() - begin))
+
+    async def _apply(self) -> None:
+        """Release the jobs of streams that are gone, renew the leases of others, submit jobs of new ones."""
+        now, state = self._loop.now_unix_ms(), self._loop.state
+        for host in [host for host, seen in self._seen_unix_ms.items() if now - seen > SILENT_MS]:
+            self._reports = self._reports.without(host)
+            del self._seen_unix_ms[host]
+        self._ours = {stream: job_id for stream, job_id in self._ours.items() if job_id in state.jobs}
+        large = await in_worker(_unplanned, self._reports, state, dict(self._ours))
+        for stream, job_id in list(self._ours.items()):
+            if stream not in large:
+                del self._ours[stream]
+                await self._release(job_id)
+            elif state.jobs[job_id].lease_expires_unix_ms - now < LEASE_MS // 2:
+                await self._renew(job_id)
+        for stream in sorted(large - self._ours.keys()):
+            await self._submit(stream)
+
+    async def _submit(self, stream: Stream) -> None:
+        request = replace(job_for(stream), lease_ms=LEASE_MS)
+        try:
+            await self._loop.request(lambda reply: Submit(reply=reply, request=request))
+            self._ours[stream] = request.job_id
+        except HeddleError as error:
+            self.refused += 1
+            _LOG.info("%s: not pinned: %s", request.job_id, error)
+
+    async def _release(self, job_id: str) -> None:
+        try:
+            await self._loop.request(lambda reply: Release(reply=reply, job_id=job_id))
+        except HeddleError as error:
+            _LOG.info("%s: %s", job_id, error)
+
+    async def _renew(self, job_id: str) -> None:
+        try:
+            await self._loop.request(lambda reply: Renew(reply=reply, job_id=job_id, lease_ms=LEASE_MS))
+        except HeddleError as error:
+            _LOG.info("%s: %s", job_id, error)
+
+
+def _unplanned(reports: Reports, state: State, ours: dict[Stream, str]) -> frozenset[Stream]:
+    """Return the large streams between NICs that no other job joins."""
+    large = reports.large(state.fabric, frozenset(ours))
+    own = frozenset(ours.values())
+    ranks = [frozenset(job.request.ranks) for job_id, job in state.jobs.items() if job_id not in own]
+    return frozenset(
+        stream for stream in large if not any(stream.src_nic in nics and stream.dst_nic in nics for nics in ranks)
+    )
+
+
+def _pairs(message: pb.ObservedFlows) -> list[QueuePair]:
+    """Return the queue pairs of a message; raises InputError."""
+    return [
+        QueuePair(
+            _address(f"flows[{number}].src_ip", flow.src_ip),
+            _address(f"flows[{number}].dst_ip", flow.dst_ip) if flow.dst_ip else None,
+            _port(f"flows[{number}].udp_source_port", flow.udp_source_port),
+            flow.src_qpn,
+            flow.dst_qpn,
+            flow.sent_bytes,
+            flow.timestamp_unix_ns,
+        )
+        for number, flow in enumerate(message.flows)
+    ]
+
+
+def _address(path: str, text: str) -> int:
+    try:
+        return parse_ip(text)
+    except ValueError:
+        raise InputError(f"{path}: {quoted(text)} is no IPv4 address") from None
+
+
+def _port(path: str, port: int) -> int:
+    if port > 0xFFFF:
+        raise InputError(f"{path}: must be at most 65535, is {port}")
+    return port

@@ -1,0 +1,176 @@
+"""Write the brain's values as pickles that are compact, and read back classes of a fixed list and nothing else.
+
+One pickler writes a whole segment: a value that it has written before becomes a reference, so values that were one
+object are one object after reading. The brain compares plans by identity.
+"""
+
+import enum
+import io
+import ipaddress
+import pickle
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from functools import lru_cache
+from hashlib import sha256
+from types import ModuleType
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+
+import controller.brain.lifecycle
+import controller.brain.networks
+import controller.brain.state
+import controller.model.effect
+import controller.model.error
+import controller.model.event
+import controller.model.fabric
+import controller.model.health
+import controller.model.job
+import controller.model.job_state
+import controller.model.moves
+import controller.model.placement
+import controller.model.plan
+import controller.model.rule
+import controller.model.steering
+import controller.rules.pipeline
+import dataplane.config.network
+from controller.model.error import InputError
+from controller.model.fabric import Cable, Fabric, Nic, Switch
+from controller.model.health import Health
+from controller.planner.clos import Topology, topology_of
+from controller.planner.expand import Flows
+from controller.planner.flow_table import FlowTable
+from controller.planner.incast.turns import Turns
+from controller.planner.proof.loads import LinkLoads
+from controller.runtime.recording.batch import Batch, Decided
+
+_MODULES: tuple[ModuleType, ...] = (
+    controller.brain.lifecycle, controller.brain.networks, controller.brain.state, controller.model.effect,
+    controller.model.error, controller.model.event, controller.model.fabric, controller.model.health,
+    controller.model.job, controller.model.job_state, controller.model.moves, controller.model.placement,
+    controller.model.plan, controller.model.rule, controller.model.steering, controller.rules.pipeline,
+    dataplane.config.network,
+)  # fmt: skip
+_NARROW = (np.int8, np.int16, np.int32)
+
+
+class UnknownClassError(pickle.UnpicklingError):
+    """A recording names a class or function that is not on the list."""
+
+
+class ValuePickler(pickle.Pickler):
+    """Writes values of the brain. `fabric` is the fabric that all flow tables are about."""
+
+    def __init__(self, file: IO[bytes], fabric: Fabric) -> None:
+        super().__init__(file, protocol=5)
+        self._fabric = fabric
+
+    def reducer_override(self, value: Any) -> Any:
+        """Return what rebuilds a value that is not written field by field."""
+        match value:
+            case enum.Enum():  # Python 3.11 would call getattr
+                return type(value), (value.value,)
+            case np.ndarray():
+                narrow = _narrowed(value)
+                return _array, (value.dtype.str, value.shape, narrow.dtype.str, narrow.tobytes())
+            case np.generic():
+                return _scalar, (value.dtype.str, value.item())
+            case Topology() if value is topology_of(self._fabric):
+                return topology_of, (self._fabric,)
+            case Fabric():  # without its indices
+                return _fabric, (value.name, value.switches, value.cables, value.nics, value.failed)
+            case LinkLoads():  # without what it has computed
+                return LinkLoads, (value._topology, value._flows, value._hops)
+            case InputError():
+                return InputError, value.problems
+        return NotImplemented
+
+
+class ValueUnpickler(pickle.Unpickler):
+    """Reads what a ValuePickler has written; raises UnknownClassError for anything else that a file names."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        """Return a class or function of the list."""
+        found = _allowed().get((module, name))
+        if found is None:
+            raise UnknownClassError(f"it names {module[:80]}.{name[:80]}, which no recording holds")
+        return found
+
+
+@lru_cache
+def fingerprint() -> str:
+    """Return a digest of the names and fields of all recorded classes: other versions of Heddle may have others."""
+    classes = sorted(_allowed().items())
+    return sha256("\n".join(f"{key} {_shape(value)}" for key, value in classes).encode()).hexdigest()[:16]
+
+
+def _shape(value: Any) -> str:
+    if is_dataclass(value):
+        return " ".join(field.name for field in fields(value))
+    if isinstance(value, enum.EnumMeta):
+        return " ".join(f"{member.name}={member.value}" for member in value)  # type: ignore[var-annotated]
+    return " ".join(getattr(value, "_fields", ()))
+
+
+@lru_cache
+def _allowed() -> dict[tuple[str, str], Any]:
+    ours = (Batch, Decided, Flows, FlowTable, Turns, LinkLoads, topology_of, _array, _scalar, _fabric)
+    addresses = (ipaddress.IPv4Address, ipaddress.IPv4Network, ipaddress.IPv6Address, ipaddress.IPv6Network)
+    named: tuple[Any, ...] = (*_classes(), *addresses, *ours)
+    return {(each.__module__, each.__name__): each for each in named}
+
+
+def _classes() -> Iterator[type]:
+    for module in _MODULES:
+        for value in vars(module).values():
+            if isinstance(value, type) and value.__module__ == module.__name__:
+                yield value
+
+
+def _narrowed(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return an array of integers in the narrowest type that holds them; others as they are."""
+    if array.dtype != np.int64 or not array.size:
+        return array
+    low, high = int(array.min()), int(array.max())
+    for kind in _NARROW:
+        if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max:
+            return array.astype(kind)
+    return array
+
+
+def _array(kind: str, shape: tuple[int, ...], narrow: str, content: bytes) -> npt.NDArray[Any]:
+    return np.frombuffer(content, dtype=narrow).astype(kind).reshape(shape)
+
+
+def _scalar(kind: str, value: float) -> Any:
+    return np.dtype(kind).type(value)
+
+
+def _fabric(
+    name: str, switches: tuple[Switch, ...], cables: tuple[Cable, ...], nics: tuple[Nic, ...], failed: Health
+) -> Fabric:
+    return Fabric(name=name, switches=switches, cables=cables, nics=nics, failed=failed)
+
+
+class Frame(io.RawIOBase):
+    """A file that holds one record at a time, for an unpickler that reads many."""
+
+    def __init__(self) -> None:
+        self._content = io.BytesIO()
+
+    def hold(self, content: bytes) -> None:
+        """Replace the content."""
+        self._content = io.BytesIO(content)
+
+    def read(self, size: int = -1) -> bytes:
+        """Read so many bytes, fewer at the end."""
+        return self._content.read(size)
+
+    def readline(self, size: int | None = -1) -> bytes:
+        """Read a line."""
+        return self._content.readline(size)
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill a buffer, as far as the content goes."""
+        return self._content.readinto(buffer)

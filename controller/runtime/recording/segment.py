@@ -1,0 +1,175 @@
+r"""The file format of recordings: a header line, then frames: the state, and a batch of events and decisions each.
+
+    heddle recording 1 FINGERPRINT\n
+    +--------------+-------------+------------------------------+
+    | bytes u32 BE | CRC-32 u32  | a pickle, compressed by zlib |   any number of times
+    +--------------+-------------+------------------------------+
+
+A file that ends within a frame was cut short by the end of its process: all frames before it are valid.
+"""
+
+import io
+import os
+import pickle
+import struct
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from controller.brain.state import State
+from controller.model.effect import Effect
+from controller.model.error import InputError
+from controller.model.event import Event, RulesRead, SwitchUp
+from controller.model.rule import SwitchRules
+from controller.runtime.recording.batch import Batch, Decided, Turn
+from controller.runtime.recording.digest import Digester
+from controller.runtime.recording.pickling import Frame, ValuePickler, ValueUnpickler, fingerprint
+
+SUFFIX = ".heddle"
+VERSION = 1
+MAX_FRAME_BYTES = 1 << 30
+"""The size of a record before compression; a larger one is neither written nor read."""
+_FRAME = struct.Struct(">II")
+_LEVEL = 1
+
+
+class TooLargeError(Exception):
+    """A record is larger than MAX_FRAME_BYTES."""
+
+
+class SegmentWriter:
+    """Writes one file, which begins with the state before the first turn; raises OSError, TooLargeError."""
+
+    def __init__(self, path: Path, state: State) -> None:
+        self.path = path
+        self.raw_bytes = self.bytes = 0
+        self._buffer = io.BytesIO()
+        self._pickler = ValuePickler(self._buffer, state.fabric)
+        self._digester = Digester()
+        self._read: dict[str, SwitchRules] = {}
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        self._file = os.fdopen(descriptor, "wb", buffering=0)
+        try:
+            self.bytes += self._file.write(header())
+            self._write(state)
+        except BaseException:
+            self.close()
+            raise
+
+    def append(self, turn: Turn) -> None:
+        """Write one turn."""
+        decided = tuple(decisions(turn.effects, self._digester))
+        events = tuple(self._with_written_rules(event, turn.before) for event in turn.events)
+        self._write(Batch(turn.unix_ms, events, decided, turn.fault))
+
+    def _with_written_rules(self, event: Event, before: State) -> Event:
+        """Return an event with rules that are written already, where it has equal ones: audits read the same again."""
+        if not isinstance(event, RulesRead | SwitchUp):
+            return event
+        known = before.switches.get(event.switch)
+        for rules in (self._read.get(event.switch), known.installed if known is not None else None):
+            if rules is not None and rules == event.installed:
+                return replace(event, installed=rules)
+        self._read[event.switch] = event.installed
+        return event
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _write(self, record: object) -> None:
+        self._buffer.seek(0)
+        self._buffer.truncate()
+        self._pickler.dump(record)
+        raw = self._buffer.getvalue()
+        if len(raw) > MAX_FRAME_BYTES:
+            raise TooLargeError(f"a record of {len(raw)} bytes")
+        content = zlib.compress(raw, _LEVEL)
+        self._file.write(_FRAME.pack(len(content), zlib.crc32(content)) + content)
+        self.raw_bytes += len(raw)
+        self.bytes += _FRAME.size + len(content)
+
+
+def decisions(effects: Sequence[Effect], digester: Digester) -> Iterator[Decided]:
+    """Return the kinds and digests of effects."""
+    return (Decided(type(effect).__name__, digester.digest(effect)) for effect in effects)
+
+
+def header() -> bytes:
+    """Return the first line of a file of this version."""
+    return f"heddle recording {VERSION} {fingerprint()}\n".encode()
+
+
+class SegmentReader:
+    """Reads one file. `cut` is whether it ends within a frame. Raises InputError where it is damaged or foreign."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.cut = False
+        self._records = 0
+        try:
+            self._file = path.open("rb")
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror}") from None
+        self._frame = Frame()
+        self._unpickler = ValueUnpickler(self._frame)
+        first = self._file.read(len(header()))
+        if not first.startswith(b"heddle recording "):
+            self._file.close()
+            raise InputError(f"{path}: no recording of heddle")
+        if first != header():
+            self._file.close()
+            raise InputError(f"{path}: recorded by another version of heddle; replay it with that one")
+
+    def state(self) -> State | None:
+        """Return the state that the file begins with; None where it was cut short before the state's end."""
+        state = self._next()
+        if state is not None and not isinstance(state, State):
+            raise self._damaged("it begins with no state")
+        return state
+
+    def batches(self) -> Iterator[Batch]:
+        """Yield the batches; call once, after `state`."""
+        while (batch := self._next()) is not None:
+            if not isinstance(batch, Batch):
+                raise self._damaged("a record is no batch of events")
+            yield batch
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def _next(self) -> object:
+        """Return the next record, None at the end."""
+        self._records += 1
+        head = self._file.read(_FRAME.size)
+        if not head:
+            return None
+        length, checksum = _FRAME.unpack(head) if len(head) == _FRAME.size else (1, 0)
+        content = self._file.read(length)
+        if len(content) < length:
+            self.cut = True
+            return None
+        if zlib.crc32(content) != checksum:
+            raise self._damaged(f"wrong checksum of record {self._records}")
+        self._frame.hold(self._decompressed(content))
+        try:
+            return self._unpickler.load()
+        except (pickle.UnpicklingError, MemoryError) as error:
+            raise self._damaged(str(error)) from None
+        except Exception as error:  # whatever the constructor of a class on the list raises
+            raise self._damaged(repr(error)) from None
+
+    def _decompressed(self, content: bytes) -> bytes:
+        try:
+            expanding = zlib.decompressobj()
+            raw = expanding.decompress(content, MAX_FRAME_BYTES)
+        except zlib.error as error:
+            raise self._damaged(str(error)) from None
+        if not expanding.eof:
+            raise self._damaged("a record is incomplete or too large")
+        return raw
+
+    def _damaged(self, why: str) -> InputError:
+        return InputError(f"{self.path}: damaged: {why}".replace("\n", " "))
