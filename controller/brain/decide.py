@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from itertools import groupby
+from typing import Any, NamedTuple, cast
 
 from controller.brain import congestion, drains, gateways, jobs, previews, replan, storms, suggestions, switches, vpcs
 from controller.brain.install import Outcome, changed_topology, on_install_failed, on_installed, start_install, unread
@@ -53,9 +54,14 @@ def decide(state: State, event: Event, now: int) -> Outcome:
 def decide_all(state: State, events: Iterable[Event], now: int) -> Outcome:
     """Handle several events, then start what follows from all of them together: one plan, one compilation."""
     effects: list[Effect] = []
-    for event in events:
-        state, more = _HANDLERS[type(event)](state, event, now)
-        effects += more
+    for kind, alike in groupby(events, type):
+        if kind is PortStatus:
+            state, more = switches.port_statuses(state, cast("list[PortStatus]", list(alike)), now)
+            effects += more
+            continue
+        for event in alike:
+            state, more = _HANDLERS[kind](state, event, now)
+            effects += more
     for start in (switches.start_compile, _start_waiting):
         state, more = start(state)
         effects += more
@@ -188,7 +194,6 @@ _HANDLERS: dict[type, Callable[[State, Any, int], Outcome]] = {
     Solved: _solved,
     SwitchUp: switches.switch_up,
     SwitchDown: switches.switch_down,
-    PortStatus: switches.port_status,
     RulesRead: switches.rules_read,
     Installed: _installed,
     InstallFailed: _install_failed,

@@ -4,7 +4,7 @@ A port that goes down counts at once. A port that comes up is used again after a
 its failures in the last minute, so a flapping cable does not move flows to and fro.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from controller.brain.install import Outcome, changed_topology, out_of_installation, take_token, within_grace
@@ -32,7 +32,8 @@ def switch_up(state: State, event: SwitchUp, now: int) -> Outcome:
     state = out_of_installation(state, event.switch)
     fresh = SwitchState(connected=True, installed=event.installed)
     state = replace(state, switches={**state.switches, event.switch: fresh}, dirty=state.dirty | {event.switch})
-    state, effects = _ports(state, event.switch, event.ports, now)
+    ports = ((PortRef(event.switch, number), up) for number, up in event.ports.items())
+    state, effects = _ports(state, ports, now)
     state, changed = changed_topology(state)
     text = f"connected with {len(event.installed.rules)} rules installed"
     note = Note(severity="info", subject=event.switch, text=text)
@@ -93,10 +94,13 @@ def _audit(state: State, elapsed_ms: int) -> Outcome:
     return state, tuple(ReadRules(switch=name, audit=state.next_token) for name in turn)
 
 
-def port_status(state: State, event: PortStatus, now: int) -> Outcome:
-    """Record a port's state: its cable or NIC goes out of use, or back in after its hold time."""
+def port_statuses(state: State, events: Sequence[PortStatus], now: int) -> Outcome:
+    """Record the states of ports: their cables or NICs go out of use, or back in after their hold times.
+
+    Events that arrive together are handled together: each alone would cost a copy of what is known of all ports.
+    """
     before = state.health
-    state, effects = _ports(state, event.switch, {event.port: event.up}, now)
+    state, effects = _ports(state, [(PortRef(event.switch, event.port), event.up) for event in events], now)
     if state.health == before:
         return state, effects
     state, changed = changed_topology(state)
@@ -105,21 +109,20 @@ def port_status(state: State, event: PortStatus, now: int) -> Outcome:
 
 def held_ports(state: State, now: int) -> Outcome:
     """Return the ports to use whose hold time has ended."""
-    over = [port for port, hold in state.holds.items() if hold.until_unix_ms is not None and hold.until_unix_ms <= now]
+    over = {port for port, hold in state.holds.items() if hold.until_unix_ms is not None and hold.until_unix_ms <= now}
     if not over:
         return state, ()
     kept = {port: replace(hold, until_unix_ms=None) for port, hold in state.holds.items() if port in over}
-    state = replace(state, holds={**state.holds, **kept}, down_ports=state.down_ports - frozenset(over))
+    state = replace(state, holds={**state.holds, **kept}, down_ports=state.down_ports - over)
     state, effects = _with_health(state)
     state, changed = changed_topology(state)
     return state, (*effects, *changed)
 
 
-def _ports(state: State, switch: str, ports: Mapping[int, bool], now: int) -> Outcome:
+def _ports(state: State, ports: Iterable[tuple[PortRef, bool]], now: int) -> Outcome:
     """Record port states; failures in the fabric file remain."""
     holds, effects, down = dict(state.holds), list[Effect](), set(state.down_ports)
-    for number, up in ports.items():
-        port = PortRef(switch, number)
+    for port, up in ports:
         if port not in state.fabric.cable_by_port and port not in state.fabric.nic_by_port:
             continue
         hold = holds.get(port)
