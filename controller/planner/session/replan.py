@@ -55,17 +55,17 @@ def beside(topology: Topology, live: Live, jobs: Sequence[SessionJob], store: St
 
 
 def crowded(store: Store, jobs: Sequence[SessionJob], bound: float) -> Ints:
-    """Return the rows of these jobs' flows on links above `bound` that may leave: the lowest priority first.
+    """Return the rows of these jobs' flows on links above `bound`: the lowest priority first.
 
-    Of equal priorities, those on the fullest links come first. Flows that are bound to the path of their addresses, and
-    flows without a path, are left out.
+    Of equal priorities, those on the fullest links come first. Flows without a path are left out. A flow that is bound
+    to the path of others stays with them when it is planned again.
     """
     rows = np.concatenate([np.empty(0, dtype=np.int64), *(job.rows for job in jobs)])
     priority = np.repeat([job.request.priority for job in jobs], [len(job.rows) for job in jobs])
     used = np.append(store.s.load / store.divisor, 0.0)
     fullest = used[store.paths[rows]].max(axis=1, initial=0.0)
     order = np.lexsort((-fullest, priority))
-    leaves = (fullest > bound) & (store.s.flow["held"][rows] == 0) & ~store.lost[rows]
+    leaves = (fullest > bound) & ~store.lost[rows]
     return rows[order[leaves[order]]]
 
 

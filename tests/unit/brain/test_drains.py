@@ -58,6 +58,18 @@ def test_a_drained_switch_carries_no_flow_until_it_is_returned(driver):
     assert any("spine1:" in link for link in links_of(driver, "b") | links_of(driver, "a"))
 
 
+@pytest.mark.parametrize("steering", Steering)
+def test_flows_return_with_a_switch_that_is_returned_to_use(steering):
+    driver = Driver(small_fabric())
+    driver.connect_all()
+    driver.feed(Submit(reply=1, request=shift_job("a", steering=steering)))
+    driver.feed(Drain(reply=2, target="spine1"))
+    assert driver.state.certificate.max_link_utilisation == 2.0
+    driver.feed(Drain(reply=3, target="spine1", undrain=True))
+    assert driver.state.certificate.max_link_utilisation == 1.0
+    assert driver.differing() == []
+
+
 def test_a_drain_that_strands_a_flow_is_refused_and_names_it(driver):
     driver.feed(Submit(reply=1, request=shift_job("a")))
     for reply, target in enumerate(("spine1", "spine2"), 2):
