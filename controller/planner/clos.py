@@ -64,6 +64,11 @@ class Topology:
         return 2 * self.cables
 
     @cached_property
+    def parallel(self) -> bool:
+        """Return whether two cables join the same switches."""
+        return len(np.unique(self.lower * len(self.switch_ids) + self.upper)) < self.cables
+
+    @cached_property
     def link_ids(self) -> list[str]:
         """Return the id of every directed link."""
         down = [cable.down_link for cable in self._cables]

@@ -9,9 +9,9 @@ from controller.planner.expand import Flows
 from controller.planner.jit import Flags, Floats, Ints, Rows
 from controller.planner.proof.loads import heaviest_phases, layers_of
 from controller.planner.search.grid import FAR
-from controller.planner.search.layers import Phased, phased
+from controller.planner.search.layers import GUARD, Higher, Phased, phased
 from controller.planner.search.on_link import Lists
-from controller.planner.search.relax import GUARD, ROUNDING, Goal, Higher, Moving, place, relax
+from controller.planner.search.relax import ROUNDING, Goal, Moving, place, relax
 from controller.planner.search.segments import LoadedNet, Segments
 
 CLOSE = 0.001

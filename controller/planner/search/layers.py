@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from controller.planner.jit import Floats, Ints, bare_kernel
+from controller.planner.jit import Floats, Ints, Rows, bare_kernel
 from controller.planner.proof.loads import Layers
+from controller.planner.rows import row
 from controller.planner.search.segments import LoadedNet
 
 MAX_CELLS = 20_000_000
@@ -26,6 +27,23 @@ class Phased(NamedTuple):
     job: Ints
     begin: Ints
     flows: Ints
+
+
+GUARD = row([("load", np.float64), ("flows", np.int64), ("limit", np.float64)])
+"""What a link carries of a priority: load in bit/s of it and all above it, its flows, and the limit of that load's
+utilisation where there are such flows."""
+
+
+class Higher(NamedTuple):
+    """The priorities above the one that is planned, a row each from the highest down.
+
+    `row` is the row of each flow's priority; flows of the priority that is planned have the number after the last row.
+    `guard` has a `GUARD` for each row and link. No move brings a link with a flow of a priority above its limit.
+    One array instead of three: kernels pass the arrays of a tuple one by one.
+    """
+
+    row: Ints
+    guard: Rows
 
 
 def phased(layers: Layers, links: int) -> tuple[Ints, Phased] | None:

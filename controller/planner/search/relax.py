@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from controller.planner.jit import Flags, Floats, Ints, Rows, bare_kernel, kernel
-from controller.planner.rows import row
-from controller.planner.search.layers import Phased, carry, growth
+from controller.planner.jit import Flags, Floats, Ints, bare_kernel, kernel
+from controller.planner.search.layers import Higher, Phased, carry, growth
 from controller.planner.search.on_link import Lists, depart, join
 from controller.planner.search.segments import LoadedNet, admissible, segment_link
 
@@ -40,23 +39,6 @@ class Goal(NamedTuple):
     limit: float
     cap: float
     by_flow: bool
-
-
-GUARD = row([("load", np.float64), ("flows", np.int64), ("limit", np.float64)])
-"""What a link carries of a priority: load in bit/s of it and all above it, its flows, and the limit of that load's
-utilisation where there are such flows."""
-
-
-class Higher(NamedTuple):
-    """The priorities above the one that is planned, a row each from the highest down.
-
-    `row` is the row of each flow's priority; flows of the priority that is planned have the number after the last row.
-    `guard` has a `GUARD` for each row and link. No move brings a link with a flow of a priority above its limit.
-    One array instead of three: kernels pass the arrays of a tuple one by one.
-    """
-
-    row: Ints
-    guard: Rows
 
 
 class Moving(NamedTuple):

@@ -182,8 +182,8 @@ class Engine:
 
     def _across(self, rows: Ints) -> None:
         """Place what placement one by one leaves, which uses one column: up one of parallel cables, down another."""
-        cables, s = np.stack((self._topology.lower, self._topology.upper)), self._store.s
-        if np.unique(cables, axis=1).shape[1] < self._topology.cables:
+        s = self._store.s
+        if self._topology.parallel:
             left = rows[(self._store.paths[rows] < 0).all(axis=1) & (s.flow["source"] != s.flow["target"])[rows]]
             if len(left):
                 self._route(left)
