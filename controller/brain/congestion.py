@@ -78,7 +78,7 @@ def _with_port(state: State, name: str, port: HotPort) -> State:
 
 
 def _cause(state: State, hot: HotLink, planned_bps: int, excess_bps: int, over: tuple[tuple[str, int], ...]) -> str:
-    """Say what is on a hot link that should not be there, and which planned flows suffer."""
+    """Say what a hot link carries, how much of it is planned, and which NICs send more than planned."""
     text = f"congested: {hot.measured_bps / 1e6:.1f} Mbit/s, of which {planned_bps / 1e6:.1f} planned"
     if not excess_bps:
         return f"{text}; no unplanned traffic, nothing to move"

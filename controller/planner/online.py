@@ -19,7 +19,7 @@ from controller.model.plan import Infeasible, Moved, Replan
 from controller.planner.clos import Live, topology_of
 from controller.planner.expand import Flows, joined
 from controller.planner.jit import Flags, Ints
-from controller.planner.placed import Paths, Placed
+from controller.planner.placed import Paths, Placed, is_same
 from controller.planner.proof.shares import shares_of
 from controller.planner.running import Running
 from controller.planner.session.delta import Delta
@@ -46,7 +46,7 @@ class OnlinePlanner:
     def __init__(self, fabric: Fabric) -> None:
         self._fabric, self._topology = fabric, topology_of(fabric)
         self._session, self._running = Session(fabric), Running(self._topology)
-        self._known: dict[str, tuple[JobRequest, Sequence[object]]] = {}
+        self._known: dict[str, Placed] = {}
         self._fullest = 0.0
         """The utilisation of the fullest link after the last plan."""
 
@@ -118,16 +118,16 @@ class OnlinePlanner:
 
     def _follow(self, kept: Sequence[Placed]) -> None:
         """Make the session's jobs and their paths those in `kept`."""
-        wanted = {request.job_id: (request, job) for request, job in kept}
+        wanted = {placed[0].job_id: placed for placed in kept}
         for request in self._session.jobs:
-            known, now = self._known.get(request.job_id), wanted.get(request.job_id)
-            if known is None or now is None or known[0] is not now[0] or known[1] is not now[1].flows:
+            now = wanted.get(request.job_id)
+            if now is None or not is_same(self._known.get(request.job_id), now):
                 self._session.remove(request.job_id)
         there = {request.job_id for request in self._session.jobs}
         for request, job in kept:
             if request.job_id not in there:
                 self._session.adopt(request, job)
-        self._known = {request.job_id: (request, job.flows) for request, job in kept}
+        self._known = wanted
 
     def _note(self, delta: Delta) -> None:
         """Remember the jobs whose paths have changed."""
@@ -174,14 +174,14 @@ class OnlinePlanner:
     def _settle(self, placed: Sequence[Placed], drafted: Draft) -> None:
         """Record which paths the session holds; it takes those of the plan where incasts or pins have changed them."""
         ids = [request.job_id for request, _ in placed]
-        stranded = self._session.all_hops(ids)
-        differs = (stranded != drafted.whole.hops).any(axis=1) & (stranded[:, 0] >= 0)
+        held = self._session.all_hops(ids)
+        differs = (held != drafted.whole.hops).any(axis=1) & (held[:, 0] >= 0)
         for number in np.unique(drafted.whole.flows.job[differs]).tolist():
             self._session.remove(ids[number])
             self._session.adopt(*placed[number])
         self._running.become(placed, drafted.whole)
         self._fullest = self._session.max_link_utilisation()
-        self._known = {request.job_id: (request, job.flows) for request, job in placed}
+        self._known = {each[0].job_id: each for each in placed}
 
 
 def _moved(kept: Sequence[Placed], before: Paths, after: Paths) -> dict[str, Moved]:

@@ -18,6 +18,11 @@ Placed = tuple[JobRequest, JobFlows]
 """A running job with the flows of its plan."""
 
 
+def is_same(known: Placed | None, placed: Placed) -> bool:
+    """Return whether a known job is this one with these paths and rates; a plan that changes them has another table."""
+    return known is not None and known[0] is placed[0] and known[1].flows is placed[1].flows
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Paths:
     """Flows with their paths and ports; all columns have a row per flow."""

@@ -8,7 +8,7 @@ import numpy as np
 from controller.planner.clos import Topology
 from controller.planner.expand import expand
 from controller.planner.jit import Flags
-from controller.planner.placed import Paths, Placed, joined_paths, no_paths, paths_of
+from controller.planner.placed import Paths, Placed, is_same, joined_paths, no_paths, paths_of
 
 
 class Running:
@@ -23,8 +23,8 @@ class Running:
         """Return the paths of the jobs in `kept`; jobs that have left are taken out, anything else is read again."""
         left = iter(enumerate(self._placed))
         stays: Flags = np.zeros(len(self._placed), dtype=np.bool_)
-        for request, job in kept:
-            number = next((n for n, known in left if _same(known, request, job)), None)
+        for placed in kept:
+            number = next((n for n, known in left if is_same(known, placed)), None)
             if number is None:
                 self._read(kept)
                 return self.paths
@@ -44,7 +44,3 @@ class Running:
         self._placed = list(kept)
         parts = [paths_of(self._topology, number, placed) for number, placed in enumerate(kept)]
         self.paths = joined_paths(parts or [no_paths(expand(self._topology, ()))], self._topology)
-
-
-def _same(known: Placed, request: object, job: object) -> bool:
-    return known[0] is request and known[1].flows is getattr(job, "flows", None)

@@ -14,6 +14,7 @@ from controller.model.job import JobRequest
 from controller.model.placement import Placement
 from controller.model.plan import Infeasible, JobFlows, Replan
 from controller.planner.clos import topology_of
+from controller.planner.placed import is_same
 from controller.runtime.planning.wire import (
     Begin,
     Jobs,
@@ -107,7 +108,7 @@ class Worker:
         changed = tuple(
             (request, columns_of(self._topology, (request, job), None))
             for request, job in kept
-            if not _same(self._jobs.get(request.job_id), request, job)
+            if not is_same(self._jobs.get(request.job_id), (request, job))
         )
         self._jobs = {request.job_id: (request, job) for request, job in kept}
         return Jobs(order=tuple(self._jobs), changed=changed)
@@ -127,8 +128,3 @@ class Worker:
             moved=message.moved,
             stranded=message.stranded,
         )
-
-
-def _same(known: tuple[JobRequest, JobFlows] | None, request: JobRequest, job: JobFlows) -> bool:
-    """Return whether a process has this job with these paths and rates."""
-    return known is not None and known[0] is request and known[1].flows is job.flows
