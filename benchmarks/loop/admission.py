@@ -9,6 +9,10 @@ from benchmarks.loop.world import World
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 
 CALLERS = 8
+ALONE = 20
+TOGETHER = 200
+"""Jobs submitted by one caller, and by all."""
+SETTLE_S = 0.5
 FILL_LIMIT_S = 20.0
 """Filling ends after so long; the figures name the jobs that run by then."""
 
@@ -43,26 +47,30 @@ def submitted(world: World, requests: list[pb.SubmitJobRequest]) -> tuple[int, f
     return admitted, time.monotonic() - began
 
 
-def rate(world: World, nics: list[str], running: int, jobs: int) -> Rate:
+def rate(world: World, nics: list[str], running: int) -> Rate:
     """Measure the rate with `running` jobs; the jobs of the measurement are released again."""
-    requests = [ring(nics, f"at-{running}-{number}") for number in range(2 * jobs)]
+    requests = [ring(nics, f"at-{running}-{number}") for number in range(ALONE + TOGETHER)]
     alone = []
-    for request in requests[:jobs]:
+    for request in requests[:ALONE]:
         began = time.monotonic()
         world.controller.jobs.SubmitJob(request)
         alone.append((time.monotonic() - began) * 1e3)
-    for request in requests[:jobs]:
-        world.controller.jobs.ReleaseJob(pb.ReleaseJobRequest(job_id=request.job_id))
-    admitted, seconds = submitted(world, requests[jobs:])
-    for request in requests[jobs:][:admitted]:
-        world.controller.jobs.ReleaseJob(pb.ReleaseJobRequest(job_id=request.job_id))
+    _release(world, requests[:ALONE])
+    admitted, seconds = submitted(world, requests[ALONE:])
+    _release(world, requests[ALONE:][:admitted])
     return Rate(running, admitted / seconds, tuple(alone))
 
 
-def measured(world: World, seed: int, running: int, jobs: int) -> list[Rate]:
+def _release(world: World, requests: list[pb.SubmitJobRequest]) -> None:
+    for request in requests:
+        world.controller.jobs.ReleaseJob(pb.ReleaseJobRequest(job_id=request.job_id))
+    time.sleep(SETTLE_S)  # until running jobs are planned without them
+
+
+def measured(world: World, seed: int, running: int) -> list[Rate]:
     """Return the rate with no job running, then with `running` jobs or as many as could be admitted in time."""
     nics = [nic.id for nic in world.fabric.nics]
     random.Random(seed).shuffle(nics)
-    empty = rate(world, nics[: 4 * jobs], 0, jobs)
+    empty = rate(world, list(nics), 0)
     filled, _ = submitted(world, [ring(nics, f"fill-{number}") for number in range(running)])
-    return [empty, rate(world, nics, filled, jobs)]
+    return [empty, rate(world, nics, filled)]

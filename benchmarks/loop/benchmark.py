@@ -16,7 +16,7 @@ from tests.support.small_fabrics import spine_leaf
 SEED = 1
 FAILURES = 16
 SMALL = "kind: spine_leaf, spines: 4, leaves: 8, hosts_per_leaf: 4"
-ADMITTING = "kind: spine_leaf, spines: 16, leaves: 64, hosts_per_leaf: 36"
+ADMITTING = "kind: spine_leaf, spines: 16, leaves: 64, hosts_per_leaf: 48"
 LARGE = "kind: spine_leaf, spines: 64, leaves: 128, hosts_per_leaf: 8"
 GOALS_MS = {"PIN 100": 50, "PIN 1000": 200, "SOURCE_PORT 100": 50, "SOURCE_PORT 1000": 50}
 
@@ -53,7 +53,7 @@ def jobs_arrive(out: TextIO) -> dict[str, Any]:
     """Measure how many jobs a second are admitted beside none, and beside a thousand."""
     found = {}
     with world(ADMITTING) as one:
-        for rate in admission.measured(one, SEED, running=1_000, jobs=20):
+        for rate in admission.measured(one, SEED, running=1_000):
             found[f"{rate.running} running"] = {"per_second": rate.per_second, "alone_ms": spread(rate.alone_ms)}
             print(f"  beside {rate.running} jobs: {rate.per_second:.1f} jobs a second (goal 100)", file=out, flush=True)
             line(out, "one caller alone", spread(rate.alone_ms))
@@ -104,7 +104,7 @@ def plans_compare(out: TextIO) -> dict[str, Any]:
 
 PARTS: dict[str, tuple[str, Callable[[TextIO], dict[str, Any]]]] = {
     "failures": ("a cable fails under planned flows, 4 x 8 x 32", cables_fail),
-    "admission": ("SubmitJob by 8 callers, rings of two NICs of their own, 16 x 64 x 2,304", jobs_arrive),
+    "admission": ("SubmitJob by 8 callers, rings of two NICs of their own, 16 x 64 x 3,072", jobs_arrive),
     "toggles": ("10,000 port toggles in a second, 64 x 128 x 1,024, 2,000 flows", ports_toggle),
     "previews": ("a cable fails under 100 pinned flows beside previews of 50,000 flows, 4 x 8 x 32", callers_preview),
     "ratios": ("the fullest link after 1 to 4 failures, 4 x 8 x 32", plans_compare),

@@ -9,7 +9,7 @@ from controller.brain import congestion, drains, gateways, jobs, previews, repla
 from controller.brain.install import Outcome, changed_topology, on_install_failed, on_installed, start_install, unread
 from controller.brain.lifecycle import WorkKind
 from controller.brain.state import Active, ReplanWork, State
-from controller.brain.withdraw import withdraw
+from controller.brain.submissions import submit, withdraw
 from controller.model.effect import Effect
 from controller.model.event import (
     ApplyBorder,
@@ -122,7 +122,7 @@ def _interrupted(state: State) -> Outcome:
 
 
 def _submit(state: State, event: Submit, now: int) -> Outcome:
-    return previews.preview(state, event) if event.preview else jobs.submit(state, event, now)
+    return previews.preview(state, event) if event.preview else submit(state, event, now)
 
 
 def _congested(state: State, event: Congested, now: int) -> Outcome:

@@ -6,8 +6,7 @@ An `Installed` or `InstallFailed` event carries the token of its installation; a
 from collections.abc import Iterable
 from dataclasses import replace
 
-from controller.brain.lifecycle import WorkKind
-from controller.brain.state import Installing, PlanWork, State, SwitchState, Work, wanted
+from controller.brain.state import Installing, State, SwitchState, wanted
 from controller.model.effect import Effect, Install, Note, ReadRules, TopologyChanged
 from controller.model.event import Installed, InstallFailed
 from controller.model.rule import Change, ChangeOp, Cookie, CookieKind, FlowRule, Step, SwitchRules
@@ -170,12 +169,6 @@ def path_switches(links: Iterable[str]) -> frozenset[str]:
     """Return the switches at either end of the given directed links."""
     ends = (end for link in links for end in link.split(">"))
     return frozenset(end.split(":")[0] for end in ends if ":" in end)
-
-
-def waiting_plans(state: State) -> tuple[PlanWork, ...]:
-    """Return the active and the waiting submissions, in order."""
-    works: tuple[Work, ...] = ((state.active.work,) if state.active else ()) + state.queue
-    return tuple(work for work in works if work.kind is WorkKind.PLAN)
 
 
 def changed_topology(state: State) -> Outcome:

@@ -1,17 +1,18 @@
-"""Handle jobs: submit, renew, release, and the end of leases."""
+"""Handle jobs: plan and install what was submitted, renew, release, and the end of leases."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from controller.brain.install import Outcome, path_switches, waiting_plans
+from controller.brain.install import Outcome, path_switches
 from controller.brain.intent import budget_passed, rule_counts
 from controller.brain.lifecycle import JobEvent, WorkKind, after, allows
 from controller.brain.replan import after_replans, announced, applied, enqueue_replan, limit_of, rolled_back, solve_for
 from controller.brain.state import Active, Job, PlanWork, ReleaseWork, ReplanWork, State
-from controller.model.admission import problems, quoted
+from controller.brain.submissions import joined, separated, waiting_submissions
+from controller.model.admission import quoted
 from controller.model.effect import Announce, Effect, Note, Reply
 from controller.model.error import (
-    AlreadyExistsError,
     BudgetExceededError,
     HeddleError,
     InputError,
@@ -19,117 +20,71 @@ from controller.model.error import (
     NotFoundError,
     UnavailableError,
 )
-from controller.model.event import InstallFailed, Release, Renew, Solved, Submit
+from controller.model.event import InstallFailed, Release, Renew, Solved
 from controller.model.job import JobRequest
 from controller.model.moves import Cause
 from controller.model.plan import Effort, Infeasible, JobPlan, Replan
-
-
-def submit(state: State, event: Submit, now: int) -> Outcome:
-    """Queue a request, or reply at once where it is known, invalid or past a limit."""
-    if (refused := refusal(state, event)) is not None:
-        return state, (Reply(reply=event.reply, outcome=refused),)
-    known = state.jobs.get(event.request.job_id)
-    joined = _join_waiting(state, event)
-    if joined is not None:
-        return joined
-    if known is not None:
-        return state, (Reply(reply=event.reply, outcome=_same_or_taken(state, known, event.request)),)
-    if len(state.queue) >= state.settings.max_waiting:
-        full = f"{len(state.queue)} requests are waiting already; try again when some are answered"
-        return state, (Reply(reply=event.reply, outcome=BudgetExceededError(full)),)
-    work = PlanWork(replies=(event.reply,), request=event.request)
-    return replace(state, queue=(*state.queue, work)), ()
-
-
-def refusal(state: State, event: Submit) -> HeddleError | None:
-    """Return why a request is refused before it is planned; None where it is not."""
-    request = event.request
-    found = () if event.checked else problems(request, state.fabric)
-    if found:
-        return InputError(*(f"{problem.path}: {problem.text}" for problem in found))
-    if request.lease_ms > state.settings.max_lease_ms:
-        return InputError(f"lease_ms: {request.lease_ms} is more than the {state.settings.max_lease_ms} allowed here")
-    if len(state.jobs) >= state.settings.max_jobs and request.job_id not in state.jobs:
-        return BudgetExceededError(f"{len(state.jobs)} jobs hold paths already; release one first")
-    return None
-
-
-def _same_or_taken(state: State, known: Job, request: JobRequest) -> JobPlan | HeddleError:
-    if known.request == request:
-        return known.as_plan(state.certificate)
-    return AlreadyExistsError(
-        f"job_id: {request.job_id} is in use with a different request; release it or choose another id"
-    )
-
-
-def _join_waiting(state: State, event: Submit) -> Outcome | None:
-    """Add a caller to a queued or active submission of the same job id; None where there is none."""
-    for work in waiting_plans(state):
-        if work.request.job_id != event.request.job_id:
-            continue
-        if work.request != event.request:
-            taken = AlreadyExistsError(f"job_id: {event.request.job_id} is being planned with a different request")
-            return state, (Reply(reply=event.reply, outcome=taken),)
-        return _with_work(state, work, replace(work, replies=(*work.replies, event.reply))), ()
-    return None
-
-
-def _with_work(state: State, work: PlanWork, instead: PlanWork) -> State:
-    """Replace an active or queued submission."""
-    if state.active is not None and state.active.work is work:
-        return replace(state, active=replace(state.active, work=instead))
-    return replace(state, queue=tuple(instead if waiting is work else waiting for waiting in state.queue))
-
 
 MAX_ATTEMPTS = 5
 """The maximum number of times that a request is planned because the fabric changed during planning."""
 
 
 def start_plan(state: State, work: PlanWork) -> Outcome:
-    """Send a request to the planner, beside the jobs that hold paths."""
-    request = work.request
-    limit = limit_of(state, Cause.ARRIVAL, request)
-    return solve_for(state, work, (request,), limit=limit, subject=request.job_id)
+    """Send a request, and those that wait behind it, to the planner, beside the jobs that hold paths."""
+    state, work = joined(state, work)
+    first = work.requests[0]
+    subject = first.job_id if len(work.requests) == 1 else ""
+    return solve_for(state, work, work.requests, limit=limit_of(state, Cause.ARRIVAL, first), subject=subject)
 
 
 def plan_solved(state: State, work: PlanWork, event: Solved, now: int) -> Outcome:
-    """Make a job of the planner's reply and install it; reply at once where there is no plan."""
+    """Make jobs of the planner's reply and install them; reply at once where there is no plan."""
     active, plan = state.active, event.outcome
     assert active is not None
-    if not work.replies:  # every caller has left
+    wanted = [each.request for each in work.submissions if each.replies]
+    if not wanted:  # every caller has left
         return replace(state, active=None), ()
     if active.health != state.out_of_use:
         return plan_again(state, work)
-    state = replace(state, active=replace(active, solve_ns=event.solve_ns))
     if not isinstance(plan, Replan):
         return _refuse(state, work, as_error(plan))
-    job, others = planned_job(state, work.request, plan, event.solve_ns, now)
-    changed = {job.request.job_id: job.pin_rules} | {
+    jobs = [planned_job(state, request, plan, event.solve_ns, now) for request in wanted]
+    jobs = [replace(job, number=state.next_job_number + place) for place, job in enumerate(jobs)]
+    changed = {job.request.job_id: job.pin_rules for job in jobs} | {
         name: pins for name, pins in plan.pins.items() if name in state.jobs
     }
     refused = budget_passed(state, changed)
     if refused is not None:
         return _refuse(state, work, refused)
     # An existing pin that also carries ACKs is installed already: its switches get no further barrier.
-    needed = path_switches(chain(job.flows.link_loads_bps, job.flows.reverse_links))
+    needed = path_switches(chain.from_iterable((*job.flows.link_loads_bps, *job.flows.reverse_links) for job in jobs))
     absent = sorted(switch for switch in needed if not state.switches[switch].connected)
     if absent:
         where = f"switch {absent[0]} is not connected ({len(absent)} in all on this job's paths); retry when it is"
         return _refuse(state, work, UnavailableError(where))
-    arrived = f"job {work.request.job_id} arrived"
-    state, effects = applied(state, others, arrived, now, Cause.ARRIVAL, barriers=needed)
+    return _admitted(replace(state, active=replace(active, solve_ns=event.solve_ns)), jobs, plan, needed, now)
+
+
+def _admitted(state: State, jobs: Sequence[Job], plan: Replan, needed: frozenset[str], now: int) -> Outcome:
+    """Add planned jobs, and install them with what changes for the jobs that run."""
+    names = [job.request.job_id for job in jobs]
+    arrived = f"job {names[0]} arrived" if len(names) == 1 else f"{len(names)} jobs arrived, {names[0]} first"
+    state, effects = applied(state, plan, arrived, now, Cause.ARRIVAL, barriers=needed)
     state = replace(
         state,
-        jobs={**state.jobs, job.request.job_id: job},
-        next_job_number=state.next_job_number + 1,
-        dirty=state.dirty | job.pin_rules.keys(),
+        jobs={**state.jobs, **dict(zip(names, jobs, strict=True))},
+        next_job_number=state.next_job_number + len(jobs),
+        dirty=state.dirty.union(*(job.pin_rules for job in jobs)),
     )
     return state, effects
 
 
 def _refuse(state: State, work: PlanWork, why: HeddleError) -> Outcome:
-    return replace(state, active=None), tuple(Reply(reply=reply, outcome=why) for reply in work.replies)
+    """Refuse a request; several that were planned together are planned again one by one."""
+    state = replace(state, active=None)
+    if len(work.submissions) > 1:
+        return replace(state, queue=(*separated(work), *state.queue)), ()
+    return state, tuple(Reply(reply=reply, outcome=why) for reply in work.submissions[0].replies)
 
 
 def plan_again(state: State, work: PlanWork) -> Outcome:
@@ -137,10 +92,10 @@ def plan_again(state: State, work: PlanWork) -> Outcome:
     if work.attempts < MAX_ATTEMPTS:
         again = replace(work, attempts=work.attempts + 1)
         return replace(state, active=None, queue=after_replans(state, again)), ()
-    error = UnavailableError(
-        f"links changed during each of {work.attempts} attempts to plan this; retry when they are steady"
-    )
-    return _refuse(state, work, error)
+    text = f"links changed during each of {work.attempts} attempts to plan this; retry when they are steady"
+    error = UnavailableError(text)
+    replies = tuple(Reply(reply=reply, outcome=error) for each in work.submissions for reply in each.replies)
+    return replace(state, active=None), replies
 
 
 def as_error(outcome: Infeasible | HeddleError) -> HeddleError:
@@ -152,13 +107,13 @@ def as_error(outcome: Infeasible | HeddleError) -> HeddleError:
 
 def planned_job(
     state: State, request: JobRequest, plan: Replan, solve_ns: int, now: int, *, preview: bool = False
-) -> tuple[Job, Replan]:
-    """Return the new job of a plan, and the plan without it."""
+) -> Job:
+    """Return the new job of a plan."""
     flows = next(job for job in plan.jobs if job.job_id == request.job_id)
     pins = plan.pins.get(request.job_id, {})
     counts = rule_counts(state, {request.job_id: pins})
     moved = sum(moved.flows for moved in plan.moved.values())
-    job = Job(
+    return Job(
         request=request,
         number=state.next_job_number,
         generation=1,
@@ -174,29 +129,50 @@ def planned_job(
         ),
         pin_rules=pins,
     )
-    return job, replace(plan, jobs=tuple(other for other in plan.jobs if other.job_id != request.job_id))
+
+
+def _admitted_jobs(state: State, work: PlanWork) -> dict[str, Job]:
+    """Return the jobs of a plan that is being installed."""
+    return {request.job_id: state.jobs[request.job_id] for request in work.requests if request.job_id in state.jobs}
 
 
 def plan_installed(state: State, work: PlanWork, active: Active, install_ns: int) -> Outcome:
-    """Set a job to running after the last barrier reply; only now its callers get their reply."""
-    job = state.jobs[work.request.job_id]
-    job = replace(job, state=after(job.state, JobEvent.INSTALLED), effort=replace(job.effort, install_ns=install_ns))
-    state = replace(state, jobs={**state.jobs, work.request.job_id: job})
-    published = job.as_plan(state.certificate)
-    replies = tuple(Reply(reply=r, outcome=published) for r in work.replies)
-    return state, (*replies, Announce(plan=published), *announced(state, active.announces))
+    """Set jobs to running after the last barrier reply; only now their callers get their replies."""
+    running = {
+        name: replace(
+            job, state=after(job.state, JobEvent.INSTALLED), effort=replace(job.effort, install_ns=install_ns)
+        )
+        for name, job in _admitted_jobs(state, work).items()
+    }
+    state = replace(state, jobs=state.jobs | running)
+    plans = {name: job.as_plan(state.certificate) for name, job in running.items()}
+    replies = _replies(work, plans)
+    if len(running) < len(work.submissions):  # the plan has room for jobs whose callers have left
+        state = enqueue_replan(state, ReplanWork(cause=Cause.RELEASE, reason="callers left"))
+    return state, (*replies, *(Announce(plan=plan) for plan in plans.values()), *announced(state, active.announces))
+
+
+def _replies(work: PlanWork, outcomes: Mapping[str, JobPlan | HeddleError]) -> tuple[Effect, ...]:
+    """Reply to the callers of each submission that has an outcome."""
+    return tuple(
+        Reply(reply=reply, outcome=outcomes[each.request.job_id])
+        for each in work.submissions
+        for reply in each.replies
+        if each.request.job_id in outcomes
+    )
 
 
 def plan_failed(state: State, work: PlanWork, active: Active, event: InstallFailed) -> Outcome:
-    """Remove a job whose installation failed, with all its rules, and refuse its callers; others are as before."""
-    job = state.jobs[work.request.job_id]
-    jobs = {job_id: known for job_id, known in state.jobs.items() if known is not job}
-    state = replace(state, jobs=jobs, certificate=active.certificate, dirty=state.dirty | job.pin_rules.keys())
-    state = rolled_back(state, active.before or {})
+    """Remove jobs whose installation failed, with all their rules, and refuse their callers; others are as before."""
+    gone = _admitted_jobs(state, work)
+    jobs = {job_id: known for job_id, known in state.jobs.items() if job_id not in gone}
+    dirty = state.dirty.union(*(job.pin_rules for job in gone.values()))
+    state = rolled_back(replace(state, jobs=jobs, certificate=active.certificate, dirty=dirty), active.before or {})
     switch = event.switch
     why = f"switch {switch} did not acknowledge the plan ({event.reason}); nothing is left of it, retry"
-    replies: tuple[Effect, ...] = tuple(Reply(reply=r, outcome=UnavailableError(why)) for r in work.replies)
-    return state, (*replies, _ended(state, job, JobEvent.INSTALL_FAILED, f"switch {switch} did not acknowledge it"))
+    replies = _replies(work, dict.fromkeys(gone, UnavailableError(why)))
+    text = f"switch {switch} did not acknowledge it"
+    return state, (*replies, *(_ended(state, job, JobEvent.INSTALL_FAILED, text) for job in gone.values()))
 
 
 def _ended(state: State, job: Job, event: JobEvent, reason: str) -> Announce:
@@ -227,7 +203,7 @@ def no_job(job_id: str) -> NotFoundError:
 
 def release(state: State, event: Release, now: int) -> Outcome:
     """Queue the release of a job."""
-    waits = any(work.request.job_id == event.job_id for work in waiting_plans(state))
+    waits = any(each.request.job_id == event.job_id for each in waiting_submissions(state))
     if event.job_id not in state.jobs and not waits:
         return state, (Reply(reply=event.reply, outcome=no_job(event.job_id)),)
     work = ReleaseWork(reply=event.reply, job_id=event.job_id, event=JobEvent.RELEASED)

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 from controller.brain.install import Outcome, take_token
 from controller.brain.intent import budget_passed
-from controller.brain.jobs import as_error, planned_job, refusal
+from controller.brain.jobs import as_error, planned_job
 from controller.brain.replan import limit_of, problem
 from controller.brain.state import Preview, State
+from controller.brain.submissions import refusal
 from controller.model.effect import Reply
 from controller.model.error import BudgetExceededError, HeddleError
 from controller.model.event import Solved, Submit
@@ -41,7 +42,7 @@ def previewed(state: State, event: Solved, now: int) -> Outcome:
 def _response(state: State, done: Preview, event: Solved, now: int) -> JobPlan | HeddleError:
     if not isinstance(event.outcome, Replan):
         return as_error(event.outcome)
-    job, _ = planned_job(state, done.request, event.outcome, event.solve_ns, now, preview=True)
+    job = planned_job(state, done.request, event.outcome, event.solve_ns, now, preview=True)
     return budget_passed(state, {job.request.job_id: job.pin_rules}) or job.as_plan(event.outcome.certificate)
 
 

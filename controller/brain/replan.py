@@ -76,7 +76,7 @@ def problem(state: State, requests: tuple[JobRequest, ...]) -> Solve:
         kept=tuple((job.request, job.flows) for job in jobs),
         health=state.out_of_use,
         background={port.link: port.excess_bps for port in state.hot_ports.values() if port.excess_bps},
-        numbers=numbers | {request.job_id: state.next_job_number for request in requests},
+        numbers=numbers | {request.job_id: state.next_job_number + place for place, request in enumerate(requests)},
     )
 
 

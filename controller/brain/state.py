@@ -117,14 +117,30 @@ class SwitchState:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlanWork:
-    """Submit a job; several callers may wait for the same one. `attempts` counts plans that a failure made void."""
-
-    kind: ClassVar[Literal[WorkKind.PLAN]] = WorkKind.PLAN
+class Submission:
+    """A submitted job; several callers may wait for the same one."""
 
     replies: tuple[int, ...]
     request: JobRequest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanWork:
+    """Plan and install submitted jobs together: one while it waits, all that can be joined with it when it starts.
+
+    `attempts` counts plans that a failure made void. What was refused together with others is planned `alone`.
+    """
+
+    kind: ClassVar[Literal[WorkKind.PLAN]] = WorkKind.PLAN
+
+    submissions: tuple[Submission, ...]
     attempts: int = 1
+    alone: bool = False
+
+    @property
+    def requests(self) -> tuple[JobRequest, ...]:
+        """Return the jobs to plan."""
+        return tuple(each.request for each in self.submissions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -78,24 +78,25 @@ class OnlinePlanner:
         self._follow(kept)
         running = self._running.follow(kept)
         self._note(self._session.apply(health))
-        for request in requests:
-            added = self._session.add(request)
+        if requests:
+            added = self._session.add_all(requests)
             if isinstance(added, Infeasible):
                 return added
             self._note(added)
         wanted = [request for request, _ in kept] + list(requests)
         flows = [running.flows, *(self._session.flows(request.job_id) for request in requests)]
         every = joined([flows[0], *(new.as_job(len(kept) + n) for n, new in enumerate(flows[1:]))])
+        rows = self._session.rows(request.job_id for request in wanted)
         if wanted and not limit.moves_none:
-            self._improve(limit, subject, wanted, every)
-        moved, hops = self._moved(wanted, running, Live.of(self._topology, health))
+            self._improve(limit, subject, len(requests), wanted, every, rows)
+        moved, hops = self._moved(rows, running, Live.of(self._topology, health))
         drafted = draft(self._fabric, requests, health=health, kept=kept, hops=hops, moved=moved, running=running)
         if isinstance(drafted, Infeasible):
             return drafted
         plan = certified(drafted, has_happened=has_happened)
         if isinstance(plan, Infeasible):
             return plan
-        self._settle(list(zip(wanted, plan.jobs, strict=True)), drafted)
+        self._settle(list(zip(wanted, plan.jobs, strict=True)), drafted, rows)
         stranded: dict[str, list[str]] = {}
         for job_id, flow_id in self._session.stranded():
             stranded.setdefault(job_id, []).append(flow_id)
@@ -133,36 +134,39 @@ class OnlinePlanner:
         """Remember the jobs whose paths have changed."""
         self._changed |= {job.request.job_id for job in delta.jobs.values()}
 
-    def _improve(self, limit: MoveLimit, subject: str, wanted: Sequence[JobRequest], flows: Flows) -> None:
+    def _improve(
+        self, limit: MoveLimit, subject: str, new: int, wanted: Sequence[JobRequest], flows: Flows, rows: Ints
+    ) -> None:
         """Move running flows, unless a job's mean or worst share falls or nothing is gained; fewer where many fail.
 
-        `flows` are those of all jobs, in the order of `wanted`.
+        `flows` and `rows` are those of all jobs, in the order of `wanted`, of which the last `new` are new.
         """
         session, ids = self._session, [request.job_id for request in wanted]
-        before, shares = session.max_link_utilisation(), shares_of(self._left, flows, session.all_hops(ids))
+        before, shares = session.max_link_utilisation(), shares_of(self._left, flows, session.all_hops(rows))
         if before <= GAIN * session.lower_bound() and min(shares.worst, default=1.0) >= 1:
             return
-        if subject and before <= self._fullest and shares.worst[ids.index(subject)] >= 1:
-            return  # the job has all that it asks for, and others lose nothing to it
+        mine = [ids.index(subject)] if subject else list(range(len(ids) - new, len(ids)))
+        if mine and before <= self._fullest and all(shares.worst[number] >= 1 for number in mine):
+            return  # these jobs have all that they ask for, and others lose nothing to them
         budget = None if limit.max_flows == MAX_MOVES else limit.max_flows
         for some in (budget,) if budget is None else sorted({budget, budget // 4, budget // 16} - {0}, reverse=True):
             delta = session.rebalance(Moves(budget=some, who=_MOVABLE[limit.whose]), subject or None)
             if not len(delta):
                 return
-            after = shares_of(self._left, flows, session.all_hops(ids))
+            after = shares_of(self._left, flows, session.all_hops(rows))
             gains = after.rises_above(shares) or session.max_link_utilisation() * GAIN < before
             if gains and not after.falls_below(shares):
                 self._note(delta)
                 return
             session.revert()
 
-    def _moved(self, wanted: Sequence[JobRequest], running: Paths, live: Live) -> tuple[Flags, Ints]:
+    def _moved(self, rows: Ints, running: Paths, live: Live) -> tuple[Flags, Ints]:
         """Return which flows of running jobs get paths again, and the paths of these and of new flows.
 
         Those are flows with another path in the session, and flows whose ACKs take a link that has failed, if their
         NICs are in use.
         """
-        links, hops = np.append(live.links, True), self._session.all_hops([request.job_id for request in wanted])
+        links, hops = np.append(live.links, True), self._session.all_hops(rows)
         now, new = hops[: len(running.hops)], hops[len(running.hops) :]
         moved = (now != running.hops).any(axis=1) | ~links[running.reverse_hops].all(axis=1)
         first = self._topology.first_nic_link
@@ -171,10 +175,10 @@ class OnlinePlanner:
         )
         return moved, np.concatenate((now[moved], new))
 
-    def _settle(self, placed: Sequence[Placed], drafted: Draft) -> None:
+    def _settle(self, placed: Sequence[Placed], drafted: Draft, rows: Ints) -> None:
         """Record which paths the session holds; it takes those of the plan where incasts or pins have changed them."""
         ids = [request.job_id for request, _ in placed]
-        held = self._session.all_hops(ids)
+        held = self._session.all_hops(rows)
         differs = (held != drafted.whole.hops).any(axis=1) & (held[:, 0] >= 0)
         for number in np.unique(drafted.whole.flows.job[differs]).tolist():
             self._session.remove(ids[number])

@@ -222,10 +222,15 @@ def certified(drafted: Draft, *, has_happened: bool = False) -> Plan | Infeasibl
         return Infeasible(why=why)
     notes = incast_notes(topology, jobs, whole, drafted.rates, drafted.turns)
     planned = []
-    again = drafted.replaced()
+    again, steady = drafted.replaced(), _steady(drafted)
     for number, part in enumerate(parts):
-        flows = _rated(kept[number][1], drafted, part) if number < len(kept) and not again[number] else None
-        flows = flows or _job_flows(topology, jobs[number], drafted, part)
+        if steady[number]:
+            flows = kept[number][1]
+        else:
+            stays = number < len(kept) and not again[number]
+            flows = (_rated(kept[number][1], drafted, part) if stays else None) or _job_flows(
+                topology, jobs[number], drafted, part
+            )
         guards = drafted.guards.get(number, flows.guards)
         now = (own[number], notes.get(number, ()), guards)
         if now != (flows.own_max_link_utilisation, flows.notes, flows.guards):
@@ -251,6 +256,20 @@ def _too_full(drafted: Draft, parts: Sequence[slice], own: Sequence[float], used
             full, link = own_utilisation(topology, hops, used)
             return too_full(drafted.jobs[number].job_id, wanted, full, link, bound)
     return None
+
+
+def _steady(drafted: Draft) -> list[bool]:
+    """Return for each job whether it runs, and has its paths, rates and turns; False where that takes more to find."""
+    tables = [job.flows for _, job in drafted.kept]
+    steady: Flags = np.zeros(len(drafted.jobs), dtype=np.bool_)
+    plain = [table.rates for table in tables if isinstance(table, FlowTable) and table.turns is None]
+    if plain and len(plain) == len(tables) and drafted.turns is None:
+        rates = np.concatenate(plain)
+        steady[: len(tables)] = True
+        steady[drafted.whole.flows.job[: len(rates)][rates != drafted.rates[: len(rates)]]] = False
+        if drafted.moved is not None:
+            steady[drafted.whole.flows.job[drafted.moved]] = False
+    return [bool(flag) for flag in steady]
 
 
 def _rated(placed: JobFlows, drafted: Draft, part: slice) -> JobFlows | None:

@@ -13,7 +13,8 @@ The full planner places jobs of several priorities, pins by addresses, and all f
 Clos, beside the load of the other flows; those then move only when everything is planned again.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -91,10 +92,13 @@ class Session:
         """
         return packed(self._store.paths[self._job(job_id).rows])
 
-    def all_hops(self, job_ids: Iterable[str]) -> Ints:
-        """Return the switch-to-switch links of the flows of jobs, job by job, rows padded with -1."""
-        rows = [self._job(job_id).rows for job_id in job_ids]
-        return packed(self._store.paths[np.concatenate((NO_ROWS, *rows))])
+    def rows(self, job_ids: Iterable[str]) -> Ints:
+        """Return the rows of the flows of jobs, job by job, for `all_hops`; valid until one of the jobs leaves."""
+        return np.concatenate((NO_ROWS, *(self._job(job_id).rows for job_id in job_ids)))
+
+    def all_hops(self, rows: Ints) -> Ints:
+        """Return the switch-to-switch links of flows by their rows, padded with -1."""
+        return packed(self._store.paths[rows])
 
     def flows(self, job_id: str) -> Flows:
         """Return a job's flows in the order of their ids."""
@@ -128,17 +132,28 @@ class Session:
 
         Raises AlreadyExistsError for a job id in use and InputError for ranks that are no NICs.
         """
-        if request.job_id in self._numbers:
-            raise AlreadyExistsError(f"job {request.job_id} is in this session already: remove it first")
-        flows = expand(self._topology, (request,), first_job=self._next)
+        return self.add_all((request,), moves)
+
+    def add_all(self, requests: Sequence[JobRequest], moves: Moves = STAY) -> Delta | Infeasible:
+        """Add jobs and place the flows of all of them together; as `add`, for all or none. OWN refers to the first."""
+        ids = [request.job_id for request in requests]
+        known = next((name for place, name in enumerate(ids) if name in self._numbers or name in ids[:place]), None)
+        if known is not None:
+            raise AlreadyExistsError(f"job {known} is in this session already: remove it first")
+        flows = expand(self._topology, requests)
         dead = self._dead_nics.any() or self._store.dead_leaf.any()
-        if dead and (why := dead_nic(self._topology, self._live(), [request.job_id], flows.as_job(0))) is not None:
+        if dead and (why := dead_nic(self._topology, self._live(), ids, flows)) is not None:
             return Infeasible(why=why)
         self._store.begin_event(moves.who, moves.budget)
-        job = self._enter(request, flows)
-        result = self._engine.handle(job.rows, moves, refuses=True, of=job)
+        ends = np.searchsorted(flows.job, np.arange(len(ids) + 1))
+        jobs = []
+        for request, (begin, end) in zip(requests, pairwise(ends.tolist()), strict=True):
+            jobs.append(self._enter(request, flows.rows(slice(begin, end)).as_job(self._next)))
+        rows = np.concatenate((NO_ROWS, *(job.rows for job in jobs)))
+        result = self._engine.handle(rows, moves, refuses=True, of=jobs[0] if jobs else None)
         if isinstance(result, Infeasible):
-            self._leave(job)
+            for job in jobs:
+                self._leave(job)
         return result
 
     def remove(self, job_id: str, moves: Moves = STAY) -> Delta:

@@ -100,8 +100,9 @@ class Watched:
         actions = ["add", "link_down", "link_up", "switch_down", "switch_up", "drain", "undrain", "rebalance"]
         action = data.draw(st.sampled_from(["add", "add", *actions, *(["remove"] if jobs else [])]))
         if action == "add":
-            self.count += 1
-            return allowed, session.add(data.draw(requests(self.fabric, self.count)), allowed)
+            first, self.count = self.count + 1, self.count + data.draw(st.sampled_from((1, 1, 2, 3)))
+            new = [data.draw(requests(self.fabric, number)) for number in range(first, self.count + 1)]
+            return allowed, session.add_all(new, allowed)
         if action == "remove":
             return allowed, session.remove(data.draw(st.sampled_from(jobs)), allowed)
         if action == "rebalance":
