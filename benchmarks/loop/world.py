@@ -45,9 +45,18 @@ def world(shape: str, program: str = "controller.cli.main", **config: str) -> It
         try:
             with switches(fabric, running.openflow) as fakes:
                 running.wait_for_rules()
+                _warm(running, fabric)
                 yield World(running, fakes, fabric)
         finally:
             running.end()
+
+
+def _warm(running: Controller, fabric: Fabric) -> None:
+    """Let both planner processes plan once: they load their kernels then, on cores that a measurement needs."""
+    request = pairs_job(fabric, 0, "warm", 1, 1, "SOURCE_PORT")
+    running.jobs.PreviewJob(request)
+    running.jobs.SubmitJob(request)
+    running.jobs.ReleaseJob(pb.ReleaseJobRequest(job_id=request.job_id))
 
 
 def pairs_job(
