@@ -10,6 +10,7 @@ from controller.model.job_fields import read_collective, read_request
 from controller.model.moves import Cause, MoveLimit, Whose
 from controller.model.placement import Placement, Shape
 from controller.model.plan import AdmissionWindow, Certificate, FlowPlan, JobPlan
+from controller.planner.flow_table import FlowTable
 
 FLOWS_PER_PAGE = 1_000
 
@@ -195,10 +196,13 @@ def _size_in(message: pb.JobPlan | pb.FlowPlan | pb.Placement) -> int:
 
 def changed_flows(before: JobPlan, after: JobPlan) -> Sequence[FlowPlan]:
     """Return the flows of a later generation that differ from an earlier one's."""
-    if before.flows.flows is after.flows.flows:
+    was, now = before.flows.flows, after.flows.flows
+    if was is now:
         return ()
-    known = {flow.flow_id: flow for flow in before.flows.flows}
-    return tuple(flow for flow in after.flows.flows if known.get(flow.flow_id) != flow)
+    if isinstance(was, FlowTable) and isinstance(now, FlowTable):
+        return now.changed_since(was)  # builds those flow plans only
+    known = {flow.flow_id: flow for flow in was}
+    return tuple(flow for flow in now if known.get(flow.flow_id) != flow)
 
 
 def pages_of(generation: int, flows: Sequence[FlowPlan]) -> Iterator[pb.FlowPlanPage]:

@@ -6,11 +6,11 @@ from typing import overload
 import numpy as np
 
 from controller.model.job import JobRequest
-from controller.model.plan import ALWAYS, FlowPlan
+from controller.model.plan import ALWAYS, AdmissionWindow, FlowPlan
 from controller.planner.clos import Topology
 from controller.planner.expand import Flows
 from controller.planner.incast.turns import Turns
-from controller.planner.jit import Ints
+from controller.planner.jit import Flags, Ints
 
 
 class FlowTable(Sequence[FlowPlan]):
@@ -39,6 +39,21 @@ class FlowTable(Sequence[FlowPlan]):
         """Return whether these are its rates and turns."""
         same = turns is None if self.turns is None else self.turns.equals(turns)
         return same and np.array_equal(self.rates, rates)
+
+    def changed_since(self, before: "FlowTable") -> list[FlowPlan]:
+        """Return the flow plans that differ from those of an earlier table of the same request."""
+        if len(before) != len(self) or before.request != self.request:
+            raise ValueError(f"{self.request.job_id}: the tables are not of the same request")
+        differs: Flags = np.zeros(len(self), dtype=np.bool_)
+        for now, was in zip((self.rates, *self._columns()), (before.rates, *before._columns()), strict=True):
+            unequal = now != was
+            differs |= unequal.any(axis=1) if unequal.ndim > 1 else unequal
+        for row in range(len(self)) if self.turns is not None or before.turns is not None else ():
+            differs[row] |= self._window(row) != before._window(row)
+        return [self._plan(row) for row in np.flatnonzero(differs).tolist()]
+
+    def _window(self, row: int) -> AdmissionWindow:
+        return self.turns.window(row) if self.turns is not None else ALWAYS
 
     def __len__(self) -> int:
         return len(self.flows)
@@ -98,7 +113,7 @@ class FlowTable(Sequence[FlowPlan]):
             collective=collective,
             queue_pair=queue_pair,
             pinned=bool(flows.pinned[row]),
-            window=self.turns.window(row) if self.turns is not None else ALWAYS,
+            window=self._window(row),
         )
 
 
