@@ -7,7 +7,6 @@ process; the switches keep forwarding (fail-static), and the next start sends th
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from controller.brain.decide import decide_all
@@ -82,7 +81,6 @@ class Loop:
         self._responses: dict[int, asyncio.Future[Response]] = {}
         self._next_reply = 1
         self._tasks: set[asyncio.Task[None]] = set()
-        self._compiling = ThreadPoolExecutor(max_workers=1, thread_name_prefix="compiler")
 
     def connect(self, switches: Switches) -> None:
         """Set the southbound that installs rules; call once, before `run`."""
@@ -135,7 +133,7 @@ class Loop:
         for task in self._tasks:
             task.cancel()
         self._planner.close()
-        self._compiling.shutdown(wait=False, cancel_futures=True)
+        self._compiler.close()
 
     async def _ticks(self) -> None:
         while True:
@@ -188,9 +186,7 @@ class Loop:
         self.post(Suggested(token=problem.token, outcome=outcome))
 
     async def _compile(self, work: Compile) -> None:
-        """Compile in a thread; an exception is a fault of the controller and ends the process."""
-        running = asyncio.get_running_loop()
-        self.post(await running.run_in_executor(self._compiling, self._compiler, work))
+        self.post(await self._compiler.compile(work))
 
     async def _install(self, work: Install) -> None:
         started = self._clock.monotonic_ns()

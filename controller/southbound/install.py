@@ -16,7 +16,7 @@ from controller.southbound.codec.templates import encoded
 from controller.southbound.pending import RequestRejectedError, SessionClosedError
 from controller.southbound.session import Session
 
-MESSAGES_PER_TURN = 2000
+MESSAGES_PER_TURN = 500
 
 
 class Installer:
