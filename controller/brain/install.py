@@ -85,16 +85,14 @@ def start_install(state: State, now: int) -> Outcome:
     if silent:
         steps = (*steps[:-1], Step({**steps[-1].changes, **silent})) if steps else (Step(silent),)
     target = {switch: wanted(state, switch) for switch in changes}
-    return _begun(
-        _settled(state, changes.keys()), steps, target, active.token if active is not None and waits else None
-    )
+    of = active.token if active is not None and waits else None
+    return _begun(_settled(state, changes.keys()), steps, target, of)
 
 
 def _begun(state: State, steps: tuple[Step, ...], target: Mapping[str, SwitchRules], of: int | None = None) -> Outcome:
     state, token = take_token(state)
-    return replace(state, installing=Installing(token=token, target=target, of=of)), (
-        Install(token=token, steps=steps),
-    )
+    installing = Installing(token=token, target=target, of=of)
+    return replace(state, installing=installing), (Install(token=token, steps=steps),)
 
 
 def _part_of_underlay(state: State) -> dict[str, tuple[tuple[Change, ...], SwitchRules]]:

@@ -146,7 +146,7 @@ def _exception_rules(compilation: Compilation, ascent: _Ascent) -> tuple[FlowRul
 
 
 def _resplit_rules(ascent: _Ascent) -> Iterator[FlowRule]:
-    """Return the rules for the blocks of choices that lead nowhere."""
+    """Return the rules for the blocks of choices that reach no leaf."""
     for block in divided(ascent.weights, ascent.port_field, ascent.usable.anywhere, ascent.turn):
         yield _steer(Table.STEERING, RESPLIT_PRIORITY, None, block, ascent, CookieKind.OVERRIDE)
 
