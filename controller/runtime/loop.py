@@ -53,6 +53,7 @@ MAX_BATCH = 1_024
 """The events that are handled in one turn of the event loop."""
 TICK_S = 1.0
 TOPOLOGY = "topology"
+MAX_AUDITS_WAITING = 64
 MAX_PREVIEWS = 4
 """The maximum number of previews of one caller in progress."""
 _LOG = logging.getLogger("heddle.controller")
@@ -81,6 +82,8 @@ class Loop:
         self._responses: dict[int, asyncio.Future[Response]] = {}
         self._next_reply = 1
         self._tasks: set[asyncio.Task[None]] = set()
+        self._audit_turn = asyncio.Lock()
+        self._audits_waiting = 0
 
     def connect(self, switches: Switches) -> None:
         """Set the southbound that installs rules; call once, before `run`."""
@@ -201,6 +204,17 @@ class Loop:
         else:
             self.post(Installed(token=work.token, install_ns=self._clock.monotonic_ns() - started))
 
+    async def _audit(self, switch: str, audit: int) -> None:
+        """Read a switch's rules after those of the audits before: decoding takes the loop milliseconds each."""
+        if self._audits_waiting == MAX_AUDITS_WAITING:
+            return
+        self._audits_waiting += 1
+        try:
+            async with self._audit_turn:
+                await self._read_rules(switch, audit)
+        finally:
+            self._audits_waiting -= 1
+
     async def _read_rules(self, switch: str, audit: int) -> None:
         try:
             installed = await self._connected().read_rules(switch)
@@ -229,7 +243,8 @@ class Loop:
         self._spawn(self._install(effect))
 
     def _on_read_rules(self, effect: ReadRules) -> None:
-        self._spawn(self._read_rules(effect.switch, effect.audit))
+        read = self._audit if effect.audit else self._read_rules
+        self._spawn(read(effect.switch, effect.audit))
 
     def _on_reply(self, effect: Reply) -> None:
         response = self._responses.get(effect.reply)
