@@ -29,7 +29,7 @@ _LOG = logging.getLogger("heddle.southbound")
 
 COMPLAINTS_PER_PERIOD = 20
 """Maximum of errors that belong to no request passed to `Owner.complained` per echo period; others are counted."""
-ENTRIES_PER_TURN = 200
+ENTRIES_PER_TURN = 50
 """The flow entries that are decoded in one turn of the event loop."""
 
 

@@ -6,7 +6,6 @@ the event loop decodes one part per turn. A process that is lost is replaced, an
 
 import asyncio
 import contextlib
-import gc
 import logging
 import pickle
 import struct
@@ -22,8 +21,6 @@ from controller.runtime import child_process
 from controller.runtime.compiling.wire import Begin, CompileMessage, End, Part, PartReader
 from controller.runtime.rules import compile_beside
 
-FREEZE_RULES = 20_000
-"""After so many new rules, the objects of the process are excluded from garbage collection."""
 MODULE = "controller.runtime.compiling.child"
 ATTEMPTS = 2
 _LENGTH = struct.Struct("!i")
@@ -56,16 +53,9 @@ class _Worker:
     async def rules(self, message: CompileMessage, before: Mapping[str, SwitchRules]) -> PartReader:
         """Return the rules that differ from those before; raises CompilerLostError."""
         reader = PartReader(before)
-        unfrozen = 0
         self._send(pickle.dumps(message))
         while isinstance(part := await self._received(), Part):
-            known = reader.new_rules
             reader.add(part)
-            unfrozen += reader.new_rules - known
-            if unfrozen >= FREEZE_RULES:
-                # Rules are freed by their reference counts. Without this, full collections walk them all, 0.3 s each.
-                gc.freeze()
-                unfrozen = 0
             await asyncio.sleep(0)  # reading does not yield while parts are buffered
         assert isinstance(part, End)
         return reader

@@ -104,7 +104,6 @@ class PartReader:
 
     def __init__(self, base: Mapping[str, SwitchRules]) -> None:
         self.found: dict[str, SwitchRules] = {}
-        self.new_rules = 0
         self._base = base
         self._values: list[Any] = []
         self._rules: list[FlowRule] = []
@@ -119,7 +118,6 @@ class PartReader:
                 continue
             table, priority, m, a, cookie = row
             rules.append(FlowRule(table=table, priority=priority, match=values[m], actions=values[a], cookie=cookie))
-            self.new_rules += 1
         if part.groups is not None:
             same = part.groups == self._base[part.switch].groups
             groups = self._base[part.switch].groups if same else part.groups

@@ -82,6 +82,7 @@ class FlowEntry(NamedTuple):
     octets: int
 
 
+@lru_cache(maxsize=1 << 14)
 def match_of(oxm: bytes) -> Match | OpaqueMatch:
     """Decode OXM fields; opaque where a field is unknown, occurs twice, or has bits outside its mask."""
     fields: dict[str, int | Masked] = {}
