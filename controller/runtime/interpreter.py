@@ -28,8 +28,8 @@ def shorten_pauses() -> None:
 def _exclude_survivors(phase: str, info: dict[str, Any]) -> None:
     """Exclude what survives a long full pass: the next one walks only newer objects.
 
-    Reference counts free excluded objects as before; only a cycle that is dropped later stays in memory. Passes are long
-    after the state has grown by some ten thousand objects, so that few cycles (streams, exceptions) are affected.
+    Reference counts free excluded objects as before; only a cycle that is dropped later stays in memory. A pass is long
+    after the state has grown by some ten thousand objects, so few cycles (streams, exceptions) are affected.
     """
     global _began_ns
     if info["generation"] < 2:
