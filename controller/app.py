@@ -1,6 +1,6 @@
 """The composition root: creates and connects every server, queue and task of the controller.
 
-southbound ──events──►                      ┌─► planner (two processes), compiler of rules (a thread)
+southbound ──events──►                      ┌─► planner (two processes), compiler of rules (a process)
                       inbox ──► Loop(brain) ─┼─► southbound.install (barriers)
 gRPC ──────events──►                        └─► replies, watchers
 HTTP ◄─────state────
@@ -29,12 +29,13 @@ from controller.model.fabric import Fabric
 from controller.model.rule import Step, SwitchRules
 from controller.model.server_address import split_address
 from controller.runtime.collecting import Collecting
+from controller.runtime.compiling.compiler import ProcessCompiler
 from controller.runtime.interpreter import shorten_pauses
 from controller.runtime.loop import Loop
 from controller.runtime.planning.pool import PlannerPool
-from controller.runtime.ports import Planner
+from controller.runtime.ports import Compiler, Planner
 from controller.runtime.recording.recorder import Recorder
-from controller.runtime.rules import compile_beside, with_pins
+from controller.runtime.rules import with_pins
 from controller.southbound.server import OpenFlowServer
 from controller.southbound.settings import SouthboundSettings
 from controller.store.database import Retention
@@ -122,8 +123,10 @@ def _recorder(config: ServiceConfig) -> Recorder | None:
 class Application:
     """One controller for one fabric."""
 
-    def __init__(self, fabric: Fabric, config: ServiceConfig, planner: Planner | None = None) -> None:
-        """Create the parts; `planner` is processes of its own by default, which tests may replace."""
+    def __init__(
+        self, fabric: Fabric, config: ServiceConfig, planner: Planner | None = None, compiler: Compiler | None = None
+    ) -> None:
+        """Create the parts; `planner` and `compiler` are processes of their own by default, which tests may replace."""
         settings = Settings(
             default_lease_ms=config.default_lease_ms,
             max_lease_ms=config.max_lease_ms,
@@ -142,10 +145,11 @@ class Application:
         self._config = config
         clock = SystemClock()
         self._planner = planner or PlannerPool(fabric, partial(with_pins, fabric))
+        self._compiler = compiler or ProcessCompiler(fabric)
         self.loop = Loop(
             begin(fabric, settings, clock.unix_ms()),
             planner=self._planner,
-            compiler=partial(compile_beside, fabric),
+            compiler=self._compiler,
             clock=clock,
         )
         self.collecting = self._collecting(fabric)
@@ -164,6 +168,7 @@ class Application:
         history = self.loop.telemetry.history = await asyncio.to_thread(_history, self._config)
         recorder = self.loop.recorder = await asyncio.to_thread(_recorder, self._config)
         self.loop.connect(Outbound(server))
+        self._compiler.start()
         self._planner.start()
         if self.collecting is not None:
             await asyncio.to_thread(warm_telemetry)

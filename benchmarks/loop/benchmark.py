@@ -71,6 +71,17 @@ def ports_toggle(out: TextIO) -> dict[str, Any]:
     return found
 
 
+def loop_lags(out: TextIO) -> dict[str, Any]:
+    """Measure how late the loop's tasks are while single cables fail and return under 100,000 flows."""
+    with world(LARGE, program="benchmarks.loop.probed") as one:
+        lag = toggles.lag_of_failures(one, SEED, pairs=50_000, failures=4)
+    found: dict[str, Any] = {"goal_p99_ms": 10, "goal_max_ms": 50}
+    for step in ("idle_ms", "failing_ms"):
+        found[step] = spread(getattr(lag, step))
+        line(out, f"late, {step.removesuffix('_ms')}", found[step])
+    return found
+
+
 def callers_preview(out: TextIO) -> dict[str, Any]:
     """Measure failures and health calls while callers preview jobs of 50,000 flows."""
     with world(SMALL) as one:
@@ -106,6 +117,7 @@ PARTS: dict[str, tuple[str, Callable[[TextIO], dict[str, Any]]]] = {
     "failures": ("a cable fails under planned flows, 4 x 8 x 32", cables_fail),
     "admission": ("SubmitJob by 8 callers, rings of two NICs of their own, 16 x 64 x 3,072", jobs_arrive),
     "toggles": ("10,000 port toggles in a second, 64 x 128 x 1,024, 2,000 flows", ports_toggle),
+    "lag": ("single cables fail and return, 64 x 128 x 1,024, 100,000 flows", loop_lags),
     "previews": ("a cable fails under 100 pinned flows beside previews of 50,000 flows, 4 x 8 x 32", callers_preview),
     "ratios": ("the fullest link after 1 to 4 failures, 4 x 8 x 32", plans_compare),
 }

@@ -63,5 +63,28 @@ def measured(world: World, seed: int, toggles: int, pairs: int) -> Lag:
     return Lag(idle, toggling, late_ms(world), seconds)
 
 
+class FailureLag(NamedTuple):
+    """Milliseconds that a probe in the loop was late: before, and while one cable after the other fails and returns."""
+
+    idle_ms: tuple[float, ...]
+    failing_ms: tuple[float, ...]
+
+
+def lag_of_failures(world: World, seed: int, pairs: int, failures: int) -> FailureLag:
+    """Let single cables fail and return under a job of random pairs with two queue pairs each."""
+    drawn = random.Random(seed)
+    world.controller.jobs.SubmitJob(pairs_job(world.fabric, seed, "beside", pairs, 2, "SOURCE_PORT"))
+    time.sleep(SETTLE_S)
+    late_ms(world)
+    time.sleep(IDLE_S)
+    idle = late_ms(world)
+    for cable in drawn.sample(world.fabric.cables, failures):
+        for up in (False, True):
+            world.switches.set_cable(cable, up=up)
+            wait_for_links(world.controller, frozenset() if up else frozenset((cable.up_link, cable.down_link)))
+            time.sleep(SETTLE_S)
+    return FailureLag(idle, late_ms(world))
+
+
 def _toggle(world: World, cable: Cable, *, up: bool) -> None:
     world.switches.post_port(cable.lower, up=up)

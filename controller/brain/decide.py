@@ -62,9 +62,10 @@ def decide_all(state: State, events: Iterable[Event], now: int) -> Outcome:
         for event in alike:
             state, more = _HANDLERS[kind](state, event, now)
             effects += more
-    for start in (switches.start_compile, _start_waiting):
-        state, more = start(state)
-        effects += more
+    state, more = switches.start_compile(state, now)
+    effects += more
+    state, more = _start_waiting(state)
+    effects += more
     state, more = start_install(state, now)
     return state, (*effects, *more)
 

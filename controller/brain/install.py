@@ -1,9 +1,12 @@
 """Send each switch the difference between its installed and its wanted rules, one installation at a time.
 
+Where the underlay of many switches changes, several installations bring it first, from the top tier down, so that no
+decision takes long; pins stay as they are meanwhile. The last one brings everything else, and ends a transaction.
+
 An `Installed` or `InstallFailed` event carries the token of its installation; any other token is stale.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from controller.brain.state import Installing, State, SwitchState, wanted
@@ -12,6 +15,7 @@ from controller.model.event import Installed, InstallFailed
 from controller.model.rule import Change, ChangeOp, Cookie, CookieKind, FlowRule, Step, SwitchRules
 from controller.rules.diff import diff
 from controller.rules.order import order
+from controller.rules.pins import is_pin
 
 Outcome = tuple[State, tuple[Effect, ...]]
 """The next state, and the effects to perform in this order."""
@@ -52,16 +56,25 @@ def _is_older_pin(state: State, item: object) -> bool:
     return cookie is not None and cookie.kind is CookieKind.PIN and cookie.job_number not in known
 
 
-def start_install(state: State, now: int) -> Outcome:
-    """Send every difference, where no installation is under way; the rules that a failure needs come first.
+MAX_CHANGES = 1_000
+"""An installation adds no further switch's underlay after so many changes; one switch is never divided."""
+MAX_SWITCHES = 64
 
-    A transaction that waits for acknowledgements also needs a barrier reply of every switch in its `barriers`.
+
+def start_install(state: State, now: int) -> Outcome:
+    """Send differences, where no installation is under way; the rules that a failure needs come first.
+
+    A transaction that waits for acknowledgements also needs a barrier reply of every switch in its `barriers`; a drain
+    also needs the underlay that it changes.
     """
-    active = state.active
-    waits = active is not None and active.before is not None
-    failing = state.compiling is not None and state.compiled_for != state.out_of_use
+    active, stale = state.active, state.compiled_for != state.out_of_use
+    waits = active is not None and active.before is not None and not (stale and active.work.kind is WorkKind.DRAIN)
+    failing = state.compiling is not None and stale
     if state.installing is not None or failing or not (state.dirty or waits):
         return state, ()
+    if part := _part_of_underlay(state):
+        steps = order({name: changes for name, (changes, _) in part.items()}, state.fabric)
+        return _begun(state, steps, {name: rules for name, (_, rules) in part.items()})
     changes = differences(state, now)
     barriers = active.barriers if active is not None and waits else frozenset[str]()
     if not changes and not waits:
@@ -70,11 +83,42 @@ def start_install(state: State, now: int) -> Outcome:
     silent: dict[str, tuple[Change, ...]] = dict.fromkeys(sorted(barriers - changes.keys()), ())
     if silent:
         steps = (*steps[:-1], Step({**steps[-1].changes, **silent})) if steps else (Step(silent),)
-    state, token = take_token(state)
     target = {switch: wanted(state, switch) for switch in changes}
-    installing = Installing(token=token, target=target, of=active.token if active is not None and waits else None)
-    state = _settled(replace(state, installing=installing), changes.keys())
-    return state, (Install(token=token, steps=steps),)
+    of = active.token if active is not None and waits else None
+    return _begun(_settled(state, changes.keys()), steps, target, of)
+
+
+def _begun(state: State, steps: tuple[Step, ...], target: Mapping[str, SwitchRules], of: int | None = None) -> Outcome:
+    state, token = take_token(state)
+    installing = Installing(token=token, target=target, of=of)
+    return replace(state, installing=installing), (Install(token=token, steps=steps),)
+
+
+def _part_of_underlay(state: State) -> dict[str, tuple[tuple[Change, ...], SwitchRules]]:
+    """Return changes of the underlay and the rules after them, by switch; empty where one installation can have all.
+
+    Switches of higher tiers come first, as in `order`.
+    """
+    tier_of = {switch.id: switch.role.tier for switch in state.fabric.switches}
+    found: dict[str, tuple[tuple[Change, ...], SwitchRules]] = {}
+    count = 0
+    for name in sorted(state.dirty, key=lambda name: (-tier_of[name], name)):
+        installed, underlay = state.switches[name].installed, state.underlay[name]
+        if not state.switches[name].connected or installed is None or _holds(installed, underlay):
+            continue
+        if count >= MAX_CHANGES or len(found) == MAX_SWITCHES:
+            return found
+        pins = tuple(rule for rule in installed.rules if is_pin(rule))
+        rules = replace(underlay, rules=underlay.rules + pins)
+        if changes := diff(installed, rules):
+            found[name] = changes, rules
+            count += len(changes)
+    return {}
+
+
+def _holds(installed: SwitchRules, underlay: SwitchRules) -> bool:
+    """Return whether a switch's rules begin with its underlay: after an installation they do."""
+    return installed.groups == underlay.groups and installed.rules[: len(underlay.rules)] == underlay.rules
 
 
 def _settled(state: State, differing: Iterable[str]) -> State:

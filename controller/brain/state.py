@@ -219,10 +219,11 @@ class Installing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compiling:
-    """The compilation under way, and the state of the fabric that it is for."""
+    """The compilation under way, the state of the fabric that it is for, and when it began."""
 
     token: int
     health: Health
+    since_unix_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -285,9 +286,10 @@ class State:
     """The controller's state.
 
     `dirty` names switches whose installed rules may differ from the wanted ones. `health` is what has failed, derived
-    from the fabric file and `down_ports`; `drained` is out of use as well. The underlay is compiled for
-    `compiled_for`. The first of `suggestions` and of `previews` is active, the others wait. `moves` are the newest
-    decisions that moved flows, newest last. `hot_ports` are congested, or were lately.
+    from the fabric file and `down_ports`; `drained` is out of use as well. The underlay is compiled for `compiled_for`;
+    the next compilation waits for `compile_pause_unix_ms`. The first of `suggestions` and of `previews` is active, the
+    others wait. `moves` are the newest decisions that moved flows, newest last. `hot_ports` are congested, or were
+    lately.
     """
 
     fabric: Fabric
@@ -310,6 +312,7 @@ class State:
     active: Active | None = None
     installing: Installing | None = None
     compiling: Compiling | None = None
+    compile_pause_unix_ms: int = 0
     previews: tuple[Preview, ...] = ()
     suggestions: tuple[SuggestWork, ...] = ()
     networks: Networks = field(default_factory=Networks)

@@ -9,18 +9,19 @@ from dataclasses import replace
 
 from controller.brain.install import Outcome, changed_topology, out_of_installation, take_token, within_grace
 from controller.brain.replan import enqueue_replan
-from controller.brain.state import Compiling, Hold, ReplanWork, State, SwitchState
+from controller.brain.state import Compiling, Hold, ReplanWork, State, SwitchState, wanted
 from controller.model.effect import Compile, Effect, Note, ReadRules, Wake
 from controller.model.event import Compiled, PortStatus, RulesRead, SwitchDown, SwitchUp
 from controller.model.fabric import PortRef
 from controller.model.health import Health
 from controller.model.moves import Cause
-from controller.rules.diff import diff
+from controller.rules.diff import diff, shared
 
 FAILURES_MEMORY_MS = 60_000
 MAX_DOUBLINGS = 6
 MAX_NAMED = 5
 AUDIT_TICK_MS = 900
+MAX_COMPILE_PAUSE_MS = 5_000
 MAX_AUDITS = 8
 """The switches whose rules are read in one tick."""
 
@@ -30,7 +31,8 @@ def switch_up(state: State, event: SwitchUp, now: int) -> Outcome:
     if event.switch not in state.switches:
         return state, ()
     state = out_of_installation(state, event.switch)
-    fresh = SwitchState(connected=True, installed=event.installed)
+    installed = shared(event.installed, wanted(state, event.switch))
+    fresh = SwitchState(connected=True, installed=installed)
     state = replace(state, switches={**state.switches, event.switch: fresh}, dirty=state.dirty | {event.switch})
     ports = ((PortRef(event.switch, number), up) for number, up in event.ports.items())
     state, effects = _ports(state, ports, now)
@@ -65,7 +67,7 @@ def rules_read(state: State, event: RulesRead, now: int) -> Outcome:
             return state, ()
         text = f"audit: {len(found)} rules or groups differ from what was installed; repaired"
         effects = (Note(severity="warning", subject=event.switch, text=text),)
-    fresh = replace(known, installed=event.installed)
+    fresh = replace(known, installed=shared(event.installed, wanted(state, event.switch)))
     return (
         replace(state, switches={**state.switches, event.switch: fresh}, dirty=state.dirty | {event.switch}),
         effects,
@@ -162,14 +164,19 @@ def _health_of(state: State) -> Health:
     return fabric.failed.union(Health(down_cables=frozenset(cables), down_nics=frozenset(nics)))
 
 
-def start_compile(state: State) -> Outcome:
-    """Compile the underlay where it is not for what is out of use now; one compilation at a time."""
-    if state.compiling is not None or state.compiled_for == state.out_of_use:
+def start_compile(state: State, now: int) -> Outcome:
+    """Compile the underlay where it is not for what is out of use now; one compilation at a time.
+
+    After one, the next waits as long as it took: a fabric that flaps gets its rules in between. The clock may be set.
+    """
+    pauses = 0 < state.compile_pause_unix_ms - now <= MAX_COMPILE_PAUSE_MS
+    if state.compiling is not None or state.compiled_for == state.out_of_use or pauses:
         return state, ()
     state, token = take_token(state)
-    state = replace(state, compiling=Compiling(token=token, health=state.out_of_use))
+    state = replace(state, compiling=Compiling(token=token, health=state.out_of_use, since_unix_ms=now))
     pinned = tuple((job.request, job.flows, job.number, job.severed) for job in state.jobs.values() if job.flows.pinned)
-    return state, (Compile(token=token, health=state.out_of_use, before=state.underlay, pinned=pinned),)
+    work = Compile(token=token, health=state.out_of_use, base=state.compiled_for, before=state.underlay, pinned=pinned)
+    return state, (work,)
 
 
 def compiled(state: State, event: Compiled, now: int) -> Outcome:
@@ -182,12 +189,14 @@ def compiled(state: State, event: Compiled, now: int) -> Outcome:
         if job is not None and job.flows.flows is found.flows.flows:
             jobs[job_id] = replace(job, pin_rules=found.pins, severed=found.severed)
             dirty |= {*job.pin_rules, *found.pins}
+    pause_ms = min(max(now - state.compiling.since_unix_ms, 0), MAX_COMPILE_PAUSE_MS)
     state = replace(
         state,
         underlay=event.underlay,
         compiled_for=state.compiling.health,
         compiling=None,
+        compile_pause_unix_ms=now + pause_ms,
         jobs=jobs,
         dirty=frozenset(dirty),
     )
-    return state, ()
+    return state, (Wake(after_ms=pause_ms),) if pause_ms else ()

@@ -37,14 +37,15 @@ class Solve:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compile:
-    """Compile the underlay for a state of the fabric, in a worker thread; `event.Compiled` returns the rules.
+    """Compile the underlay for a state of the fabric, outside of the loop's process; `event.Compiled` returns it.
 
-    `before` is the underlay now. `pinned` are the jobs with pins: request, flows, number, and whether some pins are
-    missing, because their flows were on failed links.
+    `before` is the underlay now, compiled for `base`. `pinned` are the jobs with pins: request, flows, number, and
+    whether some pins are missing, because their flows were on failed links.
     """
 
     token: int
     health: Health
+    base: Health
     before: Mapping[str, SwitchRules]
     pinned: tuple[tuple[JobRequest, JobFlows, int, bool], ...]
 

@@ -1,4 +1,4 @@
-"""Share equal parts between the switches of one fabric's compilation, so that each is computed once."""
+"""Share equal parts between the switches of one fabric, and between its compilations: each is computed once."""
 
 from collections.abc import Callable, Hashable, Iterable
 from functools import cache, cached_property
@@ -13,6 +13,7 @@ from controller.rules.underlay.aggregate import Labelled, Run, aggregate, relabe
 from controller.rules.underlay.reach import Reach
 
 T = TypeVar("T")
+_NONE = object()
 
 
 @cache
@@ -21,22 +22,42 @@ def underlay(kind: CookieKind) -> int:
     return Cookie(kind).pack()
 
 
+class Parts:
+    """The parts of rules that compilations of one fabric and layout share; keeps those of the newest two.
+
+    A key has all that its part follows from, but fabric and layout. Rules that do not differ between two compilations
+    are therefore the same objects in both.
+    """
+
+    def __init__(self) -> None:
+        self._made: dict[Hashable, object] = {}
+        self._before: dict[Hashable, object] = {}
+
+    def begin(self) -> None:
+        """Begin a compilation: parts that neither the last one nor this one uses are forgotten."""
+        self._before, self._made = self._made, {}
+
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Return the cached part of a key; the first call computes it with `make`."""
+        found = self._made.get(key, _NONE)
+        if found is _NONE:
+            found = self._before.get(key, _NONE)
+            self._made[key] = found = make() if found is _NONE else found
+        return found  # type: ignore[return-value]  # each key has one type of value
+
+
 class Compilation:
     """One fabric, its health and its pins, with a cache of the parts that rules of several switches share."""
 
-    def __init__(self, fabric: Fabric, layout: SteeringLayout, health: Health, pins: Iterable[Pin]) -> None:
+    def __init__(
+        self, fabric: Fabric, layout: SteeringLayout, health: Health, pins: Iterable[Pin], parts: Parts
+    ) -> None:
         self.fabric = fabric
         self.layout = layout
         self.health = health
         self.reach = Reach(fabric, health)
         self.pin_rules = pin_rules(fabric, pins)
-        self._made: dict[Hashable, object] = {}
-
-    def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return the cached value of a key; the first call computes it with `make`."""
-        if key not in self._made:
-            self._made[key] = make()
-        return self._made[key]  # type: ignore[return-value]  # each key has one type of value
+        self.once = parts.once
 
     @cached_property
     def leaf_number(self) -> dict[str, int]:
@@ -51,12 +72,18 @@ class Compilation:
     @cached_property
     def runs(self) -> tuple[Run, ...]:
         """Return all NIC addresses as runs: consecutive addresses of one leaf."""
-        return runs_of((nic.ip, self.leaf_number[nic.port.switch]) for nic in self.fabric.nics)
+        fabric, number = self.fabric, self.leaf_number
+        return self.once("runs", lambda: runs_of((nic.ip, number[nic.port.switch]) for nic in fabric.nics))
 
     @cached_property
     def destinations(self) -> tuple[int, ...]:
         """Return the numbers of the leaves that have a NIC."""
         return tuple(sorted({run.owner for run in self.runs}))
+
+    @cached_property
+    def wanted(self) -> int:
+        """Return the leaves that have a NIC, as a bitmask."""
+        return sum(1 << number for number in self.destinations)
 
     @cached_property
     def spread_shift(self) -> int:

@@ -6,7 +6,7 @@ for flows whose port cannot be chosen; health only changes which choices are use
 
 from collections.abc import Iterable
 
-from controller.model.fabric import Fabric, Role, Switch
+from controller.model.fabric import Fabric, Nic, Role, Switch
 from controller.model.health import Health
 from controller.model.rule import (
     ETH_ARP,
@@ -25,7 +25,7 @@ from controller.model.rule import (
     SwitchRules,
 )
 from controller.model.steering import SteeringLayout
-from controller.rules.compilation import Compilation, underlay
+from controller.rules.compilation import Compilation, Parts, underlay
 from controller.rules.pins import EXACT_ADDRESS
 from controller.rules.pipeline import (
     ARP_PRIORITY,
@@ -45,10 +45,19 @@ WHOLE = Health()
 
 
 def compile_fabric(
-    fabric: Fabric, layout: SteeringLayout, health: Health = WHOLE, pins: Iterable[Pin] = ()
+    fabric: Fabric,
+    layout: SteeringLayout,
+    health: Health = WHOLE,
+    pins: Iterable[Pin] = (),
+    parts: Parts | None = None,
 ) -> dict[str, SwitchRules]:
-    """Return the wanted rules by switch, including switches that are down: they get them when they reconnect."""
-    compilation = Compilation(fabric, layout, health, pins)
+    """Return the wanted rules by switch, including switches that are down: they get them when they reconnect.
+
+    With the `parts` of earlier compilations of the fabric only what differs is computed.
+    """
+    parts = parts or Parts()
+    parts.begin()
+    compilation = Compilation(fabric, layout, health, pins, parts)
     return {switch.id: _rules_of(compilation, switch) for switch in fabric.switches}
 
 
@@ -64,7 +73,9 @@ def _rules_of(compilation: Compilation, switch: Switch) -> SwitchRules:
         guards = compilation.rules_once(("guards", ports_up), lambda: guard_rules(ports_up))
         rules += down_rules(compilation, switch) + guards
     groups = compilation.once(("up groups", ports_up), lambda: up_groups(ports_up))
-    groups += down_groups(compilation.fabric.down_groups.get(switch.id, ()))
+    groups += compilation.once(
+        ("down groups", switch.id), lambda: down_groups(compilation.fabric.down_groups.get(switch.id, ()))
+    )
     return SwitchRules(rules=rules + up_rules(compilation, switch), groups=groups)
 
 
@@ -116,11 +127,16 @@ def _rule(table: Table, priority: int, match: Match, actions: tuple[Action, ...]
 
 def _local_rules(compilation: Compilation, switch: Switch) -> tuple[FlowRule, ...]:
     """Return one rule for IPv4 and one for ARP for each NIC of a leaf; they drop where the NIC is in quarantine."""
+    nics = compilation.fabric.nics_of_leaf.get(switch.id, ())
+    shut = compilation.health.quarantined_nics.intersection(nic.id for nic in nics)
+    return compilation.rules_once(("local", switch.id, shut), lambda: _to_nics(nics, shut))
+
+
+def _to_nics(nics: Iterable[Nic], shut: frozenset[str]) -> list[FlowRule]:
     rules = []
-    for nic in compilation.fabric.nics_of_leaf.get(switch.id, ()):
-        shut = nic.id in compilation.health.quarantined_nics
-        address, out = Masked(nic.ip, EXACT_ADDRESS), () if shut else (Output(nic.port.number),)
+    for nic in nics:
+        address, out = Masked(nic.ip, EXACT_ADDRESS), () if nic.id in shut else (Output(nic.port.number),)
         to_nic, asks_for_nic = Match(eth_type=ETH_IPV4, ipv4_dst=address), Match(eth_type=ETH_ARP, arp_tpa=address)
         rules.append(_rule(Table.CLASSIFY, LOCAL_PRIORITY, to_nic, out, CookieKind.LOCAL))
         rules.append(_rule(Table.CLASSIFY, LOCAL_PRIORITY, asks_for_nic, out, CookieKind.ARP))
-    return tuple(rules)
+    return rules

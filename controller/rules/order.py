@@ -18,7 +18,8 @@ from enum import IntEnum
 
 from controller.model.fabric import Fabric
 from controller.model.rule import Change, ChangeOp, FlowRule, Step
-from controller.rules.pipeline import MISS_PRIORITY, PIN_PAIR_PRIORITY, Table
+from controller.rules.pins import is_pin
+from controller.rules.pipeline import MISS_PRIORITY, Table
 
 LEAF_TIER = 0
 
@@ -71,7 +72,7 @@ def _batches(changes: tuple[Change, ...], is_leaf: bool) -> _Batches:
         entrance = is_leaf and rule.table in (Table.CLASSIFY, Table.PINS)
         found[_Phase.ENTER if entrance else _Phase.BUILD].append(Change(ChangeOp.RULE_ADD, rule))
     for rule in sorted(_rules(changes, ChangeOp.RULE_DELETE), key=lambda rule: (-rule.table, rule.priority)):
-        found[_Phase.UNPIN if _is_pin(rule) else _Phase.CLEAR].append(Change(ChangeOp.RULE_DELETE, rule))
+        found[_Phase.UNPIN if is_pin(rule) else _Phase.CLEAR].append(Change(ChangeOp.RULE_DELETE, rule))
     last = _Phase.UNPIN if found[_Phase.UNPIN] else _Phase.CLEAR
     found[last] += [change for change in changes if change.op is ChangeOp.GROUP_DELETE]
     return found
@@ -88,7 +89,3 @@ def _place(rule: FlowRule, new_tables: set[int]) -> tuple[int, int, int]:
     if rule.table in new_tables:
         return (0, -rule.table, -rule.priority)
     return (1, rule.table, -rule.priority)
-
-
-def _is_pin(rule: FlowRule) -> bool:
-    return rule.table == Table.PINS and rule.priority >= PIN_PAIR_PRIORITY

@@ -30,6 +30,11 @@ def pin_rules(fabric: Fabric, pins: Iterable[Pin]) -> dict[str, tuple[FlowRule, 
     return {switch: tuple(rules) for switch, rules in found.items()}
 
 
+def is_pin(rule: FlowRule) -> bool:
+    """Return whether a rule is a pin, of whichever job or controller: the underlay has no rule at its place."""
+    return rule.table == Table.PINS and rule.priority >= PIN_PAIR_PRIORITY
+
+
 class _Choices:
     """The fast-failover groups of one switch, by cable."""
 

@@ -7,7 +7,6 @@ process; the switches keep forwarding (fail-static), and the next start sends th
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from controller.brain.decide import decide_all
@@ -54,6 +53,7 @@ MAX_BATCH = 1_024
 """The events that are handled in one turn of the event loop."""
 TICK_S = 1.0
 TOPOLOGY = "topology"
+MAX_AUDITS_WAITING = 64
 MAX_PREVIEWS = 4
 """The maximum number of previews of one caller in progress."""
 _LOG = logging.getLogger("heddle.controller")
@@ -82,7 +82,8 @@ class Loop:
         self._responses: dict[int, asyncio.Future[Response]] = {}
         self._next_reply = 1
         self._tasks: set[asyncio.Task[None]] = set()
-        self._compiling = ThreadPoolExecutor(max_workers=1, thread_name_prefix="compiler")
+        self._audit_turn = asyncio.Lock()
+        self._audits_waiting = 0
 
     def connect(self, switches: Switches) -> None:
         """Set the southbound that installs rules; call once, before `run`."""
@@ -135,7 +136,7 @@ class Loop:
         for task in self._tasks:
             task.cancel()
         self._planner.close()
-        self._compiling.shutdown(wait=False, cancel_futures=True)
+        self._compiler.close()
 
     async def _ticks(self) -> None:
         while True:
@@ -188,9 +189,7 @@ class Loop:
         self.post(Suggested(token=problem.token, outcome=outcome))
 
     async def _compile(self, work: Compile) -> None:
-        """Compile in a thread; an exception is a fault of the controller and ends the process."""
-        running = asyncio.get_running_loop()
-        self.post(await running.run_in_executor(self._compiling, self._compiler, work))
+        self.post(await self._compiler.compile(work))
 
     async def _install(self, work: Install) -> None:
         started = self._clock.monotonic_ns()
@@ -204,6 +203,17 @@ class Loop:
             self.post(InstallFailed(token=work.token, switch="?", reason=f"a fault of the controller: {fault!r}"))
         else:
             self.post(Installed(token=work.token, install_ns=self._clock.monotonic_ns() - started))
+
+    async def _audit(self, switch: str, audit: int) -> None:
+        """Read a switch's rules after those of the audits before: decoding takes the loop milliseconds each."""
+        if self._audits_waiting == MAX_AUDITS_WAITING:
+            return
+        self._audits_waiting += 1
+        try:
+            async with self._audit_turn:
+                await self._read_rules(switch, audit)
+        finally:
+            self._audits_waiting -= 1
 
     async def _read_rules(self, switch: str, audit: int) -> None:
         try:
@@ -233,7 +243,8 @@ class Loop:
         self._spawn(self._install(effect))
 
     def _on_read_rules(self, effect: ReadRules) -> None:
-        self._spawn(self._read_rules(effect.switch, effect.audit))
+        read = self._audit if effect.audit else self._read_rules
+        self._spawn(read(effect.switch, effect.audit))
 
     def _on_reply(self, effect: Reply) -> None:
         response = self._responses.get(effect.reply)

@@ -47,10 +47,16 @@ class Planner(Protocol):
 
 
 class Compiler(Protocol):
-    """The compiler of rules, called in a worker thread."""
+    """The compiler of rules, outside of the control loop's process."""
 
-    def __call__(self, work: Compile) -> Compiled:
-        """Return the underlay and the pins for a state of the fabric."""
+    def start(self) -> None:
+        """Get ready for the first request."""
+
+    async def compile(self, work: Compile) -> Compiled:
+        """Return the underlay and the pins for a state of the fabric; rules that do not differ keep their objects."""
+
+    def close(self) -> None:
+        """End at once, without waiting for a request under way."""
 
 
 class Clock(Protocol):

@@ -16,7 +16,9 @@ from controller.southbound.codec.templates import encoded
 from controller.southbound.pending import RequestRejectedError, SessionClosedError
 from controller.southbound.session import Session
 
-MESSAGES_PER_TURN = 2000
+MESSAGES_PER_TURN = 500
+MESSAGES_OF_A_SWITCH = 25
+"""A barrier and the system calls for one switch take as long as encoding so many messages."""
 
 
 class Installer:
@@ -44,6 +46,8 @@ class Installer:
         batch = Batch(changes)
         session.open_batch(batch)
         try:
+            async with self._turn:
+                await self._count(MESSAGES_OF_A_SWITCH)
             await self._write(session, batch)
             await session.barrier()
         except (SessionClosedError, RequestRejectedError) as why:

@@ -29,6 +29,8 @@ _LOG = logging.getLogger("heddle.southbound")
 
 COMPLAINTS_PER_PERIOD = 20
 """Maximum of errors that belong to no request passed to `Owner.complained` per echo period; others are counted."""
+ENTRIES_PER_TURN = 50
+"""The flow entries that are decoded in one turn of the event loop."""
 
 
 class State(Enum):
@@ -243,8 +245,10 @@ class Session:
         """Read every flow entry of the switch."""
         found: list[readback.FlowEntry] = []
         for part in await self._request(wire.FLOW_REQUEST, MessageType.MULTIPART_REPLY, MultipartType.FLOW):
-            found += readback.flow_entries(part)
-            await asyncio.sleep(0)  # a full part takes 3 ms; let other sessions run in between
+            for number, entry in enumerate(readback.each_flow_entry(part)):
+                found.append(entry)
+                if number % ENTRIES_PER_TURN == 0:
+                    await asyncio.sleep(0)  # a whole part takes 3 ms
         return found
 
     async def read_rules(self) -> SwitchRules:

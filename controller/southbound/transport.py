@@ -18,7 +18,7 @@ WRITE_HIGH_BYTES = 512 << 10
 WRITE_LOW_BYTES = 128 << 10
 UNREAD_LIMIT_BYTES = 4 << 20
 """With more unsent bytes than this, messages of the peer are not handled until it reads."""
-TURN_BYTES = 128 << 10
+TURN_BYTES = 32 << 10
 """Bytes of one connection that are handled in one turn of the event loop."""
 FLUSH_S = 1.0
 

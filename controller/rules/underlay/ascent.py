@@ -1,6 +1,7 @@
 """Compile rules for traffic upwards: RoCE by port bits, other traffic by low address bits, exceptions first."""
 
 from collections.abc import Iterator
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 from controller.model.fabric import Switch
@@ -31,6 +32,7 @@ from controller.rules.pipeline import (
 from controller.rules.underlay.aggregate import ADDRESS_BITS, Labelled, mask_of
 from controller.rules.underlay.groups import up_group_id
 from controller.rules.underlay.split import PortBlock, divided, port_blocks
+from foundation.bits import lowest_bit
 
 USUAL = 0
 """The label of destinations that every usable choice leads to; exceptions are numbered from 1."""
@@ -72,7 +74,7 @@ def up_rules(compilation: Compilation, switch: Switch) -> tuple[FlowRule, ...]:
     steering = (ports, weights, ascent.port_field)
     spread = (ports, ascent.spread_shift, ascent.usable.anywhere)
     return (
-        tuple(_exception_rules(compilation, ascent))
+        _exception_rules(compilation, ascent)
         + compilation.rules_once(("steering", steering), lambda: _steering_rules(ascent))
         + compilation.rules_once(("spread", spread), lambda: _spread_rules(ascent))
     )
@@ -104,32 +106,47 @@ def _actions(ports: tuple[int, ...]) -> tuple[Action, ...]:
 def _usable(compilation: Compilation, switch: Switch) -> _Usable:
     every = (1 << len(compilation.fabric.up_choices[switch.id])) - 1
     reach, leaves = compilation.reach, len(compilation.fabric.leaves)
-    wanted = compilation.once("wanted", lambda: sum(1 << number for number in compilation.destinations))
-    above = wanted & ~reach.below[switch.id]
+    above = compilation.wanted & ~reach.below[switch.id]
     usual = compilation.once(("usual", leaves), lambda: (USUAL,) * leaves)
-    lacking = 0
-    for reached in reach.by_choice[switch.id]:
-        lacking |= above & ~reached
-    if not lacking:
+    lost: dict[int, int] = {}
+    """The choices that do not reach a leaf, for leaves that not all reach."""
+    for choice, reached in enumerate(reach.by_choice[switch.id]):
+        for leaf in _bits(above & ~reached):
+            lost[leaf] = lost.get(leaf, 0) | 1 << choice
+    if not lost:
         return _Usable(every, usual, ())
-    masks = {n: reach.up_choices_to(switch.id, n) for n in compilation.destinations if lacking >> n & 1}
     # A leaf that every choice reaches shows that every choice is usable.
-    anywhere = every if above & ~lacking else 0
-    for mask in masks.values():
-        anywhere |= mask
+    anywhere = every if above.bit_count() > len(lost) else 0
+    for mask in lost.values():
+        anywhere |= every & ~mask
     labels: list[int | None] = list(usual)
     number_of: dict[int, int] = {}
-    for leaf, mask in masks.items():
+    for leaf in sorted(lost):
+        mask = every & ~lost[leaf]
         if mask not in (0, anywhere):
             labels[leaf] = number_of.setdefault(mask, len(number_of) + 1)
     return _Usable(anywhere or every, tuple(labels), tuple(number_of))
 
 
-def _exception_rules(compilation: Compilation, ascent: _Ascent) -> Iterator[FlowRule]:
+def _exception_rules(compilation: Compilation, ascent: _Ascent) -> tuple[FlowRule, ...]:
+    """Return the exceptions; those of a prefix follow from the prefix, its usable choices and the switch (`turn`)."""
+    rules: list[FlowRule] = []
     if ascent.usable.exceptions:
         prefixes = compilation.prefixes(ascent.usable.labels, USUAL)
-        yield from _override_rules(ascent, prefixes)
-        yield from _spread_override_rules(ascent, prefixes)
+        excepted = {(prefix.value, prefix.length) for prefix in prefixes if prefix.label != USUAL}
+        for what, make in (("override", _override_rules), ("spread override", _spread_override_rules)):
+            for prefix in prefixes:
+                usable = ascent.usable.exceptions[prefix.label - 1] if prefix.label != USUAL else None
+                inside = _is_inside(prefix, excepted)
+                key = (what, ascent.turn, prefix.value, prefix.length, usable, inside)
+                rules += compilation.rules_once(key, partial(make, ascent, prefix, usable, inside))
+    resplit = ("resplit", ascent.turn, ascent.usable.anywhere)
+    rules += compilation.rules_once(resplit, lambda: _resplit_rules(ascent))
+    return tuple(rules)
+
+
+def _resplit_rules(ascent: _Ascent) -> Iterator[FlowRule]:
+    """Return the rules for the blocks of choices that reach no leaf."""
     for block in divided(ascent.weights, ascent.port_field, ascent.usable.anywhere, ascent.turn):
         yield _steer(Table.STEERING, RESPLIT_PRIORITY, None, block, ascent, CookieKind.OVERRIDE)
 
@@ -145,29 +162,30 @@ def _steer(
     return FlowRule(
         table=table,
         priority=priority,
-        match=Match(
-            eth_type=ETH_IPV4, ip_proto=IP_UDP if block.masked else None, ipv4_dst=destination, udp_src=block.masked
-        ),
+        match=_roce(destination, block.masked),
         actions=(ascent.actions[block.choice],),
         cookie=underlay(kind),
     )
 
 
-def _override_rules(ascent: _Ascent, prefixes: tuple[Labelled, ...]) -> Iterator[FlowRule]:
+@lru_cache(maxsize=1 << 16)
+def _roce(destination: Masked | None, ports: Masked | None) -> Match:
+    """Return the match of a block of ports; exceptions of all leaves for one destination have the same."""
+    return Match(eth_type=ETH_IPV4, ip_proto=IP_UDP if ports else None, ipv4_dst=destination, udp_src=ports)
+
+
+def _override_rules(ascent: _Ascent, prefix: Labelled, usable: int | None, inside: bool) -> Iterator[FlowRule]:
     """Return the rules for blocks that must avoid a choice, by exception prefix; other blocks continue.
 
     A goto rule keeps the other blocks from matching the exception of a shorter prefix around this one.
     """
-    excepted = {(prefix.value, prefix.length) for prefix in prefixes if prefix.label != USUAL}
-    for prefix in prefixes:
-        priority = prefix_priority(OVERRIDE_PRIORITY, prefix.length)
-        if prefix.label == USUAL or _is_inside(prefix, excepted):
-            match = Match(eth_type=ETH_IPV4, ipv4_dst=prefix.masked)
-            yield _go_on(Table.OVERRIDES, Table.STEERING, priority, match)
-        if prefix.label != USUAL:
-            usable = ascent.usable.exceptions[prefix.label - 1]
-            for block in divided(ascent.weights, ascent.port_field, usable, ascent.turn):
-                yield _steer(Table.OVERRIDES, priority + 1, prefix.masked, block, ascent, CookieKind.OVERRIDE)
+    priority = prefix_priority(OVERRIDE_PRIORITY, prefix.length)
+    if usable is None or inside:
+        match = Match(eth_type=ETH_IPV4, ipv4_dst=prefix.masked)
+        yield _go_on(Table.OVERRIDES, Table.STEERING, priority, match)
+    if usable is not None:
+        for block in divided(ascent.weights, ascent.port_field, usable, ascent.turn):
+            yield _steer(Table.OVERRIDES, priority + 1, prefix.masked, block, ascent, CookieKind.OVERRIDE)
 
 
 def _is_inside(prefix: Labelled, others: set[tuple[int, int]]) -> bool:
@@ -179,18 +197,17 @@ def _go_on(table: Table, onward: Table, priority: int, match: Match) -> FlowRule
     return FlowRule(table=table, priority=priority, match=match, actions=actions, cookie=underlay(CookieKind.OVERRIDE))
 
 
-def _spread_override_rules(ascent: _Ascent, prefixes: tuple[Labelled, ...]) -> Iterator[FlowRule]:
-    for prefix in prefixes:
-        priority = prefix_priority(OVERRIDE_PRIORITY, prefix.length)
-        for match in _to(prefix.masked):
-            if prefix.label == USUAL:
-                yield _go_on(Table.SPREAD_OVERRIDES, Table.SPREAD, priority, match)
-            else:
-                usable = _listed(ascent.usable.exceptions[prefix.label - 1], len(ascent.actions))
-                action = ascent.actions[usable[(ascent.turn + prefix.value) % len(usable)]]
-                cookie = underlay(CookieKind.OVERRIDE)
-                table = Table.SPREAD_OVERRIDES
-                yield FlowRule(table=table, priority=priority, match=match, actions=(action,), cookie=cookie)
+def _spread_override_rules(ascent: _Ascent, prefix: Labelled, usable: int | None, _: bool) -> Iterator[FlowRule]:
+    priority = prefix_priority(OVERRIDE_PRIORITY, prefix.length)
+    for match in _to(prefix.masked):
+        if usable is None:
+            yield _go_on(Table.SPREAD_OVERRIDES, Table.SPREAD, priority, match)
+        else:
+            choices = _listed(usable, len(ascent.actions))
+            action = ascent.actions[choices[(ascent.turn + prefix.value) % len(choices)]]
+            cookie = underlay(CookieKind.OVERRIDE)
+            table = Table.SPREAD_OVERRIDES
+            yield FlowRule(table=table, priority=priority, match=match, actions=(action,), cookie=cookie)
 
 
 def _spread_rules(ascent: _Ascent) -> Iterator[FlowRule]:
@@ -217,6 +234,13 @@ def _spread_rules(ascent: _Ascent) -> Iterator[FlowRule]:
 def _to(destination: Masked | None) -> tuple[Match, Match]:
     """Return the matches on an address for IPv4 and for ARP."""
     return (Match(eth_type=ETH_IPV4, ipv4_dst=destination), Match(eth_type=ETH_ARP, arp_tpa=destination))
+
+
+def _bits(mask: int) -> Iterator[int]:
+    """Yield the numbers of the bits that are set."""
+    while mask:
+        yield lowest_bit(mask)
+        mask &= mask - 1
 
 
 def _listed(mask: int, count: int) -> list[int]:

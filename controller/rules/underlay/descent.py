@@ -70,7 +70,9 @@ def _descents_key(compilation: Compilation, switch: Switch) -> tuple[object, ...
     goes_up = bool(compilation.fabric.up_choices[switch.id])
     single = all(len(group.cables) == 1 for group in groups)
     shape = tuple((group.leaves, len(group.cables)) for group in groups)
-    return ("descents", goes_up, shape) if single or compilation.health.whole else ("descents", switch.id)
+    if single or compilation.health.whole:
+        return ("descents", goes_up, shape)
+    return ("descents", switch.id, compilation.health)
 
 
 def _descents_of(compilation: Compilation, switch: Switch) -> tuple[tuple[int | None, ...], tuple[_Descent, ...]]:

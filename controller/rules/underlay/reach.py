@@ -51,10 +51,6 @@ class Reach:
             entered[switch.id] = self.down[switch.id] | _union(found[switch.id]) & ~self.below[switch.id]
         return found
 
-    def up_choices_to(self, switch: str, leaf_number: int) -> int:
-        """Return the choices upwards that reach a leaf."""
-        return sum(1 << i for i, leaves in enumerate(self.by_choice[switch]) if leaves >> leaf_number & 1)
-
     def cables_down_to(self, group: DownGroup, leaf_number: int) -> int:
         """Return the cables of a group that reach one of its leaves."""
         return sum(

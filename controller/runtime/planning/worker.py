@@ -1,9 +1,5 @@
 """One planner process, as the controller sees it: requests in, plans out; it may be killed at any time."""
 
-import contextlib
-import socket
-import subprocess
-import sys
 from collections.abc import Sequence
 from multiprocessing.connection import Connection
 
@@ -15,6 +11,7 @@ from controller.model.placement import Placement
 from controller.model.plan import Infeasible, JobFlows, Replan
 from controller.planner.clos import topology_of
 from controller.planner.placed import is_same
+from controller.runtime import child_process
 from controller.runtime.planning.wire import (
     Begin,
     Jobs,
@@ -38,10 +35,7 @@ class Worker:
     def __init__(self, fabric: Fabric) -> None:
         self._topology = topology_of(fabric)
         self._jobs: dict[str, tuple[JobRequest, JobFlows]] = {}
-        ours, theirs = socket.socketpair()
-        with theirs:
-            command = [sys.executable, "-m", "controller.runtime.planning.child", str(theirs.fileno())]
-            self._process = subprocess.Popen(command, pass_fds=(theirs.fileno(),), stdin=subprocess.DEVNULL)
+        self._process, ours = child_process.begin("controller.runtime.planning.child")
         self._connection = Connection(ours.detach())
         self._fabric: Fabric | None = fabric  # None once it is sent
         self._lost = False
@@ -58,9 +52,8 @@ class Worker:
 
     def kill(self) -> None:
         """End the process; a request under way raises WorkerLostError."""
-        self._process.kill()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(1)
+        self._lost = True
+        child_process.end(self._process)
 
     def close(self) -> None:
         """End the process and the connection."""

@@ -5,6 +5,7 @@ identify the entry for a strict delete. The instructions of an entry with a time
 that a diff replaces it. The bytes have passed `check`.
 """
 
+from collections.abc import Iterator
 from functools import lru_cache
 from struct import Struct
 from typing import NamedTuple
@@ -81,6 +82,7 @@ class FlowEntry(NamedTuple):
     octets: int
 
 
+@lru_cache(maxsize=1 << 14)
 def match_of(oxm: bytes) -> Match | OpaqueMatch:
     """Decode OXM fields; opaque where a field is unknown, occurs twice, or has bits outside its mask."""
     fields: dict[str, int | Masked] = {}
@@ -145,7 +147,11 @@ _U16_U16_U32 = Struct("!HHI").unpack_from
 
 def flow_entries(part: bytes) -> list[FlowEntry]:
     """Read one part of a flow statistics reply."""
-    found = []
+    return list(each_flow_entry(part))
+
+
+def each_flow_entry(part: bytes) -> Iterator[FlowEntry]:
+    """Read one part of a flow statistics reply, an entry at a time."""
     at, end = _PARTS_AT, len(part)
     while at < end:
         (length, table, _, _, priority, idle, hard, flags, cookie, packets, octets, _, match_length) = _ENTRY(part, at)
@@ -154,9 +160,8 @@ def flow_entries(part: bytes) -> list[FlowEntry]:
         instructions = part[instructions_at : at + length]
         actions = (OpaqueAction(instructions),) if idle or hard or flags else actions_of(instructions)
         rule = FlowRule(table=table, priority=priority, match=match, actions=actions, cookie=cookie)
-        found.append(FlowEntry(rule, packets, octets))
+        yield FlowEntry(rule, packets, octets)
         at += length
-    return found
 
 
 def groups(part: bytes) -> list[GroupRule]:

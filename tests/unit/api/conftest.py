@@ -12,6 +12,7 @@ from controller.app import Application
 from controller.config.service import ServiceConfig
 from tests.fakes.openflow.openflow_switch import FakeSwitch
 from tests.fakes.telemetry.telemetry_feed import TelemetryFeed
+from tests.fakes.thread_compiler import ThreadCompiler
 from tests.fakes.thread_planner import ThreadPlanner
 from tests.unit.brain.driver import small_fabric
 
@@ -64,6 +65,7 @@ async def running(fabric=None, **config) -> AsyncIterator[Running]:
         fabric,
         ServiceConfig(openflow="127.0.0.1:0", grpc="127.0.0.1:0", http="127.0.0.1:0", **config),
         ThreadPlanner(fabric),
+        ThreadCompiler(fabric),
     )
     async with application.started() as addresses, grpc.aio.insecure_channel(addresses["grpc"]) as channel:
         found = Running(application, addresses, channel)

@@ -1,0 +1,1 @@
+"""Compile rules in a process of its own."""

@@ -1,0 +1,25 @@
+"""The compiler of rules in threads; `tests/unit/runtime/test_process_compiler.py` compares it with the process."""
+
+import asyncio
+
+from controller.model.effect import Compile
+from controller.model.event import Compiled
+from controller.model.fabric import Fabric
+from controller.runtime.rules import compile_beside
+
+
+class ThreadCompiler:
+    """Compiles as `ProcessCompiler` does, but no process starts."""
+
+    def __init__(self, fabric: Fabric) -> None:
+        self._fabric = fabric
+
+    def start(self) -> None:
+        """Nothing has to start."""
+
+    async def compile(self, work: Compile) -> Compiled:
+        """Compile in a thread."""
+        return await asyncio.to_thread(compile_beside, self._fabric, work)
+
+    def close(self) -> None:
+        """Nothing has to end."""

@@ -1,0 +1,30 @@
+"""The garbage collector's pauses: what survives a long full pass is not walked again."""
+
+import gc
+
+import pytest
+
+from controller.runtime import interpreter
+
+
+@pytest.fixture
+def frozen():
+    before = gc.get_freeze_count()
+    gc.callbacks.append(interpreter._exclude_survivors)
+    yield lambda: gc.get_freeze_count() - before
+    gc.callbacks.remove(interpreter._exclude_survivors)
+    gc.unfreeze()
+
+
+def test_survivors_of_a_long_pass_are_excluded_from_later_ones(frozen, monkeypatch):
+    monkeypatch.setattr(interpreter, "LONG_PASS_NS", 0)
+    held = [[number] for number in range(1_000)]
+    gc.collect()
+    assert frozen() >= len(held)
+
+
+def test_short_passes_and_young_generations_exclude_nothing(frozen, monkeypatch):
+    gc.collect(1)
+    monkeypatch.setattr(interpreter, "LONG_PASS_NS", 10**12)
+    gc.collect()
+    assert frozen() == 0
