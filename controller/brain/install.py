@@ -9,6 +9,7 @@ An `Installed` or `InstallFailed` event carries the token of its installation; a
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
+from controller.brain.lifecycle import WorkKind
 from controller.brain.state import Installing, State, SwitchState, wanted
 from controller.model.effect import Effect, Install, Note, ReadRules, TopologyChanged
 from controller.model.event import Installed, InstallFailed
