@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from controller.model.error import HeddleError
+from mininet_topos.demo.results.scenes import KINDS
 from mininet_topos.demo.workloads import WORKLOADS
 
 if TYPE_CHECKING:
@@ -36,6 +37,9 @@ def demo(
     ] = None,
     workloads: Annotated[str, typer.Option(help=f"Any of {','.join(WORKLOADS)}.")] = ",".join(WORKLOADS),
     modes: Annotated[str, typer.Option(help="Any of ecmp,e-ecmp,planned.")] = "ecmp,e-ecmp,planned",
+    scenes: Annotated[
+        str, typer.Option(help=f"Any of {','.join(KINDS)}: failures and disturbances under planned paths; or none.")
+    ] = ",".join(KINDS),
     seeds: Annotated[
         str, typer.Option(help="One permutation runs per seed; the other workloads use the first.")
     ] = "1,2,3",
@@ -61,6 +65,7 @@ def demo(
         workloads=workloads,
         seeds=seeds,
         modes=modes,
+        scenes=scenes,
         seconds=seconds,
         report=report,
         wait_s=wait,

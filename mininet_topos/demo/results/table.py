@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from mininet_topos.demo.results.strips import FAILS, strip_lines
 from mininet_topos.demo.results.summary import CONGESTION_LEGEND, LEGEND, ratio, scale_note, summary_lines, title_of
 from mininet_topos.demo.results.values import MODE_TITLES, Congestion, DemoFlow, DemoResult, DemoRun
 
@@ -104,6 +105,10 @@ def print_result(result: DemoResult, console: Console) -> None:
         console.print()
     if any(run.certificate for run in result.runs):
         console.print(certificates_table(result, wide=width >= WIDTH), width=width)
+        console.print()
+    for scene in result.scenes:
+        for line in strip_lines(scene, width):
+            console.print(Text(line), style="bold red" if line.startswith(FAILS) else "", width=width)
         console.print()
     for line in summary_lines(result):
         _print_wrapped(console, line, style="bold red" if line.startswith("INVALID") else "")

@@ -15,6 +15,7 @@ def options(**changes):
         "workloads": "permutation,ring,all-to-all",
         "seeds": "1,2,3",
         "modes": "ecmp,e-ecmp,planned",
+        "scenes": "none",
         "seconds": 2.5,
         "report": Path("report"),
         "wait_s": 0.0,
