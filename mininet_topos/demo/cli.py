@@ -54,8 +54,8 @@ def demo(
 
     Builds an emulated fabric of Open vSwitch switches on this machine (needs root), runs the same workloads under
     every mode, checks every packet's path, prints a table and writes a report folder. Everything is removed
-    afterwards. Exit status: 0; 1 where a planned run was invalid, off its paths or could not be run; 2 for bad input;
-    3 where a host of the fabric is cut off.
+    afterwards. Exit status: 0; 1 where a planned run was invalid, off its paths or could not be run, or a scene did not
+    show what it should; 2 for bad input; 3 where a host of the fabric is cut off.
     """
     from mininet_topos.demo.options import build_options
 
@@ -109,7 +109,7 @@ def _run(options: "DemoOptions", as_json: bool) -> None:
 
 
 def shortcomings(result: "DemoResult") -> list[str]:
-    """Return a line for each planned run that is invalid or whose packets left their planned links."""
+    """Return a line for each planned run that is invalid or off its planned links, and each check that fails."""
     found = []
     for run in result.runs:
         if run.mode == "planned" and not run.valid:
@@ -117,4 +117,7 @@ def shortcomings(result: "DemoResult") -> list[str]:
         elif run.mode == "planned" and run.exact_flows < len(run.flows):
             strays = len(run.flows) - run.exact_flows
             found.append(f"{run.workload}: {strays} flows were not counted on exactly their planned links")
+    for scene in result.scenes:
+        found += [f"scene {scene.kind}: the planned run is invalid, twice: {one}" for one in scene.runs[0].problems[:1]]
+        found += [f"scene {scene.kind}: {check.text}" for check in scene.checks if not check.holds]
     return found

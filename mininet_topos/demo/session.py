@@ -24,7 +24,7 @@ from mininet_topos.demo.results.assemble import PlanFigures, assemble
 from mininet_topos.demo.results.congestion import congestion_of
 from mininet_topos.demo.results.values import MODE_TITLES, Congestion, DemoResult, DemoRun, FabricSketch
 from mininet_topos.demo.sampling import CounterSampler
-from mininet_topos.demo.scenes.playbill import Playbill, expected_s, wanted
+from mininet_topos.demo.scenes.playbill import expected_s, play_scenes
 from mininet_topos.demo.workloads import INCAST, Workload
 from mininet_topos.lab import Lab
 from mininet_topos.measure import flow_run
@@ -95,9 +95,8 @@ def _measure_all(options: DemoOptions, progress: DemoProgress, *, may_give_up: b
                 session.calibrate()
             runs += [*session.hashed(group), *session.planned(group)]
             machine = _machine(lab)
-    bill = Playbill(options, progress, may_give_up=may_give_up)
-    scenes = bill.play() if wanted(options) else ()
-    notes += bill.notes if scenes else []
+    scenes, scene_notes = play_scenes(options, progress, may_give_up=may_give_up)
+    notes += scene_notes
     if not runs:
         raise PrerequisiteError(f"nothing can be run here. {notes[-1]}")
     return DemoResult(

@@ -87,8 +87,8 @@ class SceneResult:
 
     @property
     def holds(self) -> bool:
-        """Return whether what the scene shows is so."""
-        return all(check.holds for check in self.checks)
+        """Return whether what the scene shows is so: the planned run is valid, and all checks hold."""
+        return not self.runs[0].problems and all(check.holds for check in self.checks)
 
     def run(self, mode: str) -> SceneRun | None:
         """Return the run of a mode, None if there is none."""

@@ -19,7 +19,8 @@ def strip_lines(scene: SceneResult, width: int) -> list[str]:
     planned = scene.runs[0]
     step = _periods_per_column(scene, width)
     top_bps = max((value for run in scene.runs for value in columns(run.goodput_bps, step)), default=0.0)
-    lines = [f"Scene {scene.kind}: {scene.title}. Goodput of {scene.watched}; full height {top_bps / 1e6:.1f} Mbit/s"]
+    title = f"Scene {scene.kind}: {scene.title}. Goodput of {scene.watched}; full height {top_bps / 1e6:.1f} Mbit/s"
+    lines = _wrapped(title, width, 2)
     lines.append(" " * LABEL_WIDTH + mark_line(planned.marks, scene.period_ns * step, width - LABEL_WIDTH))
     lines += [
         f"{MODE_TITLES[run.mode]:{LABEL_WIDTH}}{strip(columns(run.goodput_bps, step), top_bps)}" for run in scene.runs

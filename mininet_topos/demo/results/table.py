@@ -17,6 +17,7 @@ from mininet_topos.demo.results.summary import CONGESTION_LEGEND, LEGEND, ratio,
 from mininet_topos.demo.results.values import MODE_TITLES, Congestion, DemoFlow, DemoResult, DemoRun
 
 WIDTH = 100
+STRIP_STYLES = {FAILS: "bold red", "planned ": "green", "Scene ": "bold"}
 
 
 class Column(NamedTuple):
@@ -108,7 +109,8 @@ def print_result(result: DemoResult, console: Console) -> None:
         console.print()
     for scene in result.scenes:
         for line in strip_lines(scene, width):
-            console.print(Text(line), style="bold red" if line.startswith(FAILS) else "", width=width)
+            style = next((style for start, style in STRIP_STYLES.items() if line.startswith(start)), "")
+            console.print(Text(line, style=style), width=width)
         console.print()
     for line in summary_lines(result):
         _print_wrapped(console, line, style="bold red" if line.startswith("INVALID") else "")

@@ -5,13 +5,11 @@ from controller.model.connectivity import cut_off
 from controller.model.fabric import Cable, Fabric
 from controller.model.health import Health
 from mininet_topos.demo.results.scenes import Check
-from mininet_topos.demo.scenes.script import ACT_S, Act, Cast, UnfitFabricError, send_recv
+from mininet_topos.demo.scenes.script import ACT_S, RECOVERY_S, Act, Cast, UnfitFabricError, send_recv
 from mininet_topos.demo.scenes.stage import Played, Stage
 from mininet_topos.demo.scenes.verdict import at_rate, on_exact_links, planned_goodput_bps
 from mininet_topos.demo.workloads import compute_nics, permutation
 from mininet_topos.measure.flow_run import FlowRequest
-
-RECOVERY_S = 1.0
 
 
 class Cut:
@@ -33,11 +31,10 @@ class Cut:
 
     def planned(self, stage: Stage) -> Cast:
         """Submit the permutation and choose the cable."""
-        plan = stage.client.submit(self._workload.job)
+        plan = stage.submit(self._workload)
         used = (one for one in _spare(self._fabric) if any(_crosses(flow, one) for flow in plan.flows))
         self._cable = next(used, None)
         if self._cable is None:
-            stage.client.release(self._workload.job.job_id)
             raise UnfitFabricError("no cable that is used can be spared")
         self._hit = frozenset(flow.flow_id for flow in plan.flows if _crosses(flow, self.cable))
         return self._cast(stage, stage.planned(plan), (plan,))
@@ -74,12 +71,13 @@ class Cut:
         )
 
     def end(self, stage: Stage) -> None:
-        """Connect the cable again and release the job."""
+        """Connect the cable again."""
+        if self._cable is None:
+            return
         stage.lab.net.set_cable(self.cable.id, up=True)
         if stage.mode == "ecmp":
             stage.lab.ecmp.load()
         else:
-            stage.client.release(self._workload.job.job_id)
             stage.client.await_links()
 
 

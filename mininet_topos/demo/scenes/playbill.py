@@ -1,20 +1,24 @@
 """Play the scenes one after the other: all planned runs under one controller, then the same under ECMP."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 
+from controller.model.fabric import Fabric
 from mininet_topos.demo.controller_client import ControllerClient, connected
 from mininet_topos.demo.controller_process import running_controller
 from mininet_topos.demo.line_rate import RateTooHighError
 from mininet_topos.demo.options import DemoOptions
 from mininet_topos.demo.progress import DemoProgress
-from mininet_topos.demo.results.scenes import KINDS, Mark, SceneResult, SceneRun
+from mininet_topos.demo.results.scenes import Mark, SceneResult, SceneRun
 from mininet_topos.demo.results.values import MODE_TITLES
 from mininet_topos.demo.results.verdict import shortened
+from mininet_topos.demo.scenes.arrival import Arrival
 from mininet_topos.demo.scenes.cut import Cut
+from mininet_topos.demo.scenes.hog import Hog
 from mininet_topos.demo.scenes.script import ACT_S, SECONDS, Scene, UnfitFabricError
 from mininet_topos.demo.scenes.stage import Played, Stage
+from mininet_topos.demo.scenes.storm import QUARANTINE_MS, Storm
 from mininet_topos.demo.scenes.telemetry import lab_telemetry, why_no_broker
 from mininet_topos.demo.scenes.verdict import planned_goodput_bps
 from mininet_topos.lab import Lab
@@ -25,7 +29,8 @@ from mininet_topos.queues.settings import QueueSettings
 
 RUN_OVERHEAD_S = 1.5
 SET_UP_S = 6.0
-CONFIG = "port_hold_ms: 100\n"
+SCENES: dict[str, Callable[[Fabric, int], Scene]] = {"cut": Cut, "hog": Hog, "arrival": Arrival, "storm": Storm}
+CONFIG = f"port_hold_ms: 100\nquarantine_ms: {QUARANTINE_MS}\n"
 NOTE = (
     "Scenes: switches mark and pause as in the incast, NICs run DCQCN. Planned senders keep the plan's rates and follow"
     " the controller's decisions; hashed ones start at line rate. After a cut ECMP hashes around the cable at once."
@@ -34,26 +39,37 @@ NOTE = (
 
 def expected_s(options: DemoOptions) -> float:
     """Return the expected duration of all scenes."""
-    if not wanted(options):
+    if not _wanted(options):
         return 0.0
     modes = 1 + ("ecmp" in options.modes)
     return 2 * SET_UP_S + len(options.scenes) * modes * (SECONDS + RUN_OVERHEAD_S)
 
 
-def wanted(options: DemoOptions) -> bool:
-    """Return whether there are scenes to play: they are about planned paths."""
+def play_scenes(
+    options: DemoOptions, progress: DemoProgress, *, may_give_up: bool
+) -> tuple[tuple[SceneResult, ...], list[str]]:
+    """Play the chosen scenes; return their results, and notes on them. Without planned runs there are none.
+
+    Raises RateTooHighError only if `may_give_up`.
+    """
+    if not _wanted(options):
+        return (), []
+    bill = _Playbill(options, progress, may_give_up=may_give_up)
+    return bill.play(), bill.notes
+
+
+def _wanted(options: DemoOptions) -> bool:
     return bool(options.scenes) and "planned" in options.modes
 
 
-class Playbill:
+class _Playbill:
     """The scenes of one demo, and what they have shown so far."""
 
     def __init__(self, options: DemoOptions, progress: DemoProgress, *, may_give_up: bool) -> None:
         """Choose the scenes that this machine can play."""
         self._options, self._progress, self._may_give_up = options, progress, may_give_up
         self._why_plain = why_unavailable() or why_no_broker()
-        all_scenes: dict[str, Scene] = {scene.kind: scene for scene in (Cut(options.fabric, options.seeds[0]),)}
-        self._scenes = [all_scenes[kind] for kind in KINDS if kind in options.scenes and kind in all_scenes]
+        self._scenes = [SCENES[kind](options.fabric, options.seeds[0]) for kind in options.scenes]
         self._results: dict[str, SceneResult] = {}
         self.notes: list[str] = [NOTE]
         for scene in [one for one in self._scenes if one.needs_telemetry and self._why_plain]:
@@ -130,11 +146,12 @@ class Playbill:
     def _attempt(self, scene: Scene, stage: Stage) -> tuple[Played, SceneRun]:
         name = f"scene {scene.kind}, {MODE_TITLES[stage.mode]}"
         self._progress.begin(name)
-        cast = scene.planned(stage) if stage.mode == "planned" else scene.hashed(stage)
         try:
+            cast = scene.planned(stage) if stage.mode == "planned" else scene.hashed(stage)
             played = stage.play(cast, self._progress.within)
         finally:
             scene.end(stage)
+            stage.release_jobs()
         run = run_of(played, stage.mode, loses_packets=scene.loses_packets)
         self._progress.end(SECONDS + RUN_OVERHEAD_S)
         before, after = run.before_bps(int(ACT_S * 1e9)) / 1e6, run.after_bps() / 1e6

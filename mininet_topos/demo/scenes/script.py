@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 SECONDS = 4.5
 ACT_S = 1.2
 """The duration of every run, and when something happens in it."""
+RECOVERY_S = 2.0
+"""How soon goodput must be that of the plan in force. After a cut the lab's queues need up to a second of it: only then
+they write off the frames that were lost on the cable, and the pauses that those have caused end."""
 PACE = 0.97
 """NICs send at this part of the planned rate, so that a late packet of theirs fills no queue, and ACKs have room."""
 PAYLOAD_PART = 4096 / 4158
@@ -95,7 +98,7 @@ class Scene(Protocol):
         """Return the verdict on a planned run."""
 
     def end(self, stage: "Stage") -> None:
-        """Undo what has happened, so that the next run starts on a whole fabric without jobs."""
+        """Undo what has happened to the fabric, however far the run came; jobs are released by the caller."""
 
 
 def send_recv(job_id: str, nics: Sequence[Nic], pairs: Sequence[tuple[int, int]]) -> Workload:

@@ -64,6 +64,7 @@ class Stage:
     def __init__(self, lab: Lab, client: ControllerClient | None) -> None:
         """Use a running lab whose switches are ready."""
         self.lab, self._client = lab, client
+        self._jobs: list[str] = []
 
     @property
     def mode(self) -> str:
@@ -75,6 +76,17 @@ class Stage:
         """Return the controller's client."""
         assert self._client is not None, "there is no controller under ECMP"
         return self._client
+
+    def submit(self, workload: Workload) -> pb.JobPlan:
+        """Submit a job, which lasts until `release_jobs`."""
+        plan = self.client.submit(workload.job)
+        self._jobs.append(plan.job_id)
+        return plan
+
+    def release_jobs(self) -> None:
+        """Release all jobs that were submitted."""
+        while self._jobs:
+            self.client.release(self._jobs.pop())
 
     def hashed(self, workload: Workload, start_s: float = 0.0) -> list[FlowRequest]:
         """Return a workload's flows with random ports; they send as fast as their NICs, or at the rate of their own."""
