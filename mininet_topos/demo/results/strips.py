@@ -77,7 +77,7 @@ def figures_line(run: SceneRun, act_ns: int) -> str:
     before, lowest, after = (f"{bps / 1e6:.1f}" for bps in rates)
     text = f"{MODE_TITLES[run.mode]}: {before} Mbit/s before, {lowest} at the lowest, {after} in the last second"
     text += f"; {run.lost_packets} packets lost, {run.retransmitted_packets} sent again"
-    return f"{text}, {run.moved_flows} flows moved" if run.rate_bps else text
+    return f"{text}; flows moved: {run.moved_flows}" if run.rate_bps else text
 
 
 def _wrapped(text: str, width: int, indent: int) -> list[str]:
