@@ -1,5 +1,6 @@
 """The report's scenes: goodput over time, planned beside ECMP, with numbered marks and a table that explains them."""
 
+import math
 from collections.abc import Sequence
 
 from mininet_topos.demo.report.markup import Markup, join, tag
@@ -35,7 +36,7 @@ def _scene(scene: SceneResult) -> Markup:
 def scene_chart(scene: SceneResult) -> Markup:
     """Draw the goodput of all runs of a scene, ECMP first, and the marks of the planned run."""
     last_ns = scene.period_ns * max(len(run.goodput_bps) for run in scene.runs)
-    top_bps = 1.04 * max((bps for run in scene.runs for bps in run.goodput_bps), default=0) or 1.0
+    top_bps = _rounded_up(scene.top_bps)
     title = f"{scene.title}: goodput over time"
     return tag(
         "svg",
@@ -126,9 +127,15 @@ def _verdict(scene: SceneResult) -> Markup:
     )
 
 
+def _rounded_up(bps: float) -> float:
+    """Return the next number with one significant digit, or with two of which the second is even."""
+    step = 10.0 ** max(0, len(f"{bps:.0f}") - 1)
+    return math.ceil(bps / step * 5 + 1e-9) / 5 * step
+
+
 def _x(ns: float, last_ns: int) -> float:
     return LEFT + (WIDTH - LEFT - 4) * min(1.0, max(0.0, ns / last_ns))
 
 
 def _y(bps: float, top_bps: float) -> float:
-    return TOP + (HEIGHT - TOP - BOTTOM) * (1 - bps / top_bps)
+    return max(TOP - 4, TOP + (HEIGHT - TOP - BOTTOM) * (1 - bps / top_bps))

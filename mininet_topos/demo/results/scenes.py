@@ -90,6 +90,13 @@ class SceneResult:
         """Return whether what the scene shows is so: the planned run is valid, and all checks hold."""
         return not self.runs[0].problems and all(check.holds for check in self.checks)
 
+    @property
+    def top_bps(self) -> float:
+        """Return the highest mean goodput of `WINDOW` periods of all runs, the scale of drawings: bursts pass it."""
+        return max(
+            _mean(run.goodput_bps[first : first + WINDOW]) for run in self.runs for first in range(len(run.goodput_bps))
+        )
+
     def run(self, mode: str) -> SceneRun | None:
         """Return the run of a mode, None if there is none."""
         return next((run for run in self.runs if run.mode == mode), None)

@@ -15,10 +15,10 @@ HOLDS, FAILS = "holds:", "DOES NOT HOLD:"
 
 
 def strip_lines(scene: SceneResult, width: int) -> list[str]:
-    """Return the lines of a scene, at most `width` columns wide; strips show eighths of the scene's highest value."""
+    """Return the lines of a scene, at most `width` columns wide; strips show eighths of the scene's `top_bps`."""
     planned = scene.runs[0]
     step = _periods_per_column(scene, width)
-    top_bps = max((value for run in scene.runs for value in columns(run.goodput_bps, step)), default=0.0)
+    top_bps = scene.top_bps
     title = f"Scene {scene.kind}: {scene.title}. Goodput of {scene.watched}; full height {top_bps / 1e6:.1f} Mbit/s"
     lines = _wrapped(title, width, 2)
     lines.append(" " * LABEL_WIDTH + mark_line(planned.marks, scene.period_ns * step, width - LABEL_WIDTH))

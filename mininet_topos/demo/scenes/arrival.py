@@ -80,7 +80,7 @@ class Arrival:
         moves = [move for move in played.result.moves if move.flow_id in self._first_ids]
         resent = sum(move.resent_packets for move in moves)
         fullest = f"the fullest link would be at {self._unmoved:.2f} without moves, and is at {admitted or 0:.2f}"
-        moved = f"{len(moves)} flows of the first job moved, {resent} packets sent again"
+        moved = f"moves of the first job's flows: {len(moves)}; {resent} packets sent again by them"
         rate_bps = planned_goodput_bps(played, played.cast.watched)
         return (
             Check(text=fullest, holds=self._unmoved > FITS and admitted is not None and admitted <= FITS),

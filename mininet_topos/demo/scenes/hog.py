@@ -122,7 +122,7 @@ class Hog:
         rate_bps = planned_goodput_bps(played, played.cast.watched)
         return (
             Check(text=f"named as sending more than planned{when}: {named}", holds=alone),
-            Check(text=f"{len(left)} flow has left the congested link, {resent} packets sent again",
+            Check(text=f"{len(left)} of 1 flow has left the congested link, {resent} packets sent again by the move",
                   holds=bool(left) and not resent),
             at_rate("the flow is at its rate", played, played.cast.watched, rate_bps, ACT_S, RECOVERY_S),
             on_exact_links(self._fabric, played),

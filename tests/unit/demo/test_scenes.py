@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 from mininet_topos.demo.results.scenes import PERIOD_NS, recovered_ns
 from tests.fakes.demo_scenes import ACT_NS, FAILS, HOLDS, scene
 
@@ -35,6 +37,11 @@ def test_a_run_that_ends_before_anything_happens_has_no_recovery():
 def test_the_means_are_of_the_time_before_the_dip_and_the_last_second():
     run = scene().runs[0]
     assert (run.before_bps(ACT_NS), run.lowest_bps(ACT_NS), run.after_bps()) == (80e6, 0, 60e6)
+
+
+def test_the_scale_of_drawings_ignores_a_burst():
+    burst = replace(scene().runs[0], goodput_bps=(0, 0, 60, 0, 0, 0, *[40] * 12))
+    assert replace(scene(), runs=(burst,)).top_bps == 40
 
 
 def test_a_scene_holds_only_if_all_checks_hold_and_its_planned_run_is_valid():
