@@ -105,13 +105,12 @@ class SceneResult:
 def recovered_ns(goodput_bps: Sequence[int], since_ns: int, rate_bps: float) -> int | None:
     """Return how long after `since_ns` goodput is at a rate and stays for `WINDOW` periods; None: it does not return.
 
-    The time includes the lowest period of the `DIP_PERIODS` after `since_ns`.
+    The time includes every period below the rate of the `DIP_PERIODS` after `since_ns`.
     """
     first = since_ns // PERIOD_NS
-    dip = goodput_bps[first : first + DIP_PERIODS]
-    if not dip:
-        return None
-    for period in range(first + dip.index(min(dip)), len(goodput_bps) - WINDOW + 1):
+    dip = enumerate(goodput_bps[first : first + DIP_PERIODS], start=first + 1)
+    start = max((after for after, bps in dip if bps < FULL * rate_bps), default=first)
+    for period in range(start, len(goodput_bps) - WINDOW + 1):
         if _mean(goodput_bps[period : period + WINDOW]) >= FULL * rate_bps:
             return max(0, period * PERIOD_NS - since_ns)
     return None

@@ -90,7 +90,7 @@ class Arrival:
         )
 
     def end(self, stage: Stage) -> None:
-        """Nothing but the jobs is left."""
+        """Leave the fabric as it is: the jobs are released by the caller."""
 
 
 def _half(fabric: Fabric, number: int) -> list[Nic]:

@@ -1,5 +1,6 @@
 """A hog joins: traffic of no job, on a link that a planned flow uses."""
 
+import time
 from collections.abc import Sequence
 
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
@@ -17,6 +18,8 @@ from mininet_topos.measure.flow_run import FiveTuple, FlowRequest
 JOB_PART, HOG_PART, HOG_QUEUE_PAIRS = 0.6, 0.9, 3
 """What a flow of the job and the hog send, as parts of their NICs' rate: together more than a link."""
 PORTS_TRIED = 64
+FORGET_S = 1.5
+"""The controller forgets a congested port ten periods after its condition has cleared, which takes five."""
 NAMED = "NICs that send more than planned: "
 
 
@@ -129,4 +132,6 @@ class Hog:
         )  # fmt: skip
 
     def end(self, stage: Stage) -> None:
-        """Nothing but the job is left."""
+        """Wait until the controller no longer counts the hog's traffic as load of its links."""
+        if stage.mode == "planned":
+            time.sleep(FORGET_S)
