@@ -7,7 +7,7 @@ from mininet_topos.demo.report.markup import Markup, join, tag
 from mininet_topos.demo.results.scenes import Mark, SceneResult, SceneRun
 from mininet_topos.demo.results.values import MODE_TITLES, DemoResult
 
-WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 720.0, 240.0, 40.0, 52.0, 20.0
+WIDTH, HEIGHT, LEFT, TOP, BOTTOM = 720.0, 300.0, 40.0, 58.0, 20.0
 RADIUS, ROWS, ROW_HEIGHT = 7.5, 3, 16.0
 TICK_S = 0.5
 

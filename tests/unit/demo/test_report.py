@@ -84,6 +84,7 @@ def test_a_scene_has_a_chart_of_both_runs_a_row_for_every_mark_and_its_verdict()
     assert page.count('class="mark event"') == 1
     assert page.count('class="mark decision"') == 2
     assert all(mark.text in text for mark in scene().runs[0].marks)
+    assert "0/1scenes hold" in text
     assert page.count('class="holds"') == page.count('class="fails"') == 1
     assert page.count("<svg") == page.count('role="img"') == page.count("aria-label=")
 
