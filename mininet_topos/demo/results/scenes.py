@@ -15,8 +15,8 @@ PERIOD_NS = GOODPUT_PERIOD_NS
 FULL = 0.9
 """A series is at a rate if its mean over `WINDOW` periods is this part of it: less is one frame in a period."""
 WINDOW = 6
-DIP_PERIODS = 20
-"""The periods in which what happens shows its effect: a second."""
+DIP_PERIODS, DIP_WINDOW = 20, 3
+"""The periods in which what happens shows its effect, a second; and those whose mean is a dip where it is too low."""
 WARM_UP_PERIODS = 6
 """Periods at the start of a run that no mean counts: the first packets of all flows."""
 
@@ -105,11 +105,12 @@ class SceneResult:
 def recovered_ns(goodput_bps: Sequence[int], since_ns: int, rate_bps: float) -> int | None:
     """Return how long after `since_ns` goodput is at a rate and stays for `WINDOW` periods; None: it does not return.
 
-    The time includes every period below the rate of the `DIP_PERIODS` after `since_ns`.
+    The time includes every dip in the `DIP_PERIODS` after `since_ns`; one period alone with a frame less is none.
     """
     first = since_ns // PERIOD_NS
-    dip = enumerate(goodput_bps[first : first + DIP_PERIODS], start=first + 1)
-    start = max((after for after, bps in dip if bps < FULL * rate_bps), default=first)
+    ends = range(first + 1, min(first + DIP_PERIODS, len(goodput_bps)) + 1)
+    dips = (end for end in ends if _mean(goodput_bps[end - 1 : end - 1 + DIP_WINDOW]) < FULL * rate_bps)
+    start = max(dips, default=first)
     for period in range(start, len(goodput_bps) - WINDOW + 1):
         if _mean(goodput_bps[period : period + WINDOW]) >= FULL * rate_bps:
             return max(0, period * PERIOD_NS - since_ns)

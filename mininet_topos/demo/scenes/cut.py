@@ -63,10 +63,11 @@ class Cut:
         """Return whether all flows left the cable and are at the new plan's rates."""
         on_cable = [flow.flow_id for flow in played.plans.values() if _crosses(flow, self.cable)]
         text = f"{len(self._hit) - len(on_cable)} of {len(self._hit)} flows have left {self.cable.id}"
-        rate_bps = planned_goodput_bps(played, played.cast.watched)
+        hit_bps, rate_bps = (planned_goodput_bps(played, flows) for flows in (self._hit, played.cast.watched))
         return (
             Check(text=text, holds=bool(self._hit) and not on_cable),
-            at_rate("goodput at the new plan's rates", played, played.cast.watched, rate_bps, ACT_S, RECOVERY_S),
+            at_rate("these flows at the new plan's rates", played, self._hit, hit_bps, ACT_S, RECOVERY_S),
+            at_rate("all flows at the new plan's rates", played, played.cast.watched, rate_bps, ACT_S, RECOVERY_S),
             on_exact_links(self._fabric, played),
         )
 

@@ -21,9 +21,9 @@ def test_a_rate_below_the_one_before_counts_from_the_dip_on():
     assert recovered_ns(goodput, SINCE_NS, 50) == 5 * PERIOD_NS
 
 
-def test_a_slow_return_ends_with_the_last_period_below_the_rate():
-    goodput = series((100, BEFORE), (0, 2), (80, 3), (100, 2), (80, 1), (100, 20))
-    assert recovered_ns(goodput, SINCE_NS, 100) == 8 * PERIOD_NS
+def test_a_slow_return_ends_with_the_last_dip_and_a_frame_less_is_none():
+    goodput = series((100, BEFORE), (0, 2), (100, 3), (60, 1), (100, 2), (80, 1), (100, 20))
+    assert recovered_ns(goodput, SINCE_NS, 100) == 6 * PERIOD_NS
 
 
 def test_a_short_burst_at_the_rate_is_no_recovery():
