@@ -111,14 +111,10 @@ def holding(scene: Any, found: Played) -> list[bool]:
 def test_a_cut_holds_if_all_flows_leave_the_cable_and_reach_the_new_rates():
     scene, cast = cast_of(Cut(FABRIC, 1), Stage())
     after = {flow.flow_id: flow for flow in plan(scene._workload, 1).flows}
-    assert holding(scene, played(cast, decision("demo-cut", "moved", after))) == [True, True, True, True]
+    moved = decision("demo-cut", "moved", after)
+    assert holding(scene, played(cast, moved)) == [True, True, True, True]
     assert holding(scene, played(cast)) == [False, True, True, True]
-    assert holding(scene, played(cast, decision("demo-cut", "moved", after), recovers=False)) == [
-        True,
-        False,
-        False,
-        True,
-    ]
+    assert holding(scene, played(cast, moved, recovers=False)) == [True, False, False, True]
 
 
 CONGESTED = "congested: 20.0 Mbit/s, of which 12.0 planned; NICs that send more than planned: "
