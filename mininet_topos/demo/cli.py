@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from controller.model.error import HeddleError
+from mininet_topos.demo.results.scenes import KINDS
 from mininet_topos.demo.workloads import WORKLOADS
 
 if TYPE_CHECKING:
@@ -36,6 +37,9 @@ def demo(
     ] = None,
     workloads: Annotated[str, typer.Option(help=f"Any of {','.join(WORKLOADS)}.")] = ",".join(WORKLOADS),
     modes: Annotated[str, typer.Option(help="Any of ecmp,e-ecmp,planned.")] = "ecmp,e-ecmp,planned",
+    scenes: Annotated[
+        str, typer.Option(help=f"Any of {','.join(KINDS)}: failures and disturbances under planned paths; or none.")
+    ] = ",".join(KINDS),
     seeds: Annotated[
         str, typer.Option(help="One permutation runs per seed; the other workloads use the first.")
     ] = "1,2,3",
@@ -50,8 +54,8 @@ def demo(
 
     Builds an emulated fabric of Open vSwitch switches on this machine (needs root), runs the same workloads under
     every mode, checks every packet's path, prints a table and writes a report folder. Everything is removed
-    afterwards. Exit status: 0; 1 where a planned run was invalid, off its paths or could not be run; 2 for bad input;
-    3 where a host of the fabric is cut off.
+    afterwards. Exit status: 0; 1 where a planned run was invalid, off its paths or could not be run, or a scene did not
+    show what it should; 2 for bad input; 3 where a host of the fabric is cut off.
     """
     from mininet_topos.demo.options import build_options
 
@@ -61,6 +65,7 @@ def demo(
         workloads=workloads,
         seeds=seeds,
         modes=modes,
+        scenes=scenes,
         seconds=seconds,
         report=report,
         wait_s=wait,
@@ -104,7 +109,7 @@ def _run(options: "DemoOptions", as_json: bool) -> None:
 
 
 def shortcomings(result: "DemoResult") -> list[str]:
-    """Return a line for each planned run that is invalid or whose packets left their planned links."""
+    """Return a line for each planned run that is invalid or off its planned links, and each check that fails."""
     found = []
     for run in result.runs:
         if run.mode == "planned" and not run.valid:
@@ -112,4 +117,7 @@ def shortcomings(result: "DemoResult") -> list[str]:
         elif run.mode == "planned" and run.exact_flows < len(run.flows):
             strays = len(run.flows) - run.exact_flows
             found.append(f"{run.workload}: {strays} flows were not counted on exactly their planned links")
+    for scene in result.scenes:
+        found += [f"scene {scene.kind}: the planned run is invalid, twice: {one}" for one in scene.runs[0].problems[:1]]
+        found += [f"scene {scene.kind}: {check.text}" for check in scene.checks if not check.holds]
     return found

@@ -16,6 +16,7 @@ from mininet_topos.demo.results.assemble import PlanFigures
 CALL_TIMEOUT_S = 30.0
 SWITCHES_TIMEOUT_S = 20.0
 POLL_S = 0.05
+NOTE = "note"
 
 Reply = TypeVar("Reply")
 
@@ -25,8 +26,10 @@ class ControllerClient:
 
     def __init__(self, channel: grpc.Channel) -> None:
         """Use an open channel."""
+        self.channel = channel
         self._jobs = rpc.JobServiceStub(channel)
         self._fabric = rpc.FabricServiceStub(channel)
+        self._telemetry = rpc.TelemetryServiceStub(channel)
 
     def await_switches(self, switches: int) -> None:
         """Wait until all switches are connected and have rules; raises UnavailableError after a timeout."""
@@ -51,9 +54,35 @@ class ControllerClient:
             )
         return plan
 
+    def preview(self, job: JobRequest, *, moves: bool = True) -> pb.JobPlan:
+        """Return the plan that a job would get now; without `moves`, if all running flows kept their paths."""
+        request = request_message(job)
+        if not moves:
+            request.move_limits.add(cause="ARRIVAL", whose="NONE")
+        plan: pb.JobPlan = _call(lambda: self._jobs.PreviewJob(request, timeout=CALL_TIMEOUT_S))
+        return plan
+
     def release(self, job_id: str) -> None:
         """Release a job's paths."""
         _call(lambda: self._jobs.ReleaseJob(pb.ReleaseJobRequest(job_id=job_id), timeout=CALL_TIMEOUT_S))
+
+    def await_links(self) -> None:
+        """Wait until all links are up; raises UnavailableError after a timeout."""
+        deadline = time.monotonic() + SWITCHES_TIMEOUT_S
+        while True:
+            topology = _call(lambda: self._fabric.GetTopology(pb.GetTopologyRequest(), timeout=CALL_TIMEOUT_S))
+            down = [link.id for link in topology.links if not link.up]
+            if not down:
+                return
+            if time.monotonic() > deadline:
+                raise UnavailableError(f"link {down[0]} is still down after {SWITCHES_TIMEOUT_S:.0f} s")
+            time.sleep(POLL_S)
+
+    def notes(self, since_unix_ns: int) -> list[pb.Event]:
+        """Return the controller's own notes since a time, oldest first."""
+        request = pb.WatchEventsRequest(since_unix_ns=since_unix_ns, history_only=True)
+        events = _call(lambda: list(self._telemetry.WatchEvents(request, timeout=CALL_TIMEOUT_S)))
+        return [event for event in events if event.kind == NOTE]
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Run the demo's controller, `heddle run`, as a process of its own."""
+"""Run the demo's controller, `heddle run`, and other programs that report when they are ready, as processes."""
 
 import json
 import os
@@ -12,13 +12,16 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from controller.model.error import PrerequisiteError
+from mininet_topos.host.priorities import TELEMETRY_NICENESS, set_niceness
 
 START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 2.0
 
 
 @contextmanager
-def running_controller(fabric_text: str, directory: Path, environment: Mapping[str, str]) -> Iterator[dict[str, str]]:
+def running_controller(
+    fabric_text: str, directory: Path, environment: Mapping[str, str], config_text: str = ""
+) -> Iterator[dict[str, str]]:
     """Run a controller on loopback, on free ports, for the block; yield its addresses by name.
 
     It ends with the block, with this process however that ends, and with the lab whose tag is in `environment`. Its log
@@ -26,8 +29,23 @@ def running_controller(fabric_text: str, directory: Path, environment: Mapping[s
     """
     fabric_file, log = directory / "fabric.yaml", directory / "controller.log"
     fabric_file.write_text(fabric_text, encoding="utf-8")
+    config_file = directory / "heddle.yaml"
+    config_file.write_text(config_text, encoding="utf-8")
     command = [sys.executable, "-m", "controller.cli.main", "run", str(fabric_file)]
     command += ["--openflow", "127.0.0.1:0", "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"]
+    if config_text:
+        command += ["--config", str(config_file)]
+    with running("the controller", command, log, environment) as ready:
+        yield ready
+
+
+@contextmanager
+def running(name: str, command: list[str], log: Path, environment: Mapping[str, str]) -> Iterator[dict[str, str]]:
+    """Run a program that prints a line of JSON when it is ready, for the block; yield that line's values.
+
+    It has the priority of telemetry, since in a real fabric it does not compete with NICs and switches for processors.
+    It ends with the block and with this process. Raises PrerequisiteError if it does not start.
+    """
     package_parent = str(Path(__file__).parents[2])
     with log.open("wb") as errors:
         process = subprocess.Popen(
@@ -38,23 +56,24 @@ def running_controller(fabric_text: str, directory: Path, environment: Mapping[s
             stderr=errors,
             start_new_session=True,
         )
+    set_niceness(process.pid, TELEMETRY_NICENESS)
     try:
-        yield _addresses(process, log)
+        yield _ready(name, process, log)
     finally:
         _stop(process)
 
 
-def _addresses(process: "subprocess.Popen[bytes]", log: Path) -> dict[str, str]:
-    """Read the line of JSON that the controller prints when it is ready."""
+def _ready(name: str, process: "subprocess.Popen[bytes]", log: Path) -> dict[str, str]:
+    """Read the line of JSON that a program prints when it is ready."""
     assert process.stdout is not None
     text, deadline = b"", time.monotonic() + START_TIMEOUT_S
     while b"\n" not in text:
         rest = deadline - time.monotonic()
         if rest <= 0 or not select.select([process.stdout], [], [], rest)[0]:
-            raise PrerequisiteError(f"the controller was not ready within {START_TIMEOUT_S:.0f} s{_last_log_line(log)}")
+            raise PrerequisiteError(f"{name} was not ready within {START_TIMEOUT_S:.0f} s{_last_log_line(log)}")
         chunk = os.read(process.stdout.fileno(), 4096)
         if not chunk:
-            raise PrerequisiteError(f"the controller did not start (status {process.wait()}){_last_log_line(log)}")
+            raise PrerequisiteError(f"{name} did not start (status {process.wait()}){_last_log_line(log)}")
         text += chunk
     found: dict[str, str] = json.loads(text.split(b"\n", 1)[0])
     return found

@@ -10,6 +10,7 @@ from controller.config import load_fabric, parse_fabric
 from controller.model.connectivity import cut_off
 from controller.model.error import InputError, NoAdmissiblePlanError
 from controller.model.fabric import Fabric, Role
+from mininet_topos.demo.results.scenes import KINDS
 from mininet_topos.demo.results.values import MODES
 from mininet_topos.demo.workloads import PAYLOAD_BYTES, WORKLOADS, Workload, build_workloads, compute_nics
 
@@ -21,6 +22,7 @@ DEFAULT_GBPS = LINE_RATES_GBPS[0]
 MAX_HOP_PACKETS_PER_S = 50_000
 """The rate that software switches on one core forward without loss of their own; a packet counts at every switch."""
 
+NO_SCENES = "none"
 MAX_FLOWS = 1_000
 MIN_FLOW_BPS = 50_000
 """At a lower rate the smallest flow, a packet on each of four queue pairs, takes too long for a demo."""
@@ -39,6 +41,7 @@ class DemoOptions:
     kinds: tuple[str, ...]
     seeds: tuple[int, ...]
     modes: tuple[str, ...]
+    scenes: tuple[str, ...]
     seconds: float
     report: Path
     wait_s: float
@@ -57,6 +60,7 @@ class DemoOptions:
             "workloads": list(self.kinds),
             "seeds": list(self.seeds),
             "modes": list(self.modes),
+            "scenes": list(self.scenes),
             "seconds": self.seconds,
         }
 
@@ -151,6 +155,7 @@ def build_options(
     workloads: str,
     seeds: str,
     modes: str,
+    scenes: str,
     seconds: float,
     report: Path,
     wait_s: float,
@@ -177,6 +182,7 @@ def build_options(
         kinds=kinds,
         seeds=numbers,
         modes=wanted,
+        scenes=() if scenes == NO_SCENES else chosen("--scenes", scenes, KINDS),
         seconds=seconds,
         report=report,
         wait_s=wait_s,

@@ -24,6 +24,7 @@ from mininet_topos.demo.results.assemble import PlanFigures, assemble
 from mininet_topos.demo.results.congestion import congestion_of
 from mininet_topos.demo.results.values import MODE_TITLES, Congestion, DemoResult, DemoRun, FabricSketch
 from mininet_topos.demo.sampling import CounterSampler
+from mininet_topos.demo.scenes.playbill import expected_s, play_scenes
 from mininet_topos.demo.workloads import INCAST, Workload
 from mininet_topos.lab import Lab
 from mininet_topos.measure import flow_run
@@ -94,6 +95,8 @@ def _measure_all(options: DemoOptions, progress: DemoProgress, *, may_give_up: b
                 session.calibrate()
             runs += [*session.hashed(group), *session.planned(group)]
             machine = _machine(lab)
+    scenes, scene_notes = play_scenes(options, progress, may_give_up=may_give_up)
+    notes += scene_notes
     if not runs:
         raise PrerequisiteError(f"nothing can be run here. {notes[-1]}")
     return DemoResult(
@@ -103,6 +106,7 @@ def _measure_all(options: DemoOptions, progress: DemoProgress, *, may_give_up: b
         machine=machine,
         fabric=sketch_of(options.fabric),
         runs=tuple(runs),
+        scenes=scenes,
         notes=tuple(notes),
     )
 
@@ -257,6 +261,7 @@ def _expected_calibration_s(options: DemoOptions) -> float:
 def _expected_s(options: DemoOptions, workloads: tuple[Workload, ...]) -> float:
     set_ups = SET_UP_S * (2 if "planned" in options.modes else 1) * len(list(_labs(workloads)))
     set_ups += _expected_calibration_s(options) if options.slower else 0
+    set_ups += expected_s(options)
     return set_ups + len(workloads) * sum(_expected_run_s(options, mode) for mode in options.modes)
 
 

@@ -13,6 +13,7 @@ from mininet_topos.nic import goodput
 from mininet_topos.nic.path_move import FAILURE, PLANNED
 
 GOODPUT_PERIOD_NS = goodput.PERIOD_NS
+UNCOUNTED = "packets are missing that no queue counted as dropped (this machine was overloaded)"
 
 
 class FiveTuple(NamedTuple):
@@ -193,7 +194,7 @@ class Integrity:
         """
         unaccounted = tx_packets - rx_packets - queue_drops
         counts = (
-            (unaccounted, "packets are missing that no queue counted as dropped (this machine was overloaded)"),
+            (unaccounted, UNCOUNTED),
             (switch_socket_drops, "packets were lost in Open vSwitch's sockets (this machine was overloaded)"),
             (nic_socket_drops, "packets were lost in the NICs' sockets (this machine was overloaded)"),
             (foreign_packets, "packets reached a NIC that they were not for"),

@@ -10,10 +10,11 @@ streams have no common order.
 
 import os
 import threading
+import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 import grpc
 
@@ -28,10 +29,19 @@ CLOSE_TIMEOUT_S = 10.0
 RELEASED = "released"
 
 
+class Generation(NamedTuple):
+    """A generation of a job's plan that has arrived: when (CLOCK_MONOTONIC), and all flows of the plan by id."""
+
+    monotonic_ns: int
+    plan: pb.JobPlan
+    flows: Mapping[str, pb.FlowPlan]
+
+
 class JobFollower:
     """The changes of one job's flows, as `run_flows` takes them; `plan` is the one that the flows started with.
 
-    `problem` is why no plan arrives at present; None while the stream is open.
+    `problem` is why no plan arrives at present; None while the stream is open. `generations` are those that arrived, in
+    order; the first is the one that is in force when the stream opens.
     """
 
     def __init__(self, channel: grpc.Channel, plan: pb.JobPlan, pace: Pace = planned_rate) -> None:
@@ -39,6 +49,7 @@ class JobFollower:
         self._jobs, self._fabric = rpc.JobServiceStub(channel), rpc.FabricServiceStub(channel)
         self._job_id, self._pace = plan.job_id, pace
         self.problem: str | None = None
+        self.generations: list[Generation] = []
         self._flows = {flow.flow_id: flow for flow in plan.flows}
         self._down: frozenset[str] = frozenset()
         self._changes: deque[Mapping[str, FlowChange]] = deque()
@@ -90,8 +101,10 @@ class JobFollower:
             self._closed.wait(RETRY_S)
 
     def _on_generation(self, plan: pb.JobPlan) -> None:
+        arrived_ns = time.monotonic_ns()
         changed = self._all_flows() if plan.flows_truncated else plan.flows
         flows = self._flows | {flow.flow_id: flow for flow in changed}
+        self.generations.append(Generation(arrived_ns, plan, flows))
         topology = self._fabric.GetTopology(pb.GetTopologyRequest(), timeout=CALL_TIMEOUT_S)
         down = frozenset(link.id for link in topology.links if not link.up)
         reason = f"generation {plan.generation}: {plan.reason}"

@@ -7,7 +7,7 @@ bridges accept OpenFlow 1.5 as well, but only while these rules are loaded or cl
 """
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from math import gcd
 
 from controller.model.address import ip_text
@@ -17,7 +17,8 @@ from mininet_topos.switches.fabric_net import FabricNet
 HASH_FIELDS = "ip_src,ip_dst,nw_proto,tcp_src,tcp_dst,udp_src,udp_dst"
 UP_GROUP = 1
 FIRST_DOWN_GROUP = 2
-LOCAL_PRIORITY, DOWN_PRIORITY, UP_PRIORITY = 200, 100, 10
+DETOUR_GROUP = 1000
+LOCAL_PRIORITY, DETOUR_PRIORITY, DOWN_PRIORITY, UP_PRIORITY = 200, 150, 100, 10
 
 
 class EcmpRules:
@@ -27,11 +28,11 @@ class EcmpRules:
         """Use this network; `seed` varies the hashes of all switches together."""
         self._net, self._seed = net, seed
 
-    def load(self) -> None:
-        """Replace all rules of the switches by hash routing."""
+    def load(self, failed: Collection[str] = ()) -> None:
+        """Replace all rules of the switches by hash routing around the cables that have `failed`, as BGP would."""
         self._set_protocols("OpenFlow13,OpenFlow15")
         for switch, bridge in self._net.bridge_of.items():
-            groups, flows = self.rules(switch)
+            groups, flows = self.rules(switch, failed)
             added = [f"group add {group}" for group in groups] + [f"flow add {flow}" for flow in flows]
             self._bundle(bridge, added)
         self._set_protocols("OpenFlow13")
@@ -48,8 +49,8 @@ class EcmpRules:
         lines = ["flow delete", "group delete", *added]
         self._net.ovs.ofctl("-O", "OpenFlow15", "bundle", bridge, "-", text="\n".join(lines))
 
-    def rules(self, switch: str) -> tuple[list[str], list[str]]:
-        """Return one switch's groups and flows in the syntax of `ovs-ofctl`."""
+    def rules(self, switch: str, failed: Collection[str] = ()) -> tuple[list[str], list[str]]:
+        """Return one switch's groups and flows in the syntax of `ovs-ofctl`; `failed` are ids of cables."""
         fabric = self._net.fabric
         groups: list[str] = []
         flows = ["priority=65535,dl_type=0x8808,actions=drop"]
@@ -68,7 +69,40 @@ class EcmpRules:
             groups.append(self._group(switch, UP_GROUP, up, ports))
             flows.append(f"priority={UP_PRIORITY},ip,actions=group:{UP_GROUP}")
             flows.append(f"priority={UP_PRIORITY},arp,actions=output:{ports[0]}")
-        return groups, flows
+        return groups + self._detour_groups(switch, failed), flows + self._detour_flows(switch, failed)
+
+    def _detours(self, switch: str, failed: Collection[str]) -> dict[str, dict[int, Cable]]:
+        """Return the next hops of a switch, by port, for each leaf to which failed cables leave fewer."""
+        leaves = (leaf for leaf in self._net.fabric.leaves if leaf != switch)
+        hops = {leaf: self._next_hops(switch, leaf, failed) for leaf in leaves}
+        return {leaf: found for leaf, found in hops.items() if found and found != self._next_hops(switch, leaf, ())}
+
+    def _next_hops(self, switch: str, leaf: str, failed: Collection[str]) -> dict[int, Cable]:
+        """Return the live cables, by port, over which a leaf is reached: down if it is below the switch, else up."""
+        fabric = self._net.fabric
+        if leaf in fabric.leaves_below[switch]:
+            hops = [(cable.upper, cable.lower.switch, cable) for cable in fabric.down_cables[switch]]
+            hops = [hop for hop in hops if leaf in fabric.leaves_below[hop[1]]]
+        else:
+            hops = [(cable.lower, cable.upper.switch, cable) for cable in fabric.up_choices[switch]]
+        return {
+            port.number: cable
+            for port, beyond, cable in hops
+            if cable.id not in failed and (beyond == leaf or self._next_hops(beyond, leaf, failed))
+        }
+
+    def _detour_groups(self, switch: str, failed: Collection[str]) -> list[str]:
+        detours = enumerate(self._detours(switch, failed).values(), start=DETOUR_GROUP)
+        return [self._group(switch, number, list(hops.values()), list(hops)) for number, hops in detours]
+
+    def _detour_flows(self, switch: str, failed: Collection[str]) -> list[str]:
+        fabric = self._net.fabric
+        return [
+            flow
+            for number, (leaf, hops) in enumerate(self._detours(switch, failed).items(), start=DETOUR_GROUP)
+            for nic in fabric.nics_of_leaf.get(leaf, ())
+            for flow in _both(DETOUR_PRIORITY, nic.ip, f"group:{number}", next(iter(hops)))
+        ]
 
     def _group(self, switch: str, number: int, cables: Sequence[Cable], ports: Sequence[int]) -> str:
         seed = zlib.crc32(f"{self._seed}/{switch}/{number}".encode())

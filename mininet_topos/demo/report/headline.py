@@ -23,6 +23,7 @@ def tiles(result: DemoResult) -> list[Tile]:
         *_gains(result),
         *_bystanders(result),
         *([_worst(planned), _lost(planned), _paths(planned)] if planned else []),
+        *([_scenes(result)] if result.scenes else []),
         _valid(result.runs),
     ]
 
@@ -73,6 +74,13 @@ def _paths(planned: list[DemoRun]) -> Tile:
     exact, flows = sum(run.exact_flows for run in planned), sum(len(run.flows) for run in planned)
     text = "planned flows counted on exactly their links, packet by packet"
     return Tile(figure=f"{exact}/{flows}", text=text, tone="good" if exact == flows else "bad")
+
+
+def _scenes(result: DemoResult) -> Tile:
+    holding = sum(scene.holds for scene in result.scenes)
+    text = "scenes hold: what the controller did while flows ran"
+    whole = holding == len(result.scenes)
+    return Tile(figure=f"{holding}/{len(result.scenes)}", text=text, tone="good" if whole else "bad")
 
 
 def _valid(runs: tuple[DemoRun, ...]) -> Tile:

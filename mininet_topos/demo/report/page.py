@@ -6,6 +6,7 @@ from mininet_topos.demo.report.charts import flow_bars, grouped_bars, link_heat
 from mininet_topos.demo.report.fabric_drawing import draw_fabric, legend
 from mininet_topos.demo.report.headline import Tile, tiles
 from mininet_topos.demo.report.markup import Markup, join, tag
+from mininet_topos.demo.report.scenes import scenes_section
 from mininet_topos.demo.report.tables import certificates_table, congestion_table, parameters_table, runs_table
 from mininet_topos.demo.report.time_series import SERIES, series_chart
 from mininet_topos.demo.results.summary import (
@@ -40,6 +41,7 @@ def report_page(result: DemoResult) -> str:
         _overview(result),
         _workloads(result),
         _congestion(result),
+        scenes_section(result),
         _heat(result),
         _tables(result),
     )

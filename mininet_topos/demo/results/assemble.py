@@ -15,7 +15,7 @@ from mininet_topos.demo.results.values import (
     QueuePairResult,
     is_switch_link,
 )
-from mininet_topos.demo.results.verdict import check_links, shortened
+from mininet_topos.demo.results.verdict import check_legs, legs_of, shortened
 from mininet_topos.demo.workloads import WIRE_OVERHEAD_BYTES, Workload
 from mininet_topos.measure import flow_run
 
@@ -64,8 +64,11 @@ def _pair_result(
     fabric: Fabric, pair: QueuePair, measured: flow_run.FlowResult, found: flow_run.RunResult
 ) -> QueuePairResult:
     nics = fabric.nic_by_id
-    stream = flow_run.FiveTuple(nics[pair.src_nic].ip, nics[pair.dst_nic].ip, pair.udp_source_port)
-    seen = found.capture.links_of(stream)
+
+    def packets_on(port: int) -> Mapping[str, int]:
+        return found.capture.links_of(flow_run.FiveTuple(nics[pair.src_nic].ip, nics[pair.dst_nic].ip, port))
+
+    legs = legs_of(measured, {pair.udp_source_port: pair.links}, packets_on)
     end = found.duration_ns if measured.completed_ns is None else measured.completed_ns
     return QueuePairResult(
         flow_id=pair.flow_id,
@@ -81,7 +84,7 @@ def _pair_result(
         retransmitted_packets=measured.retransmitted_packets,
         duration_ns=max(1, end),
         finished=measured.completed_ns is not None,
-        faults=check_links(pair.links, seen, measured.tx_packets, measured.rx_packets),
+        faults=check_legs(legs, measured.tx_packets, measured.rx_packets),
     )
 
 

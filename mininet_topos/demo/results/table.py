@@ -12,10 +12,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from mininet_topos.demo.results.strips import FAILS, strip_lines
 from mininet_topos.demo.results.summary import CONGESTION_LEGEND, LEGEND, ratio, scale_note, summary_lines, title_of
 from mininet_topos.demo.results.values import MODE_TITLES, Congestion, DemoFlow, DemoResult, DemoRun
 
 WIDTH = 100
+STRIP_STYLES = {FAILS: "bold red", "planned ": "green", "Scene ": "bold"}
 
 
 class Column(NamedTuple):
@@ -104,6 +106,11 @@ def print_result(result: DemoResult, console: Console) -> None:
         console.print()
     if any(run.certificate for run in result.runs):
         console.print(certificates_table(result, wide=width >= WIDTH), width=width)
+        console.print()
+    for scene in result.scenes:
+        for line in strip_lines(scene, width):
+            style = next((style for start, style in STRIP_STYLES.items() if line.startswith(start)), "")
+            console.print(Text(line, style=style), width=width)
         console.print()
     for line in summary_lines(result):
         _print_wrapped(console, line, style="bold red" if line.startswith("INVALID") else "")

@@ -7,6 +7,7 @@ name or meaning; new fields do not change it.
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from mininet_topos.demo.results.scenes import SceneResult
 from mininet_topos.measure.flow_run import Integrity
 
 SCHEMA = "heddle.demo/1"
@@ -240,6 +241,7 @@ class DemoResult:
     machine: dict[str, Any]
     fabric: FabricSketch
     runs: tuple[DemoRun, ...]
+    scenes: tuple[SceneResult, ...] = ()
     notes: tuple[str, ...] = ()
     rates_given_up: tuple[GivenUpRate, ...] = ()
     schema: str = field(default=SCHEMA)
@@ -267,4 +269,6 @@ class DemoResult:
                 "flows_on_exact_links": run.exact_flows,
                 "max_measured_utilisation": run.max_measured_utilisation,
             }
+        for plain, scene in zip(found["scenes"], self.scenes, strict=True):
+            plain["holds"] = scene.holds
         return found

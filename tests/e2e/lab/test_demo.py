@@ -9,10 +9,13 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from mininet_topos.demo.results.scenes import KINDS
 from mininet_topos.queues.model import why_unavailable
+from tests.support.mosquitto import PROGRAM
 from tests.support.traces_of_labs import assert_settings_as_before, free_settings, settings_held_under
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300), pytest.mark.usefixtures("own_registry")]
@@ -63,7 +66,7 @@ class Demo:
 
 @pytest.mark.alone
 def test_a_short_demo_reaches_the_table_with_every_planned_packet_on_its_path(tmp_path):
-    demo = Demo(tmp_path, "--workloads", "permutation", "--seeds", "1", "--seconds", "0.6")
+    demo = Demo(tmp_path, "--workloads", "permutation", "--seeds", "1", "--seconds", "0.6", "--scenes", "cut")
     lab_id = demo.lab_id()
     out, err = demo.process.communicate()
     assert demo.process.returncode == 0, err
@@ -75,6 +78,32 @@ def test_a_short_demo_reaches_the_table_with_every_planned_packet_on_its_path(tm
     assert planned["lost_packets"] == 0
     assert planned["certificate"]["max_link_utilisation"] == planned["certificate"]["lower_bound"] == 1.0
     assert [run["mode"] for run in found["runs"]] == ["ecmp", "e-ecmp", "planned"]
+    assert_scenes(demo, out, found, ["cut"])
+    assert demo.leftovers(lab_id) == []
+
+
+def assert_scenes(demo: Demo, out: str, found: dict[str, Any], kinds: list[str]) -> None:
+    """Each scene was played twice, holds, has the controller's decisions as marks, and is drawn."""
+    assert [scene["kind"] for scene in found["scenes"]] == kinds
+    page = (demo.report / "report.html").read_text()
+    for scene in found["scenes"]:
+        assert [run["mode"] for run in scene["runs"]] == ["planned", "ecmp"]
+        assert scene["holds"], scene["checks"]
+        assert {mark["kind"] for mark in scene["runs"][0]["marks"]} == {"event", "decision"}
+        assert f"Scene {scene['kind']}" in out
+        assert f"{scene['title']}: goodput over time" in page
+
+
+@pytest.mark.alone
+@pytest.mark.soak
+@pytest.mark.skipif(why_unavailable() is not None, reason=f"no queue model here: {why_unavailable()}")
+@pytest.mark.skipif(not Path(PROGRAM).exists(), reason="Debian's mosquitto is not installed (scripts/setup all)")
+def test_all_scenes_hold(tmp_path):
+    demo = Demo(tmp_path, "--workloads", "ring", "--modes", "ecmp,planned", "--seconds", "0.3")
+    lab_id = demo.lab_id()
+    out, err = demo.process.communicate()
+    assert demo.process.returncode == 0, err
+    assert_scenes(demo, out, json.loads((demo.report / "results.json").read_text()), list(KINDS))
     assert demo.leftovers(lab_id) == []
 
 
@@ -119,7 +148,8 @@ def test_a_controller_does_not_outlive_a_killed_demo(tmp_path):
 @pytest.mark.alone
 @pytest.mark.skipif(why_unavailable() is not None, reason=f"no queue model here: {why_unavailable()}")
 def test_an_incast_pauses_senders_under_ecmp_and_spares_the_bystander_where_it_is_planned(tmp_path):
-    demo = Demo(tmp_path, "--workloads", "incast", "--modes", "ecmp,planned", "--seeds", "1", "--seconds", "1.5")
+    chosen = ("--workloads", "incast", "--modes", "ecmp,planned", "--scenes", "none", "--seeds", "1")
+    demo = Demo(tmp_path, *chosen, "--seconds", "1.5")
     lab_id = demo.lab_id()
     _, err = demo.process.communicate()
     assert demo.process.returncode == 0, err

@@ -22,6 +22,7 @@ def options(**changes):
     arguments = {
         "fabric_file": None, "sizes": SIZES, "workloads": "permutation,ring,incast", "seeds": "1,2",
         "modes": "ecmp,planned", "seconds": 2.5, "report": Path("report"), "wait_s": 0.0,
+        "scenes": "none",
     }  # fmt: skip
     return build_options(**{**arguments, **changes})
 

@@ -15,6 +15,7 @@ def options(**changes):
         "workloads": "permutation,ring,all-to-all",
         "seeds": "1,2,3",
         "modes": "ecmp,e-ecmp,planned",
+        "scenes": "none",
         "seconds": 2.5,
         "report": Path("report"),
         "wait_s": 0.0,
@@ -108,3 +109,10 @@ def test_an_all_to_all_of_too_many_is_refused():
     assert len(options(sizes=sizes, workloads="ring").workloads) == 1
     with pytest.raises(InputError, match="1,560 flows, more than"):
         options(sizes=sizes)
+
+
+def test_scenes_are_chosen_by_name_in_their_own_order_or_not_at_all():
+    assert options(scenes="storm,cut").scenes == ("cut", "storm")
+    assert options(scenes="none").scenes == ()
+    with pytest.raises(InputError, match="'flood' is none of cut, hog, arrival, storm"):
+        options(scenes="flood")

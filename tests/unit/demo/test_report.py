@@ -12,9 +12,11 @@ from mininet_topos.demo.report.folder import check_folder, write_report
 from mininet_topos.demo.report.markup import Markup, tag
 from mininet_topos.demo.report.page import report_page
 from mininet_topos.demo.report.picture import picture, typical_workload
+from mininet_topos.demo.report.scenes import scene_chart
 from mininet_topos.demo.results.summary import ratio
 from mininet_topos.demo.results.values import SCHEMA
 from tests.fakes.demo_results import demo_result, spine_leaf, with_invalid_run
+from tests.fakes.demo_scenes import FAILS, HOLDS, scene
 
 RESULT = demo_result()
 PAGE = report_page(RESULT)
@@ -73,6 +75,33 @@ def test_a_fabric_of_one_leaf_is_drawn_too():
 def test_a_demo_without_planned_runs_has_a_page():
     hashed = replace(RESULT, runs=tuple(run for run in RESULT.runs if run.mode != "planned"))
     assert "Certificates" not in text_of(report_page(hashed))
+
+
+def test_a_scene_has_a_chart_of_both_runs_a_row_for_every_mark_and_its_verdict():
+    page = report_page(replace(RESULT, scenes=(scene(HOLDS, FAILS),)))
+    text = text_of(page)
+    assert page.count('class="series planned"') == page.count('class="series ecmp"') == 1
+    assert page.count('class="mark event"') == 1
+    assert page.count('class="mark decision"') == 2
+    assert all(mark.text in text for mark in scene().runs[0].marks)
+    assert "0/1scenes hold" in text
+    assert page.count('class="holds"') == page.count('class="fails"') == 1
+    assert page.count("<svg") == page.count('role="img"') == page.count("aria-label=")
+
+
+def test_marks_close_together_are_drawn_in_different_rows():
+    circles = re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)" r="7.5"/>', scene_chart(scene()))
+    assert len(circles) == 3
+    for index, (x, y) in enumerate(circles):
+        assert all(y != other_y or abs(float(x) - float(other_x)) >= 15 for other_x, other_y in circles[:index])
+
+
+def test_the_json_holds_every_scene_and_whether_it_holds():
+    (plain,) = replace(RESULT, scenes=(scene(HOLDS, FAILS),)).to_json()["scenes"]
+    assert plain["holds"] is False
+    assert [run["mode"] for run in plain["runs"]] == ["planned", "ecmp"]
+    assert plain["runs"][0]["marks"][0]["text"] == "cable leaf1:1>spine1:1 is cut"
+    assert json.loads(json.dumps(plain))["period_ns"] == 50_000_000
 
 
 def test_names_from_a_fabric_file_are_text_and_not_markup():

@@ -2,6 +2,7 @@ from dataclasses import replace
 
 from mininet_topos.demo.cli import shortcomings
 from tests.fakes.demo_results import demo_result, with_invalid_run
+from tests.fakes.demo_scenes import FAILS, HOLDS, scene
 
 RESULT = demo_result(seeds=(1,))
 
@@ -27,3 +28,14 @@ def test_a_planned_flow_off_its_path_is_one():
     runs[index] = replace(run, flows=(stray, *run.flows[1:]))
     found = shortcomings(replace(RESULT, runs=tuple(runs)))
     assert found == ["permutation seed 1: 1 flows were not counted on exactly their planned links"]
+
+
+def test_a_check_of_a_scene_that_does_not_hold_is_one():
+    assert shortcomings(replace(RESULT, scenes=(scene(HOLDS, FAILS),))) == ["scene cut: 2 flows of 4 moved"]
+    assert shortcomings(replace(RESULT, scenes=(scene(HOLDS),))) == []
+
+
+def test_an_invalid_planned_run_of_a_scene_is_one():
+    broken = scene(HOLDS, problems=("3 packets arrived damaged",))
+    found = shortcomings(replace(RESULT, scenes=(broken,)))
+    assert found == ["scene cut: the planned run is invalid, twice: 3 packets arrived damaged"]

@@ -1,4 +1,6 @@
-from mininet_topos.demo.results.verdict import check_links, shortened
+from types import SimpleNamespace
+
+from mininet_topos.demo.results.verdict import Leg, check_legs, check_links, legs_of, shortened
 
 PATH = ("h1>leaf1:3", "leaf1:1>spine1:1", "spine1:2>leaf2:1", "leaf2:3>h2")
 
@@ -39,6 +41,44 @@ def test_fewer_packets_received_than_on_the_last_link_is_reported():
 
 def test_a_missed_count_in_the_middle_of_a_lossless_run_is_reported():
     assert check_links(PATH, counts(10, 10, 0, 10), 10, 10) != ()
+
+
+OTHER = (PATH[0], "leaf1:2>spine2:1", "spine2:2>leaf2:2", PATH[3])
+
+
+def on(path, *packets):
+    return dict(zip(path, packets, strict=True))
+
+
+def test_a_flow_that_moved_is_exact_if_each_port_was_counted_on_its_own_path():
+    legs = [Leg(PATH, counts(6, 6, 6, 6)), Leg(OTHER, on(OTHER, 4, 4, 4, 4))]
+    assert check_legs(legs, 10, 10) == ()
+
+
+def test_packets_of_the_last_port_off_its_path_are_reported():
+    legs = [Leg(PATH, counts(6, 6, 6, 6)), Leg(OTHER, counts(4, 4, 4, 4))]
+    assert "4 packets on leaf1:1>spine1:1, off its path" in check_legs(legs, 10, 10)
+
+
+def test_a_port_without_a_planned_path_is_reported():
+    assert check_legs([Leg(PATH, counts(6, 6, 6, 6)), Leg((), counts(4, 4, 4, 4))], 10, 10) != ()
+
+
+def test_of_a_path_left_after_a_failure_only_the_ends_count():
+    broken = {PATH[0]: 6, PATH[1]: 2, "leaf1:2>spine2:1": 3, PATH[3]: 5}
+    legs = [Leg(PATH, broken, broken=True), Leg(OTHER, on(OTHER, 4, 4, 4, 4))]
+    assert check_legs(legs, 10, 9) == ()
+    assert check_legs(legs, 11, 9) != ()
+
+
+def test_a_flow_has_a_leg_for_every_port_and_those_left_after_a_failure_are_broken():
+    moves = [
+        SimpleNamespace(kind="planned", old_udp_source_port=1, new_udp_source_port=2),
+        SimpleNamespace(kind="failure", old_udp_source_port=2, new_udp_source_port=3),
+    ]
+    flow = SimpleNamespace(request=SimpleNamespace(udp_source_port=1), moves=moves)
+    legs = legs_of(flow, {1: PATH, 2: OTHER}, lambda port: {"x": port})  # type: ignore[arg-type]
+    assert legs == [Leg(PATH, {"x": 1}), Leg(OTHER, {"x": 2}, broken=True), Leg((), {"x": 3})]
 
 
 def test_many_problems_are_shortened_to_a_few_and_the_number_of_the_others():

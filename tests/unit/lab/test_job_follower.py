@@ -65,6 +65,17 @@ def test_generations_stay_apart_and_in_order(plans, follower):
     assert {flow_id: change.udp_source_port for flow_id, change in second.items()} == {"f0": 50_008, "f1": 50_009}
 
 
+def test_every_generation_that_arrives_is_kept_with_all_flows_of_its_plan(plans, follower):
+    plans.publish("first", [flow(0, 50_007)])
+    plans.publish("second", [flow(1, 50_009)])
+    taken(follower, 2)
+    last = follower.generations[-2:]
+    assert [(one.plan.generation, one.plan.reason) for one in last] == [(2, "first"), (3, "second")]
+    ports = [{name: each.udp_source_port for name, each in one.flows.items()} for one in last]
+    assert ports == [{"f0": 50_007, "f1": 50_001}, {"f0": 50_007, "f1": 50_009}]
+    assert last[0].monotonic_ns <= last[1].monotonic_ns
+
+
 def test_the_topology_decides_whether_a_move_follows_a_failure(plans, follower):
     plans.links["a>b"] = False
     plans.publish("link a>b down", [flow(0, 50_007, "a>c")])

@@ -1,0 +1,137 @@
+"""A hog joins: traffic of no job, on a link that a planned flow uses."""
+
+import time
+from collections.abc import Sequence
+
+from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from controller.model.fabric import Fabric, Nic
+from controller.model.job import Collective, CollectiveKind, FlowDemand
+from mininet_topos.demo.queue_pairs import PORTS
+from mininet_topos.demo.results.scenes import Check
+from mininet_topos.demo.results.values import is_switch_link
+from mininet_topos.demo.scenes.script import ACT_S, RECOVERY_S, SECONDS, Act, Cast, UnfitFabricError, workload
+from mininet_topos.demo.scenes.stage import Played, Stage
+from mininet_topos.demo.scenes.verdict import at_rate, moved, on_exact_links, planned_goodput_bps
+from mininet_topos.demo.workloads import Workload, compute_nics
+from mininet_topos.measure.flow_run import FiveTuple, FlowRequest
+
+JOB_PART, HOG_PART, HOG_QUEUE_PAIRS = 0.6, 0.9, 3
+"""What a flow of the job and the hog send, as parts of their NICs' rate: together more than a link."""
+PORTS_TRIED = 64
+FORGET_S = 1.5
+"""The controller forgets a congested port ten periods after its condition has cleared, which takes five."""
+NAMED = "NICs that send more than planned: "
+
+
+class Hog:
+    """The job is a ring over one NIC of each leaf; the hog sends from the first leaf to the second, over its path."""
+
+    kind = "hog"
+    title = "A hog joins that no job has planned"
+    watched = "the job's flow on the hog's path"
+    needs_telemetry = True
+    loses_packets = False
+
+    def __init__(self, fabric: Fabric, seed: int) -> None:
+        """Draw nothing: the seed is for the ports of hashed flows alone."""
+        self._fabric = fabric
+        self._of_leaf: dict[str, list[Nic]] = {}
+        for nic in compute_nics(fabric):
+            self._of_leaf.setdefault(nic.port.switch, []).append(nic)
+
+    def planned(self, stage: Stage) -> Cast:
+        """Submit the job."""
+        self._check_fabric()
+        plan = stage.submit(self._job)
+        return self._cast(stage, stage.planned(plan), (plan,))
+
+    def hashed(self, stage: Stage) -> Cast:
+        """Return the job on hashed paths, and a hog that meets its first flow there."""
+        return self._cast(stage, stage.hashed(self._job), ())
+
+    def _cast(self, stage: Stage, requests: list[FlowRequest], followed: tuple[pb.JobPlan, ...]) -> Cast:
+        victim = next(one for one in requests if one.src_nic == self._nics[0].id)
+        hogs = self._hogs(stage, stage.lab.path_of(stage.lab.stream_of(victim)))
+        act = Act(ACT_S, f"{self._sender.id} begins to send to {self._receiver.id}, planned by no job")
+        return Cast(
+            requests=[*requests, *hogs], watched=frozenset({victim.flow_id}), followed=followed, acts=(act,)
+        )  # fmt: skip
+
+    def _hogs(self, stage: Stage, path: Sequence[str]) -> list[FlowRequest]:
+        """Return the hog's queue pairs, from source ports whose path shares all links between switches with `path`."""
+        rate_bps = int(self._sender.capacity_bps * HOG_PART) // HOG_QUEUE_PAIRS
+        shared = {link for link in path if is_switch_link(link)}
+        found: list[FlowRequest] = []
+        for port in PORTS[:PORTS_TRIED]:
+            if shared <= set(stage.lab.path_of(FiveTuple(self._sender.ip, self._receiver.ip, port))):
+                found.append(self._hog(port, rate_bps))
+            if len(found) == HOG_QUEUE_PAIRS:
+                return found
+        raise UnfitFabricError("no port of the hog takes the path of the job's flow")
+
+    def _hog(self, port: int, rate_bps: int) -> FlowRequest:
+        return FlowRequest(
+            flow_id=f"hog/{port}",
+            src_nic=self._sender.id,
+            dst_nic=self._receiver.id,
+            udp_source_port=port,
+            reverse_udp_source_port=port,
+            rate_bps=rate_bps,
+            size_bytes=int(rate_bps * SECONDS / 8),
+            start_offset_ns=int(ACT_S * 1e9),
+        )
+
+    @property
+    def _nics(self) -> list[Nic]:
+        return [nics[0] for nics in self._of_leaf.values()]
+
+    @property
+    def _job(self) -> Workload:
+        nics = self._nics
+        rate_bps = int(min(nic.capacity_bps for nic in nics) * JOB_PART)
+        pairs = [(rank, (rank + 1) % len(nics)) for rank in range(len(nics))]
+        flows = tuple(FlowDemand(src_rank=src, dst_rank=dst, rate_bps=rate_bps) for src, dst in pairs)
+        collective = Collective(kind=CollectiveKind.CUSTOM, size_bytes=10**7, flows=flows)
+        return workload("demo-hog", nics, collective, [(src, dst, rate_bps) for src, dst in pairs])
+
+    @property
+    def _sender(self) -> Nic:
+        return next(iter(self._of_leaf.values()))[1]
+
+    @property
+    def _receiver(self) -> Nic:
+        return list(self._of_leaf.values())[1][1]
+
+    def _check_fabric(self) -> None:
+        """Raise UnfitFabricError unless the hog has NICs, overloads a link, and leaves another path."""
+        leaves = list(self._of_leaf)[:2]
+        if len(leaves) < 2 or any(len(self._of_leaf[leaf]) < 2 for leaf in leaves):
+            raise UnfitFabricError("two leaves with two NICs each are needed")
+        uplinks = self._fabric.up_choices[leaves[0]]
+        if len(uplinks) < 2:
+            raise UnfitFabricError("a leaf with two uplinks is needed")
+        offered = self._job.flows[0].rate_bps + self._sender.capacity_bps * HOG_PART
+        if offered <= 1.1 * max(cable.capacity_bps for cable in uplinks):
+            raise UnfitFabricError("a link is too fast for one NIC to congest it")
+
+    def checks(self, played: Played) -> tuple[Check, ...]:
+        """Return whether the hog, and it alone, is named, and the job's flow moved without loss and is at its rate."""
+        texts = [one for one in played.decisions if NAMED in one.text]
+        named = texts[0].text.partition(NAMED)[2] if texts else "none"
+        when = f" after {texts[0].at_ns / 1e9 - ACT_S:.2f} s" if texts else ""
+        alone = self._sender.id in named and not any(nic.id in named for nic in self._nics)
+        left = moved(played, played.cast.watched, "congested")
+        resent = sum(move.resent_packets for move in played.result.moves)
+        rate_bps = planned_goodput_bps(played, played.cast.watched)
+        return (
+            Check(text=f"named as sending more than planned{when}: {named}", holds=alone),
+            Check(text=f"{len(left)} of 1 flow has left the congested link, {resent} packets sent again by the move",
+                  holds=bool(left) and not resent),
+            at_rate("the flow is at its rate", played, played.cast.watched, rate_bps, ACT_S, RECOVERY_S),
+            on_exact_links(self._fabric, played),
+        )  # fmt: skip
+
+    def end(self, stage: Stage) -> None:
+        """Wait until the controller no longer counts the hog's traffic as load of its links."""
+        if stage.mode == "planned":
+            time.sleep(FORGET_S)

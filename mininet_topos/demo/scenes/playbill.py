@@ -1,0 +1,188 @@
+"""Play the scenes one after the other: all planned runs under one controller, then the same under ECMP."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+
+from controller.model.fabric import Fabric
+from mininet_topos.demo.controller_client import ControllerClient, connected
+from mininet_topos.demo.controller_process import running_controller
+from mininet_topos.demo.line_rate import RateTooHighError
+from mininet_topos.demo.options import DemoOptions
+from mininet_topos.demo.progress import DemoProgress
+from mininet_topos.demo.results.scenes import Mark, SceneResult, SceneRun
+from mininet_topos.demo.results.values import MODE_TITLES
+from mininet_topos.demo.results.verdict import shortened
+from mininet_topos.demo.scenes.arrival import Arrival
+from mininet_topos.demo.scenes.cut import Cut
+from mininet_topos.demo.scenes.hog import Hog
+from mininet_topos.demo.scenes.script import ACT_S, SECONDS, Scene, UnfitFabricError
+from mininet_topos.demo.scenes.stage import Played, Stage
+from mininet_topos.demo.scenes.storm import QUARANTINE_MS, Storm
+from mininet_topos.demo.scenes.telemetry import lab_telemetry, why_no_broker
+from mininet_topos.demo.scenes.verdict import planned_goodput_bps
+from mininet_topos.lab import Lab
+from mininet_topos.measure.flow_run import UNCOUNTED
+from mininet_topos.nic.settings import NicSettings
+from mininet_topos.queues.model import why_unavailable
+from mininet_topos.queues.settings import QueueSettings
+
+RUN_OVERHEAD_S = 1.5
+SET_UP_S = 6.0
+SCENES: dict[str, Callable[[Fabric, int], Scene]] = {"cut": Cut, "hog": Hog, "arrival": Arrival, "storm": Storm}
+CONFIG = f"port_hold_ms: 100\nquarantine_ms: {QUARANTINE_MS}\ncongestion_pause_ms: 3000\n"
+NOTE = (
+    "Scenes: switches mark and pause as in the incast, NICs run DCQCN. Planned senders keep the plan's rates and follow"
+    " the controller's decisions; hashed ones start at line rate. After a cut ECMP hashes around the cable at once."
+)
+
+
+def expected_s(options: DemoOptions) -> float:
+    """Return the expected duration of all scenes."""
+    if not _wanted(options):
+        return 0.0
+    modes = 1 + ("ecmp" in options.modes)
+    return 2 * SET_UP_S + len(options.scenes) * modes * (SECONDS + RUN_OVERHEAD_S)
+
+
+def play_scenes(
+    options: DemoOptions, progress: DemoProgress, *, may_give_up: bool
+) -> tuple[tuple[SceneResult, ...], list[str]]:
+    """Play the chosen scenes; return their results, and notes on them. Without planned runs there are none.
+
+    Raises RateTooHighError only if `may_give_up`.
+    """
+    if not _wanted(options):
+        return (), []
+    bill = _Playbill(options, progress, may_give_up=may_give_up)
+    return bill.play(), bill.notes
+
+
+def _wanted(options: DemoOptions) -> bool:
+    return bool(options.scenes) and "planned" in options.modes
+
+
+class _Playbill:
+    """The scenes of one demo, and what they have shown so far."""
+
+    def __init__(self, options: DemoOptions, progress: DemoProgress, *, may_give_up: bool) -> None:
+        """Choose the scenes that this machine can play."""
+        self._options, self._progress, self._may_give_up = options, progress, may_give_up
+        self._why_plain = why_unavailable() or why_no_broker()
+        self._scenes = [SCENES[kind](options.fabric, options.seeds[0]) for kind in options.scenes]
+        self._results: dict[str, SceneResult] = {}
+        self.notes: list[str] = [NOTE]
+        for scene in [one for one in self._scenes if one.needs_telemetry and self._why_plain]:
+            self._leave_out(scene, str(self._why_plain))
+
+    def play(self) -> tuple[SceneResult, ...]:
+        """Build a lab and play; raises RateTooHighError if a run is invalid twice and there is a lower rate."""
+        if not self._scenes:
+            return ()
+        self._progress.begin("building the lab of the scenes")
+        with self._lab() as lab:
+            self._progress.end(SET_UP_S)
+            self._progress.begin("starting the controller")
+            with self._controller(lab) as client:
+                self._progress.end(SET_UP_S)
+                self._play_planned(Stage(lab, client))
+            if "ecmp" in self._options.modes:
+                lab.ecmp.load()
+                self._play_hashed(Stage(lab, None))
+        return tuple(self._results.values())
+
+    def _lab(self) -> Lab:
+        fabric = self._options.fabric
+        if why_unavailable() is not None:
+            return Lab(fabric)
+        return Lab(fabric, settings=replace(NicSettings.for_fabric(fabric), dcqcn=True), queues=QueueSettings())
+
+    @contextmanager
+    def _controller(self, lab: Lab) -> Iterator[ControllerClient]:
+        with ExitStack() as stack:
+            telemetry = "" if self._why_plain else stack.enter_context(lab_telemetry(lab))
+            directory, environment = lab.ovs.directory.parent, lab.ovs.environment
+            controller = running_controller(self._options.fabric_text, directory, environment, CONFIG + telemetry)
+            addresses = stack.enter_context(controller)
+            lab.connect_controller(int(addresses["openflow"].rpartition(":")[2]))
+            client = stack.enter_context(connected(addresses["grpc"]))
+            client.await_switches(len(lab.fabric.switches))
+            yield client
+            lab.disconnect_controller()
+
+    def _play_planned(self, stage: Stage) -> None:
+        for scene in list(self._scenes):
+            try:
+                played, run = self._run(scene, stage)
+            except UnfitFabricError as fault:
+                self._leave_out(scene, str(fault))
+                continue
+            self._results[scene.kind] = SceneResult(
+                kind=scene.kind,
+                title=scene.title,
+                watched=scene.watched,
+                act_ns=int(ACT_S * 1e9),
+                runs=(run,),
+                checks=scene.checks(played),
+            )
+
+    def _play_hashed(self, stage: Stage) -> None:
+        for scene in self._scenes:
+            try:
+                _, run = self._run(scene, stage)
+            except UnfitFabricError as fault:
+                self.notes.append(f"Scene {scene.kind} without ECMP: {fault}")
+                continue
+            result = self._results[scene.kind]
+            self._results[scene.kind] = replace(result, runs=(*result.runs, run))
+
+    def _run(self, scene: Scene, stage: Stage) -> tuple[Played, SceneRun]:
+        """Run a scene once, and once more if the first attempt is invalid because of this machine."""
+        played, run = self._attempt(scene, stage)
+        if run.problems:
+            self._progress.log(f"  invalid, running it again: {run.problems[0]}")
+            played, run = self._attempt(scene, stage)
+            run = replace(run, attempts=2)
+        if run.problems and self._may_give_up:
+            raise RateTooHighError(f"scene {scene.kind}, {MODE_TITLES[stage.mode]}", run.problems[0])
+        return played, run
+
+    def _attempt(self, scene: Scene, stage: Stage) -> tuple[Played, SceneRun]:
+        name = f"scene {scene.kind}, {MODE_TITLES[stage.mode]}"
+        self._progress.begin(name)
+        try:
+            cast = scene.planned(stage) if stage.mode == "planned" else scene.hashed(stage)
+            played = stage.play(cast, self._progress.within)
+        finally:
+            scene.end(stage)
+            stage.release_jobs()
+        run = run_of(played, stage.mode, loses_packets=scene.loses_packets)
+        self._progress.end(SECONDS + RUN_OVERHEAD_S)
+        before, after = run.before_bps(int(ACT_S * 1e9)) / 1e6, run.after_bps() / 1e6
+        self._progress.log(f"{name}: {before:.1f} Mbit/s, then {after:.1f}")
+        return played, run
+
+    def _leave_out(self, scene: Scene, why: str) -> None:
+        self._scenes.remove(scene)
+        self.notes.append(f"No scene {scene.kind}: {why}")
+        self._progress.log(self.notes[-1])
+
+
+def run_of(played: Played, mode: str, *, loses_packets: bool) -> SceneRun:
+    """Return the values of one run."""
+    result = played.result
+    marks = [*played.acts, *(Mark(at_ns=one.at_ns, kind="decision", text=one.line) for one in played.decisions)]
+    problems = [one for one in result.integrity.problems if not (loses_packets and one.endswith(UNCOUNTED))]
+    if result.capture.ring_drops:
+        problems.append(f"{result.capture.ring_drops} packets passed the capture uncounted")
+    return SceneRun(
+        mode=mode,
+        attempts=1,
+        goodput_bps=played.goodput_bps,
+        marks=tuple(sorted(marks, key=lambda mark: mark.at_ns)),
+        rate_bps=planned_goodput_bps(played, played.cast.watched),
+        moved_flows=len({move.flow_id for move in result.moves}),
+        lost_packets=sum(flow.lost_packets for flow in result.flows),
+        retransmitted_packets=sum(flow.retransmitted_packets for flow in result.flows),
+        problems=shortened(problems),
+    )

@@ -1,0 +1,234 @@
+"""Play a scene in a lab: run its flows, let things happen at their times, and record what the controller decides."""
+
+import os
+import select
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from types import TracebackType
+
+from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from mininet_topos.demo.controller_client import ControllerClient
+from mininet_topos.demo.queue_pairs import FRAME_BITS, hashed_pairs
+from mininet_topos.demo.results.scenes import PERIOD_NS, Mark
+from mininet_topos.demo.scenes.script import SECONDS, Act, Cast, Decision, paced
+from mininet_topos.demo.workloads import Workload
+from mininet_topos.lab import Lab
+from mininet_topos.measure.flow_run import FlowChange, FlowRequest, RunResult
+from mininet_topos.measure.job_follower import JobFollower
+from mininet_topos.measure.start_phases import start_offset_ns, start_phases
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played:
+    """One run of a scene: its result, when its acts happened, and the controller's decisions in order of time."""
+
+    cast: Cast
+    result: RunResult
+    acts: tuple[Mark, ...]
+    decisions: tuple[Decision, ...]
+
+    @property
+    def goodput_bps(self) -> tuple[int, ...]:
+        """Return the goodput of the watched flows in each period of the run."""
+        return self.goodput_of(self.cast.watched)
+
+    def goodput_of(self, flow_ids: frozenset[str]) -> tuple[int, ...]:
+        """Return the goodput of some flows in each period of the run."""
+        periods = range(int(SECONDS * 1e9) // PERIOD_NS)
+        series = [flow.goodput_bytes for flow in self.result.flows if flow.request.flow_id in flow_ids]
+        sums = (sum(of[period] for of in series if period < len(of)) for period in periods)
+        return tuple(size_bytes * 8 * 10**9 // PERIOD_NS for size_bytes in sums)
+
+    @property
+    def plans(self) -> Mapping[str, pb.FlowPlan]:
+        """Return the plan that each followed flow has at the end of the run."""
+        found = {flow.flow_id: flow for plan in self.cast.followed for flow in plan.flows}
+        for decision in self.decisions:
+            found.update(decision.flows)
+        return found
+
+    def paths_of(self, flow_id: str) -> Mapping[int, tuple[str, ...]]:
+        """Return the path of each UDP source port that a followed flow has had."""
+        first = (flow for plan in self.cast.followed for flow in plan.flows if flow.flow_id == flow_id)
+        later = (decision.flows[flow_id] for decision in self.decisions if flow_id in decision.flows)
+        return {flow.udp_source_port: tuple(flow.links) for flow in (*first, *later) if flow.links}
+
+
+class Stage:
+    """A lab in which scenes play: with a controller, whose plans NICs follow, or on static rules, without one."""
+
+    def __init__(self, lab: Lab, client: ControllerClient | None) -> None:
+        """Use a running lab whose switches are ready."""
+        self.lab, self._client = lab, client
+        self._jobs: list[str] = []
+
+    @property
+    def mode(self) -> str:
+        """Return the mode of the runs."""
+        return "ecmp" if self._client is None else "planned"
+
+    @property
+    def client(self) -> ControllerClient:
+        """Return the controller's client."""
+        assert self._client is not None, "there is no controller under ECMP"
+        return self._client
+
+    def submit(self, workload: Workload) -> pb.JobPlan:
+        """Submit a job, which lasts until `release_jobs`."""
+        plan = self.client.submit(workload.job)
+        self._jobs.append(plan.job_id)
+        return plan
+
+    def release_jobs(self) -> None:
+        """Release all jobs that were submitted."""
+        while self._jobs:
+            self.client.release(self._jobs.pop())
+
+    def hashed(self, workload: Workload, start_s: float = 0.0) -> list[FlowRequest]:
+        """Return a workload's flows with random ports; they send as fast as their NICs, or at the rate of their own."""
+        line_bps = {nic.id: nic.capacity_bps for nic in self.lab.fabric.nics}
+        return [
+            FlowRequest(
+                flow_id=pair.flow_id, src_nic=pair.src_nic, dst_nic=pair.dst_nic, udp_source_port=pair.udp_source_port,
+                reverse_udp_source_port=pair.reverse_udp_source_port, rate_bps=pair.fixed_bps or line_bps[pair.src_nic],
+                size_bytes=_endless(line_bps[pair.src_nic]), start_offset_ns=int(start_s * 1e9),
+            )
+            for pair in hashed_pairs(self.lab.fabric, workload, "ecmp")
+        ]  # fmt: skip
+
+    def planned(self, plan: pb.JobPlan, start_s: float = 0.0) -> list[FlowRequest]:
+        """Return a plan's flows at their paced rates."""
+        line_bps = {nic.id: nic.capacity_bps for nic in self.lab.fabric.nics}
+        return [
+            FlowRequest(
+                flow_id=flow.flow_id, src_nic=flow.src_nic, dst_nic=flow.dst_nic, udp_source_port=flow.udp_source_port,
+                reverse_udp_source_port=flow.reverse_udp_source_port, rate_bps=paced(flow),
+                size_bytes=_endless(line_bps[flow.src_nic]), start_offset_ns=int(start_s * 1e9),
+            )
+            for flow in plan.flows
+        ]  # fmt: skip
+
+    def play(self, cast: Cast, on_progress: Callable[[float], None]) -> Played:
+        """Run the flows of a cast for SECONDS; they do not complete. Raises what an act has raised."""
+        with ExitStack() as stack:
+            followers = [stack.enter_context(self._follower(plan)) for plan in cast.followed]
+            director = stack.enter_context(_Director(cast.acts, followers, on_progress))
+            result = self.lab.run_flows(_spread(cast.requests), SECONDS, director.on_progress, changes=director)
+            acts = director.ended()
+            decisions = [one for follower in followers for one in _generations(follower, director.start_ns)]
+        if self._client is not None:
+            start_unix_ns = time.time_ns() - time.monotonic_ns() + director.start_ns
+            decisions += [
+                Decision(note.timestamp_unix_ns - start_unix_ns, note.subject, note.text)
+                for note in self._client.notes(start_unix_ns)
+            ]
+        end_ns = int(SECONDS * 1e9)
+        shown = sorted((one for one in decisions if 0 <= one.at_ns < end_ns), key=lambda one: one.at_ns)
+        return Played(cast=cast, result=result, acts=acts, decisions=tuple(shown))
+
+    def _follower(self, plan: pb.JobPlan) -> JobFollower:
+        return JobFollower(self.client.channel, plan, paced)
+
+
+def _generations(follower: JobFollower, start_ns: int) -> list[Decision]:
+    """Return the generations that have arrived, but those in force at the start."""
+    return [
+        Decision(one.monotonic_ns - start_ns, one.plan.job_id, one.plan.reason, one.flows)
+        for one in follower.generations
+        if one.monotonic_ns > start_ns
+    ]
+
+
+def _endless(line_bps: int) -> int:
+    """Return more bytes than a NIC can send in a run."""
+    return int(line_bps * 2 * SECONDS / 8)
+
+
+def _spread(requests: Sequence[FlowRequest]) -> list[FlowRequest]:
+    """Return the flows with their first packets spread over one packet interval."""
+    phases = start_phases([(request.src_nic, request.dst_nic) for request in requests])
+    offsets = [start_offset_ns(phase, FRAME_BITS, one.rate_bps) for phase, one in zip(phases, requests, strict=True)]
+    return [
+        replace(request, start_offset_ns=request.start_offset_ns + offset_ns)
+        for request, offset_ns in zip(requests, offsets, strict=True)
+    ]
+
+
+class _Director:
+    """Lets acts happen at their times during a run, and joins the followers of several jobs to one source of changes.
+
+    A timer starts each act, and wakes the run's thread for an act that only this thread may do.
+    """
+
+    def __init__(
+        self, acts: Sequence[Act], followers: Sequence[JobFollower], on_progress: Callable[[float], None]
+    ) -> None:
+        self._acts, self._followers, self._on_progress = acts, followers, on_progress
+        self._timers: list[threading.Timer] = []
+        self._due: deque[Act] = deque()
+        self._marks: list[Mark] = []
+        self._failure: Exception | None = None
+        self.start_ns = 0
+
+    def __enter__(self) -> "_Director":
+        self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._poll = select.epoll()
+        for source in (self._wake, *(follower.fileno() for follower in self._followers)):
+            self._poll.register(source, select.EPOLLIN)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for timer in self._timers:
+            timer.cancel()
+            timer.join()
+        self._poll.close()
+        os.close(self._wake)
+
+    def fileno(self) -> int:
+        """Return a descriptor that is readable while there are changes to take, or an act is due."""
+        return self._poll.fileno()
+
+    def take(self) -> list[Mapping[str, FlowChange]]:
+        """Return the changes of all jobs."""
+        if any(source == self._wake for source, _ in self._poll.poll(0)):
+            os.eventfd_read(self._wake)
+        return [changes for follower in self._followers for changes in follower.take()]
+
+    def on_progress(self, seconds: float) -> None:
+        """Start the timers when the run has started, and do what only the run may do."""
+        if not self.start_ns and seconds > 0:
+            self.start_ns = time.monotonic_ns() - int(seconds * 1e9)
+            for act in self._acts:
+                self._timers.append(threading.Timer(act.at_s - seconds, self._on_time, (act,)))
+                self._timers[-1].start()
+        while self._due:
+            self._perform(self._due.popleft())
+        self._on_progress(seconds)
+
+    def ended(self) -> tuple[Mark, ...]:
+        """Return the marks of all acts; raises what one of them has raised."""
+        for timer in self._timers:
+            timer.join()
+        if self._failure is not None:
+            raise self._failure
+        return tuple(sorted((mark for mark in self._marks if mark.text), key=lambda mark: mark.at_ns))
+
+    def _on_time(self, act: Act) -> None:
+        if not act.in_run:
+            return self._perform(act)
+        self._due.append(act)
+        os.eventfd_write(self._wake, 1)
+
+    def _perform(self, act: Act) -> None:
+        self._marks.append(Mark(at_ns=time.monotonic_ns() - self.start_ns, kind="event", text=act.text))
+        try:
+            if act.do is not None:
+                act.do()
+        except Exception as fault:  # raised again by `ended`
+            self._failure = fault

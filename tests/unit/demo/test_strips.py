@@ -1,0 +1,57 @@
+import io
+from dataclasses import replace
+
+from rich.console import Console
+
+from mininet_topos.demo.results.scenes import Mark
+from mininet_topos.demo.results.strips import axis_line, columns, mark_line, strip, strip_lines
+from mininet_topos.demo.results.table import print_result
+from tests.fakes.demo_results import demo_result
+from tests.fakes.demo_scenes import FAILS, HOLDS, scene
+
+RESULT = demo_result(seeds=(1,))
+
+
+def mark(at_ms, text="x"):
+    return Mark(at_ns=at_ms * 1_000_000, kind="decision", text=text)
+
+
+def test_a_strip_shows_eighths_of_its_top():
+    assert strip([0, 1, 4, 8], 8) == " ▁▄█"
+
+
+def test_a_strip_without_any_goodput_is_blank():
+    assert strip([0, 0], 0) == "  "
+
+
+def test_columns_are_means_of_whole_steps():
+    assert columns([1, 3, 5, 7, 9], 2) == [2, 6]
+
+
+def test_a_mark_is_at_the_column_of_its_time_and_one_at_the_same_time_beside_it():
+    assert mark_line([mark(100), mark(120), mark(300)], 50_000_000, 20) == "  12  3"
+
+
+def test_the_axis_is_labelled_every_half_second():
+    assert axis_line(24, 50_000_000) == "|0.0 s    |0.5 s    |1.0"
+
+
+def test_every_line_of_a_scene_fits_the_width():
+    long = replace(scene().runs[0], marks=(mark(1000, "congested: " + "leaf1:1>spine1:1 " * 20),))
+    for width in (60, 100):
+        lines = strip_lines(replace(scene(), runs=(long, scene().runs[1])), width)
+        assert max(map(len, lines)) <= width
+
+
+def test_a_scene_has_a_strip_per_run_the_text_of_every_mark_and_its_verdict():
+    lines = strip_lines(scene(HOLDS, FAILS), 100)
+    (planned,) = [line for line in lines if line.startswith("planned  ")]
+    assert planned == "planned  " + "█" * 20 + " " * 4 + "▆" * 36
+    assert "  3  1.07 s  controller: job: link leaf1:1>spine1:1 down; 2 flows moved" in lines
+    assert lines[-2:] == ["holds: all flows left the cable", "DOES NOT HOLD: 2 flows of 4 moved"]
+
+
+def test_the_scenes_are_printed_below_the_tables():
+    console = Console(width=100, record=True, file=io.StringIO())
+    print_result(replace(RESULT, scenes=(scene(),)), console)
+    assert "Scene cut: A cable is cut. Goodput of all flows" in console.export_text()
