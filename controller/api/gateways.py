@@ -16,6 +16,7 @@ from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
 from controller.api.worker import in_worker
 from controller.brain.networks import Gateway, update_for
+from controller.model.effect import Note
 from controller.model.error import BudgetExceededError, HeddleError, InputError, NotFoundError, UnavailableError
 from controller.model.event import ForgetGateway, GatewayAcked, GatewayDown, GatewayUp
 from controller.runtime.gateways import Session, TooManyRequestsError
@@ -29,6 +30,9 @@ Context = Any
 HELLO_TIMEOUT_S = 10.0
 TABLES_TIMEOUT_S = 60.0
 MAX_REFUSAL = 1_000
+MAX_NOTICE = 400
+MIN_NOTICE_MS = 500
+"""Half the interval of a gateway's notices, as the network may delay one and not the next."""
 KINDS = ("gateway", "host")
 
 
@@ -115,8 +119,17 @@ class GatewayService(rpc.GatewayServiceServicer):
                 session.counters = report.counters
             elif kind == "tables":
                 await _relayed(session, report.tables)
+            elif kind == "notice":
+                self._noticed(name, session, report.notice)
             else:
-                raise InputError(f"gateway {name}: a session sends hello once, then ack, counters or tables")
+                raise InputError(f"gateway {name}: a session sends hello once, then ack, counters, tables or notices")
+
+    def _noticed(self, name: str, session: Session, notice: pb.GatewayNotice) -> None:
+        """Write a gateway's line to the event log, unless it sends more than one a second."""
+        if session.last_seen_unix_ms - session.last_notice_unix_ms >= MIN_NOTICE_MS:
+            session.last_notice_unix_ms = session.last_seen_unix_ms
+            text = shown(notice.text[:MAX_NOTICE])[1:-1]
+            self._loop.note(Note(severity="warning", subject=name, text=text))
 
     def _acked(self, name: str, session: Session, ack: pb.GatewayAck) -> None:
         if ack.generation > session.sent_generation:

@@ -26,6 +26,7 @@ class Session:
     hello: Any = None
     counters: Any = None
     last_seen_unix_ms: int = 0
+    last_notice_unix_ms: int = 0
     table_requests: list[int] = field(default_factory=list)
     """Numbers of table requests that are still to be sent."""
     table_parts: dict[int, asyncio.Queue[Any]] = field(default_factory=dict)

@@ -267,6 +267,10 @@ class Loop:
     def _on_end_session(self, effect: EndSession) -> None:
         self.gateways.end(effect.gateway_id, effect.session)
 
+    def note(self, note: Note) -> None:
+        """Write a line to the log and publish it as an event; for what changes no state."""
+        self._on_note(note)
+
     def _on_note(self, effect: Note) -> None:
         _LOG.log(_LEVELS[effect.severity], "%s: %s", effect.subject, effect.text)
         self.telemetry.note(effect, self._clock.unix_ms())

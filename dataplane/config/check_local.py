@@ -27,14 +27,15 @@ def _all(local: LocalConfig) -> Iterator[str]:
         yield f"nat_ports: {ports.first} to {ports.last} is no range of ports within 1 to 65535"
     for name in Limits.__slots__:
         rows = getattr(local.limits, name)
-        if name not in ("connections_per_endpoint", "vpc_percent") and (
+        if name not in ("connections_per_endpoint", "vpc_percent", "endpoint_ports_percent") and (
             rows < 2 or rows & (rows - 1) or rows > MAX_TABLE_ROWS
         ):
             yield f"limits.{name}: {rows} is no power of two from 2 to {MAX_TABLE_ROWS}"
     if local.limits.connections_per_endpoint < 1:
         yield f"limits.connections_per_endpoint: {local.limits.connections_per_endpoint} is less than 1"
-    if not 1 <= local.limits.vpc_percent <= 100:
-        yield f"limits.vpc_percent: {local.limits.vpc_percent} is not within 1 to 100"
+    for name in ("vpc_percent", "endpoint_ports_percent"):
+        if not 1 <= getattr(local.limits, name) <= 100:
+            yield f"limits.{name}: {getattr(local.limits, name)} is not within 1 to 100"
     for name in Timeouts.__slots__:
         if getattr(local.timeouts, name) < 1:
             yield f"timeouts.{name}: {getattr(local.timeouts, name)} is less than 1"

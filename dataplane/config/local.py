@@ -45,6 +45,7 @@ class Timeouts:
     """Idle timeouts of connections and mappings in seconds, with the RFC that requires at least this."""
 
     udp_s: int = 300  # RFC 4787, REQ-5: not less than 120, 300 recommended
+    udp_exchange_s: int = 10  # RFC 4787, REQ-5 a: below 120 for the well-known ports; a request and its reply, no more
     udp_unanswered_s: int = 120  # RFC 4787, REQ-5: the minimum
     tcp_established_s: int = 7440  # RFC 5382, REQ-5: 2 hours 4 minutes
     tcp_transitory_s: int = 240  # RFC 5382, REQ-5: 4 minutes while opening or closing
@@ -57,15 +58,18 @@ class Timeouts:
 class Limits:
     """Sizes of the tables that traffic fills, powers of two. A full table refuses new entries, which are counted."""
 
-    connections: int = 1 << 18
+    connections: int = 1 << 20
     """Each takes two rows, one per direction."""
-    mappings: int = 1 << 16
+    mappings: int = 1 << 20
     fragments: int = 1 << 12
     connections_per_endpoint: int = 1 << 16
     """Keeps room for other endpoints when one floods the table."""
     vpc_percent: int = 50
     """Maximum percentage s of each table that one VPC may fill alone. If n VPCs compete they get equal parts, and a
     fraction (100 - s) / (100 + (n - 1) s) of the table stays free for others. 100: no limit."""
+    endpoint_ports_percent: int = 94
+    """Maximum percentage of the ports of a public address, for each protocol, that one endpoint alone may have: of all
+    64,512 it gets 60,641, and others find the rest. 100: no limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

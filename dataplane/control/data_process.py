@@ -28,7 +28,7 @@ from dataplane.engine.rings import WRITTEN
 from dataplane.engine.sleep import sleepers
 from dataplane.gateway.graph import graph_of
 from dataplane.gateway.memory.exchange import OUT_WRITTEN, exchange
-from dataplane.gateway.memory.state import State, state_of
+from dataplane.gateway.memory.state import STARTED_NS, State, state_of
 from dataplane.gateway.run import run
 from dataplane.gateway.tables.schema import Tables
 from dataplane.io.fault import PortError
@@ -62,6 +62,7 @@ class DataProcess:
         self._wake, self._punt_event = files[2:4]
         self._shared: Shared = shared_of(self._segments[0])
         self._state: State = state_of(self._segments[1].arrays)
+        self._state.counts[STARTED_NS] = time.monotonic_ns()
         self._graph: GraphArrays = arrays_of(graph_of(start.local))
         self._tables_segment: Segment | None = None
         self._stopping = False

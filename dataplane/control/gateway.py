@@ -16,6 +16,7 @@ from ipaddress import IPv4Address
 
 from dataplane.config.local import LocalConfig
 from dataplane.config.network import Address, NetworkConfig
+from dataplane.control.full_shares import FullShares
 from dataplane.control.messages import Options, Ready
 from dataplane.control.pair.duties import ALONE, Work, on_duty
 from dataplane.control.shared import Word
@@ -33,6 +34,10 @@ TICK_S = 0.1
 """Interval of neighbour solicitation and of checks for newly resolved MACs."""
 POLL_S = 0.001
 """Interval at which `in_use` reads the generation in use."""
+SHARES_S = 1.0
+"""Interval at which full shares are reported."""
+MAX_NOTICES = 64
+"""Notices queued for the controller; further ones are only logged."""
 MAX_AT_ONCE = 256
 """Punted packets handled before other tasks of the event loop run."""
 
@@ -69,6 +74,8 @@ class Gateway:
         """The generation that was published last."""
         self.activity = asyncio.Event()
         """Set when the data process has punted packets or written connection records; the waiting task clears it."""
+        self.notices: asyncio.Queue[str] = asyncio.Queue(MAX_NOTICES)
+        """Lines for the controller's event log; without a controller none are taken."""
         self.pair_status: Callable[[], PairStatus] | None = None
         """Returns the status of the pair; None for a gateway without a partner."""
         self._publish(tables)
@@ -86,6 +93,7 @@ class Gateway:
             tasks.create_task(self.supervisor.watch())
             tasks.create_task(self._handle_punts())
             tasks.create_task(self._resolve_neighbours())
+            tasks.create_task(self._report_full_shares())
 
     async def stop(self) -> None:
         """End the data process; it first transmits the frames in its rings."""
@@ -138,6 +146,7 @@ class Gateway:
             restarts=self.supervisor.restarts,
             hangs=self.supervisor.hung,
             tables=_occupancy(state.counts.tolist(), self.local) if state is not None else {},
+            gave_way=int(state.counts[words.RECLAIMED]) if state is not None else 0,
             refused={
                 "to_slow_path": self._punts.refused(),
                 "from_slow_path": self._injector.refused(),
@@ -195,6 +204,20 @@ class Gateway:
                 async with self._changing:
                     await self._renew(self.wanted)
             await asyncio.sleep(TICK_S)
+
+    async def _report_full_shares(self) -> None:
+        """Log which endpoints met a full share, and notify the controller."""
+        shares = FullShares()
+        while True:
+            await asyncio.sleep(SHARES_S)
+            state = self.supervisor.state()
+            if state is None:
+                continue
+            names = {vpc.vni: vpc.id for vpc in self.wanted.network.vpcs}
+            for line in shares.news(state.full.copy(), names, time.monotonic()):
+                log.warning("%s", line)
+                if not self.notices.full():
+                    self.notices.put_nowait(line)
 
 
 def _occupancy(counts: list[int], local: LocalConfig) -> Mapping[str, Occupancy]:

@@ -88,6 +88,8 @@ class Status:
     """Packets by drop reason; reasons with 0 are left out."""
     punts: Mapping[str, int]
     tables: Mapping[str, Occupancy] = field(default_factory=dict)
+    gave_way: int = 0
+    """Closed and half-open connections that ended early, for lack of room for new ones."""
     refused: Mapping[str, int] = field(default_factory=dict)
     """Frames dropped because a ring was full, `to_slow_path` and `from_slow_path`; frames of the slow path `withdrawn`
     because they became outdated before they were sent; `neighbours` for which the slow path's table had no room; and
@@ -99,8 +101,8 @@ class Status:
 
     @property
     def received(self) -> int:
-        """Packets received from ports or from the slow path."""
-        return sum(port["rx_packets"] + port["rx_injected"] for port in self.ports.values())
+        """Packets received from ports or from the slow path, and fragments made of them."""
+        return sum(port["rx_packets"] + port["rx_injected"] + port["rx_fragments"] for port in self.ports.values())
 
     @property
     def ended(self) -> int:

@@ -57,6 +57,8 @@ def new_rows(count: int = BURST) -> Rows:
 
 DROPPED, TRANSMIT, PUNTED = -1, -2, -3
 """Fates: values of `node` for a packet that no element processes any more. A burst ends when every packet has one."""
+TO_FRAGMENT = -4
+"""In place of a fate, until the end of the burst: transmit in fragments by `next_hop`."""
 
 NOT_A_FRAGMENT, FIRST_FRAGMENT, LATER_FRAGMENT = 0, 1, 2
 GROUP, BRIDGED, ROUTED = -1, 0, 1

@@ -15,6 +15,7 @@ PORT_COUNTERS = np.dtype(
             "rx_bytes",
             "rx_missed",  # the kernel found the ring full; sampled from its own statistics
             "rx_injected",  # frames of the slow path
+            "rx_fragments",  # later fragments made of received packets, which are frames of their own
             "tx_packets",
             "tx_bytes",
             "tx_failed",
@@ -48,7 +49,7 @@ class Counters(NamedTuple):
 SHAPES = {"drops": (DROPS, np.int64), "punts": (PUNTS, np.int64)}
 """`drops` by `Drop`, `punts` by `Punt`. Invariant over all ports, between two bursts:
 
-received + injected = transmitted + dropped + punted, where dropped is the sum of `drops`."""
+received + injected + fragments = transmitted + dropped + punted, where dropped is the sum of `drops`."""
 
 
 def make_counters(ports: int, vpcs: int = 1) -> Counters:
@@ -64,7 +65,7 @@ def make_counters(ports: int, vpcs: int = 1) -> Counters:
 def imbalance(counters: Counters) -> int:
     """Return how many received frames have no fate yet: 0 between two bursts."""
     ports = counters.ports
-    came = int(ports["rx_packets"].sum() + ports["rx_injected"].sum())
+    came = int(ports["rx_packets"].sum() + ports["rx_injected"].sum() + ports["rx_fragments"].sum())
     return came - int(ports["tx_packets"].sum() + counters.drops.sum() + counters.punts.sum())
 
 

@@ -49,6 +49,7 @@ class Drop(IntEnum):
     CONNECTIONS_LIMITED = 40  # the VPC has reached its share of the connections
     PORTS_LIMITED = 41  # its share of the NAT mappings, or of the ports of a shared public address
     FRAGMENTS_LIMITED = 42  # its share of the packets with stored fragments
+    ENDPOINT_PORTS_LIMITED = 43  # the endpoint has reached its share of the ports of a public address
 
 
 class Punt(IntEnum):
@@ -62,6 +63,7 @@ class Punt(IntEnum):
     UNREACHABLE = 5  # no route: the sender gets an ICMP error
     RESOLVE = 6  # the next hop's MAC has to be resolved
     ICMP_ERROR = 7  # an ICMP error that quotes a packet of a translated connection
+    NO_STATE = 8  # TCP within a connection that is not known and would need a NAT mapping: the sender gets a RST
 
 
 DROPS, PUNTS = 64, 16

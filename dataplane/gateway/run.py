@@ -21,6 +21,7 @@ from dataplane.gateway import graph as kinds
 from dataplane.gateway.elements.admit import admit
 from dataplane.gateway.elements.check_source import check_source
 from dataplane.gateway.elements.forward import forward
+from dataplane.gateway.elements.fragment import fragment
 from dataplane.gateway.elements.output import output
 from dataplane.gateway.elements.parse import parse
 from dataplane.gateway.elements.rewrite import rewrite
@@ -78,7 +79,7 @@ def run(
                 count = receive(ports, port, packets, BURST, counters)
             if count:
                 walk(Work(packets, count, ports.memory, graph, tables, state, now))
-                _end(ports, packets, count, counters, punts, state, now)
+                _end(ports, packets, count, counters, punts, tables, state, now)
                 free_ended_pairs(state)
                 done += count
         before, now = now, now_ns(clock)
@@ -156,8 +157,10 @@ def _abandon(packets: Rows, count: int) -> None:
 
 
 @element
-def _end(ports: Ports, packets: Rows, count: int, counters: Counters, punts: Ring, state: State, now: int) -> None:
-    """Copy punted packets to the slow path's ring, count by VPC, and let the ports transmit, free buffers and count."""
+def _end(
+    ports: Ports, packets: Rows, count: int, counters: Counters, punts: Ring, tables: Tables, state: State, now: int
+) -> None:
+    """Copy punted packets to the slow path's ring, fragment, and let the ports transmit, free buffers and count."""
     for i in range(count):
         packet = packets[i]
         if packet.node == PUNTED:
@@ -165,6 +168,16 @@ def _end(ports: Ports, packets: Rows, count: int, counters: Counters, punts: Rin
                 _punt(ports, packet, punts, now)
             else:
                 drop(packet, PUNT_LIMITED)
+    made = fragment(ports, packets, count, tables, counters)
+    rows = ports.spare if made else packets
+    _count_by_vpc(rows, max(count, made), counters)
+    settle(ports, rows, max(count, made), counters)
+
+
+@element
+def _count_by_vpc(packets: Rows, count: int, counters: Counters) -> None:
+    for i in range(count):
+        packet = packets[i]
         if 0 <= packet.vpc < counters.vpcs.size:
             counted = counters.vpcs[packet.vpc]
             if packet.node == TRANSMIT:
@@ -172,7 +185,6 @@ def _end(ports: Ports, packets: Rows, count: int, counters: Counters, punts: Rin
                 counted.out_bytes += packet.length
             elif packet.node == DROPPED:
                 counted.dropped += 1
-    settle(ports, packets, count, counters)
 
 
 @inline

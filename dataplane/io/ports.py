@@ -26,7 +26,7 @@ from dataplane.io.accounting import count_end
 from dataplane.io.af_packet import ring_kernels as tap_kernels
 from dataplane.io.af_xdp import xsk_kernels
 from dataplane.io.frames import in_memory, pool
-from dataplane.io.frames.layout import END, KIND, NEXT, PIECE_AT, PIECE_BYTES, TAP, XSK, Ports
+from dataplane.io.frames.layout import CHAINED, END, KIND, NEXT, PIECE_AT, PIECE_BYTES, TAP, XSK, Ports
 from dataplane.jit import Bytes, Row, Rows, inline, kernel
 from dataplane.packet import memory as fields
 
@@ -140,6 +140,23 @@ def copy_in(
         return False
     pool.describe(ports, packet, handle)
     return True
+
+
+@inline
+def copy_range(ports: Ports, packet: Row, start: int, to: int, count: int) -> None:
+    """Copy `count` bytes of a frame from offset `start` in it to byte `to` of the memory; it has that many bytes."""
+    number, at, there = packet.frame, packet.at, packet.first_length
+    while count > 0:
+        if start < there:
+            done = min(there - start, count)
+            fields.copy(ports.memory, to, ports.memory, at + start, done)
+            to, count, start = to + done, count - done, there
+        start -= there
+        number = pool.following(ports, number)
+        if number == END:
+            break
+        at, there = ports.pieces[number, PIECE_AT], ports.pieces[number, PIECE_BYTES]
+        number |= CHAINED
 
 
 @kernel

@@ -108,6 +108,7 @@ async def _work(config: GatewayConfig, gateway: Gateway, network_file: Path | No
                     applier_for(gateway),
                     lambda: counters_of(local, gateway.status(), gateway.wanted.work.active),
                     tables_reader_for(gateway),
+                    gateway.notices,
                 )
                 tasks.create_task(attachment.run())
     except* OSError as faults:
@@ -181,7 +182,7 @@ def show_gateway(gateway_id: str, runtime_dir: Path, *, as_json: bool) -> None:
     generations = f"generation {found['generation_in_use']} of {found['generation_offered']}"
     backend = found["backend"] or "no data process"
     ports = Table(title=f"{found['gateway_id']}: {backend}, {generations}, {found['restarts']} restarts")
-    names = ("rx_packets", "rx_injected", "rx_missed", "tx_packets", "tx_failed", "dropped", "punted")
+    names = ("rx_packets", "rx_injected", "rx_fragments", "rx_missed", "tx_packets", "tx_failed", "dropped", "punted")
     for name in ("port", *names):
         ports.add_column(name.replace("_", " "), justify="left" if name == "port" else "right")
     for port, row in found["ports"].items():
@@ -192,7 +193,7 @@ def show_gateway(gateway_id: str, runtime_dir: Path, *, as_json: bool) -> None:
             console.print(f"{title}: {name.replace('_', ' ')} {count:,}")
     for name, table in found["tables"].items():
         console.print(f"{name.replace('_', ' ')}: {table['used']:,} of {table['room']:,}")
-    console.print(f"received and injected {found['received']:,}, sent, dropped and punted {found['ended']:,}")
+    console.print(f"received, injected and made {found['received']:,}, sent, dropped and punted {found['ended']:,}")
     for line in _pair_lines(found["pair"]) if found["pair"] else ():
         console.print(line)
 

@@ -124,12 +124,20 @@ class LimitsShape(Shape):
         default=_LIMITS.vpc_percent,
         description="how much of each of these tables a VPC may fill that is alone; 100: all of it",
     )
+    endpoint_ports_percent: int = Field(
+        default=_LIMITS.endpoint_ports_percent,
+        description="how many of the ports of a public address an endpoint may have that is alone; 100: all of them",
+    )
 
 
 class TimeoutsShape(Shape):
     """`timeouts`."""
 
     udp_s: Seconds = Field(default=_TIMEOUTS.udp_s, description="idle UDP (RFC 4787, REQ-5)")
+    udp_exchange_s: Seconds = Field(
+        default=_TIMEOUTS.udp_exchange_s,
+        description="UDP to a port below 1024 after one request and one reply, as of DNS",
+    )
     udp_unanswered_s: Seconds = Field(default=_TIMEOUTS.udp_unanswered_s, description="UDP without a reply so far")
     tcp_established_s: Seconds = Field(default=_TIMEOUTS.tcp_established_s, description="idle TCP (RFC 5382, REQ-5)")
     tcp_transitory_s: Seconds = Field(default=_TIMEOUTS.tcp_transitory_s, description="TCP while opening or closing")

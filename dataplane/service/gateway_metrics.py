@@ -17,6 +17,12 @@ PORT = {
     "rx_injected": Family(
         "heddle_gateway_injected_packets_total", "counter", "Frames of the slow path for a port.", ("port",)
     ),
+    "rx_fragments": Family(
+        "heddle_gateway_fragments_total",
+        "counter",
+        "Later fragments that the gateway made of a port's frames.",
+        ("port",),
+    ),
     "tx_packets": Family("heddle_gateway_sent_packets_total", "counter", "Frames sent by a port.", ("port",)),
     "tx_bytes": Family("heddle_gateway_sent_bytes_total", "counter", "Bytes of those frames.", ("port",)),
     "tx_failed": Family(
@@ -35,6 +41,11 @@ REFUSED = Family(
 )
 ROWS = Family("heddle_gateway_table_rows", "gauge", "Rows in use of a table that traffic fills.", ("table",))
 ROOM = Family("heddle_gateway_table_size_rows", "gauge", "Capacity of the table, rows.", ("table",))
+GAVE_WAY = Family(
+    "heddle_gateway_gave_way_connections_total",
+    "counter",
+    "Closed and half-open connections that ended early, for lack of room for new ones.",
+)
 CONFIGURED = Family(
     "heddle_gateway_configured_generation",
     "gauge",
@@ -83,8 +94,8 @@ RECORDS = Family(
 PAIRED = (SERVES, *PAIR.values(), BEATS, RECORDS)
 """Families that only gateways with a partner export."""
 FAMILIES = (
-    *PORT.values(), DROPPED, PUNTED, ANSWERED, REFUSED, ROWS, ROOM, CONFIGURED, OFFERED, IN_USE, RESTARTS, HANGS, BUSY,
-    *PAIRED,
+    *PORT.values(), DROPPED, PUNTED, ANSWERED, REFUSED, ROWS, ROOM, GAVE_WAY, CONFIGURED, OFFERED, IN_USE, RESTARTS,
+    HANGS, BUSY, *PAIRED,
 )  # fmt: skip
 
 
@@ -101,8 +112,8 @@ def _lines(status: Mapping[str, Any]) -> Iterator[str]:
     yield from _by(ROWS, {name: table["used"] for name, table in status["tables"].items()})
     yield from _by(ROOM, {name: table["room"] for name, table in status["tables"].items()})
     for family, field in (
-        (CONFIGURED, "configured"), (OFFERED, "generation_offered"), (IN_USE, "generation_in_use"),
-        (RESTARTS, "restarts"), (HANGS, "hangs"),
+        (GAVE_WAY, "gave_way"), (CONFIGURED, "configured"), (OFFERED, "generation_offered"),
+        (IN_USE, "generation_in_use"), (RESTARTS, "restarts"), (HANGS, "hangs"),
     ):  # fmt: skip
         yield from lines(family, [("", status[field])])
     yield from lines(BUSY, [("", status["busy_ns"] / 1e9)])

@@ -5,6 +5,7 @@ from ipaddress import IPv4Address
 from ipaddress import IPv4Network as Net4
 from typing import Any, NamedTuple
 
+from dataplane.config.local import PortShare
 from dataplane.config.network import Direction, NetworkConfig, Protocol, SecurityRule
 from dataplane.gateway.compiler.compile import compile_tables, link_of
 from dataplane.gateway.tables.schema import Tables
@@ -25,6 +26,12 @@ def _narrow(number, interface):
 def _sharing(local, vpc_percent):
     """Return a gateway with a limit on each VPC's use of the tables that traffic fills."""
     return replace(local, limits=replace(local.limits, vpc_percent=vpc_percent))
+
+
+def _few_ports(local):
+    """Return a gateway with ports and connections that run out for an endpoint."""
+    limits = replace(local.limits, vpc_percent=100, endpoint_ports_percent=1, connections_per_endpoint=4)
+    return replace(local, nat_ports=PortShare(first=1024, last=1087), limits=limits)
 
 
 NARROW = replace(LOCAL, interfaces=tuple(_narrow(n, one) for n, one in enumerate(LOCAL.interfaces)))
@@ -57,6 +64,7 @@ def _generations():
         (_sharing(LOCAL, 100), SMALLER, NEIGHBOURS, {}),
         (_sharing(LOCAL, 4), NETWORK, NEIGHBOURS, {}),
         (LOCAL, NETWORK, NEIGHBOURS, {"active": False}),
+        (_few_ports(LOCAL), NETWORK, NEIGHBOURS, {}),
     ]
     for number, (local, network, neighbours, more) in enumerate(made, start=1):
         tables = compile_tables(local, network, neighbours=neighbours, generation=number, **more)

@@ -149,7 +149,7 @@ class Search:
         counters, counts = self.one.counters, self.one.state.counts
         return {
             "checked": CHECKED,
-            "packets": int(counters.ports["rx_packets"].sum() + counters.ports["rx_injected"].sum()),
+            "packets": sum(int(counters.ports[f"rx_{name}"].sum()) for name in ("packets", "injected", "fragments")),
             "faults": self.faults[:10],
             "left": self.left.tolist(),
             "sent": int(counters.ports["tx_packets"].sum()),

@@ -15,14 +15,16 @@ from dataplane.gateway.memory.ageing import age
 from dataplane.gateway.memory.connections import free_ended_pairs
 from dataplane.gateway.memory.exchange import ControlEnd, empty_exchange, exchange
 from dataplane.gateway.memory.punt_share import MAX_BURST, PACKET_NS
-from dataplane.gateway.memory.shares import CONNECTIONS, FRAGMENTS, MAPPINGS
+from dataplane.gateway.memory.shares import CONNECTIONS, ENDPOINT_PORTS, FRAGMENTS, MAPPINGS
 from dataplane.gateway.memory.state import FRAGMENTS_HELD, PAIRS_ENDED, PAIRS_FREED, PAIRS_USED, empty_state
 from dataplane.gateway.run import _end, _enter, walk
+from dataplane.gateway.tables.schema import CLOSED, ESTABLISHED
 from dataplane.gateway.work import Work
 from dataplane.io.frames.in_memory import MemoryPorts
 from dataplane.io.frames.layout import FREE
 from dataplane.io.ports import receive
 from dataplane.jit import CHECKED
+from dataplane.packet.transport import TCP
 from kernels.cache import keep_on_disk
 from tests.fakes.gateway.compiled_packets import OPTIONS
 from tests.fakes.gateway.gateway_chain import STAMP
@@ -43,7 +45,7 @@ def turn(ports, port, packets, graph, tables, state, counters, punts, injects, b
         count = receive(ports, port, packets, BURST, counters)
     if count:
         walk(Work(packets, count, ports.memory, graph, tables, state, now_ns))
-        _end(ports, packets, count, counters, punts, state, now_ns)
+        _end(ports, packets, count, counters, punts, tables, state, now_ns)
         free_ended_pairs(state)
     exchange(tables, state, between, now_ns)
     return count
@@ -112,12 +114,51 @@ class Gateway:
         used = state.mappings["key"] != 0
         if (references != np.where(used, state.mappings["references"], 0)).any():
             yield "mappings count references that no connection has"
+        yield from queue_faults(state)
+        holders = np.zeros(len(state.mappings), np.int64)
+        np.bitwise_xor.at(holders, named[named >= 0], lives[named >= 0] + 1)
+        if (holders != np.where(used, state.mappings["holders"], 0)).any():
+            yield "mappings name other holders than connections have them"
         about, counted = state.accounts["about"], state.accounts["count"]
         kept = int((state.fragments["vni"] != 0).sum())
         counts = [int(counted[about == which].sum()) for which in (CONNECTIONS, MAPPINGS, FRAGMENTS)]
-        if counts != [pairs, int(used.sum()), kept] or counted[about > FRAGMENTS].sum() != used.sum():
+        of_ports = (about > FRAGMENTS) & (about < ENDPOINT_PORTS)
+        ports = (int(counted[of_ports].sum()), int(counted[about >= ENDPOINT_PORTS].sum()))
+        if counts != [pairs, int(used.sum()), kept] or ports != (used.sum(), used.sum()):
             yield f"VPC accounts: {counts}; entries: {pairs} connections, {used.sum()} mappings, {kept} fragments"
         if state.counts[FRAGMENTS_HELD] != kept:
             yield f"{state.counts[FRAGMENTS_HELD]} fragmented packets are counted, {kept} there are"
         if state.owners["connections"].sum() != pairs:
             yield f"{state.owners['connections'].sum()} connections count against endpoints, {pairs} there are"
+
+
+def queue_faults(state):
+    """Return what is wrong with the queues of connections that may give way: each is in two, in the right ones."""
+    rows = state.connections
+    openers = np.flatnonzero(rows["key"][::2]) * 2
+    for queues, side, anchors in (
+        (state.endpoint_queues, 0, rows["owner"][openers]),
+        (state.vpc_queues, 1, state.owners["account"][rows["owner"][openers]]),
+    ):
+        found = {}
+        for anchor in {int(each) for each in anchors}:
+            for queue in range(queues.shape[1] // 2):
+                older, name = 0, int(queues[anchor, 2 * queue])
+                while name:
+                    row = 2 * (name - 1) + side
+                    if rows["older"][row] != older or row in found or rows["queued"][row - side] != queue + 1:
+                        yield f"row {row} of queue {queue} is linked wrongly"
+                        return
+                    found[row] = anchor
+                    older, name = name, int(rows["newer"][row])
+                if queues[anchor, 2 * queue + 1] != older:
+                    yield f"queue {queue} of {anchor} has another end"
+        expected = {
+            int(row) + side: int(anchor) for row, anchor in zip(openers, anchors, strict=True) if rows["queued"][row]
+        }
+        if found != expected:
+            yield f"{len(found)} connections are in queues, {len(expected)} should be"
+    protocol, flags = rows["key"][openers] >> 24 & 0xFF, rows["flags"][openers]
+    live = (flags & ESTABLISHED != 0) & ((protocol != TCP) | (flags & CLOSED == 0))
+    if (rows["queued"][openers][live] != 0).any() or (rows["queued"][openers][~live] == 0).any():
+        yield "live connections are in queues, or others are in none"

@@ -8,6 +8,7 @@ from scapy.layers.inet6 import (
     ICMPv6EchoRequest,
     ICMPv6ND_NA,
     ICMPv6ND_NS,
+    ICMPv6ND_RS,
     ICMPv6NDOptDstLLAddr,
     ICMPv6NDOptSrcLLAddr,
     IPv6,
@@ -71,6 +72,8 @@ def seeds() -> list[tuple[int, bytes]]:
         tenant / IP(src=A, dst="198.51.100.7", options=options) / UDP() / Raw(bytes(2500)),
         tenant / IP(src=A, dst="198.51.100.7", flags="DF") / TCP() / Raw(bytes(1600)),
         tenant / IPv6(src=A_6, dst="2001:db8::1") / chain / UDP() / Raw(bytes(200)),
+        tenant / IP(src=A, dst="198.51.100.7") / TCP(flags="A") / Raw(b"lost"),
+        Ether(src=A_MAC, dst=EVERYONE) / IPv6(src="fe80::5", dst="ff02::2", hlim=255) / ICMPv6ND_RS(),
     ]
     tagged = Ether(src=ROUTER_MAC, dst=EVERYONE) / Dot1Q(vlan=VLAN)
     outside = [

@@ -332,3 +332,37 @@ def test_a_takeover_announces_every_address_on_every_port():
             assert (frame.dst, frame[IPv6].dst, frame[ICMPv6ND_NA].S) == ("33:33:00:00:00:01", "ff02::1", 0)
     advertised = {frame[ICMPv6ND_NA].tgt for _, frame in frames if ICMPv6ND_NA in frame}
     assert {GATEWAY_6, A_6, B_6} < advertised
+
+
+@pytest.mark.parametrize("flags", ["A", "PA", "FA"])
+def test_a_segment_of_a_lost_connection_gets_a_reset_that_its_sender_accepts(flags):
+    segment = TCP(sport=5000, dport=443, seq=1_000, ack=0xFFFF_FFF0, flags=flags) / Raw(b"request")
+    expected = TCP(sport=443, dport=5000, seq=0xFFFF_FFF0, ack=0, flags="R", window=0)
+    inside = Ether(src=A_MAC, dst=RED_MAC) / IP(src=A, dst="198.51.100.7") / segment
+    ours = only(slow_path(), Punt.NO_STATE, tunnelled(inside))
+    reply = Ether(src=RED_MAC, dst=A_MAC) / IP(src="198.51.100.7", dst=A, flags="DF", id=0) / expected
+    assert Ether(ours)[VXLAN].vni == RED
+    assert bytes(Ether(ours)[VXLAN].payload) == bytes(reply)
+    outside = Ether(src=ROUTER_MAC, dst=PORT_MACS[EXTERNAL]) / IP(src="198.51.100.7", dst=NAT) / segment
+    ours = only(slow_path(), Punt.NO_STATE, bytes(outside), EXTERNAL)
+    reply = IP(src=NAT, dst="198.51.100.7", flags="DF", id=0) / expected
+    assert ours == bytes(Ether(src=PORT_MACS[EXTERNAL], dst=ROUTER_MAC) / reply)
+
+
+@pytest.mark.parametrize(
+    "segment",
+    [
+        TCP(flags="RA"),
+        TCP(flags="R"),
+        TCP(flags="S"),
+        TCP(flags="SA"),
+        TCP(flags="F"),
+        TCP(flags="A", chksum=7),
+        Raw(b"short"),
+    ],
+)
+def test_no_reset_replies_to_a_reset_a_syn_or_a_damaged_segment(segment):
+    path = slow_path()
+    packet = Ether(src=A_MAC, dst=RED_MAC) / IP(src=A, dst="198.51.100.7", proto=6) / segment
+    assert path.handle(punted(Punt.NO_STATE, tunnelled(packet)), 0) == []
+    assert path.outcomes == {Outcome.MALFORMED: 1}

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scapy.layers.inet import ICMP, IP, UDP, defragment
+from scapy.layers.inet import ICMP, IP, UDP, IPOption_Router_Alert, defragment
 from scapy.layers.inet6 import ICMPv6EchoReply, ICMPv6EchoRequest, ICMPv6ND_NS, ICMPv6PacketTooBig, IPv6
 from scapy.layers.l2 import ARP, Ether
 from scapy.layers.vxlan import VXLAN
@@ -143,8 +143,8 @@ def test_the_sender_of_an_oversized_packet_gets_the_next_hops_mtu(family: int) -
 
 
 def parts_of(packet: Packet, mtu_bytes: int) -> list[Packet]:
-    """Return the fragments of a packet, by independent arithmetic."""
-    whole, step = bytes(packet[IP])[20:], (mtu_bytes - 20) // 8 * 8
+    """Return the fragments of a packet with an option that all of them carry, by independent arithmetic."""
+    whole, step = bytes(packet[IP])[24:], (mtu_bytes - 24) // 8 * 8
     parts = []
     for at in range(0, len(whole), step):
         ip = packet[IP].copy()
@@ -155,10 +155,12 @@ def parts_of(packet: Packet, mtu_bytes: int) -> list[Packet]:
     return parts
 
 
+ALERT: dict[str, Any] = {"id": 9, "options": [IPOption_Router_Alert()]}
+"""Packets with options are for the slow path."""
 CUT: list[tuple[int, Any, Packet, int]] = [
-    (EXTERNAL, None, IP(src="10.0.0.10", dst="198.51.100.7", id=9, tos=5) / UDP() / Raw(b"e" * 3500), 1500),
-    (UNDERLAY, CUSTOMER, IP(src="10.99.0.5", dst="10.0.0.10", id=9, tos=7) / UDP() / Raw(b"c" * 9000), 4250),
-    (UNDERLAY, RED_11, IP(src="10.0.0.10", dst="10.0.0.11", id=9, tos=2) / UDP() / Raw(b"b" * 4500), 4250),
+    (EXTERNAL, None, IP(src="10.0.0.10", dst="198.51.100.7", tos=5, **ALERT) / UDP() / Raw(b"e" * 3500), 1500),
+    (UNDERLAY, CUSTOMER, IP(src="10.99.0.5", dst="10.0.0.10", tos=7, **ALERT) / UDP() / Raw(b"c" * 9000), 4250),
+    (UNDERLAY, RED_11, IP(src="10.0.0.10", dst="10.0.0.11", tos=2, **ALERT) / UDP() / Raw(b"b" * 4500), 4250),
 ]
 
 

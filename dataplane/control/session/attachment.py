@@ -25,6 +25,7 @@ Apply = Callable[[Desired], Awaitable[None]]
 
 RECONNECT = Backoff(first_s=0.1, max_s=2.0)
 COUNTERS_S = 1.0
+NOTICE_S = 1.0
 TABLES_PART_BYTES = 1 << 18
 MAX_WAITING = 64
 """Reports queued for sending. Counters are left out while the queue is full; the next report includes them."""
@@ -42,6 +43,7 @@ class Attachment:
         apply: Apply,
         counters: Callable[[], pb.GatewayCounters] | None = None,
         tables: Callable[[], bytes] | None = None,
+        notices: "asyncio.Queue[str] | None" = None,
     ) -> None:
         """Prepare a session; nothing is sent before `run`.
 
@@ -51,9 +53,10 @@ class Attachment:
             apply: puts a generation into force.
             counters: returns the counters to report once a second; None for none.
             tables: returns the installed tables, packed by `gateway.compiler.archive`; runs in a thread. None for none.
+            notices: lines for the controller's event log; None for none.
         """
         self._server, self._hello, self._apply, self._counters = server, hello, apply, counters
-        self._tables = tables
+        self._tables, self._notices = tables, notices
         self.generation = 0
         self.attached = False
 
@@ -84,11 +87,15 @@ class Attachment:
         reports.put_nowait(pb.GatewayReport(hello=hello))
         async with grpc.aio.insecure_channel(self._server, options=options) as channel:
             call = rpc.GatewayServiceStub(channel).Attach(_drain(reports))
-            reporting = asyncio.create_task(self._report_counters(reports))
+            reporting = [
+                asyncio.create_task(self._report_counters(reports)),
+                asyncio.create_task(self._report_notices(reports)),
+            ]
             try:
                 await self._listen(call, reports)
             finally:
-                reporting.cancel()
+                for task in reporting:
+                    task.cancel()
                 call.cancel()
 
     async def _listen(self, call: AsyncIterator[pb.NetworkUpdate], reports: asyncio.Queue[pb.GatewayReport]) -> None:
@@ -130,6 +137,13 @@ class Attachment:
             await asyncio.sleep(COUNTERS_S)
             if self.attached and not reports.full():
                 reports.put_nowait(pb.GatewayReport(counters=self._counters()))
+
+    async def _report_notices(self, reports: asyncio.Queue[pb.GatewayReport]) -> None:
+        """Report notices while attached, once a second at most; meanwhile they wait."""
+        while self._notices is not None:
+            await asyncio.sleep(NOTICE_S)
+            if self.attached and not reports.full() and not self._notices.empty():
+                reports.put_nowait(pb.GatewayReport(notice=pb.GatewayNotice(text=self._notices.get_nowait())))
 
 
 async def _drain(reports: asyncio.Queue[pb.GatewayReport]) -> AsyncIterator[pb.GatewayReport]:

@@ -20,6 +20,7 @@ from dataplane.control.slow.frames import ARP, BROADCAST
 from dataplane.control.slow.neighbours import Neighbours, Place
 from dataplane.control.slow.next_hops import Hop, NextHops, Parked, Waiting, frame_out
 from dataplane.control.slow.origin import Origin, read_origin
+from dataplane.control.slow.reset import reset_of
 from dataplane.control.slow.tokens import Buckets
 from dataplane.control.slow.view import Ip, is_one_station
 from dataplane.engine.reasons import Punt
@@ -42,6 +43,7 @@ class Outcome(StrEnum):
     ANSWERED_NEIGHBOUR = "answered_neighbour"
     ANSWERED_PING = "answered_ping"
     SENT_ERROR = "sent_error"
+    SENT_RESET = "sent_reset"
     FRAGMENTED = "fragmented"
     SOUGHT = "sought"  # waits for the next hop's MAC, or was sent because it is resolved meanwhile
     LEARNED = "learned"  # a reply that resolved a neighbour
@@ -91,6 +93,7 @@ class SlowPath:
             Punt.TOO_BIG: self._too_big,
             Punt.UNREACHABLE: self._unreachable,
             Punt.RESOLVE: self._resolve,
+            Punt.NO_STATE: self._no_state,
         }
 
     def configure(self, directory: Directory, next_hops: NextHops, now_ns: int) -> None:
@@ -302,6 +305,16 @@ class SlowPath:
             return origin.tenant.gateway_towards(to)
         own = origin.port.own
         return own if own is not None and len(own) == len(to) else None
+
+    def _no_state(self, punted: Punted, origin: Origin, now_ns: int) -> Result:
+        """Reset a TCP connection whose NAT mapping is lost."""
+        ip = origin.ip()
+        reset = reset_of(ip) if ip else None
+        if reset is None or not is_one_station(origin.link.source) or not is_one_station(origin.link.target):
+            return Outcome.MALFORMED, []
+        if not self._limits.replies.take(origin.account, now_ns):
+            return Outcome.RATE_LIMITED, []
+        return Outcome.SENT_RESET, [Send(*origin.back(*reset))]
 
     def _resolve(self, punted: Punted, origin: Origin, now_ns: int) -> Result:
         ip, hop = origin.ip(), self._next_hops.hop(punted.next_hop)

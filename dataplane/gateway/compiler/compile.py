@@ -139,6 +139,7 @@ def _own(local: LocalConfig, site: Site, active: bool, taken_vtep: IPv4Address |
     found[schema.OWN_NAT_LAST] = local.nat_ports.last
     found[schema.OWN_UDP_TIMEOUT_S] = timeouts.udp_s
     found[schema.OWN_UDP_UNANSWERED_S] = timeouts.udp_unanswered_s
+    found[schema.OWN_UDP_EXCHANGE_S] = timeouts.udp_exchange_s
     found[schema.OWN_TCP_TIMEOUT_S] = timeouts.tcp_established_s
     found[schema.OWN_TCP_TRANSITORY_S] = timeouts.tcp_transitory_s
     found[schema.OWN_ICMP_TIMEOUT_S] = timeouts.icmp_s
@@ -146,5 +147,6 @@ def _own(local: LocalConfig, site: Site, active: bool, taken_vtep: IPv4Address |
     found[schema.OWN_FRAGMENT_TIMEOUT_S] = timeouts.fragment_s
     found[schema.OWN_PER_ENDPOINT] = local.limits.connections_per_endpoint
     found[schema.OWN_VPC_PERCENT] = local.limits.vpc_percent
+    found[schema.OWN_ENDPOINT_PERCENT] = local.limits.endpoint_ports_percent
     found[schema.OWN_NAT_FIRST], found[schema.OWN_NAT_LAST] = local.nat_ports.first, local.nat_ports.last
     return found

@@ -18,6 +18,9 @@ covers addresses but cannot be updated by the gateway. The gateway's own address
 A connection of another generation is admitted again, as if its first packet arrived, and keeps its mapping. If
 anything but the next hop is different then, the connection ends.
 
+Without room older connections give way (`connecting`). TCP within a connection that is not known is adopted, or its
+sender gets a RST (`adopt`).
+
 If a VPC's member or customer sends to a destination without a route, or to an unassigned address of a subnet, the slow
 path replies with an ICMP error as any router does (RFC 1812, 4.3.3.1; RFC 4443, 3.1). Such a packet counts as punted.
 A packet denied by a rule is dropped silently, and so is a packet from outside without a receiver.
@@ -27,6 +30,8 @@ import numpy as np
 
 from dataplane.engine.burst import LATER_FRAGMENT, ROUTED, drop, punt
 from dataplane.engine.reasons import Drop, Punt
+from dataplane.gateway.elements.adopt import RESET, adopt
+from dataplane.gateway.elements.connecting import connect_draft, write_key
 from dataplane.gateway.elements.decide import ACCEPTED, NO_CONNECTION, decide, release_mappings
 from dataplane.gateway.elements.quoted import is_error
 from dataplane.gateway.elements.track import (
@@ -41,14 +46,17 @@ from dataplane.gateway.elements.track import (
     route_by,
 )
 from dataplane.gateway.graph import NEXT
-from dataplane.gateway.memory.connections import LIMITED, NO_ROW, connect, end_connection, find_connection, key_of
+from dataplane.gateway.memory.connections import (
+    NO_ROW,
+    end_connection,
+    find_connection,
+    key_of,
+)
 from dataplane.gateway.memory.state import State
 from dataplane.gateway.tables.schema import (
     DECIDED,
     FROM_PARTNER,
     OUTSIDE,
-    OWN_PER_ENDPOINT,
-    OWN_VPC_PERCENT,
     PORT_SIDE,
     REPLY,
     Tables,
@@ -60,7 +68,7 @@ from dataplane.packet.transport import ICMP, ICMPV6, TCP, V6_ECHO_REQUEST
 QUERIES = 1 << 8 | 1 << 13 | 1 << 15 | 1 << 17
 """Bit mask of ICMP request types: echo, timestamp, information, address mask. Each has an identifier (RFC 792, 950)."""
 UNREACHABLE = -3
-"""A verdict besides those of `decide` and the reasons of `Drop`: reply to the sender that there is no route."""
+"""A verdict besides those of `decide`, of `adopt` and of `Drop`: reply to the sender that there is no route."""
 
 
 @element
@@ -73,6 +81,8 @@ def admit(node: int, work: Work) -> None:
             reason = _admitted(packet, memory, tables, state, work.now_ns)
             if reason == UNREACHABLE:
                 punt(packet, Punt.UNREACHABLE)
+            elif reason == RESET:
+                punt(packet, Punt.NO_STATE)
             elif reason < 0:
                 packet.node = work.graph.next[node, NEXT]
             else:
@@ -93,7 +103,9 @@ def _admitted(packet: Row, memory: Bytes, tables: Tables, state: State, now_ns: 
     if row == NO_ROW:
         reason = _opens(packet, memory, tables)
         if reason < 0:
-            reason = _open(packet, memory, tables, state, now_ns)
+            reason = _open(packet, tables, state, now_ns)
+        elif reason == Drop.NO_STATE.value and packet.protocol == TCP:
+            reason = adopt(packet, memory, tables, state, now_ns)
         if reason != ACCEPTED:
             return reason
         row = packet.connection
@@ -127,18 +139,14 @@ def _opens(packet: Row, memory: Bytes, tables: Tables) -> int:
 
 
 @part
-def _open(packet: Row, memory: Bytes, tables: Tables, state: State, now_ns: int) -> int:
+def _open(packet: Row, tables: Tables, state: State, now_ns: int) -> int:
     """Create a packet's connection.
 
     Return ACCEPTED; or NO_CONNECTION or UNREACHABLE, with the next hop written; or a drop reason.
     """
     forward = state.draft[0]
-    forward.source_hi = packet.source_hi
-    forward.source_lo = packet.source_lo
-    forward.target_hi = packet.target_hi
-    forward.target_lo = packet.target_lo
-    forward.key = key_of(packet.ports, packet.protocol, packet.vni)
-    verdict = decide(tables, state)
+    write_key(packet, state)
+    verdict = connect_draft(tables, state, now_ns)
     if verdict == NO_CONNECTION:
         packet.next_hop = forward.next_hop
         packet.connection = NO_ROW
@@ -146,14 +154,9 @@ def _open(packet: Row, memory: Bytes, tables: Tables, state: State, now_ns: int)
     if packet.routed == ROUTED and verdict in (Drop.NO_ROUTE.value, Drop.DISCARD_ROUTE.value):
         packet.next_hop = forward.next_hop if verdict == Drop.DISCARD_ROUTE.value else NO_ROW
         return UNREACHABLE
-    if verdict != ACCEPTED:
-        return verdict
-    row = connect(state, tables.own[OWN_PER_ENDPOINT], tables.own[OWN_VPC_PERCENT], now_ns)
-    if row < 0:
-        release_mappings(state)
-        return Drop.CONNECTIONS_LIMITED.value if row == LIMITED else Drop.CONNECTIONS_FULL.value
-    packet.connection = row
-    return ACCEPTED
+    if verdict == ACCEPTED:
+        packet.connection = state.draft[1].pair
+    return verdict
 
 
 @inline

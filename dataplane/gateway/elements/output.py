@@ -5,18 +5,19 @@
     CUSTOMER             Ethernet, 802.1Q | packet
 
 The headers are written in place: the old headers and the head room make the space. A routed packet gets the hop's
-MACs; a bridged frame keeps its own. Two kinds of packets go to the slow path, which sends them by the same hop: a
-packet that must be fragmented (RFC 791; `forward` stopped packets that must not be), and a packet for a hop whose MAC
-is not known. They are already translated and their TTL is decremented; the old headers are still in front.
+MACs; a bridged frame keeps its own. A packet that must be fragmented (RFC 791; `forward` stopped packets that must not
+be) is marked for `fragment`. Two kinds of packets go to the slow path, which sends them by the same hop: a packet for a
+hop whose MAC is not known, and one that must be fragmented and has options. They are already translated and their TTL
+is decremented; the old headers are still in front.
 """
 
-from dataplane.engine.burst import BRIDGED, drop, punt, transmit
+from dataplane.engine.burst import BRIDGED, TO_FRAGMENT, drop, punt, transmit
 from dataplane.engine.reasons import Drop, Punt
 from dataplane.gateway.tables.lookup import place
 from dataplane.gateway.tables.schema import CUSTOMER, EXTERNAL, PROVIDER, TUNNEL, Tables
 from dataplane.gateway.work import Work
 from dataplane.jit import Bytes, Row, element, inline
-from dataplane.packet import ethernet, ipv6
+from dataplane.packet import ethernet, ipv4, ipv6
 from dataplane.packet.memory import load8
 from dataplane.packet.vxlan import OUTER_BYTES, encapsulate
 
@@ -38,7 +39,10 @@ def output(node: int, work: Work) -> None:
 def leave(memory: Bytes, packet: Row, hop: Row, tables: Tables) -> None:
     """Send one packet by a next hop."""
     if packet.at + packet.length - packet.l3 > hop.mtu_bytes:
-        punt(packet, Punt.TOO_BIG)
+        if packet.family == 4 and load8(memory, packet.l3) == ipv4.PLAIN and hop.resolved:
+            packet.node = TO_FRAGMENT
+        else:
+            punt(packet, Punt.TOO_BIG)
     elif hop.resolved == 0:
         punt(packet, Punt.RESOLVE)
     elif hop.kind == TUNNEL:

@@ -7,9 +7,12 @@ that it quotes (`quoted`). `connection` of a packet is the row of its connection
 - MISS: there is no connection, or only an older generation of tables has admitted it; `admit` decides.
 
 TCP state selects the idle timeout (`memory.ageing.timeout_s`). A connection is ESTABLISHED once its opener acknowledges
-a reply, and CLOSING once either side sends FIN or RST. A CLOSING connection ends after the transitory timeout without
-packets, or when a SYN opens a new one between the same ports (RFC 5382, REQ-5; RFC 6191). Sequence numbers are not
-checked.
+a reply, CLOSING once either side sends FIN or RST, and CLOSED once both sent FIN or one sent RST. A CLOSING connection
+ends after the transitory timeout without packets, or when a SYN opens a new one between the same ports (RFC 5382,
+REQ-5; RFC 6191). Sequence numbers are not checked.
+
+Other traffic is ESTABLISHED once it is more than requests with one reply each: the opener sends after a reply, or
+there are more replies than requests. Whatever is not live may give way to new connections (`memory.queues`).
 
 Packets from the internet and from the provider's networks have the same VNI in their key, OUTSIDE. If a packet does not
 arrive on the side that its connection leads to, it is dropped as MARTIAN.
@@ -31,12 +34,16 @@ from dataplane.gateway.memory.connections import (
     prefetch_slots,
 )
 from dataplane.gateway.memory.journal import note
+from dataplane.gateway.memory.queues import enqueue
 from dataplane.gateway.memory.state import UPDATED, State
 from dataplane.gateway.tables.lookup import place
 from dataplane.gateway.tables.schema import (
     BORDER,
+    CLOSED,
     CLOSING,
     ESTABLISHED,
+    FIN_OPENER,
+    FIN_REPLIER,
     OUTSIDE,
     PORT_SIDE,
     REPLY,
@@ -84,7 +91,7 @@ def track(node: int, work: Work) -> None:
             if row < 0 or not is_of(state.connections[place(row)], packet, key):
                 row = _find(packet, state, key)
             if row != NO_ROW and packet.protocol == TCP and state.connections[place(row)].flags & CLOSING:
-                row = _reopened(memory, packet, state, row)
+                row = _reopened(memory, packet, state, row, work.now_ns)
         packet.connection = row
         if row < 0 or state.connections[place(row)].generation != generation:
             packet.node = miss
@@ -150,8 +157,8 @@ def apply_connection(memory: Bytes, packet: Row, state: State, row: int, now_ns:
             seen = load8(memory, packet.l4 + FLAGS_AT)
             if flags & ESTABLISHED == 0 or seen & (FIN | RST | SYN):
                 _follow(state, row, seen)
-    elif flags & (REPLY | SEEN_REPLY) == REPLY:
-        _change(state, row, SEEN_REPLY)
+    elif flags & ESTABLISHED == 0 and flags & (REPLY | SEEN_REPLY) and packet.fragment != LATER_FRAGMENT:
+        _follow_exchange(state, row)
 
 
 @element
@@ -159,8 +166,12 @@ def _follow(state: State, row: int, seen: int) -> None:
     """Update the state of a TCP connection by the flags of one of its packets."""
     flags = state.connections[row].flags
     found = flags
-    if seen & (FIN | RST):
-        found |= CLOSING
+    if seen & RST:
+        found |= CLOSING | CLOSED
+    if seen & FIN:
+        found |= CLOSING | (FIN_REPLIER if flags & REPLY else FIN_OPENER)
+        if found & (FIN_OPENER | FIN_REPLIER) == FIN_OPENER | FIN_REPLIER:
+            found |= CLOSED
     if flags & REPLY:
         found |= SEEN_REPLY
     elif flags & SEEN_REPLY and seen & (ACK | SYN | RST) == ACK:
@@ -170,16 +181,28 @@ def _follow(state: State, row: int, seen: int) -> None:
 
 
 @element
+def _follow_exchange(state: State, row: int) -> None:
+    """Update the state of a connection without TCP by a reply, or by a packet of the opener after a reply."""
+    connection = state.connections[row]
+    if connection.flags & SEEN_REPLY == 0:
+        _change(state, row, SEEN_REPLY)
+    elif connection.flags & REPLY == 0 or connection.packets > state.connections[connection.pair].packets:
+        _change(state, row, ESTABLISHED)
+
+
+@element
 def _change(state: State, row: int, flags: int) -> None:
     """Set flags of both directions."""
     connection = state.connections[row]
     connection.flags |= flags
     state.connections[connection.pair].flags |= flags
+    if flags & (SEEN_REPLY | ESTABLISHED | CLOSED):
+        enqueue(state, row & ~1, connection.last_seen_ns)
     note(state, UPDATED, row, 0)
 
 
 @element
-def _reopened(memory: Bytes, packet: Row, state: State, row: int) -> int:
+def _reopened(memory: Bytes, packet: Row, state: State, row: int, now_ns: int) -> int:
     """Return the row of a packet whose connection is closing: a SYN opens a new connection.
 
     A SYN from the opener of the old connection reuses its rows and is admitted again, so that the mapping is kept. A
@@ -193,6 +216,7 @@ def _reopened(memory: Bytes, packet: Row, state: State, row: int) -> int:
         return NO_ROW
     back = state.connections[connection.pair]
     for each in (connection, back):
-        each.flags &= ~(CLOSING | ESTABLISHED | SEEN_REPLY)
+        each.flags &= ~(CLOSING | ESTABLISHED | SEEN_REPLY | FIN_OPENER | FIN_REPLIER | CLOSED)
         each.generation = NO_ROW
+    enqueue(state, row, now_ns)
     return row

@@ -5,7 +5,7 @@ A mapping is allocated last, when nothing else can refuse the connection: a refu
 
 from dataplane.engine.burst import V4_PREFIX
 from dataplane.engine.reasons import Drop
-from dataplane.gateway.memory.mappings import NO_MAPPING, ROCE_PORT, mapping_for, mapping_from
+from dataplane.gateway.memory.mappings import ENDPOINT_LIMITED, NO_MAPPING, ROCE_PORT, mapping_for, mapping_from
 from dataplane.gateway.memory.shares import LIMITED, WHOLE_PERCENT
 from dataplane.gateway.memory.state import State
 from dataplane.gateway.tables.lookup import row1, row2, row3
@@ -16,6 +16,7 @@ from dataplane.gateway.tables.schema import (
     FLOATING_ENDPOINT,
     FLOATING_PUBLIC,
     FLOATING_VNI,
+    OWN_ENDPOINT_PERCENT,
     OWN_NAT_FIRST,
     OWN_NAT_LAST,
     OWN_VPC_PERCENT,
@@ -121,9 +122,14 @@ def take_mappings(tables: Tables, state: State, forward: Row, back: Row) -> int:
             vpc = tables.vpcs[row1(tables.vnis, forward.key & VNI)]
             first, last = vpc.nat_first, vpc.nat_last
             of_ports = percent if vpc.nat_shared else WHOLE_PERCENT
-        mapping = mapping_for(state, forward.source_lo & V4, key, public, first, last, -1, percent, of_ports)
+        mapping = mapping_for(
+            state, forward.source_lo & V4, key, public, first, last, -1, percent, of_ports,
+            tables.own[OWN_ENDPOINT_PERCENT],
+        )  # fmt: skip
         if mapping < 0:
             forward.mapping = NO_MAPPING
+            if mapping == ENDPOINT_LIMITED:
+                return Drop.ENDPOINT_PORTS_LIMITED.value
             return Drop.PORTS_LIMITED.value if mapping == LIMITED else Drop.PORTS_EXHAUSTED.value
         forward.mapping = mapping
         port = state.mappings[forward.mapping].public_port

@@ -30,6 +30,7 @@ from dataplane.gateway.tables.schema import (
     OWN_OTHER_TIMEOUT_S,
     OWN_TCP_TIMEOUT_S,
     OWN_TCP_TRANSITORY_S,
+    OWN_UDP_EXCHANGE_S,
     OWN_UDP_TIMEOUT_S,
     OWN_UDP_UNANSWERED_S,
     SEEN_REPLY,
@@ -41,16 +42,22 @@ from dataplane.packet.transport import ICMP, ICMPV6, TCP, UDP
 SECOND_NS = 1_000_000_000
 ROUND_NS = 4 * SECOND_NS
 MAX_PER_CALL = 256
+FIRST_REGISTERED_PORT = 1024
+"""RFC 4787, REQ-5 a: a NAT may end mappings towards lower ports, the well-known ones, early."""
 
 
 @inline
-def timeout_s(tables: Tables, protocol: int, flags: int) -> int:
-    """Return how long a connection may be idle."""
+def timeout_s(tables: Tables, key: int, flags: int) -> int:
+    """Return how long a connection may be idle, by the key and the flags of its opener's row."""
+    protocol = key >> 24 & 0xFF
     if protocol == TCP:
         is_open = flags & (ESTABLISHED | CLOSING) == ESTABLISHED
         return tables.own[OWN_TCP_TIMEOUT_S if is_open else OWN_TCP_TRANSITORY_S]
     if protocol == UDP:
-        return tables.own[OWN_UDP_TIMEOUT_S if flags & SEEN_REPLY else OWN_UDP_UNANSWERED_S]
+        if flags & SEEN_REPLY == 0:
+            return tables.own[OWN_UDP_UNANSWERED_S]
+        is_exchange = flags & ESTABLISHED == 0 and key >> 32 & 0xFFFF < FIRST_REGISTERED_PORT
+        return tables.own[OWN_UDP_EXCHANGE_S if is_exchange else OWN_UDP_TIMEOUT_S]
     if protocol in (ICMP, ICMPV6):
         return tables.own[OWN_ICMP_TIMEOUT_S]
     return tables.own[OWN_OTHER_TIMEOUT_S]
@@ -105,7 +112,7 @@ def _check(tables: Tables, state: State, row: int, now_ns: int) -> int:
     """Check one connection; return 1 if it ended."""
     forward, back = state.connections[row], state.connections[row + 1]
     idle_ns = now_ns - max(forward.last_seen_ns, back.last_seen_ns)
-    if idle_ns > timeout_s(tables, forward.key >> 24 & 0xFF, forward.flags) * SECOND_NS:
+    if idle_ns > timeout_s(tables, forward.key, forward.flags) * SECOND_NS:
         end_connection(state, row)
         return 1
     if state.counts[JOURNAL_ON] and forward.flags & FROM_PARTNER == 0:

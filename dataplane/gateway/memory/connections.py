@@ -8,7 +8,8 @@ alone.
 
 A connection is refused if no pair of rows is free; if the endpoint that it counts against has reached its limit (the
 opener; the target if the connection is opened from outside); if that endpoint's VPC has reached its share (`shares`);
-or if both buckets of a key are full (`buckets`). Live connections are never evicted.
+or if both buckets of a key are full (`buckets`). A live connection never gives way to another; one that is closed or
+not established may (`queues`, `reclaim`).
 
 Packets of a burst refer to rows until they are rewritten. The rows of a connection that ends therefore stay unchanged,
 and are not allocated again, until the next burst.
@@ -18,6 +19,7 @@ from dataplane.engine.hashing import mixed3, mixed5
 from dataplane.gateway.memory.buckets import ROW, SLOTS, first_slot, free_row, likely_slot, put, take_out, take_row
 from dataplane.gateway.memory.journal import note
 from dataplane.gateway.memory.mappings import release_mapping
+from dataplane.gateway.memory.queues import enqueue, leave_queue
 from dataplane.gateway.memory.shares import CONNECTIONS, LIMITED, charge, discharge
 from dataplane.gateway.memory.state import (
     ENDED,
@@ -40,7 +42,8 @@ __all__ = ["LIMITED", "State", "connect", "empty_state", "end_connection", "find
 SECOND_LINE = 64
 """Offset of the second cache line of a row: the translation and the counters."""
 VNI = 0xFF_FFFF
-NO_ROW = -1
+NO_ROW, ENDPOINT_FULL, CONFLICT = -1, -4, -5
+"""In place of a row: there is none; the endpoint has reached its limit; the replies belong to another connection."""
 
 
 @inline
@@ -136,14 +139,14 @@ def _find_owner(state: State, hashed: int, vni: int, hi: int, lo: int) -> int:
 def _charge(state: State, limit: int, percent: int, vni: int, hi: int, lo: int) -> int:
     """Count a connection against an endpoint and its VPC; return the endpoint's row.
 
-    Return NO_ROW if the endpoint has reached its limit, LIMITED if its VPC has reached its share.
+    Return ENDPOINT_FULL if the endpoint has reached its limit, LIMITED if its VPC has reached its share, and NO_ROW
+    without room for their accounts.
     """
-    free = state.pairs.shape[0] - state.counts[PAIRS_USED] + state.counts[PAIRS_FREED]
-    account = charge(state, CONNECTIONS, vni, free, percent)
+    account = charge(state, CONNECTIONS, vni, free_pairs(state), percent)
     if account < 0:
         return account
     owner = _charge_endpoint(state, limit, vni, hi, lo)
-    if owner == NO_ROW:
+    if owner < 0:
         discharge(state, account)
     else:
         state.owners[owner].account = account
@@ -166,7 +169,7 @@ def _charge_endpoint(state: State, limit: int, vni: int, hi: int, lo: int) -> in
         state.owners[owner].lo = lo
         state.owners[owner].connections = 0
     if state.owners[owner].connections >= max(limit, 1):
-        return NO_ROW
+        return ENDPOINT_FULL
     state.owners[owner].connections += 1
     return owner
 
@@ -184,7 +187,7 @@ def _discharge(state: State, owner: int) -> None:
 
 
 @inline
-def _complete_draft(state: State) -> None:
+def complete_draft(state: State) -> None:
     """Derive the second row of the draft, the replies, from the first."""
     forward, back = state.draft[0], state.draft[1]
     key = forward.key
@@ -226,23 +229,25 @@ def _copy(to: Row, draft: Row, pair: int, owner: int, now_ns: int) -> None:
     to.bytes = 0
     to.seen_packets = 0
     to.owner = owner
+    to.queued = 0
 
 
 @kernel
 def connect(state: State, limit: int, percent: int, now_ns: int) -> int:
     """Create the connection in the draft, whose first row is complete; return that row.
 
-    Return NO_ROW without room or if the endpoint has reached its `limit`; LIMITED if its VPC has reached its share.
+    Return NO_ROW without room; ENDPOINT_FULL if the endpoint has reached its `limit`; LIMITED if its VPC has reached
+    its share; CONFLICT if another connection has these replies.
 
     The connection takes over the references to the mappings of the draft; if it is refused, the caller releases them.
     If the reply key belongs to a connection of an older generation, that connection ends.
     """
-    _complete_draft(state)
+    complete_draft(state)
     forward, back = state.draft[0], state.draft[1]
     other = find_connection(state, back.source_hi, back.source_lo, back.target_hi, back.target_lo, back.key)
     if other != NO_ROW:
         if state.connections[other].generation == forward.generation:
-            return NO_ROW
+            return CONFLICT
         end_connection(state, other)
     if forward.key & VNI == OUTSIDE:
         owner = _charge(state, limit, percent, forward.out_vni, forward.new_target_hi, forward.new_target_lo)
@@ -264,6 +269,10 @@ def connect(state: State, limit: int, percent: int, now_ns: int) -> int:
         take_out(state.slots, hash_of(forward, seed), row)
         _undo(state, pair, owner)
         return NO_ROW
+    for side in range(row, row + 2):
+        if state.connections[side].mapping >= 0:
+            state.mappings[state.connections[side].mapping].holders ^= side + 1
+    enqueue(state, row, now_ns)
     note(state, UPDATED, row, 0)
     return row
 
@@ -279,19 +288,39 @@ def _undo(state: State, pair: int, owner: int) -> None:
 @kernel
 def end_connection(state: State, row: int) -> None:
     """End the connection of a row: its rows, its references to mappings, its endpoint's account."""
+    end_as(state, row, ENDED)
+
+
+@element
+def end_as(state: State, row: int, what: int) -> None:
+    """End the connection of a row; the partner's record says `what`, ENDED or GAVE_WAY."""
     if state.connections[row].flags & FROM_PARTNER == 0:
-        note(state, ENDED, row, 0)
+        note(state, what, row, 0)
     pair = row >> 1
+    leave_queue(state, 2 * pair)
     for side in range(2 * pair, 2 * pair + 2):
         each = state.connections[side]
         take_out(state.slots, hash_of(each, state.counts[SEED]), side)
         if each.mapping >= 0:
+            state.mappings[each.mapping].holders ^= side + 1
             release_mapping(state, each.mapping)
         each.mapping = NO_ROW
         each.key = 0
     _discharge(state, state.connections[row].owner)
     state.counts[PAIRS_ENDED] += 1
     state.pairs[state.pairs.shape[0] - state.counts[PAIRS_ENDED]] = pair
+
+
+@element
+def owner_of(state: State, vni: int, hi: int, lo: int) -> int:
+    """Return the row of an endpoint that has connections, or NO_ROW."""
+    return _find_owner(state, mixed3(vni ^ state.counts[SEED], hi, lo), vni, hi, lo)
+
+
+@inline
+def free_pairs(state: State) -> int:
+    """Return how many pairs of rows are free."""
+    return state.pairs.shape[0] - state.counts[PAIRS_USED] + state.counts[PAIRS_FREED]
 
 
 @inline

@@ -22,12 +22,13 @@ import numpy as np
 
 from dataplane.engine.hashing import mixed2, mixed3
 from dataplane.gateway.memory.buckets import ROW, SLOTS, first_slot, free_row, put, take_out, take_row
-from dataplane.gateway.memory.shares import MAPPINGS, PORTS, charge, discharge
+from dataplane.gateway.memory.shares import ENDPOINT_PORTS, LIMITED, MAPPINGS, PORTS, charge, discharge
 from dataplane.gateway.memory.state import BITMAP_WORDS, MAPPINGS_FREED, MAPPINGS_USED, POOLS_FREED, SEED, State
 from dataplane.jit import Grid, element, inline
 from dataplane.packet.transport import ICMP, TCP, UDP
 
-NO_MAPPING = -1
+NO_MAPPING, ENDPOINT_LIMITED = -1, -3
+"""In place of a mapping: there is none; the endpoint has reached its share of the ports."""
 VNI = 0xFF_FFFF
 ROCE_PORT = 4791
 FIRST_UNPRIVILEGED = 1024
@@ -69,7 +70,16 @@ def mapping_from(state: State, public: int, port: int, protocol: int) -> int:
 
 @element
 def mapping_for(
-    state: State, inside: int, key: int, public: int, first: int, last: int, wanted: int, percent: int, of_ports: int
+    state: State,
+    inside: int,
+    key: int,
+    public: int,
+    first: int,
+    last: int,
+    wanted: int,
+    percent: int,
+    of_ports: int,
+    of_endpoint: int,
 ) -> int:
     """Return the mapping of an endpoint's address and port with one more reference; create it if there is none.
 
@@ -83,10 +93,11 @@ def mapping_for(
         wanted: the required public port (the partner allocated it), or -1.
         percent: the VPC's share of the mappings (`shares`).
         of_ports: the VPC's share of the ports of the public address.
+        of_endpoint: the endpoint's share of them.
 
     Returns:
         A row; NO_MAPPING if ports or rows are exhausted or the wanted port is in use; LIMITED if the VPC has reached
-        its share.
+        its share; ENDPOINT_LIMITED if the endpoint has.
     """
     hashed = mixed3(inside ^ state.counts[SEED], key, public)
     found = _find_out(state, hashed, inside, key, public)
@@ -107,52 +118,69 @@ def mapping_for(
     if port < 0:
         _leave_pool(state, pool)
         return NO_MAPPING
-    account, port_account = _charge(state, key & VNI, pool, last - first + 1, percent, of_ports)
-    row = account if account < 0 else _made(state, hashed, pool, inside, key, public, port)
-    if row >= 0:
-        state.mappings[row].account = account
-        state.mappings[row].port_account = port_account
-        return row
-    if account >= 0:
-        discharge(state, account)
-        discharge(state, port_account)
-    _leave_pool(state, pool)
+    row = _charge(state, inside, key, pool, last - first + 1, percent, of_ports, of_endpoint)
+    if row >= 0 and not _made(state, row, hashed, pool, inside, key, public, port):
+        _discharge(state, row)
+        free_row(state.freed_mappings, state.counts, MAPPINGS_FREED, row)
+        row = NO_MAPPING
+    if row < 0:
+        _leave_pool(state, pool)
     return row
 
 
 @inline
-def _made(state: State, hashed: int, pool: int, inside: int, key: int, public: int, port: int) -> int:
-    """Create a mapping with a port of its pool; return its row, or NO_MAPPING without room."""
-    row = take_row(state.freed_mappings, state.counts, MAPPINGS_FREED)
-    if row == NO_MAPPING:
-        return NO_MAPPING
+def _made(state: State, row: int, hashed: int, pool: int, inside: int, key: int, public: int, port: int) -> bool:
+    """Fill in the row of a mapping with a port of its pool; return False without room in the indices."""
     if not _index(state, row, hashed, mixed3(public ^ state.counts[SEED], port, key >> 24 & 0xFF)):
-        free_row(state.freed_mappings, state.counts, MAPPINGS_FREED, row)
-        return NO_MAPPING
+        return False
     mapping = state.mappings[row]
     mapping.inside = inside
     mapping.key = key
     mapping.public = public
     mapping.public_port = port
     mapping.references = 1
+    mapping.holders = 0
     mapping.pool = pool
     _set_bit(state.port_bits, pool, port)
     state.pools[pool].ports_used += 1
-    return row
+    return True
 
 
-@inline
-def _charge(state: State, vni: int, pool: int, ports: int, percent: int, of_ports: int) -> tuple[int, int]:
-    """Count a mapping and its port against a VPC; return both accounts, or the error in place of the first."""
+@element
+def _charge(
+    state: State, inside: int, key: int, pool: int, ports: int, percent: int, of_ports: int, of_endpoint: int
+) -> int:
+    """Take a row, and count it and its port against VPC and endpoint; return the row, or the error."""
+    vni, free_ports = key & VNI, ports - state.pools[pool].ports_used
     free = state.mappings.shape[0] - state.counts[MAPPINGS_USED] + state.counts[MAPPINGS_FREED]
     account = charge(state, MAPPINGS, vni, free, percent)
     if account < 0:
-        return account, account
-    port_account = charge(state, PORTS + state.pools[pool].key, vni, ports - state.pools[pool].ports_used, of_ports)
+        return account
+    port_account = charge(state, PORTS + state.pools[pool].key, vni, free_ports, of_ports)
     if port_account < 0:
         discharge(state, account)
-        return port_account, port_account
-    return account, port_account
+        return port_account
+    about = ENDPOINT_PORTS + (inside << 8 | key >> 24 & 0xFF)
+    endpoint_account = charge(state, about, vni, free_ports, of_endpoint)
+    row = take_row(state.freed_mappings, state.counts, MAPPINGS_FREED) if endpoint_account >= 0 else NO_MAPPING
+    if row < 0:
+        if endpoint_account >= 0:
+            discharge(state, endpoint_account)
+        discharge(state, port_account)
+        discharge(state, account)
+        return ENDPOINT_LIMITED if endpoint_account == LIMITED else NO_MAPPING
+    state.mappings[row].account = account
+    state.mappings[row].port_account = port_account
+    state.mappings[row].endpoint_account = endpoint_account
+    return row
+
+
+@element
+def _discharge(state: State, row: int) -> None:
+    """Count a mapping and its port no more."""
+    discharge(state, state.mappings[row].account)
+    discharge(state, state.mappings[row].port_account)
+    discharge(state, state.mappings[row].endpoint_account)
 
 
 @element
@@ -166,8 +194,7 @@ def release_mapping(state: State, row: int) -> None:
     seed = state.counts[SEED]
     take_out(state.mapping_out, mixed3(mapping.inside ^ seed, mapping.key, mapping.public), row)
     take_out(state.mapping_in, mixed3(mapping.public ^ seed, mapping.public_port, protocol), row)
-    discharge(state, mapping.account)
-    discharge(state, mapping.port_account)
+    _discharge(state, row)
     _clear_bit(state.port_bits, mapping.pool, mapping.public_port)
     state.pools[mapping.pool].ports_used -= 1
     _leave_pool(state, mapping.pool)

@@ -4,17 +4,20 @@
 round of `ageing`), ends. `apply_records` creates the partner's connections here: FROM_PARTNER, with their NAT mappings
 and without a generation, so that the first packet that arrives here is admitted again and finds its mapping.
 
-A connection that had packets here is not ended by the partner. A record whose key or public port belongs to a
-different connection here is refused and counted, and so is a record without room. The partner enforces the VPCs'
+A connection that had packets here is not ended by the partner, unless it gave way there and may do so here (`queues`):
+its public port has another user then. A record whose key or public port belongs to a different connection here is
+refused and counted, unless that one may give way; so is a record without room. The partner enforces the VPCs'
 shares (`shares`): its connections count here, but are not refused for the share.
 """
 
 from dataplane.gateway.memory.connections import NO_ROW, VNI, connect, end_connection, find_connection
 from dataplane.gateway.memory.journal import describe
-from dataplane.gateway.memory.mappings import NO_MAPPING, mapping_for, release_mapping
+from dataplane.gateway.memory.mappings import NO_MAPPING, mapping_for, mapping_from, release_mapping
+from dataplane.gateway.memory.queues import enqueue
 from dataplane.gateway.memory.shares import WHOLE_PERCENT as UNLIMITED
 from dataplane.gateway.memory.state import (
     ENDED,
+    GAVE_WAY,
     JOURNAL_HEAD,
     JOURNAL_ON,
     JOURNAL_TAIL,
@@ -25,11 +28,10 @@ from dataplane.gateway.memory.state import (
     UPDATED,
     State,
 )
-from dataplane.gateway.tables.schema import DECIDED, FROM_PARTNER, OWN_PER_ENDPOINT, REPLY, Tables
-from dataplane.jit import Row, Rows, inline, kernel
+from dataplane.gateway.tables.schema import ALL_FLAGS, DECIDED, FROM_PARTNER, OWN_PER_ENDPOINT, REPLY, Tables
+from dataplane.jit import Row, Rows, element, inline, kernel
 
 V4 = 0xFFFF_FFFF
-ALL_FLAGS = 0xFF
 NO_GENERATION = -1
 
 
@@ -89,17 +91,29 @@ def apply_records(tables: Tables, state: State, records: Rows, count: int, now_n
     for number in range(count):
         record = records[number]
         row = find_connection(state, record.source_hi, record.source_lo, record.target_hi, record.target_lo, record.key)
-        if record.what == ENDED:
-            if row != NO_ROW and state.connections[row].flags & FROM_PARTNER:
+        if record.what == ENDED or record.what == GAVE_WAY:
+            if row != NO_ROW and (
+                state.connections[row].flags & FROM_PARTNER or (record.what == GAVE_WAY and _may_give_way(state, row))
+            ):
                 end_connection(state, row)
         elif record.what != UPDATED or not _is_sound(record):
             refused += 1
         elif row == NO_ROW:
             refused += 0 if _make(tables, state, record, now_ns) else 1
         elif not _refresh(state, record, row, now_ns):
-            refused += 1
+            if _may_give_way(state, row):
+                end_connection(state, row)
+                refused += 0 if _make(tables, state, record, now_ns) else 1
+            else:
+                refused += 1
     state.counts[PARTNER_REFUSED] += refused
     return refused
+
+
+@inline
+def _may_give_way(state: State, row: int) -> bool:
+    """Whether a connection is closed or half open."""
+    return state.connections[row & ~1].queued != 0
 
 
 @inline
@@ -122,7 +136,7 @@ def _refresh(state: State, record: Row, row: int, now_ns: int) -> bool:
         return False
     if connection.new_source_lo != record.new_source_lo or connection.new_target_lo != record.new_target_lo:
         return False
-    back = state.connections[connection.pair]
+    back, before = state.connections[connection.pair], connection.flags
     news = record.flags & ~(REPLY | FROM_PARTNER)
     if connection.flags & FROM_PARTNER:
         # Only the partner has seen packets: its flags replace ours, even if a closing connection was opened again.
@@ -132,6 +146,8 @@ def _refresh(state: State, record: Row, row: int, now_ns: int) -> bool:
         connection.flags |= news & ~DECIDED
         back.flags |= news & ~DECIDED
     connection.last_seen_ns = max(connection.last_seen_ns, now_ns - max(record.idle_ns, 0))
+    if connection.flags != before:
+        enqueue(state, row, now_ns)
     return True
 
 
@@ -166,6 +182,19 @@ def _make(tables: Tables, state: State, record: Row, now_ns: int) -> bool:
     return True
 
 
+@element
+def _mapping(state: State, inside: int, key: int, public: int, port: int) -> int:
+    """Return the mapping with a required port, or a negative number; its only user here may give way to it."""
+    other = mapping_from(state, public, port, key >> 24 & 0xFF)
+    if other != NO_MAPPING:
+        found = state.mappings[other]
+        is_another = found.inside != inside or found.key != key
+        is_held_once = found.references == 1 and found.holders != 0  # not by the connection that is being made
+        if is_another and is_held_once and _may_give_way(state, found.holders - 1):
+            end_connection(state, found.holders - 1)
+    return mapping_for(state, inside, key, public, 0, 0, port, UNLIMITED, UNLIMITED, UNLIMITED)
+
+
 @inline
 def _restore_mappings(state: State, record: Row, forward: Row, back: Row) -> bool:
     """Allocate the public ports of a partner's connection; return False if one is in use here."""
@@ -175,13 +204,13 @@ def _restore_mappings(state: State, record: Row, forward: Row, back: Row) -> boo
     if record.mapped & 1:
         key = (record.key >> 48 & 0xFFFF) << 32 | low
         public, port = record.new_source_lo & V4, record.new_ports >> 16 & 0xFFFF
-        forward.mapping = mapping_for(state, record.source_lo & V4, key, public, 0, 0, port, UNLIMITED, UNLIMITED)
+        forward.mapping = _mapping(state, record.source_lo & V4, key, public, port)
         if forward.mapping < 0:
             return False
     if record.mapped & 2:
         key = (record.new_ports & 0xFFFF) << 32 | low & ~VNI | record.out_vni
         public, port = record.target_lo & V4, record.key >> 32 & 0xFFFF
-        back.mapping = mapping_for(state, record.new_target_lo & V4, key, public, 0, 0, port, UNLIMITED, UNLIMITED)
+        back.mapping = _mapping(state, record.new_target_lo & V4, key, public, port)
         if back.mapping < 0:
             if forward.mapping != NO_MAPPING:
                 release_mapping(state, forward.mapping)

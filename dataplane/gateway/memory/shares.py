@@ -3,11 +3,12 @@
 A VPC may use more of a table as long as its use is below a multiple of the free space (dynamic thresholds: Choudhury,
 Hahne, "Dynamic queue length thresholds for shared-memory packet switches", IEEE/ACM ToN 6 (2), 1998). For a share of s
 % the multiple is s / (100 - s): one VPC alone may fill s % of a table, and a later VPC always finds some of the rest,
-however many VPCs compete. Live entries are never evicted.
+however many VPCs compete. Only entries without traffic give way to others (`reclaim`).
 
 An account is a row (about, VNI, count). `about` is CONNECTIONS, MAPPINGS or FRAGMENTS, or, for the ports of a public
-address, PORTS + (`address << 8 | protocol`), which differs from the others for any address. An account exists while
-its count is not 0. Packets without a VPC use the account of OUTSIDE.
+address, PORTS + (`address << 8 | protocol`), which differs from the others for any address. For the ports that one
+endpoint of the VPC has it is ENDPOINT_PORTS + (`endpoint's address << 8 | protocol`). An account exists while its count
+is not 0. Packets without a VPC use the account of OUTSIDE.
 """
 
 from dataplane.engine.hashing import mixed2
@@ -16,6 +17,7 @@ from dataplane.gateway.memory.state import ACCOUNTS_FREED, SEED, State
 from dataplane.jit import element, inline
 
 CONNECTIONS, MAPPINGS, FRAGMENTS, PORTS = range(4)
+ENDPOINT_PORTS = 1 << 48
 NO_ACCOUNT, LIMITED = -1, -2
 """In place of an account: there is no free row; the VPC has reached its share."""
 WHOLE_PERCENT = 100
@@ -60,6 +62,12 @@ def charge(state: State, about: int, vni: int, free: int, percent: int) -> int:
         state.accounts[account].count = 0
     state.accounts[account].count += 1
     return account
+
+
+@element
+def account_of(state: State, about: int, vni: int) -> int:
+    """Return a VPC's account, or NO_ACCOUNT."""
+    return _find(state, _hash_of(state, about, vni), about, vni)
 
 
 @element

@@ -32,6 +32,8 @@ MAPPING = _row(
     "pool",
     "account",  # its VPC's account of mappings (`shares`)
     "port_account",  # its VPC's account of ports of the public address
+    "endpoint_account",  # its endpoint's account of ports
+    "holders",  # exclusive or of the connection rows that it translates, each + 1; with one reference that row
 )
 """A NAT mapping: an endpoint's address and port, and their public address and port towards all hosts (RFC 4787, REQ-1).
 """
@@ -56,7 +58,18 @@ ACCOUNT = _row(
     "vni",
     "count",
 )
-"""What a VPC uses of one table, or of the ports of one public address."""
+"""What a VPC uses of one table or of the ports of one public address, or what an endpoint uses of ports."""
+
+FULL = _row(
+    "reason",  # `Drop` + 1; 0 for a free row
+    "vni",
+    "hi",  # address of the endpoint
+    "lo",
+    "gave_way",  # older connections ended for new ones
+    "refused",  # new connections
+    "seen_ns",
+)
+"""A share or table that was full for the connections of an endpoint."""
 
 FRAGMENT = _row(
     "source_hi",
@@ -77,7 +90,7 @@ FRAGMENT = _row(
 """A packet whose first fragment has arrived."""
 
 RECORD = _row(
-    "what",  # UPDATED or ENDED
+    "what",  # UPDATED, ENDED or GAVE_WAY
     "source_hi",  # the opener's row
     "source_lo",
     "target_hi",
@@ -94,7 +107,7 @@ RECORD = _row(
     "idle_ns",  # since its last packet: the clocks of two machines cannot be compared
 )
 """The state of a connection, as it is sent to the partner."""
-UPDATED, ENDED = 1, 2
+UPDATED, ENDED, GAVE_WAY = 1, 2, 3
 
 JOURNAL_ROWS = 1 << 13
 BITMAP_WORDS = 1024
@@ -113,7 +126,11 @@ RESEND_ALL = 19
 ACCOUNTS_FREED, ACCOUNTS_USED, FRAGMENTS_HELD, FRAGMENTS_AGED_NS, FRAGMENTS_NEXT = range(20, 25)
 """Accounts as above; packets with stored fragments; when ageing last checked fragments, and the slot that it checks
 next."""
+RECLAIMED, STARTED_NS = 25, 26
+"""Connections that ended to make room for others; when the data process started with an empty state."""
 COUNTS = 32
+QUEUES = 8
+FULL_ROWS = 64
 PUNT_DUES = 1 << 15
 
 
@@ -156,6 +173,12 @@ class State(NamedTuple):
     """ACCOUNT rows."""
     account_index: Ints
     freed_accounts: Ints
+    endpoint_queues: Grid
+    """By row of `owners`: oldest and newest of the connections in each queue (`queues`), as number of the pair + 1."""
+    vpc_queues: Grid
+    """The same by row of `accounts`, for the connections of a VPC."""
+    full: Rows
+    """FULL rows, by hash."""
 
 
 def layout(limits: Limits) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
@@ -163,7 +186,7 @@ def layout(limits: Limits) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
     word = np.dtype(np.int64)
     pools = max(limits.mappings // MAPPINGS_PER_POOL, 8)
     in_use = min(limits.connections, MAX_VPCS) + 2 * min(limits.mappings, 2 * MAX_VPCS)
-    accounts = 1 << (in_use + min(limits.fragments, MAX_VPCS)).bit_length()
+    accounts = 1 << (in_use + min(limits.fragments, MAX_VPCS) + limits.mappings).bit_length()
     return {
         "connections": ((2 * limits.connections,), CONNECTION),
         "slots": ((index_slots(2 * limits.connections),), word),
@@ -187,6 +210,9 @@ def layout(limits: Limits) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
         "accounts": ((accounts,), ACCOUNT),
         "account_index": ((index_slots(accounts),), word),
         "freed_accounts": ((accounts,), word),
+        "endpoint_queues": ((limits.connections, 2 * QUEUES), word),
+        "vpc_queues": ((accounts, 2 * QUEUES), word),
+        "full": ((FULL_ROWS,), FULL),
     }
 
 

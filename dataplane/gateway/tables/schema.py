@@ -124,7 +124,10 @@ OWN_NAT_FIRST, OWN_NAT_LAST = 11, 12
 """This gateway's range of ports for translation to its own address on the provider port."""
 OWN_VPC_PERCENT = 13
 """The share of each traffic-filled table that one VPC alone may use (`shares`)."""
-OWN_WORDS = 16
+OWN_UDP_EXCHANGE_S = 14
+OWN_ENDPOINT_PERCENT = 15
+"""The share of the ports of a public address that one endpoint alone may use."""
+OWN_WORDS = 24
 
 CONNECTION = _row(
     "source_hi",  # key: the packet as it arrives in this direction
@@ -148,16 +151,20 @@ CONNECTION = _row(
     "mapping",  # row of the NAT mapping, or -1
     "seen_packets",  # `packets` at the last journal record of ageing
     "owner",  # row of the endpoint that it counts against
-    "spare_0",  # three cache lines per row; packets need the first two
-    "spare_1",
-    "spare_2",
+    "older",  # neighbours in a queue of connections that may give way (`memory.queues`), as number of the pair + 1
+    "newer",
+    "queued",  # opener's row: number of the queue + 1, 0 for none; row of the replies: the time at which it was queued
 )
-"""One direction of a connection. A row does not move while the connection exists; `key` 0 marks a free row."""
+"""One direction of a connection: three cache lines, of which packets need the first two. A row does not move while the
+connection exists; `key` 0 marks a free row."""
 
-REPLY, TRANSLATED, SEEN_REPLY, ESTABLISHED, CLOSING, FROM_PARTNER, FLOATING, BORDER = (1 << bit for bit in range(8))
+REPLY, TRANSLATED, SEEN_REPLY, ESTABLISHED, CLOSING, FROM_PARTNER, FLOATING, BORDER, FIN_OPENER, FIN_REPLIER, CLOSED = (
+    1 << bit for bit in range(11)
+)
 """Flags of a connection's row: the direction of the replies; addresses or ports are translated; a reply was seen; the
-TCP
-handshake is complete; a FIN or RST was seen; received from the partner, not seen here; by floating IP; to the
-provider's networks. Both rows have the same flags except for REPLY."""
+TCP handshake is complete, or other traffic is more than requests with one reply each; a FIN or RST was seen; received
+from the partner, not seen here; by floating IP; to the provider's networks; a FIN of the opener was seen; one of the
+other side; both, or a RST. Both rows have the same flags except for REPLY."""
+ALL_FLAGS = (1 << 11) - 1
 DECIDED = TRANSLATED | FLOATING | BORDER
 """The flags that admission decides; the others record what was seen."""

@@ -35,7 +35,7 @@ HEADROOM = 144
 SLOT_OVERHEAD = 320
 BLOCK_BYTES = 1 << 16
 MAX_RING_BYTES = 32 << 20
-CHUNK_BYTES, BUFFERS = 16384, 64
+CHUNK_BYTES, BUFFERS = 16384, 64 + layout.SPARE_ROWS
 """The pool, for frames that the slow path injects: each lies in one buffer."""
 
 
@@ -103,7 +103,7 @@ class TapPorts:
             queues=np.zeros(1, layout.QUEUE),
             taps=np.zeros(len(links), layout.TAP_ROW),
             rings=np.zeros((1, 1), np.int64),
-            spare=np.zeros(1, PACKET),
+            spare=np.zeros(layout.SPARE_ROWS, PACKET),
         )
 
     def _open_sender(self, port: int, link: Link) -> None:

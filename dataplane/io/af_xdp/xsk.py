@@ -129,7 +129,7 @@ class XskPorts:
             queues=np.zeros(sockets, layout.QUEUE),
             taps=np.zeros(1, layout.TAP_ROW),
             rings=np.zeros((1, 1), np.int64),
-            spare=np.zeros(1, PACKET),
+            spare=np.zeros(layout.SPARE_ROWS, PACKET),
         )
 
     def _open_socket(self, port: int, wanted: PortSettings, link: Link, queue: int, sizes: RingSizes) -> None:

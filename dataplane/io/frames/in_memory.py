@@ -96,7 +96,7 @@ class MemoryPorts:
             queues=np.zeros(1, layout.QUEUE),
             taps=np.zeros(1, layout.TAP_ROW),
             rings=np.full((2 * count, ring), END, np.int64),
-            spare=np.zeros(1, PACKET),
+            spare=np.zeros(layout.SPARE_ROWS, PACKET),
         )
         self.ports.ports["max_bytes"] = 1 << 16
         self._frame = np.zeros(1 << 16, np.uint8)

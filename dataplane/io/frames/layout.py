@@ -35,6 +35,8 @@ NUMBER = CHAINED - 1
 
 HEADROOM = 256
 """Bytes in front of a received frame for an outer header. AF_XDP uses the same (XDP_PACKET_HEADROOM)."""
+SPARE_ROWS = 512
+"""Frames that a burst may send in addition to those received: the later fragments of 64 packets, at nine each."""
 MIN_FRAME_BYTES = 14
 """An Ethernet header; a shorter frame is not sent."""
 
@@ -113,4 +115,4 @@ class Ports(NamedTuple):
     rings: Grid
     """Memory ports: handles, shape (2 * ports, a power of two): the input and the output ring of each port."""
     spare: Rows
-    """One PACKET row, for a frame outside of a burst."""
+    """SPARE_ROWS rows of PACKET, for frames outside of a burst: of the slow path, later fragments."""

@@ -10,7 +10,7 @@ import numpy as np
 
 import dataplane
 from dataplane.config.local import Limits, LocalConfig
-from dataplane.engine.burst import DROPPED, PACKET, PUNTED, TRANSMIT
+from dataplane.engine.burst import DROPPED, PACKET, PUNTED, TO_FRAGMENT, TRANSMIT
 from dataplane.engine.graph import arrays_of
 from dataplane.engine.reasons import Drop, Punt
 from dataplane.gateway import graph as kinds
@@ -156,6 +156,8 @@ class Elements:
             return Fate("punted", Punt(packet["reason"]), frame, packet)
         if node == TRANSMIT:
             return Fate("sent", None, frame, packet)
+        if node == TO_FRAGMENT:
+            return Fate("to fragment", None, frame, packet)
         return Fate(kinds.NAMES[self.graph.kind[node]], None, frame, packet)
 
 

@@ -7,6 +7,7 @@ import numba
 
 import dataplane
 from dataplane.engine.burst import BURST
+from dataplane.gateway.elements.fragment import fragment
 from dataplane.gateway.memory.ageing import age
 from dataplane.gateway.memory.connections import free_ended_pairs
 from dataplane.gateway.run import walk
@@ -22,7 +23,8 @@ def through(ports, port, packets, graph, tables, state, counters, now_ns):
     age(tables, state, now_ns)
     count = receive(ports, port, packets, BURST, counters)
     walk(Work(packets, count, ports.memory, graph, tables, state, now_ns))
-    settle(ports, packets, count, counters)
+    made = fragment(ports, packets, count, tables, counters)
+    settle(ports, ports.spare if made else packets, max(count, made), counters)
     free_ended_pairs(state)
     return count
 

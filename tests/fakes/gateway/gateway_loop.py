@@ -23,12 +23,19 @@ class GatewayLoop:
     """A gateway without processes: `forward` is one call of the run loop."""
 
     def __init__(
-        self, local: LocalConfig, tables: Tables, *, ring_bytes: int = 1 << 16, buffers: int = 1024, ring: int = 256
+        self,
+        local: LocalConfig,
+        tables: Tables,
+        *,
+        ring_bytes: int = 1 << 16,
+        buffers: int = 1024,
+        ring: int = 256,
+        chunk_bytes: int = 2048,
     ) -> None:
         self.tables = tables
         self.graph = arrays_of(graph_of(local))
         self.state = empty_state(local.limits)
-        self.io = MemoryPorts(len(local.interfaces), buffers=buffers, ring=ring)
+        self.io = MemoryPorts(len(local.interfaces), buffers=buffers, ring=ring, chunk_bytes=chunk_bytes)
         self.counters = make_counters(len(local.interfaces), vpcs=16)
         self._punts, self._injects = empty_ring(ring_bytes), empty_ring(ring_bytes)
         self.punts, self.injector = PuntReader(self._punts), Injector(self._injects)
@@ -64,8 +71,8 @@ class GatewayLoop:
         return {reason: int(self.counters.drops[reason]) for reason in Drop if self.counters.drops[reason]}
 
     def received(self) -> int:
-        """Return how many frames were received, from ports and the slow path."""
-        return int(self.counters.ports["rx_packets"].sum() + self.counters.ports["rx_injected"].sum())
+        """Return how many frames were received, from ports and the slow path, or made by fragmentation."""
+        return sum(int(self.counters.ports[name].sum()) for name in ("rx_packets", "rx_injected", "rx_fragments"))
 
     def ended(self) -> int:
         """Return how many frames were transmitted, dropped or punted."""

@@ -143,7 +143,7 @@ class _Builder:
         return found, [signed(word) for word in lengths]
 
 
-def _own(per_endpoint, vpc_percent):
+def _own(per_endpoint, vpc_percent, endpoint_percent):
     times = Timeouts()
     own = np.zeros(schema.OWN_WORDS, dtype=np.int64)
     own[schema.OWN_ACTIVE] = 1
@@ -152,11 +152,12 @@ def _own(per_endpoint, vpc_percent):
     own[schema.OWN_ICMP_TIMEOUT_S], own[schema.OWN_OTHER_TIMEOUT_S] = times.icmp_s, times.other_s
     own[schema.OWN_FRAGMENT_TIMEOUT_S], own[schema.OWN_PER_ENDPOINT] = times.fragment_s, per_endpoint
     own[schema.OWN_NAT_FIRST], own[schema.OWN_NAT_LAST] = 1024, 65535
-    own[schema.OWN_VPC_PERCENT] = vpc_percent
+    own[schema.OWN_VPC_PERCENT], own[schema.OWN_ENDPOINT_PERCENT] = vpc_percent, endpoint_percent
+    own[schema.OWN_UDP_EXCHANGE_S] = times.udp_exchange_s
     return own
 
 
-def make_tables(vpcs, *, generation=1, per_endpoint=1 << 16, vpc_percent=100):
+def make_tables(vpcs, *, generation=1, per_endpoint=1 << 16, vpc_percent=100, endpoint_percent=100):
     """Return `Tables` of some FakeVpcs; ports are numbered like sides."""
     build = _Builder(list(vpcs))
     endpoints, routes = build.endpoints(), {}
@@ -178,7 +179,7 @@ def make_tables(vpcs, *, generation=1, per_endpoint=1 << 16, vpc_percent=100):
     addresses = (int(ip_address("192.0.2.1")), int(ip_address("198.51.100.1")), 0, int(PROVIDER_ADDRESS))
     return schema.Tables(
         generation=np.array([generation], dtype=np.int64),
-        own=_own(per_endpoint, vpc_percent),
+        own=_own(per_endpoint, vpc_percent, endpoint_percent),
         vnis=_index([(vpc.vni,) for vpc in build.vpcs], range(len(build.vpcs))),
         vpcs=rows,
         vteps=_empty(2),

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dataplane.engine.burst import BURST, DROPPED, FIRST_FRAGMENT, LATER_FRAGMENT, NOT_A_FRAGMENT, PACKET
+from dataplane.engine.burst import BURST, DROPPED, FIRST_FRAGMENT, LATER_FRAGMENT, NOT_A_FRAGMENT, PACKET, PUNTED
 from dataplane.engine.graph import Graph, Node, arrays_of
-from dataplane.engine.reasons import Drop
+from dataplane.engine.reasons import Drop, Punt
 from dataplane.gateway.elements.admit import admit
 from dataplane.gateway.elements.flow import hash_of
 from dataplane.gateway.elements.rewrite import rewrite
@@ -105,7 +105,7 @@ class StateBench:
         self.now_ns = 10**12
 
     def send(self, *sent):
-        """Send at most a burst of packets at once; return for each `Passed` or the drop reason."""
+        """Send at most a burst of packets at once; return for each `Passed`, or the reason of a drop or punt."""
         packets = np.zeros(BURST, dtype=PACKET)
         for number, each in enumerate(sent):
             at = number * ROOM + 128
@@ -123,6 +123,8 @@ class StateBench:
     def _fate(self, row, sent):
         if row["node"] == DROPPED:
             return Drop(int(row["reason"]))
+        if row["node"] == PUNTED:
+            return Punt(int(row["reason"]))
         assert row["node"] == END, int(row["node"])
         at = int(row["l3"])
         return Passed(self.memory[at : at + len(sent.packet)].tobytes(), int(row["next_hop"]), int(row["connection"]))

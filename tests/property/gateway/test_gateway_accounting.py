@@ -51,6 +51,11 @@ FRAMES_IN = [
     (UNDERLAY, tunnelled(inner(IP(src="10.0.0.10", dst="10.0.0.1") / ICMP() / LOAD))),
     (UNDERLAY, tunnelled(inner(IP(src="10.0.0.10", dst="10.0.0.77") / UDP() / LOAD))),
     (UNDERLAY, tunnelled(inner(IP(src="10.0.0.10", dst="8.8.8.8", flags="DF") / UDP() / Raw(bytes(1600))))),
+    (UNDERLAY, tunnelled(inner(IP(src="10.0.0.10", dst="8.8.8.8") / UDP() / Raw(bytes(1600))))),
+    (
+        UNDERLAY,
+        tunnelled(inner(IP(src="10.0.0.11", dst="8.8.8.8") / UDP() / Raw(bytes(4200)), source=RED_11), host=HOST_B),
+    ),
     (UNDERLAY, tunnelled(inner(IP(src="10.0.0.10", dst="10.0.0.12") / UDP() / LOAD))),
     (UNDERLAY, tunnelled(inner(IP(src="10.0.0.9", dst="10.0.0.11") / UDP() / LOAD), vni=BLUE)),
     (EXTERNAL, arriving(EXTERNAL, IP(src="8.8.8.8", dst="203.0.113.20") / UDP(dport=9) / LOAD)),
@@ -140,7 +145,8 @@ class Accounting(RuleBasedStateMachine):
         for port in range(PORTS):
             loop.io.take(port)
         self.heard += len(loop.punts.read())
-        assert loop.received() == loop.ended() == self.came + self.given
+        made = int(loop.counters.ports["rx_fragments"].sum())
+        assert loop.received() == loop.ended() == self.came + self.given + made
         assert self.heard == int(loop.counters.punts.sum())
         assert loop.punts.refused() == loop.counters.drops[Drop.PUNT_FULL]
         assert loop.io.ports.pool[FREE] == loop.io.ports.pool[FRAMES]

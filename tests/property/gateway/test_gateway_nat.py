@@ -80,6 +80,18 @@ class NatMachine(RuleBasedStateMachine):
             self.check_new(protocol, port, public)
         assert self.mapped.setdefault(mapping, public) == public
         self.open[*mapping, far] = None
+        self.make_live(protocol, vni, address, port, far, public)
+
+    def make_live(self, protocol, vni, address, port, far, public):
+        """Reply, and send once more: a live connection gives way to no other."""
+        if protocol == 1:
+            reply, again = echo(far[0], PUBLIC, public, reply=True), echo(address, far[0], port)
+        elif protocol == 6:
+            reply, again = tcp(far[0], far[1], PUBLIC, public, "SA"), tcp(address, port, far[0], far[1], "A")
+        else:
+            reply, again = udp(far[0], far[1], PUBLIC, public), udp(address, port, far[0], far[1])
+        assert isinstance(self.bench.one(reply, 0, EXTERNAL_PORT), Passed)
+        assert isinstance(self.bench.one(again, vni), Passed)
 
     def check_new(self, protocol, port, public):
         taken = self.public_ports(protocol)
@@ -152,6 +164,7 @@ class NatMachine(RuleBasedStateMachine):
         self.spoke.add((mapping, holder[0]))
         back = self.bench.one(udp(holder[0][2], holder[0][3], PUBLIC, seen), 5)
         assert read(back.packet) == (PUBLIC, public, address, port)
+        assert isinstance(self.bench.one(udp(address, port, PUBLIC, public), vni), Passed)
 
     @rule()
     def all_mappings_time_out_within_a_day(self):

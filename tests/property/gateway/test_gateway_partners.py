@@ -144,6 +144,8 @@ def test_a_record_with_a_port_of_another_endpoint_is_refused_and_counted():
     left, right = gateway((1024, 20000)), gateway((1024, 20000))
     left.one(udp(A, 5000, FAR, 53), 5)
     right.one(udp(B, 5000, FAR, 53), 5)
+    right.one(udp(FAR, 53, PUBLIC, 5000), 0, EXTERNAL_PORT)
+    right.one(udp(B, 5000, FAR, 53), 5)
     before = keys(right)
     replicate(left, right)
     assert keys(right) == before

@@ -381,3 +381,24 @@ async def test_reading_tables_of_a_gateway_that_is_absent_refuses_or_detaches_is
             code, details = await refusal(collecting)
             expected = grpc.StatusCode.UNAVAILABLE if part is None else grpc.StatusCode.INTERNAL
             assert code is expected, details
+
+
+async def test_a_gateways_notice_is_an_event_and_a_flood_of_them_is_not():
+    async with started() as controller:
+        session = controller.attach()
+        await controller.status(attached("gw1"))
+        events = rpc.TelemetryServiceStub(controller.channel).WatchEvents(pb.WatchEventsRequest(since_unix_ns=1))
+        for number in range(20):
+            notice = pb.GatewayNotice(text=f"red 10.0.0.5: full {number}\n" + "x" * 10_000)
+            await session.call.write(pb.GatewayReport(notice=notice))
+        found = []
+        async with asyncio.timeout(20):
+            async for event in events:
+                if "full" in event.text:
+                    found.append(event)
+                    break
+        events.cancel()
+        assert (found[0].subject, found[0].severity) == ("gw1", "warning")
+        assert found[0].text.startswith("red 10.0.0.5: full 0\\n")
+        assert len(found[0].text) < 500
+        assert session.error is None

@@ -6,10 +6,10 @@ from dataplane.config.local import Limits
 from dataplane.engine.reasons import Drop
 from dataplane.gateway.memory.state import ACCOUNTS_FREED, ACCOUNTS_USED, FRAGMENTS_AGED_NS
 from dataplane.gateway.tables.schema import EXTERNAL, PROVIDER
-from tests.fakes.gateway.gateway_tables import EXTERNAL_PORT, FakeRule, FakeVpc, make_tables
+from tests.fakes.gateway.gateway_tables import EXTERNAL_PORT, PROVIDER_PORT, FakeRule, FakeVpc, make_tables
 from tests.fakes.gateway.state_bench import Passed, StateBench
 from tests.oracles.inet_checksum import ipv4, udp
-from tests.unit.dataplane.test_gateway_lifetime import pass_time
+from tests.unit.dataplane.test_gateway_lifetime import exchange, pass_time
 
 pytestmark = pytest.mark.timeout(900)  # the first test compiles the kernels
 
@@ -40,8 +40,8 @@ def accounts(bench):
 
 
 def inside(bench, vni, ports):
-    """Open connections that need no mapping."""
-    return [bench.one(udp(A, port, B, 2), vni) for port in ports]
+    """Open live connections that need no mapping."""
+    return [exchange(bench, port, vni=vni) for port in ports]
 
 
 def first_of(vni_or_number, identification):
@@ -87,14 +87,18 @@ def test_connections_from_outside_count_against_their_target():
         vpc_percent=50,
     )
     bench = StateBench(tables, LIMITS)
-    fates = [bench.one(udp("8.8.8.8", port, OWN, 53), 0, EXTERNAL_PORT) for port in range(1, 101)]
+    fates = []
+    for port in range(1, 101):
+        fates.append(bench.one(udp("8.8.8.8", port, OWN, 53), 0, EXTERNAL_PORT))
+        bench.one(udp(A, 53, "8.8.8.8", port), 1)
+        bench.one(udp("8.8.8.8", port, OWN, 53), 0, EXTERNAL_PORT)
     assert (admitted(fates), fates[-1]) == (32, Drop.CONNECTIONS_LIMITED)
     assert admitted(inside(bench, 2, range(1, 5))) == 4
 
 
 def test_one_vpcs_mappings_leave_room_for_the_others():
     bench = site(connections=256, connections_per_endpoint=256)
-    fates = [bench.one(udp(A, port, "8.8.8.8", 53), 3) for port in range(2000, 2100)]
+    fates = [exchange(bench, port, "8.8.8.8", vni=3) for port in range(2000, 2100)]
     assert (admitted(fates), fates[-1]) == (32, Drop.PORTS_LIMITED)
     assert isinstance(bench.one(udp(A, 2000, "9.9.9.9", 53), 3), Passed)  # the mapping is there already
     assert admitted([bench.one(udp(A, port, "8.8.8.8", 53), 1) for port in range(2000, 2008)]) == 8
@@ -102,13 +106,15 @@ def test_one_vpcs_mappings_leave_room_for_the_others():
     assert accounts(bench) == 0
 
 
-@pytest.mark.parametrize(("target", "mine", "others"), [("8.8.8.8", 1, 2), ("172.20.0.9", 3, 1)])
-def test_ports_of_a_shared_address_are_limited_per_vpc(target, mine, others):
+@pytest.mark.parametrize(
+    ("target", "mine", "others", "side"), [("8.8.8.8", 1, 2, EXTERNAL_PORT), ("172.20.0.9", 3, 1, PROVIDER_PORT)]
+)
+def test_ports_of_a_shared_address_are_limited_per_vpc(target, mine, others, side):
     bench = site(connections=256, connections_per_endpoint=256, mappings=256)
     for row in bench.tables.vpcs:
         row["nat_last"] = 1024 + 39
     bench.tables.own[12] = 1024 + 39
-    fates = [bench.one(udp(A, port, target, 53), mine) for port in range(2000, 2100)]
+    fates = [exchange(bench, port, target, vni=mine, far_port=side) for port in range(2000, 2100)]
     assert (admitted(fates), fates[-1]) == (20, Drop.PORTS_LIMITED)
     assert admitted([bench.one(udp(A, port, target, 53), others) for port in range(2000, 2005)]) == 5
 
@@ -116,7 +122,7 @@ def test_ports_of_a_shared_address_are_limited_per_vpc(target, mine, others):
 def test_a_vpc_may_use_all_ports_of_its_own_address():
     bench = site(connections=256, connections_per_endpoint=256, mappings=256)
     bench.tables.vpcs[2]["nat_last"] = 1024 + 39
-    fates = [bench.one(udp(A, port, "8.8.8.8", 53), 3) for port in range(2000, 2100)]
+    fates = [exchange(bench, port, "8.8.8.8", vni=3) for port in range(2000, 2100)]
     assert (admitted(fates), fates[-1]) == (40, Drop.PORTS_EXHAUSTED)
 
 

@@ -847,16 +847,18 @@ class ListLoadBalancersReply(_message.Message):
     def __init__(self, load_balancers: _Optional[_Iterable[_Union[LoadBalancer, _Mapping]]] = ...) -> None: ...
 
 class GatewayReport(_message.Message):
-    __slots__ = ("hello", "ack", "counters", "tables")
+    __slots__ = ("hello", "ack", "counters", "tables", "notice")
     HELLO_FIELD_NUMBER: _ClassVar[int]
     ACK_FIELD_NUMBER: _ClassVar[int]
     COUNTERS_FIELD_NUMBER: _ClassVar[int]
     TABLES_FIELD_NUMBER: _ClassVar[int]
+    NOTICE_FIELD_NUMBER: _ClassVar[int]
     hello: GatewayHello
     ack: GatewayAck
     counters: GatewayCounters
     tables: TablesPart
-    def __init__(self, hello: _Optional[_Union[GatewayHello, _Mapping]] = ..., ack: _Optional[_Union[GatewayAck, _Mapping]] = ..., counters: _Optional[_Union[GatewayCounters, _Mapping]] = ..., tables: _Optional[_Union[TablesPart, _Mapping]] = ...) -> None: ...
+    notice: GatewayNotice
+    def __init__(self, hello: _Optional[_Union[GatewayHello, _Mapping]] = ..., ack: _Optional[_Union[GatewayAck, _Mapping]] = ..., counters: _Optional[_Union[GatewayCounters, _Mapping]] = ..., tables: _Optional[_Union[TablesPart, _Mapping]] = ..., notice: _Optional[_Union[GatewayNotice, _Mapping]] = ...) -> None: ...
 
 class GatewayHello(_message.Message):
     __slots__ = ("gateway_id", "kind", "vtep_ip", "partner", "provider_networks", "generation", "host_vtep_ip")
@@ -921,6 +923,12 @@ class GatewayCounters(_message.Message):
     connections: int
     nat_mappings: int
     def __init__(self, active: _Optional[bool] = ..., ports: _Optional[_Iterable[_Union[PortCounters, _Mapping]]] = ..., drops: _Optional[_Mapping[str, int]] = ..., punts: _Optional[_Mapping[str, int]] = ..., connections: _Optional[int] = ..., nat_mappings: _Optional[int] = ...) -> None: ...
+
+class GatewayNotice(_message.Message):
+    __slots__ = ("text",)
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    text: str
+    def __init__(self, text: _Optional[str] = ...) -> None: ...
 
 class PortCounters(_message.Message):
     __slots__ = ("name", "side", "rx_packets", "rx_bytes", "tx_packets", "tx_bytes", "dropped_packets")
