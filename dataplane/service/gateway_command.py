@@ -155,12 +155,14 @@ async def _edges(config: GatewayConfig, gateway: Gateway) -> AsyncIterator[dict[
     http = HttpServer({"/metrics": metrics})
     status = StatusServer(socket_path(config.runtime_dir, config.local.gateway_id), lambda: gateway.status().as_json())
     host, port = address_of(config.metrics)
+    place = f"metrics: {config.metrics}"
     try:
         bound = await http.start(host, port)
+        place = f"runtime_dir: {config.runtime_dir}"
         await status.open()
     except OSError as error:
         await http.close()
-        raise PrerequisiteError(f"gateway {config.local.gateway_id}: {error.strerror or error}") from None
+        raise PrerequisiteError(f"gateway {config.local.gateway_id}: {place}: {error.strerror or error}") from None
     try:
         yield {"metrics": f"{host}:{bound}", "window": str(socket_path(config.runtime_dir, config.local.gateway_id))}
     finally:
