@@ -164,7 +164,10 @@ class Application:
         settings = SouthboundSettings(generation_id=SystemClock().unix_ms())
         server = OpenFlowServer(of_host, of_port, known=self._known.get, events=Inbound(self.loop), settings=settings)
         vteps = tuple(IPv4Network(text) for text in self._config.vteps)
-        api, http = ApiServer(self.loop, vteps), HttpServer(Dashboard(self.loop).pages())
+        api, http = (
+            ApiServer(self.loop, vteps, keepalive_ms=self._config.keepalive_ms),
+            HttpServer(Dashboard(self.loop).pages()),
+        )
         history = self.loop.telemetry.history = await asyncio.to_thread(_history, self._config)
         recorder = self.loop.recorder = await asyncio.to_thread(_recorder, self._config)
         self.loop.connect(Outbound(server))

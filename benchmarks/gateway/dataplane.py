@@ -177,7 +177,7 @@ def load(out: TextIO, seconds: float = LOAD_SECONDS) -> list[Found]:
         bound = ", limited by the generator" if row.is_bound_by_generator else ""
         ratings = " ".join(f"{one.forwarded_pps / 1e3:,.0f}" for one in row.ratings)
         print(
-            f"  {row.ratings[0].device}: {row.capacity_pps / 1e3:,.0f} kpps, the minimum of [{ratings}]{bound}",
+            f"  {row.ratings[0].device}: {row.capacity_pps / 1e3:,.0f} kpps, the median of [{ratings}]{bound}",
             file=out,
         )
         for one in row.runs:

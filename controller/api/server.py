@@ -13,6 +13,7 @@ from controller.model.error import PrerequisiteError
 from controller.model.limit import MAX_MESSAGE_BYTES
 from controller.model.server_address import UNIX
 from controller.runtime.loop import Loop
+from foundation.keepalive import KEEPALIVE_MS, server_options
 from foundation.unix_socket import is_listening
 
 _SERVED = ("JobService", "FabricService", "TelemetryService", "VpcService", "GatewayService")
@@ -22,8 +23,9 @@ _SERVICES = tuple(pb.DESCRIPTOR.services_by_name[name].full_name for name in _SE
 class ApiServer:
     """The gRPC server of one loop; `vteps` are allowed VTEP addresses beside the fabric's NICs."""
 
-    def __init__(self, loop: Loop, vteps: tuple[IPv4Network, ...] = ()) -> None:
-        self._server = grpc.aio.server(options=[("grpc.max_receive_message_length", MAX_MESSAGE_BYTES)])
+    def __init__(self, loop: Loop, vteps: tuple[IPv4Network, ...] = (), *, keepalive_ms: int = KEEPALIVE_MS) -> None:
+        options = [("grpc.max_receive_message_length", MAX_MESSAGE_BYTES), *server_options(keepalive_ms)]
+        self._server = grpc.aio.server(options=options)
         jobs.add_to(self._server, loop)
         fabric.add_to(self._server, loop)
         telemetry.add_to(self._server, loop)

@@ -18,6 +18,7 @@ from controller.model.error import (
     UnavailableError,
 )
 from controller.model.fabric import Cable, Fabric, Nic, PortRef, Role, Switch
+from foundation.keepalive import client_options
 
 CONNECT_TIMEOUT_S = 5.0
 MAX_REPLY_BYTES = 256 << 20
@@ -45,7 +46,7 @@ class Client:
 @contextmanager
 def connected(server: str) -> Iterator[Client]:
     """Connect to `server` (ADDR:PORT); raises HeddleErrors instead of gRPC errors."""
-    options = [("grpc.max_receive_message_length", MAX_REPLY_BYTES)]
+    options = [("grpc.max_receive_message_length", MAX_REPLY_BYTES), *client_options()]
     with grpc.insecure_channel(server, options=options) as channel:
         try:
             grpc.channel_ready_future(channel).result(timeout=CONNECT_TIMEOUT_S)

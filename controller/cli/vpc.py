@@ -123,13 +123,21 @@ def gateways(server: str, *, as_json: bool) -> None:
     for gateway in reply.gateways:
         hello = gateway.hello
         state = "attached" if gateway.attached else "AWAY"
-        runs = "newest" if gateway.acknowledged_generation >= reply.generation else str(gateway.acknowledged_generation)
+        runs = _generation(gateway, reply.generation)
         counters = gateway.counters
         busy = "active" if counters.active else "standby" if gateway.HasField("counters") else ""
         counts = str(counters.connections), str(sum(counters.drops.values()))
         rows.append((hello.gateway_id, hello.kind, hello.vtep_ip, state, busy, runs, *counts, gateway.refused))
     names = ("gateway", "kind", "VTEP", "session", "role", "generation", "connections", "drops", "refused")
     _table(names, rows, empty="no gateway has attached")
+
+
+def _generation(gateway: pb.GatewayStatus, newest: int) -> str:
+    """Return what a gateway runs: a controller that has published nothing since its start does not know the state."""
+    runs = gateway.acknowledged_generation or gateway.hello.generation
+    if not newest:
+        return "unknown" if runs else "none"
+    return "newest" if gateway.acknowledged_generation >= newest else str(runs)
 
 
 def forget(server: str, name: str, *, as_json: bool) -> None:

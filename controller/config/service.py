@@ -14,6 +14,7 @@ from controller.config.text.document import read_document
 from controller.model.admission import Problem
 from controller.model.error import InputError
 from controller.model.server_address import is_address_port, is_socket
+from foundation.keepalive import KEEPALIVE_MS
 from telemetry.detection.thresholds import complaints
 
 
@@ -29,6 +30,12 @@ class ServiceConfig(BaseModel):
     http: str = Field(
         default="127.0.0.1:8080",
         description="where browsers and Prometheus connect (HTTP); where the default is in use, a warning is logged",
+    )
+    keepalive_ms: int = Field(
+        default=KEEPALIVE_MS,
+        ge=100,
+        le=600_000,
+        description="a gRPC client that is silent for so long is probed, and has as long to respond, milliseconds",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="the lowest severity that is logged to standard error"

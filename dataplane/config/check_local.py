@@ -61,6 +61,11 @@ def _interfaces(local: LocalConfig) -> Iterator[str]:
             yield f"{place}: mac: {interface.mac:#x} is no unicast MAC"
         if not MIN_MTU_BYTES <= interface.mtu_bytes <= MAX_MTU_BYTES:
             yield f"{place}: mtu_bytes: {interface.mtu_bytes} is not within {MIN_MTU_BYTES} to {MAX_MTU_BYTES}"
+        if interface.network and interface.address and interface.address not in interface.network:
+            yield (
+                f"{place}: address: {interface.address} is not in {interface.network}, the interface's network; "
+                "correct one of them"
+            )
         if interface.network and interface.router and interface.router not in interface.network:
             yield f"{place}: router: {interface.router} is not in {interface.network}"
 

@@ -38,6 +38,8 @@ def _taken(local: LocalConfig, pair: PairConfig) -> Iterator[str]:
             yield f"{place}.interface: {name!r} is none of the interfaces, {', '.join(by_name)}"
         elif by_name[name].address == address:
             yield f"{place}.address: {address} is this gateway's own on {name}; the partner's is wanted"
+        elif (network := by_name[name].network) is not None and address not in network:
+            yield f"{place}.address: {address} is not in {network}, the network of {name}"
         elif by_name[name].side is Side.CUSTOMER:
             yield f"{place}.interface: {name} is of the customer side, where gateways have no address of their own"
         elif name in [earlier for earlier, _ in pair.takes_over[:number]]:

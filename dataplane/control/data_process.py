@@ -49,7 +49,7 @@ class DataProcess:
     """The state of the process: ports, shared memory and tables."""
 
     def __init__(self, end: socket.socket, start: Start, files: list[int]) -> None:
-        """Map shared memory and open the ports; raises PortError.
+        """Map shared memory and open the ports; raises PortError, also for a core that this host does not have.
 
         Args:
             end: of the socket to the control process.
@@ -67,8 +67,10 @@ class DataProcess:
         self._tables_segment: Segment | None = None
         self._stopping = False
         self._notices: list[str] = []
+        if start.options.cpu is not None:
+            _pin(start.options.cpu)
         self._ports: OpenPorts = open_ports(
-            [PortSettings(interface=one.name) for one in start.local.interfaces],
+            [PortSettings(interface=one.name, mtu_bytes=one.mtu_bytes) for one in start.local.interfaces],
             notify=self._notices.append,
             backend=Backend(start.options.backend),
             sizes=RingSizes(receive=start.local.receive_frames),
@@ -80,8 +82,6 @@ class DataProcess:
 
     def serve(self) -> None:
         """Forward until stopped, then transmit what is queued. The kernel closes the ports when the process exits."""
-        if self._options.cpu is not None:
-            os.sched_setaffinity(0, {self._options.cpu})
         tables = self._take_tables()
         if tables is not None:
             gc.collect()
@@ -139,6 +139,15 @@ class DataProcess:
 
     def _backend(self) -> str:
         return (Backend.AF_PACKET if self._ports.ports.pool[KIND] == TAP else Backend.AF_XDP).value
+
+
+def _pin(cpu: int) -> None:
+    """Run this process on one core; raises PortError."""
+    try:
+        os.sched_setaffinity(0, {cpu})
+    except OSError:
+        cores = ", ".join(map(str, sorted(os.sched_getaffinity(0))))
+        raise PortError(f"cpu: this host has no core {cpu} for this process; it may use {cores}") from None
 
 
 def _files_of(ports: Any) -> list[int]:

@@ -25,6 +25,7 @@ from dataplane.control.slow.next_hops import NextHops
 from dataplane.control.slow.slow_path import Send, SlowPath
 from dataplane.control.status import Occupancy, PairStatus, Status, counted
 from dataplane.control.supervisor import Supervisor
+from dataplane.engine.reasons import Drop
 from dataplane.engine.rings import Injector, PuntReader
 from dataplane.gateway.compiler.compile import compile_tables
 from dataplane.gateway.memory import state as words
@@ -38,6 +39,12 @@ SHARES_S = 1.0
 """Interval at which full shares are reported."""
 MAX_NOTICES = 64
 """Notices queued for the controller; further ones are only logged."""
+CHECKSUMS_S = 1.0
+"""Interval at which the counter of bad checksums is read, until it is above 0."""
+BAD_CHECKSUMS = (
+    "TCP connections arrive with wrong checksums and are dropped (bad_checksum): an interface of the sender leaves "
+    "them to hardware that it does not have, as veth does; there: ethtool -K DEVICE tx off tso off gso off"
+)
 MAX_AT_ONCE = 256
 """Punted packets handled before other tasks of the event loop run."""
 
@@ -94,6 +101,7 @@ class Gateway:
             tasks.create_task(self._handle_punts())
             tasks.create_task(self._resolve_neighbours())
             tasks.create_task(self._report_full_shares())
+            tasks.create_task(self._report_bad_checksums())
 
     async def stop(self) -> None:
         """End the data process; it first transmits the frames in its rings."""
@@ -218,6 +226,13 @@ class Gateway:
                 log.warning("%s", line)
                 if not self.notices.full():
                     self.notices.put_nowait(line)
+
+    async def _report_bad_checksums(self) -> None:
+        """Log the cause of wrong checksums once, when the first arrives; ICMP passes, so a ping does not show it."""
+        drops = self.supervisor.shared.counters.drops
+        while not drops[Drop.BAD_CHECKSUM]:
+            await asyncio.sleep(CHECKSUMS_S)
+        log.warning(BAD_CHECKSUMS)
 
 
 def _occupancy(counts: list[int], local: LocalConfig) -> Mapping[str, Occupancy]:

@@ -17,6 +17,8 @@ from typing import Any
 from foundation.unix_socket import is_listening
 
 TIMEOUT_S = 5.0
+MAX_PATH_BYTES = 107
+"""unix(7): sun_path has 108 with a terminating 0."""
 MAX_REPLY_BYTES = 16 << 20
 _SHOW = b"show\n"
 
@@ -38,7 +40,9 @@ class StatusServer:
         self._server: asyncio.Server | None = None
 
     async def open(self) -> None:
-        """Listen; raises OSError, also if a gateway of this name already runs."""
+        """Listen; raises OSError, also if a gateway of this name already runs or the path is too long for a socket."""
+        if len(os.fsencode(self._path)) > MAX_PATH_BYTES:
+            raise OSError(f"the socket's path {self._path} has more than {MAX_PATH_BYTES} bytes; name a shorter one")
         self._path.parent.mkdir(parents=True, exist_ok=True)
         if is_listening(self._path):
             raise OSError(f"{self._path}: a gateway of this name is running already")

@@ -8,7 +8,7 @@ class Drop(IntEnum):
 
     TOO_SHORT = 0  # ends before its headers do
     BAD_IP_HEADER = 1  # version, header length, total length or checksum
-    BAD_CHECKSUM = 2
+    BAD_CHECKSUM = 2  # of a TCP segment that opens a connection
     NOT_IP = 3  # neither IP nor ARP
     NOT_FOR_US = 4  # outer MAC, address, protocol or port not ours; inner MAC of a bridged frame not its target's
     BAD_VXLAN = 5  # flags or reserved bits (RFC 7348, 5)
@@ -57,7 +57,7 @@ class Punt(IntEnum):
 
     ARP = 0
     NEIGHBOUR = 1  # IPv6 neighbour discovery
-    FOR_GATEWAY = 2  # to an address of the gateway itself: ping
+    FOR_GATEWAY = 2  # to an address of the gateway itself: ping, or a closed port
     TTL_EXPIRED = 3
     TOO_BIG = 4
     UNREACHABLE = 5  # no route: the sender gets an ICMP error

@@ -15,7 +15,17 @@ from dataplane.engine.clock import now_ns
 from dataplane.engine.counters import Counters
 from dataplane.engine.graph import OUTCOMES, GraphArrays
 from dataplane.engine.reasons import Drop
-from dataplane.engine.rings import INJECT_HEADER, PUNT_HEADER, Ring, begin_punt, consume, front, publish, punted_bytes
+from dataplane.engine.rings import (
+    INJECT_HEADER,
+    PUNT_HEADER,
+    WRITTEN,
+    Ring,
+    begin_punt,
+    consume,
+    front,
+    publish,
+    punted_bytes,
+)
 from dataplane.engine.sleep import sleep
 from dataplane.gateway import graph as kinds
 from dataplane.gateway.elements.admit import admit
@@ -69,6 +79,7 @@ def run(
     """
     begun = now_ns(clock)
     now, busy, empty, journal_head = begun, 0, 0, state.counts[JOURNAL_HEAD]
+    punted = native64(punts.words, WRITTEN)
     age(tables, state, now)
     while now - begun < call_ns:
         done = 0
@@ -89,7 +100,8 @@ def run(
             continue
         empty += 1
         if sleep_ms and empty >= EMPTY_ROUNDS:
-            if state.counts[JOURNAL_HEAD] == journal_head:  # else replicate first: the reply may arrive at the partner
+            # Else replicate first, as the reply may arrive at the partner; or notify the slow path.
+            if state.counts[JOURNAL_HEAD] == journal_head and native64(punts.words, WRITTEN) == punted:
                 sleep(sleepers, sleep_ms)
             break
     return busy

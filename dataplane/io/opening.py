@@ -7,6 +7,7 @@ from typing import Protocol
 from dataplane.engine.counters import Counters
 from dataplane.io.af_packet.ring import TapPorts
 from dataplane.io.af_xdp.xsk import XskPorts
+from dataplane.io.claim import claimed, release
 from dataplane.io.fault import BackendMissingError, PortError
 from dataplane.io.frames.layout import Ports
 from dataplane.io.interface import RECEIVING, Link, read_interface, switch_off_offloads
@@ -48,12 +49,30 @@ def open_ports(
     """Open ports in the network namespace of this thread.
 
     Raises:
-        PortError: one line: no such interface, it is down, missing privileges, or the requested backend is missing.
+        PortError: one line: no such interface, it is down, its MTU is small, another process receives its frames,
+            missing privileges, or the requested backend is missing.
     """
     sizes = sizes or RingSizes()
     if not settings:
         raise PortError("no interface is given")
     links = [_ready(wanted) for wanted in settings]
+    claims = claimed(settings, links)
+    try:
+        ports = _opened(settings, links, notify, backend, sizes)
+    except BaseException:
+        release(claims)
+        raise
+    ports.claims = claims
+    return ports
+
+
+def _opened(
+    settings: Sequence[PortSettings],
+    links: Sequence[Link],
+    notify: Callable[[str], None],
+    backend: Backend,
+    sizes: RingSizes,
+) -> XskPorts | TapPorts:
     for wanted, link in zip(settings, links, strict=True):
         if wanted.receives and (left := _stop_aggregation(link)):
             notify(
@@ -76,6 +95,11 @@ def _ready(wanted: PortSettings) -> Link:
     link = read_interface(wanted.interface)
     if not link.up:
         raise PortError(f"{link.name} is down; `ip link set {link.name} up`")
+    if wanted.mtu_bytes > link.mtu_bytes:
+        raise PortError(
+            f"{link.name}: mtu_bytes: {wanted.mtu_bytes} is above the device's MTU of {link.mtu_bytes}; lower it, or "
+            f"`ip link set {link.name} mtu {wanted.mtu_bytes}`"
+        )
     if link.frame_bytes > MAX_FRAME_BYTES:
         raise PortError(f"{link.name}: an MTU of {link.mtu_bytes}; frames of up to 9216 bytes can be forwarded")
     return link

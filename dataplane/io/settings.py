@@ -8,6 +8,8 @@ class PortSettings:
     """One interface of the process's network namespace. Ports are numbered in the given order."""
 
     interface: str
+    mtu_bytes: int = 0
+    """The longest IP packet that the process sends; the interface's MTU has to be as large."""
     receives: bool = True
     """False: the port only sends, and Linux receives as before."""
     queues: tuple[int, ...] = ()

@@ -22,6 +22,8 @@ PLAIN = 0x45
 DONT_FRAGMENT, MORE_FRAGMENTS, OFFSET = 0x4000, 0x2000, 0x1FFF
 LARGEST = 65535
 _END, _NOTHING, _LOOSE_ROUTE, _STRICT_ROUTE = 0, 1, 131, 137
+LINK_LOCAL = 169 << 8 | 254
+"""The first 16 bits of link-local addresses."""
 
 
 @inline
@@ -103,23 +105,23 @@ def fragment_fault(fragment: int, payload: int, least: int) -> int:
 
 @inline
 def is_invalid_source(address: int) -> bool:
-    """Whether an address is invalid as a source: 0/8, 127/8, 224/3 (RFC 1122, 3.2.1.3; RFC 6890, 2.2.2)."""
+    """Whether a router drops a source: 0/8, 127/8, 224/3 (RFC 1122, 3.2.1.3), 169.254/16 (RFC 3927, 2.7)."""
     first = address >> 24
-    return first == 0 or first == 127 or first >= 224
+    return first == 0 or first == 127 or first >= 224 or address >> 16 == LINK_LOCAL
 
 
 @inline
 def is_invalid_target(address: int) -> bool:
-    """Whether an address is invalid as a target: 0/8, 127/8, 240/4 except the broadcast address."""
+    """Whether a router drops a target: 0/8, 127/8, 169.254/16, 240/4 except the broadcast address."""
     first = address >> 24
-    return first == 0 or first == 127 or (first >= 240 and address != 0xFFFF_FFFF)
+    return first == 0 or first == 127 or (first >= 240 and address != 0xFFFF_FFFF) or address >> 16 == LINK_LOCAL
 
 
 @inline
 def is_host(address: int) -> bool:
     """Whether an address is a valid unicast source and target."""
     first = address >> 24
-    return 0 < first < 224 and first != 127
+    return 0 < first < 224 and first != 127 and address >> 16 != LINK_LOCAL
 
 
 @inline

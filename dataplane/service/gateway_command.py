@@ -108,7 +108,7 @@ async def _work(config: GatewayConfig, gateway: Gateway, network_file: Path | No
                     applier_for(gateway),
                     lambda: counters_of(local, gateway.status(), gateway.wanted.work.active),
                     tables_reader_for(gateway),
-                    gateway.notices,
+                    notices=gateway.notices,
                 )
                 tasks.create_task(attachment.run())
     except* OSError as faults:
@@ -156,12 +156,14 @@ async def _edges(config: GatewayConfig, gateway: Gateway) -> AsyncIterator[dict[
     http = HttpServer({"/metrics": metrics})
     status = StatusServer(socket_path(config.runtime_dir, config.local.gateway_id), lambda: gateway.status().as_json())
     host, port = address_of(config.metrics)
+    place = f"metrics: {config.metrics}"
     try:
         bound = await http.start(host, port)
+        place = f"runtime_dir: {config.runtime_dir}"
         await status.open()
     except OSError as error:
         await http.close()
-        raise PrerequisiteError(f"gateway {config.local.gateway_id}: {error.strerror or error}") from None
+        raise PrerequisiteError(f"gateway {config.local.gateway_id}: {place}: {error.strerror or error}") from None
     try:
         yield {"metrics": f"{host}:{bound}", "window": str(socket_path(config.runtime_dir, config.local.gateway_id))}
     finally:

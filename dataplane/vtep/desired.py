@@ -26,7 +26,7 @@ class Forward(NamedTuple):
 
 
 class Neighbour(NamedTuple):
-    """Neighbour entry: address and MAC of a remote endpoint or gateway; the host answers requests for it."""
+    """Neighbour entry: address and MAC of an endpoint or gateway; the host answers requests for it."""
 
     vni: int
     ip: Address
@@ -62,7 +62,7 @@ def wanted(network: NetworkConfig, vtep: IPv4Address, gateways: Mapping[int, IPv
     for vpc in here:
         gateway = gateways.get(vpc.vni)
         forwards.update(Forward(vpc.vni, e.mac, e.vtep) for e in vpc.endpoints if e.vtep != vtep)
-        neighbours.update(Neighbour(vpc.vni, e.ip, e.mac) for e in vpc.endpoints if e.vtep != vtep)
+        neighbours.update(Neighbour(vpc.vni, e.ip, e.mac) for e in vpc.endpoints)
         if gateway is not None:
             forwards.update(Forward(vpc.vni, mac, gateway) for mac in (gateway_mac(vpc.vni), ANY_MAC))
             neighbours.update(_gateways_of(vpc))

@@ -1,8 +1,12 @@
 """Driver for the kernel's VXLAN: one bridge `hb<vni>` and one VXLAN device `hx<vni>` per VPC, without learning.
 
+Frames of endpoints are filtered where they arrive (`port_filters`), before the bridge. The VXLAN device answers their
+requests for all neighbours, so none is flooded to other endpoints.
+
 The installed state is read as iproute2's JSON, and only the difference to the desired state is written, in batches of
-`ip` and `bridge`; a restarted agent changes nothing. The agent owns these bridges and devices: it removes foreign ports
-and entries from them. docs/adr/0016-netlink-by-iproute2.md has the reasons for iproute2.
+`ip`, `bridge` and `nft`; a restarted agent changes nothing. The agent owns these bridges and devices, and the table
+`heddle` of nftables: it removes foreign ports, entries and rules from them. docs/adr/0016-netlink-by-iproute2.md has
+the reasons for iproute2.
 """
 
 import json
@@ -11,11 +15,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from ipaddress import IPv4Address, ip_address
 from typing import Any
 
+from dataplane.vtep.bridge_ports import (
+    attached,
+    bridge_of,
+    device_of,
+    port_changes,
+    ports_of,
+    station_changes,
+    stations_of,
+)
 from dataplane.vtep.desired import ANY_MAC, VXLAN_OVERHEAD_BYTES, Forward, HostState, Neighbour
+from dataplane.vtep.port_filters import Chains, filter_changes, filters, listed
 from foundation.address import mac_text
 
 VXLAN_PORT = 4789
 TIMEOUT_S = 30.0
+NFT_LIST, NFT_BATCH = ("nft", "-s", "list", "ruleset", "netdev"), ("nft", "-f", "-")
 
 
 class VtepError(Exception):
@@ -28,10 +43,13 @@ class LinuxVtep:
     def __init__(self, vtep: IPv4Address, underlay_mtu_bytes: int = 1500, entrance: Sequence[str] = ()) -> None:
         """Prepare a driver; `entrance` is a command prefix that enters the host's namespace, such as `nsenter …`."""
         self._vtep, self._mtu_bytes, self._entrance = vtep, underlay_mtu_bytes - VXLAN_OVERHEAD_BYTES, tuple(entrance)
+        self._read_back: tuple[Chains, Chains | None] | None = None
+        """The chains written last, and as nft listed them afterwards."""
 
     def check(self) -> None:
         """Raise VtepError if this host or its kernel cannot be a VTEP."""
         self.installed()
+        self._filters()
 
     def installed(self) -> HostState:
         """Return the installed state, without local endpoints. Raises VtepError."""
@@ -57,15 +75,24 @@ class LinuxVtep:
             wanted: desired state.
             ports: interfaces of local endpoints by (VNI, MAC).
         """
-        have = self.installed()
-        masters = {link["ifname"]: link.get("master", "") for link in self.links()}
-        links, bridges = changes(have, wanted, self._vtep, self._mtu_bytes)
-        moves = moved(masters, wanted, ports)
-        self._batch("ip", [line for line in links if not line.startswith(("neigh del", "link del"))])
+        have, links = self.installed(), ports_of(self._json("ip", "-j", "-d", "link", "show"))
+        stations = stations_of(self._json("bridge", "-j", "fdb", "show"))
+        present = {key: name for key, name in ports.items() if name in links}
+        tunnels, forwards = changes(have, wanted, self._vtep, self._mtu_bytes)
+        moves = port_changes(links, wanted, ports)
+        forwards += station_changes(stations, attached(wanted, present), wanted.vnis)
+        chains = filters(wanted, present)
+        admits, removals = self._filter_changes(chains)
+        late = [line for line in tunnels if line.startswith(("neigh del", "link del"))]
+        self._batch("ip", [line for line in tunnels if line not in late])
+        self._write(NFT_BATCH, admits)
         self._batch("ip", moves)
-        self._batch("bridge", bridges)
-        self._batch("ip", [line for line in links if line.startswith(("neigh del", "link del"))])
-        return len(links) + len(bridges) + len(moves)
+        self._batch("bridge", forwards)
+        self._write(NFT_BATCH, removals)
+        self._batch("ip", late)
+        if admits or removals:
+            self._read_back = chains, self._filters()
+        return len(tunnels) + len(forwards) + len(moves) + len(admits) + len(removals)
 
     def links(self) -> list[dict[str, Any]]:
         """Return the present interfaces in the form of `ip -j link show`; raises VtepError."""
@@ -76,31 +103,34 @@ class LinuxVtep:
         found: list[dict[str, Any]] = json.loads(text) if text.strip() else []
         return [row for row in found if row]  # iproute2 prints empty objects for filtered rows
 
+    def _filter_changes(self, chains: Chains) -> tuple[list[str], list[str]]:
+        """Return the lines for nft. A version that lists rules in another form is compared with its own listing."""
+        have = self._filters()
+        return ([], []) if (chains, have) == self._read_back else filter_changes(have, chains)
+
+    def _filters(self) -> dict[str, tuple[str, ...]] | None:
+        return listed(self._run(NFT_LIST, ""))
+
     def _batch(self, tool: str, lines: Iterable[str]) -> None:
+        self._write((tool, "-batch", "-"), lines)
+
+    def _write(self, command: Sequence[str], lines: Iterable[str]) -> None:
         text = "".join(f"{line}\n" for line in lines)
         if text:
-            self._run((tool, "-batch", "-"), text)
+            self._run(command, text)
 
     def _run(self, command: Sequence[str], text: str) -> str:
         words = [*self._entrance, *command]
         try:
             done = subprocess.run(words, input=text, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+        except FileNotFoundError:
+            raise VtepError(f"{command[0]} is not installed on this host") from None
         except (OSError, subprocess.TimeoutExpired) as error:
             raise VtepError(f"{' '.join(command)}: {error}") from None
         if done.returncode:
             reason = (done.stderr.strip() or "no reason given").splitlines()[0]
             raise VtepError(f"{' '.join(command)}: {reason}")
         return done.stdout
-
-
-def bridge_of(vni: int) -> str:
-    """Return the name of a VPC's bridge."""
-    return f"hb{vni}"
-
-
-def device_of(vni: int) -> str:
-    """Return the name of a VPC's VXLAN device."""
-    return f"hx{vni}"
 
 
 def changes(have: HostState, want: HostState, vtep: IPv4Address, mtu_bytes: int) -> tuple[list[str], list[str]]:
@@ -118,25 +148,8 @@ def changes(have: HostState, want: HostState, vtep: IPv4Address, mtu_bytes: int)
     return links, _bridge_lines(have, want, gone)
 
 
-def moved(masters: Mapping[str, str], want: HostState, ports: Mapping[tuple[int, int], str]) -> list[str]:
-    """Return the lines for `ip -batch` that attach endpoints' interfaces to their bridges and detach all others.
-
-    `masters` maps interfaces to the bridge to which they are attached, "" for none.
-    """
-    ours = {bridge_of(vni): device_of(vni) for vni in want.vnis | {vni for vni, _ in ports}}
-    homes = {ports[each.vni, each.mac]: bridge_of(each.vni) for each in want.locals if (each.vni, each.mac) in ports}
-    lines = []
-    for port, master in sorted(masters.items()):
-        if port in homes:
-            if master != homes[port]:
-                lines.append(f"link set dev {port} master {homes[port]} up")
-        elif master in ours and port != ours[master]:
-            lines.append(f"link set dev {port} nomaster")
-    return lines
-
-
 def _bridge_lines(have: HostState, want: HostState, gone: frozenset[int]) -> list[str]:
-    lines = [f"link set dev {device_of(vni)} learning off" for vni in sorted(want.vnis - have.vnis)]
+    lines = []
     for new in sorted(want.forwards - have.forwards):
         how = "append" if new.mac == ANY_MAC else "replace"  # the kernel cannot replace an all-zero entry
         lines.append(f"fdb {how} {mac_text(new.mac)} dev {device_of(new.vni)} dst {new.vtep} self permanent")

@@ -1,9 +1,10 @@
 """Driver for Open vSwitch as a VTEP: one bridge for all VPCs, the VNI of a packet in register 0.
 
-Two flow tables. Table 0 determines the VPC: by the tunnel's VNI, or by port and source MAC of a local endpoint, which
-prevents MAC spoofing. Table 1 answers ARP for remote addresses and sends each MAC to its port or VTEP; unknown MACs go
-to the VPC's gateway, or are dropped if they came from the tunnel. All flows are replaced in one bundle, atomically. The
-gateway answers IPv6 neighbour discovery.
+Three flow tables. ARRIVAL determines the VPC: by the tunnel's VNI, or by port and source MAC of a local endpoint, and
+drops router advertisements, redirects, and neighbour advertisements that are unsolicited or of another address. SOURCE
+admits ARP, IPv4 and IPv6 with an address of the endpoint as their source. FORWARD answers ARP and sends each MAC to its
+port or VTEP; unknown MACs go to the VPC's gateway, or are dropped if they came from the tunnel. All flows are replaced
+in one bundle, atomically. The gateway answers IPv6 neighbour discovery.
 """
 
 import json
@@ -14,9 +15,16 @@ from typing import Any
 
 from dataplane.vtep.desired import ANY_MAC, HostState
 from dataplane.vtep.linux import VXLAN_PORT, VtepError
+from dataplane.vtep.sources import Source, sources
 from foundation.address import mac_text
 
 OVS_TIMEOUT_S = 30.0
+ARRIVAL, SOURCE, FORWARD = 0, 1, 2
+_ROUTER, _ADVERTISEMENT, _REDIRECT = 134, 136, 137
+"""Types of ICMPv6 messages (RFC 4861, 4)."""
+_SOLICITED = (0x4000_0000, 0x6000_0000)
+"""Flags of a neighbour advertisement: solicited, with and without override; never of a router."""
+_UNTAGGED = "vlan_tci=0x0000/0x1fff"
 TUNNEL = "hxflow"
 """The VXLAN port; each flow sets VNI and remote VTEP."""
 MARK = "heddle"
@@ -124,22 +132,56 @@ class OpenVSwitchVtep:
 
 def flows(want: HostState, ports: Mapping[tuple[int, int], int], tunnel: int) -> list[str]:
     """Return all flows of the bridge in ovs-ofctl's syntax; `ports` maps (VNI, MAC) to OpenFlow port numbers."""
-    lines = ["table=0,priority=0,actions=drop", "table=1,priority=0,actions=drop"]
-    lines.append(f"table=1,priority=15,in_port={tunnel},actions=drop")
+    lines = [f"table={table},priority=0,actions=drop" for table in (ARRIVAL, SOURCE, FORWARD)]
     lines += [
-        f"table=0,priority=10,in_port={tunnel},tun_id={vni},actions=set_field:{vni}->reg0,goto_table:1"
+        f"table={ARRIVAL},priority=10,in_port={tunnel},tun_id={vni},actions=set_field:{vni}->reg0,goto_table:{FORWARD}"
         for vni in sorted(want.vnis)
     ]
+    for source in sources(want, ports):
+        lines += _arrivals(source)
+        lines += _sources(source)
+    return lines + _forwards(want, ports, tunnel)
+
+
+def _arrivals(source: Source) -> list[str]:
+    """Return the flows that determine the VPC of an endpoint's frames, and drop messages that only routers send."""
+    port, mac = f"table={ARRIVAL},in_port={source.port}", mac_text(source.mac)
+    own, enter = f"dl_src={mac},{_UNTAGGED}", f"actions=set_field:{source.vni}->reg0,goto_table:{SOURCE}"
+    return [
+        f"{port},priority=10,{own},{enter}",
+        *(f"{port},priority=20,arp,arp_op=1,arp_tpa={ip},actions=drop" for ip in source.v4),
+        *(f"{port},priority=20,icmp6,icmp_type={kind},actions=drop" for kind in (_ROUTER, _ADVERTISEMENT, _REDIRECT)),
+        *(
+            f"{port},priority=30,{own},icmp6,icmp_type={_ADVERTISEMENT},nd_target={ip},nd_reserved={flags},{enter}"
+            for ip in source.v6
+            for flags in _SOLICITED
+        ),
+    ]
+
+
+def _sources(source: Source) -> list[str]:
+    """Return the flows that admit an endpoint's own addresses."""
+    mac, forward = mac_text(source.mac), f"actions=goto_table:{FORWARD}"
+    own = f"table={SOURCE},priority=10,in_port={source.port},dl_src={mac}"
+    return [
+        *(f"{own},arp,arp_sha={mac},arp_spa={ip},{forward}" for ip in source.v4),
+        *([f"{own},arp,arp_op=1,arp_sha={mac},arp_spa=0.0.0.0,{forward}"] if source.v4 else ()),
+        *(f"{own},ip,nw_src={ip},{forward}" for ip in source.v4),
+        *(f"{own},ipv6,ipv6_src={ip},{forward}" for ip in source.v6),
+    ]
+
+
+def _forwards(want: HostState, ports: Mapping[tuple[int, int], int], tunnel: int) -> list[str]:
+    table = f"table={FORWARD}"
+    lines = [f"{table},priority=15,in_port={tunnel},actions=drop"]
     for (vni, mac), port in sorted(ports.items()):
-        match = f"table=0,priority=10,in_port={port},dl_src={mac_text(mac)}"
-        lines.append(f"{match},actions=set_field:{vni}->reg0,goto_table:1")
-        lines.append(f"table=1,priority=20,reg0={vni},dl_dst={mac_text(mac)},actions=output:{port}")
+        lines.append(f"{table},priority=20,reg0={vni},dl_dst={mac_text(mac)},actions=output:{port}")
     for vni, ip, mac in sorted(want.neighbours, key=str):
         if ip.version == 4:
             reply = _REPLY_ARP.format(mac=mac_text(mac), ip=ip)
-            lines.append(f"table=1,priority=30,reg0={vni},arp,arp_op=1,arp_tpa={ip},actions={reply}")
+            lines.append(f"{table},priority=30,reg0={vni},arp,arp_op=1,arp_tpa={ip},actions={reply}")
     for vni, mac, vtep in sorted(want.forwards):
         send = f"set_field:{vni}->tun_id,set_field:{vtep}->tun_dst,output:{tunnel}"
         match = "priority=10" if mac == ANY_MAC else f"priority=12,dl_dst={mac_text(mac)}"
-        lines.append(f"table=1,{match},reg0={vni},actions={send}")
+        lines.append(f"{table},{match},reg0={vni},actions={send}")
     return lines

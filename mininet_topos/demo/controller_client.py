@@ -11,6 +11,7 @@ from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
 from controller.model.error import HeddleError, UnavailableError
 from controller.model.job import Collective, JobRequest
+from foundation.keepalive import client_options
 from mininet_topos.demo.results.assemble import PlanFigures
 
 CALL_TIMEOUT_S = 30.0
@@ -88,7 +89,8 @@ class ControllerClient:
 @contextmanager
 def connected(address: str) -> Iterator[ControllerClient]:
     """Connect to the controller at `address` (ADDR:PORT) for the block."""
-    with grpc.insecure_channel(address, options=[("grpc.max_receive_message_length", 64 << 20)]) as channel:
+    options = [("grpc.max_receive_message_length", 64 << 20), *client_options()]
+    with grpc.insecure_channel(address, options=options) as channel:
         yield ControllerClient(channel)
 
 

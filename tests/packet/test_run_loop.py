@@ -1,5 +1,6 @@
 """A whole gateway on ports in memory: from the tunnel through routing, rules and translation to the output port."""
 
+import os
 import random
 from collections.abc import Iterator
 from typing import Any
@@ -19,6 +20,7 @@ from dataplane.control.slow.next_hops import NextHops
 from dataplane.control.slow.slow_path import SlowPath
 from dataplane.engine.burst import PACKET
 from dataplane.engine.reasons import Drop, Punt
+from dataplane.engine.sleep import sleepers
 from dataplane.gateway.memory.punt_share import MAX_BURST, PACKET_NS, may_punt
 from dataplane.io.frames.layout import FRAMES, FREE
 from dataplane.jit import Ints, Rows, kernel
@@ -40,6 +42,7 @@ from tests.fakes.gateway.gateway_site import (
 from tests.support.examples import examples
 
 TABLES = site_tables()
+FOREVER_NS = 1 << 62
 
 
 @pytest.fixture
@@ -91,6 +94,25 @@ def test_an_arp_request_is_punted_with_its_tunnel_headers(loop: GatewayLoop) -> 
     (punted,) = loop.punts.read()
     assert (punted.reason, punted.in_port, punted.vni, punted.frame) == (Punt.ARP, UNDERLAY, RED, frame)
     assert punted.frame[punted.inner :] == bytes(request)
+
+
+def test_a_call_that_has_punted_ends_without_a_sleep(loop: GatewayLoop) -> None:
+    request = Ether(src="02:10:00:00:00:10", dst="ff:ff:ff:ff:ff:ff") / ARP(psrc="10.0.0.10", pdst="10.0.0.1")
+    waker = os.eventfd(1)
+    try:
+        loop.sleepers = sleepers([waker])
+        assert loop.io.put(UNDERLAY, tunnelled(request))
+        loop.forward(call_ns=FOREVER_NS)
+        assert (len(loop.punts.read()), has_slept(loop)) == (1, False)
+        loop.forward(call_ns=FOREVER_NS)
+        assert has_slept(loop)
+    finally:
+        os.close(waker)
+
+
+def has_slept(loop: GatewayLoop) -> bool:
+    """Return whether poll(2) has marked the readable file."""
+    return bool(loop.sleepers.view(np.int16)[3])
 
 
 def test_a_frame_sent_by_the_slow_path_leaves_unchanged(loop: GatewayLoop) -> None:

@@ -8,8 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scapy.layers.inet import ICMP, IP, UDP, IPOption_Router_Alert, defragment
-from scapy.layers.inet6 import ICMPv6EchoReply, ICMPv6EchoRequest, ICMPv6ND_NS, ICMPv6PacketTooBig, IPv6
+from scapy.layers.inet import ICMP, IP, TCP, UDP, IPOption_Router_Alert, defragment
+from scapy.layers.inet6 import (
+    ICMPv6DestUnreach,
+    ICMPv6EchoReply,
+    ICMPv6EchoRequest,
+    ICMPv6ND_NS,
+    ICMPv6PacketTooBig,
+    IPv6,
+)
 from scapy.layers.l2 import ARP, Ether
 from scapy.layers.vxlan import VXLAN
 from scapy.packet import Packet, Raw
@@ -203,6 +210,21 @@ def test_a_packet_for_an_unresolved_vtep_leaves_after_resolution() -> None:
     fate = later.one(UNDERLAY, tunnelled(inner(packet)))
     assert (fate.end, int(fate.row["out_port"])) == ("sent", port)
     assert frame[:34] + frame[36:] == fate.frame[:34] + fate.frame[36:]
+
+
+def test_a_closed_port_of_the_gateway_refuses_tcp_and_udp() -> None:
+    gateway, to = Gateway(), {"src": "10.0.0.10", "dst": "10.0.0.1"}
+    syn = TCP(sport=5, dport=80, flags="S", seq=7)
+    reset = in_tunnel(only_reply(gateway, tunnelled(inner(IP(**to) / syn))))[TCP]
+    assert (reset.sport, reset.dport, reset.flags, reset.seq, reset.ack) == (80, 5, "RA", 0, 8)
+    asked = IP(**to) / UDP(sport=5, dport=53) / Raw(b"question")
+    error = in_tunnel(only_reply(gateway, tunnelled(inner(asked)), whole=False))
+    assert (error[IP].src, error[ICMP].type, error[ICMP].code) == ("10.0.0.1", 3, 3)
+    assert bytes(asked)[20:] in bytes(error)
+    v6 = {"src": "fd00::10", "dst": "fd00::1"}
+    assert in_tunnel(only_reply(gateway, tunnelled(inner(IPv6(**v6) / syn))))[TCP].ack == 8
+    error = in_tunnel(only_reply(gateway, tunnelled(inner(IPv6(**v6) / UDP(sport=5, dport=53))), whole=False))
+    assert (error[ICMPv6DestUnreach].code, error[IPv6].src) == (4, "fd00::1")
 
 
 def test_all_neighbours_in_the_tables_are_resolved_at_once() -> None:

@@ -19,6 +19,7 @@ from dataplane.config.desired import Desired
 from dataplane.config.refusal import ConfigError
 from dataplane.config.updates import MAX_MESSAGE_BYTES, Replica
 from foundation.backoff import Backoff
+from foundation.keepalive import KEEPALIVE_MS, client_options
 
 Apply = Callable[[Desired], Awaitable[None]]
 """Put a generation into force; raises ValueError (such as ConfigError) with a one-line reason if it cannot."""
@@ -43,7 +44,9 @@ class Attachment:
         apply: Apply,
         counters: Callable[[], pb.GatewayCounters] | None = None,
         tables: Callable[[], bytes] | None = None,
+        *,
         notices: "asyncio.Queue[str] | None" = None,
+        keepalive_ms: int = KEEPALIVE_MS,
     ) -> None:
         """Prepare a session; nothing is sent before `run`.
 
@@ -54,9 +57,10 @@ class Attachment:
             counters: returns the counters to report once a second; None for none.
             tables: returns the installed tables, packed by `gateway.compiler.archive`; runs in a thread. None for none.
             notices: lines for the controller's event log; None for none.
+            keepalive_ms: probe the controller after so long without a message.
         """
         self._server, self._hello, self._apply, self._counters = server, hello, apply, counters
-        self._tables, self._notices = tables, notices
+        self._tables, self._notices, self._keepalive_ms = tables, notices, keepalive_ms
         self.generation = 0
         self.attached = False
 
@@ -69,6 +73,10 @@ class Attachment:
                 reason = "the controller ended the session"
             except grpc.aio.AioRpcError as error:
                 reason = error.details() or str(error.code())
+            except asyncio.CancelledError:
+                if (task := asyncio.current_task()) is None or task.cancelling():
+                    raise
+                reason = "the session was cancelled"  # by gRPC, when it cannot send
             if self.attached:
                 attempt = 1
             self.attached = False
@@ -79,24 +87,26 @@ class Attachment:
             attempt += 1
 
     async def _session(self) -> None:
-        options = [("grpc.max_receive_message_length", MAX_MESSAGE_BYTES), ("grpc.keepalive_time_ms", 10_000)]
+        options = [("grpc.max_receive_message_length", MAX_MESSAGE_BYTES), *client_options(self._keepalive_ms)]
         reports: asyncio.Queue[pb.GatewayReport] = asyncio.Queue(MAX_WAITING)
         hello = pb.GatewayHello()
         hello.CopyFrom(self._hello)
         hello.generation = self.generation
         reports.put_nowait(pb.GatewayReport(hello=hello))
         async with grpc.aio.insecure_channel(self._server, options=options) as channel:
-            call = rpc.GatewayServiceStub(channel).Attach(_drain(reports))
-            reporting = [
+            call = rpc.GatewayServiceStub(channel).Attach()
+            tasks = [
+                asyncio.create_task(_send(call, reports)),
                 asyncio.create_task(self._report_counters(reports)),
                 asyncio.create_task(self._report_notices(reports)),
             ]
             try:
                 await self._listen(call, reports)
             finally:
-                for task in reporting:
-                    task.cancel()
                 call.cancel()
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)  # what failed them has ended the call as well
 
     async def _listen(self, call: AsyncIterator[pb.NetworkUpdate], reports: asyncio.Queue[pb.GatewayReport]) -> None:
         replica = Replica()
@@ -146,6 +156,7 @@ class Attachment:
                 reports.put_nowait(pb.GatewayReport(notice=pb.GatewayNotice(text=self._notices.get_nowait())))
 
 
-async def _drain(reports: asyncio.Queue[pb.GatewayReport]) -> AsyncIterator[pb.GatewayReport]:
+async def _send(call: grpc.aio.StreamStreamCall, reports: asyncio.Queue[pb.GatewayReport]) -> None:
+    """Send reports until cancelled. gRPC does not end a generator of requests without a traceback."""
     while True:
-        yield await reports.get()
+        await call.write(await reports.get())

@@ -26,6 +26,7 @@ class Problem(Enum):
 
     NO_ROUTE = ((_UNREACHABLE_4, 0), (_UNREACHABLE_6, 0))
     HOST = ((_UNREACHABLE_4, 1), (_UNREACHABLE_6, 3))
+    PORT = ((_UNREACHABLE_4, 3), (_UNREACHABLE_6, 4))
     TOO_BIG = ((_UNREACHABLE_4, 4), (_TOO_BIG_6, 0))
     EXPIRED = ((_EXCEEDED_4, 0), (_EXCEEDED_6, 0))
 

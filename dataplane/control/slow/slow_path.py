@@ -13,10 +13,11 @@ from typing import Final, NamedTuple
 from dataplane.config.local import Side
 from dataplane.config.network import Address
 from dataplane.control.slow import arp, discovery
+from dataplane.control.slow.closed_port import reset_by
 from dataplane.control.slow.directory import Directory, Duty, Station, neighbour_key
 from dataplane.control.slow.errors import Problem, echo_reply, error_about, may_be_answered
 from dataplane.control.slow.fragment import fragments
-from dataplane.control.slow.frames import ARP, BROADCAST
+from dataplane.control.slow.frames import ARP, BROADCAST, UDP
 from dataplane.control.slow.neighbours import Neighbours, Place
 from dataplane.control.slow.next_hops import Hop, NextHops, Parked, Waiting, frame_out
 from dataplane.control.slow.origin import Origin, read_origin
@@ -236,12 +237,16 @@ class SlowPath:
             return Outcome.MALFORMED, []
         if not self._is_own(origin, ip.target):
             return Outcome.NOT_OURS, []
-        reply = echo_reply(ip)
+        if ip.protocol == UDP:
+            return self._error(origin, Problem.PORT, now_ns)
+        reply, outcome = echo_reply(ip), Outcome.ANSWERED_PING
+        if reply is None:
+            reply, outcome = reset_by(ip), Outcome.SENT_RESET
         if reply is None or not is_one_station(origin.link.source) or not is_one_station(origin.link.target):
             return Outcome.UNHANDLED, []
         if not self._limits.replies.take(origin.account, now_ns):
             return Outcome.RATE_LIMITED, []
-        return Outcome.ANSWERED_PING, [Send(*origin.back(*reply))]
+        return outcome, [Send(*origin.back(*reply))]
 
     def _is_own(self, origin: Origin, address: bytes) -> bool:
         if origin.tunnel or origin.port.side is Side.CUSTOMER:
@@ -286,7 +291,7 @@ class SlowPath:
             return Outcome.MALFORMED, []
         if not self._error_allowed(origin, ip):
             return Outcome.NO_ERROR_ALLOWED, []
-        source = self._error_source(origin, ip.source)
+        source = ip.target if problem is Problem.PORT else self._error_source(origin, ip.source)
         if source is None:
             return Outcome.NOT_OURS, []
         if not self._limits.errors.take(origin.account, now_ns):

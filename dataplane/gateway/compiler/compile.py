@@ -23,6 +23,7 @@ import numpy as np
 from dataplane.cache_lines import at_a_line
 from dataplane.config.addresses import gateway_mac
 from dataplane.config.check_local import local_problems
+from dataplane.config.check_served import served_problems
 from dataplane.config.local import LocalConfig
 from dataplane.config.network import Address, NetworkConfig, Vpc
 from dataplane.gateway.compiler.hops import REALMS, Hops
@@ -60,9 +61,9 @@ def compile_tables(
         taken_vtep: the partner's VTEP, while this gateway serves for it.
 
     Raises:
-        ValueError: `local` is not valid; one line for each reason.
+        ValueError: `local` is not valid, or `network` not beside it; one line for each reason.
     """
-    problems = local_problems(local)
+    problems = [*local_problems(local), *served_problems(local, network)]
     if problems:
         raise ValueError("\n".join(problems))
     site = Site(local, neighbours)

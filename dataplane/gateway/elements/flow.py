@@ -2,12 +2,18 @@
 
 from typing import Any
 
-from dataplane.engine.burst import FIRST_FRAGMENT, LATER_FRAGMENT, NOT_A_FRAGMENT
+from dataplane.engine.burst import FIRST_FRAGMENT, LATER_FRAGMENT, NOT_A_FRAGMENT, drop
 from dataplane.engine.hashing import mixed5
+from dataplane.engine.reasons import Drop
 from dataplane.gateway.elements.arrival import fail
 from dataplane.gateway.memory.connections import key_of
-from dataplane.jit import Bytes, Row, inline
-from dataplane.packet.transport import ports_of
+from dataplane.jit import Bytes, Row, element, inline
+from dataplane.packet.checksum import folded, sum_of
+from dataplane.packet.memory import load8
+from dataplane.packet.transport import TCP, ports_of
+
+SYN, FLAGS_AT = 2, 13
+"""The flag and the offset of the flags in a TCP header (RFC 9293, 3.1)."""
 
 
 @inline
@@ -32,8 +38,9 @@ def fragment_kind(offset: int, has_more: int) -> int:
 def finish(memory: Bytes, packet: Row, l4: int, l4_bytes: int, protocol: int, fragment: int, seed: int) -> None:
     """Fill in the ports and the hash of a packet, or drop it for a faulty transport header.
 
-    A later fragment has no ports; they are filled in when its first fragment is found. `l4` to `fragment` are the
-    fields of the row; `seed` is the seed of the hash.
+    A later fragment has no ports; they are filled in when its first fragment is found. The checksum of TCP segments
+    that open a connection is verified: it is wrong where the sender's interface leaves checksums to hardware that it
+    does not have. `l4` to `fragment` are the fields of the row; `seed` is the seed of the hash.
     """
     if fragment != LATER_FRAGMENT:
         end = packet.at + packet.first_length
@@ -42,7 +49,31 @@ def finish(memory: Bytes, packet: Row, l4: int, l4_bytes: int, protocol: int, fr
             fail(packet, ports)
             return
         packet.ports = ports
+        opens = protocol == TCP and fragment == NOT_A_FRAGMENT and load8(memory, l4 + FLAGS_AT) & SYN != 0
+        if opens and not _segment_is_sound(memory, packet, l4, l4_bytes):
+            drop(packet, Drop.BAD_CHECKSUM)
+            return
     packet.hash = hash_of(packet, seed)
+
+
+@element
+def _segment_is_sound(memory: Bytes, packet: Row, l4: int, l4_bytes: int) -> bool:
+    """Whether a TCP segment has a correct checksum (RFC 9293, 3.1); true if it lies in several buffers.
+
+    IPv4 addresses are summed in their mapped form, whose prefix ::ffff adds 0 to a ones' complement sum.
+    """
+    if l4 + l4_bytes > packet.at + packet.first_length:
+        return True
+    total = sum_of(memory, l4, l4_bytes) + l4_bytes + TCP
+    total += _halves(packet.source_hi) + _halves(packet.source_lo)
+    total += _halves(packet.target_hi) + _halves(packet.target_lo)
+    return folded(total) == 0xFFFF
+
+
+@inline
+def _halves(word: int) -> int:
+    """Return the sum of both halves of a word of 64 bits."""
+    return (word >> 32 & 0xFFFF_FFFF) + (word & 0xFFFF_FFFF)
 
 
 @inline

@@ -6,6 +6,7 @@ packet that the fast path accepts.
 
 from dataplane.engine.burst import GROUP, NOT_A_FRAGMENT, V4_PREFIX
 from dataplane.engine.hashing import mixed5
+from dataplane.gateway.elements.flow import FLAGS_AT, SYN
 from dataplane.gateway.memory.connections import key_of
 from dataplane.jit import Bytes, Row, inline
 from dataplane.packet import ethernet, ipv4
@@ -66,7 +67,9 @@ def read_plain(memory: Bytes, packet: Row, seed: int) -> bool:
 
 @inline
 def _is_sound(memory: Bytes, at: int, count: int, protocol: int) -> bool:
-    """Whether a UDP or TCP header is valid and fits into its `count` bytes."""
+    """Whether a UDP or TCP header is valid and fits into its `count` bytes; a SYN's checksum is verified elsewhere."""
     if protocol == UDP:
         return UDP_BYTES <= load16(memory, at + 4) <= count
-    return protocol == TCP and count >= TCP_BYTES and TCP_BYTES <= load8(memory, at + 12) >> 2 & 0x3C <= count
+    if protocol != TCP or count < TCP_BYTES or load8(memory, at + FLAGS_AT) & SYN:
+        return False
+    return TCP_BYTES <= load8(memory, at + 12) >> 2 & 0x3C <= count

@@ -17,6 +17,7 @@ from dataplane.engine.burst import PACKET
 from dataplane.engine.counters import Counters
 from dataplane.io.af_packet import ring_kernels as tap_kernels
 from dataplane.io.af_xdp import bpf
+from dataplane.io.claim import release
 from dataplane.io.fault import BpfError, PortError
 from dataplane.io.frames import layout
 from dataplane.io.frames.arena import Arena
@@ -47,6 +48,7 @@ class TapPorts:
         self.notices: list[str] = []
         self._receivers: dict[int, socket.socket] = {}
         self._senders: list[socket.socket] = []
+        self.claims: list[socket.socket] = []
         self._programs: list[int] = []
         rows = tap_kernels.MESSAGES * (tap_kernels.MESSAGE_BYTES + tap_kernels.VECTOR_BYTES)
         self._arena = Arena(CHUNK_BYTES * BUFFERS + len(links) * (MAX_RING_BYTES + BLOCK_BYTES + rows) + (1 << 20))
@@ -83,6 +85,7 @@ class TapPorts:
             os.close(fd)
         for sock in (*self._receivers.values(), *self._senders):
             sock.close()
+        release(self.claims)
         self._programs, self._receivers, self._senders = [], {}, []
         self._arena.close()
 

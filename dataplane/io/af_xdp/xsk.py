@@ -21,6 +21,7 @@ import numpy as np
 from dataplane.engine.burst import BURST, PACKET
 from dataplane.engine.counters import Counters
 from dataplane.io.af_xdp import bpf, xsk_kernels
+from dataplane.io.claim import release
 from dataplane.io.fault import BackendMissingError, BpfError, PortError
 from dataplane.io.frames import layout
 from dataplane.io.frames.arena import Arena
@@ -66,6 +67,7 @@ class XskPorts:
         sockets = sum(len(numbers) for numbers in queues)
         frames = sockets * sizes.receive + len(links) * sizes.transmit + SLACK
         self._sockets: list[socket.socket] = []
+        self.claims: list[socket.socket] = []
         self._descriptors: list[int] = []
         self._missed = np.zeros(sockets, np.int64)
         descriptors = sockets * 24 * (sizes.receive + sizes.transmit)
@@ -110,6 +112,7 @@ class XskPorts:
         for sock in self._sockets:
             sock.close()
         self._descriptors, self._sockets = [], []
+        release(self.claims)
         self._arena.close()
 
     def _make(self, links: Sequence[Link], frames: int, chunk_bytes: int, sockets: int) -> Ports:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from dataplane.config.addresses import gateway_mac
-from dataplane.vtep.linux import device_of
+from dataplane.vtep.bridge_ports import device_of
 from foundation.address import mac_text
 from tests.support.live_streams import assert_streams_continue
 from tests.support.pair.gateways import Death, Gateways

@@ -5,6 +5,8 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -104,8 +106,18 @@ def test_af_xdp_is_chosen_if_available(wires):
         assert gateway.ports.queues.size == 2
 
 
+@contextmanager
+def af_xdp_in_use(wires: Wires) -> Iterator[None]:
+    """Have a program on all queues of the interfaces that is no gateway: it names them, and so claims no interface."""
+    other = Gateway(wires, Backend.AF_XDP, settings=[PortSettings(interface=name, queues=(0,)) for name in wires.names])
+    try:
+        yield
+    finally:
+        other.close()
+
+
 def test_af_packet_is_used_with_a_notice_if_af_xdp_is_in_use(wires):
-    with gateway_on(wires, Backend.AF_XDP), gateway_on(wires, Backend.AUTO) as second:
+    with af_xdp_in_use(wires), gateway_on(wires, Backend.AUTO) as second:
         assert second.notices == [
             "no AF_XDP on g0: another XDP program or AF_XDP socket has it; "
             "using AF_PACKET rings, at about two thirds of the speed"
@@ -113,8 +125,15 @@ def test_af_packet_is_used_with_a_notice_if_af_xdp_is_in_use(wires):
 
 
 def test_requested_af_xdp_that_is_in_use_is_refused(wires):
-    with gateway_on(wires, Backend.AF_XDP), pytest.raises(PortError, match="g0: another XDP program"):
+    with af_xdp_in_use(wires), pytest.raises(PortError, match="g0: another XDP program"):
         Gateway(wires, Backend.AF_XDP)
+
+
+@pytest.mark.parametrize("backend", [Backend.AF_XDP, Backend.AF_PACKET])
+def test_an_interface_has_one_gateway_and_is_free_once_that_one_is_closed(wires, backend):
+    with gateway_on(wires, backend), pytest.raises(PortError, match="g0: another gateway on this host"):
+        Gateway(wires, Backend.AF_PACKET)
+    Gateway(wires, backend).close()
 
 
 def test_af_packet_is_used_with_notices_without_bpf_privilege(wires):

@@ -137,7 +137,7 @@ def test_a_late_interface_is_attached_by_the_next_call(two):
     assert two.machines["blue", 1].pings("10.0.0.2", count=1)
     host.run("ip", "link", "set", "later", "down")
     host.run("ip", "link", "set", "later", "name", "red")
-    assert two.apply(NETWORK) == [1, 0]
+    assert [changes > 0 for changes in two.apply(NETWORK)] == [True, False]
     assert two.machines["red", 1].pings("10.0.0.2")
 
 

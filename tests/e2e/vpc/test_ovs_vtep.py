@@ -8,7 +8,7 @@ import pytest
 from dataplane.config.network import NetworkConfig
 from dataplane.vtep.desired import wanted
 from dataplane.vtep.linux import LinuxVtep, VtepError
-from dataplane.vtep.openvswitch import TUNNEL, OpenVSwitchVtep, flows
+from dataplane.vtep.openvswitch import FORWARD, TUNNEL, OpenVSwitchVtep, flows
 from foundation.address import mac_text
 from tests.e2e.vpc.test_linux_vtep import GATEWAYS, NETWORK, VNIS, mac_of, vtep_of
 from tests.support.namespaces import Namespace, endpoint, join
@@ -93,7 +93,7 @@ def test_a_missing_bridge_is_reported_in_one_line(both):
 def test_each_mac_of_a_vpc_has_one_flow_and_the_tunnel_never_sends_back_into_itself():
     want = wanted(NETWORK, vtep_of(1), GATEWAYS)
     lines = flows(want, {(vni, mac_of(1)): number for number, vni in enumerate(VNIS.values(), 1)}, 9)
-    assert "table=1,priority=15,in_port=9,actions=drop" in lines
+    assert f"table={FORWARD},priority=15,in_port=9,actions=drop" in lines
     matches = [line.split(",actions=")[0] for line in lines]
     assert len(matches) == len(set(matches))
     for line in lines:

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from ipaddress import ip_address, ip_interface
 from pathlib import Path
@@ -14,12 +14,17 @@ from typing import Any
 
 import pytest
 
-from dataplane.config.network import NetworkConfig
-from mininet_topos.vpc.description import MACHINES, network
+from dataplane.config.addresses import gateway_mac
+from dataplane.config.network import Endpoint, NetworkConfig
+from dataplane.control.status_socket import read_status, socket_path
+from foundation.address import mac_text
+from mininet_topos.vpc.description import HOSTS, MACHINES, network
 from mininet_topos.vpc.gateways import network_file, write_yaml
 from mininet_topos.vpc.probes import SERVICES, Probe, Prober
 from mininet_topos.vpc.reach import all_probes, nodes
 from mininet_topos.vpc.served import ServedLab
+from tests.e2e.vpc.test_vpc_lab import ear_of
+from tests.support.namespaces import Namespace
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(900)]
 TIMEOUT_S = 60
@@ -42,7 +47,7 @@ def running() -> Iterator[ServedLab]:
     with ServedLab("mixed") as lab:
         yield lab
         for name in lab.processes:
-            assert "Traceback" not in lab.processes[name].log()
+            assert "Traceback" not in lab.processes[name].log(), lab.processes[name].log()
 
 
 @pytest.fixture
@@ -199,6 +204,61 @@ def test_a_killed_gateway_gets_the_whole_state(lab):
     lab.await_attached()
     until(lambda: runs_newest(lab, "gw1"))
     assert everything_agrees(lab)
+
+
+@contextmanager
+def neighbour_of(lab: ServedLab, thief: str, folder: Path) -> Iterator[Namespace]:
+    """Add machine red7 to the thief's host and VPC."""
+    (host, vtep) = ("h1", HOSTS["h1"]) if thief == "red1" else ("h2", HOSTS["h2"])
+    red = WHOLE.vpcs[0]
+    seventh = Endpoint(ip=ip_address("10.0.0.7"), mac=0x0200_0000_0007, vtep=vtep)
+    machine = Namespace()
+    try:
+        link = ("ip", "link", "add", "red7", "mtu", "1450", "type", "veth", "peer", "name", "eth0")
+        lab.lab.net.run(host, *link, "address", mac_text(seventh.mac), "netns", str(machine.pid))
+        lab.lab.net.run(host, "ip", "link", "set", "red7", "up", "alias", f"heddle:100/{mac_text(seventh.mac)}")
+        off = [word for feature in ("tx", "tso", "gso") for word in (feature, "off")]
+        machine.run("ethtool", "-K", "eth0", *off)
+        machine.run("ip", "link", "set", "eth0", "up")
+        machine.run("ip", "addr", "add", f"{seventh.ip}/24", "dev", "eth0")
+        machine.run("ip", "route", "add", "default", "via", "10.0.0.254")
+        apply(lab, replace(WHOLE, vpcs=(replace(red, endpoints=(*red.endpoints, seventh)), *WHOLE.vpcs[1:])), folder)
+        until(lambda: machine.pings("198.51.100.10", count=1))
+        yield machine
+    finally:
+        machine.run("ip", "link", "del", "eth0")
+        machine.close()
+
+
+@pytest.mark.parametrize("thief", ["red1", "red2"])
+def test_a_machine_that_steals_its_gateways_mac_gets_no_packet_of_its_neighbour(lab, tmp_path, thief):
+    with neighbour_of(lab, thief, tmp_path) as victim, ear_of(lab.lab, thief) as ear:
+        theft = bytes.fromhex("ffffffffffff") + gateway_mac(100).to_bytes(6, "big") + b"\x08\x06" + bytes(46)
+        ear.bind(("eth0", 0))
+        ear.send(theft)
+        assert " 0% packet loss" in victim.run("ping", "-c", "20", "-i", "0.05", "198.51.100.10").stdout
+        astray = 0
+        with suppress(BlockingIOError):
+            while True:
+                astray += ear.recv(1 << 16)[6:12] == bytes.fromhex("020000000007")
+        assert astray == 0
+
+
+def test_tcp_with_the_checksums_of_a_veth_with_offloads_is_counted_and_reported_once(lab):
+    veths = (("red1", "eth0"), ("h1", "underlay"))
+    for node, device in veths:
+        lab.lab.net.run(node, "ethtool", "-K", device, "tx", "on")
+    try:
+        for _ in range(2):
+            lab.lab.net.host("red1").popen(
+                ["timeout", "1", "bash", "-c", ": < /dev/tcp/198.51.100.10/22"]
+            ).communicate()
+        until(lambda: "wrong checksums" in lab.processes["gw1"].log())
+    finally:
+        for node, device in veths:
+            lab.lab.net.run(node, "ethtool", "-K", device, "tx", "off")
+    assert lab.processes["gw1"].log().count("wrong checksums") == 1
+    assert read_status(socket_path(lab.directory, "gw1"))["drops"]["bad_checksum"] >= 2
 
 
 def test_flows_deleted_from_open_vswitch_are_restored(lab):

@@ -11,9 +11,9 @@ from dataplane.gateway.compiler.compile import compile_tables
 
 
 class CompilingGateway:
-    """`spoil` changes tables before they are "installed"."""
+    """`spoil` changes tables before they are "installed"; `generation` is in force at first."""
 
-    def __init__(self, server, local, spoil=lambda tables: tables):
+    def __init__(self, server, local, spoil=lambda tables: tables, generation=0):
         self._local, self._spoil = local, spoil
         self.tables: Any = None
         underlay = next(interface for interface in local.interfaces if interface.side.value == "underlay")
@@ -24,6 +24,7 @@ class CompilingGateway:
         hello = pb.GatewayHello(gateway_id=local.gateway_id, vtep_ip=str(underlay.address), provider_networks=networks)
         self.applied = asyncio.Event()
         self._attachment = Attachment(server, hello, self._apply, tables=lambda: packed(self.tables))
+        self._attachment.generation = generation
         self._task = asyncio.create_task(self._attachment.run())
 
     async def _apply(self, desired):

@@ -40,7 +40,7 @@ class GatewayLoop:
         self._punts, self._injects = empty_ring(ring_bytes), empty_ring(ring_bytes)
         self.punts, self.injector = PuntReader(self._punts), Injector(self._injects)
         self._packets, self._clock = np.zeros(BURST, PACKET), np.zeros(CLOCK_BYTES, np.uint8)
-        self._sleepers = sleepers([])
+        self.sleepers = sleepers([])
 
     def forward(self, call_ns: int = CALL_NS, sleep_ms: int = 1) -> int:
         """Run the loop until it is idle; return the time that it had packets."""
@@ -54,7 +54,7 @@ class GatewayLoop:
             self._injects,
             self._packets,
             self._clock,
-            self._sleepers,
+            self.sleepers,
             call_ns,
             sleep_ms,
         )

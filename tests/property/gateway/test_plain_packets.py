@@ -24,8 +24,9 @@ INNER = [
     for packet in (
         IP(**V4) / UDP(sport=7, dport=9) / Raw(b"x" * 20),
         IP(**V4) / UDP(sport=7, dport=9, chksum=0),
-        IP(**V4) / TCP(sport=7, dport=9, options=[("MSS", 1400)]) / Raw(b"x" * 9),
+        IP(**V4) / TCP(sport=7, dport=9, flags="A", options=[("MSS", 1400)]) / Raw(b"x" * 9),
         IP(**V4) / ICMP() / Raw(b"x" * 20),
+        IP(**V4) / TCP(sport=7, dport=9, flags="S"),
         IPv6(src="fd00::10", dst="fd00::11") / UDP(sport=7, dport=9),
     )
 ]

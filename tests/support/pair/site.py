@@ -29,8 +29,9 @@ from dataplane.config.network import (
     Subnet,
     Vpc,
 )
+from dataplane.vtep.bridge_ports import bridge_of
 from dataplane.vtep.desired import wanted
-from dataplane.vtep.linux import LinuxVtep, bridge_of
+from dataplane.vtep.linux import LinuxVtep
 from foundation.address import mac_text
 from tests.support.namespaces import Namespace, join
 

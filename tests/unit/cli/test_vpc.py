@@ -136,6 +136,19 @@ def test_gateways_are_listed_with_what_they_run(run, file, controller):
     assert run("vpc", "forget", "gw1") == (2, "", "heddle: gateway_id: there is no gateway 'gw1'\n")
 
 
+def test_a_controller_that_knows_no_network_calls_no_state_the_newest(run, file, controller):
+    gateway = controller.run(_attached(controller, LOCAL, generation=77))
+    try:
+        while "attached" not in (listed := run("vpc", "gateways")[1]):
+            pass
+        assert "newest" not in listed
+        assert "unknown" in listed
+        run("vpc", "apply", file)
+        assert "newest" in run("vpc", "gateways")[1]
+    finally:
+        controller.run(gateway.close())
+
+
 async def _attached(controller, local, **options):
     return CompilingGateway(controller.grpc, local, **options)
 

@@ -107,6 +107,13 @@ def test_the_printed_file_documents_every_key() -> None:
          "gw.yaml: interfaces[0].side: must be one of underlay, external, customer, provider, is 'upside'"),
         ({"interfaces": [{"name": "missing0", "side": "underlay", "address": "192.0.2.1"}]},
          "gw.yaml: interfaces[0].name: there is no network device 'missing0' here; `ip link` lists them"),
+        ({"interfaces": [{**SOUND["interfaces"][0], "network": "192.0.3.0/24"}]},
+         "gw.yaml: interface u0: address: 192.0.2.1 is not in 192.0.3.0/24, the interface's network; correct one of "
+         "them"),
+        ({"partner": {"partner_id": "gw2", "paths": [{"listen": "10.0.0.1:1", "partner": "10.0.0.2:1"}],
+                      "takes_over": [{"interface": "u0", "address": "192.0.2.2"},
+                                     {"interface": "x0", "address": "198.51.101.2"}]}},
+         "gw.yaml: partner.takes_over[1].address: 198.51.101.2 is not in 198.51.100.0/24, the network of x0"),
         ({"limits": {"connections": 1000}},
          "gw.yaml: limits.connections: 1000 is no power of two from 2 to 16777216"),
         ({"receive_frames": 5000}, "gw.yaml: receive_frames: 5000 is no power of two from 256 to 65536"),

@@ -3,7 +3,7 @@
 from ipaddress import IPv4Address
 
 import pytest
-from scapy.layers.inet import ICMP, IP, UDP
+from scapy.layers.inet import ICMP, IP, TCP, UDP
 from scapy.layers.inet6 import ICMPv6DestUnreach, ICMPv6ND_NA, ICMPv6ND_NS, ICMPv6ND_RS, ICMPv6NDOptSrcLLAddr, IPv6
 from scapy.layers.l2 import ARP, Dot1Q, Ether
 from scapy.layers.vxlan import VXLAN
@@ -176,12 +176,14 @@ def test_a_query_may_be_answered_with_an_error(kind):
     [
         IP(src=A, dst=GATEWAY) / ICMP(type=0),
         IP(src=A, dst=GATEWAY) / ICMP(type=8, chksum=1),
-        IP(src=A, dst=GATEWAY) / UDP(),
+        IP(src=A, dst=GATEWAY) / TCP(flags="R"),
+        IP(src=A, dst=GATEWAY) / TCP(flags="S", chksum=1),
+        IP(src=A, dst=GATEWAY) / TCP(flags="S", dataofs=15),
         IP(src=A, dst=GATEWAY, flags="MF") / ICMP() / Raw(bytes(64)),
         IP(src="192.168.1.255", dst=GATEWAY, len=22) / Raw(bytes(2)),
     ],
 )
-def test_only_complete_valid_echo_requests_to_the_gateway_get_a_reply(packet):
+def test_invalid_packets_to_the_gateway_get_no_reply(packet):
     assert outcome(Punt.FOR_GATEWAY, from_a(packet)) == Outcome.UNHANDLED
 
 

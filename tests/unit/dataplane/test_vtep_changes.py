@@ -5,8 +5,19 @@ from ipaddress import IPv4Address, ip_address
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dataplane.vtep.bridge_ports import (
+    ENDPOINT_FLAGS,
+    TUNNEL_FLAGS,
+    Port,
+    Station,
+    attached,
+    device_of,
+    port_changes,
+    station_changes,
+)
 from dataplane.vtep.desired import ANY_MAC, Forward, HostState, Local, Neighbour
-from dataplane.vtep.linux import changes, device_of, moved
+from dataplane.vtep.linux import changes
+from dataplane.vtep.port_filters import filter_changes, filters, listed
 
 VTEP = IPv4Address("192.168.9.1")
 VNIS, MACS = (5, 70000), (ANY_MAC, 0x020000000001, 0x020000000002)
@@ -109,11 +120,63 @@ def test_an_installed_state_needs_no_line(state):
     assert changes(state, state, VTEP, 1450) == ([], [])
 
 
-def test_a_foreign_port_is_detached_from_a_vpcs_bridge():
-    want = HostState(vnis=frozenset({5}), locals=frozenset({Local(5, ip_address("10.0.0.1"), MACS[1])}))
-    masters = {"red": "", "stranger": "hb5", "other": "hb6", "up": "br0", "hx5": "hb5"}
-    assert moved(masters, want, {(5, MACS[1]): "red"}) == [
+ONE_LOCAL = HostState(vnis=frozenset({5}), locals=frozenset({Local(5, ip_address("10.0.0.1"), MACS[1])}))
+NO_FLAGS = "learning off flood off mcast_flood off bcast_flood off"
+
+
+def test_a_foreign_port_is_detached_from_a_vpcs_bridge_and_an_endpoint_neither_learns_nor_is_flooded():
+    masters = {"red": "", "stranger": "hb5", "other": "hb6", "up": "br0"}
+    have = {name: Port(bridge, (True,) * 4) for name, bridge in masters.items()}
+    have["hx5"] = Port("hb5", TUNNEL_FLAGS)
+    assert port_changes(have, ONE_LOCAL, {(5, MACS[1]): "red"}) == [
         "link set dev red master hb5 up",
+        f"link set dev red type bridge_slave {NO_FLAGS}",
         "link set dev stranger nomaster",
     ]
-    assert moved({"red": "hb5", "hx5": "hb5"}, want, {(5, MACS[1]): "red"}) == []
+    installed = {"red": Port("hb5", ENDPOINT_FLAGS), "hx5": Port("hb5", TUNNEL_FLAGS)}
+    assert port_changes(installed, ONE_LOCAL, {(5, MACS[1]): "red"}) == []
+
+
+@given(st.lists(st.sampled_from([(mac, port) for mac in MACS[1:] for port in ("red", "hx5", "gone")])), st.booleans())
+def test_entries_of_a_bridge_become_the_desired_ones(rows, learns):
+    entries = {Station("hb5", mac, port) for mac, port in dict(rows).items()}
+    want = attached(ONE_LOCAL, {(5, MACS[1]): "red"})
+    table = {each.mac: each.port for each in entries if each.port != "gone"}
+    for line in station_changes((set(), entries) if learns else (entries, set()), want, {5}):
+        words = line.split()
+        mac = int(words[2].replace(":", ""), 16)
+        if words[1] == "del":
+            assert table.pop(mac) == words[4]
+        else:
+            table[mac] = words[4]
+    assert table == {MACS[1]: "red"}
+
+
+def test_filters_are_written_only_where_they_differ_and_never_all_at_once():
+    want = filters(ONE_LOCAL, {(5, MACS[1]): "red"})
+    ((name, rules),) = want.items()
+    body = "".join(f"\t\t{rule}\n" for rule in rules)
+    text = f"table netdev heddle {{\n\tchain {name} {{\n{body}\t}}\n}}\ntable netdev other {{\n\tchain x {{\n\t}}\n}}\n"
+    assert listed(text) == want
+    assert filter_changes(want, want) == ([], [])
+    assert filter_changes(want, {}) == ([f"flush chain netdev heddle {name}"], ["delete table netdev heddle"])
+    assert filter_changes(None, {}) == ([], [])
+    before, after = filter_changes({name: (*rules[:-1], "accept"), "old": ("hook",)}, want)
+    assert before[:3] == [
+        "add table netdev heddle",
+        "flush chain netdev heddle old",
+        f"flush chain netdev heddle {name}",
+    ]
+    assert (len(before), after) == (3 + len(rules) - 1, ["delete chain netdev heddle old"])
+
+
+def test_a_chain_whose_interface_has_another_name_is_made_anew():
+    (have, want) = (filters(ONE_LOCAL, {(5, MACS[1]): port}) for port in ("red", "blue"))
+    before, after = filter_changes(have, want)
+    (name,) = want
+    assert before[1:4] == [
+        f"flush chain netdev heddle {name}",
+        f"delete chain netdev heddle {name}",
+        f"add chain netdev heddle {name} {{ {want[name][0]} }}",
+    ]
+    assert after == []
