@@ -109,7 +109,7 @@ def _part_of_underlay(state: State) -> dict[str, tuple[tuple[Change, ...], Switc
             continue
         if count >= MAX_CHANGES or len(found) == MAX_SWITCHES:
             return found
-        pins = tuple(rule for rule in installed.rules if is_pin(rule))
+        pins = tuple(filter(is_pin, installed.rules))
         rules = replace(underlay, rules=underlay.rules + pins)
         if changes := diff(installed, rules):
             found[name] = changes, rules
