@@ -151,9 +151,10 @@ def on_installed(state: State, event: Installed, now: int) -> Outcome | None:
 
 def _kept_pins(state: State, before: SwitchRules | None, rules: SwitchRules) -> tuple[FlowRule, ...]:
     """Return the pins that a switch has kept from before the controller's start."""
-    keys = {rule.key for rule in rules.rules}
-    held = before.rules if before is not None else ()
-    return tuple(rule for rule in held if rule.key not in keys and _is_older_pin(state, rule))
+    held = filter(is_pin, before.rules) if before is not None else ()
+    older = [rule for rule in held if _is_older_pin(state, rule)]
+    keys = {rule.key for rule in rules.rules} if older else set()
+    return tuple(rule for rule in older if rule.key not in keys)
 
 
 def out_of_installation(state: State, switch: str) -> State:
