@@ -50,9 +50,9 @@ def same_purpose(a: int, b: int) -> bool:
 
 def _rule_changes(installed: tuple[FlowRule, ...], desired: tuple[FlowRule, ...]) -> list[Change]:
     # Most rules are the same objects in both, in the same order; comparing keys takes fifty times as long.
-    first = _same_at_first(installed, desired)
+    first = same_at_first(installed, desired)
     installed, desired = installed[first:], desired[first:]
-    last = _same_at_first(reversed(installed), reversed(desired))
+    last = same_at_first(reversed(installed), reversed(desired))
     installed, desired = installed[: len(installed) - last], desired[: len(desired) - last]
     both = set(map(id, installed)).intersection(map(id, desired))
     have = {rule.key: rule for rule in installed if id(rule) not in both}
@@ -61,7 +61,7 @@ def _rule_changes(installed: tuple[FlowRule, ...], desired: tuple[FlowRule, ...]
     return changes + [Change(ChangeOp.RULE_DELETE, rule) for key, rule in have.items() if key not in want]
 
 
-def _same_at_first(installed: Iterable[FlowRule], desired: Iterable[FlowRule]) -> int:
+def same_at_first(installed: Iterable[FlowRule], desired: Iterable[FlowRule]) -> int:
     """Return how many rules are the same objects, before the first that is not."""
     return sum(takewhile(bool, map(is_, installed, desired)))
 

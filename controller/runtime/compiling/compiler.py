@@ -23,7 +23,7 @@ from controller.runtime.rules import compile_beside
 
 MODULE = "controller.runtime.compiling.child"
 ATTEMPTS = 2
-LIMIT_S = 30.0
+LIMIT_S = 120.0
 """A process that takes longer for a reply counts as lost; 200 failed cables of 64 x 128 switches take 5 s."""
 _LENGTH = struct.Struct("!i")
 """The length of a message, as `multiprocessing.connection` writes it below 2 GiB."""
