@@ -57,9 +57,9 @@ def _is_older_pin(state: State, item: object) -> bool:
     return cookie is not None and cookie.kind is CookieKind.PIN and cookie.job_number not in known
 
 
-MAX_CHANGES = 1_000
+MAX_CHANGES = 500
 """An installation adds no further switch's underlay after so many changes; one switch is never divided."""
-MAX_SWITCHES = 64
+MAX_SWITCHES = 32
 
 
 def start_install(state: State, now: int) -> Outcome:
