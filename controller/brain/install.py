@@ -57,9 +57,9 @@ def _is_older_pin(state: State, item: object) -> bool:
     return cookie is not None and cookie.kind is CookieKind.PIN and cookie.job_number not in known
 
 
-MAX_CHANGES = 1_000
+MAX_CHANGES = 500
 """An installation adds no further switch's underlay after so many changes; one switch is never divided."""
-MAX_SWITCHES = 64
+MAX_SWITCHES = 32
 
 
 def start_install(state: State, now: int) -> Outcome:
@@ -109,7 +109,7 @@ def _part_of_underlay(state: State) -> dict[str, tuple[tuple[Change, ...], Switc
             continue
         if count >= MAX_CHANGES or len(found) == MAX_SWITCHES:
             return found
-        pins = tuple(rule for rule in installed.rules if is_pin(rule))
+        pins = tuple(filter(is_pin, installed.rules))
         rules = replace(underlay, rules=underlay.rules + pins)
         if changes := diff(installed, rules):
             found[name] = changes, rules
@@ -151,9 +151,10 @@ def on_installed(state: State, event: Installed, now: int) -> Outcome | None:
 
 def _kept_pins(state: State, before: SwitchRules | None, rules: SwitchRules) -> tuple[FlowRule, ...]:
     """Return the pins that a switch has kept from before the controller's start."""
-    keys = {rule.key for rule in rules.rules}
-    held = before.rules if before is not None else ()
-    return tuple(rule for rule in held if rule.key not in keys and _is_older_pin(state, rule))
+    held = filter(is_pin, before.rules) if before is not None else ()
+    older = [rule for rule in held if _is_older_pin(state, rule)]
+    keys = {rule.key for rule in rules.rules} if older else set()
+    return tuple(rule for rule in older if rule.key not in keys)
 
 
 def out_of_installation(state: State, switch: str) -> State:

@@ -1,5 +1,9 @@
 """Compute the changes from a switch's installed rules to its wanted rules; the only source of changes."""
 
+from collections.abc import Iterable
+from itertools import takewhile
+from operator import is_
+
 from controller.model.rule import (
     Change,
     ChangeOp,
@@ -45,12 +49,21 @@ def same_purpose(a: int, b: int) -> bool:
 
 
 def _rule_changes(installed: tuple[FlowRule, ...], desired: tuple[FlowRule, ...]) -> list[Change]:
-    # Most rules are the same objects in both; comparing keys takes fifty times as long.
+    # Most rules are the same objects in both, in the same order; comparing keys takes fifty times as long.
+    first = same_at_first(installed, desired)
+    installed, desired = installed[first:], desired[first:]
+    last = same_at_first(reversed(installed), reversed(desired))
+    installed, desired = installed[: len(installed) - last], desired[: len(desired) - last]
     both = set(map(id, installed)).intersection(map(id, desired))
     have = {rule.key: rule for rule in installed if id(rule) not in both}
     want = {rule.key: rule for rule in desired if id(rule) not in both}
     changes = [Change(ChangeOp.RULE_ADD, rule) for key, rule in want.items() if not _holds(have.get(key), rule)]
     return changes + [Change(ChangeOp.RULE_DELETE, rule) for key, rule in have.items() if key not in want]
+
+
+def same_at_first(installed: Iterable[FlowRule], desired: Iterable[FlowRule]) -> int:
+    """Return how many rules are the same objects, before the first that is not."""
+    return sum(takewhile(bool, map(is_, installed, desired)))
 
 
 def _holds(installed: FlowRule | None, desired: FlowRule) -> bool:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar, Protocol
 
-from controller.model.rule import SwitchRules
+from controller.model.rule import GroupRule, SwitchRules
 from controller.southbound.batch import Batch
 from controller.southbound.codec import decode, readback, wire
 from controller.southbound.codec.check import MalformedMessageError
@@ -254,8 +254,11 @@ class Session:
     async def read_rules(self) -> SwitchRules:
         """Read all flow entries and groups of the switch."""
         parts = await self._request(wire.GROUP_DESC_REQUEST, MessageType.MULTIPART_REPLY, MultipartType.GROUP_DESC)
-        groups = tuple(group for part in parts for group in readback.groups(part))
-        return SwitchRules(rules=tuple(entry.rule for entry in await self.read_flows()), groups=groups)
+        groups: list[GroupRule] = []
+        for part in parts:
+            groups += readback.groups(part)
+            await asyncio.sleep(0)
+        return SwitchRules(rules=tuple(entry.rule for entry in await self.read_flows()), groups=tuple(groups))
 
     # batches of changes
 

@@ -134,10 +134,11 @@ def _exception_rules(compilation: Compilation, ascent: _Ascent) -> tuple[FlowRul
     if ascent.usable.exceptions:
         prefixes = compilation.prefixes(ascent.usable.labels, USUAL)
         excepted = {(prefix.value, prefix.length) for prefix in prefixes if prefix.label != USUAL}
+        lengths = {length for _, length in excepted}
         for what, make in (("override", _override_rules), ("spread override", _spread_override_rules)):
             for prefix in prefixes:
                 usable = ascent.usable.exceptions[prefix.label - 1] if prefix.label != USUAL else None
-                inside = _is_inside(prefix, excepted)
+                inside = _is_inside(prefix, excepted, lengths)
                 key = (what, ascent.turn, prefix.value, prefix.length, usable, inside)
                 rules += compilation.rules_once(key, partial(make, ascent, prefix, usable, inside))
     resplit = ("resplit", ascent.turn, ascent.usable.anywhere)
@@ -188,8 +189,8 @@ def _override_rules(ascent: _Ascent, prefix: Labelled, usable: int | None, insid
             yield _steer(Table.OVERRIDES, priority + 1, prefix.masked, block, ascent, CookieKind.OVERRIDE)
 
 
-def _is_inside(prefix: Labelled, others: set[tuple[int, int]]) -> bool:
-    return any((prefix.value & mask_of(length), length) in others for length in range(prefix.length))
+def _is_inside(prefix: Labelled, others: set[tuple[int, int]], lengths: set[int]) -> bool:
+    return any((prefix.value & mask_of(length), length) in others for length in lengths if length < prefix.length)
 
 
 def _go_on(table: Table, onward: Table, priority: int, match: Match) -> FlowRule:

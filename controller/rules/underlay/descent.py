@@ -50,7 +50,9 @@ def has_parallel_cables(compilation: Compilation, switch: Switch) -> bool:
 def down_rules(compilation: Compilation, switch: Switch) -> tuple[FlowRule, ...]:
     """Return the rules of a switch above the leaves for destinations below it."""
     labels, descents = compilation.once(_descents_key(compilation, switch), lambda: _descents_of(compilation, switch))
-    exits = tuple(_exit(compilation, switch, descent) for descent in descents)
+    exits = compilation.once(
+        ("exits", switch.id, descents), lambda: tuple(_exit(compilation, switch, descent) for descent in descents)
+    )
     goes_up = bool(compilation.fabric.up_choices[switch.id])
     by_port = goes_up or has_parallel_cables(compilation, switch)
 

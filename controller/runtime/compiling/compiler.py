@@ -23,6 +23,8 @@ from controller.runtime.rules import compile_beside
 
 MODULE = "controller.runtime.compiling.child"
 ATTEMPTS = 2
+LIMIT_S = 120.0
+"""A process that takes longer for a reply counts as lost; 200 failed cables of 64 x 128 switches take 5 s."""
 _LENGTH = struct.Struct("!i")
 """The length of a message, as `multiprocessing.connection` writes it below 2 GiB."""
 _LOG = logging.getLogger("heddle.controller")
@@ -144,8 +146,9 @@ class ProcessCompiler:
             for _ in range(ATTEMPTS):
                 try:
                     worker = await self._running()
-                    return (await worker.rules(message, work.before)).found
-                except (CompilerLostError, OSError):
+                    async with asyncio.timeout(LIMIT_S):
+                        return (await worker.rules(message, work.before)).found
+                except (CompilerLostError, OSError):  # a TimeoutError is an OSError
                     if self._worker is not None:
                         self._worker.close()
                         self._worker = None

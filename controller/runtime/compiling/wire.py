@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from controller.model.fabric import Fabric
 from controller.model.health import Health
 from controller.model.rule import FlowRule, GroupRule, SwitchRules
+from controller.rules.diff import same_at_first
 
 MAX_ROWS = 200
 """The rows of one part: building their rules takes the event loop less than a millisecond."""
@@ -75,9 +76,11 @@ class PartWriter:
 
     def _rows(self, base: tuple[FlowRule, ...], compiled: tuple[FlowRule, ...]) -> Iterator[Row]:
         """Yield runs of rules that are the base's own objects as slices, and every other rule."""
-        place = {id(rule): index for index, rule in enumerate(base)}
-        start = stop = 0
-        for rule in compiled:
+        first = same_at_first(base, compiled)
+        last = same_at_first(reversed(base[first:]), reversed(compiled[first:]))
+        place = {id(base[at]): at for at in range(first, len(base) - last)}
+        start, stop = 0, first
+        for rule in compiled[first : len(compiled) - last]:
             at = place.get(id(rule))
             if at is not None and at == stop and stop > start:
                 stop += 1
@@ -89,6 +92,8 @@ class PartWriter:
                 yield rule.table, rule.priority, self._number(rule.match), self._number(rule.actions), rule.cookie
         if stop > start:
             yield start, stop
+        if last:
+            yield len(base) - last, len(base)
 
     def _number(self, value: object) -> int:
         """Return the number of a value; a new one is sent with the current part."""

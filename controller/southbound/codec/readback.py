@@ -176,6 +176,7 @@ def groups(part: bytes) -> list[GroupRule]:
     return found
 
 
+@lru_cache(maxsize=1024)
 def _bucket_ports(buckets: bytes) -> tuple[int, ...]:
     """Return the ports of fast-failover buckets that watch their own output port; () for any other bucket."""
     found = []

@@ -78,6 +78,16 @@ async def test_a_process_that_is_killed_is_replaced(compiler):
     assert (await compiler.compile(work)).underlay == compile_fabric(FABRIC, layout_of(FABRIC), healths[2])
 
 
+async def test_a_process_that_hangs_is_replaced(compiler, monkeypatch):
+    healths = drawn_healths(FABRIC, 2)
+    ((_, last),) = await compiled_in_turn(compiler, FABRIC, healths[:1])
+    os.kill(stopped := compiler.pid, signal.SIGSTOP)
+    monkeypatch.setattr("controller.runtime.compiling.compiler.LIMIT_S", 2.0)
+    work = Compile(token=1, base=healths[0], health=healths[1], before=last.underlay, pinned=())
+    assert (await compiler.compile(work)).underlay == compile_fabric(FABRIC, layout_of(FABRIC), healths[1])
+    assert compiler.pid != stopped
+
+
 async def test_a_process_that_always_dies_is_not_waited_for(compiler, monkeypatch):
     monkeypatch.setattr("controller.runtime.compiling.compiler.MODULE", "controller.runtime.compiling.no_such")
     health = drawn_healths(FABRIC, 1)[0]
