@@ -370,6 +370,7 @@ def alternating(stack: Stack, seconds: float) -> Ran:
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(3 * TURNS_S)
 def test_hogs_that_take_turns_on_both_paths_move_flows_once_per_pause_and_cost_no_goodput(tmp_path):
     """For five minutes with the loop, and as long without: the same traffic."""
     runs = {}

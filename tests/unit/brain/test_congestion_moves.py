@@ -8,7 +8,7 @@ import pytest
 from controller.brain.state import Settings
 from controller.model.effect import Solve
 from controller.model.event import Congested, FlowsOfJob, HotLink, PortStatus, Solved, Submit
-from controller.model.job import Steering
+from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest, Steering
 from controller.model.moves import DEFAULT_MOVES, NO_MOVES, Cause
 from controller.model.plan import FlowPlan, Infeasible
 from tests.unit.brain.driver import Driver, shift_job, small_fabric
@@ -61,6 +61,20 @@ def test_nothing_moves_where_no_other_path_has_room_and_the_cause_is_named():
         "; planned flows there: 1 of job a (a/0/0-2/0)",
         "no other path has room: nothing is moved",
     ]
+
+
+def test_a_flow_does_not_leave_for_a_path_where_it_is_slower_once_the_hog_has_gone():
+    driver = Driver(small_fabric(), Settings(period_ms=PERIOD_MS, congestion_pause_ms=PAUSE_MS))
+    driver.connect_all()
+    for job_id, ranks, rate_bps in (("a", ("h1-n0", "h3-n0"), 10**9), ("b", ("h2-n0", "h5-n0"), 5 * 10**8)):
+        flow = FlowDemand(src_rank=0, dst_rank=1, rate_bps=rate_bps)
+        one = Collective(kind=CollectiveKind.CUSTOM, flows=(flow,))
+        driver.feed(Submit(reply=1, request=JobRequest(job_id=job_id, ranks=ranks, collectives=(one,))))
+    link = driver.state.jobs["a"].flows.flows[0].links[1]
+    assert link not in driver.state.jobs["b"].flows.flows[0].links
+    period(driver, hot(link))
+    assert driver.state.jobs["a"].generation == 1
+    assert driver.notes[-1].text == "no other path has room: nothing is moved"
 
 
 def test_a_link_that_carries_what_is_planned_moves_nothing():
