@@ -72,7 +72,7 @@ def shares(driver: Driver, link: str, hog_bps: int) -> dict[str, tuple[Fraction,
 
 
 @given(jobs=JOBS, part=st.integers(1, 9), data=st.data(), on=RHYTHM)
-@settings(max_examples=examples(20), deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_a_hog_in_any_rhythm_moves_flows_once_per_pause_and_no_job_is_ever_slower_than_without(jobs, part, data, on):
     acting, idle = started(jobs, moves=True), started(jobs, moves=False)
     links = sorted({flow.links[1] for job in idle.state.jobs.values() for flow in job.flows.flows if flow.links[2:]})
