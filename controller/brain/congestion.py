@@ -2,40 +2,43 @@
 
 A decision needs fresh telemetry, planned flows on the link, and more traffic than they have planned. The traffic's
 senders are named. Then the links that the flows have taken are watched for CHECK_PERIODS: where one of them becomes
-congested, the flows return. Each decision for a port doubles the pause before the next.
+congested, the flows return. Each decision for a port doubles the pause before the next. A port to a NIC is an incast of
+more senders than planned: `receivers`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from controller.brain.install import Outcome
 from controller.brain.intent import dead_links
 from controller.brain.lifecycle import JobEvent, after
-from controller.brain.replan import enqueue_replan
+from controller.brain.receivers import capacity_bps, is_receiver, others_share_bps
+from controller.brain.replan import enqueue_replan, limit_of
 from controller.brain.state import HotPort, Job, ReplanWork, State
 from controller.model.effect import Announce, Effect, Note
 from controller.model.event import Congested, HotLink
 from controller.model.moves import Cause
-from controller.model.plan import JobFlows
+from controller.model.plan import JobFlows, Moved
 
 MIN_EXCESS = 0.05
 """The share of a link's capacity from which unplanned traffic is acted on: less is ACKs and headers."""
-CHECK_PERIODS = 3
+CHECK_PERIODS = 6
+"""A condition takes three periods over its threshold; what flows do to their new links shows a little later."""
 FORGET_PERIODS = 10
 MAX_NAMED = 4
 MAX_DOUBLINGS = 6
 
 
 def congested(state: State, event: Congested, now: int) -> Outcome:
-    """Name what congests each hot link, and re-plan where planned flows can leave it."""
-    event = replace(event, hot=tuple(hot for hot in event.hot if hot.link in state.fabric.cable_by_link))
+    """Name what congests each hot link, and re-plan where planned flows can leave it or give way."""
     state, stale = _stale(state, event, now)
-    state, effects = _checked(_forgotten(state, now), event, now)
+    state = _still_used(state, event, now)
+    state, effects = _checked(_forgotten(state, event, now), event, now)
     effects = (*stale, *effects)
-    loads = _planned_bps(state, {hot.link for hot in event.hot})
     for hot in event.hot:
-        state, more = _handled(state, hot, loads.get(hot.link, 0), event, now)
-        effects = (*effects, *more)
+        if capacity_bps(state.fabric, hot.link) is not None:
+            state, more = _handled(state, hot, event, now)
+            effects = (*effects, *more)
     return state, effects
 
 
@@ -51,34 +54,68 @@ def _stale(state: State, event: Congested, now: int) -> Outcome:
     return state, tuple(effects)
 
 
-def _handled(state: State, hot: HotLink, planned_bps: int, event: Congested, now: int) -> Outcome:
-    capacity_bps = state.fabric.cable_by_link[hot.link].capacity_bps
-    excess_bps = max(0, hot.measured_bps - planned_bps)
-    excess_bps = excess_bps if excess_bps >= MIN_EXCESS * capacity_bps else 0
+def _still_used(state: State, event: Congested, now: int) -> State:
+    """Keep what is known of ports that are not congested any more, but carry what no job has planned."""
+    for calm in event.calm:
+        port = state.hot_ports.get(calm.port)
+        if port is not None and port.excess_bps and _excess_bps(state, calm):
+            state = _with_port(state, calm.port, replace(port, seen_unix_ms=now, stale=False))
+    return state
+
+
+def _excess_bps(state: State, hot: HotLink) -> int:
+    """Return the traffic of no job on a link, 0 where it is too little to act on."""
+    return hot.excess_bps if hot.excess_bps >= MIN_EXCESS * (capacity_bps(state.fabric, hot.link) or 0) else 0
+
+
+def _handled(state: State, hot: HotLink, event: Congested, now: int) -> Outcome:
     known = state.hot_ports.get(hot.port)
     if known is not None and (known.check_unix_ms is not None or now < known.quiet_until_unix_ms):
         # The excess that a decision was made for stays: the flows that left are not there to be measured.
         return _with_port(state, hot.port, replace(known, seen_unix_ms=now, stale=False)), ()
-    port = known or HotPort(link=hot.link, excess_bps=0, seen_unix_ms=now)
-    pause = state.settings.congestion_pause_ms << min(port.decisions, MAX_DOUBLINGS)
+    was = known or HotPort(link=hot.link, excess_bps=0, seen_unix_ms=now)
+    excess_bps = _excess_bps(state, hot)
+    cause = _cause(hot, excess_bps, event.over)
+    note = Note(severity="warning", subject=hot.port, text=cause + _flows_there(hot))
+    if is_receiver(state.fabric, hot.link):
+        excess_bps = others_share_bps(state.fabric, hot, excess_bps, len(event.over))
+        if abs(excess_bps - was.excess_bps) < MIN_EXCESS * (capacity_bps(state.fabric, hot.link) or 0):
+            excess_bps = was.excess_bps  # rates are for that
+    pause = state.settings.congestion_pause_ms << min(was.decisions, MAX_DOUBLINGS)
+    acts = state.settings.acts_on_telemetry
     port = replace(
-        port, excess_bps=excess_bps, seen_unix_ms=now, stale=False, decisions=port.decisions + 1,
+        was, excess_bps=excess_bps if acts else 0, seen_unix_ms=now, stale=False, decisions=was.decisions + 1,
         quiet_until_unix_ms=now + pause,
     )  # fmt: skip
-    cause = _cause(state, hot, planned_bps, excess_bps, event.over)
-    note = Note(severity="warning", subject=hot.port, text=cause)
-    if not planned_bps or not excess_bps or not state.settings.acts_on_telemetry:
-        return _with_port(state, hot.port, port), (note,)
-    work = ReplanWork(cause=Cause.CONGESTION, reason=f"{hot.port} {cause}", subject="", port=hot.port)
-    return enqueue_replan(_with_port(state, hot.port, port), work), (note,)
+    state = _with_port(state, hot.port, port)
+    work = _work(state, hot, f"{hot.port} {cause}", was, now) if acts else None
+    return enqueue_replan(state, work) if work is not None else state, (note,)
+
+
+def _work(state: State, hot: HotLink, cause: str, was: HotPort, now: int) -> ReplanWork | None:
+    """Return what is to do for a hot link: move flows off it, or change the rates of an incast; None for nothing."""
+    excess_bps = state.hot_ports[hot.port].excess_bps
+    if is_receiver(state.fabric, hot.link):
+        reason = f"{cause}: its planned senders share what is left"
+        work = ReplanWork(cause=Cause.CONGESTION, reason=reason, ports=(hot.port,), moves=False)
+        return work if hot.planned_bps and excess_bps != was.excess_bps else None
+    if not hot.planned_bps or not excess_bps or _has_taken_flows(state, hot.port, now):
+        return None
+    return ReplanWork(cause=Cause.CONGESTION, reason=cause, ports=(hot.port,))
+
+
+def _has_taken_flows(state: State, name: str, now: int) -> bool:
+    """Return whether flows have left another port for this one, in the pause that follows: they do not move again."""
+    return any(name in port.watched and now < port.quiet_until_unix_ms for port in state.hot_ports.values())
 
 
 def _with_port(state: State, name: str, port: HotPort) -> State:
     return replace(state, hot_ports={**state.hot_ports, name: port})
 
 
-def _cause(state: State, hot: HotLink, planned_bps: int, excess_bps: int, over: tuple[tuple[str, int], ...]) -> str:
+def _cause(hot: HotLink, excess_bps: int, over: tuple[tuple[str, int], ...]) -> str:
     """Say what a hot link carries, how much of it is planned, and which NICs send more than planned."""
+    planned_bps = hot.measured_bps - hot.excess_bps
     text = f"congested: {hot.measured_bps / 1e6:.1f} Mbit/s, of which {planned_bps / 1e6:.1f} planned"
     if not excess_bps:
         return f"{text}; no unplanned traffic, nothing to move"
@@ -87,43 +124,61 @@ def _cause(state: State, hot: HotLink, planned_bps: int, excess_bps: int, over: 
     return f"{text}; NICs that send more than planned: {senders or 'none is measured'}{more}"
 
 
-def _planned_bps(state: State, links: set[str]) -> Mapping[str, int]:
-    found: dict[str, int] = {}
-    for job in state.jobs.values():
-        for link in links:
-            found[link] = found.get(link, 0) + job.flows.link_loads_bps.get(link, 0)
-    return found
+def _flows_there(hot: HotLink) -> str:
+    """Name the planned flows on a hot link: how many of each job, and the first of them."""
+    named = [
+        f"{flows} of job {job_id} ({', '.join(names)}{', ...' if flows > len(names) else ''})"
+        for job_id, flows, names in hot.jobs[:MAX_NAMED]
+    ]
+    more = f" and of {len(hot.jobs) - MAX_NAMED} more jobs" if len(hot.jobs) > MAX_NAMED else ""
+    return f"; planned flows there: {', '.join(named) or 'none'}{more}"
 
 
-def _forgotten(state: State, now: int) -> State:
-    """Forget ports that have been well for long, so that plans may use their links again."""
-    old = now - FORGET_PERIODS * state.settings.period_ms
+def _forgotten(state: State, event: Congested, now: int) -> State:
+    """Forget ports that have been well for long: plans may use their links again, and senders have their rates back."""
+    old, hot = now - FORGET_PERIODS * state.settings.period_ms, {each.port for each in event.hot}
     kept = {
         name: port
         for name, port in state.hot_ports.items()
-        if port.seen_unix_ms >= old or now < port.quiet_until_unix_ms or port.check_unix_ms is not None
+        if port.seen_unix_ms >= old or name in hot or now < port.quiet_until_unix_ms or port.check_unix_ms is not None
     }
-    return replace(state, hot_ports=kept) if len(kept) < len(state.hot_ports) else state
+    gone = {name: port for name, port in state.hot_ports.items() if name not in kept}
+    state = replace(state, hot_ports=kept) if gone else state
+    for name, port in gone.items():
+        if port.excess_bps and is_receiver(state.fabric, port.link):
+            reason = f"{name} carries no unplanned traffic any more: rates as before"
+            state = enqueue_replan(state, ReplanWork(cause=Cause.RELEASE, reason=reason, moves=False))
+    return state
 
 
-def moved_off(state: State, work: ReplanWork, was: Mapping[str, Job], now: int) -> Outcome:
+def moved_off(
+    state: State, ports: tuple[str, ...], was: Mapping[str, Job], moved: Mapping[str, Moved], now: int
+) -> Outcome:
     """Begin to watch the links that flows have taken, or say that no other path has room; `was` are the jobs before."""
-    port = state.hot_ports.get(work.port)
-    if port is None:
-        return state, ()
-    before = {
-        job_id: job
-        for job_id, job in was.items()
-        if job_id in state.jobs and state.jobs[job_id].flows.flows is not job.flows.flows
-    }
-    if not before:
-        text = "no other path has room: nothing is moved"
-        return state, (Note(severity="warning", subject=work.port, text=text),)
-    new = {link for job_id in before for link in state.jobs[job_id].flows.link_loads_bps}
-    old = {link for job in before.values() for link in job.flows.link_loads_bps}
-    check = now + CHECK_PERIODS * state.settings.period_ms
-    watched = frozenset(link.partition(">")[0] for link in new - old)
-    return _with_port(state, work.port, replace(port, check_unix_ms=check, before=before, watched=watched)), ()
+    effects: list[Effect] = []
+    before = {job_id: was[job_id] for job_id in moved if job_id in state.jobs and job_id in was}
+    watched = frozenset(link.partition(">")[0] for job in before.values() for link in _fuller(state, job))
+    for name in ports:
+        port = state.hot_ports.get(name)
+        if port is None or is_receiver(state.fabric, port.link):
+            continue
+        if any(port.link in links for each in moved.values() for links in each.old_links.values()):
+            check = now + CHECK_PERIODS * state.settings.period_ms
+            state = _with_port(state, name, replace(port, check_unix_ms=check, before=before, watched=watched))
+        else:
+            limited = limit_of(state, Cause.CONGESTION).moves_none
+            why = "the limit for congestion is none" if limited else "no other path has room"
+            text = f"{why}: nothing is moved"
+            effects.append(Note(severity="warning", subject=name, text=text))
+    return state, tuple(effects)
+
+
+def _fuller(state: State, job: Job) -> Iterator[str]:
+    """Yield the links on which a job has more load than before; `job` is as it was."""
+    before = job.flows.link_loads_bps
+    for link, load_bps in state.jobs[job.request.job_id].flows.link_loads_bps.items():
+        if load_bps > before.get(link, 0):
+            yield link
 
 
 def _checked(state: State, event: Congested, now: int) -> Outcome:
@@ -136,7 +191,7 @@ def _checked(state: State, event: Congested, now: int) -> Outcome:
             continue
         if worse and state.active is not None:  # its plan is for the paths that the flows have now
             continue
-        state = _with_port(state, name, replace(port, check_unix_ms=None, before={}, watched=frozenset()))
+        state = _with_port(state, name, replace(port, check_unix_ms=None, before={}))
         if worse:
             state, more = _returned(state, port.before, f"{worse[0]} is congested since flows left {name}")
             effects += more

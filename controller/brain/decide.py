@@ -40,7 +40,7 @@ from controller.model.event import (
     Tick,
     Withdraw,
 )
-from controller.model.moves import Cause
+from controller.model.plan import Replan
 
 
 def decide(state: State, event: Event, now: int) -> Outcome:
@@ -84,11 +84,11 @@ class WorkHandlers(NamedTuple):
 
 
 def _replan_solved(state: State, work: ReplanWork, event: Solved, now: int) -> Outcome:
-    was = state.jobs
+    was, is_void = state.jobs, state.active is None or state.active.health != state.out_of_use
     state, effects = replan.replan_solved(state, work, event, now)
-    if work.cause is not Cause.CONGESTION or work in state.queue:
+    if is_void or not isinstance(event.outcome, Replan):
         return state, effects
-    state, more = congestion.moved_off(state, work, was, now)
+    state, more = congestion.moved_off(state, work.ports, was, event.outcome.moved, now)
     return state, (*effects, *more)
 
 

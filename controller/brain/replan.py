@@ -36,17 +36,24 @@ def enqueue_replan(state: State, work: ReplanWork) -> State:
         first, second = sorted((waiting, work), key=lambda each: _URGENCY.index(each.cause))
         known = second.reason in first.reason or len(first.reason) > MAX_REASONS
         reason = first.reason if known else f"{first.reason}, {second.reason}"
-        work = replace(first, reason=reason, moves=first.moves or second.moves)
+        work = replace(_for_both(first, second), reason=reason)
     rest = tuple(other for other in state.queue if other is not waiting)
     urgent = work.cause in (Cause.FAILURE, Cause.RECOVERY, Cause.CONGESTION)
     return replace(state, queue=(work, *rest) if urgent else (*rest, work))
 
 
+def _for_both(work: ReplanWork, other: ReplanWork) -> ReplanWork:
+    """Return a replan that also does what another was to do; its reason is its own."""
+    return replace(work, moves=work.moves or other.moves, ports=tuple(dict.fromkeys((*work.ports, *other.ports))))
+
+
 def after_replans(state: State, work: Work) -> tuple[Work, ...]:
-    """Return the queue with work that has to start again, after a waiting replan; without work that one replaces."""
+    """Return the queue with work that has to start again, after a waiting replan; one that waits replaces a replan."""
     first = tuple(other for other in state.queue if other.kind is WorkKind.REPLAN)
     rest = tuple(other for other in state.queue if other.kind is not WorkKind.REPLAN)
-    return (*first, *rest) if first and work.kind is WorkKind.REPLAN else (*first, work, *rest)
+    if first and work.kind is WorkKind.REPLAN:
+        return (*(_for_both(other, work) for other in first), *rest)
+    return (*first, work, *rest)
 
 
 def limit_of(state: State, cause: Cause, request: JobRequest | None = None) -> MoveLimit:

@@ -163,8 +163,8 @@ class ReplanWork:
     cause: Cause
     reason: str
     subject: str = ""
-    port: str = ""
-    """The congested port, for that cause."""
+    ports: tuple[str, ...] = ()
+    """The congested ports that it is for."""
     moves: bool = True
     """Whether flows may move that have a path."""
 
@@ -264,10 +264,10 @@ class Quarantine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HotPort:
-    """A congested port between switches: its link, and the traffic there that no job has planned.
+    """A congested switch port: its link, and the traffic there that no job has planned.
 
     No decision is made for it before `quiet_until_unix_ms`; the pause doubles with each of its `decisions`. After a
-    move, `before` are the jobs as they were and `watched` the ports that their flows have taken, until `check_unix_ms`.
+    move, `watched` are the ports that flows have taken, and until `check_unix_ms` `before` the jobs as they were.
     """
 
     link: str

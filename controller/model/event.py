@@ -6,6 +6,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Address
+from typing import NamedTuple
 
 from controller.model.error import HeddleError
 from controller.model.job import JobRequest
@@ -105,25 +106,42 @@ class Drain:
     undrain: bool = False
 
 
+class FlowsOfJob(NamedTuple):
+    """The planned flows of one job on a link: their number, and the ids of the first few."""
+
+    job_id: str
+    flows: int
+    flow_ids: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HotLink:
-    """A link between switches whose egress queue is congested or drops, and its measured rate in bit/s."""
+    """A link out of a switch port whose egress queue is congested or drops, or was lately; rates in bit/s.
+
+    `planned_bps` is what the flows of `jobs` may send there, from `senders` NICs, and `excess_bps` what other traffic
+    there was. `priority` is None for the whole port.
+    """
 
     port: str
     link: str
     priority: int | None
     measured_bps: int
+    planned_bps: int
+    excess_bps: int
+    senders: int = 0
+    jobs: tuple[FlowsOfJob, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Congested:
     """The congested links at the end of a sampling period, none if all is well.
 
-    `over` are NICs that send more than their jobs' plans, and by how much in bit/s; `stale` are ports whose condition
-    is the last known one. `storms` are NICs that send pause without end.
+    `calm` were congested lately and are not now. `over` are NICs that send more than their jobs' plans, and by how much
+    in bit/s; `stale` are ports whose condition is the last known one. `storms` are NICs that send pause without end.
     """
 
     hot: tuple[HotLink, ...]
+    calm: tuple[HotLink, ...] = ()
     over: tuple[tuple[str, int], ...] = ()
     stale: tuple[str, ...] = ()
     storms: tuple[str, ...] = ()

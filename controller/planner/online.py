@@ -16,11 +16,12 @@ from controller.model.health import Health
 from controller.model.job import JobRequest
 from controller.model.moves import MAX_MOVES, NO_MOVES, MoveLimit, Whose
 from controller.model.plan import Infeasible, Moved, Replan
-from controller.planner.clos import Live, topology_of
+from controller.planner.clos import Live, Topology, topology_of
 from controller.planner.expand import Flows, joined
-from controller.planner.jit import Flags, Ints
+from controller.planner.jit import Flags, Floats, Ints
 from controller.planner.placed import Paths, Placed, is_same
-from controller.planner.proof.shares import shares_of
+from controller.planner.proof.fluid import INCAST_HEADROOM
+from controller.planner.proof.shares import Shares, shares_of
 from controller.planner.running import Running
 from controller.planner.session.delta import Delta
 from controller.planner.session.engine import Movable, Moves
@@ -56,8 +57,8 @@ class OnlinePlanner:
     ) -> Replan | Infeasible:  # fmt: skip
         """Plan `requests` beside the jobs in `kept`, of which flows move as far as `limit` allows.
 
-        `background` is the load in bit/s by link that traffic of no job causes; figures and rates do not count it. What
-        `has_happened` is not refused where a job exceeds its `require_utilisation`.
+        `background` is the load in bit/s by link that traffic of no job causes. Figures do not count it; rates are what
+        it leaves on links into NICs. What `has_happened` is not refused where a job exceeds its `require_utilisation`.
         OWN_JOB, TENANT and LOWER_PRIORITY refer to the job `subject`, which is one of either. Raises InputError and
         AlreadyExistsError as `solve.solve` does.
         """
@@ -90,7 +91,10 @@ class OnlinePlanner:
         if wanted and not limit.moves_none:
             self._improve(limit, subject, len(requests), wanted, every, rows)
         moved, hops = self._moved(rows, running, Live.of(self._topology, health))
-        drafted = draft(self._fabric, requests, health=health, kept=kept, hops=hops, moved=moved, running=running)
+        drafted = draft(
+            self._fabric, requests, health=health, kept=kept, hops=hops, moved=moved, running=running,
+            left=self._left_at_nics,
+        )  # fmt: skip
         if isinstance(drafted, Infeasible):
             return drafted
         plan = certified(drafted, has_happened=has_happened)
@@ -111,11 +115,25 @@ class OnlinePlanner:
         loads = np.zeros(len(self._topology.capacity))
         for link, load_bps in background.items():
             loads[self._topology.link_index[link]] = load_bps
+        self._has_background = bool(loads.any())
         self._session.set_background(loads[: self._topology.first_nic_link])
         # Shares are those of the capacity that is left, of which every link keeps some.
         self._left = copy(self._topology)
         least = self._topology.capacity // 1000
         self._left.capacity = np.maximum(self._topology.capacity - loads.astype(np.int64), least)
+        self._left_at_nics = self._at_nics(loads, least) if loads[self._topology.first_nic_link :].any() else None
+
+    def _at_nics(self, loads: Floats, least: Ints) -> Topology:
+        """Return the topology with what traffic of no job leaves on links into NICs.
+
+        An incast has INCAST_HEADROOM of what is left, so that planned and other senders have that part of the link.
+        """
+        found, into = copy(self._topology), self._topology.first_nic_link + self._topology.nics
+        found.capacity = self._topology.capacity.copy()
+        used = (loads[into:] / INCAST_HEADROOM).astype(np.int64)
+        found.capacity[into:] = np.maximum(found.capacity[into:] - used, least[into:])
+        found.nic_capacity = found.capacity[into:]
+        return found
 
     def _follow(self, kept: Sequence[Placed]) -> None:
         """Make the session's jobs and their paths those in `kept`."""
@@ -139,10 +157,16 @@ class OnlinePlanner:
     ) -> None:
         """Move running flows, unless a job's mean or worst share falls or nothing is gained; fewer where many fail.
 
-        `flows` and `rows` are those of all jobs, in the order of `wanted`, of which the last `new` are new.
+        `flows` and `rows` are those of all jobs, in the order of `wanted`, of which the last `new` are new. Traffic of no
+        job may end at any time: moves must also lower no share where there is none.
         """
         session, ids = self._session, [request.job_id for request in wanted]
-        before, shares = session.max_link_utilisation(), shares_of(self._left, flows, session.all_hops(rows))
+
+        def shares_on(topology: Topology) -> Shares:
+            return shares_of(topology, flows, session.all_hops(rows), len(ids))
+
+        before, shares = session.max_link_utilisation(), shares_on(self._left)
+        alone = shares_on(self._topology) if self._has_background else shares
         if before <= GAIN * session.lower_bound() and min(shares.worst, default=1.0) >= 1:
             return
         mine = [ids.index(subject)] if subject else list(range(len(ids) - new, len(ids)))
@@ -153,8 +177,10 @@ class OnlinePlanner:
             delta = session.rebalance(Moves(budget=some, who=_MOVABLE[limit.whose]), subject or None)
             if not len(delta):
                 return
-            after = shares_of(self._left, flows, session.all_hops(rows))
+            after = shares_on(self._left)
             gains = after.rises_above(shares) or session.max_link_utilisation() * GAIN < before
+            if self._has_background:
+                gains = gains and not shares_on(self._topology).falls_below(alone)
             if gains and not after.falls_below(shares):
                 self._note(delta)
                 return

@@ -45,7 +45,8 @@ class Draft:
     `old` are the flows of running jobs, `whole` all flows in the order of `jobs`. `loads` are in bit/s per directed
     link, `rates` in bit/s per flow, while it may send where there are `turns`. `guards` are, per new job, the streams
     that its pins must not move. `moved` marks the flows of running jobs whose path was dead and has been replaced; None
-    where running jobs keep their paths in any case.
+    where running jobs keep their paths in any case. `left` has the capacities that `rates` are for: links into NICs
+    may carry traffic of no job.
     """
 
     router: Router
@@ -57,6 +58,7 @@ class Draft:
     rates: Ints
     turns: Turns | None
     guards: dict[int, tuple[Stream, ...]]
+    left: Topology
     moved: Flags | None = None
 
     def replaced(self) -> list[bool]:
@@ -86,12 +88,14 @@ def solve(
 def draft(
     fabric: Fabric, requests: Sequence[JobRequest], *, health: Health, kept: Sequence[Placed] = (),
     hops: Ints | None = None, replan_dead: bool = False, moved: Flags | None = None, running: Paths | None = None,
+    left: Topology | None = None,
 ) -> Draft | Infeasible:  # fmt: skip
     """Find paths, ports and rates; the time of this step is the certificate's `solve_ns`.
 
     With `replan_dead`, flows of running jobs with a failed link on a path are planned again with the new flows. `moved`
     marks the flows of running jobs, job by job, whose paths a session has changed: `hops` then begins with theirs.
-    `running` are the joined paths of `kept`, where the caller has them.
+    `running` are the joined paths of `kept`, where the caller has them. `left` is the topology with the capacity that
+    traffic of no job leaves on links into NICs, where there is such traffic.
     """
     topology = topology_of(fabric)
     live = Live.of(topology, health)
@@ -121,7 +125,7 @@ def draft(
     whole = joined_paths([old, found], topology) if stay is None else merged_paths(everything, stay, old, found)
     pinning = (new, hops) if stay is None else (whole.flows, whole.hops)
     loads = link_loads(topology, whole.flows, whole.hops)
-    shares = planned_rates(topology, whole.flows, whole.hops, loads)
+    shares = planned_rates(left or topology, whole.flows, whole.hops, loads)
     rates, turns = admitted(topology, jobs, whole.flows, whole.hops, shares)
     return Draft(
         router=router,
@@ -133,6 +137,7 @@ def draft(
         rates=rates,
         turns=turns,
         guards=_guards(topology, whole, *pinning) if pinning[0].by_addresses.any() else {},
+        left=left or topology,
         moved=None if stay is None else ~stay & (whole.flows.job < len(kept)),
     )
 
@@ -212,7 +217,10 @@ def certified(drafted: Draft, *, has_happened: bool = False) -> Plan | Infeasibl
     topology, whole, jobs, kept = drafted.router.topology, drafted.whole, drafted.jobs, drafted.kept
     used = utilisation(topology, drafted.loads)
     paths = (whole.hops, whole.reverse_hops)
-    shares = fair_shares(topology, whole.flows, whole.hops, drafted.loads, drafted.rates)
+    rates = drafted.rates
+    if drafted.left is not topology:  # figures do not count traffic of no job
+        rates = planned_rates(topology, whole.flows, whole.hops, drafted.loads)
+    shares = fair_shares(topology, whole.flows, whole.hops, drafted.loads, rates)
     certificate = certify(topology, drafted.router.live, drafted.router.segments, whole.flows, paths, used, shares)
     begins = np.searchsorted(whole.flows.job, np.arange(len(jobs) + 1)).tolist()
     parts = [slice(begin, end) for begin, end in pairwise(begins)]
@@ -220,7 +228,7 @@ def certified(drafted: Draft, *, has_happened: bool = False) -> Plan | Infeasibl
     why = None if has_happened else _too_full(drafted, parts, own, used, certificate.lower_bound)
     if why is not None:
         return Infeasible(why=why)
-    notes = incast_notes(topology, jobs, whole, drafted.rates, drafted.turns)
+    notes = incast_notes(drafted.left, jobs, whole, drafted.rates, drafted.turns)
     planned = []
     again, steady = drafted.replaced(), _steady(drafted)
     for number, part in enumerate(parts):

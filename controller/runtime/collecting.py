@@ -6,12 +6,14 @@ A fault in the collector ends telemetry, not the controller: plans and rules sta
 import asyncio
 import contextlib
 import logging
+from collections import deque
 from collections.abc import Iterator
 
 from controller.model.log_event import LogEvent
 from controller.runtime.loop import Loop
 from controller.runtime.telemetry import Telemetry
 from controller.views.hot_links import hot_links, is_hot
+from controller.views.measured import Totals
 from controller.views.signal_events import signal_events
 from telemetry.collector.bus import Bus
 from telemetry.collector.collector import Collector, Readers
@@ -35,6 +37,8 @@ class Collecting:
         self._was_connected: bool | None = None
         self._running: asyncio.Task[None] | None = None
         self._reporting: asyncio.Task[None] | None = None
+        # Rates of what is congested are those of the periods that have raised the condition.
+        self._totals: deque[Totals] = deque(maxlen=observer.detector.settings.raise_periods)
 
     def start(self) -> None:
         """Start the collector."""
@@ -50,15 +54,18 @@ class Collecting:
     def _publish(self, scan: Scan, readers: Readers | None) -> None:
         self._telemetry.counts = self.collector.totals()
         if readers is not None:
-            self._telemetry.tick(*readers)
             self._report(*readers)
+        if readers is not None and scan.is_whole:
+            self._totals.append(Totals.of(readers[0]))
+            self._telemetry.tick(*readers)
         self._telemetry.publish_events(self._events(scan))
 
     def _report(self, snapshot: Snapshot, active: tuple[Signal, ...]) -> None:
-        """Post what is congested, once per sampling period while anything is; one report is computed at a time."""
+        """Post what is congested, at least once per sampling period; one report is computed at a time."""
         loop, busy = self._loop, self._reporting is not None and not self._reporting.done()
+        before = self._totals[0] if self._totals else None
         if loop is not None and not busy and (is_hot(active) or loop.state.hot_ports):
-            self._reporting = asyncio.create_task(_reported(loop, snapshot, active))
+            self._reporting = asyncio.create_task(_reported(loop, snapshot, active, before))
 
     def _events(self, scan: Scan) -> Iterator[LogEvent]:
         now_ns, connected = scan.now_ns, self.collector.connected.is_set()
@@ -85,8 +92,8 @@ class Collecting:
             _LOG.exception("telemetry ended by a fault of the controller; plans and rules are not affected")
 
 
-async def _reported(loop: Loop, snapshot: Snapshot, active: tuple[Signal, ...]) -> None:
-    loop.post(await asyncio.to_thread(hot_links, loop.state, snapshot, active))
+async def _reported(loop: Loop, snapshot: Snapshot, active: tuple[Signal, ...], before: Totals | None) -> None:
+    loop.post(await asyncio.to_thread(hot_links, loop.state, snapshot, active, before))
 
 
 def _event(now_ns: int, what: str, subject: str, *, online: bool) -> LogEvent:

@@ -1,17 +1,15 @@
-"""Find the links between switches that telemetry shows as congested, and the NICs that send more than planned."""
+"""Find the links out of switches that telemetry shows as congested, and the NICs that send more than planned."""
 
 from collections.abc import Iterable
 
 from controller.brain.state import State
-from controller.model.event import Congested, HotLink
+from controller.model.event import Congested
 from controller.views.congestion import congestion
-from controller.views.measured import link_utilisation, pfc_queues
-from controller.views.view import link_loads_bps
+from controller.views.measured import Totals, link_utilisation, pfc_queues
+from controller.views.planned_traffic import PlannedTraffic
 from telemetry.detection.signal import Kind, Signal
 from telemetry.detection.window import Snapshot
 
-MIN_OVER = 0.02
-"""A NIC sends more than planned from this share of its rate on: less is ACKs and headers."""
 _HOT = (Kind.CONGESTION, Kind.DROP)
 
 
@@ -29,38 +27,26 @@ def storming_nics(state: State, snapshot: Snapshot, active: Iterable[Signal]) ->
     return tuple(sorted(roots & nics.keys()))
 
 
-def hot_links(state: State, snapshot: Snapshot, active: Iterable[Signal]) -> Congested:
-    """Return the congested links of a sampling period, with their measured rates."""
+def hot_links(state: State, snapshot: Snapshot, active: Iterable[Signal], before: Totals | None = None) -> Congested:
+    """Return the congested links of a sampling period, and those that were lately, with their rates since `before`."""
     active = tuple(active)
     storms = storming_nics(state, snapshot, active)
-    # What a tripped watchdog discards is no congestion.
-    discarding = {signal.port for signal in active if signal.kind is Kind.STORM}
-    signals = [signal for signal in active if signal.kind in _HOT and signal.port not in discarding]
-    fabric = state.fabric
-    fresh = {signal.port: signal for signal in reversed(signals) if not signal.stale}
-    if not fresh:
-        return Congested(hot=(), stale=tuple(sorted({signal.port for signal in signals})), storms=storms)
-    used = link_utilisation(fabric, snapshot)
-    ends = {cable.up_link: cable.lower for cable in fabric.cables} | {
-        cable.down_link: cable.upper for cable in fabric.cables
-    }
-    hot = tuple(
-        HotLink(
-            port=str(port),
-            link=link,
-            priority=fresh[str(port)].priority,
-            measured_bps=round(used[link] * fabric.cable_by_link[link].capacity_bps),
-        )
-        for link, port in ends.items()
-        if str(port) in fresh and link in used
-    )
-    planned = link_loads_bps(state)
-    over = [
-        (nic.id, round(used[nic.up_link] * nic.capacity_bps) - planned.get(nic.up_link, 0))
-        for nic in fabric.nics
-        if nic.up_link in used
-    ]
-    least = {nic.id: MIN_OVER * nic.capacity_bps for nic in fabric.nics}
-    loud = sorted((each for each in over if each[1] > least[each[0]]), key=lambda each: -each[1])
+    # What a tripped watchdog discards is no congestion; a NIC's own egress is its host's affair.
+    apart = {signal.port for signal in active if signal.kind is Kind.STORM} | state.fabric.nic_by_id.keys()
+    signals = [signal for signal in active if signal.kind in _HOT and signal.port not in apart]
     stale = {signal.port for signal in signals if signal.stale}
-    return Congested(hot=hot, over=tuple(loud), stale=tuple(sorted(stale)), storms=storms)
+    fresh = {signal.port: signal.priority for signal in reversed(signals) if not signal.stale}
+    lately = state.hot_ports.keys() - fresh.keys() - stale
+    if not fresh and not lately:
+        return Congested(hot=(), stale=tuple(sorted(stale)), storms=storms)
+    measured = link_utilisation(state.fabric, snapshot, before)
+    traffic = PlannedTraffic(state, measured)
+    link_of = {port: f"{port}>{state.fabric.peer_by_name[port]}" for port in (*fresh, *lately)}
+    known = {port for port, link in link_of.items() if link in measured}
+    return Congested(
+        hot=tuple(traffic.link(link_of[port], priority) for port, priority in sorted(fresh.items()) if port in known),
+        calm=tuple(traffic.link(link_of[port]) for port in sorted(lately & known)),
+        over=traffic.over(),
+        stale=tuple(sorted(stale | lately - known)),
+        storms=storms,
+    )

@@ -4,8 +4,9 @@
 
 The event loop only appends to a list and swaps it; the worker owns all arrays, so there are no locks. A scan follows
 shortly after messages arrive (`telemetry.cadence`), so the age of a counter at its scan is the delay of the bus and
-little more. Readers get a copy of the windows once per period. Messages that do not fit into `pending` are dropped and
-counted; counters are cumulative, so the next sample contains what the dropped one contained.
+little more. Readers get a copy of the windows once per period, and at once where a condition is raised. Messages that
+do not fit into `pending` are dropped and counted; counters are cumulative, so the next sample contains what the dropped
+one contained.
 """
 
 import asyncio
@@ -29,7 +30,7 @@ MAX_PENDING_MESSAGES = 16_384
 MAX_PENDING_BYTES = 128 << 20
 RECONNECT = Backoff(first_s=0.1, max_s=2.0)
 Readers = tuple[Snapshot, tuple[Signal, ...]]
-"""What readers get once per period: a copy of the windows and every raised condition."""
+"""What readers get once per period, and when a condition is raised: a copy of the windows, every raised condition."""
 _LOG = logging.getLogger("heddle.telemetry")
 
 
@@ -48,7 +49,7 @@ class Counts:
 class Collector:
     """The collector of one fabric. `run` lasts until cancelled and calls `on_scan` on the loop after every scan.
 
-    Its arguments are the scan and, if the scan ends a period, the copy for readers.
+    Its arguments are the scan and, if the scan ends a period or raises a condition, the copy for readers.
     """
 
     def __init__(
@@ -155,4 +156,5 @@ def _scan(
         observer.take(topic, payload, received_ns)
     now_ns = unix_ns()
     scan = observer.scan(now_ns)
-    return scan, (observer.snapshot(now_ns), observer.active()) if scan.is_whole else None
+    is_read = scan.is_whole or any(signal.raised for signal in scan.signals)
+    return scan, (observer.snapshot(now_ns), observer.active()) if is_read else None

@@ -26,7 +26,7 @@ def incast_notes(
 ) -> dict[int, tuple[str, ...]]:
     """Return, per job number, a line for each incast of the job's own senders, and one for NICs with incasts of others.
 
-    Jobs without either are left out.
+    Jobs without either are left out. `topology` has the capacities that the rates are for.
     """
     flows = whole.flows
     if np.array_equal(rates, flows.demand_bps):
@@ -85,7 +85,9 @@ def _note(
     head = f"incast of {senders} senders into {topology.nic_ids[receiver]}{beside}: "
     waiting = mine[turns.slots[mine] > 0] if turns is not None else mine[:0]
     if turns is None or not len(waiting):
-        how = f"each sends at {_rates(flows.src_nic[mine], rates[mine])} (0.95 of its rate shared)"
+        into, out = topology.capacity[topology.first_nic_link :].reshape(2, -1)[::-1, receiver]
+        other = " less traffic of no job" if into < out else ""
+        how = f"each sends at {_rates(flows.src_nic[mine], rates[mine])} (0.95 of its rate{other} shared)"
         if job.incast == Incast.WINDOWS:
             how += f", {NO_ROOM}"
     else:

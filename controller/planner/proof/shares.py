@@ -29,15 +29,17 @@ class Shares(NamedTuple):
         return other.falls_below(self)
 
 
-def shares_of(topology: Topology, flows: Flows, hops: Ints) -> Shares:
-    """Return the shares of jobs numbered from 0; a flow without a path counts with the path that it lacks: 0."""
+def shares_of(topology: Topology, flows: Flows, hops: Ints, jobs: int) -> Shares:
+    """Return the shares of `jobs` jobs, numbered from 0; a flow without a path counts with the path that it lacks: 0.
+
+    Those of a job without flows are 0 on average and 1 at worst.
+    """
     loads = link_loads(topology, flows, hops)
     rates = planned_rates(topology, flows, hops, loads)
     shares = fair_shares(topology, flows, hops, loads, rates)
     shares = np.where(
         (hops[:, 0] < 0) & (topology.nic_leaf[flows.src_nic] != topology.nic_leaf[flows.dst_nic]), 0.0, shares
     )
-    jobs = int(flows.job.max(initial=-1)) + 1
     count, worst = np.bincount(flows.job, minlength=jobs), np.ones(jobs)
     np.minimum.at(worst, flows.job, shares)
     return Shares(np.bincount(flows.job, weights=shares, minlength=jobs) / np.maximum(count, 1), worst)

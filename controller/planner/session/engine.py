@@ -278,12 +278,12 @@ class Engine:
 
     def _set(self, again: Flags) -> None:
         """Place flows with the full planner."""
-        s, jobs = self._store.s, list(self._jobs.values())
+        store, jobs = self._store, list(self._jobs.values())
         if not jobs:
             return
         every = np.concatenate([NO_ROWS, *(job.rows for job in jobs)])
-        paths = replanned(self._topology, self._live(), jobs, self._store.paths[every], again[every])
-        set_paths(s, every[again[every]], paths)
+        paths = replanned(self._topology, self._live(), jobs, store.paths[every], again[every], store.background)
+        set_paths(store.s, every[again[every]], paths)
 
     def _replan(self, worst: float) -> bool:
         """Plan everything again; keep the result if it is better, or if priorities or pins need the full planner."""

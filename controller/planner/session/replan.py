@@ -6,7 +6,7 @@ import numpy as np
 
 from controller.planner.clos import MAX_HOPS, NO_LINK, Live, Topology
 from controller.planner.expand import Flows, joined
-from controller.planner.jit import Flags, Ints
+from controller.planner.jit import Flags, Floats, Ints
 from controller.planner.ports.pins import Streams, bundles, given_paths
 from controller.planner.proof.loads import link_loads
 from controller.planner.route import Router
@@ -14,11 +14,13 @@ from controller.planner.session.delta import SessionJob, by_role, packed
 from controller.planner.session.state import Store
 
 
-def replanned(topology: Topology, live: Live, jobs: Sequence[SessionJob], paths: Ints, again: Flags) -> Ints:
+def replanned(
+    topology: Topology, live: Live, jobs: Sequence[SessionJob], paths: Ints, again: Flags, background: Floats
+) -> Ints:
     """Return new paths, as links by role, for the flows marked in `again`, in the order of their rows.
 
     `jobs` are all jobs of the session; `paths` and `again` have a row per flow, job by job. Priorities and pins by
-    addresses apply as in a full plan.
+    addresses apply as in a full plan. `background` is the load in bit/s of traffic of no job, which does not give way.
     """
     flows = _numbered(jobs)
     priority = np.array([job.request.priority for job in jobs], dtype=np.int64)
@@ -29,6 +31,8 @@ def replanned(topology: Topology, live: Live, jobs: Sequence[SessionJob], paths:
     for level in np.unique(priority[old.job]).tolist():
         rows = priority[old.job] == level
         base.append((level, link_loads(topology, old.rows(rows), stay[rows])))
+    if background.any():
+        base.append((int(priority.max()), background))
     running = _streams(topology, old, stay)
     bundle = bundles(topology, running, new, priority[new.job])
     given = given_paths(running, bundle)

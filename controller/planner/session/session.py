@@ -50,7 +50,6 @@ class Session:
         self._engine = Engine(self._topology, self._store, self._jobs, self._live)
         self._out: dict[str, set[str]] = {"down": set(), "drained": set()}
         self._dead_nics: Flags = np.zeros(self._topology.nics, dtype=np.bool_)
-        self._background: Floats = np.zeros(self._store.links)
 
     @staticmethod
     def begin(
@@ -209,8 +208,8 @@ class Session:
 
     def set_background(self, loads_bps: Floats) -> None:
         """Set the load in bit/s that traffic of no job puts on each link between switches."""
-        self._store.s.load[:] += loads_bps - self._background
-        self._background = loads_bps
+        self._store.s.load[:] += loads_bps - self._store.background
+        self._store.background = loads_bps
 
     def revert(self) -> None:
         """Undo the path changes of the last event, which must not have added or removed a job, cable or switch."""

@@ -53,6 +53,7 @@ class Store:
         self.regular = tables.regular
         self.cuts = Cuts(topology, self.leaf_row, tables.pod_row, tables.pods)
         self.links = 2 * topology.cables
+        self.background: Floats = np.zeros(self.links)
         self._alive_inverse = _inverse(topology.capacity[: self.links])
         self._blocked: Ints = np.zeros(topology.cables, dtype=np.int64)
         self._alive_divisor: Floats = np.where(self._alive_inverse < DEAD, topology.capacity[: self.links], np.inf)

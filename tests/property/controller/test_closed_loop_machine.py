@@ -39,6 +39,7 @@ from controller.model.placement import Shape
 from controller.model.rule import SwitchRules
 from tests.support.examples import examples
 from tests.support.faulty_fabric import FaultyFabric
+from tests.support.hot_links import hot_link
 from tests.support.quiet_fabric import faults
 from tests.support.small_fabrics import clos3, rails
 from tests.unit.brain.driver import small_fabric
@@ -188,7 +189,7 @@ class ClosedLoopMachine(RuleBasedStateMachine):
         cables = self.driver.fabric.cables
         link = cables[number % len(cables)].up_link
         measured = round(gbps * cables[0].capacity_bps)
-        hot = HotLink(port=link.partition(">")[0], link=link, priority=3, measured_bps=measured)
+        hot = hot_link(self.driver.state, link, measured)
         self.driver.feed(Congested(hot=() if stale else (hot,), stale=(hot.port,) if stale else ()))
 
     @rule(delays=DELAYS)
@@ -221,7 +222,9 @@ class ClosedLoopMachine(RuleBasedStateMachine):
             self.driver.feed(Installed(token=token, install_ns=1))
             self.driver.feed(InstallFailed(token=token, switch=switch, reason="late"))
             self.driver.feed(Compiled(token=token, underlay={}, differing=frozenset(), pins={}))
-        unknown = HotLink(port="gone:1", link="gone:1>gone:2", priority=3, measured_bps=10**9)
+        unknown = HotLink(
+            port="gone:1", link="gone:1>gone:2", priority=3, measured_bps=10**9, planned_bps=0, excess_bps=10**9
+        )
         self.driver.feed(Congested(hot=(unknown,), over=(("gone", 10**9),), stale=("gone:2",)))
         self.driver.feed(PortStatus(switch=switch, port=999, up=bool(number % 2)))
         self.driver.feed(PortStatus(switch="gone", port=1, up=bool(number % 2)))

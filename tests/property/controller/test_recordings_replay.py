@@ -45,7 +45,7 @@ class RecordedMachine(BrainMachine):
     @rule(link=LINKS, stale=st.booleans())
     def congestion(self, link: str, stale: bool) -> None:
         port = link.partition(">")[0]
-        hot = HotLink(port=port, link=link, priority=3, measured_bps=10**9)
+        hot = HotLink(port=port, link=link, priority=3, measured_bps=10**9, planned_bps=10**8, excess_bps=9 * 10**8)
         over = (("h1-n0", 10**8),)
         self.driver.feed(Congested(hot=(), stale=(port,)) if stale else Congested(hot=(hot,), over=over))
 

@@ -61,6 +61,13 @@ def shares(fabric: Fabric, health: Health, jobs: tuple[JobFlows, ...]) -> dict[s
     return job_shares(flows, capacity)
 
 
+def backgrounds(fabric: Fabric) -> st.SearchStrategy[dict[str, int]]:
+    """Draw the load that traffic of no job puts on links, mostly none."""
+    links = st.sampled_from(sorted(fabric.cable_by_link))
+    some = st.dictionaries(links, st.sampled_from([10**8, 5 * 10**8, 9 * 10**8]), max_size=3)
+    return st.one_of(st.just({}), some)
+
+
 @given(data=st.data(), fabric=st.sampled_from(FABRICS))
 @settings(max_examples=examples(60), deadline=None)
 def test_moves_lower_no_jobs_share(data: st.DataObject, fabric: Fabric) -> None:
@@ -77,8 +84,11 @@ def test_moves_lower_no_jobs_share(data: st.DataObject, fabric: Fabric) -> None:
             arriving = [data.draw(requests(fabric, f"job{number}"))]
         subject = arriving[0].job_id if arriving else ""
         limit = data.draw(LIMITS) if subject else MoveLimit(whose=Whose.ANY, max_flows=data.draw(st.integers(1, 64)))
-        without = OnlinePlanner(fabric).solve(arriving, health=health, kept=kept, limit=NO_MOVES, subject=subject)
-        found = planner.solve(arriving, health=health, kept=kept, limit=limit, subject=subject)
+        traffic = data.draw(backgrounds(fabric))
+        without = OnlinePlanner(fabric).solve(
+            arriving, health=health, kept=kept, limit=NO_MOVES, subject=subject, background=traffic
+        )
+        found = planner.solve(arriving, health=health, kept=kept, limit=limit, subject=subject, background=traffic)
         if isinstance(found, Infeasible) or isinstance(without, Infeasible):
             assert type(found) is type(without)
             continue

@@ -1,34 +1,37 @@
 """Flows leave a link that unplanned traffic congests, at most once per pause, and return where that does harm."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 
 from controller.brain.state import Settings
 from controller.model.effect import Solve
-from controller.model.event import Congested, HotLink, PortStatus, Submit
-from controller.model.moves import NO_MOVES
-from controller.model.plan import FlowPlan
+from controller.model.event import Congested, FlowsOfJob, HotLink, PortStatus, Solved, Submit
+from controller.model.job import Collective, CollectiveKind, FlowDemand, JobRequest, Steering
+from controller.model.moves import DEFAULT_MOVES, NO_MOVES, Cause
+from controller.model.plan import FlowPlan, Infeasible
 from tests.unit.brain.driver import Driver, shift_job, small_fabric
 
 PERIOD_MS, PAUSE_MS = 200, 2_000
 
 
-def started(spines: int, *, acts: bool = True) -> tuple[Driver, str]:
+def started(spines: int, *, acts: bool = True, steering: Steering = Steering.SOURCE_PORT) -> tuple[Driver, str]:
     """Return a driver with one job that leaves a spine unused if there are three, and a link of the job."""
     settings = Settings(period_ms=PERIOD_MS, congestion_pause_ms=PAUSE_MS, acts_on_telemetry=acts)
     driver = Driver(small_fabric(spines=spines), settings)
     driver.connect_all()
-    driver.feed(Submit(reply=1, request=shift_job("a")))
+    driver.feed(Submit(reply=1, request=shift_job("a", steering=steering)))
     link = next(link for link in driver.state.jobs["a"].flows.link_loads_bps if link.startswith("leaf1:"))
     return driver, link
 
 
-def hot(link: str, measured_bps: int = 1_900_000_000) -> Congested:
-    port = link.split(">")[0]
-    return Congested(
-        hot=(HotLink(port=port, link=link, priority=3, measured_bps=measured_bps),), over=(("h7-n0", 10**9),)
-    )
+def hot(link: str, measured_bps: int = 1_900_000_000, planned_bps: int = 10**9) -> Congested:
+    there = HotLink(
+        port=link.split(">")[0], link=link, priority=3, measured_bps=measured_bps, planned_bps=planned_bps,
+        excess_bps=max(0, measured_bps - planned_bps), senders=1, jobs=(FlowsOfJob("a", 1, ("a/0/0-2/0",)),),
+    )  # fmt: skip
+    return Congested(hot=(there,), over=(("h7-n0", 10**9),))
 
 
 def period(driver: Driver, event: Congested, periods: int = 1) -> None:
@@ -37,8 +40,9 @@ def period(driver: Driver, event: Congested, periods: int = 1) -> None:
         driver.feed(event)
 
 
-def test_planned_flows_leave_a_link_that_unplanned_traffic_congests():
-    driver, link = started(3)
+@pytest.mark.parametrize("steering", Steering)
+def test_planned_flows_leave_a_link_that_unplanned_traffic_congests(steering):
+    driver, link = started(3, steering=steering)
     period(driver, hot(link))
     job = driver.state.jobs["a"]
     assert all(link not in flow.links for flow in job.flows.flows)
@@ -53,9 +57,24 @@ def test_nothing_moves_where_no_other_path_has_room_and_the_cause_is_named():
     period(driver, hot(link))
     assert driver.state.jobs["a"].generation == 1
     assert [note.text for note in driver.notes if note.subject == link.split(">")[0]] == [
-        "congested: 1900.0 Mbit/s, of which 1000.0 planned; NICs that send more than planned: h7-n0 (1000.0 Mbit/s)",
+        "congested: 1900.0 Mbit/s, of which 1000.0 planned; NICs that send more than planned: h7-n0 (1000.0 Mbit/s)"
+        "; planned flows there: 1 of job a (a/0/0-2/0)",
         "no other path has room: nothing is moved",
     ]
+
+
+def test_a_flow_does_not_leave_for_a_path_where_it_is_slower_once_the_hog_has_gone():
+    driver = Driver(small_fabric(), Settings(period_ms=PERIOD_MS, congestion_pause_ms=PAUSE_MS))
+    driver.connect_all()
+    for job_id, ranks, rate_bps in (("a", ("h1-n0", "h3-n0"), 10**9), ("b", ("h2-n0", "h5-n0"), 5 * 10**8)):
+        flow = FlowDemand(src_rank=0, dst_rank=1, rate_bps=rate_bps)
+        one = Collective(kind=CollectiveKind.CUSTOM, flows=(flow,))
+        driver.feed(Submit(reply=1, request=JobRequest(job_id=job_id, ranks=ranks, collectives=(one,))))
+    link = driver.state.jobs["a"].flows.flows[0].links[1]
+    assert link not in driver.state.jobs["b"].flows.flows[0].links
+    period(driver, hot(link))
+    assert driver.state.jobs["a"].generation == 1
+    assert driver.notes[-1].text == "no other path has room: nothing is moved"
 
 
 def test_a_link_that_carries_what_is_planned_moves_nothing():
@@ -70,6 +89,83 @@ def test_telemetry_that_cannot_be_trusted_raises_alarms_only():
     period(driver, hot(link))
     assert driver.state.jobs["a"].generation == 1
     assert "h7-n0" in driver.notes[-1].text
+    driver.feed(Submit(reply=2, request=shift_job("b", by=4)))
+    assert not solves(driver)[-1].background
+
+
+def solves(driver: Driver) -> list[Solve]:
+    return [effect for effect in driver.effects if isinstance(effect, Solve)]
+
+
+def texts(driver: Driver, port: str) -> list[str]:
+    return [note.text for note in driver.notes if note.subject == port]
+
+
+def test_where_no_flow_may_move_for_congestion_the_log_says_so():
+    driver, link = started(3)
+    settings = replace(driver.state.settings, moves={**DEFAULT_MOVES, Cause.CONGESTION: NO_MOVES})
+    driver.state = replace(driver.state, settings=settings)
+    period(driver, hot(link))
+    assert driver.notes[-1].text == "the limit for congestion is none: nothing is moved"
+
+
+def test_where_planning_fails_the_log_says_so_and_not_that_no_path_has_room():
+    driver, link = started(3)
+    driver.hold = (Solve,)
+    period(driver, hot(link))
+    driver.feed(Solved(token=solves(driver)[-1].token, outcome=Infeasible(why="the test fails it"), solve_ns=1))
+    assert len(texts(driver, link.partition(">")[0])) == 1
+    assert driver.notes[-1].text.endswith("but plans stay: the test fails it")
+
+
+def uplinks_of_leaf1(driver: Driver) -> list[str]:
+    return [
+        link for link in driver.state.jobs["a"].flows.link_loads_bps if link.startswith("leaf1:") and "spine" in link
+    ]
+
+
+def test_a_plan_that_a_failure_makes_void_says_nothing_about_room_and_its_successor_watches_the_new_links():
+    driver, link = started(4)
+    driver.hold = (Solve,)
+    period(driver, hot(link))
+    driver.feed(PortStatus(switch="leaf3", port=1, up=False))
+    driver.release_held()
+    port = link.partition(">")[0]
+    assert all(link not in flow.links for flow in driver.state.jobs["a"].flows.flows)
+    assert not [text for text in texts(driver, port) if "no other path" in text]
+    assert driver.state.hot_ports[port].watched
+
+
+def test_two_ports_that_one_plan_relieves_are_both_watched():
+    driver, _ = started(4)
+    links = uplinks_of_leaf1(driver)
+    assert len(links) == 2
+    both = Congested(hot=tuple(each for link in links for each in hot(link).hot), over=(("h7-n0", 10**9),))
+    period(driver, both)
+    assert all(link not in flow.links for flow in driver.state.jobs["a"].flows.flows for link in links)
+    watched = [driver.state.hot_ports[link.partition(">")[0]].watched for link in links]
+    assert watched[0] == watched[1] != frozenset()
+
+
+def test_the_log_names_the_planned_flows_of_a_hot_port_job_by_job():
+    driver, link = started(2)
+    jobs = tuple(FlowsOfJob(f"j{n}", n, (f"j{n}/0/0-1/0",)) for n in range(1, 7))
+    (only,) = hot(link).hot
+    period(driver, Congested(hot=(replace(only, jobs=jobs),)))
+    assert texts(driver, only.port)[0].endswith(
+        "planned flows there: 1 of job j1 (j1/0/0-1/0), 2 of job j2 (j2/0/0-1/0, ...), 3 of job j3 (j3/0/0-1/0, ...), "
+        "4 of job j4 (j4/0/0-1/0, ...) and of 2 more jobs"
+    )
+
+
+def test_a_hog_that_is_still_there_is_remembered_and_one_that_has_left_is_forgotten():
+    driver, link = started(3)
+    period(driver, hot(link))
+    (alone,) = hot(link, measured_bps=9 * 10**8, planned_bps=0).hot
+    period(driver, Congested(hot=(), calm=(alone,)), 50)
+    assert driver.state.hot_ports[alone.port].excess_bps == 9 * 10**8
+    period(driver, Congested(hot=(), calm=(replace(alone, measured_bps=0, excess_bps=0),)), 50)
+    assert not driver.state.hot_ports
 
 
 def test_stale_telemetry_moves_nothing_and_says_so():
@@ -93,6 +189,21 @@ def test_flows_return_where_their_new_link_becomes_congested():
     assert [flow.links for flow in job.flows.flows] == [flow.links for flow in before]
     assert job.reason.startswith("rolled back: ")
     assert job.generation == 3
+
+
+def test_flows_that_have_left_a_port_do_not_move_again_in_its_pause():
+    driver, link = started(4)
+    before = list(driver.state.jobs["a"].flows.flows)
+    period(driver, hot(link))
+    taken = new_uplink(driver, before)
+    period(driver, Congested(hot=()), 8)  # the new links are not watched any more
+    moved = driver.state.jobs["a"].flows.flows
+    period(driver, hot(taken))
+    assert driver.state.jobs["a"].flows.flows is moved
+    assert "h7-n0" in texts(driver, taken.partition(">")[0])[-1]
+    driver.now += PAUSE_MS
+    period(driver, hot(taken))
+    assert all(taken not in flow.links for flow in driver.state.jobs["a"].flows.flows)
 
 
 def new_uplink(driver: Driver, before: list[FlowPlan]) -> str:

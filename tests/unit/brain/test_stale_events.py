@@ -39,7 +39,12 @@ def test_the_result_of_another_transaction_changes_nothing(result, held):
 
 UNKNOWN = {
     "telemetry": Congested(
-        hot=(HotLink(port="gone:1", link="gone:1>gone:2", priority=3, measured_bps=10**9),), stale=("gone:2",)
+        hot=(
+            HotLink(
+                port="gone:1", link="gone:1>gone:2", priority=3, measured_bps=10**9, planned_bps=1, excess_bps=10**9
+            ),
+        ),
+        stale=("gone:2",),
     ),
     "port of a switch": PortStatus(switch="leaf1", port=999, up=False),
     "port": PortStatus(switch="gone", port=1, up=False),
