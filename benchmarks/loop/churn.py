@@ -158,6 +158,7 @@ class Loop:
 
     def cable(self, cable: Cable, used: float) -> None:
         """Let a cable fail, and return after its hold time."""
+        self.now_ms += HOLD_MS << 6  # no compilation waits for one before
         ends = (cable.lower, cable.upper)
         self.decide("failure", used, *(PortStatus(switch=end.switch, port=end.number, up=False) for end in ends))
         self._decided(tuple(PortStatus(switch=end.switch, port=end.number, up=True) for end in ends))

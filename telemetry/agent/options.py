@@ -125,7 +125,8 @@ def _sonic(options: AgentOptions, host_of: dict[str, str]) -> Sequence[CounterSo
 
 
 def _ethtool(options: AgentOptions, host_of: dict[str, str]) -> Sequence[CounterSource]:
-    return [HostNics(options.hosts[0], _devices(options))]
+    device_of = _devices(options)
+    return [HostNics(options.hosts[0], device_of)]
 
 
 def _devices(options: AgentOptions) -> dict[str, str]:

@@ -73,6 +73,11 @@ class QueuePairReporter:
                     await self._stream(stub)
                 except (grpc.RpcError, TimeoutError, asyncio.InvalidStateError) as fault:
                     self._complain(fault.details() if isinstance(fault, grpc.aio.AioRpcError) else str(fault))
+                except asyncio.CancelledError:
+                    task = asyncio.current_task()
+                    if task is None or task.cancelling():
+                        raise
+                    self._complain("the controller has cancelled the stream")  # gRPC raises the same error for it
                 attempt = self._backoff.next_attempt(attempt - 1, time.monotonic() - began)
                 await asyncio.sleep(self._backoff.delay_s(attempt, random.random()))
 
@@ -87,8 +92,9 @@ class QueuePairReporter:
                 except ListError as fault:
                     self._complain(str(fault))
                 else:
-                    if await asyncio.wait_for(self._written(stream, message), TIMEOUT_S):
-                        return
+                    async with asyncio.timeout(TIMEOUT_S):
+                        if await self._written(stream, message):
+                            return
                     self.reports += 1
                 await asyncio.sleep(self._period_s)
         finally:
@@ -127,15 +133,18 @@ class QueuePairReporter:
             raise ListError(f"{self._program[0]}: {fault.strerror}") from None
         assert process.stdout is not None
         try:
-            text = await asyncio.wait_for(_bounded(process.stdout), TIMEOUT_S)
-            status = await asyncio.wait_for(process.wait(), TIMEOUT_S)
+            async with asyncio.timeout(TIMEOUT_S):
+                text = await _bounded(process.stdout)
+                status = await process.wait()
         except TimeoutError:
             raise ListError(f"{self._program[0]}: no list within {TIMEOUT_S:g} s") from None
         finally:
             if process.returncode is None:
                 with suppress(ProcessLookupError):
                     process.kill()
-                await process.wait()
+                with suppress(TimeoutError):  # a paused pipe would never end: what is left in it is read
+                    async with asyncio.timeout(TIMEOUT_S):
+                        await process.communicate()
         if status:
             raise ListError(f"{self._program[0]}: exit status {status}")
         return text
