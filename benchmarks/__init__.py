@@ -29,7 +29,7 @@ BENCHMARKS = {
     ),
     "loop": Benchmark(
         "benchmarks.loop.benchmark",
-        "the closed loop of a controller: failures, admission, toggling ports, previews, moves; needs a source tree",
+        "the closed loop of a controller: failures, admission, toggling ports, previews, churn; needs a source tree",
     ),
     "plan": Benchmark(
         "benchmarks.planning.plan",

@@ -4,13 +4,16 @@ Wall times: run it on a machine that does nothing else, and compare figures of o
 """
 
 import os
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TextIO
 
 import numpy as np
 
-from benchmarks.loop import admission, failures, previews, ratios, toggles
+from benchmarks.loop import admission, churn, failures, previews, ratios, toggles
 from benchmarks.loop.world import world
+from benchmarks.planning.cases import two_tiers
+from benchmarks.planning.events.arrivals import FABRICS, Scene
 from tests.support.small_fabrics import spine_leaf
 
 SEED = 1
@@ -113,12 +116,61 @@ def plans_compare(out: TextIO) -> dict[str, Any]:
     return found
 
 
+def jobs_churn(out: TextIO, arrivals: int = 1_000) -> dict[str, Any]:
+    """Compare the fullest link over its bound with the default moves and with none, on 1,024 GPUs."""
+    found: dict[str, Any] = {}
+    for fabric in ("2 tiers", "3 tiers"):
+        scene = Scene(fabric=fabric, placement="random", sends="rings", qps=1)
+        for moves, settings in (("default moves", churn.BY_DEFAULT), ("no moves", churn.NEVER_MOVE)):
+            drawn, name = FABRICS[fabric](), f"{fabric}, {moves}"
+            loop = churn.Loop(drawn, settings, churn.in_this_process(drawn))
+            rows = churn.churn(loop, scene, arrivals, SEED, progress=_progress(name))
+            found[name] = _churned(out, name, rows)
+    return found
+
+
+def decisions_scale(out: TextIO, arrivals: int = 600, cables: int = 50) -> dict[str, Any]:
+    """Measure the time from an event to its effects on 16,384 GPUs, with the default moves."""
+    scene, drawn = Scene(fabric="", placement="random", sends="rings", qps=1), two_tiers(16_384, 64)
+    with churn.in_its_process(drawn) as planner:
+        loop = churn.Loop(drawn, churn.BY_DEFAULT, planner)
+        rows = churn.churn(loop, scene, arrivals, SEED, cables, _progress("16,384 GPUs"))
+    return {"goal_p99_ms": 20, **_churned(out, "16,384 GPUs", rows)}
+
+
+def _progress(name: str) -> Callable[[str], None]:
+    return lambda text: print(f"  {name}: {text}", file=sys.stderr, flush=True)
+
+
+def _churned(out: TextIO, name: str, rows: Sequence[churn.Decision]) -> dict[str, Any]:
+    """Print and return the figures of each kind of event."""
+    print(f"  {name}, {np.mean([row.used for row in rows]):.0%} of the GPUs in use", file=out)
+    found: dict[str, Any] = {"used": float(np.mean([row.used for row in rows]))}
+    for event in dict.fromkeys(row.event for row in rows):
+        of_event = [row for row in rows if row.event == event]
+        steps = {step: spread([getattr(row, step) for row in of_event]) for step in ("ratio", "moved", *STEPS)}
+        ratio, moved = (float(np.mean([getattr(row, step) for row in of_event])) for step in ("ratio", "moved"))
+        found[event] = {"mean_ratio": ratio, "mean_moved": moved, **steps}
+        print(
+            f"  {event:12} fullest link {ratio:.3f} of its bound, p99 {steps['ratio']['p99']:.3f}; "
+            f"{moved:.1f} moves, at most {steps['moved']['max']:.0f}",
+            file=out,
+        )
+        for step, text in STEPS.items():
+            if steps[step]["max"]:
+                line(out, f"{event}: {text}", steps[step])
+    return found
+
+
+STEPS = {"ms": "event to effects", "planner_ms": "of these the planner", "rules_ms": "rules of the underlay, beside"}
 PARTS: dict[str, tuple[str, Callable[[TextIO], dict[str, Any]]]] = {
     "failures": ("a cable fails under planned flows, 4 x 8 x 32", cables_fail),
     "admission": ("SubmitJob by 8 callers, rings of two NICs of their own, 16 x 64 x 3,072", jobs_arrive),
     "toggles": ("10,000 port toggles in a second, 64 x 128 x 1,024, 2,000 flows", ports_toggle),
     "lag": ("single cables fail and return, 64 x 128 x 1,024, 100,000 flows", loop_lags),
     "previews": ("a cable fails under 100 pinned flows beside previews of 50,000 flows, 4 x 8 x 32", callers_preview),
+    "churn": ("1,000 jobs arrive and leave, rings on random GPUs of 1,024", jobs_churn),
+    "decisions": ("jobs arrive and leave, 50 cables fail and return, 256 leaves x 64 spines", decisions_scale),
     "ratios": ("the fullest link after 1 to 4 failures, 4 x 8 x 32", plans_compare),
 }
 

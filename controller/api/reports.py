@@ -28,7 +28,7 @@ _LOG = logging.getLogger("heddle.controller")
 
 
 class FlowReports:
-    """The reports of all hosts, and the jobs that follow from them. `refused` counts jobs that were not admitted."""
+    """The reports of all hosts, and the jobs that follow from them; `Loop.reported` has their counts by name."""
 
     def __init__(self, loop: Loop) -> None:
         self._loop = loop
@@ -37,7 +37,6 @@ class FlowReports:
         self._ours: dict[Stream, str] = {}
         self._turn = asyncio.Lock()
         self._rest_s = 0.0
-        self.refused = 0
 
     async def read(self, messages: AsyncIterable[pb.ObservedFlows]) -> pb.ReportFlowsReply:
         """Handle the reports of one host until its stream ends; raises InputError."""
@@ -56,6 +55,10 @@ class FlowReports:
             raise InputError(f"host: there is no host {quoted(host)} in this fabric")
         pairs = await in_worker(_pairs, message)
         self._reports = await in_worker(self._reports.with_report, fabric, host, pairs)
+        counts = self._loop.reported
+        counts["messages"] += 1
+        counts["queue_pairs"] += len(pairs)
+        counts["foreign"], counts["surplus"] = self._reports.foreign, self._reports.surplus
         self._seen_unix_ms[host] = self._loop.now_unix_ms()
         if not self._turn.locked():  # otherwise the turn that rests, or the next report, applies this one too
             async with self._turn:
@@ -87,8 +90,9 @@ class FlowReports:
         try:
             await self._loop.request(lambda reply: Submit(reply=reply, request=request))
             self._ours[stream] = request.job_id
+            self._loop.reported["pinned"] += 1
         except HeddleError as error:
-            self.refused += 1
+            self._loop.reported["refused"] += 1
             _LOG.info("%s: not pinned: %s", request.job_id, error)
 
     async def _release(self, job_id: str) -> None:

@@ -40,7 +40,7 @@ from controller.model.event import (
     Tick,
     Withdraw,
 )
-from controller.model.plan import Replan
+from controller.model.plan import Infeasible, Replan
 
 
 def decide(state: State, event: Event, now: int) -> Outcome:
@@ -68,6 +68,9 @@ def decide_all(state: State, events: Iterable[Event], now: int) -> Outcome:
     effects += more
     state, more = start_install(state, now)
     return state, (*effects, *more)
+
+
+MAY_DEADLOCK = "the buffers of its paths and their failover could wait for each other in a circle (a PFC deadlock)"
 
 
 class WorkHandlers(NamedTuple):
@@ -133,6 +136,8 @@ def _congested(state: State, event: Congested, now: int) -> Outcome:
 
 
 def _solved(state: State, event: Solved, now: int) -> Outcome:
+    if isinstance(event.outcome, Replan) and not event.outcome.certificate.deadlock_free:
+        event = replace(event, outcome=Infeasible(why=MAY_DEADLOCK))
     if state.previews and state.previews[0].token == event.token:
         return previews.previewed(state, event, now)
     active = state.active

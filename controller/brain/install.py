@@ -13,7 +13,7 @@ from controller.brain.lifecycle import WorkKind
 from controller.brain.state import Installing, State, SwitchState, wanted
 from controller.model.effect import Effect, Install, Note, ReadRules, TopologyChanged
 from controller.model.event import Installed, InstallFailed
-from controller.model.rule import Change, ChangeOp, Cookie, CookieKind, FlowRule, Step, SwitchRules
+from controller.model.rule import Change, ChangeOp, Cookie, FlowRule, RuleKey, Step, SwitchRules
 from controller.rules.diff import diff
 from controller.rules.order import order
 from controller.rules.pins import is_pin
@@ -35,7 +35,8 @@ def differences(state: State, now: int) -> dict[str, tuple[Change, ...]]:
         if known.connected and known.installed is not None:
             changes = diff(known.installed, wanted(state, switch))
             if within_grace(state, now):
-                changes = tuple(change for change in changes if not _unpins(state, change))
+                older = state.older_pins.get(switch, frozenset())
+                changes = tuple(change for change in changes if not _unpins(older, change))
             if changes:
                 found[switch] = changes
     return found
@@ -46,15 +47,35 @@ def within_grace(state: State, now: int) -> bool:
     return state.started_unix_ms is not None and now < state.started_unix_ms + state.settings.pin_grace_ms
 
 
-def _unpins(state: State, change: Change) -> bool:
-    """Return whether a change deletes a pin of a job that this process has never had."""
-    return change.op is ChangeOp.RULE_DELETE and _is_older_pin(state, change.item)
+def _unpins(older: frozenset[RuleKey], change: Change) -> bool:
+    """Return whether a change deletes a pin that this process has not installed."""
+    return change.op is ChangeOp.RULE_DELETE and isinstance(change.item, FlowRule) and change.item.key in older
 
 
-def _is_older_pin(state: State, item: object) -> bool:
-    cookie = Cookie.unpack(item.cookie) if isinstance(item, FlowRule) else None
-    known = range(state.first_job_number, state.next_job_number)
-    return cookie is not None and cookie.kind is CookieKind.PIN and cookie.job_number not in known
+def with_older_pins(state: State, switch: str, installed: SwitchRules) -> State:
+    """Record the pins of a switch at its first session: all of them are from before the start.
+
+    Their job numbers cannot show it: an earlier process may have given those that this one gives now.
+    """
+    if state.started_unix_ms is None or switch in state.older_pins:
+        return state
+    pins = frozenset(rule.key for rule in installed.rules if is_pin(rule) and Cookie.unpack(rule.cookie))
+    return replace(state, older_pins={**state.older_pins, switch: pins})
+
+
+def _added(changes: Iterable[Change]) -> frozenset[RuleKey]:
+    items = (change.item for change in changes if change.op is ChangeOp.RULE_ADD)
+    return frozenset(item.key for item in items if isinstance(item, FlowRule))
+
+
+def _without_replaced_pins(state: State, changes: Mapping[str, Iterable[Change]]) -> State:
+    """Return the state after changes that replace older pins: these are this process's own from now on."""
+    older = {
+        switch: state.older_pins[switch] - _added(of_switch)
+        for switch, of_switch in changes.items()
+        if state.older_pins.get(switch)
+    }
+    return replace(state, older_pins={**state.older_pins, **older}) if older else state
 
 
 MAX_CHANGES = 500
@@ -86,7 +107,7 @@ def start_install(state: State, now: int) -> Outcome:
         steps = (*steps[:-1], Step({**steps[-1].changes, **silent})) if steps else (Step(silent),)
     target = {switch: wanted(state, switch) for switch in changes}
     of = active.token if active is not None and waits else None
-    return _begun(_settled(state, changes.keys()), steps, target, of)
+    return _begun(_settled(_without_replaced_pins(state, changes), changes.keys()), steps, target, of)
 
 
 def _begun(state: State, steps: tuple[Step, ...], target: Mapping[str, SwitchRules], of: int | None = None) -> Outcome:
@@ -140,7 +161,8 @@ def on_installed(state: State, event: Installed, now: int) -> Outcome | None:
     switches = dict(state.switches)
     for switch, rules in done.target.items():
         if switches[switch].connected:
-            kept = _kept_pins(state, switches[switch].installed, rules) if within_grace(state, now) else ()
+            older = state.older_pins.get(switch) if within_grace(state, now) else None
+            kept = _kept_pins(older, switches[switch].installed, rules) if older else ()
             installed = replace(rules, rules=rules.rules + kept) if kept else rules
             switches[switch] = SwitchState(connected=True, installed=installed, changed=done.token)
     # The wanted rules may have changed during the installation: such switches stay dirty for the next one.
@@ -149,12 +171,13 @@ def on_installed(state: State, event: Installed, now: int) -> Outcome | None:
     return _read_again(state, done.reconnected)
 
 
-def _kept_pins(state: State, before: SwitchRules | None, rules: SwitchRules) -> tuple[FlowRule, ...]:
+def _kept_pins(older: frozenset[RuleKey], before: SwitchRules | None, rules: SwitchRules) -> tuple[FlowRule, ...]:
     """Return the pins that a switch has kept from before the controller's start."""
-    held = filter(is_pin, before.rules) if before is not None else ()
-    older = [rule for rule in held if _is_older_pin(state, rule)]
-    keys = {rule.key for rule in rules.rules} if older else set()
-    return tuple(rule for rule in older if rule.key not in keys)
+    if before is None or not older:
+        return ()
+    held = [rule for rule in before.rules if is_pin(rule) and rule.key in older]
+    keys = {rule.key for rule in rules.rules} if held else set()
+    return tuple(rule for rule in held if rule.key not in keys)
 
 
 def out_of_installation(state: State, switch: str) -> State:

@@ -19,7 +19,7 @@ from controller.model.job_state import JobState
 from controller.model.moves import DEFAULT_MOVES, Cause, MoveLimit
 from controller.model.placement import Shape
 from controller.model.plan import Certificate, Effort, JobFlows, JobPlan, Moved
-from controller.model.rule import FlowRule, SwitchRules
+from controller.model.rule import FlowRule, RuleKey, SwitchRules
 from controller.model.steering import SteeringLayout, layout_of
 from controller.rules.compile import compile_fabric
 
@@ -289,7 +289,8 @@ class State:
     from the fabric file and `down_ports`; `drained` is out of use as well. The underlay is compiled for `compiled_for`;
     the next compilation waits for `compile_pause_unix_ms`. The first of `suggestions` and of `previews` is active, the
     others wait. `moves` are the newest decisions that moved flows, newest last. `hot_ports` are congested, or were
-    lately.
+    lately. `older_pins` are the pins that switches had at their first session with this process and that it has not
+    replaced; none after the grace time.
     """
 
     fabric: Fabric
@@ -319,8 +320,8 @@ class State:
     audited: int = 0
     audited_unix_ms: int = 0
     started_unix_ms: int | None = None
+    older_pins: Mapping[str, frozenset[RuleKey]] = field(default_factory=dict)
     next_token: int = 1
-    first_job_number: int = 1
     next_job_number: int = 1
     topology_generation: int = 1
 
@@ -336,7 +337,8 @@ class State:
 def begin(fabric: Fabric, settings: Settings | None = None, started_unix_ms: int | None = None) -> State:
     """Return the initial state: no switch connected, no job, the underlay compiled.
 
-    Jobs are numbered from the time of the start, where it is given: the pins of an earlier process have other numbers.
+    Jobs are numbered from the time of the start, where it is given: pins of an earlier process mostly have other
+    numbers, so that listings do not name a wrong job.
     """
     layout = layout_of(fabric)
     first = 1 if started_unix_ms is None else started_unix_ms // 100 % (1 << 23) + 1
@@ -349,7 +351,6 @@ def begin(fabric: Fabric, settings: Settings | None = None, started_unix_ms: int
         underlay=compile_fabric(fabric, layout, fabric.failed, ()),
         switches={switch.id: SwitchState() for switch in fabric.switches},
         started_unix_ms=started_unix_ms,
-        first_job_number=first,
         next_job_number=first,
     )
 

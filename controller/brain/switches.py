@@ -7,7 +7,14 @@ its failures in the last minute, so a flapping cable does not move flows to and 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from controller.brain.install import Outcome, changed_topology, out_of_installation, take_token, within_grace
+from controller.brain.install import (
+    Outcome,
+    changed_topology,
+    out_of_installation,
+    take_token,
+    with_older_pins,
+    within_grace,
+)
 from controller.brain.replan import enqueue_replan
 from controller.brain.state import Compiling, Hold, ReplanWork, State, SwitchState, wanted
 from controller.model.effect import Compile, Effect, Note, ReadRules, Wake
@@ -30,7 +37,7 @@ def switch_up(state: State, event: SwitchUp, now: int) -> Outcome:
     """Record a new session and the rules that the switch holds already; only the difference will be sent."""
     if event.switch not in state.switches:
         return state, ()
-    state = out_of_installation(state, event.switch)
+    state = with_older_pins(out_of_installation(state, event.switch), event.switch, event.installed)
     installed = shared(event.installed, wanted(state, event.switch))
     fresh = SwitchState(connected=True, installed=installed)
     state = replace(state, switches={**state.switches, event.switch: fresh}, dirty=state.dirty | {event.switch})
@@ -78,7 +85,7 @@ def tick(state: State, now: int) -> Outcome:
     """Read the rules of switches whose turn it is; after the grace time, also remove pins from before the start."""
     effects: tuple[Effect, ...] = ()
     if state.started_unix_ms is not None and not within_grace(state, now):
-        state = replace(state, started_unix_ms=None, dirty=frozenset(state.switches))
+        state = replace(state, started_unix_ms=None, older_pins={}, dirty=frozenset(state.switches))
     elapsed_ms = now - state.audited_unix_ms
     if elapsed_ms >= AUDIT_TICK_MS:
         state, effects = _audit(replace(state, audited_unix_ms=now), min(elapsed_ms, state.settings.audit_ms))

@@ -1,7 +1,7 @@
 """Metrics of the controller: switches, jobs, telemetry, history. Those of ports are in `fabric_metrics`."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain
 
 from controller.brain.state import State
@@ -29,6 +29,18 @@ UNRECORDED = Family(
 )
 PREVIEWS = Family("heddle_previews_limit", "gauge", "Previews that one caller may have in progress.")
 REFUSED_PREVIEWS = Family("heddle_previews_refused_total", "counter", "Previews refused because of that limit.")
+REPORTED = {
+    "messages": Family("heddle_flow_reports_total", "counter", "Reports of queue pairs received from hosts."),
+    "queue_pairs": Family("heddle_flow_reports_queue_pairs_total", "counter", "Queue pairs in these reports."),
+    "foreign": Family(
+        "heddle_flow_reports_foreign_total", "counter", "Reported queue pairs of a NIC that is not the reporter's."
+    ),
+    "surplus": Family(
+        "heddle_flow_reports_surplus_total", "counter", "Reported queue pairs past the limit of one report."
+    ),
+    "pinned": Family("heddle_observed_jobs_total", "counter", "Jobs submitted for large reported flows."),
+    "refused": Family("heddle_observed_jobs_refused_total", "counter", "Such jobs that were refused."),
+}
 RULES = Family("heddle_switch_rules", "gauge", "Rules that a switch is known to hold.", ("switch",))
 CONFIGURED = Family("heddle_telemetry_configured", "gauge", "1 if a broker is configured.")
 TICKS = Family("heddle_telemetry_ticks_total", "counter", "Periods that were published to readers.")
@@ -62,17 +74,23 @@ HISTORY = {
 }
 FAMILIES = (
     SWITCHES, CONNECTED, JOBS, LINKS_DOWN, WAITING, FULLEST, SLOWED, OVERLOADED, GENERATION, REFUSED, UNRECORDED,
-    PREVIEWS, REFUSED_PREVIEWS, RULES, CONFIGURED, TICKS, SKIPPED, *COLLECTED.values(), ODD, CONDITIONS,
-    *HISTORY.values(),
+    PREVIEWS, REFUSED_PREVIEWS, *REPORTED.values(), RULES, CONFIGURED, TICKS, SKIPPED, *COLLECTED.values(), ODD,
+    CONDITIONS, *HISTORY.values(),
 )  # fmt: skip
 
 
 def metrics_text(
-    state: State, telemetry: Telemetry, refused_events: int, previews: Shares, unrecorded: int = 0
+    state: State,
+    telemetry: Telemetry,
+    refused_events: int,
+    previews: Shares,
+    unrecorded: int = 0,
+    reported: Mapping[str, int] | None = None,
 ) -> Iterator[str]:
     """Yield all metrics in pieces.
 
-    `refused_events` counts events that found the loop's inbox full, `unrecorded` turns that a recording lacks.
+    `refused_events` counts events that found the loop's inbox full, `unrecorded` turns that a recording lacks,
+    `reported` what hosts have reported.
     """
     tick = telemetry.ticks.value
     fabric = fabric_metrics.fabric_lines(state.fabric, tick.snapshot) if tick is not None else ()
@@ -80,6 +98,7 @@ def metrics_text(
         _state_lines(state, refused_events),
         lines(UNRECORDED, [("", unrecorded)]),
         _preview_lines(previews),
+        chain.from_iterable(lines(family, [("", (reported or {}).get(name, 0))]) for name, family in REPORTED.items()),
         _telemetry_lines(telemetry),
         fabric,
     )

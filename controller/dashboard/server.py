@@ -23,7 +23,9 @@ class Dashboard:
 
     async def _metrics(self) -> Page:
         loop = self._loop
-        text = metrics.metrics_text(loop.state, loop.telemetry, loop.refused_events, loop.previews, loop.unrecorded)
+        text = metrics.metrics_text(
+            loop.state, loop.telemetry, loop.refused_events, loop.previews, loop.unrecorded, loop.reported
+        )
         return Page(CONTENT_TYPE, text)
 
     async def _health(self) -> Page:

@@ -110,6 +110,10 @@ class Cookie(NamedTuple):
 COOKIE_MAGIC = 0x48
 
 
+RuleKey = tuple[int, int, Match | OpaqueMatch]
+"""The fields that identify a flow entry in OpenFlow: table, priority, match."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowRule:
     """One flow entry of a switch; no action means drop."""
@@ -121,7 +125,7 @@ class FlowRule:
     cookie: int = 0
 
     @property
-    def key(self) -> "tuple[int, int, Match | OpaqueMatch]":
+    def key(self) -> RuleKey:
         """Return the fields that identify a flow entry in OpenFlow: table, priority, match."""
         return self.table, self.priority, self.match
 

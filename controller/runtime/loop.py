@@ -6,6 +6,7 @@ process; the switches keep forwarding (fail-static), and the next start sends th
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
@@ -72,6 +73,7 @@ class Loop:
         self.topology: Watchers[int] = Watchers()
         self.gateways = Gateways()
         self.previews = Shares("previews", MAX_PREVIEWS)
+        self.reported: Counter[str] = Counter()
         self.telemetry = telemetry or Telemetry()
         self.recorder: Recorder | None = None
         """Where events and decisions are recorded, if anywhere."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from telemetry.agent.outbox import Outbox
 from telemetry.agent.pace import next_tick_ns
+from telemetry.agent.reporter import QueuePairReporter
 from telemetry.agent.session import Broker, Session, cancelled, raise_first
 from telemetry.agent.source import CounterSource, DeviceSamples, SourceError, is_sound
 from telemetry.agent.stamp import Stamps
@@ -40,10 +41,14 @@ class AgentSettings:
 
 
 class Agent:
-    """Read `sources` and publish their samples to `broker`."""
+    """Read `sources` and publish their samples to `broker`; beside them, `reporter` reports to a controller."""
 
-    def __init__(self, settings: AgentSettings, broker: Broker, sources: Sequence[CounterSource]) -> None:
+    def __init__(
+        self, settings: AgentSettings, broker: Broker, sources: Sequence[CounterSource],
+        reporter: QueuePairReporter | None = None,
+    ) -> None:  # fmt: skip
         self._settings = settings
+        self._reporter = reporter
         self._sources = sources
         self._outbox = Outbox()
         self._stamps = Stamps(settings.period_ns)
@@ -57,6 +62,8 @@ class Agent:
         ending = asyncio.create_task(ended.wait())
         session = asyncio.create_task(self._session.run())
         samplers = [asyncio.create_task(self._sample(source)) for source in self._sources]
+        if self._reporter is not None:
+            samplers.append(asyncio.create_task(self._reporter.run()))
         try:
             await asyncio.wait([ending, session, *samplers], return_when=asyncio.FIRST_COMPLETED)
             self._session.end()
@@ -79,6 +86,7 @@ class Agent:
             "samples_unchanged": self._stamps.unchanged,
             "source_faults": self.faults,
             "missed_ticks": self.missed_ticks,
+            **({} if self._reporter is None else self._reporter.counts()),
         }
 
     async def _sample(self, source: CounterSource) -> None:

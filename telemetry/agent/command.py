@@ -23,6 +23,9 @@ PortMap = Annotated[
 Nics = Annotated[
     list[str] | None, typer.Option(metavar="NIC=DEVICE", help="ethtool: a NIC's id and its network device.")
 ]
+Controller = Annotated[
+    str | None, typer.Option(metavar="ADDR:PORT", help="ethtool: report the host's queue pairs to this controller.")
+]
 User = Annotated[str | None, typer.Option(help="User name for the broker.")]
 PasswordFile = Annotated[Path | None, typer.Option(metavar="FILE", help="File with the password of --user.")]
 TlsCa = Annotated[Path | None, typer.Option(metavar="FILE", help="Use TLS; CA of the broker's certificate.")]
@@ -43,6 +46,7 @@ def agent(
     lanes: Lanes = 4,
     port_map: PortMap = None,
     nic: Nics = None,
+    controller: Controller = None,
     user: User = None,
     password_file: PasswordFile = None,
     tls_ca: TlsCa = None,
@@ -59,12 +63,15 @@ def agent(
     On a SONiC switch:  heddle agent --fabric pod1 --source sonic --switch leaf1 --broker 10.0.0.9:1883
 
     On a host:  heddle agent --fabric pod1 --source ethtool --host h1 --nic h1-n0=eth2 --nic h1-n1=eth3
+
+    With --controller, and --fabric FILE, the host's RDMA queue pairs are reported too (`rdma -j resource show qp`).
     """
     from telemetry.agent.options import AgentOptions, run_agent
 
     options = AgentOptions(
         fabric=fabric, source=source, broker=broker, period=period, agent=agent_id, switches=switch or (),
-        hosts=host or (), lab=lab, redis=redis, lanes=lanes, port_map=port_map, nics=nic or (), user=user,
+        hosts=host or (), lab=lab, redis=redis, lanes=lanes, port_map=port_map, nics=nic or (),
+        controller=controller, user=user,
         password_file=password_file, tls_ca=tls_ca, tls_cert=tls_cert, tls_key=tls_key,
     )  # fmt: skip
     run_agent(options)

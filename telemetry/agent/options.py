@@ -13,10 +13,13 @@ from pathlib import Path
 
 from controller.config import load_fabric
 from controller.config.text.complaint import one_line
+from controller.model.address import ip_text
 from controller.model.error import InputError
+from controller.model.fabric import Fabric
 from controller.model.server_address import split_address
 from controller.runtime.interpreter import shorten_pauses
 from telemetry.agent.agent import Agent, AgentSettings
+from telemetry.agent.reporter import QueuePairReporter
 from telemetry.agent.session import Broker
 from telemetry.agent.source import CounterSource
 from telemetry.agent.sources.emulated import EmulatedNics, EmulatedSwitches
@@ -55,6 +58,7 @@ class AgentOptions:
     port_map: Path | None = None
     lanes: int = 0
     nics: Sequence[str] = ()
+    controller: str | None = None
 
 
 def run_agent(options: AgentOptions) -> None:
@@ -63,25 +67,32 @@ def run_agent(options: AgentOptions) -> None:
     build = _SOURCES.get(options.source)
     if build is None:
         raise InputError(f"--source {one_line(options.source)}: must be one of {', '.join(_SOURCES)}")
-    fabric, host_of = _fabric(options.fabric)
+    name_of_fabric, fabric = _fabric(options.fabric)
+    host_of = {nic.id: nic.host for nic in fabric.nics} if fabric is not None else {}
     broker = _broker(options)
     name = options.agent or _default_name(options)
     try:
         settings = AgentSettings(
-            fabric=fabric, agent=name, period_ns=_period_ns(options.period or _DEFAULT_PERIOD[options.source])
+            fabric=name_of_fabric, agent=name, period_ns=_period_ns(options.period or _DEFAULT_PERIOD[options.source])
         )
     except ValueError as fault:
         raise InputError(f"--fabric or --id: {fault}") from None
-    asyncio.run(_serve(settings, broker, lambda: build(options, host_of)))
+    reporter = _reporter(options, fabric)
+    asyncio.run(_serve(settings, broker, lambda: build(options, host_of), reporter))
 
 
-async def _serve(settings: AgentSettings, broker: Broker, build: Callable[[], Sequence[CounterSource]]) -> None:
+async def _serve(
+    settings: AgentSettings,
+    broker: Broker,
+    build: Callable[[], Sequence[CounterSource]],
+    reporter: QueuePairReporter | None,
+) -> None:
     ended = asyncio.Event()
     running = asyncio.get_running_loop()
     for wanted in (signal.SIGINT, signal.SIGTERM):
         running.add_signal_handler(wanted, ended.set)
     sources = build()
-    agent = Agent(settings, broker, sources)
+    agent = Agent(settings, broker, sources, reporter)
     ready = {"ready": True, "agent": settings.agent, "fabric": settings.fabric, "broker": str(broker)}
     shorten_pauses()
     print(json.dumps({**ready, "sources": [source.name for source in sources]}), flush=True)
@@ -114,6 +125,12 @@ def _sonic(options: AgentOptions, host_of: dict[str, str]) -> Sequence[CounterSo
 
 
 def _ethtool(options: AgentOptions, host_of: dict[str, str]) -> Sequence[CounterSource]:
+    device_of = _devices(options)
+    return [HostNics(options.hosts[0], device_of)]
+
+
+def _devices(options: AgentOptions) -> dict[str, str]:
+    """Return the network device of each NIC of the host."""
     if len(options.hosts) != 1:
         raise InputError("--source ethtool needs one --host NAME: the id of this host in the fabric")
     device_of = {}
@@ -124,7 +141,7 @@ def _ethtool(options: AgentOptions, host_of: dict[str, str]) -> Sequence[Counter
         device_of[nic] = device
     if not device_of:
         raise InputError("--source ethtool needs --nic NIC=DEVICE: the fabric's id of a NIC, and its network device")
-    return [HostNics(options.hosts[0], device_of)]
+    return device_of
 
 
 _SOURCES = {"emulated": _emulated, "sonic": _sonic, "ethtool": _ethtool}
@@ -157,12 +174,29 @@ def mapped(path: Path) -> Callable[[str], int | None]:
     return numbers.get
 
 
-def _fabric(text: str) -> tuple[str, dict[str, str]]:
-    """Return the fabric's name and, if a fabric file is given, the host of each NIC."""
+def _fabric(text: str) -> tuple[str, Fabric | None]:
+    """Return the fabric's name and, if a fabric file is given, the fabric."""
     if "/" not in text and not text.endswith((".yaml", ".yml", ".json")):
-        return text, {}
+        return text, None
     fabric = load_fabric(Path(text))
-    return fabric.name, {nic.id: nic.host for nic in fabric.nics}
+    return fabric.name, fabric
+
+
+def _reporter(options: AgentOptions, fabric: Fabric | None) -> QueuePairReporter | None:
+    """Return what reports queue pairs to a controller; None where that is not wanted."""
+    if options.controller is None:
+        return None
+    if options.source != "ethtool" or fabric is None:
+        raise InputError("--controller needs --source ethtool and a fabric file, which has the addresses of the NICs")
+    split_address(options.controller)
+    device_of = _devices(options)
+    own = {nic.id: ip_text(nic.ip) for nic in fabric.nics if nic.host == options.hosts[0]}
+    unknown = sorted(device_of.keys() - own.keys())
+    if unknown:
+        raise InputError(f"--nic {unknown[0]}: {options.hosts[0]} has no such NIC in this fabric")
+    return QueuePairReporter(
+        options.controller, options.hosts[0], {device: own[nic] for nic, device in device_of.items()}
+    )
 
 
 def _default_name(options: AgentOptions) -> str:

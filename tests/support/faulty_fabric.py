@@ -13,7 +13,7 @@ from controller.model.effect import Compile, Effect, Install, Place, ReadRules, 
 from controller.model.event import Congested, Event, Installed, InstallFailed, PortStatus, SwitchDown, SwitchUp, Tick
 from controller.model.fabric import PortRef
 from controller.model.health import Health
-from controller.model.rule import Cookie, CookieKind, SwitchRules
+from controller.model.rule import Cookie, CookieKind, FlowRule, SwitchRules
 from controller.planner.online import OnlinePlanner
 from tests.support.rule_changes import apply_changes
 from tests.unit.brain.driver import Driver
@@ -38,7 +38,7 @@ class FaultyFabric(Driver):
         self.begun = 0
         ports = [end for cable in self.fabric.cables for end in (cable.lower, cable.upper)]
         self.ports: list[PortRef] = [*ports, *(nic.port for nic in self.fabric.nics)]
-        self.older_pins: set[tuple[str, object]] = set()
+        self.older_pins: set[tuple[str, FlowRule]] = set()
 
     def feed(self, event: Event) -> None:
         """Decide one event and what follows at once from it; what is delayed is kept."""
@@ -137,14 +137,12 @@ class FaultyFabric(Driver):
         for effect, sessions in self.late:
             if isinstance(effect, Install):
                 self._outside(replace(effect, steps=effect.steps[:1]), sessions)
-        # As many jobs have been submitted as the numbers of jobs allow.
-        self.now += 100 * (self.state.next_job_number - self.state.first_job_number + 1)
         self.late.clear()
         self.sessions = dict.fromkeys(self.held, 0)
         self.state = begin(self.fabric, self.settings, self.now)
         self.planner, self.previewer = OnlinePlanner(self.fabric), OnlinePlanner(self.fabric)
         self.older_pins = {
-            (switch, rule.key) for switch, rules in self.held.items() for rule in rules.rules if _is_pin(rule.cookie)
+            (switch, rule) for switch, rules in self.held.items() for rule in rules.rules if _is_pin(rule.cookie)
         }
         self.connect_all()
 
@@ -152,16 +150,12 @@ class FaultyFabric(Driver):
         self.older_pins = {pin for pin in self.older_pins if pin[0] != switch}
 
     def lost_pins(self) -> list[str]:
-        """Return the pins from before the start that no longer exist; those of jobs submitted since do not count."""
-        there, known = set[tuple[str, object]](), range(self.state.first_job_number, self.state.next_job_number)
-        for switch, rules in self.held.items():
-            for rule in rules.rules:
-                cookie = Cookie.unpack(rule.cookie)
-                if cookie is not None and cookie.kind is CookieKind.PIN:
-                    there.add((switch, rule.key))
-                    if cookie.job_number in known:
-                        self.older_pins.discard((switch, rule.key))
-        return sorted(map(str, self.older_pins - there))
+        """Return the pins from before the start that no longer exist; those that another has replaced do not count."""
+        there = {(switch, rule.key): rule for switch, rules in self.held.items() for rule in rules.rules}
+        self.older_pins = {
+            (switch, rule) for switch, rule in self.older_pins if there.get((switch, rule.key), rule) == rule
+        }
+        return sorted(str(rule) for switch, rule in self.older_pins if (switch, rule.key) not in there)
 
     def calm_down(self) -> None:
         """End all disturbances but cuts: what is late happens, switches connect, and time passes."""

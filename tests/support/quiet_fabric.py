@@ -7,6 +7,7 @@ from controller.model.health import Health
 from controller.model.job import Collective, JobRequest
 from controller.model.plan import FlowPlan, Plan
 from controller.rules.listing import group_rows, rows
+from tests.oracles.buffer_graph import cycle
 from tests.oracles.openflow_interpreter import Network
 from tests.oracles.plan_checker import check
 from tests.property.planner.test_planner_steering import walked
@@ -81,9 +82,11 @@ def _dead_links(fabric: Fabric, health: Health) -> set[str]:
 
 
 def _wrong_paths(driver: FaultyFabric, without_path: set[str]) -> list[str]:
-    """Return the streams on dead links, and those whose packets leave their planned links."""
+    """Return the streams on dead links, those whose packets leave their planned links, and cycles of buffers."""
     fabric, dead, found = driver.fabric, _dead_links(driver.fabric, driver.state.out_of_use), []
     network = Network(fabric, rows(fabric, driver.held), group_rows(fabric, driver.held), driver.dead.down_cables)
+    if circle := cycle(fabric, network):
+        found.append(f"buffers wait for each other: {circle}")
     for job in driver.state.jobs.values():
         for flow in job.flows.flows:
             if flow.flow_id in without_path:

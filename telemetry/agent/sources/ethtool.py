@@ -71,11 +71,22 @@ class HostNics:
 
     def _hardware(self, device: str) -> Iterator[Path]:
         """Yield the hw_counters of the RDMA port that belongs to a network device."""
-        for port in sorted((self._root / "sys/class/infiniband").glob("*/ports/*")):
-            owners = {_line(path) for path in (port / "gid_attrs" / "ndevs").glob("*")} - {""}
-            beside = port.parent.parent / "device" / "net" / device
-            if device in owners or (not owners and beside.exists()):
-                yield port / "hw_counters"
+        for port in _rdma_ports(self._root, device):
+            yield port / "hw_counters"
+
+
+def rdma_devices(root: Path, device: str) -> list[str]:
+    """Return the RDMA devices of a network device, such as mlx5_0."""
+    return sorted({port.parent.parent.name for port in _rdma_ports(root, device)})
+
+
+def _rdma_ports(root: Path, device: str) -> Iterator[Path]:
+    """Yield the folders of the RDMA ports that belong to a network device."""
+    for port in sorted((root / "sys/class/infiniband").glob("*/ports/*")):
+        owners = {_line(path) for path in (port / "gid_attrs" / "ndevs").glob("*")} - {""}
+        beside = port.parent.parent / "device" / "net" / device
+        if device in owners or (not owners and beside.exists()):
+            yield port
 
 
 def driver_counters(ioctls: socket.socket, device: str) -> dict[str, int]:

@@ -7,13 +7,16 @@ from hypothesis import strategies as st
 
 from controller.model.fabric import Fabric
 from controller.model.health import Health
+from controller.model.rule import CookieKind
 from controller.model.steering import choice_of, home_value, layout_of, shares, stage_up
 from controller.rules.compile import WHOLE, compile_fabric
 from controller.rules.listing import group_rows, rows
 from controller.rules.pipeline import fits
 from controller.rules.trace import Packet, Tracer
+from tests.oracles.buffer_graph import cycle
 from tests.oracles.openflow_interpreter import PFC, Journey, Network, arp, faults_of_path, ping, roce, tcp
 from tests.support.examples import examples
+from tests.unit.brain.driver import small_fabric
 from tests.unit.rules.strategies import fabrics, failures, irregular
 
 PORTS = [0, 1, 4791, 0xBFFF, 0xC000, 0xC001, 0xD555, 0xE000, 0xEAAA, 0xF0F0, 0xFFFF]
@@ -94,6 +97,29 @@ def test_compiled_rules_fit_the_pipeline_and_no_two_have_the_same_key(data, fabr
         assert [rule for rule in held.rules if not fits(rule)] == []
         assert len({rule.key for rule in held.rules}) == len(held.rules)
         assert len({group.group_id for group in held.groups}) == len(held.groups)
+
+
+@given(data=st.data(), fabric=st.one_of(fabrics(), irregular()))
+@settings(max_examples=examples(30))
+def test_no_packets_wait_for_each_other_in_a_circle_after_failures_and_whatever_fails_next(data, fabric):
+    assert cycle(fabric, network_of(fabric, data.draw(failures(fabric)))) == ""
+
+
+def test_guards_alone_keep_packets_that_spines_send_to_wrong_leaves_from_waiting_in_a_circle():
+    fabric = small_fabric(spines=2, leaves=3)
+    network = network_of(fabric)
+    routes = [
+        entry
+        for (switch, _), entries in network.tables.items()
+        for entry in entries
+        if switch.startswith("spine") and entry.kind == CookieKind.ROUTE.name
+    ]
+    for entry in routes:
+        entry.actions = ["output:1", "output:2", "output:3"]
+    assert cycle(fabric, network) == ""
+    for entries in network.tables.values():
+        entries[:] = [entry for entry in entries if entry.kind != CookieKind.MISS.name]
+    assert {hop.split(":")[0] for hop in cycle(fabric, network).split(" -> ")} >= {"leaf1", "spine1"}
 
 
 @given(data=st.data(), fabric=fabrics())

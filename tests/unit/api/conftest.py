@@ -59,11 +59,11 @@ class Running:
 
 
 @asynccontextmanager
-async def running(fabric=None, **config) -> AsyncIterator[Running]:
+async def running(fabric=None, grpc_address="127.0.0.1:0", **config) -> AsyncIterator[Running]:
     fabric = fabric or small_fabric()
     application = Application(
         fabric,
-        ServiceConfig(openflow="127.0.0.1:0", grpc="127.0.0.1:0", http="127.0.0.1:0", **config),
+        ServiceConfig(openflow="127.0.0.1:0", grpc=grpc_address, http="127.0.0.1:0", **config),
         ThreadPlanner(fabric),
         ThreadCompiler(fabric),
     )

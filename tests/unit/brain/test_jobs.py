@@ -124,6 +124,19 @@ def test_a_required_utilisation_that_cannot_be_met_is_no_admissible_plan(driver)
     assert driver.state.jobs == {}
 
 
+def test_a_plan_whose_buffers_could_wait_for_each_other_is_refused(driver):
+    driver.hold = (Solve,)
+    driver.feed(Submit(reply=1, request=shift_job("a")))
+    (solve,) = driver.waiting
+    (event,) = driver.perform(solve)
+    plan = event.outcome
+    driver.feed(replace(event, outcome=replace(plan, certificate=replace(plan.certificate, deadlock_free=False))))
+    refused = driver.reply_to(1)
+    assert isinstance(refused, NoAdmissiblePlanError)
+    assert "wait for each other" in str(refused)
+    assert driver.state.jobs == {}
+
+
 def test_a_job_over_a_switch_that_is_not_connected_is_refused_by_its_name(driver):
     driver.feed(SwitchDown(switch="spine2", reason="gone"))
     driver.feed(Submit(reply=1, request=shift_job("a")))

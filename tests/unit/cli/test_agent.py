@@ -47,6 +47,10 @@ def agent(*arguments):
         (["--source", "ethtool"], "needs one --host"),
         (["--source", "ethtool", "--host", "h1"], "needs --nic NIC=DEVICE"),
         (["--source", "ethtool", "--host", "h1", "--nic", "eth0"], "--nic eth0: must be NIC=DEVICE"),
+        (
+            ["--source", "ethtool", "--host", "h1", "--nic", "a=eth0", "--controller", "a:1"],
+            "--controller needs --source ethtool and a fabric file",
+        ),
     ],
 )
 def test_an_invalid_option_is_refused_in_one_line(arguments, text, monkeypatch, capsys):

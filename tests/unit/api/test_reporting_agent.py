@@ -1,0 +1,125 @@
+"""The host agent's reporter against a real controller, with a program that prints what `rdma` would."""
+
+import asyncio
+import json
+import socket
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from foundation.backoff import Backoff
+from telemetry.agent import reporter as module
+from telemetry.agent.reporter import QueuePairReporter
+from tests.unit.api.conftest import running
+
+PERIOD_S = 0.02
+QUICK = Backoff(first_s=0.02, max_s=0.05)
+
+
+def listed(device: str, own: int, peer: int) -> dict[str, object]:
+    return {"ifindex": 0, "ifname": device, "port": 1, "lqpn": own, "rqpn": peer, "type": "RC", "state": "RTS"}
+
+
+@pytest.fixture
+def host(tmp_path: Path) -> Path:
+    """Return a root with the RDMA devices mlx5_0 of eth2 and mlx5_9 of eth9, and a list of their queue pairs."""
+    for rdma, device in (("mlx5_0", "eth2"), ("mlx5_9", "eth9")):
+        folder = tmp_path / "sys/class/infiniband" / rdma
+        (folder / "ports/1").mkdir(parents=True)
+        (folder / "device/net" / device).mkdir(parents=True)
+    rows = [listed("mlx5_0", 7, 9), listed("mlx5_0", 8, 10), listed("mlx5_9", 1, 2)]
+    (tmp_path / "list.json").write_text(json.dumps(rows))
+    return tmp_path
+
+
+@asynccontextmanager
+async def reporting(server: str, root: Path, host: str = "h1", program=None):
+    program = program or ("cat", str(root / "list.json"))
+    reporter = QueuePairReporter(
+        server, host, {"eth2": "10.0.0.1"}, program=program, period_s=PERIOD_S, root=root, backoff=QUICK
+    )
+    task = asyncio.create_task(reporter.run())
+    try:
+        yield reporter
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+async def until(holds) -> None:
+    async with asyncio.timeout(20):
+        while not holds():
+            await asyncio.sleep(0.01)
+
+
+async def test_the_queue_pairs_of_a_hosts_own_nics_are_reported_every_period(controller, host):
+    counts = controller.application.loop.reported
+    async with reporting(controller.addresses["grpc"], host) as reporter:
+        await until(lambda: counts["messages"] >= 2)
+    assert counts["queue_pairs"] == 2 * counts["messages"]
+    assert counts["foreign"] == 0
+    assert (reporter.connects, reporter.faults, reporter.left_out) == (1, 0, 0)
+
+
+async def test_reports_are_metrics_of_the_controller(controller, host):
+    async with reporting(controller.addresses["grpc"], host):
+        await until(lambda: controller.application.loop.reported["messages"])
+    reader, writer = await asyncio.open_connection(*controller.addresses["http"].rsplit(":", 1))
+    writer.write(b"GET /metrics HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+    text = (await reader.read()).decode()
+    writer.close()
+    assert f"heddle_flow_reports_total {controller.application.loop.reported['messages']}" in text
+    assert "heddle_flow_reports_queue_pairs_total" in text
+
+
+async def test_reports_continue_with_the_controller_that_takes_the_place_of_another(host):
+    with socket.socket() as kept:
+        kept.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{kept.getsockname()[1]}"
+    async with AsyncExitStack() as stack:
+        for number in range(2):
+            async with running(grpc_address=address) as controller:
+                if number == 0:
+                    reporter = await stack.enter_async_context(reporting(address, host))
+                counts = controller.application.loop.reported
+                await until(lambda counts=counts: counts["messages"])
+        assert reporter.connects >= 2
+
+
+async def test_a_refused_report_is_a_fault_and_the_next_stream_waits(controller, host, monkeypatch):
+    waits = []
+
+    def random() -> float:
+        waits.append(1)
+        return 1.0
+
+    monkeypatch.setattr("random.random", random)
+    async with reporting(controller.addresses["grpc"], host, host="h99") as reporter:
+        await until(lambda: reporter.faults >= 3)
+    assert len(waits) >= 2
+    assert reporter.connects <= len(waits) + 1
+    assert controller.application.loop.reported["messages"] == 0
+
+
+@pytest.mark.parametrize("program", [("/no/such/rdma",), ("false",), ("echo", "no list")])
+async def test_a_list_that_cannot_be_read_is_a_fault_and_the_stream_stays(controller, host, program):
+    async with reporting(controller.addresses["grpc"], host, program=program) as reporter:
+        await until(lambda: reporter.faults >= 2)
+    assert (reporter.connects, reporter.reports) == (1, 0)
+
+
+async def test_a_list_without_end_is_a_fault(controller, host, monkeypatch):
+    monkeypatch.setattr(module, "MAX_LIST_BYTES", 1 << 16)
+    async with reporting(controller.addresses["grpc"], host, program=("yes",)) as reporter:
+        await until(lambda: reporter.faults >= 1)
+    assert reporter.reports == 0
+
+
+async def test_queue_pairs_past_the_limit_are_counted(controller, host, monkeypatch):
+    monkeypatch.setattr(module, "MAX_QUEUE_PAIRS", 1)
+    async with reporting(controller.addresses["grpc"], host) as reporter:
+        await until(lambda: reporter.reports >= 1)
+    assert reporter.left_out >= 1
+    assert controller.application.loop.reported["queue_pairs"] == controller.application.loop.reported["messages"]
