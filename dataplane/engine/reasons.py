@@ -49,6 +49,7 @@ class Drop(IntEnum):
     CONNECTIONS_LIMITED = 40  # the VPC has reached its share of the connections
     PORTS_LIMITED = 41  # its share of the NAT mappings, or of the ports of a shared public address
     FRAGMENTS_LIMITED = 42  # its share of the packets with stored fragments
+    NO_BACK_END = 48  # a balancer: refused, and no reply is allowed about it
 
 
 class Punt(IntEnum):

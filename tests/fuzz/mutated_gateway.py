@@ -17,7 +17,8 @@ from dataplane.gateway.memory.exchange import ControlEnd, empty_exchange, exchan
 from dataplane.gateway.memory.punt_share import MAX_BURST, PACKET_NS
 from dataplane.gateway.memory.shares import CONNECTIONS, FRAGMENTS, MAPPINGS
 from dataplane.gateway.memory.state import FRAGMENTS_HELD, PAIRS_ENDED, PAIRS_FREED, PAIRS_USED, empty_state
-from dataplane.gateway.run import _end, _enter, walk
+from dataplane.gateway.bursts import end_burst, enter
+from dataplane.gateway.run import walk
 from dataplane.gateway.work import Work
 from dataplane.io.frames.in_memory import MemoryPorts
 from dataplane.io.frames.layout import FREE
@@ -38,12 +39,12 @@ def turn(ports, port, packets, graph, tables, state, counters, punts, injects, b
     """Process one burst, or the slow path's frames, like `gateway.run` does; return how many packets."""
     age(tables, state, now_ns)
     if port == SLOW_PATH:
-        count = _enter(ports, injects, packets, counters)
+        count = enter(ports, injects, packets, counters)
     else:
         count = receive(ports, port, packets, BURST, counters)
     if count:
         walk(Work(packets, count, ports.memory, graph, tables, state, now_ns))
-        _end(ports, packets, count, counters, punts, state, now_ns)
+        end_burst(ports, packets, count, counters, punts, state, now_ns)
         free_ended_pairs(state)
     exchange(tables, state, between, now_ns)
     return count
