@@ -64,14 +64,9 @@ def maglev_table(back_ends: Sequence[tuple[IPv4Address | IPv6Address, int, int]]
         permutations = [permutation_of(*back_ends[order[row]][:2]) for row in turns]
         rows = np.array([order[row] for row in turns], dtype=np.int32)
         left = quotas(weights)
-        columns = (
-            [offset for offset, _ in permutations],
-            [skip for _, skip in permutations],
-            [weights[row] for row in turns],
-            [left[row] for row in turns],
-            [0] * len(turns),
-        )
-        _fill(found, rows, *(np.array(column, dtype=np.int64) for column in columns), max(weights))
+        next_slots, skips = (np.array(column, dtype=np.int64) for column in zip(*permutations, strict=True))
+        parts, shares = (np.array([column[row] for row in turns], dtype=np.int64) for column in (weights, left))
+        _fill(found, rows, next_slots, skips, parts, shares, np.zeros(len(turns), dtype=np.int64), max(weights))
     return found
 
 

@@ -1,6 +1,6 @@
 """Validate what a balancer is to serve."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from ipaddress import IPv4Address
 
 from dataplane.config.balancers import BalancerConfig, HealthCheck, LoadBalancer, Mode, Service
@@ -71,7 +71,7 @@ def _one(each: LoadBalancer, vpc: Vpc, pool: tuple[object, ...]) -> Iterator[str
         yield from _health(each.health)
 
 
-def _back_ends(each: LoadBalancer, endpoints: set[object]) -> Iterator[str]:
+def _back_ends(each: LoadBalancer, endpoints: Set[object]) -> Iterator[str]:
     seen = set[tuple[object, int]]()
     for end in each.back_ends:
         if (end.ip, end.port) in seen:
@@ -96,7 +96,8 @@ def _back_ends(each: LoadBalancer, endpoints: set[object]) -> Iterator[str]:
 
 def _health(check: HealthCheck) -> Iterator[str]:
     if not 1 <= check.timeout_ms <= check.interval_ms <= MAX_INTERVAL_MS:
-        yield f"health_check: timeout_ms {check.timeout_ms}, interval_ms {check.interval_ms}: 1 to the other, to an hour"
+        times = f"timeout_ms {check.timeout_ms}, interval_ms {check.interval_ms}"
+        yield f"health_check: {times}: from 1 up to the interval, and that up to an hour"
     if not (1 <= check.rise <= 100 and 1 <= check.fall <= 100):
         yield f"health_check: rise {check.rise}, fall {check.fall}: 1 to 100"
     if not check.path.startswith("/") or any(c.isspace() or not c.isprintable() for c in check.path):

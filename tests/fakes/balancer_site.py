@@ -4,6 +4,7 @@ from dataclasses import replace
 from ipaddress import IPv4Address as V4
 from ipaddress import IPv4Network as Net4
 from ipaddress import IPv6Address as V6
+from typing import Any
 
 import numpy as np
 from scapy.layers.inet import IP, UDP
@@ -14,7 +15,7 @@ from dataplane.balancer.compiler.compile import compile_services
 from dataplane.balancer.compiler.numbering import BackEndName, Numbering, service_name
 from dataplane.balancer.graph import graph_of
 from dataplane.balancer.maglev import write_changes
-from dataplane.balancer.memory.connections import HALF_OPEN, STREAM
+from dataplane.balancer.memory.connections import HALF_OPEN, STREAM, TICKS
 from dataplane.balancer.memory.state import Tally, empty_state
 from dataplane.balancer.run import run
 from dataplane.config.balancers import BackEnd, BalancerConfig, LoadBalancer, Mode, Service, Site, balancer_mac
@@ -94,7 +95,7 @@ CONFIG = BalancerConfig(
     sites=(Site(vpc="red", pool=POOL + POOL6),),
     gateways=(GATEWAY,),
 )
-NEIGHBOURS = {(0, host): mac for host, mac in MACS.items()}
+NEIGHBOURS: Any = {(0, host): mac for host, mac in MACS.items()}
 
 
 def name_of(each, end):
@@ -115,7 +116,7 @@ class BalancerLoop:
         self._packets, self._clock, self._sleepers = new_rows(), np.zeros(CLOCK_BYTES, np.uint8), sleepers([])
         self.configure(config)
 
-    def configure(self, config, down=frozenset(), neighbours=None):
+    def configure(self, config, down=frozenset(), neighbours: Any = None):
         """Switch to another configuration; return how many slots were written."""
         assert balancer_problems(config) == ()
         self.generation += 1
@@ -138,6 +139,12 @@ class BalancerLoop:
         self.forward()
         assert imbalance(self.counters) == 0
         return [Ether(frame) for frame in self.io.take(0)]
+
+    def let_pass(self, seconds):
+        """Let time pass for the connections, and have all of them checked by the next call."""
+        words, ticks = self.state.words, int(seconds * 1e9) >> 28
+        words[:] = np.where(words, words & ~TICKS | (words - ticks) & TICKS, 0)
+        self.state.tally[Tally.SWEPT_NS] = 0
 
     def drops(self):
         return {reason: int(self.counters.drops[reason]) for reason in Drop if self.counters.drops[reason]}

@@ -11,13 +11,13 @@ from dataplane.engine.burst import BURST, PACKET
 from dataplane.engine.counters import imbalance, make_counters
 from dataplane.engine.reasons import Drop
 from dataplane.engine.rings import Injector, PuntReader, empty_ring
+from dataplane.gateway.bursts import end_burst, enter
 from dataplane.gateway.memory.ageing import age
 from dataplane.gateway.memory.connections import free_ended_pairs
 from dataplane.gateway.memory.exchange import ControlEnd, empty_exchange, exchange
 from dataplane.gateway.memory.punt_share import MAX_BURST, PACKET_NS
 from dataplane.gateway.memory.shares import CONNECTIONS, FRAGMENTS, MAPPINGS
 from dataplane.gateway.memory.state import FRAGMENTS_HELD, PAIRS_ENDED, PAIRS_FREED, PAIRS_USED, empty_state
-from dataplane.gateway.bursts import end_burst, enter
 from dataplane.gateway.run import walk
 from dataplane.gateway.work import Work
 from dataplane.io.frames.in_memory import MemoryPorts

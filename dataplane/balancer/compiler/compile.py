@@ -154,7 +154,9 @@ def _slots(back_ends: tuple[BackEnd, ...], weights: list[int], numbers: list[int
 class _Hops:
     """The next hops of the gateway's tables, with those to back ends by IP-in-IP behind them."""
 
-    def __init__(self, local: LocalConfig, neighbours: Mapping[tuple[int, Address], int], found: gateway.Tables) -> None:
+    def __init__(
+        self, local: LocalConfig, neighbours: Mapping[tuple[int, Address], int], found: gateway.Tables
+    ) -> None:
         self._local, self._site, self._found = local, Site(local, neighbours), found
         self._in_ip: dict[tuple[int, ...], int] = {}
         endpoints = found.endpoints[found.endpoints[:, 3] != gateway.EMPTY].tolist()

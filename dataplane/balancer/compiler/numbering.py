@@ -73,14 +73,14 @@ def numbered(before: Numbering, balancers: Iterable[LoadBalancer]) -> Numbering:
             # Rows of services that ended may be read until the new tables are in use: take them last.
             services[name] = next(free, -1)
             services[name] = services[name] if services[name] >= 0 else next(late)
-    back_ends.update({name: before.back_ends[name] for name in names if name in before.back_ends})
+    back_ends.update({end: before.back_ends[end] for end in names if end in before.back_ends})
     taken, number = {kept % MAX_BACK_ENDS for kept in back_ends.values()}, before.next_number
-    for name in names:
-        if name in back_ends:
+    for end in names:
+        if end in back_ends:
             continue
         while number % MAX_BACK_ENDS in taken:
             number += 1
-        back_ends[name] = number
+        back_ends[end] = number
         taken.add(number % MAX_BACK_ENDS)
         number += 1
     return Numbering(services, back_ends, number)

@@ -6,7 +6,7 @@ overlap. What a packet's flags say of its connection is in `memory.connections`.
 - A connection keeps its back end as long as that is in the service, drained or not. If it was removed, or if it is down
   and the protocol has no connections (UDP, RoCEv2), the connection gets another one.
 - A packet of TCP without SYN may belong to a connection of another balancer, or of before a restart: with direct return
-  it goes where the hash says, which is the same back end unless the back ends have changed. With full NAT it is refused.
+  it goes where the hash says, the same back end unless the back ends have changed. With full NAT it is refused.
 - A packet to a virtual IP without back ends, or to another port of one, is refused.
 - An ICMP error goes the way of the flow that it is about (`quoted`), and changes no state.
 """
@@ -38,6 +38,7 @@ FIN, SYN, RST, ACK, FLAGS_AT = 1, 2, 4, 16, 13
 ACCEPTED, REFUSE = -1, -2
 """Verdicts besides the reasons of `Drop`."""
 NEW, UNTRACKED, MOVED = int(Tally.NEW), int(Tally.UNTRACKED), int(Tally.MOVED)
+MAX_SLOTS_TRIED = 64
 find_key: Any = service_key
 key_of_service = inline(find_key)
 
@@ -143,9 +144,11 @@ def _follow(packet: Row, state: Any, row: int, seen: int, tick: int) -> None:
     flow = state.flows[place(row)]
     if seen & (FIN | RST):
         now = table.CLOSING
-    elif (now == table.HALF_OPEN and seen & (SYN | ACK) == ACK) or now == table.FIRST:
-        if flow.pair == 0 or flow.flags & SEEN_REPLY:
-            now = table.ESTABLISHED if packet.protocol == TCP else table.STREAM
+    elif flow.pair == 0 or flow.flags & SEEN_REPLY:
+        if now == table.HALF_OPEN and seen & (SYN | ACK) == ACK:
+            now = table.ESTABLISHED
+        elif now == table.FIRST:
+            now = table.STREAM
     table.touch(state, row, now, tick)
     if flow.pair > 0:
         table.touch(state, flow.pair - 1, now, tick)
@@ -189,7 +192,7 @@ def _open(packet: Row, tables: Any, state: Any, seen: int, key: int, tick: int) 
     if found == EMPTY:
         return _of_no_service(packet, tables)
     service = tables.service_rows[found]
-    row = _chosen(packet, tables, service, key)
+    row = _chosen(packet, tables, found, key)
     if row < 0:
         return REFUSE
     back_end = tables.back_ends[row]
@@ -222,13 +225,25 @@ def _open(packet: Row, tables: Any, state: Any, seen: int, key: int, tick: int) 
 
 
 @inline
-def _chosen(packet: Row, tables: Any, service: Row, key: int) -> int:
-    """Return the row of the back end that the flow's hash selects, or a negative number if there is none."""
+def _chosen(packet: Row, tables: Any, found: int, key: int) -> int:
+    """Return the row of the back end that the flow's hash selects in a service, or NO_ROW if there is none.
+
+    While slots are being written, one may name a back end that these tables do not have: the next slots decide then.
+    """
+    service = tables.service_rows[found]
     if service.open == 0:
         return NO_ROW
     # Without the process's seed: every balancer chooses alike.
     hashed = mixed5(packet.source_hi, packet.source_lo, packet.target_hi, packet.target_lo, key, 0)
-    return tables.slots[service.slots, hashed % MAGLEV_SLOTS]
+    slot = hashed % MAGLEV_SLOTS
+    for _ in range(MAX_SLOTS_TRIED):
+        row = tables.slots[service.slots, slot]
+        if 0 <= row < tables.back_ends.shape[0]:
+            back_end = tables.back_ends[row]
+            if back_end.number >= 0 and back_end.service == found:
+                return row
+        slot = slot + 1 if slot + 1 < MAGLEV_SLOTS else 0
+    return NO_ROW
 
 
 @inline
@@ -274,7 +289,7 @@ def _route_quoted(packet: Row, tables: Any, state: Any, row: int, key: int) -> i
     found = row3(tables.services, first, packet.target_hi, packet.target_lo)
     if found == EMPTY or tables.service_rows[found].mode != DIRECT:
         return Drop.NO_STATE.value
-    chosen = _chosen(packet, tables, tables.service_rows[found], key)
+    chosen = _chosen(packet, tables, found, key)
     if chosen < 0:
         return Drop.NO_STATE.value
     packet.next_hop = tables.back_ends[chosen].next_hop

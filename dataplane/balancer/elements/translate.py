@@ -6,6 +6,8 @@ result of 0 is sent as 0xffff (RFC 768). Later fragments have no ports. In an IC
 and ports are those of its sender, and the error's own source is kept, unless it is the flow's (RFC 5508, REQ-4).
 """
 
+from typing import Any
+
 from dataplane.balancer.memory.connections import is_of
 from dataplane.engine.burst import LATER_FRAGMENT, drop
 from dataplane.engine.reasons import Drop
@@ -27,7 +29,8 @@ SOURCE, TARGET = 0, 1
 @element
 def translate(node: int, work: Work) -> None:
     """Translate the packets of full NAT."""
-    packets, memory, state = work.packets, work.memory, work.state
+    packets, memory = work.packets, work.memory
+    state: Any = work.state
     following = work.graph.next[node, NEXT]
     for i in range(work.size):
         packet = packets[i]

@@ -64,8 +64,7 @@ def is_expired(word: int, timeouts: Ints, tick: int) -> bool:
 @inline
 def is_unproven(word: int) -> bool:
     """Whether a flood of packets with invented sources could have made a row."""
-    state = state_of_word(word)
-    return state == HALF_OPEN or state == FIRST
+    return state_of_word(word) in (HALF_OPEN, FIRST)
 
 
 @inline

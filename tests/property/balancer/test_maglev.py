@@ -1,4 +1,4 @@
-"""Slots are shared in proportion to weights, change little, and are the same wherever and whenever they are computed."""
+"""Slots are shared in proportion to weights, change little, and are the same in every process and at any time."""
 
 import hashlib
 import subprocess
