@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dataplane.control import messages
+from dataplane.control.probing.orders import MAX_KEYS, Forget, Turned, Watch, read_messages
 from dataplane.control.probing.probes import Target
-from dataplane.control.probing.process import MAX_KEYS, Forget, Turned, Watch
 from foundation.backoff import Backoff
 
 COMMAND = (sys.executable, "-m", "dataplane.control.probing.process")
@@ -61,28 +61,17 @@ class Prober:
             self._end = end
             self._send(self._targets, ())
             try:
-                await self._read(end)
+                await read_messages(end, self._report)
             finally:
                 self._end = None
                 with contextlib.suppress(ProcessLookupError):
                     process.terminate()
                 await process.wait()
 
-    async def _read(self, end: Any) -> None:
-        """Report changes until the process ends."""
-        loop, arrived = asyncio.get_running_loop(), asyncio.Event()
-        loop.add_reader(end.fileno(), arrived.set)
-        try:
-            while True:
-                await arrived.wait()
-                arrived.clear()
-                message, _ = messages.receive(end)
-                if message is None:
-                    return
-                if isinstance(message, Turned) and message.key in self._targets:
-                    self._turned(message.key, message.is_up)
-        finally:
-            loop.remove_reader(end.fileno())
+    def _report(self, message: Any) -> None:
+        """Report a change, unless its target is not probed any more."""
+        if isinstance(message, Turned) and message.key in self._targets:
+            self._turned(message.key, message.is_up)
 
     def _send(self, targets: Mapping[Any, Target], gone: tuple[Any, ...]) -> None:
         if self._end is None:

@@ -6,37 +6,12 @@ It reads which targets there are, and writes each change of a target's health. I
 import asyncio
 import socket
 import sys
-from dataclasses import dataclass, field
 from typing import Any
 
 from dataplane.balancer.health import Health, probed
 from dataplane.control import messages
+from dataplane.control.probing.orders import Forget, Turned, Watch, read_messages
 from dataplane.control.probing.probes import Target, probe
-
-MAX_KEYS = 256
-"""Targets in one message, whose size is limited."""
-
-
-@dataclass(frozen=True, slots=True)
-class Watch:
-    """Probe these targets, by key, from now on; a target that is probed already is not begun again."""
-
-    targets: dict[Any, Target] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Forget:
-    """Probe these keys no more."""
-
-    keys: tuple[Any, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Turned:
-    """A target is up, or down, from now on."""
-
-    key: Any
-    is_up: bool
 
 
 class Probing:
@@ -48,18 +23,13 @@ class Probing:
 
     async def serve(self) -> None:
         """Probe until the other end of the socket is closed."""
-        loop, arrived = asyncio.get_running_loop(), asyncio.Event()
-        loop.add_reader(self._end.fileno(), arrived.set)
-        while True:
-            await arrived.wait()
-            arrived.clear()
-            message, _ = messages.receive(self._end)
-            if message is None:
-                return
-            if isinstance(message, Watch):
-                self._watch(message.targets)
-            elif isinstance(message, Forget):
-                self._forget(message.keys)
+        await read_messages(self._end, self._obey)
+
+    def _obey(self, message: Any) -> None:
+        if isinstance(message, Watch):
+            self._watch(message.targets)
+        elif isinstance(message, Forget):
+            self._forget(message.keys)
 
     def _watch(self, targets: dict[Any, Target]) -> None:
         for key, target in targets.items():

@@ -50,9 +50,12 @@ def tcp(flags="S", sport=1000, dport=80, source="10.0.0.10", vip=VIP, **fields):
     return IP(src=source, dst=str(vip)) / TCP(sport=sport, dport=dport, flags=flags, **fields)
 
 
-def back_end_of(frame, vni=RED):
-    """Return the last byte of the address of the back end that a tunnelled frame is for; its bytes are sound."""
-    found = dissected(bytes(frame))
+def back_end_of(frame, vni=RED, *, is_whole=True):
+    """Return the last byte of the address of the back end that a tunnelled frame is for.
+
+    Scapy computes the checksums of whole packets anew; it cannot do so for a fragment or a quote.
+    """
+    found = dissected(bytes(frame)) if is_whole else Ether(bytes(frame))
     assert found[IP].dst == str(HOST_B)
     assert found[VXLAN].vni == vni
     inner = found[VXLAN].payload
@@ -157,7 +160,7 @@ def test_fragments_reach_the_back_end_of_their_first(loop):
         assert len(parts) == 3
         out = loop.through(*(tunnelled(part) for part in parts))
         assert len(out) == 3
-        assert len({back_end_of(frame) for frame in out}) == 1
+        assert len({back_end_of(frame, is_whole=False) for frame in out}) == 1
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -169,7 +172,7 @@ def test_an_icmp_error_reaches_the_back_end_that_it_is_about(loop, known):
     quoted = IP(src=str(VIP), dst="10.0.0.10") / TCP(sport=80, dport=7777, flags="A")
     error = IP(src="10.9.9.9", dst=str(VIP)) / ICMP(type=3, code=4, nexthopmtu=1400) / Raw(bytes(quoted)[:28])
     (found,) = loop.through(tunnelled(error, host=GATEWAY, last=1))
-    assert back_end_of(found) == back_end_of(frame)
+    assert back_end_of(found, is_whole=False) == back_end_of(frame)
     assert found[VXLAN].payload[ICMP].nexthopmtu == 1400
     assert found[IPerror].src == str(VIP)
 

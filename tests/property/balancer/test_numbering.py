@@ -29,9 +29,9 @@ def test_numbers_are_kept_and_never_given_twice(history):
         assert len(set(numbering.services.values())) == len(balancers)
         for kept in before.services.keys() & numbering.services.keys():
             assert before.services[kept] == numbering.services[kept]
-        for kept in before.back_ends.keys() & numbering.back_ends.keys():
-            assert before.back_ends[kept] == numbering.back_ends[kept]
-        for name, number in numbering.back_ends.items():
-            if name not in before.back_ends:
+        for end in before.back_ends.keys() & numbering.back_ends.keys():
+            assert before.back_ends[end] == numbering.back_ends[end]
+        for end, number in numbering.back_ends.items():
+            if end not in before.back_ends:
                 assert number not in owner
-            owner[number] = name
+            owner[number] = end
