@@ -222,7 +222,7 @@ def balancer_from(message: Any, mode: str) -> LoadBalancer:
 
 
 def _weight(given: int) -> int:
-    """Return a weight: proto3 cannot tell 0 from none, and a back end without new connections is `draining`."""
+    """Return a weight: in proto3 0 is no value, and a back end without new connections is `draining`."""
     return given or 1
 
 

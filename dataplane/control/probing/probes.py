@@ -2,8 +2,8 @@
 
 - TCP: the handshake succeeds.
 - HTTP: the status of a GET is 200 to 399; the rest of the reply is not read.
-- UDP: an empty datagram causes no ICMP error within the time-out. Services that do not reply to it count as up: only
-  the protocol itself could tell more.
+- UDP: an empty datagram causes no ICMP error within the time-out. A service that does not reply counts as up: only
+  a request of its own protocol could show more.
 
 A socket may be bound to a device, by which the probe reaches its VPC: addresses of VPCs may be equal.
 """

@@ -94,6 +94,16 @@ def test_two_balancers_choose_alike(loop):
         assert back_end_of(here) == back_end_of(there)
 
 
+def test_a_connection_goes_on_at_a_balancer_that_has_not_seen_its_beginning(loop):
+    other = BalancerLoop()
+    for sport in range(3000, 3030):
+        (first,), (later,) = (
+            loop.through(tunnelled(tcp(sport=sport))),
+            other.through(tunnelled(tcp("PA", sport=sport) / Raw(b"x"))),
+        )
+        assert back_end_of(first) == back_end_of(later)
+
+
 def test_equal_virtual_ips_of_two_tenants_are_two_services(loop):
     (red,) = loop.through(tunnelled(tcp()))
     (blue,) = loop.through(tunnelled(tcp(), vni=BLUE))

@@ -79,10 +79,7 @@ def test_a_datagram_gets_port_unreachable(loop, size):
     reply = answered(loop, packet)
     assert (reply[ICMP].type, reply[ICMP].code) == (3, 3)
     assert bytes(reply)[28:] == bytes(packet)[:548]
-    rebuilt = reply.copy()
-    rebuilt[ICMP].remove_payload()
-    rebuilt = rebuilt / Raw(bytes(packet)[:548])
-    del rebuilt[ICMP].chksum, rebuilt[IP].chksum
+    rebuilt = IP(src=str(VIP), dst="10.0.0.10", id=0, flags="DF") / ICMP(type=3, code=3) / Raw(bytes(packet)[:548])
     assert bytes(rebuilt) == bytes(reply)
 
 

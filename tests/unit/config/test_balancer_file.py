@@ -1,6 +1,7 @@
 """A balancer file is read whole or refused with the place of each mistake; its sample is valid."""
 
 from ipaddress import IPv4Address
+from typing import Any
 
 import pytest
 import yaml
@@ -9,7 +10,7 @@ from controller.model.error import InputError
 from dataplane.config.balancers import Mode, Probe
 from dataplane.service.balancer_file import load_balancer_file, printed
 
-WHOLE = {
+WHOLE: Any = {
     "balancer_id": "lb1",
     "interfaces": [{"name": "eth1", "mac": "02:00:00:00:00:01", "address": "192.0.2.1", "network": "192.0.2.0/24"}],
     "vpcs": [

@@ -1,4 +1,4 @@
-"""Probes tell servers that serve from those that do not, and their process reports each change once."""
+"""Probes distinguish servers that serve from those that do not, and their process reports each change once."""
 
 import asyncio
 import contextlib
