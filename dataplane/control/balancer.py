@@ -23,6 +23,7 @@ from dataplane.config.local import LocalConfig
 from dataplane.config.network import Address
 from dataplane.control.gateway import POLL_S, Gateway, Wanted
 from dataplane.control.messages import Options
+from dataplane.control.pair.duties import ALONE, Work
 from dataplane.control.probing.prober import Prober
 from dataplane.control.probing.probes import Target
 from dataplane.control.programs import BALANCER
@@ -49,7 +50,8 @@ def wanted_of(services: BalancerConfig, before: WantedServices | None = None) ->
     names = frozenset(_checked(services))
     known = frozenset(_checked(before.services)) if before else frozenset[BackEndName]()
     down = (before.down if before else frozenset[BackEndName]()) & names | (names - known)
-    return WantedServices(network=seen_network(services), services=services, down=down)
+    work = before.work if before else ALONE
+    return WantedServices(network=seen_network(services), services=services, down=down, work=work)
 
 
 def _checked(services: BalancerConfig) -> dict[BackEndName, Target]:
@@ -86,14 +88,16 @@ class Balancer(Gateway):
     log = logging.getLogger("heddle.balancer")
     wanted: WantedServices
 
-    def __init__(self, local: LocalConfig, options: Options, first: BalancerConfig) -> None:
+    def __init__(
+        self, local: LocalConfig, options: Options, first: BalancerConfig, *, work: Work = ALONE, paired: bool = False
+    ) -> None:
         """Compile the first tables; raises ValueError if the configuration is invalid."""
         self._numbering = Numbering()
         self._made: Compiled
         self._turned = asyncio.Event()
         self._turns: dict[BackEndName, bool] = {}
         self._slots_written = 0
-        super().__init__(local, options, wanted_of(first))
+        super().__init__(local, options, replace(wanted_of(first), work=work), paired=paired)
         self._write_slots(self._made.slots)
         self.prober = Prober(self._note, self.log.warning)
         self.prober.watch(_checked(first))

@@ -102,7 +102,7 @@ class DataProcess:
                 ports, graph, tables, state, counters, shared.punts, shared.injects, packets, clock, wakers, CALL_NS,
                 sleep_ms,
             )  # fmt: skip
-            if self._paired and exchange is not None:
+            if self._paired:
                 exchange(tables, state, shared.exchange, time.monotonic_ns())
             words[Word.CALLS] += 1
             if punted[0] + copied[0] != seen:  # both only grow

@@ -23,8 +23,8 @@ class Program:
     tables_of: Callable[[Arrays, Arrays], Any]
     """Tables from the arrays of a generation and from those that are changed in place."""
     run: Callable[..., int]
-    exchange: Callable[..., None] | None
-    """Exchange connection records with the partner; None if the program has no pairs."""
+    exchange: Callable[..., None]
+    """Exchange connection records with the partner."""
 
 
 def program_named(name: str) -> Program:
@@ -44,6 +44,7 @@ def _gateway() -> Program:
 
 def _balancer() -> Program:
     from dataplane.balancer.graph import graph_of
+    from dataplane.balancer.memory.exchange import exchange
     from dataplane.balancer.memory.state import layout, state_of
     from dataplane.balancer.run import run
     from dataplane.balancer.tables.schema import Tables
@@ -51,4 +52,4 @@ def _balancer() -> Program:
     def tables_of(made: Arrays, kept: Arrays) -> Any:
         return Tables(**{**made, "slots": kept["slots"]})
 
-    return Program(BALANCER, graph_of, layout, state_of, tables_of, run, None)
+    return Program(BALANCER, graph_of, layout, state_of, tables_of, run, exchange)

@@ -18,6 +18,8 @@ from controller.model.error import HeddleError, InputError, NotFoundError, Prere
 from dataplane.control.balancer import Balancer
 from dataplane.control.heartbeats import address_of
 from dataplane.control.messages import Options
+from dataplane.control.pair.duties import ALONE, work_of
+from dataplane.control.pairing import Pairing
 from dataplane.control.status_socket import StatusServer, StatusSocketError, read_status, socket_path
 from dataplane.control.supervisor import DataProcessError
 from dataplane.service.balancer_file import BalancerFile, load_balancer_file
@@ -49,7 +51,8 @@ async def _serve(config: BalancerFile, path: Path) -> None:
     running.add_signal_handler(signal.SIGHUP, reread.set)
     options = Options(backend=config.backend, busy_poll=config.busy_poll, cpu=config.cpu)
     try:
-        balancer = Balancer(config.local, options, config.services)
+        work = ALONE if config.partner is None else work_of(config.local, config.partner, frozenset())
+        balancer = Balancer(config.local, options, config.services, work=work, paired=config.partner is not None)
     except ValueError as error:
         raise InputError(*str(error).splitlines()) from None
     async with contextlib.AsyncExitStack() as stack:
@@ -64,7 +67,7 @@ async def _serve(config: BalancerFile, path: Path) -> None:
         except DataProcessError as error:
             raise PrerequisiteError(f"balancer {config.local.gateway_id}: {error}") from None
         addresses = await stack.enter_async_context(_edges(config, balancer))
-        working = asyncio.create_task(_work(balancer, path, reread))
+        working = asyncio.create_task(_work(config, balancer, path, reread))
         stack.push_async_callback(_cancel, working)
         report = {"ready": True, "balancer_id": config.local.gateway_id, "backend": ready.backend, **addresses}
         print(json.dumps(report), flush=True)
@@ -73,10 +76,21 @@ async def _serve(config: BalancerFile, path: Path) -> None:
             working.result()
 
 
-async def _work(balancer: Balancer, path: Path, reread: asyncio.Event) -> None:
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(balancer.run())
-        tasks.create_task(_reload(balancer, path, reread))
+async def _work(config: BalancerFile, balancer: Balancer, path: Path, reread: asyncio.Event) -> None:
+    """Run the control process's tasks while the data process forwards."""
+    try:
+        pairing = Pairing(balancer, config.partner) if config.partner is not None else None
+    except OSError as error:
+        raise PrerequisiteError(f"balancer {config.local.gateway_id}: partner.paths: {error.strerror}") from None
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(balancer.run())
+            tasks.create_task(_reload(balancer, path, reread))
+            if pairing is not None:
+                tasks.create_task(pairing.run())
+    finally:
+        if pairing is not None:
+            await pairing.leave()
 
 
 async def _reload(balancer: Balancer, path: Path, reread: asyncio.Event) -> None:

@@ -26,10 +26,11 @@ from dataplane.config.check_balancers import balancer_problems
 from dataplane.config.check_local import local_problems
 from dataplane.config.local import Interface, Limits, LocalConfig, Side, Timeouts
 from dataplane.config.network import Address, NetworkConfig
+from dataplane.config.pair import PairConfig
 from dataplane.config.refusal import ConfigError
 from dataplane.config.wire import vpc_from
 from dataplane.service import gateway_file as gateway
-from dataplane.service.gateway_file import AddressPort, Ip4, Net4, TimeoutsShape
+from dataplane.service.gateway_file import AddressPort, Ip4, Net4, PartnerShape, TimeoutsShape
 
 _LOCAL = LocalConfig(gateway_id="", interfaces=())
 CONNECTIONS = 1 << 20
@@ -84,6 +85,9 @@ class BalancerShape(Shape):
     sites: list[SiteShape] = Field(default_factory=list, description="what else to know of a VPC")
     connections: int = Field(default=CONNECTIONS, description="connections at a time; a power of two")
     timeouts: TimeoutsShape = Field(default=TimeoutsShape(), description="when what is idle ends, seconds")
+    partner: PartnerShape | None = Field(
+        default=None, description="the other balancer of a pair, with which connections are exchanged; null: none"
+    )
     metrics: AddressPort = Field(
         default="127.0.0.1:0", description="where Prometheus scrapes (HTTP, /metrics); port 0: any free one"
     )
@@ -109,6 +113,7 @@ class BalancerFile:
 
     local: LocalConfig
     services: BalancerConfig
+    partner: PairConfig | None
     metrics: str
     runtime_dir: Path
     backend: str
@@ -134,6 +139,7 @@ def load_balancer_file(path: Path) -> BalancerFile:
     return BalancerFile(
         local=local,
         services=services,
+        partner=gateway.pair_of(name, shape.partner, local),
         metrics=shape.metrics,
         runtime_dir=Path(shape.runtime_dir),
         backend=shape.backend,

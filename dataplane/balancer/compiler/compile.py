@@ -79,7 +79,7 @@ def compile_services(
     numbering = numbered(before, config.balancers)
     hops = _Hops(local, neighbours, found)
     pools, ranges = _pools(config)
-    keys, services = [], []
+    keys, services, end_keys, end_rows = [], [], [], []
     back_ends = np.zeros(MAX_BACK_ENDS, dtype=schema.BACK_END)
     back_ends["number"] = -1
     slots: dict[int, Slots] = {}
@@ -93,6 +93,8 @@ def compile_services(
             hi, lo = _words(end.ip)
             hop = hops.of(each, vni, end)
             back_ends[number % MAX_BACK_ENDS] = (number, is_up, hop, hi, lo, end.port, mode, row)
+            end_keys.append((row << 16 | end.port, hi, lo))
+            end_rows.append(number % MAX_BACK_ENDS)
         slots[numbering.services[name]] = _slots(each.back_ends, weights, numbers)
         protocol = TCP if each.protocol is Service.TCP else UDP
         keys.append((schema.service_key(vni, each.port, protocol), *_words(each.vip)))
@@ -103,6 +105,7 @@ def compile_services(
         services=indexed(grid(keys, 3), np.arange(len(keys))),
         service_rows=np.array(services, dtype=schema.SERVICE),
         back_ends=back_ends,
+        back_end_rows=indexed(grid(end_keys, 3), np.array(end_rows, dtype=np.int64)),
         pools=pools,
         own_addresses=_own_addresses(config, vnis),
         timeouts=_timeouts(local),

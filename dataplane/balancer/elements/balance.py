@@ -19,6 +19,7 @@ from dataplane.balancer.maglev import SLOTS as MAGLEV_SLOTS
 from dataplane.balancer.memory import connections as table
 from dataplane.balancer.memory.connections import NO_ROW
 from dataplane.balancer.memory.open_translated import open_translated
+from dataplane.balancer.memory.partner import note
 from dataplane.balancer.memory.state import REPLY, SEEN_REPLY, Tally
 from dataplane.balancer.tables.schema import DIRECT, FULL_NAT, VIRTUAL, service_key
 from dataplane.engine.burst import LATER_FRAGMENT, drop
@@ -91,7 +92,7 @@ def _route(memory: Bytes, packet: Row, tables: Any, state: Any, tick: int) -> in
         number = state.flows[place(row)].back_end
         back_end = tables.back_ends[place(number & (tables.back_ends.shape[0] - 1))]
         if back_end.number == number and (back_end.up != 0 or packet.protocol == TCP):
-            _follow(packet, state, row, seen, tick)
+            _follow(packet, tables, state, row, seen, tick)
             packet.next_hop = back_end.next_hop
             packet.connection = row
             packet.translation = row if back_end.mode == FULL_NAT else NO_ROW
@@ -138,10 +139,10 @@ def _flags_of(memory: Bytes, packet: Row) -> int:
 
 
 @inline
-def _follow(packet: Row, state: Any, row: int, seen: int, tick: int) -> None:
+def _follow(packet: Row, tables: Any, state: Any, row: int, seen: int, tick: int) -> None:
     """Follow the state of a connection by a packet of the client; a row of full NAT takes its pair along."""
-    now = table.state_of_word(state.words[place(row)])
-    flow = state.flows[place(row)]
+    before = table.state_of_word(state.words[place(row)])
+    now, flow = before, state.flows[place(row)]
     if seen & (FIN | RST):
         now = table.CLOSING
     elif flow.pair == 0 or flow.flags & SEEN_REPLY:
@@ -153,6 +154,8 @@ def _follow(packet: Row, state: Any, row: int, seen: int, tick: int) -> None:
     if flow.pair > 0:
         table.touch(state, flow.pair - 1, now, tick)
         state.flows[flow.pair - 1].back_end = packet.outer_source
+    if now != before:
+        note(tables, state, row, tick)
 
 
 @element

@@ -56,6 +56,9 @@ class Tally(IntEnum):
     SWEPT = 7
     """The row at which the next sweep begins."""
     SWEPT_NS = 8
+    RENEWED_NS = 9
+    RENEWING = 10
+    """When connections were last sent to the partner again; 1 while those with packets are."""
     STATES = 16
     """From here on: connection rows by state."""
 

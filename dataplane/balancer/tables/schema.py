@@ -42,10 +42,20 @@ BACK_END = _row(
 """One cache line; its row is `number` modulo the number of rows."""
 DIRECT, FULL_NAT = range(2)
 """Modes: the back end has the virtual IP, and replies past the balancer; or it sees an address of the pool."""
-SERVICES_FIELDS = ("services", "service_rows", "back_ends", "pools", "own_addresses", "timeouts", "slots")
+SERVICES_FIELDS = (
+    "services",
+    "service_rows",
+    "back_ends",
+    "back_end_rows",
+    "pools",
+    "own_addresses",
+    "timeouts",
+    "slots",
+)
 """services: (vni << 24 | port << 8 | protocol, address hi, lo) -> row of `service_rows`.
 service_rows: SERVICE rows.
 back_ends: BACK_END rows, a power of two.
+back_end_rows: (row of service << 16 | port, address hi, lo) -> row of `back_ends`.
 pools: addresses, (hi, lo) each.
 own_addresses: (vni, address hi, lo) -> VIRTUAL or POOL.
 timeouts: by connection state (`memory.connections`), ticks.

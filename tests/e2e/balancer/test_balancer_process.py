@@ -1,6 +1,7 @@
 """`heddle balancer` between real clients and real nginx back ends on the kernel's VXLAN, in namespaces."""
 
 import json
+import os
 import select
 import shutil
 import signal
@@ -25,8 +26,8 @@ pytestmark = [
 ]  # fmt: skip
 HEDDLE = (sys.executable, "-m", "controller.cli.main")
 READY_S, PATIENCE_S = 600, 60
-VNI, VIP, POOL = 100, "10.0.0.100", "10.0.0.201"
-LB, PROBER, CLIENT = "192.0.2.1", "192.0.2.9", "192.0.2.10"
+VNI, VIP, POOL, SECOND_POOL = 100, "10.0.0.100", "10.0.0.201", "10.0.0.202"
+LB, SECOND_LB, PROBER, SECOND_PROBER, CLIENT = "192.0.2.1", "192.0.2.2", "192.0.2.9", "192.0.2.8", "192.0.2.10"
 ENDS = (51, 52, 53)
 INTERVAL_MS, TIMEOUT_MS, FALL = 200, 150, 2
 LB_MAC = mac_text(balancer_mac(VNI))
@@ -48,9 +49,7 @@ class Site:
         self.switch = self._space()
         self.switch.run("ip", "link", "add", "br0", "type", "bridge", "mcast_snooping", "0")
         self.switch.run("ip", "link", "set", "br0", "up")
-        self.host = self._space()
-        self._plug(self.host, "u0", None)
-        self._tenant(self.host, "p0", PROBER, 250)
+        self.hosts = [self._balancers_host(PROBER, 250), self._balancers_host(SECOND_PROBER, 251)]
         self.client = self._space()
         self._tenant(self.client, "u0", CLIENT, 10)
         self.ends = {}
@@ -59,6 +58,13 @@ class Site:
             self._tenant(self.ends[last], "u0", vtep(last), last)
             self.ends[last].run("ip", "addr", "add", f"{VIP}/32", "dev", "lo")
             self.start_nginx(last)
+
+    def _balancers_host(self, prober: str, last: int) -> Namespace:
+        """Make a host with a device for a balancer, u0, and one for its probes and its partner."""
+        host = self._space()
+        self._plug(host, "u0", None)
+        self._tenant(host, "p0", prober, last)
+        return host
 
     def _space(self) -> Namespace:
         self.spaces.append(Namespace())
@@ -78,7 +84,7 @@ class Site:
                   "local", address, "dev", name, "dstport", "4789", "nolearning")  # fmt: skip
         space.run("ip", "addr", "add", f"10.0.0.{last}/24", "dev", "vx")
         space.run("ip", "link", "set", "vx", "up")
-        others = {10: CLIENT, 250: PROBER, **{each: vtep(each) for each in ENDS}}
+        others = {10: CLIENT, 250: PROBER, 251: SECOND_PROBER, **{each: vtep(each) for each in ENDS}}
         for other, where in others.items():
             if other != last:
                 space.run("ip", "neigh", "replace", f"10.0.0.{other}", "lladdr", mac(other), "dev", "vx")
@@ -120,14 +126,15 @@ class Site:
 class Running:
     """A balancer process on the site."""
 
-    def __init__(self, site: Site, folder: Path, backend: str) -> None:
-        self.site, self.folder, self.id, self.path = site, folder, f"lb-{backend}", folder / "balancer.yaml"
-        self.backend, self.draining = backend, ()
+    def __init__(self, site: Site, folder: Path, backend: str, *, number: int = 1, paired: bool = False) -> None:
+        self.site, self.folder, self.backend, self.number, self.paired = site, folder, backend, number, paired
+        self.id, self.path = f"lb{number}-{backend}", folder / f"balancer{number}.yaml"
+        self.draining: tuple[int, ...] = ()
         self.write()
-        self.errors = folder / "errors"
+        self.errors = folder / f"errors{number}"
         with self.errors.open("w") as errors:
             self.process = subprocess.Popen(
-                [*site.host.entrance, *HEDDLE, "balancer", "--config", str(self.path)],
+                [*site.hosts[number - 1].entrance, *HEDDLE, "balancer", "--config", str(self.path)],
                 stdout=subprocess.PIPE, stderr=errors, text=True,
             )  # fmt: skip
         assert self.process.stdout is not None
@@ -141,15 +148,25 @@ class Running:
         check = {"kind": "http", "path": "/", "interval_ms": INTERVAL_MS, "timeout_ms": TIMEOUT_MS, "rise": 2,
                  "fall": FALL}  # fmt: skip
         common = {"vpc_id": "red", "vip": VIP, "protocol": "tcp", "health_check": check}
-        where = {10: CLIENT, 250: PROBER, **{last: vtep(last) for last in ENDS}}
+        where = {10: CLIENT, 250: PROBER, 251: SECOND_PROBER, **{last: vtep(last) for last in ENDS}}
+        vteps, probers = (LB, SECOND_LB), (PROBER, SECOND_PROBER)
+        mine, other = self.number - 1, 2 - self.number
+        partner = {
+            "partner_id": f"lb{other + 1}-{self.backend}",
+            "mode": "active-active",
+            "interval_ms": 50,
+            "paths": [{"listen": f"{probers[mine]}:4790", "partner": f"{probers[other]}:4790"}],
+            "takes_over": [{"interface": "u0", "address": vteps[other]}],
+        }
         self.path.write_text(yaml.safe_dump({
+            **({"partner": partner} if self.paired else {}),
             "balancer_id": self.id, "runtime_dir": str(self.folder), "backend": self.backend, "connections": 1 << 14,
-            "interfaces": [{"name": "u0", "address": LB, "network": "192.0.2.0/24"}],
+            "interfaces": [{"name": "u0", "address": vteps[mine], "network": "192.0.2.0/24"}],
             "vpcs": [{
                 "id": "red", "vni": VNI, "subnets": [{"cidr": "10.0.0.0/24", "gateway_ip": "10.0.0.1"}],
                 "endpoints": [{"ip": f"10.0.0.{last}", "mac": mac(last), "vtep_ip": at} for last, at in where.items()],
             }],
-            "sites": [{"vpc": "red", "source_pool": [POOL], "probe_device": "vx"}],
+            "sites": [{"vpc": "red", "source_pool": [(POOL, SECOND_POOL)[mine]], "probe_device": "vx"}],
             "load_balancers": [
                 {**common, "id": "web", "port": 80, "mode": "direct_return",
                  "backends": [{"ip": f"10.0.0.{last}", "draining": last in self.draining} for last in ENDS]},
@@ -221,6 +238,39 @@ def test_real_clients_reach_real_servers_and_a_dead_one_is_left_out(running, sit
     found = running.status()
     assert found["balancer"]["refused"] >= 2
     running.until(lambda: (now := running.status())["received"] == now["ended"])
+
+
+def test_downloads_go_on_when_one_of_two_balancers_is_killed(site, tmp_path):
+    first = Running(site, tmp_path, "af-xdp", number=1, paired=True)
+    try:
+        second = Running(site, tmp_path, "af-xdp", number=2, paired=True)
+    except BaseException:
+        first.close()
+        raise
+    try:
+        for each in (first, second):
+            each.until(lambda each=each: each.up() == each.up(1) == set(ENDS))
+        first.until(lambda: first.status()["pair"]["partner_has_copy"])
+        downloads = [
+            site.client.start("curl", "-sS", "--max-time", "60", "--limit-rate", "1M", "-o", "/dev/null",
+                              f"http://{VIP}:{port}/big")
+            for port in (80, 80, 80, 80, 443, 443, 443)
+        ]  # fmt: skip
+        first.until(lambda: first.status()["tables"]["connections_established"]["used"] >= 10)
+        for each in (first, second):  # from now on the hash alone would lead to other back ends
+            each.draining = (51,)
+            each.write()
+            each.process.send_signal(signal.SIGHUP)
+            each.until(lambda each=each: "is served as read anew" in each.log_text())
+        second.until(lambda: second.status()["tables"]["connections_established"]["used"] >= 10)
+        os.kill(first.status()["pid"], signal.SIGKILL)
+        first.process.kill()
+        assert [download.wait(60) for download in downloads] == [0] * 7
+        assert site.curl().returncode == 0
+        assert second.status()["pair"]["takeovers"] >= 2
+    finally:
+        first.close()
+        second.close()
 
 
 def test_a_drained_server_finishes_its_downloads(running, site):

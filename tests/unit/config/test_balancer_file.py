@@ -45,6 +45,7 @@ def written(tmp_path, **changes):
 def test_a_file_is_read(tmp_path):
     found = load_balancer_file(written(tmp_path))
     (each,) = found.services.balancers
+    assert each.health is not None
     assert (each.mode, each.back_ends[0].weight, each.back_ends[0].port) == (Mode.FULL_NAT, 3, 8080)
     assert (each.health.kind, each.health.path, each.health.fall) == (Probe.HTTP, "/up", 3)
     assert found.services.sites[0].pool == (IPv4Address("10.0.0.201"),)
