@@ -4,7 +4,7 @@ The keys of `vpcs` and `load_balancers` are those of the contract's messages `Vp
 takes their place later. Of a load balancer, `mode` may also be `ip_in_ip`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
@@ -24,7 +24,7 @@ from dataplane.config.balancers import BackEnd, BalancerConfig, HealthCheck, Loa
 from dataplane.config.check import network_problems
 from dataplane.config.check_balancers import balancer_problems
 from dataplane.config.check_local import local_problems
-from dataplane.config.local import Interface, Limits, LocalConfig, Side, Timeouts
+from dataplane.config.local import Interface, Limits, LocalConfig, PortShare, Side, Timeouts
 from dataplane.config.network import Address, NetworkConfig
 from dataplane.config.pair import PairConfig
 from dataplane.config.refusal import ConfigError
@@ -34,6 +34,9 @@ from dataplane.service.gateway_file import AddressPort, Ip4, Net4, PartnerShape,
 
 _LOCAL = LocalConfig(gateway_id="", interfaces=())
 CONNECTIONS = 1 << 20
+HALF = PortShare(last=32_767)
+"""A pair of gateways divides the ports of addresses that both translate to. Balancers have pools of their own: any
+part will do."""
 
 
 class InterfaceShape(Shape):
@@ -139,7 +142,7 @@ def load_balancer_file(path: Path) -> BalancerFile:
     return BalancerFile(
         local=local,
         services=services,
-        partner=gateway.pair_of(name, shape.partner, local),
+        partner=gateway.pair_of(name, shape.partner, replace(local, nat_ports=HALF)),
         metrics=shape.metrics,
         runtime_dir=Path(shape.runtime_dir),
         backend=shape.backend,
