@@ -1,12 +1,20 @@
-"""Compile the kernels of a gateway in advance: `python -m dataplane.warm`, run by set-up.
+"""Compile the kernels of a gateway, or of a balancer, in advance: `python -m dataplane.warm [balancer]`, run by set-up.
 
 The cache is valid for one state of the sources and one type of processor; with it a gateway starts in about a second.
 """
 
+import sys
 from ipaddress import IPv4Address, IPv4Network
 
 import numpy as np
 
+from dataplane.balancer import run as balancer
+from dataplane.balancer.compiler.compile import compile_services
+from dataplane.balancer.compiler.numbering import Numbering
+from dataplane.balancer.graph import graph_of as balancer_graph
+from dataplane.balancer.maglev import SLOTS, maglev_table, write_changes
+from dataplane.balancer.memory.state import empty_state as empty_balancer_state
+from dataplane.config.balancers import BalancerConfig
 from dataplane.config.local import Interface, Limits, LocalConfig, Side
 from dataplane.config.network import Endpoint, NetworkConfig, Subnet, Vpc
 from dataplane.engine.burst import new_rows
@@ -57,6 +65,24 @@ def warm() -> None:
     Injector(rings[1]).withdraw()
 
 
+def warm_balancer() -> None:
+    """Process one frame in a small in-memory balancer, which drops it."""
+    ports, rings = MemoryPorts(1), (empty_ring(1 << 10), empty_ring(1 << 10))
+    services = BalancerConfig(network=_NETWORK)
+    made = compile_services(_LOCAL, services, down=frozenset(), before=Numbering(), neighbours={}, generation=1)
+    slots = np.zeros((1, SLOTS), dtype=np.int32)
+    write_changes(slots[0], maglev_table([(IPv4Address("10.0.0.2"), 80, 1)]))
+    ports.put(0, bytes(60))
+    balancer.run(
+        ports.ports, arrays_of(balancer_graph(_LOCAL)), made.tables._replace(slots=slots),
+        empty_balancer_state(_LOCAL.limits), make_counters(1), *rings, new_rows(), np.zeros(CLOCK_BYTES, np.uint8),
+        sleepers([]), 1_000_000, 1,
+    )  # fmt: skip
+
+
 if __name__ == "__main__":
-    warm()
+    if sys.argv[1:] == ["balancer"]:
+        warm_balancer()
+    else:
+        warm()
     print("dataplane: kernels compiled")

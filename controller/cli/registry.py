@@ -42,6 +42,7 @@ COMMANDS = {
     "telemetry": Source("Record and replay telemetry.", "controller.cli.telemetry.options", "telemetry"),
     "vpc": Source("Manage VPCs, peerings, the border and gateways.", "controller.cli.vpc_options", "vpc"),
     "gateway": Source("Run or inspect a VPC gateway."),
+    "balancer": Source("Run or inspect an L4 load balancer."),
     "vtep": Source("Run a host's VTEP agent."),
     "verify": Source("Verify the isolation of virtual networks."),
     "agent": Source("Publish counters of switches and NICs by MQTT."),

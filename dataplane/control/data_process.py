@@ -19,6 +19,7 @@ import numpy as np
 
 from dataplane.control import messages, segment
 from dataplane.control.messages import Failed, Offer, Ready, Start
+from dataplane.control.programs import program_named
 from dataplane.control.segment import Segment
 from dataplane.control.shared import Shared, Word, shared_of
 from dataplane.engine.burst import new_rows
@@ -26,11 +27,7 @@ from dataplane.engine.clock import CLOCK_BYTES
 from dataplane.engine.graph import GraphArrays, arrays_of
 from dataplane.engine.rings import WRITTEN
 from dataplane.engine.sleep import sleepers
-from dataplane.gateway.graph import graph_of
-from dataplane.gateway.memory.exchange import OUT_WRITTEN, exchange
-from dataplane.gateway.memory.state import STARTED_NS, State, state_of
-from dataplane.gateway.run import run
-from dataplane.gateway.tables.schema import Tables
+from dataplane.gateway.memory.exchange import OUT_WRITTEN
 from dataplane.io.fault import PortError
 from dataplane.io.frames.layout import KIND, TAP
 from dataplane.io.opening import Backend, OpenPorts, open_ports
@@ -55,15 +52,16 @@ class DataProcess:
             end: of the socket to the control process.
             start: the configuration.
             files: the control segment, the state segment, the eventfd that ends a sleep, and the eventfd that notifies
-                the slow path.
+                the slow path, and the segment that tables are changed in.
         """
         self._end, self._options, self._paired = end, start.options, start.paired
-        self._segments = [segment.attach(file) for file in files[:2]]
+        self._program = program_named(start.program)
+        self._segments = [segment.attach(file) for file in (*files[:2], files[4])]
         self._wake, self._punt_event = files[2:4]
         self._shared: Shared = shared_of(self._segments[0])
-        self._state: State = state_of(self._segments[1].arrays)
-        self._state.counts[STARTED_NS] = time.monotonic_ns()
-        self._graph: GraphArrays = arrays_of(graph_of(start.local))
+        self._state = self._program.state_of(self._segments[1].arrays)
+        self._program.begin(self._state, time.monotonic_ns())
+        self._graph: GraphArrays = arrays_of(self._program.graph_of(start.local))
         self._tables_segment: Segment | None = None
         self._stopping = False
         self._notices: list[str] = []
@@ -90,9 +88,10 @@ class DataProcess:
             self._loop(tables)
         self._ports.drain(self._shared.counters)
 
-    def _loop(self, tables: Tables) -> None:
+    def _loop(self, tables: Any) -> None:
         shared, ports, graph, state = self._shared, self._ports.ports, self._graph, self._state
         words, counters = shared.words, shared.counters
+        run, exchange = self._program.run, self._program.exchange
         packets, clock = new_rows(), np.zeros(CLOCK_BYTES, np.uint8)
         wakers = sleepers([self._wake, *_files_of(ports)])
         sleep_ms = 0 if self._options.busy_poll else SLEEP_MS
@@ -124,14 +123,14 @@ class DataProcess:
                 self._ports.sample(counters)
                 sampled = time.monotonic()
 
-    def _take_tables(self) -> Tables | None:
+    def _take_tables(self) -> Any:
         """Return the next generation of tables offered; None if the control process has ended."""
         message, files = messages.receive(self._end)
         if not isinstance(message, Offer):
             return None
         made, old = segment.attach(files[0]), self._tables_segment
         self._tables_segment = made
-        tables = Tables(**made.arrays)
+        tables = self._program.tables_of(made.arrays, self._segments[2].arrays)
         self._shared.words[Word.IN_USE] = message.generation
         if old is not None:
             old.close()

@@ -9,16 +9,19 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Address
+from typing import Any
 
 from dataplane.config.local import LocalConfig
 from dataplane.config.network import Address, NetworkConfig
 from dataplane.control.full_shares import FullShares
 from dataplane.control.messages import Options, Ready
 from dataplane.control.pair.duties import ALONE, Work, on_duty
+from dataplane.control.programs import GATEWAY
+from dataplane.control.segment import Shape
 from dataplane.control.shared import Word
 from dataplane.control.slow.directory import Directory
 from dataplane.control.slow.next_hops import NextHops
@@ -48,8 +51,6 @@ BAD_CHECKSUMS = (
 MAX_AT_ONCE = 256
 """Punted packets handled before other tasks of the event loop run."""
 
-log = logging.getLogger("heddle.gateway")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
@@ -63,17 +64,23 @@ class Wanted:
 
 
 class Gateway:
-    """The control process's half of a gateway."""
+    """The control process's half of a gateway, and of a balancer, which overrides what differs."""
+
+    program = GATEWAY
+    kept: Mapping[str, Shape] = {}
+    log = logging.getLogger("heddle.gateway")
 
     def __init__(self, local: LocalConfig, options: Options, first: Wanted, *, paired: bool = False) -> None:
         """Compile the first tables; raises ValueError if the configuration is invalid."""
         self.local, self.wanted = local, first
         self._generation = 0
         self._changing = asyncio.Lock()
-        self.supervisor = Supervisor(local, options, log.warning, paired=paired)
+        self.supervisor = Supervisor(
+            local, options, self.log.warning, paired=paired, program=self.program, kept=self.kept
+        )
         self._punts = PuntReader(self.supervisor.shared.punts)
         self._injector = Injector(self.supervisor.shared.injects)
-        tables, directory = self._compiled(first, {}), Directory(local, first.network, first.work.duty)
+        tables, directory = self._compiled(first, {}), self._directory(first)
         self.slow = SlowPath(directory, NextHops.of(tables))
         self.slow.configure(directory, NextHops.of(tables), time.monotonic_ns())
         self._known = self.slow.neighbours.version
@@ -91,7 +98,7 @@ class Gateway:
         """Start forwarding; raises DataProcessError."""
         ready = await self.supervisor.start()
         for notice in ready.notices:
-            log.warning(notice)
+            self.log.warning(notice)
         return ready
 
     async def run(self) -> None:
@@ -100,8 +107,13 @@ class Gateway:
             tasks.create_task(self.supervisor.watch())
             tasks.create_task(self._handle_punts())
             tasks.create_task(self._resolve_neighbours())
-            tasks.create_task(self._report_full_shares())
             tasks.create_task(self._report_bad_checksums())
+            for task in self._own_tasks():
+                tasks.create_task(task)
+
+    def _own_tasks(self) -> tuple[Coroutine[Any, Any, None], ...]:
+        """Return what runs for this program only."""
+        return (self._report_full_shares(),)
 
     async def stop(self) -> None:
         """End the data process; it first transmits the frames in its rings."""
@@ -153,8 +165,7 @@ class Gateway:
             generation_offered=self._generation,
             restarts=self.supervisor.restarts,
             hangs=self.supervisor.hung,
-            tables=_occupancy(state.counts.tolist(), self.local) if state is not None else {},
-            gave_way=int(state.counts[words.RECLAIMED]) if state is not None else 0,
+            **(self._from_state(state) if state is not None else {}),
             refused={
                 "to_slow_path": self._punts.refused(),
                 "from_slow_path": self._injector.refused(),
@@ -172,9 +183,20 @@ class Gateway:
         neighbours, known = self.slow.resolved(), self.slow.neighbours.version
         tables = await asyncio.to_thread(self._compiled, wanted, neighbours)
         self.wanted, self._known = replace(wanted, work=self.wanted.work), known  # roles may have changed meanwhile
-        directory = Directory(self.local, self.wanted.network, self.wanted.work.duty)
-        self.slow.configure(directory, NextHops.of(tables), time.monotonic_ns())
+        self.slow.configure(self._directory(self.wanted), NextHops.of(tables), time.monotonic_ns())
         self._publish(tables)
+        await self._published()
+
+    async def _published(self) -> None:
+        """Do what must follow the publication of tables that were compiled."""
+
+    def _directory(self, wanted: Wanted) -> Directory:
+        return Directory(self.local, wanted.network, wanted.work.duty)
+
+    def _from_state(self, state: Any) -> dict[str, Any]:
+        """Return the fields of `Status` that are read from the program's state."""
+        counts = state.counts.tolist()
+        return {"tables": _occupancy(counts, self.local), "gave_way": counts[words.RECLAIMED]}
 
     def _compiled(self, wanted: Wanted, neighbours: Mapping[tuple[int, Address], int]) -> Tables:
         return compile_tables(self.local, wanted.network, neighbours=neighbours, generation=0, partners=wanted.gateways)
@@ -223,7 +245,7 @@ class Gateway:
                 continue
             names = {vpc.vni: vpc.id for vpc in self.wanted.network.vpcs}
             for line in shares.news(state.full.copy(), names, time.monotonic()):
-                log.warning("%s", line)
+                self.log.warning("%s", line)
                 if not self.notices.full():
                     self.notices.put_nowait(line)
 
@@ -232,7 +254,7 @@ class Gateway:
         drops = self.supervisor.shared.counters.drops
         while not drops[Drop.BAD_CHECKSUM]:
             await asyncio.sleep(CHECKSUMS_S)
-        log.warning(BAD_CHECKSUMS)
+        self.log.warning(BAD_CHECKSUMS)
 
 
 def _occupancy(counts: list[int], local: LocalConfig) -> Mapping[str, Occupancy]:

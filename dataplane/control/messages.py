@@ -13,7 +13,7 @@ from typing import Any
 from dataplane.config.local import LocalConfig
 
 MAX_MESSAGE_BYTES = 1 << 20
-MAX_FILES = 4
+MAX_FILES = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,13 +33,15 @@ class Start:
     """The first message to a data process.
 
     Files: the control segment, the state segment, the eventfd that ends a sleep of the data process, and the eventfd
-    that notifies the slow path of punted packets.
+    that notifies the slow path of punted packets, and the segment that tables are changed in.
     """
 
     local: LocalConfig
     options: Options
     paired: bool
     """Whether connections are replicated with a partner."""
+    program: str
+    """What the data process runs (`programs`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

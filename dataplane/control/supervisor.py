@@ -10,20 +10,20 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dataplane.config.local import LocalConfig
 from dataplane.control import messages, segment
 from dataplane.control.liveness import STUCK_SAMPLES, Liveness
 from dataplane.control.messages import Failed, Offer, Options, Ready, Start
+from dataplane.control.programs import GATEWAY, program_named
 from dataplane.control.segment import Segment, Shape
 from dataplane.control.shared import Shared, Word, make_shared, shared_of
 from dataplane.engine.counters import count_lost
 from dataplane.engine.rings import withdraw
 from dataplane.gateway.memory.exchange import forget_requests
-from dataplane.gateway.memory.state import SEED, State, layout, state_of
-from dataplane.gateway.tables.schema import Tables
+from dataplane.gateway.memory.state import SEED
 from foundation.backoff import Backoff
 
 START_TIMEOUT_S = 900.0
@@ -58,10 +58,26 @@ class Supervisor:
         command: Sequence[str] = COMMAND,
         sample_s: float = SAMPLE_S,
         paired: bool = False,
+        program: str = GATEWAY,
+        kept: Mapping[str, Shape] | None = None,
     ) -> None:
-        """Create the shared memory; `notify` is called with one line for each event that the operator should know."""
+        """Create the shared memory.
+
+        Args:
+            local: the gateway or balancer.
+            options: of the data process.
+            notify: called with one line for each event that the operator should know.
+            command: starts a data process.
+            sample_s: interval at which its loop is sampled.
+            paired: whether connections are replicated with a partner.
+            program: what the data process runs (`programs`).
+            kept: arrays that belong to all generations of tables and are changed in place.
+        """
         self._local, self._options, self._notify = local, options, notify
         self._command, self._sample_s, self._paired = command, sample_s, paired
+        self._program = program_named(program)
+        self.kept = segment.make(f"{local.gateway_id}-kept", kept or {})
+        """The arrays that tables are changed in; they outlive a data process."""
         self._segment = make_shared(local.gateway_id, len(local.interfaces))
         self.shared: Shared = shared_of(self._segment)
         self._tables: Segment | None = None
@@ -86,7 +102,7 @@ class Supervisor:
         self.hung = 0
         """Number of hangs so far."""
 
-    def publish(self, tables: Tables) -> None:
+    def publish(self, tables: Any) -> None:
         """Publish tables; the data process switches to them between two bursts."""
         old = self._tables
         self._generation = int(tables.generation[0])
@@ -95,10 +111,12 @@ class Supervisor:
             old.close()
         self._offer()
 
-    def installed(self) -> Tables | None:
+    def installed(self) -> Any:
         """Return the tables in the memory that the data process reads; None before the first are published."""
         arrays = self._tables.arrays if self._tables is not None else {}
-        return Tables(**arrays) if arrays else None  # empty: being replaced at this moment
+        return (
+            self._program.tables_of(arrays, self.kept.arrays) if arrays else None
+        )  # empty: being replaced at this moment
 
     def pid(self) -> int:
         """Return the process id of the data process; 0 while none runs."""
@@ -109,9 +127,9 @@ class Supervisor:
         """Return whether a data process forwards."""
         return self.ready is not None and self.pid() != 0
 
-    def state(self) -> State | None:
+    def state(self) -> Any:
         """Return the connection state of the present data process, read-only; None while none runs."""
-        return None if self._state is None else state_of(self._state.arrays)
+        return None if self._state is None else self._program.state_of(self._state.arrays)
 
     def wake(self) -> None:
         """Wake the data process: a ring holds something for it."""
@@ -163,7 +181,7 @@ class Supervisor:
                 await self._process.wait()
         async with self._starting:  # a start in progress has noticed that its process ended
             self._close_socket()
-        for kept in (self._tables, self._state, self._segment):
+        for kept in (self._tables, self._state, self._segment, self.kept):
             if kept is not None:
                 kept.close()
         if not self._closed:
@@ -190,7 +208,7 @@ class Supervisor:
         withdraw(self.shared.injects)  # queued for the previous process; may be outdated
         if self._state is not None:
             self._state.close()
-        shapes = {name: Shape(*one) for name, one in layout(self._local.limits).items()}
+        shapes = {name: Shape(*one) for name, one in self._program.layout(self._local.limits).items()}
         self._state = segment.make(f"{self._local.gateway_id}-state", shapes)
         self._state.arrays["counts"][SEED] = int.from_bytes(os.urandom(8), "little", signed=True)
         end, other = messages.pair()
@@ -200,8 +218,9 @@ class Supervisor:
                 self._process = await self._spawn(other.fileno())
             if self._stopping.is_set():
                 self._kill()
-            files = (self._segment.fd, self._state.fd, self._wake, self.punt_event)
-            messages.send(end, Start(local=self._local, options=self._options, paired=self._paired), files)
+            files = (self._segment.fd, self._state.fd, self._wake, self.punt_event, self.kept.fd)
+            start = Start(local=self._local, options=self._options, paired=self._paired, program=self._program.name)
+            messages.send(end, start, files)
         except BaseException:
             end.close()
             raise

@@ -50,6 +50,7 @@ class Drop(IntEnum):
     PORTS_LIMITED = 41  # its share of the NAT mappings, or of the ports of a shared public address
     FRAGMENTS_LIMITED = 42  # its share of the packets with stored fragments
     ENDPOINT_PORTS_LIMITED = 43  # the endpoint has reached its share of the ports of a public address
+    NO_BACK_END = 48  # a balancer: refused, and no reply is allowed about it
 
 
 class Punt(IntEnum):

@@ -10,24 +10,14 @@ element once.
 A call of `run` returns after `call_ns`, or after an idle sleep. It checks for nothing but packets in between.
 """
 
-from dataplane.engine.burst import BURST, DROPPED, PUNTED, TRANSMIT, drop
+from dataplane.engine.burst import BURST
 from dataplane.engine.clock import now_ns
 from dataplane.engine.counters import Counters
 from dataplane.engine.graph import OUTCOMES, GraphArrays
-from dataplane.engine.reasons import Drop
-from dataplane.engine.rings import (
-    INJECT_HEADER,
-    PUNT_HEADER,
-    WRITTEN,
-    Ring,
-    begin_punt,
-    consume,
-    front,
-    publish,
-    punted_bytes,
-)
+from dataplane.engine.rings import WRITTEN, Ring
 from dataplane.engine.sleep import sleep
 from dataplane.gateway import graph as kinds
+from dataplane.gateway.bursts import SLOW_PATH, abandon, copy_punted, enter, settle_burst, stands_at
 from dataplane.gateway.elements.admit import admit
 from dataplane.gateway.elements.check_source import check_source
 from dataplane.gateway.elements.forward import forward
@@ -40,18 +30,14 @@ from dataplane.gateway.elements.track import track
 from dataplane.gateway.elements.underlay import underlay
 from dataplane.gateway.memory.ageing import age
 from dataplane.gateway.memory.connections import free_ended_pairs
-from dataplane.gateway.memory.punt_share import may_punt
 from dataplane.gateway.memory.state import JOURNAL_HEAD, State
 from dataplane.gateway.tables.schema import Tables
 from dataplane.gateway.work import Work
 from dataplane.io.frames.layout import Ports
-from dataplane.io.ports import copy_in, copy_out, inject, receive, settle
-from dataplane.jit import Bytes, Row, Rows, element, inline, kernel, part
+from dataplane.io.ports import receive
+from dataplane.jit import Bytes, Rows, element, kernel, part
 from dataplane.packet.memory import native64
 
-BAD_STATE, PUNT_FULL, PUNT_LIMITED = int(Drop.BAD_STATE), int(Drop.PUNT_FULL), int(Drop.PUNT_LIMITED)
-SLOW_PATH = -1
-"""In place of a port number: the ring of frames that the slow path sends."""
 EMPTY_ROUNDS = 64
 """Rounds without a packet before a call sleeps. They take some microseconds, in which the next packet often arrives."""
 
@@ -85,12 +71,12 @@ def run(
         done = 0
         for port in range(SLOW_PATH, graph.entry.size):
             if port == SLOW_PATH:
-                count = _enter(ports, injects, packets, counters)
+                count = enter(ports, injects, packets, counters)
             else:
                 count = receive(ports, port, packets, BURST, counters)
             if count:
                 walk(Work(packets, count, ports.memory, graph, tables, state, now))
-                _end(ports, packets, count, counters, punts, tables, state, now)
+                end_burst(ports, packets, count, counters, punts, tables, state, now)
                 free_ended_pairs(state)
                 done += count
         before, now = now, now_ns(clock)
@@ -121,7 +107,7 @@ def walk(work: Work) -> None:
         packet.start = packet.at
         waiting |= 1 << packet.node
     for node in range(graph.kind.size):
-        if waiting >> node & 1 == 0 or not _stands_at(node, packets, count):
+        if waiting >> node & 1 == 0 or not stands_at(node, packets, count):
             continue
         for outcome in range(OUTCOMES):
             if graph.next[node, outcome] >= 0:
@@ -147,81 +133,14 @@ def walk(work: Work) -> None:
             rewrite(node, work)
         elif kind == kinds.OUTPUT:
             output(node, work)
-    _abandon(packets, count)
-
-
-@inline
-def _stands_at(node: int, packets: Rows, count: int) -> bool:
-    """Whether a packet is at a node: usually the first one is."""
-    i = 0
-    while i < count and packets[i].node != node:
-        i += 1
-    return i < count
-
-
-@inline
-def _abandon(packets: Rows, count: int) -> None:
-    """Drop packets that are still at a node after the pass, so that every packet has a fate."""
-    for i in range(count):
-        packet = packets[i]
-        if packet.node >= 0:
-            drop(packet, BAD_STATE)
+    abandon(packets, count)
 
 
 @element
-def _end(
+def end_burst(
     ports: Ports, packets: Rows, count: int, counters: Counters, punts: Ring, tables: Tables, state: State, now: int
 ) -> None:
-    """Copy punted packets to the slow path's ring, fragment, and let the ports transmit, free buffers and count."""
-    for i in range(count):
-        packet = packets[i]
-        if packet.node == PUNTED:
-            if may_punt(state.punt_dues, packet, now):
-                _punt(ports, packet, punts, now)
-            else:
-                drop(packet, PUNT_LIMITED)
+    """Give every packet of a burst its end, and fragment those that exceed an MTU."""
+    copy_punted(ports, packets, count, punts, state, now)
     made = fragment(ports, packets, count, tables, counters)
-    rows = ports.spare if made else packets
-    _count_by_vpc(rows, max(count, made), counters)
-    settle(ports, rows, max(count, made), counters)
-
-
-@element
-def _count_by_vpc(packets: Rows, count: int, counters: Counters) -> None:
-    for i in range(count):
-        packet = packets[i]
-        if 0 <= packet.vpc < counters.vpcs.size:
-            counted = counters.vpcs[packet.vpc]
-            if packet.node == TRANSMIT:
-                counted.out_packets += 1
-                counted.out_bytes += packet.length
-            elif packet.node == DROPPED:
-                counted.dropped += 1
-
-
-@inline
-def _punt(ports: Ports, packet: Row, punts: Ring, now: int) -> None:
-    """Copy a packet to the slow path's ring; drop it if the ring is full."""
-    at = begin_punt(punts, packet, now)
-    if at < 0:
-        drop(packet, PUNT_FULL)
-    else:
-        copy_out(ports, packet, packet.start, punts.data, at + PUNT_HEADER, punted_bytes(packet))
-        publish(punts, at)
-
-
-@element
-def _enter(ports: Ports, injects: Ring, packets: Rows, counters: Counters) -> int:
-    """Send the slow path's frames; return how many of them entered the burst, to be processed by the graph."""
-    data, count = injects.data, 0
-    while count < BURST:
-        at = front(injects)
-        if at < 0:
-            break
-        length, port, entering = native64(data, at + 8), native64(data, at + 16), native64(data, at + 24)
-        if entering == 0:
-            inject(ports, port, data, at + INJECT_HEADER, length, counters)
-        elif copy_in(ports, port, data, at + INJECT_HEADER, length, packets, count, counters):
-            count += 1
-        consume(injects, at)
-    return count
+    settle_burst(ports, ports.spare if made else packets, max(count, made), counters)

@@ -260,7 +260,7 @@ def load_gateway(path: Path) -> GatewayConfig:
     return GatewayConfig(
         local=local,
         controller=shape.controller,
-        partner=_pair(name, shape, local),
+        partner=pair_of(name, shape.partner, local),
         metrics=shape.metrics,
         runtime_dir=Path(shape.runtime_dir),
         backend=shape.backend,
@@ -308,9 +308,8 @@ def _local(name: str, shape: GatewayShape) -> LocalConfig:
     )
 
 
-def _pair(name: str, shape: GatewayShape, local: LocalConfig) -> PairConfig | None:
+def pair_of(name: str, partner: PartnerShape | None, local: LocalConfig) -> PairConfig | None:
     """Return the partner's configuration; raises InputError for an unreadable key file or an invalid pair."""
-    partner = shape.partner
     if partner is None:
         return None
     pair = PairConfig(

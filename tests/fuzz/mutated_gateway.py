@@ -11,13 +11,14 @@ from dataplane.engine.burst import BURST, PACKET
 from dataplane.engine.counters import imbalance, make_counters
 from dataplane.engine.reasons import Drop
 from dataplane.engine.rings import Injector, PuntReader, empty_ring
+from dataplane.gateway.bursts import enter
 from dataplane.gateway.memory.ageing import age
 from dataplane.gateway.memory.connections import free_ended_pairs
 from dataplane.gateway.memory.exchange import ControlEnd, empty_exchange, exchange
 from dataplane.gateway.memory.punt_share import MAX_BURST, PACKET_NS
 from dataplane.gateway.memory.shares import CONNECTIONS, ENDPOINT_PORTS, FRAGMENTS, MAPPINGS
 from dataplane.gateway.memory.state import FRAGMENTS_HELD, PAIRS_ENDED, PAIRS_FREED, PAIRS_USED, empty_state
-from dataplane.gateway.run import _end, _enter, walk
+from dataplane.gateway.run import end_burst, walk
 from dataplane.gateway.tables.schema import CLOSED, ESTABLISHED
 from dataplane.gateway.work import Work
 from dataplane.io.frames.in_memory import MemoryPorts
@@ -40,12 +41,12 @@ def turn(ports, port, packets, graph, tables, state, counters, punts, injects, b
     """Process one burst, or the slow path's frames, like `gateway.run` does; return how many packets."""
     age(tables, state, now_ns)
     if port == SLOW_PATH:
-        count = _enter(ports, injects, packets, counters)
+        count = enter(ports, injects, packets, counters)
     else:
         count = receive(ports, port, packets, BURST, counters)
     if count:
         walk(Work(packets, count, ports.memory, graph, tables, state, now_ns))
-        _end(ports, packets, count, counters, punts, tables, state, now_ns)
+        end_burst(ports, packets, count, counters, punts, tables, state, now_ns)
         free_ended_pairs(state)
     exchange(tables, state, between, now_ns)
     return count

@@ -1,32 +1,54 @@
-"""Build the RST that replies to a TCP segment of an unknown connection (RFC 9293, 3.10.7.1)."""
+"""Build the RST that replies to a TCP segment, in the name of its target (RFC 9293, 3.10.7.1)."""
 
 import struct
 
 from dataplane.control.slow.frames import TCP, checksum, ip
-from dataplane.control.slow.view import Ip
+from dataplane.control.slow.view import Ip, is_single_host
 
 _TCP_BYTES = 20
-_SYN, _RST, _ACK = 2, 4, 16
+_FIN, _SYN, _RST, _ACK = 1, 2, 4, 16
+
+
+def reset_by(packet: Ip) -> tuple[int, bytes] | None:
+    """Return EtherType and packet of the RST of a closed port; None if the packet does not get one.
+
+    Every whole segment gets one, except another RST.
+    """
+    return None if packet.is_fragment or not packet.complete else _reset(packet, _RST, 0)
 
 
 def reset_of(packet: Ip) -> tuple[int, bytes] | None:
-    """Return EtherType and packet of a RST in the name of the packet's target; None if the packet does not get one.
+    """Return EtherType and packet of the RST of a lost connection; None if the packet does not get one.
 
     Only segments with ACK and without SYN get one: its sequence number is the one that they acknowledge, which their
-    sender accepts. Never in reply to a RST or a wrong checksum.
+    sender accepts.
+    """
+    return _reset(packet, _SYN | _RST | _ACK, _ACK)
+
+
+def _reset(packet: Ip, examined: int, wanted: int) -> tuple[int, bytes] | None:
+    """Return EtherType and packet of the RST about a segment whose `examined` flags are the `wanted` ones.
+
+    None for any other packet, and for a wrong checksum; that of a cut or fragmented packet cannot be verified.
     """
     segment = packet.payload
     if packet.protocol != TCP or packet.fragment_offset or len(segment) < _TCP_BYTES:
         return None
-    source, target, acknowledged, flags = struct.unpack_from("!HH4xIxB", segment)
-    if flags & (_SYN | _RST | _ACK) != _ACK:
+    source, target, sequence, acknowledged, offset, flags = struct.unpack_from("!HHIIBB", segment)
+    data = len(segment) - (offset >> 4) * 4
+    if flags & examined != wanted or data < 0 or not is_single_host(packet.source):
         return None
     is_whole = packet.complete and not packet.more_fragments
     if is_whole and checksum(_pseudo(packet.source, packet.target, len(segment)) + segment):
         return None
-    words = (target, source, acknowledged, 0, 5 << 12 | _RST, 0)
-    head = _pseudo(packet.target, packet.source, _TCP_BYTES) + struct.pack("!HHIIHHHH", *words, 0, 0)
-    return ip(packet.target, packet.source, TCP, struct.pack("!HHIIHHHH", *words, checksum(head), 0))
+    if flags & _ACK:
+        words = (target, source, acknowledged, 0, 5 << 12 | _RST)
+    else:
+        after = sequence + data + bool(flags & _SYN) + bool(flags & _FIN)
+        words = (target, source, 0, after & 0xFFFF_FFFF, 5 << 12 | _RST | _ACK)
+    head = _pseudo(packet.target, packet.source, _TCP_BYTES)
+    total = checksum(head + struct.pack("!HHIIHHHH", *words, 0, 0, 0))
+    return ip(packet.target, packet.source, TCP, struct.pack("!HHIIHHHH", *words, 0, total, 0))
 
 
 def _pseudo(source: bytes, target: bytes, length: int) -> bytes:

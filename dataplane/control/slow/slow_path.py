@@ -13,7 +13,6 @@ from typing import Final, NamedTuple
 from dataplane.config.local import Side
 from dataplane.config.network import Address
 from dataplane.control.slow import arp, discovery
-from dataplane.control.slow.closed_port import reset_by
 from dataplane.control.slow.directory import Directory, Duty, Station, neighbour_key
 from dataplane.control.slow.errors import Problem, echo_reply, error_about, may_be_answered
 from dataplane.control.slow.fragment import fragments
@@ -21,7 +20,7 @@ from dataplane.control.slow.frames import ARP, BROADCAST, UDP
 from dataplane.control.slow.neighbours import Neighbours, Place
 from dataplane.control.slow.next_hops import Hop, NextHops, Parked, Waiting, frame_out
 from dataplane.control.slow.origin import Origin, read_origin
-from dataplane.control.slow.reset import reset_of
+from dataplane.control.slow.reset import reset_by, reset_of
 from dataplane.control.slow.tokens import Buckets
 from dataplane.control.slow.view import Ip, is_one_station
 from dataplane.engine.reasons import Punt

@@ -1,0 +1,1 @@
+"""Configuration to tables: services, back ends and their slots."""

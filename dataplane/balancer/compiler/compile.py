@@ -1,0 +1,250 @@
+"""Compile what a balancer serves into the tables that its data process reads. Pure: the same input, the same arrays.
+
+The gateway's compiler makes the tables that both have, from the same VPCs with other addresses of their own: virtual
+IPs and pool addresses take the place of the subnets' gateways, so the slow path answers ARP for them. The MAC of all of
+them is `balancer_mac`. The Maglev slots are no part of a generation (`tables.schema`): `Compiled.slots` are the wanted
+ones, by row, and the control process writes those that differ once the generation is in use.
+"""
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address, ip_network
+from typing import Any
+
+import numpy as np
+
+from dataplane.balancer.compiler.numbering import (
+    MAX_BACK_ENDS,
+    BackEndName,
+    Numbering,
+    ServiceName,
+    numbered,
+    service_name,
+)
+from dataplane.balancer.maglev import Slots, maglev_table
+from dataplane.balancer.memory import connections as states
+from dataplane.balancer.tables import schema
+from dataplane.cache_lines import at_a_line
+from dataplane.config.addresses import gateway_mac, wide
+from dataplane.config.balancers import BackEnd, BalancerConfig, LoadBalancer, Mode, Service, balancer_mac
+from dataplane.config.local import LocalConfig, Side
+from dataplane.config.network import Address, Endpoint, NetworkConfig, Subnet, Vpc
+from dataplane.gateway.compiler.compile import compile_tables
+from dataplane.gateway.compiler.hops import words_of
+from dataplane.gateway.compiler.index import indexed
+from dataplane.gateway.compiler.outside import grid
+from dataplane.gateway.compiler.site import Adjacency, Site, address_words
+from dataplane.gateway.tables import schema as gateway
+from dataplane.jit import Grid, Ints
+from dataplane.packet.transport import TCP, UDP
+
+IPV4_BYTES = 20
+SECOND_NS = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """One generation; `tables` lacks the slots (its field is empty)."""
+
+    tables: Any
+    slots: Mapping[int, Slots]
+    numbering: Numbering
+
+
+def compile_services(
+    local: LocalConfig,
+    config: BalancerConfig,
+    *,
+    down: Set[BackEndName],
+    before: Numbering,
+    neighbours: Mapping[tuple[int, Address], int],
+    generation: int,
+) -> Compiled:
+    """Return one generation of tables, and the wanted slots.
+
+    Args:
+        local: the balancer itself.
+        config: what it serves; valid (`config.check_balancers`).
+        down: back ends whose probes fail, or have not succeeded yet.
+        before: the numbering of the generation before.
+        neighbours: MACs by link and address.
+        generation: the number that the data process reports while it uses the tables.
+
+    Raises:
+        ValueError: `local` is not valid, or there are too many back ends; one line for each reason.
+    """
+    if any(interface.side is not Side.UNDERLAY for interface in local.interfaces):
+        raise ValueError("interfaces: all of a balancer's are of the underlay")
+    found = compile_tables(local, seen_network(config), neighbours=neighbours, generation=generation)
+    numbering = numbered(before, config.balancers)
+    hops = _Hops(local, neighbours, found)
+    pools, ranges = _pools(config)
+    keys, services, end_keys, end_rows = [], [], [], []
+    back_ends = np.zeros(MAX_BACK_ENDS, dtype=schema.BACK_END)
+    back_ends["number"] = -1
+    slots: dict[int, Slots] = {}
+    vnis = {vpc.id: vpc.vni for vpc in config.network.vpcs}
+    for row, each in enumerate(config.balancers):
+        name, vni = service_name(each), vnis[each.vpc]
+        weights, up = _weights(each, name, down)
+        numbers = [numbering.back_ends[BackEndName(name, end.ip, end.port)] for end in each.back_ends]
+        mode = schema.FULL_NAT if each.mode is Mode.FULL_NAT else schema.DIRECT
+        for end, number, is_up in zip(each.back_ends, numbers, up, strict=True):
+            hi, lo = _words(end.ip)
+            hop = hops.of(each, vni, end)
+            back_ends[number % MAX_BACK_ENDS] = (number, is_up, hop, hi, lo, end.port, mode, row)
+            end_keys.append((row << 16 | end.port, hi, lo))
+            end_rows.append(number % MAX_BACK_ENDS)
+        slots[numbering.services[name]] = _slots(each.back_ends, weights, numbers)
+        protocol = TCP if each.protocol is Service.TCP else UDP
+        keys.append((schema.service_key(vni, each.port, protocol), *_words(each.vip)))
+        first, count = ranges.get((each.vpc, each.vip.version), (0, 0))
+        services.append((vni, numbering.services[name], int(any(weights)), mode, first, count))
+    tables = schema.Tables(
+        *_with_own_macs(hops.tables()),
+        services=indexed(grid(keys, 3), np.arange(len(keys))),
+        service_rows=np.array(services, dtype=schema.SERVICE),
+        back_ends=back_ends,
+        back_end_rows=indexed(grid(end_keys, 3), np.array(end_rows, dtype=np.int64)),
+        pools=pools,
+        own_addresses=_own_addresses(config, vnis),
+        timeouts=_timeouts(local),
+        slots=np.zeros((1, 1), dtype=np.int32),
+    )
+    return Compiled(schema.Tables(*(at_a_line(array) for array in tables)), slots, numbering)
+
+
+def seen_network(config: BalancerConfig) -> NetworkConfig:
+    """Return the VPCs as the balancer's slow path and the gateway's compiler see them."""
+    own: dict[str, list[Address]] = {vpc.id: [] for vpc in config.network.vpcs}
+    for each in config.balancers:
+        own[each.vpc].append(each.vip)
+    for site in config.sites:
+        own[site.vpc].extend(site.pool)
+    return NetworkConfig(
+        generation=config.network.generation,
+        vpcs=tuple(_seen(vpc, list(dict.fromkeys(own[vpc.id])), config.gateways) for vpc in config.network.vpcs),
+    )
+
+
+def _seen(vpc: Vpc, own: list[Address], gateways: tuple[IPv4Address, ...]) -> Vpc:
+    """Return a VPC with the balancer's addresses in place of its gateways', and its gateways as endpoints."""
+    beyond = tuple(Endpoint(ip=IPv6Address(int(vtep)), mac=gateway_mac(vpc.vni), vtep=vtep) for vtep in gateways)
+    return Vpc(
+        id=vpc.id,
+        vni=vpc.vni,
+        subnets=tuple(Subnet(prefix=ip_network(address), gateway=address) for address in own),
+        endpoints=vpc.endpoints + beyond,
+    )
+
+
+def _weights(each: LoadBalancer, name: ServiceName, down: Set[BackEndName]) -> tuple[list[int], list[bool]]:
+    """Return each back end's weight for new connections, and whether it counts as up."""
+    up = [each.health is None or BackEndName(name, end.ip, end.port) not in down for end in each.back_ends]
+    if each.panic_when_all_down and not any(up):
+        up = [True] * len(up)
+    weights = [end.weight if is_up and not end.draining else 0 for end, is_up in zip(each.back_ends, up, strict=True)]
+    return weights, up
+
+
+def _slots(back_ends: tuple[BackEnd, ...], weights: list[int], numbers: list[int]) -> Slots:
+    """Return the rows of `back_ends` that the slots name."""
+    positions = maglev_table([(end.ip, end.port, weight) for end, weight in zip(back_ends, weights, strict=True)])
+    rows = np.array([*(number % MAX_BACK_ENDS for number in numbers), -1], dtype=np.int32)
+    return rows[positions]  # position -1 is the last entry: no back end
+
+
+class _Hops:
+    """The next hops of the gateway's tables, with those to back ends by IP-in-IP behind them."""
+
+    def __init__(
+        self, local: LocalConfig, neighbours: Mapping[tuple[int, Address], int], found: gateway.Tables
+    ) -> None:
+        self._local, self._site, self._found = local, Site(local, neighbours), found
+        self._in_ip: dict[tuple[int, ...], int] = {}
+        endpoints = found.endpoints[found.endpoints[:, 3] != gateway.EMPTY].tolist()
+        self._rows = {(vni, hi, lo): row for vni, hi, lo, row in endpoints}
+
+    def of(self, each: LoadBalancer, vni: int, end: BackEnd) -> int:
+        """Return the row of the next hop to a back end."""
+        if each.mode is not Mode.IP_IN_IP:
+            return self._rows[vni, *_words(end.ip)]
+        assert isinstance(end.ip, IPv4Address)
+        fields = self._fields(self._site.to_vtep(end.ip), int(end.ip))
+        return len(self._found.next_hops) + self._in_ip.setdefault(fields, len(self._in_ip))
+
+    def _fields(self, adjacency: Adjacency, target: int) -> tuple[int, ...]:
+        """Return a row of NEXT_HOP; `spare_0` is the target of the outer header."""
+        interface = self._local.interfaces[adjacency.port]
+        high, low = address_words(adjacency.address)
+        values = {
+            "kind": gateway.EXTERNAL,
+            "port": adjacency.port,
+            "mtu_bytes": interface.mtu_bytes,
+            "target_mac": adjacency.mac,
+            "source_mac": interface.mac,
+            "resolved": int(adjacency.mac != 0),
+            "vpc": -1,
+            "address": low,
+            "address_hi": high,
+            "spare_0": target,
+        }
+        return tuple(values.get(name, 0) for name in gateway.NEXT_HOP.names or ())
+
+    def tables(self) -> gateway.Tables:
+        """Return the tables with all next hops."""
+        more = np.array(list(self._in_ip), dtype=gateway.NEXT_HOP)
+        return self._found._replace(
+            next_hops=np.concatenate([self._found.next_hops, more]),
+            endpoint_vteps=np.concatenate([self._found.endpoint_vteps, np.zeros(len(more), dtype=np.int64)]),
+        )
+
+
+def _with_own_macs(found: gateway.Tables) -> gateway.Tables:
+    """Replace the gateways' MAC by the balancers' where frames are received and sent."""
+    vpcs, hops = found.vpcs.copy(), found.next_hops.copy()
+    base = balancer_mac(0)
+    vpcs["gateway_mac"] = base | vpcs["vni"]
+    tunnels = hops["kind"] == gateway.TUNNEL
+    hops["source_mac"] = np.where(tunnels, base | hops["vni"], hops["source_mac"])
+    return found._replace(vpcs=vpcs, next_hops=hops)
+
+
+def _pools(config: BalancerConfig) -> tuple[Grid, dict[tuple[str, int], tuple[int, int]]]:
+    """Return the pool addresses, and the rows of each VPC's by IP version: the first and their number."""
+    rows: list[tuple[int, int]] = []
+    ranges = {}
+    for site in config.sites:
+        for version in (4, 6):
+            mine = [_words(address) for address in site.pool if address.version == version]
+            ranges[site.vpc, version] = (len(rows), len(mine))
+            rows += mine
+    return grid(rows or [(0, 0)], 2), ranges
+
+
+def _own_addresses(config: BalancerConfig, vnis: Mapping[str, int]) -> Grid:
+    virtual = [(vnis[each.vpc], *_words(each.vip)) for each in config.balancers]
+    pool = [(vnis[site.vpc], *_words(address)) for site in config.sites for address in site.pool]
+    kinds = [schema.VIRTUAL] * len(virtual) + [schema.POOL] * len(pool)
+    return indexed(grid(virtual + pool, 3), np.array(kinds, dtype=np.int64))
+
+
+def _timeouts(local: LocalConfig) -> Ints:
+    """Return `Tables.timeouts`."""
+    timeouts = local.timeouts
+    by_state = {
+        states.HALF_OPEN: timeouts.tcp_transitory_s,
+        states.ESTABLISHED: timeouts.tcp_established_s,
+        states.CLOSING: timeouts.tcp_transitory_s,
+        states.FIRST: timeouts.udp_unanswered_s,
+        states.STREAM: timeouts.udp_s,
+    }
+    found = np.zeros(8, dtype=np.int64)
+    for state, seconds in by_state.items():
+        found[state] = -(-seconds * SECOND_NS >> states.TICK_SHIFT)
+    return found
+
+
+def _words(address: Address) -> tuple[int, int]:
+    high, low = words_of([wide(address)])
+    return int(high[0]), int(low[0])

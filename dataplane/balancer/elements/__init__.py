@@ -1,0 +1,1 @@
+"""The balancer's own elements; it shares the others with the gateway."""

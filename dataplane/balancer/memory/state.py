@@ -1,0 +1,94 @@
+"""The data process's state between packets: that of a gateway, by the same names, and the balancer's connections.
+
+The gateway's own connection and NAT arrays have their least size here; its seed, fragments, accounts and rate limits
+are used as they are. All zeros is the initial state.
+"""
+
+from collections import namedtuple
+from collections.abc import Mapping
+from dataclasses import replace
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dataplane.cache_lines import zeros_at_a_line
+from dataplane.config.local import Limits
+from dataplane.gateway.memory import state as gateway
+
+SLOTS_PER_CONNECTION = 2
+"""A direct connection has one row, a translated one two."""
+FLOW = np.dtype(
+    [
+        (name, np.int64)
+        for name in (
+            "source_hi",  # the packet as it arrives in this direction
+            "source_lo",
+            "target_hi",
+            "target_lo",
+            "key",  # ports << 32 | protocol << 24 | VNI
+            "back_end",  # its number; of a reply row: the VTEP of the client's gateway, 0 for a client of the VPC
+            "pair",  # row of the other direction + 1, 0 for none
+            "flags",
+        )
+    ]
+)
+"""One direction of a connection: one cache line."""
+REPLY, SEEN_REPLY = 1, 2
+"""Flags: the direction of the replies; the back end has replied."""
+
+
+class Tally(IntEnum):
+    """Indices into `tally`."""
+
+    NEW = 0
+    REFUSED = 1
+    """Connections refused by a reset or an ICMP error: no back end is up, or no such port."""
+    UNTRACKED = 2
+    """Packets forwarded by their hash alone: all slots for them hold established connections."""
+    DISPLACED = 3
+    """Half-open or closing connections that gave way to newer ones."""
+    MOVED = 4
+    """Connections given another back end, because theirs is gone or, of datagrams, down."""
+    EXPIRED = 5
+    ECHOED = 6
+    SWEPT = 7
+    """The row at which the next sweep begins."""
+    SWEPT_NS = 8
+    RENEWED_NS = 9
+    RENEWING = 10
+    """When connections were last sent to the partner again; 1 while those with packets are."""
+    STATES = 16
+    """From here on: connection rows by state."""
+
+
+TALLIES = 32
+FIELDS = ("words", "flows", "tally")
+"""words: by row, `tag << 32 | state << 29 | tick`, 0 for a free row; eight make a bucket.
+flows: FLOW rows.
+tally: by `Tally`.
+"""
+make_type: Any = namedtuple
+State: Any = make_type("State", (*gateway.State._fields, *FIELDS), module=__name__)
+
+
+def layout(limits: Limits) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
+    """Return shape and type of each array, by name, in the order of `State`."""
+    rows, word = max(limits.connections * SLOTS_PER_CONNECTION, 16), np.dtype(np.int64)
+    return {
+        **gateway.layout(replace(limits, connections=2, mappings=2)),
+        "words": ((rows,), word),
+        "flows": ((rows,), FLOW),
+        "tally": ((TALLIES,), word),
+    }
+
+
+def state_of(arrays: Mapping[str, NDArray[Any]]) -> Any:
+    """Return the state in given arrays, for example in shared memory."""
+    return State(**arrays)
+
+
+def empty_state(limits: Limits) -> Any:
+    """Return the initial state in the process's own memory; rows and buckets are aligned to cache lines."""
+    return state_of({name: zeros_at_a_line(shape, dtype) for name, (shape, dtype) in layout(limits).items()})

@@ -1,0 +1,102 @@
+"""The balancer's run loop: as the gateway's (`gateway.run`), with the balancer's elements and connections."""
+
+from typing import Any
+
+from dataplane.balancer import graph as kinds
+from dataplane.balancer.elements.balance import balance
+from dataplane.balancer.elements.client import client
+from dataplane.balancer.elements.refuse import refuse
+from dataplane.balancer.elements.send import send
+from dataplane.balancer.elements.translate import translate
+from dataplane.balancer.memory.connections import sweep
+from dataplane.engine.burst import BURST
+from dataplane.engine.clock import now_ns
+from dataplane.engine.counters import Counters
+from dataplane.engine.graph import OUTCOMES, GraphArrays
+from dataplane.engine.rings import WRITTEN, Ring
+from dataplane.engine.sleep import sleep
+from dataplane.gateway.bursts import SLOW_PATH, abandon, copy_punted, enter, settle_burst, stands_at
+from dataplane.gateway.elements.forward import forward
+from dataplane.gateway.elements.parse import parse
+from dataplane.gateway.elements.underlay import underlay
+from dataplane.gateway.memory.ageing import age
+from dataplane.gateway.run import EMPTY_ROUNDS
+from dataplane.gateway.work import Work
+from dataplane.io.frames.layout import Ports
+from dataplane.io.ports import receive
+from dataplane.jit import Bytes, Rows, kernel, part
+from dataplane.packet.memory import native64
+
+
+@kernel
+def run(
+    ports: Ports, graph: GraphArrays, tables: Any, state: Any, counters: Counters, punts: Ring, injects: Ring,
+    packets: Rows, clock: Bytes, sleepers: Bytes, call_ns: int, sleep_ms: int,
+) -> int:  # fmt: skip
+    """Forward packets for about `call_ns`; return how many of these nanoseconds had packets to process.
+
+    The arguments are those of `gateway.run.run`, with the balancer's `tables` and `state`.
+    """
+    begun = now_ns(clock)
+    now, busy, empty, punted = begun, 0, 0, native64(punts.words, WRITTEN)
+    age(tables, state, now)  # fragments: no connection of the gateway's kind exists
+    sweep(state, tables.timeouts, now)
+    while now - begun < call_ns:
+        done = 0
+        for port in range(SLOW_PATH, graph.entry.size):
+            if port == SLOW_PATH:
+                count = enter(ports, injects, packets, counters)
+            else:
+                count = receive(ports, port, packets, BURST, counters)
+            if count:
+                walk(Work(packets, count, ports.memory, graph, tables, state, now))
+                copy_punted(ports, packets, count, punts, state, now)
+                settle_burst(ports, packets, count, counters)
+                done += count
+        before, now = now, now_ns(clock)
+        if done:
+            busy += now - before
+            empty = 0
+            continue
+        empty += 1
+        if sleep_ms and empty >= EMPTY_ROUNDS:
+            if native64(punts.words, WRITTEN) == punted:  # else notify the slow path first
+                sleep(sleepers, sleep_ms)
+            break
+    return busy
+
+
+@part
+def walk(work: Work) -> None:
+    """Process a burst from its entry nodes until every packet has a fate."""
+    packets, count, graph = work.packets, work.size, work.graph
+    waiting = 0
+    for i in range(count):
+        packet = packets[i]
+        packet.node = graph.entry[packet.in_port]
+        packet.start = packet.at
+        waiting |= 1 << packet.node
+    for node in range(graph.kind.size):
+        if waiting >> node & 1 == 0 or not stands_at(node, packets, count):
+            continue
+        for outcome in range(OUTCOMES):
+            if graph.next[node, outcome] >= 0:
+                waiting |= 1 << graph.next[node, outcome]
+        kind = graph.kind[node]
+        if kind == kinds.UNDERLAY:
+            underlay(node, work)
+        elif kind == kinds.PARSE:
+            parse(node, work)
+        elif kind == kinds.CLIENT:
+            client(node, work)
+        elif kind == kinds.BALANCE:
+            balance(node, work)
+        elif kind == kinds.FORWARD:
+            forward(node, work)
+        elif kind == kinds.TRANSLATE:
+            translate(node, work)
+        elif kind == kinds.REFUSE:
+            refuse(node, work)
+        elif kind == kinds.SEND:
+            send(node, work)
+    abandon(packets, count)

@@ -1,0 +1,1 @@
+"""The balancer's tables of one generation."""

@@ -1,0 +1,214 @@
+"""Run one balancer: as a gateway (`gateway`), with services, their health, and slots that are changed in place.
+
+Order of a change: the slots of services that are new, which no packet reads yet; the tables; once they are in use, all
+other slots that differ. Until then, a slot may name a back end that the tables do not have any more, and the data
+process takes the next slot's (`elements.balance`).
+"""
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from dataplane.balancer.compiler.compile import Compiled, compile_services, seen_network
+from dataplane.balancer.compiler.numbering import MAX_SERVICES, BackEndName, Numbering, service_name
+from dataplane.balancer.maglev import SLOTS, write_changes
+from dataplane.balancer.memory.connections import HALF_OPEN, STREAM
+from dataplane.balancer.memory.state import Tally
+from dataplane.config.balancers import BalancerConfig, LoadBalancer, Mode, balancer_mac
+from dataplane.config.local import LocalConfig
+from dataplane.config.network import Address
+from dataplane.control.gateway import POLL_S, Gateway, Wanted
+from dataplane.control.messages import Options
+from dataplane.control.pair.duties import ALONE, Work
+from dataplane.control.probing.prober import Prober
+from dataplane.control.probing.probes import Target
+from dataplane.control.programs import BALANCER
+from dataplane.control.segment import Shape
+from dataplane.control.shared import Word
+from dataplane.control.slow.directory import Directory, Tenant
+from dataplane.control.status import Occupancy
+from dataplane.gateway.tables.schema import Tables
+
+STATES = ("half_open", "established", "closing", "first_datagram", "stream")
+COUNTED = (Tally.NEW, Tally.REFUSED, Tally.UNTRACKED, Tally.DISPLACED, Tally.MOVED, Tally.EXPIRED, Tally.ECHOED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantedServices(Wanted):
+    """Desired state of a balancer; `network` is that of `services`, as the slow path sees it."""
+
+    services: BalancerConfig = field(default_factory=BalancerConfig)
+    down: frozenset[BackEndName] = frozenset()
+
+
+def wanted_of(services: BalancerConfig, before: WantedServices | None = None) -> WantedServices:
+    """Return the desired state for a configuration: back ends that are new are down until a probe succeeds."""
+    names = frozenset(_checked(services))
+    known = frozenset(_checked(before.services)) if before else frozenset[BackEndName]()
+    down = (before.down if before else frozenset[BackEndName]()) & names | (names - known)
+    work = before.work if before else ALONE
+    return WantedServices(network=seen_network(services), services=services, down=down, work=work)
+
+
+def _checked(services: BalancerConfig) -> dict[BackEndName, Target]:
+    """Return what is probed, by back end."""
+    devices = {site.vpc: site.probe_device for site in services.sites}
+    return {
+        BackEndName(service_name(each), end.ip, end.port): Target(
+            ip=end.ip,
+            port=end.port,
+            check=each.health,
+            device=None if each.mode is Mode.IP_IN_IP else devices.get(each.vpc),
+        )
+        for each in services.balancers
+        if each.health is not None
+        for end in each.back_ends
+    }
+
+
+class _Directory(Directory):
+    """A directory whose tenants have the balancers' MAC."""
+
+    def tenant(self, vni: int) -> Tenant | None:
+        found = super().tenant(vni)
+        if found is not None:
+            found.mac = balancer_mac(vni).to_bytes(6, "big")
+        return found
+
+
+class Balancer(Gateway):
+    """The control process's half of a balancer."""
+
+    program = BALANCER
+    kept: Mapping[str, Shape] = {"slots": Shape((MAX_SERVICES, SLOTS), np.dtype(np.int32))}
+    log = logging.getLogger("heddle.balancer")
+    wanted: WantedServices
+
+    def __init__(
+        self, local: LocalConfig, options: Options, first: BalancerConfig, *, work: Work = ALONE, paired: bool = False
+    ) -> None:
+        """Compile the first tables; raises ValueError if the configuration is invalid."""
+        self._numbering = Numbering()
+        self._made: Compiled
+        self._turned = asyncio.Event()
+        self._turns: dict[BackEndName, bool] = {}
+        self._slots_written = 0
+        super().__init__(local, options, replace(wanted_of(first), work=work), paired=paired)
+        self._write_slots(self._made.slots)
+        self.prober = Prober(self._note, self.log.warning)
+        self.prober.watch(_checked(first))
+
+    def _own_tasks(self) -> tuple[Coroutine[Any, Any, None], ...]:
+        return self.prober.run(), self._apply_turns()
+
+    async def serve_services(self, services: BalancerConfig) -> int:
+        """Switch to another configuration; return the generation of its tables. Raises ValueError."""
+        generation = await self.serve(lambda before: wanted_of(services, _as_services(before)))
+        self.prober.watch(_checked(services))
+        return generation
+
+    def _note(self, name: BackEndName, is_up: bool) -> None:
+        self._turns[name] = is_up
+        self._turned.set()
+
+    async def _apply_turns(self) -> None:
+        """Apply changes of health, all that have arrived at once."""
+        while True:
+            await self._turned.wait()
+            self._turned.clear()
+            await self.serve(self._with_turns)
+
+    def _with_turns(self, wanted: Wanted) -> WantedServices:
+        """Return the desired state with the changes of health that have arrived."""
+        before, turns = _as_services(wanted), self._turns
+        self._turns = {}
+        up = {name for name, is_up in turns.items() if is_up}
+        known = frozenset(_checked(before.services))
+        down = (before.down | turns.keys()) & known - up
+        for name, is_up in turns.items():
+            self.log.warning("%s is %s", _text(name), "up" if is_up else "down")
+        for each in before.services.balancers:
+            self._report_all_down(each, before.down, down)
+        return replace(before, down=down)
+
+    def _report_all_down(
+        self, each: LoadBalancer, before: frozenset[BackEndName], after: frozenset[BackEndName]
+    ) -> None:
+        names = {BackEndName(service_name(each), end.ip, end.port) for end in each.back_ends}
+        if names <= after and not names <= before:
+            what = "all of them are used" if each.panic_when_all_down else "new connections are refused"
+            self.log.error("load balancer %s: all back ends are down; %s", each.id, what)
+
+    def _compiled(self, wanted: Wanted, neighbours: Mapping[tuple[int, Address], int]) -> Tables:
+        services = _as_services(wanted)
+        made = compile_services(
+            self.local, services.services, down=services.down, before=self._numbering, neighbours=neighbours,
+            generation=0,
+        )  # fmt: skip
+        self._made = made
+        found: Any = made.tables
+        return found
+
+    def _publish(self, tables: Tables) -> None:
+        rows = set(self._numbering.services.values())
+        self._write_slots({row: slots for row, slots in self._made.slots.items() if row not in rows})
+        self._numbering = self._made.numbering
+        super()._publish(tables)
+
+    async def _published(self) -> None:
+        """Write the slots that differ, once the tables with the new back ends are in use."""
+        while self.supervisor.forwards() and self.supervisor.shared.words[Word.IN_USE] < self._generation:
+            await asyncio.sleep(POLL_S)
+        self._write_slots(self._made.slots)
+
+    def _write_slots(self, wanted: Mapping[int, Any]) -> None:
+        slots = self.supervisor.kept.arrays["slots"]
+        for row, each in wanted.items():
+            self._slots_written += int(write_changes(slots[row], each))
+
+    def _directory(self, wanted: Wanted) -> Directory:
+        return _Directory(self.local, wanted.network, wanted.work.duty)
+
+    def _from_state(self, state: Any) -> dict[str, Any]:
+        rows = len(state.words)
+        counts = state.tally[Tally.STATES + HALF_OPEN : Tally.STATES + STREAM + 1].tolist()
+        tables = {
+            f"connections_{name}": Occupancy(used=used, room=rows) for name, used in zip(STATES, counts, strict=True)
+        }
+        return {"tables": tables, "gave_way": int(state.tally[Tally.DISPLACED])}
+
+    def services_status(self) -> dict[str, Any]:
+        """Return counters of connections, and the state of every back end, as JSON values."""
+        state, wanted = self.supervisor.state(), self.wanted
+        tally = state.tally.tolist() if state is not None else [0] * len(Tally) * 4
+        return {
+            "balancer": {
+                **{each.name.lower(): tally[each] for each in COUNTED},
+                "slots_written": self._slots_written,
+                "services": [_service_status(each, wanted.down) for each in wanted.services.balancers],
+            }
+        }
+
+
+def _service_status(each: LoadBalancer, down: frozenset[BackEndName]) -> dict[str, Any]:
+    ends = [
+        {"ip": str(end.ip), "port": end.port, "weight": end.weight, "draining": end.draining,
+         "up": BackEndName(service_name(each), end.ip, end.port) not in down}
+        for end in each.back_ends
+    ]  # fmt: skip
+    return {"id": each.id, "vpc": each.vpc, "vip": str(each.vip), "port": each.port,
+            "protocol": each.protocol.value, "mode": each.mode.value, "back_ends": ends}  # fmt: skip
+
+
+def _text(name: BackEndName) -> str:
+    service = name.service
+    return f"back end {name.ip} port {name.port} of {service.vpc} {service.vip} port {service.port}"
+
+
+def _as_services(wanted: Wanted) -> WantedServices:
+    assert isinstance(wanted, WantedServices)
+    return wanted

@@ -1,0 +1,93 @@
+"""The start and the end of a burst, in every program on this engine: injected frames enter, every packet gets a fate.
+
+`state` is any named tuple with the array `punt_dues` (`memory.punt_share`).
+"""
+
+from typing import Any
+
+from dataplane.engine.burst import BURST, DROPPED, PUNTED, TRANSMIT, drop
+from dataplane.engine.counters import Counters
+from dataplane.engine.reasons import Drop
+from dataplane.engine.rings import INJECT_HEADER, PUNT_HEADER, Ring, begin_punt, consume, front, publish, punted_bytes
+from dataplane.gateway.memory.punt_share import may_punt
+from dataplane.io.frames.layout import Ports
+from dataplane.io.ports import copy_in, copy_out, inject, settle
+from dataplane.jit import Row, Rows, element, inline
+from dataplane.packet.memory import native64
+
+BAD_STATE, PUNT_FULL, PUNT_LIMITED = int(Drop.BAD_STATE), int(Drop.PUNT_FULL), int(Drop.PUNT_LIMITED)
+SLOW_PATH = -1
+"""In place of a port number: the ring of frames that the slow path sends."""
+
+
+@inline
+def stands_at(node: int, packets: Rows, count: int) -> bool:
+    """Whether a packet is at a node: usually the first one is."""
+    i = 0
+    while i < count and packets[i].node != node:
+        i += 1
+    return i < count
+
+
+@inline
+def abandon(packets: Rows, count: int) -> None:
+    """Drop packets that are still at a node after the pass, so that every packet has a fate."""
+    for i in range(count):
+        packet = packets[i]
+        if packet.node >= 0:
+            drop(packet, BAD_STATE)
+
+
+@element
+def copy_punted(ports: Ports, packets: Rows, count: int, punts: Ring, state: Any, now: int) -> None:
+    """Copy punted packets to the slow path's ring, within their rate limit."""
+    for i in range(count):
+        packet = packets[i]
+        if packet.node == PUNTED:
+            if may_punt(state.punt_dues, packet, now):
+                _punt(ports, packet, punts, now)
+            else:
+                drop(packet, PUNT_LIMITED)
+
+
+@element
+def settle_burst(ports: Ports, packets: Rows, count: int, counters: Counters) -> None:
+    """Count packets by VPC, and let the ports transmit, free buffers and count."""
+    for i in range(count):
+        packet = packets[i]
+        if 0 <= packet.vpc < counters.vpcs.size:
+            counted = counters.vpcs[packet.vpc]
+            if packet.node == TRANSMIT:
+                counted.out_packets += 1
+                counted.out_bytes += packet.length
+            elif packet.node == DROPPED:
+                counted.dropped += 1
+    settle(ports, packets, count, counters)
+
+
+@inline
+def _punt(ports: Ports, packet: Row, punts: Ring, now: int) -> None:
+    """Copy a packet to the slow path's ring; drop it if the ring is full."""
+    at = begin_punt(punts, packet, now)
+    if at < 0:
+        drop(packet, PUNT_FULL)
+    else:
+        copy_out(ports, packet, packet.start, punts.data, at + PUNT_HEADER, punted_bytes(packet))
+        publish(punts, at)
+
+
+@element
+def enter(ports: Ports, injects: Ring, packets: Rows, counters: Counters) -> int:
+    """Send the slow path's frames; return how many of them entered the burst, to be processed by the graph."""
+    data, count = injects.data, 0
+    while count < BURST:
+        at = front(injects)
+        if at < 0:
+            break
+        length, port, entering = native64(data, at + 8), native64(data, at + 16), native64(data, at + 24)
+        if entering == 0:
+            inject(ports, port, data, at + INJECT_HEADER, length, counters)
+        elif copy_in(ports, port, data, at + INJECT_HEADER, length, packets, count, counters):
+            count += 1
+        consume(injects, at)
+    return count

@@ -1,0 +1,176 @@
+"""The program `heddle balancer`: run one balancer, and show the status of a running one."""
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+from controller.cli import show as screen
+from controller.dashboard.exposition import CONTENT_TYPE
+from controller.dashboard.http import HttpServer, Page
+from controller.model.error import HeddleError, InputError, NotFoundError, PrerequisiteError
+from dataplane.control.balancer import Balancer
+from dataplane.control.heartbeats import address_of
+from dataplane.control.messages import Options
+from dataplane.control.pair.duties import ALONE, work_of
+from dataplane.control.pairing import Pairing
+from dataplane.control.status_socket import StatusServer, StatusSocketError, read_status, socket_path
+from dataplane.control.supervisor import DataProcessError
+from dataplane.service.balancer_file import BalancerFile, load_balancer_file
+from dataplane.service.gateway_command import _cancel, _first
+from dataplane.service.gateway_metrics import gateway_text
+
+log = logging.getLogger("heddle.balancer")
+
+
+def run_balancer(config: BalancerFile, path: Path) -> None:
+    """Run a balancer until SIGINT or SIGTERM; raises HeddleError if it cannot start.
+
+    SIGHUP re-reads the file's VPCs and load balancers; an invalid file changes nothing and is reported.
+    """
+    logging.basicConfig(
+        stream=sys.stderr, level=config.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    asyncio.run(_serve(config, path))
+    logging.shutdown()
+    sys.stdout.flush()
+    os._exit(0)
+
+
+async def _serve(config: BalancerFile, path: Path) -> None:
+    ended, reread = asyncio.Event(), asyncio.Event()
+    running = asyncio.get_running_loop()
+    for wanted in (signal.SIGINT, signal.SIGTERM):
+        running.add_signal_handler(wanted, ended.set)
+    running.add_signal_handler(signal.SIGHUP, reread.set)
+    options = Options(backend=config.backend, busy_poll=config.busy_poll, cpu=config.cpu)
+    try:
+        work = ALONE if config.partner is None else work_of(config.local, config.partner, frozenset())
+        balancer = Balancer(config.local, options, config.services, work=work, paired=config.partner is not None)
+    except ValueError as error:
+        raise InputError(*str(error).splitlines()) from None
+    async with contextlib.AsyncExitStack() as stack:
+        stack.push_async_callback(balancer.stop)
+        starting = asyncio.create_task(balancer.start())
+        await _first(starting, ended)
+        if not starting.done():
+            await _cancel(starting)
+            return
+        try:
+            ready = starting.result()
+        except DataProcessError as error:
+            raise PrerequisiteError(f"balancer {config.local.gateway_id}: {error}") from None
+        addresses = await stack.enter_async_context(_edges(config, balancer))
+        working = asyncio.create_task(_work(config, balancer, path, reread))
+        stack.push_async_callback(_cancel, working)
+        report = {"ready": True, "balancer_id": config.local.gateway_id, "backend": ready.backend, **addresses}
+        print(json.dumps(report), flush=True)
+        await _first(working, ended)
+        if working.done():
+            working.result()
+
+
+async def _work(config: BalancerFile, balancer: Balancer, path: Path, reread: asyncio.Event) -> None:
+    """Run the control process's tasks while the data process forwards."""
+    try:
+        pairing = Pairing(balancer, config.partner) if config.partner is not None else None
+    except OSError as error:
+        raise PrerequisiteError(f"balancer {config.local.gateway_id}: partner.paths: {error.strerror}") from None
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(balancer.run())
+            tasks.create_task(_reload(balancer, path, reread))
+            if pairing is not None:
+                tasks.create_task(pairing.run())
+    finally:
+        if pairing is not None:
+            await pairing.leave()
+
+
+async def _reload(balancer: Balancer, path: Path, reread: asyncio.Event) -> None:
+    """Re-read the file and apply it whenever `reread` is set."""
+    while True:
+        await reread.wait()
+        reread.clear()
+        try:
+            newer = await asyncio.to_thread(load_balancer_file, path)
+            if newer.local != balancer.local:
+                log.error("%s: only vpcs, load_balancers, sites and gateways can change while it runs", path)
+                continue
+            generation = await balancer.serve_services(newer.services)
+            await balancer.in_use(generation)
+            log.info("%s is served as read anew: generation %d", path, generation)
+        except (HeddleError, ValueError) as error:
+            for line in str(error).splitlines():
+                log.error("%s; what was served before goes on", line)
+
+
+def status_of(balancer: Balancer) -> dict[str, Any]:
+    """Return the whole status as JSON values."""
+    return {**balancer.status().as_json(), **balancer.services_status()}
+
+
+@contextlib.asynccontextmanager
+async def _edges(config: BalancerFile, balancer: Balancer) -> AsyncIterator[dict[str, str]]:
+    """Open the metrics endpoint and the status socket; yield their addresses for the ready line."""
+
+    async def metrics() -> Page:
+        return Page(CONTENT_TYPE, balancer_text(status_of(balancer)))
+
+    http = HttpServer({"/metrics": metrics})
+    status = StatusServer(socket_path(config.runtime_dir, config.local.gateway_id), lambda: status_of(balancer))
+    host, port = address_of(config.metrics)
+    try:
+        bound = await http.start(host, port)
+        await status.open()
+    except OSError as error:
+        await http.close()
+        raise PrerequisiteError(f"balancer {config.local.gateway_id}: {error.strerror or error}") from None
+    try:
+        yield {"metrics": f"{host}:{bound}", "window": str(socket_path(config.runtime_dir, config.local.gateway_id))}
+    finally:
+        await status.close()
+        await http.close()
+
+
+def balancer_text(status: dict[str, Any]) -> str:
+    """Render the status in the Prometheus text format: the gateway's families under the balancer's name."""
+    return gateway_text(status).replace("heddle_gateway_", "heddle_balancer_")
+
+
+def show_balancer(balancer_id: str, runtime_dir: Path, *, as_json: bool) -> None:
+    """Print the status of a running balancer; raises NotFoundError if it does not reply."""
+    try:
+        found = read_status(socket_path(runtime_dir, balancer_id))
+    except StatusSocketError as error:
+        raise NotFoundError(str(error)) from None
+    if as_json:
+        print(json.dumps(found))
+        return
+    console, counts = screen.console(), found["balancer"]
+    backend = found["backend"] or "no data process"
+    console.print(
+        f"{balancer_id}: {backend}, generation {found['generation_in_use']} of {found['generation_offered']}, "
+        f"{found['restarts']} restarts"
+    )
+    for service in counts["services"]:
+        where = f"{service['vpc']} {service['vip']} port {service['port']} {service['protocol']}, {service['mode']}"
+        console.print(f"{service['id']}: {where}")
+        for end in service["back_ends"]:
+            state = "up" if end["up"] else "down"
+            draining = ", draining" if end["draining"] else ""
+            console.print(f"  {end['ip']} port {end['port']}: {state}, weight {end['weight']}{draining}")
+    for name, table in found["tables"].items():
+        console.print(f"{name.replace('_', ' ')}: {table['used']:,} of {table['room']:,}")
+    for name in ("new", "refused", "untracked", "displaced", "moved", "expired", "echoed"):
+        console.print(f"{name}: {counts[name]:,}")
+    for title, rows in (("dropped", found["drops"]), ("punted", found["punts"]), ("slow path", found["slow_path"])):
+        for name, count in rows.items():
+            console.print(f"{title}: {name.replace('_', ' ')} {count:,}")
+    console.print(f"received and injected {found['received']:,}, sent, dropped and punted {found['ended']:,}")

@@ -1,0 +1,263 @@
+"""The configuration file of `heddle balancer`: the balancer itself, the VPCs and the load balancers that it serves.
+
+The keys of `vpcs` and `load_balancers` are those of the contract's messages `Vpc` and `LoadBalancer`; the controller
+takes their place later. Of a load balancer, `mode` may also be `ip_in_ip`.
+"""
+
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from google.protobuf.json_format import ParseDict, ParseError
+from pydantic import Field, ValidationError
+
+from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from controller.config.text.complaint import refusal
+from controller.config.text.document import read_document
+from controller.config.text.field import Id, Mac, Shape
+from controller.config.text.sample_file import sample
+from controller.config.text.shape_error import shape_problems
+from controller.model.admission import Problem
+from dataplane.config.balancers import BackEnd, BalancerConfig, HealthCheck, LoadBalancer, Mode, Probe, Service, Site
+from dataplane.config.check import network_problems
+from dataplane.config.check_balancers import balancer_problems
+from dataplane.config.check_local import local_problems
+from dataplane.config.local import Interface, Limits, LocalConfig, PortShare, Side, Timeouts
+from dataplane.config.network import Address, NetworkConfig
+from dataplane.config.pair import PairConfig
+from dataplane.config.refusal import ConfigError
+from dataplane.config.wire import vpc_from
+from dataplane.service import gateway_file as gateway
+from dataplane.service.gateway_file import AddressPort, Ip4, Net4, PartnerShape, TimeoutsShape
+
+_LOCAL = LocalConfig(gateway_id="", interfaces=())
+CONNECTIONS = 1 << 20
+HALF = PortShare(last=32_767)
+"""A pair of gateways divides the ports of addresses that both translate to. Balancers have pools of their own: any
+part will do."""
+
+
+class InterfaceShape(Shape):
+    """One of `interfaces`."""
+
+    name: Annotated[str, Field(min_length=1, max_length=15)] = Field(
+        description="the network device on the underlay, whose frames the balancer takes from the kernel",
+        examples=["eth1"],
+    )
+    mac: Mac | None = Field(default=None, description="the MAC it answers with; null: the device's own")
+    address: Ip4 = Field(description="the balancer's VTEP", examples=["192.0.2.3"])
+    network: Net4 | None = Field(
+        default=None, description="the prefix whose addresses are reached directly", examples=["192.0.2.0/24"]
+    )
+    router: Ip4 | None = Field(default=None, description="next hop for everything else", examples=["192.0.2.254"])
+    mtu_bytes: Annotated[int, Field(ge=576, le=9_198)] = Field(default=1500, description="of IP packets")
+
+
+class SiteShape(Shape):
+    """One of `sites`: what else the balancer must know of a VPC."""
+
+    vpc: Id = Field(description="id of the VPC", examples=["red"])
+    source_pool: list[str] = Field(
+        default_factory=list,
+        description="source addresses of full NAT in the VPC, which hosts reach at this balancer alone",
+        examples=[["10.0.0.201"]],
+    )
+    probe_device: str | None = Field(
+        default=None, description="the device by which probes reach the VPC; null: by this host's routes"
+    )
+
+
+class BalancerShape(Shape):
+    """A whole balancer file."""
+
+    balancer_id: Id = Field(description="the balancer's name", examples=["lb1"])
+    interfaces: Annotated[list[InterfaceShape], Field(min_length=1)] = Field(
+        description="the network devices that the balancer owns while it runs"
+    )
+    gateways: list[Ip4] = Field(
+        default_factory=list, description="VTEPs of the VPCs' gateways, from which clients outside come"
+    )
+    vpcs: list[dict[str, Any]] = Field(
+        default_factory=list, description="the VPCs with their endpoints; keys of the contract's message Vpc"
+    )
+    load_balancers: list[dict[str, Any]] = Field(
+        default_factory=list, description="virtual IPs; keys of the contract's message LoadBalancer"
+    )
+    sites: list[SiteShape] = Field(default_factory=list, description="what else to know of a VPC")
+    connections: int = Field(default=CONNECTIONS, description="connections at a time; a power of two")
+    timeouts: TimeoutsShape = Field(default=TimeoutsShape(), description="when what is idle ends, seconds")
+    partner: PartnerShape | None = Field(
+        default=None, description="the other balancer of a pair, with which connections are exchanged; null: none"
+    )
+    metrics: AddressPort = Field(
+        default="127.0.0.1:0", description="where Prometheus scrapes (HTTP, /metrics); port 0: any free one"
+    )
+    runtime_dir: str = Field(
+        default="/run/heddle", description="directory of the status socket for `heddle balancer show`", min_length=1
+    )
+    backend: Literal["auto", "af-xdp", "af-packet"] = Field(
+        default="auto", description="AF_XDP, AF_PACKET rings, or the first of them that works here"
+    )
+    busy_poll: bool = Field(default=False, description="never sleep: less latency, uses a whole core")
+    cpu: Annotated[int, Field(ge=0, le=4_095)] | None = Field(
+        default=None, description="the core that processes packets; null: any"
+    )
+    receive_frames: int = Field(default=_LOCAL.receive_frames, description="frames that can wait per receive queue")
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="the least severity that is logged to standard error"
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BalancerFile:
+    """The content of a balancer file."""
+
+    local: LocalConfig
+    services: BalancerConfig
+    partner: PairConfig | None
+    metrics: str
+    runtime_dir: Path
+    backend: str
+    busy_poll: bool
+    cpu: int | None
+    log_level: str
+
+
+def load_balancer_file(path: Path) -> BalancerFile:
+    """Read a balancer file; raises InputError with all problems found."""
+    name, values = read_document(path)
+    try:
+        shape = BalancerShape.model_validate(values)
+    except ValidationError as error:
+        raise refusal(name, shape_problems(error, BalancerShape)) from None
+    try:
+        local, services = _local(shape), _services(shape)
+    except (ConfigError, ValueError) as error:
+        raise refusal(name, [Problem("", line) for line in str(error).splitlines()]) from None
+    problems = [*local_problems(local), *network_problems(services.network), *balancer_problems(services)]
+    if problems:
+        raise refusal(name, [Problem("", line) for line in problems])
+    return BalancerFile(
+        local=local,
+        services=services,
+        partner=gateway.pair_of(name, shape.partner, replace(local, nat_ports=HALF)),
+        metrics=shape.metrics,
+        runtime_dir=Path(shape.runtime_dir),
+        backend=shape.backend,
+        busy_poll=shape.busy_poll,
+        cpu=shape.cpu,
+        log_level=shape.log_level,
+    )
+
+
+def printed() -> str:
+    """Return a sample balancer file: every key with its meaning, and its default or an example."""
+    return sample("The config file of `heddle balancer --config FILE`, with every key at its default.", BalancerShape)
+
+
+def _local(shape: BalancerShape) -> LocalConfig:
+    interfaces = []
+    for one in shape.interfaces:
+        mac = one.mac or gateway._own_mac(one.name)
+        if mac is None:
+            raise ValueError(f"interfaces: there is no network device {one.name!r} here; `ip link` lists them")
+        interfaces.append(
+            Interface(
+                name=one.name,
+                side=Side.UNDERLAY,
+                mac=mac,
+                address=one.address,
+                network=one.network,
+                router=one.router,
+                mtu_bytes=one.mtu_bytes,
+            )
+        )
+    return LocalConfig(
+        gateway_id=shape.balancer_id,
+        interfaces=tuple(interfaces),
+        limits=Limits(connections=shape.connections),
+        timeouts=Timeouts(**shape.timeouts.model_dump()),
+        receive_frames=shape.receive_frames,
+    )
+
+
+def _services(shape: BalancerShape) -> BalancerConfig:
+    """Return what the file says to serve; raises ValueError with one line per problem."""
+    vpcs = [_message(values, pb.Vpc(), f"vpcs[{i}]") for i, values in enumerate(shape.vpcs)]
+    modes = [values.get("mode", "") for values in shape.load_balancers]
+    messages = [
+        _message(values, pb.LoadBalancer(), f"load_balancers[{i}]") for i, values in enumerate(shape.load_balancers)
+    ]
+    return BalancerConfig(
+        network=NetworkConfig(generation=1, vpcs=tuple(vpc_from(vpc) for vpc in vpcs)),
+        balancers=tuple(balancer_from(each, str(mode)) for each, mode in zip(messages, modes, strict=True)),
+        sites=tuple(
+            Site(vpc=one.vpc, pool=tuple(map(_address, one.source_pool)), probe_device=one.probe_device)
+            for one in shape.sites
+        ),
+        gateways=tuple(shape.gateways),
+    )
+
+
+def _message(values: dict[str, Any], message: Any, place: str) -> Any:
+    try:
+        return ParseDict(values, message)
+    except ParseError as error:
+        raise ValueError(f"{place}: {error}") from None
+
+
+def balancer_from(message: Any, mode: str) -> LoadBalancer:
+    """Return a load balancer from the contract's message; raises ValueError."""
+    place = f"load balancer {message.id or '?'}"
+    check = message.health_check if message.HasField("health_check") else None
+    return LoadBalancer(
+        id=message.id,
+        vpc=message.vpc_id,
+        vip=_address(message.vip),
+        port=message.port,
+        protocol=_one_of(Service, message.protocol or "tcp", f"{place}: protocol"),
+        mode=_one_of(Mode, mode or "direct_return", f"{place}: mode"),
+        back_ends=tuple(
+            BackEnd(
+                ip=_address(end.ip), port=end.port or message.port, weight=_weight(end.weight), draining=end.draining
+            )
+            for end in message.backends
+        ),
+        health=None if check is None else _health(check, place),
+        panic_when_all_down=message.panic_when_all_down,
+    )
+
+
+def _weight(given: int) -> int:
+    """Return a weight: in proto3 0 is no value, and a back end without new connections is `draining`."""
+    return given or 1
+
+
+def _health(check: Any, place: str) -> HealthCheck:
+    default = HealthCheck()
+    interval_ms = check.interval_ms or default.interval_ms
+    return HealthCheck(
+        kind=_one_of(Probe, check.kind or "tcp", f"{place}: health_check.kind"),
+        path=check.path or default.path,
+        interval_ms=interval_ms,
+        timeout_ms=check.timeout_ms or min(default.timeout_ms, interval_ms),
+        rise=check.rise or default.rise,
+        fall=check.fall or default.fall,
+    )
+
+
+def _one_of(kind: type[StrEnum], text: str, place: str) -> Any:
+    try:
+        return kind(text)
+    except ValueError:
+        raise ValueError(f"{place}: {text!r} is none of {', '.join(kind)}") from None
+
+
+def _address(text: str) -> Address:
+    try:
+        found: IPv4Address | IPv6Address = ip_address(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is no IP address") from None
+    return found
