@@ -96,8 +96,7 @@ def compile_services(
             end_keys.append((row << 16 | end.port, hi, lo))
             end_rows.append(number % MAX_BACK_ENDS)
         slots[numbering.services[name]] = _slots(each.back_ends, weights, numbers)
-        protocol = TCP if each.protocol is Service.TCP else UDP
-        keys.append((schema.service_key(vni, each.port, protocol), *_words(each.vip)))
+        keys.append(_key(each, vni))
         first, count = ranges.get((each.vpc, each.vip.version), (0, 0))
         services.append((vni, numbering.services[name], int(any(weights)), mode, first, count))
     tables = schema.Tables(
@@ -112,6 +111,12 @@ def compile_services(
         slots=np.zeros((1, 1), dtype=np.int32),
     )
     return Compiled(schema.Tables(*(at_a_line(array) for array in tables)), slots, numbering)
+
+
+def _key(each: LoadBalancer, vni: int) -> tuple[int, int, int]:
+    """Return a service's key in `services`."""
+    protocol = TCP if each.protocol is Service.TCP else UDP
+    return schema.service_key(vni, each.port, protocol), *_words(each.vip)
 
 
 def seen_network(config: BalancerConfig) -> NetworkConfig:
