@@ -157,8 +157,8 @@ class OnlinePlanner:
     ) -> None:
         """Move running flows, unless a job's mean or worst share falls or nothing is gained; fewer where many fail.
 
-        `flows` and `rows` are those of all jobs, in the order of `wanted`, of which the last `new` are new. Traffic of no
-        job may end at any time: moves must also lower no share where there is none.
+        `flows` and `rows` are those of all jobs, in the order of `wanted`, of which the last `new` are new. Traffic of
+        no job may end at any time: moves must also lower no share where there is none.
         """
         session, ids = self._session, [request.job_id for request in wanted]
 
