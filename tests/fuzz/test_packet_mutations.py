@@ -21,18 +21,9 @@ SEED = int(os.environ.get("HEDDLE_FUZZ_SEED", "1"))
 SLOW_NS = 50_000_000
 """Of the processor, for a burst of 64: a hundred times what the slowest takes."""
 COMPILING_S = 900
-NEVER = {
-    "BAD_CHECKSUM",
-    "NO_NEIGHBOUR",
-    "TRANSMIT_FAILED",
-    "NO_HEAD_ROOM",
-    "TRUNCATED",
-    "BAD_STATE",
-    "LOST",
-    "NO_BACK_END",
-}
+NEVER = {"NO_NEIGHBOUR", "TRANSMIT_FAILED", "NO_HEAD_ROOM", "TRUNCATED", "BAD_STATE", "LOST", "NO_BACK_END"}
 """Reasons that no packet can have on ports in memory: nothing of the kernel's fails there, no header is longer than the
-head room, no process dies; or that would be a mistake of ours; or that nothing counts under any more."""
+head room, no process dies; or that would be a mistake of ours, or is a balancer's."""
 
 
 @pytest.fixture(scope="module")
