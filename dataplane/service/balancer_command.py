@@ -21,10 +21,9 @@ from dataplane.control.messages import Options
 from dataplane.control.pair.duties import ALONE, work_of
 from dataplane.control.pairing import Pairing
 from dataplane.control.status_socket import StatusServer, StatusSocketError, read_status, socket_path
-from dataplane.control.supervisor import DataProcessError
 from dataplane.service.balancer_file import BalancerFile, load_balancer_file
-from dataplane.service.gateway_command import _cancel, _first
 from dataplane.service.gateway_metrics import gateway_text
+from dataplane.service.serving import serve
 
 log = logging.getLogger("heddle.balancer")
 
@@ -55,25 +54,9 @@ async def _serve(config: BalancerFile, path: Path) -> None:
         balancer = Balancer(config.local, options, config.services, work=work, paired=config.partner is not None)
     except ValueError as error:
         raise InputError(*str(error).splitlines()) from None
-    async with contextlib.AsyncExitStack() as stack:
-        stack.push_async_callback(balancer.stop)
-        starting = asyncio.create_task(balancer.start())
-        await _first(starting, ended)
-        if not starting.done():
-            await _cancel(starting)
-            return
-        try:
-            ready = starting.result()
-        except DataProcessError as error:
-            raise PrerequisiteError(f"balancer {config.local.gateway_id}: {error}") from None
-        addresses = await stack.enter_async_context(_edges(config, balancer))
-        working = asyncio.create_task(_work(config, balancer, path, reread))
-        stack.push_async_callback(_cancel, working)
-        report = {"ready": True, "balancer_id": config.local.gateway_id, "backend": ready.backend, **addresses}
-        print(json.dumps(report), flush=True)
-        await _first(working, ended)
-        if working.done():
-            working.result()
+    await serve(
+        balancer, "balancer", lambda: _edges(config, balancer), lambda: _work(config, balancer, path, reread), ended
+    )
 
 
 async def _work(config: BalancerFile, balancer: Balancer, path: Path, reread: asyncio.Event) -> None:

@@ -29,9 +29,9 @@ from dataplane.control.pairing import Pairing
 from dataplane.control.session.attachment import Attachment
 from dataplane.control.session.membership import applier_for, counters_of, hello_of, tables_reader_for
 from dataplane.control.status_socket import StatusServer, StatusSocketError, read_status, socket_path
-from dataplane.control.supervisor import DataProcessError
 from dataplane.service.gateway_file import GatewayConfig
 from dataplane.service.gateway_metrics import gateway_text
+from dataplane.service.serving import serve
 
 log = logging.getLogger("heddle.gateway")
 
@@ -65,26 +65,9 @@ async def _serve(config: GatewayConfig, network: NetworkConfig, network_file: Pa
         gateway = Gateway(config.local, options, Wanted(network=network, work=work), paired=pair is not None)
     except ValueError as error:
         raise InputError(*str(error).splitlines()) from None
-    async with contextlib.AsyncExitStack() as stack:
-        stack.push_async_callback(gateway.stop)
-        starting = asyncio.create_task(gateway.start())
-        await _first(starting, ended)
-        if not starting.done():
-            starting.cancel()
-            await asyncio.gather(starting, return_exceptions=True)
-            return
-        try:
-            ready = starting.result()
-        except DataProcessError as error:
-            raise PrerequisiteError(f"gateway {config.local.gateway_id}: {error}") from None
-        addresses = await stack.enter_async_context(_edges(config, gateway))
-        working = asyncio.create_task(_work(config, gateway, network_file, reread))
-        stack.push_async_callback(_cancel, working)
-        report = {"ready": True, "gateway_id": config.local.gateway_id, "backend": ready.backend, **addresses}
-        print(json.dumps(report), flush=True)
-        await _first(working, ended)
-        if working.done():
-            working.result()
+    await serve(
+        gateway, "gateway", lambda: _edges(config, gateway), lambda: _work(config, gateway, network_file, reread), ended
+    )
 
 
 async def _work(config: GatewayConfig, gateway: Gateway, network_file: Path | None, reread: asyncio.Event) -> None:
@@ -132,18 +115,6 @@ async def _reload(gateway: Gateway, network_file: Path, reread: asyncio.Event) -
         except (HeddleError, ValueError) as error:
             for line in str(error).splitlines():
                 log.error("%s; what was served before goes on", line)
-
-
-async def _first(task: "asyncio.Task[Any]", ended: asyncio.Event) -> None:
-    """Wait until the task is done or the service is to end."""
-    waiting = asyncio.create_task(ended.wait())
-    await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
-    await _cancel(waiting)
-
-
-async def _cancel(task: "asyncio.Task[Any]") -> None:
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
 
 
 @contextlib.asynccontextmanager

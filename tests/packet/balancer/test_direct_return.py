@@ -114,7 +114,7 @@ def test_equal_virtual_ips_of_two_tenants_are_two_services(loop):
 
 def test_a_client_outside_of_the_vpc_comes_through_a_gateway(loop):
     (frame,) = loop.through(tunnelled(tcp(source="8.8.8.8"), host=GATEWAY, last=1))
-    back_end_of(frame)
+    assert back_end_of(frame) in (51, 52, 53)
 
 
 def test_spoofed_sources_are_dropped(loop):

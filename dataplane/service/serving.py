@@ -1,0 +1,54 @@
+"""Run a gateway or a balancer until its process is to end."""
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager
+from typing import Any
+
+from controller.model.error import PrerequisiteError
+from dataplane.control.gateway import Gateway
+from dataplane.control.supervisor import DataProcessError
+
+
+async def serve(
+    gateway: Gateway, kind: str, edges: Callable[[], AbstractAsyncContextManager[dict[str, str]]],
+    work: Callable[[], Coroutine[Any, Any, None]], ended: asyncio.Event,
+) -> None:  # fmt: skip
+    """Start the data process, print the ready line, and run until `ended` is set.
+
+    `kind` is gateway or balancer. `edges` opens the sockets that others connect to and yields their addresses; `work`
+    runs while packets are forwarded. Raises PrerequisiteError where the data process cannot start.
+    """
+    name = gateway.local.gateway_id
+    async with contextlib.AsyncExitStack() as stack:
+        stack.push_async_callback(gateway.stop)
+        starting = asyncio.create_task(gateway.start())
+        await _first(starting, ended)
+        if not starting.done():
+            await _cancel(starting)
+            return
+        try:
+            ready = starting.result()
+        except DataProcessError as error:
+            raise PrerequisiteError(f"{kind} {name}: {error}") from None
+        addresses = await stack.enter_async_context(edges())
+        working = asyncio.create_task(work())
+        stack.push_async_callback(_cancel, working)
+        print(json.dumps({"ready": True, f"{kind}_id": name, "backend": ready.backend, **addresses}), flush=True)
+        await _first(working, ended)
+        if working.done():
+            working.result()
+
+
+async def _first(task: "asyncio.Task[Any]", ended: asyncio.Event) -> None:
+    """Wait until the task is done or the service is to end."""
+    waiting = asyncio.create_task(ended.wait())
+    await asyncio.wait({task, waiting}, return_when=asyncio.FIRST_COMPLETED)
+    await _cancel(waiting)
+
+
+async def _cancel(task: "asyncio.Task[Any]") -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
