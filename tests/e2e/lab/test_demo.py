@@ -30,6 +30,7 @@ class Demo:
         self.run_directory, self.report = Path(os.environ["HEDDLE_RUN_DIR"]), folder / "report"
         command = [sys.executable, "-m", "controller.cli.main", "demo", "--report", str(self.report), *arguments]
         self.mark = f"HEDDLE_RUN_DIR={self.run_directory}"
+        self._earlier = self._labs()  # a killed lab leaves its directory to the next one
         self.process = subprocess.Popen(
             command,
             cwd=ROOT,
@@ -41,10 +42,15 @@ class Demo:
     def lab_id(self) -> str:
         """Wait for the lab to have an id."""
         while self.process.poll() is None:
-            with suppress(OSError, StopIteration):
-                return next((self.run_directory / "labs").iterdir()).name
+            for name in self._labs() - self._earlier:
+                return name
             time.sleep(0.01)
         raise AssertionError(self.process.communicate())
+
+    def _labs(self) -> set[str]:
+        with suppress(FileNotFoundError):
+            return set(os.listdir(self.run_directory / "labs"))
+        return set()
 
     def await_file(self, path: Path) -> None:
         while not path.exists():
