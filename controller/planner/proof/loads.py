@@ -15,7 +15,7 @@ from controller.planner.jit import Floats, Ints, bare_kernel, kernel
 
 
 @kernel
-def _heaviest_phases(order: Ints, job: Ints, phase: Ints, places: Ints, amount: Floats, total: Floats) -> None:
+def phase_loads(order: Ints, job: Ints, phase: Ints, places: Ints, amount: Floats, total: Floats) -> None:
     """Add up, per place, `amount` over each job's heaviest phase; `order` sorts the flows by job and phase."""
     now, best = np.zeros(total.shape[0]), np.zeros(total.shape[0])
     flows, width = order.shape[0], places.shape[1]
@@ -75,7 +75,7 @@ def layers_of(flows: Flows) -> Layers:
 
 
 @bare_kernel
-def _sums(places: Ints, amount: Floats, total: Floats) -> None:
+def sums(places: Ints, amount: Floats, total: Floats) -> None:
     """Add up `amount` at the places of each flow (-1: none)."""
     for f in range(places.shape[0]):
         for column in range(places.shape[1]):
@@ -105,12 +105,12 @@ def heaviest_phases(flows: Flows, places: Ints, size: int, amount: Ints | Floats
     total, layers = np.zeros(size), layers_of(flows)
     weight, places = (flows.demand_bps if amount is None else amount).astype(np.float64), np.ascontiguousarray(places)
     if layers.one_per_job:
-        _sums(places, weight, total)
+        sums(places, weight, total)
         return total
     layer = layers.of_flow
     rising = bool((layer[1:] >= layer[:-1]).all())
     order = np.arange(len(flows), dtype=np.int64) if rising else np.argsort(layer, kind="stable")
-    _heaviest_phases(order, flows.job, flows.phase, places, weight, total)
+    phase_loads(order, flows.job, flows.phase, places, weight, total)
     return total
 
 
