@@ -12,7 +12,7 @@ import numpy as np
 from controller.model.job import JobRequest
 from controller.planner.clos import MAX_HOPS, Topology
 from controller.planner.expand import Flows
-from controller.planner.jit import Flags, Floats, Rows, bare_kernel
+from controller.planner.jit import Flags, Floats, Ints, Rows
 from controller.planner.proof.ecmp import HASHED, SEEDS, Hashing, capacities, name_of, queue_pairs
 from controller.planner.search.segments import Segments
 
@@ -21,30 +21,25 @@ KINDS = range(2)
 
 
 class _Job(NamedTuple):
-    """A job whose loads are entered: its queue pairs by kind, and whether it has several phases."""
+    """A job whose loads are entered: its queue pairs by kind, its leaves, and whether it has several phases."""
 
     request: JobRequest
     pairs: tuple[Rows, Rows]
+    leaves: Ints
     phased: bool
-
-
-@bare_kernel
-def _fullest(loads: Floats, capacity: Floats, found: Floats) -> None:
-    """Write the largest utilisation of each row of loads; only links near it are divided."""
-    for row in range(loads.shape[0]):
-        worst = 0.0
-        for link in range(loads.shape[1]):
-            if loads[row, link] > worst * (1 - 1e-12) * capacity[link]:
-                worst = max(worst, loads[row, link] / capacity[link])
-        found[row] = worst
 
 
 class HashedLoads:
     """The loads of all links, a row per kind and seed, and the jobs that they are of."""
 
     def __init__(self, topology: Topology) -> None:
-        self._topology, self._capacity = topology, capacities(topology)
-        self._loads: Floats = np.zeros((len(KINDS) * SEEDS, len(self._capacity)))
+        self._topology, capacity = topology, capacities(topology)
+        self._loads: Floats = np.zeros((len(KINDS) * SEEDS, len(capacity)))
+        values = np.unique(capacity).tolist()
+        # Links of one capacity are divided once; of a whole table, a slice makes no copy.
+        self._alike = [
+            (value, slice(None) if len(values) == 1 else np.flatnonzero(capacity == value)) for value in values
+        ]
         self._jobs: dict[str, _Job] = {}
         self._entered = 0
         self._segments: Segments | None = None
@@ -53,8 +48,8 @@ class HashedLoads:
     def figures(self, segments: Segments, jobs: Sequence[JobRequest], flows: Flows) -> tuple[float, float]:
         """Return what `ecmp_figures` does for the flows of `jobs` over these segments."""
         self._follow(segments, jobs, flows)
-        worst = np.zeros(len(self._loads))
-        _fullest(self._loads, self._capacity, worst)
+        by_capacity = (self._loads[:, links].max(axis=1) / capacity for capacity, links in self._alike)
+        worst = np.maximum.reduce([np.zeros(len(self._loads)), *by_capacity])
         ecmp, e_ecmp = np.median(worst.reshape(len(KINDS), SEEDS), axis=1).tolist()
         return ecmp, e_ecmp
 
@@ -81,7 +76,8 @@ class HashedLoads:
         self._entered += 1
         for rows in pairs:
             rows["job"] = self._entered
-        return _Job(request, pairs, bool((flows.phase != flows.phase[:1]).any()))
+        leaves = np.unique((pairs[0]["source"], pairs[0]["target"]))
+        return _Job(request, pairs, leaves, bool((flows.phase != flows.phase[:1]).any()))
 
     def _disturbed(self, segments: Segments, jobs: Sequence[_Job]) -> list[tuple[Rows, Rows]]:
         """Return the queue pairs whose paths other segments may change; whole jobs where these have several phases."""
@@ -90,8 +86,8 @@ class HashedLoads:
         changed = _changed(self._segments, segments)
         found = []
         for job in jobs if changed.any() else ():
-            one, many = (changed[rows["source"]] | changed[rows["target"]] for rows in job.pairs)
-            if one.any():
+            if changed[job.leaves].any():
+                one, many = (changed[rows["source"]] | changed[rows["target"]] for rows in job.pairs)
                 found.append(job.pairs if job.phased else (job.pairs[0][one], job.pairs[1][many]))
         return found
 

@@ -145,12 +145,18 @@ class LinkLoads(Mapping[str, int]):
 
     @cached_property
     def _by_link(self) -> dict[str, int]:
-        loads = link_loads(self._topology, self._flows, self._hops)
-        used = np.zeros(len(loads), dtype=np.bool_)
-        places = link_places(self._topology, self._flows, self._hops)
-        used[places[places >= 0]] = True
-        links = np.flatnonzero(used)
-        whole = np.rint(loads[links]).astype(np.int64).tolist()
+        places, size = link_places(self._topology, self._flows, self._hops), len(self._topology.capacity)
+        some = places >= 0
+        if places.size < size:  # a small job: only its links are added up
+            links, number = np.unique(places[some], return_inverse=True)
+            places[some] = number.reshape(-1)
+            loads = heaviest_phases(self._flows, places, len(links))
+        else:
+            used = np.zeros(size, dtype=np.bool_)
+            used[places[some]] = True
+            links = np.flatnonzero(used)
+            loads = link_loads(self._topology, self._flows, self._hops)[links]
+        whole = np.rint(loads).astype(np.int64).tolist()
         return {self._topology.link_ids[link]: load for link, load in zip(links.tolist(), whole, strict=True)}
 
     def __getitem__(self, link: str) -> int:

@@ -96,7 +96,8 @@ def columns_of(topology: Topology, placed: Placed, known: JobFlows | None) -> Jo
         same_paths = same or table.hops is known.flows.hops
     else:
         same_paths = same
-    paths = None if same_paths else paths_of(topology, 0, placed)
+    known_table = isinstance(table, FlowTable) and table.topology is topology and table.request is request
+    paths = None if same_paths else table if known_table else paths_of(topology, 0, placed)
     rates, turns = (table.rates, table.turns) if isinstance(table, FlowTable) else _rates_of(job)
     return JobColumns(
         job_id=request.job_id,
