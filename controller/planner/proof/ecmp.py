@@ -238,20 +238,37 @@ class Hashing(NamedTuple):
         first, second, top, middle = (column.astype(np.int32) for column in (s.first, s.second, s.top, s.middle))
         return Hashing(Net(s.start, first, second, top, middle, s.below, s.below_row, topology.cables), of_port)
 
-    def add(self, rows: Rows, seed: int, sign: int, loads: Floats, hops: Ints) -> None:
-        """Add queue pairs under a seed to the loads of all links, or with `sign` -1 remove them; phases rise in a job.
+    def add(self, pairs: "Signed", seed: int, loads: Floats) -> None:
+        """Add queue pairs to the loads of all links, or remove them, with the ports of a seed."""
+        _hash_paths(self.net, self.of_port, pairs.rows, seed, pairs.hops)
+        if pairs.phases is None:
+            sums(pairs.hops, pairs.sign * pairs.bps if pairs.sign < 0 else pairs.bps, loads)
+            return
+        phase_loads(*pairs.phases, pairs.hops, pairs.bps, part := np.zeros(len(loads)))
+        loads += pairs.sign * part
 
-        A job counts on a link with its heaviest phase: rows are whole jobs where these have several phases. `hops` is
-        scratch space, a row each.
-        """
-        _hash_paths(self.net, self.of_port, rows, seed, hops)
-        job, phase, bps = rows["job"], rows["phase"], np.ascontiguousarray(rows["bps"])
-        if ((job[1:] != job[:-1]) | (phase[1:] == phase[:-1])).all():
-            sums(hops, sign * bps, loads)
-        else:
-            job, phase = np.ascontiguousarray(job), np.ascontiguousarray(phase)
-            phase_loads(np.arange(len(rows), dtype=np.int64), job, phase, hops, bps, part := np.zeros(len(loads)))
-            loads += sign * part
+
+class Signed(NamedTuple):
+    """Queue pairs that are added, or with the sign -1 removed; `hops` is scratch space, a row each.
+
+    `phases` are their order, jobs and phases, None where no job has two phases. A job counts on a link with its
+    heaviest phase, so one with several phases is added or removed as a whole.
+    """
+
+    rows: Rows
+    sign: int
+    bps: Floats
+    phases: tuple[Ints, Ints, Ints] | None
+    hops: Ints
+
+    @staticmethod
+    def of(rows: Rows, sign: int) -> "Signed":
+        """Return rows of `HASHED`, whose phases rise in each job, with a sign of 1 or -1."""
+        job, phase = (np.ascontiguousarray(rows[name]) for name in ("job", "phase"))
+        single = ((job[1:] != job[:-1]) | (phase[1:] == phase[:-1])).all()
+        order = np.arange(len(rows), dtype=np.int64)
+        hops = np.empty((len(rows), MAX_HOPS), dtype=np.int64)
+        return Signed(rows, sign, np.ascontiguousarray(rows["bps"]), None if single else (order, job, phase), hops)
 
 
 def ecmp_figures(topology: Topology, segments: Segments, flows: Flows, names: Sequence[int]) -> tuple[float, float]:
@@ -261,9 +278,9 @@ def ecmp_figures(topology: Topology, segments: Segments, flows: Flows, names: Se
     """
     hashing, capacity, found = Hashing.of(topology, segments), capacities(topology), []
     for kind, rows in enumerate(queue_pairs(topology, flows, names)):
-        hops, worst = np.empty((len(rows), MAX_HOPS), dtype=np.int64), []
+        pairs, worst = Signed.of(rows, 1), []
         for seed in range(SEEDS):
-            hashing.add(rows, SEEDS * kind + seed, 1, loads := np.zeros(len(capacity)), hops)
+            hashing.add(pairs, SEEDS * kind + seed, loads := np.zeros(len(capacity)))
             worst.append(float((loads / capacity).max(initial=0.0)))
         found.append(float(np.median(worst)))
     return found[0], found[1]

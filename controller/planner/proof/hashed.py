@@ -10,10 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from controller.model.job import JobRequest
-from controller.planner.clos import MAX_HOPS, Topology
+from controller.planner.clos import Topology
 from controller.planner.expand import Flows
 from controller.planner.jit import Flags, Floats, Ints, Rows
-from controller.planner.proof.ecmp import HASHED, SEEDS, Hashing, capacities, name_of, queue_pairs
+from controller.planner.proof.ecmp import HASHED, SEEDS, Hashing, Signed, capacities, name_of, queue_pairs
 from controller.planner.search.segments import Segments
 
 KINDS = range(2)
@@ -94,11 +94,10 @@ class HashedLoads:
     def _enter(self, parts: Sequence[tuple[Rows, Rows]], sign: int) -> None:
         """Add queue pairs to the loads, or with `sign` -1 remove them."""
         for kind in KINDS if parts else ():
-            rows = np.concatenate([np.empty(0, dtype=HASHED), *(pairs[kind] for pairs in parts)])
-            hops = np.empty((len(rows), MAX_HOPS), dtype=np.int64)
+            rows = Signed.of(np.concatenate([np.empty(0, dtype=HASHED), *(pairs[kind] for pairs in parts)]), sign)
             assert self._hashing is not None
             for seed in range(SEEDS * kind, SEEDS * kind + SEEDS):
-                self._hashing.add(rows, seed, sign, self._loads[seed], hops)
+                self._hashing.add(rows, seed, self._loads[seed])
 
 
 def _changed(before: Segments, after: Segments) -> Flags:

@@ -89,7 +89,7 @@ def _wandered(
         put_all(now, start, end, demand, column, core)
         to_column, to_core = column.copy(), core.copy()
         above = limit * (1 + 1e-9)
-        failed = out_of_reach(grid, start, end, demand, above)
+        failed = bool(grid.load.any()) and out_of_reach(grid, start, end, demand, above)
         if failed or wander(now, start, end, demand, to_column, to_core, above, steps, paths):
             goal = limit
         else:
