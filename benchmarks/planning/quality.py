@@ -67,7 +67,11 @@ def measured(family: str, case: Case, *, runs: int = RUNS, ecmp: bool = True) ->
     used = utilisation(topology, live, flows, hops, base)
     bound = max(own_bound(topology, live, flows, base), lower_bound(topology, live, flows).value)
     router = Router(topology=topology, live=live)
-    hashed = ecmp_figures(topology, live, router.segments, flows)[0] if ecmp else float("nan")
+    hashed = (
+        ecmp_figures(topology, router.segments, flows, range(int(flows.job.max(initial=0)) + 1))[0]
+        if ecmp
+        else float("nan")
+    )
     quantum = float(flows.demand_bps.max()) / float(topology.cable_capacity.min())
     allowed = bound + quantum if case.quantum_above else bound * case.target
     return Found(

@@ -156,6 +156,8 @@ def moved_off(
 ) -> Outcome:
     """Begin to watch the links that flows have taken, or say that no other path has room; `was` are the jobs before."""
     effects: list[Effect] = []
+    if not ports:  # what flows have taken is costly to find
+        return state, ()
     before = {job_id: was[job_id] for job_id in moved if job_id in state.jobs and job_id in was}
     watched = frozenset(link.partition(">")[0] for job in before.values() for link in _fuller(state, job))
     for name in ports:

@@ -123,7 +123,7 @@ def applied(
     jobs, before, records = dict(state.jobs), dict[str, Job](), list[MoveRecord]()
     for flows in plan.jobs:
         job = state.jobs.get(flows.job_id)
-        if job is None or not allows(job.state, JobEvent.REPLANNED):
+        if job is None or _is_as_before(job, flows, plan) or not allows(job.state, JobEvent.REPLANNED):
             continue
         changed = _changed(state, job, flows, plan, reason, cause)
         if changed is not job:
@@ -151,6 +151,12 @@ def applied(
     waiting = replace(state.active, before=before, announces=announces, barriers=barriers or frozenset())
     active = replace(waiting, certificate=was)
     return replace(state, active=active), ()
+
+
+def _is_as_before(job: Job, flows: JobFlows, plan: Replan) -> bool:
+    """Return whether a plan leaves a job that runs as it should as it is: most jobs of most plans, at little cost."""
+    well = not job.stranded and job.healthy_utilisation is None and job.request.job_id not in plan.stranded
+    return well and flows is job.flows
 
 
 def _record(job: Job, plan: Replan, now: int) -> MoveRecord:

@@ -92,6 +92,16 @@ class FlowTable(Sequence[FlowPlan]):
         paths = (self.hops, self.ports, self.reverse_hops, self.reverse_ports)
         return (*ends, flows.phase, flows.demand_bps, *paths)
 
+    def flow_id(self, row: int) -> str:
+        """Return the id of a flow."""
+        flows = self.flows
+        ranks = f"{flows.src_rank[row]}-{flows.dst_rank[row]}"
+        return f"{self.request.job_id}/{flows.collective[row]}/{ranks}/{flows.queue_pair[row]}"
+
+    def links(self, row: int) -> tuple[str, ...]:
+        """Return the link ids of a flow's path, NIC links included."""
+        return path_links(self.topology, int(self.flows.src_nic[row]), self.hops[row], int(self.flows.dst_nic[row]))
+
     def _plan(self, row: int) -> FlowPlan:
         flows, nic_ids = self.flows, self.topology.nic_ids
         source, target = int(flows.src_nic[row]), int(flows.dst_nic[row])

@@ -18,10 +18,13 @@ from controller.model.moves import MAX_MOVES, NO_MOVES, MoveLimit, Whose
 from controller.model.plan import Infeasible, Moved, Replan
 from controller.planner.clos import Live, Topology, topology_of
 from controller.planner.expand import Flows, joined
+from controller.planner.flow_table import FlowTable
 from controller.planner.jit import Flags, Floats, Ints
 from controller.planner.placed import Paths, Placed, is_same
 from controller.planner.proof.fluid import INCAST_HEADROOM
+from controller.planner.proof.hashed import HashedLoads
 from controller.planner.proof.shares import Shares, shares_of
+from controller.planner.route import Router
 from controller.planner.running import Running
 from controller.planner.session.delta import Delta
 from controller.planner.session.engine import Movable, Moves
@@ -47,6 +50,9 @@ class OnlinePlanner:
     def __init__(self, fabric: Fabric) -> None:
         self._fabric, self._topology = fabric, topology_of(fabric)
         self._session, self._running = Session(fabric), Running(self._topology)
+        self._hashed = HashedLoads(self._topology)
+        self._health: Health | None = None
+        self._apply_background({})
         self._known: dict[str, Placed] = {}
         self._fullest = 0.0
         """The utilisation of the fullest link after the last plan."""
@@ -63,7 +69,11 @@ class OnlinePlanner:
         AlreadyExistsError as `solve.solve` does.
         """
         self._changed: set[str] = set()
-        self._set_background(background or {})
+        if self._background != (background or {}):
+            self._apply_background(background or {})
+        if self._health != health:
+            self._health, live = health, Live.of(self._topology, health)
+            self._router = Router(topology=self._topology, live=live)
         found: Replan | Infeasible | None = None
         try:
             found = self._solved(requests, health, kept, limit, subject, has_happened)
@@ -88,19 +98,20 @@ class OnlinePlanner:
         flows = [running.flows, *(self._session.flows(request.job_id) for request in requests)]
         every = joined([flows[0], *(new.as_job(len(kept) + n) for n, new in enumerate(flows[1:]))])
         rows = self._session.rows(request.job_id for request in wanted)
+        placed = self._session.all_hops(rows)
         if wanted and not limit.moves_none:
-            self._improve(limit, subject, len(requests), wanted, every, rows)
-        moved, hops = self._moved(rows, running, Live.of(self._topology, health))
+            placed = self._improved(limit, subject, len(requests), wanted, every, rows, placed)
+        moved, hops = _to_place(placed, running, self._router.live)
         drafted = draft(
             self._fabric, requests, health=health, kept=kept, hops=hops, moved=moved, running=running,
-            left=self._left_at_nics,
+            left=self._left_at_nics, router=self._router,
         )  # fmt: skip
         if isinstance(drafted, Infeasible):
             return drafted
-        plan = certified(drafted, has_happened=has_happened)
+        plan = certified(drafted, has_happened=has_happened, hashed=self._hashed)
         if isinstance(plan, Infeasible):
             return plan
-        self._settle(list(zip(wanted, plan.jobs, strict=True)), drafted, rows)
+        self._settle(list(zip(wanted, plan.jobs, strict=True)), drafted, placed)
         stranded: dict[str, list[str]] = {}
         for job_id, flow_id in self._session.stranded():
             stranded.setdefault(job_id, []).append(flow_id)
@@ -111,7 +122,7 @@ class OnlinePlanner:
             stranded={job_id: tuple(flows) for job_id, flows in stranded.items()},
         )
 
-    def _set_background(self, background: Mapping[str, int]) -> None:
+    def _apply_background(self, background: Mapping[str, int]) -> None:
         loads = np.zeros(len(self._topology.capacity))
         for link, load_bps in background.items():
             loads[self._topology.link_index[link]] = load_bps
@@ -121,6 +132,7 @@ class OnlinePlanner:
         self._left = copy(self._topology)
         least = self._topology.capacity // 1000
         self._left.capacity = np.maximum(self._topology.capacity - loads.astype(np.int64), least)
+        self._background = dict(background)
         self._left_at_nics = self._at_nics(loads, least) if loads[self._topology.first_nic_link :].any() else None
 
     def _at_nics(self, loads: Floats, least: Ints) -> Topology:
@@ -152,59 +164,47 @@ class OnlinePlanner:
         """Remember the jobs whose paths have changed."""
         self._changed |= {job.request.job_id for job in delta.jobs.values()}
 
-    def _improve(
-        self, limit: MoveLimit, subject: str, new: int, wanted: Sequence[JobRequest], flows: Flows, rows: Ints
-    ) -> None:
+    def _improved(
+        self, limit: MoveLimit, subject: str, new: int, wanted: Sequence[JobRequest], flows: Flows, rows: Ints,
+        hops: Ints,
+    ) -> Ints:  # fmt: skip
         """Move running flows, unless a job's mean or worst share falls or nothing is gained; fewer where many fail.
 
-        `flows` and `rows` are those of all jobs, in the order of `wanted`, of which the last `new` are new. Traffic of
-        no job may end at any time: moves must also lower no share where there is none.
+        Returns the paths then. `flows`, `rows` and `hops`, the paths before, are those of all jobs, in the order of
+        `wanted`, of which the last `new` are new. Traffic of no job may end at any time: moves must also lower no share
+        where there is none.
         """
         session, ids = self._session, [request.job_id for request in wanted]
 
-        def shares_on(topology: Topology) -> Shares:
-            return shares_of(topology, flows, session.all_hops(rows), len(ids))
+        def shares_on(topology: Topology, paths: Ints) -> Shares:
+            return shares_of(topology, flows, paths, len(ids))
 
-        before, shares = session.max_link_utilisation(), shares_on(self._left)
-        alone = shares_on(self._topology) if self._has_background else shares
-        if before <= GAIN * session.lower_bound() and min(shares.worst, default=1.0) >= 1:
-            return
+        before, shares = session.max_link_utilisation(), shares_on(self._left, hops)
+        alone = shares_on(self._topology, hops) if self._has_background else shares
+        if before <= GAIN * session.lower_bound() and shares.worst.min(initial=1.0) >= 1:
+            return hops
         mine = [ids.index(subject)] if subject else list(range(len(ids) - new, len(ids)))
         if mine and before <= self._fullest and all(shares.worst[number] >= 1 for number in mine):
-            return  # these jobs have all that they ask for, and others lose nothing to them
+            return hops  # these jobs have all that they ask for, and others lose nothing to them
         budget = None if limit.max_flows == MAX_MOVES else limit.max_flows
         for some in (budget,) if budget is None else sorted({budget, budget // 4, budget // 16} - {0}, reverse=True):
             delta = session.rebalance(Moves(budget=some, who=_MOVABLE[limit.whose]), subject or None)
             if not len(delta):
-                return
-            after = shares_on(self._left)
+                return hops
+            moved = session.all_hops(rows)
+            after = shares_on(self._left, moved)
             gains = after.rises_above(shares) or session.max_link_utilisation() * GAIN < before
             if self._has_background:
-                gains = gains and not shares_on(self._topology).falls_below(alone)
+                gains = gains and not shares_on(self._topology, moved).falls_below(alone)
             if gains and not after.falls_below(shares):
                 self._note(delta)
-                return
+                return moved
             session.revert()
+        return hops
 
-    def _moved(self, rows: Ints, running: Paths, live: Live) -> tuple[Flags, Ints]:
-        """Return which flows of running jobs get paths again, and the paths of these and of new flows.
-
-        Those are flows with another path in the session, and flows whose ACKs take a link that has failed, if their
-        NICs are in use.
-        """
-        links, hops = np.append(live.links, True), self._session.all_hops(rows)
-        now, new = hops[: len(running.hops)], hops[len(running.hops) :]
-        moved = (now != running.hops).any(axis=1) | ~links[running.reverse_hops].all(axis=1)
-        first = self._topology.first_nic_link
-        moved &= (
-            (now[:, 0] >= 0) & live.links[first + running.flows.src_nic] & live.links[first + running.flows.dst_nic]
-        )
-        return moved, np.concatenate((now[moved], new))
-
-    def _settle(self, placed: Sequence[Placed], drafted: Draft, rows: Ints) -> None:
-        """Record which paths the session holds; it takes those of the plan where incasts or pins have changed them."""
+    def _settle(self, placed: Sequence[Placed], drafted: Draft, held: Ints) -> None:
+        """Record the plan; the session, which holds the paths `held`, takes those that incasts or pins have changed."""
         ids = [request.job_id for request, _ in placed]
-        held = self._session.all_hops(rows)
         differs = (held != drafted.whole.hops).any(axis=1) & (held[:, 0] >= 0)
         for number in np.unique(drafted.whole.flows.job[differs]).tolist():
             self._session.remove(ids[number])
@@ -212,6 +212,21 @@ class OnlinePlanner:
         self._running.become(placed, drafted.whole)
         self._fullest = self._session.max_link_utilisation()
         self._known = {each[0].job_id: each for each in placed}
+
+
+def _to_place(hops: Ints, running: Paths, live: Live) -> tuple[Flags, Ints]:
+    """Return which flows of running jobs get paths again, and the paths of these and of new flows.
+
+    Those are flows with another path in the session, whose `hops` have those of running flows first, and flows whose
+    ACKs take a link that has failed, if their NICs are in use.
+    """
+    now, new = hops[: len(running.hops)], hops[len(running.hops) :]
+    moved = (now != running.hops).any(axis=1)
+    if not live.whole:
+        moved |= ~np.append(live.links, True)[running.reverse_hops].all(axis=1)
+    nics = live.links[live.topology.first_nic_link :]
+    moved &= (now[:, 0] >= 0) & nics[running.flows.src_nic] & nics[running.flows.dst_nic]
+    return moved, np.concatenate((now[moved], new))
 
 
 def _moved(kept: Sequence[Placed], before: Paths, after: Paths) -> dict[str, Moved]:
@@ -224,6 +239,10 @@ def _moved(kept: Sequence[Placed], before: Paths, after: Paths) -> dict[str, Mov
     for number, mine in zip(jobs.tolist(), np.split(rows, first[1:]), strict=True):
         request, job = kept[number]
         begin = int(np.searchsorted(before.flows.job, number))
-        old = (job.flows[row - begin] for row in mine[:MAX_NAMED].tolist())
-        found[request.job_id] = Moved(flows=len(mine), old_links={flow.flow_id: flow.links for flow in old})
+        old, table = (mine[:MAX_NAMED] - begin).tolist(), job.flows
+        if isinstance(table, FlowTable):
+            links = {table.flow_id(row): table.links(row) for row in old}
+        else:
+            links = {table[row].flow_id: table[row].links for row in old}
+        found[request.job_id] = Moved(flows=len(mine), old_links=links)
     return found

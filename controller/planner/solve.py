@@ -32,7 +32,9 @@ from controller.planner.ports.pins import (
 from controller.planner.ports.reverse import reverse_only_links, reverse_paths
 from controller.planner.ports.steering import PortTable, port_table_of, ports_of
 from controller.planner.proof.certificate import certify, own_utilisation, own_utilisations
+from controller.planner.proof.ecmp import ecmp_figures, name_of
 from controller.planner.proof.fluid import completion_ns, fair_shares, planned_rates
+from controller.planner.proof.hashed import HashedLoads
 from controller.planner.proof.loads import LinkLoads, link_loads, utilisation
 from controller.planner.refusal import dead_nic, no_path, too_full
 from controller.planner.route import Router
@@ -88,17 +90,19 @@ def solve(
 def draft(
     fabric: Fabric, requests: Sequence[JobRequest], *, health: Health, kept: Sequence[Placed] = (),
     hops: Ints | None = None, replan_dead: bool = False, moved: Flags | None = None, running: Paths | None = None,
-    left: Topology | None = None,
+    left: Topology | None = None, router: Router | None = None,
 ) -> Draft | Infeasible:  # fmt: skip
     """Find paths, ports and rates; the time of this step is the certificate's `solve_ns`.
 
     With `replan_dead`, flows of running jobs with a failed link on a path are planned again with the new flows. `moved`
     marks the flows of running jobs, job by job, whose paths a session has changed: `hops` then begins with theirs.
     `running` are the joined paths of `kept`, where the caller has them. `left` is the topology with the capacity that
-    traffic of no job leaves on links into NICs, where there is such traffic.
+    traffic of no job leaves on links into NICs, where there is such traffic. `router` is one for `health`, where the
+    caller has it.
     """
     topology = topology_of(fabric)
-    live = Live.of(topology, health)
+    router = router or Router(topology=topology, live=Live.of(topology, health))
+    live = router.live
     jobs = [request for request, _ in kept] + list(requests)
     new = expand(topology, requests, first_job=len(kept))
     old = running or joined_paths(
@@ -113,7 +117,6 @@ def draft(
         old, new = old.rows(keeps), everything.rows(~stay)
     if (why := dead_nic(topology, live, job_ids, new)) is not None:
         return Infeasible(why=why)
-    router = Router(topology=topology, live=live)
     streams = with_guards(old.streams(topology), topology, kept)
     routed = hops
     if hops is None or moved is not None:
@@ -209,10 +212,11 @@ def _stream(topology: Topology, streams: Streams, row: int) -> Stream:
     )
 
 
-def certified(drafted: Draft, *, has_happened: bool = False) -> Plan | Infeasible:
+def certified(drafted: Draft, *, has_happened: bool = False, hashed: HashedLoads | None = None) -> Plan | Infeasible:
     """Certify the whole plan and return it job by job; Infeasible where a job's `require_utilisation` is exceeded.
 
-    A plan for what `has_happened`, such as a failure, is not refused.
+    A plan for what `has_happened`, such as a failure, is not refused. `hashed` are the loads under ECMP of an earlier
+    plan, which follow this one.
     """
     topology, whole, jobs, kept = drafted.router.topology, drafted.whole, drafted.jobs, drafted.kept
     used = utilisation(topology, drafted.loads)
@@ -221,7 +225,12 @@ def certified(drafted: Draft, *, has_happened: bool = False) -> Plan | Infeasibl
     if drafted.left is not topology:  # figures do not count traffic of no job
         rates = planned_rates(topology, whole.flows, whole.hops, drafted.loads)
     shares = fair_shares(topology, whole.flows, whole.hops, drafted.loads, rates)
-    certificate = certify(topology, drafted.router.live, drafted.router.segments, whole.flows, paths, used, shares)
+    if hashed is None:
+        names = [name_of(job.job_id) for job in jobs]
+        figures = ecmp_figures(topology, drafted.router.segments, whole.flows, names)
+    else:
+        figures = hashed.figures(drafted.router.segments, jobs, whole.flows)
+    certificate = certify(topology, drafted.router.live, whole.flows, paths, used, shares, figures)
     begins = np.searchsorted(whole.flows.job, np.arange(len(jobs) + 1)).tolist()
     parts = [slice(begin, end) for begin, end in pairwise(begins)]
     own = own_utilisations(topology, whole.flows.job, whole.hops, used, len(jobs))
@@ -237,7 +246,7 @@ def certified(drafted: Draft, *, has_happened: bool = False) -> Plan | Infeasibl
         else:
             stays = number < len(kept) and not again[number]
             flows = (_rated(kept[number][1], drafted, part) if stays else None) or _job_flows(
-                topology, jobs[number], drafted, part
+                topology, jobs[number], drafted, part, kept[number][1] if number < len(kept) else None
             )
         guards = drafted.guards.get(number, flows.guards)
         now = (own[number], notes.get(number, ()), guards)
@@ -295,13 +304,17 @@ def _rated(placed: JobFlows, drafted: Draft, part: slice) -> JobFlows | None:
     )
 
 
-def _job_flows(topology: Topology, request: JobRequest, drafted: Draft, part: slice) -> JobFlows:
-    """Return the flows of one job, the rows `part` of a draft."""
+def _job_flows(
+    topology: Topology, request: JobRequest, drafted: Draft, part: slice, before: JobFlows | None
+) -> JobFlows:  # fmt: skip
+    """Return the flows of one job, the rows `part` of a draft; `before` has those that run already."""
     whole, rates = drafted.whole, drafted.rates[part]
     turns = drafted.turns.rows(part) if drafted.turns is not None else None
     # A view of a few rows would keep the arrays of all jobs in memory.
     chosen = part if 2 * (part.stop - part.start) > len(whole.flows) else np.arange(part.start, part.stop)
-    flows = whole.flows.rows(chosen)
+    known = before.flows if before is not None else None
+    same = isinstance(known, FlowTable) and known.topology is topology and known.request is request
+    flows = known.flows if isinstance(known, FlowTable) and same else whole.flows.rows(chosen)
     table = FlowTable(
         topology, request, flows, whole.hops[chosen], whole.ports[chosen], whole.reverse_hops[chosen],
         whole.reverse_ports[chosen], rates if isinstance(chosen, slice) else rates.copy(), turns,

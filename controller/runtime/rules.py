@@ -27,10 +27,9 @@ def with_pins(fabric: Fabric, problem: Solve, plan: Replan) -> Replan:
     """Return a plan with the pin rules of new jobs and of running jobs whose paths have changed."""
     kept = {request.job_id: (request, job) for request, job in problem.kept}
     new = {request.job_id: request for request in problem.requests}
-    dead, pins = dead_links(fabric, problem.health), {}
-    for job in plan.jobs:
+    moving = [job for job in plan.jobs if job.pinned and (job.job_id in new or job.job_id in plan.moved)]
+    dead, pins = dead_links(fabric, problem.health) if moving else frozenset[str](), {}
+    for job in moving:
         request = new[job.job_id] if job.job_id in new else kept[job.job_id][0]
-        moves = job.job_id in new or job.job_id in plan.moved
-        if job.pinned and moves:
-            pins[job.job_id] = pin_rules_of(fabric, request, job, problem.numbers[job.job_id], dead)
+        pins[job.job_id] = pin_rules_of(fabric, request, job, problem.numbers[job.job_id], dead)
     return replace(plan, pins=pins) if pins else plan

@@ -10,24 +10,23 @@ from controller.planner.expand import Flows
 from controller.planner.jit import Flags, Floats, Ints
 from controller.planner.proof.bound import lower_bound
 from controller.planner.proof.deadlock import deadlock_free
-from controller.planner.proof.ecmp import ecmp_figures
 from controller.planner.proof.fluid import ROUNDING
-from controller.planner.search.segments import Segments
 
 
 def certify(
-    topology: Topology, live: Live, segments: Segments, flows: Flows, paths: tuple[Ints, Ints], used: Floats,
-    shares: Floats,
+    topology: Topology, live: Live, flows: Flows, paths: tuple[Ints, Ints], used: Floats, shares: Floats,
+    hashed: tuple[float, float],
 ) -> Certificate:  # fmt: skip
     """Return the certificate of a plan with these forward and reverse paths.
 
-    `used` is the utilisation of every directed link, `shares` has the share of every flow. Of equally full links or
+    `used` is the utilisation of every directed link, `shares` has the share of every flow, `hashed` are the figures of
+    ECMP and E-ECMP. Of equally full links or
     NICs the certificate names the first in the fabric's order, and none where there is no traffic. Flows on failed
     links do not count for the lower bound: they load no live link, and may have no path.
     """
     switch_links, nic_links = used[: topology.first_nic_link], used[topology.first_nic_link :]
     bound = lower_bound(topology, live, flows if live.whole else flows.rows(_carried(live, flows, paths[0])))
-    ecmp, e_ecmp = ecmp_figures(topology, live, segments, flows)
+    ecmp, e_ecmp = hashed
     worst, worst_nic = float(switch_links.max(initial=0.0)), float(nic_links.max(initial=0.0))
     return Certificate(
         max_link_utilisation=worst,

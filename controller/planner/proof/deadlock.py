@@ -5,6 +5,9 @@ leaves it by j. Fast failover adds the other uplinks of the same switch, and fro
 cannot deadlock if this graph has no cycle (Dally and Seitz 1987).
 """
 
+from collections.abc import Sequence
+from weakref import WeakKeyDictionary
+
 import numpy as np
 
 from controller.planner.clos import Topology
@@ -47,10 +50,23 @@ def deadlock_free(topology: Topology, paths: tuple[Ints, ...]) -> bool:
     The dependencies of failover include those of every path that turns from up to down once. Only other steps, which
     do not occur in a fabric as the contract describes it, add dependencies.
     """
+    steps = [_uncommon_steps(np.ascontiguousarray(hops), topology.lower, topology.upper) for hops in paths]
+    if any(len(tail) for tail, _ in steps):
+        return _acyclic_with(topology, steps)
+    if topology not in _known:
+        _known[topology] = _acyclic_with(topology, [])
+    return _known[topology]
+
+
+_known: WeakKeyDictionary[Topology, bool] = WeakKeyDictionary()
+"""Whether failover alone cannot deadlock, by fabric: most plans add no steps to it."""
+
+
+def _acyclic_with(topology: Topology, steps: Sequence[tuple[Ints, Ints]]) -> bool:
+    """Return whether the dependencies of failover and these steps have no cycle."""
     tails, heads = _failover(topology)
-    for hops in paths:
-        tail, head = _uncommon_steps(np.ascontiguousarray(hops), topology.lower, topology.upper)
-        tails, heads = np.concatenate((tails, tail)), np.concatenate((heads, head))
+    tails = np.concatenate((tails, *(tail for tail, _ in steps)))
+    heads = np.concatenate((heads, *(head for _, head in steps)))
     return _acyclic(2 * topology.cables + 2 * len(topology.switch_ids), tails, heads)
 
 

@@ -2,21 +2,32 @@
 
 A CRC32 of the 5-tuple picks among the live admissible paths, with random source ports. The figure is the median of the
 largest utilisation over 16 seeds. E-ECMP is the same with every flow spread over max(q, 4) queue pairs.
+
+The port of a queue pair is drawn from the seed, the id of its flow and its number, so the path of a flow does not
+depend on which others there are: `hashed` adds and removes jobs one by one.
 """
+
+import zlib
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from controller.planner.clos import MAX_HOPS, NO_LINK, Live, Topology
+from controller.planner.clos import MAX_HOPS, Topology
 from controller.planner.expand import Flows
-from controller.planner.jit import Floats, Ints, bare_kernel, kernel
+from controller.planner.jit import Floats, Ints, Rows, bare_kernel
 from controller.planner.ordered import first_from
-from controller.planner.proof.loads import heaviest_phases, layers_of
+from controller.planner.proof.loads import phase_loads, sums
 from controller.planner.search.segments import Net, Segments, admissible
 
 SEEDS = 16
 LEAST_QUEUE_PAIRS = 4
 TRIES = 8
-FIRST_PORT, LAST_PORT = 49152, 65535
+FIRST_PORT, PORT_BITS = 49152, 14
+HASHED = np.dtype(
+    [(name, np.int64) for name in ("source", "target", "addresses", "number", "job", "phase")] + [("bps", np.float64)]
+)
+"""A queue pair: its leaves, the part of its hash by addresses, the number that its port is drawn from, and its load."""
 _CRC_TABLE: Ints = np.zeros(256, dtype=np.int64)
 for _byte in range(256):
     _value = _byte
@@ -138,36 +149,64 @@ def _pick(net: Net, a: int, b: int, hash_value: int) -> tuple[int, int]:
     return u, w
 
 
-@kernel
-def _hash_parts(table: Ints, src_ip: Ints, dst_ip: Ints) -> tuple[Ints, Ints]:
-    """Return the parts of a 5-tuple's hash by addresses and by port; CRC32 is affine, so their XOR is the hash."""
-    zero = crc32_of_tuple(table, 0, 0, 0)
-    of_addresses, of_port = np.empty(src_ip.shape[0], np.int64), np.empty(1 << 14, np.int64)
-    for f in range(src_ip.shape[0]):
-        of_addresses[f] = crc32_of_tuple(table, src_ip[f], dst_ip[f], 0)
-    for port in range(1 << 14):
-        of_port[port] = crc32_of_tuple(table, 0, 0, 0xC000 + port) ^ zero
-    return of_addresses, of_port
+@bare_kernel
+def mixed(value: int) -> int:
+    """Return 32 bits that depend on all 32 bits of a value: the last step of MurmurHash3."""
+    value = (value ^ value >> 16) * 0x85EBCA6B & 0xFFFFFFFF
+    value = (value ^ value >> 13) * 0xC2B2AE35 & 0xFFFFFFFF
+    return value ^ value >> 16
 
 
 @bare_kernel
-def _hash_paths(net: Net, of_tuple: tuple[Ints, Ints], ends: tuple[Ints, Ints], port: Ints, hops: Ints) -> None:
-    """Write the hashed path of each flow into its row of `hops`.
+def _name_tuples(table: Ints, source: Ints, target: Ints, id_columns: Ints, rows: Rows) -> None:
+    """Write the hash by addresses of each flow, and a number that is drawn from the columns of its id."""
+    for f in range(rows.shape[0]):
+        rows[f].addresses = crc32_of_tuple(table, source[f], target[f], 0)
+        number = 0
+        for column in range(id_columns.shape[1]):
+            number = mixed(number * 31 + id_columns[f, column] & 0xFFFFFFFF)
+        rows[f].number = number
+
+
+@bare_kernel
+def _spread(flows: Rows, demand_bps: Ints, count: Ints, rows: Rows) -> None:
+    """Write `count` queue pairs of each flow, with whole numbers of bit/s, so that sums are exact."""
+    written = 0
+    for f in range(flows.shape[0]):
+        flow, each, rest = flows[f], demand_bps[f] // count[f], demand_bps[f] % count[f]
+        for pair in range(count[f]):
+            row = rows[written]
+            row.source, row.target, row.addresses = flow.source, flow.target, flow.addresses
+            row.number, row.job, row.phase = mixed(flow.number + pair & 0xFFFFFFFF), flow.job, flow.phase
+            row.bps = each + 1 if pair < rest else each
+            written += 1
+
+
+@bare_kernel
+def _hash_ports(table: Ints, found: Ints) -> None:
+    """Write the part of a hash by each port; CRC32 is affine, so its XOR with that by addresses is the hash."""
+    zero = crc32_of_tuple(table, 0, 0, 0)
+    for port in range(found.shape[0]):
+        found[port] = crc32_of_tuple(table, 0, 0, FIRST_PORT + port) ^ zero
+
+
+@bare_kernel
+def _hash_paths(net: Net, of_port: Ints, rows: Rows, seed: int, hops: Ints) -> None:
+    """Write the hashed path of each row into its row of `hops`.
 
     The first try of `_pick` is inlined here for tops with a single downward segment of the same index: a call costs
     more than its work.
     """
     start, first, second, top, middle = net.start, net.first, net.second, net.top, net.middle
     below, below_row, cables = net.below, net.below_row, net.cables
-    of_addresses, of_port = of_tuple
-    source, target = ends
-    for f in range(source.shape[0]):
+    salt, ports = mixed(seed + 1), of_port.shape[0] - 1
+    for f in range(rows.shape[0]):
         for column in range(hops.shape[1]):
             hops[f, column] = -1
-        a, b = source[f], target[f]
+        a, b = rows[f].source, rows[f].target
         if a == b:
             continue
-        hash_value = of_addresses[f] ^ of_port[port[f] & 0x3FFF]
+        hash_value = rows[f].addresses ^ of_port[mixed(rows[f].number ^ salt) & ports]
         u = start[a] + (hash_value * (start[a + 1] - start[a]) >> 32)
         w, end = start[b] + u - start[a], start[b + 1]
         plain = w < end and u < start[a + 1] and top[w] == top[u]
@@ -185,63 +224,96 @@ def _hash_paths(net: Net, of_tuple: tuple[Ints, Ints], ends: tuple[Ints, Ints], 
             hops[f, 2] = second[w] + cables
 
 
-@bare_kernel
-def _fullest(hops: Ints, amount: Floats, capacity: Floats, load: Floats) -> float:
-    """Return the largest utilisation of flows that are all active at once; `load` is scratch space per link."""
-    for link in range(load.shape[0]):
-        load[link] = 0.0
-    for f in range(hops.shape[0]):
-        for column in range(hops.shape[1]):
-            if hops[f, column] >= 0:
-                load[hops[f, column]] += amount[f]
-    worst = 0.0
-    for link in range(load.shape[0]):
-        worst = max(worst, load[link] / capacity[link])
-    return worst
+class Hashing(NamedTuple):
+    """What hashes queue pairs to paths: the live segments, for kernels, and the part of a hash by each port."""
+
+    net: Net
+    of_port: Ints
+
+    @staticmethod
+    def of(topology: Topology, segments: Segments) -> "Hashing":
+        """Return the hashing over these segments; in half the width their columns take half the cache lines."""
+        s, of_port = segments, np.empty(1 << PORT_BITS, dtype=np.int64)
+        _hash_ports(_CRC_TABLE, of_port)
+        first, second, top, middle = (column.astype(np.int32) for column in (s.first, s.second, s.top, s.middle))
+        return Hashing(Net(s.start, first, second, top, middle, s.below, s.below_row, topology.cables), of_port)
+
+    def add(self, pairs: "Signed", seed: int, loads: Floats) -> None:
+        """Add queue pairs to the loads of all links, or remove them, with the ports of a seed."""
+        _hash_paths(self.net, self.of_port, pairs.rows, seed, pairs.hops)
+        if pairs.phases is None:
+            sums(pairs.hops, pairs.sign * pairs.bps if pairs.sign < 0 else pairs.bps, loads)
+            return
+        phase_loads(*pairs.phases, pairs.hops, pairs.bps, part := np.zeros(len(loads)))
+        loads += pairs.sign * part
 
 
-def ecmp_figures(topology: Topology, live: Live, segments: Segments, flows: Flows) -> tuple[float, float]:
-    """Return the largest utilisation under ECMP and under E-ECMP, each the median over 16 seeds."""
-    if not len(flows):
-        return 0.0, 0.0
-    first, queue_pairs = _logical(flows.logical)
-    one = flows.rows(first)
-    demand = np.add.reduceat(flows.demand_bps, first).astype(np.float64)
-    return (
-        _median(topology, segments, one, demand, np.ones(len(first), dtype=np.int64), salt=0),
-        _median(topology, segments, one, demand, np.maximum(queue_pairs, LEAST_QUEUE_PAIRS), salt=1),
-    )
+class Signed(NamedTuple):
+    """Queue pairs that are added, or with the sign -1 removed; `hops` is scratch space, a row each.
+
+    `phases` are their order, jobs and phases, None where no job has two phases. A job counts on a link with its
+    heaviest phase, so one with several phases is added or removed as a whole.
+    """
+
+    rows: Rows
+    sign: int
+    bps: Floats
+    phases: tuple[Ints, Ints, Ints] | None
+    hops: Ints
+
+    @staticmethod
+    def of(rows: Rows, sign: int) -> "Signed":
+        """Return rows of `HASHED`, whose phases rise in each job, with a sign of 1 or -1."""
+        job, phase = (np.ascontiguousarray(rows[name]) for name in ("job", "phase"))
+        single = ((job[1:] != job[:-1]) | (phase[1:] == phase[:-1])).all()
+        order = np.arange(len(rows), dtype=np.int64)
+        hops = np.empty((len(rows), MAX_HOPS), dtype=np.int64)
+        return Signed(rows, sign, np.ascontiguousarray(rows["bps"]), None if single else (order, job, phase), hops)
 
 
-def _logical(logical: Ints) -> tuple[Ints, Ints]:
-    """Return the first row of every logical flow and its number of rows; `logical` never falls."""
-    first = np.flatnonzero(np.concatenate(([True], logical[1:] != logical[:-1])))
-    return first, np.diff(np.append(first, len(logical)))
+def ecmp_figures(topology: Topology, segments: Segments, flows: Flows, names: Sequence[int]) -> tuple[float, float]:
+    """Return the largest utilisation under ECMP and under E-ECMP, each the median over 16 seeds.
+
+    `names` has a number for each job, from which ports are drawn: `name_of` its id.
+    """
+    hashing, capacity, found = Hashing.of(topology, segments), capacities(topology), []
+    for kind, rows in enumerate(queue_pairs(topology, flows, names)):
+        pairs, worst = Signed.of(rows, 1), []
+        for seed in range(SEEDS):
+            hashing.add(pairs, SEEDS * kind + seed, loads := np.zeros(len(capacity)))
+            worst.append(float((loads / capacity).max(initial=0.0)))
+        found.append(float(np.median(worst)))
+    return found[0], found[1]
 
 
-def _median(
-    topology: Topology, segments: Segments, flows: Flows, demand: Floats, queue_pairs: Ints, *, salt: int
-) -> float:
-    """Return the median over the seeds; the logical `flows` are spread over their queue pairs."""
-    row = np.repeat(np.arange(len(flows), dtype=np.int64), queue_pairs)
-    share = (demand / queue_pairs)[row]
-    s = segments
-    first, second, top, middle = (column.astype(np.int32) for column in (s.first, s.second, s.top, s.middle))
-    # In half the width the tables take half the cache lines.
-    net = Net(s.start, first, second, top, middle, s.below, s.below_row, topology.cables)
-    ends = (topology.nic_leaf[flows.src_nic][row], topology.nic_leaf[flows.dst_nic][row])
-    of_addresses, of_port = _hash_parts(_CRC_TABLE, topology.nic_ip[flows.src_nic], topology.nic_ip[flows.dst_nic])
-    of_tuple = (of_addresses[row], of_port)
+def name_of(job_id: str) -> int:
+    """Return a number for a job, from which the ports of its flows are drawn."""
+    return zlib.crc32(job_id.encode())
+
+
+def capacities(topology: Topology) -> Floats:
+    """Return the capacity in bit/s of every link between switches, 1 instead of 0."""
     capacity = np.where(topology.cable_capacity > 0, topology.cable_capacity, 1).astype(np.float64)
-    capacity, load = np.concatenate((capacity, capacity)), np.empty(2 * len(capacity))
-    spread = None if layers_of(flows).one_per_job else flows.rows(row)
-    hops = np.full((len(row), MAX_HOPS), NO_LINK, dtype=np.int64)
-    worst = []
-    for seed in range(SEEDS):
-        ports = np.random.Generator(np.random.PCG64([seed, salt])).integers(FIRST_PORT, LAST_PORT + 1, len(row))
-        _hash_paths(net, of_tuple, ends, ports, hops)
-        if spread is None:
-            worst.append(_fullest(hops, share, capacity, load))
-        else:
-            worst.append(float((heaviest_phases(spread, hops, len(capacity), share) / capacity).max(initial=0.0)))
-    return float(np.median(worst))
+    return np.concatenate((capacity, capacity))
+
+
+def queue_pairs(topology: Topology, flows: Flows, names: Sequence[int]) -> tuple[Rows, Rows]:
+    """Return the queue pairs of flows under ECMP, one each, and under E-ECMP, as rows of `HASHED` by job and phase.
+
+    `names` has a number for each job.
+    """
+    first = np.flatnonzero(np.diff(flows.logical, prepend=-1))  # `logical` never falls
+    one = flows.rows(first[np.lexsort((flows.phase[first], flows.job[first]))])
+    used, leaf = np.bincount(flows.logical)[one.logical], topology.nic_leaf
+    demand = np.bincount(flows.logical, flows.demand_bps)[one.logical].astype(np.int64)
+    rows = np.zeros(len(one), dtype=HASHED)
+    rows["source"], rows["target"] = leaf[one.src_nic], leaf[one.dst_nic]
+    rows["job"], rows["phase"] = one.job, one.phase
+    ids = (np.array(names, dtype=np.int64)[one.job], one.collective, one.src_rank, one.dst_rank, one.queue_pair)
+    _name_tuples(_CRC_TABLE, topology.nic_ip[one.src_nic], topology.nic_ip[one.dst_nic], np.column_stack(ids), rows)
+    found = []
+    for count in (np.ones(len(one), dtype=np.int64), np.maximum(used, LEAST_QUEUE_PAIRS)):
+        spread = np.empty(int(count.sum()), dtype=HASHED)
+        _spread(rows, demand, count, spread)
+        found.append(spread)
+    return found[0], found[1]

@@ -294,6 +294,8 @@ def completion_ns(flows: Flows, rates: Ints, slots: Ints | None = None) -> int:
     phase, time_ns = _slowest_of_runs(flows.phase, flows.size_bytes, mean_rates)
     if not np.isfinite(time_ns).all():
         return 0
+    if len(time_ns) == 1:
+        return min(round(float(time_ns[0])), MAX_COMPLETION_NS)
     phases, index = np.unique(phase, return_inverse=True)
     slowest = np.zeros(len(phases))
     np.maximum.at(slowest, index, time_ns)

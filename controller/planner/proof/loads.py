@@ -15,7 +15,7 @@ from controller.planner.jit import Floats, Ints, bare_kernel, kernel
 
 
 @kernel
-def _heaviest_phases(order: Ints, job: Ints, phase: Ints, places: Ints, amount: Floats, total: Floats) -> None:
+def phase_loads(order: Ints, job: Ints, phase: Ints, places: Ints, amount: Floats, total: Floats) -> None:
     """Add up, per place, `amount` over each job's heaviest phase; `order` sorts the flows by job and phase."""
     now, best = np.zeros(total.shape[0]), np.zeros(total.shape[0])
     flows, width = order.shape[0], places.shape[1]
@@ -75,7 +75,7 @@ def layers_of(flows: Flows) -> Layers:
 
 
 @bare_kernel
-def _sums(places: Ints, amount: Floats, total: Floats) -> None:
+def sums(places: Ints, amount: Floats, total: Floats) -> None:
     """Add up `amount` at the places of each flow (-1: none)."""
     for f in range(places.shape[0]):
         for column in range(places.shape[1]):
@@ -105,12 +105,12 @@ def heaviest_phases(flows: Flows, places: Ints, size: int, amount: Ints | Floats
     total, layers = np.zeros(size), layers_of(flows)
     weight, places = (flows.demand_bps if amount is None else amount).astype(np.float64), np.ascontiguousarray(places)
     if layers.one_per_job:
-        _sums(places, weight, total)
+        sums(places, weight, total)
         return total
     layer = layers.of_flow
     rising = bool((layer[1:] >= layer[:-1]).all())
     order = np.arange(len(flows), dtype=np.int64) if rising else np.argsort(layer, kind="stable")
-    _heaviest_phases(order, flows.job, flows.phase, places, weight, total)
+    phase_loads(order, flows.job, flows.phase, places, weight, total)
     return total
 
 
@@ -145,12 +145,18 @@ class LinkLoads(Mapping[str, int]):
 
     @cached_property
     def _by_link(self) -> dict[str, int]:
-        loads = link_loads(self._topology, self._flows, self._hops)
-        used = np.zeros(len(loads), dtype=np.bool_)
-        places = link_places(self._topology, self._flows, self._hops)
-        used[places[places >= 0]] = True
-        links = np.flatnonzero(used)
-        whole = np.rint(loads[links]).astype(np.int64).tolist()
+        places, size = link_places(self._topology, self._flows, self._hops), len(self._topology.capacity)
+        some = places >= 0
+        if places.size < size:  # a small job: only its links are added up
+            links, number = np.unique(places[some], return_inverse=True)
+            places[some] = number.reshape(-1)
+            loads = heaviest_phases(self._flows, places, len(links))
+        else:
+            used = np.zeros(size, dtype=np.bool_)
+            used[places[some]] = True
+            links = np.flatnonzero(used)
+            loads = link_loads(self._topology, self._flows, self._hops)[links]
+        whole = np.rint(loads).astype(np.int64).tolist()
         return {self._topology.link_ids[link]: load for link, load in zip(links.tolist(), whole, strict=True)}
 
     def __getitem__(self, link: str) -> int:

@@ -9,7 +9,7 @@ from controller.planner.jit import Floats, Ints
 from controller.planner.search.grid import FAR, Grid, grid_of, hops_of
 from controller.planner.search.repair import lower
 from controller.planner.search.spread import put_all, spread
-from controller.planner.search.wander import wander
+from controller.planner.search.wander import out_of_reach, wander
 
 CHAIN = 48
 """The maximum length of a chain of ejections."""
@@ -88,7 +88,9 @@ def _wandered(
         now = grid._replace(load=grid.load.copy())
         put_all(now, start, end, demand, column, core)
         to_column, to_core = column.copy(), core.copy()
-        if wander(now, start, end, demand, to_column, to_core, limit * (1 + 1e-9), steps, paths):
+        above = limit * (1 + 1e-9)
+        failed = bool(grid.load.any()) and out_of_reach(grid, start, end, demand, above)
+        if failed or wander(now, start, end, demand, to_column, to_core, above, steps, paths):
             goal = limit
         else:
             column[:], core[:] = to_column, to_core

@@ -138,8 +138,6 @@ def _added(
 ) -> float:
     """Return the excess that flow f adds on a path of two segments without link `shun`; from `least` on, not exact."""
     total, demand, layer = 0.0, moving.demand[f], moving.layer[f]
-    if moving.higher.guard.shape[0] > 0 and _path_harms(net, loads, moving, f, u, w):
-        return FULL
     for step in range(4):
         link = segment_link(net, u, w, step)
         if link == shun:
@@ -185,7 +183,7 @@ def _best(
     utilisation of the path. Paths are tried from number `turn` of the segments on; the first of equal ones is chosen.
     """
     start, top, a, b = net.start, net.top, moving.source[f], moving.target[f]
-    size, tried = start[a + 1] - start[a], 0
+    size, tried, guarded = start[a + 1] - start[a], 0, shun >= 0 and moving.higher.guard.shape[0] > 0
     best_u, best_w, least, least_sum = -1, -1, FULL, FULL
     for late in range(2):
         w, begin = start[b], turn % max(size, 1)
@@ -203,7 +201,9 @@ def _best(
                         cost, total = _fullest(net, loads, moving, f, u, other)
                     else:
                         cost, total = _added(net, loads, moving, goal, f, u, other, shun, least), 0.0
-                    if cost < least or (cost == least and total < least_sum):
+                    better = cost < least or (cost == least and total < least_sum)
+                    # Few paths are better: guards are read for these alone.
+                    if better and not (guarded and _path_harms(net, loads, moving, f, u, other)):
                         best_u, best_w, least, least_sum = u, other, cost, total
                 other += 1
         if tried > 0:

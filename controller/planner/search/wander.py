@@ -155,3 +155,12 @@ def wander(
         count = _load(grid, a, b, to_column, to_core, d, limit, over, place, count)
         until[f] = now + LINGER + (draw >> 11) % LINGER
     return count
+
+
+@bare_kernel
+def out_of_reach(grid: Grid, source: Ints, target: Ints, demand: Floats, limit: float) -> bool:
+    """Return whether no walk can succeed: beside the load of the grid alone, some flow has no path within the limit."""
+    f = 0
+    while f < source.shape[0] and _cheapest(grid, source[f], target[f], -1, demand[f], limit, 0)[2] <= 0:
+        f += 1
+    return f < source.shape[0]

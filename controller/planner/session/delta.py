@@ -100,6 +100,32 @@ def packed(paths: Ints) -> Ints:
     return np.asarray(np.take_along_axis(paths, order, axis=1), dtype=np.int64)
 
 
+def hops_of_rows(store: Store, rows: Ints) -> Ints:
+    """Return the links of flows by their rows, padded with -1 at the end."""
+    hops = np.empty((len(rows), 4), dtype=np.int64)
+    _read_hops(store.s.flow, rows, hops)
+    return hops
+
+
+@bare_kernel
+def _read_hops(flow: Rows, rows: Ints, hops: Ints) -> None:
+    """Write the links of these flows to `hops`."""
+    for i in range(rows.shape[0]):
+        length = 0
+        for step in range(4):
+            link = flow[rows[i]].path[step]
+            if link >= 0:
+                hops[i, length] = link
+                length += 1
+        for step in range(length, 4):
+            hops[i, step] = NO_LINK
+
+
+def no_paths(flows: int) -> Ints:
+    """Return `flows` rows of links by role without a link."""
+    return np.full((flows, 4), NO_LINK, dtype=np.int64)
+
+
 def by_role(hops: Ints, cables: int) -> Ints:
     """Return hops as links by role: links upwards first, links downwards last."""
     paths = np.full_like(hops, NO_LINK)

@@ -11,11 +11,12 @@ from enum import IntEnum
 import numpy as np
 
 from controller.model.plan import Infeasible
-from controller.planner.clos import NO_LINK, Live, Topology
+from controller.planner.clos import NO_LINK, Topology
 from controller.planner.expand import joined
 from controller.planner.jit import Flags, Floats, Ints
 from controller.planner.refusal import dead_nic, no_path, too_full
-from controller.planner.session.delta import Delta, SessionJob, changes, packed, touched
+from controller.planner.route import Router
+from controller.planner.session.delta import Delta, SessionJob, changes, no_paths, packed, touched
 from controller.planner.session.paths import set_paths, undo
 from controller.planner.session.place import above_bounds, place, relieve, slowed
 from controller.planner.session.replan import beside, crowded, replanned
@@ -65,9 +66,11 @@ class Moves:
 class Engine:
     """Chooses the paths of a session's flows, in the arrays of its `Store`."""
 
-    def __init__(self, topology: Topology, store: Store, jobs: dict[int, SessionJob], live: Callable[[], Live]) -> None:
+    def __init__(
+        self, topology: Topology, store: Store, jobs: dict[int, SessionJob], router: Callable[[], Router]
+    ) -> None:
         """Keep references to a session's parts, which the session changes."""
-        self._topology, self._store, self._jobs, self._live = topology, store, jobs, live
+        self._topology, self._store, self._jobs, self._router = topology, store, jobs, router
         self._over: frozenset[int] = frozenset()
         self._reached = 0.0
 
@@ -140,6 +143,8 @@ class Engine:
         """
         store = self._store
         mark = int(store.counter.logged[0])
+        plain = store.seat_bps and not store.s.layer_span["end"].any()
+        store.counter.pair[0] = int(2 * store.cuts.one_size) if plain else 0
         self._prepare(rows)
         if not self._in_steps():
             if len(rows):
@@ -193,7 +198,7 @@ class Engine:
         s, jobs = self._store.s, self._jobs
         numbers = np.unique(s.flow["job"][rows]).tolist()
         if self._alike() and not any(jobs[number].flows.fixed_port.any() for number in numbers):
-            order, paths = beside(self._topology, self._live(), [jobs[number] for number in numbers], self._store, rows)
+            order, paths = beside(self._router(), [jobs[number] for number in numbers], self._store, rows)
             set_paths(s, order, paths)
             return
         again: Flags = np.zeros(len(self._store.s.flow), dtype=np.bool_)
@@ -282,7 +287,7 @@ class Engine:
         if not jobs:
             return
         every = np.concatenate([NO_ROWS, *(job.rows for job in jobs)])
-        paths = replanned(self._topology, self._live(), jobs, store.paths[every], again[every], store.background)
+        paths = replanned(self._router(), jobs, store.paths[every], again[every], store.background)
         set_paths(store.s, every[again[every]], paths)
 
     def _replan(self, worst: float) -> bool:
@@ -310,8 +315,8 @@ class Engine:
         counter.thrifty[0] = 1
         counter.job[0], counter.tenant[0] = (-1, -1) if of is None else (of.number, self._tenant(of))
         low, high = goal, worst
-        # One size has no levels in between; where all flows may move, the full planner takes over.
-        for number in range(1 if store.cuts.one_size or moves.free else LEVELS):
+        # One size has no levels in between; where all flows may move, the full planner takes over. A goal of 1 is last.
+        for number in range(LEVELS if not store.cuts.one_size and not moves.free else int(goal != 1.0)):
             target = (low + high) / 2 if number else goal
             mark, used = int(counter.logged[0]), int(counter.used[0])
             if relieve(store.s, target * HAIR, True):
@@ -364,7 +369,7 @@ class Engine:
         chosen = store.lost[every]
         flows = joined([job.flows.as_job(number) for number, job in enumerate(jobs)]).rows(chosen)
         ids = [job.request.job_id for job in jobs]
-        live, hops = self._live(), packed(store.paths[every[chosen]])
+        live, hops = self._router().live, packed(store.paths[every[chosen]])
         return dead_nic(self._topology, live, ids, flows) or no_path(self._topology, live, ids, flows, hops) or ""
 
     def _delta(
@@ -393,8 +398,3 @@ class Engine:
             lower_bound=goal,
             bottleneck_link=self._topology.link_ids[link] if worst > 0 else "",
         )
-
-
-def no_paths(flows: int) -> Ints:
-    """Return `flows` rows of links by role without a link."""
-    return np.full((flows, 4), NO_LINK, dtype=np.int64)

@@ -117,7 +117,8 @@ def _by_ejection(s: State, f: int, limit: float, own: int, trial: Any, best: Any
                 return
             if _blocked(s, f, column, core, limit) <= 2:
                 trial.into, trial.out, trial.core, trial.allowed = column, BY_EJECTION, core, best.length - 1 - own
-                _try(s, f, limit, trial, best)
+                if _may_push(s, f, column, limit, trial.allowed):
+                    _try(s, f, limit, trial, best)
                 tried += 1
 
 
@@ -135,6 +136,29 @@ def _blocked(s: State, f: int, column: int, core: int, limit: float) -> int:
         full = use(s, link, demand, row)
         count += 5 if full >= DEAD else 1 if full > limit else 0
     return count
+
+
+@bare_kernel
+def _may_push(s: State, f: int, column: int, limit: float, left: int) -> bool:
+    """Return False where `_push` is bound to fail at a leaf's link of that column; read without a change."""
+    for right in (False, True):
+        link = wire(s, 0, s.flow[f].target if right else s.flow[f].source, column, right)
+        if s.counter[0].pair * s.inverse[link] <= limit:
+            return True
+        node, seen, free = s.head[link], 0, s.head[link] < 0
+        while node >= 0 and seen < MAX_FLOWS_READ and not free:
+            g, seen = node >> 2, seen + 1
+            cost, node = 0 if s.flow[g].fresh == s.counter[0].event else 1, s.flow[g].after[node & 3]
+            free = cost <= left and may_move(s, g) and _has_room(s, g)
+        if not free:
+            return False
+    return True
+
+
+@bare_kernel
+def _has_room(s: State, g: int) -> bool:
+    """Return whether both leaves of a flow have a link without a flow in one column; needs the tables of `seats`."""
+    return s.free[s.flow[g].source] & s.free[s.free.shape[0] // 2 + s.flow[g].target] != 0
 
 
 @bare_kernel
@@ -162,6 +186,8 @@ def _eject(s: State, f: int, link: int, limit: float, left: int) -> int:
         less = size if own < 0 else -growth(s, link, own, -size)
         if g == f or cost > left or (s.load[link] - less) * s.inverse[link] > limit or not may_move(s, g):
             continue
+        if s.counter[0].pair * s.inverse[link] > limit and not _has_room(s, g):
+            continue  # every other path has a flow on a link that cannot carry two
         mark = s.counter[0].logged
         set_path(s, g, -1, -1, -1, -1)
         column, core, worst = direct(s, g)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from controller.planner.clos import MAX_HOPS, NO_LINK, Live, Topology
+from controller.planner.clos import MAX_HOPS, NO_LINK, Topology
 from controller.planner.expand import Flows, joined
 from controller.planner.jit import Flags, Floats, Ints
 from controller.planner.ports.pins import Streams, bundles, given_paths
@@ -14,15 +14,13 @@ from controller.planner.session.delta import SessionJob, by_role, packed
 from controller.planner.session.state import Store
 
 
-def replanned(
-    topology: Topology, live: Live, jobs: Sequence[SessionJob], paths: Ints, again: Flags, background: Floats
-) -> Ints:
+def replanned(router: Router, jobs: Sequence[SessionJob], paths: Ints, again: Flags, background: Floats) -> Ints:
     """Return new paths, as links by role, for the flows marked in `again`, in the order of their rows.
 
     `jobs` are all jobs of the session; `paths` and `again` have a row per flow, job by job. Priorities and pins by
     addresses apply as in a full plan. `background` is the load in bit/s of traffic of no job, which does not give way.
     """
-    flows = _numbered(jobs)
+    flows, topology = _numbered(jobs), router.topology
     priority = np.array([job.request.priority for job in jobs], dtype=np.int64)
     hops = packed(paths)
     old, new = flows.rows(~again), flows.rows(again)
@@ -38,11 +36,11 @@ def replanned(
     given = given_paths(running, bundle)
     # A kept flow may have lost its path: it does not determine the path of others.
     given = {key: path for key, path in given.items() if path[0] >= 0}
-    found = Router(topology=topology, live=live).route(new, priority[new.job], base, bundle, given)
+    found = router.route(new, priority[new.job], base, bundle, given)
     return by_role(found, topology.cables)
 
 
-def beside(topology: Topology, live: Live, jobs: Sequence[SessionJob], store: Store, rows: Ints) -> tuple[Ints, Ints]:
+def beside(router: Router, jobs: Sequence[SessionJob], store: Store, rows: Ints) -> tuple[Ints, Ints]:
     """Return rows of flows without a path, job by job, and new paths for them as links by role.
 
     `jobs` are theirs; all jobs of the session have one priority, and nothing binds the flows to the paths of others.
@@ -54,8 +52,8 @@ def beside(topology: Topology, live: Live, jobs: Sequence[SessionJob], store: St
     )
     level, free = jobs[0].request.priority, np.full(len(flows), -1, dtype=np.int64)
     priority = np.full(len(flows), level, dtype=np.int64)
-    found = Router(topology=topology, live=live).route(flows, priority, [(level, store.s.load.copy())], free, {})
-    return np.concatenate(order), by_role(found, topology.cables)
+    found = router.route(flows, priority, [(level, store.s.load.copy())], free, {})
+    return np.concatenate(order), by_role(found, router.topology.cables)
 
 
 def crowded(store: Store, jobs: Sequence[SessionJob], bound: float) -> Ints:

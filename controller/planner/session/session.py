@@ -28,8 +28,9 @@ from controller.planner.expand import Flows, expand
 from controller.planner.jit import Flags, Floats, Ints
 from controller.planner.placed import paths_of
 from controller.planner.refusal import dead_nic
-from controller.planner.session.delta import Delta, SessionJob, by_role, flows_of, packed
-from controller.planner.session.engine import NO_ROWS, Engine, Moves, no_paths
+from controller.planner.route import Router
+from controller.planner.session.delta import Delta, SessionJob, by_role, flows_of, hops_of_rows, no_paths
+from controller.planner.session.engine import NO_ROWS, Engine, Moves
 from controller.planner.session.paths import set_paths
 from controller.planner.session.state import Store
 
@@ -47,9 +48,10 @@ class Session:
         self._numbers: dict[str, int] = {}
         self._next = 0
         self._tenants: dict[str, int] = {}
-        self._engine = Engine(self._topology, self._store, self._jobs, self._live)
+        self._engine = Engine(self._topology, self._store, self._jobs, self._router)
         self._out: dict[str, set[str]] = {"down": set(), "drained": set()}
         self._dead_nics: Flags = np.zeros(self._topology.nics, dtype=np.bool_)
+        self._routes: Router | None = None
 
     @staticmethod
     def begin(
@@ -89,7 +91,7 @@ class Session:
 
         `solve(..., hops=...)` adds ports, rates and a certificate to them.
         """
-        return packed(self._store.paths[self._job(job_id).rows])
+        return hops_of_rows(self._store, self._job(job_id).rows)
 
     def rows(self, job_ids: Iterable[str]) -> Ints:
         """Return the rows of the flows of jobs, job by job, for `all_hops`; valid until one of the jobs leaves."""
@@ -97,7 +99,7 @@ class Session:
 
     def all_hops(self, rows: Ints) -> Ints:
         """Return the switch-to-switch links of flows by their rows, padded with -1."""
-        return packed(self._store.paths[rows])
+        return hops_of_rows(self._store, rows)
 
     def flows(self, job_id: str) -> Flows:
         """Return a job's flows in the order of their ids."""
@@ -198,8 +200,10 @@ class Session:
             self._take_out(target, "down", -1)
             self._engine.ease()
         failed = [self._take_out(target, "down") for target in sorted(wanted - self._out["down"])]
-        self._dead_nics[:] = False
-        self._dead_nics[[topology.nic_index[nic] for nic in health.down_nics]] = True
+        dead_nics: Flags = np.zeros(topology.nics, dtype=np.bool_)
+        dead_nics[[topology.nic_index[nic] for nic in health.down_nics]] = True
+        if (dead_nics != self._dead_nics).any():
+            self._dead_nics, self._routes = dead_nics, None
         cables = np.concatenate((NO_ROWS, *failed))
         victims = flows_of(store, np.concatenate((cables, cables + topology.cables)))
         for leaf in np.flatnonzero(store.dead_leaf).tolist():
@@ -238,11 +242,17 @@ class Session:
         return self._jobs[self._numbers[job_id]]
 
     def _live(self) -> Live:
-        return self._store.live(self._dead_nics)
+        return self._router().live
+
+    def _router(self) -> Router:
+        """Return the full planner's router over the live links, the same one as long as these are the same."""
+        if self._routes is None:
+            self._routes = Router(topology=self._topology, live=self._store.live(self._dead_nics))
+        return self._routes
 
     def _take_out(self, target: str, why: str, by: int = 1) -> Ints:
         """Add a cable or switch to those out of use (with `by` -1, remove it); return the cables that change state."""
-        topology = self._topology
+        topology, self._routes = self._topology, None
         if target in topology.cable_index:
             cables: Ints = np.array([topology.cable_index[target]], dtype=np.int64)
         else:

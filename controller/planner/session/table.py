@@ -52,6 +52,7 @@ class Counters(NamedTuple):
     job: Ints  # job of the flow that is being placed
     tenant: Ints  # and its tenant
     reserve: Ints  # rows of the log kept free
+    pair: Ints  # bit/s of any two flows, where all flows and all cables are alike; 0 elsewhere
 
 
 COUNTER = row([(name, _WORD) for name in Counters._fields])

@@ -96,11 +96,10 @@ def columns_of(topology: Topology, placed: Placed, known: JobFlows | None) -> Jo
         same_paths = same or table.hops is known.flows.hops
     else:
         same_paths = same
-    paths = None if same_paths else paths_of(topology, 0, placed)
     rates, turns = (table.rates, table.turns) if isinstance(table, FlowTable) else _rates_of(job)
     return JobColumns(
         job_id=request.job_id,
-        paths=None if paths is None else PathColumns(paths.hops, paths.ports, paths.reverse_hops, paths.reverse_ports),
+        paths=None if same_paths else _paths_of(topology, placed),
         rates=None if same else rates,
         turns=None if same else turns,
         guards=job.guards,
@@ -108,6 +107,14 @@ def columns_of(topology: Topology, placed: Placed, known: JobFlows | None) -> Jo
         predicted_completion_ns=job.predicted_completion_ns,
         notes=job.notes,
     )
+
+
+def _paths_of(topology: Topology, placed: Placed) -> PathColumns:
+    """Return a job's paths; those of a `FlowTable` are columns already."""
+    table = placed[1].flows
+    own = isinstance(table, FlowTable) and table.topology is topology and table.request is placed[0]
+    paths = table if isinstance(table, FlowTable) and own else paths_of(topology, 0, placed)
+    return PathColumns(paths.hops, paths.ports, paths.reverse_hops, paths.reverse_ports)
 
 
 def _rates_of(job: JobFlows) -> tuple[Ints, Turns | None]:
