@@ -15,7 +15,7 @@ from controller.api.errors import errors_as_status
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
 from controller.api.worker import in_worker
-from controller.brain.networks import Gateway, update_for
+from controller.brain.networks.state import Gateway, update_for
 from controller.model.effect import Note
 from controller.model.error import BudgetExceededError, HeddleError, InputError, NotFoundError, UnavailableError
 from controller.model.event import ForgetGateway, GatewayAcked, GatewayDown, GatewayUp

@@ -5,9 +5,10 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any, NamedTuple, cast
 
-from controller.brain import congestion, drains, gateways, jobs, previews, replan, storms, suggestions, switches, vpcs
+from controller.brain import congestion, drains, jobs, previews, replan, storms, suggestions, switches
 from controller.brain.install import Outcome, changed_topology, on_install_failed, on_installed, start_install, unread
 from controller.brain.lifecycle import WorkKind
+from controller.brain.networks import gateways, vpcs
 from controller.brain.state import Active, ReplanWork, State
 from controller.brain.submissions import submit, withdraw
 from controller.model.effect import Effect

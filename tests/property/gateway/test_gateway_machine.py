@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from controller.brain.decide import decide
-from controller.brain.networks import desired_of, update_for
+from controller.brain.networks.state import desired_of, update_for
 from controller.brain.state import begin
 from controller.model.effect import EndSession, NetworksChanged, Reply
 from controller.model.error import HeddleError, InputError, InUseError, NotFoundError, UnavailableError

@@ -5,7 +5,7 @@ from dataclasses import replace
 from ipaddress import IPv4Address
 
 from controller.brain.install import Outcome
-from controller.brain.networks import Gateway, Networks, Waiting
+from controller.brain.networks.state import Gateway, Networks, Waiting
 from controller.brain.state import State
 from controller.model.effect import Effect, EndSession, NetworksChanged, Note, Reply
 from controller.model.error import BudgetExceededError, InUseError, NotFoundError, UnavailableError

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from controller.brain.gateways import changed, unchanged
 from controller.brain.install import Outcome
+from controller.brain.networks.gateways import changed, unchanged
 from controller.brain.state import State
 from controller.model.admission import quoted
 from controller.model.effect import Reply
