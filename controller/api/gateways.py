@@ -6,6 +6,7 @@ between. A session remembers the configuration that it sent, and sends differenc
 
 import asyncio
 from collections.abc import AsyncIterator
+from functools import partial
 from ipaddress import IPv4Address
 from typing import Any
 
@@ -15,16 +16,18 @@ from controller.api.errors import errors_as_status
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
 from controller.api.worker import in_worker
-from controller.brain.networks import Gateway, update_for
+from controller.brain.networks.publishing import update_for
+from controller.brain.networks.state import Gateway
 from controller.model.effect import Note
 from controller.model.error import BudgetExceededError, HeddleError, InputError, NotFoundError, UnavailableError
-from controller.model.event import ForgetGateway, GatewayAcked, GatewayDown, GatewayUp
+from controller.model.event import BackEndsReported, ForgetGateway, GatewayAcked, GatewayDown, GatewayUp
 from controller.runtime.gateways import Session, TooManyRequestsError
 from controller.runtime.loop import Loop
 from dataplane.config.check import NAME, is_unicast
-from dataplane.config.desired import Desired
-from dataplane.config.refusal import shown
+from dataplane.config.desired import Desired, Kind
+from dataplane.config.refusal import ConfigError, shown
 from dataplane.config.updates import updates
+from dataplane.config.wire_balancers import pools_from, states_from
 
 Context = Any
 HELLO_TIMEOUT_S = 10.0
@@ -33,7 +36,6 @@ MAX_REFUSAL = 1_000
 MAX_NOTICE = 400
 MIN_NOTICE_MS = 500
 """Half the interval of a gateway's notices, as the network may delay one and not the next."""
-KINDS = ("gateway", "host")
 
 
 class GatewayService(rpc.GatewayServiceServicer):
@@ -52,17 +54,7 @@ class GatewayService(rpc.GatewayServiceServicer):
             session.hello = hello
             try:
                 self._loop.gateways.attach(name, session)
-                await self._loop.request(
-                    lambda reply: GatewayUp(
-                        reply=reply,
-                        session=session.number,
-                        gateway_id=name,
-                        vtep=IPv4Address(hello.vtep_ip),
-                        is_host=hello.kind == "host",
-                        generation=hello.generation,
-                        host_vtep=IPv4Address(hello.host_vtep_ip) if hello.host_vtep_ip else None,
-                    )
-                )
+                await self._loop.request(partial(_up, hello, session.number))
                 async for update in self._updates(reports, name, session):
                     yield update
             finally:
@@ -121,8 +113,11 @@ class GatewayService(rpc.GatewayServiceServicer):
                 await _relayed(session, report.tables)
             elif kind == "notice":
                 self._noticed(name, session, report.notice)
+            elif kind == "health":
+                self._health(name, session, report.health)
             else:
-                raise InputError(f"gateway {name}: a session sends hello once, then ack, counters, tables or notices")
+                known = "ack, counters, tables, notices or health"
+                raise InputError(f"gateway {name}: a session sends hello once, then {known}")
 
     def _noticed(self, name: str, session: Session, notice: pb.GatewayNotice) -> None:
         """Write a gateway's line to the event log, unless it sends more than one a second."""
@@ -130,6 +125,14 @@ class GatewayService(rpc.GatewayServiceServicer):
             session.last_notice_unix_ms = session.last_seen_unix_ms
             text = shown(notice.text[:MAX_NOTICE])[1:-1]
             self._loop.note(Note(severity="warning", subject=name, text=text))
+
+    def _health(self, name: str, session: Session, health: pb.BackEndHealth) -> None:
+        try:
+            states = states_from(health)
+        except ConfigError as refused:
+            raise InputError(f"gateway {name}: {refused}") from None
+        if not self._loop.post(BackEndsReported(session=session.number, gateway_id=name, states=states)):
+            raise BudgetExceededError("the controller's inbox is full; attach again")
 
     def _acked(self, name: str, session: Session, ack: pb.GatewayAck) -> None:
         if ack.generation > session.sent_generation:
@@ -191,13 +194,32 @@ async def _received_hello(reports: AsyncIterator[pb.GatewayReport]) -> pb.Gatewa
     hello = first.hello
     if not NAME.fullmatch(hello.gateway_id):
         raise InputError(f"hello.gateway_id: {shown(hello.gateway_id)} is no id")
-    hello.kind = hello.kind or KINDS[0]
-    if hello.kind not in KINDS:
-        raise InputError(f"hello.kind: {shown(hello.kind)} is none of {', '.join(KINDS)}")
+    hello.kind = hello.kind or Kind.GATEWAY.value
+    if hello.kind not in set(Kind):
+        raise InputError(f"hello.kind: {shown(hello.kind)} is none of {', '.join(Kind)}")
     _check_vtep("vtep_ip", hello.vtep_ip)
     if hello.host_vtep_ip:
         _check_vtep("host_vtep_ip", hello.host_vtep_ip)
     return hello
+
+
+def _up(hello: pb.GatewayHello, session: int, reply: int) -> GatewayUp:
+    """Return the event of a checked hello; raises InputError for malformed source pools."""
+    try:
+        pools = pools_from(hello.source_pools)
+    except ConfigError as refused:
+        raise InputError(*refused.problems) from None
+    return GatewayUp(
+        reply=reply,
+        session=session,
+        gateway_id=hello.gateway_id,
+        vtep=IPv4Address(hello.vtep_ip),
+        kind=Kind(hello.kind),
+        generation=hello.generation,
+        host_vtep=IPv4Address(hello.host_vtep_ip) if hello.host_vtep_ip else None,
+        pools=pools,
+        partner=hello.partner,
+    )
 
 
 def _check_vtep(field: str, text: str) -> None:
@@ -210,7 +232,7 @@ def _check_vtep(field: str, text: str) -> None:
 
 
 def _status(name: str, gateway: Gateway, session: Session | None) -> pb.GatewayStatus:
-    hello = pb.GatewayHello(gateway_id=name, kind=KINDS[gateway.is_host], vtep_ip=str(gateway.vtep))
+    hello = pb.GatewayHello(gateway_id=name, kind=gateway.kind.value, vtep_ip=str(gateway.vtep))
     found = pb.GatewayStatus(
         hello=session.hello if session else hello,
         attached=gateway.session is not None,

@@ -11,13 +11,23 @@ from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
 from controller.api.worker import in_worker
 from controller.model.error import InputError
-from controller.model.event import ApplyBorder, ApplyPeering, ApplyVpc, DeletePeering, DeleteVpc
+from controller.model.event import (
+    ApplyBorder,
+    ApplyLoadBalancer,
+    ApplyPeering,
+    ApplyVpc,
+    DeleteLoadBalancer,
+    DeletePeering,
+    DeleteVpc,
+)
 from controller.model.fabric import Fabric
 from controller.runtime.loop import Loop
+from controller.views.load_balancers import LoadBalancerView, load_balancer_views, view_of
 from dataplane.config.check import Known, vpc_problems
 from dataplane.config.network import Peering, Vpc
 from dataplane.config.refusal import ConfigError, refuse
 from dataplane.config.wire import MORE_FOLLOWS, border_from, border_to, peering_from, peering_to, vpc_from, vpc_to
+from dataplane.config.wire_balancers import load_balancer_from, load_balancer_to
 
 Context = Any
 
@@ -29,7 +39,7 @@ def vtep_test(fabric: Fabric, more: tuple[IPv4Network, ...]) -> Known:
 
 
 class VpcService(rpc.VpcServiceServicer):
-    """VPCs, their peerings and the border; load balancers are not served yet."""
+    """VPCs, their peerings, load balancers, and the border."""
 
     def __init__(self, loop: Loop, is_vtep: Known) -> None:
         self._loop = loop
@@ -69,6 +79,25 @@ class VpcService(rpc.VpcServiceServicer):
             await self._loop.request(lambda reply: DeletePeering(reply=reply, peering=peering))
             return pb.DeleteVpcReply()
 
+    async def ApplyLoadBalancer(self, request: pb.LoadBalancer, context: Context) -> pb.LoadBalancer:
+        """Create or replace a load balancer; reply once every balancer, gateway and host has acknowledged."""
+        async with errors_as_status(context):
+            balancer = await in_worker(_refusing, load_balancer_from, request)
+            more = _more_follow(context)
+            await self._loop.request(lambda reply: ApplyLoadBalancer(reply=reply, balancer=balancer, more=more))
+            return _encoded(view_of(self._loop.state.networks, balancer))
+
+    async def DeleteLoadBalancer(self, request: pb.DeleteLoadBalancerRequest, context: Context) -> pb.DeleteVpcReply:
+        """Delete a load balancer."""
+        async with errors_as_status(context):
+            await self._loop.request(lambda reply: DeleteLoadBalancer(reply=reply, balancer_id=request.id))
+            return pb.DeleteVpcReply()
+
+    async def ListLoadBalancers(self, request: pb.ListVpcsRequest, context: Context) -> pb.ListLoadBalancersReply:
+        """Return all load balancers, or a tenant's, with the health of their back ends."""
+        found = load_balancer_views(self._loop.state.networks, request.tenant)
+        return await in_worker(lambda: pb.ListLoadBalancersReply(load_balancers=map(_encoded, found)))
+
     async def ApplyBorder(self, request: pb.Border, context: Context) -> pb.Border:
         """Replace the list of provider networks that VPCs may reach."""
         async with errors_as_status(context):
@@ -80,6 +109,10 @@ class VpcService(rpc.VpcServiceServicer):
     async def GetBorder(self, request: pb.GetBorderRequest, context: Context) -> pb.Border:
         """Return the border's rules."""
         return border_to(self._loop.state.networks.border)
+
+
+def _encoded(view: LoadBalancerView) -> pb.LoadBalancer:
+    return load_balancer_to(view.balancer, lambda end: end in view.healthy)
 
 
 def _more_follow(context: Context) -> bool:

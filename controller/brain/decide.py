@@ -5,18 +5,22 @@ from dataclasses import replace
 from itertools import groupby
 from typing import Any, NamedTuple, cast
 
-from controller.brain import congestion, drains, gateways, jobs, previews, replan, storms, suggestions, switches, vpcs
+from controller.brain import congestion, drains, jobs, previews, replan, storms, suggestions, switches
 from controller.brain.install import Outcome, changed_topology, on_install_failed, on_installed, start_install, unread
 from controller.brain.lifecycle import WorkKind
+from controller.brain.networks import gateways, load_balancers, vpcs
 from controller.brain.state import Active, ReplanWork, State
 from controller.brain.submissions import submit, withdraw
 from controller.model.effect import Effect
 from controller.model.event import (
     ApplyBorder,
+    ApplyLoadBalancer,
     ApplyPeering,
     ApplyVpc,
+    BackEndsReported,
     Compiled,
     Congested,
+    DeleteLoadBalancer,
     DeletePeering,
     DeleteVpc,
     Drain,
@@ -208,6 +212,9 @@ _HANDLERS: dict[type, Callable[[State, Any, int], Outcome]] = {
     ApplyPeering: vpcs.apply_peering,
     DeletePeering: vpcs.delete_peering,
     ApplyBorder: vpcs.apply_border,
+    ApplyLoadBalancer: load_balancers.apply_load_balancer,
+    DeleteLoadBalancer: load_balancers.delete_load_balancer,
+    BackEndsReported: load_balancers.back_ends_reported,
     GatewayUp: gateways.gateway_up,
     GatewayDown: gateways.gateway_down,
     ForgetGateway: gateways.forget_gateway,

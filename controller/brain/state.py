@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
 from controller.brain.lifecycle import JobEvent, WorkKind
-from controller.brain.networks import Networks
+from controller.brain.networks.state import Networks
 from controller.model.effect import Drained
 from controller.model.fabric import Fabric, PortRef
 from controller.model.health import Health

@@ -35,7 +35,7 @@ COMMANDS = {
     "job": Source("Submit, show and release jobs.", "controller.cli.job_options", "job"),
     "topology": Source("Show switches and links with their load.", "controller.cli.service_options", "topology"),
     "drain": Source("Take a link or switch out of use, without loss.", "controller.cli.service_options", "drain"),
-    "explain": Source("Explain the path of one flow.", "controller.cli.service_options", "explain"),
+    "explain": Source("Explain the path of one flow, or its back end.", "dataplane.service.explain_options", "explain"),
     "replay": Source("Decide recorded events again.", "controller.cli.service_options", "replay"),
     "events": Source("Show or follow the event log.", "controller.cli.service_options", "events"),
     "top": Source("Show port counters live.", "controller.cli.service_options", "top"),

@@ -44,17 +44,6 @@ def topology(
     command.topology(server, watch=watch, as_json=as_json)
 
 
-def explain(
-    flow_id: Annotated[str, typer.Argument(metavar="FLOW", help="JOB/COLLECTIVE/SRC_RANK-DST_RANK/QUEUE_PAIR")],
-    server: Server = DEFAULT_SERVER,
-    as_json: Json = False,
-) -> None:
-    """Explain the path of a flow: its job and generation, the rule on every switch, the flows that share its links."""
-    from controller.cli import fabric as command
-
-    command.explain(server, flow_id, as_json=as_json)
-
-
 def drain(
     target: Annotated[str, typer.Argument(metavar="LINK|SWITCH", help="leaf1:1>spine1:1, or spine2")],
     undrain: Annotated[bool, typer.Option("--undrain", help="Return it to use.")] = False,

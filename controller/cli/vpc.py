@@ -12,18 +12,19 @@ from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.cli import show as screen
 from controller.cli.client import connected
 from controller.cli.jobs import as_dict
-from controller.config.network_file import load_network
+from controller.config.network_file import load_network, load_network_file
 from controller.config.text.document import read_document
 from controller.model.error import InUseError, NoAdmissiblePlanError
 from dataplane.config.wire import MORE_FOLLOWS, border_to, peering_to, vpc_to
+from dataplane.config.wire_balancers import load_balancer_to
 
 
 def apply(server: str, path: Path, *, as_json: bool) -> None:
     """Apply all entries of a file. A controller without state publishes nothing to gateways before the last entry."""
-    network = load_network(path)
+    network, balancers = load_network_file(path)
     has_border = "border" in read_document(path).value
-    applied: dict[str, list[object]] = {"vpcs": [], "peerings": []}
-    left = len(network.vpcs) + len(network.peerings) + has_border
+    applied: dict[str, list[object]] = {"vpcs": [], "peerings": [], "load_balancers": []}
+    left = len(network.vpcs) + len(network.peerings) + len(balancers) + has_border
     with connected(server) as client:
         for vpc in network.vpcs:
             left -= 1
@@ -35,6 +36,12 @@ def apply(server: str, path: Path, *, as_json: bool) -> None:
             reply = client.vpcs.ApplyPeering(peering_to(peering), metadata=_more(left))
             applied["peerings"].append(as_dict(reply))
             _report(f"peering {peering.a} with {peering.b}", as_json)
+        for balancer in balancers:
+            left -= 1
+            with screen.progress(f"{balancer.id}: waiting for balancers"):
+                reply = client.vpcs.ApplyLoadBalancer(load_balancer_to(balancer), metadata=_more(left))
+            applied["load_balancers"].append(as_dict(reply))
+            _report(f"load balancer {balancer.id}: {balancer.vip} port {balancer.port}", as_json)
         if has_border:
             client.vpcs.ApplyBorder(border_to(network.border))
             _report(f"border: {len(network.border)} rules", as_json)
@@ -148,6 +155,34 @@ def forget(server: str, name: str, *, as_json: bool) -> None:
     except NoAdmissiblePlanError as refused:  # as above
         raise InUseError(str(refused)) from None
     _done(reply, f"gateway {name}: forgotten", as_json)
+
+
+def balancers(server: str, tenant: str, *, as_json: bool) -> None:
+    """List load balancers with the health of their back ends."""
+    with connected(server) as client:
+        reply = client.vpcs.ListLoadBalancers(pb.ListVpcsRequest(tenant=tenant))
+    if as_json:
+        _dump(as_dict(reply))
+        return
+    rows = []
+    for each in reply.load_balancers:
+        ends = ", ".join(map(_back_end, each.backends))
+        service = f"{each.vip} port {each.port} {each.protocol}"
+        rows.append((each.id, each.tenant, each.vpc_id, service, each.mode, ends))
+    names = ("load balancer", "tenant", "vpc", "virtual IP", "mode", "back ends")
+    _table(names, rows, empty="there are no load balancers")
+
+
+def _back_end(end: pb.Backend) -> str:
+    notes = [f"weight {end.weight}"] * (end.weight != 1) + ["draining"] * end.draining + ["DOWN"] * (not end.healthy)
+    return f"{end.ip} port {end.port}" + (f" ({', '.join(notes)})" if notes else "")
+
+
+def delete_balancer(server: str, name: str, *, as_json: bool) -> None:
+    """Delete a load balancer."""
+    with connected(server) as client:
+        reply = client.vpcs.DeleteLoadBalancer(pb.DeleteLoadBalancerRequest(id=name))
+    _done(reply, f"load balancer {name}: deleted", as_json)
 
 
 def _table(names: Iterable[str], rows: Iterable[tuple[str, ...]], *, empty: str) -> None:

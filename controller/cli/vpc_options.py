@@ -8,18 +8,18 @@ import typer
 from controller.cli.option import DEFAULT_SERVER, Json, Server
 
 vpc = typer.Typer(
-    help="Virtual networks of a running controller: VPCs, peerings, the border, gateways.",
+    help="Virtual networks of a running controller: VPCs, peerings, load balancers, the border, gateways.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-File = Annotated[Path, typer.Argument(metavar="FILE", help="A network file: vpcs, peerings, border.")]
+File = Annotated[Path, typer.Argument(metavar="FILE", help="A network file: vpcs, peerings, load_balancers, border.")]
 Vpc = Annotated[str, typer.Argument(metavar="VPC", help="A VPC's id.")]
 Peer = Annotated[str, typer.Argument(metavar="PEER", help="The other VPC's id.")]
 
 
 @vpc.command("apply")
 def apply(file: File, server: Server = DEFAULT_SERVER, as_json: Json = False) -> None:
-    """Create or replace the VPCs of a file, then its peerings, then the border's rules if it has any.
+    """Create or replace the VPCs of a file, its peerings and load balancers, then the border's rules if it has any.
 
     The whole file is checked first. Each change completes when every attached gateway has acknowledged it. After a
     timeout the change stays in effect; apply the file again to wait again. What the file does not name is not changed.
@@ -43,7 +43,7 @@ def list_vpcs(
 
 @vpc.command("delete")
 def delete(name: Vpc, server: Server = DEFAULT_SERVER, as_json: Json = False) -> None:
-    """Delete a VPC that is not peered and not named by a border rule."""
+    """Delete a VPC that is not peered, not named by a border rule, and without load balancers."""
     from controller.cli import vpc as command
 
     command.delete(server, name, as_json=as_json)
@@ -79,9 +79,33 @@ def border(
     command.border(server, file, as_json=as_json)
 
 
+@vpc.command("balancers")
+def balancers(
+    server: Server = DEFAULT_SERVER,
+    tenant: Annotated[str, typer.Option(help="Only this tenant's load balancers.")] = "",
+    as_json: Json = False,
+) -> None:
+    """List load balancers with their back ends: weight, draining, and those that are down."""
+    from controller.cli import vpc as command
+
+    command.balancers(server, tenant, as_json=as_json)
+
+
+@vpc.command("delete-balancer")
+def delete_balancer(
+    name: Annotated[str, typer.Argument(metavar="BALANCER", help="A load balancer's id.")],
+    server: Server = DEFAULT_SERVER,
+    as_json: Json = False,
+) -> None:
+    """Delete a load balancer; its connections end."""
+    from controller.cli import vpc as command
+
+    command.delete_balancer(server, name, as_json=as_json)
+
+
 @vpc.command("gateways")
 def gateways(server: Server = DEFAULT_SERVER, as_json: Json = False) -> None:
-    """List gateways and hosts: whether attached, their generation, connections and drops."""
+    """List gateways, balancers and hosts: whether attached, their generation, connections and drops."""
     from controller.cli import vpc as command
 
     command.gateways(server, as_json=as_json)

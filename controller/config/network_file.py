@@ -1,11 +1,12 @@
 """Read the network file of `heddle gateway --network FILE`: the virtual networks of a gateway without a controller.
 
 Its keys are those of the contract's messages: `vpcs`, each a `Vpc`; `peerings`, each a `Peering`; `border`, rules each
-a `BorderRule`. The same rules apply as for requests to a controller.
+a `BorderRule`; `load_balancers`, each a `LoadBalancer`. The same rules apply as for requests to a controller.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from google.protobuf.json_format import ParseDict, ParseError
 
@@ -14,15 +15,31 @@ from controller.config.text.complaint import refusal, shown
 from controller.config.text.document import read_document
 from controller.model.admission import Problem
 from controller.model.suggest import did_you_mean
+from dataplane.config.balancers import LoadBalancer
 from dataplane.config.check import network_problems
+from dataplane.config.check_balancers import Served, load_balancer_problems, served_by, taken_text, total_problems
 from dataplane.config.network import NetworkConfig
 from dataplane.config.refusal import ConfigError
 from dataplane.config.wire import border_from, peering_from, vpc_from
+from dataplane.config.wire_balancers import load_balancer_from
 
-KEYS = ("vpcs", "peerings", "border")
+KEYS = ("version", "vpcs", "peerings", "border", "load_balancers")
+LISTS = KEYS[1:]
+
+
+class Network(NamedTuple):
+    """The content of a network file."""
+
+    config: NetworkConfig
+    load_balancers: tuple[LoadBalancer, ...]
 
 
 def load_network(path: Path) -> NetworkConfig:
+    """Read the virtual networks of a network file; raises InputError with the problems found."""
+    return load_network_file(path).config
+
+
+def load_network_file(path: Path) -> Network:
     """Read a network file; raises InputError with the problems found."""
     name, values = read_document(path)
     unknown = [
@@ -32,9 +49,11 @@ def load_network(path: Path) -> NetworkConfig:
     ]
     wrong = [
         Problem(key, f"must be a list, is {shown(values[key])}")
-        for key in KEYS
+        for key in LISTS
         if key in values and not isinstance(values[key], list)
     ]
+    if values.get("version", 1) != 1:
+        wrong.append(Problem("version", f"must be 1, is {shown(values['version'])}"))
     if unknown or wrong:
         raise refusal(name, unknown + wrong)
     messages, problems = _messages(values)
@@ -47,17 +66,37 @@ def load_network(path: Path) -> NetworkConfig:
             peerings=frozenset(peering_from(peering) for peering in messages["peerings"]),
             border=border_from(pb.Border(rules=messages["border"])),
         )
+        balancers = tuple(map(load_balancer_from, messages["load_balancers"]))
     except ConfigError as refused:
         raise refusal(name, [Problem("", line) for line in refused.problems]) from None
-    if found := [Problem("", line) for line in network_problems(network)]:
+    lines = [*network_problems(network), *_service_problems(network, balancers)]
+    if found := [Problem("", line) for line in lines]:
         raise refusal(name, found)
-    return network
+    return Network(network, balancers)
+
+
+def _service_problems(network: NetworkConfig, balancers: tuple[LoadBalancer, ...]) -> Iterator[str]:
+    """Check load balancers among themselves, and with their VPCs where these are in the file."""
+    yield from total_problems(balancers)
+    vpcs = {vpc.id: vpc for vpc in network.vpcs}
+    ids, places = set[str](), dict[Served, str]()
+    for each in balancers:
+        if each.id in ids:
+            yield f"load balancer {each.id}: id: used twice"
+        elif served_by(each) in places:
+            yield taken_text(each, places[served_by(each)])
+        ids.add(each.id)
+        places.setdefault(served_by(each), each.id)
+        if each.vpc in vpcs:
+            yield from load_balancer_problems(each, vpcs[each.vpc], None)
 
 
 def _messages(values: dict[str, Any]) -> tuple[dict[str, list[Any]], list[Problem]]:
     """Return the entries of a file as messages, and the problems of those that are none."""
-    kinds = {"vpcs": pb.Vpc, "peerings": pb.Peering, "border": pb.BorderRule}
-    messages: dict[str, list[Any]] = {key: [] for key in KEYS}
+    kinds = {
+        "vpcs": pb.Vpc, "peerings": pb.Peering, "border": pb.BorderRule, "load_balancers": pb.LoadBalancer,
+    }  # fmt: skip
+    messages: dict[str, list[Any]] = {key: [] for key in LISTS}
     problems = []
     for key, kind in kinds.items():
         for i, entry in enumerate(values.get(key, [])):

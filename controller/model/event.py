@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import IPv4Address
 from typing import NamedTuple
 
@@ -13,7 +13,9 @@ from controller.model.job import JobRequest
 from controller.model.placement import Placement, Shape
 from controller.model.plan import Infeasible, Replan, SeveredPins
 from controller.model.rule import SwitchRules
-from dataplane.config.network import BorderRule, Peering, Vpc
+from dataplane.config.balancers import BackEndState, LoadBalancer
+from dataplane.config.desired import Kind
+from dataplane.config.network import Address, BorderRule, Peering, Vpc
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,18 +245,49 @@ class ApplyBorder:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ApplyLoadBalancer:
+    """Create or replace a load balancer."""
+
+    reply: int
+    balancer: LoadBalancer
+    more: bool = False
+    """More changes of the same network follow: a controller that has published nothing yet waits for them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteLoadBalancer:
+    """Delete a load balancer."""
+
+    reply: int
+    balancer_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GatewayUp:
-    """A gateway or a host's VTEP agent has attached; `session` is the session's number."""
+    """A gateway, balancer or host's VTEP agent has attached; `session` is the session's number."""
 
     reply: int
     session: int
     gateway_id: str
     vtep: IPv4Address
-    is_host: bool = False
+    kind: Kind = Kind.GATEWAY
     generation: int = 0
     """The generation that it reports to run; 0 for none."""
     host_vtep: IPv4Address | None = None
     """The VTEP address that hosts send to, where it is not `vtep`."""
+    pools: Mapping[str, tuple[Address, ...]] = field(default_factory=dict)
+    """By VPC: a balancer's source addresses."""
+    partner: str = ""
+    """The other member of its pair."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackEndsReported:
+    """A balancer reports the health of all back ends that it probes."""
+
+    session: int
+    gateway_id: str
+    states: tuple[BackEndState, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -310,6 +343,9 @@ Event = (
     | ApplyPeering
     | DeletePeering
     | ApplyBorder
+    | ApplyLoadBalancer
+    | DeleteLoadBalancer
+    | BackEndsReported
     | GatewayUp
     | GatewayDown
     | ForgetGateway

@@ -62,6 +62,7 @@ class LoadBalancer:
     """One port of a virtual IP in a VPC."""
 
     id: str
+    tenant: str = ""
     vpc: str
     """Id of the VPC; virtual IPs of different VPCs may be equal."""
     vip: Address
@@ -73,6 +74,29 @@ class LoadBalancer:
     """None: every back end counts as up."""
     panic_when_all_down: bool = False
     """Use all back ends rather than refuse."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VirtualIp:
+    """A virtual IP as hosts see it."""
+
+    vpc: str
+    ip: Address
+    vteps: tuple[IPv4Address, ...]
+    """VTEPs of the balancers that serve it, in order."""
+    back_ends: tuple[Address, ...] = ()
+    """Endpoints that send from it: the back ends of direct return."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackEndState:
+    """The health of a back end, as one balancer's probes see it."""
+
+    balancer: str
+    """Id of the load balancer."""
+    ip: Address
+    port: int
+    is_up: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,3 +125,16 @@ class BalancerConfig:
 def balancer_mac(vni: int) -> int:
     """Return the MAC of a VPC's virtual IPs, 02:49:00 and the VNI; one for all balancers, and not the gateways'."""
     return 0x0249_0000_0000 | vni
+
+
+POOL_MAC_BASE = 0x024A_0000_0000
+"""Locally administered, unicast: 02:4a and the 32 bits of a VTEP."""
+
+
+def pool_mac(vtep: IPv4Address) -> int:
+    """Return the MAC of the pool addresses behind a balancer's VTEP.
+
+    Back ends reply to a pool address at the balancer that translated: where hosts spread the MAC of virtual IPs over
+    several balancers, it must not be that one.
+    """
+    return POOL_MAC_BASE | int(vtep)

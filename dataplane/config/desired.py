@@ -1,19 +1,34 @@
-"""Desired state of gateways and hosts, and the part of it that one host needs."""
+"""Desired state of gateways, hosts and balancers, and the part of it that one host needs."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from ipaddress import IPv4Address
 
+from dataplane.config.balancers import LoadBalancer, VirtualIp
 from dataplane.config.network import NetworkConfig
+
+
+class Kind(StrEnum):
+    """What attaches to a controller."""
+
+    GATEWAY = "gateway"
+    HOST = "host"
+    """The VTEP agent of a host."""
+    BALANCER = "balancer"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Desired:
-    """Desired state that the controller sends to gateways and hosts."""
+    """Desired state that the controller sends to gateways, hosts and balancers."""
 
     network: NetworkConfig = field(default_factory=NetworkConfig)
     gateways: Mapping[str, IPv4Address] = field(default_factory=dict)
     """VTEPs by gateway id."""
+    load_balancers: tuple[LoadBalancer, ...] = ()
+    """What a balancer serves."""
+    virtual_ips: tuple[VirtualIp, ...] = ()
+    """Where hosts send packets to virtual IPs."""
 
 
 def for_host(desired: Desired, vtep: IPv4Address, serves: Mapping[str, frozenset[IPv4Address]]) -> Desired:
@@ -22,4 +37,9 @@ def for_host(desired: Desired, vtep: IPv4Address, serves: Mapping[str, frozenset
     `serves` maps VPC ids to the VTEPs of their endpoints.
     """
     vpcs = tuple(vpc for vpc in desired.network.vpcs if vtep in serves[vpc.id])
-    return Desired(network=NetworkConfig(generation=desired.network.generation, vpcs=vpcs), gateways=desired.gateways)
+    here = {vpc.id for vpc in vpcs}
+    return replace(
+        desired,
+        network=NetworkConfig(generation=desired.network.generation, vpcs=vpcs),
+        virtual_ips=tuple(each for each in desired.virtual_ips if each.vpc in here),
+    )

@@ -17,3 +17,8 @@ MAX_VLAN = 4_094
 """IEEE 802.1Q: VLAN ids 0 and 4095 are reserved."""
 LAST_PORT = 65_535
 MAX_NAME_LENGTH = 128
+MAX_LOAD_BALANCERS = 1 << 10
+MAX_BACK_ENDS = 1 << 14
+"""Of all load balancers together; both are rows of a balancer's tables."""
+MAX_BACK_ENDS_OF_ONE = 1_000
+MAX_WEIGHT = 1_000

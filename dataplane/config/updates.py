@@ -13,6 +13,7 @@ from dataplane.config.desired import Desired
 from dataplane.config.network import NetworkConfig, Vpc
 from dataplane.config.refusal import ConfigError, refuse
 from dataplane.config.wire import border_from, border_to, peering_from, peering_to, vpc_from, vpc_to
+from dataplane.config.wire_balancers import load_balancer_from, load_balancer_to, virtual_ip_from, virtual_ip_to
 
 MAX_UPDATE_BYTES = 1 << 20
 """Size above which a new message begins; a message with a single VPC may be larger."""
@@ -38,6 +39,7 @@ def updates(before: Desired | None, after: Desired) -> Iterator[pb.NetworkUpdate
         for gateway, vtep in sorted(after.gateways.items()):
             message.gateways.gateways.add(gateway_id=gateway, vtep_ip=str(vtep))
         message.gateways.SetInParent()
+    _add_services(message, before or Desired(), after)
     size = message.ByteSize()
     for vpc in new.vpcs:
         if had.get(vpc.id) is vpc or had.get(vpc.id) == vpc:
@@ -50,6 +52,16 @@ def updates(before: Desired | None, after: Desired) -> Iterator[pb.NetworkUpdate
         message.vpcs.append(written)
         size += written.ByteSize()
     yield message
+
+
+def _add_services(message: pb.NetworkUpdate, before: Desired, after: Desired) -> None:
+    """Add load balancers and virtual IPs, where they differ; gateways have neither."""
+    if before.load_balancers != after.load_balancers:
+        message.load_balancers.load_balancers.extend(map(load_balancer_to, after.load_balancers))
+        message.load_balancers.SetInParent()
+    if before.virtual_ips != after.virtual_ips:
+        message.virtual_ips.virtual_ips.extend(map(virtual_ip_to, after.virtual_ips))
+        message.virtual_ips.SetInParent()
 
 
 class Replica:
@@ -92,6 +104,11 @@ class Replica:
             return None
         network = replace(self._growing.network, generation=message.generation, vpcs=tuple(self._vpcs.values()))
         _refuse_strangers(network)
+        refuse(
+            f"load balancer {each.id}: its vpc {each.vpc} is missing"
+            for each in self._growing.load_balancers
+            if each.vpc not in self._vpcs
+        )
         self.desired, self._growing = replace(self._growing, network=network), None
         return self.desired
 
@@ -102,13 +119,19 @@ def _with_lists(desired: Desired, message: pb.NetworkUpdate) -> Desired:
         network = replace(network, peerings=frozenset(peering_from(each) for each in message.peerings.peerings))
     if message.HasField("border"):
         network = replace(network, border=border_from(message.border))
+    desired = replace(desired, network=network)
+    if message.HasField("load_balancers"):
+        found = tuple(map(load_balancer_from, message.load_balancers.load_balancers))
+        desired = replace(desired, load_balancers=found)
+    if message.HasField("virtual_ips"):
+        desired = replace(desired, virtual_ips=tuple(map(virtual_ip_from, message.virtual_ips.virtual_ips)))
     if not message.HasField("gateways"):
-        return replace(desired, network=network)
+        return desired
     try:
         gateways = {each.gateway_id: IPv4Address(each.vtep_ip) for each in message.gateways.gateways}
     except ValueError as error:
         raise ConfigError([f"gateways: {error}"]) from None
-    return Desired(network=network, gateways=gateways)
+    return replace(desired, gateways=gateways)
 
 
 def _refuse_strangers(network: NetworkConfig) -> None:

@@ -40,7 +40,7 @@ _DIRECTIONS = {direction.value: direction for direction in Direction}
 _REALMS = {realm.value: realm for realm in Realm}
 
 
-class _Reader:
+class Reader:
     """Parses text fields and collects problems; a placeholder replaces an invalid value, so that all are found."""
 
     def __init__(self, subject: str) -> None:
@@ -49,9 +49,11 @@ class _Reader:
         self._known: dict[str, IPv4Address] = {}  # VTEPs come in thousands of equal texts
 
     def wrong(self, place: str, text: str) -> None:
+        """Add a problem of a field."""
         self.problems.append(f"{self._subject}: {place}: {text}")
 
     def address(self, place: str, text: str) -> Address:
+        """Return an address."""
         try:
             found = ip_address(text)
         except ValueError:
@@ -62,6 +64,7 @@ class _Reader:
         return found
 
     def address_v4(self, place: str, text: str) -> IPv4Address:
+        """Return an IPv4 address."""
         found = self._known.get(text)
         if found is None:
             try:
@@ -73,6 +76,7 @@ class _Reader:
         return found
 
     def prefix(self, place: str, text: str) -> Prefix:
+        """Return a prefix."""
         if "/" in text:
             try:
                 return ip_network(text)
@@ -89,12 +93,14 @@ class _Reader:
         return _PLACEHOLDER_PREFIX
 
     def mac(self, place: str, text: str) -> int:
+        """Return a MAC address."""
         if _MAC.fullmatch(text):
             return int(text.replace(":", ""), 16)
         self.wrong(place, f"{shown(text)} is no MAC address such as 02:00:00:00:00:01")
         return 0
 
     def choice(self, place: str, text: str, choices: dict[str, Choice], default: str = "") -> Choice:
+        """Return the value of a name; an empty text stands for `default`."""
         found = choices.get(text or default)
         if found is None:
             self.wrong(place, f"{shown(text)} is none of {', '.join(choices)}")
@@ -102,12 +108,13 @@ class _Reader:
         return found
 
     def ports(self, low: int, high: int) -> tuple[int, int]:
+        """Return a range of ports; 0 and 0 stand for all."""
         return (low, high) if low or high else (0, LAST_PORT)
 
 
 def vpc_from(message: pb.Vpc) -> Vpc:
     """Decode a VPC; raises ConfigError."""
-    read = _Reader(f"vpc {message.id or '?'}")
+    read = Reader(f"vpc {message.id or '?'}")
     vpc = Vpc(
         id=message.id,
         tenant=message.tenant,
@@ -150,7 +157,7 @@ def vpc_from(message: pb.Vpc) -> Vpc:
     return vpc
 
 
-def _rule_from(read: _Reader, place: str, rule: pb.SecurityRule) -> SecurityRule:
+def _rule_from(read: Reader, place: str, rule: pb.SecurityRule) -> SecurityRule:
     low, high = read.ports(rule.port_min, rule.port_max)
     return SecurityRule(
         allow=rule.allow,
@@ -211,7 +218,7 @@ def peering_to(peering: Peering) -> pb.Peering:
 
 def border_from(message: pb.Border) -> tuple[BorderRule, ...]:
     """Decode the border rules; raises ConfigError."""
-    read = _Reader("border")
+    read = Reader("border")
     found = []
     for i, rule in enumerate(message.rules):
         low, high = read.ports(rule.port_min, rule.port_max)

@@ -1,24 +1,26 @@
 """Run one balancer: as a gateway (`gateway`), with services, their health, and slots that are changed in place.
 
-Order of a change: the slots of services that are new, which no packet reads yet; the tables; once they are in use, all
-other slots that differ. Until then, a slot may name a back end that the tables do not have any more, and the data
-process takes the next slot's (`elements.balance`).
+A change of health writes words and slots of its service alone, into the tables in use (`_mark`).
+
+Order of any other change: the slots of services that are new, which no packet reads yet; the tables; once they are in
+use, all other slots that differ. Until then, a slot may name a back end that the tables do not have any more, and the
+data process takes the next slot's (`elements.balance`).
 """
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Set
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from dataplane.balancer.compiler.compile import Compiled, compile_services, seen_network
+from dataplane.balancer.compiler.compile import Compiled, compile_services, mark, seen_network, weighed
 from dataplane.balancer.compiler.numbering import MAX_SERVICES, BackEndName, Numbering, service_name
 from dataplane.balancer.maglev import SLOTS, write_changes
 from dataplane.balancer.memory.connections import HALF_OPEN, STREAM
 from dataplane.balancer.memory.state import Tally
-from dataplane.config.balancers import BalancerConfig, LoadBalancer, Mode, balancer_mac
+from dataplane.config.balancers import BackEndState, BalancerConfig, LoadBalancer, Mode, balancer_mac
 from dataplane.config.local import LocalConfig
 from dataplane.config.network import Address
 from dataplane.control.gateway import POLL_S, Gateway, Wanted
@@ -28,6 +30,7 @@ from dataplane.control.probing.prober import Prober
 from dataplane.control.probing.probes import Target
 from dataplane.control.programs import BALANCER
 from dataplane.control.segment import Shape
+from dataplane.control.session.attachment import Health
 from dataplane.control.shared import Word
 from dataplane.control.slow.directory import Directory, Tenant
 from dataplane.control.status import Occupancy
@@ -97,6 +100,8 @@ class Balancer(Gateway):
         self._turned = asyncio.Event()
         self._turns: dict[BackEndName, bool] = {}
         self._slots_written = 0
+        self.health = Health(self._states)
+        """The health of back ends, for the controller."""
         super().__init__(local, options, replace(wanted_of(first), work=work), paired=paired)
         self._write_slots(self._made.slots)
         self.prober = Prober(self._note, self.log.warning)
@@ -109,7 +114,22 @@ class Balancer(Gateway):
         """Switch to another configuration; return the generation of its tables. Raises ValueError."""
         generation = await self.serve(lambda before: wanted_of(services, _as_services(before)))
         self.prober.watch(_checked(services))
+        self.health.changed.set()
         return generation
+
+    def _states(self) -> list[BackEndState]:
+        wanted = self.wanted
+        return [
+            BackEndState(
+                balancer=each.id,
+                ip=end.ip,
+                port=end.port,
+                is_up=BackEndName(service_name(each), end.ip, end.port) not in wanted.down,
+            )
+            for each in wanted.services.balancers
+            if each.health is not None
+            for end in each.back_ends
+        ]
 
     def _note(self, name: BackEndName, is_up: bool) -> None:
         self._turns[name] = is_up
@@ -120,7 +140,27 @@ class Balancer(Gateway):
         while True:
             await self._turned.wait()
             self._turned.clear()
-            await self.serve(self._with_turns)
+            async with self._changing:
+                before, self.wanted = self.wanted, self._with_turns(self.wanted)
+                self._mark(before.down ^ self.wanted.down)
+            self.health.changed.set()
+
+    def _mark(self, turned: Set[BackEndName]) -> None:
+        """Write the health of back ends into the tables in use, for the services of those that turned and no others.
+
+        `tables` gets the same, as it is published again when the pair's roles change.
+        """
+        generations = [each for each in (self.tables, self.supervisor.installed()) if each is not None]
+        services = {name.service for name in turned}
+        for row, each in enumerate(self.wanted.services.balancers):
+            if service_name(each) not in services:
+                continue
+            health = weighed(each, self.wanted.down, self._numbering)
+            for tables in generations:
+                mark(tables, row, health, rising=True)
+            self._write_slots({health.row: health.slots})
+            for tables in generations:
+                mark(tables, row, health, rising=False)
 
     def _with_turns(self, wanted: Wanted) -> WantedServices:
         """Return the desired state with the changes of health that have arrived."""
@@ -181,14 +221,18 @@ class Balancer(Gateway):
         }
         return {"tables": tables, "gave_way": int(state.tally[Tally.DISPLACED])}
 
+    def counts(self) -> dict[str, int]:
+        """Return the counters of connections by name."""
+        state = self.supervisor.state()
+        tally = state.tally.tolist() if state is not None else [0] * len(Tally) * 4
+        return {**{each.name.lower(): tally[each] for each in COUNTED}, "slots_written": self._slots_written}
+
     def services_status(self) -> dict[str, Any]:
         """Return counters of connections, and the state of every back end, as JSON values."""
-        state, wanted = self.supervisor.state(), self.wanted
-        tally = state.tally.tolist() if state is not None else [0] * len(Tally) * 4
+        wanted = self.wanted
         return {
             "balancer": {
-                **{each.name.lower(): tally[each] for each in COUNTED},
-                "slots_written": self._slots_written,
+                **self.counts(),
                 "services": [_service_status(each, wanted.down) for each in wanted.services.balancers],
             }
         }

@@ -15,14 +15,22 @@ from controller.cli import show as screen
 from controller.dashboard.exposition import CONTENT_TYPE
 from controller.dashboard.http import HttpServer, Page
 from controller.model.error import HeddleError, InputError, NotFoundError, PrerequisiteError
+from dataplane.balancer.compiler.archive import packed
 from dataplane.control.balancer import Balancer
 from dataplane.control.heartbeats import address_of
 from dataplane.control.messages import Options
 from dataplane.control.pair.duties import ALONE, work_of
 from dataplane.control.pairing import Pairing
+from dataplane.control.session.attachment import Attachment
+from dataplane.control.session.membership import (
+    balancer_applier_for,
+    balancer_hello_of,
+    counters_of,
+    tables_reader_for,
+)
 from dataplane.control.status_socket import StatusServer, StatusSocketError, read_status, socket_path
 from dataplane.service.balancer_file import BalancerFile, load_balancer_file
-from dataplane.service.gateway_metrics import gateway_text
+from dataplane.service.balancer_metrics import balancer_text
 from dataplane.service.serving import serve
 
 log = logging.getLogger("heddle.balancer")
@@ -71,9 +79,30 @@ async def _work(config: BalancerFile, balancer: Balancer, path: Path, reread: as
             tasks.create_task(_reload(balancer, path, reread))
             if pairing is not None:
                 tasks.create_task(pairing.run())
+            if config.controller is not None:
+                tasks.create_task(_attachment(config, config.controller, balancer).run())
     finally:
         if pairing is not None:
             await pairing.leave()
+
+
+def _attachment(config: BalancerFile, server: str, balancer: Balancer) -> Attachment:
+    """Return the session with the controller."""
+
+    def counters() -> Any:
+        found = counters_of(config.local, balancer.status(), balancer.wanted.work.active)
+        found.balancer.update(balancer.counts())
+        return found
+
+    return Attachment(
+        server,
+        balancer_hello_of(config.local, config.partner, config.sites),
+        balancer_applier_for(balancer, config.sites),
+        counters,
+        tables_reader_for(balancer, packed),
+        notices=balancer.notices,
+        health=balancer.health,
+    )
 
 
 async def _reload(balancer: Balancer, path: Path, reread: asyncio.Event) -> None:
@@ -83,6 +112,9 @@ async def _reload(balancer: Balancer, path: Path, reread: asyncio.Event) -> None
         reread.clear()
         try:
             newer = await asyncio.to_thread(load_balancer_file, path)
+            if newer.controller is not None:
+                log.error("%s: vpcs and load_balancers come from the controller; nothing is read anew", path)
+                continue
             if newer.local != balancer.local:
                 log.error("%s: only vpcs, load_balancers, sites and gateways can change while it runs", path)
                 continue
@@ -120,11 +152,6 @@ async def _edges(config: BalancerFile, balancer: Balancer) -> AsyncIterator[dict
     finally:
         await status.close()
         await http.close()
-
-
-def balancer_text(status: dict[str, Any]) -> str:
-    """Render the status in the Prometheus text format: the gateway's families under the balancer's name."""
-    return gateway_text(status).replace("heddle_gateway_", "heddle_balancer_")
 
 
 def show_balancer(balancer_id: str, runtime_dir: Path, *, as_json: bool) -> None:

@@ -1,11 +1,10 @@
 """The configuration file of `heddle balancer`: the balancer itself, the VPCs and the load balancers that it serves.
 
-The keys of `vpcs` and `load_balancers` are those of the contract's messages `Vpc` and `LoadBalancer`; the controller
-takes their place later. Of a load balancer, `mode` may also be `ip_in_ip`.
+The keys of `vpcs` and `load_balancers` are those of the contract's messages `Vpc` and `LoadBalancer`. With the key
+`controller` they come from there, as do the gateways; `sites` stay the balancer's own.
 """
 
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -20,7 +19,7 @@ from controller.config.text.field import Id, Mac, Shape
 from controller.config.text.sample_file import sample
 from controller.config.text.shape_error import shape_problems
 from controller.model.admission import Problem
-from dataplane.config.balancers import BackEnd, BalancerConfig, HealthCheck, LoadBalancer, Mode, Probe, Service, Site
+from dataplane.config.balancers import BalancerConfig, Site
 from dataplane.config.check import network_problems
 from dataplane.config.check_balancers import balancer_problems
 from dataplane.config.check_local import local_problems
@@ -29,11 +28,14 @@ from dataplane.config.network import Address, NetworkConfig
 from dataplane.config.pair import PairConfig
 from dataplane.config.refusal import ConfigError
 from dataplane.config.wire import vpc_from
+from dataplane.config.wire_balancers import load_balancer_from
 from dataplane.service import gateway_file as gateway
-from dataplane.service.gateway_file import AddressPort, Ip4, Net4, PartnerShape, TimeoutsShape
+from dataplane.service.gateway_file import AddressPort, Ip4, Net4, PartnerShape, Server, TimeoutsShape
 
 _LOCAL = LocalConfig(gateway_id="", interfaces=())
 CONNECTIONS = 1 << 20
+CONTROLLERS = ("vpcs", "load_balancers", "gateways")
+"""Keys of what a controller sends."""
 HALF = PortShare(last=32_767)
 """A pair of gateways divides the ports of addresses that both translate to. Balancers have pools of their own: any
 part will do."""
@@ -72,9 +74,15 @@ class SiteShape(Shape):
 class BalancerShape(Shape):
     """A whole balancer file."""
 
+    version: Literal[1] = Field(default=1, description="of this file's format")
     balancer_id: Id = Field(description="the balancer's name", examples=["lb1"])
     interfaces: Annotated[list[InterfaceShape], Field(min_length=1)] = Field(
         description="the network devices that the balancer owns while it runs"
+    )
+    controller: Server | None = Field(
+        default=None,
+        description="the controller that sends VPCs, load balancers and gateways; null: those of this file",
+        examples=["10.0.0.9:50051"],
     )
     gateways: list[Ip4] = Field(
         default_factory=list, description="VTEPs of the VPCs' gateways, from which clients outside come"
@@ -116,9 +124,12 @@ class BalancerFile:
 
     local: LocalConfig
     services: BalancerConfig
+    """What is served at the start; with a controller, nothing."""
+    sites: tuple[Site, ...]
     partner: PairConfig | None
     metrics: str
     runtime_dir: Path
+    controller: str | None
     backend: str
     busy_poll: bool
     cpu: int | None
@@ -132,8 +143,10 @@ def load_balancer_file(path: Path) -> BalancerFile:
         shape = BalancerShape.model_validate(values)
     except ValidationError as error:
         raise refusal(name, shape_problems(error, BalancerShape)) from None
+    if shape.controller is not None and (given := [key for key in CONTROLLERS if getattr(shape, key)]):
+        raise refusal(name, [Problem(key, "comes from the controller; leave it out, or `controller`") for key in given])
     try:
-        local, services = _local(shape), _services(shape)
+        local, sites, services = _local(shape), _sites(shape), _services(shape)
     except (ConfigError, ValueError) as error:
         raise refusal(name, [Problem("", line) for line in str(error).splitlines()]) from None
     problems = [*local_problems(local), *network_problems(services.network), *balancer_problems(services)]
@@ -142,8 +155,10 @@ def load_balancer_file(path: Path) -> BalancerFile:
     return BalancerFile(
         local=local,
         services=services,
+        sites=sites,
         partner=gateway.pair_of(name, shape.partner, replace(local, nat_ports=HALF)),
         metrics=shape.metrics,
+        controller=shape.controller,
         runtime_dir=Path(shape.runtime_dir),
         backend=shape.backend,
         busy_poll=shape.busy_poll,
@@ -186,18 +201,21 @@ def _local(shape: BalancerShape) -> LocalConfig:
 def _services(shape: BalancerShape) -> BalancerConfig:
     """Return what the file says to serve; raises ValueError with one line per problem."""
     vpcs = [_message(values, pb.Vpc(), f"vpcs[{i}]") for i, values in enumerate(shape.vpcs)]
-    modes = [values.get("mode", "") for values in shape.load_balancers]
     messages = [
         _message(values, pb.LoadBalancer(), f"load_balancers[{i}]") for i, values in enumerate(shape.load_balancers)
     ]
     return BalancerConfig(
         network=NetworkConfig(generation=1, vpcs=tuple(vpc_from(vpc) for vpc in vpcs)),
-        balancers=tuple(balancer_from(each, str(mode)) for each, mode in zip(messages, modes, strict=True)),
-        sites=tuple(
-            Site(vpc=one.vpc, pool=tuple(map(_address, one.source_pool)), probe_device=one.probe_device)
-            for one in shape.sites
-        ),
+        balancers=tuple(map(load_balancer_from, messages)),
+        sites=() if shape.controller is not None else _sites(shape),
         gateways=tuple(shape.gateways),
+    )
+
+
+def _sites(shape: BalancerShape) -> tuple[Site, ...]:
+    return tuple(
+        Site(vpc=one.vpc, pool=tuple(map(_address, one.source_pool)), probe_device=one.probe_device)
+        for one in shape.sites
     )
 
 
@@ -206,53 +224,6 @@ def _message(values: dict[str, Any], message: Any, place: str) -> Any:
         return ParseDict(values, message)
     except ParseError as error:
         raise ValueError(f"{place}: {error}") from None
-
-
-def balancer_from(message: Any, mode: str) -> LoadBalancer:
-    """Return a load balancer from the contract's message; raises ValueError."""
-    place = f"load balancer {message.id or '?'}"
-    check = message.health_check if message.HasField("health_check") else None
-    return LoadBalancer(
-        id=message.id,
-        vpc=message.vpc_id,
-        vip=_address(message.vip),
-        port=message.port,
-        protocol=_one_of(Service, message.protocol or "tcp", f"{place}: protocol"),
-        mode=_one_of(Mode, mode or "direct_return", f"{place}: mode"),
-        back_ends=tuple(
-            BackEnd(
-                ip=_address(end.ip), port=end.port or message.port, weight=_weight(end.weight), draining=end.draining
-            )
-            for end in message.backends
-        ),
-        health=None if check is None else _health(check, place),
-        panic_when_all_down=message.panic_when_all_down,
-    )
-
-
-def _weight(given: int) -> int:
-    """Return a weight: in proto3 0 is no value, and a back end without new connections is `draining`."""
-    return given or 1
-
-
-def _health(check: Any, place: str) -> HealthCheck:
-    default = HealthCheck()
-    interval_ms = check.interval_ms or default.interval_ms
-    return HealthCheck(
-        kind=_one_of(Probe, check.kind or "tcp", f"{place}: health_check.kind"),
-        path=check.path or default.path,
-        interval_ms=interval_ms,
-        timeout_ms=check.timeout_ms or min(default.timeout_ms, interval_ms),
-        rise=check.rise or default.rise,
-        fall=check.fall or default.fall,
-    )
-
-
-def _one_of(kind: type[StrEnum], text: str, place: str) -> Any:
-    try:
-        return kind(text)
-    except ValueError:
-        raise ValueError(f"{place}: {text!r} is none of {', '.join(kind)}") from None
 
 
 def _address(text: str) -> Address:

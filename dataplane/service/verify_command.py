@@ -6,21 +6,29 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from ipaddress import IPv4Address, ip_network
 from pathlib import Path
+from typing import NamedTuple
 
 from rich.table import Table
 
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
+from controller.brain.networks.publishing import for_balancer, for_gateway
+from controller.brain.networks.state import Gateway, Networks
 from controller.cli import show as screen
 from controller.cli.client import Client, connected
 from controller.config.network_file import load_network
 from controller.model.error import HeddleError, InputError, NotFoundError, UnavailableError
+from dataplane.balancer.compiler.archive import unpacked as services_in
+from dataplane.config.desired import Desired, Kind
 from dataplane.config.local import Interface, LocalConfig, ProviderNetwork, Side
 from dataplane.config.network import NetworkConfig, Realm
 from dataplane.config.wire import border_from, peering_from, vpc_from
+from dataplane.config.wire_balancers import load_balancer_from, pools_from
 from dataplane.gateway.compiler.archive import packed, unpacked
 from dataplane.gateway.compiler.compile import compile_tables
 from dataplane.gateway.tables.schema import PORT_ADDRESS, PORT_MAC, PORT_MTU, PORT_SIDE, SIDES, Tables
+from dataplane.verify.compare import Finding
 from dataplane.verify.report import Report, verify
+from dataplane.verify.services import service_findings
 
 ATTEMPTS = 5
 """Attempts to read tables and configuration of one generation while it changes."""
@@ -45,46 +53,86 @@ def offline(
 
 def online(server: str, only: list[str], save: Path | None, *, as_json: bool) -> bool:
     """Verify attached gateways; return whether exactly the intended paths are open."""
-    reports = {}
+    reports, balancers = {}, {}
     with connected(server) as client:
         known = client.gateways.ListGateways(pb.ListGatewaysRequest()).gateways
-        attached = [each.hello.gateway_id for each in known if each.attached and each.hello.kind != "host"]
+        kinds = {each.hello.gateway_id: each.hello.kind for each in known}
+        attached = [each.hello.gateway_id for each in known if each.attached and each.hello.kind != Kind.HOST]
         names = only or attached
         if not names:
             raise NotFoundError("no gateway is attached; offline, use --config and --network")
-        if save is not None and len(names) != 1:
+        if save is not None and (len(names) != 1 or kinds.get(names[0]) == Kind.BALANCER):
             raise InputError("--save-tables: name one gateway by --gateway")
         for name in names:
             with screen.progress(f"{name}: reading its tables"):
-                tables, status, network, partners = _installed(client, name)
+                found = _installed(client, name)
+            if kinds.get(name) == Kind.BALANCER:
+                balancers[name] = _services_verified(found, name)
+                continue
+            tables = _read(found.data, name)
             _save(tables, save)
-            local = _local_of(status.hello, tables)
-            reports[name] = _verified(tables, local, network, partners, name)
-    return _print(reports, as_json)
+            reports[name] = _verified(
+                tables, _local_of(found.hello, tables), found.desired.network, found.partners, name
+            )
+    return _print(reports, as_json, balancers)
 
 
-def _installed(client: Client, name: str) -> tuple[Tables, pb.GatewayStatus, NetworkConfig, tuple[IPv4Address, ...]]:
-    """Return a gateway's tables and the desired network of the same generation; raises UnavailableError."""
+class _Installed(NamedTuple):
+    """Packed tables, and the desired state of the same generation."""
+
+    data: bytes
+    hello: pb.GatewayHello
+    desired: Desired
+    partners: tuple[IPv4Address, ...]
+
+
+def _services_verified(found: _Installed, name: str) -> list[Finding]:
+    """Return where the services of a balancer's tables differ from the load balancers that it is to serve."""
+    try:
+        return service_findings(services_in(found.data), found.desired.network, found.desired.load_balancers)
+    except (ValueError, IndexError, KeyError) as error:
+        raise HeddleError(f"{name}: its tables are inconsistent: {error!r}") from None
+
+
+def _installed(client: Client, name: str) -> _Installed:
+    """Return the tables of a gateway or balancer and its desired state; raises UnavailableError."""
     for _ in range(ATTEMPTS):
         before = client.gateways.ListGateways(pb.ListGatewaysRequest())
         status = next((each for each in before.gateways if each.hello.gateway_id == name), None)
         if status is None:
             raise NotFoundError(f"no gateway {name!r} is known")
         vpcs, border = client.vpcs.ListVpcs(pb.ListVpcsRequest()), client.vpcs.GetBorder(pb.GetBorderRequest())
+        listed = client.vpcs.ListLoadBalancers(pb.ListVpcsRequest()).load_balancers
         parts = client.gateways.ReadTables(pb.ReadTablesRequest(gateway_id=name))
         data = b"".join(part.data for part in parts)
         after = client.gateways.ListGateways(pb.ListGatewaysRequest())
         if before.generation == after.generation == status.acknowledged_generation:
-            network = NetworkConfig(
+            networks = Networks(
                 generation=after.generation,
-                vpcs=tuple(map(vpc_from, vpcs.vpcs)),
+                vpcs={each.id: vpc_from(each) for each in vpcs.vpcs},
                 peerings=frozenset(map(peering_from, vpcs.peerings)),
                 border=border_from(border),
+                load_balancers={each.id: load_balancer_from(each) for each in listed},
+                gateways={each.hello.gateway_id: _known(each) for each in after.gateways},
             )
+            is_balancer = status.hello.kind == Kind.BALANCER
+            desired = (for_balancer if is_balancer else for_gateway)(networks, name, networks.gateways[name])
             vteps = {each.hello.gateway_id: each.hello.vtep_ip for each in after.gateways}
             partner = vteps.get(status.hello.partner, "")
-            return _read(data, name), status, network, (IPv4Address(partner),) if partner else ()
+            return _Installed(data, status.hello, desired, (IPv4Address(partner),) if partner else ())
     raise UnavailableError(f"{name} does not run the newest generation, or the configuration keeps changing; try again")
+
+
+def _known(status: pb.GatewayStatus) -> Gateway:
+    """Return what the controller knows of one that attached."""
+    hello = status.hello
+    return Gateway(
+        vtep=IPv4Address(hello.vtep_ip),
+        kind=Kind(hello.kind or Kind.GATEWAY),
+        session=1 if status.attached else None,
+        host_vtep=IPv4Address(hello.host_vtep_ip) if hello.host_vtep_ip else None,
+        pools=pools_from(hello.source_pools),
+    )
 
 
 def _local_of(hello: pb.GatewayHello, tables: Tables) -> LocalConfig:
@@ -127,13 +175,20 @@ def _save(tables: Tables, path: Path | None) -> None:
         path.write_bytes(packed(tables))
 
 
-def _print(reports: Mapping[str, Report], as_json: bool) -> bool:
+def _print(reports: Mapping[str, Report], as_json: bool, balancers: Mapping[str, list[Finding]] | None = None) -> bool:
     """Print the reports; return whether all of them are sound."""
-    sound = all(report.is_sound for report in reports.values())
+    balancers = balancers or {}
+    sound = all(report.is_sound for report in reports.values()) and not any(balancers.values())
     if as_json:
-        json.dump({"sound": sound, "gateways": {name: asdict(report) for name, report in reports.items()}}, sys.stdout)
+        found = {"sound": sound, "gateways": {name: asdict(report) for name, report in reports.items()}}
+        found["balancers"] = {name: [asdict(each) for each in findings] for name, findings in balancers.items()}
+        json.dump(found, sys.stdout)
         print()
         return sound
+    for name, findings in balancers.items():
+        print(f"{name}: virtual IPs: {f'{len(findings)} DIFFER' if findings else 'exactly the intended ones'}")
+        for each in findings:
+            print(f"  {each}")
     for name, report in reports.items():
         verdict = "exactly the intended paths" if report.is_sound else f"{_count(report)} PATHS DIFFER"
         print(f"{name}: {report.vpcs} VPCs, {report.endpoints} endpoints, {report.pairs} classes of pairs: {verdict}")

@@ -80,7 +80,7 @@ class VtepAgent:
             self._desired = desired
 
     async def _install(self, desired: Desired) -> int:
-        want = wanted(desired.network, self._vtep, gateways_by_vni(desired))
+        want = wanted(desired.network, self._vtep, gateways_by_vni(desired), desired.virtual_ips)
         try:
             return await asyncio.to_thread(self._apply_to_host, want)
         except VtepError as error:

@@ -4,12 +4,13 @@ No learning, no flooding: each MAC of a VPC has an entry with its VTEP, each add
 go to the VPC's gateway, which answers or drops them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 from typing import NamedTuple
 
 from dataplane.config.addresses import gateway_mac
+from dataplane.config.balancers import VirtualIp, balancer_mac
 from dataplane.config.network import Address, NetworkConfig, Vpc
 
 ANY_MAC = 0
@@ -41,17 +42,32 @@ class Local(NamedTuple):
     mac: int
 
 
+class Spread(NamedTuple):
+    """Frames of a VPC to its balancers' MAC are spread over VTEPs, in order, by flow."""
+
+    vni: int
+    vteps: tuple[IPv4Address, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostState:
     """The VXLAN state of a host."""
 
     vnis: frozenset[int] = frozenset()
+    spreads: frozenset[Spread] = frozenset()
     forwards: frozenset[Forward] = frozenset()
     neighbours: frozenset[Neighbour] = frozenset()
     locals: frozenset[Local] = frozenset()
+    virtual: frozenset[Local] = frozenset()
+    """Virtual IPs from which endpoints on this host send: back ends of direct return. They reply to no ARP for them."""
 
 
-def wanted(network: NetworkConfig, vtep: IPv4Address, gateways: Mapping[int, IPv4Address]) -> HostState:
+def wanted(
+    network: NetworkConfig,
+    vtep: IPv4Address,
+    gateways: Mapping[int, IPv4Address],
+    virtual_ips: Sequence[VirtualIp] = (),
+) -> HostState:
     """Return the desired state of the host with this VTEP; `gateways` maps VNIs to the VTEP of the VPC's gateway.
 
     A VPC without an endpoint on the host has no entries there.
@@ -66,12 +82,28 @@ def wanted(network: NetworkConfig, vtep: IPv4Address, gateways: Mapping[int, IPv
         if gateway is not None:
             forwards.update(Forward(vpc.vni, mac, gateway) for mac in (gateway_mac(vpc.vni), ANY_MAC))
             neighbours.update(_gateways_of(vpc))
+    vnis = {vpc.id: vpc.vni for vpc in here}
+    served = [each for each in virtual_ips if each.vpc in vnis and each.vteps]
+    neighbours.update(Neighbour(vnis[v.vpc], v.ip, balancer_mac(vnis[v.vpc])) for v in served)
     return HostState(
         vnis=frozenset(vpc.vni for vpc in here),
         forwards=frozenset(forwards),
         neighbours=frozenset(neighbours),
         locals=frozenset(Local(v.vni, e.ip, e.mac) for v in here for e in v.endpoints if e.vtep == vtep),
+        spreads=frozenset(Spread(vnis[each.vpc], each.vteps) for each in served),
+        virtual=frozenset(_virtual(here, vtep, virtual_ips)),
     )
+
+
+def _virtual(here: Sequence[Vpc], vtep: IPv4Address, virtual_ips: Sequence[VirtualIp]) -> set[Local]:
+    by_id = {vpc.id: vpc for vpc in here}
+    found = set()
+    for each in virtual_ips:
+        ends = set(each.back_ends)
+        for end in by_id[each.vpc].endpoints if each.vpc in by_id and ends else ():
+            if end.vtep == vtep and end.ip in ends:
+                found.add(Local(by_id[each.vpc].vni, each.ip, end.mac))
+    return found
 
 
 def _gateways_of(vpc: Vpc) -> set[Neighbour]:

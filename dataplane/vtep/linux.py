@@ -24,7 +24,8 @@ from dataplane.vtep.bridge_ports import (
     station_changes,
     stations_of,
 )
-from dataplane.vtep.desired import ANY_MAC, VXLAN_OVERHEAD_BYTES, Forward, HostState, Neighbour
+from dataplane.vtep.desired import ANY_MAC, VXLAN_OVERHEAD_BYTES, Forward, HostState, Neighbour, Spread
+from dataplane.vtep.nexthops import Nexthops, nexthop_changes, nexthops_of, spread_line, spreads_of
 from dataplane.vtep.port_filters import Chains, filter_changes, filters, listed
 from foundation.address import mac_text
 
@@ -60,10 +61,19 @@ class LinuxVtep:
                 vnis.add(int(data["id"]))
         forwards: set[Forward] = set()
         neighbours: set[Neighbour] = set()
+        spreads: set[Spread] = set()
+        nexthops = self._nexthops()
         for vni in vnis:
-            forwards |= _forwards(vni, self._json("bridge", "-j", "fdb", "show", "dev", device_of(vni)))
+            entries = self._json("bridge", "-j", "fdb", "show", "dev", device_of(vni))
+            forwards |= _forwards(vni, entries)
+            spreads |= spreads_of(nexthops, vni, entries)
             neighbours |= _neighbours(vni, self._json("ip", "-j", "neigh", "show", "dev", device_of(vni)))
-        return HostState(vnis=frozenset(vnis), forwards=frozenset(forwards), neighbours=frozenset(neighbours))
+        return HostState(
+            vnis=frozenset(vnis),
+            forwards=frozenset(forwards),
+            neighbours=frozenset(neighbours),
+            spreads=frozenset(spreads),
+        )
 
     def apply(self, wanted: HostState, ports: Mapping[tuple[int, int], str]) -> int:
         """Install the desired state; return the number of changes.
@@ -79,24 +89,28 @@ class LinuxVtep:
         stations = stations_of(self._json("bridge", "-j", "fdb", "show"))
         present = {key: name for key, name in ports.items() if name in links}
         tunnels, forwards = changes(have, wanted, self._vtep, self._mtu_bytes)
+        groups, old_groups = nexthop_changes(self._nexthops(), wanted.spreads)
         moves = port_changes(links, wanted, ports)
         forwards += station_changes(stations, attached(wanted, present), wanted.vnis)
         chains = filters(wanted, present)
         admits, removals = self._filter_changes(chains)
         late = [line for line in tunnels if line.startswith(("neigh del", "link del"))]
-        self._batch("ip", [line for line in tunnels if line not in late])
+        self._batch("ip", [*(line for line in tunnels if line not in late), *groups])
         self._write(NFT_BATCH, admits)
         self._batch("ip", moves)
         self._batch("bridge", forwards)
         self._write(NFT_BATCH, removals)
-        self._batch("ip", late)
+        self._batch("ip", [*late, *old_groups])
         if admits or removals:
             self._read_back = chains, self._filters()
-        return len(tunnels) + len(forwards) + len(moves) + len(admits) + len(removals)
+        return sum(map(len, (tunnels, groups, old_groups, forwards, moves, admits, removals)))
 
     def links(self) -> list[dict[str, Any]]:
         """Return the present interfaces in the form of `ip -j link show`; raises VtepError."""
         return self._json("ip", "-j", "link", "show")
+
+    def _nexthops(self) -> Nexthops:
+        return nexthops_of(self._json("ip", "-j", "nexthop", "show"))
 
     def _json(self, *command: str) -> list[dict[str, Any]]:
         text = self._run(command, "")
@@ -153,6 +167,7 @@ def _bridge_lines(have: HostState, want: HostState, gone: frozenset[int]) -> lis
     for new in sorted(want.forwards - have.forwards):
         how = "append" if new.mac == ANY_MAC else "replace"  # the kernel cannot replace an all-zero entry
         lines.append(f"fdb {how} {mac_text(new.mac)} dev {device_of(new.vni)} dst {new.vtep} self permanent")
+    lines += [spread_line(vni) for vni in sorted({s.vni for s in want.spreads} - {s.vni for s in have.spreads})]
     kept = {(f.vni, f.mac) for f in want.forwards}
     for old in sorted(have.forwards - want.forwards):
         replaced = (old.vni, old.mac) in kept and old.mac != ANY_MAC

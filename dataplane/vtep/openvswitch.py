@@ -1,9 +1,11 @@
 """Driver for Open vSwitch as a VTEP: one bridge for all VPCs, the VNI of a packet in register 0.
 
-Three flow tables. ARRIVAL determines the VPC: by the tunnel's VNI, or by port and source MAC of a local endpoint, and
+Four flow tables. ARRIVAL determines the VPC: by the tunnel's VNI, or by port and source MAC of a local endpoint, and
 drops router advertisements, redirects, and neighbour advertisements that are unsolicited or of another address. SOURCE
 admits ARP, IPv4 and IPv6 with an address of the endpoint as their source. FORWARD answers ARP and sends each MAC to its
-port or VTEP; unknown MACs go to the VPC's gateway, or are dropped if they came from the tunnel. All flows are replaced
+port or VTEP; unknown MACs go to the VPC's gateway, or are dropped if they came from the tunnel. SPREAD sends a
+flow to a virtual IP to one of the balancers, by a hash in register 1 of addresses and TCP ports (fragments of UDP have
+no ports). All flows are replaced
 in one bundle, atomically. The gateway answers IPv6 neighbour discovery.
 """
 
@@ -13,13 +15,14 @@ from collections.abc import Mapping, Sequence
 from ipaddress import IPv4Address
 from typing import Any
 
+from dataplane.config.balancers import balancer_mac
 from dataplane.vtep.desired import ANY_MAC, HostState
 from dataplane.vtep.linux import VXLAN_PORT, VtepError
 from dataplane.vtep.sources import Source, sources
 from foundation.address import mac_text
 
 OVS_TIMEOUT_S = 30.0
-ARRIVAL, SOURCE, FORWARD = 0, 1, 2
+ARRIVAL, SOURCE, FORWARD, SPREAD = 0, 1, 2, 3
 _ROUTER, _ADVERTISEMENT, _REDIRECT = 134, 136, 137
 """Types of ICMPv6 messages (RFC 4861, 4)."""
 _SOLICITED = (0x4000_0000, 0x6000_0000)
@@ -132,7 +135,7 @@ class OpenVSwitchVtep:
 
 def flows(want: HostState, ports: Mapping[tuple[int, int], int], tunnel: int) -> list[str]:
     """Return all flows of the bridge in ovs-ofctl's syntax; `ports` maps (VNI, MAC) to OpenFlow port numbers."""
-    lines = [f"table={table},priority=0,actions=drop" for table in (ARRIVAL, SOURCE, FORWARD)]
+    lines = [f"table={table},priority=0,actions=drop" for table in (ARRIVAL, SOURCE, FORWARD, SPREAD)]
     lines += [
         f"table={ARRIVAL},priority=10,in_port={tunnel},tun_id={vni},actions=set_field:{vni}->reg0,goto_table:{FORWARD}"
         for vni in sorted(want.vnis)
@@ -168,6 +171,7 @@ def _sources(source: Source) -> list[str]:
         *([f"{own},arp,arp_op=1,arp_sha={mac},arp_spa=0.0.0.0,{forward}"] if source.v4 else ()),
         *(f"{own},ip,nw_src={ip},{forward}" for ip in source.v4),
         *(f"{own},ipv6,ipv6_src={ip},{forward}" for ip in source.v6),
+        *(f"{own},{'ip,nw_src' if ip.version == 4 else 'ipv6,ipv6_src'}={ip},{forward}" for ip in source.virtual),
     ]
 
 
@@ -184,4 +188,10 @@ def _forwards(want: HostState, ports: Mapping[tuple[int, int], int], tunnel: int
         send = f"set_field:{vni}->tun_id,set_field:{vtep}->tun_dst,output:{tunnel}"
         match = "priority=10" if mac == ANY_MAC else f"priority=12,dl_dst={mac_text(mac)}"
         lines.append(f"{table},{match},reg0={vni},actions={send}")
+    for vni, vteps in sorted(want.spreads):
+        chosen = f"multipath(symmetric_l3l4,0,hrw,{len(vteps)},0,NXM_NX_REG1[]),goto_table:{SPREAD}"
+        lines.append(f"{table},priority=12,reg0={vni},dl_dst={mac_text(balancer_mac(vni))},actions={chosen}")
+        for i, vtep in enumerate(vteps):
+            send = f"set_field:{vni}->tun_id,set_field:{vtep}->tun_dst,output:{tunnel}"
+            lines.append(f"table={SPREAD},priority=10,reg0={vni},reg1={i},actions={send}")
     return lines

@@ -35,10 +35,23 @@ def _rules(found: list[Source]) -> list[str]:
     return [
         *(f"ether type {tag} drop" for tag in ("8021q", "8021ad")),
         *(f"ether saddr {mac_text(source.mac)} ip saddr {ip} accept" for source in found for ip in source.v4),
+        *_virtual(found, 4),
         *_advertisements([int(address) for source in found for address in source.v6]),
         *(f"ether saddr {mac_text(source.mac)} ip6 saddr {ip} accept" for source in found for ip in source.v6),
+        *_virtual(found, 6),
         *(f"arp operation request arp daddr ip {ip} drop" for source in found for ip in source.v4),
         *(rule for source in found if source.v4 for rule in _arp(source)),
+    ]
+
+
+def _virtual(found: list[Source], version: int) -> list[str]:
+    """Return the rules that admit replies from virtual IPs; behind those that drop advertisements."""
+    family = "ip" if version == 4 else "ip6"
+    return [
+        f"ether saddr {mac_text(source.mac)} {family} saddr {ip} accept"
+        for source in found
+        for ip in source.virtual
+        if ip.version == version
     ]
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from ipaddress import IPv4Address, IPv6Address
 from typing import NamedTuple
 
+from dataplane.config.network import Address
 from dataplane.control.slow.discovery import link_local
 from dataplane.vtep.desired import HostState
 
@@ -20,6 +21,8 @@ class Source(NamedTuple):
     port: str | int
     v4: tuple[IPv4Address, ...]
     v6: tuple[IPv6Address, ...]
+    virtual: tuple[Address, ...] = ()
+    """Virtual IPs, in IP packets alone: none in ARP or neighbour discovery."""
 
 
 def sources(want: HostState, ports: Mapping[tuple[int, int], str | int]) -> list[Source]:
@@ -31,8 +34,17 @@ def sources(want: HostState, ports: Mapping[tuple[int, int], str | int]) -> list
             v4.setdefault((vni, mac), []).append(ip)
         else:
             v6.setdefault((vni, mac), [IPv6Address(link_local(mac.to_bytes(6, "big")))]).append(ip)
+    virtual: dict[tuple[int, int], list[Address]] = {}
+    for vni, ip, mac in sorted(want.virtual, key=str):
+        virtual.setdefault((vni, mac), []).append(ip)
     return [
-        Source(*key, ports[key], tuple(sorted(v4.get(key, ()))), tuple(sorted(v6.get(key, ()))))
+        Source(
+            *key,
+            ports[key],
+            tuple(sorted(v4.get(key, ()))),
+            tuple(sorted(v6.get(key, ()))),
+            tuple(virtual.get(key, ())),
+        )
         for key in sorted(v4.keys() | v6.keys())
         if key in ports
     ]

@@ -71,7 +71,8 @@ def _vpc(name, vni):
 def balancer(vip=VIP, port=80, *, vpc="red", ends=(51, 52, 53), to=None, **more):
     prefix = "10.0.0." if vip.version == 4 else "fd00::"
     back_ends = tuple(BackEnd(ip=address(f"{prefix}{last}"), port=to or port) for last in ends)
-    return LoadBalancer(id=f"{vpc}-{vip}-{port}-{more.get('protocol', 'tcp')}", vpc=vpc, vip=vip, port=port,
+    name = f"{vpc}-{vip}-{port}-{more.get('protocol', 'tcp')}".replace(":", ".")
+    return LoadBalancer(id=name, vpc=vpc, vip=vip, port=port,
                         **{"back_ends": back_ends, **more})  # fmt: skip
 
 

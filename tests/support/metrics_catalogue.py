@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from controller.dashboard import fabric_metrics, metrics
 from controller.dashboard.exposition import Family
-from dataplane.service import gateway_metrics
+from dataplane.service import balancer_metrics, gateway_metrics
 
 _HEAD = """# Metrics
 
@@ -24,7 +24,8 @@ def markdown() -> str:
     head = _HEAD.format(limit=fabric_metrics.MAX_SERIES)
     parts = (("The controller", metrics.FAMILIES), ("Ports, queues and NICs", fabric_metrics.FAMILIES))
     gateway = ("A gateway (`/metrics` of `heddle gateway`)", gateway_metrics.FAMILIES)
-    return head + "".join(f"\n## {title}\n\n{_table(families)}" for title, families in (*parts, gateway))
+    balancer = ("A balancer (`/metrics` of `heddle balancer`)", balancer_metrics.FAMILIES)
+    return head + "".join(f"\n## {title}\n\n{_table(families)}" for title, families in (*parts, gateway, balancer))
 
 
 def _table(families: Iterable[Family]) -> str:

@@ -25,7 +25,7 @@ class ServedController:
 
 @contextmanager
 def served(**config):
-    settings = ServiceConfig(openflow="127.0.0.1:0", grpc="127.0.0.1:0", http="127.0.0.1:0", **config)
+    settings = ServiceConfig(**{"openflow": "127.0.0.1:0", "grpc": "127.0.0.1:0", "http": "127.0.0.1:0", **config})
     application = Application(fabric_of(leaves=4), settings)
     ready, bound, loop = threading.Event(), {}, asyncio.new_event_loop()
     done = asyncio.Event()

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 import controller.brain.lifecycle
-import controller.brain.networks
+import controller.brain.networks.state
 import controller.brain.state
 import controller.model.effect
 import controller.model.error
@@ -34,6 +34,8 @@ import controller.model.plan
 import controller.model.rule
 import controller.model.steering
 import controller.rules.pipeline
+import dataplane.config.balancers
+import dataplane.config.desired
 import dataplane.config.network
 from controller.model.error import InputError
 from controller.model.fabric import Cable, Fabric, Nic, Switch
@@ -46,11 +48,11 @@ from controller.planner.proof.loads import LinkLoads
 from controller.runtime.recording.batch import Batch, Decided
 
 _MODULES: tuple[ModuleType, ...] = (
-    controller.brain.lifecycle, controller.brain.networks, controller.brain.state, controller.model.effect,
+    controller.brain.lifecycle, controller.brain.networks.state, controller.brain.state, controller.model.effect,
     controller.model.error, controller.model.event, controller.model.fabric, controller.model.health,
     controller.model.job, controller.model.job_state, controller.model.moves, controller.model.placement,
     controller.model.plan, controller.model.rule, controller.model.steering, controller.rules.pipeline,
-    dataplane.config.network,
+    dataplane.config.balancers, dataplane.config.desired, dataplane.config.network,
 )  # fmt: skip
 _NARROW = (np.int8, np.int16, np.int32)
 

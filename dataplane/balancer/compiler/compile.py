@@ -9,7 +9,7 @@ ones, by row, and the control process writes those that differ once the generati
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_network
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -85,20 +85,18 @@ def compile_services(
     slots: dict[int, Slots] = {}
     vnis = {vpc.id: vpc.vni for vpc in config.network.vpcs}
     for row, each in enumerate(config.balancers):
-        name, vni = service_name(each), vnis[each.vpc]
-        weights, up = _weights(each, name, down)
-        numbers = [numbering.back_ends[BackEndName(name, end.ip, end.port)] for end in each.back_ends]
+        vni, health = vnis[each.vpc], weighed(each, down, numbering)
         mode = schema.FULL_NAT if each.mode is Mode.FULL_NAT else schema.DIRECT
-        for end, number, is_up in zip(each.back_ends, numbers, up, strict=True):
+        for end, number, is_up in zip(each.back_ends, health.numbers, health.up, strict=True):
             hi, lo = _words(end.ip)
             hop = hops.of(each, vni, end)
             back_ends[number % MAX_BACK_ENDS] = (number, is_up, hop, hi, lo, end.port, mode, row)
             end_keys.append((row << 16 | end.port, hi, lo))
             end_rows.append(number % MAX_BACK_ENDS)
-        slots[numbering.services[name]] = _slots(each.back_ends, weights, numbers)
+        slots[health.row] = health.slots
         keys.append(_key(each, vni))
         first, count = ranges.get((each.vpc, each.vip.version), (0, 0))
-        services.append((vni, numbering.services[name], int(any(weights)), mode, first, count))
+        services.append((vni, health.row, int(health.is_open), mode, first, count))
     tables = schema.Tables(
         *_with_own_macs(hops.tables()),
         services=indexed(grid(keys, 3), np.arange(len(keys))),
@@ -141,6 +139,38 @@ def _seen(vpc: Vpc, own: list[Address], gateways: tuple[IPv4Address, ...]) -> Vp
         subnets=tuple(Subnet(prefix=ip_network(address), gateway=address) for address in own),
         endpoints=vpc.endpoints + beyond,
     )
+
+
+class Weighed(NamedTuple):
+    """What the health of a service's back ends decides."""
+
+    row: int
+    """Of the service in `slots`."""
+    numbers: list[int]
+    up: list[bool]
+    is_open: bool
+    slots: Slots
+
+
+def weighed(each: LoadBalancer, down: Set[BackEndName], numbering: Numbering) -> Weighed:
+    """Return which back ends of a numbered service are used while some are down."""
+    name = service_name(each)
+    weights, up = _weights(each, name, down)
+    numbers = [numbering.back_ends[BackEndName(name, end.ip, end.port)] for end in each.back_ends]
+    return Weighed(numbering.services[name], numbers, up, any(weights), _slots(each.back_ends, weights, numbers))
+
+
+def mark(tables: Any, row: int, health: Weighed, *, rising: bool) -> None:
+    """Write into tables in use which back ends of the service in `row` are up: those that rise, or all others.
+
+    Each is one word, which a data process reads as it was or as it is. To be called for the rising ones before the
+    slots are written, and for the others afterwards: no slot names a back end that is not used.
+    """
+    for number, is_up in zip(health.numbers, health.up, strict=True):
+        if is_up == rising:
+            tables.back_ends["up"][number % MAX_BACK_ENDS] = is_up
+    if not rising:
+        tables.service_rows["open"][row] = health.is_open
 
 
 def _weights(each: LoadBalancer, name: ServiceName, down: Set[BackEndName]) -> tuple[list[int], list[bool]]:

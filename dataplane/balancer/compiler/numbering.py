@@ -9,11 +9,14 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from dataplane.config.balancers import LoadBalancer, Mode, Service
+from dataplane.config.limit import MAX_BACK_ENDS
+from dataplane.config.limit import MAX_LOAD_BALANCERS as MAX_SERVICES
 from dataplane.config.network import Address
 
-MAX_SERVICES = 1 << 10
-MAX_BACK_ENDS = 1 << 14
-"""Of all services together; both are rows of tables."""
+__all__ = [
+    "MAX_BACK_ENDS", "MAX_SERVICES", "BackEndName", "Numbering", "NumberingError", "ServiceName", "numbered",
+    "service_name",
+]  # fmt: skip
 
 
 class ServiceName(NamedTuple):

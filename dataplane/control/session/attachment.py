@@ -8,18 +8,30 @@ reason and the previous generation stays in force.
 import asyncio
 import logging
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
 
 import grpc
 import grpc.aio
 
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
 from controller.api.proto.heddle.v1 import heddle_pb2_grpc as rpc
+from dataplane.config.balancers import BackEndState
 from dataplane.config.desired import Desired
 from dataplane.config.refusal import ConfigError
 from dataplane.config.updates import MAX_MESSAGE_BYTES, Replica
+from dataplane.config.wire_balancers import states_to
 from foundation.backoff import Backoff
 from foundation.keepalive import KEEPALIVE_MS, client_options
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """The health of a balancer's back ends: a function that returns it, and an event that is set when it changes."""
+
+    states: Callable[[], Iterable[BackEndState]]
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+
 
 Apply = Callable[[Desired], Awaitable[None]]
 """Put a generation into force; raises ValueError (such as ConfigError) with a one-line reason if it cannot."""
@@ -27,6 +39,8 @@ Apply = Callable[[Desired], Awaitable[None]]
 RECONNECT = Backoff(first_s=0.1, max_s=2.0)
 COUNTERS_S = 1.0
 NOTICE_S = 1.0
+HEALTH_S = 0.1
+"""Least time between two reports of health, each of which has all back ends."""
 TABLES_PART_BYTES = 1 << 18
 MAX_WAITING = 64
 """Reports queued for sending. Counters are left out while the queue is full; the next report includes them."""
@@ -46,6 +60,7 @@ class Attachment:
         tables: Callable[[], bytes] | None = None,
         *,
         notices: "asyncio.Queue[str] | None" = None,
+        health: "Health | None" = None,
         keepalive_ms: int = KEEPALIVE_MS,
     ) -> None:
         """Prepare a session; nothing is sent before `run`.
@@ -57,10 +72,12 @@ class Attachment:
             counters: returns the counters to report once a second; None for none.
             tables: returns the installed tables, packed by `gateway.compiler.archive`; runs in a thread. None for none.
             notices: lines for the controller's event log; None for none.
+            health: the health of a balancer's back ends; None for none.
             keepalive_ms: probe the controller after so long without a message.
         """
         self._server, self._hello, self._apply, self._counters = server, hello, apply, counters
         self._tables, self._notices, self._keepalive_ms = tables, notices, keepalive_ms
+        self._health = health
         self.generation = 0
         self.attached = False
 
@@ -99,6 +116,7 @@ class Attachment:
                 asyncio.create_task(_send(call, reports)),
                 asyncio.create_task(self._report_counters(reports)),
                 asyncio.create_task(self._report_notices(reports)),
+                asyncio.create_task(self._report_health(reports)),
             ]
             try:
                 await self._listen(call, reports)
@@ -154,6 +172,17 @@ class Attachment:
             await asyncio.sleep(NOTICE_S)
             if self.attached and not reports.full() and not self._notices.empty():
                 reports.put_nowait(pb.GatewayReport(notice=pb.GatewayNotice(text=self._notices.get_nowait())))
+
+    async def _report_health(self, reports: asyncio.Queue[pb.GatewayReport]) -> None:
+        """Report the health of all back ends when the session begins, and after each change."""
+        if self._health is None:
+            return
+        self._health.changed.set()
+        while True:
+            await self._health.changed.wait()
+            self._health.changed.clear()
+            await reports.put(pb.GatewayReport(health=states_to(self._health.states())))
+            await asyncio.sleep(HEALTH_S)
 
 
 async def _send(call: grpc.aio.StreamStreamCall, reports: asyncio.Queue[pb.GatewayReport]) -> None:

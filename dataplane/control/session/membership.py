@@ -1,17 +1,25 @@
 """Connect a gateway to its controller session: hello, counters, installed tables, and applying a generation."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from controller.api.proto.heddle.v1 import heddle_pb2 as pb
-from dataplane.config.desired import Desired
+from dataplane.config.balancers import BalancerConfig, Site
+from dataplane.config.check_balancers import balancer_problems
+from dataplane.config.desired import Desired, Kind
 from dataplane.config.local import LocalConfig, Side
 from dataplane.config.pair import PairConfig
+from dataplane.config.refusal import refuse
+from dataplane.control.balancer import STATES, Balancer
 from dataplane.control.gateway import Gateway
 from dataplane.control.pair.duties import roles_of
 from dataplane.control.shared import Word
 from dataplane.control.status import Status
 from dataplane.gateway.compiler.archive import packed
+
+CONNECTIONS = {"connections", *(f"connections_{name}" for name in STATES)}
+"""Tables of connections, of a gateway and of a balancer."""
 
 
 def hello_of(local: LocalConfig, pair: PairConfig | None) -> pb.GatewayHello:
@@ -28,6 +36,14 @@ def hello_of(local: LocalConfig, pair: PairConfig | None) -> pb.GatewayHello:
             for one in local.provider_networks
         ],
     )
+
+
+def balancer_hello_of(local: LocalConfig, pair: PairConfig | None, sites: Iterable[Site]) -> pb.GatewayHello:
+    """Return the identity that a balancer reports when it attaches."""
+    hello = hello_of(local, pair)
+    hello.kind = Kind.BALANCER.value
+    hello.source_pools.extend(pb.SourcePool(vpc_id=site.vpc, ips=map(str, site.pool)) for site in sites if site.pool)
+    return hello
 
 
 def _host_vtep(local: LocalConfig, pair: PairConfig | None) -> str:
@@ -54,8 +70,8 @@ def counters_of(local: LocalConfig, status: Status, active: bool) -> pb.GatewayC
         ],
         drops=status.drops,
         punts=status.punts,
-        connections=status.tables["connections"].used if status.tables else 0,
-        nat_mappings=status.tables["mappings"].used if status.tables else 0,
+        connections=sum(table.used for name, table in status.tables.items() if name in CONNECTIONS),
+        nat_mappings=status.tables["mappings"].used if "mappings" in status.tables else 0,
     )
 
 
@@ -71,16 +87,33 @@ def applier_for(gateway: Gateway) -> Callable[[Desired], Awaitable[None]]:
     return apply
 
 
-def tables_reader_for(gateway: Gateway) -> Callable[[], bytes]:
+def balancer_applier_for(balancer: Balancer, sites: Sequence[Site]) -> Callable[[Desired], Awaitable[None]]:
+    """Return the function that puts a generation of a balancer into force, with what its own file says of VPCs."""
+
+    async def apply(desired: Desired) -> None:
+        here = {vpc.id for vpc in desired.network.vpcs}
+        services = BalancerConfig(
+            network=desired.network,
+            balancers=desired.load_balancers,
+            sites=tuple(site for site in sites if site.vpc in here),
+            gateways=tuple(desired.gateways.values()),
+        )
+        refuse(balancer_problems(services))
+        await balancer.in_use(await balancer.serve_services(services))
+
+    return apply
+
+
+def tables_reader_for(gateway: Gateway, pack: Callable[[Any], bytes] = packed) -> Callable[[], bytes]:
     """Return the function that packs the tables in use, read from the memory that the data process maps.
 
     It raises ValueError while a newer generation is being published.
     """
 
-    def pack() -> bytes:
+    def read() -> bytes:
         tables, words = gateway.supervisor.installed(), gateway.supervisor.shared.words
         if tables is None or words[Word.IN_USE] != tables.generation[0]:
             raise ValueError("another generation is being published; try again")
-        return packed(tables)
+        return pack(tables)
 
-    return pack
+    return read

@@ -2,6 +2,8 @@
 
 import io
 import zipfile
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -21,35 +23,52 @@ _COLUMNS = {"floating": 4, "customers": 6, "ports": 4}
 
 def packed(tables: Tables) -> bytes:
     """Return tables as compressed bytes."""
+    return compressed(tables._asdict())
+
+
+def compressed(arrays: Mapping[str, Any]) -> bytes:
+    """Return arrays as compressed bytes; rows become words."""
     file = io.BytesIO()
-    arrays = {name: array.view(np.int64) if name in _ROWS else array for name, array in tables._asdict().items()}
-    np.savez_compressed(file, **arrays)
+    np.savez_compressed(
+        file, **{name: array.view(np.int64) if array.dtype.names else array for name, array in arrays.items()}
+    )
     return file.getvalue()
 
 
 def unpacked(data: bytes) -> Tables:
     """Return the tables from bytes; raises ValueError for tables of another version or damaged ones."""
+    return tables_of(arrays_of(data))
+
+
+def arrays_of(data: bytes) -> dict[str, Any]:
+    """Return the arrays from bytes; raises ValueError."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             if sum(entry.file_size for entry in archive.infolist()) > MAX_BYTES:
                 raise ValueError(f"tables of more than {MAX_BYTES >> 20} MiB")
         with np.load(io.BytesIO(data), allow_pickle=False) as found:
-            arrays = {name: found[name] for name in found.files}
+            return {name: found[name] for name in found.files}
     except (OSError, KeyError, EOFError, zipfile.BadZipFile) as error:
         raise ValueError(f"no tables: {error}") from None
+
+
+def tables_of(arrays: dict[str, Any]) -> Tables:
+    """Return tables from arrays of words; raises ValueError."""
     if set(arrays) != set(Tables._fields):
         raise ValueError("tables of another version: their names differ")
     for name, array in arrays.items():
         if array.dtype != (np.uint8 if name == "templates" else np.int64):
             raise ValueError(f"tables of another version: {name} is of another type")
-    for name, row in _ROWS.items():
-        width = len(row.names or ())
-        if arrays[name].size % width:
-            raise ValueError(f"tables of another version: {name} has other columns")
-        arrays[name] = arrays[name].reshape(-1).view(row)
-    tables = Tables(**arrays)
+    tables = Tables(**{**arrays, **{name: rows_of(name, arrays[name], row) for name, row in _ROWS.items()}})
     _check(tables)
     return tables
+
+
+def rows_of(name: str, words: Any, row: Any) -> Any:
+    """Return words as rows; raises ValueError where they are of another length."""
+    if words.size % len(row.names):
+        raise ValueError(f"tables of another version: {name} has other columns")
+    return words.reshape(-1).view(row)
 
 
 def _check(tables: Tables) -> None:

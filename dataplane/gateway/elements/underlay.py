@@ -5,6 +5,7 @@ be served, and the sending VTEP must have an endpoint of that VNI. Fragments are
 to the VTEP's own address, go to the slow path.
 """
 
+from dataplane.config.balancers import POOL_MAC_BASE
 from dataplane.engine.burst import BRIDGED, GROUP, ROUTED, drop, punt
 from dataplane.engine.reasons import Drop, Punt
 from dataplane.gateway.elements.arrival import begin, fail, is_addressed_to_us
@@ -20,6 +21,9 @@ from dataplane.packet.ipv4 import IPV4_BYTES, MORE_FRAGMENTS, OFFSET, header_of
 from dataplane.packet.memory import load8, load16, load32
 from dataplane.packet.transport import ICMP, UDP
 from dataplane.packet.vxlan import OUTER_BYTES, UDP_BYTES, VXLAN_BYTES, VXLAN_PORT, has_vni, inner_of, vni_of
+
+VTEP_BITS = 32
+POOL_MACS = POOL_MAC_BASE >> VTEP_BITS
 
 
 @element
@@ -58,7 +62,7 @@ def open_plain(memory: Bytes, packet: Row, tables: Tables) -> bool:
         return False
     if vpc < 0 or row2(tables.vteps, vni, source) == EMPTY:
         return False
-    is_routed = target_mac(memory, inner) == tables.vpcs[place(vpc)].gateway_mac
+    is_routed = is_own_mac(target_mac(memory, inner), tables.vpcs[place(vpc)].gateway_mac)
     routed = ROUTED if is_routed else (GROUP if is_group(memory, inner) else BRIDGED)
     ecn = load8(memory, ip + 1) & 3
     packet.at = inner
@@ -152,8 +156,14 @@ def _open_tunnel(memory: Bytes, packet: Row, tables: Tables, udp: int, count: in
     packet.vni = vni
     packet.vpc = vpc
     _move(packet, udp + offset, load16(memory, udp + 4) - offset)
-    if packet.node >= 0 and target_mac(memory, packet.at) != tables.vpcs[place(vpc)].gateway_mac:
+    if packet.node >= 0 and not is_own_mac(target_mac(memory, packet.at), tables.vpcs[place(vpc)].gateway_mac):
         packet.routed = GROUP if is_group(memory, packet.at) else BRIDGED
+
+
+@inline
+def is_own_mac(mac: int, own: int) -> bool:
+    """Whether a frame within a tunnel is for this program: its MAC in the VPC, or a balancers' of pool addresses."""
+    return mac == own or mac >> VTEP_BITS == POOL_MACS
 
 
 @inline

@@ -9,22 +9,18 @@ from dataplane.config.updates import Replica
 
 
 class GatewaySession:
-    """`answers`: acknowledge each generation automatically; otherwise only by `acknowledge`."""
+    """`answers`: acknowledge each generation automatically; otherwise only by `acknowledge`. `hello`: more fields."""
 
-    def __init__(
-        self, channel, gateway_id="gw1", vtep="10.0.0.1", kind="", *, answers=True, generation=0, host_vtep_ip=""
-    ):
+    def __init__(self, channel, gateway_id="gw1", vtep="10.0.0.1", kind="", *, answers=True, **hello):
         self.replica = Replica()
         self.messages = []
         self.tables_requests = []
         self.error = None
         self.answers = answers
         self._changed = asyncio.Event()
-        hello = pb.GatewayHello(
-            gateway_id=gateway_id, vtep_ip=vtep, kind=kind, generation=generation, host_vtep_ip=host_vtep_ip
-        )
+        whole = pb.GatewayHello(gateway_id=gateway_id, vtep_ip=vtep, kind=kind, **hello)
         self.call = rpc.GatewayServiceStub(channel).Attach()
-        self._task = asyncio.create_task(self._run(hello))
+        self._task = asyncio.create_task(self._run(whole))
 
     @property
     def network(self):

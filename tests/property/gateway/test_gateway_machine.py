@@ -11,14 +11,16 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from controller.brain.decide import decide
-from controller.brain.networks import desired_of, update_for
+from controller.brain.networks.publishing import desired_of, update_for
 from controller.brain.state import begin
 from controller.model.effect import EndSession, NetworksChanged, Reply
 from controller.model.error import HeddleError, InputError, InUseError, NotFoundError, UnavailableError
 from controller.model.event import (
     ApplyBorder,
+    ApplyLoadBalancer,
     ApplyPeering,
     ApplyVpc,
+    DeleteLoadBalancer,
     DeletePeering,
     DeleteVpc,
     ForgetGateway,
@@ -27,15 +29,21 @@ from controller.model.event import (
     GatewayUp,
     Tick,
 )
+from dataplane.config.balancers import BackEnd, LoadBalancer, Mode
 from dataplane.config.check import network_problems
+from dataplane.config.check_balancers import load_balancer_problems
+from dataplane.config.desired import Kind
 from dataplane.config.network import BorderRule, Endpoint, Peering, Realm, Subnet, Vpc
 from dataplane.config.updates import Replica, updates
 from tests.support.examples import examples
 from tests.unit.brain.driver import small_fabric
 
+POOLS = {"b1": {"a": (IPv4Address("10.9.9.1"),)}}
+MODES = [Mode.DIRECT_RETURN, Mode.FULL_NAT]
 NAMES = st.sampled_from(["a", "b", "c"])
-PLACES = st.sampled_from(["g1", "g2", "h1", "h2"])
-VTEPS = {name: IPv4Address(f"192.0.2.{i}") for i, name in enumerate(["g1", "g2", "h1", "h2"], start=1)}
+KINDS = {"g": Kind.GATEWAY, "h": Kind.HOST, "b": Kind.BALANCER}
+PLACES = st.sampled_from(["g1", "g2", "h1", "h2", "b1", "b2"])
+VTEPS = {name: IPv4Address(f"192.0.2.{i}") for i, name in enumerate(["g1", "g2", "h1", "h2", "b1", "b2"], start=1)}
 
 
 def vpc(name, vni, third, places):
@@ -46,8 +54,13 @@ def vpc(name, vni, third, places):
     return Vpc(id=name, vni=vni, subnets=(Subnet(prefix=prefix, gateway=prefix[1]),), endpoints=ends)
 
 
+def own(each):
+    """Return a VPC without the addresses of balancers."""
+    return replace(each, endpoints=tuple(end for end in each.endpoints if end.mac >> 40 == 0x06))
+
+
 class Place:
-    """A gateway or a host as the shell serves it: one generation in flight at a time, deltas after the first."""
+    """One that attaches, as the shell serves it: one generation in flight at a time, deltas after the first."""
 
     def __init__(self, session):
         self.session = session
@@ -59,7 +72,7 @@ class Place:
 
 
 class GatewayMachine(RuleBasedStateMachine):
-    """Three VPCs, two gateways, two hosts."""
+    """Three VPCs, two load balancers, two gateways, two hosts, two balancers of which one can translate in one VPC."""
 
     def __init__(self):
         super().__init__()
@@ -109,13 +122,35 @@ class GatewayMachine(RuleBasedStateMachine):
         )
         self.ask(lambda reply: ApplyBorder(reply=reply, rules=rules))
 
+    @rule(
+        name=st.sampled_from(["web", "dns"]),
+        where=NAMES,
+        third=st.integers(0, 2),
+        mode=st.sampled_from(MODES),
+    )
+    def balance(self, name, where, third, mode):
+        """For an endpoint of that VPC, if it is there in that subnet."""
+        wanted = LoadBalancer(
+            id=name, vpc=where, vip=IPv4Address(f"10.0.{third}.100"), port=80, mode=mode,
+            back_ends=(BackEnd(ip=IPv4Address(f"10.0.{third}.10"), port=80),),
+        )  # fmt: skip
+        self.ask(lambda reply: ApplyLoadBalancer(reply=reply, balancer=wanted))
+
+    @rule(name=st.sampled_from(["web", "dns"]))
+    def unbalance(self, name):
+        self.ask(lambda reply: DeleteLoadBalancer(reply=reply, balancer_id=name))
+
     @rule(name=PLACES)
     def attach(self, name):
         """Also while an old session of that name exists, which has not noticed its end."""
         self.sessions += 1
         self.places[name] = Place(self.sessions)
-        host, session = name.startswith("h"), self.sessions
-        self.ask(lambda reply: GatewayUp(reply=reply, session=session, gateway_id=name, vtep=VTEPS[name], is_host=host))
+        kind, session = KINDS[name[0]], self.sessions
+        self.ask(
+            lambda reply: GatewayUp(
+                reply=reply, session=session, gateway_id=name, vtep=VTEPS[name], kind=kind, pools=POOLS.get(name, {})
+            )
+        )
 
     @rule(name=PLACES)
     def detach(self, name):
@@ -163,6 +198,27 @@ class GatewayMachine(RuleBasedStateMachine):
         assert list(network_problems(desired_of(self.state.networks).network)) == []
 
     @invariant()
+    def load_balancers_fit_their_vpcs(self):
+        networks = self.state.networks
+        for each in networks.load_balancers.values():
+            assert list(load_balancer_problems(each, networks.vpcs.get(each.vpc), None)) == []
+
+    def balanced(self, name):
+        """Return the load balancers that a balancer can serve."""
+        every = self.state.networks.load_balancers.values()
+        translated = {each.vpc for each in every if each.mode is Mode.FULL_NAT}
+        return [each for each in every if each.vpc not in translated or each.vpc in POOLS.get(name, {})]
+
+    def has_services(self, vpc):
+        return any(each.vpc == vpc for each in self.state.networks.load_balancers.values())
+
+    def served_at(self, vpc):
+        """Return the VTEPs that serve a VPC's virtual IPs: those of attached balancers, else of known ones."""
+        known = [name for name in self.state.networks.gateways if name.startswith("b")]
+        able = {name for name in known if any(each.vpc == vpc for each in self.balanced(name))}
+        return {VTEPS[name] for name in able & self.places.keys() or able}
+
+    @invariant()
     def refusals_have_a_reason(self):
         for number, outcome in self.replies.items():
             if isinstance(outcome, HeddleError):
@@ -189,9 +245,19 @@ class GatewayMachine(RuleBasedStateMachine):
             mine = whole.network.vpcs
             if name.startswith("h"):
                 mine = tuple(each for each in mine if VTEPS[name] in networks.vteps[each.id])
-            assert set(held.network.vpcs) == set(mine)
+                ips = {each.vpc: set(each.vteps) for each in held.virtual_ips}
+                assert ips == {each.id: self.served_at(each.id) for each in mine if self.has_services(each.id)}
+            if name.startswith("b"):
+                assert list(held.load_balancers) == self.balanced(name)
+                mine = tuple(each for each in mine if any(lb.vpc == each.id for lb in self.balanced(name)))
+            assert {own(each) for each in held.network.vpcs} == set(mine)
             assert held.gateways == whole.gateways
             if name.startswith("g"):
+                reached = {
+                    (vpc.id, end.vtep) for vpc in held.network.vpcs for end in vpc.endpoints if end.ip.packed[3] == 100
+                }
+                assert {vpc for vpc, _ in reached} == {each.id for each in mine if self.served_at(each.id)}
+                assert all(vtep in self.served_at(vpc) for vpc, vtep in reached)
                 assert replace(held.network, vpcs=()) == replace(whole.network, vpcs=())
                 assert place.sent.network.generation == networks.generation
         self.now += 10_000

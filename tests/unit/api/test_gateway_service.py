@@ -21,6 +21,7 @@ class Controller:
         self.channel, self.target = running_controller.channel, running_controller.addresses["grpc"]
         self.vpcs = rpc.VpcServiceStub(self.channel)
         self.gateways = rpc.GatewayServiceStub(self.channel)
+        self.telemetry = running_controller.telemetry
         self.sessions = []
 
     def attach(self, *arguments, **options):

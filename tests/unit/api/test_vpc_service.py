@@ -137,10 +137,6 @@ async def test_a_configured_prefix_of_vteps_is_known():
         assert [each.vtep_ip for each in kept.endpoints] == ["203.0.113.9"]
 
 
-async def test_load_balancers_are_not_served_yet(vpcs):
-    assert (await refusal(vpcs.ApplyLoadBalancer(pb.LoadBalancer())))[0] is grpc.StatusCode.UNIMPLEMENTED
-
-
 async def test_of_concurrent_vpcs_with_one_vni_one_is_accepted(vpcs):
     calls = [vpcs.ApplyVpc(pb.Vpc(id=f"v{i}", vni=5)) for i in range(20)]
     outcomes = await asyncio.gather(*calls, return_exceptions=True)

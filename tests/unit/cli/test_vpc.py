@@ -87,6 +87,46 @@ def test_json_lists_what_was_applied(run, file):
     assert listed["border"][0]["network"] == "storage"
 
 
+SERVICE = """
+version: 1
+load_balancers:
+  - id: web
+    tenant: t1
+    vpc_id: blue
+    vip: 10.1.0.100
+    port: 80
+    backends: [{ip: 10.1.0.5, weight: 3}]
+"""
+
+
+def test_load_balancers_of_a_file_are_applied_listed_and_deleted(run, file):
+    file.write_text(NETWORK + SERVICE.replace("version: 1", ""))
+    assert run("vpc", "apply", file)[1].splitlines()[3] == "load balancer web: 10.1.0.100 port 80"
+    (listed,) = json.loads(run("vpc", "balancers", "--json")[1])["load_balancers"]
+    assert (listed["id"], listed["vip"], listed["backends"][0]["weight"]) == ("web", "10.1.0.100", 3)
+    assert "10.1.0.5 port 80 (weight 3)" in run("vpc", "balancers")[1].replace("\n", " ")
+    assert run("vpc", "delete", "red")[2].startswith("heddle: vpc red is peered")
+    assert run("vpc", "delete-balancer", "web") == (0, "load balancer web: deleted\n", "")
+    assert run("vpc", "delete-balancer", "web")[0] == 2
+    assert "there are no load balancers" in run("vpc", "balancers")[1]
+
+
+def test_a_file_with_a_wrong_load_balancer_is_refused_before_anything_is_applied(run, file):
+    file.write_text(NETWORK + SERVICE.replace("version: 1", "").replace("10.1.0.5", "10.1.0.100"))
+    status, out, err = run("vpc", "apply", file)
+    assert (status, out) == (2, "")
+    assert "load balancer web: backends[0].ip: 10.1.0.100 is the virtual IP itself" in err
+    assert "there are no VPCs" in run("vpc", "list")[1]
+
+
+def test_a_flow_to_a_virtual_ip_is_explained_only_with_its_client(run):
+    assert run("explain", "--vip", "blue/10.1.0.100:80")[0] == 2
+    status, _, err = run("explain", "--vip", "blue/10.1.0.100", "--from", "10.1.0.5:1")
+    assert (status, "is not VPC/VIP:PORT" in err) == (2, True)
+    status, _, err = run("explain", "--vip", "blue/10.1.0.100:80", "--from", "10.1.0.5:1")
+    assert (status, err) == (2, "heddle: no balancer is attached\n")
+
+
 def test_a_peering_to_an_unknown_vpc_is_one_line_and_exit_status_2(run, file):
     run("vpc", "apply", file)
     status, out, err = run("vpc", "peer", "blue", "none")

@@ -847,21 +847,23 @@ class ListLoadBalancersReply(_message.Message):
     def __init__(self, load_balancers: _Optional[_Iterable[_Union[LoadBalancer, _Mapping]]] = ...) -> None: ...
 
 class GatewayReport(_message.Message):
-    __slots__ = ("hello", "ack", "counters", "tables", "notice")
+    __slots__ = ("hello", "ack", "counters", "tables", "notice", "health")
     HELLO_FIELD_NUMBER: _ClassVar[int]
     ACK_FIELD_NUMBER: _ClassVar[int]
     COUNTERS_FIELD_NUMBER: _ClassVar[int]
     TABLES_FIELD_NUMBER: _ClassVar[int]
     NOTICE_FIELD_NUMBER: _ClassVar[int]
+    HEALTH_FIELD_NUMBER: _ClassVar[int]
     hello: GatewayHello
     ack: GatewayAck
     counters: GatewayCounters
     tables: TablesPart
     notice: GatewayNotice
-    def __init__(self, hello: _Optional[_Union[GatewayHello, _Mapping]] = ..., ack: _Optional[_Union[GatewayAck, _Mapping]] = ..., counters: _Optional[_Union[GatewayCounters, _Mapping]] = ..., tables: _Optional[_Union[TablesPart, _Mapping]] = ..., notice: _Optional[_Union[GatewayNotice, _Mapping]] = ...) -> None: ...
+    health: BackEndHealth
+    def __init__(self, hello: _Optional[_Union[GatewayHello, _Mapping]] = ..., ack: _Optional[_Union[GatewayAck, _Mapping]] = ..., counters: _Optional[_Union[GatewayCounters, _Mapping]] = ..., tables: _Optional[_Union[TablesPart, _Mapping]] = ..., notice: _Optional[_Union[GatewayNotice, _Mapping]] = ..., health: _Optional[_Union[BackEndHealth, _Mapping]] = ...) -> None: ...
 
 class GatewayHello(_message.Message):
-    __slots__ = ("gateway_id", "kind", "vtep_ip", "partner", "provider_networks", "generation", "host_vtep_ip")
+    __slots__ = ("gateway_id", "kind", "vtep_ip", "partner", "provider_networks", "generation", "host_vtep_ip", "source_pools")
     GATEWAY_ID_FIELD_NUMBER: _ClassVar[int]
     KIND_FIELD_NUMBER: _ClassVar[int]
     VTEP_IP_FIELD_NUMBER: _ClassVar[int]
@@ -869,6 +871,7 @@ class GatewayHello(_message.Message):
     PROVIDER_NETWORKS_FIELD_NUMBER: _ClassVar[int]
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     HOST_VTEP_IP_FIELD_NUMBER: _ClassVar[int]
+    SOURCE_POOLS_FIELD_NUMBER: _ClassVar[int]
     gateway_id: str
     kind: str
     vtep_ip: str
@@ -876,7 +879,34 @@ class GatewayHello(_message.Message):
     provider_networks: _containers.RepeatedCompositeFieldContainer[ProviderNetwork]
     generation: int
     host_vtep_ip: str
-    def __init__(self, gateway_id: _Optional[str] = ..., kind: _Optional[str] = ..., vtep_ip: _Optional[str] = ..., partner: _Optional[str] = ..., provider_networks: _Optional[_Iterable[_Union[ProviderNetwork, _Mapping]]] = ..., generation: _Optional[int] = ..., host_vtep_ip: _Optional[str] = ...) -> None: ...
+    source_pools: _containers.RepeatedCompositeFieldContainer[SourcePool]
+    def __init__(self, gateway_id: _Optional[str] = ..., kind: _Optional[str] = ..., vtep_ip: _Optional[str] = ..., partner: _Optional[str] = ..., provider_networks: _Optional[_Iterable[_Union[ProviderNetwork, _Mapping]]] = ..., generation: _Optional[int] = ..., host_vtep_ip: _Optional[str] = ..., source_pools: _Optional[_Iterable[_Union[SourcePool, _Mapping]]] = ...) -> None: ...
+
+class SourcePool(_message.Message):
+    __slots__ = ("vpc_id", "ips")
+    VPC_ID_FIELD_NUMBER: _ClassVar[int]
+    IPS_FIELD_NUMBER: _ClassVar[int]
+    vpc_id: str
+    ips: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, vpc_id: _Optional[str] = ..., ips: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class BackEndHealth(_message.Message):
+    __slots__ = ("states",)
+    STATES_FIELD_NUMBER: _ClassVar[int]
+    states: _containers.RepeatedCompositeFieldContainer[BackEndState]
+    def __init__(self, states: _Optional[_Iterable[_Union[BackEndState, _Mapping]]] = ...) -> None: ...
+
+class BackEndState(_message.Message):
+    __slots__ = ("load_balancer_id", "ip", "port", "up")
+    LOAD_BALANCER_ID_FIELD_NUMBER: _ClassVar[int]
+    IP_FIELD_NUMBER: _ClassVar[int]
+    PORT_FIELD_NUMBER: _ClassVar[int]
+    UP_FIELD_NUMBER: _ClassVar[int]
+    load_balancer_id: str
+    ip: str
+    port: int
+    up: bool
+    def __init__(self, load_balancer_id: _Optional[str] = ..., ip: _Optional[str] = ..., port: _Optional[int] = ..., up: _Optional[bool] = ...) -> None: ...
 
 class ProviderNetwork(_message.Message):
     __slots__ = ("network", "cidrs")
@@ -895,7 +925,7 @@ class GatewayAck(_message.Message):
     def __init__(self, generation: _Optional[int] = ..., refused: _Optional[str] = ...) -> None: ...
 
 class GatewayCounters(_message.Message):
-    __slots__ = ("active", "ports", "drops", "punts", "connections", "nat_mappings")
+    __slots__ = ("active", "ports", "drops", "punts", "connections", "nat_mappings", "balancer")
     class DropsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -910,19 +940,28 @@ class GatewayCounters(_message.Message):
         key: str
         value: int
         def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
+    class BalancerEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
     ACTIVE_FIELD_NUMBER: _ClassVar[int]
     PORTS_FIELD_NUMBER: _ClassVar[int]
     DROPS_FIELD_NUMBER: _ClassVar[int]
     PUNTS_FIELD_NUMBER: _ClassVar[int]
     CONNECTIONS_FIELD_NUMBER: _ClassVar[int]
     NAT_MAPPINGS_FIELD_NUMBER: _ClassVar[int]
+    BALANCER_FIELD_NUMBER: _ClassVar[int]
     active: bool
     ports: _containers.RepeatedCompositeFieldContainer[PortCounters]
     drops: _containers.ScalarMap[str, int]
     punts: _containers.ScalarMap[str, int]
     connections: int
     nat_mappings: int
-    def __init__(self, active: _Optional[bool] = ..., ports: _Optional[_Iterable[_Union[PortCounters, _Mapping]]] = ..., drops: _Optional[_Mapping[str, int]] = ..., punts: _Optional[_Mapping[str, int]] = ..., connections: _Optional[int] = ..., nat_mappings: _Optional[int] = ...) -> None: ...
+    balancer: _containers.ScalarMap[str, int]
+    def __init__(self, active: _Optional[bool] = ..., ports: _Optional[_Iterable[_Union[PortCounters, _Mapping]]] = ..., drops: _Optional[_Mapping[str, int]] = ..., punts: _Optional[_Mapping[str, int]] = ..., connections: _Optional[int] = ..., nat_mappings: _Optional[int] = ..., balancer: _Optional[_Mapping[str, int]] = ...) -> None: ...
 
 class GatewayNotice(_message.Message):
     __slots__ = ("text",)
@@ -949,7 +988,7 @@ class PortCounters(_message.Message):
     def __init__(self, name: _Optional[str] = ..., side: _Optional[str] = ..., rx_packets: _Optional[int] = ..., rx_bytes: _Optional[int] = ..., tx_packets: _Optional[int] = ..., tx_bytes: _Optional[int] = ..., dropped_packets: _Optional[int] = ...) -> None: ...
 
 class NetworkUpdate(_message.Message):
-    __slots__ = ("generation", "whole", "more", "vpcs", "deleted_vpcs", "peerings", "border", "gateways", "tables_request")
+    __slots__ = ("generation", "whole", "more", "vpcs", "deleted_vpcs", "peerings", "border", "gateways", "tables_request", "load_balancers", "virtual_ips")
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     WHOLE_FIELD_NUMBER: _ClassVar[int]
     MORE_FIELD_NUMBER: _ClassVar[int]
@@ -959,6 +998,8 @@ class NetworkUpdate(_message.Message):
     BORDER_FIELD_NUMBER: _ClassVar[int]
     GATEWAYS_FIELD_NUMBER: _ClassVar[int]
     TABLES_REQUEST_FIELD_NUMBER: _ClassVar[int]
+    LOAD_BALANCERS_FIELD_NUMBER: _ClassVar[int]
+    VIRTUAL_IPS_FIELD_NUMBER: _ClassVar[int]
     generation: int
     whole: bool
     more: bool
@@ -968,7 +1009,33 @@ class NetworkUpdate(_message.Message):
     border: Border
     gateways: GatewayList
     tables_request: int
-    def __init__(self, generation: _Optional[int] = ..., whole: _Optional[bool] = ..., more: _Optional[bool] = ..., vpcs: _Optional[_Iterable[_Union[Vpc, _Mapping]]] = ..., deleted_vpcs: _Optional[_Iterable[str]] = ..., peerings: _Optional[_Union[PeeringList, _Mapping]] = ..., border: _Optional[_Union[Border, _Mapping]] = ..., gateways: _Optional[_Union[GatewayList, _Mapping]] = ..., tables_request: _Optional[int] = ...) -> None: ...
+    load_balancers: LoadBalancerList
+    virtual_ips: VirtualIpList
+    def __init__(self, generation: _Optional[int] = ..., whole: _Optional[bool] = ..., more: _Optional[bool] = ..., vpcs: _Optional[_Iterable[_Union[Vpc, _Mapping]]] = ..., deleted_vpcs: _Optional[_Iterable[str]] = ..., peerings: _Optional[_Union[PeeringList, _Mapping]] = ..., border: _Optional[_Union[Border, _Mapping]] = ..., gateways: _Optional[_Union[GatewayList, _Mapping]] = ..., tables_request: _Optional[int] = ..., load_balancers: _Optional[_Union[LoadBalancerList, _Mapping]] = ..., virtual_ips: _Optional[_Union[VirtualIpList, _Mapping]] = ...) -> None: ...
+
+class LoadBalancerList(_message.Message):
+    __slots__ = ("load_balancers",)
+    LOAD_BALANCERS_FIELD_NUMBER: _ClassVar[int]
+    load_balancers: _containers.RepeatedCompositeFieldContainer[LoadBalancer]
+    def __init__(self, load_balancers: _Optional[_Iterable[_Union[LoadBalancer, _Mapping]]] = ...) -> None: ...
+
+class VirtualIpList(_message.Message):
+    __slots__ = ("virtual_ips",)
+    VIRTUAL_IPS_FIELD_NUMBER: _ClassVar[int]
+    virtual_ips: _containers.RepeatedCompositeFieldContainer[VirtualIp]
+    def __init__(self, virtual_ips: _Optional[_Iterable[_Union[VirtualIp, _Mapping]]] = ...) -> None: ...
+
+class VirtualIp(_message.Message):
+    __slots__ = ("vpc_id", "ip", "vtep_ips", "back_end_ips")
+    VPC_ID_FIELD_NUMBER: _ClassVar[int]
+    IP_FIELD_NUMBER: _ClassVar[int]
+    VTEP_IPS_FIELD_NUMBER: _ClassVar[int]
+    BACK_END_IPS_FIELD_NUMBER: _ClassVar[int]
+    vpc_id: str
+    ip: str
+    vtep_ips: _containers.RepeatedScalarFieldContainer[str]
+    back_end_ips: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, vpc_id: _Optional[str] = ..., ip: _Optional[str] = ..., vtep_ips: _Optional[_Iterable[str]] = ..., back_end_ips: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class PeeringList(_message.Message):
     __slots__ = ("peerings",)

@@ -905,8 +905,8 @@ class VpcServiceStub:
     """---------------------------------------------------------------- virtual networks
 
     Errors: INVALID_ARGUMENT for what is malformed, unknown, used twice or past a limit (each problem names the object and the field; nothing
-    is half-applied), NOT_FOUND for what should be deleted and is not there, FAILED_PRECONDITION for a VPC that is still peered or named
-    by a border rule. A change is kept at once and answered when every attached gateway has acknowledged it; UNAVAILABLE names
+    is half-applied), NOT_FOUND for what should be deleted and is not there, FAILED_PRECONDITION for a VPC that is still peered, named
+    by a border rule, or has load balancers. A change is kept at once and answered when every attached gateway has acknowledged it; UNAVAILABLE names
     those that did not in time: it is kept all the same and reaches them later, and the same call again waits again.
     """
 
@@ -972,8 +972,8 @@ class VpcServiceServicer:
     """---------------------------------------------------------------- virtual networks
 
     Errors: INVALID_ARGUMENT for what is malformed, unknown, used twice or past a limit (each problem names the object and the field; nothing
-    is half-applied), NOT_FOUND for what should be deleted and is not there, FAILED_PRECONDITION for a VPC that is still peered or named
-    by a border rule. A change is kept at once and answered when every attached gateway has acknowledged it; UNAVAILABLE names
+    is half-applied), NOT_FOUND for what should be deleted and is not there, FAILED_PRECONDITION for a VPC that is still peered, named
+    by a border rule, or has load balancers. A change is kept at once and answered when every attached gateway has acknowledged it; UNAVAILABLE names
     those that did not in time: it is kept all the same and reaches them later, and the same call again waits again.
     """
 
@@ -1105,8 +1105,8 @@ class VpcService:
     """---------------------------------------------------------------- virtual networks
 
     Errors: INVALID_ARGUMENT for what is malformed, unknown, used twice or past a limit (each problem names the object and the field; nothing
-    is half-applied), NOT_FOUND for what should be deleted and is not there, FAILED_PRECONDITION for a VPC that is still peered or named
-    by a border rule. A change is kept at once and answered when every attached gateway has acknowledged it; UNAVAILABLE names
+    is half-applied), NOT_FOUND for what should be deleted and is not there, FAILED_PRECONDITION for a VPC that is still peered, named
+    by a border rule, or has load balancers. A change is kept at once and answered when every attached gateway has acknowledged it; UNAVAILABLE names
     those that did not in time: it is kept all the same and reaches them later, and the same call again waits again.
     """
 

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from controller.brain.gateways import changed, unchanged
 from controller.brain.install import Outcome
+from controller.brain.networks.checks import of_vpc, vpc_problems
+from controller.brain.networks.gateways import MAX_NAMED, changed, unchanged
 from controller.brain.state import State
 from controller.model.admission import quoted
 from controller.model.effect import Reply
@@ -31,7 +32,7 @@ def apply_vpc(state: State, event: ApplyVpc, now: int) -> Outcome:
     endpoints = networks.endpoints + len(vpc.endpoints) - (len(known.endpoints) if known else 0)
     vpcs = {**networks.vpcs, vpc.id: vpc}
     found = [*_too_many(len(vpcs), endpoints), *claim_problems(vpc, networks.claims)]
-    found += peers_problems(vpc.id, vpcs, networks.peers)
+    found += [*peers_problems(vpc.id, vpcs, networks.peers), *vpc_problems(networks, vpc)]
     if found:
         return _refuse(state, event.reply, InputError(*found))
     after = replace(
@@ -56,6 +57,9 @@ def delete_vpc(state: State, event: DeleteVpc, now: int) -> Outcome:
         return _refuse(state, event.reply, InUseError(f"vpc {name} is peered with {peers}; delete its peerings first"))
     if any(rule.vpc == name for rule in networks.border):
         return _refuse(state, event.reply, InUseError(f"vpc {name} is named by a border rule; take it out first"))
+    if mine := of_vpc(networks, name):
+        ids = ", ".join(sorted(each.id for each in mine)[:MAX_NAMED])
+        return _refuse(state, event.reply, InUseError(f"vpc {name} has load balancers, {ids}; delete them first"))
     vpcs = {other: vpc for other, vpc in networks.vpcs.items() if other != name}
     after = replace(
         networks,

@@ -5,11 +5,13 @@ from dataclasses import replace
 from ipaddress import IPv4Address
 
 from controller.brain.install import Outcome
-from controller.brain.networks import Gateway, Networks, Waiting
+from controller.brain.networks.checks import pool_problems
+from controller.brain.networks.state import Gateway, Networks, Waiting
 from controller.brain.state import State
 from controller.model.effect import Effect, EndSession, NetworksChanged, Note, Reply
-from controller.model.error import BudgetExceededError, InUseError, NotFoundError, UnavailableError
+from controller.model.error import BudgetExceededError, InputError, InUseError, NotFoundError, UnavailableError
 from controller.model.event import ForgetGateway, GatewayAcked, GatewayDown, GatewayUp
+from dataplane.config.desired import Kind
 from dataplane.config.refusal import shown
 
 MAX_NAMED = 10
@@ -66,7 +68,12 @@ def gateway_up(state: State, event: GatewayUp, now: int) -> Outcome:
     if known is None and len(networks.gateways) >= state.settings.max_gateways:
         full = f"{len(networks.gateways)} gateways and hosts are known already, the maximum"
         return state, (Reply(reply=event.reply, outcome=BudgetExceededError(full)),)
-    gateway = Gateway(vtep=event.vtep, is_host=event.is_host, session=event.session, host_vtep=event.host_vtep)
+    if found := list(pool_problems(networks, event)):
+        return state, (Reply(reply=event.reply, outcome=InputError(*found[:MAX_NAMED])),)
+    gateway = Gateway(
+        vtep=event.vtep, kind=event.kind, session=event.session, host_vtep=event.host_vtep, pools=event.pools
+    )
+    before = networks
     networks = replace(networks, gateways={**networks.gateways, name: gateway})
     effects: list[Effect] = [Reply(reply=event.reply, outcome=networks.generation)]
     effects.append(Note(severity="info", subject=name, text=f"attached, VTEP {event.vtep}"))
@@ -76,12 +83,32 @@ def gateway_up(state: State, event: GatewayUp, now: int) -> Outcome:
         )
     if known is not None and known.session is not None:
         effects.append(EndSession(gateway_id=name, session=known.session))
-    addresses = (known.vtep, known.host_vtep) if known is not None and not known.is_host else ()
-    is_new_address = not event.is_host and addresses != (event.vtep, event.host_vtep)
-    if is_new_address and networks.generation:  # hosts send traffic for addresses outside of their VPC to a gateway
+    if _moves_traffic(before, networks, name):
         networks = replace(networks, generation=max(networks.generation + 1, now))
         effects.append(NetworksChanged(generation=networks.generation))
     return replace(state, networks=networks), tuple(effects)
+
+
+def _moves_traffic(before: Networks, after: Networks, name: str) -> bool:
+    """Return whether others must know that this one attached or left: hosts send to gateways and to balancers.
+
+    Balancers matter while they are attached: hosts spread flows over those. Gateways matter as long as they are known.
+    """
+    if not after.generation:
+        return False
+    old, new = before.gateways.get(name), after.gateways.get(name)
+    kinds = {each.kind for each in (old, new) if each is not None}
+    if Kind.BALANCER in kinds and after.load_balancers:
+        return _is_attached(old) != _is_attached(new) or _place(old) != _place(new)
+    return Kind.GATEWAY in kinds and _place(old) != _place(new)
+
+
+def _is_attached(gateway: Gateway | None) -> bool:
+    return gateway is not None and gateway.session is not None
+
+
+def _place(gateway: Gateway | None) -> tuple[object, ...]:
+    return () if gateway is None else (gateway.kind, gateway.vtep, gateway.host_vtep, gateway.pools)
 
 
 def gateway_down(state: State, event: GatewayDown, now: int) -> Outcome:
@@ -91,11 +118,18 @@ def gateway_down(state: State, event: GatewayDown, now: int) -> Outcome:
     if known is None or known.session != event.session:
         return state, ()
     rest = {other: gateway for other, gateway in networks.gateways.items() if other != name}
-    gateways = rest if known.is_host else {**networks.gateways, name: replace(known, session=None)}
+    away = replace(known, session=None, health={})
+    gateways = rest if known.kind is Kind.HOST else {**networks.gateways, name: away}
     waiting = tuple(replace(each, missing=each.missing - {name}) for each in networks.waiting)
-    state, effects = _settled(replace(state, networks=replace(networks, gateways=gateways, waiting=waiting)))
+    after = replace(networks, gateways=gateways, waiting=waiting)
+    lost: tuple[Effect, ...] = ()
+    if known.kind is Kind.BALANCER and _moves_traffic(networks, after, name):
+        after = replace(after, generation=max(networks.generation + 1, now))
+        lost = (NetworksChanged(generation=after.generation),)
+    state, effects = _settled(replace(state, networks=after))
     return state, (
         Note(severity="warning", subject=name, text="its session ended; it keeps its configuration"),
+        *lost,
         *effects,
     )
 

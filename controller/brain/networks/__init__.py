@@ -1,0 +1,1 @@
+"""Virtual networks: their state, changes of VPCs, and the sessions of gateways and hosts."""

@@ -1,0 +1,90 @@
+"""Change load balancers, and record the health of their back ends, as balancers report it."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from controller.brain.install import Outcome
+from controller.brain.networks.checks import pools_in
+from controller.brain.networks.gateways import changed, unchanged
+from controller.brain.networks.state import BackEndKey, Gateway, Networks
+from controller.brain.state import State
+from controller.model.admission import quoted
+from controller.model.effect import Effect, Note, Reply
+from controller.model.error import HeddleError, InputError, NotFoundError
+from controller.model.event import ApplyLoadBalancer, BackEndsReported, DeleteLoadBalancer
+from dataplane.config.balancers import LoadBalancer
+from dataplane.config.check_balancers import load_balancer_problems, served_by, taken_text, total_problems
+from dataplane.config.desired import Kind
+from dataplane.config.refusal import MAX_LINES
+
+MAX_NOTES = 20
+"""Back ends named in the event log for one report."""
+
+
+def apply_load_balancer(state: State, event: ApplyLoadBalancer, now: int) -> Outcome:
+    """Create or replace a load balancer; an equal one changes nothing."""
+    networks, wanted = state.networks, event.balancer
+    known = networks.load_balancers.get(wanted.id)
+    if known == wanted:
+        return unchanged(state, event.reply, now, networks.vteps.get(wanted.vpc), more=event.more)
+    after = {**networks.load_balancers, wanted.id: wanted}
+    found = list(load_balancer_problems(wanted, networks.vpcs.get(wanted.vpc), pools_in(networks, wanted.vpc)))
+    found += [taken_text(wanted, each.id) for each in networks.load_balancers.values() if _clash(each, wanted)]
+    found += total_problems(after.values())
+    if found:
+        return _refuse(state, event.reply, InputError(*found[:MAX_LINES]))
+    touched = networks.vteps[wanted.vpc] | (networks.vteps.get(known.vpc, frozenset()) if known else frozenset())
+    return changed(state, replace(networks, load_balancers=after), event.reply, now, touched, more=event.more)
+
+
+def delete_load_balancer(state: State, event: DeleteLoadBalancer, now: int) -> Outcome:
+    """Delete a load balancer; its connections end."""
+    networks, name = state.networks, event.balancer_id
+    known = networks.load_balancers.get(name)
+    if known is None:
+        return _refuse(state, event.reply, NotFoundError(f"id: there is no load balancer {quoted(name)}"))
+    after = {other: each for other, each in networks.load_balancers.items() if other != name}
+    return changed(state, replace(networks, load_balancers=after), event.reply, now, networks.vteps[known.vpc])
+
+
+def back_ends_reported(state: State, event: BackEndsReported, now: int) -> Outcome:
+    """Record the health of back ends that a balancer reports, and log what changed."""
+    networks, name = state.networks, event.gateway_id
+    known = networks.gateways.get(name)
+    if known is None or known.session != event.session or known.kind is not Kind.BALANCER:
+        return state, ()
+    health = {(each.balancer, each.ip, each.port): each.is_up for each in event.states}
+    after = replace(networks, gateways={**networks.gateways, name: replace(known, health=health)})
+    return replace(state, networks=after), tuple(_notes(networks, name, known, health))
+
+
+def _notes(networks: Networks, name: str, known: Gateway, health: Mapping[BackEndKey, bool]) -> list[Effect]:
+    """Return the lines for the event log. A back end that was never up is down by default, and no news."""
+    turned = [key for key, is_up in health.items() if is_up != known.health.get(key, False)]
+    found: list[Effect] = []
+    for balancer, ip, port in turned[:MAX_NOTES]:
+        what = "up" if health[balancer, ip, port] else "down"
+        severity = "info" if what == "up" else "warning"
+        found.append(Note(severity=severity, subject=balancer, text=f"back end {ip} port {port} is {what} at {name}"))
+    if len(turned) > MAX_NOTES:
+        text = f"{len(turned) - MAX_NOTES} more back ends went up or down"
+        found.append(Note(severity="warning", subject=name, text=text))
+    for balancer in dict.fromkeys(key[0] for key in turned):
+        each = networks.load_balancers.get(balancer)
+        if each is not None and _all_down(each, health) and not _all_down(each, known.health):
+            what = "all of them are used" if each.panic_when_all_down else "new connections are refused"
+            text = f"all back ends are down at {name}; {what}"
+            found.append(Note(severity="error", subject=balancer, text=text))
+    return found
+
+
+def _all_down(each: LoadBalancer, health: Mapping[BackEndKey, bool]) -> bool:
+    return not any(health.get((each.id, end.ip, end.port), False) for end in each.back_ends)
+
+
+def _clash(each: LoadBalancer, wanted: LoadBalancer) -> bool:
+    return each.id != wanted.id and served_by(each) == served_by(wanted)
+
+
+def _refuse(state: State, reply: int, why: HeddleError) -> Outcome:
+    return state, (Reply(reply=reply, outcome=why),)
