@@ -1,4 +1,4 @@
-"""Run the demo's controller, `heddle run`, and other programs that report when they are ready, as processes."""
+"""Run a lab's controller, `heddle run`, and other programs that report when they are ready, as processes."""
 
 import json
 import os
