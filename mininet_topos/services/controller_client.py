@@ -80,6 +80,18 @@ class ControllerClient:
                 raise UnavailableError(f"link {down[0]} is still down after {SWITCHES_TIMEOUT_S:.0f} s")
             time.sleep(POLL_S)
 
+    def await_link(self, link_id: str, *, up: bool) -> None:
+        """Wait until the controller knows that a link is up, or down; raises UnavailableError after a timeout."""
+        deadline = time.monotonic() + SWITCHES_TIMEOUT_S
+        while True:
+            topology = _call(lambda: self._fabric.GetTopology(pb.GetTopologyRequest(), timeout=CALL_TIMEOUT_S))
+            if any(link.id == link_id and link.up == up for link in topology.links):
+                return
+            if time.monotonic() > deadline:
+                text = f"link {link_id} is not {'up' if up else 'down'} for the controller"
+                raise UnavailableError(f"{text} after {SWITCHES_TIMEOUT_S:.0f} s")
+            time.sleep(POLL_S)
+
     def notes(self, since_unix_ns: int) -> list[pb.Event]:
         """Return the controller's own notes since a time, oldest first."""
         request = pb.WatchEventsRequest(since_unix_ns=since_unix_ns, history_only=True)

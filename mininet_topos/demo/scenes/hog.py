@@ -48,6 +48,7 @@ class Hog:
 
     def hashed(self, stage: Stage) -> Cast:
         """Return the job on hashed paths, and a hog that meets its first flow there."""
+        self._check_fabric()
         return self._cast(stage, stage.hashed(self._job), ())
 
     def _cast(self, stage: Stage, requests: list[FlowRequest], followed: tuple[pb.JobPlan, ...]) -> Cast:
@@ -93,7 +94,7 @@ class Hog:
         pairs = [(rank, (rank + 1) % len(nics)) for rank in range(len(nics))]
         flows = tuple(FlowDemand(src_rank=src, dst_rank=dst, rate_bps=rate_bps) for src, dst in pairs)
         collective = Collective(kind=CollectiveKind.CUSTOM, size_bytes=10**7, flows=flows)
-        return workload("demo-hog", nics, collective, [(src, dst, rate_bps) for src, dst in pairs])
+        return workload("hog", nics, collective, [(src, dst, rate_bps) for src, dst in pairs])
 
     @property
     def _sender(self) -> Nic:

@@ -68,7 +68,7 @@ class Storm:
         else:
             raise UnfitFabricError("no two permutations without a common flow were found")
         pairs = [(src, dst) for targets in (first, second) for src, dst in enumerate(targets) if src < len(nics) - 1]
-        return send_recv("demo-storm", nics, pairs)
+        return send_recv("storm", nics, pairs)
 
     def checks(self, played: Played) -> tuple[Check, ...]:
         """Return whether this NIC alone is in quarantine, and the bystanders are back at the rates they had before."""
