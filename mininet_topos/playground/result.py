@@ -8,6 +8,7 @@ from rich.table import Table
 
 MAX_FLOWS_SHOWN = 32
 MAX_EVENTS_SHOWN = 20
+MAX_TEXT_LENGTH = 110
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,11 +95,16 @@ class TrafficResult:
             f" {self.pfc_frames} PFC frames, {self.dropped_packets} dropped"
         )
         for moment in self.moments[:MAX_EVENTS_SHOWN]:
-            yield f"  {moment.at_ns / 1e9:6.2f} s  {moment.text}"
+            yield f"  {moment.at_ns / 1e9:6.2f} s  {_cut(moment.text)}"
         if len(self.moments) > MAX_EVENTS_SHOWN:
             yield f"  and {len(self.moments) - MAX_EVENTS_SHOWN} more; --json prints all of them"
         for problem in self.problems:
             yield f"note: {problem}"
+
+
+def _cut(text: str) -> str:
+    """Return a text of the controller in one line of a terminal; --json prints all of it."""
+    return text if len(text) <= MAX_TEXT_LENGTH else f"{text[: MAX_TEXT_LENGTH - 1].rstrip()}…"
 
 
 def table(result: TrafficResult) -> Table:
