@@ -60,7 +60,7 @@ def traffic(
     hog: a ring, and a NIC of no job that sends over its path. storm: two permutations, and a NIC that pauses its switch
     without end. Planned flows follow the controller's decisions while they run. Ctrl-C ends the workload.
 
-    Exit status: 0; 1 where another workload runs or the lab ends; 2 for bad options or no lab; 3 where no plan exists.
+    Exit status: 0; 1 where another workload runs, there is no plan, or the lab ends; 2 for bad options or no lab.
 
     Example: heddle lab traffic permutation --hashed --seconds 30
     """

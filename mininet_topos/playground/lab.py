@@ -78,6 +78,7 @@ class Playground:
                 self._is_ending = True
                 self.lab.end_flows()
                 self._traffic.acquire(timeout=END_TIMEOUT_S)
+            self._client = None
             self._stack.close()
 
     @property

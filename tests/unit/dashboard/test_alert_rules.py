@@ -21,7 +21,7 @@ STEP_S, STEPS = 10, 34
 PORT, QUEUE = '{switch="leaf1", port="1"}', '{switch="leaf1", port="1", priority="3"}'
 NIC = '{host="h1", device="h1-n0", port="1"}'
 
-HEALTHY = {
+HEALTHY: dict[str, int | float | str] = {
     'up{job="heddle"}': 1,
     'up{job="heddle-gateway"}': 1,
     "heddle_switches": 6,
@@ -51,7 +51,7 @@ HEALTHY = {
     "heddle_gateway_used_generation": 4,
     "heddle_gateway_offered_generation": 4,
 }
-BROKEN = {
+BROKEN: dict[str, dict] = {
     "HeddleControllerDown": {'up{job="heddle"}': 0},
     "HeddleSwitchDisconnected": {"heddle_switches_connected": 5},
     "HeddleLinkDown": {"heddle_links_down": 1},
