@@ -35,6 +35,8 @@ from mininet_topos.services.telemetry import lab_telemetry, why_no_broker
 GRPC, HTTP = "127.0.0.1:50051", "127.0.0.1:8080"
 """The controller's addresses if no other program has them, so that `heddle top` finds it without --server."""
 TENANT = "lab"
+QUARANTINE_MS = 3_000
+"""Shorter than the default, so that the next workload after a storm finds all NICs soon."""
 END_TIMEOUT_S = 10.0
 
 
@@ -151,7 +153,7 @@ class Playground:
         self._progress("the broker and the telemetry agent")
         telemetry = self._stack.enter_context(lab_telemetry(self.lab))
         self._progress("the controller")
-        config = f"{telemetry}history: {entry.directory / 'history.db'}\n"
+        config = f"{telemetry}history: {entry.directory / 'history.db'}\nquarantine_ms: {QUARANTINE_MS}\n"
         self.addresses = self._stack.enter_context(
             running_controller(
                 self._wanted.text, entry.directory, entry.environment, config, grpc=_free(GRPC), http=_free(HTTP)
